@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0
+ *
+ * What the TCG plugin (native/tap) and the consumer (crates/observe) agree on. Mirrored by crates/record/src/abi.rs
+ * and crates/record/src/reference.rs; both sides assert sizes and offsets.
+ *
+ * One shared memory file holds, in this order:
+ *   struct nm_control                         page 0
+ *   chunk_count   * chunk_bytes               the ring: struct nm_chunk, then its records
+ *   insn_capacity * struct nm_insn            one entry for each translated instruction that can be blamed
+ *   ctx_capacity  * struct nm_ctx             calling-context tree
+ * The file is sparse: capacities cost nothing until they are used.
+ */
+#ifndef NEARMISS_TAP_H
+#define NEARMISS_TAP_H
+
+#include <stdint.h>
+
+#define NM_ABI_MAGIC 0x3130504154534d4eULL /* "NMSTAP01" */
+#define NM_ABI_VERSION 1u
+#define NM_MAX_VCPUS 64
+#define NM_MAX_NODES 8
+
+/* ---- records ---------------------------------------------------------------------------------------------------
+ * a: bits  0..47  virtual address (sign-extend bit 47) of the first byte touched inside this line
+ *    bits 48..51  kind (enum nm_kind)
+ *    bits 52..57  bytes touched inside this line, minus 1 (references are split at the filter's line size)
+ *    bits 58..63  flags (NM_F_*)
+ * b: bits  0..27  instruction id (index into the nm_insn table)
+ *    bits 28..55  physical page number (offset in guest RAM / 4096)
+ *    bits 56..63  instructions this vCPU executed since its previous record, at most 255; the rest is carried over
+ */
+struct nm_record {
+    uint64_t a, b;
+};
+
+enum nm_kind {
+    NM_LOAD = 0,
+    NM_STORE = 1,
+    NM_ATOMIC = 2,   /* locked read-modify-write, or xchg with memory: one record */
+    NM_NT_STORE = 3, /* non-temporal store */
+    NM_FETCH = 4,    /* instruction fetch: execution enters a line */
+    NM_CONTROL = 15, /* bits 52..57 = enum nm_control_kind, 0..47 = argument, 58..63 = small argument; b = value;
+                        payload records may follow, always in the same chunk */
+};
+
+#define NM_F_CONT 1u      /* second half of a reference that straddles two lines: not a reference of its own */
+#define NM_F_FIRST_HIT 2u /* with NM_F_CONT: the first half was dropped by the filter (it hit); without it, the first
+                             half is this vCPU's previous record */
+#define NM_F_KERNEL 4u    /* executed in kernel mode */
+#define NM_F_RMW 8u       /* store half of a plain read-modify-write (cachegrind counts the pair as one read) */
+
+enum nm_control_kind {
+    NM_C_SWITCH = 1,  /* this vCPU now runs another task. arg = its task_struct (low 48 bits), b = pid | tgid << 32.
+                         payload: {mm, outgoing task_struct}, comm[16], struct nm_usage of the outgoing task (3 records) */
+    NM_C_MAPS = 2,    /* new bytes of this vCPU's perf ring (PERF_RECORD_MMAP2, COMM, FORK, EXIT).
+                         b = length; payload = the bytes, zero padded to 16 */
+    NM_C_MARK = 3,    /* a marker ran. arg = its number; below 16: enum nm_mark. payload: struct nm_usage of the
+                         running task (3 records) */
+    NM_C_CONTEXT = 4, /* this vCPU's records from here on have calling context `arg`; sent only ahead of such a record */
+    NM_C_SHARE = 5,   /* a line became shared. arg = physical address >> filter_line_log2, small argument = the vCPU that
+                         had it alone, b = mask of the bytes that vCPU wrote (bit = byte in the line) */
+    NM_C_HEAP = 6,    /* arg = enum nm_heap_op; payload: {address, size}, {old address, alignment} */
+    NM_C_HALT = 7,    /* this vCPU halts until an interrupt */
+    NM_C_FENCE = 8,   /* sfence, mfence or the like, while write-combining buffers may hold data */
+    NM_C_IRQ = 9,     /* arg 1: enters an interrupt handler (b = enum nm_irq); arg 0: leaves it */
+};
+
+enum nm_mark { NM_MARK_BEGIN = 1, NM_MARK_END = 2 };
+enum nm_irq { NM_IRQ_TIMER = 1, NM_IRQ_OTHER = 2 };
+enum nm_heap_op { NM_HEAP_ALLOC = 1, NM_HEAP_FREE = 2, NM_HEAP_REALLOC = 3, NM_HEAP_STACK = 4 /* a thread's stack */ };
+
+/* What the filter dropped (it hit), and instructions executed, by one task since its last report. */
+struct nm_usage {
+    uint64_t user_instructions, kernel_instructions;
+    uint64_t user_loads, kernel_loads;   /* dropped loads */
+    uint64_t user_stores, kernel_stores; /* dropped stores; an atomic counts as one store */
+};
+
+/* ---- chunks ---------------------------------------------------------------------------------------------------- */
+struct nm_chunk {
+    uint64_t seq;          /* 0, 1, 2, ... : the recorded order of all chunks */
+    uint64_t slice;        /* number of the vCPU slice this chunk belongs to; changes when another vCPU runs */
+    uint32_t vcpu;
+    uint32_t records;      /* nm_record entries that follow, payload included */
+    uint64_t instructions; /* executed by this vCPU up to the end of this chunk, since BEGIN */
+    uint32_t context;      /* calling context in force at the chunk's start */
+    uint32_t flags;        /* NM_CHUNK_* */
+    uint64_t task;         /* task_struct in force at the chunk's start */
+    uint64_t reserved[2];
+};
+#define NM_CHUNK_LAST 1u /* the window is closed: nothing follows */
+
+/* ---- instructions ---------------------------------------------------------------------------------------------- */
+#define NM_I_KERNEL 1u
+#define NM_I_CALL 2u
+#define NM_I_RET 4u
+#define NM_I_ATOMIC 8u
+#define NM_I_NT 16u
+#define NM_I_PREFETCH 32u
+
+struct nm_insn {
+    uint64_t vaddr;
+    uint64_t paddr;      /* physical address of its first byte, or ~0 when unknown */
+    uint32_t flags;      /* NM_I_* */
+    uint32_t run;        /* instructions from here to the end of its line or block: what one execution adds to instructions */
+    uint64_t task;       /* task_struct that ran when it was translated: tells whose mappings name it */
+    uint64_t executions; /* counted where `run` != 0 (the first instruction of each line of a block), and for wide accesses */
+    uint64_t load_hits;  /* loads dropped by the filter */
+    uint64_t store_hits; /* stores dropped by the filter */
+    uint64_t cont_hits;  /* second halves dropped by the filter */
+};
+
+struct nm_ctx {
+    uint32_t parent; /* context id; 0 is the root */
+    uint32_t call;   /* instruction id of the call */
+};
+
+/* ---- control page ----------------------------------------------------------------------------------------------
+ * "consumer" and "plugin" say who writes a field. Configuration is written before QEMU starts; kernel facts before the
+ * guest executes the BEGIN trigger (the agent waits for the host's go-ahead). */
+struct nm_control {
+    /* consumer, before start */
+    uint64_t magic;
+    uint32_t version;
+    uint32_t vcpus;
+    uint32_t chunk_bytes; /* header included */
+    uint32_t chunk_count;
+    uint32_t insn_capacity;
+    uint32_t ctx_capacity;
+    uint64_t chunks_offset, insns_offset, ctxs_offset;
+    uint32_t filter_line_log2;
+    uint32_t filter_index_low;  /* lowest address bit of the filter's index */
+    uint32_t filter_index_bits; /* 0: the one-line filter */
+    uint32_t only_user;         /* 1: kernel accesses, fetches and contexts are not recorded */
+    uint32_t clear_on_slice;    /* 1: clear a vCPU's filter when another vCPU ran in between (its L1 is shared) */
+    uint32_t call_contexts;     /* 1: keep the calling-context tree */
+    uint32_t fetches;           /* 1: record instruction fetches */
+    uint32_t nodes;
+    uint64_t node_bytes[NM_MAX_NODES];
+
+    /* consumer, before BEGIN: facts about the guest's kernel */
+    uint32_t facts_ready;
+    uint32_t task_pid_offset, task_tgid_offset, task_comm_offset, task_mm_offset;
+    uint32_t reserved0;
+    uint64_t direct_map_base;                 /* virtual address of physical 0 */
+    uint64_t current_task_paddr[NM_MAX_VCPUS]; /* where each CPU keeps its current task_struct pointer */
+    uint64_t timer_entry_vaddr;               /* asm_sysvec_apic_timer_interrupt */
+    uint64_t irq_text_start, irq_text_end;    /* entry points of the other interrupts */
+    uint64_t perf_head_paddr[NM_MAX_VCPUS];   /* data_head of each CPU's perf ring; 0: none */
+    uint64_t perf_ring_bytes;                 /* size of a ring's data area, a power of two */
+    uint64_t perf_pages_offset[NM_MAX_VCPUS]; /* offset in this file of an array of uint64_t: physical addresses of the data pages */
+
+    /* plugin */
+    _Alignas(64) uint64_t published; /* chunks filled, ever; release store, then futex wake on the low word */
+    uint32_t consumer_waits;         /* consumer sets it before it sleeps on `published` */
+    uint32_t insns;                  /* entries of nm_insn in use */
+    uint32_t ctxs;                   /* entries of nm_ctx in use; 0 is the root */
+    uint32_t state;                  /* enum nm_state */
+    uint64_t prefetches, io_accesses, lost_before_share, skipped;
+    char error[256]; /* why the plugin gave up, or empty */
+
+    /* consumer, while running */
+    _Alignas(64) uint64_t consumed; /* chunks given back, ever; release store, then futex wake on the low word */
+    uint32_t plugin_waits;          /* plugin sets it before it sleeps on `consumed` */
+    uint32_t stop;                  /* 1: close the window now */
+};
+
+enum nm_state { NM_STATE_BOOTING = 0, NM_STATE_RECORDING = 1, NM_STATE_CLOSED = 2, NM_STATE_FAILED = 3 };
+
+_Static_assert(sizeof(struct nm_record) == 16, "nm_record");
+_Static_assert(sizeof(struct nm_usage) == 48, "nm_usage");
+_Static_assert(sizeof(struct nm_chunk) == 64, "nm_chunk");
+_Static_assert(sizeof(struct nm_insn) == 64, "nm_insn");
+_Static_assert(sizeof(struct nm_ctx) == 8, "nm_ctx");
+_Static_assert(sizeof(struct nm_control) <= 4096, "nm_control fits a page");
+
+#endif
