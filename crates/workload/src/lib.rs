@@ -1,1 +1,36 @@
-//! nearmiss workload.
+//! Describe, launch, pin, time and stop a user's command. Nothing else in nearmiss starts
+//! the user's processes.
+//!
+//! A command is launched in two steps, so that counters can be attached to a process that
+//! has not run an instruction of its own yet:
+//!
+//! ```
+//! use nearmiss_workload::Workload;
+//!
+//! let suspended = Workload::new(["true"]).launch_suspended()?;
+//! let pid = suspended.pid(); // attach counters to it here
+//! let finished = suspended.resume()?.wait()?;
+//! assert!(pid > 0 && finished.status.success());
+//! # Ok::<(), nearmiss_workload::Error>(())
+//! ```
+//!
+//! A launched command never outlives its launcher: a small guardian process kills it when
+//! the launcher dies without having waited for it, even by `SIGKILL`.
+
+mod child;
+mod command;
+mod cpus;
+mod error;
+mod finished;
+mod guardian;
+mod launch;
+mod running;
+mod signals;
+
+pub use command::{ProcessGroup, Stdio, Workload};
+pub use cpus::CpuSet;
+pub use error::Error;
+pub use finished::{Finished, Status};
+pub use launch::Suspended;
+pub use running::Running;
+pub use signals::ForwardSignals;

@@ -1,0 +1,251 @@
+use crate::child::Plan;
+use crate::launch::{self, Suspended};
+use crate::{CpuSet, Error};
+use std::collections::BTreeMap;
+use std::ffi::{CString, OsStr, OsString};
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// Where one of the command's standard streams goes.
+#[derive(Clone, Debug, Default)]
+pub enum Stdio {
+    /// The launcher's own.
+    #[default]
+    Inherit,
+    /// Nothing to read; writes vanish.
+    Null,
+    /// An open file.
+    File(Arc<OwnedFd>),
+    /// A pipe, whose other end [`crate::Running`] has.
+    Pipe,
+}
+
+impl From<std::fs::File> for Stdio {
+    fn from(file: std::fs::File) -> Self {
+        Stdio::File(Arc::new(file.into()))
+    }
+}
+
+/// Whose process group the command joins.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ProcessGroup {
+    /// One of its own, so that the whole group can be stopped at once. Keys at the terminal
+    /// (Ctrl-C, Ctrl-Z) do not reach it: right for commands that a stage runs for itself.
+    #[default]
+    Own,
+    /// The launcher's, as if the shell had started the command: right for wrappers, whose
+    /// command owns the terminal.
+    Launcher,
+}
+
+/// A command, described but not started.
+///
+/// It can be launched as often as wanted.
+#[derive(Clone, Debug)]
+pub struct Workload {
+    argv: Vec<OsString>,
+    environment: BTreeMap<OsString, Option<OsString>>,
+    directory: Option<PathBuf>,
+    cpus: Option<CpuSet>,
+    pub(crate) stdin: Stdio,
+    pub(crate) stdout: Stdio,
+    pub(crate) stderr: Stdio,
+    pub(crate) group: ProcessGroup,
+    pub(crate) kept: Vec<Arc<OwnedFd>>,
+    pub(crate) remove_if_killed: Vec<PathBuf>,
+}
+
+impl Workload {
+    /// A command by its argument vector; the program is looked up in `PATH` as a shell does.
+    pub fn new<A: Into<OsString>>(argv: impl IntoIterator<Item = A>) -> Self {
+        Workload {
+            argv: argv.into_iter().map(Into::into).collect(),
+            environment: BTreeMap::new(),
+            directory: None,
+            cpus: None,
+            stdin: Stdio::Inherit,
+            stdout: Stdio::Inherit,
+            stderr: Stdio::Inherit,
+            group: ProcessGroup::Own,
+            kept: Vec::new(),
+            remove_if_killed: Vec::new(),
+        }
+    }
+
+    /// Sets an environment variable on top of the launcher's environment.
+    pub fn env(mut self, name: impl Into<OsString>, value: impl Into<OsString>) -> Self {
+        self.environment.insert(name.into(), Some(value.into()));
+        self
+    }
+
+    /// Takes a variable of the launcher's environment away.
+    pub fn env_remove(mut self, name: impl Into<OsString>) -> Self {
+        self.environment.insert(name.into(), None);
+        self
+    }
+
+    /// Starts it in this directory.
+    pub fn cwd(mut self, directory: impl Into<PathBuf>) -> Self {
+        self.directory = Some(directory.into());
+        self
+    }
+
+    /// Lets it, and what it starts, run on these CPUs only.
+    pub fn pin(mut self, cpus: CpuSet) -> Self {
+        self.cpus = Some(cpus);
+        self
+    }
+
+    /// Where its input comes from.
+    pub fn stdin(mut self, stdio: impl Into<Stdio>) -> Self {
+        self.stdin = stdio.into();
+        self
+    }
+
+    /// Where its output goes.
+    pub fn stdout(mut self, stdio: impl Into<Stdio>) -> Self {
+        self.stdout = stdio.into();
+        self
+    }
+
+    /// Where its error output goes.
+    pub fn stderr(mut self, stdio: impl Into<Stdio>) -> Self {
+        self.stderr = stdio.into();
+        self
+    }
+
+    /// Whose process group it joins.
+    pub fn group(mut self, group: ProcessGroup) -> Self {
+        self.group = group;
+        self
+    }
+
+    /// Leaves a descriptor open in the command, under the number that it has here.
+    pub fn keep_open(mut self, descriptor: Arc<OwnedFd>) -> Self {
+        self.kept.push(descriptor);
+        self
+    }
+
+    /// A file or empty directory that the guardian removes should the launcher be killed;
+    /// in the order given. A launcher that ends in order removes its files itself.
+    pub fn remove_if_killed(mut self, path: impl Into<PathBuf>) -> Self {
+        self.remove_if_killed.push(path.into());
+        self
+    }
+
+    /// The argument vector.
+    pub fn argv(&self) -> &[OsString] {
+        &self.argv
+    }
+
+    /// The value that the command will see for a variable.
+    pub fn variable(&self, name: impl AsRef<OsStr>) -> Option<OsString> {
+        match self.environment.get(name.as_ref()) {
+            Some(value) => value.clone(),
+            None => std::env::var_os(name),
+        }
+    }
+
+    /// The file that will be executed, looked up in the command's own `PATH`.
+    pub fn program(&self) -> Result<PathBuf, Error> {
+        let name = self
+            .argv
+            .first()
+            .filter(|name| !name.is_empty())
+            .ok_or(Error::Empty)?;
+        if name.as_bytes().contains(&b'/') {
+            let path = PathBuf::from(name);
+            let seen = self.in_directory(&path);
+            return match executable(&seen) {
+                Ok(()) => Ok(path),
+                Err(Some(source)) => Err(Error::NotExecutable { path, source }),
+                Err(None) => Err(Error::NotFound(name.clone())),
+            };
+        }
+        let search = self
+            .variable("PATH")
+            .unwrap_or_else(|| "/usr/local/bin:/bin:/usr/bin".into());
+        let mut refused = None;
+        for directory in std::env::split_paths(&search) {
+            let directory = if directory.as_os_str().is_empty() {
+                PathBuf::from(".")
+            } else {
+                directory
+            };
+            let path = directory.join(name);
+            match executable(&self.in_directory(&path)) {
+                Ok(()) => return Ok(path),
+                Err(Some(source)) => {
+                    refused = refused.or(Some(Error::NotExecutable { path, source }))
+                }
+                Err(None) => {}
+            }
+        }
+        Err(refused.unwrap_or_else(|| Error::NotFound(name.clone())))
+    }
+
+    /// Forks the command and holds it just before `exec`, so that counters can be attached.
+    pub fn launch_suspended(&self) -> Result<Suspended, Error> {
+        launch::launch(self)
+    }
+
+    fn in_directory(&self, path: &Path) -> PathBuf {
+        match &self.directory {
+            Some(directory) => directory.join(path),
+            None => path.to_owned(),
+        }
+    }
+
+    pub(crate) fn plan(&self) -> Result<Plan, Error> {
+        let program = c_string(self.program()?.as_os_str(), "the program's path")?;
+        let argv = self
+            .argv
+            .iter()
+            .map(|a| c_string(a, "an argument"))
+            .collect::<Result<_, _>>()?;
+        let mut variables: BTreeMap<OsString, OsString> = std::env::vars_os().collect();
+        for (name, value) in &self.environment {
+            match value {
+                Some(value) => variables.insert(name.clone(), value.clone()),
+                None => variables.remove(name),
+            };
+        }
+        let environment = variables
+            .into_iter()
+            .map(|(name, value)| {
+                let mut pair = name.into_vec();
+                pair.push(b'=');
+                pair.extend(value.as_bytes());
+                CString::new(pair).map_err(|_| Error::Nul {
+                    what: "an environment variable",
+                })
+            })
+            .collect::<Result<_, _>>()?;
+        let directory = self
+            .directory
+            .as_ref()
+            .map(|d| c_string(d.as_os_str(), "the directory"))
+            .transpose()?;
+        let cpus = self.cpus.as_ref().map(CpuSet::mask).transpose()?;
+        Ok(Plan::new(program, argv, environment, directory, cpus))
+    }
+}
+
+fn c_string(text: &OsStr, what: &'static str) -> Result<CString, Error> {
+    CString::new(text.as_bytes()).map_err(|_| Error::Nul { what })
+}
+
+/// Whether a file can be executed; `Err(None)` when there is none.
+fn executable(path: &Path) -> Result<(), Option<std::io::Error>> {
+    let metadata = match std::fs::metadata(path) {
+        Ok(metadata) => metadata,
+        Err(e) if e.kind() == std::io::ErrorKind::PermissionDenied => return Err(Some(e)),
+        Err(_) => return Err(None),
+    };
+    if metadata.is_dir() {
+        return Err(Some(std::io::Error::from_raw_os_error(libc::EISDIR)));
+    }
+    rustix::fs::access(path, rustix::fs::Access::EXEC_OK).map_err(|e| Some(e.into()))
+}

@@ -1,0 +1,171 @@
+use crate::guardian::Guardian;
+use crate::{Error, Finished};
+use rustix::event::{PollFd, PollFlags, poll};
+use std::fs::File;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::time::{Duration, Instant};
+
+/// A forked process that has not been reaped. Dropping it kills and reaps it.
+pub(crate) struct Process {
+    pid: libc::pid_t,
+    leads_group: bool,
+    pidfd: Option<OwnedFd>,
+    reaped: bool,
+    _guardian: Option<Guardian>,
+}
+
+impl Process {
+    pub(crate) fn new(pid: libc::pid_t, leads_group: bool) -> Result<Self, Error> {
+        let mut process = Process {
+            pid,
+            leads_group,
+            pidfd: None,
+            reaped: false,
+            _guardian: None,
+        };
+        let handle = rustix::process::Pid::from_raw(pid)
+            .ok_or(rustix::io::Errno::SRCH)
+            .and_then(|pid| rustix::process::pidfd_open(pid, rustix::process::PidfdFlags::empty()))
+            .map_err(|e| Error::system("open a handle on the command", e))?;
+        process.pidfd = Some(handle);
+        Ok(process)
+    }
+
+    pub(crate) fn guarded_by(mut self, guardian: Guardian) -> Self {
+        self._guardian = Some(guardian);
+        self
+    }
+
+    pub(crate) fn pid(&self) -> i32 {
+        self.pid
+    }
+
+    /// What `kill` is to be called with to reach all of it.
+    fn target(&self) -> libc::pid_t {
+        if self.leads_group {
+            -self.pid
+        } else {
+            self.pid
+        }
+    }
+
+    fn signal(&self, signal: i32) {
+        // SAFETY: the process has not been reaped, so its number is still its own. A group
+        // that is gone already needs no signal.
+        unsafe { libc::kill(self.target(), signal) };
+    }
+
+    /// Whether it ended within the time.
+    fn ended_within(&self, limit: Duration) -> Result<bool, Error> {
+        let Some(pidfd) = &self.pidfd else {
+            return Ok(false);
+        };
+        let deadline = Instant::now() + limit;
+        loop {
+            let left = deadline.saturating_duration_since(Instant::now());
+            let timeout = rustix::event::Timespec::try_from(left).ok();
+            match poll(&mut [PollFd::new(pidfd, PollFlags::IN)], timeout.as_ref()) {
+                Ok(n) => return Ok(n > 0),
+                Err(rustix::io::Errno::INTR) => {}
+                Err(e) => return Err(Error::system("wait for the command", e)),
+            }
+        }
+    }
+
+    fn reap(&mut self) -> Result<(i32, libc::rusage), Error> {
+        loop {
+            let mut status = 0;
+            // SAFETY: a zeroed rusage is valid, and the call fills both out-parameters.
+            let (got, usage) = unsafe {
+                let mut usage: libc::rusage = std::mem::zeroed();
+                (libc::wait4(self.pid, &mut status, 0, &mut usage), usage)
+            };
+            if got == self.pid {
+                self.reaped = true;
+                return Ok((status, usage));
+            }
+            let error = io::Error::last_os_error();
+            if error.kind() != io::ErrorKind::Interrupted {
+                return Err(Error::system("wait for the command", error));
+            }
+        }
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        if !self.reaped {
+            self.signal(libc::SIGKILL);
+            // Nothing is to be done about a process that cannot be waited for.
+            let _ = self.reap();
+        }
+    }
+}
+
+/// A command that runs. Dropping it kills it.
+pub struct Running {
+    process: Process,
+    started: Instant,
+    /// Our end of its input, if that is a pipe. Drop it to end the input.
+    pub stdin: Option<File>,
+    /// Our end of its output, if that is a pipe.
+    pub stdout: Option<File>,
+    /// Our end of its error output, if that is a pipe.
+    pub stderr: Option<File>,
+}
+
+impl Running {
+    pub(crate) fn new(process: Process, started: Instant, ends: [Option<OwnedFd>; 3]) -> Self {
+        let [stdin, stdout, stderr] = ends.map(|end| end.map(File::from));
+        Running {
+            process,
+            started,
+            stdin,
+            stdout,
+            stderr,
+        }
+    }
+
+    /// Its process number.
+    pub fn pid(&self) -> i32 {
+        self.process.pid()
+    }
+
+    /// Waits until it ends. Its input, if a pipe, is closed first.
+    pub fn wait(mut self) -> Result<Finished, Error> {
+        self.stdin = None;
+        let (status, usage) = self.process.reap()?;
+        Ok(self.finished(status, &usage))
+    }
+
+    /// Waits for at most this long; gives the running command back if it has not ended.
+    pub fn wait_for(self, limit: Duration) -> Result<Result<Finished, Running>, Error> {
+        if self.process.ended_within(limit)? {
+            Ok(Ok(self.wait()?))
+        } else {
+            Ok(Err(self))
+        }
+    }
+
+    /// Asks it to end (SIGTERM), and kills it (SIGKILL) if it has not after `grace`.
+    pub fn terminate(mut self, grace: Duration) -> Result<Finished, Error> {
+        self.stdin = None;
+        self.process.signal(libc::SIGTERM);
+        self.process.ended_within(grace)?;
+        // Also when it ended in time: what it started may still be there.
+        self.process.signal(libc::SIGKILL);
+        let (status, usage) = self.process.reap()?;
+        Ok(self.finished(status, &usage))
+    }
+
+    /// What `kill(2)` is to be given to reach it: its number, or its group's, negated.
+    pub(crate) fn kill_target(&self) -> i32 {
+        self.process.target()
+    }
+
+    fn finished(&self, status: i32, usage: &libc::rusage) -> Finished {
+        let wall_ns = u64::try_from(self.started.elapsed().as_nanos()).unwrap_or(u64::MAX);
+        Finished::from_usage(status, wall_ns, usage)
+    }
+}
