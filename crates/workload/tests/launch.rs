@@ -5,7 +5,7 @@
 use nearmiss_workload::{CpuSet, Error, ProcessGroup, Status, Stdio, Workload};
 use std::fs;
 use std::io::{Read, Write};
-use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 fn shell(script: &str) -> Workload {
@@ -24,6 +24,21 @@ fn output(workload: Workload) -> (String, Status) {
         .read_to_string(&mut text)
         .unwrap();
     (text, running.wait().unwrap().status)
+}
+
+/// Writes a file that can be executed. Another process does it: a descriptor of ours, open
+/// for writing, would be inherited by what other tests fork just then ("text file busy").
+fn write_script(path: &Path, content: &str) {
+    let write = "printf '%s' \"$0\" > \"$1\" && chmod 755 \"$1\"";
+    let workload = Workload::new([
+        "sh".as_ref(),
+        "-c".as_ref(),
+        write.as_ref(),
+        content.as_ref(),
+        path.as_os_str(),
+    ]);
+    let running = workload.launch_suspended().unwrap().resume().unwrap();
+    assert!(running.wait().unwrap().status.success());
 }
 
 fn alive(pid: i32) -> bool {
@@ -160,8 +175,7 @@ fn failures_have_the_exit_codes_of_env_and_timeout() {
     assert_eq!(refused(Workload::new(["true", "a\0b"])).0, 125);
 
     // What only `exec` finds out comes back from `resume`.
-    fs::write(&file, "#!/no/such/interpreter\n").unwrap();
-    fs::set_permissions(&file, fs::Permissions::from_mode(0o755)).unwrap();
+    write_script(&file, "#!/no/such/interpreter\n");
     let resumed = Workload::new([&file]).launch_suspended().unwrap().resume();
     assert!(matches!(resumed, Err(Error::NotExecutable { .. })));
     let lost = Workload::new(["true"])
@@ -174,8 +188,7 @@ fn failures_have_the_exit_codes_of_env_and_timeout() {
 fn a_script_without_an_interpreter_line_is_run_by_the_shell() {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("script");
-    fs::write(&file, "echo $1; exit 7\n").unwrap();
-    fs::set_permissions(&file, fs::Permissions::from_mode(0o755)).unwrap();
+    write_script(&file, "echo $1; exit 7\n");
     let workload = Workload::new([file.as_os_str(), "one".as_ref()]).stdout(Stdio::Pipe);
     assert_eq!(output(workload), ("one\n".to_owned(), Status::Exited(7)));
 }
