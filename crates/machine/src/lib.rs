@@ -1,1 +1,5 @@
-//! nearmiss machine.
+//! Machine descriptions and the model: caches, coherence, NUMA homes, SMT, bus.
+//!
+//! The model is a pure function of a stream of records, a machine and a policy.
+
+pub mod observer;

@@ -1,1 +1,15 @@
-//! record
+//! The words every stage of nearmiss shares, and the formats of the files between the stages.
+//!
+//! Nothing here measures, models or prints. A stage reads what the stage before it wrote to the run directory
+//! ([`run::RunDir`]) and writes its own part; the types of those files live here, so that any stage can be rerun and
+//! tested from fixtures.
+
+pub mod abi;
+pub mod machine;
+pub mod model;
+pub mod policy;
+pub mod reference;
+pub mod run;
+pub mod side;
+pub mod symbols;
+pub mod units;

@@ -1,0 +1,72 @@
+//! Where the model tells what happened, reference by reference: attribution listens here.
+//!
+//! The model knows caches, CPUs and lines; it knows nothing of functions, objects or tasks. An [`Observer`] does.
+
+use nearmiss_record::model::{MAX_LEVELS, MissClass};
+use nearmiss_record::reference::{Control, Record};
+
+/// What a reference that missed the first level, or that caused bus traffic, met.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Outcome {
+    /// By level, nearest first: why it missed there; `None` where it hit or was not looked up.
+    pub missed: [Option<MissClass>; MAX_LEVELS],
+    /// By level: the set it was looked up in (valid where it was looked up: up to and with the first `None`).
+    pub set: [u32; MAX_LEVELS],
+    /// By level: instruction that had brought in the line that evicted this one, if that line was never reused.
+    pub polluter: [Option<u32>; MAX_LEVELS],
+    /// The read transaction it caused on the bus, if it left the outermost cache.
+    pub read: Option<BusRead>,
+    /// Modified lines written back to memory because of it.
+    pub write_backs: u8,
+    /// It had to invalidate others' copies.
+    pub invalidated: bool,
+    /// Write-combining transactions that it forced: full lines.
+    pub nt_full: u8,
+    /// Write-combining transactions that it forced: parts of lines.
+    pub nt_partial: u8,
+    /// Cycles the CPU waited for it, overlap already taken off.
+    pub stall_cycles: u32,
+    /// Memory node the line belongs to.
+    pub home: u8,
+    /// Physical address of the line, in the modelled placement.
+    pub line_paddr: u64,
+    /// Second half of a straddling reference whose first half missed too: fills and traffic count, the reference
+    /// does not miss again.
+    pub continuation: bool,
+}
+
+/// P4's classes of a read on the bus.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BusRead {
+    /// From another node's memory.
+    Remote,
+    /// Local, no other CPU had it.
+    LocalNone,
+    /// Local, others had it clean.
+    LocalShared,
+    /// Local, modified in another CPU's cache.
+    LocalModified,
+}
+
+/// Listens to a model. All calls come in the order in which the model met the records.
+pub trait Observer {
+    /// A control record.
+    fn control(&mut self, vcpu: u32, control: &Control<'_>);
+    /// A kept reference or fetch that hit the first level and caused no traffic.
+    fn hit(&mut self, vcpu: u32, record: Record);
+    /// A kept reference or fetch that missed the first level or caused traffic.
+    fn miss(&mut self, vcpu: u32, record: Record, outcome: &Outcome);
+    /// Instructions this vCPU executed before the record that is told next, and their cycles.
+    fn instructions(&mut self, vcpu: u32, instructions: u64);
+}
+
+/// Hears nothing: for replays that want totals only.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Deaf;
+
+impl Observer for Deaf {
+    fn control(&mut self, _: u32, _: &Control<'_>) {}
+    fn hit(&mut self, _: u32, _: Record) {}
+    fn miss(&mut self, _: u32, _: Record, _: &Outcome) {}
+    fn instructions(&mut self, _: u32, _: u64) {}
+}

@@ -1,0 +1,174 @@
+//! The shared memory between plugin and consumer: `native/include/nearmiss_tap.h`, mirrored.
+
+use bytemuck::{Pod, Zeroable};
+use std::mem::offset_of;
+
+/// `NM_ABI_MAGIC`: "NMSTAP01".
+pub const MAGIC: u64 = 0x3130_5041_5453_4d4e;
+/// `NM_ABI_VERSION`.
+pub const VERSION: u32 = 1;
+/// Most vCPUs a guest may have.
+pub const MAX_VCPUS: usize = 64;
+/// Most memory nodes a guest may have.
+pub const MAX_NODES: usize = 8;
+/// `NM_CHUNK_LAST`.
+pub const CHUNK_LAST: u32 = 1;
+
+/// `struct nm_chunk`: the head of a chunk of records.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
+pub struct ChunkHeader {
+    /// Recorded order of all chunks: 0, 1, 2, …
+    pub seq: u64,
+    /// Which slice of its vCPU this chunk belongs to; changes when another vCPU ran.
+    pub slice: u64,
+    /// Whose records these are.
+    pub vcpu: u32,
+    /// Records that follow, payload included.
+    pub records: u32,
+    /// Instructions this vCPU executed up to the end of this chunk, since the window opened.
+    pub instructions: u64,
+    /// Calling context at the chunk's start.
+    pub context: u32,
+    /// `CHUNK_*`.
+    pub flags: u32,
+    /// `task_struct` at the chunk's start.
+    pub task: u64,
+    /// Zero.
+    pub reserved: [u64; 2],
+}
+
+/// `struct nm_control`: the first page of the shared memory.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Zeroable, Pod)]
+pub struct ControlPage {
+    /// [`MAGIC`].
+    pub magic: u64,
+    /// [`VERSION`].
+    pub version: u32,
+    /// vCPUs of the guest.
+    pub vcpus: u32,
+    /// Bytes of a chunk, header included.
+    pub chunk_bytes: u32,
+    /// Chunks in the ring.
+    pub chunk_count: u32,
+    /// Entries the instruction table can hold.
+    pub insn_capacity: u32,
+    /// Entries the context table can hold.
+    pub ctx_capacity: u32,
+    /// Where the ring begins in the file.
+    pub chunks_offset: u64,
+    /// Where the instruction table begins.
+    pub insns_offset: u64,
+    /// Where the context table begins.
+    pub ctxs_offset: u64,
+    /// log₂ of the filter's line size.
+    pub filter_line_log2: u32,
+    /// Lowest address bit of the filter's index.
+    pub filter_index_low: u32,
+    /// Bits of the filter's index; 0: the one-line filter.
+    pub filter_index_bits: u32,
+    /// 1: user mode only.
+    pub only_user: u32,
+    /// 1: a vCPU's filter is cleared when another vCPU ran in between.
+    pub clear_on_slice: u32,
+    /// 1: keep calling contexts.
+    pub call_contexts: u32,
+    /// 1: record instruction fetches.
+    pub fetches: u32,
+    /// Memory nodes.
+    pub nodes: u32,
+    /// Bytes of each node.
+    pub node_bytes: [u64; MAX_NODES],
+    /// 1 when the kernel facts below are valid.
+    pub facts_ready: u32,
+    /// Offsets in `task_struct`.
+    pub task_pid_offset: u32,
+    /// Offset of `tgid`.
+    pub task_tgid_offset: u32,
+    /// Offset of `comm`.
+    pub task_comm_offset: u32,
+    /// Offset of `mm`.
+    pub task_mm_offset: u32,
+    /// Zero.
+    pub reserved0: u32,
+    /// Virtual address of physical 0 in the kernel's direct map.
+    pub direct_map_base: u64,
+    /// Where each CPU keeps its current task.
+    pub current_task_paddr: [u64; MAX_VCPUS],
+    /// Entry point of the timer interrupt.
+    pub timer_entry_vaddr: u64,
+    /// Entry points of the other interrupts.
+    pub irq_text_start: u64,
+    /// End of the above.
+    pub irq_text_end: u64,
+    /// Physical address of each CPU's perf `data_head`, 0: none.
+    pub perf_head_paddr: [u64; MAX_VCPUS],
+    /// Bytes of a perf ring's data area.
+    pub perf_ring_bytes: u64,
+    /// Offset in the file of each ring's page list (`u64` physical addresses).
+    pub perf_pages_offset: [u64; MAX_VCPUS],
+    /// Padding to the plugin's cache line.
+    pub padding0: [u64; 5],
+    /// Plugin: chunks filled, ever.
+    pub published: u64,
+    /// Consumer: asleep on `published`.
+    pub consumer_waits: u32,
+    /// Plugin: instruction table entries in use.
+    pub insns: u32,
+    /// Plugin: context table entries in use.
+    pub ctxs: u32,
+    /// Plugin: [`State`].
+    pub state: u32,
+    /// Plugin: prefetch instructions executed.
+    pub prefetches: u64,
+    /// Plugin: device accesses.
+    pub io_accesses: u64,
+    /// Plugin: references dropped on lines before they became shared.
+    pub lost_before_share: u64,
+    /// Plugin: accesses of the heap shim, left out.
+    pub skipped: u64,
+    /// Plugin: why it gave up.
+    pub error: [u8; 256],
+    /// Padding to the consumer's cache line.
+    pub padding1: [u64; 1],
+    /// Consumer: chunks given back, ever.
+    pub consumed: u64,
+    /// Plugin: asleep on `consumed`.
+    pub plugin_waits: u32,
+    /// Consumer: 1 closes the window.
+    pub stop: u32,
+    /// Padding to 64 bytes.
+    pub padding2: [u64; 6],
+}
+
+/// `enum nm_state`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub enum State {
+    /// The window has not opened.
+    Booting = 0,
+    /// Records flow.
+    Recording = 1,
+    /// The window has closed; every table is complete.
+    Closed = 2,
+    /// The plugin gave up; `error` says why.
+    Failed = 3,
+}
+
+const _: () = {
+    assert!(size_of::<ChunkHeader>() == 64);
+    assert!(size_of::<crate::reference::Usage>() == 48);
+    assert!(size_of::<crate::side::Insn>() == 64);
+    assert!(size_of::<crate::side::Context>() == 8);
+    assert!(offset_of!(ControlPage, node_bytes) == 88);
+    assert!(offset_of!(ControlPage, facts_ready) == 152);
+    assert!(offset_of!(ControlPage, direct_map_base) == 176);
+    assert!(offset_of!(ControlPage, timer_entry_vaddr) == 696);
+    assert!(offset_of!(ControlPage, perf_ring_bytes) == 1232);
+    assert!(offset_of!(ControlPage, published) == 1792);
+    assert!(offset_of!(ControlPage, error) == 1848);
+    assert!(offset_of!(ControlPage, consumed) == 2112);
+    assert!(offset_of!(ControlPage, stop) == 2124);
+    assert!(size_of::<ControlPage>() == 2176);
+};

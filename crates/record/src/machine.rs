@@ -1,0 +1,251 @@
+//! What a machine is: the content of a machine file.
+//!
+//! Reading, checking and discovering machines is the `machine` crate's work; these types are only the vocabulary.
+
+use crate::units::Bytes;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// A machine description. Every figure is either sourced or marked `assumed` in [`Machine::sources`].
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Machine {
+    /// Short name, as typed after `-m`.
+    pub name: String,
+    /// What it is, for people.
+    pub title: String,
+    /// Instruction set: a machine of another one than the guest's lends only its caches.
+    pub isa: String,
+    /// CPU clock in MHz.
+    pub clock_mhz: u32,
+    /// Cycles an instruction when every reference hits the first level.
+    pub cycles_per_instruction: f64,
+    /// Packages, cores, threads.
+    pub topology: Topology,
+    /// Memory nodes and how far apart they are.
+    pub memory: Memory,
+    /// Every cache; several of one level and kind are told apart by `shared_by`.
+    #[serde(rename = "cache")]
+    pub caches: Vec<Cache>,
+    /// Coherence protocol among private caches.
+    pub coherence: Protocol,
+    /// Cycles by source of the data.
+    pub latency: Latency,
+    /// Share of a miss's latency hidden behind other work, 0..1.
+    pub overlap: f64,
+    /// The memory bus or channels.
+    pub bus: Bus,
+    /// Write-combining buffers a core.
+    pub write_combining_buffers: u32,
+    /// Where each figure is from: key = dotted path such as `cache.L2` or `latency.memory_local`, value = the source,
+    /// or text that begins with `assumed`.
+    #[serde(default)]
+    pub sources: BTreeMap<String, String>,
+}
+
+/// Packages × cores × hardware threads. CPU numbers: thread-minor, then core, then package.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Topology {
+    /// Sockets.
+    pub packages: u32,
+    /// Cores a package.
+    pub cores_per_package: u32,
+    /// Hardware threads a core.
+    pub threads_per_core: u32,
+    /// Cores that share a `cluster` cache (a core complex); 0: no clusters.
+    #[serde(default)]
+    pub cores_per_cluster: u32,
+}
+
+impl Topology {
+    /// Hardware threads of the whole machine.
+    pub fn cpus(&self) -> u32 {
+        self.packages * self.cores_per_package * self.threads_per_core
+    }
+}
+
+/// Memory nodes and pages.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Memory {
+    /// Number of memory nodes; CPUs are dealt to nodes in equal consecutive runs.
+    pub nodes: u32,
+    /// Page size.
+    pub page_size: Bytes,
+    /// Where pages lie in the modelled machine's memory.
+    #[serde(default)]
+    pub placement: Placement,
+    /// Seed of a random placement.
+    #[serde(default)]
+    pub placement_seed: u64,
+}
+
+/// Where the pages of a run lie in the modelled machine.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Placement {
+    /// A seeded permutation of page numbers within each node: an aged machine.
+    #[default]
+    Random,
+    /// Physical addresses of the guest: those of a fresh boot.
+    AsRecorded,
+    /// In order of first touch.
+    Sequential,
+}
+
+/// One cache, or one a thread, core, cluster, package or node.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Cache {
+    /// 1 is nearest.
+    pub level: u8,
+    /// What it holds.
+    pub kind: CacheKind,
+    /// Capacity.
+    pub size: Bytes,
+    /// Lines a set.
+    pub ways: u32,
+    /// Line size.
+    pub line: Bytes,
+    /// Who shares one instance.
+    pub shared_by: Sharing,
+    /// Which line is given up.
+    #[serde(default)]
+    pub replacement: Replacement,
+    /// Seed of random replacement.
+    #[serde(default)]
+    pub seed: u64,
+    /// Relation to the level nearer to the CPU.
+    #[serde(default)]
+    pub inclusion: Inclusion,
+    /// Which address picks the set.
+    #[serde(default)]
+    pub index: Index,
+}
+
+/// What a cache holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum CacheKind {
+    /// Data only.
+    Data,
+    /// Instructions only.
+    Instruction,
+    /// Both.
+    Unified,
+}
+
+/// Who shares one instance of a cache.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Sharing {
+    /// One a hardware thread.
+    Thread,
+    /// One a core.
+    Core,
+    /// One for each `cores_per_cluster` cores.
+    Cluster,
+    /// One a package.
+    Package,
+    /// One a memory node.
+    Node,
+}
+
+/// Replacement policy.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Replacement {
+    /// Least recently used.
+    #[default]
+    Lru,
+    /// A binary tree of bits; ways must be a power of two.
+    TreePlru,
+    /// Seeded pseudo-random.
+    Random,
+    /// Static re-reference interval prediction, 2 bits, hit promotion (Jaleel et al., ISCA 2010).
+    Srrip,
+}
+
+/// Relation of a cache to the levels nearer to the CPU.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Inclusion {
+    /// A line evicted here is invalidated nearer to the CPU.
+    Inclusive,
+    /// Filled by what the nearer level evicts; a hit moves the line there.
+    Exclusive,
+    /// Filled on a miss, no relation kept (cachegrind's).
+    #[default]
+    None,
+}
+
+/// Which address picks the set.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Index {
+    /// Virtual address (told apart by address space where it exceeds the page offset).
+    Virtual,
+    /// Physical address.
+    #[default]
+    Physical,
+    /// A hash of the physical address, as sliced last levels do.
+    Hashed,
+}
+
+/// Coherence protocol.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Protocol {
+    /// Modified, shared, invalid.
+    Msi,
+    /// And exclusive.
+    Mesi,
+    /// And owned: a modified line is shared without a write-back.
+    Moesi,
+}
+
+/// Load-to-use latencies in cycles, by where the line was.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Latency {
+    /// By level, nearest first; one entry a modelled level.
+    pub level_cycles: Vec<u32>,
+    /// Clean in another core's cache, same node.
+    pub core_clean_cycles: u32,
+    /// Modified in another core's cache, same node.
+    pub core_modified_cycles: u32,
+    /// In a cache of another node.
+    pub remote_cache_cycles: u32,
+    /// Memory of the own node.
+    pub memory_local_cycles: u32,
+    /// Memory of another node.
+    pub memory_remote_cycles: u32,
+}
+
+/// What carries transactions to memory.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Bus {
+    /// Cycles one line transfer occupies it.
+    pub transaction_cycles: u32,
+    /// Who shares one: the `machine` (a front-side bus) or a `node` (memory channels).
+    pub shared_by: BusSharing,
+    /// Parallel channels.
+    #[serde(default = "one")]
+    pub channels: u32,
+}
+
+fn one() -> u32 {
+    1
+}
+
+/// Who shares a bus.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum BusSharing {
+    /// One for all.
+    Machine,
+    /// One a node.
+    Node,
+}

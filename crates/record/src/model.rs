@@ -1,0 +1,382 @@
+//! `model.json`: what the machine model counted in a run.
+//!
+//! Every table's rows sum to [`ModelRecord::totals`]; each has a row for what could not be attributed. Timer ticks and
+//! idle are rows (and totals) of their own. All figures are *modelled*.
+
+use crate::machine::Machine;
+use crate::policy::{Order, Policy};
+use serde::{Deserialize, Serialize};
+use std::ops::AddAssign;
+
+/// `nearmiss/model/1`.
+pub const SCHEMA: &str = "nearmiss/model/1";
+
+/// Why a line was not there; the first that fits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[repr(u8)]
+pub enum MissClass {
+    /// First fill of the line into this cache since the window began.
+    Compulsory = 0,
+    /// Another CPU took the line, and the bytes missed on were written by others since.
+    TrueSharing = 1,
+    /// Another CPU took the line, but wrote other bytes of it.
+    FalseSharing = 2,
+    /// An inclusive outer cache evicted it.
+    InclusionVictim = 3,
+    /// A fully associative LRU cache of the same size would have hit.
+    Conflict = 4,
+    /// Even that would have missed.
+    Capacity = 5,
+}
+
+impl MissClass {
+    /// In the order of their numbers.
+    pub const ALL: [MissClass; 6] = [
+        MissClass::Compulsory,
+        MissClass::TrueSharing,
+        MissClass::FalseSharing,
+        MissClass::InclusionVictim,
+        MissClass::Conflict,
+        MissClass::Capacity,
+    ];
+}
+
+/// Misses by class, indexed by `MissClass as usize`.
+pub type ByClass = [u64; 6];
+
+/// Most cache levels a machine may have.
+pub const MAX_LEVELS: usize = 4;
+
+/// Misses of one level.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LevelTally {
+    /// Data loads that missed; an atomic counts here, as a load.
+    pub load_misses: ByClass,
+    /// Data stores that missed.
+    pub store_misses: ByClass,
+    /// Instruction fetches that missed.
+    pub fetch_misses: ByClass,
+}
+
+impl LevelTally {
+    /// Load and store misses of all classes.
+    pub fn data_misses(&self) -> u64 {
+        self.load_misses.iter().chain(&self.store_misses).sum()
+    }
+
+    /// All misses of one class.
+    pub fn class(&self, class: MissClass) -> u64 {
+        let i = class as usize;
+        self.load_misses[i] + self.store_misses[i] + self.fetch_misses[i]
+    }
+
+    /// All misses.
+    pub fn misses(&self) -> u64 {
+        self.data_misses() + self.fetch_misses.iter().sum::<u64>()
+    }
+}
+
+/// Transactions on the memory bus (P4's classes for reads).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BusTally {
+    /// Reads of a remote node's memory (r).
+    pub read_remote: u64,
+    /// Local reads, no other CPU had the line (l-n).
+    pub read_local_none: u64,
+    /// Local reads, others had it clean (l-s).
+    pub read_local_shared: u64,
+    /// Local reads, modified in another CPU's cache (l-m).
+    pub read_local_modified: u64,
+    /// Modified lines written back.
+    pub write_backs: u64,
+    /// Invalidations sent to others without data (upgrades).
+    pub invalidations: u64,
+    /// Full write-combining lines.
+    pub nt_full: u64,
+    /// Partial write-combining transactions.
+    pub nt_partial: u64,
+}
+
+impl BusTally {
+    /// Reads of all classes.
+    pub fn reads(&self) -> u64 {
+        self.read_remote + self.read_local_none + self.read_local_shared + self.read_local_modified
+    }
+
+    /// All transactions.
+    pub fn transactions(&self) -> u64 {
+        self.reads() + self.write_backs + self.invalidations + self.nt_full + self.nt_partial
+    }
+}
+
+/// What is counted for the whole run and for each row of each table.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Tally {
+    /// Instructions executed.
+    pub instructions: u64,
+    /// Data loads (references, not line accesses); an atomic is one load.
+    pub loads: u64,
+    /// Data stores; the store half of a plain read-modify-write is one, an atomic's is not.
+    pub stores: u64,
+    /// Line accesses of data references: a straddling reference has two.
+    pub line_accesses: u64,
+    /// Non-temporal stores, included in `stores`.
+    pub nt_stores: u64,
+    /// By level, nearest first.
+    pub levels: Vec<LevelTally>,
+    /// Transactions that left the outermost cache.
+    pub bus: BusTally,
+    /// Cycles: instructions × cycles an instruction + stalls.
+    pub cycles: u64,
+    /// Of those, waiting for data or instructions.
+    pub stall_cycles: u64,
+}
+
+impl AddAssign<&Tally> for Tally {
+    fn add_assign(&mut self, other: &Tally) {
+        self.instructions += other.instructions;
+        self.loads += other.loads;
+        self.stores += other.stores;
+        self.line_accesses += other.line_accesses;
+        self.nt_stores += other.nt_stores;
+        self.cycles += other.cycles;
+        self.stall_cycles += other.stall_cycles;
+        if self.levels.len() < other.levels.len() {
+            self.levels.resize(other.levels.len(), LevelTally::default());
+        }
+        for (mine, theirs) in self.levels.iter_mut().zip(&other.levels) {
+            for class in 0..6 {
+                mine.load_misses[class] += theirs.load_misses[class];
+                mine.store_misses[class] += theirs.store_misses[class];
+                mine.fetch_misses[class] += theirs.fetch_misses[class];
+            }
+        }
+        let (b, o) = (&mut self.bus, &other.bus);
+        b.read_remote += o.read_remote;
+        b.read_local_none += o.read_local_none;
+        b.read_local_shared += o.read_local_shared;
+        b.read_local_modified += o.read_local_modified;
+        b.write_backs += o.write_backs;
+        b.invalidations += o.invalidations;
+        b.nt_full += o.nt_full;
+        b.nt_partial += o.nt_partial;
+    }
+}
+
+/// The whole record.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ModelRecord {
+    /// [`SCHEMA`].
+    pub schema: String,
+    /// The machine modelled, as cut down to the guest's CPUs.
+    pub machine: Machine,
+    /// The policy replayed.
+    pub policy: Policy,
+    /// Which order every coherence figure comes from.
+    pub order: Order,
+    /// Only the command's own user-mode references.
+    pub only_user: bool,
+    /// Facts a reader must know, one sentence each (approximate figures, filter, what is not seen).
+    pub notes: Vec<String>,
+    /// Of the command: all rows but idle and ticks.
+    pub totals: Tally,
+    /// Idle loops of the guest's CPUs; not part of `totals`.
+    pub idle: Tally,
+    /// Timer ticks; not part of `totals`.
+    pub ticks: Tally,
+    /// By function, most stall cycles first.
+    pub functions: Vec<FunctionRow>,
+    /// By source line where one is known.
+    pub lines: Vec<LineRow>,
+    /// By call stack: `(contexts index, tally)`; see [`StackRow`].
+    pub stacks: Vec<StackRow>,
+    /// By data object.
+    pub objects: Vec<ObjectRow>,
+    /// By task.
+    pub tasks: Vec<TaskRow>,
+    /// By CPU.
+    pub cpus: Vec<Tally>,
+    /// By memory node of the data (data references that missed the first level only).
+    pub nodes: Vec<Tally>,
+    /// Bus transactions by offset within the page.
+    pub page_offsets: PageOffsets,
+    /// Pressure on each set of each data or unified cache level (instances added up).
+    pub sets: Vec<SetMap>,
+    /// Who evicted whom.
+    pub blame: Vec<BlameRow>,
+    /// Lines with the most coherence misses.
+    pub shared_lines: Vec<SharedLineRow>,
+    /// Misses over cache sizes, from one pass.
+    pub curve: Option<MissRatioCurve>,
+}
+
+/// A row of the function table.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct FunctionRow {
+    /// Name, `[unattributed]` for the rest.
+    pub name: String,
+    /// Module path or `[kernel]`.
+    pub module: String,
+    /// Kernel code.
+    pub kernel: bool,
+    /// What it did itself (callees not included).
+    pub tally: Tally,
+}
+
+/// A row of the source line table.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct LineRow {
+    /// Function name.
+    pub function: String,
+    /// Source file.
+    pub file: String,
+    /// Line number.
+    pub line: u32,
+    /// What it did.
+    pub tally: Tally,
+}
+
+/// A row of the call-stack table: only stacks with misses.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct StackRow {
+    /// Function names, outermost first; the last is the function that missed.
+    pub frames: Vec<String>,
+    /// Misses by level (data and fetch).
+    pub misses: Vec<u64>,
+    /// Stall cycles.
+    pub stall_cycles: u64,
+}
+
+/// What kind of memory an object is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ObjectKind {
+    /// malloc family, by allocating call stack.
+    Heap,
+    /// A mapping of a file.
+    File,
+    /// An anonymous mapping.
+    Anonymous,
+    /// A thread's stack.
+    Stack,
+    /// A global variable.
+    Global,
+    /// Kernel: slab object.
+    Slab,
+    /// Kernel: page cache.
+    PageCache,
+    /// Kernel: page tables.
+    PageTable,
+    /// Kernel: stack.
+    KernelStack,
+    /// Kernel: static data and per-CPU data.
+    KernelData,
+    /// Kernel: other memory.
+    KernelOther,
+    /// Instructions.
+    Code,
+    /// Could not be attributed.
+    Unattributed,
+}
+
+/// A row of the object table.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ObjectRow {
+    /// What kind.
+    pub kind: ObjectKind,
+    /// For people: `run_queue.c:41 new_task`, `stack of thread 3`, `vm_area_struct`.
+    pub name: String,
+    /// Allocating call stack, outermost first, where there is one.
+    pub allocated_at: Vec<String>,
+    /// Objects seen under this name.
+    pub count: u64,
+    /// Bytes of one object, when they are all alike.
+    pub size_bytes: Option<u64>,
+    /// Largest power of two that divides every object's address.
+    pub alignment_bytes: Option<u64>,
+    /// What was done to them (data only).
+    pub tally: Tally,
+}
+
+/// A row of the task table.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct TaskRow {
+    /// Thread id in the guest.
+    pub tid: u32,
+    /// Process id in the guest.
+    pub pid: u32,
+    /// Command name.
+    pub comm: String,
+    /// Belongs to the command (its own process or a descendant).
+    pub of_command: bool,
+    /// User-mode part.
+    pub user: Tally,
+    /// Kernel-mode part.
+    pub kernel: Tally,
+}
+
+/// Bus transactions against the offset within the page: the first paper's figure 2.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PageOffsets {
+    /// Bytes a bin.
+    pub bin_bytes: u32,
+    /// Transactions by bin caused by user mode.
+    pub user: Vec<u64>,
+    /// Transactions by bin caused by kernel mode.
+    pub kernel: Vec<u64>,
+}
+
+/// Pressure on the sets of one level.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SetMap {
+    /// `L1d`, `L2`, `L3`.
+    pub cache: String,
+    /// Ways a set.
+    pub ways: u32,
+    /// Misses by set (instances added up).
+    pub misses: Vec<u64>,
+    /// Of those, conflict misses.
+    pub conflict_misses: Vec<u64>,
+    /// Distinct lines that ever mapped to each set.
+    pub lines: Vec<u64>,
+}
+
+/// Misses on lines whose evictor's line was never reused: pollution blame.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct BlameRow {
+    /// Cache.
+    pub cache: String,
+    /// Function that brought in the line that evicted.
+    pub evictor: String,
+    /// Function that then missed.
+    pub victim: String,
+    /// How often.
+    pub misses: u64,
+}
+
+/// A line that moves between CPUs.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SharedLineRow {
+    /// Physical address of the line.
+    pub line_paddr: u64,
+    /// Object it belongs to, with the offset in it.
+    pub object: String,
+    /// Coherence misses, true sharing.
+    pub true_sharing: u64,
+    /// Coherence misses, false sharing.
+    pub false_sharing: u64,
+    /// Functions that missed on it, most first.
+    pub functions: Vec<String>,
+}
+
+/// Misses of fully associative LRU data caches of many sizes, from one pass.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct MissRatioCurve {
+    /// Exact, or why not.
+    pub exact: bool,
+    /// References in the pass.
+    pub references: u64,
+    /// `(capacity in bytes, misses)`, ascending.
+    pub points: Vec<(u64, u64)>,
+}

@@ -1,0 +1,192 @@
+//! The run directory: one file an arrow of the data path, each written to a temporary name and renamed.
+
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
+use std::fs;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+/// Where runs are kept unless the user says otherwise.
+pub const DEFAULT_PARENT: &str = "nearmiss-runs";
+/// What ran, where, how: [`Manifest`].
+pub const MANIFEST: &str = "manifest.json";
+/// The recorded stream.
+pub const TRACE: &str = "trace.nmt";
+/// Names of the instructions.
+pub const SYMBOLS: &str = "symbols.json";
+/// What the model counted.
+pub const MODEL: &str = "model.json";
+/// The page to look at.
+pub const REPORT: &str = "report.html";
+
+/// A file of a run that cannot be read or written.
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    /// Reading or writing failed.
+    #[error("{path}: {source}")]
+    Io {
+        /// Which file.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// Not what its schema promises.
+    #[error("{path}: {source}; the file is damaged or of another version of nearmiss: record the run again")]
+    Json {
+        /// Which file.
+        path: PathBuf,
+        /// Where and why.
+        source: serde_json::Error,
+    },
+    /// There is no run.
+    #[error("{0}: no run here; record one with `nearmiss trace -- CMD`")]
+    NoRun(PathBuf),
+}
+
+/// A run directory.
+#[derive(Clone, Debug)]
+pub struct RunDir {
+    path: PathBuf,
+}
+
+impl RunDir {
+    /// Makes `parent/NAME`, where NAME is `stem` or, if taken, `stem-2`, `stem-3`, …
+    pub fn create(parent: &Path, stem: &str) -> Result<Self, RunError> {
+        let io = |path: &Path| {
+            let path = path.to_owned();
+            move |source| RunError::Io { path, source }
+        };
+        fs::create_dir_all(parent).map_err(io(parent))?;
+        for n in 1.. {
+            let path = parent.join(if n == 1 { stem.to_owned() } else { format!("{stem}-{n}") });
+            match fs::create_dir(&path) {
+                Ok(()) => return Ok(RunDir { path }),
+                Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {}
+                Err(source) => return Err(RunError::Io { path, source }),
+            }
+        }
+        unreachable!("names do not run out")
+    }
+
+    /// Opens an existing run: a directory with a manifest.
+    pub fn open(path: &Path) -> Result<Self, RunError> {
+        if !path.join(MANIFEST).is_file() {
+            return Err(RunError::NoRun(path.to_owned()));
+        }
+        Ok(RunDir { path: path.to_owned() })
+    }
+
+    /// The newest run below `parent`, by its manifest's time of writing.
+    pub fn newest(parent: &Path) -> Result<Self, RunError> {
+        let entries = fs::read_dir(parent).map_err(|_| RunError::NoRun(parent.to_owned()))?;
+        entries
+            .flatten()
+            .filter_map(|e| Some((fs::metadata(e.path().join(MANIFEST)).ok()?.modified().ok()?, e.path())))
+            .max()
+            .map(|(_, path)| RunDir { path })
+            .ok_or_else(|| RunError::NoRun(parent.to_owned()))
+    }
+
+    /// The directory.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Path of one of the run's files.
+    pub fn file(&self, name: &str) -> PathBuf {
+        self.path.join(name)
+    }
+
+    /// Reads a JSON file of the run.
+    pub fn read_json<T: DeserializeOwned>(&self, name: &str) -> Result<T, RunError> {
+        let path = self.file(name);
+        let bytes = fs::read(&path).map_err(|source| RunError::Io { path: path.clone(), source })?;
+        serde_json::from_slice(&bytes).map_err(|source| RunError::Json { path, source })
+    }
+
+    /// Writes a JSON file of the run, whole or not at all. Byte-identical for equal values.
+    pub fn write_json<T: Serialize>(&self, name: &str, value: &T) -> Result<(), RunError> {
+        let mut bytes = serde_json::to_vec(value).map_err(|source| RunError::Json { path: self.file(name), source })?;
+        bytes.push(b'\n');
+        write_whole(&self.file(name), &bytes)
+    }
+}
+
+/// Writes a file under a temporary name, then renames it.
+pub fn write_whole(path: &Path, bytes: &[u8]) -> Result<(), RunError> {
+    let temporary = path.with_extension(format!("part-{}", std::process::id()));
+    let write = || {
+        let mut file = fs::File::create(&temporary)?;
+        file.write_all(bytes)?;
+        file.sync_data()?;
+        fs::rename(&temporary, path)
+    };
+    write().map_err(|source| {
+        // Best effort: the error that matters is the one reported.
+        let _ = fs::remove_file(&temporary);
+        RunError::Io { path: path.to_owned(), source }
+    })
+}
+
+/// `manifest.json`: what ran, where and how. Times are for people; no figure depends on them.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Manifest {
+    /// `nearmiss/manifest/1`.
+    pub schema: String,
+    /// Version of nearmiss.
+    pub nearmiss: String,
+    /// The command with its arguments.
+    pub command: Vec<String>,
+    /// Where it ran.
+    pub cwd: String,
+    /// RFC 3339, UTC.
+    pub started: String,
+    /// What recorded it: `tap` or `observe`.
+    pub recorder: String,
+    /// Machine the guest was shaped by.
+    pub machine: String,
+    /// CPUs of the guest.
+    pub cpus: u32,
+    /// Guest kernel.
+    pub kernel: String,
+    /// Emulator and version.
+    pub emulator: String,
+    /// Exit status of the command, if it exited.
+    pub exit_status: Option<i32>,
+    /// Signal that ended it, if one did.
+    pub signal: Option<i32>,
+    /// Why the record ends before the command did, if so.
+    pub cut: Option<String>,
+    /// Only the command's user-mode references were recorded.
+    pub only_user: bool,
+    /// The filter that made the trace.
+    pub filter: Filter,
+    /// Clock of the guest: `host` or `instructions`.
+    pub clock: String,
+    /// Records kept and written.
+    pub records: u64,
+    /// Bytes of guest memory by node.
+    pub node_bytes: Vec<u64>,
+    /// Wall time of the window in nanoseconds, *measured*.
+    pub window_ns: u64,
+    /// Wall time from start to the command's first instruction, *measured*.
+    pub boot_ns: u64,
+    /// Facts a reader must know, one sentence each.
+    pub notes: Vec<String>,
+}
+
+/// The filter a trace was made with: repeats of what it remembers were counted, not kept.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Filter {
+    /// log₂ of its line size.
+    pub line_log2: u32,
+    /// Lowest address bit of its index.
+    pub index_low: u32,
+    /// Bits of its index; 0: it remembers one line.
+    pub index_bits: u32,
+    /// It forgets when another vCPU runs.
+    pub clear_on_slice: bool,
+    /// Instruction fetches were recorded.
+    pub fetches: bool,
+    /// Calling contexts were recorded.
+    pub contexts: bool,
+}
