@@ -1,1 +1,42 @@
-fn main() {}
+//! `nearmiss`: one verb a stage. All printing and exit codes are here; the stages are libraries.
+
+mod doctor;
+mod exit;
+mod machine;
+mod report;
+mod trace;
+
+use clap::{Parser, Subcommand};
+use std::process::ExitCode;
+
+/// Finds the cache misses, lock waits and wake-ups that hold a Linux program back.
+#[derive(Parser)]
+#[command(name = "nearmiss", version, about, max_term_width = 100, propagate_version = true)]
+struct Cli {
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+#[derive(Subcommand)]
+enum Verb {
+    /// What this machine can observe and remedy, and how to enable the rest
+    Doctor(doctor::Args),
+    /// Machine descriptions: list them, show one, read this machine
+    Machine(machine::Args),
+    /// Run a command unchanged in a throw-away guest, see every memory access, model its caches
+    Trace(trace::Args),
+    /// Show what a run's misses are and where they come from
+    Report(report::Args),
+}
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    let wrapper = matches!(cli.verb, Verb::Trace(_));
+    let result = match cli.verb {
+        Verb::Doctor(args) => doctor::run(args),
+        Verb::Machine(args) => machine::run(args),
+        Verb::Trace(args) => trace::run(args),
+        Verb::Report(args) => report::run(args),
+    };
+    result.unwrap_or_else(|error| exit::explain(&error, wrapper))
+}

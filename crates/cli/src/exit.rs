@@ -1,0 +1,32 @@
+//! Exit codes, as the command-line contract has them.
+
+use std::process::ExitCode;
+
+/// Wrong use or bad input.
+pub const BAD_INPUT: u8 = 2;
+/// A wrapper's own failure, as `env` and `timeout` do.
+pub const WRAPPER_FAILED: u8 = 125;
+
+/// This machine cannot do it; the text says what would.
+#[derive(Debug)]
+pub struct CannotHere(pub String);
+
+impl std::fmt::Display for CannotHere {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for CannotHere {}
+
+/// Prints one line and picks the exit code: 125 for wrappers, 3 for [`CannotHere`], else 2.
+pub fn explain(error: &anyhow::Error, wrapper: bool) -> ExitCode {
+    eprintln!("nearmiss: {error:#}");
+    ExitCode::from(if wrapper {
+        WRAPPER_FAILED
+    } else if error.downcast_ref::<CannotHere>().is_some() {
+        3
+    } else {
+        BAD_INPUT
+    })
+}
