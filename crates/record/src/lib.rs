@@ -12,4 +12,5 @@ pub mod reference;
 pub mod run;
 pub mod side;
 pub mod symbols;
+pub mod trace;
 pub mod units;
