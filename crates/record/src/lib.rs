@@ -6,6 +6,7 @@
 
 pub mod abi;
 pub mod machine;
+pub mod maps;
 pub mod model;
 pub mod policy;
 pub mod reference;
