@@ -1,0 +1,1 @@
+//! Cache coloring for objects of a power-of-two size in your own allocator.
