@@ -1,1 +1,3 @@
-//! nearmiss observe.
+//! Records what a program does: the tap, counters, BPF.
+
+pub mod tap;
