@@ -2,5 +2,6 @@
 
 pub mod facts;
 pub mod guest;
+pub mod pages;
 pub mod ring;
 pub mod session;

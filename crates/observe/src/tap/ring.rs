@@ -39,6 +39,8 @@ pub struct PluginFacts {
     pub task_offsets: [u32; 4],
     /// Virtual address of physical 0 in the direct map.
     pub direct_map_base: u64,
+    /// By CPU: what is added to a per-CPU symbol's address.
+    pub per_cpu_bases: Vec<u64>,
     /// Where each CPU keeps its current task.
     pub current_task: Vec<u64>,
     /// Entry point of the timer interrupt.
@@ -98,20 +100,10 @@ impl Ring {
             ..bytemuck::Zeroable::zeroed()
         };
         head.node_bytes[..config.node_bytes.len()].copy_from_slice(&config.node_bytes);
-        for (cpu, offset) in head
-            .perf_pages_offset
-            .iter_mut()
-            .take(config.cpus as usize)
-            .enumerate()
-        {
+        for (cpu, offset) in head.perf_pages_offset.iter_mut().take(config.cpus as usize).enumerate() {
             *offset = pages_offset + (cpu * PERF_PAGES * 8) as u64;
         }
-        let ring = Ring {
-            file,
-            map,
-            head,
-            consumed: 0,
-        };
+        let ring = Ring { file, map, head, consumed: 0 };
         ring.write_head(&head);
         Ok(ring)
     }
@@ -125,36 +117,20 @@ impl Ring {
         // Only the part that is ours: everything before `published`.
         let ours = std::mem::offset_of!(ControlPage, published);
         // SAFETY: the mapping is at least a page, and until `facts_ready` is set below nobody reads these bytes.
-        unsafe {
-            std::ptr::copy_nonoverlapping(
-                bytemuck::bytes_of(head).as_ptr(),
-                self.map.as_mut_ptr(),
-                ours,
-            )
-        };
+        unsafe { std::ptr::copy_nonoverlapping(bytemuck::bytes_of(head).as_ptr(), self.map.as_mut_ptr(), ours) };
     }
 
     /// Tells the plugin what it must know of the kernel. Before the window opens.
     pub fn tell(&mut self, facts: &PluginFacts) {
         let head = &mut self.head;
-        [
-            head.task_pid_offset,
-            head.task_tgid_offset,
-            head.task_comm_offset,
-            head.task_mm_offset,
-        ] = facts.task_offsets;
+        [head.task_pid_offset, head.task_tgid_offset, head.task_comm_offset, head.task_mm_offset] = facts.task_offsets;
         head.direct_map_base = facts.direct_map_base;
         head.timer_entry_vaddr = facts.timer_entry;
         (head.irq_text_start, head.irq_text_end) = facts.irq_text;
         for (slot, address) in head.current_task_paddr.iter_mut().zip(&facts.current_task) {
             *slot = *address;
         }
-        for (cpu, (data_head, pages)) in facts
-            .perf_rings
-            .iter()
-            .enumerate()
-            .take(head.vcpus as usize)
-        {
+        for (cpu, (data_head, pages)) in facts.perf_rings.iter().enumerate().take(head.vcpus as usize) {
             let pages = &pages[..pages.len().min(PERF_PAGES)];
             head.perf_head_paddr[cpu] = *data_head;
             head.perf_ring_bytes = pages.len() as u64 * PAGE;
@@ -172,8 +148,7 @@ impl Ring {
         let head = self.head;
         self.write_head(&head);
         self.head.facts_ready = 1;
-        self.word(std::mem::offset_of!(ControlPage, facts_ready))
-            .store(1, Ordering::Release);
+        self.word(std::mem::offset_of!(ControlPage, facts_ready)).store(1, Ordering::Release);
     }
 
     fn word(&self, offset: usize) -> &AtomicU32 {
@@ -202,19 +177,11 @@ impl Ring {
         let header = unsafe { &*self.map.as_ptr().add(at).cast::<ChunkHeader>() };
         let count = header.records as usize;
         if count > (CHUNK_BYTES as usize - size_of::<ChunkHeader>()) / size_of::<Record>() {
-            return Err(format!(
-                "the tap sent a chunk of {count} records, which none can hold"
-            ));
+            return Err(format!("the tap sent a chunk of {count} records, which none can hold"));
         }
         // SAFETY: as above, and `count` was checked against the chunk's size.
         let records = unsafe {
-            std::slice::from_raw_parts(
-                self.map
-                    .as_ptr()
-                    .add(at + size_of::<ChunkHeader>())
-                    .cast::<Record>(),
-                count,
-            )
+            std::slice::from_raw_parts(self.map.as_ptr().add(at + size_of::<ChunkHeader>()).cast::<Record>(), count)
         };
         Ok(Next::Chunk(header, records))
     }
@@ -228,26 +195,15 @@ impl Ring {
             }
             std::hint::spin_loop();
         }
-        self.word(std::mem::offset_of!(ControlPage, consumer_waits))
-            .store(1, Ordering::SeqCst);
+        self.word(std::mem::offset_of!(ControlPage, consumer_waits)).store(1, Ordering::SeqCst);
         if published.load(Ordering::SeqCst) == self.consumed {
-            let timeout = libc::timespec {
-                tv_sec: patience.as_secs() as _,
-                tv_nsec: patience.subsec_nanos().into(),
-            };
+            let timeout = libc::timespec { tv_sec: patience.as_secs() as _, tv_nsec: patience.subsec_nanos().into() };
             // SAFETY: the word lives in the mapping; a futex call only reads it.
             unsafe {
-                libc::syscall(
-                    libc::SYS_futex,
-                    published.as_ptr(),
-                    libc::FUTEX_WAIT,
-                    self.consumed as u32,
-                    &timeout,
-                );
+                libc::syscall(libc::SYS_futex, published.as_ptr(), libc::FUTEX_WAIT, self.consumed as u32, &timeout);
             }
         }
-        self.word(std::mem::offset_of!(ControlPage, consumer_waits))
-            .store(0, Ordering::SeqCst);
+        self.word(std::mem::offset_of!(ControlPage, consumer_waits)).store(0, Ordering::SeqCst);
     }
 
     /// Gives the chunk that [`Ring::next`] returned back to the plugin.
@@ -255,35 +211,20 @@ impl Ring {
         self.consumed += 1;
         let consumed = self.long(std::mem::offset_of!(ControlPage, consumed));
         consumed.store(self.consumed, Ordering::SeqCst);
-        if self
-            .word(std::mem::offset_of!(ControlPage, plugin_waits))
-            .swap(0, Ordering::SeqCst)
-            != 0
-        {
+        if self.word(std::mem::offset_of!(ControlPage, plugin_waits)).swap(0, Ordering::SeqCst) != 0 {
             // SAFETY: the word lives in the mapping; waking touches nothing else.
-            unsafe {
-                libc::syscall(
-                    libc::SYS_futex,
-                    consumed.as_ptr(),
-                    libc::FUTEX_WAKE,
-                    i32::MAX,
-                )
-            };
+            unsafe { libc::syscall(libc::SYS_futex, consumed.as_ptr(), libc::FUTEX_WAKE, i32::MAX) };
         }
     }
 
     /// Asks the plugin to close the window at its next chance.
     pub fn stop(&self) {
-        self.word(std::mem::offset_of!(ControlPage, stop))
-            .store(1, Ordering::Release);
+        self.word(std::mem::offset_of!(ControlPage, stop)).store(1, Ordering::Release);
     }
 
     /// Where the plugin is.
     pub fn state(&self) -> abi::State {
-        match self
-            .word(std::mem::offset_of!(ControlPage, state))
-            .load(Ordering::Acquire)
-        {
+        match self.word(std::mem::offset_of!(ControlPage, state)).load(Ordering::Acquire) {
             0 => abi::State::Booting,
             1 => abi::State::Recording,
             2 => abi::State::Closed,
@@ -294,11 +235,7 @@ impl Ring {
     /// Why the plugin gave up, if it did.
     pub fn error(&self) -> String {
         let page = self.page();
-        let end = page
-            .error
-            .iter()
-            .position(|b| *b == 0)
-            .unwrap_or(page.error.len());
+        let end = page.error.iter().position(|b| *b == 0).unwrap_or(page.error.len());
         String::from_utf8_lossy(&page.error[..end]).into_owned()
     }
 
@@ -315,10 +252,7 @@ impl Ring {
         let (insns, contexts) = unsafe {
             let base = self.map.as_ptr();
             (
-                std::slice::from_raw_parts(
-                    base.add(self.head.insns_offset as usize).cast::<Insn>(),
-                    insns as usize,
-                ),
+                std::slice::from_raw_parts(base.add(self.head.insns_offset as usize).cast::<Insn>(), insns as usize),
                 std::slice::from_raw_parts(
                     base.add(self.head.ctxs_offset as usize).cast::<Context>(),
                     contexts as usize,

@@ -2,14 +2,16 @@
 
 use super::facts::{FactsError, KernelFacts};
 use super::guest::{
-    ExitReason, Guest, GuestCommand, GuestConfig, GuestError, GuestExit, GuestRemote, GuestShape,
-    InstructionClock, KernelImage, NodeMemory, PluginConfig, QemuBinary, TAP_PLUGIN, plan_memory,
+    ExitReason, Guest, GuestCommand, GuestConfig, GuestError, GuestExit, GuestRemote, GuestShape, InstructionClock,
+    KernelImage, PluginConfig, QemuBinary, TAP_PLUGIN, plan_memory,
 };
+use super::pages::{Physical, kernel_pages};
 use super::ring::{Next, Ring, RingConfig};
 use nearmiss_record::abi::{self, CHUNK_LAST, ChunkHeader};
 use nearmiss_record::reference::Record;
 use nearmiss_record::run::Filter;
 use nearmiss_record::side::SideTables;
+use nearmiss_record::symbols::{KernelLayout, KernelPages};
 use nearmiss_record::trace::{TraceHeader, Validator};
 use std::io;
 use std::os::fd::OwnedFd;
@@ -82,6 +84,10 @@ pub struct Recorded {
     pub exit: GuestExit,
     /// Tables beside the stream.
     pub side: SideTables,
+    /// What the guest's pages served for at the end.
+    pub pages: KernelPages,
+    /// Where the guest's kernel keeps things.
+    pub layout: KernelLayout,
     /// From launch to the command's first instruction, *measured*.
     pub boot: Duration,
     /// From then until its end, *measured*.
@@ -163,13 +169,10 @@ impl Session {
             return Err(TapError::NotBegun(ending(&guest.wait())));
         };
         let facts = KernelFacts::of(&kernel_directory)?;
+        let memory = Physical::new(guest.memory())?;
         let told = facts
-            .of_boot(header.cpus, &boot.perf_rings, |at| {
-                read_physical(guest.memory(), at)
-            })
-            .ok_or_else(|| {
-                TapError::NotBegun("the guest's per-CPU areas lie outside its memory".into())
-            })?;
+            .of_boot(header.cpus, &boot.perf_rings, |at| memory.word(at))
+            .ok_or_else(|| TapError::NotBegun("the guest's per-CPU areas lie outside its memory".into()))?;
         ring.tell(&told);
         guest.go()?;
 
@@ -179,17 +182,23 @@ impl Session {
             return Err(TapError::Plugin(ring.error()));
         }
         let side = ring.side_tables();
+        let pages = facts.pages.as_ref().map(|pages| kernel_pages(&memory, pages)).unwrap_or_default();
         let exit = guest.wait();
         if let ExitReason::Refused(what) = &exit.reason {
             return Err(TapError::NotBegun(what.clone()));
         }
         let began = drained.began.unwrap_or(window_end);
         if !boot.settled {
-            drained.notes.push(format!("the guest was still busy with its boot after {} ms: some of that work may be in this run", boot.quiet_ms));
+            drained.notes.push(format!(
+                "the guest was still busy with its boot after {} ms: some of that work may be in this run",
+                boot.quiet_ms
+            ));
         }
         drained.notes.extend(exit.notes.iter().cloned());
         Ok(Recorded {
             side,
+            pages,
+            layout: KernelLayout { direct_map_base: told.direct_map_base, per_cpu_bases: told.per_cpu_bases },
             boot: began - started,
             window: window_end - began,
             records: drained.records,
@@ -208,20 +217,12 @@ struct Drained {
     notes: Vec<String>,
 }
 
-fn drain(
-    ring: &mut Ring,
-    guest: &Guest,
-    header: &TraceHeader,
-    sink: &mut Sink<'_>,
-) -> Result<Drained, TapError> {
+fn drain(ring: &mut Ring, guest: &Guest, header: &TraceHeader, sink: &mut Sink<'_>) -> Result<Drained, TapError> {
     let mut drained = Drained::default();
     let mut validator = Validator::new(header, None);
     let mut last_look = false;
     while !drained.complete {
-        match ring
-            .next(Duration::from_millis(20))
-            .map_err(TapError::BadRecord)?
-        {
+        match ring.next(Duration::from_millis(20)).map_err(TapError::BadRecord)? {
             Next::Chunk(head, records) => {
                 drained.began.get_or_insert_with(Instant::now);
                 validator.chunk(head, records).map_err(|bad| {
@@ -265,21 +266,4 @@ fn memory_file(content: &[u8]) -> io::Result<OwnedFd> {
     let file = std::fs::File::from(file);
     file.write_all_at(content, 0)?;
     Ok(file.into())
-}
-
-/// Eight bytes of guest-physical memory below the PCI hole, where the kernel and its per-CPU areas' table lie.
-fn read_physical(memory: &[NodeMemory], at: u64) -> Option<u64> {
-    let mut start = 0;
-    for node in memory {
-        if at >= start && at + 8 <= start + node.bytes() {
-            let mut word = [0; 8];
-            let file = node.file().try_clone_to_owned().ok()?;
-            std::fs::File::from(file)
-                .read_exact_at(&mut word, at - start)
-                .ok()?;
-            return Some(u64::from_le_bytes(word));
-        }
-        start += node.bytes();
-    }
-    None
 }
