@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0
  *
- * A copy that pollutes: between two walks over a small table, a large buffer is copied. The copy's lines are never
- * used again, yet they evict the table; with --non-temporal they go past the caches and the table stays. */
+ * A copy that pollutes, as write() to a file does: between two walks over a table, a small record is copied again and
+ * again into a large buffer. The buffer's lines are not used again soon, yet they evict the table; with --non-temporal
+ * they go past the caches and the table stays. */
 #include "subject.h"
 
 #if defined(__x86_64__)
 #include <emmintrin.h>
 #endif
 
-enum { LINE = 64 };
+enum { LINE = 64, RECORD = 4096 };
 
 /* A line of the table: a list, so that the walk shows what a miss costs. */
 struct entry {
@@ -21,10 +22,11 @@ struct entry {
 static void copy_past_the_caches(char *to, const char *from, size_t bytes) {
 #if defined(__x86_64__)
     for (size_t i = 0; i < bytes; i += 8)
-        _mm_stream_si64((long long *)(to + i), *(const long long *)(from + i));
+        _mm_stream_si64((long long *)(to + i), *(const long long *)(from + i % RECORD));
     _mm_sfence();
 #else
-    memcpy(to, from, bytes);
+    for (size_t i = 0; i < bytes; i += RECORD)
+        memcpy(to + i, from, RECORD);
 #endif
 }
 
@@ -40,7 +42,7 @@ static __attribute__((noinline)) void copy(char *to, const char *from, size_t by
         copy_past_the_caches(to, from, bytes);
     else
         for (size_t i = 0; i < bytes; i += 8)
-            *(volatile uint64_t *)(to + i) = *(const uint64_t *)(from + i);
+            *(volatile uint64_t *)(to + i) = *(const uint64_t *)(from + i % RECORD);
 }
 
 int main(int argc, char **argv) {
@@ -53,10 +55,10 @@ int main(int argc, char **argv) {
         {0},
     };
     subject_options(argc, argv, "A large copy evicts a small table that is needed again.", options);
-    copied &= ~(uint64_t)(LINE - 1);
-    if (copied < LINE || table_bytes < LINE)
-        subject_fail(argv[0], "--copy and --table need at least one line of 64 bytes");
-    char *from = subject_memory(argv[0], 4096, copied), *to = subject_memory(argv[0], 4096, copied);
+    copied -= copied % RECORD;
+    if (copied < RECORD || table_bytes < LINE)
+        subject_fail(argv[0], "--copy needs at least 4K, --table at least 64");
+    char *from = subject_memory(argv[0], RECORD, RECORD), *to = subject_memory(argv[0], 4096, copied);
     struct entry *table = subject_memory(argv[0], 4096, table_bytes);
     uint64_t entries = table_bytes / LINE, seed = 1;
     /* Sattolo's shuffle of the successors: one cycle through all entries. */
@@ -68,7 +70,7 @@ int main(int argc, char **argv) {
         table[i].next = table[j].next;
         table[j].next = held;
     }
-    memset(from, 1, copied);
+    memset(from, 1, RECORD);
     uint64_t sum = 0;
     double walking = 0, start = subject_now_ns();
     for (uint64_t r = 0; r < rounds; r++) {
