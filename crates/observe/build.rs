@@ -13,26 +13,19 @@ fn main() {
 
     let static_program = ["-std=gnu11", "-O2", "-Wall", "-Wextra", "-static", "-s"];
     for (folder, program) in [("agent/init", "guest-init"), ("agent/guard", "guest-guard")] {
-        if !compile(
-            &native.join(folder),
-            &include,
-            &static_program,
-            &out.join(program),
-        ) {
-            panic!(
-                "native/{folder} could not be compiled: install gcc and libc6-dev, or set CC to a C compiler"
-            );
+        if !compile(&native.join(folder), &include, &static_program, &out.join(program)) {
+            panic!("native/{folder} could not be compiled: install gcc and libc6-dev, or set CC to a C compiler");
         }
     }
 
-    println!("cargo::rustc-check-cfg=cfg(has_tap_plugin)");
     let library = ["-std=gnu11", "-O3", "-Wall", "-Wextra", "-shared", "-fPIC"];
-    if compile(
-        &native.join("tap"),
-        &include,
-        &library,
-        &out.join("tap-plugin.so"),
-    ) {
+    let fileserver = out.join("fileserver-noatime.so");
+    if !compile(&native.join("agent/fileserver"), &include, &library, &fileserver) {
+        panic!("native/agent/fileserver could not be compiled");
+    }
+
+    println!("cargo::rustc-check-cfg=cfg(has_tap_plugin)");
+    if compile(&native.join("tap"), &include, &library, &out.join("tap-plugin.so")) {
         println!("cargo::rustc-cfg=has_tap_plugin");
     } else {
         println!("cargo::warning=native/tap could not be compiled: this build cannot trace");
@@ -45,11 +38,7 @@ fn compile(folder: &Path, include: &Path, flags: &[&str], output: &Path) -> bool
     println!("cargo::rerun-if-changed={}", folder.display());
     let mut sources: Vec<PathBuf> = folder
         .read_dir()
-        .map(|entries| {
-            entries
-                .filter_map(|entry| Some(entry.ok()?.path()))
-                .collect()
-        })
+        .map(|entries| entries.filter_map(|entry| Some(entry.ok()?.path())).collect())
         .unwrap_or_default();
     sources.retain(|path| path.extension().is_some_and(|extension| extension == "c"));
     sources.sort();

@@ -56,8 +56,13 @@ static void run(const struct config *config)
         facts_kernel_lines("Out of memory: Killed process");
     if (WIFSIGNALED(status) && WTERMSIG(status) == SIGILL)
         facts_kernel_lines("trap invalid opcode");
-    if (config->send_overlay)
+    if (config->send_overlay) {
+        /* What the command left running must not write while its files are read. */
+        kill(-1, SIGKILL);
+        while (waitpid(-1, NULL, 0) > 0)
+            ;
         keep_send(root_upper());
+    }
     say("exit status=%d terminal=%llu output=%llu error=%llu oom=%ld full=%d", status,
         (unsigned long long)totals.terminal, (unsigned long long)totals.output,
         (unsigned long long)totals.error, kills, overlay_full());

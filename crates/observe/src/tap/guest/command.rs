@@ -38,9 +38,7 @@ pub struct GuestCommand {
 
 impl GuestCommand {
     /// A command that inherits everything from this process.
-    pub fn inherit(
-        argv: impl IntoIterator<Item = impl Into<OsString>>,
-    ) -> Result<Self, GuestError> {
+    pub fn inherit(argv: impl IntoIterator<Item = impl Into<OsString>>) -> Result<Self, GuestError> {
         let status = fs::read_to_string("/proc/self/status").tried("/proc/self/status")?;
         Ok(Self {
             argv: argv.into_iter().map(Into::into).collect(),
@@ -48,16 +46,11 @@ impl GuestCommand {
             directory: std::env::current_dir().tried("the working directory")?,
             uid: rustix::process::geteuid().as_raw(),
             gid: rustix::process::getegid().as_raw(),
-            groups: rustix::process::getgroups()
-                .tried("getgroups")?
-                .iter()
-                .map(|group| group.as_raw())
-                .collect(),
+            groups: rustix::process::getgroups().tried("getgroups")?.iter().map(|group| group.as_raw()).collect(),
             umask: status_field(&status, "Umask:", 8).unwrap_or(0o022) as u32,
             limits: limits(),
             // The Rust runtime ignores SIGPIPE; whoever started this process did not ask for it.
-            ignored_signals: status_field(&status, "SigIgn:", 16).unwrap_or(0)
-                & !(1 << (libc::SIGPIPE - 1)),
+            ignored_signals: status_field(&status, "SigIgn:", 16).unwrap_or(0) & !(1 << (libc::SIGPIPE - 1)),
             streams: [0, 1, 2].map(duplicate),
         })
     }
@@ -78,10 +71,7 @@ fn limits() -> Vec<(u32, u64, u64)> {
     const KINDS: u32 = 16;
     (0..KINDS)
         .filter_map(|kind| {
-            let mut limit = libc::rlimit {
-                rlim_cur: 0,
-                rlim_max: 0,
-            };
+            let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
             // SAFETY: `limit` is a valid place for the answer; an unknown kind is refused.
             let result = unsafe { libc::getrlimit(kind as _, &raw mut limit) };
             (result == 0).then_some((kind, limit.rlim_cur, limit.rlim_max))
@@ -110,11 +100,7 @@ impl StreamKind {
             Self::Port => b"port".to_vec(),
             Self::Terminal => b"tty".to_vec(),
             Self::SameAsOutput => b"same".to_vec(),
-            Self::File(path, offset) => [
-                format!("file:{offset}:").as_bytes(),
-                path.as_os_str().as_bytes(),
-            ]
-            .concat(),
+            Self::File(path, offset) => [format!("file:{offset}:").as_bytes(), path.as_os_str().as_bytes()].concat(),
         }
     }
 }
@@ -166,14 +152,12 @@ fn kind_of(stream: Option<&OwnedFd>, is_input: bool) -> StreamKind {
 
 fn openable_inside(stream: &OwnedFd, device: u64, inode: u64) -> StreamKind {
     let path = fs::read_link(super::memory_file::inherited_path(stream));
-    let read_only = rustix::fs::fcntl_getfl(stream)
-        .is_ok_and(|flags| flags & OFlags::ACCMODE == OFlags::RDONLY);
+    let read_only = rustix::fs::fcntl_getfl(stream).is_ok_and(|flags| flags & OFlags::ACCMODE == OFlags::RDONLY);
     match path {
         Ok(path)
             if read_only
                 && visible_inside(&path)
-                && fs::metadata(&path)
-                    .is_ok_and(|found| (found.dev(), found.ino()) == (device, inode)) =>
+                && fs::metadata(&path).is_ok_and(|found| (found.dev(), found.ino()) == (device, inode)) =>
         {
             let offset = rustix::fs::tell(stream).unwrap_or(0);
             StreamKind::File(path, offset)

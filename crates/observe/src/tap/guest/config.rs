@@ -26,12 +26,7 @@ pub struct GuestShape {
 impl GuestShape {
     /// One package of `cpus` cores without hardware threads, one memory node.
     pub fn flat(cpus: u32) -> Self {
-        Self {
-            packages: 1,
-            cores: cpus.max(1),
-            threads: 1,
-            nodes: 1,
-        }
+        Self { packages: 1, cores: cpus.max(1), threads: 1, nodes: 1 }
     }
 
     /// Virtual CPUs in all.
@@ -51,19 +46,12 @@ impl GuestShape {
             0 | 1 => 1,
             nodes => nodes.min(packages * (nodes / self.packages.max(1)).max(1)),
         };
-        Self {
-            packages,
-            cores,
-            threads,
-            nodes,
-        }
+        Self { packages, cores, threads, nodes }
     }
 
     /// The CPUs of a memory node.
     pub fn cpus_of_node(&self, node: u32) -> std::ops::Range<u32> {
-        let at = |node: u32| {
-            (u64::from(self.cpus()) * u64::from(node) / u64::from(self.nodes.max(1))) as u32
-        };
+        let at = |node: u32| (u64::from(self.cpus()) * u64::from(node) / u64::from(self.nodes.max(1))) as u32;
         at(node)..at(node + 1)
     }
 }
@@ -144,11 +132,7 @@ const LEAST_MEMORY: u64 = 256 * MIB;
 const MOST_BY_DEFAULT: u64 = 16 << 30;
 
 /// Bytes by node, rounded down to 2 MiB.
-pub(super) fn memory_by_node(
-    asked: &[u64],
-    nodes: u32,
-    available: u64,
-) -> Result<Vec<u64>, GuestError> {
+pub(super) fn memory_by_node(asked: &[u64], nodes: u32, available: u64) -> Result<Vec<u64>, GuestError> {
     let nodes = nodes.max(1) as usize;
     let memory = if asked.is_empty() {
         vec![(available / 2).min(MOST_BY_DEFAULT) / nodes as u64; nodes]
@@ -161,16 +145,10 @@ pub(super) fn memory_by_node(
             memory.len()
         )));
     }
-    let memory: Vec<u64> = memory
-        .iter()
-        .map(|bytes| bytes / (2 * MIB) * (2 * MIB))
-        .collect();
+    let memory: Vec<u64> = memory.iter().map(|bytes| bytes / (2 * MIB) * (2 * MIB)).collect();
     let total: u64 = memory.iter().sum();
     if total < LEAST_MEMORY || memory.contains(&0) {
-        return Err(GuestError::TooLittleMemory {
-            have_mib: total / MIB,
-            need_mib: LEAST_MEMORY / MIB,
-        });
+        return Err(GuestError::TooLittleMemory { have_mib: total / MIB, need_mib: LEAST_MEMORY / MIB });
     }
     if total > available {
         return Err(GuestError::Config(format!(
@@ -187,9 +165,7 @@ pub(super) fn available_memory() -> u64 {
     std::fs::read_to_string("/proc/meminfo")
         .ok()
         .and_then(|text| {
-            let line = text
-                .lines()
-                .find(|line| line.starts_with("MemAvailable:"))?;
+            let line = text.lines().find(|line| line.starts_with("MemAvailable:"))?;
             line.split_whitespace().nth(1)?.parse::<u64>().ok()
         })
         .map_or(0, |kib| kib * 1024)
@@ -201,62 +177,25 @@ mod tests {
 
     #[test]
     fn a_server_is_cut_down_with_its_siblings_and_packages() {
-        let server = GuestShape {
-            packages: 2,
-            cores: 64,
-            threads: 2,
-            nodes: 8,
-        };
-        assert_eq!(
-            server.cut_to(4),
-            GuestShape {
-                packages: 2,
-                cores: 1,
-                threads: 2,
-                nodes: 8
-            }
-        );
-        assert_eq!(
-            server.cut_to(1),
-            GuestShape {
-                packages: 1,
-                cores: 1,
-                threads: 1,
-                nodes: 4
-            }
-        );
-        let desktop = GuestShape {
-            packages: 1,
-            cores: 8,
-            threads: 1,
-            nodes: 1,
-        };
+        let server = GuestShape { packages: 2, cores: 64, threads: 2, nodes: 8 };
+        assert_eq!(server.cut_to(4), GuestShape { packages: 2, cores: 1, threads: 2, nodes: 8 });
+        assert_eq!(server.cut_to(1), GuestShape { packages: 1, cores: 1, threads: 1, nodes: 4 });
+        let desktop = GuestShape { packages: 1, cores: 8, threads: 1, nodes: 1 };
         assert_eq!(desktop.cut_to(4), GuestShape::flat(4));
     }
 
     #[test]
     fn every_cpu_has_one_node() {
-        let shape = GuestShape {
-            packages: 2,
-            cores: 1,
-            threads: 3,
-            nodes: 4,
-        };
+        let shape = GuestShape { packages: 2, cores: 1, threads: 3, nodes: 4 };
         let all: Vec<u32> = (0..4).flat_map(|node| shape.cpus_of_node(node)).collect();
         assert_eq!(all, (0..6).collect::<Vec<_>>());
     }
 
     #[test]
     fn too_little_memory_is_an_error_that_says_so() {
-        assert_eq!(
-            memory_by_node(&[], 2, 4 << 30).unwrap(),
-            vec![1 << 30, 1 << 30]
-        );
+        assert_eq!(memory_by_node(&[], 2, 4 << 30).unwrap(), vec![1 << 30, 1 << 30]);
         let error = memory_by_node(&[], 1, 300 * MIB).unwrap_err().to_string();
-        assert!(
-            error.contains("150 MiB") && error.contains("256"),
-            "{error}"
-        );
+        assert!(error.contains("150 MiB") && error.contains("256"), "{error}");
         assert!(memory_by_node(&[1 << 30], 2, 4 << 30).is_err());
         assert!(memory_by_node(&[8 << 30], 1, 4 << 30).is_err());
     }

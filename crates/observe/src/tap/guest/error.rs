@@ -63,9 +63,6 @@ pub(super) trait Tried<T> {
 
 impl<T, E: Into<io::Error>> Tried<T> for Result<T, E> {
     fn tried(self, what: impl Into<String>) -> Result<T, GuestError> {
-        self.map_err(|source| GuestError::Io {
-            what: what.into(),
-            source: source.into(),
-        })
+        self.map_err(|source| GuestError::Io { what: what.into(), source: source.into() })
     }
 }

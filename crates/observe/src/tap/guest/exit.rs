@@ -1,5 +1,7 @@
 //! How a guest came to its end, in words that say what to do.
 
+use std::path::PathBuf;
+
 use super::messages::Totals;
 
 /// How the command ended.
@@ -49,6 +51,8 @@ pub struct GuestExit {
     pub reason: ExitReason,
     /// What a user should know about it, a sentence each.
     pub notes: Vec<String>,
+    /// With `keep`: files of the host's that the command deleted (for itself only).
+    pub deleted: Vec<PathBuf>,
 }
 
 /// What can be told from the end of the command.
@@ -69,9 +73,7 @@ pub(super) fn notes(totals: &Totals, kernel: &[String]) -> Vec<String> {
         );
     }
     if CommandStatus::from_wait_status(totals.status) == CommandStatus::Signaled(libc::SIGILL) {
-        let at = kernel
-            .last()
-            .map_or(String::new(), |line| format!(" ({line})"));
+        let at = kernel.last().map_or(String::new(), |line| format!(" ({line})"));
         notes.push(format!(
             "the command executed an instruction that QEMU does not emulate{at}: AVX-512 is the usual one; \
              build without it, or choose another code path (glibc's own choice already follows the guest's CPU)"
@@ -102,12 +104,8 @@ pub(super) fn from_console(console: &str) -> Option<ExitReason> {
         let line = console[at..].lines().next().unwrap_or_default();
         return Some(ExitReason::Panicked(line.trim().into()));
     }
-    [
-        "reboot: Power down",
-        "reboot: Restarting",
-        "reboot: System halted",
-    ]
-    .iter()
-    .any(|line| console.contains(line))
-    .then_some(ExitReason::PoweredOff)
+    ["reboot: Power down", "reboot: Restarting", "reboot: System halted"]
+        .iter()
+        .any(|line| console.contains(line))
+        .then_some(ExitReason::PoweredOff)
 }

@@ -43,21 +43,15 @@ impl Guardian {
         command.arg(events_writer.as_raw_fd().to_string());
         let mut inherited = vec![lifeline_reader.as_raw_fd(), events_writer.as_raw_fd()];
         for program in [server, qemu] {
-            let list: Vec<String> = program
-                .descriptors
-                .iter()
-                .map(ToString::to_string)
-                .collect();
-            command
-                .arg(list.join(","))
-                .arg("--")
-                .arg(&program.path)
-                .args(&program.arguments);
+            let list: Vec<String> = program.descriptors.iter().map(ToString::to_string).collect();
+            command.arg(list.join(",")).arg("--").arg(&program.path).args(&program.arguments);
             if std::ptr::eq(program, server) {
                 command.arg("--");
             }
             inherited.extend(&program.descriptors);
         }
+        // What is in the user's environment is meant for the command, not for these.
+        command.env_clear();
         command.stdin(Stdio::null());
         command.stdout(log_writer.try_clone().tried("pipe")?);
         command.stderr(log_writer);
@@ -73,13 +67,7 @@ impl Guardian {
             });
         }
         let child = command.spawn().tried("starting the guest's guardian")?;
-        Ok((
-            Self {
-                lifeline: Some(lifeline),
-                child,
-            },
-            Reports { events, log },
-        ))
+        Ok((Self { lifeline: Some(lifeline), child }, Reports { events, log }))
     }
 
     /// Asks QEMU to end by itself, so that the plugin can finish.
@@ -108,18 +96,8 @@ impl Drop for Guardian {
 /// connection waits in its queue. The name is one that the kernel makes up, in no directory, and that
 /// vanishes with the socket.
 pub(super) fn connected_to_listener() -> Result<(OwnedFd, OwnedFd), GuestError> {
-    use rustix::net::{
-        AddressFamily, SocketFlags, SocketType, bind, connect, getsockname, listen, socket_with,
-    };
-    let make = || {
-        socket_with(
-            AddressFamily::UNIX,
-            SocketType::STREAM,
-            SocketFlags::CLOEXEC,
-            None,
-        )
-        .tried("socket")
-    };
+    use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, connect, getsockname, listen, socket_with};
+    let make = || socket_with(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None).tried("socket");
     let listener = make()?;
     bind(&listener, &rustix::net::SocketAddrUnix::new_unnamed()).tried("bind")?;
     listen(&listener, 1).tried("listen")?;

@@ -11,10 +11,7 @@ const DIRECTORY: u32 = 0o040_000;
 
 impl Initramfs {
     pub(super) fn new() -> Self {
-        Self {
-            bytes: Vec::new(),
-            next_inode: 1,
-        }
+        Self { bytes: Vec::new(), next_inode: 1 }
     }
 
     pub(super) fn directory(&mut self, name: &str) -> &mut Self {
@@ -50,8 +47,7 @@ impl Initramfs {
         self.next_inode += 1;
         self.bytes.extend_from_slice(b"070701");
         for field in fields {
-            self.bytes
-                .extend_from_slice(format!("{field:08x}").as_bytes());
+            self.bytes.extend_from_slice(format!("{field:08x}").as_bytes());
         }
         self.bytes.extend_from_slice(name.as_bytes());
         self.bytes.push(0);
@@ -82,11 +78,7 @@ mod tests {
         assert_eq!(&bytes[94..102], b"00000005", "name length, with its NUL");
         // 110 + 5 is 115: padded to 116.
         assert_eq!(&bytes[110..121], b"init\0\0abcde");
-        assert_eq!(
-            &bytes[124..130],
-            b"070701",
-            "the trailer begins at a multiple of four"
-        );
+        assert_eq!(&bytes[124..130], b"070701", "the trailer begins at a multiple of four");
         assert_eq!(bytes.len() % 4, 0);
     }
 }

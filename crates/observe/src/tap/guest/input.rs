@@ -36,35 +36,22 @@ impl WaitingInput {
     pub(super) fn start(mut self, supervision: &Arc<Supervision>) -> std::io::Result<InputRelay> {
         let (stop_reader, stop) = std::io::pipe()?;
         let port = self.port.try_clone()?;
-        let raw = if self.terminal {
-            RawTerminal::enter(&self.stream)
-        } else {
-            None
-        };
+        let raw = if self.terminal { RawTerminal::enter(&self.stream) } else { None };
         let mut interrupts = Interrupts::default();
         let supervision = Arc::clone(supervision);
         let terminal = self.terminal;
         thread::spawn(move || {
-            let carried = carry(
-                &mut self.port,
-                File::from(self.stream),
-                &stop_reader,
-                |bytes| {
-                    if terminal && interrupts.ask_for_end(bytes) {
-                        supervision.end(ExitReason::Killed);
-                    }
-                },
-            );
+            let carried = carry(&mut self.port, File::from(self.stream), &stop_reader, |bytes| {
+                if terminal && interrupts.ask_for_end(bytes) {
+                    supervision.end(ExitReason::Killed);
+                }
+            });
             if matches!(carried, Ended::Input) && !terminal {
                 // The guest may be gone already.
                 let _ = self.port.shutdown(Shutdown::Write);
             }
         });
-        Ok(InputRelay {
-            _stop: stop,
-            _port: port,
-            _raw: raw,
-        })
+        Ok(InputRelay { _stop: stop, _port: port, _raw: raw })
     }
 }
 
@@ -73,12 +60,7 @@ enum Ended {
     Guest,
 }
 
-fn carry(
-    port: &mut UnixStream,
-    mut input: File,
-    stop: &PipeReader,
-    mut watch: impl FnMut(&[u8]),
-) -> Ended {
+fn carry(port: &mut UnixStream, mut input: File, stop: &PipeReader, mut watch: impl FnMut(&[u8])) -> Ended {
     let mut block = vec![0; 65536];
     loop {
         let mut waits = [
@@ -102,8 +84,7 @@ fn carry(
                     return Ended::Guest;
                 }
             }
-            Err(error)
-                if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {}
+            Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {}
             Err(_) => return Ended::Input,
         }
     }
@@ -121,10 +102,7 @@ impl RawTerminal {
         let mut raw = before.clone();
         raw.make_raw();
         tcsetattr(stream, OptionalActions::Drain, &raw).ok()?;
-        Some(Self {
-            stream: stream.try_clone().ok()?,
-            before,
-        })
+        Some(Self { stream: stream.try_clone().ok()?, before })
     }
 }
 
@@ -148,8 +126,7 @@ impl Interrupts {
         const WITHIN: Duration = Duration::from_secs(1);
         let now = Instant::now();
         self.typed.retain(|time| now.duration_since(*time) < WITHIN);
-        self.typed
-            .extend(bytes.iter().filter(|byte| **byte == INTERRUPT).map(|_| now));
+        self.typed.extend(bytes.iter().filter(|byte| **byte == INTERRUPT).map(|_| now));
         self.typed.len() >= 3
     }
 }

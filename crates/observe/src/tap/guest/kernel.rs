@@ -31,12 +31,7 @@ impl KernelImage {
     pub fn newest() -> Result<Self, GuestError> {
         let cache = Self::cache();
         let mut found: Vec<(Vec<u64>, PathBuf)> = fs::read_dir(&cache)
-            .map(|entries| {
-                entries
-                    .filter_map(Result::ok)
-                    .map(|entry| entry.path())
-                    .collect()
-            })
+            .map(|entries| entries.filter_map(Result::ok).map(|entry| entry.path()).collect())
             .unwrap_or_else(|_| Vec::new())
             .into_iter()
             .filter(|path: &PathBuf| path.join("vmlinuz").exists())
@@ -56,11 +51,7 @@ impl KernelImage {
         } else {
             Self::cache().join(version_or_path)
         };
-        if directory.join("vmlinuz").exists() {
-            Ok(Self { directory })
-        } else {
-            Err(GuestError::NoKernel(directory))
-        }
+        if directory.join("vmlinuz").exists() { Ok(Self { directory }) } else { Err(GuestError::NoKernel(directory)) }
     }
 
     /// Where the kernel and what was derived from it lie.
@@ -70,9 +61,7 @@ impl KernelImage {
 
     /// The kernel's release, as `uname -r` prints it.
     pub fn release(&self) -> String {
-        self.directory
-            .file_name()
-            .map_or_else(String::new, |name| name.to_string_lossy().into_owned())
+        self.directory.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned())
     }
 
     /// The guest's `/proc/kallsyms`; absent before the first boot.
@@ -104,10 +93,9 @@ impl KernelImage {
         let path = self.directory.join("overlay.ko");
         match fs::read(&path) {
             Ok(module) if module.starts_with(b"\x7fELF") => Ok(Some(module)),
-            Ok(_) => Err(GuestError::Kernel {
-                path,
-                what: "is not an ELF file: run scripts/setup-kernel.sh again".into(),
-            }),
+            Ok(_) => {
+                Err(GuestError::Kernel { path, what: "is not an ELF file: run scripts/setup-kernel.sh again".into() })
+            }
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
             Err(error) => Err(error).tried(path.display().to_string()),
         }
@@ -139,9 +127,7 @@ fn unpack_frame(frame: &[u8]) -> Option<Vec<u8>> {
     use std::io::Read;
     const LARGEST_IMAGE: u64 = 512 << 20;
     let mut image = Vec::new();
-    let decoder = zstd::stream::read::Decoder::with_buffer(frame)
-        .ok()?
-        .single_frame();
+    let decoder = zstd::stream::read::Decoder::with_buffer(frame).ok()?.single_frame();
     decoder.take(LARGEST_IMAGE).read_to_end(&mut image).ok()?;
     image.starts_with(b"\x7fELF").then_some(image)
 }
@@ -165,12 +151,8 @@ mod tests {
 
     #[test]
     fn versions_compare_by_number() {
-        let mut paths = [
-            "6.12.117+deb12-cloud-amd64",
-            "6.12.63+deb12-cloud-amd64",
-            "6.1.0-9-cloud-amd64",
-        ]
-        .map(|name| (version_key(Path::new(name)), name));
+        let mut paths = ["6.12.117+deb12-cloud-amd64", "6.12.63+deb12-cloud-amd64", "6.1.0-9-cloud-amd64"]
+            .map(|name| (version_key(Path::new(name)), name));
         paths.sort();
         assert_eq!(paths[2].1, "6.12.117+deb12-cloud-amd64");
         assert_eq!(paths[0].1, "6.1.0-9-cloud-amd64");

@@ -1,7 +1,7 @@
 //! Puts a guest together and starts it.
 
 use std::fs::File;
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::net::UnixStream;
 use std::sync::mpsc::channel;
@@ -14,9 +14,11 @@ use super::command::{GuestCommand, StreamKind, stream_kinds};
 use super::config::{GuestConfig, available_memory, memory_by_node};
 use super::error::{GuestError, Tried};
 use super::exit::ExitReason;
+use super::file_server::FileServer;
 use super::guardian::{Guardian, Program, connected_to_listener};
 use super::initramfs::Initramfs;
 use super::input::WaitingInput;
+use super::keep::{self, Unpacker};
 use super::qemu::{PORTS, QemuPlan, kernel_arguments};
 use super::relay::{Tail, outwards};
 use super::supervisor::{Supervision, Supervisor};
@@ -27,33 +29,21 @@ static AGENT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/guest-init"));
 /// Where the agent puts the preloaded library inside.
 const PRELOAD_PATH: &str = "/run/nearmiss/preload.so";
 
-/// Debian's places of the file server.
-const FILE_SERVERS: [&str; 3] = [
-    "/usr/lib/qemu/virtiofsd",
-    "/usr/libexec/virtiofsd",
-    "/usr/libexec/qemu/virtiofsd",
-];
-
 pub(super) fn launch(mut config: GuestConfig) -> Result<Guest, GuestError> {
     if config.command.argv.is_empty() {
         return Err(GuestError::Config("no command is given".into()));
     }
+    let keep = config.keep.as_deref().map(keep::prepare).transpose()?;
     let sizes = memory_by_node(&config.memory, config.shape.nodes, available_memory())?;
     let mut memory = Vec::new();
     for (node, bytes) in sizes.into_iter().enumerate() {
-        memory.push((
-            bytes,
-            memory_file::sized(&format!("nearmiss-node{node}"), bytes)?,
-        ));
+        memory.push((bytes, memory_file::sized(&format!("nearmiss-node{node}"), bytes)?));
     }
     let streams = std::mem::take(&mut config.command.streams);
     let kinds = stream_kinds(&streams);
-    let initramfs =
-        memory_file::holding("nearmiss-initramfs", &initramfs(&config, &streams, &kinds)?)?;
+    let initramfs = memory_file::holding("nearmiss-initramfs", &initramfs(&config, &streams, &kinds)?)?;
     let image = config.kernel.bootable();
-    let kernel: OwnedFd = File::open(&image)
-        .tried(image.display().to_string())?
-        .into();
+    let kernel: OwnedFd = File::open(&image).tried(image.display().to_string())?.into();
     let (console, console_inside) = UnixStream::pair().tried("socketpair")?;
     let mut ports = Vec::new();
     let mut ports_inside: Vec<OwnedFd> = Vec::new();
@@ -82,25 +72,21 @@ pub(super) fn launch(mut config: GuestConfig) -> Result<Guest, GuestError> {
         arguments: plan.arguments(),
         descriptors: plan.descriptors(),
     };
-    let (guardian, reports) = Guardian::start(&file_server(&file_listener)?, &qemu)?;
-    drop(plan);
+    let server = FileServer::new(&file_listener)?;
+    let (guardian, reports) = Guardian::start(&server.program(), &qemu)?;
+    drop((plan, server));
     // Only QEMU may hold the other ends, or its death would not be noticed.
     drop((ports_inside, file_client, file_listener));
 
     let supervision = Arc::new(Supervision::new(guardian));
     let (events, event_receiver) = channel();
-    let [control, input_port, output_port, error_port]: [UnixStream; 4] = ports
-        .try_into()
-        .map_err(|_| GuestError::Config("the number of ports is fixed".into()))?;
+    let [control, input_port, output_port, error_port]: [UnixStream; 4] =
+        ports.try_into().map_err(|_| GuestError::Config("the number of ports is fixed".into()))?;
     let [input, output, error] = streams;
-    let terminal_stream = [
-        (&kinds[0], &input),
-        (&kinds[1], &output),
-        (&kinds[2], &error),
-    ]
-    .into_iter()
-    .find(|(kind, _)| **kind == StreamKind::Terminal)
-    .and_then(|(_, stream)| stream.as_ref()?.try_clone().ok());
+    let terminal_stream = [(&kinds[0], &input), (&kinds[1], &output), (&kinds[2], &error)]
+        .into_iter()
+        .find(|(kind, _)| **kind == StreamKind::Terminal)
+        .and_then(|(_, stream)| stream.as_ref()?.try_clone().ok());
     let mut supervisor = Supervisor {
         control: control.try_clone().tried("the control port")?,
         events,
@@ -111,6 +97,7 @@ pub(super) fn launch(mut config: GuestConfig) -> Result<Guest, GuestError> {
         terminal: None,
         output: None,
         error: None,
+        unpacker: keep.map(Unpacker::start),
         waiting_input: None,
         input: None,
         kallsyms: config.kernel.kallsyms(),
@@ -119,10 +106,7 @@ pub(super) fn launch(mut config: GuestConfig) -> Result<Guest, GuestError> {
         directory: config.command.directory.display().to_string(),
     };
     if let Some(stream) = terminal_stream {
-        supervisor.terminal = Some(outwards(
-            input_port.try_clone().tried("the input port")?,
-            stream,
-        ));
+        supervisor.terminal = Some(outwards(input_port.try_clone().tried("the input port")?, stream));
     }
     if let (StreamKind::Port, Some(stream)) = (&kinds[1], output) {
         supervisor.output = Some(outwards(output_port, stream));
@@ -132,18 +116,10 @@ pub(super) fn launch(mut config: GuestConfig) -> Result<Guest, GuestError> {
     }
     match (&kinds[0], input) {
         (StreamKind::Port, Some(stream)) => {
-            supervisor.waiting_input = Some(WaitingInput {
-                port: input_port,
-                stream,
-                terminal: false,
-            });
+            supervisor.waiting_input = Some(WaitingInput { port: input_port, stream, terminal: false });
         }
         (StreamKind::Terminal, Some(stream)) => {
-            supervisor.waiting_input = Some(WaitingInput {
-                port: input_port,
-                stream,
-                terminal: true,
-            });
+            supervisor.waiting_input = Some(WaitingInput { port: input_port, stream, terminal: true });
         }
         _ => {}
     }
@@ -158,34 +134,11 @@ pub(super) fn launch(mut config: GuestConfig) -> Result<Guest, GuestError> {
     }
     let supervisor = thread::spawn(move || supervisor.run());
     Ok(Guest {
-        memory: memory
-            .into_iter()
-            .map(|(bytes, file)| NodeMemory { bytes, file })
-            .collect(),
+        memory: memory.into_iter().map(|(bytes, file)| NodeMemory { bytes, file }).collect(),
         events: event_receiver,
         control: Mutex::new(control),
         supervision,
         supervisor: Some(supervisor),
-    })
-}
-
-fn file_server(listener: &OwnedFd) -> Result<Program, GuestError> {
-    let path = FILE_SERVERS
-        .into_iter()
-        .find(|path| std::path::Path::new(path).exists())
-        .ok_or_else(|| GuestError::NoProgram {
-            program: "virtiofsd".into(),
-            package: "qemu-system-common (Debian 12) or virtiofsd",
-        })?;
-    let arguments = [
-        format!("--fd={}", listener.as_raw_fd()),
-        "-o".into(),
-        "source=/run/root,sandbox=chroot,cache=always,no_posix_lock,no_flock,log_level=err".into(),
-    ];
-    Ok(Program {
-        path: path.into(),
-        arguments: arguments.into(),
-        descriptors: vec![listener.as_raw_fd()],
     })
 }
 
@@ -205,20 +158,12 @@ fn initramfs(
     if let Some(library) = &config.preload {
         archive.file("preload.so", 0o755, library);
     }
-    archive.file(
-        "nearmiss.conf",
-        0o644,
-        &agent_config(config, streams, kinds),
-    );
+    archive.file("nearmiss.conf", 0o644, &agent_config(config, streams, kinds));
     Ok(archive.finish())
 }
 
 /// `key=value`, each ended by a NUL.
-fn agent_config(
-    config: &GuestConfig,
-    streams: &[Option<OwnedFd>; 3],
-    kinds: &[StreamKind; 3],
-) -> Vec<u8> {
+fn agent_config(config: &GuestConfig, streams: &[Option<OwnedFd>; 3], kinds: &[StreamKind; 3]) -> Vec<u8> {
     let mut text = Vec::new();
     let mut put = |key: &str, value: &[u8]| {
         text.extend_from_slice(key.as_bytes());
@@ -243,10 +188,7 @@ fn agent_config(
     for (kind, soft, hard) in &command.limits {
         put("rlimit", format!("{kind}:{soft}:{hard}").as_bytes());
     }
-    put(
-        "ignored",
-        format!("{:x}", command.ignored_signals).as_bytes(),
-    );
+    put("ignored", format!("{:x}", command.ignored_signals).as_bytes());
     if let Ok(name) = std::fs::read_to_string("/proc/sys/kernel/hostname") {
         put("hostname", name.trim().as_bytes());
     }
@@ -255,55 +197,41 @@ fn agent_config(
     for (key, kind) in ["stdin", "stdout", "stderr"].into_iter().zip(kinds) {
         put(key, &kind.to_config());
     }
-    if let Some(terminal) = (0..3)
-        .find(|number| kinds[*number] == StreamKind::Terminal)
-        .and_then(|n| streams[n].as_ref())
+    if let Some(terminal) =
+        (0..3).find(|number| kinds[*number] == StreamKind::Terminal).and_then(|n| streams[n].as_ref())
     {
         if let Ok(size) = tcgetwinsize(terminal) {
-            let text = format!(
-                "{}:{}:{}:{}",
-                size.ws_row, size.ws_col, size.ws_xpixel, size.ws_ypixel
-            );
+            let text = format!("{}:{}:{}:{}", size.ws_row, size.ws_col, size.ws_xpixel, size.ws_ypixel);
             put("window", text.as_bytes());
         }
         if let Ok(settings) = tcgetattr(terminal) {
-            put(
-                "termios",
-                termios_text(&settings, kinds[0] == StreamKind::Terminal).as_bytes(),
-            );
+            put("termios", termios_text(&settings, kinds[0] == StreamKind::Terminal).as_bytes());
         }
     }
     let known = config.kernel.kallsyms().exists() && config.kernel.btf().exists();
     put("symbols", if known { b"0" } else { b"1" });
     put("keep", if config.keep.is_some() { b"1" } else { b"0" });
-    put(
-        "preload",
-        if config.preload.is_some() { b"1" } else { b"0" },
-    );
+    put("preload", if config.preload.is_some() { b"1" } else { b"0" });
     text
 }
 
 /// The command's environment with our preloaded library and tunables behind its own.
 fn environment(command: &GuestCommand, config: &GuestConfig) -> Vec<Vec<u8>> {
     let mut variables = command.env.clone();
-    let mut extend =
-        |name: &str, value: &str| match variables.iter_mut().find(|(key, _)| key == name) {
-            Some((_, held)) if !held.is_empty() => {
-                held.push(":");
-                held.push(value);
-            }
-            _ => variables.push((name.into(), value.into())),
-        };
+    let mut extend = |name: &str, value: &str| match variables.iter_mut().find(|(key, _)| key == name) {
+        Some((_, held)) if !held.is_empty() => {
+            held.push(":");
+            held.push(value);
+        }
+        _ => variables.push((name.into(), value.into())),
+    };
     if config.preload.is_some() {
         extend("LD_PRELOAD", PRELOAD_PATH);
     }
     if let Some(tunables) = &config.libc_tunables {
         extend("GLIBC_TUNABLES", tunables);
     }
-    variables
-        .into_iter()
-        .map(|(name, value)| [name.into_vec(), b"=".to_vec(), value.into_vec()].concat())
-        .collect()
+    variables.into_iter().map(|(name, value)| [name.into_vec(), b"=".to_vec(), value.into_vec()].concat()).collect()
 }
 
 /// The terminal's settings for the one inside. Where ours stays in its cooked mode (our input is not
@@ -311,11 +239,7 @@ fn environment(command: &GuestCommand, config: &GuestConfig) -> Vec<Vec<u8>> {
 fn termios_text(settings: &Termios, raw_outside: bool) -> String {
     let flags = [
         settings.input_modes.bits(),
-        if raw_outside {
-            settings.output_modes.bits()
-        } else {
-            0
-        },
+        if raw_outside { settings.output_modes.bits() } else { 0 },
         settings.control_modes.bits(),
         settings.local_modes.bits(),
     ];

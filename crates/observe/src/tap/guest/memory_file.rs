@@ -24,8 +24,7 @@ pub(super) fn holding(name: &str, content: &[u8]) -> Result<OwnedFd, GuestError>
         .or_else(|_| memfd_create(name, MemfdFlags::CLOEXEC))
         .tried("memfd_create")?;
     let mut file = File::from(file);
-    file.write_all(content)
-        .tried(format!("writing {name} to memory"))?;
+    file.write_all(content).tried(format!("writing {name} to memory"))?;
     Ok(file.into())
 }
 

@@ -1,6 +1,7 @@
 //! What agent and host tell each other: frames of a length, a kind and a payload.
 
 use std::io::{self, Read, Write};
+use std::path::PathBuf;
 
 /// A frame of the agent.
 #[derive(Debug, PartialEq, Eq)]
@@ -23,10 +24,7 @@ pub(super) fn read_frame(from: &mut impl Read) -> io::Result<Option<Frame>> {
     }
     let length = u32::from_le_bytes([head[0], head[1], head[2], head[3]]);
     if length > LONGEST {
-        return Err(io::Error::new(
-            io::ErrorKind::InvalidData,
-            "a frame of the guest's agent is too long",
-        ));
+        return Err(io::Error::new(io::ErrorKind::InvalidData, "a frame of the guest's agent is too long"));
     }
     let mut payload = vec![0; length as usize];
     from.read_exact(&mut payload)?;
@@ -36,10 +34,7 @@ pub(super) fn read_frame(from: &mut impl Read) -> io::Result<Option<Frame>> {
         3 => Frame::Btf(payload),
         4 => Frame::Tar(payload),
         _ => {
-            return Err(io::Error::new(
-                io::ErrorKind::InvalidData,
-                "a frame of the guest's agent is of no known kind",
-            ));
+            return Err(io::Error::new(io::ErrorKind::InvalidData, "a frame of the guest's agent is of no known kind"));
         }
     }))
 }
@@ -97,6 +92,8 @@ pub(super) enum Line {
     Event(GuestEvent),
     Refused { stage: String, errno: i32 },
     Kernel(String),
+    Deleted(PathBuf),
+    NotKept(PathBuf),
     Error(String),
     Exit(Totals),
 }
@@ -118,34 +115,21 @@ pub(super) fn parse_line(line: &str) -> Option<Line> {
     let number = |key: &str| -> Option<u64> { parse_number(field(rest, key)?) };
     Some(match word {
         "ready" => Line::Event(GuestEvent::Ready),
-        "quiet" => Line::Event(GuestEvent::Quiet {
-            ms: number("ms")?,
-            settled: number("settled")? == 1,
-        }),
-        "begin" => Line::Event(GuestEvent::Begin {
-            pid: u32::try_from(number("pid")?).ok()?,
-        }),
-        "ended" => Line::Event(GuestEvent::Ended {
-            status: i32::try_from(number("status")?).ok()?,
-        }),
+        "quiet" => Line::Event(GuestEvent::Quiet { ms: number("ms")?, settled: number("settled")? == 1 }),
+        "begin" => Line::Event(GuestEvent::Begin { pid: u32::try_from(number("pid")?).ok()? }),
+        "ended" => Line::Event(GuestEvent::Ended { status: i32::try_from(number("status")?).ok()? }),
         "perf" => Line::Event(GuestEvent::Perf(PerfRing {
             cpu: u32::try_from(number("cpu")?).ok()?,
             user_page: number("user_page")?,
-            data: field(rest, "data")?
-                .split(',')
-                .map(parse_number)
-                .collect::<Option<_>>()?,
+            data: field(rest, "data")?.split(',').map(parse_number).collect::<Option<_>>()?,
         })),
-        "refused" => Line::Refused {
-            stage: field(rest, "stage")?.into(),
-            errno: i32::try_from(number("errno")?).ok()?,
-        },
+        "refused" => {
+            Line::Refused { stage: field(rest, "stage")?.into(), errno: i32::try_from(number("errno")?).ok()? }
+        }
+        "deleted" => Line::Deleted(rest.into()),
+        "not-kept" => Line::NotKept(rest.into()),
         "kernel" => Line::Kernel(rest.into()),
-        "error" => Line::Error(
-            rest.split_once("what=")
-                .map_or(rest, |(_, what)| what)
-                .into(),
-        ),
+        "error" => Line::Error(rest.split_once("what=").map_or(rest, |(_, what)| what).into()),
         "exit" => Line::Exit(Totals {
             status: i32::try_from(number("status")?).ok()?,
             terminal: number("terminal")?,
@@ -159,8 +143,7 @@ pub(super) fn parse_line(line: &str) -> Option<Line> {
 }
 
 fn field<'a>(text: &'a str, key: &str) -> Option<&'a str> {
-    text.split(' ')
-        .find_map(|part| part.strip_prefix(key)?.strip_prefix('='))
+    text.split(' ').find_map(|part| part.strip_prefix(key)?.strip_prefix('='))
 }
 
 fn parse_number(text: &str) -> Option<u64> {
@@ -177,26 +160,16 @@ mod tests {
     #[test]
     fn a_perf_line_names_its_pages() {
         let line = parse_line("perf cpu=1 user_page=0x1000 data=0x2000,0x5000");
-        let ring = PerfRing {
-            cpu: 1,
-            user_page: 0x1000,
-            data: vec![0x2000, 0x5000],
-        };
+        let ring = PerfRing { cpu: 1, user_page: 0x1000, data: vec![0x2000, 0x5000] };
         assert_eq!(line, Some(Line::Event(GuestEvent::Perf(ring))));
-        assert_eq!(
-            parse_line("perf cpu=1 user_page=0x1000 data=0x2000,zz"),
-            None
-        );
+        assert_eq!(parse_line("perf cpu=1 user_page=0x1000 data=0x2000,zz"), None);
     }
 
     #[test]
     fn frames_are_bounded() {
         let mut sent = Vec::new();
         send_order(&mut sent, "ready").unwrap();
-        assert_eq!(
-            read_frame(&mut sent.as_slice()).unwrap(),
-            Some(Frame::Text("ready".into()))
-        );
+        assert_eq!(read_frame(&mut sent.as_slice()).unwrap(), Some(Frame::Text("ready".into())));
         assert_eq!(read_frame(&mut [].as_slice()).unwrap(), None);
         assert!(read_frame(&mut [0xff, 0xff, 0xff, 0xff, 1].as_slice()).is_err());
         assert!(read_frame(&mut [1, 0, 0, 0, 9, 0].as_slice()).is_err());

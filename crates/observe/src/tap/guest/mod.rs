@@ -14,15 +14,18 @@ mod command;
 mod config;
 mod error;
 mod exit;
+mod file_server;
 mod guardian;
 mod initramfs;
 mod input;
+mod keep;
 mod kernel;
 mod launch;
 mod memory_file;
 mod messages;
 mod qemu;
 mod relay;
+mod signals;
 mod supervisor;
 
 use std::os::fd::BorrowedFd;
@@ -39,14 +42,14 @@ pub use exit::{CommandStatus, ExitReason, GuestExit};
 pub use kernel::KernelImage;
 pub use messages::{GuestEvent, PerfRing};
 pub use qemu::QemuBinary;
+pub use signals::ForwardSignals;
 
 use error::Tried;
 use supervisor::Supervision;
 
 /// The TCG plugin that was built with this library.
 #[cfg(has_tap_plugin)]
-pub static TAP_PLUGIN: Option<&[u8]> =
-    Some(include_bytes!(concat!(env!("OUT_DIR"), "/tap-plugin.so")));
+pub static TAP_PLUGIN: Option<&[u8]> = Some(include_bytes!(concat!(env!("OUT_DIR"), "/tap-plugin.so")));
 /// The TCG plugin that was built with this library.
 #[cfg(not(has_tap_plugin))]
 pub static TAP_PLUGIN: Option<&[u8]> = None;
@@ -122,9 +125,7 @@ impl Guest {
         loop {
             match self.events.recv().ok()? {
                 GuestEvent::Perf(ring) => facts.perf_rings.push(ring),
-                GuestEvent::Quiet { ms, settled } => {
-                    (facts.quiet_ms, facts.settled) = (ms, settled)
-                }
+                GuestEvent::Quiet { ms, settled } => (facts.quiet_ms, facts.settled) = (ms, settled),
                 GuestEvent::Ready => return Some(facts),
                 GuestEvent::Begin { .. } | GuestEvent::Ended { .. } => {}
             }
@@ -133,9 +134,7 @@ impl Guest {
 
     /// Lets the agent start the command.
     pub fn go(&self) -> Result<(), GuestError> {
-        let now = SystemTime::now()
-            .duration_since(UNIX_EPOCH)
-            .unwrap_or_default();
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         self.order(&format!("go {} {}", now.as_secs(), now.subsec_nanos()))
     }
 
@@ -156,17 +155,9 @@ impl Guest {
 
     /// A handle for other threads, which can signal, resize and kill.
     pub fn remote(&self) -> Result<GuestRemote, GuestError> {
-        let control = self
-            .control
-            .lock()
-            .ok()
-            .and_then(|control| control.try_clone().ok());
-        let control =
-            control.ok_or_else(|| GuestError::Config("no descriptor left for the guest".into()))?;
-        Ok(GuestRemote {
-            control: Mutex::new(control),
-            supervision: Arc::clone(&self.supervision),
-        })
+        let control = self.control.lock().ok().and_then(|control| control.try_clone().ok());
+        let control = control.ok_or_else(|| GuestError::Config("no descriptor left for the guest".into()))?;
+        Ok(GuestRemote { control: Mutex::new(control), supervision: Arc::clone(&self.supervision) })
     }
 
     /// Whether the guest is gone, so that nothing more will come from it.
@@ -181,6 +172,7 @@ impl Guest {
             status: None,
             reason: ExitReason::Failed("the guest's supervisor failed".into()),
             notes: Vec::new(),
+            deleted: Vec::new(),
         })
     }
 
@@ -220,11 +212,14 @@ impl GuestRemote {
     pub fn kill(&self) {
         self.supervision.end(ExitReason::Killed);
     }
+
+    /// Whether the command has been started.
+    pub fn has_begun(&self) -> bool {
+        self.supervision.has_begun()
+    }
 }
 
 fn send(control: &Mutex<UnixStream>, order: &str) -> Result<(), GuestError> {
-    let mut control = control
-        .lock()
-        .map_err(|_| GuestError::Config("the guest's supervisor failed".into()))?;
+    let mut control = control.lock().map_err(|_| GuestError::Config("the guest's supervisor failed".into()))?;
     messages::send_order(&mut *control, order).tried("talking to the guest's agent")
 }

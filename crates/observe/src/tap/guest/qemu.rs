@@ -29,35 +29,21 @@ impl QemuBinary {
     /// One by path; `firmware` is the directory with `bios-256k.bin` and the like, where it is not
     /// the one that was built in.
     pub fn at(path: PathBuf, firmware: Option<PathBuf>) -> Result<Self, GuestError> {
-        let output = Command::new(&path)
-            .arg("--version")
-            .output()
-            .tried(format!("{} --version", path.display()))?;
+        let output = Command::new(&path).arg("--version").output().tried(format!("{} --version", path.display()))?;
         let text = String::from_utf8_lossy(&output.stdout);
         match parse_version(&text) {
-            Some(version) if version == (7, 2) || version.0 >= 10 => Ok(Self {
-                path,
-                firmware,
-                version,
-            }),
+            Some(version) if version == (7, 2) || version.0 >= 10 => Ok(Self { path, firmware, version }),
             Some((major, minor)) => Err(GuestError::Qemu {
                 path,
                 what: format!("is version {major}.{minor}; the tap is tested with 7.2 and 10 only"),
             }),
-            None => Err(GuestError::Qemu {
-                path,
-                what: "does not tell its version".into(),
-            }),
+            None => Err(GuestError::Qemu { path, what: "does not tell its version".into() }),
         }
     }
 
     /// Version 10 hands callbacks of one TCG thread the wrong CPU; 7.2 breaks guests with several.
     pub(super) fn tcg_threads(&self) -> &'static str {
-        if self.version.0 >= 10 {
-            "multi"
-        } else {
-            "single"
-        }
+        if self.version.0 >= 10 { "multi" } else { "single" }
     }
 }
 
@@ -75,10 +61,7 @@ pub(super) fn find_program(name: &str, package: &'static str) -> Result<PathBuf,
         .chain(["/usr/bin".into(), "/usr/sbin".into()])
         .map(|directory| directory.join(name))
         .find(|path| path.is_file())
-        .ok_or_else(|| GuestError::NoProgram {
-            program: name.into(),
-            package,
-        })
+        .ok_or_else(|| GuestError::NoProgram { program: name.into(), package })
 }
 
 /// The virtio-serial ports, in the order of their numbers, which begin at 1.
@@ -111,45 +94,27 @@ impl QemuPlan<'_> {
             add("-L", firmware.display().to_string());
         }
         add("-name", "nearmiss,debug-threads=on".into());
-        add(
-            "-M",
-            "q35,usb=off,smbus=off,sata=off,vmport=off,hpet=off".into(),
-        );
+        add("-M", "q35,usb=off,smbus=off,sata=off,vmport=off,hpet=off".into());
         add("-accel", format!("tcg,thread={}", self.qemu.tcg_threads()));
         // ERMS and FSRM make the kernel copy byte by byte, each an access of its own under TCG.
         add("-cpu", "max,vendor=GenuineIntel,erms=off,fsrm=off".into());
         add(
             "-smp",
-            format!(
-                "{},sockets={},cores={},threads={}",
-                shape.cpus(),
-                shape.packages,
-                shape.cores,
-                shape.threads
-            ),
+            format!("{},sockets={},cores={},threads={}", shape.cpus(), shape.packages, shape.cores, shape.threads),
         );
         let total: u64 = self.memory.iter().map(|(bytes, _)| bytes).sum();
         add("-m", format!("{}k", total / 1024));
         for (node, (bytes, file)) in self.memory.iter().enumerate() {
             let path = inherited_path(file);
-            add(
-                "-object",
-                format!("memory-backend-file,id=m{node},mem-path={path},size={bytes},share=on"),
-            );
+            add("-object", format!("memory-backend-file,id=m{node},mem-path={path},size={bytes},share=on"));
         }
         for node in 0..shape.nodes {
             let cpus = shape.cpus_of_node(node);
-            let cpus = if cpus.is_empty() {
-                String::new()
-            } else {
-                format!(",cpus={}-{}", cpus.start, cpus.end - 1)
-            };
+            let cpus = if cpus.is_empty() { String::new() } else { format!(",cpus={}-{}", cpus.start, cpus.end - 1) };
             add("-numa", format!("node,nodeid={node},memdev=m{node}{cpus}"));
         }
         if let Some(clock) = self.icount {
-            let shift = clock
-                .shift
-                .map_or_else(|| "auto".into(), |shift| format!("{shift},sleep=off"));
+            let shift = clock.shift.map_or_else(|| "auto".into(), |shift| format!("{shift},sleep=off"));
             add("-icount", format!("shift={shift}"));
         }
         add("-kernel", inherited_path(self.kernel));
@@ -158,61 +123,27 @@ impl QemuPlan<'_> {
         if let Some(plugin) = self.plugin {
             add("-plugin", plugin_argument(plugin));
         }
-        add(
-            "-chardev",
-            format!("socket,id=console,fd={}", self.console.as_raw_fd()),
-        );
+        add("-chardev", format!("socket,id=console,fd={}", self.console.as_raw_fd()));
         add("-serial", "chardev:console".into());
-        add(
-            "-chardev",
-            format!("socket,id=files,fd={}", self.file_server.as_raw_fd()),
-        );
-        add(
-            "-device",
-            "vhost-user-fs-pci,chardev=files,tag=root,queue-size=1024".into(),
-        );
-        add(
-            "-device",
-            format!("virtio-serial-pci,id=ports,max_ports={}", PORTS.len() + 1),
-        );
+        add("-chardev", format!("socket,id=files,fd={}", self.file_server.as_raw_fd()));
+        add("-device", "vhost-user-fs-pci,chardev=files,tag=root,queue-size=1024".into());
+        add("-device", format!("virtio-serial-pci,id=ports,max_ports={}", PORTS.len() + 1));
         for ((number, name), socket) in (1..).zip(PORTS).zip(self.ports) {
-            add(
-                "-chardev",
-                format!("socket,id={name},fd={}", socket.as_raw_fd()),
-            );
-            add(
-                "-device",
-                format!(
-                    "virtserialport,bus=ports.0,nr={number},chardev={name},name=nearmiss.{name}"
-                ),
-            );
+            add("-chardev", format!("socket,id={name},fd={}", socket.as_raw_fd()));
+            add("-device", format!("virtserialport,bus=ports.0,nr={number},chardev={name},name=nearmiss.{name}"));
         }
-        add(
-            "-sandbox",
-            "on,obsolete=deny,elevateprivileges=deny,spawn=deny".into(),
-        );
+        add("-sandbox", "on,obsolete=deny,elevateprivileges=deny,spawn=deny".into());
         for flag in ["-nodefaults", "-no-user-config", "-no-reboot"] {
             list.push(flag.into());
         }
-        list.extend([
-            "-display".into(),
-            "none".into(),
-            "-monitor".into(),
-            "none".into(),
-        ]);
+        list.extend(["-display".into(), "none".into(), "-monitor".into(), "none".into()]);
         list
     }
 
     /// The descriptors that QEMU needs.
     pub(super) fn descriptors(&self) -> Vec<i32> {
-        let mut list: Vec<i32> = self
-            .memory
-            .iter()
-            .map(|(_, file)| file.as_raw_fd())
-            .collect();
-        list.extend(
-            [self.kernel, self.initramfs, self.console, self.file_server].map(AsRawFd::as_raw_fd),
-        );
+        let mut list: Vec<i32> = self.memory.iter().map(|(_, file)| file.as_raw_fd()).collect();
+        list.extend([self.kernel, self.initramfs, self.console, self.file_server].map(AsRawFd::as_raw_fd));
         list.extend(self.ports.iter().map(AsRawFd::as_raw_fd));
         if let Some(plugin) = self.plugin {
             list.extend(plugin.library.iter().map(AsRawFd::as_raw_fd));
@@ -227,11 +158,7 @@ fn plugin_argument(plugin: &PluginConfig) -> String {
     let escape = |text: &str| text.replace(',', ",,");
     let path = match (&plugin.library, &plugin.path) {
         (Some(library), _) => inherited_path(library),
-        (None, path) => path
-            .as_deref()
-            .unwrap_or(Path::new(""))
-            .display()
-            .to_string(),
+        (None, path) => path.as_deref().unwrap_or(Path::new("")).display().to_string(),
     };
     let mut argument = format!("file={}", escape(&path));
     for (key, value) in &plugin.arguments {
@@ -261,10 +188,7 @@ mod tests {
 
     #[test]
     fn versions_of_debian_and_upstream() {
-        assert_eq!(
-            parse_version("QEMU emulator version 7.2.22 (Debian 1:7.2+dfsg-7+deb12u18+b3)"),
-            Some((7, 2))
-        );
+        assert_eq!(parse_version("QEMU emulator version 7.2.22 (Debian 1:7.2+dfsg-7+deb12u18+b3)"), Some((7, 2)));
         assert_eq!(parse_version("QEMU emulator version 10.0.2"), Some((10, 0)));
         assert_eq!(parse_version("something else"), None);
     }

@@ -114,10 +114,7 @@ impl Tail {
     }
 
     pub(super) fn text(&self) -> String {
-        self.text
-            .lock()
-            .map(|text| String::from_utf8_lossy(&text).into_owned())
-            .unwrap_or_default()
+        self.text.lock().map(|text| String::from_utf8_lossy(&text).into_owned()).unwrap_or_default()
     }
 
     /// The text once the reader is at its end, or after half a second.

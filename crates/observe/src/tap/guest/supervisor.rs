@@ -3,6 +3,7 @@
 use std::io::{BufRead, BufReader, PipeReader};
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::Sender;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -10,6 +11,7 @@ use std::time::Duration;
 use super::exit::{self, CommandStatus, ExitReason, GuestExit};
 use super::guardian::Guardian;
 use super::input::{InputRelay, WaitingInput};
+use super::keep::Unpacker;
 use super::kernel::store;
 use super::messages::{Frame, GuestEvent, Line, Totals, parse_line, read_frame};
 use super::relay::{Progress, Tail};
@@ -18,14 +20,12 @@ use super::relay::{Progress, Tail};
 pub(super) struct Supervision {
     guardian: Mutex<Guardian>,
     reason: Mutex<Option<ExitReason>>,
+    begun: AtomicBool,
 }
 
 impl Supervision {
     pub(super) fn new(guardian: Guardian) -> Self {
-        Self {
-            guardian: Mutex::new(guardian),
-            reason: Mutex::new(None),
-        }
+        Self { guardian: Mutex::new(guardian), reason: Mutex::new(None), begun: AtomicBool::new(false) }
     }
 
     /// Ends the guest at once. The first reason counts.
@@ -36,6 +36,11 @@ impl Supervision {
         if let Ok(mut guardian) = self.guardian.lock() {
             guardian.kill();
         }
+    }
+
+    /// Whether the command has been started.
+    pub(super) fn has_begun(&self) -> bool {
+        self.begun.load(Ordering::Acquire)
     }
 
     fn reason(&self) -> Option<ExitReason> {
@@ -54,6 +59,7 @@ pub(super) struct Supervisor {
     pub(super) terminal: Option<Arc<Progress>>,
     pub(super) output: Option<Arc<Progress>>,
     pub(super) error: Option<Arc<Progress>>,
+    pub(super) unpacker: Option<Unpacker>,
     pub(super) waiting_input: Option<WaitingInput>,
     pub(super) input: Option<InputRelay>,
     pub(super) kallsyms: PathBuf,
@@ -65,6 +71,8 @@ pub(super) struct Supervisor {
 #[derive(Default)]
 struct Seen {
     kernel: Vec<String>,
+    deleted: Vec<PathBuf>,
+    not_kept: Vec<PathBuf>,
     refused: Option<(String, i32)>,
     error: Option<String>,
     kallsyms: Vec<u8>,
@@ -80,7 +88,7 @@ impl Supervisor {
             Some(totals) => {
                 self.finish_streams(&totals);
                 self.end_quietly();
-                self.command_ended(&totals, &seen)
+                self.command_ended(&totals, seen)
             }
             None => {
                 self.supervision.end(ExitReason::Killed);
@@ -104,7 +112,12 @@ impl Supervisor {
                     collect(&mut seen.btf, &part, &self.btf);
                     continue;
                 }
-                Ok(Some(Frame::Tar(_))) => continue,
+                Ok(Some(Frame::Tar(part))) => {
+                    if let Some(unpacker) = &mut self.unpacker {
+                        unpacker.push(part);
+                    }
+                    continue;
+                }
                 Ok(None) => return None,
                 Err(error) => {
                     if error.kind() == std::io::ErrorKind::InvalidData {
@@ -117,13 +130,16 @@ impl Supervisor {
                 // Nobody may be listening to the events; the guest goes on all the same.
                 Some(Line::Event(event)) => {
                     if event == GuestEvent::Ready {
-                        self.input = self
-                            .waiting_input
-                            .take()
-                            .and_then(|input| input.start(&self.supervision).ok());
+                        self.input = self.waiting_input.take().and_then(|input| input.start(&self.supervision).ok());
                     }
+                    if matches!(event, GuestEvent::Begin { .. }) {
+                        self.supervision.begun.store(true, Ordering::Release);
+                    }
+                    // Nobody may be listening; the guest goes on all the same.
                     drop(self.events.send(event));
                 }
+                Some(Line::Deleted(path)) => seen.deleted.push(path),
+                Some(Line::NotKept(path)) => seen.not_kept.push(path),
                 Some(Line::Refused { stage, errno }) => seen.refused = Some((stage, errno)),
                 Some(Line::Kernel(line)) => seen.kernel.push(line),
                 Some(Line::Error(what)) => {
@@ -137,11 +153,7 @@ impl Supervisor {
     }
 
     fn finish_streams(&self, totals: &Totals) {
-        let streams = [
-            (&self.terminal, totals.terminal),
-            (&self.output, totals.output),
-            (&self.error, totals.error),
-        ];
+        let streams = [(&self.terminal, totals.terminal), (&self.output, totals.output), (&self.error, totals.error)];
         for (progress, bytes) in streams {
             if let Some(progress) = progress {
                 progress.wait_for(bytes);
@@ -155,14 +167,8 @@ impl Supervisor {
         if let Ok(mut guardian) = self.supervision.guardian.lock() {
             guardian.ask_to_end();
         }
-        let waits = &mut [rustix::event::PollFd::new(
-            &self.guardian_events,
-            rustix::event::PollFlags::IN,
-        )];
-        let patience = rustix::event::Timespec {
-            tv_sec: PATIENCE.as_secs() as i64,
-            tv_nsec: 0,
-        };
+        let waits = &mut [rustix::event::PollFd::new(&self.guardian_events, rustix::event::PollFlags::IN)];
+        let patience = rustix::event::Timespec { tv_sec: PATIENCE.as_secs() as i64, tv_nsec: 0 };
         // Whatever poll answers, the end comes next.
         let _ = rustix::event::poll(waits, Some(&patience));
         if let Ok(mut guardian) = self.supervision.guardian.lock() {
@@ -170,37 +176,38 @@ impl Supervisor {
         }
     }
 
-    fn command_ended(&self, totals: &Totals, seen: &Seen) -> GuestExit {
+    fn command_ended(&mut self, totals: &Totals, seen: Seen) -> GuestExit {
         if let Some((stage, errno)) = &seen.refused {
             let why = exit::refusal(stage, *errno, &self.program, &self.directory);
-            return GuestExit {
-                status: None,
-                reason: ExitReason::Refused(why),
-                notes: Vec::new(),
-            };
+            return GuestExit { status: None, reason: ExitReason::Refused(why), notes: Vec::new(), deleted: Vec::new() };
+        }
+        let mut notes = exit::notes(totals, &seen.kernel);
+        if let Some(error) = self.unpacker.as_mut().and_then(Unpacker::finish) {
+            notes.push(format!("what the command wrote could not be kept whole: {error}"));
+        }
+        if let Some(first) = seen.not_kept.first() {
+            let count = seen.not_kept.len();
+            notes.push(format!(
+                "{count} of the command's devices, sockets or pipes were not kept: {} ...",
+                first.display()
+            ));
         }
         GuestExit {
             status: Some(CommandStatus::from_wait_status(totals.status)),
             reason: ExitReason::Ended,
-            notes: exit::notes(totals, &seen.kernel),
+            notes,
+            deleted: seen.deleted,
         }
     }
 
     fn broke_off(&mut self, seen: Seen) -> GuestExit {
-        let ends: Vec<String> = BufReader::new(&mut self.guardian_events)
-            .lines()
-            .map_while(Result::ok)
-            .collect();
+        let ends: Vec<String> = BufReader::new(&mut self.guardian_events).lines().map_while(Result::ok).collect();
         let console = self.console.final_text();
         let reason = self.supervision.reason().filter(|_| seen.error.is_none());
         let reason = match reason {
             // Ended by `end`, unless that was our own clearing up after the guest.
             Some(reason) if reason != ExitReason::Killed => reason,
-            Some(reason)
-                if !ends
-                    .iter()
-                    .any(|line| line.starts_with("qemu exit") || line.starts_with("error")) =>
-            {
+            Some(reason) if !ends.iter().any(|line| line.starts_with("qemu exit") || line.starts_with("error")) => {
                 exit::from_console(&console).unwrap_or(reason)
             }
             _ => exit::from_console(&console).unwrap_or_else(|| {
@@ -211,24 +218,13 @@ impl Supervisor {
                 ExitReason::Failed(parts.join("; "))
             }),
         };
-        GuestExit {
-            status: None,
-            reason,
-            notes: Vec::new(),
-        }
+        GuestExit { status: None, reason, notes: Vec::new(), deleted: Vec::new() }
     }
 }
 
 fn last_lines(text: &str, count: usize) -> Vec<String> {
-    let lines: Vec<&str> = text
-        .lines()
-        .map(str::trim)
-        .filter(|line| !line.is_empty())
-        .collect();
-    lines[lines.len().saturating_sub(count)..]
-        .iter()
-        .map(ToString::to_string)
-        .collect()
+    let lines: Vec<&str> = text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
+    lines[lines.len().saturating_sub(count)..].iter().map(ToString::to_string).collect()
 }
 
 /// Gathers parts of a file; an empty part is its end, when it is stored for later runs.
