@@ -37,7 +37,11 @@ pub(super) fn launch(mut config: GuestConfig) -> Result<Guest, GuestError> {
     let sizes = memory_by_node(&config.memory, config.shape.nodes, available_memory())?;
     let mut memory = Vec::new();
     for (node, bytes) in sizes.into_iter().enumerate() {
-        memory.push((bytes, memory_file::sized(&format!("nearmiss-node{node}"), bytes)?));
+        let file = memory_file::sized(&format!("nearmiss-node{node}"), bytes)?;
+        if let Some(plugin) = &mut config.plugin {
+            plugin.descriptors.push((format!("ram{node}"), file.try_clone().tried("a descriptor for the plugin")?));
+        }
+        memory.push((bytes, file));
     }
     let streams = std::mem::take(&mut config.command.streams);
     let kinds = stream_kinds(&streams);
