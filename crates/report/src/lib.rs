@@ -4,6 +4,7 @@
 //! *modelled*, wall times *measured*.
 
 pub mod cycles;
+pub mod html;
 pub mod json;
 pub mod levels;
 pub mod load;
@@ -11,5 +12,6 @@ pub mod name;
 pub mod number;
 pub mod ranking;
 pub mod sentence;
+pub mod stacks;
 pub mod sums;
 pub mod text;

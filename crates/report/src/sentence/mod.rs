@@ -8,6 +8,8 @@ mod conflict;
 mod copy;
 mod reach;
 
+pub(crate) use conflict::hot;
+
 use crate::levels::{Level, misses};
 use crate::load::Report;
 use crate::name::{file_name, fitted};
