@@ -3,4 +3,5 @@
 //! The model is a pure function of a stream of records, a machine and a policy.
 
 pub mod describe;
+pub mod model;
 pub mod observer;
