@@ -24,6 +24,9 @@ fn main() {
         panic!("native/agent/fileserver could not be compiled");
     }
 
+    let preloaded = ["-std=gnu11", "-O2", "-Wall", "-Wextra", "-shared", "-fPIC", "-fvisibility=hidden", "-fno-builtin", "-s"];
+    compile(&native.join("heapshim"), &include, &preloaded, &out.join("heapshim.so"));
+
     println!("cargo::rustc-check-cfg=cfg(has_tap_plugin)");
     if compile(&native.join("tap"), &include, &library, &out.join("tap-plugin.so")) {
         println!("cargo::rustc-cfg=has_tap_plugin");

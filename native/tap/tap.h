@@ -213,14 +213,14 @@ struct task {
     uint64_t address;
     uint32_t pid;
     uint32_t irq_depth;
-    int skip;
+    int skip;            /* how many times it asked to be skipped */
     uint64_t last_store; /* of user mode, while skipped */
     uint64_t last_store_page;
     struct shadow_stack stacks[2];
 };
 void tasks_enter(struct vcpu *); /* reads the current task; emits NM_C_SWITCH */
 void tasks_stored(struct vcpu *, uint64_t offset);                  /* a store touched the watched line */
-void tasks_skip(struct vcpu *, int on);
+void tasks_skip(struct vcpu *, int on); /* may be nested */
 struct nm_usage tasks_usage(struct vcpu *);                        /* since the last report */
 
 /* maps.c: the guest's perf rings */

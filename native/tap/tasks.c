@@ -116,8 +116,8 @@ void tasks_stored(struct vcpu *v, uint64_t offset)
 
 void tasks_skip(struct vcpu *v, int on)
 {
-    if (!v->task || v->task->skip == on)
+    if (!v->task || (!on && !v->task->skip))
         return;
-    v->task->skip = on;
+    v->task->skip += on ? 1 : -1;
     apply_skip(v);
 }

@@ -68,7 +68,7 @@ static void finish_others(struct vcpu *last)
         if (v == last)
             continue;
         vcpu_lock(v);
-        v->chunk.slice = slice++;
+        v->chunk.slice = ++slice;
         maps_poll(v);
         tasks_enter(v);
         ring_publish(v, 0);
@@ -87,7 +87,7 @@ static void close_window(struct vcpu *v)
     mark(v, NM_MARK_END);
     ring_publish(v, 0);
     finish_others(v);
-    v->chunk.slice = slice++;
+    v->chunk.slice = ++slice;
     set_attention(v, ATTEND_CLOSED);
     forget_all(v);
     __atomic_store_n(&tap.control->state, NM_STATE_CLOSED, __ATOMIC_SEQ_CST);
@@ -146,14 +146,14 @@ static void open_window(qemu_plugin_id_t id)
         v->attention = 0;
         if (v == begins)
             continue;
-        v->chunk.slice = slice++;
+        v->chunk.slice = ++slice;
         tasks_enter(v);
         ring_publish(v, 0);
         if (!tap.multi)
             v->attention = ATTEND_NOT_CURRENT;
     }
     current = begins;
-    begins->chunk.slice = slice;
+    begins->chunk.slice = ++slice;
     tasks_enter(begins);
     mark(begins, NM_MARK_BEGIN);
     __atomic_store_n(&open_now, 1, __ATOMIC_SEQ_CST);

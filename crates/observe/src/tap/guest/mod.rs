@@ -54,6 +54,9 @@ pub static TAP_PLUGIN: Option<&[u8]> = Some(include_bytes!(concat!(env!("OUT_DIR
 #[cfg(not(has_tap_plugin))]
 pub static TAP_PLUGIN: Option<&[u8]> = None;
 
+/// The library that tells the tap of heap objects, as a file's content; preloaded into the command.
+pub static HEAP_SHIM: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/heapshim.so"));
+
 /// What [`Guest::launch`] will make of `asked` bytes by node (empty: half of what is available, split evenly).
 pub fn plan_memory(asked: &[u64], nodes: u32) -> Result<Vec<u64>, GuestError> {
     config::memory_by_node(asked, nodes, config::available_memory())
