@@ -3,7 +3,9 @@
 mod doctor;
 mod exit;
 mod machine;
+mod modelling;
 mod report;
+mod table;
 mod trace;
 
 use clap::{Parser, Subcommand};
