@@ -3,7 +3,6 @@
 mod doctor;
 mod exit;
 mod machine;
-mod modelling;
 mod report;
 mod table;
 mod trace;
