@@ -54,7 +54,7 @@ impl Plan {
         if self.least_pairs < 6 || !self.least_pairs.is_multiple_of(2) {
             return wrong("the number of pairs must be even and at least 6: fewer cannot show a difference at 95%");
         }
-        if !(self.alpha > 0.0 && self.alpha < 0.5) || !(self.resolution > 0.0 && self.resolution < 1.0) {
+        if !(self.alpha > 0.0 && self.alpha < 0.5 && self.resolution > 0.0 && self.resolution < 1.0) {
             return wrong("the error rate must lie between 0 and 0.5, the resolution between 0 and 1");
         }
         Ok(())
