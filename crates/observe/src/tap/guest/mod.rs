@@ -108,7 +108,8 @@ impl Guest {
     }
 
     /// The guest's memory by node. Node 0 begins at guest-physical 0; what does not fit below the
-    /// PCI hole (2 GiB on this machine model) continues at 4 GiB; the other nodes follow.
+    /// PCI hole (all memory below 2.75 GiB in total, else 2 GiB) continues at 4 GiB; the other nodes
+    /// follow where the one before ends.
     pub fn memory(&self) -> &[NodeMemory] {
         &self.memory
     }
