@@ -3,7 +3,7 @@
 use anyhow::Context;
 use nearmiss_record::run::{self, RunDir};
 use nearmiss_report::load::Report;
-use nearmiss_report::{html, json, text};
+use nearmiss_report::{callgrind, html, json, pprof, text};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -29,6 +29,12 @@ struct Form {
     /// Write one self-contained HTML page [default: report.html in the run's directory]
     #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true)]
     html: Option<Option<PathBuf>>,
+    /// Write a profile for KCachegrind and callgrind_annotate
+    #[arg(long, value_name = "FILE")]
+    callgrind: Option<PathBuf>,
+    /// Write a profile for pprof
+    #[arg(long, value_name = "FILE")]
+    pprof: Option<PathBuf>,
 }
 
 /// Runs the verb.
@@ -43,6 +49,10 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     } else if let Some(file) = args.form.html {
         let file = file.unwrap_or_else(|| run.file(run::REPORT));
         write(&file, html::render(&report, html::Options::default()).as_bytes())?;
+    } else if let Some(file) = args.form.callgrind {
+        write(&file, callgrind::render(&report).as_bytes())?;
+    } else if let Some(file) = args.form.pprof {
+        write(&file, &pprof::render(&report)?)?;
     } else {
         print(&text::render(&report, text::Options { width: terminal_width(), top: args.top.into() }))?;
     }

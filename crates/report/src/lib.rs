@@ -3,6 +3,7 @@
 //! Everything here is a pure function of the records of a run; nothing prints. Figures of the model are called
 //! *modelled*, wall times *measured*.
 
+pub mod callgrind;
 pub mod cycles;
 pub mod html;
 pub mod json;
@@ -10,6 +11,7 @@ pub mod levels;
 pub mod load;
 pub mod name;
 pub mod number;
+pub mod pprof;
 pub mod ranking;
 pub mod sentence;
 pub mod stacks;

@@ -17,7 +17,7 @@ pub(super) fn header(report: &Report, command: &str) -> Markup {
         header {
             p.kicker { "nearmiss report" }
             h1 { code { (command) } }
-            p.sentence { span.tag { "Modelled" } " " (plain(&sentence(report).text)) }
+            p.sentence { span.tag { "Modelled" } " " (marked(&plain(&sentence(report).text))) }
             (figures(report))
             (cycles(report))
             p.ran {
@@ -28,6 +28,11 @@ pub(super) fn header(report: &Report, command: &str) -> Markup {
             }
         }
     }
+}
+
+/// Names in backticks as code.
+fn marked(text: &str) -> Markup {
+    html! { @for (i, part) in text.split('`').enumerate() { @if i % 2 == 1 { code { (part) } } @else { (part) } } }
 }
 
 fn figures(report: &Report) -> Markup {
@@ -63,7 +68,7 @@ fn cycles(report: &Report) -> Markup {
         }
         ul.legend {
             @for (i, (row, share)) in rows.iter().zip(shares_tenths(&parts)).enumerate() {
-                li { span.swatch class={ "c" (i % 8) } {} (row.on) " " b { (tenths(row.cycles, share)) } " " span.quiet { (scaled(row.cycles)) } }
+                li { span.swatch.{ "c" (i % 8) } {} (row.on) " " b { (tenths(row.cycles, share)) } " " span.quiet { (scaled(row.cycles)) } }
             }
         }
     }

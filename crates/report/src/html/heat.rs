@@ -26,14 +26,14 @@ pub(super) fn section(report: &Report) -> Option<Section> {
             li { span.swatch.h0 {} "none" }
             li { span.swatch.h1 {} "under ½×" }
             @for (i, least) in SHADES.iter().enumerate() {
-                li { span.swatch class={ "h" (i + 2) } {} @if *least < 1.0 { "½–1×" } @else if i + 1 < SHADES.len() { (least) "–" (SHADES[i + 1]) "×" } @else { (least) "× and more" } }
+                li { span.swatch.{ "h" (i + 2) } {} @if *least < 1.0 { "½–1×" } @else if i + 1 < SHADES.len() { (least) "–" (SHADES[i + 1]) "×" } @else { (least) "× and more" } }
             }
         }
         @for map in maps {
             h3 { (plain(&map.cache)) ": " (counted(map.misses.len() as u64, "set")) " of " (counted(u64::from(map.ways), "way")) }
             div.pair {
                 (half(map, &map.misses, "misses"))
-                (half(map, &map.conflict_misses, "conflict misses"))
+                @if total(&map.conflict_misses) > 0 { (half(map, &map.conflict_misses, "conflict misses")) } @else { p.quiet { "No conflict misses." } }
             }
             (table(map))
         }

@@ -2,6 +2,7 @@
 
 use super::Section;
 use super::plot::pct;
+use crate::levels::misses;
 use crate::load::Report;
 use crate::name::{fitted, plain};
 use crate::number::{counted, grouped, percent};
@@ -27,6 +28,8 @@ pub(super) fn section(report: &Report) -> Option<Section> {
     let waits = stacks.iter().any(|s| s.stall_cycles > 0);
     let weight = |s: &StackRow| if waits { s.stall_cycles } else { s.misses.iter().fold(0, |a: u64, b| a.saturating_add(*b)) };
     let unit = if waits { "cycles waiting" } else { "misses, all levels added up" };
+    let all_misses = || (0..report.levels.len()).fold(0, |a: u64, i| a.saturating_add(misses(&report.model.totals, i)));
+    let whole = if waits { report.model.totals.stall_cycles } else { all_misses() };
     let nodes = tree(stacks, weight);
     let total = nodes.first()?.weight;
     if total == 0 {
@@ -58,7 +61,8 @@ pub(super) fn section(report: &Report) -> Option<Section> {
                     tbody { @for s in shown { tr { td { @for (i, f) in s.frames.iter().enumerate() { @if i > 0 { " › " } code { (plain(&fitted(f, 60))) } } } td.n data-v=(weight(s)) { (grouped(weight(s))) } } } }
                     tfoot {
                         @if !rest.is_empty() { tr { th scope="row" { "others (" (counted(rest.len() as u64, "stack")) ")" } td.n { (grouped(rest.iter().fold(0u64, |a, s| a.saturating_add(weight(s))))) } } }
-                        tr { th scope="row" { "total" } td.n { (grouped(total)) } }
+                        @if whole > total { tr { th scope="row" { "no call stack known" } td.n { (grouped(whole - total)) } } }
+                        tr { th scope="row" { "total" } td.n { (grouped(whole.max(total))) } }
                     }
                 }
             }

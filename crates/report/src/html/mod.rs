@@ -14,7 +14,7 @@ mod rows;
 mod shared;
 
 use crate::load::Report;
-use crate::name::fitted;
+use crate::name::{fitted, plain};
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 const STYLE: &str = include_str!("page.css");
@@ -63,7 +63,7 @@ pub fn render(report: &Report, options: Options) -> String {
                 meta name="viewport" content="width=device-width, initial-scale=1";
                 meta http-equiv="Content-Security-Policy" content=(POLICY);
                 meta name="color-scheme" content="light dark";
-                meta name="generator" content={ "nearmiss " (report.manifest.nearmiss) };
+                meta name="generator" content={ "nearmiss " (plain(&report.manifest.nearmiss)) };
                 link rel="icon" href="data:,";
                 title { "nearmiss: " (command) }
                 style { (PreEscaped(STYLE)) }

@@ -32,6 +32,19 @@ fn level_columns(levels: &[Level]) -> impl Iterator<Item = Column<'_>> {
 
 /// A table of a ranking: `heads` name what `cells` fills, figures follow, the rest and the total close it.
 fn table<T>(label: &str, ranking: &Ranking<'_, T>, noun: &str, heads: &[&str], cells: impl Fn(&T) -> Vec<Markup>, columns: &[Column<'_>]) -> Markup {
+    table_of(label, ranking, noun, heads, cells, columns, None)
+}
+
+/// The same of rows that are not all: what the `whole` has beyond them is a row with a name of its own.
+fn table_of<T>(
+    label: &str,
+    ranking: &Ranking<'_, T>,
+    noun: &str,
+    heads: &[&str],
+    cells: impl Fn(&T) -> Vec<Markup>,
+    columns: &[Column<'_>],
+    whole: Option<(&Tally, &str)>,
+) -> Markup {
     let largest: Vec<u64> = columns.iter().map(|c| ranking.shown.iter().map(|(_, t)| (c.figure)(t)).max().unwrap_or(0)).collect();
     let figures = |tally: &Tally| html! { @for (c, max) in columns.iter().zip(&largest) { (cell(c, tally, *max)) } };
     let plain_figures = |tally: &Tally| html! { @for c in columns { td.n { (grouped((c.figure)(tally))) } } };
@@ -51,7 +64,12 @@ fn table<T>(label: &str, ranking: &Ranking<'_, T>, noun: &str, heads: &[&str], c
                     @if ranking.rest_rows > 0 {
                         tr { th scope="row" colspan=(heads.len()) { "others (" (grouped(ranking.rest_rows as u64)) " " (noun) ")" } (plain_figures(&ranking.rest)) }
                     }
-                    tr { th scope="row" colspan=(heads.len()) { "total" } (plain_figures(&ranking.total)) }
+                    @if let Some((whole, name)) = whole {
+                        tr { th scope="row" colspan=(heads.len()) { (name) } @for c in columns { td.n { (grouped((c.figure)(whole).saturating_sub((c.figure)(&ranking.total)))) } } }
+                        tr { th scope="row" colspan=(heads.len()) { "total" } (plain_figures(whole)) }
+                    } @else {
+                        tr { th scope="row" colspan=(heads.len()) { "total" } (plain_figures(&ranking.total)) }
+                    }
                 }
             }
         }
@@ -63,7 +81,7 @@ fn cell(column: &Column<'_>, tally: &Tally, largest: u64) -> Markup {
     html! {
         td.n data-v=(value) {
             (grouped(value))
-            @if let Some(of) = column.level {
+            @if let Some(of) = column.level.filter(|_| value > 0) {
                 span.bar aria-hidden="true" {
                     @for class in MissClass::ALL {
                         @let part = level(tally, of.index).class(class);
@@ -90,7 +108,7 @@ fn by_class<T>(label: &str, ranking: &Ranking<'_, T>, noun: &str, name: impl Fn(
 
 fn class_legend() -> Markup {
     html! {
-        ul.legend { @for class in MissClass::ALL { li { span.swatch class={ "k" (class as usize) } {} (class_name(class)) } } }
+        ul.legend { @for class in MissClass::ALL { li { span.swatch.{ "k" (class as usize) } {} (class_name(class)) } } }
     }
 }
 
@@ -102,7 +120,7 @@ pub(super) fn functions(report: &Report, top: usize) -> Option<Section> {
         vec![
             html! { th scope="row" title=(plain(&r.name)) { code { (name(r)) } } },
             html! { td title=(plain(&r.module)) { (fitted(file_name(&r.module), 40)) } },
-            html! { td { @if r.kernel { span.mode.kernel { "kernel" } } @else { span.mode.user { "user" } } } },
+            html! { td { @if r.name.starts_with("[unattributed") { "–" } @else if r.kernel { span.mode.kernel { "kernel" } } @else { span.mode.user { "user" } } } },
         ]
     };
     let columns: Vec<Column<'_>> = [column("cycles", |t| t.cycles), column("waiting", |t| t.stall_cycles), column("references", references)]
@@ -161,7 +179,7 @@ pub(super) fn lines(report: &Report, top: usize) -> Option<Section> {
     let known = percent(references(&ranking.total), references(&report.model.totals));
     let body = html! {
         p { "Modelled. Source lines are known for " (format!("{known:.1}%")) " of the references." }
-        (table("Source lines", &ranking, "lines", &["line", "function"], cells, &columns))
+        (table_of("Source lines", &ranking, "lines", &["line", "function"], cells, &columns, Some((&report.model.totals, "no source line known"))))
     };
     Section::new("lines", "Source lines", body)
 }
