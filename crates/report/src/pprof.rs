@@ -96,8 +96,10 @@ pub fn render(report: &Report) -> io::Result<Vec<u8>> {
 fn profile(report: &Report) -> Profile {
     let model = &report.model;
     // The table's first string is empty, by the format.
-    let mut table = Table { profile: Profile { string_table: vec![String::new()], ..Profile::default() }, ..Table::default() };
-    let value_type = |table: &mut Table, kind: &str, unit: &str| ValueType { kind: table.string(kind), unit: table.string(unit) };
+    let mut table =
+        Table { profile: Profile { string_table: vec![String::new()], ..Profile::default() }, ..Table::default() };
+    let value_type =
+        |table: &mut Table, kind: &str, unit: &str| ValueType { kind: table.string(kind), unit: table.string(unit) };
     let stall = value_type(&mut table, "stall_cycles", "cycles");
     table.profile.default_sample_type = stall.kind;
     table.profile.sample_type.push(stall);
@@ -112,10 +114,14 @@ fn profile(report: &Report) -> Profile {
     let comment = table.string(&comment);
     table.profile.comment.push(comment);
 
-    let whole: Vec<u64> = std::iter::once(model.totals.stall_cycles).chain(report.levels.iter().map(|l| misses(&model.totals, l.index))).collect();
+    let whole: Vec<u64> = std::iter::once(model.totals.stall_cycles)
+        .chain(report.levels.iter().map(|l| misses(&model.totals, l.index)))
+        .collect();
     let mut rest = whole.clone();
     let values = |row: &StackRow| -> Vec<u64> {
-        std::iter::once(row.stall_cycles).chain((0..report.levels.len()).map(|i| row.misses.get(i).copied().unwrap_or(0))).collect()
+        std::iter::once(row.stall_cycles)
+            .chain((0..report.levels.len()).map(|i| row.misses.get(i).copied().unwrap_or(0)))
+            .collect()
     };
     let by_function: Vec<StackRow>;
     let stacks = if model.stacks.is_empty() {

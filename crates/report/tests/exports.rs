@@ -1,5 +1,7 @@
 //! The exports, read by the tools they are for.
 
+#![allow(clippy::unwrap_used)]
+
 mod support;
 
 use nearmiss_report::{callgrind, pprof};
@@ -9,7 +11,12 @@ use std::process::Command;
 fn tool(program: &str, arguments: &[&str], file: &[u8]) -> Option<String> {
     let mut temporary = tempfile::NamedTempFile::new().unwrap();
     temporary.write_all(file).unwrap();
-    let output = match Command::new(program).args(arguments).arg(temporary.path()).env("PPROF_TMPDIR", std::env::temp_dir()).output() {
+    let output = match Command::new(program)
+        .args(arguments)
+        .arg(temporary.path())
+        .env("PPROF_TMPDIR", std::env::temp_dir())
+        .output()
+    {
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => {
             println!("skipped: no {program} in PATH");
             return None;
@@ -29,7 +36,11 @@ fn numbers(text: &str, name: &str) -> Vec<String> {
 #[test]
 fn callgrind_annotate_shows_the_totals() {
     let report = support::run_queue().report();
-    let Some(text) = tool("callgrind_annotate", &["--show-percs=no", "--threshold=100"], callgrind::render(&report).as_bytes()) else { return };
+    let Some(text) =
+        tool("callgrind_annotate", &["--show-percs=no", "--threshold=100"], callgrind::render(&report).as_bytes())
+    else {
+        return;
+    };
     let totals = &report.model.totals;
     let g = nearmiss_report::number::grouped;
     let shown = numbers(&text, "PROGRAM TOTALS");

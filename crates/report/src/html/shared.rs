@@ -16,7 +16,9 @@ pub(super) fn lines(report: &Report, top: usize) -> Option<Section> {
     let both = |r: &SharedLineRow| r.true_sharing.saturating_add(r.false_sharing);
     rows.sort_by_key(|r| std::cmp::Reverse(both(r)));
     let (shown, rest) = rows.split_at(rows.len().min(top));
-    let sum = |rows: &[&SharedLineRow], figure: fn(&SharedLineRow) -> u64| rows.iter().fold(0u64, |a, r| a.saturating_add(figure(r)));
+    let sum = |rows: &[&SharedLineRow], figure: fn(&SharedLineRow) -> u64| {
+        rows.iter().fold(0u64, |a, r| a.saturating_add(figure(r)))
+    };
     let order = match report.model.order {
         Order::Recorded => "recorded order: a lower bound",
         Order::Modelled => "modelled order",

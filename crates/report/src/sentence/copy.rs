@@ -26,9 +26,17 @@ pub(super) fn candidate(report: &Report) -> Option<Candidate> {
         phrase = format!("The {lower}");
     }
     // The outermost level's own pollution: blame of inner levels would count one loss several times.
-    let blamed: u64 = model.blame.iter().filter(|b| b.cache == at.name && b.evictor == row.name && b.victim != row.name).map(|b| b.misses).sum();
+    let blamed: u64 = model
+        .blame
+        .iter()
+        .filter(|b| b.cache == at.name && b.evictor == row.name && b.victim != row.name)
+        .map(|b| b.misses)
+        .sum();
     let pollution = if blamed.saturating_mul(20) >= all_misses {
-        format!("; lines it brought in and never used again pushed out what makes another {}", spoken_percent(blamed, all_misses))
+        format!(
+            "; lines it brought in and never used again pushed out what makes another {}",
+            spoken_percent(blamed, all_misses)
+        )
     } else {
         String::new()
     };

@@ -29,7 +29,12 @@ impl Page<'_> {
             let tally = crate::levels::level(&self.report.model.totals, level.index);
             let parts = MissClass::ALL.map(|c| tally.class(c));
             let size = level.size.map_or(String::new(), |s| s.to_string());
-            let mut line = format!("  {}{}{}", cell(&format!("{} {size}", level.name), 11), right(&scaled(tally.misses()), 8), right(&self.misses_per_kilo(tally.misses()), 8));
+            let mut line = format!(
+                "  {}{}{}",
+                cell(&format!("{} {size}", level.name), 11),
+                right(&scaled(tally.misses()), 8),
+                right(&self.misses_per_kilo(tally.misses()), 8)
+            );
             for ((class, part), share) in MissClass::ALL.into_iter().zip(parts).zip(shares_tenths(&parts)) {
                 line += &right(&tenths(part, share), class_width(class));
             }
@@ -124,7 +129,8 @@ impl Page<'_> {
         let kernel = crate::sums::sum(self.report.model.tasks.iter().map(|r| &r.kernel));
         let mut text = format!("{:.1}% of the cycles; misses", percent(kernel.cycles, total.cycles));
         for level in &self.report.levels {
-            text += &format!(" {} {:.1}%", level.name, percent(misses(&kernel, level.index), misses(total, level.index)));
+            text +=
+                &format!(" {} {:.1}%", level.name, percent(misses(&kernel, level.index), misses(total, level.index)));
         }
         text += &format!("; bus {:.1}%", percent(kernel.bus.transactions(), total.bus.transactions()));
         self.labelled("In kernel", &text);
@@ -152,7 +158,8 @@ impl Page<'_> {
     pub(super) fn sharing(&mut self) {
         let lines = &self.report.model.shared_lines;
         let Some(first) = lines.iter().max_by_key(|l| l.true_sharing.saturating_add(l.false_sharing)) else { return };
-        let total = lines.iter().fold(0u64, |sum, l| sum.saturating_add(l.true_sharing).saturating_add(l.false_sharing));
+        let total =
+            lines.iter().fold(0u64, |sum, l| sum.saturating_add(l.true_sharing).saturating_add(l.false_sharing));
         let order = match self.report.model.order {
             Order::Recorded => "recorded",
             Order::Modelled => "modelled",
