@@ -114,7 +114,7 @@ fn calibration_becomes_cycles_of_the_measured_clock() {
     let calibration = Calibration {
         clock_mhz: Some(2000),
         level_ns: vec![2.0, 6.0, 5.5],
-        memory_local_ns: 100.0,
+        memory_local_ns: Some(100.0),
         memory_remote_ns: Some(180.0),
         core_to_core_ns: Some(40.0),
         remote_cache_ns: None,
