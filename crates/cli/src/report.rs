@@ -2,6 +2,7 @@
 
 use anyhow::Context;
 use nearmiss_record::run::{self, RunDir};
+use nearmiss_record::trace::{self, TraceReader};
 use nearmiss_report::load::Report;
 use nearmiss_report::{callgrind, html, json, pprof, text};
 use std::io::Write;
@@ -35,15 +36,21 @@ struct Form {
     /// Write a profile for pprof
     #[arg(long, value_name = "FILE")]
     pprof: Option<PathBuf>,
+    /// Check the run's trace record by record; name the first bad one
+    #[arg(long)]
+    validate: bool,
 }
 
 /// Runs the verb.
 pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     let run = match &args.run {
-        Some(path) => RunDir::open(path)?,
-        None => RunDir::newest(Path::new(run::DEFAULT_PARENT))?,
+        Some(path) => RunDir::open(path).map_err(flat)?,
+        None => RunDir::newest(Path::new(run::DEFAULT_PARENT)).map_err(flat)?,
     };
-    let report = Report::load(&run)?;
+    if args.form.validate {
+        return validate(&run);
+    }
+    let report = Report::load(&run).map_err(flat)?;
     if args.form.json {
         print(&json::render(&report)?)?;
     } else if let Some(file) = args.form.html {
@@ -59,9 +66,25 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
+/// An error whose text already says its cause: kept as text, so that the cause is not said twice.
+fn flat(error: impl std::fmt::Display) -> anyhow::Error {
+    anyhow::anyhow!("{error}")
+}
+
+/// Says how many records the trace holds, or which is the first that cannot be.
+fn validate(run: &RunDir) -> anyhow::Result<ExitCode> {
+    let file = run.file(run::TRACE);
+    if !file.is_file() {
+        anyhow::bail!("{}: this run kept no trace; record it without --no-trace", run.path().display());
+    }
+    let records = TraceReader::open(&file).and_then(|mut t| trace::validate(&mut t)).map_err(flat)?;
+    print(&format!("{}: sound, {records} records\n", file.display()))?;
+    Ok(ExitCode::SUCCESS)
+}
+
 /// Writes a file whole or not at all, and says where it is.
 fn write(file: &Path, bytes: &[u8]) -> anyhow::Result<()> {
-    run::write_whole(file, bytes)?;
+    run::write_whole(file, bytes).map_err(flat)?;
     print(&format!("{}\n", file.display()))
 }
 
@@ -69,8 +92,8 @@ fn write(file: &Path, bytes: &[u8]) -> anyhow::Result<()> {
 fn terminal_width() -> usize {
     use std::io::IsTerminal;
     let stdout = std::io::stdout();
-    let columns = stdout.is_terminal().then(|| rustix::termios::tcgetwinsize(&stdout).ok()).flatten().map(|size| usize::from(size.ws_col));
-    columns.filter(|c| *c > 0).unwrap_or(80)
+    let size = stdout.is_terminal().then(|| rustix::termios::tcgetwinsize(&stdout).ok()).flatten();
+    size.map(|s| usize::from(s.ws_col)).filter(|columns| *columns > 0).unwrap_or(80)
 }
 
 /// Prints, without styles where no terminal reads. A reader that has seen enough is no error.
