@@ -21,6 +21,8 @@ void heap_mail(struct vcpu *v)
     if (!at)
         return;
     memcpy(&mail, at, sizeof mail);
+    if (mail.operation < NM_HEAP_ALLOC || mail.operation > NM_HEAP_STACK)
+        return;
     const uint64_t payload[4] = {mail.address, mail.size, mail.old_address, mail.alignment};
     ring_control(v, NM_C_HEAP, mail.operation, 0, 0, payload, sizeof payload);
 }
