@@ -3,6 +3,7 @@
 mod doctor;
 mod exit;
 mod machine;
+mod modelling;
 mod report;
 mod table;
 mod trace;
