@@ -94,7 +94,7 @@ fn hint(at: &Level, object: Option<&ObjectRow>) -> &'static str {
 pub(super) fn everywhere(report: &Report) -> Option<Candidate> {
     let (weight, at, count) = super::reach::heaviest_class(report, MissClass::Conflict)?;
     let conflicts = |t: &Tally| level(t, at.index).class(MissClass::Conflict);
-    let place = where_phrase(top_function(&report.model, conflicts), top_object(&report.model, conflicts), count, "on");
+    let place = where_phrase(top_function(&report.model, conflicts), top_object(&report.model, conflicts), count);
     let share = spoken_percent(count, level(&report.model.totals, at.index).misses());
     let text = format!(
         "{share} of {} misses are conflict misses{place}, spread over many sets: more ways would hold them.",

@@ -1,10 +1,10 @@
 //! The tell-tale of cache-polluting copies: a function with far more misses than references (P1).
 
 use super::{Candidate, Cause, function_phrase, outermost, top_function, weigh};
-use crate::levels::{misses, references};
+use crate::levels::{level, misses, references};
 use crate::load::Report;
 use crate::number::{percent, spoken_percent};
-use nearmiss_record::model::Tally;
+use nearmiss_record::model::{MissClass, Tally};
 
 /// From this share of the misses on.
 const LEAST_MISS_PERCENT: f64 = 25.0;
@@ -19,6 +19,12 @@ pub(super) fn candidate(report: &Report) -> Option<Candidate> {
     let share = percent(count, all_misses);
     let reference_share = percent(references(&row.tally), references(&model.totals));
     if share < LEAST_MISS_PERCENT || share < LEAST_RATIO * reference_share {
+        return None;
+    }
+    // Lines that crowd on sets or move between CPUs have causes of their own.
+    let own = level(&row.tally, at.index);
+    let streaming = [MissClass::Compulsory, MissClass::Capacity].map(|c| own.class(c)).iter().sum::<u64>();
+    if streaming.saturating_mul(2) < count {
         return None;
     }
     let mut phrase = function_phrase(row);

@@ -139,14 +139,9 @@ fn object_phrase(row: &ObjectRow) -> String {
 }
 
 /// ` in F` and ` on O` where they are known to be most of `whole`.
-fn where_phrase(
-    function: Option<(&FunctionRow, u64)>,
-    object: Option<(&ObjectRow, u64)>,
-    whole: u64,
-    on: &str,
-) -> String {
+fn where_phrase(function: Option<(&FunctionRow, u64)>, object: Option<(&ObjectRow, u64)>, whole: u64) -> String {
     let most = |n: u64| n.saturating_mul(2) >= whole;
     let function = function.filter(|(_, n)| most(*n)).map(|(row, _)| format!(" in {}", function_phrase(row)));
-    let object = object.filter(|(_, n)| most(*n)).map(|(row, _)| format!(" {on} {}", object_phrase(row)));
+    let object = object.filter(|(_, n)| most(*n)).map(|(row, _)| format!(" on {}", object_phrase(row)));
     function.unwrap_or_default() + &object.unwrap_or_default()
 }

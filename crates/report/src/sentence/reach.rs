@@ -24,8 +24,7 @@ pub(super) fn remote(report: &Report) -> Option<Candidate> {
     let latency = &report.model.machine.latency;
     let penalty = u64::from(latency.memory_remote_cycles.saturating_sub(latency.memory_local_cycles));
     let remote = |t: &Tally| t.bus.read_remote;
-    let place =
-        where_phrase(top_function(&report.model, remote), top_object(&report.model, remote), bus.read_remote, "of");
+    let place = where_phrase(top_function(&report.model, remote), top_object(&report.model, remote), bus.read_remote);
     let text = format!(
         "{} of the memory reads go to another node{place}, at {} instead of {} cycles: keeping pages beside their CPU would help.",
         spoken_percent(bus.read_remote, bus.reads()),
@@ -38,7 +37,7 @@ pub(super) fn remote(report: &Report) -> Option<Candidate> {
 pub(super) fn capacity(report: &Report) -> Option<Candidate> {
     let (weight, at, count) = heaviest_class(report, MissClass::Capacity)?;
     let figure = |t: &Tally| level(t, at.index).class(MissClass::Capacity);
-    let place = where_phrase(top_function(&report.model, figure), top_object(&report.model, figure), count, "on");
+    let place = where_phrase(top_function(&report.model, figure), top_object(&report.model, figure), count);
     let fits = match at.size {
         Some(size) => format!("what is used again does not fit the {size} of {}", at.name),
         None => format!("what is used again does not fit {}", at.name),
@@ -63,7 +62,7 @@ fn halving_size(curve: &MissRatioCurve, size: Bytes) -> Option<Bytes> {
 pub(super) fn first_touch(report: &Report) -> Option<Candidate> {
     let (weight, at, count) = heaviest_class(report, MissClass::Compulsory)?;
     let figure = |t: &Tally| level(t, at.index).class(MissClass::Compulsory);
-    let place = where_phrase(top_function(&report.model, figure), top_object(&report.model, figure), count, "on");
+    let place = where_phrase(top_function(&report.model, figure), top_object(&report.model, figure), count);
     let share = spoken_percent(count, misses(&report.model.totals, at.index));
     let text = format!(
         "{share} of {} misses are compulsory, first touches{place}: no cache of any size would hold them.",
