@@ -6,3 +6,5 @@ pub mod attribution;
 pub mod describe;
 pub mod model;
 pub mod observer;
+#[cfg(any(test, feature = "twin"))]
+pub mod twin;

@@ -281,7 +281,8 @@ impl Cache {
         if displaced != NONE {
             let history = &mut self.history[displaced as usize];
             if history.standing() == Standing::EvictedBy && history.value() == frame as u32 {
-                history.stands(if reused { Standing::Evicted } else { Standing::Polluted }, if reused { 0 } else { insn });
+                history
+                    .stands(if reused { Standing::Evicted } else { Standing::Polluted }, if reused { 0 } else { insn });
             }
         }
         let address = self.tags[frame] << self.line_log2;

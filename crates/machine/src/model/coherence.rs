@@ -83,7 +83,11 @@ impl Fast {
             }
         }
         let watched = !alone && self.tell_others(access, walk, write);
-        self.fill(access, walk, dirty, outcome);
+        // A modified line that an exclusive cache hands to a reader stays modified only if nobody else has it; under
+        // MOESI, if nobody else owns it.
+        let kept = if self.plan.protocol == Protocol::Moesi { others.dirty.is_none() } else { !others.present };
+        let clean = !write && !kept;
+        self.fill(access, walk, dirty, clean, outcome);
         if write {
             let first = self.way(access)[0];
             if let Some(frame) = self.caches[first].frame_of(walk.lines[0]) {

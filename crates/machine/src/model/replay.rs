@@ -88,7 +88,11 @@ impl<E: Engine, O: Observer> Replay<E, O> {
             }
         }
         let lines = |kind: CacheKind| {
-            let first = machine.caches.iter().filter(|c| c.kind == kind || c.kind == CacheKind::Unified).min_by_key(|c| c.level);
+            let first = machine
+                .caches
+                .iter()
+                .filter(|c| c.kind == kind || c.kind == CacheKind::Unified)
+                .min_by_key(|c| c.level);
             first.map_or(6, |c| c.line.0.max(1).ilog2())
         };
         let longest = machine.caches.iter().map(|c| c.line.0.max(1).ilog2()).max().unwrap_or(6);
@@ -100,7 +104,10 @@ impl<E: Engine, O: Observer> Replay<E, O> {
             ));
         }
         if options.order == Order::Recorded && options.cpus > 1 {
-            notes.push("Order recorded: sharing is a lower bound, and CPUs do not wait for one another's bus transactions.".to_owned());
+            notes.push(
+                "Order recorded: sharing is a lower bound, and CPUs do not wait for one another's bus transactions."
+                    .to_owned(),
+            );
         }
         let line_log2 = [lines(CacheKind::Data), lines(CacheKind::Instruction)];
         let nearest = line_log2[0].min(line_log2[1]);
