@@ -1,4 +1,5 @@
 //! Nothing of the host can be changed from inside, and nothing is left behind.
+#![allow(clippy::unwrap_used)]
 
 mod guest_support;
 
@@ -11,7 +12,7 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use guest_support::{ONE_AT_A_TIME, config, run, shell};
-use nearmiss_observe::tap::guest::{CommandStatus, KernelImage};
+use nearmiss_observe::tap::guest::{CommandStatus, ExitReason, Guest, KernelImage};
 
 /// Root in the guest mounts the share again, writable as far as the guest can tell, and attacks.
 #[test]
@@ -129,6 +130,30 @@ fn nothing_is_left_of_a_launcher_that_is_killed() {
     }
     assert!(most >= 4, "the test saw at most {most} processes to kill: it killed too early");
     assert_eq!(fs::read_to_string("/proc/self/mountinfo").unwrap(), mounts);
+}
+
+#[test]
+fn a_part_that_dies_is_named_and_takes_the_rest_along() {
+    let _one = ONE_AT_A_TIME.lock();
+    for (program, words) in [
+        ("qemu-system-x86_64", "QEMU was ended by signal 9"),
+        ("virtiofsd", "the guest's file server was ended by signal 9"),
+    ] {
+        let Some(config) = config(&["sleep", "60"]) else { return };
+        let guest = Guest::launch(config).unwrap();
+        guest.boot().unwrap();
+        let below = descendants_of(std::process::id());
+        let victim = below.iter().copied().find(|pid| {
+            let path = fs::read_link(format!("/proc/{pid}/exe")).unwrap_or_default();
+            path.ends_with(program)
+        });
+        // SAFETY: kill touches no memory; the process is one that this test started.
+        assert_eq!(unsafe { libc::kill(victim.unwrap() as i32, libc::SIGKILL) }, 0);
+        let ExitReason::Failed(why) = guest.wait().reason else { panic!("not a failure") };
+        assert!(why.contains(words), "{why}");
+        let left: Vec<u32> = descendants_of(std::process::id());
+        assert_eq!(left, [std::process::id()], "{program}");
+    }
 }
 
 fn descendants_of(pid: u32) -> Vec<u32> {

@@ -172,6 +172,7 @@ pub(super) fn available_memory() -> u64 {
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
 

@@ -194,6 +194,7 @@ pub(super) fn kernel_arguments(aslr: bool) -> String {
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
 
