@@ -50,7 +50,11 @@ impl<'a> Namer<'a> {
             Key::Unknown => title(ObjectKind::Unattributed, UNATTRIBUTED.to_owned()),
             Key::Heap { context } => self.allocated(ObjectKind::Heap, *context, "heap block"),
             Key::Break => title(ObjectKind::Heap, "heap outside known blocks".into()),
-            Key::Anonymous { context } => self.allocated(ObjectKind::Anonymous, *context, "anonymous mapping"),
+            Key::Anonymous { context, user } => {
+                let in_kernel = self.names.allocation_calls(*context).is_empty();
+                let context = if in_kernel { *user } else { *context };
+                self.allocated(ObjectKind::Anonymous, context, "anonymous mapping")
+            }
             Key::File { path } => title(ObjectKind::File, path.clone()),
             Key::Global { module, index } => self.global(module, *index),
             Key::FirstStack => title(ObjectKind::Stack, "stack of the first thread".into()),

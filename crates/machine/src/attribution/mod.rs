@@ -5,6 +5,7 @@
 //! apart and never part of the command's.
 
 mod balance;
+mod blocks;
 mod code_tables;
 mod cpu;
 mod data_tables;
@@ -156,7 +157,7 @@ impl Attribution {
                 _ => {}
             }
             self.tasks.event(&event);
-            self.tracker.event(&event, cpu.context);
+            self.tracker.event(&event, (cpu.context, cpu.user_context()));
             self.log.event(seen, &event);
         }
         cpu.pid = self.tasks.pid(cpu.task);
@@ -287,7 +288,7 @@ impl Observer for Attribution {
                 cpu.settle(&mut self.tasks);
                 cpu.interrupt(*entered);
             }
-            Control::Context(context) => cpu.context = *context,
+            Control::Context(context) => cpu.enter_context(*context),
             Control::Maps(bytes) => self.maps(vcpu, bytes),
             Control::Heap { op, address, size, old } => {
                 let (pid, context) = (cpu.pid, cpu.context);
@@ -302,7 +303,8 @@ impl Observer for Attribution {
         let vcpu = index(vcpu, self.cpus.len());
         let cpu = &mut self.cpus[vcpu];
         row(&mut self.insns[cpu.mode() as usize], record).references.count(record);
-        cpu.pending[usize::from(record.is_kernel())].count(record);
+        cpu.kernel = record.is_kernel();
+        cpu.pending[usize::from(cpu.kernel)].count(record);
     }
 
     fn miss(&mut self, vcpu: u32, record: Record, outcome: &Outcome) {
