@@ -109,9 +109,10 @@ pub fn render(report: &Report) -> String {
             let callee = &functions[*callee];
             let mut inclusive = [0; EVENTS.len()];
             inclusive[EVENTS.len() - 1] = *stall_cycles;
+            // Once: readers take the line after a call count of nothing for the caller's own cost.
             let _ = write!(
                 out,
-                "cob={}\ncfi={}\ncfn={}\ncalls=0 0\n",
+                "cob={}\ncfi={}\ncfn={}\ncalls=1 0\n",
                 objects.write(callee.module),
                 files.write(callee.file()),
                 names.write(callee.name)
@@ -141,7 +142,7 @@ fn head(report: &Report, functions: &[Function<'_>]) -> String {
         "desc: Source lines: known for {:.1}% of the stall cycles",
         percent(known, model.totals.stall_cycles)
     );
-    let _ = writeln!(out, "desc: Calls: with callees, stall cycles only; call counts are not known");
+    let _ = writeln!(out, "desc: Calls: with callees, stall cycles only; how often is not known and stands as once");
     let _ = writeln!(out, "positions: line");
     for (event, name) in EVENTS {
         let _ = writeln!(out, "event: {event} : {name}");

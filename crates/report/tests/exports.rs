@@ -53,6 +53,15 @@ fn callgrind_annotate_shows_the_totals() {
 }
 
 #[test]
+fn what_a_call_costs_is_not_the_callers_own() {
+    let report = support::run_queue().report();
+    let arguments = ["--show-percs=no", "--threshold=100", "--show=Ir,Stall", "--sort=Ir"];
+    let Some(text) = tool("callgrind_annotate", &arguments, callgrind::render(&report).as_bytes()) else { return };
+    let main = &report.model.functions.iter().find(|f| f.name == "main").unwrap().tally;
+    assert_eq!(numbers(&text, ":main ["), [nearmiss_report::number::grouped(main.instructions), "0".to_owned()]);
+}
+
+#[test]
 fn callgrind_annotate_knows_what_calls_cost() {
     let report = support::run_queue().report();
     let arguments = ["--show-percs=no", "--inclusive=yes", "--show=Stall", "--sort=Stall"];

@@ -5,12 +5,11 @@ use super::plot::pct;
 use crate::levels::{Level, class_name, level, misses, references};
 use crate::load::Report;
 use crate::name::{file_name, fitted, plain};
-use crate::number::{grouped, percent};
+use crate::number::{bytes, grouped, percent};
 use crate::ranking::Ranking;
 use crate::text::kind_name;
 use maud::{Markup, html};
 use nearmiss_record::model::{FunctionRow, LineRow, MissClass, ObjectKind, ObjectRow, Tally, TaskRow};
-use nearmiss_record::units::Bytes;
 
 const NAME_WIDTH: usize = 100;
 
@@ -158,7 +157,7 @@ pub(super) fn functions(report: &Report, top: usize) -> Option<Section> {
 pub(super) fn objects(report: &Report, top: usize) -> Option<Section> {
     let ranking = Ranking::new(&report.model.objects, top, |r: &ObjectRow| r.tally.clone());
     let name = |r: &ObjectRow| fitted(&r.name, NAME_WIDTH);
-    let optional = |bytes: Option<u64>| html! { td.n data-v=(bytes.unwrap_or(0)) { @if let Some(b) = bytes { (Bytes(b)) } @else { "–" } } };
+    let optional = |size: Option<u64>| html! { td.n data-v=(size.unwrap_or(0)) { @if let Some(b) = size { (bytes(b)) } @else { "–" } } };
     let cells = |r: &ObjectRow| {
         vec![
             html! { th scope="row" title=(plain(&r.name)) {
@@ -176,7 +175,7 @@ pub(super) fn objects(report: &Report, top: usize) -> Option<Section> {
         .chain(level_columns(&report.levels))
         .collect();
     let body = html! {
-        p { "Data only; modelled, most waiting first. Alignment: the largest power of two that divides the address of every object of the row." }
+        p { "Modelled, most waiting first; instruction fetches are the row of kind code. Alignment: the largest power of two that divides the address of every object of the row." }
         (class_legend())
         (table("Objects", &ranking, "objects", &["object", "kind", "count", "size", "alignment"], cells, &columns))
         (by_class("objects", &ranking, "objects", name, &report.levels))

@@ -35,7 +35,7 @@ pub(super) fn lines(report: &Report, top: usize) -> Option<Section> {
                             td.n data-v=(r.line_paddr) { code { (format!("{:#x}", r.line_paddr)) } }
                             td.n data-v=(r.true_sharing) { (grouped(r.true_sharing)) }
                             td.n data-v=(r.false_sharing) { (grouped(r.false_sharing)) }
-                            td { @for (i, f) in r.functions.iter().take(4).enumerate() { @if i > 0 { ", " } code { (fitted(f, 60)) } } @if r.functions.len() > 4 { " and " (r.functions.len() - 4) " more" } }
+                            td.words { @for (i, f) in r.functions.iter().take(4).enumerate() { @if i > 0 { ", " } code { (fitted(f, 60)) } } @if r.functions.len() > 4 { " and " (r.functions.len() - 4) " more" } }
                         }
                     }
                 }

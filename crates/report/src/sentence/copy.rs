@@ -46,8 +46,10 @@ pub(super) fn candidate(report: &Report) -> Option<Candidate> {
     } else {
         String::new()
     };
+    let first = own.class(MissClass::Compulsory);
+    let first = if first.saturating_mul(10) >= count.saturating_mul(9) { ", nearly all first touches" } else { "" };
     let text = format!(
-        "{phrase} has {} of {} misses but {} of the references{pollution}.",
+        "{phrase} has {} of {} misses but {} of the references{first}{pollution}.",
         spoken_percent(count, all_misses),
         at.name,
         spoken_percent(references(&row.tally), references(&model.totals)),

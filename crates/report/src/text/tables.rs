@@ -3,11 +3,10 @@
 use super::Page;
 use crate::levels::{class_short, dominant, misses, references};
 use crate::name::{cell, file_name, fitted, plain, right};
-use crate::number::{counted, grouped, percent, scaled, shares_tenths, tenths};
+use crate::number::{bytes, counted, grouped, percent, scaled, shares_tenths, tenths};
 use crate::ranking::Ranking;
 use nearmiss_record::model::{FunctionRow, MissClass, ObjectKind, ObjectRow, Tally, TaskRow};
 use nearmiss_record::policy::Order;
-use nearmiss_record::units::Bytes;
 use unicode_width::UnicodeWidthStr;
 
 /// Columns of a share.
@@ -167,7 +166,7 @@ impl Page<'_> {
         self.labelled(
             "Sharing",
             &format!(
-                "{} moved between CPUs, {} ({order} order); most: {}, {} true, {} false{}",
+                "{} that moved most between CPUs: {} ({order} order); first {}, {} true, {} false{}",
                 counted(lines.len() as u64, "line"),
                 format_args!("{} misses", scaled(total)),
                 fitted(&first.object, 40),
@@ -201,9 +200,9 @@ pub(crate) fn kind_name(kind: ObjectKind) -> &'static str {
 fn object_label(row: &ObjectRow, width: usize) -> String {
     let size = match (row.count, row.size_bytes) {
         (0 | 1, None) => String::new(),
-        (0 | 1, Some(size)) => format!(" {}", Bytes(size)),
+        (0 | 1, Some(size)) => format!(" {}", bytes(size)),
         (n, None) => format!(" {}×", grouped(n)),
-        (n, Some(size)) => format!(" {}× {}", grouped(n), Bytes(size)),
+        (n, Some(size)) => format!(" {}× {}", grouped(n), bytes(size)),
     };
     let kind = kind_name(row.kind);
     let name = if row.name.starts_with('/') { file_name(&row.name) } else { &row.name };
