@@ -93,7 +93,9 @@ impl Engine for Slow {
         let core = self.plan.core[cpu];
         for buffer in std::mem::take(&mut self.buffers[core]) {
             let (full, partial) = self.send(&buffer);
-            (0..full + partial).for_each(|_| drop(self.bus.transact(cpu, buffer.home, now)));
+            for _ in 0..full + partial {
+                self.bus.transact(cpu, buffer.home, now);
+            }
             tell(Drained { cpu: buffer.cpu, last: buffer.last, full, partial, home: buffer.home });
         }
     }
