@@ -38,7 +38,7 @@ pub fn calibrate(found: &Found) -> Calibration {
         (0..levels.len()).map_while(|i| chase(walk_of_level(&levels, i))).collect::<Vec<f64>>()
     };
     std::thread::scope(|scope| {
-        let first = scope.spawn(&hear).join().ok();
+        let first = scope.spawn(hear).join().ok();
         let memory = scope.spawn(|| {
             pin(home);
             let walk = levels.last().copied().unwrap_or(0).saturating_mul(4).clamp(LEAST_MEMORY_WALK, MOST_MEMORY_WALK);
@@ -46,10 +46,10 @@ pub fn calibrate(found: &Found) -> Calibration {
         });
         // The threads do nothing that panics; should one, what it would have measured counts as not measured.
         let (clock_mhz, memory_local_ns, memory_remote_ns) = memory.join().unwrap_or_default();
-        let second = scope.spawn(&hear).join().ok();
+        let second = scope.spawn(hear).join().ok();
         let core_to_core_ns = scope.spawn(|| neighbour.and_then(handover)).join().ok().flatten();
         let remote_cache_ns = scope.spawn(|| far.and_then(handover)).join().ok().flatten();
-        let third = scope.spawn(&hear).join().ok();
+        let third = scope.spawn(hear).join().ok();
         Calibration {
             clock_mhz,
             level_ns: least([first, second, third].into_iter().flatten()),
