@@ -97,6 +97,7 @@ struct nm_chunk {
 #define NM_I_ATOMIC 8u
 #define NM_I_NT 16u
 #define NM_I_PREFETCH 32u
+#define NM_I_RMW 64u /* plain read-modify-write: its store_hits are store halves, as NM_F_RMW */
 
 struct nm_insn {
     uint64_t vaddr;

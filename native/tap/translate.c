@@ -106,7 +106,7 @@ static uint32_t insn_flags(uint32_t decoded, int kernel)
 {
     return (kernel ? NM_I_KERNEL : 0) | (decoded & D_CALL ? NM_I_CALL : 0) | (decoded & D_RETURN ? NM_I_RET : 0) |
            (decoded & (D_ATOMIC | D_PAIR_CX) ? NM_I_ATOMIC : 0) | (decoded & D_NT ? NM_I_NT : 0) |
-           (decoded & D_PREFETCH ? NM_I_PREFETCH : 0);
+           (decoded & D_PREFETCH ? NM_I_PREFETCH : 0) | (decoded & D_RMW ? NM_I_RMW : 0);
 }
 
 static void register_access(struct qemu_plugin_insn *at, struct nm_insn *insn, uint32_t decoded, const uint8_t *code,
