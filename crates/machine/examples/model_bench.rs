@@ -1,5 +1,5 @@
 //! How fast the model replays: records a second of this thread's CPU time on synthetic streams, medians of interleaved
-//! rounds. Each replay starts cold.
+//! rounds. Each replay starts with cold caches.
 //!
 //! `cargo run --release -p nearmiss-machine --example model_bench`
 
@@ -47,7 +47,10 @@ fn stream(mut next: impl FnMut(&mut Numbers, usize) -> (u64, bool)) -> Vec<Recor
         .collect()
 }
 
-fn replay(machine: &Machine, cpus: u32, records: &[Record]) -> Result<u64, Box<dyn Error>> {
+/// Misses and seconds; building the caches is not timed.
+type Run = Result<(u64, f64), Box<dyn Error>>;
+
+fn replay(machine: &Machine, cpus: u32, records: &[Record]) -> Run {
     let filter = Filter { fetches: true, line_log2: 6, clear_on_slice: true, ..Filter::default() };
     let options = ModelOptions {
         order: Order::Recorded,
@@ -58,15 +61,23 @@ fn replay(machine: &Machine, cpus: u32, records: &[Record]) -> Result<u64, Box<d
         cpus,
     };
     let mut model = Model::new(machine, &Policy::default(), &options, Deaf)?;
+    let start = cpu_seconds();
     for (seq, chunk) in records.chunks(CHUNK).enumerate() {
         let vcpu = (seq / 16) as u32 % cpus;
         let header = ChunkHeader { seq: seq as u64, vcpu, records: chunk.len() as u32, ..ChunkHeader::default() };
         model.chunk(&header, chunk)?;
     }
-    Ok(model.finish()?.0.sum().levels[0].misses())
+    let seconds = cpu_seconds() - start;
+    Ok((model.finish()?.0.sum().levels[0].misses(), seconds))
 }
 
-type Work<'a> = Box<dyn Fn() -> Result<u64, Box<dyn Error>> + 'a>;
+fn pass(records: &[Record], mut each: impl FnMut(u64)) -> f64 {
+    let start = cpu_seconds();
+    records.iter().for_each(|r| each(r.paddr()));
+    cpu_seconds() - start
+}
+
+type Work<'a> = Box<dyn Fn() -> Run + 'a>;
 
 fn main() -> Result<(), Box<dyn Error>> {
     let hits = stream(|n, i| (n.below(if i % 50 == 0 { 1 << 20 } else { 24 << 10 }) & !7, i % 4 == 0));
@@ -92,24 +103,24 @@ fn main() -> Result<(), Box<dyn Error>> {
             format!("{name}, one LRU geometry"),
             Box::new(move || {
                 let mut g = Geometries::new(6..=6, 8);
-                records.iter().for_each(|r| g.reference(r.paddr() >> 6));
-                Ok(g.misses(64, 8).unwrap_or(0))
+                let seconds = pass(records, |address| g.reference(address >> 6));
+                Ok((g.misses(64, 8).unwrap_or(0), seconds))
             }),
         ));
         works.push((
             format!("{name}, 64 LRU geometries"),
             Box::new(move || {
                 let mut g = Geometries::new(5..=12, 8);
-                records.iter().for_each(|r| g.reference(r.paddr() >> 6));
-                Ok(g.misses(64, 8).unwrap_or(0))
+                let seconds = pass(records, |address| g.reference(address >> 6));
+                Ok((g.misses(64, 8).unwrap_or(0), seconds))
             }),
         ));
         works.push((
             format!("{name}, miss-ratio curve"),
             Box::new(move || {
                 let mut curve = Curve::new(64);
-                records.iter().for_each(|r| curve.reference(r.paddr()));
-                Ok(curve.finish(0, true).points[0].1)
+                let seconds = pass(records, |address| curve.reference(address));
+                Ok((curve.finish(0, true).points[0].1, seconds))
             }),
         ));
     }
@@ -117,9 +128,9 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mut counts = vec![0; works.len()];
     for _ in 0..ROUNDS {
         for (i, (_, work)) in works.iter().enumerate() {
-            let start = cpu_seconds();
-            counts[i] = work()?;
-            times[i].push(cpu_seconds() - start);
+            let (count, seconds) = work()?;
+            counts[i] = count;
+            times[i].push(seconds);
         }
     }
     println!("{RECORDS} records, median of {ROUNDS} interleaved rounds, CPU time on this machine: measured");

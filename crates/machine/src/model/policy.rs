@@ -50,6 +50,11 @@ impl Rules {
         Ok(rules)
     }
 
+    /// Whether any reference may be met otherwise than recorded.
+    pub fn changes(&self) -> bool {
+        self.moves() || !self.around.is_empty()
+    }
+
     pub fn moves(&self) -> bool {
         !self.ranges.is_empty()
     }

@@ -174,6 +174,26 @@ proptest! {
     }
 
     #[test]
+    fn fast_and_slow_agree_on_records_that_were_split(m in machines(), stream in streams(), modelled: bool) {
+        let split = |r: &Record| match r.kind() {
+            Some(Kind::Control) | None => *r,
+            _ => Record { a: r.a & !(63 << 52 | 31) | (r.a & 24) | 7 << 52, ..*r },
+        };
+        let stream: Vec<_> = stream.iter().map(|(cpu, same, records, ahead)| {
+            let mut records = records.clone();
+            let mut at = 0;
+            while at < records.len() {
+                let payload = if records[at].kind() == Some(Kind::Control) { records[at].payload_records() } else { None };
+                records[at] = split(&records[at]);
+                at += 1 + payload.unwrap_or(0);
+            }
+            (*cpu, *same, records, *ahead)
+        }).collect();
+        let order = if modelled { Order::Modelled } else { Order::Recorded };
+        compare(&m, &Policy::default(), &options(&m, order, 5, false), &stream)?;
+    }
+
+    #[test]
     fn fast_and_slow_agree_without_coherence(mut m in machines(), stream in streams(), virtual_tags: bool) {
         if virtual_tags {
             m.caches.iter_mut().for_each(|c| c.index = Index::Virtual);
