@@ -14,6 +14,7 @@ mod kernel;
 mod ledger;
 mod names;
 mod objects;
+mod pages;
 mod sharing;
 mod spaces;
 mod task_tables;
@@ -35,6 +36,7 @@ use nearmiss_record::maps::{Event, MapLog};
 use nearmiss_record::model::{MAX_LEVELS, MissClass, PageOffsets, StallSources};
 use nearmiss_record::reference::{Control, Kind, Record};
 use objects::Objects;
+use pages::PageSet;
 use rustc_hash::FxHashMap;
 use sharing::SharedLines;
 use tasks::Tasks;
@@ -95,6 +97,8 @@ pub struct Attribution {
     sharing: SharedLines,
     page_offsets: PageOffsets,
     stalls: StallSources,
+    /// Pages that user mode missed on.
+    user_pages: PageSet,
     lost_events: u64,
     damaged_rings: u64,
 }
@@ -127,6 +131,7 @@ impl Attribution {
             sharing: SharedLines::default(),
             page_offsets: PageOffsets { bin_bytes: line, user: vec![0; bins], kernel: vec![0; bins] },
             stalls: StallSources { levels: vec![0; levels], ..StallSources::default() },
+            user_pages: PageSet::default(),
             lost_events: 0,
             damaged_rings: 0,
         }
@@ -194,6 +199,9 @@ impl Attribution {
         }
         self.ledger.add(&mut self.nodes[home].misses, record, outcome);
 
+        if !kernel {
+            self.user_pages.insert(record.physical_page());
+        }
         let (object, start) = self.tracker.find(pid, record.vaddr(), record.physical_page());
         self.tracker.objects.met(object, &mut self.ledger, record, outcome);
         if !again {

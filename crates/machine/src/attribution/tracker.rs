@@ -108,9 +108,7 @@ impl Tracker {
         let below = self.spaces.get(pid)?.region_below(start)?;
         let Content::Module { data, bias, .. } = &below.content else { return None };
         let linked = start.wrapping_sub(*bias);
-        let holds = |s: &&Segment| {
-            s.vaddr < linked && linked - s.vaddr < s.memory_bytes
-        };
+        let holds = |s: &&Segment| s.vaddr < linked && linked - s.vaddr < s.memory_bytes;
         data.segments.iter().any(|s| holds(&s)).then(|| below.content.clone())
     }
 
