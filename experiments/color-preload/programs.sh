@@ -47,7 +47,8 @@ same sort env LC_ALL=C sort --parallel=4 -S 8M "$work/numbers"
 same gzip gzip -9 -c "$work/numbers"
 
 if command -v redis-server >/dev/null; then
-	colored redis-server --port 0 --unixsocket "$work/redis" --save '' --enable-debug-command local --dir "$work" \
+	# Not by the function: $! would be a shell's, and the signal below would not reach the command.
+	$APPLY --blocks 16k --stacks -- redis-server --port 0 --unixsocket "$work/redis" --save '' --enable-debug-command local --dir "$work" \
 		>"$work/redis.out" 2>"$work/report" &
 	redis=$!
 	cli="redis-cli -s $work/redis"
