@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-use nearmiss_observe::tap::guest::{ExitReason, GuestCommand, GuestShape, HEAP_SHIM, KernelImage, QemuBinary};
+use nearmiss_observe::tap::guest::{ExitReason, GuestCommand, GuestError, GuestShape, HEAP_SHIM, KernelImage, QemuBinary};
 use nearmiss_observe::tap::session::{Recorded, Session, TapConfig, TapError};
 use nearmiss_record::reference::{Control, FLAG_CONT, FLAG_FIRST_HIT, FLAG_RMW, HeapOp, Kind, Record, Usage};
 use nearmiss_record::run::Filter;
@@ -47,8 +47,19 @@ fn subject(scratch: &Path) -> Option<PathBuf> {
 
 /// Records `subject WHAT`; `None`, and a line that says why, where this machine cannot.
 fn record(what: &str, shape: GuestShape, filter: Filter, only_user: bool, heap: bool) -> Option<Stream> {
+    record_under(QemuBinary::installed(), what, shape, filter, only_user, heap)
+}
+
+fn record_under(
+    qemu: Result<QemuBinary, GuestError>,
+    what: &str,
+    shape: GuestShape,
+    filter: Filter,
+    only_user: bool,
+    heap: bool,
+) -> Option<Stream> {
     let scratch = tempfile::tempdir().unwrap();
-    let (kernel, qemu) = match (KernelImage::newest(), QemuBinary::installed()) {
+    let (kernel, qemu) = match (KernelImage::newest(), qemu) {
         (Ok(kernel), Ok(qemu)) => (kernel, qemu),
         (Err(error), _) | (_, Err(error)) => {
             println!("skipped: {error}");
@@ -89,7 +100,7 @@ fn record(what: &str, shape: GuestShape, filter: Filter, only_user: bool, heap: 
         usage.user_stores += more.user_stores;
         usage.kernel_stores += more.kernel_stores;
     };
-    let recorded = session.record(command, |_| (), &mut |head, these| {
+    let recorded = session.record(command, &mut |head, these| {
         last_instructions.insert(head.vcpu, head.instructions);
         let mut at = 0;
         while at < these.len() {
@@ -154,7 +165,12 @@ fn kinds_sizes_and_halves_are_exact_through_the_one_line_filter() {
     let all = |n: u64, kind: Kind, offset: u64, size: u32, flags: u8| {
         let these: Vec<_> = line(n)
             .into_iter()
-            .filter(|r| r.kind() == Some(kind) && r.size() == size && r.vaddr() == vectors + 64 * n + offset && r.flags() == flags)
+            .filter(|r| {
+                r.kind() == Some(kind)
+                    && r.size() == size
+                    && r.vaddr() == vectors + 64 * n + offset
+                    && r.flags() == flags
+            })
             .collect();
         these.len()
     };
@@ -203,13 +219,19 @@ fn nothing_is_lost_between_records_counters_and_tables() {
 
 #[test]
 fn two_pinned_threads_are_two_cpus_and_their_sharing_passes_the_filter() {
+    two_pinned_threads(QemuBinary::installed());
+}
+
+#[test]
+fn two_pinned_threads_are_two_cpus_with_several_threads_of_qemu_10() {
+    two_pinned_threads(QemuBinary::unpacked());
+}
+
+fn two_pinned_threads(qemu: Result<QemuBinary, GuestError>) {
     let shape = GuestShape { packages: 2, cores: 1, threads: 1, nodes: 2 };
-    let Some(stream) = record("sharing", shape, filter(6, 6), true, false) else { return };
+    let Some(stream) = record_under(qemu, "sharing", shape, filter(6, 6), true, false) else { return };
     let by = |place: &str, offset: u64, cpu: u32, kind: Kind| {
-        stream
-            .to(stream.places[place] + offset, 64)
-            .filter(|(vcpu, r)| *vcpu == cpu && r.kind() == Some(kind))
-            .count()
+        stream.to(stream.places[place] + offset, 64).filter(|(vcpu, r)| *vcpu == cpu && r.kind() == Some(kind)).count()
     };
     let line = |place: &str| stream.to(stream.places[place], 64).next().unwrap().1.paddr() >> 6;
 
@@ -235,7 +257,8 @@ fn two_pinned_threads_are_two_cpus_and_their_sharing_passes_the_filter() {
 
     // Pages touched on a node's CPU lie in that node's memory.
     for (node, place) in ["node0", "node1"].iter().enumerate() {
-        let pages: HashSet<u64> = stream.to(stream.places[*place], 64 << 12).map(|(_, r)| r.paddr() / (256 << 20)).collect();
+        let pages: HashSet<u64> =
+            stream.to(stream.places[*place], 64 << 12).map(|(_, r)| r.paddr() / (256 << 20)).collect();
         assert_eq!(pages, HashSet::from([node as u64]), "{place}");
         assert_eq!(stream.to(stream.places[*place], 64 << 12).count(), 64);
     }
