@@ -100,7 +100,7 @@ impl<'a> Names<'a> {
 
 /// Whether a function only passes a request for memory on.
 fn is_allocator(name: &str, module: &str) -> bool {
-    const NAMES: [&str; 39] = [
+    const NAMES: &[&str] = &[
         "malloc",
         "calloc",
         "realloc",
@@ -140,8 +140,10 @@ fn is_allocator(name: &str, module: &str) -> bool {
         "_mid_memalign",
         "sysmalloc",
         "tcache_init",
+        "__default_morecore",
+        "__minimal_malloc",
     ];
-    const PREFIXES: [&str; 8] = [
+    const PREFIXES: &[&str] = &[
         "operator new",
         "__rust_alloc",
         "__rust_realloc",
