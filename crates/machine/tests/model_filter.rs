@@ -146,7 +146,7 @@ proptest! {
                 let page = if kind == Kind::Fetch { 2 } else { 0 };
                 // Half of the lines are one CPU's own.
                 let page = page + if line % 2 == 0 { 0 } else { 4 + u64::from(*cpu) * 4 };
-                let address = page << 12 | line * 64 | word * 8;
+                let address = (page << 12) + line * 64 + word * 8;
                 let record = Record::reference(kind, address, 8, 0, InsnId(1), page, 0);
                 sent.extend(plugin.meet(*cpu, record));
                 whole.push(record);

@@ -215,6 +215,21 @@ fn the_modelled_order_interleaves_what_the_recorder_ran_in_turn() {
 }
 
 #[test]
+fn a_cpu_that_was_woken_starts_where_its_waker_stood() {
+    let m = two_levels(2, 1);
+    let ping =
+        |address| (0..100).map(|_| Record::reference(Kind::Store, address, 8, 0, InsnId(1), 0, 1)).collect::<Vec<_>>();
+    let o = nearmiss_machine::model::ModelOptions { order: Order::Modelled, ..options(2) };
+    let false_sharing = |first: Vec<Record>| {
+        let chunks = [(0, 0, ping(0)), (1, 1, first), (0, 2, ping(0)), (1, 3, ping(8))];
+        replay_on(&m, &Policy::default(), &o, &chunks, Deaf).0.sum().levels[0].class(FalseSharing)
+    };
+    let halt = Record::control(ControlKind::Halt, 0, 0, 0);
+    assert_eq!(false_sharing(vec![halt]), 0, "all of the waker's slice comes first");
+    assert!(false_sharing(vec![load(1 << 13)]) > 50);
+}
+
+#[test]
 fn damaged_streams_are_errors() {
     let m = two_levels(1, 1);
     let mut model = nearmiss_machine::model::Model::new(&m, &Policy::default(), &options(1), Deaf).unwrap();

@@ -77,10 +77,8 @@ impl Fast {
             if upgrade {
                 cycles = cycles.max(self.upgrade(access, &others, outcome));
             }
-        } else if let Some(owner) = answered_by {
-            if self.plan.protocol != Protocol::Moesi {
-                self.downgrade(access, walk, owner, &mut dirty, outcome);
-            }
+        } else if let Some(owner) = answered_by.filter(|_| self.plan.protocol != Protocol::Moesi) {
+            self.downgrade(access, walk, owner, &mut dirty, outcome);
         }
         let watched = !alone && self.tell_others(access, walk, write);
         // A modified line that an exclusive cache hands to a reader stays modified only if nobody else has it; under

@@ -295,7 +295,11 @@ fn config(machine: &Machine, cache: &Cache) -> Result<Config, ModelError> {
         return bad("has a line that the model cannot hold; lines are 8 to 128 bytes, a power of two");
     }
     let set_bytes = u64::from(cache.ways).saturating_mul(cache.line.0);
-    if set_bytes == 0 || cache.size.0 == 0 || cache.size.0 % set_bytes != 0 || cache.size.0 / cache.line.0 >= 1 << 28 {
+    if set_bytes == 0
+        || cache.size.0 == 0
+        || !cache.size.0.is_multiple_of(set_bytes)
+        || cache.size.0 / cache.line.0 >= 1 << 28
+    {
         return bad("has no whole number of sets, or more than 2^28 lines");
     }
     if cache.replacement == Replacement::TreePlru && !(cache.ways.is_power_of_two() && cache.ways <= 64) {

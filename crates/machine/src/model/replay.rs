@@ -1,8 +1,8 @@
 //! The stream's front: decodes records, keeps instructions, time and order, and asks the engine.
 
 use super::engine::{Access, Drained, Engine};
-use super::instructions::Instructions;
-use super::options::{ModelError, ModelOptions};
+use super::instructions::{Instructions, times};
+use super::options::{ModelError, ModelOptions, Position};
 use super::policy::Rules;
 use super::rounds::Round;
 use super::totals::ModelTotals;
@@ -59,19 +59,6 @@ pub struct Replay<E: Engine, O: Observer> {
     round_began: u64,
     /// Modelled order: added to a CPU's clock to get the time.
     lead: Vec<i64>,
-}
-
-/// Where a record stands, for messages.
-#[derive(Clone, Copy)]
-struct Position {
-    chunk: u64,
-    record: usize,
-}
-
-impl Position {
-    fn bad(self, what: impl Into<String>) -> ModelError {
-        ModelError::BadRecord { chunk: self.chunk, record: self.record, what: what.into() }
-    }
 }
 
 impl<E: Engine, O: Observer> Replay<E, O> {
@@ -502,9 +489,4 @@ fn tell_drained<O: Observer>(cpus: &mut [Cpu], observer: &mut O, drained: Draine
     bus.nt_full += u64::from(drained.full);
     bus.nt_partial += u64::from(drained.partial);
     observer.drained(drained.cpu, drained.last, drained.full, drained.partial, drained.home);
-}
-
-/// `count` × a factor in 1/65536, rounded down.
-fn times(count: u64, factor: u64) -> u64 {
-    (u128::from(count) * u128::from(factor) >> 16) as u64
 }

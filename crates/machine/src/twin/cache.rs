@@ -183,11 +183,8 @@ impl Table {
         let shadowed = self.request_shadow(line);
         if let Some(way) = self.sets[set].iter().position(|r| r.as_ref().is_some_and(|r| r.line == line)) {
             self.hits += 1;
-            if self.latest[set] != Some(line) {
-                if let Some(resident) = &self.sets[set][way] {
-                    let fill = resident.fill;
-                    self.fills[fill].reused = true;
-                }
+            if let Some(resident) = self.sets[set][way].as_ref().filter(|_| self.latest[set] != Some(line)) {
+                self.fills[resident.fill].reused = true;
             }
             self.latest[set] = Some(line);
             self.used(set, way, false);

@@ -4,10 +4,10 @@ use super::cache::{Resident, Table, Went};
 use crate::model::bus::Bus;
 use crate::model::places::Places;
 use crate::model::plan::Plan;
-use crate::model::{Access, CacheTotals, Drained, Engine, ModelError, ModelOptions, ModelTotals};
+use crate::model::{Access, Drained, Engine, ModelError, ModelOptions, ModelTotals};
 use crate::observer::{BusRead, Outcome};
-use nearmiss_record::machine::{CacheKind, Inclusion, Index, Machine, Protocol};
-use nearmiss_record::model::{BusTally, MissClass, SetMap};
+use nearmiss_record::machine::{Inclusion, Index, Machine, Protocol};
+use nearmiss_record::model::{BusTally, MissClass};
 use nearmiss_record::policy::{Order, Policy};
 use nearmiss_record::reference::{Kind, Record};
 use std::collections::{BTreeMap, BTreeSet};
@@ -23,17 +23,17 @@ struct Buffer {
 
 /// See [`Engine`].
 pub struct Slow {
-    plan: Plan,
+    pub(super) plan: Plan,
     places: Places,
     /// By recorded page: modelled page address and home.
     pages: BTreeMap<u64, (u64, u8)>,
-    tables: Vec<Table>,
+    pub(super) tables: Vec<Table>,
     /// By core, oldest first.
     buffers: Vec<Vec<Buffer>>,
     bus: Bus,
-    nodes: Vec<BusTally>,
-    sharing: BTreeMap<u64, (u64, u64)>,
-    last_writer: Option<(u64, usize)>,
+    pub(super) nodes: Vec<BusTally>,
+    pub(super) sharing: BTreeMap<u64, (u64, u64)>,
+    pub(super) last_writer: Option<(u64, usize)>,
 }
 
 fn bytes_of(address: u64, size: u32) -> BTreeSet<u64> {
@@ -85,7 +85,7 @@ impl Engine for Slow {
         let (hit, missed) = self.ask(access, &way, outcome);
         cycles += self.settle(access, &way, hit, outcome);
         outcome.stall_cycles = self.plan.stall(cycles) as u32;
-        self.last_writer = access.kind.is_write().then(|| (access.address >> self.plan.unit_log2, cpu));
+        self.last_writer = access.kind.writes().then(|| (access.address >> self.plan.unit_log2, cpu));
         missed
     }
 
@@ -129,11 +129,11 @@ impl Engine for Slow {
 
 /// Whether a kind writes through the caches.
 trait Writes {
-    fn is_write(self) -> bool;
+    fn writes(self) -> bool;
 }
 
 impl Writes for Kind {
-    fn is_write(self) -> bool {
+    fn writes(self) -> bool {
         matches!(self, Kind::Store | Kind::Atomic)
     }
 }
@@ -218,7 +218,7 @@ impl Slow {
 
     /// Coherence, then fills. Returns cycles.
     fn settle(&mut self, access: &Access, way: &[usize], hit: Option<usize>, outcome: &mut Outcome) -> u64 {
-        let (cpu, write) = (access.cpu, access.kind.is_write());
+        let (cpu, write) = (access.cpu, access.kind.writes());
         if way.is_empty() || hit == Some(0) && !write {
             return 0;
         }
@@ -498,83 +498,5 @@ impl Slow {
             }
         }
         outcome.stall_cycles = self.plan.stall(waits) as u32;
-    }
-
-    /// One writer or many readers: fails with what breaks it.
-    #[cfg(test)]
-    pub(super) fn check(&self) -> Result<(), String> {
-        if self.plan.others.iter().all(Vec::is_empty) {
-            return Ok(());
-        }
-        let meets = |a: usize, b: usize| self.plan.instances[a].cpus & self.plan.instances[b].cpus != 0;
-        let mut holders: BTreeMap<u64, Vec<(usize, bool)>> = BTreeMap::new();
-        for (at, table) in self.tables.iter().enumerate() {
-            for resident in table.sets.iter().flatten().flatten() {
-                let unit = resident.line * table.line_bytes() >> self.plan.unit_log2;
-                holders.entry(unit).or_default().push((at, resident.dirty));
-            }
-        }
-        for (unit, holders) in &holders {
-            for &(a, dirty) in holders {
-                for &(b, other_dirty) in holders {
-                    let wrong = match self.plan.protocol {
-                        Protocol::Moesi => dirty && other_dirty,
-                        _ => dirty,
-                    };
-                    if wrong && !meets(a, b) {
-                        return Err(format!("unit {unit:#x}: caches {a} (modified) and {b} both hold it"));
-                    }
-                }
-                if let Some((_, writer)) = self.last_writer.filter(|(last, _)| last == unit) {
-                    if self.plan.instances[a].cpus >> writer & 1 == 0 {
-                        return Err(format!("unit {unit:#x}: CPU {writer} wrote it and cache {a} still holds it"));
-                    }
-                }
-            }
-        }
-        Ok(())
-    }
-
-    fn totals(&self) -> ModelTotals {
-        let mut pollution = BTreeMap::new();
-        let mut totals = ModelTotals { nodes: self.nodes.clone(), ..ModelTotals::default() };
-        for (number, config) in self.plan.configs.iter().enumerate() {
-            let mut map = SetMap {
-                cache: config.name.clone(),
-                ways: config.ways as u32,
-                misses: vec![0; config.sets as usize],
-                conflict_misses: vec![0; config.sets as usize],
-                lines: vec![0; config.sets as usize],
-            };
-            for (table, instance) in self.tables.iter().zip(&self.plan.instances).filter(|(_, i)| i.config == number) {
-                for ((polluter, victim), misses) in table.pollution() {
-                    *pollution.entry((number, polluter, victim)).or_insert(0) += misses;
-                }
-                for set in 0..config.sets as usize {
-                    map.misses[set] += table.set_misses[set];
-                    map.conflict_misses[set] += table.set_conflicts[set];
-                    map.lines[set] += table.set_lines[set];
-                }
-                totals.caches.push(CacheTotals {
-                    name: config.name.clone(),
-                    level: config.level as u8 + 1,
-                    instance: instance.number,
-                    cpus: (0..64).filter(|cpu| instance.cpus >> cpu & 1 == 1).collect(),
-                    accesses: table.accesses,
-                    hits: table.hits,
-                    fills: table.fills.len() as u64,
-                    dirty_evictions: table.dirty_evictions,
-                    line_misses: table.line_misses,
-                    references: table.references,
-                });
-            }
-            if config.kind != CacheKind::Instruction {
-                totals.sets.push(map);
-            }
-        }
-        totals.set_shared_lines(self.sharing.iter().map(|(&line, &(t, f))| (line, t, f)));
-        let name = |c: usize| self.plan.configs[c].name.clone();
-        totals.set_pollution(pollution.into_iter().map(|((c, p, v), misses)| (c, name(c), p, v, misses)));
-        totals
     }
 }

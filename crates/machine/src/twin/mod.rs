@@ -7,6 +7,7 @@ mod cache;
 mod engine;
 #[cfg(test)]
 mod generate;
+mod summary;
 #[cfg(test)]
 mod tests;
 
