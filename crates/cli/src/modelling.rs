@@ -15,6 +15,24 @@ use nearmiss_record::side::SideTables;
 use nearmiss_record::symbols::{DataSymbols, Symbols};
 use nearmiss_record::trace::{Block, TraceHeader, TraceReader, Validator};
 
+/// In which order the records of several CPUs meet the model.
+#[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum OrderArg {
+    /// As they were executed: causal; what it shows of sharing is a lower bound
+    Recorded,
+    /// The slices of a round taken as simultaneous, merged by modelled cycles
+    Modelled,
+}
+
+impl From<OrderArg> for Order {
+    fn from(order: OrderArg) -> Self {
+        match order {
+            OrderArg::Recorded => Order::Recorded,
+            OrderArg::Modelled => Order::Modelled,
+        }
+    }
+}
+
 /// The model of one run under way.
 pub struct Modelling {
     model: Model<Attribution>,

@@ -1,6 +1,9 @@
 //! The verb `report`.
 
+use crate::modelling::{self, OrderArg};
 use anyhow::Context;
+use nearmiss_machine::describe;
+use nearmiss_record::policy::Policy;
 use nearmiss_record::run::{self, RunDir};
 use nearmiss_record::trace::{self, TraceReader};
 use nearmiss_report::load::Report;
@@ -14,6 +17,12 @@ use std::process::ExitCode;
 pub struct Args {
     /// The run's directory [default: the newest one under ./nearmiss-runs]
     run: Option<PathBuf>,
+    /// Model the kept trace again, on this machine: `host`, a preset, or a machine file
+    #[arg(short, long, value_name = "MACHINE")]
+    machine: Option<String>,
+    /// Model the kept trace again, with the records of several CPUs in this order
+    #[arg(long, value_enum)]
+    order: Option<OrderArg>,
     #[command(flatten)]
     form: Form,
     /// Rows of the text's longest table
@@ -50,7 +59,17 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     if args.form.validate {
         return validate(&run);
     }
-    let report = Report::load(&run).map_err(flat)?;
+    let mut report = Report::load(&run).map_err(flat)?;
+    if args.machine.is_some() || args.order.is_some() {
+        let machine = match &args.machine {
+            Some(name) => describe::load(name)?,
+            None => report.model.machine.clone(),
+        };
+        let order = args.order.map_or(report.model.order, Into::into);
+        let model = modelling::replay(&run, &machine, &Policy::default(), order)?;
+        report.manifest.machine.clone_from(&model.machine.name);
+        report = Report::new(report.manifest, model).map_err(flat)?;
+    }
     if args.form.json {
         print(&json::render(&report)?)?;
     } else if let Some(file) = args.form.html {

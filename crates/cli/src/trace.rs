@@ -1,12 +1,12 @@
 //! The verb `trace`: a command in the tap, modelled as it goes, kept as a run.
 
 use crate::exit::CannotHere;
-use crate::modelling::Modelling;
+use crate::modelling::{Modelling, OrderArg};
 use anyhow::Context;
 use nearmiss_machine::describe;
 use nearmiss_observe::symbols;
 use nearmiss_observe::tap::guest::{
-    CommandStatus, GuestCommand, GuestRemote, GuestShape, InstructionClock, KernelImage, QemuBinary,
+    CommandStatus, GuestCommand, GuestShape, InstructionClock, KernelImage, QemuBinary,
 };
 use nearmiss_observe::tap::session::{Recorded, Session, TapConfig};
 use nearmiss_record::machine::Machine;
@@ -101,12 +101,6 @@ enum Only {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-enum OrderArg {
-    Recorded,
-    Modelled,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum Clock {
     Host,
     Instructions,
@@ -125,10 +119,7 @@ impl Clock {
 pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     let machine = describe::cut(&describe::load(&args.machine)?, args.cpus);
     let filter = filter(&args, &machine);
-    let order = match args.order {
-        OrderArg::Recorded => Order::Recorded,
-        OrderArg::Modelled => Order::Modelled,
-    };
+    let order = args.order.into();
     let clock = if args.deterministic { Clock::Instructions } else { args.clock };
     let session = Session::new(tap_config(&args, &machine, filter, clock)?)?;
     let run = RunDir::create(&args.runs, &stem(&args.command))?;
@@ -162,7 +153,7 @@ fn record(
     };
     let mut modelling = Modelling::new(machine, &Policy::default(), order, &header, Box::new(session.data_symbols()))?;
     let mut notes = Vec::new();
-    let recorded = session.record(GuestCommand::inherit(&args.command)?, forward_signals, &mut |head, records| {
+    let recorded = session.record(GuestCommand::inherit(&args.command)?, &mut |head, records| {
         if let Some(trace) = &mut writer
             && trace.bytes() < args.max_trace.0
             && let Err(error) = trace.chunk(head, records)
@@ -202,7 +193,7 @@ fn record(
     }
     if !args.quiet {
         let report = Report::load(run)?;
-        eprint!("{}", text::render(&report, text::Options { width: 80, top: 5 }));
+        anstream::eprint!("{}", text::render(&report, text::Options { width: 80, top: 5 }));
         eprintln!("\nrun: {}", run.path().display());
     }
     Ok(recorded.exit.status)
@@ -213,7 +204,7 @@ fn filter(args: &Args, machine: &Machine) -> Filter {
     let mut filter = describe::filter_for(machine);
     if args.one_line_filter {
         filter.index_bits = 0;
-        filter.index_low = 0;
+        filter.index_low = filter.line_log2;
     }
     filter.contexts = !args.no_stacks;
     filter
@@ -316,21 +307,6 @@ fn stem(command: &[OsString]) -> String {
         .collect();
     let now = jiff::Zoned::now();
     format!("{}-{clean}", now.strftime("%Y%m%d-%H%M%S"))
-}
-
-/// The first interrupt goes to the command, the second one ends the guest; the run is kept up to there.
-fn forward_signals(remote: GuestRemote) {
-    use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
-    let Ok(mut signals) = signal_hook::iterator::Signals::new([SIGINT, SIGTERM, SIGHUP, SIGQUIT]) else { return };
-    std::thread::spawn(move || {
-        let mut first = true;
-        for number in signals.forever() {
-            if !first || remote.signal(number).is_err() {
-                remote.kill();
-            }
-            first = false;
-        }
-    });
 }
 
 /// One line of progress where a person watches.

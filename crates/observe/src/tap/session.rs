@@ -2,7 +2,7 @@
 
 use super::facts::{FactsError, KernelFacts};
 use super::guest::{
-    ExitReason, Guest, GuestCommand, GuestConfig, GuestError, GuestExit, GuestRemote, GuestShape, InstructionClock,
+    ExitReason, ForwardSignals, Guest, GuestCommand, GuestConfig, GuestError, GuestExit, GuestShape, InstructionClock,
     KernelImage, PluginConfig, QemuBinary, TAP_PLUGIN, plan_memory,
 };
 use super::pages::{Physical, kernel_pages};
@@ -145,13 +145,8 @@ impl Session {
         &self.header
     }
 
-    /// Runs `command` to its end. `began` gets a handle to signal and end the guest as soon as there is one.
-    pub fn record(
-        self,
-        command: GuestCommand,
-        began: impl FnOnce(GuestRemote),
-        sink: &mut Sink<'_>,
-    ) -> Result<Recorded, TapError> {
+    /// Runs `command` to its end; this process's signals go to it meanwhile.
+    pub fn record(self, command: GuestCommand, sink: &mut Sink<'_>) -> Result<Recorded, TapError> {
         let Session { config, header, layout } = self;
         let plugin = TAP_PLUGIN.ok_or(TapError::NoPlugin)?;
         let mut ring = Ring::create(&RingConfig {
@@ -183,7 +178,7 @@ impl Session {
             preload: config.heap_shim,
             libc_tunables: config.libc_tunables,
         })?;
-        began(guest.remote()?);
+        let _signals = ForwardSignals::to(&guest)?;
         let Some(boot) = guest.boot() else {
             return Err(TapError::NotBegun(ending(&guest.wait())));
         };
