@@ -132,7 +132,7 @@ fn the_run_queue_walk_shows_its_spike_its_sets_and_its_cause() {
     assert!(few * 10 > all * 9, "the 64 busiest of {} sets have {few} of {all} conflict misses", conflicts.len());
 
     assert!(
-        report.contains("conflict misses in") && report.contains("`walk`") && report.contains("coloring"),
+        report.contains("conflict misses in") && report.contains("`walk`") && report.contains("would spread"),
         "{report}"
     );
     assert!(report.lines().all(|l| l.chars().count() <= 80) && report.lines().count() < 60, "{report}");

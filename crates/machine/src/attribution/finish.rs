@@ -224,7 +224,10 @@ impl Attribution {
             format!("{} prefetch instructions were executed; what they fetch is not modelled", side.prefetches)
         });
         note(side.lost_before_share > 0, &|| {
-            format!("{} references were dropped on lines before they became shared", side.lost_before_share)
+            format!(
+                "{} lines became shared after the filter had dropped repeats on them: those are counted, but in no order",
+                side.lost_before_share
+            )
         });
     }
 }

@@ -83,7 +83,8 @@ impl Tracker {
         }
         let content = if mapping.is_file() {
             let rest = self.objects.intern(Key::File { path: mapping.path.clone() });
-            match self.symbols.module(&mapping.path).and_then(|data| Some((bias(&data, mapping)?, data))) {
+            let data = self.symbols.module(&mapping.path);
+            match data.and_then(|data| Some((self.bias_below(pid, mapping, &data).or(bias(&data, mapping))?, data))) {
                 Some((bias, data)) => Content::Module { data, bias, rest },
                 None => Content::Object(rest),
             }
@@ -101,6 +102,24 @@ impl Tracker {
             self.objects.appeared(id, start, end - start);
         }
         self.spaces.space(pid).map(Region { start, end, content });
+    }
+
+    /// Segments that share a page of the file could each be what `mapping` maps: the one that fits the bias of the
+    /// same module's mapping right below is.
+    fn bias_below(&self, pid: u32, mapping: &Mapping, data: &ModuleData) -> Option<u64> {
+        let Content::Module { data: below, bias, .. } = &self.spaces.get(pid)?.region_below(mapping.start)?.content
+        else {
+            return None;
+        };
+        let linked = mapping.start.wrapping_sub(*bias);
+        let maps = |s: &&Segment| {
+            let begin = s.vaddr & !0xfff;
+            let inside = linked.wrapping_sub(begin);
+            linked >= begin
+                && linked - begin < (s.vaddr & 0xfff) + s.memory_bytes
+                && (s.file_offset & !0xfff).wrapping_add(inside) == mapping.file_offset
+        };
+        (below.module == data.module && data.segments.iter().any(|s| maps(&s))).then_some(*bias)
     }
 
     /// What a file's variables that begin as zeros lie in: anonymous memory mapped right behind the file's.
@@ -233,6 +252,40 @@ mod tests {
         map(0x7000_0000, 0x4000, 0, "//anon");
         map(0x6000_0000, 0x9000, 0, "[heap]");
         tracker
+    }
+
+    #[test]
+    fn a_page_of_the_file_that_two_segments_share_is_the_segment_that_fits_below() {
+        struct Shared;
+        impl DataSymbols for Shared {
+            fn module(&mut self, path: &str) -> Option<Arc<ModuleData>> {
+                let segment =
+                    |file_offset, vaddr, bytes| Segment { file_offset, vaddr, file_bytes: bytes, memory_bytes: bytes };
+                Some(Arc::new(ModuleData {
+                    module: path.into(),
+                    segments: vec![
+                        segment(0, 0, 0x900),
+                        segment(0x2000, 0x2000, 0x300),
+                        segment(0x2dd0, 0x3dd0, 0x530),
+                    ],
+                    objects: vec![DataObject { name: "counters".into(), vaddr: 0x4200, bytes: 0x100 }],
+                }))
+            }
+            fn kernel(&mut self) -> Option<Arc<ModuleData>> {
+                None
+            }
+            fn layout(&mut self) -> KernelLayout {
+                KernelLayout::default()
+            }
+        }
+        let mut tracker = Tracker::new(Box::new(Shared), 1000);
+        for (at, bytes, file_offset) in [(0, 0x1000, 0), (0x2000, 0x1000, 0x2000), (0x3000, 0x2000, 0x2000)] {
+            let (start, path) = (0x5000_0000 + at, "/bin/prog".into());
+            let mapping = Mapping { start, end: start + bytes, file_offset, executable: false, path };
+            tracker.event(&Event::Map { pid: 5, mapping }, (9, 2));
+        }
+        let (key, start) = key(&mut tracker, 0x5000_4210);
+        assert_eq!((key, start), (Key::Global { module: "/bin/prog".into(), index: 0 }, 0x5000_4200));
     }
 
     fn key(tracker: &mut Tracker, address: u64) -> (Key, u64) {
