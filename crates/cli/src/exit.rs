@@ -2,6 +2,8 @@
 
 use std::process::ExitCode;
 
+/// Done, and a condition that the user asked for failed.
+pub const CONDITION_FAILED: u8 = 1;
 /// Wrong use or bad input.
 pub const BAD_INPUT: u8 = 2;
 /// A wrapper's own failure, as `env` and `timeout` do.

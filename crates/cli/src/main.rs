@@ -1,5 +1,6 @@
 //! `nearmiss`: one verb a stage. All printing and exit codes are here; the stages are libraries.
 
+mod apply;
 mod doctor;
 mod exit;
 mod machine;
@@ -7,6 +8,7 @@ mod modelling;
 mod report;
 mod table;
 mod trace;
+mod verify;
 
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
@@ -27,17 +29,23 @@ enum Verb {
     Machine(machine::Args),
     /// Run a command unchanged in a throw-away guest, see every memory access, model its caches
     Trace(trace::Args),
+    /// Run a command under a remedy, from outside
+    Apply(apply::Args),
+    /// Measure whether a remedy helps: interleaved runs with and without it, and a verdict
+    Verify(verify::Args),
     /// Show what a run's misses are and where they come from
     Report(report::Args),
 }
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
-    let wrapper = matches!(cli.verb, Verb::Trace(_));
+    let wrapper = matches!(cli.verb, Verb::Trace(_) | Verb::Apply(_));
     let result = match cli.verb {
         Verb::Doctor(args) => doctor::run(args),
         Verb::Machine(args) => machine::run(args),
         Verb::Trace(args) => trace::run(args),
+        Verb::Apply(args) => apply::run(args),
+        Verb::Verify(args) => verify::run(args),
         Verb::Report(args) => report::run(args),
     };
     result.unwrap_or_else(|error| exit::explain(&error, wrapper))

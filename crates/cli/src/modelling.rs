@@ -2,6 +2,7 @@
 
 use anyhow::Context;
 use nearmiss_machine::attribution::{Attribution, Options, RecordedData, Replay};
+use nearmiss_machine::curve::Curve;
 use nearmiss_machine::describe;
 use nearmiss_machine::model::{Model, ModelError, ModelOptions, ModelTotals};
 use nearmiss_record::abi::ChunkHeader;
@@ -10,7 +11,7 @@ use nearmiss_record::maps::MapLog;
 use nearmiss_record::model::ModelRecord;
 use nearmiss_record::policy::{Order, Policy};
 use nearmiss_record::reference::Record;
-use nearmiss_record::run::{self, RunDir};
+use nearmiss_record::run::{self, Filter, RunDir};
 use nearmiss_record::side::SideTables;
 use nearmiss_record::symbols::{DataSymbols, Symbols};
 use nearmiss_record::trace::{Block, TraceHeader, TraceReader, Validator};
@@ -35,7 +36,8 @@ impl From<OrderArg> for Order {
 
 /// The model of one run under way.
 pub struct Modelling {
-    model: Model<Attribution>,
+    model: Model<(Attribution, Option<Curve>)>,
+    filter: Filter,
     machine: Machine,
     policy: Policy,
     order: Order,
@@ -50,14 +52,16 @@ impl Modelling {
         order: Order,
         header: &TraceHeader,
         data: Box<dyn DataSymbols>,
+        curve: bool,
     ) -> anyhow::Result<Self> {
         describe::can_replay(header.filter, machine).map_err(anyhow::Error::msg)?;
         let first = machine.caches.iter().filter(|c| c.level == 1 && c.kind != CacheKind::Instruction);
+        let line_bytes = first.map(|c| c.line.0 as u32).min().unwrap_or(64);
         let attribution = Attribution::new(
             Options {
                 cpus: header.cpus,
                 levels: machine.caches.iter().map(|c| usize::from(c.level)).max().unwrap_or(0),
-                line_bytes: first.map(|c| c.line.0 as u32).min().unwrap_or(64),
+                line_bytes,
                 command_pid: None,
             },
             data,
@@ -71,7 +75,8 @@ impl Modelling {
             cpus: header.cpus,
         };
         Ok(Modelling {
-            model: Model::new(machine, policy, &options, attribution)?,
+            model: Model::new(machine, policy, &options, (attribution, curve.then(|| Curve::new(line_bytes))))?,
+            filter: header.filter,
             machine: machine.clone(),
             policy: policy.clone(),
             order,
@@ -87,10 +92,12 @@ impl Modelling {
     /// The stream is over.
     pub fn finish(self) -> Result<Modelled, ModelError> {
         let notes = self.model.notes().to_vec();
-        let (totals, attribution) = self.model.finish()?;
+        let (totals, (attribution, curve)) = self.model.finish()?;
         Ok(Modelled {
             totals,
             attribution,
+            curve,
+            filter: self.filter,
             notes,
             machine: self.machine,
             policy: self.policy,
@@ -104,6 +111,8 @@ impl Modelling {
 pub struct Modelled {
     totals: ModelTotals,
     attribution: Attribution,
+    curve: Option<Curve>,
+    filter: Filter,
     notes: Vec<String>,
     machine: Machine,
     policy: Policy,
@@ -119,6 +128,8 @@ impl Modelled {
 
     /// Adds up and names.
     pub fn into_record(self, side: &SideTables, symbols: &Symbols) -> ModelRecord {
+        let dropped = side.insns.iter().map(|insn| insn.load_hits + insn.store_hits).sum();
+        let exact = self.filter.index_bits == 0;
         self.attribution.into_record(Replay {
             machine: self.machine,
             policy: self.policy,
@@ -126,7 +137,7 @@ impl Modelled {
             only_user: self.only_user,
             notes: self.notes,
             totals: self.totals,
-            curve: None,
+            curve: self.curve.map(|curve| curve.finish(dropped, exact)),
             side,
             symbols,
         })
@@ -140,7 +151,7 @@ pub fn replay(run: &RunDir, machine: &Machine, policy: &Policy, order: Order) ->
     let symbols: Symbols = run.read_json(run::SYMBOLS)?;
     let header = trace.header().clone();
     let machine = describe::cut(machine, header.cpus);
-    let mut modelling = Modelling::new(&machine, policy, order, &header, Box::new(RecordedData::new(&symbols)))?;
+    let mut modelling = Modelling::new(&machine, policy, order, &header, Box::new(RecordedData::new(&symbols)), true)?;
     let side = trace.side().clone();
     let mut validator = Validator::new(&header, Some(&side));
     let mut block = Block::default();

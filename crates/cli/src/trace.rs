@@ -62,6 +62,9 @@ pub struct Args {
     /// Do not preload the shim that tells heap objects apart
     #[arg(long)]
     no_heap: bool,
+    /// Do not count misses over cache sizes: faster
+    #[arg(long)]
+    no_curve: bool,
     /// Model only, keep no trace
     #[arg(long)]
     no_trace: bool,
@@ -151,7 +154,8 @@ fn record(
         true => None,
         false => Some(TraceWriter::create(&run.file(run::TRACE), &header)?),
     };
-    let mut modelling = Modelling::new(machine, &Policy::default(), order, &header, Box::new(session.data_symbols()))?;
+    let mut modelling =
+        Modelling::new(machine, &Policy::default(), order, &header, Box::new(session.data_symbols()), !args.no_curve)?;
     let mut notes = Vec::new();
     let recorded = session.record(GuestCommand::inherit(&args.command)?, &mut |head, records| {
         if let Some(trace) = &mut writer

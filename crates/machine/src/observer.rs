@@ -100,3 +100,31 @@ impl<A: Observer, B: Observer> Observer for (A, B) {
         self.1.drained(vcpu, last, full, partial, home);
     }
 }
+
+impl<O: Observer> Observer for Option<O> {
+    fn control(&mut self, vcpu: u32, control: &Control<'_>) {
+        if let Some(observer) = self {
+            observer.control(vcpu, control);
+        }
+    }
+    fn hit(&mut self, vcpu: u32, record: Record) {
+        if let Some(observer) = self {
+            observer.hit(vcpu, record);
+        }
+    }
+    fn miss(&mut self, vcpu: u32, record: Record, outcome: &Outcome) {
+        if let Some(observer) = self {
+            observer.miss(vcpu, record, outcome);
+        }
+    }
+    fn instructions(&mut self, vcpu: u32, instructions: u64) {
+        if let Some(observer) = self {
+            observer.instructions(vcpu, instructions);
+        }
+    }
+    fn drained(&mut self, vcpu: u32, last: Record, full: u8, partial: u8, home: u8) {
+        if let Some(observer) = self {
+            observer.drained(vcpu, last, full, partial, home);
+        }
+    }
+}

@@ -11,6 +11,16 @@ pub const VERSION: u32 = 1;
 pub const MAX_VCPUS: usize = 64;
 /// Most memory nodes a guest may have.
 pub const MAX_NODES: usize = 8;
+/// `NM_FROM_BEGIN`: the window is the whole command.
+pub const FROM_BEGIN: u32 = 0;
+/// `NM_FROM_MARK`: a mark of the program opens it.
+pub const FROM_MARK: u32 = 1;
+/// `NM_FROM_CONSUMER`: the consumer opens it.
+pub const FROM_CONSUMER: u32 = 2;
+/// `NM_FROM_SYMBOL`: the first execution of a function opens it.
+pub const FROM_SYMBOL: u32 = 3;
+/// A mark's record has the program's number plus this.
+pub const FIRST_MARK: u64 = 16;
 /// `NM_CHUNK_LAST`.
 pub const CHUNK_LAST: u32 = 1;
 
@@ -108,8 +118,20 @@ pub struct ControlPage {
     pub perf_ring_bytes: u64,
     /// Offset in the file of each ring's page list (`u64` physical addresses).
     pub perf_pages_offset: [u64; MAX_VCPUS],
-    /// Padding to the plugin's cache line.
-    pub padding0: [u64; 5],
+    /// What opens the window inside the command: one of `FROM_*`.
+    pub from_kind: u32,
+    /// Closes the window, as a mark's record numbers it; 0: none does.
+    pub until_mark: u32,
+    /// [`FROM_MARK`]: the mark, as its record numbers it. [`FROM_SYMBOL`]: the symbol's virtual address, 0: unknown yet.
+    pub from_value: u64,
+    /// Closes the window once so many instructions were executed in it; 0: no limit.
+    pub for_instructions: u64,
+    /// Consumer: 1 opens the window now.
+    pub start: u32,
+    /// Plugin: 1 once the window opened.
+    pub opened: u32,
+    /// [`FROM_SYMBOL`]: the first 8 bytes of the symbol's code.
+    pub from_code: u64,
     /// Plugin: chunks filled, ever.
     pub published: u64,
     /// Consumer: asleep on `published`.
@@ -166,6 +188,8 @@ const _: () = {
     assert!(offset_of!(ControlPage, direct_map_base) == 176);
     assert!(offset_of!(ControlPage, timer_entry_vaddr) == 696);
     assert!(offset_of!(ControlPage, perf_ring_bytes) == 1232);
+    assert!(offset_of!(ControlPage, from_kind) == 1752);
+    assert!(offset_of!(ControlPage, from_code) == 1784);
     assert!(offset_of!(ControlPage, published) == 1792);
     assert!(offset_of!(ControlPage, error) == 1848);
     assert!(offset_of!(ControlPage, consumed) == 2112);

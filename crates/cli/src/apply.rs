@@ -1,0 +1,51 @@
+//! The verb `apply`: a command under a remedy.
+
+use nearmiss_remedy::color::apply::{self as color, Options};
+use nearmiss_remedy::wrap;
+use nearmiss_workload::Workload;
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+/// Arguments of `nearmiss apply`.
+#[derive(clap::Args)]
+pub struct Args {
+    #[command(subcommand)]
+    remedy: Remedy,
+}
+
+#[derive(clap::Subcommand)]
+enum Remedy {
+    /// Shift thread stacks and large blocks by cache lines, so that they stop sharing cache sets
+    #[command(after_help = "Examples:
+  nearmiss apply color -- ./server            32 colors, stacks and blocks of 64 KiB and more
+  nearmiss apply color --stacks -- ./server   thread stacks only
+
+Nothing persists: the next run without it is as before.")]
+    Color {
+        #[command(flatten)]
+        color: color::Args,
+        /// The command and its arguments
+        #[arg(last = true, required = true, value_name = "CMD")]
+        command: Vec<OsString>,
+    },
+}
+
+/// Runs the verb. The command's exit status is ours.
+pub fn run(args: Args) -> anyhow::Result<ExitCode> {
+    let Remedy::Color { color, command } = args.remedy;
+    let failed = |code: u8, what: &dyn std::fmt::Display| {
+        eprintln!("nearmiss: {what}");
+        Ok(ExitCode::from(code))
+    };
+    let (workload, coloring) = match color::apply(Workload::new(command), &Options::from(&color)) {
+        Ok(applied) => applied,
+        Err(error) => return failed(error.exit_code(), &error),
+    };
+    match wrap(workload, &coloring) {
+        Ok(wrapped) => match &wrapped.engaged {
+            Ok(report) => failed(wrapped.exit_code(), report),
+            Err(error) => failed(wrapped.exit_code(), error),
+        },
+        Err(error) => failed(error.exit_code(), &error),
+    }
+}
