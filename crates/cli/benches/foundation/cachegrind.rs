@@ -1,0 +1,149 @@
+//! (a) The same caches under both: counts side by side, then time.
+
+use super::programs::{Program, TUNABLES, all};
+use super::{RUNS, spread};
+use nearmiss_machine::describe::{cachegrind_like, filter_for};
+use nearmiss_machine::model::{Model, ModelOptions};
+use nearmiss_machine::observer::Deaf;
+use nearmiss_observe::tap::guest::{GuestCommand, GuestShape, KernelImage, QemuBinary};
+use nearmiss_observe::tap::session::{Session, TapConfig};
+use nearmiss_record::policy::{Order, Policy};
+use std::error::Error;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+const I1: &str = "32768,8,64";
+const D1: &str = "32768,8,64";
+const LL: &str = "8388608,16,64";
+
+/// What both count.
+#[derive(Clone, Copy, Default)]
+struct Counts {
+    instructions: u64,
+    d1_read: u64,
+    d1_write: u64,
+    ll_read: u64,
+    ll_write: u64,
+    i1: u64,
+}
+
+/// Prints both columns for every program, and the geometric mean of the ratios of time.
+pub fn compare() -> Result<(), Box<dyn Error>> {
+    if Command::new("valgrind").arg("--version").output().is_err() {
+        println!("(a) skipped: valgrind is not installed (apt-get install valgrind)");
+        return Ok(());
+    }
+    println!("(a) nearmiss trace --only user beside cachegrind --cache-sim=yes; I1 {I1}, D1 {D1}, LL {LL}");
+    println!("    counts: modelled by both; cachegrind with --vex-guest-chase=no (by default it counts up to 3% too");
+    println!(
+        "    many instructions). time: measured, window of the trace against cachegrind's whole run, {RUNS} pairs\n"
+    );
+    let mut ratios = Vec::new();
+    for program in all() {
+        let theirs = cachegrind(&program, true)?.0;
+        let ours = tap(&program)?.0;
+        println!("{}", program.name);
+        for (what, a, b) in [
+            ("instructions", ours.instructions, theirs.instructions),
+            ("D1 read misses", ours.d1_read, theirs.d1_read),
+            ("D1 write misses", ours.d1_write, theirs.d1_write),
+            ("LL read misses", ours.ll_read, theirs.ll_read),
+            ("LL write misses", ours.ll_write, theirs.ll_write),
+            ("I1 misses", ours.i1, theirs.i1),
+        ] {
+            let difference = a as f64 - b as f64;
+            let limit = if what == "instructions" { b as f64 * 0.005 } else { (b as f64 * 0.001).max(1000.0) };
+            let verdict = if difference.abs() <= limit { "within" } else { "BEYOND" };
+            println!("  {what:<16} {a:>14} {b:>14}  {difference:>+9.0}  {verdict} the limit of {limit:.0}");
+        }
+        let (mut mine, mut others) = (Vec::new(), Vec::new());
+        for _ in 0..RUNS {
+            mine.push(tap(&program)?.1);
+            others.push(cachegrind(&program, false)?.1);
+        }
+        let ((a, ours), (b, theirs)) = (spread(mine), spread(others));
+        println!("  time             {ours}  {theirs}  {:.2}× as fast\n", b / a);
+        if !program.floating {
+            ratios.push((b / a).ln());
+        }
+    }
+    let mean = (ratios.iter().sum::<f64>() / ratios.len() as f64).exp();
+    println!("geometric mean over integer programs: {mean:.2}× as fast as cachegrind (wanted 1.25, goal 2)\n");
+    Ok(())
+}
+
+fn cachegrind(program: &Program, for_counts: bool) -> Result<(Counts, Duration), Box<dyn Error>> {
+    let mut command = Command::new("setarch");
+    command.args(["-R", "valgrind", "-q", "--tool=cachegrind", "--cache-sim=yes"]);
+    command.args([format!("--I1={I1}"), format!("--D1={D1}"), format!("--LL={LL}")]);
+    command.arg("--cachegrind-out-file=cachegrind.out");
+    if for_counts {
+        command.arg("--vex-guest-chase=no");
+    }
+    command.args(&program.argv).env("GLIBC_TUNABLES", TUNABLES).stdout(Stdio::null()).stderr(Stdio::null());
+    let started = Instant::now();
+    if !command.status()?.success() {
+        return Err(format!("{} failed under cachegrind", program.name).into());
+    }
+    let time = started.elapsed();
+    let text = std::fs::read_to_string("cachegrind.out")?;
+    let line = |key: &str| text.lines().rev().find_map(|l| l.strip_prefix(key)).unwrap_or_default();
+    let find = |event: &str| -> u64 {
+        let at = line("events:").split_whitespace().position(|e| e == event);
+        at.and_then(|n| line("summary:").split_whitespace().nth(n)?.parse().ok()).unwrap_or(0)
+    };
+    let counts = Counts {
+        instructions: find("Ir"),
+        d1_read: find("D1mr"),
+        d1_write: find("D1mw"),
+        ll_read: find("DLmr"),
+        ll_write: find("DLmw"),
+        i1: find("I1mr"),
+    };
+    Ok((counts, time))
+}
+
+fn tap(program: &Program) -> Result<(Counts, Duration), Box<dyn Error>> {
+    let machine = cachegrind_like(I1.parse()?, D1.parse()?, LL.parse()?)?;
+    let filter = filter_for(&machine);
+    let session = Session::new(TapConfig {
+        shape: GuestShape::flat(1),
+        memory: vec![1 << 30],
+        kernel: KernelImage::newest()?,
+        qemu: QemuBinary::installed()?,
+        only_user: true,
+        filter,
+        heap_shim: None,
+        icount: None,
+        timeout: Some(Duration::from_secs(300)),
+        keep: None,
+        aslr: false,
+        libc_tunables: Some(TUNABLES.to_owned()),
+    })?;
+    let options = ModelOptions {
+        order: Order::Recorded,
+        only_user: true,
+        coherence: false,
+        filter,
+        node_bytes: session.header().node_bytes.clone(),
+        cpus: 1,
+    };
+    let mut model = Model::new(&machine, &Policy::default(), &options, Deaf)?;
+    let mut command = GuestCommand::inherit(&program.argv)?;
+    let null = || std::fs::OpenOptions::new().write(true).open("/dev/null").ok().map(Into::into);
+    command.streams = [None, null(), null()];
+    let recorded =
+        session.record(command, &mut |head, records| model.chunk(head, records).map_err(|e| e.to_string()))?;
+    let totals = model.finish()?.0.sum();
+    let sum = |classes: &[u64; 6]| classes.iter().sum();
+    let level = |n: usize| totals.levels[n];
+    let counts = Counts {
+        instructions: totals.instructions,
+        d1_read: sum(&level(0).load_misses),
+        d1_write: sum(&level(0).store_misses),
+        ll_read: sum(&level(1).load_misses),
+        ll_write: sum(&level(1).store_misses),
+        i1: sum(&level(0).fetch_misses),
+    };
+    Ok((counts, recorded.window))
+}

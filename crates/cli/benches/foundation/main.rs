@@ -1,0 +1,30 @@
+//! The foundation's figures, measured here and now: `make bench`, or `cargo bench -p nearmiss-cli --bench foundation`.
+//!
+//! (a) counts and time beside cachegrind's, (b) the whole machine, (c) replay, (d) many geometries in one pass,
+//! (e) boot, (f) memory. Times are medians of interleaved runs with their spread; nothing here gates anything.
+
+mod cachegrind;
+mod programs;
+mod whole;
+
+use std::time::Duration;
+
+/// Timed runs of each side.
+const RUNS: usize = 3;
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let place = tempfile::tempdir()?;
+    programs::write_inputs(place.path())?;
+    std::env::set_current_dir(place.path())?;
+    cachegrind::compare()?;
+    whole::measure()?;
+    Ok(())
+}
+
+/// Median, least and greatest of some times.
+fn spread(mut times: Vec<Duration>) -> (f64, String) {
+    times.sort_unstable();
+    let seconds = |d: Duration| d.as_secs_f64();
+    let (low, median, high) = (seconds(times[0]), seconds(times[times.len() / 2]), seconds(times[times.len() - 1]));
+    (median, format!("{median:.2} s [{low:.2}–{high:.2}]"))
+}

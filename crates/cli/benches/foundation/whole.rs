@@ -1,0 +1,137 @@
+//! (b) the whole machine, (c) replay, (d) many geometries, (e) boot, (f) memory: the command as a user runs it.
+
+use super::{RUNS, spread};
+use nearmiss_machine::curve::Geometries;
+use nearmiss_machine::describe::{cut, load};
+use nearmiss_machine::model::{Model, ModelOptions};
+use nearmiss_machine::observer::Deaf;
+use nearmiss_record::model::ModelRecord;
+use nearmiss_record::policy::{Order, Policy};
+use nearmiss_record::reference::Kind;
+use nearmiss_record::run::{MANIFEST, MODEL, Manifest, RunDir, TRACE};
+use nearmiss_record::trace::{Block, TraceReader};
+use nearmiss_workload::{Stdio, Workload};
+use std::error::Error;
+use std::hint::black_box;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+const SORT: [&str; 6] = ["sort", "-S", "20M", "--parallel=1", "-o", "/dev/null"];
+
+/// Prints (b) to (f).
+pub fn measure() -> Result<(), Box<dyn Error>> {
+    println!("(b) whole machine, kernel included, three levels of `host`, classes and attribution on, 1 CPU: sort");
+    for (what, options) in [
+        ("set filter", &["--no-trace", "--no-curve"][..]),
+        ("set filter, no stacks, no heap", &["--no-trace", "--no-curve", "--no-stacks", "--no-heap"]),
+        ("one-line filter", &["--no-trace", "--no-curve", "--one-line-filter"]),
+        ("set filter, trace kept", &["--no-curve"]),
+    ] {
+        let (mut windows, mut boots, mut memory, mut accesses) = (Vec::new(), Vec::new(), 0, 0);
+        for _ in 0..RUNS {
+            let (manifest, model, bytes) = trace(options)?;
+            windows.push(Duration::from_nanos(manifest.window_ns));
+            boots.push(Duration::from_nanos(manifest.boot_ns));
+            memory = memory.max(bytes);
+            let all = [&model.totals, &model.idle, &model.ticks];
+            accesses = all.iter().map(|t| t.loads + t.stores).sum();
+        }
+        let (window, shown) = spread(windows);
+        println!(
+            "    {what:<32} {:>6.1} M accesses/s  window {shown}; (e) boot {}; (f) {} MiB beside the guest",
+            accesses as f64 / window / 1e6,
+            spread(boots).1,
+            memory >> 20
+        );
+    }
+    replay(&RunDir::newest(Path::new("nearmiss-runs"))?)
+}
+
+fn trace(options: &[&str]) -> Result<(Manifest, ModelRecord, u64), Box<dyn Error>> {
+    let mut argv: Vec<String> = vec![env!("CARGO_BIN_EXE_nearmiss").into(), "trace".into(), "-q".into()];
+    argv.extend(["--cpus", "1", "--memory", "1GiB"].iter().chain(options).map(|o| (*o).to_owned()));
+    argv.push("--".into());
+    argv.extend(SORT.iter().map(|a| (*a).to_owned()));
+    argv.push("words".into());
+    let running = Workload::new(argv).stdout(Stdio::Null).launch_suspended()?.resume()?;
+    let finished = running.wait()?;
+    let run = RunDir::newest(Path::new("nearmiss-runs"))?;
+    Ok((run.read_json(MANIFEST)?, run.read_json(MODEL)?, finished.max_rss_bytes))
+}
+
+fn replay(run: &RunDir) -> Result<(), Box<dyn Error>> {
+    let machine = cut(&load("host")?, 1);
+    let mut reader = TraceReader::open(&run.file(TRACE))?;
+    let header = reader.header().clone();
+    let dropped: u64 = reader.side().insns.iter().map(|i| i.load_hits + i.store_hits).sum();
+    let (mut decoding, mut modelling, mut records) = (Vec::new(), Vec::new(), 0);
+    let mut lines = Vec::new();
+    for n in 0..RUNS {
+        let mut model = Model::new(
+            &machine,
+            &Policy::default(),
+            &ModelOptions {
+                order: Order::Recorded,
+                only_user: false,
+                coherence: true,
+                filter: header.filter,
+                node_bytes: header.node_bytes.clone(),
+                cpus: 1,
+            },
+            Deaf,
+        )?;
+        let mut block = Block::default();
+        let (mut decode, mut replay) = (Duration::ZERO, Duration::ZERO);
+        records = 0;
+        for b in 0..reader.blocks() {
+            let started = Instant::now();
+            reader.read(b, &mut block)?;
+            decode += started.elapsed();
+            let started = Instant::now();
+            for (head, chunk) in block.chunks() {
+                model.chunk(head, chunk)?;
+            }
+            replay += started.elapsed();
+            records += block.records().len() as u64;
+            if n == 0 {
+                let data = |k| matches!(k, Some(Kind::Load | Kind::Store));
+                lines.extend(block.records().iter().filter(|r| data(r.kind())).map(|r| r.paddr() >> 6));
+            }
+        }
+        black_box(model.finish()?);
+        decoding.push(decode);
+        modelling.push(replay);
+    }
+    let ((decode, decoded), (replay, replayed)) = (spread(decoding), spread(modelling));
+    let bytes = std::fs::metadata(run.file(TRACE))?.len();
+    println!(
+        "\n(c) replay of that trace, totals only: {records} records in {:.2} bytes each, {dropped} more references dropped",
+        bytes as f64 / records as f64
+    );
+    println!("    decode {decoded}: {:.1} M records/s", records as f64 / decode / 1e6);
+    println!(
+        "    model  {replayed}: {:.1} M records/s, {:.1} M references/s",
+        records as f64 / replay / 1e6,
+        (records + dropped) as f64 / replay / 1e6
+    );
+
+    let pass = |sets: std::ops::RangeInclusive<u32>, ways: usize| {
+        let started = Instant::now();
+        let mut geometries = Geometries::new(sets, ways);
+        lines.iter().for_each(|line| geometries.reference(*line));
+        black_box(&geometries);
+        started.elapsed()
+    };
+    let (mut one, mut many) = (Vec::new(), Vec::new());
+    for _ in 0..RUNS {
+        one.push(pass(6..=6, 8));
+        many.push(pass(4..=11, 8));
+    }
+    let ((a, one), (b, many)) = (spread(one), spread(many));
+    println!(
+        "\n(d) {} references: one LRU geometry {one}; 8 numbers of sets × 8 of ways in one pass {many}: {:.1}×",
+        lines.len(),
+        b / a
+    );
+    Ok(())
+}
