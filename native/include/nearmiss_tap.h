@@ -13,6 +13,7 @@
 #ifndef NEARMISS_TAP_H
 #define NEARMISS_TAP_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 #define NM_ABI_MAGIC 0x3130504154534d4eULL /* "NMSTAP01" */
@@ -66,6 +67,9 @@ enum nm_control_kind {
 };
 
 enum nm_mark { NM_MARK_BEGIN = 1, NM_MARK_END = 2 };
+/* What opens the window. From BEGIN until then tasks, maps, heap objects, marks and calling contexts are followed, while
+ * references and instructions are neither sent nor counted. */
+enum nm_from { NM_FROM_BEGIN = 0, NM_FROM_MARK = 1, NM_FROM_CONSUMER = 2, NM_FROM_SYMBOL = 3 };
 enum nm_irq { NM_IRQ_TIMER = 1, NM_IRQ_OTHER = 2 };
 enum nm_heap_op { NM_HEAP_ALLOC = 1, NM_HEAP_FREE = 2, NM_HEAP_REALLOC = 3, NM_HEAP_STACK = 4 /* a thread's stack */ };
 
@@ -151,6 +155,16 @@ struct nm_control {
     uint64_t perf_ring_bytes;                 /* size of a ring's data area, a power of two */
     uint64_t perf_pages_offset[NM_MAX_VCPUS]; /* offset in this file of an array of uint64_t: physical addresses of the data pages */
 
+    /* the window inside the command: consumer, before start, where nothing else is said */
+    uint32_t from_kind;        /* enum nm_from */
+    uint32_t until_mark;       /* closes the window, as NM_C_MARK numbers it; 0: none does */
+    uint64_t from_value;       /* NM_FROM_MARK: the mark, as NM_C_MARK numbers it; NM_FROM_SYMBOL: the symbol's virtual
+                                  address, 0 while unknown, written while running */
+    uint64_t for_instructions; /* closes the window once so many were executed in it; 0: no limit */
+    uint32_t start;            /* consumer, while running: 1 opens the window now (NM_FROM_CONSUMER) */
+    uint32_t opened;           /* plugin: 1 once the window opened */
+    uint64_t from_code;        /* NM_FROM_SYMBOL: the first 8 bytes of the symbol's code */
+
     /* plugin */
     _Alignas(64) uint64_t published; /* chunks filled, ever; release store, then futex wake on the low word */
     uint32_t consumer_waits;         /* consumer sets it before it sleeps on `published` */
@@ -175,6 +189,9 @@ _Static_assert(sizeof(struct nm_usage) == 48, "nm_usage");
 _Static_assert(sizeof(struct nm_chunk) == 64, "nm_chunk");
 _Static_assert(sizeof(struct nm_insn) == 64, "nm_insn");
 _Static_assert(sizeof(struct nm_ctx) == 8, "nm_ctx");
+_Static_assert(offsetof(struct nm_control, from_kind) == 1752, "nm_control.from_kind");
+_Static_assert(offsetof(struct nm_control, from_code) == 1784, "nm_control.from_code");
+_Static_assert(offsetof(struct nm_control, published) == 1792, "nm_control.published");
 _Static_assert(sizeof(struct nm_control) <= 4096, "nm_control fits a page");
 
 #endif

@@ -11,12 +11,25 @@ static inline unsigned size_of(qemu_plugin_meminfo_t info) { return 1u << (info 
 
 static inline struct vcpu *vcpu_of(unsigned index) { return &tap_vcpus[index]; }
 
+/* Before the window's start a store of the kernel matters only if it changes the current task. */
+static void follow_task(struct vcpu *v, qemu_plugin_meminfo_t info, uint64_t vaddr)
+{
+    const uint64_t line_in_page = 4095 & ~(uint64_t)(tap.line_bytes - 1);
+    if ((vaddr ^ v->watched_line << tap.line_log2) & line_in_page)
+        return;
+    const uint64_t page = softtlb_page(v, info, vaddr);
+    if (page != NO_PAGE)
+        tasks_stored(v, page << 12 | (vaddr & 4095));
+}
+
 /* 1 if the access may be recorded; the vCPU stays locked then. */
 static int enter(struct vcpu *v, qemu_plugin_meminfo_t info, int kernel, uint64_t vaddr, int store)
 {
     vcpu_lock(v);
     if (attend(v, kernel))
         return 1;
+    if (v->attention & ATTEND_PENDING && kernel && store)
+        follow_task(v, info, vaddr);
     if (v->attention & ATTEND_SKIP && !kernel && !(v->attention & ATTEND_CLOSED)) {
         __atomic_fetch_add(&tap.control->skipped, 1, __ATOMIC_RELAXED);
         if (store) {
@@ -140,6 +153,8 @@ static void on_watched(unsigned index, qemu_plugin_meminfo_t info, uint64_t vadd
         uint64_t offset = page << 12 | (vaddr & 4095);
         if (page != NO_PAGE && offset >> tap.line_log2 == v->watched_line)
             tasks_stored(v, offset);
+    } else if (v->attention & ATTEND_PENDING) {
+        follow_task(v, info, vaddr);
     }
     vcpu_unlock(v);
 }

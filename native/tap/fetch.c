@@ -29,7 +29,9 @@ static inline void enter_line(struct vcpu *v, const struct nm_insn *insn, uint64
 /* 1 if what follows is recorded. */
 static inline int enter_run(struct vcpu *v, struct nm_insn *insn, int kernel)
 {
-    if (unlikely(v->attention) && !window_attend(v, kernel))
+    if (unlikely(v->attention) && !window_attend_run(v, kernel))
+        return 0;
+    if (unlikely(v->instructions[USER] + v->instructions[KERNEL] >= v->instructions_limit) && window_spent(v))
         return 0;
     tap_bump(&insn->executions);
     v->instructions[kernel] += insn->run;

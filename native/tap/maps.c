@@ -47,6 +47,10 @@ static __attribute__((noinline)) void send(struct vcpu *v, uint64_t *words, uint
         ring_control(v, NM_C_MAPS, 0, 0, now, bytes, (uint32_t)now);
     }
     __atomic_store_n(&words[1], head, __ATOMIC_RELEASE); /* data_tail: the kernel may write there again */
+    if (unlikely(window_awaits_maps())) {
+        ring_publish(v, 0);
+        ring_await_consumer();
+    }
 }
 
 void maps_open(struct vcpu *v)

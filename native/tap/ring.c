@@ -64,6 +64,21 @@ static void wait_for_room(void)
     }
 }
 
+void ring_await_consumer(void)
+{
+    struct nm_control *c = tap.control;
+    const uint64_t until = published;
+    for (int tries = 0; tries < 20; tries++) {
+        uint64_t consumed = __atomic_load_n(&c->consumed, __ATOMIC_ACQUIRE);
+        if (consumed >= until)
+            return;
+        __atomic_store_n(&c->plugin_waits, 1, __ATOMIC_SEQ_CST);
+        if (__atomic_load_n(&c->consumed, __ATOMIC_SEQ_CST) == consumed)
+            futex(&c->consumed, FUTEX_WAIT, (uint32_t)consumed);
+        __atomic_store_n(&c->plugin_waits, 0, __ATOMIC_SEQ_CST);
+    }
+}
+
 void ring_publish(struct vcpu *v, uint32_t flags)
 {
     if (v->used == 0 && !flags)

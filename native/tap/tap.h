@@ -39,6 +39,8 @@ enum attention {
     ATTEND_SKIP = 2,        /* the running task asked not to be recorded */
     ATTEND_CLOSED = 4,      /* the window is closed, or was never opened */
     ATTEND_STOP = 8,        /* the consumer wants the window closed */
+    ATTEND_PENDING = 16,    /* the command runs, the window has not opened yet */
+    ATTEND_START = 32,      /* the consumer wants it opened */
 };
 
 enum { USER = 0, KERNEL = 1 };
@@ -51,6 +53,7 @@ struct vcpu {
     /* by USER, KERNEL; since the window opened */
     uint64_t loads[2], stores[2]; /* dropped by the filter */
     uint64_t instructions[2];
+    uint64_t instructions_limit; /* of both together; then the window may be over */
     struct filter_entry data[FILTER_SETS_MAX];
     uint64_t fetched[FILTER_SETS_MAX]; /* physical line of the last fetch of each set */
 
@@ -212,6 +215,7 @@ void ring_control(struct vcpu *, enum nm_control_kind, uint64_t argument, unsign
                   const void *payload, uint32_t payload_bytes);
 void ring_publish(struct vcpu *, uint32_t flags);
 void ring_wake(void);
+void ring_await_consumer(void); /* until it has seen all that was published, for a while */
 
 /* contexts.c: shadow stacks and the calling-context tree */
 struct frame {
@@ -261,6 +265,10 @@ void window_trigger_register(struct qemu_plugin_insn *, uint32_t immediate);
 void window_boot_block(qemu_plugin_id_t, struct qemu_plugin_tb *);
 void window_init(void);
 int window_attend(struct vcpu *, int kernel); /* 0: do not record */
+int window_attend_run(struct vcpu *, int kernel); /* the same, of a vCPU that is not locked */
+int window_spent(struct vcpu *); /* this vCPU reached its limit: 1 if that closed the window */
+int window_awaits_maps(void); /* a symbol opens it, whose address is to be learnt from the maps */
+void window_symbol_register(struct qemu_plugin_tb *, size_t index, uint64_t vaddr, const uint8_t *code, size_t size);
 int window_is_open(void);
 uint64_t window_task(void); /* the task that runs on the vCPU that is translating, as far as known */
 void window_fail(void);

@@ -78,9 +78,15 @@ struct nm_usage tasks_usage(struct vcpu *v)
                              now.kernel_stores - was.kernel_stores};
 }
 
+/* The guest's agent is its init. Where only the command's user mode is wanted, the agent's is left out. */
+static int is_left_out(const struct task *t)
+{
+    return t->skip || (tap.control->only_user && t->pid == 1);
+}
+
 static void apply_skip(struct vcpu *v)
 {
-    if (v->task && v->task->skip) {
+    if (v->task && is_left_out(v->task)) {
         __atomic_fetch_or(&v->attention, ATTEND_SKIP, __ATOMIC_RELAXED);
         filter_set_aside(v);
     } else {

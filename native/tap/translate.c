@@ -60,6 +60,9 @@ static void on_halt(unsigned index, void *unused)
         maps_poll(v);
         ring_control(v, NM_C_HALT, 0, 0, 0, NULL, 0);
         ring_publish(v, 0);
+    } else if (v->attention & ATTEND_PENDING) {
+        maps_poll(v);
+        ring_publish(v, 0);
     }
     vcpu_unlock(v);
 }
@@ -233,6 +236,7 @@ static void translate(struct qemu_plugin_tb *tb)
             kernel_apart(s->at, s->decoded);
             continue;
         }
+        window_symbol_register(tb, i, s->identity.vaddr, s->identity.code, s->size);
         irq_register(s->at, s->decoded, s->identity.vaddr);
         if (s->decoded & D_FENCE)
             exec(s->at, on_fence);

@@ -1,18 +1,22 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  *
  * The window: opened and closed by triggers of the guest, closed by the consumer too; and the slices in which one TCG
- * thread runs the vCPUs. Nothing is instrumented before the window opens but the triggers.
+ * thread runs the vCPUs. Nothing is instrumented before BEGIN but the triggers. Between BEGIN and a start inside the
+ * command (ATTEND_PENDING) no access gets past the slow path, so the filters stay empty; tasks, maps, heap objects and
+ * shadow stacks are followed.
  */
 #include "decode.h"
 #include "nearmiss_trigger.h"
 #include "tap.h"
 
 #include <pthread.h>
+#include <string.h>
 #include <time.h>
 
 enum { FIRST_MARK = 16 }; /* numbers below are enum nm_mark */
 
-static int open_now;
+static int open_now; /* from BEGIN on */
+static int pending;  /* the window's start is still awaited */
 static struct vcpu *current; /* with one TCG thread: whose slice this is */
 static uint64_t slice;
 
@@ -42,6 +46,7 @@ void window_init(void)
     for (uint32_t i = 0; i < tap.vcpus; i++) {
         struct vcpu *v = &tap_vcpus[i];
         v->attention = ATTEND_CLOSED;
+        v->instructions_limit = ~0ULL;
         v->tlb_generation = 1;
         for (uint32_t s = 0; s < FILTER_SETS_MAX; s++)
             v->data[s] = v->aside.data[s] = (struct filter_entry){NOWHERE, NOWHERE, 0, NO_LINE};
@@ -85,9 +90,8 @@ static void finish_others(struct vcpu *last)
 
 static void close_window(struct vcpu *v)
 {
-    if (!window_is_open())
+    if (!__atomic_exchange_n(&open_now, 0, __ATOMIC_SEQ_CST))
         return;
-    __atomic_store_n(&open_now, 0, __ATOMIC_SEQ_CST);
     maps_poll(v);
     mark(v, NM_MARK_END);
     ring_publish(v, 0);
@@ -97,6 +101,94 @@ static void close_window(struct vcpu *v)
     forget_all(v);
     __atomic_store_n(&tap.control->state, NM_STATE_CLOSED, __ATOMIC_SEQ_CST);
     ring_publish(v, NM_CHUNK_LAST);
+}
+
+static uint64_t executed(const struct vcpu *v) { return v->instructions[USER] + v->instructions[KERNEL]; }
+
+/* How far this vCPU may go before the sum of all is looked at again: with one TCG thread the others stand still. */
+static void limit_instructions(struct vcpu *v)
+{
+    uint64_t sum = 0;
+    for (uint32_t i = 0; i < tap.vcpus; i++)
+        sum += executed(&tap_vcpus[i]);
+    const uint64_t wanted = tap.control->for_instructions, left = wanted > sum ? wanted - sum : 0;
+    if (wanted)
+        v->instructions_limit = executed(v) + (tap.multi ? (left + tap.vcpus - 1) / tap.vcpus : left);
+}
+
+int window_spent(struct vcpu *v)
+{
+    vcpu_lock(v);
+    limit_instructions(v);
+    const int spent = executed(v) >= v->instructions_limit;
+    if (spent)
+        close_window(v);
+    vcpu_unlock(v);
+    return spent;
+}
+
+/* The window begins: from here on accesses are recorded and instructions counted. */
+static void start_window(struct vcpu *v)
+{
+    if (!__atomic_exchange_n(&pending, 0, __ATOMIC_SEQ_CST))
+        return;
+    maps_poll(v);
+    tap.control->prefetches = 0;
+    for (uint32_t i = 0; i < tap.control->insns; i++)
+        tap.insns[i].executions = 0; /* those that QEMU counts by itself */
+    for (uint32_t i = 0; i < tap.vcpus; i++) {
+        limit_instructions(&tap_vcpus[i]);
+        __atomic_fetch_and(&tap_vcpus[i].attention, ~(uint32_t)(ATTEND_PENDING | ATTEND_START), __ATOMIC_RELAXED);
+    }
+    __atomic_store_n(&tap.control->opened, 1, __ATOMIC_SEQ_CST);
+}
+
+static void marked(struct vcpu *v, uint64_t number)
+{
+    const struct nm_control *c = tap.control;
+    const int starts = v->attention & ATTEND_PENDING;
+    mark(v, number);
+    if (starts && c->from_kind == NM_FROM_MARK && c->from_value == number)
+        start_window(v);
+    else if (!starts && c->until_mark == number)
+        close_window(v);
+}
+
+int window_awaits_maps(void)
+{
+    return tap.control->from_kind == NM_FROM_SYMBOL && pending &&
+           !__atomic_load_n(&tap.control->from_value, __ATOMIC_ACQUIRE);
+}
+
+static void on_symbol(unsigned index, void *unused)
+{
+    (void)unused;
+    struct vcpu *v = &tap_vcpus[index];
+    if (!(v->attention & ATTEND_PENDING))
+        return;
+    vcpu_lock(v);
+    window_attend(v, USER);
+    start_window(v);
+    vcpu_unlock(v);
+}
+
+/* Called before the instruction's other callbacks are registered: what it does itself is in the window. */
+void window_symbol_register(struct qemu_plugin_tb *tb, size_t index, uint64_t vaddr, const uint8_t *code, size_t size)
+{
+    const struct nm_control *c = tap.control;
+    if (likely(c->from_kind != NM_FROM_SYMBOL) || !pending)
+        return;
+    struct vcpu *here = tap.multi ? tap_here : current;
+    if (window_awaits_maps() && here)
+        maps_poll(here);
+    if (vaddr != __atomic_load_n(&c->from_value, __ATOMIC_ACQUIRE) ||
+        memcmp(code, &c->from_code, size < sizeof c->from_code ? size : sizeof c->from_code))
+        return;
+    if (index == 0)
+        qemu_plugin_register_vcpu_tb_exec_cb(tb, on_symbol, QEMU_PLUGIN_CB_NO_REGS, NULL);
+    else
+        qemu_plugin_register_vcpu_insn_exec_cb(qemu_plugin_tb_get_insn(tb, index), on_symbol, QEMU_PLUGIN_CB_NO_REGS,
+                                               NULL);
 }
 
 static void change_slice(struct vcpu *v)
@@ -111,6 +203,7 @@ static void change_slice(struct vcpu *v)
     __atomic_fetch_and(&v->attention, ~(uint32_t)ATTEND_NOT_CURRENT, __ATOMIC_RELAXED);
     if (tap.control->clear_on_slice)
         forget_all(v);
+    limit_instructions(v);
 }
 
 int window_attend(struct vcpu *v, int kernel)
@@ -124,10 +217,25 @@ int window_attend(struct vcpu *v, int kernel)
         close_window(v);
         return 0;
     }
+    if (why & ATTEND_PENDING) {
+        if (!(why & ATTEND_START))
+            return 0;
+        start_window(v);
+    }
     return !(why & ATTEND_SKIP) || kernel;
 }
 
-/* Passes the consumer's wish to stop on to vCPUs that would not look. */
+int window_attend_run(struct vcpu *v, int kernel)
+{
+    vcpu_lock(v);
+    const int recorded = window_attend(v, kernel);
+    if (v->attention & ATTEND_PENDING)
+        maps_poll(v);
+    vcpu_unlock(v);
+    return recorded;
+}
+
+/* Passes the consumer's wish to start or stop on to vCPUs that would not look. */
 static void *watch_stop(void *unused)
 {
     const struct timespec pause = {.tv_nsec = 10000000};
@@ -135,6 +243,9 @@ static void *watch_stop(void *unused)
         if (__atomic_load_n(&tap.control->stop, __ATOMIC_ACQUIRE))
             for (uint32_t i = 0; i < tap.vcpus; i++)
                 set_attention(&tap_vcpus[i], ATTEND_STOP);
+        if (pending && __atomic_load_n(&tap.control->start, __ATOMIC_ACQUIRE))
+            for (uint32_t i = 0; i < tap.vcpus; i++)
+                set_attention(&tap_vcpus[i], ATTEND_START);
         nanosleep(&pause, NULL);
     }
     return unused;
@@ -145,23 +256,27 @@ static void open_window(qemu_plugin_id_t id)
 {
     struct vcpu *begins = current;
     current = NULL;
+    pending = tap.control->from_kind != NM_FROM_BEGIN;
     for (uint32_t i = 0; i < tap.vcpus; i++) {
         struct vcpu *v = &tap_vcpus[i];
         maps_open(v);
         v->watched_line = ram_of_physical(tap.control->current_task_paddr[i]) >> tap.line_log2;
-        v->attention = 0;
+        v->attention = pending ? ATTEND_PENDING : 0;
         if (v == begins)
             continue;
         v->chunk.slice = ++slice;
         tasks_enter(v);
         ring_publish(v, 0);
         if (!tap.multi)
-            v->attention = ATTEND_NOT_CURRENT;
+            set_attention(v, ATTEND_NOT_CURRENT);
     }
     current = begins;
     begins->chunk.slice = ++slice;
     tasks_enter(begins);
     mark(begins, NM_MARK_BEGIN);
+    for (uint32_t i = 0; i < tap.vcpus; i++)
+        limit_instructions(&tap_vcpus[i]);
+    tap.control->opened = !pending;
     __atomic_store_n(&open_now, 1, __ATOMIC_SEQ_CST);
     __atomic_store_n(&tap.control->state, NM_STATE_RECORDING, __ATOMIC_SEQ_CST);
     pthread_t thread;
@@ -209,10 +324,10 @@ static void recording(struct vcpu *v, uint32_t trigger)
         maps_poll(v);
         break;
     case NEARMISS_TRIGGER_MARK:
-        mark(v, FIRST_MARK + NEARMISS_TRIGGER_MARK_MASK + 1); /* a number that no numbered mark has */
+        marked(v, FIRST_MARK + NEARMISS_TRIGGER_MARK_MASK + 1); /* a number that no numbered mark has */
         break;
     default:
-        mark(v, FIRST_MARK + (trigger & NEARMISS_TRIGGER_MARK_MASK));
+        marked(v, FIRST_MARK + (trigger & NEARMISS_TRIGGER_MARK_MASK));
         break;
     }
 }

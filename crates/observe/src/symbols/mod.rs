@@ -3,6 +3,7 @@
 mod debug;
 mod demangle;
 mod elf;
+mod entry;
 mod kallsyms;
 mod lines;
 mod live;
@@ -12,5 +13,6 @@ mod resolve;
 mod tests;
 mod unwind;
 
+pub use entry::{Entry, entry};
 pub use live::LiveData;
 pub use resolve::{Sources, resolve};

@@ -5,3 +5,4 @@ pub mod guest;
 pub mod pages;
 pub mod ring;
 pub mod session;
+pub mod window;

@@ -2,6 +2,7 @@
 //!
 //! Layout: `native/include/nearmiss_tap.h`. Nothing is ever lost: a full ring makes the guest wait.
 
+use super::window::Window;
 use memmap2::{MmapOptions, MmapRaw};
 use nearmiss_record::abi::{self, ChunkHeader, ControlPage};
 use nearmiss_record::reference::Record;
@@ -30,6 +31,8 @@ pub struct RingConfig {
     pub only_user: bool,
     /// What need not be sent.
     pub filter: nearmiss_record::run::Filter,
+    /// Which part of the run.
+    pub window: Window,
 }
 
 /// Facts about the guest's kernel that the plugin needs before the window opens. Addresses are guest-physical.
@@ -99,6 +102,7 @@ impl Ring {
             nodes: config.node_bytes.len() as u32,
             ..bytemuck::Zeroable::zeroed()
         };
+        (head.from_kind, head.from_value, head.until_mark, head.for_instructions) = config.window.words();
         head.node_bytes[..config.node_bytes.len()].copy_from_slice(&config.node_bytes);
         for (cpu, offset) in head.perf_pages_offset.iter_mut().take(config.cpus as usize).enumerate() {
             *offset = pages_offset + (cpu * PERF_PAGES * 8) as u64;
@@ -220,6 +224,22 @@ impl Ring {
     /// Asks the plugin to close the window at its next chance.
     pub fn stop(&self) {
         self.word(std::mem::offset_of!(ControlPage, stop)).store(1, Ordering::Release);
+    }
+
+    /// Asks the plugin to open the window at its next chance.
+    pub fn start(&self) {
+        self.word(std::mem::offset_of!(ControlPage, start)).store(1, Ordering::Release);
+    }
+
+    /// Tells the plugin where the function that opens the window lies, and how its code begins.
+    pub fn opens_at(&self, address: u64, code: [u8; 8]) {
+        self.long(std::mem::offset_of!(ControlPage, from_code)).store(u64::from_le_bytes(code), Ordering::Release);
+        self.long(std::mem::offset_of!(ControlPage, from_value)).store(address, Ordering::Release);
+    }
+
+    /// Whether the window ever opened.
+    pub fn opened(&self) -> bool {
+        self.word(std::mem::offset_of!(ControlPage, opened)).load(Ordering::Acquire) != 0
     }
 
     /// Where the plugin is.

@@ -7,6 +7,7 @@ use super::guest::{
 };
 use super::pages::{Physical, kernel_pages};
 use super::ring::{Next, Ring, RingConfig};
+use super::window::{Watch, Window};
 use crate::symbols::LiveData;
 use nearmiss_record::abi::{self, CHUNK_LAST, ChunkHeader};
 use nearmiss_record::reference::Record;
@@ -62,6 +63,9 @@ pub enum TapError {
     /// The guest ended before the command began.
     #[error("the guest ended before the command began: {0}")]
     NotBegun(String),
+    /// What should open the window did not happen.
+    #[error("the window never opened: {0}")]
+    NeverOpened(String),
     /// The plugin gave up.
     #[error("the tap gave up: {0}")]
     Plugin(String),
@@ -114,6 +118,7 @@ pub struct Session {
     config: TapConfig,
     header: TraceHeader,
     layout: Arc<OnceLock<KernelLayout>>,
+    window: Window,
 }
 
 impl Session {
@@ -127,7 +132,13 @@ impl Session {
             only_user: config.only_user,
             filter: config.filter,
         };
-        Ok(Session { config, header, layout: Arc::default() })
+        Ok(Session { config, header, layout: Arc::default(), window: Window::default() })
+    }
+
+    /// Records only this part of the run.
+    pub fn within(mut self, window: Window) -> Self {
+        self.window = window;
+        self
     }
 
     /// Where the guest kernel's symbols are once the guest has booted.
@@ -147,13 +158,14 @@ impl Session {
 
     /// Runs `command` to its end; this process's signals go to it meanwhile.
     pub fn record(self, command: GuestCommand, sink: &mut Sink<'_>) -> Result<Recorded, TapError> {
-        let Session { config, header, layout } = self;
+        let Session { config, header, layout, window } = self;
         let plugin = TAP_PLUGIN.ok_or(TapError::NoPlugin)?;
         let mut ring = Ring::create(&RingConfig {
             cpus: header.cpus,
             node_bytes: header.node_bytes.clone(),
             only_user: config.only_user,
             filter: config.filter,
+            window: window.clone(),
         })?;
         let kernel_directory = config.kernel.directory().to_owned();
         let kernel = config.kernel.release();
@@ -192,7 +204,8 @@ impl Session {
             .get_or_init(|| KernelLayout { direct_map_base: told.direct_map_base, per_cpu_bases: told.per_cpu_bases });
         guest.go()?;
 
-        let mut drained = drain(&mut ring, &guest, &header, sink)?;
+        let mut watch = Watch::new(&window);
+        let mut drained = drain(&mut ring, &guest, &header, &mut watch, sink)?;
         let window_end = Instant::now();
         if ring.state() == abi::State::Failed {
             return Err(TapError::Plugin(ring.error()));
@@ -203,7 +216,11 @@ impl Session {
         if let ExitReason::Refused(what) = &exit.reason {
             return Err(TapError::NotBegun(what.clone()));
         }
-        let began = drained.began.unwrap_or(window_end);
+        if !ring.opened() {
+            return Err(TapError::NeverOpened(watch.never()));
+        }
+        let (opened, began) = watch.times();
+        let began = began.unwrap_or(window_end);
         if !boot.settled {
             drained.notes.push(format!(
                 "the guest was still busy with its boot after {} ms: some of that work may be in this run",
@@ -218,7 +235,7 @@ impl Session {
             pages,
             layout: layout.clone(),
             boot: began - started,
-            window: window_end - began,
+            window: window_end - opened.unwrap_or(began),
             records: drained.records,
             cut: (!drained.complete).then(|| ending(&exit)),
             notes: drained.notes,
@@ -229,20 +246,25 @@ impl Session {
 
 #[derive(Default)]
 struct Drained {
-    began: Option<Instant>,
     records: u64,
     complete: bool,
     notes: Vec<String>,
 }
 
-fn drain(ring: &mut Ring, guest: &Guest, header: &TraceHeader, sink: &mut Sink<'_>) -> Result<Drained, TapError> {
+fn drain(
+    ring: &mut Ring,
+    guest: &Guest,
+    header: &TraceHeader,
+    watch: &mut Watch<'_>,
+    sink: &mut Sink<'_>,
+) -> Result<Drained, TapError> {
     let mut drained = Drained::default();
     let mut validator = Validator::new(header, None);
     let mut last_look = false;
     while !drained.complete {
+        watch.look(ring);
         match ring.next(Duration::from_millis(20)).map_err(TapError::BadRecord)? {
             Next::Chunk(head, records) => {
-                drained.began.get_or_insert_with(Instant::now);
                 validator.chunk(head, records).map_err(|bad| {
                     TapError::BadRecord(format!(
                         "vCPU {}, record {}, chunk {}: {}",
@@ -252,6 +274,9 @@ fn drain(ring: &mut Ring, guest: &Guest, header: &TraceHeader, sink: &mut Sink<'
                 sink(head, records).map_err(TapError::Sink)?;
                 drained.records += records.len() as u64;
                 drained.complete = head.flags & CHUNK_LAST != 0;
+                if let Some((address, code)) = watch.chunk(head, records) {
+                    ring.opens_at(address, code);
+                }
                 ring.release();
                 last_look = false;
             }

@@ -1,0 +1,303 @@
+//! Which part of a command's run is recorded.
+
+use super::ring::Ring;
+use crate::symbols;
+use nearmiss_record::abi::{ChunkHeader, FIRST_MARK, FROM_BEGIN, FROM_CONSUMER, FROM_MARK, FROM_SYMBOL};
+use nearmiss_record::maps::{Decoder, Event, Mapping};
+use nearmiss_record::reference::{Control, Kind, Record};
+use std::collections::{HashMap, HashSet};
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+use std::time::{Duration, Instant};
+
+/// Highest number of a program's mark.
+pub const LAST_MARK: u16 = 4095;
+
+/// A program's mark: `mark:N`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Mark(pub u16);
+
+/// What opens the window.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum From {
+    /// The command's first instruction.
+    #[default]
+    Begin,
+    /// `mark:N`: the program executes `NEARMISS_MARK(N)`.
+    Mark(Mark),
+    /// `time:DURATION`: so long after the command began, by the clock of this machine.
+    Time(Duration),
+    /// `symbol:NAME[@MODULE]`: the first execution of a function, of the first file mapped that defines it.
+    Symbol {
+        /// As the symbol table calls it.
+        name: String,
+        /// File name of the program or library, without its directory.
+        module: Option<String>,
+    },
+}
+
+/// How long the window stays open, once it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Length {
+    /// `DURATION`, by the clock of this machine.
+    Time(Duration),
+    /// `Ninsn`: counted instructions of all CPUs together.
+    Instructions(u64),
+}
+
+/// The window. The default is the whole command.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Window {
+    /// What opens it.
+    pub from: From,
+    /// What closes it before the command's end.
+    pub length: Option<Length>,
+    /// A mark that closes it.
+    pub until: Option<Mark>,
+}
+
+impl FromStr for Mark {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let number = text.strip_prefix("mark:").and_then(|n| n.parse().ok()).filter(|n| *n <= LAST_MARK);
+        number.map(Mark).ok_or_else(|| format!("write mark:N, with N from 0 to {LAST_MARK}"))
+    }
+}
+
+impl FromStr for From {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (kind, rest) = text.split_once(':').unwrap_or((text, ""));
+        match kind {
+            "mark" => text.parse().map(From::Mark),
+            "time" => duration(rest).map(From::Time),
+            "symbol" => {
+                let (name, module) = match rest.rsplit_once('@') {
+                    Some((name, module)) => (name, Some(module.to_owned())),
+                    None => (rest, None),
+                };
+                if name.is_empty() || module.as_ref().is_some_and(String::is_empty) {
+                    return Err("write symbol:NAME or symbol:NAME@MODULE, such as symbol:main@sort".into());
+                }
+                Ok(From::Symbol { name: name.into(), module })
+            }
+            _ => Err("write mark:N, time:DURATION or symbol:NAME[@MODULE]".into()),
+        }
+    }
+}
+
+impl FromStr for Length {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let Some(count) = text.strip_suffix("insns").or(text.strip_suffix("insn")) else {
+            return duration(text).map(Length::Time);
+        };
+        let (digits, scale) = match count.as_bytes().last() {
+            Some(b'k' | b'K') => (&count[..count.len() - 1], 1_000),
+            Some(b'M') => (&count[..count.len() - 1], 1_000_000),
+            Some(b'G') => (&count[..count.len() - 1], 1_000_000_000),
+            _ => (count, 1),
+        };
+        let instructions = digits.trim().parse::<u64>().ok().and_then(|n| n.checked_mul(scale)).filter(|n| *n > 0);
+        instructions
+            .map(Length::Instructions)
+            .ok_or_else(|| "write a whole number of instructions above 0, such as 800insn, 20kinsn or 50Minsn".into())
+    }
+}
+
+fn duration(text: &str) -> Result<Duration, String> {
+    humantime::parse_duration(text).map_err(|error| format!("{error}; write a time such as 500ms, 2s or 1m"))
+}
+
+impl std::fmt::Display for From {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            From::Begin => f.write_str("the command's first instruction"),
+            From::Mark(Mark(n)) => write!(f, "mark {n}"),
+            From::Time(time) => write!(f, "{} after the command began", humantime::format_duration(*time)),
+            From::Symbol { name, module: Some(module) } => write!(f, "function {name} of {module}"),
+            From::Symbol { name, module: None } => write!(f, "function {name}"),
+        }
+    }
+}
+
+impl Window {
+    /// What a reader of the run must know; nothing of the whole command.
+    pub fn note(&self) -> Option<String> {
+        if *self == Window::default() {
+            return None;
+        }
+        let mut text = format!("the window opens at {}", self.from);
+        match self.length {
+            Some(Length::Time(time)) => text += &format!(", for {} at most", humantime::format_duration(time)),
+            Some(Length::Instructions(n)) => text += &format!(", for {n} instructions at most"),
+            None => {}
+        }
+        if let Some(Mark(n)) = self.until {
+            text += &format!(", until mark {n}");
+        }
+        Some(text + "; nothing outside it was recorded")
+    }
+
+    /// The words of the control page: kind, value, mark that closes, instructions.
+    pub(super) fn words(&self) -> (u32, u64, u32, u64) {
+        let number = |mark: Mark| FIRST_MARK + u64::from(mark.0);
+        let (kind, value) = match &self.from {
+            From::Begin => (FROM_BEGIN, 0),
+            From::Mark(mark) => (FROM_MARK, number(*mark)),
+            From::Time(_) => (FROM_CONSUMER, 0),
+            From::Symbol { .. } => (FROM_SYMBOL, 0),
+        };
+        let until = self.until.map_or(0, |mark| number(mark) as u32);
+        let instructions = match self.length {
+            Some(Length::Instructions(n)) => n,
+            _ => 0,
+        };
+        (kind, value, until, instructions)
+    }
+}
+
+/// The consumer's part in opening and closing the window of a running command.
+pub(super) struct Watch<'a> {
+    window: &'a Window,
+    began: Option<Instant>,
+    opened: Option<Instant>,
+    symbol: Option<Search<'a>>,
+}
+
+impl<'a> Watch<'a> {
+    pub fn new(window: &'a Window) -> Self {
+        let symbol = match &window.from {
+            From::Symbol { name, module } => Some(Search::new(name, module.as_deref())),
+            _ => None,
+        };
+        Watch { window, began: None, opened: None, symbol }
+    }
+
+    /// What is due now.
+    pub fn look(&mut self, ring: &Ring) {
+        let Some(began) = self.began else { return };
+        if self.opened.is_none() && ring.opened() {
+            self.opened = Some(Instant::now());
+        }
+        match (self.opened, &self.window.from, self.window.length) {
+            (None, From::Time(after), _) if began.elapsed() >= *after => ring.start(),
+            (Some(opened), _, Some(Length::Time(length))) if opened.elapsed() >= length => ring.stop(),
+            _ => {}
+        }
+    }
+
+    /// A chunk came. Where the function that opens the window lies, once that is known; tell the ring before the chunk
+    /// is given back.
+    pub fn chunk(&mut self, head: &ChunkHeader, records: &[Record]) -> Option<(u64, [u8; 8])> {
+        self.began.get_or_insert_with(Instant::now);
+        let found = self.symbol.as_mut()?.chunk(head, records)?;
+        self.symbol = None;
+        Some(found)
+    }
+
+    /// When the window opened, and the command began.
+    pub fn times(&self) -> (Option<Instant>, Option<Instant>) {
+        (self.opened, self.began)
+    }
+
+    /// Why it never opened.
+    pub fn never(&self) -> String {
+        let why = match &self.window.from {
+            From::Time(_) => "the command ended before",
+            From::Symbol { .. } if self.symbol.is_some() => "no program or library that the command ran defines it",
+            From::Symbol { .. } => "it was never executed",
+            _ => "it was never reached",
+        };
+        format!("{}: {why}", self.window.from)
+    }
+}
+
+/// Looks for a function in the files that the command maps.
+struct Search<'a> {
+    name: &'a str,
+    module: Option<&'a str>,
+    rings: HashMap<u32, Decoder>,
+    known: HashSet<(PathBuf, u64)>,
+}
+
+impl<'a> Search<'a> {
+    fn new(name: &'a str, module: Option<&'a str>) -> Self {
+        Search { name, module, rings: HashMap::new(), known: HashSet::new() }
+    }
+
+    fn chunk(&mut self, head: &ChunkHeader, records: &[Record]) -> Option<(u64, [u8; 8])> {
+        let mut mapped = Vec::new();
+        let mut rest = records;
+        while let Some((record, behind)) = rest.split_first() {
+            let payload = match record.kind() {
+                Some(Kind::Control) => record.payload_records().unwrap_or(0).min(behind.len()),
+                _ => 0,
+            };
+            let (payload, behind) = behind.split_at(payload);
+            rest = behind;
+            if record.kind() == Some(Kind::Control)
+                && let Ok(Control::Maps(bytes)) = Control::decode(*record, payload)
+            {
+                // Bytes that are no perf ring's are reported by whoever models them.
+                let _ = self.rings.entry(head.vcpu).or_default().feed(bytes, |event| {
+                    if let Event::Map { mapping, .. } = event
+                        && mapping.executable
+                        && mapping.is_file()
+                    {
+                        mapped.push(mapping);
+                    }
+                });
+            }
+        }
+        mapped.iter().find_map(|mapping| self.within(mapping))
+    }
+
+    fn within(&mut self, mapping: &Mapping) -> Option<(u64, [u8; 8])> {
+        let path = Path::new(&mapping.path);
+        if self.module.is_some_and(|module| path.file_name().is_none_or(|name| name != module)) {
+            return None;
+        }
+        if !self.known.insert((path.to_owned(), mapping.file_offset)) {
+            return None;
+        }
+        let entry = symbols::entry(path, self.name)?;
+        let into = entry.file_offset.checked_sub(mapping.file_offset)?;
+        (into < mapping.end - mapping.start).then_some((mapping.start + into, entry.code))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_options_read_as_their_help_says() {
+        assert_eq!("mark:3".parse(), Ok(From::Mark(Mark(3))));
+        assert_eq!("time:500ms".parse(), Ok(From::Time(Duration::from_millis(500))));
+        let symbol = |name: &str, module: Option<&str>| {
+            Ok(From::Symbol { name: name.into(), module: module.map(str::to_owned) })
+        };
+        assert_eq!("symbol:main".parse(), symbol("main", None));
+        assert_eq!("symbol:a::b@libx.so.1".parse(), symbol("a::b", Some("libx.so.1")));
+        assert_eq!("50Minsn".parse(), Ok(Length::Instructions(50_000_000)));
+        assert_eq!("7insns".parse(), Ok(Length::Instructions(7)));
+        assert_eq!("2s".parse(), Ok(Length::Time(Duration::from_secs(2))));
+        for bad in ["", "mark", "mark:4096", "mark:-1", "time:", "time:3", "symbol:", "symbol:@x", "symbol:x@", "main"]
+        {
+            assert!(bad.parse::<From>().is_err(), "{bad}");
+        }
+        for bad in ["", "0insn", "1.5Minsn", "Minsn", "99999999999Ginsn", "7"] {
+            assert!(bad.parse::<Length>().is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn the_control_page_gets_the_numbers_that_marks_are_delivered_with() {
+        let window = Window { from: From::Mark(Mark(0)), length: None, until: Some(Mark(2)) };
+        assert_eq!(window.words(), (FROM_MARK, 16, 18, 0));
+    }
+}
