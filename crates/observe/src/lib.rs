@@ -1,1 +1,4 @@
 //! nearmiss observe.
+pub mod bpf;
+pub mod perf;
+pub mod watch;

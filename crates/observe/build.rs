@@ -1,0 +1,8 @@
+//! Build-time work of the observe crate.
+
+#[path = "build/bpf.rs"]
+mod bpf;
+
+fn main() {
+    bpf::compile();
+}
