@@ -1,12 +1,60 @@
 //! The verb `report`.
 
+use anyhow::Context;
+use nearmiss_record::run::{self, RunDir};
+use nearmiss_report::load::Report;
+use nearmiss_report::{json, text};
+use std::io::Write;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 /// Arguments of `nearmiss report`.
 #[derive(clap::Args)]
-pub struct Args {}
+pub struct Args {
+    /// The run's directory [default: the newest one under ./nearmiss-runs]
+    run: Option<PathBuf>,
+    #[command(flatten)]
+    form: Form,
+    /// Rows of the text's longest table
+    #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u16).range(1..=1000))]
+    top: u16,
+}
+
+#[derive(clap::Args)]
+#[group(multiple = false)]
+struct Form {
+    /// Print the records of the run as one JSON object
+    #[arg(long)]
+    json: bool,
+}
 
 /// Runs the verb.
-pub fn run(_args: Args) -> anyhow::Result<ExitCode> {
-    anyhow::bail!("not built yet")
+pub fn run(args: Args) -> anyhow::Result<ExitCode> {
+    let run = match &args.run {
+        Some(path) => RunDir::open(path)?,
+        None => RunDir::newest(Path::new(run::DEFAULT_PARENT))?,
+    };
+    let report = Report::load(&run)?;
+    if args.form.json {
+        print(&json::render(&report)?)?;
+    } else {
+        print(&text::render(&report, text::Options { width: terminal_width(), top: args.top.into() }))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Columns of the terminal, 80 where there is none.
+fn terminal_width() -> usize {
+    use std::io::IsTerminal;
+    let stdout = std::io::stdout();
+    let columns = stdout.is_terminal().then(|| rustix::termios::tcgetwinsize(&stdout).ok()).flatten().map(|size| usize::from(size.ws_col));
+    columns.filter(|c| *c > 0).unwrap_or(80)
+}
+
+/// Prints, without styles where no terminal reads. A reader that has seen enough is no error.
+fn print(text: &str) -> anyhow::Result<()> {
+    match anstream::stdout().lock().write_all(text.as_bytes()) {
+        Err(e) if e.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
+        written => written.context("cannot write to standard output"),
+    }
 }

@@ -2,4 +2,5 @@
 //!
 //! The model is a pure function of a stream of records, a machine and a policy.
 
+pub mod describe;
 pub mod observer;

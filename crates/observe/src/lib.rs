@@ -1,4 +1,6 @@
-//! nearmiss observe.
+//! Records what a program does: the tap, counters, BPF.
+
 pub mod bpf;
 pub mod perf;
+pub mod tap;
 pub mod watch;

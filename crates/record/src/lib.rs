@@ -6,6 +6,7 @@
 
 pub mod abi;
 pub mod machine;
+pub mod maps;
 pub mod model;
 pub mod observed;
 pub mod policy;
@@ -13,4 +14,5 @@ pub mod reference;
 pub mod run;
 pub mod side;
 pub mod symbols;
+pub mod trace;
 pub mod units;

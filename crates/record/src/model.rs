@@ -164,6 +164,29 @@ impl AddAssign<&Tally> for Tally {
     }
 }
 
+/// Stall cycles by where the CPU waited: first that fits, coherence before the rest. Sums to the total's
+/// `stall_cycles`; all zero when the model did not tell them apart.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StallSources {
+    /// Reference or fetch that hit at this level, nearest first.
+    pub levels: Vec<u64>,
+    /// A true or false sharing miss at any level, a line modified in another CPU's cache, or an invalidation of others.
+    pub coherence: u64,
+    /// Memory of the own node.
+    pub memory_local: u64,
+    /// Memory of another node.
+    pub memory_remote: u64,
+    /// Write buffers, a busy bus, and what fits nowhere else.
+    pub other: u64,
+}
+
+impl StallSources {
+    /// All sources.
+    pub fn total(&self) -> u64 {
+        self.levels.iter().sum::<u64>() + self.coherence + self.memory_local + self.memory_remote + self.other
+    }
+}
+
 /// The whole record.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ModelRecord {
@@ -181,6 +204,9 @@ pub struct ModelRecord {
     pub notes: Vec<String>,
     /// Of the command: all rows but idle and ticks.
     pub totals: Tally,
+    /// Where the stall cycles of `totals` were spent.
+    #[serde(default)]
+    pub stalls: StallSources,
     /// Idle loops of the guest's CPUs; not part of `totals`.
     pub idle: Tally,
     /// Timer ticks; not part of `totals`.

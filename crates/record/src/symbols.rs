@@ -15,6 +15,61 @@ pub struct Symbols {
     pub files: Vec<String>,
     /// By instruction id: function (index into `functions`), file (index into `files`), line (0: unknown).
     pub insns: Vec<(u32, u32, u32)>,
+    /// Variables of the mapped files and of the kernel.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub data: Vec<ModuleData>,
+    /// Where the kernel keeps things.
+    #[serde(default)]
+    pub kernel_layout: KernelLayout,
+    /// What guest memory served for at the end of the window.
+    #[serde(default)]
+    pub kernel_pages: KernelPages,
+}
+
+/// Module name of the kernel, in [`ModuleData::module`] and [`Symbols::modules`].
+pub const KERNEL_MODULE: &str = "[kernel]";
+
+/// The variables of one file, or of the kernel.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ModuleData {
+    /// Path of the file, or [`KERNEL_MODULE`].
+    pub module: String,
+    /// What the loader maps, by file offset; empty for the kernel.
+    pub segments: Vec<Segment>,
+    /// By address, ascending, not overlapping.
+    pub objects: Vec<DataObject>,
+}
+
+/// A loadable segment of an ELF file.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Segment {
+    /// Offset in the file.
+    pub file_offset: u64,
+    /// Address it was linked for.
+    pub vaddr: u64,
+    /// Bytes in the file.
+    pub file_bytes: u64,
+    /// Bytes in memory; what is beyond `file_bytes` begins as zeros.
+    pub memory_bytes: u64,
+}
+
+/// A variable.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DataObject {
+    /// Demangled name.
+    pub name: String,
+    /// Address it was linked for.
+    pub vaddr: u64,
+    /// Size.
+    pub bytes: u64,
+}
+
+impl ModuleData {
+    /// The variable that holds the linked address `vaddr`: index into [`ModuleData::objects`].
+    pub fn object_at(&self, vaddr: u64) -> Option<usize> {
+        let index = self.objects.partition_point(|o| o.vaddr <= vaddr).checked_sub(1)?;
+        (vaddr - self.objects[index].vaddr < self.objects[index].bytes).then_some(index)
+    }
 }
 
 /// `nearmiss/symbols/1`.
@@ -32,4 +87,74 @@ pub struct Function {
     /// Name of the innermost inlined function at most of its instructions, when it differs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub inlined: Option<String>,
+}
+
+/// Where the guest's kernel keeps things, as far as its addresses do not say it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct KernelLayout {
+    /// Virtual address of physical 0.
+    pub direct_map_base: u64,
+    /// By CPU: what is added to a per-CPU symbol's address.
+    pub per_cpu_bases: Vec<u64>,
+}
+
+/// What a physical page served for, as last seen.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum PageUse {
+    /// Objects of a slab cache.
+    Slab {
+        /// Name of the cache.
+        cache: String,
+        /// Bytes of one object, 0: unknown.
+        object_bytes: u32,
+    },
+    /// File contents.
+    PageCache,
+    /// Page tables.
+    PageTable,
+    /// A task's kernel stack.
+    KernelStack,
+    /// Memory of user processes, reached through the kernel's direct map.
+    User,
+    /// Anything else.
+    Other,
+}
+
+/// What the pages of guest memory served for; pages not named are unknown.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct KernelPages {
+    /// Uses, each once.
+    pub uses: Vec<PageUse>,
+    /// `(first page, pages, index into uses)`, ascending, not overlapping.
+    pub runs: Vec<(u64, u64, u32)>,
+}
+
+impl KernelPages {
+    /// What physical page number `page` served for.
+    pub fn page(&self, page: u64) -> Option<&PageUse> {
+        let index = self.runs.partition_point(|run| run.0 <= page).checked_sub(1)?;
+        let (first, pages, used) = *self.runs.get(index)?;
+        if page - first < pages { self.uses.get(used as usize) } else { None }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_page_is_found_in_its_run_only() {
+        let pages = KernelPages { uses: vec![PageUse::PageCache, PageUse::PageTable], runs: vec![(2, 3, 0), (9, 1, 1)] };
+        let seen: Vec<_> = [1, 2, 4, 5, 9, 10].map(|p| pages.page(p).cloned()).to_vec();
+        use PageUse::{PageCache, PageTable};
+        assert_eq!(seen, [None, Some(PageCache), Some(PageCache), None, Some(PageTable), None]);
+    }
+
+    #[test]
+    fn an_address_is_in_a_variable_or_between_two() {
+        let object = |vaddr, bytes| DataObject { name: String::new(), vaddr, bytes };
+        let data = ModuleData { objects: vec![object(16, 8), object(32, 4)], ..ModuleData::default() };
+        assert_eq!([15, 16, 23, 24, 35, 36].map(|a| data.object_at(a)), [None, Some(0), Some(0), None, Some(1), None]);
+    }
 }

@@ -1,1 +1,15 @@
-//! nearmiss report.
+//! What a run shows: text for a terminal, JSON, one HTML page, and exports for other tools.
+//!
+//! Everything here is a pure function of the records of a run; nothing prints. Figures of the model are called
+//! *modelled*, wall times *measured*.
+
+pub mod cycles;
+pub mod json;
+pub mod levels;
+pub mod load;
+pub mod name;
+pub mod number;
+pub mod ranking;
+pub mod sentence;
+pub mod sums;
+pub mod text;

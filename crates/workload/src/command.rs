@@ -140,6 +140,11 @@ impl Workload {
         &self.argv
     }
 
+    /// The directory it starts in, if that is not the launcher's.
+    pub fn directory(&self) -> Option<&Path> {
+        self.directory.as_deref()
+    }
+
     /// The value that the command will see for a variable.
     pub fn variable(&self, name: impl AsRef<OsStr>) -> Option<OsString> {
         match self.environment.get(name.as_ref()) {

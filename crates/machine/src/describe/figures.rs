@@ -1,0 +1,76 @@
+//! Where each figure of a machine is from.
+//!
+//! A figure is named by its dotted path without the unit (`cache.L2`, `cache.L2.replacement`, `latency.memory_local`).
+//! Its source is the entry of its own name or of the longest leading part of it.
+
+use nearmiss_record::machine::{Cache, CacheKind, Inclusion, Machine};
+
+/// `L1d`, `L1i`, `L2`, …: what people call a cache.
+pub fn cache_name(cache: &Cache) -> String {
+    let kind = match cache.kind {
+        CacheKind::Data => "d",
+        CacheKind::Instruction => "i",
+        CacheKind::Unified => "",
+    };
+    format!("L{}{kind}", cache.level)
+}
+
+/// Names of every figure of a machine that must have a source or be marked assumed.
+pub fn figures(machine: &Machine) -> Vec<String> {
+    let mut names: Vec<String> = [
+        "clock_mhz",
+        "cycles_per_instruction",
+        "topology",
+        "memory.nodes",
+        "memory.page_size",
+        "coherence",
+        "overlap",
+        "bus.transaction",
+        "bus.channels",
+        "write_combining_buffers",
+        "latency.core_clean",
+        "latency.core_modified",
+        "latency.remote_cache",
+        "latency.memory_local",
+        "latency.memory_remote",
+    ]
+    .map(str::to_owned)
+    .into();
+    for level in 1..=machine.latency.level_cycles.len() {
+        names.push(format!("latency.L{level}"));
+    }
+    for cache in &machine.caches {
+        let name = cache_name(cache);
+        names.push(format!("cache.{name}"));
+        names.push(format!("cache.{name}.replacement"));
+        names.push(format!("cache.{name}.index"));
+        if cache.level > 1 || cache.inclusion != Inclusion::None {
+            names.push(format!("cache.{name}.inclusion"));
+        }
+    }
+    names
+}
+
+/// The source of a figure, if it has one.
+pub fn source_of<'a>(machine: &'a Machine, figure: &str) -> Option<&'a str> {
+    let mut name = figure;
+    loop {
+        if let Some(source) = machine.sources.get(name) {
+            return Some(source);
+        }
+        name = name.rsplit_once('.')?.0;
+    }
+}
+
+/// The source says that the figure is a guess.
+pub fn is_assumed(source: &str) -> bool {
+    source.starts_with("assumed")
+}
+
+/// A source entry that names no figure of the machine: a typing mistake.
+pub(super) fn stray_source(machine: &Machine) -> Option<&String> {
+    let names = figures(machine);
+    let leads =
+        |key: &str| names.iter().any(|n| n == key || n.strip_prefix(key).is_some_and(|rest| rest.starts_with('.')));
+    machine.sources.keys().find(|key| !leads(key) && key.as_str() != "memory.placement")
+}

@@ -1,0 +1,98 @@
+//! Measures this host's latencies. The geometry walked is always the same; the times are what they are.
+
+use super::Found;
+use super::chase::{Cycle, clock_mhz, handover_nanoseconds};
+use nearmiss_record::machine::CacheKind;
+use rustix::thread::{CpuSet, sched_setaffinity};
+use serde::{Deserialize, Serialize};
+
+/// Latencies of a host, *measured*.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Calibration {
+    /// The core's clock while it was measured.
+    pub clock_mhz: Option<u32>,
+    /// Load-to-use by level, nearest first, in nanoseconds.
+    pub level_ns: Vec<f64>,
+    /// Own node's memory.
+    pub memory_local_ns: f64,
+    /// Another node's memory, where there is one.
+    pub memory_remote_ns: Option<f64>,
+    /// A modified line from another core of the node.
+    pub core_to_core_ns: Option<f64>,
+    /// A modified line from a core of another node.
+    pub remote_cache_ns: Option<f64>,
+}
+
+const LEAST_MEMORY_WALK: u64 = 64 << 20;
+const MOST_MEMORY_WALK: u64 = 512 << 20;
+
+/// Measures; takes about two seconds. Runs in a thread of its own, so the caller's affinity stays as it is.
+pub fn calibrate(found: &Found) -> Calibration {
+    let home = found.nodes.first().and_then(|n| n.first()).copied().unwrap_or(0);
+    let far = found.nodes.get(1).and_then(|n| n.first()).copied();
+    let neighbour = neighbour(found, home);
+    let handover = |other: u32| handover_nanoseconds(|which| pin(if which == 0 { home } else { other }));
+    std::thread::scope(|scope| {
+        let measured = scope.spawn(|| {
+            pin(home);
+            let levels = levels(found);
+            let walk = levels.last().copied().unwrap_or(0).saturating_mul(4).clamp(LEAST_MEMORY_WALK, MOST_MEMORY_WALK);
+            Calibration {
+                clock_mhz: clock_mhz(),
+                level_ns: levels.iter().map(|&size| chase(size / 2)).collect(),
+                memory_local_ns: chase(walk),
+                memory_remote_ns: far.and_then(|cpu| remote_chase(home, cpu, walk)),
+                core_to_core_ns: None,
+                remote_cache_ns: None,
+            }
+        });
+        // The thread does nothing that panics; should it, typical figures stand in for it.
+        let mut calibration = measured.join().unwrap_or(Calibration {
+            clock_mhz: None,
+            level_ns: Vec::new(),
+            memory_local_ns: 100.0,
+            memory_remote_ns: None,
+            core_to_core_ns: None,
+            remote_cache_ns: None,
+        });
+        calibration.core_to_core_ns = scope.spawn(|| neighbour.and_then(handover)).join().ok().flatten();
+        calibration.remote_cache_ns = scope.spawn(|| far.and_then(handover)).join().ok().flatten();
+        calibration
+    })
+}
+
+/// Sizes of the data caches by level.
+fn levels(found: &Found) -> Vec<u64> {
+    let mut data: Vec<_> = found.caches.iter().filter(|c| c.kind != CacheKind::Instruction).collect();
+    data.sort_by_key(|c| c.level);
+    data.iter().map(|c| c.size).collect()
+}
+
+/// A CPU of another core of the same package.
+fn neighbour(found: &Found, home: u32) -> Option<u32> {
+    let package = found.packages.iter().find(|p| p.iter().any(|core| core.contains(&home)))?;
+    package.iter().find(|core| !core.contains(&home))?.first().copied()
+}
+
+fn chase(bytes: u64) -> f64 {
+    let bytes = usize::try_from(bytes).unwrap_or(1 << 20);
+    Cycle::new(bytes).map_or(f64::NAN, |cycle| cycle.nanoseconds())
+}
+
+/// Memory touched first on `far`, walked from `home`.
+fn remote_chase(home: u32, far: u32, bytes: u64) -> Option<f64> {
+    if !pin(far) {
+        return None;
+    }
+    let cycle = Cycle::new(usize::try_from(bytes).ok()?).ok();
+    if !pin(home) {
+        return None;
+    }
+    cycle.map(|c| c.nanoseconds())
+}
+
+fn pin(cpu: u32) -> bool {
+    let mut set = CpuSet::new();
+    set.set(cpu as usize);
+    sched_setaffinity(None, &set).is_ok()
+}

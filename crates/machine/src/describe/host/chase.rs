@@ -1,0 +1,135 @@
+//! The pointer chase: a random cycle through a buffer's lines, each load depending on the one before.
+
+use memmap2::{Advice, MmapMut, MmapOptions};
+use std::hint::black_box;
+use std::io;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+const LINE_BYTES: usize = 64;
+const WORDS: usize = LINE_BYTES / 8;
+const ROUNDS: usize = 7;
+
+/// A buffer whose lines form one random cycle; the same cycle for the same size.
+pub struct Cycle {
+    memory: MmapMut,
+}
+
+impl Cycle {
+    /// Fills `bytes` of fresh memory; the calling thread touches it first, so it lies on that thread's node.
+    pub fn new(bytes: usize) -> io::Result<Cycle> {
+        let lines = (bytes / LINE_BYTES).max(2);
+        let mut memory = MmapOptions::new().len(lines * LINE_BYTES).map_anon()?;
+        // Fewer TLB misses where the kernel has huge pages; without them the figure includes some.
+        let _ = memory.advise(Advice::HugePage);
+        let words: &mut [u64] = bytemuck::cast_slice_mut(&mut memory);
+        let mut order: Vec<u32> = (0..u32::try_from(lines).unwrap_or(u32::MAX)).collect();
+        // Sattolo's shuffle: a permutation that is a single cycle.
+        let mut state = 0x9e37_79b9_7f4a_7c15_u64;
+        for i in (1..order.len()).rev() {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            order.swap(i, (state >> 33) as usize % i);
+        }
+        for (line, &next) in order.iter().enumerate() {
+            words[line * WORDS] = next as u64 * WORDS as u64;
+        }
+        Ok(Cycle { memory })
+    }
+
+    /// Nanoseconds a load: the least of several rounds, as noise only adds.
+    pub fn nanoseconds(&self) -> f64 {
+        let words: &[u64] = bytemuck::cast_slice(&self.memory);
+        let lines = words.len() / WORDS;
+        let loads = lines.clamp(1 << 17, 1 << 21);
+        let mut at = walk(words, 0, lines.min(1 << 21));
+        let mut least = f64::INFINITY;
+        for _ in 0..ROUNDS {
+            let start = Instant::now();
+            at = walk(words, at, loads);
+            least = least.min(start.elapsed().as_secs_f64() * 1e9 / loads as f64);
+        }
+        black_box(at);
+        least
+    }
+}
+
+fn walk(words: &[u64], from: usize, loads: usize) -> usize {
+    let mut at = from;
+    for _ in 0..loads {
+        at = words[at] as usize;
+    }
+    at
+}
+
+/// The core's clock in MHz, from a chain of multiplications of 3 cycles each (every x86-64 core since 2008).
+pub fn clock_mhz() -> Option<u32> {
+    if !cfg!(target_arch = "x86_64") {
+        return None;
+    }
+    const STEPS: u32 = 4_000_000;
+    let mut least = f64::INFINITY;
+    let mut x = black_box(3u64);
+    for _ in 0..ROUNDS {
+        let start = Instant::now();
+        for _ in 0..STEPS {
+            x = x.wrapping_mul(x);
+        }
+        x = black_box(x) | 1;
+        least = least.min(start.elapsed().as_secs_f64());
+    }
+    Some((3.0 * f64::from(STEPS) / least / 1e6).round() as u32)
+}
+
+/// Nanoseconds for a modified line to move from one CPU to another: half a round trip, the least of several batches.
+/// `pin` puts the calling thread on the n-th of the two CPUs and says whether it could.
+pub fn handover_nanoseconds(pin: impl Fn(usize) -> bool + Sync) -> Option<f64> {
+    const TRIPS: u64 = 2_000;
+    const PATIENCE: Duration = Duration::from_secs(2);
+    /// Ends the partner, whatever happens.
+    const STOP: u64 = u64::MAX;
+    let line = AtomicU64::new(0);
+    std::thread::scope(|scope| {
+        let partner = scope.spawn(|| {
+            let pinned = pin(1);
+            let begun = Instant::now();
+            let mut seen = 0;
+            while seen != STOP && begun.elapsed() < 2 * PATIENCE {
+                for _ in 0..10_000 {
+                    let now = line.load(Ordering::Acquire);
+                    if now == STOP || now % 2 == 1 && !pinned {
+                        seen = STOP;
+                        break;
+                    }
+                    if now % 2 == 1 {
+                        line.store(now + 1, Ordering::Release);
+                    }
+                    std::hint::spin_loop();
+                }
+            }
+            pinned
+        });
+        let mut least = f64::INFINITY;
+        let mut value = 0;
+        let pinned = pin(0);
+        let begun = Instant::now();
+        'batches: while pinned && begun.elapsed() < PATIENCE / 4 {
+            let start = Instant::now();
+            for _ in 0..TRIPS {
+                line.store(value + 1, Ordering::Release);
+                value += 2;
+                let mut spins = 0u32;
+                while line.load(Ordering::Acquire) != value {
+                    std::hint::spin_loop();
+                    spins += 1;
+                    if spins.is_multiple_of(1 << 20) && begun.elapsed() > PATIENCE {
+                        break 'batches;
+                    }
+                }
+            }
+            least = least.min(start.elapsed().as_secs_f64() * 1e9 / (2 * TRIPS) as f64);
+        }
+        line.store(STOP, Ordering::Release);
+        let partner_pinned = partner.join().unwrap_or(false);
+        (pinned && partner_pinned && least.is_finite()).then_some(least)
+    })
+}

@@ -1,0 +1,74 @@
+//! The machine this program runs on: geometry and topology from sysfs, latencies measured by a pointer chase.
+
+mod calibrate;
+mod chase;
+mod describe;
+mod store;
+mod sysfs;
+
+pub use calibrate::{Calibration, calibrate};
+pub use describe::describe;
+pub use sysfs::{Found, FoundCache, discover};
+
+use nearmiss_record::machine::Machine;
+use std::path::{Path, PathBuf};
+
+/// Where latencies come from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Latencies {
+    /// Measured, once; then from the user's cache directory.
+    Calibrated,
+    /// Measured now, whatever the cache holds.
+    Recalibrated,
+    /// Typical figures, marked assumed: nothing is measured.
+    Assumed,
+}
+
+/// Why this host could not be described.
+#[derive(Debug, thiserror::Error)]
+pub enum HostError {
+    /// A file of sysfs cannot be read.
+    #[error("{path}: {source}; name a machine with -m instead (`nearmiss machine list`)")]
+    Unreadable {
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// A file of sysfs does not say what it should.
+    #[error("{path}: {found:?} is not {expected}; name a machine with -m instead (`nearmiss machine list`)")]
+    Unexpected {
+        /// Which.
+        path: PathBuf,
+        /// What it says.
+        found: String,
+        /// What it should.
+        expected: &'static str,
+    },
+    /// The kernel tells nothing of caches.
+    #[error(
+        "{0}: no caches listed, as on some virtual machines; name a machine with -m instead (`nearmiss machine list`)"
+    )]
+    NoCaches(PathBuf),
+    /// What was found makes no machine.
+    #[error("what sysfs says makes no machine: {0}; name a machine with -m instead (`nearmiss machine list`)")]
+    Nonsense(super::Problem),
+}
+
+/// Describes this host.
+pub fn host(latencies: Latencies) -> Result<Machine, HostError> {
+    let found = discover(Path::new("/"))?;
+    let calibration = match latencies {
+        Latencies::Assumed => None,
+        Latencies::Recalibrated => Some(measure(&found)),
+        Latencies::Calibrated => Some(store::load(&found).unwrap_or_else(|| measure(&found))),
+    };
+    describe(&found, calibration.as_ref())
+}
+
+fn measure(found: &Found) -> Calibration {
+    let calibration = calibrate(found);
+    // A cache that cannot be written costs a second the next time, nothing else.
+    let _ = store::save(found, &calibration);
+    calibration
+}

@@ -1,0 +1,48 @@
+//! A calibration kept in the user's cache directory, so that it is measured once a machine.
+
+use super::{Calibration, Found};
+use nearmiss_record::run::{RunError, write_whole};
+use serde::{Deserialize, Serialize};
+use std::path::PathBuf;
+
+const SCHEMA: &str = "nearmiss/calibration/1";
+
+#[derive(Serialize, Deserialize)]
+struct Stored {
+    schema: String,
+    /// The machine it was measured on.
+    machine: String,
+    calibration: Calibration,
+}
+
+/// `$XDG_CACHE_HOME/nearmiss/calibration.json`, or the same below `~/.cache`.
+fn path() -> Option<PathBuf> {
+    let absolute = |name| std::env::var_os(name).map(PathBuf::from).filter(|p| p.is_absolute());
+    let cache = absolute("XDG_CACHE_HOME").or_else(|| Some(absolute("HOME")?.join(".cache")))?;
+    Some(cache.join("nearmiss").join("calibration.json"))
+}
+
+/// What must be equal for a calibration to hold.
+fn identity(found: &Found) -> String {
+    format!("{} {:?} {:?}", found.model, found.caches, found.nodes)
+}
+
+/// The stored calibration, if it is of this machine.
+pub fn load(found: &Found) -> Option<Calibration> {
+    let stored: Stored = serde_json::from_slice(&std::fs::read(path()?).ok()?).ok()?;
+    let sound =
+        stored.calibration.memory_local_ns.is_finite() && stored.calibration.level_ns.iter().all(|n| n.is_finite());
+    (stored.schema == SCHEMA && stored.machine == identity(found) && sound).then_some(stored.calibration)
+}
+
+/// Stores it.
+pub fn save(found: &Found, calibration: &Calibration) -> Result<(), RunError> {
+    let Some(path) = path() else { return Ok(()) };
+    let failed = |source: std::io::Error| RunError::Io { path: path.clone(), source };
+    if let Some(directory) = path.parent() {
+        std::fs::create_dir_all(directory).map_err(failed)?;
+    }
+    let stored = Stored { schema: SCHEMA.into(), machine: identity(found), calibration: calibration.clone() };
+    let bytes = serde_json::to_vec_pretty(&stored).map_err(|e| failed(e.into()))?;
+    write_whole(&path, &bytes)
+}

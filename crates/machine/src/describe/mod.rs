@@ -1,0 +1,97 @@
+//! What machines there are: machine files, presets, this host, and what a description means for a trace.
+//!
+//! A description is data ([`nearmiss_record::machine::Machine`]); here it is read, checked, found out from sysfs, cut
+//! down to a guest's size, and asked which filter a trace for it may be made with.
+
+mod cachegrind;
+mod check;
+mod cut;
+mod figures;
+mod file;
+mod filter;
+pub mod host;
+mod presets;
+
+pub use cachegrind::{Geometry, cachegrind_like};
+pub use check::{Problem, check, cpus_per_instance, sets};
+pub use cut::{DEFAULT_CPUS, cut};
+pub use figures::{figures, is_assumed, source_of};
+pub use file::{parse, render};
+pub use filter::{approximations, can_move_addresses, can_replay, filter_for};
+pub use presets::{PRESETS, Preset, preset};
+
+use nearmiss_record::machine::Machine;
+use std::path::{Path, PathBuf};
+
+/// Why there is no such machine. Each message is one line: where, what, what was expected.
+#[derive(Debug, thiserror::Error)]
+pub enum DescribeError {
+    /// The file cannot be read.
+    #[error("{path}: {source}; name a preset (`nearmiss machine list`), `host`, or a machine file")]
+    Unreadable {
+        /// Which file.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// The file is not a machine.
+    #[error("{file}:{line}: {message}")]
+    Invalid {
+        /// Which file.
+        file: String,
+        /// Line, from 1.
+        line: usize,
+        /// What is wrong and what was expected.
+        message: String,
+    },
+    /// No preset has this name, and it is no path.
+    #[error("{name}: no such machine; presets: {known}; or give `host` or the path of a machine file")]
+    Unknown {
+        /// What was asked for.
+        name: String,
+        /// What there is.
+        known: String,
+    },
+    /// This host could not be described.
+    #[error("host: {0}")]
+    Host(#[from] host::HostError),
+    /// A machine put together by a program, not by a file, is wrong.
+    #[error("machine {name}: {problem}")]
+    Wrong {
+        /// Its name.
+        name: String,
+        /// What is wrong.
+        problem: Problem,
+    },
+}
+
+/// The machine that `-m NAME` means: `host`, a preset, or the path of a machine file (anything with `/` or `.toml`).
+pub fn load(name: &str) -> Result<Machine, DescribeError> {
+    if name == "host" {
+        return Ok(host::host(host::Latencies::Calibrated)?);
+    }
+    if name.contains('/') || name.ends_with(".toml") {
+        return read_file(Path::new(name));
+    }
+    match preset(name) {
+        Some(preset) => preset.machine(),
+        None => Err(DescribeError::Unknown {
+            name: name.to_owned(),
+            known: PRESETS.iter().map(|p| p.name).collect::<Vec<_>>().join(", "),
+        }),
+    }
+}
+
+/// Reads a machine file.
+pub fn read_file(path: &Path) -> Result<Machine, DescribeError> {
+    let unreadable = |source| DescribeError::Unreadable { path: path.to_owned(), source };
+    // A machine file is a page of text; what is larger is something else.
+    let size = std::fs::metadata(path).map_err(unreadable)?.len();
+    if size > MAX_FILE_BYTES {
+        return Err(unreadable(std::io::Error::other(format!("{size} bytes is too large for a machine file"))));
+    }
+    let text = std::fs::read_to_string(path).map_err(unreadable)?;
+    parse(&path.display().to_string(), &text)
+}
+
+const MAX_FILE_BYTES: u64 = 1 << 20;

@@ -1,0 +1,212 @@
+//! What the plugin must know of the guest's kernel, from its symbols and types.
+
+use super::guest::PerfRing;
+use super::ring::PluginFacts;
+use btf::btf::{Btf, Type};
+use serde::{Deserialize, Serialize};
+use std::collections::HashMap;
+use std::fs;
+use std::path::Path;
+
+/// Virtual address of physical 0 in the kernel's direct map, without address randomisation
+/// (Documentation/arch/x86/x86_64/mm.rst).
+pub(super) const DIRECT_MAP: u64 = 0xffff_8880_0000_0000;
+/// Virtual address of physical 0 in the mapping of the kernel's image (the same document).
+pub(super) const KERNEL_MAP: u64 = 0xffff_ffff_8000_0000;
+/// `perf_event_mmap_page::data_head` (include/uapi/linux/perf_event.h).
+const DATA_HEAD_OFFSET: u64 = 1024;
+
+/// A kernel whose symbols or types do not have what the tap needs.
+#[derive(Debug, thiserror::Error)]
+#[error("{path}: {what}; delete the file, or name another kernel with --kernel")]
+pub struct FactsError {
+    path: String,
+    what: String,
+}
+
+/// What was found out about a kernel, the same at each of its boots.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct KernelFacts {
+    /// Offsets of pid, tgid, comm and mm in `task_struct`.
+    task_offsets: [u32; 4],
+    /// Address of the per-CPU variable that holds the current task, relative to a CPU's area.
+    current_task: u64,
+    /// Address of `__per_cpu_offset`.
+    per_cpu_offsets: u64,
+    timer_entry: u64,
+    irq_text: (u64, u64),
+    /// How to tell what a page serves for; `None` for kernels before 6.12, which tell it otherwise.
+    pub(super) pages: Option<PageFacts>,
+}
+
+/// Offsets in bytes, and values, of what the kernel notes about each page.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct PageFacts {
+    /// Physical address of the kernel's top page table.
+    pub(super) top_table: u64,
+    /// In `struct page`.
+    pub(super) mapping: u32,
+    pub(super) compound_head: u32,
+    pub(super) page_type: u32,
+    /// Highest byte of `page_type` for slab pages and page tables.
+    pub(super) slab: u8,
+    pub(super) table: u8,
+    /// In `struct slab`, which lies over `struct page`.
+    pub(super) slab_cache: u32,
+    /// In `struct kmem_cache`.
+    pub(super) cache_name: u32,
+    pub(super) cache_object_bytes: u32,
+}
+
+impl KernelFacts {
+    /// Reads `kallsyms` and `btf` in a kernel's cache directory; keeps what it found in `facts.json` beside them.
+    pub fn of(directory: &Path) -> Result<Self, FactsError> {
+        let kept = directory.join("facts.json");
+        if let Some(facts) = fs::read(&kept).ok().and_then(|json| serde_json::from_slice(&json).ok()) {
+            return Ok(facts);
+        }
+        let facts = Self::derive(&directory.join("kallsyms"), &directory.join("btf"))?;
+        // A cache that cannot be written only costs the next run half a second.
+        if let Ok(json) = serde_json::to_vec(&facts) {
+            let _ = nearmiss_record::run::write_whole(&kept, &json);
+        }
+        Ok(facts)
+    }
+
+    fn derive(kallsyms: &Path, btf: &Path) -> Result<Self, FactsError> {
+        let error = |path: &Path, what: String| FactsError { path: path.display().to_string(), what };
+        let text = fs::read_to_string(kallsyms).map_err(|e| error(kallsyms, e.to_string()))?;
+        let (symbols, sorted) = parse_kallsyms(&text);
+        let symbol =
+            |name: &str| symbols.get(name).copied().ok_or_else(|| error(kallsyms, format!("it has no `{name}`")));
+        let types = Btf::from_file(btf).map_err(|e| error(btf, e.to_string()))?;
+        let offset = |structure: &str, member: &str| {
+            member_offset(&types, structure, member)
+                .ok_or_else(|| error(btf, format!("it has no `{structure}::{member}`")))
+        };
+        let current_task = match symbol("pcpu_hot") {
+            Ok(hot) => hot + u64::from(offset("pcpu_hot", "current_task")?),
+            Err(_) => symbol("current_task")?,
+        };
+        let pages = || {
+            let page = |member| member_offset(&types, "page", member);
+            Some(PageFacts {
+                top_table: symbols.get("init_top_pgt")?.wrapping_sub(KERNEL_MAP),
+                mapping: page("mapping")?,
+                compound_head: page("compound_head")?,
+                page_type: page("page_type")?,
+                slab: enumerator(&types, "pagetype", "PGTY_slab")?,
+                table: enumerator(&types, "pagetype", "PGTY_table")?,
+                slab_cache: member_offset(&types, "slab", "slab_cache")?,
+                cache_name: member_offset(&types, "kmem_cache", "name")?,
+                cache_object_bytes: member_offset(&types, "kmem_cache", "object_size")?,
+            })
+        };
+        let irq_start = symbol("irq_entries_start")?;
+        let irq_end = sorted.iter().copied().find(|a| *a > irq_start).unwrap_or(irq_start);
+        Ok(KernelFacts {
+            task_offsets: [
+                offset("task_struct", "pid")?,
+                offset("task_struct", "tgid")?,
+                offset("task_struct", "comm")?,
+                offset("task_struct", "mm")?,
+            ],
+            current_task,
+            per_cpu_offsets: symbol("__per_cpu_offset")?,
+            timer_entry: symbol("asm_sysvec_apic_timer_interrupt")?,
+            irq_text: (irq_start, irq_end),
+            pages: pages(),
+        })
+    }
+
+    /// For a guest that has booted: `read` reads 8 bytes of guest-physical memory.
+    pub fn of_boot(&self, cpus: u32, rings: &[PerfRing], read: impl Fn(u64) -> Option<u64>) -> Option<PluginFacts> {
+        let per_cpu_bases = (0..u64::from(cpus))
+            .map(|cpu| read((self.per_cpu_offsets + 8 * cpu).wrapping_sub(KERNEL_MAP)))
+            .collect::<Option<Vec<u64>>>()?;
+        let current_task =
+            per_cpu_bases.iter().map(|base| base.wrapping_add(self.current_task).wrapping_sub(DIRECT_MAP)).collect();
+        let mut perf_rings = vec![(0, Vec::new()); cpus as usize];
+        for ring in rings {
+            if let Some(slot) = perf_rings.get_mut(ring.cpu as usize) {
+                *slot = (ring.user_page + DATA_HEAD_OFFSET, ring.data.clone());
+            }
+        }
+        Some(PluginFacts {
+            task_offsets: self.task_offsets,
+            direct_map_base: DIRECT_MAP,
+            per_cpu_bases,
+            current_task,
+            timer_entry: self.timer_entry,
+            irq_text: self.irq_text,
+            perf_rings,
+        })
+    }
+}
+
+/// Addresses by name (the first of each), and all addresses of the kernel's image in order.
+fn parse_kallsyms(text: &str) -> (HashMap<&str, u64>, Vec<u64>) {
+    let mut by_name = HashMap::new();
+    let mut sorted = Vec::new();
+    for line in text.lines() {
+        let mut fields = line.split_whitespace();
+        if let (Some(address), Some(_), Some(name)) = (fields.next(), fields.next(), fields.next())
+            && let Ok(address) = u64::from_str_radix(address, 16)
+        {
+            by_name.entry(name).or_insert(address);
+            sorted.push(address);
+        }
+    }
+    sorted.sort_unstable();
+    (by_name, sorted)
+}
+
+/// Bytes from a structure's start to a member of it or of an unnamed structure or union in it.
+fn member_offset(types: &Btf, structure: &str, member: &str) -> Option<u32> {
+    fn find(types: &Btf, base: &Type, member: &str) -> Option<u32> {
+        let (Type::Struct(s) | Type::Union(s)) = base else {
+            return None;
+        };
+        s.members.iter().find_map(|m| match m.name.as_deref() {
+            Some(name) if !name.is_empty() => (name == member).then_some(m.offset),
+            _ => Some(m.offset + find(types, &types.get_type_by_id(m.type_id).ok()?.base_type, member)?),
+        })
+    }
+    Some(find(types, &types.get_type_by_name(structure).ok()?.base_type, member)? / 8)
+}
+
+fn enumerator(types: &Btf, enumeration: &str, name: &str) -> Option<u8> {
+    match &types.get_type_by_name(enumeration).ok()?.base_type {
+        Type::Enum32(e) | Type::Enum64(e) => {
+            u8::try_from(e.entries.iter().find(|e| e.name.as_deref() == Some(name))?.value).ok()
+        }
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn per_cpu_addresses_become_physical() {
+        let facts = KernelFacts {
+            task_offsets: [1, 2, 3, 4],
+            current_task: 0x34940,
+            per_cpu_offsets: KERNEL_MAP + 0x1000,
+            timer_entry: 5,
+            irq_text: (6, 7),
+            pages: None,
+        };
+        let ring = PerfRing { cpu: 1, user_page: 0x5000, data: vec![0x6000] };
+        let told = facts
+            .of_boot(2, &[ring], |at| match at {
+                0x1000 => Some(DIRECT_MAP + 0x7000_0000),
+                0x1008 => Some(DIRECT_MAP + 0x7100_0000),
+                _ => None,
+            })
+            .unwrap();
+        assert_eq!(told.current_task, vec![0x7003_4940, 0x7103_4940]);
+        assert_eq!(told.perf_rings, vec![(0, vec![]), (0x5400, vec![0x6000])]);
+    }
+}

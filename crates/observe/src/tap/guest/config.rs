@@ -1,0 +1,202 @@
+//! What to run, on what machine, under which QEMU.
+
+use std::os::fd::OwnedFd;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use super::command::GuestCommand;
+use super::error::GuestError;
+use super::kernel::KernelImage;
+use super::qemu::QemuBinary;
+
+/// The machine's shape: `packages * cores * threads` virtual CPUs, numbered threads first, then
+/// cores, then packages, and split evenly over the memory nodes in that order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct GuestShape {
+    /// Processor packages (sockets).
+    pub packages: u32,
+    /// Cores a package.
+    pub cores: u32,
+    /// Hardware threads a core.
+    pub threads: u32,
+    /// Memory nodes.
+    pub nodes: u32,
+}
+
+impl GuestShape {
+    /// One package of `cpus` cores without hardware threads, one memory node.
+    pub fn flat(cpus: u32) -> Self {
+        Self { packages: 1, cores: cpus.max(1), threads: 1, nodes: 1 }
+    }
+
+    /// Virtual CPUs in all.
+    pub fn cpus(&self) -> u32 {
+        self.packages * self.cores * self.threads
+    }
+
+    /// The same kind of machine with at most `cpus` CPUs: siblings stay, then packages, and cores go
+    /// first. The result may have fewer CPUs than asked for, where they do not divide evenly.
+    #[must_use]
+    pub fn cut_to(&self, cpus: u32) -> Self {
+        let cpus = cpus.max(1);
+        let threads = self.threads.min(cpus);
+        let packages = self.packages.min(cpus / threads).max(1);
+        let cores = self.cores.min(cpus / threads / packages).max(1);
+        let nodes = match self.nodes {
+            0 | 1 => 1,
+            nodes => nodes.min(packages * (nodes / self.packages.max(1)).max(1)),
+        };
+        Self { packages, cores, threads, nodes }
+    }
+
+    /// The CPUs of a memory node.
+    pub fn cpus_of_node(&self, node: u32) -> std::ops::Range<u32> {
+        let at = |node: u32| (u64::from(self.cpus()) * u64::from(node) / u64::from(self.nodes.max(1))) as u32;
+        at(node)..at(node + 1)
+    }
+}
+
+/// Whether and how the guest's clock follows instructions instead of the host's clock.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct InstructionClock {
+    /// An instruction takes `2^shift` ns; `None`: QEMU adapts it.
+    pub shift: Option<u8>,
+}
+
+/// The TCG plugin to load.
+#[derive(Debug, Default)]
+pub struct PluginConfig {
+    /// Descriptor of the shared object (a memory file will do).
+    pub library: Option<OwnedFd>,
+    /// Path of the shared object, where there is no descriptor.
+    pub path: Option<PathBuf>,
+    /// Arguments, `key=value`.
+    pub arguments: Vec<(String, String)>,
+    /// Descriptors handed to QEMU. `key=N` is added to the arguments for each, with its number.
+    pub descriptors: Vec<(String, OwnedFd)>,
+}
+
+/// Everything that makes a guest.
+#[derive(Debug)]
+pub struct GuestConfig {
+    /// The machine's shape.
+    pub shape: GuestShape,
+    /// Bytes of memory, by node. Empty: half of what this machine has available, split evenly.
+    pub memory: Vec<u64>,
+    /// The kernel to boot.
+    pub kernel: KernelImage,
+    /// What to run in it.
+    pub command: GuestCommand,
+    /// The plugin that watches.
+    pub plugin: Option<PluginConfig>,
+    /// The guest's clock: the host's, or the instructions'.
+    pub icount: Option<InstructionClock>,
+    /// Where the files that the command wrote go when it has ended; otherwise they are thrown away.
+    pub keep: Option<PathBuf>,
+    /// Ends the guest after this time, counted from launch.
+    pub timeout: Option<Duration>,
+    /// Whether address spaces are laid out at random, as a kernel does by default.
+    pub aslr: bool,
+    /// Which QEMU.
+    pub qemu: QemuBinary,
+    /// A shared object that the command's programs preload.
+    pub preload: Option<Vec<u8>>,
+    /// The command's `GLIBC_TUNABLES`, added to those that it has.
+    pub libc_tunables: Option<String>,
+}
+
+impl GuestConfig {
+    /// A guest of four CPUs at most, without a plugin, with the newest kernel and the installed QEMU.
+    pub fn new(command: GuestCommand) -> Result<Self, GuestError> {
+        Ok(Self {
+            shape: GuestShape::flat(2),
+            memory: Vec::new(),
+            kernel: KernelImage::newest()?,
+            command,
+            plugin: None,
+            icount: None,
+            keep: None,
+            timeout: None,
+            aslr: true,
+            qemu: QemuBinary::installed()?,
+            preload: None,
+            libc_tunables: None,
+        })
+    }
+}
+
+const MIB: u64 = 1 << 20;
+/// The kernel, the agent and a shell fit; so does little else.
+const LEAST_MEMORY: u64 = 256 * MIB;
+/// More helps no program of the size that one traces.
+const MOST_BY_DEFAULT: u64 = 16 << 30;
+
+/// Bytes by node, rounded down to 2 MiB.
+pub(super) fn memory_by_node(asked: &[u64], nodes: u32, available: u64) -> Result<Vec<u64>, GuestError> {
+    let nodes = nodes.max(1) as usize;
+    let memory = if asked.is_empty() {
+        vec![(available / 2).min(MOST_BY_DEFAULT) / nodes as u64; nodes]
+    } else {
+        asked.to_vec()
+    };
+    if memory.len() != nodes {
+        return Err(GuestError::Config(format!(
+            "memory is given for {} nodes, the machine has {nodes}: give one size a node",
+            memory.len()
+        )));
+    }
+    let memory: Vec<u64> = memory.iter().map(|bytes| bytes / (2 * MIB) * (2 * MIB)).collect();
+    let total: u64 = memory.iter().sum();
+    if total < LEAST_MEMORY || memory.contains(&0) {
+        return Err(GuestError::TooLittleMemory { have_mib: total / MIB, need_mib: LEAST_MEMORY / MIB });
+    }
+    if total > available {
+        return Err(GuestError::Config(format!(
+            "the guest's memory of {} MiB is more than the {} MiB available here: ask for less with --memory",
+            total / MIB,
+            available / MIB
+        )));
+    }
+    Ok(memory)
+}
+
+/// `MemAvailable`, in bytes.
+pub(super) fn available_memory() -> u64 {
+    std::fs::read_to_string("/proc/meminfo")
+        .ok()
+        .and_then(|text| {
+            let line = text.lines().find(|line| line.starts_with("MemAvailable:"))?;
+            line.split_whitespace().nth(1)?.parse::<u64>().ok()
+        })
+        .map_or(0, |kib| kib * 1024)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_server_is_cut_down_with_its_siblings_and_packages() {
+        let server = GuestShape { packages: 2, cores: 64, threads: 2, nodes: 8 };
+        assert_eq!(server.cut_to(4), GuestShape { packages: 2, cores: 1, threads: 2, nodes: 8 });
+        assert_eq!(server.cut_to(1), GuestShape { packages: 1, cores: 1, threads: 1, nodes: 4 });
+        let desktop = GuestShape { packages: 1, cores: 8, threads: 1, nodes: 1 };
+        assert_eq!(desktop.cut_to(4), GuestShape::flat(4));
+    }
+
+    #[test]
+    fn every_cpu_has_one_node() {
+        let shape = GuestShape { packages: 2, cores: 1, threads: 3, nodes: 4 };
+        let all: Vec<u32> = (0..4).flat_map(|node| shape.cpus_of_node(node)).collect();
+        assert_eq!(all, (0..6).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn too_little_memory_is_an_error_that_says_so() {
+        assert_eq!(memory_by_node(&[], 2, 4 << 30).unwrap(), vec![1 << 30, 1 << 30]);
+        let error = memory_by_node(&[], 1, 300 * MIB).unwrap_err().to_string();
+        assert!(error.contains("150 MiB") && error.contains("256"), "{error}");
+        assert!(memory_by_node(&[1 << 30], 2, 4 << 30).is_err());
+        assert!(memory_by_node(&[8 << 30], 1, 4 << 30).is_err());
+    }
+}

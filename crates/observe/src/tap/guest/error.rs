@@ -1,0 +1,68 @@
+//! What can keep a guest from running.
+
+use std::io;
+use std::path::PathBuf;
+
+/// Why a guest could not be started. Each says what to do about it.
+#[derive(Debug, thiserror::Error)]
+pub enum GuestError {
+    /// No unpacked kernel was found.
+    #[error("no guest kernel in {}: run scripts/setup-kernel.sh", .0.display())]
+    NoKernel(PathBuf),
+    /// A part of the kernel package is unusable.
+    #[error("guest kernel: {}: {what}", .path.display())]
+    Kernel {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        what: String,
+    },
+    /// A program that the guest needs is not installed.
+    #[error("{program} was not found: install {package}")]
+    NoProgram {
+        /// The program.
+        program: String,
+        /// Debian's package of it.
+        package: &'static str,
+    },
+    /// QEMU runs, but not one that is known to work.
+    #[error("{}: {what}", .path.display())]
+    Qemu {
+        /// The binary.
+        path: PathBuf,
+        /// What is wrong with it.
+        what: String,
+    },
+    /// The guest would not have enough memory to work.
+    #[error(
+        "the guest would have {have_mib} MiB of memory and needs {need_mib}: free some, or ask for less with --memory"
+    )]
+    TooLittleMemory {
+        /// What it would have.
+        have_mib: u64,
+        /// What it needs.
+        need_mib: u64,
+    },
+    /// The configuration contradicts itself.
+    #[error("{0}")]
+    Config(String),
+    /// A system call failed.
+    #[error("{what}: {source}")]
+    Io {
+        /// What was tried.
+        what: String,
+        /// How it failed.
+        source: io::Error,
+    },
+}
+
+/// Adds what was tried to a system call's error.
+pub(super) trait Tried<T> {
+    fn tried(self, what: impl Into<String>) -> Result<T, GuestError>;
+}
+
+impl<T, E: Into<io::Error>> Tried<T> for Result<T, E> {
+    fn tried(self, what: impl Into<String>) -> Result<T, GuestError> {
+        self.map_err(|source| GuestError::Io { what: what.into(), source: source.into() })
+    }
+}

@@ -1,0 +1,111 @@
+//! How a guest came to its end, in words that say what to do.
+
+use std::path::PathBuf;
+
+use super::messages::Totals;
+
+/// How the command ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CommandStatus {
+    /// By itself, with this code.
+    Exited(i32),
+    /// By this signal.
+    Signaled(i32),
+}
+
+impl CommandStatus {
+    pub(super) fn from_wait_status(status: i32) -> Self {
+        if libc::WIFSIGNALED(status) {
+            Self::Signaled(libc::WTERMSIG(status))
+        } else {
+            Self::Exited(libc::WEXITSTATUS(status))
+        }
+    }
+}
+
+/// Why the guest has ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ExitReason {
+    /// The command has ended.
+    Ended,
+    /// The command could not be started.
+    Refused(String),
+    /// The time given was over.
+    TimedOut,
+    /// [`Guest::kill`](super::Guest::kill) was called, or it was interrupted a second time.
+    Killed,
+    /// The guest was powered off or rebooted from inside.
+    PoweredOff,
+    /// The guest's kernel gave up; its last words.
+    Panicked(String),
+    /// QEMU, the file server or the agent failed.
+    Failed(String),
+}
+
+/// A guest's end.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct GuestExit {
+    /// How the command ended, where it did.
+    pub status: Option<CommandStatus>,
+    /// Why the guest ended.
+    pub reason: ExitReason,
+    /// What a user should know about it, a sentence each.
+    pub notes: Vec<String>,
+    /// With `keep`: files of the host's that the command deleted (for itself only).
+    pub deleted: Vec<PathBuf>,
+}
+
+/// What can be told from the end of the command.
+pub(super) fn notes(totals: &Totals, kernel: &[String]) -> Vec<String> {
+    let mut notes = Vec::new();
+    if totals.oom_kills > 0 {
+        let victim = kernel.last().map_or("", String::as_str);
+        notes.push(format!(
+            "the guest ran out of memory and killed a process ({victim}): give it more with --memory; \
+             files that the command writes are kept in that memory too"
+        ));
+    }
+    if totals.overlay_full {
+        notes.push(
+            "the command's files filled the part of the guest's memory that holds them (writes failed with \
+             \"No space left on device\"): give it more with --memory"
+                .into(),
+        );
+    }
+    if CommandStatus::from_wait_status(totals.status) == CommandStatus::Signaled(libc::SIGILL) {
+        let at = kernel.last().map_or(String::new(), |line| format!(" ({line})"));
+        notes.push(format!(
+            "the command executed an instruction that QEMU does not emulate{at}: AVX-512 is the usual one; \
+             build without it, or choose another code path (glibc's own choice already follows the guest's CPU)"
+        ));
+    }
+    notes
+}
+
+/// Why the command could not be started.
+pub(super) fn refusal(stage: &str, errno: i32, program: &str, directory: &str) -> String {
+    let error = std::io::Error::from_raw_os_error(errno);
+    match (stage, errno) {
+        ("directory", _) => format!(
+            "the working directory {directory} cannot be entered in the guest ({error}): \
+             /proc, /sys, /dev and /run are the guest's own"
+        ),
+        ("user", _) => format!("the user and groups cannot be taken on in the guest: {error}"),
+        (_, libc::ENOENT) => format!("{program}: no such program"),
+        (_, libc::EACCES) => format!("{program}: not executable"),
+        (_, libc::ENOEXEC) => format!("{program}: not a program for x86-64 Linux"),
+        _ => format!("{program}: {error}"),
+    }
+}
+
+/// Why a guest ended without the agent's word, from the kernel's console.
+pub(super) fn from_console(console: &str) -> Option<ExitReason> {
+    if let Some(at) = console.find("Kernel panic") {
+        let line = console[at..].lines().next().unwrap_or_default();
+        return Some(ExitReason::Panicked(line.trim().into()));
+    }
+    ["reboot: Power down", "reboot: Restarting", "reboot: System halted"]
+        .iter()
+        .any(|line| console.contains(line))
+        .then_some(ExitReason::PoweredOff)
+}

@@ -1,0 +1,170 @@
+//! The guest's kernel: Debian's package, unpacked into the cache and never installed.
+
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use super::error::{GuestError, Tried};
+
+/// An unpacked kernel and what was derived from it.
+///
+/// A directory `<cache>/nearmiss/kernel/<version>` holds `vmlinuz`, `overlay.ko` (absent where it
+/// is built in) and, once derived, `vmlinux` (the image that `vmlinuz` unpacks to: loading it
+/// directly saves the guest from unpacking it, about a second), `kallsyms` and `btf`.
+#[derive(Debug, Clone)]
+pub struct KernelImage {
+    directory: PathBuf,
+}
+
+impl KernelImage {
+    /// The cache of kernels: `$XDG_CACHE_HOME/nearmiss/kernel` or `~/.cache/nearmiss/kernel`.
+    pub fn cache() -> PathBuf {
+        std::env::var_os("XDG_CACHE_HOME")
+            .filter(|value| !value.is_empty())
+            .map(PathBuf::from)
+            .or_else(|| std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".cache")))
+            .unwrap_or_else(|| PathBuf::from("/var/cache"))
+            .join("nearmiss/kernel")
+    }
+
+    /// The newest kernel of the cache.
+    pub fn newest() -> Result<Self, GuestError> {
+        let cache = Self::cache();
+        let mut found: Vec<(Vec<u64>, PathBuf)> = fs::read_dir(&cache)
+            .map(|entries| entries.filter_map(Result::ok).map(|entry| entry.path()).collect())
+            .unwrap_or_else(|_| Vec::new())
+            .into_iter()
+            .filter(|path: &PathBuf| path.join("vmlinuz").exists())
+            .map(|path| (version_key(&path), path))
+            .collect();
+        found.sort();
+        match found.pop() {
+            Some((_, directory)) => Ok(Self { directory }),
+            None => Err(GuestError::NoKernel(cache)),
+        }
+    }
+
+    /// A kernel by version (a directory of the cache) or by path (a directory with `vmlinuz`).
+    pub fn named(version_or_path: &str) -> Result<Self, GuestError> {
+        let directory = if version_or_path.contains('/') {
+            PathBuf::from(version_or_path)
+        } else {
+            Self::cache().join(version_or_path)
+        };
+        if directory.join("vmlinuz").exists() { Ok(Self { directory }) } else { Err(GuestError::NoKernel(directory)) }
+    }
+
+    /// Where the kernel and what was derived from it lie.
+    pub fn directory(&self) -> &Path {
+        &self.directory
+    }
+
+    /// The kernel's release, as `uname -r` prints it.
+    pub fn release(&self) -> String {
+        self.directory.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned())
+    }
+
+    /// The guest's `/proc/kallsyms`; absent before the first boot.
+    pub fn kallsyms(&self) -> PathBuf {
+        self.directory.join("kallsyms")
+    }
+
+    /// The guest's BTF (`/sys/kernel/btf/vmlinux`); absent before the first boot.
+    pub fn btf(&self) -> PathBuf {
+        self.directory.join("btf")
+    }
+
+    /// The image to boot: unpacked at first use, the packed one where that fails (a read-only
+    /// cache, a compression other than zstd).
+    pub(super) fn bootable(&self) -> PathBuf {
+        let unpacked = self.directory.join("vmlinux");
+        if unpacked.exists() {
+            return unpacked;
+        }
+        let packed = self.directory.join("vmlinuz");
+        match fs::read(&packed).ok().as_deref().and_then(unpack_elf) {
+            Some(image) if store(&unpacked, &image).is_ok() => unpacked,
+            _ => packed,
+        }
+    }
+
+    /// The overlay file system's module, ready to load.
+    pub(super) fn overlay_module(&self) -> Result<Option<Vec<u8>>, GuestError> {
+        let path = self.directory.join("overlay.ko");
+        match fs::read(&path) {
+            Ok(module) if module.starts_with(b"\x7fELF") => Ok(Some(module)),
+            Ok(_) => {
+                Err(GuestError::Kernel { path, what: "is not an ELF file: run scripts/setup-kernel.sh again".into() })
+            }
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(error).tried(path.display().to_string()),
+        }
+    }
+}
+
+/// The numbers in a version, for comparing: 6.12.117 is newer than 6.12.63.
+fn version_key(path: &Path) -> Vec<u64> {
+    path.file_name()
+        .map(|name| name.to_string_lossy().into_owned())
+        .unwrap_or_default()
+        .split(|letter: char| !letter.is_ascii_digit())
+        .filter_map(|digits| digits.parse().ok())
+        .collect()
+}
+
+/// The ELF image inside a bzImage whose payload is a zstd frame.
+fn unpack_elf(packed: &[u8]) -> Option<Vec<u8>> {
+    const ZSTD: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
+    packed
+        .windows(4)
+        .enumerate()
+        .filter(|(_, window)| *window == ZSTD)
+        .take(16)
+        .find_map(|(offset, _)| unpack_frame(&packed[offset..]))
+}
+
+fn unpack_frame(frame: &[u8]) -> Option<Vec<u8>> {
+    use std::io::Read;
+    const LARGEST_IMAGE: u64 = 512 << 20;
+    let mut image = Vec::new();
+    let decoder = zstd::stream::read::Decoder::with_buffer(frame).ok()?.single_frame();
+    decoder.take(LARGEST_IMAGE).read_to_end(&mut image).ok()?;
+    image.starts_with(b"\x7fELF").then_some(image)
+}
+
+/// Writes beside the target, then renames: a reader sees all of it or nothing.
+pub(super) fn store(path: &Path, content: &[u8]) -> std::io::Result<()> {
+    let temporary = path.with_extension(format!("{}.part", std::process::id()));
+    let written = fs::File::create(&temporary)
+        .and_then(|mut file| file.write_all(content))
+        .and_then(|()| fs::rename(&temporary, path));
+    if written.is_err() {
+        // Half a file is worth nothing; that it cannot be removed either changes nothing.
+        let _ = fs::remove_file(&temporary);
+    }
+    written
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_compare_by_number() {
+        let mut paths = ["6.12.117+deb12-cloud-amd64", "6.12.63+deb12-cloud-amd64", "6.1.0-9-cloud-amd64"]
+            .map(|name| (version_key(Path::new(name)), name));
+        paths.sort();
+        assert_eq!(paths[2].1, "6.12.117+deb12-cloud-amd64");
+        assert_eq!(paths[0].1, "6.1.0-9-cloud-amd64");
+    }
+
+    #[test]
+    fn an_image_is_found_behind_a_false_magic() {
+        let image = [b"\x7fELF".as_slice(), &[7; 1000]].concat();
+        let mut packed = vec![0x28, 0xb5, 0x2f, 0xfd, 1, 2, 3];
+        packed.extend(zstd::encode_all(image.as_slice(), 3).unwrap());
+        packed.extend([0xff; 32]);
+        assert_eq!(unpack_elf(&packed), Some(image));
+        assert_eq!(unpack_elf(b"no kernel at all"), None);
+    }
+}

@@ -1,0 +1,177 @@
+//! What agent and host tell each other: frames of a length, a kind and a payload.
+
+use std::io::{self, Read, Write};
+use std::path::PathBuf;
+
+/// A frame of the agent.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Frame {
+    Text(String),
+    Kallsyms(Vec<u8>),
+    Btf(Vec<u8>),
+    Tar(Vec<u8>),
+}
+
+/// No frame of the agent is longer; one that says so is damaged (the guest is not trusted).
+const LONGEST: u32 = 1 << 20;
+
+/// Reads the next frame; `None` at the end.
+pub(super) fn read_frame(from: &mut impl Read) -> io::Result<Option<Frame>> {
+    let mut head = [0; 5];
+    match from.read(&mut head[..1])? {
+        0 => return Ok(None),
+        _ => from.read_exact(&mut head[1..])?,
+    }
+    let length = u32::from_le_bytes([head[0], head[1], head[2], head[3]]);
+    if length > LONGEST {
+        return Err(io::Error::new(io::ErrorKind::InvalidData, "a frame of the guest's agent is too long"));
+    }
+    let mut payload = vec![0; length as usize];
+    from.read_exact(&mut payload)?;
+    Ok(Some(match head[4] {
+        1 => Frame::Text(String::from_utf8_lossy(&payload).into_owned()),
+        2 => Frame::Kallsyms(payload),
+        3 => Frame::Btf(payload),
+        4 => Frame::Tar(payload),
+        _ => {
+            return Err(io::Error::new(io::ErrorKind::InvalidData, "a frame of the guest's agent is of no known kind"));
+        }
+    }))
+}
+
+/// Sends an order to the agent.
+pub(super) fn send_order(to: &mut impl Write, order: &str) -> io::Result<()> {
+    let mut frame = (order.len() as u32).to_le_bytes().to_vec();
+    frame.push(1);
+    frame.extend_from_slice(order.as_bytes());
+    to.write_all(&frame)
+}
+
+/// Where a CPU's perf ring lies in the guest's physical memory. It holds `PERF_RECORD_MMAP2`, `COMM`,
+/// `FORK` and `EXIT` of every process, is overwritten when full, and its records end with
+/// `{u32 pid, tid; u64 time; u32 cpu, reserved}`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PerfRing {
+    /// The CPU.
+    pub cpu: u32,
+    /// Guest-physical address of the `perf_event_mmap_page`.
+    pub user_page: u64,
+    /// Guest-physical addresses of the data pages, in order.
+    pub data: Vec<u64>,
+}
+
+/// Something that happened in the guest.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum GuestEvent {
+    /// A CPU's perf ring.
+    Perf(PerfRing),
+    /// What the boot left behind has ended (or not: `settled` is false), after so many ms.
+    Quiet {
+        /// How long that took, in the guest's ms.
+        ms: u64,
+        /// Whether the guest became quiet at all.
+        settled: bool,
+    },
+    /// The agent waits for `Guest::go`.
+    Ready,
+    /// The command's process exists; the window opens when it executes the command.
+    Begin {
+        /// Its process id inside.
+        pid: u32,
+    },
+    /// The command has ended, and the window is closed.
+    Ended {
+        /// Its wait status.
+        status: i32,
+    },
+}
+
+/// A line of the agent, for the library's own use or for its user.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Line {
+    Event(GuestEvent),
+    Refused { stage: String, errno: i32 },
+    Kernel(String),
+    Deleted(PathBuf),
+    NotKept(PathBuf),
+    Error(String),
+    Exit(Totals),
+}
+
+/// The agent's last words.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Totals {
+    pub(super) status: i32,
+    pub(super) terminal: u64,
+    pub(super) output: u64,
+    pub(super) error: u64,
+    pub(super) oom_kills: u64,
+    pub(super) overlay_full: bool,
+}
+
+/// `None`: not a line that this version knows.
+pub(super) fn parse_line(line: &str) -> Option<Line> {
+    let (word, rest) = line.split_once(' ').unwrap_or((line, ""));
+    let number = |key: &str| -> Option<u64> { parse_number(field(rest, key)?) };
+    Some(match word {
+        "ready" => Line::Event(GuestEvent::Ready),
+        "quiet" => Line::Event(GuestEvent::Quiet { ms: number("ms")?, settled: number("settled")? == 1 }),
+        "begin" => Line::Event(GuestEvent::Begin { pid: u32::try_from(number("pid")?).ok()? }),
+        "ended" => Line::Event(GuestEvent::Ended { status: i32::try_from(number("status")?).ok()? }),
+        "perf" => Line::Event(GuestEvent::Perf(PerfRing {
+            cpu: u32::try_from(number("cpu")?).ok()?,
+            user_page: number("user_page")?,
+            data: field(rest, "data")?.split(',').map(parse_number).collect::<Option<_>>()?,
+        })),
+        "refused" => {
+            Line::Refused { stage: field(rest, "stage")?.into(), errno: i32::try_from(number("errno")?).ok()? }
+        }
+        "deleted" => Line::Deleted(rest.into()),
+        "not-kept" => Line::NotKept(rest.into()),
+        "kernel" => Line::Kernel(rest.into()),
+        "error" => Line::Error(rest.split_once("what=").map_or(rest, |(_, what)| what).into()),
+        "exit" => Line::Exit(Totals {
+            status: i32::try_from(number("status")?).ok()?,
+            terminal: number("terminal")?,
+            output: number("output")?,
+            error: number("error")?,
+            oom_kills: number("oom")?,
+            overlay_full: number("full")? == 1,
+        }),
+        _ => return None,
+    })
+}
+
+fn field<'a>(text: &'a str, key: &str) -> Option<&'a str> {
+    text.split(' ').find_map(|part| part.strip_prefix(key)?.strip_prefix('='))
+}
+
+fn parse_number(text: &str) -> Option<u64> {
+    match text.strip_prefix("0x") {
+        Some(digits) => u64::from_str_radix(digits, 16).ok(),
+        None => text.parse().ok(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_perf_line_names_its_pages() {
+        let line = parse_line("perf cpu=1 user_page=0x1000 data=0x2000,0x5000");
+        let ring = PerfRing { cpu: 1, user_page: 0x1000, data: vec![0x2000, 0x5000] };
+        assert_eq!(line, Some(Line::Event(GuestEvent::Perf(ring))));
+        assert_eq!(parse_line("perf cpu=1 user_page=0x1000 data=0x2000,zz"), None);
+    }
+
+    #[test]
+    fn frames_are_bounded() {
+        let mut sent = Vec::new();
+        send_order(&mut sent, "ready").unwrap();
+        assert_eq!(read_frame(&mut sent.as_slice()).unwrap(), Some(Frame::Text("ready".into())));
+        assert_eq!(read_frame(&mut [].as_slice()).unwrap(), None);
+        assert!(read_frame(&mut [0xff, 0xff, 0xff, 0xff, 1].as_slice()).is_err());
+        assert!(read_frame(&mut [1, 0, 0, 0, 9, 0].as_slice()).is_err());
+    }
+}

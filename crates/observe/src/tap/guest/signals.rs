@@ -1,0 +1,78 @@
+//! Passes this process's signals on to the command in the guest.
+
+use std::thread::{self, JoinHandle};
+
+use rustix::termios::tcgetwinsize;
+use signal_hook::consts::{SIGCONT, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGWINCH};
+use signal_hook::iterator::{Handle, Signals};
+
+use super::error::{GuestError, Tried};
+use super::{Guest, GuestRemote};
+
+/// Signals sent to this process go to the command instead, until this is dropped. A second interrupt
+/// ends the guest; so does one that ends programs, while the guest still boots. What this process
+/// ignores stays ignored. The terminal's size is passed on too.
+pub struct ForwardSignals {
+    handle: Handle,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl ForwardSignals {
+    /// Begins to forward to this guest's command.
+    pub fn to(guest: &Guest) -> Result<Self, GuestError> {
+        let remote = guest.remote()?;
+        let wanted = [SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGCONT, SIGWINCH];
+        let mut signals =
+            Signals::new(wanted.into_iter().filter(|number| !is_ignored(*number))).tried("taking signals over")?;
+        let handle = signals.handle();
+        let thread = thread::spawn(move || {
+            let mut interrupts = 0;
+            for number in signals.forever() {
+                if number == SIGINT {
+                    interrupts += 1;
+                }
+                pass_on(&remote, number, interrupts);
+            }
+        });
+        Ok(Self { handle, thread: Some(thread) })
+    }
+}
+
+fn pass_on(remote: &GuestRemote, number: i32, interrupts: u32) {
+    // A guest that is gone takes no orders, which is no loss.
+    if number == SIGWINCH {
+        if let Some(size) = terminal_size() {
+            let _ = remote.resize(size.0, size.1);
+        }
+    } else if remote.has_begun() && interrupts < 2 {
+        let _ = remote.signal(number);
+    } else if [SIGHUP, SIGINT, SIGQUIT, SIGTERM].contains(&number) {
+        remote.kill();
+    }
+}
+
+fn terminal_size() -> Option<(u16, u16)> {
+    let size = tcgetwinsize(std::io::stdin())
+        .or_else(|_| tcgetwinsize(std::io::stdout()))
+        .or_else(|_| tcgetwinsize(std::io::stderr()))
+        .ok()?;
+    Some((size.ws_row, size.ws_col))
+}
+
+fn is_ignored(number: i32) -> bool {
+    // SAFETY: a zeroed sigaction is valid, and this call only fills it in.
+    unsafe {
+        let mut action: libc::sigaction = std::mem::zeroed();
+        libc::sigaction(number, std::ptr::null(), &mut action) == 0 && action.sa_sigaction == libc::SIG_IGN
+    }
+}
+
+impl Drop for ForwardSignals {
+    fn drop(&mut self) {
+        self.handle.close();
+        if let Some(thread) = self.thread.take() {
+            // It ends once its handle is closed.
+            let _ = thread.join();
+        }
+    }
+}

@@ -1,0 +1,271 @@
+//! The shared memory between the plugin and us: we write its head, the plugin fills chunks, we give them back.
+//!
+//! Layout: `native/include/nearmiss_tap.h`. Nothing is ever lost: a full ring makes the guest wait.
+
+use memmap2::{MmapOptions, MmapRaw};
+use nearmiss_record::abi::{self, ChunkHeader, ControlPage};
+use nearmiss_record::reference::Record;
+use nearmiss_record::side::{Context, Insn, SideTables};
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::time::Duration;
+
+const PAGE: u64 = 4096;
+const CHUNK_BYTES: u32 = 64 << 10;
+const CHUNK_COUNT: u32 = 64;
+const INSN_CAPACITY: u32 = 4 << 20;
+const CTX_CAPACITY: u32 = 8 << 20;
+/// Pages of a CPU's perf ring that the control page can list.
+const PERF_PAGES: usize = 512;
+
+/// How the plugin is to record.
+#[derive(Clone, Debug, Default)]
+pub struct RingConfig {
+    /// vCPUs of the guest.
+    pub cpus: u32,
+    /// Bytes of guest memory by node.
+    pub node_bytes: Vec<u64>,
+    /// User mode only.
+    pub only_user: bool,
+    /// What need not be sent.
+    pub filter: nearmiss_record::run::Filter,
+}
+
+/// Facts about the guest's kernel that the plugin needs before the window opens. Addresses are guest-physical.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PluginFacts {
+    /// Offsets of pid, tgid, comm and mm in `task_struct`.
+    pub task_offsets: [u32; 4],
+    /// Virtual address of physical 0 in the direct map.
+    pub direct_map_base: u64,
+    /// By CPU: what is added to a per-CPU symbol's address.
+    pub per_cpu_bases: Vec<u64>,
+    /// Where each CPU keeps its current task.
+    pub current_task: Vec<u64>,
+    /// Entry point of the timer interrupt.
+    pub timer_entry: u64,
+    /// Entry points of the other interrupts.
+    pub irq_text: (u64, u64),
+    /// Each CPU's perf ring: its `data_head`, and its data pages.
+    pub perf_rings: Vec<(u64, Vec<u64>)>,
+}
+
+/// What the ring has for us.
+pub enum Next<'a> {
+    /// A chunk; give it back with [`Ring::release`].
+    Chunk(&'a ChunkHeader, &'a [Record]),
+    /// Nothing yet.
+    Nothing,
+}
+
+/// The shared memory, mapped.
+pub struct Ring {
+    file: OwnedFd,
+    map: MmapRaw,
+    head: ControlPage,
+    consumed: u64,
+}
+
+impl Ring {
+    /// Makes the shared memory and writes its head. Errors: no memory file can be made or mapped.
+    pub fn create(config: &RingConfig) -> io::Result<Self> {
+        let chunks_offset = PAGE;
+        let insns_offset = chunks_offset + u64::from(CHUNK_BYTES) * u64::from(CHUNK_COUNT);
+        let ctxs_offset = insns_offset + u64::from(INSN_CAPACITY) * size_of::<Insn>() as u64;
+        let pages_offset = ctxs_offset + u64::from(CTX_CAPACITY) * size_of::<Context>() as u64;
+        let bytes = pages_offset + (config.cpus as u64) * (PERF_PAGES as u64) * 8;
+        let file = rustix::fs::memfd_create("nearmiss-ring", rustix::fs::MemfdFlags::CLOEXEC)?;
+        rustix::fs::ftruncate(&file, bytes)?;
+        let map = MmapOptions::new().len(bytes as usize).map_raw(&file)?;
+        let mut head = ControlPage {
+            magic: abi::MAGIC,
+            version: abi::VERSION,
+            vcpus: config.cpus,
+            chunk_bytes: CHUNK_BYTES,
+            chunk_count: CHUNK_COUNT,
+            insn_capacity: INSN_CAPACITY,
+            ctx_capacity: CTX_CAPACITY,
+            chunks_offset,
+            insns_offset,
+            ctxs_offset,
+            filter_line_log2: config.filter.line_log2,
+            filter_index_low: config.filter.index_low,
+            filter_index_bits: config.filter.index_bits,
+            only_user: config.only_user.into(),
+            clear_on_slice: config.filter.clear_on_slice.into(),
+            call_contexts: config.filter.contexts.into(),
+            fetches: config.filter.fetches.into(),
+            nodes: config.node_bytes.len() as u32,
+            ..bytemuck::Zeroable::zeroed()
+        };
+        head.node_bytes[..config.node_bytes.len()].copy_from_slice(&config.node_bytes);
+        for (cpu, offset) in head.perf_pages_offset.iter_mut().take(config.cpus as usize).enumerate() {
+            *offset = pages_offset + (cpu * PERF_PAGES * 8) as u64;
+        }
+        let ring = Ring { file, map, head, consumed: 0 };
+        ring.write_head(&head);
+        Ok(ring)
+    }
+
+    /// The memory file, to hand to QEMU.
+    pub fn file(&self) -> BorrowedFd<'_> {
+        self.file.as_fd()
+    }
+
+    fn write_head(&self, head: &ControlPage) {
+        // Only the part that is ours: everything before `published`.
+        let ours = std::mem::offset_of!(ControlPage, published);
+        // SAFETY: the mapping is at least a page, and until `facts_ready` is set below nobody reads these bytes.
+        unsafe { std::ptr::copy_nonoverlapping(bytemuck::bytes_of(head).as_ptr(), self.map.as_mut_ptr(), ours) };
+    }
+
+    /// Tells the plugin what it must know of the kernel. Before the window opens.
+    pub fn tell(&mut self, facts: &PluginFacts) {
+        let head = &mut self.head;
+        [head.task_pid_offset, head.task_tgid_offset, head.task_comm_offset, head.task_mm_offset] = facts.task_offsets;
+        head.direct_map_base = facts.direct_map_base;
+        head.timer_entry_vaddr = facts.timer_entry;
+        (head.irq_text_start, head.irq_text_end) = facts.irq_text;
+        for (slot, address) in head.current_task_paddr.iter_mut().zip(&facts.current_task) {
+            *slot = *address;
+        }
+        for (cpu, (data_head, pages)) in facts.perf_rings.iter().enumerate().take(head.vcpus as usize) {
+            let pages = &pages[..pages.len().min(PERF_PAGES)];
+            head.perf_head_paddr[cpu] = *data_head;
+            head.perf_ring_bytes = pages.len() as u64 * PAGE;
+            let at = head.perf_pages_offset[cpu] as usize;
+            // SAFETY: the list lies inside the mapping (see `create`) and the plugin reads it after `facts_ready`.
+            unsafe {
+                std::ptr::copy_nonoverlapping(
+                    pages.as_ptr().cast::<u8>(),
+                    self.map.as_mut_ptr().add(at),
+                    pages.len() * 8,
+                );
+            }
+        }
+        head.facts_ready = 0;
+        let head = self.head;
+        self.write_head(&head);
+        self.head.facts_ready = 1;
+        self.word(std::mem::offset_of!(ControlPage, facts_ready)).store(1, Ordering::Release);
+    }
+
+    fn word(&self, offset: usize) -> &AtomicU32 {
+        // SAFETY: inside the first page, aligned to 4 by the layout, alive as long as the mapping.
+        unsafe { AtomicU32::from_ptr(self.map.as_mut_ptr().add(offset).cast()) }
+    }
+
+    fn long(&self, offset: usize) -> &AtomicU64 {
+        // SAFETY: inside the first page, aligned to 8 by the layout, alive as long as the mapping.
+        unsafe { AtomicU64::from_ptr(self.map.as_mut_ptr().add(offset).cast()) }
+    }
+
+    /// The next chunk, waiting at most `patience` for one. Errors: the plugin sent what its contract does not have.
+    pub fn next(&mut self, patience: Duration) -> Result<Next<'_>, String> {
+        let published = self.long(std::mem::offset_of!(ControlPage, published));
+        if published.load(Ordering::Acquire) == self.consumed {
+            self.sleep(patience);
+            if published.load(Ordering::Acquire) == self.consumed {
+                return Ok(Next::Nothing);
+            }
+        }
+        let slot = self.consumed % u64::from(CHUNK_COUNT);
+        let at = (self.head.chunks_offset + slot * u64::from(CHUNK_BYTES)) as usize;
+        // SAFETY: the slot lies inside the mapping; the plugin wrote it before `published` and leaves it alone until
+        // `consumed` passes it; the header is plain data and aligned to 64 bytes.
+        let header = unsafe { &*self.map.as_ptr().add(at).cast::<ChunkHeader>() };
+        let count = header.records as usize;
+        if count > (CHUNK_BYTES as usize - size_of::<ChunkHeader>()) / size_of::<Record>() {
+            return Err(format!("the tap sent a chunk of {count} records, which none can hold"));
+        }
+        // SAFETY: as above, and `count` was checked against the chunk's size.
+        let records = unsafe {
+            std::slice::from_raw_parts(self.map.as_ptr().add(at + size_of::<ChunkHeader>()).cast::<Record>(), count)
+        };
+        Ok(Next::Chunk(header, records))
+    }
+
+    fn sleep(&self, patience: Duration) {
+        // A chunk takes the guest a fraction of a millisecond: look a while before sleeping.
+        let published = self.long(std::mem::offset_of!(ControlPage, published));
+        for _ in 0..2000 {
+            if published.load(Ordering::Acquire) != self.consumed {
+                return;
+            }
+            std::hint::spin_loop();
+        }
+        self.word(std::mem::offset_of!(ControlPage, consumer_waits)).store(1, Ordering::SeqCst);
+        if published.load(Ordering::SeqCst) == self.consumed {
+            let timeout = libc::timespec { tv_sec: patience.as_secs() as _, tv_nsec: patience.subsec_nanos().into() };
+            // SAFETY: the word lives in the mapping; a futex call only reads it.
+            unsafe {
+                libc::syscall(libc::SYS_futex, published.as_ptr(), libc::FUTEX_WAIT, self.consumed as u32, &timeout);
+            }
+        }
+        self.word(std::mem::offset_of!(ControlPage, consumer_waits)).store(0, Ordering::SeqCst);
+    }
+
+    /// Gives the chunk that [`Ring::next`] returned back to the plugin.
+    pub fn release(&mut self) {
+        self.consumed += 1;
+        let consumed = self.long(std::mem::offset_of!(ControlPage, consumed));
+        consumed.store(self.consumed, Ordering::SeqCst);
+        if self.word(std::mem::offset_of!(ControlPage, plugin_waits)).swap(0, Ordering::SeqCst) != 0 {
+            // SAFETY: the word lives in the mapping; waking touches nothing else.
+            unsafe { libc::syscall(libc::SYS_futex, consumed.as_ptr(), libc::FUTEX_WAKE, i32::MAX) };
+        }
+    }
+
+    /// Asks the plugin to close the window at its next chance.
+    pub fn stop(&self) {
+        self.word(std::mem::offset_of!(ControlPage, stop)).store(1, Ordering::Release);
+    }
+
+    /// Where the plugin is.
+    pub fn state(&self) -> abi::State {
+        match self.word(std::mem::offset_of!(ControlPage, state)).load(Ordering::Acquire) {
+            0 => abi::State::Booting,
+            1 => abi::State::Recording,
+            2 => abi::State::Closed,
+            _ => abi::State::Failed,
+        }
+    }
+
+    /// Why the plugin gave up, if it did.
+    pub fn error(&self) -> String {
+        let page = self.page();
+        let end = page.error.iter().position(|b| *b == 0).unwrap_or(page.error.len());
+        String::from_utf8_lossy(&page.error[..end]).into_owned()
+    }
+
+    fn page(&self) -> ControlPage {
+        // SAFETY: the first page holds a ControlPage, plain data; a torn counter of a running plugin does no harm.
+        unsafe { std::ptr::read_volatile(self.map.as_ptr().cast()) }
+    }
+
+    /// The tables beside the stream, complete once the window is closed.
+    pub fn side_tables(&self) -> SideTables {
+        let page = self.page();
+        let (insns, contexts) = (page.insns.min(INSN_CAPACITY), page.ctxs.min(CTX_CAPACITY));
+        // SAFETY: both tables lie inside the mapping, are plain data, and their lengths were bounded by their capacity.
+        let (insns, contexts) = unsafe {
+            let base = self.map.as_ptr();
+            (
+                std::slice::from_raw_parts(base.add(self.head.insns_offset as usize).cast::<Insn>(), insns as usize),
+                std::slice::from_raw_parts(
+                    base.add(self.head.ctxs_offset as usize).cast::<Context>(),
+                    contexts as usize,
+                ),
+            )
+        };
+        SideTables {
+            insns: insns.to_vec(),
+            contexts: contexts.to_vec(),
+            prefetches: page.prefetches,
+            io_accesses: page.io_accesses,
+            lost_before_share: page.lost_before_share,
+            skipped: page.skipped,
+        }
+    }
+}

@@ -1,0 +1,13 @@
+//! Cache coloring: objects that begin at the same offset of an aligned piece of memory are
+//! shifted by a few whole lines each, so that they do not share cache sets.
+
+pub mod apply;
+
+use crate::{Remedy, Undo};
+
+/// Its line in the registry.
+pub const REMEDY: Remedy = Remedy {
+    name: "color",
+    summary: "shifts thread stacks and large blocks by whole lines so that they do not share cache sets",
+    undo: Undo::NothingPersists,
+};

@@ -1,0 +1,67 @@
+use std::path::PathBuf;
+
+/// Why a remedy cannot engage in a command, known before the command has run.
+///
+/// A wrapper reports it with exit status 125: a remedy that silently does nothing is worse
+/// than none.
+#[derive(Debug, thiserror::Error)]
+pub enum CannotEngage {
+    /// The command itself cannot be launched.
+    #[error(transparent)]
+    Launch(#[from] nearmiss_workload::Error),
+    /// Something about the program forbids it.
+    #[error("cannot engage in {}, because {why}", .program.display())]
+    Program {
+        /// The file that would be executed.
+        program: PathBuf,
+        /// What about it forbids the remedy, and what to do instead.
+        why: String,
+    },
+    /// The parameters make no sense.
+    #[error("{0}")]
+    Parameters(String),
+    /// The preparations failed.
+    #[error("cannot {what}: {source}")]
+    System {
+        /// The step, as a verb and its object.
+        what: &'static str,
+        /// What the system said.
+        source: std::io::Error,
+    },
+}
+
+impl CannotEngage {
+    pub(crate) fn system(what: &'static str, source: impl Into<std::io::Error>) -> Self {
+        CannotEngage::System {
+            what,
+            source: source.into(),
+        }
+    }
+
+    /// The exit status of a wrapper that reports it: 125, but 126 and 127 for a command that
+    /// cannot be executed or found.
+    pub fn exit_code(&self) -> u8 {
+        match self {
+            CannotEngage::Launch(error) => error.exit_code(),
+            _ => 125,
+        }
+    }
+}
+
+/// The command ran, but the remedy was not in place: the run is invalid.
+#[derive(Debug, thiserror::Error)]
+#[error("the remedy did not engage in process {pid}: {why}")]
+pub struct NotEngaged {
+    /// The launched process.
+    pub pid: i32,
+    /// What is missing.
+    pub why: String,
+}
+
+/// A remedy in place around a command, which may be launched many times under it. Dropping
+/// it undoes whatever applying it left on the machine.
+pub trait Engagement {
+    /// What the remedy did since the last call, as one or a few lines for people, or why
+    /// the launched process `pid` ran without it.
+    fn confirm(&self, pid: i32) -> Result<String, NotEngaged>;
+}

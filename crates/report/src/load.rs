@@ -1,0 +1,87 @@
+//! Reads what a run holds and refuses what no report can be made of.
+
+use crate::levels::{Level, levels};
+use nearmiss_record::model::{self, MAX_LEVELS, ModelRecord};
+use nearmiss_record::run::{MANIFEST, MODEL, Manifest, RunDir, RunError};
+use std::path::PathBuf;
+
+/// Why there is no report.
+#[derive(Debug, thiserror::Error)]
+pub enum LoadError {
+    /// The run's files cannot be read.
+    #[error(transparent)]
+    Run(#[from] RunError),
+    /// Recorded, but not modelled.
+    #[error("{0}: no model in this run; record it again with `nearmiss trace -- CMD`")]
+    NoModel(PathBuf),
+    /// Another version's.
+    #[error("{path}: schema `{found}`, this nearmiss reads `{expected}`: record the run again")]
+    Schema {
+        /// Which file.
+        path: PathBuf,
+        /// What it says it is.
+        found: String,
+        /// What it should say.
+        expected: &'static str,
+    },
+    /// A record that contradicts itself.
+    #[error("{path}: {what}: the file is damaged, record the run again")]
+    Damaged {
+        /// Which file.
+        path: PathBuf,
+        /// What is wrong.
+        what: String,
+    },
+}
+
+/// All that a report is made of.
+#[derive(Clone, Debug)]
+pub struct Report {
+    /// What ran.
+    pub manifest: Manifest,
+    /// What the model counted.
+    pub model: ModelRecord,
+    /// The levels of the modelled machine.
+    pub levels: Vec<Level>,
+}
+
+impl Report {
+    /// Reads a run.
+    pub fn load(run: &RunDir) -> Result<Self, LoadError> {
+        let manifest: Manifest = run.read_json(MANIFEST)?;
+        if !run.file(MODEL).is_file() {
+            return Err(LoadError::NoModel(run.path().to_owned()));
+        }
+        let record: ModelRecord = run.read_json(MODEL)?;
+        if record.schema != model::SCHEMA {
+            return Err(LoadError::Schema { path: run.file(MODEL), found: crate::name::fitted(&record.schema, 60), expected: model::SCHEMA });
+        }
+        Self::new(manifest, record).map_err(|what| LoadError::Damaged { path: run.file(MODEL), what })
+    }
+
+    /// From records at hand. Errors: what contradicts what.
+    pub fn new(manifest: Manifest, model: ModelRecord) -> Result<Self, String> {
+        check(&model)?;
+        let levels = levels(&model);
+        Ok(Report { manifest, model, levels })
+    }
+}
+
+fn check(model: &ModelRecord) -> Result<(), String> {
+    if model.totals.levels.len() > MAX_LEVELS {
+        return Err(format!("{} cache levels, at most {MAX_LEVELS} are possible", model.totals.levels.len()));
+    }
+    for map in &model.sets {
+        if map.misses.len() != map.conflict_misses.len() || map.misses.len() != map.lines.len() {
+            return Err(format!("the set table of {} has columns of different lengths", crate::name::fitted(&map.cache, 20)));
+        }
+    }
+    let offsets = &model.page_offsets;
+    if offsets.user.len() != offsets.kernel.len() {
+        return Err("the page offset table has columns of different lengths".to_owned());
+    }
+    if !offsets.user.is_empty() && offsets.bin_bytes == 0 {
+        return Err("the page offset table has bins of 0 bytes".to_owned());
+    }
+    Ok(())
+}

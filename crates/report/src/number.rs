@@ -1,0 +1,137 @@
+//! Numbers for people: grouped, scaled, and shares that add up.
+
+/// `1,234,567`.
+pub fn grouped(n: u64) -> String {
+    let digits = n.to_string();
+    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
+    for (i, digit) in digits.chars().enumerate() {
+        if i > 0 && (digits.len() - i).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// Exact and grouped below 100,000, else three significant digits with k, M, G, T, P, E.
+pub fn scaled(n: u64) -> String {
+    if n < 100_000 {
+        return grouped(n);
+    }
+    let mut value = n as f64;
+    for unit in ["", "k", "M", "G", "T", "P", "E"] {
+        // 999.5 would print as 1000.
+        if value < 999.5 || unit == "E" {
+            let decimals = if value < 9.995 {
+                2
+            } else if value < 99.95 {
+                1
+            } else {
+                0
+            };
+            return format!("{value:.decimals$} {unit}");
+        }
+        value /= 1000.0;
+    }
+    grouped(n)
+}
+
+/// `part` of `whole` in percent; 0 when there is no whole.
+pub fn percent(part: u64, whole: u64) -> f64 {
+    if whole == 0 { 0.0 } else { part as f64 * 100.0 / whole as f64 }
+}
+
+/// `83%`, `4%`, `0.3%`, `under 0.1%`: as a sentence says it.
+pub fn spoken_percent(part: u64, whole: u64) -> String {
+    let p = percent(part, whole);
+    if part > 0 && p < 0.1 {
+        "under 0.1%".to_owned()
+    } else if part > 0 && p < 9.95 && part != whole {
+        let text = format!("{p:.1}");
+        format!("{}%", text.strip_suffix(".0").unwrap_or(&text))
+    } else if part < whole && p > 99.5 {
+        // A whole is only what is whole.
+        "over 99%".to_owned()
+    } else {
+        format!("{p:.0}%")
+    }
+}
+
+/// Shares of the sum of `parts` in tenths of a percent that add up to exactly 1,000 (largest remainder); all zero when
+/// the parts are.
+pub fn shares_tenths(parts: &[u64]) -> Vec<u32> {
+    let total: u128 = parts.iter().map(|p| u128::from(*p)).sum();
+    if total == 0 {
+        return vec![0; parts.len()];
+    }
+    let scaled = |p: u64| u128::from(p) * 1000;
+    let mut shares: Vec<u32> = parts.iter().map(|p| (scaled(*p) / total) as u32).collect();
+    let mut order: Vec<usize> = (0..parts.len()).collect();
+    order.sort_by_key(|i| (std::cmp::Reverse(scaled(parts[*i]) % total), *i));
+    let missing = 1000 - shares.iter().sum::<u32>() as usize;
+    for i in order.into_iter().take(missing) {
+        shares[i] += 1;
+    }
+    shares
+}
+
+/// `12.3%` of a share in tenths, `–` for a part that is exactly nothing.
+pub fn tenths(part: u64, share_tenths: u32) -> String {
+    if part == 0 { "–".to_owned() } else { format!("{}.{}%", share_tenths / 10, share_tenths % 10) }
+}
+
+/// `1.23 s`, `45.0 ms`, `12 µs`.
+pub fn duration(nanos: u64) -> String {
+    let seconds = nanos as f64 / 1e9;
+    if seconds >= 100.0 {
+        format!("{seconds:.0} s")
+    } else if seconds >= 1.0 {
+        format!("{seconds:.2} s")
+    } else if seconds >= 1e-3 {
+        format!("{:.1} ms", seconds * 1e3)
+    } else {
+        format!("{:.0} µs", seconds * 1e6)
+    }
+}
+
+/// `1 line`, `2 lines`: a count with its noun.
+pub fn counted(n: u64, noun: &str) -> String {
+    format!("{} {noun}{}", grouped(n), if n == 1 { "" } else { "s" })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_read_well() {
+        assert_eq!(grouped(1_234_567), "1,234,567");
+        assert_eq!(grouped(12), "12");
+        assert_eq!(scaled(99_999), "99,999");
+        assert_eq!(scaled(123_456), "123 k");
+        assert_eq!(scaled(999_600), "1.00 M");
+        assert_eq!(scaled(12_345_678), "12.3 M");
+        assert_eq!(scaled(u64::MAX), "18.4 E");
+        assert_eq!(duration(1_500_000), "1.5 ms");
+        assert_eq!(counted(1, "set"), "1 set");
+    }
+
+    #[test]
+    fn shares_always_add_up() {
+        for parts in [vec![1, 1, 1], vec![2, 3, 0, 5], vec![1, 999_999], vec![u64::MAX, u64::MAX, 7]] {
+            assert_eq!(shares_tenths(&parts).iter().sum::<u32>(), 1000, "{parts:?}");
+        }
+        assert_eq!(shares_tenths(&[1, 1, 1]), [334, 333, 333]);
+        assert_eq!(shares_tenths(&[0, 0]), [0, 0]);
+    }
+
+    #[test]
+    fn a_sentence_never_rounds_to_all_or_nothing() {
+        assert_eq!(spoken_percent(1, 100_000), "under 0.1%");
+        assert_eq!(spoken_percent(99_999, 100_000), "over 99%");
+        assert_eq!(spoken_percent(83, 100), "83%");
+        assert_eq!(spoken_percent(4, 100), "4%");
+        assert_eq!(spoken_percent(0, 100), "0%");
+        assert_eq!(spoken_percent(5, 5), "100%");
+    }
+}

@@ -1,0 +1,41 @@
+//! Does every table add up to the totals? Where one does not, the report says so.
+
+use crate::levels::misses;
+use nearmiss_record::model::{ModelRecord, Tally};
+
+/// One sentence for each table whose rows do not add up to the totals.
+pub fn discrepancies(model: &ModelRecord) -> Vec<String> {
+    let mut found = Vec::new();
+    let mut check = |table: &str, figure: &str, rows: u64, total: u64| {
+        if rows != total {
+            found.push(format!("The {table} table's {figure} add up to {rows}, the totals say {total}: the difference is in no row."));
+        }
+    };
+    let totals = &model.totals;
+    let all_misses = |t: &Tally| (0..t.levels.len()).map(|i| misses(t, i)).fold(0, u64::wrapping_add);
+    let data_misses = |t: &Tally| t.levels.iter().map(|l| l.data_misses()).fold(0, u64::wrapping_add);
+    let whole: [(&str, Tally); 3] = [
+        ("function", sum(model.functions.iter().map(|r| &r.tally))),
+        ("task", sum(model.tasks.iter().flat_map(|r| [&r.user, &r.kernel]))),
+        ("CPU", sum(&model.cpus)),
+    ];
+    for (table, rows) in &whole {
+        check(table, "misses", all_misses(rows), all_misses(totals));
+        check(table, "cycles", rows.cycles, totals.cycles);
+    }
+    let objects = sum(model.objects.iter().map(|r| &r.tally));
+    check("object", "data misses", data_misses(&objects), data_misses(totals));
+    let offsets = model.page_offsets.user.iter().chain(&model.page_offsets.kernel).fold(0, |a: u64, b| a.wrapping_add(*b));
+    if !(model.page_offsets.user.is_empty() && model.page_offsets.kernel.is_empty()) {
+        check("page offset", "transactions", offsets, totals.bus.transactions());
+    }
+    found
+}
+
+/// Sum of tallies.
+pub fn sum<'a>(tallies: impl IntoIterator<Item = &'a Tally>) -> Tally {
+    tallies.into_iter().fold(Tally::default(), |mut sum, t| {
+        sum += t;
+        sum
+    })
+}

@@ -1,0 +1,107 @@
+//! What ran, the sentence that matters, where the cycles went.
+
+use super::Page;
+use crate::cycles::spent;
+use crate::levels::references;
+use crate::name::{cell, fitted, plain, right, wrapped};
+use crate::number::{counted, duration, percent, scaled, shares_tenths, tenths};
+use crate::sentence::sentence;
+use nearmiss_record::policy::{AddressPolicy, HomePolicy, Order, Policy, StorePolicy};
+
+impl Page<'_> {
+    pub(super) fn head(&mut self) {
+        let (manifest, model) = (&self.report.manifest, &self.report.model);
+        let bold = anstyle::Style::new().bold();
+        let command = fitted(&manifest.command.join(" "), self.options.width - 10);
+        self.out.push_str(&format!("nearmiss  {bold}{command}{bold:#}\n\n"));
+        for line in wrapped(&format!("Modelled: {}", plain(&sentence(self.report).text)), self.options.width - 2) {
+            self.out.push_str(&format!("  {bold}{line}{bold:#}\n"));
+        }
+        self.line("");
+        let caches: Vec<String> = self
+            .report
+            .levels
+            .iter()
+            .filter_map(|l| Some(format!("{} {} {}-way", l.name, l.size?, l.ways?)))
+            .collect();
+        let order = match model.order {
+            Order::Recorded => "recorded (sharing is a lower bound)",
+            Order::Modelled => "modelled",
+        };
+        let caches = caches.join(", ");
+        self.labelled("Machine", &format!("{}: {caches}; {}; order {order}{}", plain(&model.machine.name), counted(u64::from(manifest.cpus), "CPU"), policy(&model.policy)));
+        let end = match (manifest.exit_status, manifest.signal, &manifest.cut) {
+            (_, _, Some(cut)) => format!("; cut: {}", plain(cut)),
+            (Some(status), ..) => format!("; exit status {status}"),
+            (None, Some(signal), _) => format!("; killed by signal {signal}"),
+            (None, None, None) => String::new(),
+        };
+        self.labelled("Measured", &format!("{} in the guest under the tap ({} clock){end}", duration(manifest.window_ns), plain(&manifest.clock)));
+        let totals = &model.totals;
+        let only_user = if model.only_user { ", user mode only" } else { "" };
+        self.labelled(
+            "Modelled",
+            &format!(
+                "{} instructions, {} loads, {} stores, {} cycles{only_user}",
+                scaled(totals.instructions),
+                scaled(totals.loads),
+                scaled(totals.stores),
+                scaled(totals.cycles)
+            ),
+        );
+    }
+
+    pub(super) fn cycles(&mut self) {
+        let rows = spent(&self.report.model, &self.report.levels);
+        let parts: Vec<u64> = rows.iter().map(|r| r.cycles).collect();
+        let shares = shares_tenths(&parts);
+        self.title("Where the modelled cycles went");
+        const LABEL: usize = 30;
+        let bar_width = self.options.width - LABEL - 2 - 8 - 10;
+        for (row, share) in rows.iter().zip(shares) {
+            let length = (bar_width as f64 * f64::from(share) / 1000.0).round() as usize;
+            let bar = cell(&"█".repeat(length), bar_width);
+            self.line(&format!("  {}{}{}  {bar}", cell(&row.on, LABEL - 2), right(&scaled(row.cycles), 10), right(&tenths(row.cycles, share), 8)));
+        }
+    }
+
+    pub(super) fn notes(&mut self) {
+        let model = &self.report.model;
+        let sums = crate::sums::discrepancies(model);
+        let notes: Vec<String> = sums.iter().chain(&self.report.manifest.notes).chain(&model.notes).map(|n| plain(n)).collect();
+        // What does not add up is always shown; of the rest the first, the others are a flag away.
+        let shown = sums.len().max(1).min(notes.len());
+        for (i, note) in notes.iter().take(shown).enumerate() {
+            let more = notes.len() - shown;
+            let more = if i + 1 == shown && more > 0 { format!(" (and {} with --html)", counted(more as u64, "note")) } else { String::new() };
+            self.labelled("Note", &format!("{note}{more}"));
+        }
+    }
+
+    pub(super) fn misses_per_kilo(&self, misses: u64) -> String {
+        let instructions = self.report.model.totals.instructions;
+        if instructions > 0 {
+            format!("{:.2}", misses as f64 * 1000.0 / instructions as f64)
+        } else {
+            // Without instruction counts (only data was recorded), by references.
+            format!("{:.1}%", percent(misses, references(&self.report.model.totals)))
+        }
+    }
+}
+
+/// What the policy changes, if anything.
+pub(crate) fn policy(policy: &Policy) -> String {
+    let mut text = String::new();
+    if let AddressPolicy::Color { colors, align, .. } = &policy.address {
+        text += &format!("; policy: {colors} colors for objects {} apart", nearmiss_record::units::Bytes(*align));
+    }
+    match policy.home {
+        HomePolicy::Recorded => {}
+        HomePolicy::FirstTouch => text += "; policy: pages on the node that touches them first",
+        HomePolicy::Interleave => text += "; policy: pages dealt to nodes in turn",
+    }
+    if let StorePolicy::NonTemporal { insns } = &policy.store {
+        text += &format!("; policy: non-temporal stores at {}", counted(insns.len() as u64, "instruction"));
+    }
+    text
+}

@@ -1,0 +1,1 @@
+//! Interleaved comparison of a command with and without a remedy, and its verdict.

@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0
+ *
+ * The guest's init: mounts the host's root under a throw-away overlay, runs one command in it as it
+ * would have run outside, and tells the host what happens.
+ */
+#ifndef NEARMISS_AGENT_H
+#define NEARMISS_AGENT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/resource.h>
+#include <sys/types.h>
+#include <termios.h>
+
+#define ARRAY_LENGTH(a) (sizeof(a) / sizeof((a)[0]))
+
+/* virtio-serial port numbers; the host creates them in this order. */
+enum { PORT_CONTROL = 1, PORT_INPUT = 2, PORT_OUTPUT = 3, PORT_ERROR = 4 };
+
+/* How one of the command's standard descriptors is made. */
+enum stream_kind { STREAM_CLOSED, STREAM_NULL, STREAM_PORT, STREAM_TTY, STREAM_FILE, STREAM_SAME };
+
+struct stream {
+    enum stream_kind kind;
+    const char *path; /* STREAM_FILE: a file of the guest's root, opened to read */
+    off_t offset;     /* STREAM_FILE: where reading begins */
+};
+
+struct limit {
+    int resource;
+    struct rlimit value;
+};
+
+#define MAX_GROUPS 1024
+#define MAX_LIMITS 32
+
+/* The file /nearmiss.conf of the initramfs: key=value, each ended by a NUL. */
+struct config {
+    char **argv;
+    char **envp;
+    const char *directory;
+    const char *hostname;
+    const char *overlay_options; /* of the tmpfs under the overlay */
+    uid_t uid;
+    gid_t gid;
+    gid_t groups[MAX_GROUPS];
+    size_t group_count;
+    mode_t umask;
+    struct limit limits[MAX_LIMITS];
+    size_t limit_count;
+    uint64_t ignored_signals; /* bit n-1: signal n */
+    struct stream streams[3];
+    unsigned short rows, columns, x_pixels, y_pixels;
+    bool has_termios;
+    struct termios termios;
+    bool send_symbols;
+    bool send_overlay;
+    bool has_preload;
+};
+
+void config_read(struct config *config);
+
+/* control.c: frames to and from the host. A frame is a 32-bit little-endian payload length, a byte
+ * that says what it is, and the payload. */
+enum frame { FRAME_TEXT = 1, FRAME_KALLSYMS = 2, FRAME_BTF = 3, FRAME_TAR = 4 };
+
+void control_open(void);
+int control_descriptor(void);
+void control_send(enum frame kind, const void *payload, size_t length);
+void say(const char *format, ...) __attribute__((format(printf, 1, 2)));
+/* Tells the host what went wrong and never returns: without the host's order nothing can be done. */
+void die(const char *what, const char *which) __attribute__((noreturn));
+/* The next order, NUL-ended and valid until the next call, or NULL when none is complete. */
+const char *control_next(void);
+const char *control_wait(void);
+int port_open(int number);
+
+/* root.c */
+void root_prepare(const struct config *config);
+/* The overlay's upper directory, from before the root was changed. */
+int root_upper(void);
+
+/* facts.c: what the consumer needs to read this guest's memory. */
+void facts_perf_rings(void);
+void facts_send_file(enum frame kind, const char *path);
+void facts_wait_quiet(void);
+long facts_oom_kills(void);
+void facts_kernel_lines(const char *needle);
+
+/* relay.c: between ports and the command's pipes or terminal. */
+struct relay_totals {
+    uint64_t terminal, output, error;
+};
+void relay_prepare(const struct config *config);
+/* In the command's process: puts the three standard descriptors in place. */
+void relay_enter(const struct config *config);
+/* In the agent, after the fork. */
+void relay_started(void);
+/* Runs until the child has ended; returns its wait status. */
+int relay_until_exit(pid_t child, int exec_error, int *exec_errno);
+void relay_drain(struct relay_totals *totals);
+void relay_resize(const char *order);
+
+/* command.c */
+pid_t command_start(const struct config *config, int *exec_error);
+
+/* keep.c */
+void keep_send(int directory);
+
+void write_all(int descriptor, const void *data, size_t length);
+bool write_file(const char *path, const char *text);
+
+#endif

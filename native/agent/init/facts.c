@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0
+ *
+ * What the consumer needs in order to read this guest from outside: where the kernel writes its
+ * records of maps and tasks, its symbols and types, and that nothing else runs.
+ */
+#include "agent.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/perf_event.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#define PAGE 4096UL
+#define RING_PAGES 256UL
+
+static uint64_t physical(int pagemap, const volatile char *address)
+{
+    uint64_t entry = 0;
+    if (pread(pagemap, &entry, 8, (off_t)((uintptr_t)address / PAGE * 8)) != 8 || !(entry >> 63))
+        return 0;
+    return (entry & ((1ULL << 55) - 1)) * PAGE;
+}
+
+/* Mapped read-only, a ring is never full: the kernel overwrites the oldest records. */
+static void perf_ring(int cpu, int pagemap)
+{
+    struct perf_event_attr attributes = {
+        .type = PERF_TYPE_SOFTWARE,
+        .size = sizeof(attributes),
+        .config = PERF_COUNT_SW_DUMMY,
+        .sample_type = PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_CPU,
+        .sample_id_all = 1,
+        .mmap = 1,
+        .mmap2 = 1,
+        .mmap_data = 1,
+        .comm = 1,
+        .comm_exec = 1,
+        .task = 1,
+        .exclude_kernel = 0,
+    };
+    char number[16];
+    snprintf(number, sizeof(number), "cpu%d", cpu);
+    int event = (int)syscall(SYS_perf_event_open, &attributes, -1, cpu, -1, PERF_FLAG_FD_CLOEXEC);
+    if (event < 0)
+        die("cannot open the perf event of", number);
+    volatile char *ring = mmap(NULL, (1 + RING_PAGES) * PAGE, PROT_READ, MAP_SHARED, event, 0);
+    if (ring == MAP_FAILED)
+        die("cannot map the perf ring of", number);
+    char text[16 + 20 * (RING_PAGES + 2)];
+    int length = 0;
+    for (unsigned long page = 0; page <= RING_PAGES; page++) {
+        (void)ring[page * PAGE];
+        uint64_t where = physical(pagemap, ring + page * PAGE);
+        if (!where)
+            die("no physical address for the perf ring of", number);
+        length += snprintf(text + length, sizeof(text) - (size_t)length,
+                           page == 0   ? "user_page=0x%llx data="
+                           : page == 1 ? "0x%llx"
+                                       : ",0x%llx",
+                           (unsigned long long)where);
+    }
+    say("perf cpu=%d %s", cpu, text);
+}
+
+void facts_perf_rings(void)
+{
+    int pagemap = open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
+    if (pagemap < 0)
+        die("cannot open", "/proc/self/pagemap");
+    long cpus = sysconf(_SC_NPROCESSORS_ONLN);
+    for (int cpu = 0; cpu < cpus; cpu++)
+        perf_ring(cpu, pagemap);
+    close(pagemap);
+}
+
+void facts_send_file(enum frame kind, const char *path)
+{
+    static char block[65536];
+    int file = open(path, O_RDONLY | O_CLOEXEC);
+    if (file >= 0) {
+        size_t have = 0;
+        for (ssize_t n; (n = read(file, block + have, sizeof(block) - have)) > 0;) {
+            have += (size_t)n;
+            if (have == sizeof(block)) {
+                control_send(kind, block, have);
+                have = 0;
+            }
+        }
+        if (have)
+            control_send(kind, block, have);
+        close(file);
+    }
+    control_send(kind, "", 0);
+}
+
+static uint64_t now_ns(void)
+{
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return (uint64_t)time.tv_sec * 1000000000ULL + (uint64_t)time.tv_nsec;
+}
+
+/* Nanoseconds that tasks have run, over all CPUs: the seventh figure of each cpu line. */
+static uint64_t ran_ns(void)
+{
+    char line[512];
+    uint64_t total = 0;
+    FILE *file = fopen("/proc/schedstat", "re");
+    if (!file)
+        return 0;
+    while (fgets(line, sizeof(line), file)) {
+        unsigned long long ran;
+        if (sscanf(line, "cpu%*u %*u %*u %*u %*u %*u %*u %llu", &ran) == 1)
+            total += ran;
+    }
+    fclose(file);
+    return total;
+}
+
+/* Quiet: in two windows in a row, tasks ran for less than a tenth of one CPU. What the boot left
+ * behind (key generation, self tests) would otherwise be recorded as if it were the command's. */
+void facts_wait_quiet(void)
+{
+    enum { WINDOW_US = 25000, LONGEST_MS = 3000, WANTED = 2 };
+    uint64_t begin = now_ns(), last_time = begin, last_ran = ran_ns();
+    int quiet = 0;
+    while (quiet < WANTED && now_ns() - begin < LONGEST_MS * 1000000ULL) {
+        usleep(WINDOW_US);
+        uint64_t time = now_ns(), ran = ran_ns();
+        quiet = (ran - last_ran) * 10 < time - last_time ? quiet + 1 : 0;
+        last_time = time;
+        last_ran = ran;
+    }
+    say("quiet ms=%llu settled=%d", (unsigned long long)((now_ns() - begin) / 1000000),
+        quiet >= WANTED);
+}
+
+long facts_oom_kills(void)
+{
+    char line[128];
+    long kills = 0;
+    FILE *file = fopen("/proc/vmstat", "re");
+    if (!file)
+        return 0;
+    while (fgets(line, sizeof(line), file))
+        sscanf(line, "oom_kill %ld", &kills);
+    fclose(file);
+    return kills;
+}
+
+void facts_kernel_lines(const char *needle)
+{
+    char record[8192];
+    int log = open("/dev/kmsg", O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+    if (log < 0)
+        return;
+    for (;;) {
+        ssize_t n = read(log, record, sizeof(record) - 1);
+        if (n < 0 && errno == EPIPE)
+            continue;
+        if (n <= 0)
+            break;
+        record[n] = 0;
+        char *text = strchr(record, ';');
+        if (text && strstr(text, needle)) {
+            text[1 + strcspn(text + 1, "\n")] = 0;
+            say("kernel %s", text + 1);
+        }
+    }
+    close(log);
+}
