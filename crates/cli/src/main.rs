@@ -3,7 +3,9 @@
 mod doctor;
 mod exit;
 mod machine;
+mod observe;
 mod report;
+mod top;
 mod trace;
 
 use clap::{Parser, Subcommand};
@@ -25,17 +27,20 @@ enum Verb {
     Machine(machine::Args),
     /// Run a command unchanged in a throw-away guest, see every memory access, model its caches
     Trace(trace::Args),
+    /// Record what a live program does: samples, lock waits, polls, block I/O, scheduling
+    Observe(observe::Args),
     /// Show what a run's misses are and where they come from
     Report(report::Args),
 }
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
-    let wrapper = matches!(cli.verb, Verb::Trace(_));
+    let wrapper = matches!(cli.verb, Verb::Trace(_) | Verb::Observe(_));
     let result = match cli.verb {
         Verb::Doctor(args) => doctor::run(args),
         Verb::Machine(args) => machine::run(args),
         Verb::Trace(args) => trace::run(args),
+        Verb::Observe(args) => observe::run(args),
         Verb::Report(args) => report::run(args),
     };
     result.unwrap_or_else(|error| exit::explain(&error, wrapper))

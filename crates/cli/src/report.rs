@@ -1,6 +1,7 @@
 //! The verb `report`.
 
 use anyhow::Context;
+use nearmiss_record::observed;
 use nearmiss_record::run::{self, RunDir};
 use nearmiss_report::load::Report;
 use nearmiss_report::{json, text};
@@ -34,6 +35,12 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
         Some(path) => RunDir::open(path)?,
         None => RunDir::newest(Path::new(run::DEFAULT_PARENT))?,
     };
+    if run.file(observed::FILE).is_file() {
+        let observed = run.read_json(observed::FILE)?;
+        let page = nearmiss_report::observe::text(&observed, terminal_width(), args.top.into());
+        print(&page)?;
+        return Ok(ExitCode::SUCCESS);
+    }
     let report = Report::load(&run)?;
     if args.form.json {
         print(&json::render(&report)?)?;
@@ -45,9 +52,16 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
 
 /// Columns of the terminal, 80 where there is none.
 fn terminal_width() -> usize {
-    use std::io::IsTerminal;
-    let stdout = std::io::stdout();
-    let columns = stdout.is_terminal().then(|| rustix::termios::tcgetwinsize(&stdout).ok()).flatten().map(|size| usize::from(size.ws_col));
+    width_of(std::io::stdout())
+}
+
+/// As [`terminal_width`], for wrappers, whose own text goes to stderr.
+pub fn terminal_width_of_stderr() -> usize {
+    width_of(std::io::stderr())
+}
+
+fn width_of(stream: impl std::os::fd::AsFd) -> usize {
+    let columns = rustix::termios::tcgetwinsize(stream).ok().map(|size| usize::from(size.ws_col));
     columns.filter(|c| *c > 0).unwrap_or(80)
 }
 

@@ -9,6 +9,7 @@ pub mod levels;
 pub mod load;
 pub mod name;
 pub mod number;
+pub mod observe;
 pub mod ranking;
 pub mod sentence;
 pub mod sums;

@@ -11,7 +11,8 @@ mod timeline;
 pub use capabilities::{Capability, capabilities};
 pub use classify::classify;
 pub use observation::{Outcome, observe};
-pub use options::{Asked, Options, Target};
+pub use clock::now_rfc3339;
+pub use options::{Asked, DEFAULT_FREQUENCY_HZ, Options, Target};
 pub use tables::write_tables;
 
 /// Why there is no observation.
