@@ -24,10 +24,9 @@ pub struct Observed {
     pub duration_ns: u64,
     /// CPUs online.
     pub cpus: u32,
-    /// Clock ticks the command used, from `wait4`; zero for other targets.
-    pub user_ns: u64,
-    /// As `user_ns`, in the kernel.
-    pub system_ns: u64,
+    /// CPU time of the target: by the kernel's task accounts, else as the kernel reports it for the command, else by
+    /// the clock samples, else (for the whole machine) by `/proc/stat`.
+    pub cpu_ns: u64,
     /// What was asked for, and what became of it.
     pub instruments: Vec<Instrument>,
     /// Sampled events.
@@ -146,8 +145,12 @@ pub struct Lock {
     pub address: u64,
     /// `spinlock`, `mutex`, `rwsem:R`, `futex`, …
     pub kind: String,
-    /// Its symbol, where it has one.
+    /// Its symbol, where it has one; for a futex, what it is to the program: `mutex`, `rwlock`, `condition variable`,
+    /// `thread join`, `semaphore`, `barrier`, `parked thread`; empty where the stacks do not tell.
     pub name: String,
+    /// Waiting for it is contention: others hold it. False for waits for something to happen, such as a condition
+    /// variable, and for futexes whose stacks do not tell.
+    pub contended: bool,
     /// Process, for futexes.
     pub process: Option<i32>,
     /// Calling point first, then its callers.
@@ -298,7 +301,7 @@ pub struct Tick {
     pub at_ns: u64,
     /// Length of the step.
     pub length_ns: u64,
-    /// CPU time of the target in it; of everything for the whole machine.
+    /// CPU time of the target in it, by the clock samples; without them all steps have the same share.
     pub cpu_ns: u64,
     /// CPU time used by anyone.
     pub machine_cpu_ns: u64,

@@ -48,7 +48,7 @@ impl FutexSites {
             if row.name.is_empty() {
                 row.name = purpose(&frames).to_owned();
             }
-            let caller = frames.iter().position(|f| !in_libc(&f.module)).unwrap_or(0);
+            let caller = frames.iter().position(|f| !in_runtime(f)).unwrap_or(0);
             let frames: Vec<Frame> = frames.into_iter().skip(caller).collect();
             if let Some(site) = frames.first() {
                 *sites.entry(site.clone()).or_default() += count;
@@ -63,15 +63,20 @@ impl FutexSites {
     }
 }
 
-fn in_libc(module: &str) -> bool {
-    let file = module.rsplit('/').next().unwrap_or(module);
-    ["libc.so", "libc-", "libpthread", "ld-linux", "[vdso]"].iter().any(|name| file.starts_with(name))
+/// The language's runtime, whose caller is the program.
+fn in_runtime(frame: &Frame) -> bool {
+    let file = frame.module.rsplit('/').next().unwrap_or(&frame.module);
+    let function = frame.function.trim_start_matches('<');
+    ["libc.so", "libc-", "libpthread", "libstdc++", "ld-linux", "[vdso]"].iter().any(|name| file.starts_with(name))
+        || ["std::", "core::", "parking_lot", "pthread_", "__pthread", "__lll", "__futex", "__GI_"]
+            .iter()
+            .any(|name| function.starts_with(name))
 }
 
 /// What the futex is to the program, by the libc function that waits on it.
 fn purpose(frames: &[Frame]) -> &'static str {
     let named = |part: &str| frames.iter().any(|f| f.function.contains(part));
-    if named("cond_wait") || named("cond_timedwait") || named("cond_clockwait") {
+    if named("Condvar") || named("cond_wait") || named("cond_timedwait") || named("cond_clockwait") {
         "condition variable"
     } else if named("pthread_join") || named("clockjoin") || named("timedjoin") {
         "thread join"
@@ -79,9 +84,11 @@ fn purpose(frames: &[Frame]) -> &'static str {
         "semaphore"
     } else if named("barrier_wait") {
         "barrier"
-    } else if named("rwlock") {
+    } else if named("::park") {
+        "parked thread"
+    } else if named("rwlock") || named("RwLock") {
         "rwlock"
-    } else if named("mutex_lock") || named("lll_lock") || named("mutex_timedlock") || named("Mutex") {
+    } else if named("mutex_lock") || named("lll_lock") || named("mutex_timedlock") || named("Mutex") || named("lock_contended") {
         "mutex"
     } else {
         ""

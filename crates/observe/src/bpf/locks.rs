@@ -21,7 +21,9 @@ pub fn rows(ebpf: &Ebpf, symbolizer: &mut Symbolizer, sites: &mut FutexSites) ->
         if key.flags >= LOCK_FUTEX {
             row.process = Some(key.tgid as i32);
             sites.describe(&mut row, symbolizer);
+            row.contended = key.flags & LOCK_FUTEX_PI != 0 || matches!(row.name.as_str(), "mutex" | "rwlock");
         } else {
+            row.contended = true;
             row.name = symbolizer.kernel_variable(key.address).unwrap_or_default();
             row.stack = kernel_stack(&stacks, key.stack, symbolizer);
         }

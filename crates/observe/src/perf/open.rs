@@ -50,12 +50,13 @@ pub fn attributes(event: &EventSpec, contents: Contents, reach: &Reach) -> sys::
             | sys::PERF_SAMPLE_TID
             | sys::PERF_SAMPLE_TIME
             | sys::PERF_SAMPLE_CPU
-            | sys::PERF_SAMPLE_PERIOD
             | sys::PERF_SAMPLE_CALLCHAIN,
     );
     match event.rate {
         Rate::Frequency(hz) => {
             attr.set_freq(1);
+            // Not with a fixed period: the kernel then samples software events at every single one.
+            attr.sample_type |= u64::from(sys::PERF_SAMPLE_PERIOD);
             attr.__bindgen_anon_1.sample_freq = hz;
         }
         Rate::Period(period) => attr.__bindgen_anon_1.sample_period = period,

@@ -7,8 +7,9 @@ use std::os::fd::{AsRawFd, BorrowedFd};
 use std::ptr::{self, NonNull};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Data pages of a ring: with the header page this is what `kernel.perf_event_mlock_kb` grants anybody.
-pub const RING_PAGES: usize = 128;
+/// Data pages of a ring: the most that is asked for, and what `kernel.perf_event_mlock_kb` grants anybody (with the
+/// header page).
+const RING_PAGES: [usize; 2] = [512, 128];
 
 pub struct Ring {
     base: NonNull<u8>,
@@ -21,29 +22,30 @@ pub struct Ring {
 unsafe impl Send for Ring {}
 
 impl Ring {
+    /// The largest ring that may be had.
     pub fn map(fd: BorrowedFd<'_>) -> Result<Self, PerfError> {
         let page = page_size();
-        let size = RING_PAGES * page;
-        // SAFETY: a new shared mapping of a perf event, at an address of the kernel's choice.
-        let base = unsafe {
-            libc::mmap(
-                ptr::null_mut(),
-                page + size,
-                libc::PROT_READ | libc::PROT_WRITE,
-                libc::MAP_SHARED,
-                fd.as_raw_fd(),
-                0,
-            )
-        };
-        if base == libc::MAP_FAILED {
-            let source = io::Error::last_os_error();
-            return Err(PerfError::System { step: "map a sample buffer (see kernel.perf_event_mlock_kb)", source });
+        let mut source = io::Error::other("no size tried");
+        for size in RING_PAGES.map(|pages| pages * page) {
+            // SAFETY: a new shared mapping of a perf event, at an address of the kernel's choice.
+            let base = unsafe {
+                libc::mmap(
+                    ptr::null_mut(),
+                    page + size,
+                    libc::PROT_READ | libc::PROT_WRITE,
+                    libc::MAP_SHARED,
+                    fd.as_raw_fd(),
+                    0,
+                )
+            };
+            source = io::Error::last_os_error();
+            if base != libc::MAP_FAILED
+                && let Some(base) = NonNull::new(base.cast())
+            {
+                return Ok(Ring { base, page, size, record: Vec::new() });
+            }
         }
-        let base = NonNull::new(base.cast()).ok_or(PerfError::System {
-            step: "map a sample buffer",
-            source: io::Error::other("the kernel mapped it at address zero"),
-        })?;
-        Ok(Ring { base, page, size, record: Vec::new() })
+        Err(PerfError::System { step: "map a sample buffer (kernel.perf_event_mlock_kb may be too small)", source })
     }
 
     /// Bytes held in the kernel.

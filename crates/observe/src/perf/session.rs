@@ -12,13 +12,15 @@ use linux_perf_event_reader::{
 };
 use nearmiss_record::observed::{Event, Frame, Profile, Sample};
 use perf_event_open_sys::{bindings as sys, ioctls};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::collections::HashMap;
 use std::fs;
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::os::fd::{AsFd, AsRawFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// How user call stacks are found.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -43,9 +45,12 @@ pub struct PerfSession {
     events: Vec<Event>,
     opened: Vec<Opened>,
     rings: Vec<Ring>,
+    /// Of each ring, the event that owns it.
+    owners: Vec<usize>,
     by_id: HashMap<u64, u32>,
-    parse: RecordParseInfo,
+    parse: Vec<RecordParseInfo>,
     unwind: bool,
+    follows_task: bool,
     spaces: AddressSpaces,
     unwinder: Unwinder,
     stacks: HashMap<Vec<Place>, u32>,
@@ -84,14 +89,18 @@ impl PerfSession {
             }
             other => other?,
         };
-        let first = events.first().ok_or_else(|| PerfError::Target("no event to sample".to_owned()))?;
+        if events.is_empty() {
+            return Err(PerfError::Target("no event to sample".to_owned()));
+        }
         let mut session = PerfSession {
             events: events.iter().map(describe).collect(),
             opened,
             rings: Vec::new(),
+            owners: Vec::new(),
             by_id: HashMap::new(),
-            parse: parse_info(&attributes(first, contents, reach))?,
+            parse: events.iter().map(|e| parse_info(&attributes(e, contents, reach))).collect::<Result<_, _>>()?,
             unwind: mode == StackMode::Tables,
+            follows_task: matches!(reach, Reach::Command(_) | Reach::Process(_)),
             spaces: AddressSpaces::default(),
             unwinder: Unwinder::default(),
             stacks: HashMap::new(),
@@ -113,11 +122,12 @@ impl PerfSession {
     /// One ring a CPU, which all events of that CPU write to.
     fn connect(&mut self) -> Result<(), PerfError> {
         let mut owners: HashMap<u32, i32> = HashMap::new();
-        for opened in &self.opened {
+        for (index, opened) in self.opened.iter().enumerate() {
             let fd = opened.fd.as_raw_fd();
             match owners.get(&opened.cpu) {
                 None => {
                     self.rings.push(Ring::map(opened.fd.as_fd())?);
+                    self.owners.push(index);
                     owners.insert(opened.cpu, fd);
                 }
                 Some(&owner) => {
@@ -198,9 +208,14 @@ impl PerfSession {
         }
     }
 
-    /// Descriptors that become readable when a ring is half full.
-    pub fn descriptors(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
-        self.opened.iter().map(|o| o.fd.as_fd())
+    /// Waits until a ring is half full or the time is up. False at once when the target has ended.
+    pub fn wait(&self, limit: Duration) -> bool {
+        let mut watched: Vec<PollFd<'_>> =
+            self.owners.iter().filter_map(|i| self.opened.get(*i)).map(|o| PollFd::new(&o.fd, PollFlags::IN)).collect();
+        let limit = Timespec::try_from(limit).ok();
+        // An interruption is as good as a time-out: the caller looks around and comes back.
+        let _ = poll(&mut watched, limit.as_ref());
+        !watched.iter().any(|fd| fd.revents().contains(PollFlags::HUP))
     }
 
     /// Takes what the rings hold.
@@ -208,9 +223,9 @@ impl PerfSession {
         let mut arena = std::mem::take(&mut self.arena);
         arena.clear();
         let mut queue: Vec<Queued> = Vec::new();
-        let parse = self.parse;
         for ring in &mut self.rings {
             ring.drain(|kind, misc, body| {
+                let Some(parse) = layout(&self.parse, &self.by_id, kind, body) else { return };
                 let raw = RawEventRecord::new(RecordType(kind), misc, RawData::from(body), parse);
                 let start = arena.len();
                 arena.extend_from_slice(body);
@@ -220,15 +235,16 @@ impl PerfSession {
         queue.sort_by_key(|q| q.time);
         for q in &queue {
             let Some(body) = arena.get(q.start..q.end) else { continue };
+            let Some(parse) = layout(&self.parse, &self.by_id, q.kind, body) else { continue };
             let raw = RawEventRecord::new(RecordType(q.kind), q.misc, RawData::from(body), parse);
             if let Ok(record) = raw.parse() {
-                self.take(record, q.time);
+                self.take(record);
             }
         }
         self.arena = arena;
     }
 
-    fn take(&mut self, record: EventRecord<'_>, time: u64) {
+    fn take(&mut self, record: EventRecord<'_>) {
         match record {
             EventRecord::Sample(sample) => self.sample(&sample),
             EventRecord::Mmap2(m) if m.protection & libc::PROT_EXEC as u32 != 0 => {
@@ -250,9 +266,7 @@ impl PerfSession {
             }
             EventRecord::Lost(lost) => self.lost += lost.count,
             EventRecord::Throttle(_) => self.throttled += 1,
-            _ => {
-                let _ = time;
-            }
+            _ => {}
         }
     }
 
@@ -302,7 +316,8 @@ impl PerfSession {
                 index
             }
         };
-        let weight = sample.period.unwrap_or(1);
+        let period = self.events.get(event as usize).map_or(0, |e| e.period);
+        let weight = sample.period.unwrap_or(period).max(1);
         let cpu = sample.cpu.unwrap_or(0);
         self.samples.push(Sample { at_ns: at - self.started_ns, event, stack, thread, weight, cpu });
     }
@@ -371,7 +386,8 @@ impl PerfSession {
                 && let Some(event) = self.events.get_mut(opened.event)
             {
                 event.count += words[0];
-                event.enabled_ns += words[1];
+                // An event that follows a task is open once a CPU, and waits on all of them but one.
+                event.enabled_ns += if self.follows_task { words[1] / self.rings.len().max(1) as u64 } else { words[1] };
                 event.running_ns += words[2];
             }
         }
@@ -402,6 +418,17 @@ impl PerfSession {
         self.samples.sort_by_key(|s| s.at_ns);
         Profile { events: self.events, frames, stacks, threads: self.thread_list, samples: self.samples }
     }
+}
+
+/// How a record is laid out: samples as their event says, whose id comes first; all others alike.
+fn layout(parse: &[RecordParseInfo], by_id: &HashMap<u64, u32>, kind: u32, body: &[u8]) -> Option<RecordParseInfo> {
+    let event = if kind == RecordType::SAMPLE.0 {
+        let id = u64::from_ne_bytes(body.get(..8)?.try_into().ok()?);
+        *by_id.get(&id)?
+    } else {
+        0
+    };
+    parse.get(event as usize).copied()
 }
 
 fn describe(event: &EventSpec) -> Event {

@@ -5,6 +5,7 @@ mod classify;
 mod clock;
 mod observation;
 mod options;
+mod phases;
 mod tables;
 mod timeline;
 

@@ -2,11 +2,11 @@
 
 use super::clock::monotonic_ns;
 use super::options::{Options, Target};
-use super::timeline::Timeline;
+use super::timeline::{Timeline, clock_samples};
 use super::{ObserveError, classify};
 use crate::bpf::{BpfError, BpfSession, CallTracing, Figures, Wants, Who};
 use crate::perf::{EventSpec, PerfError, PerfSession, Rate, Reach, Role, Symbolizer, event, has_pmu};
-use nearmiss_record::observed::{Instrument, Observed, SCHEMA, Task};
+use nearmiss_record::observed::{Instrument, Observed, Profile, SCHEMA, Task};
 use nearmiss_workload::{Finished, ForwardSignals, ProcessGroup, Suspended, Workload};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -48,13 +48,14 @@ pub fn observe(target: &Target, options: &Options, stop: &AtomicBool) -> Result<
     };
     let ended_ns = monotonic_ns();
     timeline.tick(ended_ns, instruments.figures());
-    let mut outcome = instruments.finish(timeline, started_ns, ended_ns)?;
+    let machine = matches!(target, Target::Machine);
+    let mut outcome = instruments.finish(timeline, started_ns, ended_ns, machine, finished)?;
     outcome.observed.target = describe(target);
-    if let Some(finished) = finished {
-        outcome.observed.user_ns = finished.user_ns;
-        outcome.observed.system_ns = finished.system_ns;
+    if !machine && !outcome.observed.io.is_empty() {
+        outcome.observed.notes.push(
+            "Block I/O is what the target asked for itself; what the kernel's flusher writes later shows with -a.".to_owned(),
+        );
     }
-    outcome.finished = finished;
     outcome.observed.phases = classify(&outcome.observed);
     Ok(outcome)
 }
@@ -71,7 +72,9 @@ fn follow_command(
     let mut running = suspended.resume()?;
     let forwarding = ForwardSignals::to(&running);
     loop {
-        match running.wait_for(STEP)? {
+        // The sampler's buffers report their filling and the end of the command; a step is at most STEP long.
+        let waited = instruments.wait_for_samples(STEP);
+        match running.wait_for(if waited { Duration::ZERO } else { STEP })? {
             Ok(finished) => {
                 drop(forwarding);
                 return Ok(finished);
@@ -99,10 +102,10 @@ fn follow(
         if left.is_zero() || stop.load(Ordering::Relaxed) || gone(target) {
             return;
         }
-        std::thread::sleep(left);
-        if left == STEP {
-            instruments.step(timeline);
+        if !instruments.wait_for_samples(left) {
+            std::thread::sleep(left);
         }
+        instruments.step(timeline);
     }
 }
 
@@ -151,12 +154,27 @@ impl Instruments {
         }
     }
 
-    fn step(&mut self, timeline: &mut Timeline) {
-        self.drain();
-        timeline.tick(monotonic_ns(), self.figures());
+    /// Waits until a sample buffer fills or the time is up; false when there is nothing to wait on.
+    fn wait_for_samples(&self, limit: Duration) -> bool {
+        self.perf.as_ref().is_some_and(|perf| perf.wait(limit))
     }
 
-    fn finish(mut self, timeline: Timeline, started_ns: u64, ended_ns: u64) -> Result<Outcome, ObserveError> {
+    fn step(&mut self, timeline: &mut Timeline) {
+        self.drain();
+        let now = monotonic_ns();
+        if timeline.is_due(now, STEP) {
+            timeline.tick(now, self.figures());
+        }
+    }
+
+    fn finish(
+        mut self,
+        timeline: Timeline,
+        started_ns: u64,
+        ended_ns: u64,
+        machine: bool,
+        finished: Option<Finished>,
+    ) -> Result<Outcome, ObserveError> {
         let mut symbolizer = Symbolizer::default();
         let mut observed = Observed {
             schema: SCHEMA.to_owned(),
@@ -192,20 +210,23 @@ impl Instruments {
                 observed.lost.push(("samples".to_owned(), lost));
             }
         }
-        let cpu_ns = observed.tasks.iter().map(|t: &Task| t.cpu_ns).sum::<u64>().max(clock_total(&observed));
-        observed.timeline = timeline.finish(observed.profile.as_ref(), cpu_ns);
+        let of_tasks: u64 = observed.tasks.iter().map(|t: &Task| t.cpu_ns).sum();
+        observed.cpu_ns = match finished {
+            _ if of_tasks > 0 => of_tasks,
+            Some(finished) => finished.user_ns + finished.system_ns,
+            None if machine => timeline.machine_cpu_ns(),
+            None => observed.profile.as_ref().map_or(0, clock_total),
+        };
+        observed.timeline = timeline.finish(observed.profile.as_ref(), observed.cpu_ns);
         observed.instruments = self.rows;
-        Ok(Outcome { observed, finished: None, log })
+        Ok(Outcome { observed, finished, log })
     }
 }
 
-/// CPU time by the clock samples alone, if they count nanoseconds.
-fn clock_total(observed: &Observed) -> u64 {
-    let Some(profile) = &observed.profile else { return 0 };
-    let clock = profile.events.iter().position(|e| e.name == "cpu-clock" || e.name == "task-clock");
-    let Some(clock) = clock.and_then(|c| u32::try_from(c).ok()) else { return 0 };
-    let idle = |thread: u32| profile.threads.get(thread as usize).is_some_and(|t| t.1 == 0);
-    profile.samples.iter().filter(|s| s.event == clock && !idle(s.thread)).map(|s| s.weight).sum()
+/// CPU time by the clock samples alone; their weights are nanoseconds when the clock is the CPU clock.
+fn clock_total(profile: &Profile) -> u64 {
+    let nanoseconds = profile.events.iter().any(|e| e.role == "clock" && !e.name.contains("cycles"));
+    if nanoseconds { clock_samples(profile).map(|s| s.weight).sum() } else { 0 }
 }
 
 fn start_perf(
@@ -226,9 +247,13 @@ fn start_perf(
         }
     }
     for name in &options.events {
-        let rate = match name.as_str() {
-            "page-faults" | "faults" | "minor-faults" | "major-faults" | "context-switches" | "cs" => Rate::Period(1),
-            _ => frequency,
+        let (name, rate) = match name.split_once('@') {
+            Some((name, period)) => {
+                let period = period.parse().ok().filter(|p| *p > 0);
+                let unknown = || PerfError::UnknownEvent(format!("{name}@ (a period is a number, as in page-faults@16)"));
+                (name, Rate::Period(period.ok_or_else(unknown)?))
+            }
+            None => (name.as_str(), frequency),
         };
         events.push(event(name, Role::Other, rate)?);
     }

@@ -1,7 +1,7 @@
 //! The time line: what the counters did, step by step.
 
 use crate::bpf::Figures;
-use nearmiss_record::observed::{Profile, Tick};
+use nearmiss_record::observed::{Profile, Sample, Tick};
 use std::fs;
 
 /// CPU time of the whole machine so far: busy, and idle with a task waiting for block I/O.
@@ -41,6 +41,11 @@ impl Timeline {
         Timeline { started_ns, last_ns: started_ns, machine: MachineTime::now(), figures, ticks: Vec::new() }
     }
 
+    /// Whether the step under way is as long as a step should be, or nearly.
+    pub fn is_due(&self, now_ns: u64, step: std::time::Duration) -> bool {
+        u128::from(now_ns.saturating_sub(self.last_ns)) * 10 >= step.as_nanos() * 9
+    }
+
     /// Ends a step.
     pub fn tick(&mut self, now_ns: u64, figures: Figures) {
         let machine = MachineTime::now();
@@ -70,34 +75,37 @@ impl Timeline {
         self.figures = figures;
     }
 
-    /// The steps, with the target's CPU time by the clock samples that fell into each. Without them it is the
-    /// machine's.
+    /// CPU time used by anyone so far.
+    pub fn machine_cpu_ns(&self) -> u64 {
+        self.ticks.iter().map(|t| t.machine_cpu_ns).sum()
+    }
+
+    /// The steps, with the target's CPU time spread over them as the clock samples fell; evenly without samples.
     pub fn finish(mut self, profile: Option<&Profile>, cpu_ns: u64) -> Vec<Tick> {
-        let clock = profile.and_then(|p| {
-            let index = p.events.iter().position(|e| e.role == "clock")? as u32;
-            Some(p.samples.iter().filter(move |s| s.event == index && p.threads.get(s.thread as usize).is_none_or(|t| t.1 != 0)))
-        });
-        let Some(samples) = clock else {
-            for tick in &mut self.ticks {
-                tick.cpu_ns = tick.machine_cpu_ns;
-            }
-            return self.ticks;
-        };
-        let mut weights = vec![0u64; self.ticks.len()];
-        for sample in samples {
-            let step = self.ticks.partition_point(|t| t.at_ns < sample.at_ns);
-            if let Some(weight) = weights.get_mut(step.min(self.ticks.len().saturating_sub(1))) {
+        let mut weights: Vec<u64> = vec![0; self.ticks.len()];
+        let last = self.ticks.len().saturating_sub(1);
+        for sample in profile.into_iter().flat_map(clock_samples) {
+            let step = self.ticks.partition_point(|t| t.at_ns < sample.at_ns).min(last);
+            if let Some(weight) = weights.get_mut(step) {
                 *weight += sample.weight;
             }
         }
+        if weights.iter().all(|w| *w == 0) {
+            weights = self.ticks.iter().map(|t| t.length_ns).collect();
+        }
         let total: u64 = weights.iter().sum();
         for (tick, weight) in self.ticks.iter_mut().zip(weights) {
-            if total > 0 {
-                tick.cpu_ns = (u128::from(weight) * u128::from(cpu_ns) / u128::from(total)) as u64;
-            }
+            tick.cpu_ns = (u128::from(weight) * u128::from(cpu_ns) / u128::from(total.max(1))) as u64;
         }
         self.ticks
     }
+}
+
+/// Samples of the clock event, without those of the idle task.
+pub fn clock_samples(profile: &Profile) -> impl Iterator<Item = &Sample> {
+    let clock = profile.events.iter().position(|e| e.role == "clock");
+    let idle = |s: &Sample| profile.threads.get(s.thread as usize).is_some_and(|t| t.1 == 0);
+    profile.samples.iter().filter(move |s| Some(s.event as usize) == clock && !idle(s))
 }
 
 #[cfg(test)]

@@ -51,7 +51,7 @@ impl Page<'_> {
     fn head(&mut self) {
         let o = self.observed;
         self.line(format!("observed  {}", o.target));
-        let cpu: u64 = o.timeline.iter().map(|t| t.cpu_ns).sum();
+        let cpu = o.cpu_ns;
         self.line(format!(
             "measured  {} on {} CPU{}, {} of CPU time ({} of one CPU)",
             time(o.duration_ns),
@@ -140,20 +140,26 @@ impl Page<'_> {
             return;
         }
         let o = self.observed;
-        let total: u64 = o.locks.iter().map(|l| l.total_ns).sum();
-        let waits: u64 = o.locks.iter().map(|l| l.count).sum();
-        self.title(&format!(
-            "Locks: {} waits, {} in all, {} of run time{}",
-            grouped(waits),
-            time(total),
-            percent(total, o.duration_ns),
-            o.lock_acquisitions.map(|a| format!(", {} of acquisitions", percent(waits, a))).unwrap_or_default()
-        ));
-        if o.locks.is_empty() {
+        let contended: Vec<&Lock> = o.locks.iter().filter(|l| l.contended).collect();
+        let others: Vec<&Lock> = o.locks.iter().filter(|l| !l.contended).collect();
+        let waits: u64 = contended.iter().map(|l| l.count).sum();
+        let of_acquisitions = o.lock_acquisitions.map(|a| format!(", {} of acquisitions", percent(waits, a)));
+        self.lock_table("Lock waits", &contended, &of_acquisitions.unwrap_or_default());
+        if !others.is_empty() {
+            self.lock_table("Waits between threads (condition variables, joins, unknown futexes)", &others, "");
+        }
+    }
+
+    fn lock_table(&mut self, title: &str, locks: &[&Lock], more: &str) {
+        let total: u64 = locks.iter().map(|l| l.total_ns).sum();
+        let waits: u64 = locks.iter().map(|l| l.count).sum();
+        let share = percent(total, self.observed.duration_ns);
+        self.title(&format!("{title}: {}, {} in all, {share} of run time{more}", grouped(waits), time(total)));
+        if locks.is_empty() {
             return;
         }
         self.line(format!("  {:>9} {:>8} {:>8} {:>8} {:>8}  {}", "total", "waits", "average", "max", "min", "lock, called from"));
-        for lock in o.locks.iter().take(self.top) {
+        for lock in locks.iter().take(self.top) {
             self.lock(lock);
         }
     }
@@ -180,8 +186,15 @@ impl Page<'_> {
             }
         }
         for (frame, n) in lock.call_sites.iter().take(3) {
-            let at = if frame.line.is_empty() { String::new() } else { format!(" at {}", place(&frame.line, 40)) };
-            self.line(format!("            {}{at} ({} of {sampled} waits looked at)", frame.function, n));
+            let share = format!(" ({n} of {sampled} looked at)");
+            let room = self.width.saturating_sub(12 + share.len());
+            let name = cut(&frame.function, room / 2);
+            let at = if frame.line.is_empty() {
+                String::new()
+            } else {
+                format!(" at {}", place(&frame.line, room.saturating_sub(name.chars().count() + 4)))
+            };
+            self.line(format!("            {name}{at}{share}"));
         }
     }
 
