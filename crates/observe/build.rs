@@ -15,29 +15,28 @@ fn main() {
     println!("cargo::rerun-if-changed={}", include.display());
     println!("cargo::rerun-if-env-changed=CC");
 
-    let static_program = ["-std=gnu11", "-O2", "-Wall", "-Wextra", "-static", "-s"];
-    for (folder, program) in [("agent/init", "guest-init"), ("agent/guard", "guest-guard")] {
-        if !compile(&native.join(folder), &include, &static_program, &out.join(program)) {
-            panic!("native/{folder} could not be compiled: install gcc and libc6-dev, or set CC to a C compiler");
-        }
-    }
-
+    let program = ["-std=gnu11", "-O2", "-Wall", "-Wextra", "-static", "-s"];
     let library = ["-std=gnu11", "-O3", "-Wall", "-Wextra", "-shared", "-fPIC"];
-    let fileserver = out.join("fileserver-noatime.so");
-    if !compile(&native.join("agent/fileserver"), &include, &library, &fileserver) {
-        panic!("native/agent/fileserver could not be compiled");
+    let preloaded =
+        ["-std=gnu11", "-O2", "-Wall", "-Wextra", "-shared", "-fPIC", "-fvisibility=hidden", "-fno-builtin", "-s"];
+    let parts: [(&str, &[&str], &str); 4] = [
+        ("agent/init", &program, "guest-init"),
+        ("agent/guard", &program, "guest-guard"),
+        ("agent/fileserver", &library, "fileserver-noatime.so"),
+        ("heapshim", &preloaded, "heapshim.so"),
+    ];
+    for (folder, flags, output) in parts {
+        assert!(compile(&native.join(folder), &include, flags, &out.join(output)), "native/{folder} has no C files");
     }
 
+    // The plugin alone is under the GPL: a tree without it builds, and cannot trace.
     println!("cargo::rustc-check-cfg=cfg(has_tap_plugin)");
     if compile(&native.join("tap"), &include, &library, &out.join("tap-plugin.so")) {
         println!("cargo::rustc-cfg=has_tap_plugin");
-    } else {
-        println!("cargo::warning=native/tap could not be compiled: this build cannot trace");
     }
 }
 
-/// Compiles every C file of a folder into one output; false where there is none, or the compiler
-/// fails (what it says is in cargo's output).
+/// Compiles every C file of a folder into one output; false where there is none.
 fn compile(folder: &Path, include: &Path, flags: &[&str], output: &Path) -> bool {
     println!("cargo::rerun-if-changed={}", folder.display());
     let mut sources: Vec<PathBuf> = folder
@@ -50,7 +49,7 @@ fn compile(folder: &Path, include: &Path, flags: &[&str], output: &Path) -> bool
         return false;
     }
     let compiler = env::var("CC").unwrap_or_else(|_| "cc".into());
-    Command::new(&compiler)
+    let status = Command::new(&compiler)
         .args(flags)
         .arg("-I")
         .arg(include)
@@ -58,7 +57,13 @@ fn compile(folder: &Path, include: &Path, flags: &[&str], output: &Path) -> bool
         .arg(output)
         .args(&sources)
         .status()
-        .is_ok_and(|status| status.success())
+        .unwrap_or_else(|error| panic!("{compiler}: {error}: install gcc, or set CC to a C compiler"));
+    assert!(
+        status.success(),
+        "{compiler} cannot compile {}: see above; a missing header or library is in gcc and libc6-dev",
+        folder.display()
+    );
+    true
 }
 
 fn variable(name: &str) -> String {

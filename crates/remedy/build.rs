@@ -5,63 +5,24 @@ use std::path::{Path, PathBuf};
 
 const LIBRARIES: [(&str, &[&str]); 2] = [
     ("color-stacks.so", &["stacks.c", "common.c"]),
-    (
-        "color-blocks.so",
-        &["blocks.c", "shifted.c", "early.c", "common.c"],
-    ),
+    ("color-blocks.so", &["blocks.c", "shifted.c", "early.c", "common.c"]),
 ];
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let native = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../native");
     let out = PathBuf::from(env::var("OUT_DIR")?);
-    println!(
-        "cargo::rerun-if-changed={}",
-        native.join("preload").display()
-    );
-    println!(
-        "cargo::rerun-if-changed={}",
-        native.join("include/nearmiss-preload.h").display()
-    );
+    println!("cargo::rerun-if-changed={}", native.join("preload").display());
+    println!("cargo::rerun-if-changed={}", native.join("include/nearmiss-preload.h").display());
     for (library, sources) in LIBRARIES {
         // Built as C that is at ease before its process is: no builtin turns into a call of
         // what is being intercepted, and exceptions and cancellation pass through.
-        let mut command = cc::Build::new()
-            .opt_level(2)
-            .debug(true)
-            .get_compiler()
-            .to_command();
-        command.args([
-            "-std=gnu11",
-            "-fPIC",
-            "-shared",
-            "-fvisibility=hidden",
-            "-fno-builtin",
-        ]);
-        command.args([
-            "-fexceptions",
-            "-fasynchronous-unwind-tables",
-            "-foptimize-sibling-calls",
-        ]);
-        command.args([
-            "-ftls-model=initial-exec",
-            "-Wall",
-            "-Wextra",
-            "-Wl,-z,now",
-            "-Wl,-z,relro",
-        ]);
-        command
-            .arg("-I")
-            .arg(native.join("include"))
-            .arg("-o")
-            .arg(out.join(library));
-        command.args(
-            sources
-                .iter()
-                .map(|source| native.join("preload").join(source)),
-        );
-        let status = command
-            .status()
-            .map_err(|e| format!("{:?}: {e}", command.get_program()))?;
+        let mut command = cc::Build::new().opt_level(2).debug(true).get_compiler().to_command();
+        command.args(["-std=gnu11", "-fPIC", "-shared", "-fvisibility=hidden", "-fno-builtin"]);
+        command.args(["-fexceptions", "-fasynchronous-unwind-tables", "-foptimize-sibling-calls"]);
+        command.args(["-ftls-model=initial-exec", "-Wall", "-Wextra", "-Wl,-z,now", "-Wl,-z,relro"]);
+        command.arg("-I").arg(native.join("include")).arg("-o").arg(out.join(library));
+        command.args(sources.iter().map(|source| native.join("preload").join(source)));
+        let status = command.status().map_err(|e| format!("{:?}: {e}", command.get_program()))?;
         if !status.success() {
             return Err(format!("{library}: the C compiler failed ({status})").into());
         }

@@ -46,7 +46,7 @@ static __attribute__((noinline)) void copy(char *to, const char *from, size_t by
 }
 
 int main(int argc, char **argv) {
-    uint64_t copied = 4 << 20, table_bytes = 256 << 10, rounds = 20, past = 0;
+    uint64_t copied = 8 << 20, table_bytes = 512 << 10, rounds = 20, past = 0;
     const struct subject_option options[] = {
         {"copy", "bytes copied a round", &copied, 0},
         {"table", "bytes of the table that is used between copies", &table_bytes, 0},

@@ -1,12 +1,127 @@
-//! The verb `doctor`.
+//! The verb `doctor`: what works on this machine, what is missing, and what to type.
 
+mod checks;
+mod probe;
+
+use crate::table::{print_line, table};
+use probe::{Probe, System};
+use serde::Serialize;
 use std::process::ExitCode;
 
 /// Arguments of `nearmiss doctor`.
 #[derive(clap::Args)]
-pub struct Args {}
+#[command(after_help = "Example:
+  nearmiss doctor --json | jq '.rows[] | select(.state == \"missing\")'")]
+pub struct Args {
+    /// Print the record (nearmiss/doctor/1) instead of the table
+    #[arg(long)]
+    json: bool,
+}
 
 /// Runs the verb.
-pub fn run(_args: Args) -> anyhow::Result<ExitCode> {
-    anyhow::bail!("not built yet")
+pub fn run(args: Args) -> anyhow::Result<ExitCode> {
+    let report = Report::of(&System);
+    if args.json {
+        print_line(&serde_json::to_string_pretty(&report)?)?;
+    } else {
+        print_line(&report.text(crate::table::width()))?;
+    }
+    Ok(ExitCode::SUCCESS)
 }
+
+/// How it stands with one thing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+enum State {
+    Works,
+    /// Works in part; the row says which.
+    Limited,
+    Missing,
+    /// Asked for often, needed by nothing here.
+    NotNeeded,
+}
+
+impl State {
+    fn word(self) -> &'static str {
+        match self {
+            State::Works => "works",
+            State::Limited => "limited",
+            State::Missing => "missing",
+            State::NotNeeded => "not needed",
+        }
+    }
+}
+
+/// One thing that was looked at.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+struct Row {
+    /// The verb that needs it.
+    verb: &'static str,
+    /// The thing.
+    name: &'static str,
+    state: State,
+    /// What was found.
+    found: String,
+    /// What to type or do; empty where nothing is to be done.
+    todo: String,
+}
+
+/// `nearmiss/doctor/1`.
+#[derive(Debug, Serialize)]
+struct Report {
+    schema: &'static str,
+    /// One sentence a verb: whether it works here.
+    summary: Vec<String>,
+    rows: Vec<Row>,
+}
+
+impl Report {
+    fn of(probe: &dyn Probe) -> Report {
+        let rows = checks::rows(probe);
+        let mut verbs: Vec<&'static str> = rows.iter().map(|r| r.verb).collect();
+        verbs.dedup();
+        let summary = verbs.into_iter().map(|verb| sentence(verb, &rows)).collect();
+        Report { schema: "nearmiss/doctor/1", summary, rows }
+    }
+
+    fn text(&self, width: u16) -> String {
+        let mut table = table(&["needed by", "what", "state", "found"], width);
+        let mut todos: Vec<&str> = Vec::new();
+        for row in &self.rows {
+            table.add_row([row.verb, row.name, row.state.word(), &row.found]);
+            if !row.todo.is_empty() && !todos.contains(&row.todo.as_str()) {
+                todos.push(&row.todo);
+            }
+        }
+        let mut text = crate::table::lines(&table);
+        text.push('\n');
+        for sentence in &self.summary {
+            text.push_str(&format!("\n{sentence}"));
+        }
+        if !todos.is_empty() {
+            text.push_str("\n\nTo do:");
+            for todo in todos {
+                text.push_str(&format!("\n  {todo}"));
+            }
+        }
+        text
+    }
+}
+
+fn sentence(verb: &str, rows: &[Row]) -> String {
+    let with = |state: State| -> Vec<&str> {
+        rows.iter().filter(|r| r.verb == verb && r.state == state).map(|r| r.name).collect()
+    };
+    let (missing, limited) = (with(State::Missing), with(State::Limited));
+    let some = rows.iter().any(|r| r.verb == verb && matches!(r.state, State::Works | State::Limited));
+    match (verb, missing.is_empty(), limited.is_empty()) {
+        // Its instruments do not need each other.
+        ("observe", false, _) if some => format!("observe: works without {} on this machine.", missing.join(", ")),
+        (_, false, _) => format!("{verb}: does not work here yet; missing: {}.", missing.join(", ")),
+        (_, true, false) => format!("{verb}: works here, with limits: {}.", limited.join(", ")),
+        (_, true, true) => format!("{verb}: works here."),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,12 +1,159 @@
-//! The verb `machine`.
+//! The verb `machine`: descriptions to list, to show, and of this machine.
 
+use crate::exit::CannotHere;
+use crate::table::{lines, print_line, table, width};
+use clap::Subcommand;
+use comfy_table::ColumnConstraint;
+use nearmiss_machine::describe::{self, DescribeError, PRESETS, host};
+use nearmiss_record::machine::{Cache, CacheKind, Machine};
+use serde::Serialize;
 use std::process::ExitCode;
 
 /// Arguments of `nearmiss machine`.
 #[derive(clap::Args)]
-pub struct Args {}
+#[command(after_help = "Examples:
+  nearmiss machine list
+  nearmiss machine show zen4-genoa > mine.toml   (change it, then: nearmiss trace -m ./mine.toml -- CMD)
+  nearmiss machine host --uncalibrated")]
+pub struct Args {
+    #[command(subcommand)]
+    what: What,
+}
+
+#[derive(Subcommand)]
+enum What {
+    /// The machines that come with nearmiss
+    List {
+        /// Print the record (nearmiss/machines/1) instead of the table
+        #[arg(long)]
+        json: bool,
+    },
+    /// A machine as a machine file, each figure with its source
+    Show {
+        /// A preset, `host`, or a machine file (a path with `/` or `.toml`)
+        machine: String,
+        /// Cut down to this many CPUs, as a guest is
+        #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=64))]
+        cpus: Option<u32>,
+        /// Print the record (nearmiss/machine/1) instead of the file
+        #[arg(long)]
+        json: bool,
+    },
+    /// This machine as a machine file: geometry from sysfs, latencies measured (once, then remembered)
+    Host {
+        /// Measure nothing: latencies are typical ones, marked assumed
+        #[arg(long)]
+        uncalibrated: bool,
+        /// Measure again
+        #[arg(long, conflicts_with = "uncalibrated")]
+        recalibrate: bool,
+        /// Print the record (nearmiss/machine/1) instead of the file
+        #[arg(long)]
+        json: bool,
+    },
+}
 
 /// Runs the verb.
-pub fn run(_args: Args) -> anyhow::Result<ExitCode> {
-    anyhow::bail!("not built yet")
+pub fn run(args: Args) -> anyhow::Result<ExitCode> {
+    let text = match args.what {
+        What::List { json: true } => serde_json::to_string_pretty(&Machines::all()?)?,
+        What::List { json: false } => list(&Machines::all()?.machines, width()),
+        What::Show { machine, cpus, json } => show(&machine, cpus, json)?,
+        What::Host { uncalibrated, recalibrate, json } => {
+            let latencies = match (uncalibrated, recalibrate) {
+                (true, _) => host::Latencies::Assumed,
+                (_, true) => host::Latencies::Recalibrated,
+                _ => host::Latencies::Calibrated,
+            };
+            present(&host::host(latencies).map_err(|e| CannotHere(format!("host: {e}")))?, json)?
+        }
+    };
+    print_line(text.trim_end())?;
+    Ok(ExitCode::SUCCESS)
 }
+
+/// `nearmiss/machine/1`.
+#[derive(Serialize)]
+struct Described<'a> {
+    schema: &'static str,
+    machine: &'a Machine,
+}
+
+/// `nearmiss/machines/1`.
+#[derive(Serialize)]
+struct Machines {
+    schema: &'static str,
+    machines: Vec<Machine>,
+}
+
+impl Machines {
+    fn all() -> Result<Machines, DescribeError> {
+        let machines = PRESETS.iter().map(describe::Preset::machine).collect::<Result<_, _>>()?;
+        Ok(Machines { schema: "nearmiss/machines/1", machines })
+    }
+}
+
+fn show(name: &str, cpus: Option<u32>, json: bool) -> anyhow::Result<String> {
+    if let (Some(preset), None, false) = (describe::preset(name), cpus, json) {
+        // As it was written, comments included.
+        return Ok(preset.text.to_owned());
+    }
+    let machine = describe::load(name).map_err(|e| match e {
+        DescribeError::Host(_) => anyhow::Error::new(CannotHere(e.to_string())),
+        other => other.into(),
+    })?;
+    present(&cpus.map_or_else(|| machine.clone(), |n| describe::cut(&machine, n)), json)
+}
+
+fn present(machine: &Machine, json: bool) -> anyhow::Result<String> {
+    Ok(if json {
+        serde_json::to_string_pretty(&Described { schema: "nearmiss/machine/1", machine })?
+    } else {
+        describe::render(machine)?
+    })
+}
+
+fn list(machines: &[Machine], width: u16) -> String {
+    let mut table = table(&["name", "cpus", "nodes", "L1d", "L2", "L3", "what"], width);
+    for m in machines {
+        let t = m.topology;
+        let size = |level| {
+            let data = m.caches.iter().find(|c| c.level == level && c.kind != CacheKind::Instruction);
+            data.map_or_else(|| "–".to_owned(), |c| c.size.to_string())
+        };
+        table.add_row([
+            m.name.clone(),
+            format!("{}×{}×{}", t.packages, t.cores_per_package, t.threads_per_core),
+            m.memory.nodes.to_string(),
+            size(1),
+            size(2),
+            size(3),
+            m.title.clone(),
+        ]);
+    }
+    for column in 0..6 {
+        if let Some(column) = table.column_mut(column) {
+            column.set_constraint(ColumnConstraint::ContentWidth);
+        }
+    }
+    format!(
+        "{}\n\nCPUs: packages × cores × hardware threads. Your own: nearmiss machine show NAME > mine.toml",
+        lines(&table)
+    )
+}
+
+/// `L1d 32 KiB, L1i 32 KiB, L2 1 MiB, L3 32 MiB`.
+pub fn caches_in_one_line(machine: &Machine) -> String {
+    let name = |c: &Cache| {
+        let kind = match c.kind {
+            CacheKind::Data => "d",
+            CacheKind::Instruction => "i",
+            CacheKind::Unified => "",
+        };
+        format!("L{}{kind} {}", c.level, c.size)
+    };
+    machine.caches.iter().map(name).collect::<Vec<_>>().join(", ")
+}
+
+#[cfg(test)]
+mod tests;

@@ -5,7 +5,11 @@ mod exit;
 mod machine;
 mod observe;
 mod report;
+<<<<<<< HEAD
 mod top;
+=======
+mod table;
+>>>>>>> main
 mod trace;
 
 use clap::{Parser, Subcommand};

@@ -4,7 +4,7 @@ use anyhow::Context;
 use nearmiss_record::observed;
 use nearmiss_record::run::{self, RunDir};
 use nearmiss_report::load::Report;
-use nearmiss_report::{json, text};
+use nearmiss_report::{callgrind, html, json, pprof, text};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -27,6 +27,15 @@ struct Form {
     /// Print the records of the run as one JSON object
     #[arg(long)]
     json: bool,
+    /// Write one self-contained HTML page [default: report.html in the run's directory]
+    #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true)]
+    html: Option<Option<PathBuf>>,
+    /// Write a profile for KCachegrind and callgrind_annotate
+    #[arg(long, value_name = "FILE")]
+    callgrind: Option<PathBuf>,
+    /// Write a profile for pprof
+    #[arg(long, value_name = "FILE")]
+    pprof: Option<PathBuf>,
 }
 
 /// Runs the verb.
@@ -44,10 +53,23 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     let report = Report::load(&run)?;
     if args.form.json {
         print(&json::render(&report)?)?;
+    } else if let Some(file) = args.form.html {
+        let file = file.unwrap_or_else(|| run.file(run::REPORT));
+        write(&file, html::render(&report, html::Options::default()).as_bytes())?;
+    } else if let Some(file) = args.form.callgrind {
+        write(&file, callgrind::render(&report).as_bytes())?;
+    } else if let Some(file) = args.form.pprof {
+        write(&file, &pprof::render(&report)?)?;
     } else {
         print(&text::render(&report, text::Options { width: terminal_width(), top: args.top.into() }))?;
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Writes a file whole or not at all, and says where it is.
+fn write(file: &Path, bytes: &[u8]) -> anyhow::Result<()> {
+    run::write_whole(file, bytes)?;
+    print(&format!("{}\n", file.display()))
 }
 
 /// Columns of the terminal, 80 where there is none.

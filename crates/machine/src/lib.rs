@@ -2,5 +2,7 @@
 //!
 //! The model is a pure function of a stream of records, a machine and a policy.
 
+pub mod attribution;
 pub mod describe;
+pub mod model;
 pub mod observer;

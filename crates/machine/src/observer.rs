@@ -8,21 +8,21 @@ use nearmiss_record::reference::{Control, Record};
 /// What a reference that missed the first level, or that caused bus traffic, met.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Outcome {
-    /// By level, nearest first: why it missed there; `None` where it hit or was not looked up.
+    /// By level, nearest first: why it missed there; `None` where it hit, was not looked up, or does not count as a
+    /// miss (see [`Outcome::continuation`]). Every `Some` counts, whatever the other fields say.
     pub missed: [Option<MissClass>; MAX_LEVELS],
-    /// By level: the set it was looked up in (valid where it was looked up: up to and with the first `None`).
+    /// By level: the set it was looked up in; valid where `missed` is `Some`.
     pub set: [u32; MAX_LEVELS],
-    /// By level: instruction that had brought in the line that evicted this one, if that line was never reused.
-    pub polluter: [Option<u32>; MAX_LEVELS],
     /// The read transaction it caused on the bus, if it left the outermost cache.
     pub read: Option<BusRead>,
     /// Modified lines written back to memory because of it.
     pub write_backs: u8,
-    /// It had to invalidate others' copies.
+    /// It sent an invalidation without data (an upgrade).
     pub invalidated: bool,
-    /// Write-combining transactions that it forced: full lines.
+    /// Write-combining transactions that it forced: full lines. Those that no reference forced come by
+    /// [`Observer::drained`].
     pub nt_full: u8,
-    /// Write-combining transactions that it forced: parts of lines.
+    /// Write-combining transactions that it forced: parts of lines, 8 bytes each.
     pub nt_partial: u8,
     /// Cycles the CPU waited for it, overlap already taken off.
     pub stall_cycles: u32,
@@ -30,8 +30,9 @@ pub struct Outcome {
     pub home: u8,
     /// Physical address of the line, in the modelled placement.
     pub line_paddr: u64,
-    /// Second half of a straddling reference whose first half missed too: fills and traffic count, the reference
-    /// does not miss again.
+    /// Second half of a straddling reference which missed only where its first half had missed too: fills and traffic
+    /// count, the reference does not miss again, and `missed` is all `None`. (Where only the second half missed,
+    /// `missed` says so and this is false.)
     pub continuation: bool,
 }
 
@@ -56,8 +57,13 @@ pub trait Observer {
     fn hit(&mut self, vcpu: u32, record: Record);
     /// A kept reference or fetch that missed the first level or caused traffic.
     fn miss(&mut self, vcpu: u32, record: Record, outcome: &Outcome);
-    /// Instructions this vCPU executed before the record that is told next, and their cycles.
+    /// Instructions this vCPU executed before the record that is told next (or before its chunk's end).
     fn instructions(&mut self, vcpu: u32, instructions: u64);
+    /// A write-combining buffer went to memory because of a fence or the window's end, not of a reference: `last` is
+    /// the latest non-temporal store into it, `home` its memory node.
+    fn drained(&mut self, vcpu: u32, last: Record, full: u8, partial: u8, home: u8) {
+        let _ = (vcpu, last, full, partial, home);
+    }
 }
 
 /// Hears nothing: for replays that want totals only.

@@ -4,7 +4,7 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use nearmiss_observe::tap::guest::{
-    CommandStatus, ExitReason, ForwardSignals, Guest, GuestCommand, GuestConfig, GuestShape, PluginConfig,
+    CommandStatus, ExitReason, ForwardSignals, Guest, GuestCommand, GuestConfig, GuestShape, PluginConfig, QemuBinary,
 };
 
 fn main() -> ExitCode {
@@ -23,6 +23,7 @@ fn run() -> Result<u8, Box<dyn std::error::Error>> {
     let mut plugin = None;
     let mut aslr = true;
     let mut keep = None;
+    let mut qemu = None;
     let mut timeout = None;
     arguments.next();
     while let Some(argument) = arguments.next() {
@@ -31,6 +32,11 @@ fn run() -> Result<u8, Box<dyn std::error::Error>> {
             "--cpus" => shape = GuestShape::flat(arguments.next().ok_or("--cpus N")?.parse()?),
             "--keep" => keep = Some(arguments.next().ok_or("--keep DIRECTORY")?.into()),
             "--timeout" => timeout = Some(Duration::from_secs(arguments.next().ok_or("--timeout SECONDS")?.parse()?)),
+            "--qemu" => {
+                let unpacked = std::path::PathBuf::from(arguments.next().ok_or("--qemu DIRECTORY")?);
+                let binary = unpacked.join("bin/qemu-system-x86_64");
+                qemu = Some(QemuBinary::at(binary, Some(unpacked.join("firmware")))?);
+            }
             "--no-aslr" => aslr = false,
             "--shape" => {
                 let text = arguments.next().ok_or("--shape PACKAGES,CORES,THREADS,NODES")?;
@@ -48,6 +54,9 @@ fn run() -> Result<u8, Box<dyn std::error::Error>> {
     (config.shape, config.plugin, config.aslr) = (shape, plugin, aslr);
     (config.keep, config.timeout) = (keep, timeout);
     config.memory = vec![(1 << 30) / u64::from(shape.nodes); shape.nodes as usize];
+    if let Some(qemu) = qemu {
+        config.qemu = qemu;
+    }
     let verbose = std::env::var_os("GUEST_RUN_VERBOSE").is_some();
 
     let started = Instant::now();

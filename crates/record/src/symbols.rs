@@ -1,6 +1,7 @@
 //! Names for a run's instructions, resolved once at the end of recording while the files are those that ran.
 
 use serde::{Deserialize, Serialize};
+use std::sync::Arc;
 
 /// `symbols.json`: names by instruction id.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -38,6 +39,17 @@ pub struct ModuleData {
     pub segments: Vec<Segment>,
     /// By address, ascending, not overlapping.
     pub objects: Vec<DataObject>,
+}
+
+/// Where attribution learns of variables: from the files while recording, from the run's symbols later. Both must say
+/// the same, or a replay would not repeat the run.
+pub trait DataSymbols {
+    /// Variables of the file at `path`, if it is one that has some.
+    fn module(&mut self, path: &str) -> Option<Arc<ModuleData>>;
+    /// Variables of the kernel.
+    fn kernel(&mut self) -> Option<Arc<ModuleData>>;
+    /// Where the kernel keeps things; not asked for before the guest has booted.
+    fn layout(&mut self) -> KernelLayout;
 }
 
 /// A loadable segment of an ELF file.

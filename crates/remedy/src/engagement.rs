@@ -32,10 +32,7 @@ pub enum CannotEngage {
 
 impl CannotEngage {
     pub(crate) fn system(what: &'static str, source: impl Into<std::io::Error>) -> Self {
-        CannotEngage::System {
-            what,
-            source: source.into(),
-        }
+        CannotEngage::System { what, source: source.into() }
     }
 
     /// The exit status of a wrapper that reports it: 125, but 126 and 127 for a command that

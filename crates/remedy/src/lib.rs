@@ -9,6 +9,8 @@
 pub mod color;
 mod engagement;
 mod registry;
+mod wrap;
 
 pub use engagement::{CannotEngage, Engagement, NotEngaged};
 pub use registry::{REMEDIES, Remedy, Undo, by_name};
+pub use wrap::{Wrapped, wrap};

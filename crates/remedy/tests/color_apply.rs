@@ -4,8 +4,8 @@
 
 mod probes;
 
-use nearmiss_remedy::CannotEngage;
 use nearmiss_remedy::color::apply::{Options, apply};
+use nearmiss_remedy::{CannotEngage, wrap};
 use nearmiss_workload::Workload;
 use probes::{colored, default_options, probe, run};
 use std::fs;
@@ -14,40 +14,18 @@ use std::path::Path;
 
 #[test]
 fn large_blocks_begin_on_as_many_lines_as_there_are_colors() {
-    let (plain, ..) = run(Workload::new([
-        probes::directory().join("blocks").as_os_str(),
-        "lines".as_ref(),
-    ]));
+    let (plain, ..) = run(Workload::new([probes::directory().join("blocks").as_os_str(), "lines".as_ref()]));
     assert_eq!(plain, "lines 1\n");
     for colors in [2, 8, 32, 64] {
-        let workload = Workload::new([
-            probes::directory().join("blocks").as_os_str(),
-            "lines".as_ref(),
-        ]);
-        let (text, _, report) = colored(
-            workload,
-            &Options {
-                colors,
-                ..default_options()
-            },
-        );
+        let workload = Workload::new([probes::directory().join("blocks").as_os_str(), "lines".as_ref()]);
+        let (text, _, report) = colored(workload, &Options { colors, ..default_options() });
         assert_eq!(text, format!("lines {colors}\n"));
         // 64 blocks in turn; color 0 needs no shift.
         let rounds = u64::from(64 / colors);
         let blocks = report.blocks.unwrap();
         assert_eq!(blocks.colored, rounds * u64::from(colors - 1));
-        assert_eq!(
-            blocks.added_bytes,
-            rounds * 64 * u64::from(colors * (colors - 1) / 2)
-        );
-        assert_eq!(
-            (
-                blocks.programs,
-                blocks.left,
-                blocks.programs_with_own_malloc
-            ),
-            (1, 0, 0)
-        );
+        assert_eq!(blocks.added_bytes, rounds * 64 * u64::from(colors * (colors - 1) / 2));
+        assert_eq!((blocks.programs, blocks.left, blocks.programs_with_own_malloc), (1, 0, 0));
     }
 }
 
@@ -57,17 +35,8 @@ fn every_promise_of_malloc_is_kept() {
     assert_eq!(text, "lines 32\n");
     assert!(report.blocks.unwrap().colored > 10_000);
     // With one color nothing is shifted.
-    let (text, _, report) = colored(
-        probe("blocks"),
-        &Options {
-            colors: 1,
-            ..default_options()
-        },
-    );
-    assert_eq!(
-        (text.as_str(), report.blocks.unwrap().colored),
-        ("lines 1\n", 0)
-    );
+    let (text, _, report) = colored(probe("blocks"), &Options { colors: 1, ..default_options() });
+    assert_eq!((text.as_str(), report.blocks.unwrap().colored), ("lines 1\n", 0));
 }
 
 #[test]
@@ -79,13 +48,7 @@ fn threads_start_on_colored_stacks_and_end_as_ever() {
     // 64 + 64 at once, two that unwind, one with a backtrace, one detached of the small
     // stacks at least; the small ones take what fits.
     assert!(stacks.colored > 64 + 64 + 2, "{stacks:?}");
-    let (text, _, report) = colored(
-        probe("stacks"),
-        &Options {
-            stacks: false,
-            ..default_options()
-        },
-    );
+    let (text, _, report) = colored(probe("stacks"), &Options { stacks: false, ..default_options() });
     assert_eq!((text.as_str(), report.stacks), ("lines 1 1\n", None));
 }
 
@@ -107,26 +70,15 @@ fn forks_signals_early_starts_and_dlopen_are_survived() {
 #[test]
 fn allocators_that_the_program_brings_are_wrapped() {
     let libraries = Path::new("/usr/lib").join(format!("{}-linux-gnu", std::env::consts::ARCH));
-    for name in [
-        "libjemalloc.so.2",
-        "libmimalloc.so.2",
-        "libtcmalloc_minimal.so.4",
-    ] {
+    for name in ["libjemalloc.so.2", "libmimalloc.so.2", "libtcmalloc_minimal.so.4"] {
         let library = libraries.join(name);
         if !library.exists() {
             println!("skipped: {name} is not installed");
             continue;
         }
-        let linked = probes::variant(
-            "blocks.c",
-            name,
-            &["-Wl,--no-as-needed", library.to_str().unwrap()],
-        );
+        let linked = probes::variant("blocks.c", name, &["-Wl,--no-as-needed", library.to_str().unwrap()]);
         let preloaded = probe("blocks").env("LD_PRELOAD", &library);
-        for (how, workload) in [
-            ("linked", Workload::new([&linked])),
-            ("preloaded", preloaded),
-        ] {
+        for (how, workload) in [("linked", Workload::new([&linked])), ("preloaded", preloaded)] {
             let (text, _, report) = colored(workload, &default_options());
             let lines: u32 = text.trim().trim_start_matches("lines ").parse().unwrap();
             assert!(lines >= 24, "{name} {how}: {text}");
@@ -140,30 +92,17 @@ fn a_malloc_inside_the_program_is_reported_as_out_of_reach() {
     let own = probes::variant("own_malloc.c", "own_malloc", &["-rdynamic"]);
     let (_, _, report) = colored(Workload::new([own]), &default_options());
     let blocks = report.blocks.clone().unwrap();
-    assert_eq!(
-        (
-            blocks.programs,
-            blocks.programs_with_own_malloc,
-            blocks.colored
-        ),
-        (1, 1, 0)
-    );
+    assert_eq!((blocks.programs, blocks.programs_with_own_malloc, blocks.colored), (1, 1, 0));
     assert!(report.to_string().contains("bring their own malloc"));
 }
 
 #[test]
 fn what_is_preloaded_already_stays_in_place() {
     let frees = probes::directory().join("libfrees.so");
-    let show = Workload::new([
-        "sh",
-        "-c",
-        "echo $LD_PRELOAD; grep -c libfrees.so /proc/$$/maps",
-    ]);
+    let show = Workload::new(["sh", "-c", "echo $LD_PRELOAD; grep -c libfrees.so /proc/$$/maps"]);
     let (text, ..) = colored(show.env("LD_PRELOAD", &frees), &default_options());
     let (preload, mapped) = text.trim().split_once('\n').unwrap();
-    assert!(
-        preload.ends_with(frees.to_str().unwrap()) && preload.contains("nearmiss-color-blocks.so")
-    );
+    assert!(preload.ends_with(frees.to_str().unwrap()) && preload.contains("nearmiss-color-blocks.so"));
     assert!(mapped.parse::<u32>().unwrap() > 0);
 }
 
@@ -183,27 +122,13 @@ fn children_are_counted_even_where_the_descriptor_was_closed() {
 #[test]
 fn programs_of_nearmiss_color_h_are_told_the_colors() {
     let show = Workload::new(["sh", "-c", "echo $NEARMISS_COLOR"]);
-    assert_eq!(
-        colored(
-            show,
-            &Options {
-                colors: 16,
-                ..default_options()
-            }
-        )
-        .0,
-        "16\n"
-    );
+    assert_eq!(colored(show, &Options { colors: 16, ..default_options() }).0, "16\n");
 }
 
 #[test]
 fn nothing_persists() {
     let (workload, coloring) = apply(probe("early"), &default_options()).unwrap();
-    let preload = workload
-        .variable("LD_PRELOAD")
-        .unwrap()
-        .into_string()
-        .unwrap();
+    let preload = workload.variable("LD_PRELOAD").unwrap().into_string().unwrap();
     let library = Path::new(preload.split(':').next().unwrap()).to_owned();
     assert!(library.exists());
     let (_, pid, _) = run(workload);
@@ -224,6 +149,21 @@ fn each_launch_is_confirmed_by_itself() {
     assert_eq!(coloring.report(second).unwrap().blocks.unwrap().programs, 1);
 }
 
+#[test]
+fn a_wrapped_command_ends_as_it_would_by_itself() {
+    let code = |script: &str| {
+        let (workload, coloring) = apply(Workload::new(["sh", "-c", script]), &default_options()).unwrap();
+        let wrapped = wrap(workload, &coloring).unwrap();
+        (wrapped.exit_code(), wrapped.engaged.is_ok())
+    };
+    assert_eq!(code("exit 7"), (7, true));
+    assert_eq!(code("kill -15 $$"), (128 + 15, true));
+    // A command that runs without the library after all is told from one that ran with it.
+    let (workload, coloring) = apply(Workload::new(["true"]), &default_options()).unwrap();
+    let wrapped = wrap(workload.env_remove("LD_PRELOAD"), &coloring).unwrap();
+    assert_eq!((wrapped.exit_code(), wrapped.engaged.is_ok()), (125, false));
+}
+
 fn refusal(workload: Workload) -> String {
     match apply(workload, &default_options()) {
         Err(error @ CannotEngage::Program { .. }) => {
@@ -241,11 +181,7 @@ fn a_program_that_would_ignore_the_library_is_refused_in_words() {
 
     let directory = tempfile::tempdir().unwrap();
     let script = directory.path().join("script");
-    fs::write(
-        &script,
-        format!("#!{}\n", probes::directory().join("static").display()),
-    )
-    .unwrap();
+    fs::write(&script, format!("#!{}\n", probes::directory().join("static").display())).unwrap();
     fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).unwrap();
     assert!(refusal(Workload::new([&script])).contains("statically linked"));
     assert!(matches!(

@@ -3,14 +3,18 @@
 //! Everything here is a pure function of the records of a run; nothing prints. Figures of the model are called
 //! *modelled*, wall times *measured*.
 
+pub mod callgrind;
 pub mod cycles;
+pub mod html;
 pub mod json;
 pub mod levels;
 pub mod load;
 pub mod name;
 pub mod number;
 pub mod observe;
+pub mod pprof;
 pub mod ranking;
 pub mod sentence;
+pub mod stacks;
 pub mod sums;
 pub mod text;

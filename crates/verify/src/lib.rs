@@ -1,1 +1,77 @@
-//! Interleaved comparison of a command with and without a remedy, and its verdict.
+//! Does a remedy help? Measured by interleaved runs without (A) and with it (B), and judged
+//! so that the error rate stands.
+//!
+//! - Runs come in blocks ABBA or BAAB, chosen at random from a printed seed: what drifts,
+//!   drifts alike for both sides. Each block makes two pairs.
+//! - The quantity is the ratio B/A of each pair; the figure given is their median, with an
+//!   interval from order statistics, which assumes nothing about the shape of the noise.
+//! - Results are looked at only after numbers of pairs that were fixed before the first of
+//!   them, and each look spends a part of the 5% error allowed in all (Lan and DeMets'
+//!   spending in Pocock's shape, the parts added up), so stopping early costs no honesty.
+//! - A verdict of *no difference* says what difference would have been seen; if that is
+//!   larger than the resolution asked for, the verdict is *too noisy* instead.
+//!
+//! [`compare`] drives any source of samples; [`Commands`] is the one that runs commands.
+
+mod commands;
+mod compare;
+mod interval;
+mod looks;
+mod metric;
+mod order;
+mod verdict;
+
+pub use commands::{Commands, Probe, SideCommand};
+pub use compare::{Plan, compare};
+pub use metric::{Better, Metric, Sample};
+pub use order::Side;
+pub use verdict::{Comparison, Outcome, Stopped, Summary, Verdict};
+
+/// Why a comparison could not be finished.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// A command could not be launched.
+    #[error(transparent)]
+    Launch(#[from] nearmiss_workload::Error),
+    /// A run ended in failure, so its figures mean nothing.
+    #[error("run {run} ({side}) {how}; its output is {output}")]
+    RunFailed {
+        /// Which run, counted from 1.
+        run: usize,
+        /// Without or with the remedy.
+        side: Side,
+        /// How it ended.
+        how: String,
+        /// Where its output is kept.
+        output: String,
+    },
+    /// The remedy was not in place in a run that should have had it.
+    #[error("run {run}: {source}")]
+    NotEngaged {
+        /// Which run, counted from 1.
+        run: usize,
+        /// What was missing.
+        source: nearmiss_remedy::NotEngaged,
+    },
+    /// The metric could not be read from a run.
+    #[error("run {run} ({side}): {why}")]
+    NoMetric {
+        /// Which run, counted from 1.
+        run: usize,
+        /// Without or with the remedy.
+        side: Side,
+        /// What is missing.
+        why: String,
+    },
+    /// The output of a run could not be kept or read.
+    #[error("{}: {source}", .path.display())]
+    Output {
+        /// The file.
+        path: std::path::PathBuf,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// Parameters that make no sense.
+    #[error("{0}")]
+    Parameters(String),
+}

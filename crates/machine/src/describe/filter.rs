@@ -4,30 +4,35 @@
 //! referenced last among all lines with the same index bits. Dropping is exact if the model, had it seen the
 //! reference, would have counted a first-level hit and changed nothing.
 //!
-//! **Claim.** Let D be the machine's first-level data cache and X the filter's line. The drop is exact if
+//! **Claim.** Let D be the machine's first-level data cache and X the line that the filter remembers in a set. The drop
+//! is exact if
 //! 1. the filter's line is no longer than D's, and no longer than 64 bytes (a record's byte mask);
 //! 2. the filter's index bits are address bits that also index D, and lie inside the page offset;
 //! 3. one vCPU alone uses each instance of D;
-//! 4. nothing takes lines out of D from behind: no outer level is inclusive;
+//! 4. every inclusive outer level, which takes lines out of D from behind, is also used by that vCPU alone, and
+//!    indexed by address bits that include the filter's;
 //! 5. D's replacement is LRU, tree-PLRU or random.
 //!
-//! *Proof.* The tap filters by virtual address and a machine's D may be indexed by the physical one: inside the page
-//! offset they are equal (2). Two lines of one D set agree in all of D's index bits, so in the filter's (2): any
-//! reference of this vCPU to X's D set since the last one to X would have displaced X in the filter. None did, so X was
-//! the last line this vCPU touched in its D set, and with (3) the last that anyone touched there through this cache. It
-//! was filled or hit then; only a fill in the same set could evict it, and there was none; invalidation from behind is
-//! excluded by (4), invalidation by another CPU's store concerns lines that the tap marked shared, which always pass. So
-//! X is in D: a hit, which no outer level sees. X is the most recently used line of its set: touching it again leaves
-//! LRU order and the tree's bits as they are, and random replacement keeps no state on a hit (5). SRRIP does not
-//! qualify: the second touch promotes a line that the fill had inserted as distant. A store to X after loads only does
-//! change state (clean to dirty, an upgrade): the filter remembers reads and writes apart, so the first store is sent.
-//! Instruction fetches do not enter D: a checked machine's first level is split. ∎
+//! *Proof.* The tap filters by virtual address and a machine's caches may be indexed by the physical one: inside the
+//! page offset they are equal (2). Two lines of one set of D, or of an inclusive level, agree in all of its index bits,
+//! so in the filter's (2, 4): any reference of this vCPU to X's set, in either, since the last one to X would have
+//! displaced X in the filter. None did, so X was the last line this vCPU touched there, and with (3, 4) the last that
+//! anyone touched there. It was filled or hit then; only a fill in the same set could evict it, from D or from behind,
+//! and there was none. Another CPU's store can invalidate it only if the line is shared, and the tap lets shared lines
+//! always pass. So X is in D: a hit, which no outer level sees. X is the most recently used line of its set: touching it
+//! again leaves LRU order and the tree's bits as they are, and random replacement keeps no state on a hit (5). SRRIP
+//! does not qualify: a second touch promotes a line that the fill had inserted as distant. A store to X after loads only
+//! does change state (clean to dirty, an upgrade): the filter remembers loads and stores apart, so the first store is
+//! sent. Fetches never enter D: a checked machine's first level is split. ∎
 //!
-//! Where (3) or (4) fails, or D's index is hashed (2), the **one-line filter** remains: it remembers only the very last
-//! line, data or instruction, of its vCPU, so between two touches of X nothing at all happened on that vCPU; and where
-//! others share D or an inclusive level, it is cleared whenever another vCPU ran (`clear_on_slice`), so nothing
-//! happened anywhere. This holds for the recorded order. SRRIP (5) admits no filter of ours: [`filter_for`] says so
-//! through [`approximations`].
+//! The same holds for fetches, their own filter (same index bits) and the first-level instruction cache, so its index
+//! bits count in (2) and its sharing in (3). One gap remains, and [`approximations`] names it: behind an inclusive
+//! *unified* level a fetch may push out a data line that the data filter remembers, and a reference a line of code.
+//!
+//! Where (3) or (4) fails, or an index is hashed, the **one-line filter** remains. It remembers only the very last line
+//! of its vCPU, so between two touches of X no other line was touched there; and where several CPUs use a first level
+//! or an inclusive one, it is cleared whenever another vCPU ran (`clear_on_slice`), so nothing happened anywhere. This
+//! holds for the recorded order. SRRIP (5) admits no filter of ours: again [`approximations`] says so.
 
 use super::check::{cpus_per_instance, sets};
 use nearmiss_record::machine::{Cache, CacheKind, Inclusion, Index, Machine, Replacement};
@@ -41,9 +46,11 @@ const MASK_LOG2: u32 = 6;
 /// The strongest exact filter for a machine (as cut down to the guest's CPUs). `contexts` is left off: it is the
 /// user's choice and changes no figure.
 pub fn filter_for(machine: &Machine) -> Filter {
-    let (index_low, index_bits) = if one_line_reason(machine).is_some() { (0, 0) } else { index_range(machine) };
+    let line_log2 = line_log2(machine);
+    let (index_low, index_bits) =
+        if one_line_reason(machine).is_some() { (line_log2, 0) } else { index_range(machine) };
     Filter {
-        line_log2: line_log2(machine),
+        line_log2,
         index_low,
         index_bits,
         clear_on_slice: must_clear(machine),
@@ -76,11 +83,11 @@ pub fn can_replay(filter: Filter, machine: &Machine) -> Result<(), String> {
         let (low, bits) = index_range(machine);
         if filter.index_low < low || filter.index_low + filter.index_bits > low + bits {
             return Err(format!(
-                "the trace was filtered by address bits {} to {} and the first level of {} is indexed by bits {low} to {}; {again}",
+                "the trace was filtered by address bits {} to {} and only bits {low} to {} tell sets of {} apart; {again}",
                 filter.index_low,
                 filter.index_low + filter.index_bits - 1,
+                (low + bits).saturating_sub(1),
                 machine.name,
-                low + bits - 1
             ));
         }
     }
@@ -109,7 +116,12 @@ pub fn approximations(filter: Filter, machine: &Machine) -> Vec<&'static str> {
         notes.push("The first level's division into conflict and capacity misses is approximate: its fully associative shadow did not see what the filter dropped.");
         notes.push("The miss-ratio curve is approximate for sizes near the first level's: the filter dropped repeats.");
     }
-    if first_data(machine).is_some_and(|d| d.replacement == Replacement::Srrip) {
+    if machine.caches.iter().any(|c| c.inclusion == Inclusion::Inclusive && c.kind == CacheKind::Unified)
+        && filter.fetches
+    {
+        notes.push("Inclusion victims of the first level are a lower bound: the filter dropped repeats of a line of code across data references, and the other way round.");
+    }
+    if machine.caches.iter().any(|c| c.level == 1 && c.replacement == Replacement::Srrip) {
         notes.push(
             "The first level's figures are approximate: under SRRIP a dropped repeat would have promoted its line.",
         );
@@ -120,38 +132,40 @@ pub fn approximations(filter: Filter, machine: &Machine) -> Vec<&'static str> {
     notes
 }
 
-fn first_data(machine: &Machine) -> Option<&Cache> {
-    machine.caches.iter().find(|c| c.level == 1 && c.kind != CacheKind::Instruction)
-}
-
 /// Condition 1.
 fn line_log2(machine: &Machine) -> u32 {
     machine.caches.iter().map(|c| c.line.0.max(1).ilog2()).min().unwrap_or(MASK_LOG2).min(MASK_LOG2)
 }
 
-/// Condition 2: lowest bit and number of the index bits of the first level that lie inside the page offset.
-fn index_range(machine: &Machine) -> (u32, u32) {
-    let Some(d) = first_data(machine) else { return (0, 0) };
-    let low = d.line.0.max(1).ilog2();
-    let high = (low + sets(d).max(1).ilog2()).min(PAGE_LOG2);
-    (low, high.saturating_sub(low))
+/// First levels and inclusive levels: where the filter must know which lines meet in a set.
+fn watched(machine: &Machine) -> impl Iterator<Item = &Cache> {
+    machine.caches.iter().filter(|c| c.level == 1 || c.inclusion == Inclusion::Inclusive)
 }
 
-/// Conditions 3 to 5, and a hashed first level: why only the one-line filter is exact.
+/// Condition 2: lowest bit and number of the index bits that all watched caches have, inside the page offset.
+fn index_range(machine: &Machine) -> (u32, u32) {
+    let low = watched(machine).map(|c| c.line.0.max(1).ilog2()).max().unwrap_or(PAGE_LOG2);
+    let high = watched(machine).map(|c| c.line.0.max(1).ilog2() + sets(c).max(1).ilog2()).min().unwrap_or(0);
+    (low, high.min(PAGE_LOG2).saturating_sub(low))
+}
+
+/// Conditions 3 to 5, and hashed indexes: why only the one-line filter is exact.
 fn one_line_reason(machine: &Machine) -> Option<String> {
-    let d = first_data(machine)?;
     let name = &machine.name;
-    if cpus_per_instance(machine, d.shared_by) > 1 {
-        return Some(format!("hardware threads of {name} share their first level"));
-    }
-    if d.index == Index::Hashed {
-        return Some(format!("the first level of {name} is indexed by a hash"));
-    }
-    if let Some(outer) = machine.caches.iter().find(|c| c.inclusion == Inclusion::Inclusive) {
-        return Some(format!("level {} of {name} is inclusive and takes lines out of the first", outer.level));
-    }
-    if d.replacement == Replacement::Srrip {
-        return Some(format!("the first level of {name} counts hits (SRRIP)"));
+    for cache in watched(machine) {
+        let level = cache.level;
+        if cpus_per_instance(machine, cache.shared_by) > 1 {
+            return Some(match level {
+                1 => format!("hardware threads of {name} share their first level"),
+                _ => format!("CPUs of {name} share level {level}, which is inclusive and takes lines out of the first"),
+            });
+        }
+        if cache.index == Index::Hashed {
+            return Some(format!("level {level} of {name} is indexed by a hash"));
+        }
+        if level == 1 && cache.replacement == Replacement::Srrip {
+            return Some(format!("the first level of {name} counts hits (SRRIP)"));
+        }
     }
     None
 }
@@ -180,18 +194,18 @@ mod tests {
 
     #[test]
     fn each_machine_gets_the_strongest_filter_that_is_exact_for_it() {
-        // 8 KiB, 2 ways, 32-byte lines: 128 sets, bits 5..12.
-        assert_eq!(brief(filter_for(&machine("pentium-pro-4way-512k"))), (5, 5, 7, false));
-        // 8 KiB, 4 ways, 64-byte lines: 32 sets, bits 6..11.
+        // 8 KiB of 32-byte lines: 128 sets of data, bits 5..12, and 64 of instructions, bits 5..11.
+        assert_eq!(brief(filter_for(&machine("pentium-pro-4way-512k"))), (5, 5, 6, false));
+        // 8 KiB, 4 ways, and 16 KiB, 8 ways, of 64-byte lines: 32 sets, bits 6..11.
         assert_eq!(brief(filter_for(&machine("xeon-mp-4way-l3"))), (6, 6, 5, false));
         // Two threads a core share the first level.
-        assert_eq!(brief(filter_for(&machine("xeon-ht-2x2"))), (6, 0, 0, true));
-        assert_eq!(brief(filter_for(&machine("zen4-genoa"))), (6, 0, 0, true));
-        // 64 KiB, 4 ways: 256 sets, of which bits 6..12 lie in the page; but its L2 is inclusive, and private.
-        assert_eq!(brief(filter_for(&machine("neoverse-n1"))), (6, 0, 0, false));
-        let mut n1 = machine("neoverse-n1");
-        n1.caches.iter_mut().for_each(|c| c.inclusion = Inclusion::None);
-        assert_eq!(brief(filter_for(&n1)), (6, 6, 6, false));
+        assert_eq!(brief(filter_for(&machine("xeon-ht-2x2"))), (6, 6, 0, true));
+        assert_eq!(brief(filter_for(&machine("zen4-genoa"))), (6, 6, 0, true));
+        // 64 KiB, 4 ways: 256 sets, of which bits 6..12 lie in the page. Its inclusive L2 is private.
+        assert_eq!(brief(filter_for(&machine("neoverse-n1"))), (6, 6, 6, false));
+        let mut shared = machine("neoverse-n1");
+        shared.caches[3].inclusion = Inclusion::Inclusive;
+        assert_eq!(brief(filter_for(&shared)), (6, 6, 0, true));
     }
 
     #[test]
@@ -213,15 +227,20 @@ mod tests {
             assert!(e.contains(words), "{e}");
         };
         says(mp, &machine("pentium-pro-4way-512k"), "lines of 64 bytes");
-        says(ppro, &machine("xeon-mp-4way-l3"), "bits 5 to 11");
+        says(ppro, &machine("xeon-mp-4way-l3"), "bits 5 to 10");
         says(mp, &machine("zen4-genoa"), "share their first level");
-        says(filter_for(&machine("neoverse-n1")), &machine("zen4-genoa"), "not cleared");
+        let one_line = Filter { index_bits: 0, ..mp };
+        says(one_line, &machine("zen4-genoa"), "not cleared");
         says(Filter { fetches: false, ..mp }, &machine("xeon-mp-4way-l3"), "no instruction fetches");
         let mut inclusive = machine("xeon-mp-4way-l3");
         inclusive.caches[2].inclusion = Inclusion::Inclusive;
-        says(mp, &inclusive, "inclusive");
+        assert_eq!(can_replay(mp, &inclusive), Ok(()));
+        inclusive.caches[2].line = Bytes(128);
+        says(mp, &inclusive, "only bits 7 to 10");
+        inclusive.caches[2].index = Index::Hashed;
+        says(mp, &inclusive, "hash");
         // The one-line filter, cleared, with the shortest lines, carries every machine.
-        let all = Filter { line_log2: 5, clear_on_slice: true, fetches: true, ..Filter::default() };
+        let all = Filter { line_log2: 5, index_low: 5, clear_on_slice: true, fetches: true, ..Filter::default() };
         for p in crate::describe::PRESETS {
             assert_eq!(can_replay(all, &machine(p.name)), Ok(()), "{}", p.name);
         }
@@ -232,10 +251,9 @@ mod tests {
     /// The claim itself: an LRU first level sees the same misses with and without what the filter drops.
     #[test]
     fn dropping_repeats_changes_no_miss() {
-        let mut m = machine("xeon-mp-4way-l3");
-        m.caches[0].size = Bytes(8192);
+        let m = machine("xeon-mp-4way-l3");
         let filter = filter_for(&m);
-        let d = first_data(&m).expect("a first level").clone();
+        let d = m.caches[0].clone();
         let mut state = 1u64;
         let mut random = || {
             state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);

@@ -2,6 +2,7 @@
 
 use super::columns::Decoder;
 use super::{BLOCK_HEAD_BYTES, END_MAGIC, MAGIC, MAX_BLOCK_RECORDS, MAX_HEAD_BYTES, MAX_RAW_BYTES, TAIL_BYTES};
+use super::validate::Bad;
 use super::{TraceError, TraceHeader};
 use crate::abi::ChunkHeader;
 use crate::reference::Record;
@@ -150,6 +151,12 @@ impl TraceReader {
     /// The file.
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// The error for what a validator found in block `block`.
+    pub fn bad_record(&self, block: usize, bad: Bad) -> TraceError {
+        let Bad { vcpu, record, chunk, what } = bad;
+        TraceError::BadRecord { path: self.path.clone(), vcpu, record, block: block as u64, chunk, what }
     }
 
     /// Reads block `n` (0..[`TraceReader::blocks`]) into `block`.

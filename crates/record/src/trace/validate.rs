@@ -4,7 +4,6 @@ use super::{Block, TraceError, TraceHeader, TraceReader};
 use crate::abi::ChunkHeader;
 use crate::reference::{Control, Kind, Record};
 use crate::side::SideTables;
-use std::path::PathBuf;
 
 /// Follows a stream chunk by chunk and names the first record that cannot be.
 #[derive(Clone, Debug)]
@@ -123,22 +122,14 @@ fn tables(side: &SideTables) -> Result<(), String> {
 
 /// Reads the whole trace and checks it. Returns the number of records.
 pub fn validate(reader: &mut TraceReader) -> Result<u64, TraceError> {
-    let path: PathBuf = reader.path().to_owned();
-    tables(reader.side()).map_err(|what| TraceError::Damaged { path: path.clone(), offset: 0, what })?;
+    tables(reader.side()).map_err(|what| TraceError::Damaged { path: reader.path().to_owned(), offset: 0, what })?;
     let mut validator = Validator::new(reader.header(), Some(reader.side()));
     let mut block = Block::default();
     let mut records = 0;
     for n in 0..reader.blocks() {
         reader.read(n, &mut block)?;
         for (header, these) in block.chunks() {
-            validator.chunk(header, these).map_err(|bad| TraceError::BadRecord {
-                path: path.clone(),
-                vcpu: bad.vcpu,
-                record: bad.record,
-                block: n as u64,
-                chunk: bad.chunk,
-                what: bad.what,
-            })?;
+            validator.chunk(header, these).map_err(|bad| reader.bad_record(n, bad))?;
             records += these.len() as u64;
         }
     }

@@ -2,10 +2,11 @@
 
 use nearmiss_remedy::color::apply::{Options, Report, apply};
 use nearmiss_workload::{Finished, Stdio, Workload};
-use std::io::Read;
+use std::io::{Read, Seek};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
+use std::time::Duration;
 
 fn build(directory: &Path, source: &str, output: &str, flags: &[&str]) {
     let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../native/preload/tests");
@@ -24,25 +25,14 @@ pub fn directory() -> &'static Path {
     static BUILT: OnceLock<PathBuf> = OnceLock::new();
     BUILT.get_or_init(|| {
         // A directory of this process alone: other test binaries build theirs meanwhile.
-        let name = format!(
-            "probes-{}",
-            Path::new(&std::env::args().next().unwrap())
-                .file_name()
-                .unwrap()
-                .display()
-        );
+        let name = format!("probes-{}", Path::new(&std::env::args().next().unwrap()).file_name().unwrap().display());
         let directory = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
         std::fs::create_dir_all(&directory).unwrap();
         build(&directory, "frees.c", "libfrees.so", &["-shared", "-fPIC"]);
         for probe in ["blocks", "stacks", "stress", "early"] {
             build(&directory, &format!("{probe}.c"), probe, &[]);
         }
-        build(
-            &directory,
-            "loader.c",
-            "loader",
-            &["-Wl,-rpath,$ORIGIN", "-Wl,--enable-new-dtags"],
-        );
+        build(&directory, "loader.c", "loader", &["-Wl,-rpath,$ORIGIN", "-Wl,--enable-new-dtags"]);
         build(&directory, "early.c", "static", &["-static"]);
         directory
     })
@@ -59,12 +49,7 @@ pub fn probe(name: &str) -> Workload {
 }
 
 pub fn default_options() -> Options {
-    Options {
-        colors: 32,
-        line_bytes: 64,
-        stacks: true,
-        block_bytes: Some(128 * 1024),
-    }
+    Options { colors: 32, line_bytes: 64, stacks: true, block_bytes: Some(128 * 1024) }
 }
 
 /// Runs a command under coloring to its end; its output and what was colored.
@@ -75,17 +60,18 @@ pub fn colored(workload: Workload, options: &Options) -> (String, Finished, Repo
     (text, finished, coloring.report(pid).unwrap())
 }
 
+/// Longest that a probe may take, on a busy machine.
+const LIMIT: Duration = Duration::from_secs(60);
+
 /// Runs a command to its end; its output and process number.
 pub fn run(workload: Workload) -> (String, i32, Finished) {
-    let workload = workload.stdin(Stdio::Null).stdout(Stdio::Pipe);
-    let mut running = workload.launch_suspended().unwrap().resume().unwrap();
-    let mut text = String::new();
-    running
-        .stdout
-        .take()
-        .unwrap()
-        .read_to_string(&mut text)
-        .unwrap();
+    let mut output = tempfile::tempfile().unwrap();
+    let workload = workload.stdin(Stdio::Null).stdout(output.try_clone().unwrap());
+    let running = workload.launch_suspended().unwrap().resume().unwrap();
     let pid = running.pid();
-    (text, pid, running.wait().unwrap())
+    let finished = running.wait_for(LIMIT).unwrap().unwrap_or_else(|_| panic!("{:?} hangs", workload.argv()));
+    let mut text = String::new();
+    output.rewind().unwrap();
+    output.read_to_string(&mut text).unwrap();
+    (text, pid, finished)
 }

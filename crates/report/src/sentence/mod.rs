@@ -8,6 +8,8 @@ mod conflict;
 mod copy;
 mod reach;
 
+pub(crate) use conflict::hot;
+
 use crate::levels::{Level, misses};
 use crate::load::Report;
 use crate::name::{file_name, fitted};
@@ -95,8 +97,9 @@ fn outermost(report: &Report) -> Option<&Level> {
     report.levels.iter().rev().find(|l| misses(&report.model.totals, l.index) > 0)
 }
 
+/// A name in backticks, which it cannot hold itself: they tell names from words.
 fn quoted(name: &str) -> String {
-    format!("`{}`", fitted(name, NAME_WIDTH))
+    format!("`{}`", fitted(name, NAME_WIDTH).replace('`', "'"))
 }
 
 /// `schedule` · the kernel's `schedule`.

@@ -1,7 +1,9 @@
 //! One page of text that a person can read at once.
 
 mod head;
+pub(crate) use head::policy;
 mod tables;
+pub(crate) use tables::kind_name;
 
 use crate::load::Report;
 

@@ -2,6 +2,8 @@
 
 #![allow(dead_code)] // each test binary uses a part
 
+pub mod chromium;
+
 use nearmiss_record::machine::*;
 use nearmiss_record::model::*;
 use nearmiss_record::policy::{Order, Policy};

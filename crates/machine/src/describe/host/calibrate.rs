@@ -39,7 +39,7 @@ pub fn calibrate(found: &Found) -> Calibration {
             let walk = levels.last().copied().unwrap_or(0).saturating_mul(4).clamp(LEAST_MEMORY_WALK, MOST_MEMORY_WALK);
             Calibration {
                 clock_mhz: clock_mhz(),
-                level_ns: levels.iter().map(|&size| chase(size / 2)).collect(),
+                level_ns: (0..levels.len()).map(|i| chase(walk_of_level(&levels, i))).collect(),
                 memory_local_ns: chase(walk),
                 memory_remote_ns: far.and_then(|cpu| remote_chase(home, cpu, walk)),
                 core_to_core_ns: None,
@@ -66,6 +66,17 @@ fn levels(found: &Found) -> Vec<u64> {
     let mut data: Vec<_> = found.caches.iter().filter(|c| c.kind != CacheKind::Instruction).collect();
     data.sort_by_key(|c| c.level);
     data.iter().map(|c| c.size).collect()
+}
+
+/// Bytes to walk to hear one level: more than the nearer level holds, no more of this one than needed, since other
+/// programs (on a virtual machine: other guests) take their share of a large one.
+fn walk_of_level(sizes: &[u64], level: usize) -> u64 {
+    let own = sizes[level];
+    match level.checked_sub(1).map(|nearer| sizes[nearer]) {
+        None => own / 2,
+        Some(nearer) if nearer.saturating_mul(4) <= own => nearer * 3,
+        Some(nearer) => nearer / 2 + own / 2,
+    }
 }
 
 /// A CPU of another core of the same package.
@@ -95,4 +106,18 @@ fn pin(cpu: u32) -> bool {
     let mut set = CpuSet::new();
     set.set(cpu as usize);
     sched_setaffinity(None, &set).is_ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::walk_of_level;
+
+    #[test]
+    fn a_walk_is_larger_than_the_nearer_level_and_fits_its_own() {
+        let sizes = [48 << 10, 1 << 20, 32 << 20, 40 << 20];
+        assert_eq!(walk_of_level(&sizes, 0), 24 << 10);
+        assert_eq!(walk_of_level(&sizes, 1), 144 << 10);
+        assert_eq!(walk_of_level(&sizes, 2), 3 << 20);
+        assert_eq!(walk_of_level(&sizes, 3), 36 << 20);
+    }
 }

@@ -104,7 +104,7 @@ pub(super) fn from_console(console: &str) -> Option<ExitReason> {
         let line = console[at..].lines().next().unwrap_or_default();
         return Some(ExitReason::Panicked(line.trim().into()));
     }
-    ["reboot: Power down", "reboot: Restarting", "reboot: System halted"]
+    ["reboot: Power down", "reboot: Restarting", "reboot: System halted", "sysrq: Resetting"]
         .iter()
         .any(|line| console.contains(line))
         .then_some(ExitReason::PoweredOff)

@@ -7,6 +7,7 @@ use std::os::unix::net::UnixStream;
 use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex};
 use std::thread;
+use std::time::Duration;
 
 use rustix::termios::{Termios, tcgetattr, tcgetwinsize};
 
@@ -29,6 +30,26 @@ static AGENT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/guest-init"));
 /// Where the agent puts the preloaded library inside.
 const PRELOAD_PATH: &str = "/run/nearmiss/preload.so";
 
+/// It takes two seconds; a machine with much else to do gets more, before the guest counts as stuck.
+const LONGEST_BOOT: Duration = Duration::from_secs(180);
+
+/// Ends a guest that is still there after a time, if there is a reason to.
+fn end_after(
+    limit: Duration,
+    supervision: &Arc<Supervision>,
+    reason: impl FnOnce(&Supervision) -> Option<ExitReason> + Send + 'static,
+) {
+    let supervision = Arc::downgrade(supervision);
+    thread::spawn(move || {
+        thread::sleep(limit);
+        if let Some(supervision) = supervision.upgrade()
+            && let Some(reason) = reason(&supervision)
+        {
+            supervision.end(reason);
+        }
+    });
+}
+
 pub(super) fn launch(mut config: GuestConfig) -> Result<Guest, GuestError> {
     if config.command.argv.is_empty() {
         return Err(GuestError::Config("no command is given".into()));
@@ -37,7 +58,11 @@ pub(super) fn launch(mut config: GuestConfig) -> Result<Guest, GuestError> {
     let sizes = memory_by_node(&config.memory, config.shape.nodes, available_memory())?;
     let mut memory = Vec::new();
     for (node, bytes) in sizes.into_iter().enumerate() {
-        memory.push((bytes, memory_file::sized(&format!("nearmiss-node{node}"), bytes)?));
+        let file = memory_file::sized(&format!("nearmiss-node{node}"), bytes)?;
+        if let Some(plugin) = &mut config.plugin {
+            plugin.descriptors.push((format!("ram{node}"), file.try_clone().tried("a descriptor for the plugin")?));
+        }
+        memory.push((bytes, file));
     }
     let streams = std::mem::take(&mut config.command.streams);
     let kinds = stream_kinds(&streams);
@@ -124,14 +149,12 @@ pub(super) fn launch(mut config: GuestConfig) -> Result<Guest, GuestError> {
         _ => {}
     }
     if let Some(limit) = config.timeout {
-        let supervision = Arc::downgrade(&supervision);
-        thread::spawn(move || {
-            thread::sleep(limit);
-            if let Some(supervision) = supervision.upgrade() {
-                supervision.end(ExitReason::TimedOut);
-            }
-        });
+        end_after(limit, &supervision, |_| Some(ExitReason::TimedOut));
     }
+    end_after(LONGEST_BOOT, &supervision, |supervision| {
+        let why = format!("the guest was not ready after {} s", LONGEST_BOOT.as_secs());
+        (!supervision.is_ready()).then_some(ExitReason::Failed(why))
+    });
     let supervisor = thread::spawn(move || supervisor.run());
     Ok(Guest {
         memory: memory.into_iter().map(|(bytes, file)| NodeMemory { bytes, file }).collect(),

@@ -54,6 +54,9 @@ pub static TAP_PLUGIN: Option<&[u8]> = Some(include_bytes!(concat!(env!("OUT_DIR
 #[cfg(not(has_tap_plugin))]
 pub static TAP_PLUGIN: Option<&[u8]> = None;
 
+/// The library that tells the tap of heap objects, as a file's content; preloaded into the command.
+pub static HEAP_SHIM: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/heapshim.so"));
+
 /// What [`Guest::launch`] will make of `asked` bytes by node (empty: half of what is available, split evenly).
 pub fn plan_memory(asked: &[u64], nodes: u32) -> Result<Vec<u64>, GuestError> {
     config::memory_by_node(asked, nodes, config::available_memory())
@@ -105,7 +108,8 @@ impl Guest {
     }
 
     /// The guest's memory by node. Node 0 begins at guest-physical 0; what does not fit below the
-    /// PCI hole (2 GiB on this machine model) continues at 4 GiB; the other nodes follow.
+    /// PCI hole (all memory below 2.75 GiB in total, else 2 GiB) continues at 4 GiB; the other nodes
+    /// follow where the one before ends.
     pub fn memory(&self) -> &[NodeMemory] {
         &self.memory
     }

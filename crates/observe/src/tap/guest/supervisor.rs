@@ -20,12 +20,18 @@ use super::relay::{Progress, Tail};
 pub(super) struct Supervision {
     guardian: Mutex<Guardian>,
     reason: Mutex<Option<ExitReason>>,
+    ready: AtomicBool,
     begun: AtomicBool,
 }
 
 impl Supervision {
     pub(super) fn new(guardian: Guardian) -> Self {
-        Self { guardian: Mutex::new(guardian), reason: Mutex::new(None), begun: AtomicBool::new(false) }
+        Self {
+            guardian: Mutex::new(guardian),
+            reason: Mutex::new(None),
+            ready: AtomicBool::new(false),
+            begun: AtomicBool::new(false),
+        }
     }
 
     /// Ends the guest at once. The first reason counts.
@@ -36,6 +42,11 @@ impl Supervision {
         if let Ok(mut guardian) = self.guardian.lock() {
             guardian.kill();
         }
+    }
+
+    /// Whether the guest has booted.
+    pub(super) fn is_ready(&self) -> bool {
+        self.ready.load(Ordering::Acquire)
     }
 
     /// Whether the command has been started.
@@ -130,6 +141,7 @@ impl Supervisor {
                 // Nobody may be listening to the events; the guest goes on all the same.
                 Some(Line::Event(event)) => {
                     if event == GuestEvent::Ready {
+                        self.supervision.ready.store(true, Ordering::Release);
                         self.input = self.waiting_input.take().and_then(|input| input.start(&self.supervision).ok());
                     }
                     if matches!(event, GuestEvent::Begin { .. }) {
@@ -179,7 +191,12 @@ impl Supervisor {
     fn command_ended(&mut self, totals: &Totals, seen: Seen) -> GuestExit {
         if let Some((stage, errno)) = &seen.refused {
             let why = exit::refusal(stage, *errno, &self.program, &self.directory);
-            return GuestExit { status: None, reason: ExitReason::Refused(why), notes: Vec::new(), deleted: Vec::new() };
+            return GuestExit {
+                status: None,
+                reason: ExitReason::Refused(why),
+                notes: Vec::new(),
+                deleted: Vec::new(),
+            };
         }
         let mut notes = exit::notes(totals, &seen.kernel);
         if let Some(error) = self.unpacker.as_mut().and_then(Unpacker::finish) {

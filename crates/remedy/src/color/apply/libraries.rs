@@ -21,18 +21,11 @@ impl Libraries {
     /// Writes only what is asked for: a library that is not there costs nothing.
     pub(super) fn write(options: &Options) -> Result<Self, CannotEngage> {
         let failed = |e| CannotEngage::system("write the preloaded libraries", e);
-        let directory = tempfile::Builder::new()
-            .prefix("nearmiss-")
-            .tempdir_in(place()?)
-            .map_err(failed)?;
+        let directory = tempfile::Builder::new().prefix("nearmiss-").tempdir_in(place()?).map_err(failed)?;
         let mut files = Vec::new();
         let wanted = [
             (options.stacks, "nearmiss-color-stacks.so", STACKS),
-            (
-                options.block_bytes.is_some(),
-                "nearmiss-color-blocks.so",
-                BLOCKS,
-            ),
+            (options.block_bytes.is_some(), "nearmiss-color-blocks.so", BLOCKS),
         ];
         for (_, name, bytes) in wanted.iter().filter(|(wanted, ..)| *wanted) {
             let path = directory.path().join(name);
@@ -51,21 +44,13 @@ impl Libraries {
 
     /// Everything to remove, the directory last.
     pub(super) fn removal_order(&self) -> impl Iterator<Item = &Path> {
-        self.files
-            .iter()
-            .map(PathBuf::as_path)
-            .chain([self.directory.path()])
+        self.files.iter().map(PathBuf::as_path).chain([self.directory.path()])
     }
 }
 
 /// A directory from which libraries can be mapped, and whose name LD_PRELOAD can carry.
 fn place() -> Result<PathBuf, CannotEngage> {
-    let candidates = [
-        std::env::temp_dir(),
-        "/tmp".into(),
-        "/dev/shm".into(),
-        "/var/tmp".into(),
-    ];
+    let candidates = [std::env::temp_dir(), "/tmp".into(), "/dev/shm".into(), "/var/tmp".into()];
     candidates
         .into_iter()
         .find(|place| {

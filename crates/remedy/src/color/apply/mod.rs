@@ -46,22 +46,17 @@ pub fn apply(workload: Workload, options: &Options) -> Result<(Workload, Colorin
     let libraries = Libraries::write(options)?;
     let shared = SharedReport::create()?;
     let preload = join_preload(workload.variable("LD_PRELOAD"), libraries.paths());
+    let asan_options = workload.variable("ASAN_OPTIONS");
     let mut workload = workload
         .env("LD_PRELOAD", preload)
         .env("NEARMISS_COLOR", options.colors.to_string())
         .env("NEARMISS_COLOR_PRELOAD", shared.parameters(options))
+        .env("ASAN_OPTIONS", sanitizer_options(asan_options))
         .keep_open(shared.descriptor());
     for path in libraries.removal_order() {
         workload = workload.remove_if_killed(path);
     }
-    Ok((
-        workload,
-        Coloring {
-            options: options.clone(),
-            shared,
-            _libraries: libraries,
-        },
-    ))
+    Ok((workload, Coloring { options: options.clone(), shared, _libraries: libraries }))
 }
 
 impl Coloring {
@@ -71,11 +66,7 @@ impl Coloring {
         let snapshot = self.shared.take();
         let missing: Vec<&str> = [
             (self.options.stacks, snapshot.stacks.has(pid), "stacks"),
-            (
-                self.options.block_bytes.is_some(),
-                snapshot.blocks.has(pid),
-                "blocks",
-            ),
+            (self.options.block_bytes.is_some(), snapshot.blocks.has(pid), "blocks"),
         ]
         .into_iter()
         .filter_map(|(asked, engaged, name)| (asked && !engaged).then_some(name))
@@ -109,14 +100,24 @@ fn join_preload(present: Option<OsString>, ours: Vec<&OsStr>) -> OsString {
     let (first, rest): (Vec<&str>, Vec<&str>) = text
         .split([':', ' '])
         .filter(|entry| !entry.is_empty())
-        .partition(|entry| {
-            ["asan", "tsan", "lsan", "hwasan"]
-                .iter()
-                .any(|name| entry.contains(name))
-        });
+        .partition(|entry| ["asan", "tsan", "lsan", "hwasan"].iter().any(|name| entry.contains(name)));
     entries.splice(0..0, first.into_iter().map(OsStr::new));
     entries.extend(rest.into_iter().map(OsStr::new));
     entries.join(OsStr::new(":"))
+}
+
+/// Programs built with the address sanitizer refuse to start after another library, though
+/// both get on well; their other options stay.
+fn sanitizer_options(present: Option<OsString>) -> OsString {
+    const AFTER_US: &str = "verify_asan_link_order=0";
+    match present {
+        Some(mut options) if !options.is_empty() => {
+            options.push(":");
+            options.push(AFTER_US);
+            options
+        }
+        _ => AFTER_US.into(),
+    }
 }
 
 #[cfg(test)]
@@ -126,11 +127,8 @@ mod tests {
 
     #[test]
     fn what_is_preloaded_already_is_kept() {
-        let joined = |present: &str| {
-            join_preload(Some(present.into()), vec![OsStr::new("/ours.so")])
-                .into_string()
-                .unwrap()
-        };
+        let joined =
+            |present: &str| join_preload(Some(present.into()), vec![OsStr::new("/ours.so")]).into_string().unwrap();
         assert_eq!(joined(""), "/ours.so");
         assert_eq!(joined("/a.so /b.so:/c.so"), "/ours.so:/a.so:/b.so:/c.so");
         assert_eq!(joined("/a.so:libasan.so.8"), "libasan.so.8:/ours.so:/a.so");

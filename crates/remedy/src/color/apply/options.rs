@@ -26,12 +26,7 @@ const LEAST_BLOCK_BYTES: u64 = 4096;
 impl Default for Options {
     /// Stacks and blocks in the paper's 32 colors, on this machine's lines.
     fn default() -> Self {
-        Options {
-            colors: 32,
-            line_bytes: host_line_bytes(),
-            stacks: true,
-            block_bytes: Some(MAPPED_BLOCK_BYTES),
-        }
+        Options { colors: 32, line_bytes: host_line_bytes(), stacks: true, block_bytes: Some(MAPPED_BLOCK_BYTES) }
     }
 }
 
@@ -39,24 +34,16 @@ impl Options {
     pub(crate) fn check(&self) -> Result<(), CannotEngage> {
         let wrong = |what: String| Err(CannotEngage::Parameters(what));
         if !(1..=MOST_COLORS).contains(&self.colors) {
-            return wrong(format!(
-                "--colors {}: must be 1 to {MOST_COLORS}",
-                self.colors
-            ));
+            return wrong(format!("--colors {}: must be 1 to {MOST_COLORS}", self.colors));
         }
         if !self.line_bytes.is_power_of_two() || !(16..=1024).contains(&self.line_bytes) {
-            return wrong(format!(
-                "a line of {} bytes: must be a power of two from 16 to 1024",
-                self.line_bytes
-            ));
+            return wrong(format!("a line of {} bytes: must be a power of two from 16 to 1024", self.line_bytes));
         }
         match self.block_bytes {
-            Some(bytes) if bytes < LEAST_BLOCK_BYTES => wrong(format!(
-                "--blocks {bytes}: blocks under {LEAST_BLOCK_BYTES} bytes are not colored"
-            )),
-            None if !self.stacks => {
-                wrong("nothing to color: ask for stacks, blocks or both".to_owned())
+            Some(bytes) if bytes < LEAST_BLOCK_BYTES => {
+                wrong(format!("--blocks {bytes}: blocks under {LEAST_BLOCK_BYTES} bytes are not colored"))
             }
+            None if !self.stacks => wrong("nothing to color: ask for stacks, blocks or both".to_owned()),
             _ => Ok(()),
         }
     }
@@ -65,10 +52,7 @@ impl Options {
 fn host_line_bytes() -> u32 {
     // SAFETY: sysconf has no memory effects.
     let bytes = unsafe { libc::sysconf(libc::_SC_LEVEL1_DCACHE_LINESIZE) };
-    u32::try_from(bytes)
-        .ok()
-        .filter(|b| b.is_power_of_two() && (16..=1024).contains(b))
-        .unwrap_or(64)
+    u32::try_from(bytes).ok().filter(|b| b.is_power_of_two() && (16..=1024).contains(b)).unwrap_or(64)
 }
 
 /// `nearmiss apply color`'s arguments, shared with the other verbs that take the remedy.
@@ -92,33 +76,24 @@ impl From<&Args> for Options {
         Options {
             colors: args.colors,
             stacks: args.stacks || both,
-            block_bytes: if both {
-                default.block_bytes
-            } else {
-                args.blocks
-            },
+            block_bytes: if both { default.block_bytes } else { args.blocks },
             ..default
         }
     }
 }
 
 fn parse_size(text: &str) -> Result<u64, String> {
-    let (digits, unit) = match text.trim_end_matches(['B', 'i']).split_at_checked(
-        text.trim_end_matches(['B', 'i'])
-            .trim_end_matches(|c: char| c.is_ascii_alphabetic())
-            .len(),
-    ) {
+    let (digits, unit) = match text
+        .trim_end_matches(['B', 'i'])
+        .split_at_checked(text.trim_end_matches(['B', 'i']).trim_end_matches(|c: char| c.is_ascii_alphabetic()).len())
+    {
         Some((digits, "")) => (digits, 1),
         Some((digits, "k" | "K")) => (digits, 1 << 10),
         Some((digits, "M" | "m")) => (digits, 1 << 20),
         _ => return Err("write a size as 65536, 64k or 1M".to_owned()),
     };
-    let number: u64 = digits
-        .parse()
-        .map_err(|_| "write a size as 65536, 64k or 1M".to_owned())?;
-    number
-        .checked_mul(unit)
-        .ok_or_else(|| "too large".to_owned())
+    let number: u64 = digits.parse().map_err(|_| "write a size as 65536, 64k or 1M".to_owned())?;
+    number.checked_mul(unit).ok_or_else(|| "too large".to_owned())
 }
 
 #[cfg(test)]
@@ -135,13 +110,7 @@ mod tests {
 
     #[test]
     fn without_a_choice_both_are_colored() {
-        let args = |stacks, blocks| {
-            Options::from(&Args {
-                colors: 8,
-                stacks,
-                blocks,
-            })
-        };
+        let args = |stacks, blocks| Options::from(&Args { colors: 8, stacks, blocks });
         assert_eq!(args(false, None).block_bytes, Some(MAPPED_BLOCK_BYTES));
         assert!(args(false, None).stacks);
         assert_eq!(args(true, None).block_bytes, None);
@@ -152,38 +121,9 @@ mod tests {
     fn parameters_that_make_no_sense_are_refused() {
         let good = Options::default();
         assert!(good.check().is_ok());
-        assert!(
-            Options {
-                colors: 0,
-                ..good.clone()
-            }
-            .check()
-            .is_err()
-        );
-        assert!(
-            Options {
-                colors: 1025,
-                ..good.clone()
-            }
-            .check()
-            .is_err()
-        );
-        assert!(
-            Options {
-                block_bytes: Some(100),
-                ..good.clone()
-            }
-            .check()
-            .is_err()
-        );
-        assert!(
-            Options {
-                stacks: false,
-                block_bytes: None,
-                ..good
-            }
-            .check()
-            .is_err()
-        );
+        assert!(Options { colors: 0, ..good.clone() }.check().is_err());
+        assert!(Options { colors: 1025, ..good.clone() }.check().is_err());
+        assert!(Options { block_bytes: Some(100), ..good.clone() }.check().is_err());
+        assert!(Options { stacks: false, block_bytes: None, ..good }.check().is_err());
     }
 }

@@ -86,11 +86,9 @@ fn inspect(path: &Path) -> std::io::Result<Verdict> {
         None => refuse(
             "it is statically linked and loads no library; link it dynamically, or use nearmiss-color.h in its allocator",
         ),
-        Some(loader) if !loader.contains("ld-linux") && !loader.contains("ld64") => {
-            Ok(Verdict::Refuses(format!(
-                "its loader is {loader}, not the GNU C library's, for which nearmiss's library is built"
-            )))
-        }
+        Some(loader) if !loader.contains("ld-linux") && !loader.contains("ld64") => Ok(Verdict::Refuses(format!(
+            "its loader is {loader}, not the GNU C library's, for which nearmiss's library is built"
+        ))),
         Some(_) => Ok(Verdict::Engages),
     }
 }
@@ -115,32 +113,20 @@ fn describe<'data>(data: impl ReadRef<'data>) -> Option<Program> {
             .iter()
             .any(|name| sections.section_by_name(endian, name).is_some())
     });
-    Some(Program {
-        machine: header.e_machine(endian),
-        loader,
-        go,
-    })
+    Some(Program { machine: header.e_machine(endian), loader, go })
 }
 
 fn native_machine() -> elf::Machine {
-    if cfg!(target_arch = "aarch64") {
-        elf::EM_AARCH64
-    } else {
-        elf::EM_X86_64
-    }
+    if cfg!(target_arch = "aarch64") { elf::EM_AARCH64 } else { elf::EM_X86_64 }
 }
 
 /// Whether the loader will run in secure mode, in which it ignores LD_PRELOAD.
 fn becomes_secure(path: &Path, file: &File) -> std::io::Result<bool> {
     let about = file.metadata()?;
-    let (uid, gid) = (
-        rustix::process::getuid().as_raw(),
-        rustix::process::getgid().as_raw(),
-    );
+    let (uid, gid) = (rustix::process::getuid().as_raw(), rustix::process::getgid().as_raw());
     let setuid = about.mode() & 0o4000 != 0 && about.uid() != uid;
     let setgid = about.mode() & 0o2010 == 0o2010 && about.gid() != gid;
     let mut value = [0u8; 64];
-    let capabilities =
-        uid != 0 && rustix::fs::getxattr(path, "security.capability", &mut value[..]).is_ok();
+    let capabilities = uid != 0 && rustix::fs::getxattr(path, "security.capability", &mut value[..]).is_ok();
     Ok(setuid || setgid || capabilities)
 }

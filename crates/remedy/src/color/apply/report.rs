@@ -88,16 +88,9 @@ impl SharedReport {
         let mut token = [0u8; 8];
         // SAFETY: fills the eight bytes given; so few are never given in part.
         if unsafe { libc::getrandom(token.as_mut_ptr().cast(), token.len(), 0) } != 8 {
-            return Err(CannotEngage::system(
-                "draw a random number",
-                std::io::Error::last_os_error(),
-            ));
+            return Err(CannotEngage::system("draw a random number", std::io::Error::last_os_error()));
         }
-        let shared = SharedReport {
-            page,
-            descriptor: Arc::new(high),
-            token: u64::from_ne_bytes(token),
-        };
+        let shared = SharedReport { page, descriptor: Arc::new(high), token: u64::from_ne_bytes(token) };
         shared.page().token.store(shared.token, Ordering::SeqCst);
         shared.page().magic.store(MAGIC, Ordering::SeqCst);
         Ok(shared)
@@ -131,12 +124,7 @@ impl SharedReport {
         let page = self.page();
         let zero = |counter: &AtomicU64| counter.swap(0, Ordering::SeqCst);
         let handshakes = |part: &Part| Handshakes {
-            pids: part
-                .pids
-                .iter()
-                .map(|pid| pid.swap(0, Ordering::SeqCst))
-                .filter(|&pid| pid != 0)
-                .collect(),
+            pids: part.pids.iter().map(|pid| pid.swap(0, Ordering::SeqCst)).filter(|&pid| pid != 0).collect(),
             programs: zero(&part.processes),
         };
         let [stacks, blocks] = &page.parts;
@@ -225,11 +213,7 @@ impl Report {
 
 impl fmt::Display for Report {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            out,
-            "color (measured): engaged, {} colors of {} bytes",
-            self.colors, self.line_bytes
-        )?;
+        write!(out, "color (measured): engaged, {} colors of {} bytes", self.colors, self.line_bytes)?;
         if let Some(stacks) = &self.stacks {
             write!(out, "; {} thread stacks colored", stacks.colored)?;
             if stacks.left > 0 {
@@ -237,11 +221,7 @@ impl fmt::Display for Report {
             }
         }
         if let Some(blocks) = &self.blocks {
-            write!(
-                out,
-                "; {} blocks colored, {} bytes added",
-                blocks.colored, blocks.added_bytes
-            )?;
+            write!(out, "; {} blocks colored, {} bytes added", blocks.colored, blocks.added_bytes)?;
             if blocks.left > 0 {
                 write!(out, ", {} left (no memory)", blocks.left)?;
             }
@@ -253,11 +233,7 @@ impl fmt::Display for Report {
                 )?;
             }
             if blocks.deepbind_dropped > 0 {
-                write!(
-                    out,
-                    "; RTLD_DEEPBIND taken from {} dlopen calls",
-                    blocks.deepbind_dropped
-                )?;
+                write!(out, "; RTLD_DEEPBIND taken from {} dlopen calls", blocks.deepbind_dropped)?;
             }
         }
         Ok(())

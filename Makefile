@@ -1,0 +1,31 @@
+# setup: install what is missing   build: everything   run: the demonstration   test, bench, lint: as named
+CARGO ?= cargo
+
+.PHONY: setup build subjects run test bench lint lint-fast
+
+setup:
+	scripts/setup.sh
+
+build: subjects
+	$(CARGO) build --release --workspace
+
+subjects:
+	$(MAKE) --no-print-directory -C subjects
+
+run: build
+	scripts/run-demo.sh
+
+# Ends with the runner's summary, summed over all test binaries.
+test: subjects lint-fast
+	CARGO='$(CARGO)' scripts/test.sh
+
+bench: build
+	$(CARGO) bench --workspace --benches
+
+# What takes seconds. Edges between crates, file lengths and licences are tests (crates/cli/tests).
+lint-fast:
+	$(CARGO) fmt --all --check
+
+lint: lint-fast
+	$(CARGO) clippy --release --workspace --all-targets -- -D warnings
+	$(MAKE) --no-print-directory -B -C subjects CFLAGS='-O2 -g -Werror'

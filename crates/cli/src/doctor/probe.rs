@@ -1,0 +1,64 @@
+//! How `doctor` looks at a machine; tests put another machine in its place.
+
+use nearmiss_machine::describe::host;
+use nearmiss_observe::tap::guest::{KernelImage, QemuBinary, TAP_PLUGIN};
+use std::path::Path;
+
+/// What can be asked of a machine.
+pub trait Probe {
+    /// Content of a file, trimmed.
+    fn read(&self, path: &str) -> Option<String>;
+    /// Whether a path exists.
+    fn exists(&self, path: &str) -> bool;
+    /// The emulator: what was found, or what is wrong and what to do.
+    fn emulator(&self) -> Result<String, String>;
+    /// The guest's kernel: its release, or what is wrong and what to do.
+    fn kernel(&self) -> Result<String, String>;
+    /// The plugin was built into this binary.
+    fn plugin(&self) -> bool;
+    /// This host's caches in one line, or why they cannot be told.
+    fn caches(&self) -> Result<String, String>;
+    /// Instruction set of this binary.
+    fn isa(&self) -> &'static str;
+    /// Runs as root.
+    fn root(&self) -> bool;
+}
+
+/// This machine.
+pub struct System;
+
+impl Probe for System {
+    fn read(&self, path: &str) -> Option<String> {
+        std::fs::read_to_string(path).ok().map(|text| text.trim().to_owned())
+    }
+
+    fn exists(&self, path: &str) -> bool {
+        Path::new(path).exists()
+    }
+
+    fn emulator(&self) -> Result<String, String> {
+        let qemu = QemuBinary::installed().map_err(|e| e.to_string())?;
+        Ok(format!("QEMU {}.{}, {}", qemu.version.0, qemu.version.1, qemu.path.display()))
+    }
+
+    fn kernel(&self) -> Result<String, String> {
+        KernelImage::newest().map(|k| k.release()).map_err(|e| e.to_string())
+    }
+
+    fn plugin(&self) -> bool {
+        TAP_PLUGIN.is_some()
+    }
+
+    fn caches(&self) -> Result<String, String> {
+        let machine = host::host(host::Latencies::Assumed).map_err(|e| e.to_string())?;
+        Ok(crate::machine::caches_in_one_line(&machine))
+    }
+
+    fn isa(&self) -> &'static str {
+        std::env::consts::ARCH
+    }
+
+    fn root(&self) -> bool {
+        rustix::process::geteuid().is_root()
+    }
+}

@@ -1,0 +1,101 @@
+//! The house rules that the text of our sources can tell: short files, nothing left open, unsafe code explained.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// One idea a file.
+const MOST_LINES: usize = 500;
+const OURS: &[&str] = &["crates", "native", "apps", "subjects", "scripts", "papers"];
+const KINDS: &[&str] = &["rs", "c", "h", "sh", "py"];
+
+struct Source {
+    path: String,
+    text: String,
+}
+
+/// Our sources; tests, fixtures and what others wrote are not held to all of this.
+fn sources() -> Vec<Source> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let mut files = Vec::new();
+    for directory in OURS {
+        collect(&root.join(directory), &mut files);
+    }
+    files.sort();
+    let named = files.into_iter().map(|path| Source {
+        text: fs::read_to_string(&path).expect("sources are text"),
+        path: path.strip_prefix(&root).unwrap_or(&path).display().to_string(),
+    });
+    named.collect()
+}
+
+fn collect(directory: &Path, files: &mut Vec<PathBuf>) {
+    for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
+        let path = entry.path();
+        let name = entry.file_name().to_string_lossy().into_owned();
+        if path.is_dir() {
+            if !matches!(name.as_str(), "tests" | "fixtures" | "vendor" | "target" | "snapshots") {
+                collect(&path, files);
+            }
+        } else if name != "tests.rs" && path.extension().is_some_and(|e| KINDS.iter().any(|k| e == *k)) {
+            files.push(path);
+        }
+    }
+}
+
+fn too_long(source: &Source) -> Option<String> {
+    let lines = source.text.lines().count();
+    (lines > MOST_LINES).then(|| format!("{}: {lines} lines", source.path))
+}
+
+/// Lines with a note that something is still to be done.
+fn left_open(source: &Source) -> Vec<String> {
+    let words = [concat!("TO", "DO"), concat!("FIX", "ME"), concat!("XX", "X")];
+    let open =
+        source.text.lines().enumerate().filter(|(_, line)| {
+            line.split(|c: char| !c.is_alphanumeric() && c != '_').any(|word| words.contains(&word))
+        });
+    open.map(|(i, line)| format!("{}:{}: {}", source.path, i + 1, line.trim())).collect()
+}
+
+/// Unsafe blocks and impls without a `SAFETY:` comment right above (a statement or an item may begin in between).
+fn unexplained(source: &Source) -> Vec<String> {
+    if !source.path.ends_with(".rs") {
+        return Vec::new();
+    }
+    let lines: Vec<_> = source.text.lines().collect();
+    let is_unsafe = |line: &str| {
+        let code = line.split("//").next().unwrap_or_default();
+        [concat!("unsafe", " {"), concat!("unsafe", " impl")].iter().any(|word| code.contains(word))
+    };
+    let explained = |i: usize| lines[i.saturating_sub(8)..=i].iter().any(|line| line.contains("SAFETY:"));
+    (0..lines.len())
+        .filter(|&i| is_unsafe(lines[i]) && !explained(i))
+        .map(|i| format!("{}:{}: {}", source.path, i + 1, lines[i].trim()))
+        .collect()
+}
+
+#[test]
+fn files_are_short() {
+    let sources = sources();
+    assert!(sources.len() > 30, "{} sources found", sources.len());
+    assert_eq!(sources.iter().filter_map(too_long).collect::<Vec<_>>(), Vec::<String>::new());
+}
+
+#[test]
+fn nothing_is_left_open() {
+    assert_eq!(sources().iter().flat_map(left_open).collect::<Vec<_>>(), Vec::<String>::new());
+}
+
+#[test]
+fn unsafe_code_is_explained() {
+    assert_eq!(sources().iter().flat_map(unexplained).collect::<Vec<_>>(), Vec::<String>::new());
+}
+
+#[test]
+fn breaches_would_be_seen() {
+    let source = |text: &str| Source { path: "a.rs".into(), text: text.into() };
+    assert!(too_long(&source(&"line\n".repeat(501))).is_some() && too_long(&source(&"line\n".repeat(500))).is_none());
+    assert_eq!(left_open(&source(concat!("// TO", "DO: later\nlet todos = 1;"))).len(), 1);
+    assert_eq!(unexplained(&source(concat!("let x = unsafe", " { y() };"))).len(), 1);
+    assert!(unexplained(&source(concat!("// SAFETY: y is pure\nlet x = unsafe", " { y() };"))).is_empty());
+}

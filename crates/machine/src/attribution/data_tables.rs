@@ -1,0 +1,194 @@
+//! The tables by data: objects and shared lines.
+
+use super::balance::difference;
+use super::finish::Cycles;
+use super::names::{Names, UNATTRIBUTED};
+use super::objects::{Key, Object};
+use super::Attribution;
+use nearmiss_record::model::{LevelTally, ObjectKind, ObjectRow, SharedLineRow, Tally};
+use nearmiss_record::side::INSN_CALL;
+use nearmiss_record::symbols::{KERNEL_MODULE, ModuleData, PageUse, Symbols};
+use rustc_hash::{FxHashMap, FxHashSet};
+use std::collections::BTreeMap;
+
+/// Most rows of the shared-line table.
+const MAX_SHARED_LINES: usize = 1000;
+
+/// What an object is called.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Title {
+    kind: ObjectKind,
+    name: String,
+    allocated_at: Vec<String>,
+}
+
+struct Namer<'a> {
+    names: &'a Names<'a>,
+    modules: FxHashMap<&'a str, &'a ModuleData>,
+    /// 16 KiB areas that calls stored to.
+    stacks: FxHashSet<u64>,
+}
+
+impl<'a> Namer<'a> {
+    fn new(attribution: &Attribution, names: &'a Names<'a>) -> Self {
+        let symbols: &'a Symbols = names.symbols;
+        let is_call = |id: &u32| names.insns.get(*id as usize).is_some_and(|i| i.flags & INSN_CALL != 0);
+        let stack = |object: &Object| match object.key {
+            Key::KernelArea { area } => object.storers.iter().any(is_call).then_some(area),
+            _ => None,
+        };
+        Namer {
+            names,
+            modules: symbols.data.iter().map(|m| (m.module.as_str(), m)).collect(),
+            stacks: attribution.tracker.objects.rows.iter().filter_map(stack).collect(),
+        }
+    }
+
+    fn title(&self, key: &Key) -> Title {
+        let title = |kind, name: String| Title { kind, name, allocated_at: Vec::new() };
+        match key {
+            Key::Unknown => title(ObjectKind::Unattributed, UNATTRIBUTED.to_owned()),
+            Key::Heap { context } => self.allocated(ObjectKind::Heap, *context, "heap block"),
+            Key::Break => title(ObjectKind::Heap, "heap outside known blocks".into()),
+            Key::Anonymous { context } => self.allocated(ObjectKind::Anonymous, *context, "anonymous mapping"),
+            Key::File { path } => title(ObjectKind::File, path.clone()),
+            Key::Global { module, index } => self.global(module, *index),
+            Key::FirstStack => title(ObjectKind::Stack, "stack of the first thread".into()),
+            Key::ThreadStack { context } => self.allocated(ObjectKind::Stack, *context, "thread stack"),
+            Key::KernelPage { page } => match self.names.symbols.kernel_pages.page(*page) {
+                Some(PageUse::Slab { cache, .. }) => title(ObjectKind::Slab, cache.clone()),
+                Some(PageUse::PageCache) => title(ObjectKind::PageCache, "page cache".into()),
+                Some(PageUse::PageTable) => title(ObjectKind::PageTable, "page tables".into()),
+                Some(PageUse::KernelStack) => title(ObjectKind::KernelStack, "kernel stacks".into()),
+                Some(PageUse::User) => title(ObjectKind::KernelOther, "user pages, through the direct map".into()),
+                Some(PageUse::Other) | None => title(ObjectKind::KernelOther, "kernel pages".into()),
+            },
+            Key::KernelArea { area } if self.stacks.contains(area) => {
+                title(ObjectKind::KernelStack, "kernel stacks".into())
+            }
+            Key::KernelArea { .. } => title(ObjectKind::KernelOther, "vmalloc".into()),
+            Key::KernelPart { name } => title(ObjectKind::KernelData, (*name).to_owned()),
+        }
+    }
+
+    fn allocated(&self, kind: ObjectKind, context: u32, plain: &str) -> Title {
+        let calls = self.names.allocation_calls(context);
+        let frames = calls.iter().map(|call| self.names.function_name(self.names.function(*call)).to_owned());
+        let name = match (calls.last(), kind) {
+            (None, _) => plain.to_owned(),
+            (Some(call), ObjectKind::Heap) => self.names.site(*call),
+            (Some(call), _) => format!("{plain} from {}", self.names.site(*call)),
+        };
+        Title { kind, name, allocated_at: frames.collect() }
+    }
+
+    fn global(&self, module: &str, index: u32) -> Title {
+        let kind = if module == KERNEL_MODULE { ObjectKind::KernelData } else { ObjectKind::Global };
+        let object = self.modules.get(module).and_then(|m| m.objects.get(index as usize));
+        let name = object.map_or_else(|| format!("variable of {module}"), |o| o.name.clone());
+        Title { kind, name, allocated_at: Vec::new() }
+    }
+
+    /// Bytes of one object, where the row's own sizes do not say it.
+    fn bytes(&self, key: &Key) -> Option<u64> {
+        match key {
+            Key::KernelPage { page } => match self.names.symbols.kernel_pages.page(*page) {
+                Some(PageUse::Slab { object_bytes, .. }) if *object_bytes > 0 => Some(u64::from(*object_bytes)),
+                _ => None,
+            },
+            Key::Global { module, index } => Some(self.modules.get(module.as_str())?.objects.get(*index as usize)?.bytes),
+            _ => None,
+        }
+    }
+}
+
+/// Rows under one title.
+struct Sum {
+    tally: Tally,
+    count: u64,
+    bytes: Option<u64>,
+    sizes_differ: bool,
+    addresses: u64,
+}
+
+/// One row an object, most stall cycles first; code's own row and the unattributed one last. References count where
+/// they missed the first level or caused traffic; the others are in the unattributed row, as are instructions.
+pub(super) fn objects(attribution: &Attribution, names: &Names<'_>, totals: &Tally, cycles: &Cycles) -> Vec<ObjectRow> {
+    let levels = attribution.options.levels;
+    let empty = || Tally { levels: vec![LevelTally::default(); levels], ..Tally::default() };
+    let namer = Namer::new(attribution, names);
+    let mut sums: BTreeMap<Title, Sum> = BTreeMap::new();
+    for object in &attribution.tracker.objects.rows {
+        if object.references == Default::default() && object.misses == Default::default() {
+            continue;
+        }
+        let bytes = namer.bytes(&object.key).or((object.count > 0).then_some(object.bytes));
+        let sum = sums.entry(namer.title(&object.key)).or_insert_with(|| Sum {
+            tally: empty(),
+            count: 0,
+            bytes,
+            sizes_differ: false,
+            addresses: 0,
+        });
+        sum.tally += &attribution.ledger.tally(object.misses, &object.references, levels);
+        sum.count += object.count.max(1);
+        sum.sizes_differ |= object.sizes_differ || sum.bytes != bytes;
+        sum.addresses |= object.addresses;
+    }
+    let row = |(title, sum): (Title, Sum)| ObjectRow {
+        kind: title.kind,
+        name: title.name,
+        allocated_at: title.allocated_at,
+        count: sum.count,
+        size_bytes: sum.bytes.filter(|_| !sum.sizes_differ),
+        alignment_bytes: (sum.addresses != 0).then(|| 1 << sum.addresses.trailing_zeros()),
+        tally: sum.tally,
+    };
+    let nameless = |kind, name: &str, tally| ObjectRow {
+        kind,
+        name: name.to_owned(),
+        allocated_at: Vec::new(),
+        count: 0,
+        size_bytes: None,
+        alignment_bytes: None,
+        tally,
+    };
+    let unknown = Title { kind: ObjectKind::Unattributed, name: UNATTRIBUTED.to_owned(), allocated_at: Vec::new() };
+    sums.remove(&unknown);
+    let mut rows: Vec<_> = sums.into_iter().map(row).collect();
+    let misses = |row: &ObjectRow| row.tally.levels.iter().map(LevelTally::misses).sum::<u64>();
+    rows.sort_by_key(|row| std::cmp::Reverse((row.tally.stall_cycles, misses(row))));
+    let code = attribution.ledger.tally(attribution.code.misses, &attribution.code.references, levels);
+    rows.push(nameless(ObjectKind::Code, "instructions", code));
+    let mut known = empty();
+    rows.iter().for_each(|row| known += &row.tally);
+    // Misses at unknown addresses are what no other row has.
+    rows.push(nameless(ObjectKind::Unattributed, UNATTRIBUTED, difference(totals, &known, &mut false)));
+    cycles.set(rows.iter_mut().map(|row| &mut row.tally));
+    rows
+}
+
+/// Lines with the most coherence misses.
+pub(super) fn shared_lines(attribution: &Attribution, names: &Names<'_>) -> Vec<SharedLineRow> {
+    let namer = Namer::new(attribution, names);
+    let mut lines: Vec<_> = attribution.sharing.lines.iter().collect();
+    lines.sort_by_key(|(paddr, l)| (std::cmp::Reverse(l.true_sharing + l.false_sharing), **paddr));
+    lines.truncate(MAX_SHARED_LINES);
+    let row = |(paddr, line): (&u64, &super::sharing::SharedLine)| {
+        let title = namer.title(&attribution.tracker.objects.rows[line.object.0 as usize].key);
+        let mut functions: BTreeMap<&str, u64> = BTreeMap::new();
+        for (insn, count) in &line.insns {
+            *functions.entry(names.function_name(names.function(*insn))).or_default() += count;
+        }
+        let mut functions: Vec<_> = functions.into_iter().collect();
+        functions.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
+        SharedLineRow {
+            line_paddr: *paddr,
+            object: format!("{}+{:#x}", title.name, line.offset),
+            true_sharing: line.true_sharing,
+            false_sharing: line.false_sharing,
+            functions: functions.into_iter().map(|(name, _)| name.to_owned()).collect(),
+        }
+    };
+    lines.into_iter().map(row).collect()
+}

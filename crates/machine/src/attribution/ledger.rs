@@ -1,0 +1,156 @@
+//! Compact counts: a row costs little until it misses.
+
+use crate::observer::{BusRead, Outcome};
+use nearmiss_record::model::{BusTally, ByClass, LevelTally, MAX_LEVELS, Tally};
+use nearmiss_record::reference::{FLAG_CONT, Kind, Record};
+
+/// References and fetches, whether they hit or missed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct References {
+    pub loads: u64,
+    /// Non-temporal ones included.
+    pub stores: u64,
+    pub nt_stores: u64,
+    /// Second halves of straddling references: line accesses, not references.
+    pub second_halves: u64,
+    pub fetches: u64,
+}
+
+impl References {
+    #[inline]
+    pub fn count(&mut self, record: Record) {
+        if record.flags() & FLAG_CONT != 0 {
+            self.second_halves += 1;
+            return;
+        }
+        match record.kind() {
+            Some(Kind::Load | Kind::Atomic) => self.loads += 1,
+            Some(Kind::Store) => self.stores += 1,
+            Some(Kind::NtStore) => {
+                self.stores += 1;
+                self.nt_stores += 1;
+            }
+            Some(Kind::Fetch) => self.fetches += 1,
+            Some(Kind::Control) | None => {}
+        }
+    }
+
+    pub fn add(&mut self, other: &References) {
+        self.loads += other.loads;
+        self.stores += other.stores;
+        self.nt_stores += other.nt_stores;
+        self.second_halves += other.second_halves;
+        self.fetches += other.fetches;
+    }
+
+    pub fn all(&self) -> u64 {
+        self.loads + self.stores + self.second_halves + self.fetches
+    }
+}
+
+/// Which part of a level's tally a record belongs to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Part {
+    Load = 0,
+    Store = 1,
+    Fetch = 2,
+}
+
+fn part(record: Record) -> Part {
+    match record.kind() {
+        Some(Kind::Fetch) => Part::Fetch,
+        Some(Kind::Store | Kind::NtStore) => Part::Store,
+        _ => Part::Load,
+    }
+}
+
+/// What the misses of one row and one [`Part`] add up to.
+#[derive(Clone, Copy, Debug, Default)]
+struct Slot {
+    misses: [ByClass; MAX_LEVELS],
+    bus: BusTally,
+    stall_cycles: u64,
+}
+
+/// Misses of a row: indices into the [`Ledger`], 0 while there are none.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Row([u32; 3]);
+
+/// Misses of many rows.
+#[derive(Debug)]
+pub(super) struct Ledger {
+    slots: Vec<Slot>,
+}
+
+impl Default for Ledger {
+    fn default() -> Self {
+        // Slot 0 is nobody's: a row that points there has no misses.
+        Ledger { slots: vec![Slot::default()] }
+    }
+}
+
+impl Ledger {
+    /// Adds what `record` met to `row`.
+    #[inline]
+    pub fn add(&mut self, row: &mut Row, record: Record, outcome: &Outcome) {
+        let index = &mut row.0[part(record) as usize];
+        if *index == 0 {
+            *index = self.slots.len() as u32;
+            self.slots.push(Slot::default());
+        }
+        let slot = &mut self.slots[*index as usize];
+        for (counts, class) in slot.misses.iter_mut().zip(outcome.missed) {
+            if let Some(class) = class {
+                counts[class as usize] += 1;
+            }
+        }
+        add_traffic(&mut slot.bus, outcome);
+        slot.stall_cycles += u64::from(outcome.stall_cycles);
+    }
+
+    /// The row as the record writes it; cycles hold the stalls only.
+    pub fn tally(&self, row: Row, references: &References, levels: usize) -> Tally {
+        let mut tally = Tally {
+            loads: references.loads,
+            stores: references.stores,
+            line_accesses: references.loads + references.stores + references.second_halves,
+            nt_stores: references.nt_stores,
+            levels: vec![LevelTally::default(); levels],
+            ..Tally::default()
+        };
+        for (part, index) in row.0.iter().enumerate() {
+            let slot = &self.slots[*index as usize];
+            for (level, misses) in tally.levels.iter_mut().zip(&slot.misses) {
+                match part {
+                    0 => level.load_misses = *misses,
+                    1 => level.store_misses = *misses,
+                    _ => level.fetch_misses = *misses,
+                }
+            }
+            tally += &Tally { bus: slot.bus, stall_cycles: slot.stall_cycles, ..Tally::default() };
+        }
+        tally
+    }
+}
+
+/// Transactions that `outcome` caused.
+pub(super) fn add_traffic(bus: &mut BusTally, outcome: &Outcome) {
+    match outcome.read {
+        Some(BusRead::Remote) => bus.read_remote += 1,
+        Some(BusRead::LocalNone) => bus.read_local_none += 1,
+        Some(BusRead::LocalShared) => bus.read_local_shared += 1,
+        Some(BusRead::LocalModified) => bus.read_local_modified += 1,
+        None => {}
+    }
+    bus.write_backs += u64::from(outcome.write_backs);
+    bus.invalidations += u64::from(outcome.invalidated);
+    bus.nt_full += u64::from(outcome.nt_full);
+    bus.nt_partial += u64::from(outcome.nt_partial);
+}
+
+/// How many transactions `outcome` caused.
+pub(super) fn transactions(outcome: &Outcome) -> u64 {
+    let mut bus = BusTally::default();
+    add_traffic(&mut bus, outcome);
+    bus.transactions()
+}

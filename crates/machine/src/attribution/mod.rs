@@ -1,0 +1,329 @@
+//! Whose the misses are: by code, call stack, object, task, CPU, node, set and page offset.
+//!
+//! [`Attribution`] listens to a model while it replays and keeps compact counts; [`Attribution::into_record`] names and
+//! adds up when the run is over. What an interrupt handler of the timer did ("ticks") and what idle CPUs did are counted
+//! apart and never part of the command's.
+
+mod balance;
+mod code_tables;
+mod cpu;
+mod data_tables;
+mod finish;
+mod kernel;
+mod ledger;
+mod names;
+mod objects;
+mod sharing;
+mod spaces;
+mod task_tables;
+mod tasks;
+mod tracker;
+
+#[cfg(test)]
+mod tests;
+
+pub use finish::Replay;
+pub use nearmiss_record::symbols::DataSymbols;
+pub use tracker::RecordedData;
+
+use crate::observer::{BusRead, Observer, Outcome};
+use cpu::{Cpu, Mode};
+use ledger::{Ledger, References, Row};
+use nearmiss_record::abi::MAX_VCPUS;
+use nearmiss_record::maps::{Event, MapLog};
+use nearmiss_record::model::{MAX_LEVELS, MissClass, PageOffsets, StallSources};
+use nearmiss_record::reference::{Control, Kind, Record};
+use objects::Objects;
+use rustc_hash::FxHashMap;
+use sharing::SharedLines;
+use tasks::Tasks;
+use tracker::Tracker;
+
+const PAGE_BYTES: u64 = 4096;
+const MARK_BEGIN: u64 = 1;
+/// Instruction ids from here on are counted as one: no run has so many, a damaged file may claim so.
+const MAX_INSNS: usize = 1 << 24;
+/// Most rows of the object table while the run goes on.
+const MAX_OBJECTS: usize = 1 << 20;
+/// Most pairs of calling context and instruction that are told apart.
+const MAX_STACKS: usize = 1 << 20;
+
+/// What an attribution must know beforehand.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// CPUs of the guest.
+    pub cpus: u32,
+    /// Cache levels of the machine.
+    pub levels: usize,
+    /// Line size of the machine's first data cache in bytes, a power of two.
+    pub line_bytes: u32,
+    /// The command's process, where no BEGIN mark tells it.
+    pub command_pid: Option<u32>,
+}
+
+/// Counts of one instruction.
+#[derive(Clone, Copy, Debug, Default)]
+struct InsnRow {
+    references: References,
+    misses: Row,
+}
+
+/// Misses of one instruction in one calling context.
+#[derive(Clone, Copy, Debug, Default)]
+struct StackCount {
+    misses: [u64; MAX_LEVELS],
+    stall_cycles: u64,
+}
+
+/// Listens to a model; see the module's text.
+pub struct Attribution {
+    options: Options,
+    ledger: Ledger,
+    /// By [`Mode`], by instruction id.
+    insns: [Vec<InsnRow>; 3],
+    cpus: Vec<Cpu>,
+    tasks: Tasks,
+    tracker: Tracker,
+    log: MapLog,
+    /// Of idle and of ticks, by [`Mode`]; the command's is the sum of its instructions.
+    modes: [Row; 3],
+    nodes: Vec<InsnRow>,
+    code: InsnRow,
+    stacks: FxHashMap<(u32, u32), StackCount>,
+    stacks_full: bool,
+    sharing: SharedLines,
+    page_offsets: PageOffsets,
+    stalls: StallSources,
+    lost_events: u64,
+    damaged_rings: u64,
+}
+
+impl Attribution {
+    /// `data`: where the variables of mapped files come from.
+    pub fn new(options: Options, data: Box<dyn DataSymbols>) -> Self {
+        let line = options.line_bytes.clamp(8, PAGE_BYTES as u32).next_power_of_two();
+        let bins = (PAGE_BYTES / u64::from(line)) as usize;
+        let cpus = (options.cpus as usize).clamp(1, MAX_VCPUS);
+        let mut tasks = Tasks::default();
+        let cpus = (0..cpus).map(|_| Cpu::new(tasks.first())).collect();
+        if let Some(pid) = options.command_pid {
+            tasks.add_command(pid);
+        }
+        let levels = options.levels.min(MAX_LEVELS);
+        Attribution {
+            options: Options { line_bytes: line, levels, ..options },
+            ledger: Ledger::default(),
+            insns: [Vec::new(), Vec::new(), Vec::new()],
+            cpus,
+            tasks,
+            tracker: Tracker::new(data, MAX_OBJECTS),
+            log: MapLog::default(),
+            modes: [Row::default(); 3],
+            nodes: Vec::new(),
+            code: InsnRow::default(),
+            stacks: FxHashMap::default(),
+            stacks_full: false,
+            sharing: SharedLines::default(),
+            page_offsets: PageOffsets { bin_bytes: line, user: vec![0; bins], kernel: vec![0; bins] },
+            stalls: StallSources { levels: vec![0; levels], ..StallSources::default() },
+            lost_events: 0,
+            damaged_rings: 0,
+        }
+    }
+
+    /// Who mapped what, when: names the run's instructions.
+    pub fn map_log(&self) -> &MapLog {
+        &self.log
+    }
+
+    fn seen(&self) -> u32 {
+        self.insns.iter().map(Vec::len).max().unwrap_or(0) as u32
+    }
+
+    fn maps(&mut self, vcpu: usize, bytes: &[u8]) {
+        let seen = self.seen();
+        let cpu = &mut self.cpus[vcpu];
+        let mut events = Vec::new();
+        // What came before the damage is told all the same.
+        let damaged = cpu.decoder.feed(bytes, |event| events.push(event)).is_err();
+        self.damaged_rings += u64::from(damaged);
+        for event in events {
+            match &event {
+                Event::Lost(count) => self.lost_events += count,
+                // A CPU's ring tells of the task that runs on it.
+                Event::Map { pid, .. } => self.tasks.assume(cpu.task, *pid, *pid),
+                Event::Name { pid, tid, exec: true, .. } => self.tasks.assume(cpu.task, *tid, *pid),
+                _ => {}
+            }
+            self.tasks.event(&event);
+            self.tracker.event(&event, cpu.context);
+            self.log.event(seen, &event);
+        }
+        cpu.pid = self.tasks.pid(cpu.task);
+    }
+
+    /// Counts what `record` met. `again`: it was counted as a reference before, only its effects are new.
+    fn met(&mut self, vcpu: usize, record: Record, outcome: &Outcome, again: bool) {
+        let cpu = &mut self.cpus[vcpu];
+        if cpu.mode() != Mode::Command {
+            self.ledger.add(&mut self.modes[cpu.mode() as usize], record, outcome);
+            return;
+        }
+        let (kernel, context, pid) = (record.is_kernel(), cpu.context, cpu.pid);
+        let insn = row(&mut self.insns[Mode::Command as usize], record);
+        self.ledger.add(&mut insn.misses, record, outcome);
+        self.ledger.add(&mut cpu.misses, record, outcome);
+        self.ledger.add(&mut self.tasks.rows[cpu.task as usize].misses[usize::from(kernel)], record, outcome);
+
+        let transactions = ledger::transactions(outcome);
+        if transactions > 0 {
+            let bins = if kernel { &mut self.page_offsets.kernel } else { &mut self.page_offsets.user };
+            let bin = (outcome.line_paddr % PAGE_BYTES) as usize / self.page_offsets.bin_bytes as usize;
+            bins[bin] += transactions;
+        }
+        self.stall(outcome);
+        self.stack(context, record, outcome);
+        if record.kind() == Some(Kind::Fetch) {
+            self.ledger.add(&mut self.code.misses, record, outcome);
+            return;
+        }
+        let home = usize::from(outcome.home);
+        if home >= self.nodes.len() {
+            self.nodes.resize(home + 1, InsnRow::default());
+        }
+        self.ledger.add(&mut self.nodes[home].misses, record, outcome);
+
+        let (object, start) = self.tracker.find(pid, record.vaddr(), record.physical_page());
+        self.tracker.objects.met(object, &mut self.ledger, record, outcome);
+        if !again {
+            self.nodes[home].references.count(record);
+            self.tracker.objects.count(object, record);
+        }
+        if let Some(class) = sharing_class(outcome) {
+            let line = record.paddr() & !u64::from(self.options.line_bytes - 1);
+            let offset = (record.vaddr() & !u64::from(self.options.line_bytes - 1)).saturating_sub(start);
+            self.sharing.missed(line, class, object, offset, record.insn().0);
+        }
+    }
+
+    fn stall(&mut self, outcome: &Outcome) {
+        let cycles = u64::from(outcome.stall_cycles);
+        let levels = self.stalls.levels.len();
+        let hit_level = outcome.missed.iter().take(levels).position(Option::is_none);
+        let waited_for = if sharing_class(outcome).is_some()
+            || outcome.read == Some(BusRead::LocalModified)
+            || outcome.invalidated
+        {
+            &mut self.stalls.coherence
+        } else {
+            match (outcome.read, hit_level) {
+                (Some(BusRead::Remote), _) => &mut self.stalls.memory_remote,
+                (Some(_), _) => &mut self.stalls.memory_local,
+                (None, Some(level)) if outcome.missed[0].is_some() => &mut self.stalls.levels[level],
+                (None, _) => &mut self.stalls.other,
+            }
+        };
+        *waited_for += cycles;
+    }
+
+    fn stack(&mut self, context: u32, record: Record, outcome: &Outcome) {
+        if outcome.missed.iter().all(Option::is_none) && outcome.stall_cycles == 0 {
+            return;
+        }
+        let key = (context, record.insn().0);
+        if self.stacks.len() >= MAX_STACKS && !self.stacks.contains_key(&key) {
+            self.stacks_full = true;
+            return;
+        }
+        let count = self.stacks.entry(key).or_default();
+        for (misses, class) in count.misses.iter_mut().zip(outcome.missed) {
+            *misses += u64::from(class.is_some());
+        }
+        count.stall_cycles += u64::from(outcome.stall_cycles);
+    }
+}
+
+/// The row of the instruction of `record`.
+#[inline]
+fn row(rows: &mut Vec<InsnRow>, record: Record) -> &mut InsnRow {
+    let index = (record.insn().0 as usize).min(MAX_INSNS);
+    if index >= rows.len() {
+        rows.resize(index + 1, InsnRow::default());
+    }
+    &mut rows[index]
+}
+
+/// Whether it was a coherence miss at any level, and of which class.
+fn sharing_class(outcome: &Outcome) -> Option<MissClass> {
+    let shared = |c: &MissClass| matches!(c, MissClass::TrueSharing | MissClass::FalseSharing);
+    outcome.missed.iter().flatten().copied().find(shared)
+}
+
+fn index(vcpu: u32, cpus: usize) -> usize {
+    (vcpu as usize).min(cpus - 1)
+}
+
+impl Observer for Attribution {
+    fn control(&mut self, vcpu: u32, control: &Control<'_>) {
+        let vcpu = index(vcpu, self.cpus.len());
+        let cpu = &mut self.cpus[vcpu];
+        match control {
+            Control::Switch { task, pid, tgid, outgoing, comm, usage, .. } => {
+                cpu.settle(&mut self.tasks);
+                cpu.report(&mut self.tasks, usage);
+                self.tasks.was(cpu.task, *outgoing);
+                cpu.switch_to(&mut self.tasks, *task, *pid, *tgid, comm);
+                let seen = self.seen();
+                self.log.task(seen, *task, *tgid);
+            }
+            Control::Mark { number, usage } => {
+                cpu.settle(&mut self.tasks);
+                cpu.report(&mut self.tasks, usage);
+                if *number == MARK_BEGIN {
+                    self.tasks.begin(cpu.task);
+                }
+            }
+            Control::Irq(entered) => {
+                cpu.settle(&mut self.tasks);
+                cpu.interrupt(*entered);
+            }
+            Control::Context(context) => cpu.context = *context,
+            Control::Maps(bytes) => self.maps(vcpu, bytes),
+            Control::Heap { op, address, size, old } => {
+                let (pid, context) = (cpu.pid, cpu.context);
+                self.tracker.heap(pid, *op, *address, *size, *old, context);
+            }
+            Control::Share { .. } | Control::Halt | Control::Fence => {}
+        }
+    }
+
+    #[inline]
+    fn hit(&mut self, vcpu: u32, record: Record) {
+        let vcpu = index(vcpu, self.cpus.len());
+        let cpu = &mut self.cpus[vcpu];
+        row(&mut self.insns[cpu.mode() as usize], record).references.count(record);
+        cpu.pending[usize::from(record.is_kernel())].count(record);
+    }
+
+    fn miss(&mut self, vcpu: u32, record: Record, outcome: &Outcome) {
+        self.hit(vcpu, record);
+        self.met(index(vcpu, self.cpus.len()), record, outcome, false);
+    }
+
+    // Instructions come from the tables beside the stream: what a record says of them belongs to whatever ran since the
+    // last record, which may be another task.
+    fn instructions(&mut self, _: u32, _: u64) {}
+
+    fn drained(&mut self, vcpu: u32, last: Record, full: u8, partial: u8, home: u8) {
+        let line_paddr = last.paddr() & !u64::from(self.options.line_bytes - 1);
+        let outcome = Outcome { nt_full: full, nt_partial: partial, home, line_paddr, ..Outcome::default() };
+        let vcpu = index(vcpu, self.cpus.len());
+        self.met(vcpu, last, &outcome, true);
+    }
+}
+
+impl Objects {
+    fn limit_note(&self) -> Option<String> {
+        self.full.then(|| format!("more than {MAX_OBJECTS} objects: later ones are counted as unattributed"))
+    }
+}

@@ -1,0 +1,133 @@
+//! Names for instruction ids and calling contexts.
+
+use nearmiss_record::side::{Context, Insn, SideTables};
+use nearmiss_record::symbols::{Function, Symbols};
+
+/// What could not be named.
+pub(super) const UNATTRIBUTED: &str = "[unattributed]";
+/// Deepest call stack that is told.
+const MAX_DEPTH: usize = 256;
+
+/// Looks up the tables beside the stream.
+#[derive(Clone, Copy)]
+pub(super) struct Names<'a> {
+    pub symbols: &'a Symbols,
+    pub insns: &'a [Insn],
+    contexts: &'a [Context],
+}
+
+impl<'a> Names<'a> {
+    pub fn new(symbols: &'a Symbols, side: &'a SideTables) -> Self {
+        Names { symbols, insns: &side.insns, contexts: &side.contexts }
+    }
+
+    /// Index of the function of an instruction; 0: unknown.
+    pub fn function(&self, insn: u32) -> u32 {
+        let function = self.symbols.insns.get(insn as usize).map_or(0, |i| i.0);
+        if (function as usize) < self.symbols.functions.len() { function } else { 0 }
+    }
+
+    /// Source file and line, where known.
+    pub fn line(&self, insn: u32) -> Option<(&'a str, u32)> {
+        let (_, file, line) = *self.symbols.insns.get(insn as usize)?;
+        let file = self.symbols.files.get(file as usize).filter(|f| !f.is_empty())?;
+        (line != 0).then_some((file, line))
+    }
+
+    fn entry(&self, function: u32) -> Option<&'a Function> {
+        if function == 0 { None } else { self.symbols.functions.get(function as usize) }
+    }
+
+    pub fn function_name(&self, function: u32) -> &'a str {
+        self.entry(function).map_or(UNATTRIBUTED, |f| f.name.as_str())
+    }
+
+    pub fn module(&self, function: u32) -> &'a str {
+        let module = self.entry(function).and_then(|f| self.symbols.modules.get(f.module as usize));
+        module.map_or("", String::as_str)
+    }
+
+    pub fn is_kernel_function(&self, function: u32) -> bool {
+        self.entry(function).is_some_and(|f| f.kernel)
+    }
+
+    /// The calls that lead to `context`, outermost first.
+    pub fn calls(&self, context: u32) -> Vec<u32> {
+        let (mut calls, mut at) = (Vec::new(), context);
+        while at != 0 && calls.len() < MAX_DEPTH {
+            let Some(node) = self.contexts.get(at as usize) else { break };
+            calls.push(node.call);
+            // A parent is always older; anything else is damage, and could be a ring.
+            if node.parent >= at {
+                break;
+            }
+            at = node.parent;
+        }
+        calls.reverse();
+        calls
+    }
+
+    /// The calls that lead to where memory was asked for, without those inside the allocator or the kernel.
+    pub fn allocation_calls(&self, context: u32) -> Vec<u32> {
+        let mut calls = self.calls(context);
+        while let Some(last) = calls.last() {
+            let function = self.function(*last);
+            if !self.is_kernel_function(function) && !is_allocator(self.function_name(function), self.module(function)) {
+                break;
+            }
+            calls.pop();
+        }
+        calls
+    }
+
+    /// `run_queue.c:41 new_task`, or `new_task` where no line is known.
+    pub fn site(&self, call: u32) -> String {
+        let name = self.function_name(self.function(call));
+        match self.line(call) {
+            Some((file, line)) => format!("{}:{line} {name}", file.rsplit('/').next().unwrap_or(file)),
+            None => name.to_owned(),
+        }
+    }
+}
+
+/// Whether a function only passes a request for memory on.
+fn is_allocator(name: &str, module: &str) -> bool {
+    const NAMES: [&str; 33] = [
+        "malloc", "calloc", "realloc", "reallocarray", "aligned_alloc", "memalign", "posix_memalign", "valloc", "pvalloc",
+        "__libc_malloc", "__libc_calloc", "__libc_realloc", "__libc_memalign", "xmalloc", "xcalloc", "xrealloc",
+        "xnmalloc", "xzalloc", "g_malloc", "g_malloc0", "g_realloc", "mmap", "mmap64", "__mmap", "__mmap64", "mremap",
+        "pthread_create", "__pthread_create", "allocate_stack", "thrd_create", "brk", "sbrk", "create_thread",
+    ];
+    const PREFIXES: [&str; 8] = [
+        "operator new", "__rust_alloc", "__rust_realloc", "__rdl_", "alloc::alloc::", "alloc::raw_vec::",
+        "<alloc::alloc::Global", "pthread_create@",
+    ];
+    let plain = name.split(['@', '(']).next().unwrap_or(name);
+    NAMES.contains(&plain)
+        || PREFIXES.iter().any(|prefix| name.starts_with(prefix))
+        || module.rsplit('/').next().is_some_and(|file| file.starts_with("libnearmiss"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn allocators_are_told_from_their_callers() {
+        assert!(is_allocator("malloc", "") && is_allocator("operator new(unsigned long)", ""));
+        assert!(is_allocator("pthread_create@@GLIBC_2.34", "/lib/libc.so.6"));
+        assert!(is_allocator("anything", "/proc/self/fd/libnearmiss-heap.so"));
+        assert!(!is_allocator("main", "/bin/x") && !is_allocator("malloc_stats_of_mine", "/bin/x"));
+    }
+
+    #[test]
+    fn a_damaged_context_tree_ends() {
+        let side = SideTables {
+            contexts: vec![Context::default(), Context { parent: 2, call: 5 }, Context { parent: 1, call: 6 }],
+            ..SideTables::default()
+        };
+        let symbols = Symbols::default();
+        assert_eq!(Names::new(&symbols, &side).calls(2), [5, 6]);
+        assert_eq!(Names::new(&symbols, &side).calls(9), [0u32; 0]);
+    }
+}

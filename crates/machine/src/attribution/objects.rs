@@ -1,0 +1,132 @@
+//! Data objects: what kind of memory an address belongs to, and whose.
+
+use super::ledger::{Ledger, References, Row};
+use crate::observer::Outcome;
+use nearmiss_record::reference::{Kind, Record};
+use rustc_hash::FxHashMap;
+
+/// Index into [`Objects`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct ObjectId(pub u32);
+
+/// What makes two pieces of memory the same row of the object table.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Key {
+    /// Nothing is known of the address.
+    Unknown,
+    /// Heap blocks allocated in this calling context.
+    Heap { context: u32 },
+    /// The program break's memory outside live blocks.
+    Break,
+    /// Anonymous mappings made in this calling context.
+    Anonymous { context: u32 },
+    /// A mapped file, or memory with a name of its own such as `[vdso]`.
+    File { path: String },
+    /// A variable of a file or, with [`nearmiss_record::symbols::KERNEL_MODULE`], of the kernel.
+    Global { module: String, index: u32 },
+    /// First threads' stacks.
+    FirstStack,
+    /// Stacks of threads created in this calling context.
+    ThreadStack { context: u32 },
+    /// A page reached through the kernel's direct map.
+    KernelPage { page: u64 },
+    /// 16 KiB of the kernel's vmalloc area: a kernel stack's size and alignment.
+    KernelArea { area: u64 },
+    /// A part of the kernel's address space that serves one purpose.
+    KernelPart { name: &'static str },
+}
+
+/// Most storing instructions remembered of a [`Key::KernelArea`].
+const MAX_STORERS: usize = 8;
+
+/// One row while the run goes on.
+#[derive(Clone, Debug)]
+pub(super) struct Object {
+    pub key: Key,
+    /// Data references that missed the first level.
+    pub references: References,
+    pub misses: Row,
+    pub count: u64,
+    /// Bytes of the first; with `sizes_differ`, not of all.
+    pub bytes: u64,
+    pub sizes_differ: bool,
+    /// All start addresses, or-ed: its lowest bit is the alignment common to all.
+    pub addresses: u64,
+    /// A few instructions that stored to a [`Key::KernelArea`]: calls store to stacks.
+    pub storers: Vec<u32>,
+}
+
+/// All objects of a run.
+#[derive(Debug)]
+pub(super) struct Objects {
+    pub rows: Vec<Object>,
+    by_key: FxHashMap<Key, ObjectId>,
+    limit: usize,
+    /// Kernel memory beyond the limit was counted as unknown.
+    pub full: bool,
+}
+
+impl Objects {
+    /// `limit`: most rows; beyond it, memory of the kernel is counted as unknown.
+    pub fn new(limit: usize) -> Self {
+        let mut objects = Objects { rows: Vec::new(), by_key: FxHashMap::default(), limit, full: false };
+        objects.intern(Key::Unknown);
+        objects
+    }
+
+    pub const UNKNOWN: ObjectId = ObjectId(0);
+
+    pub fn intern(&mut self, key: Key) -> ObjectId {
+        if let Some(id) = self.by_key.get(&key) {
+            return *id;
+        }
+        if self.rows.len() >= self.limit {
+            self.full = true;
+            return Self::UNKNOWN;
+        }
+        let id = ObjectId(self.rows.len() as u32);
+        self.by_key.insert(key.clone(), id);
+        self.rows.push(Object {
+            key,
+            references: References::default(),
+            misses: Row::default(),
+            count: 0,
+            bytes: 0,
+            sizes_differ: false,
+            addresses: 0,
+            storers: Vec::new(),
+        });
+        id
+    }
+
+    /// A data reference to this object missed the first level or caused traffic.
+    #[inline]
+    pub fn count(&mut self, id: ObjectId, record: Record) {
+        self.rows[id.0 as usize].references.count(record);
+    }
+
+    /// One more object of this row came to be.
+    pub fn appeared(&mut self, id: ObjectId, address: u64, bytes: u64) {
+        let row = &mut self.rows[id.0 as usize];
+        if row.count == 0 {
+            row.bytes = bytes;
+        }
+        row.count += 1;
+        row.sizes_differ |= row.bytes != bytes;
+        row.addresses |= address;
+    }
+
+    /// What `record` met at this object.
+    #[inline]
+    pub fn met(&mut self, id: ObjectId, ledger: &mut Ledger, record: Record, outcome: &Outcome) {
+        let row = &mut self.rows[id.0 as usize];
+        if matches!(row.key, Key::KernelArea { .. })
+            && record.kind() == Some(Kind::Store)
+            && row.storers.len() < MAX_STORERS
+            && !row.storers.contains(&record.insn().0)
+        {
+            row.storers.push(record.insn().0);
+        }
+        ledger.add(&mut row.misses, record, outcome);
+    }
+}

@@ -1,0 +1,353 @@
+//! Hand-made streams with known answers, and random ones whose tables must sum up.
+
+use super::*;
+use crate::model::ModelTotals;
+use nearmiss_record::machine::*;
+use nearmiss_record::model::{LevelTally, ModelRecord, ObjectKind, Tally};
+use nearmiss_record::reference::{FLAG_CONT, FLAG_KERNEL, HeapOp, Usage};
+use nearmiss_record::side::{Context, INSN_ATOMIC, INSN_KERNEL, Insn, SideTables};
+use nearmiss_record::symbols::{Function, Symbols};
+use nearmiss_record::units::{Bytes, InsnId};
+use proptest::prelude::*;
+
+const LEVELS: usize = 2;
+
+fn machine() -> Machine {
+    Machine {
+        name: "test".into(),
+        title: "test".into(),
+        isa: "x86-64".into(),
+        clock_mhz: 1000,
+        cycles_per_instruction: 0.7,
+        topology: Topology { packages: 1, cores_per_package: 2, threads_per_core: 1, cores_per_cluster: 0 },
+        memory: Memory { nodes: 2, page_size: Bytes(4096), placement: Placement::AsRecorded, placement_seed: 0 },
+        caches: Vec::new(),
+        coherence: Protocol::Mesi,
+        latency: Latency {
+            level_cycles: vec![1, 10],
+            core_clean_cycles: 20,
+            core_modified_cycles: 30,
+            remote_cache_cycles: 40,
+            memory_local_cycles: 100,
+            memory_remote_cycles: 200,
+        },
+        overlap: 0.0,
+        bus: Bus { transaction_cycles: 1, shared_by: BusSharing::Machine, channels: 1 },
+        write_combining_buffers: 4,
+        sources: Default::default(),
+    }
+}
+
+/// Feeds an attribution and, as the model would, keeps the totals of what it told.
+struct Stream {
+    attribution: Attribution,
+    model: Tally,
+}
+
+impl Stream {
+    fn new() -> Self {
+        let options = Options { cpus: 2, levels: LEVELS, line_bytes: 64, command_pid: None };
+        Stream {
+            attribution: Attribution::new(options, Box::new(RecordedData::default())),
+            model: Tally { levels: vec![LevelTally::default(); LEVELS], ..Tally::default() },
+        }
+    }
+
+    fn control(&mut self, vcpu: u32, control: Control<'_>) {
+        self.attribution.control(vcpu, &control);
+    }
+
+    fn switch(&mut self, vcpu: u32, tid: u32, outgoing: u64, usage: Usage) {
+        let task = 0xffff_8880_0000_0000 + u64::from(tid);
+        self.control(vcpu, Control::Switch { task, pid: tid, tgid: tid, mm: 0, outgoing, comm: format!("t{tid}"), usage });
+    }
+
+    fn hit(&mut self, vcpu: u32, record: Record) {
+        self.attribution.hit(vcpu, record);
+    }
+
+    fn miss(&mut self, vcpu: u32, record: Record, outcome: Outcome) {
+        self.attribution.miss(vcpu, record, &outcome);
+        let mut ledger = Ledger::default();
+        let mut row = Row::default();
+        ledger.add(&mut row, record, &outcome);
+        self.model += &ledger.tally(row, &References::default(), LEVELS);
+    }
+
+    fn finish(self, side: &SideTables, symbols: &Symbols, instructions: u64) -> ModelRecord {
+        let model = Tally { instructions, ..self.model };
+        self.attribution.into_record(Replay {
+            machine: machine(),
+            policy: Default::default(),
+            order: Default::default(),
+            only_user: false,
+            notes: Vec::new(),
+            totals: ModelTotals { cpus: vec![model], ..ModelTotals::default() },
+            curve: None,
+            side,
+            symbols,
+        })
+    }
+}
+
+fn load(vaddr: u64, insn: u32) -> Record {
+    Record::reference(Kind::Load, vaddr, 8, 0, InsnId(insn), (vaddr >> 12) & 0xff, 1)
+}
+
+fn kernel(record: Record) -> Record {
+    Record { a: record.a | u64::from(FLAG_KERNEL) << 58, ..record }
+}
+
+fn missed(class: MissClass, levels: usize, stall_cycles: u32) -> Outcome {
+    let mut outcome = Outcome { stall_cycles, line_paddr: 0x1040, ..Outcome::default() };
+    outcome.missed[..levels].fill(Some(class));
+    outcome.read = (levels == LEVELS).then_some(BusRead::LocalNone);
+    outcome
+}
+
+/// Instruction `i` is in function `i / 2 + 1`, line `i`; the last two are kernel code.
+fn names(insns: u32) -> Symbols {
+    let functions = insns.div_ceil(2);
+    let function = |f: u32| Function { name: format!("f{f}"), module: 1, kernel: f == functions, inlined: None };
+    let mut symbols = Symbols {
+        modules: vec!["[unknown]".into(), "/bin/prog".into()],
+        functions: vec![Function::default()],
+        files: vec![String::new(), "src/prog.c".into()],
+        insns: (0..insns).map(|i| (i / 2 + 1, 1, i)).collect(),
+        ..Symbols::default()
+    };
+    symbols.functions.extend((1..=functions).map(function));
+    symbols
+}
+
+fn assert_sums(record: &ModelRecord) {
+    let sum = |rows: &mut dyn Iterator<Item = &Tally>| {
+        let mut sum = Tally { levels: vec![LevelTally::default(); LEVELS], ..Tally::default() };
+        rows.for_each(|row| sum += row);
+        sum
+    };
+    assert_eq!(sum(&mut record.functions.iter().map(|r| &r.tally)), record.totals, "functions");
+    assert_eq!(sum(&mut record.lines.iter().map(|r| &r.tally)), record.totals, "lines");
+    assert_eq!(sum(&mut record.objects.iter().map(|r| &r.tally)), record.totals, "objects");
+    assert_eq!(sum(&mut record.tasks.iter().flat_map(|r| [&r.user, &r.kernel])), record.totals, "tasks");
+    let cpus = sum(&mut record.cpus.iter());
+    assert_eq!(Tally { cycles: record.totals.cycles, ..cpus.clone() }, record.totals, "CPUs");
+    assert_eq!(cpus.cycles, record.totals.cycles, "cycles of CPUs");
+    assert_eq!(record.stalls.total(), record.totals.stall_cycles, "stalls");
+    let bins = record.page_offsets.user.iter().chain(&record.page_offsets.kernel).sum::<u64>();
+    assert_eq!(bins, record.totals.bus.transactions(), "page offsets");
+    for level in 0..LEVELS {
+        let stacks = record.stacks.iter().map(|s| s.misses[level]).sum::<u64>();
+        assert_eq!(stacks, record.totals.levels[level].misses(), "stacks");
+    }
+    assert_eq!(record.stacks.iter().map(|s| s.stall_cycles).sum::<u64>(), record.totals.stall_cycles);
+    assert!(record.notes.iter().all(|n| !n.contains("fault")), "{:?}", record.notes);
+}
+
+#[test]
+fn two_tasks_a_tick_and_idle() {
+    let mut s = Stream::new();
+    s.control(0, Control::Mark { number: 1, usage: Usage::default() });
+    s.switch(0, 7, 0x5000, Usage::default());
+    // The first task of the CPU forked 7: it is the command's, though nobody named it.
+    s.control(0, Control::Context(2));
+    s.hit(0, load(0x1000, 0));
+    s.miss(0, load(0x1000, 1), missed(MissClass::Conflict, 1, 10));
+    s.control(0, Control::Irq(Some(true)));
+    s.miss(0, kernel(load(0xffff_8880_0000_2000, 4)), missed(MissClass::Capacity, 2, 100));
+    s.control(0, Control::Irq(None));
+    let usage = Usage { user_loads: 30, user_instructions: 100, kernel_loads: 5, kernel_instructions: 50, ..Usage::default() };
+    s.switch(0, 0, 0, usage);
+    s.miss(0, kernel(load(0xffff_8880_0000_3000, 5)), missed(MissClass::Compulsory, 1, 10));
+    s.control(0, Control::Irq(Some(false)));
+    s.miss(0, kernel(load(0xffff_8880_0000_3000, 5)), missed(MissClass::Compulsory, 2, 100));
+    let insn = |executions, load_hits, flags| Insn { executions, run: 1, load_hits, flags, ..Insn::default() };
+    let side = SideTables {
+        insns: vec![insn(60, 30, 0), insn(40, 0, 0), insn(0, 0, 0), insn(0, 0, 0), insn(20, 4, 1), insn(30, 2, 1)],
+        contexts: vec![Context::default(), Context { parent: 0, call: 2 }, Context { parent: 1, call: 1 }],
+        ..SideTables::default()
+    };
+    let record = s.finish(&side, &names(6), 150);
+    assert_sums(&record);
+    // Kept: 2 user loads and one in an idle CPU's device interrupt. Dropped: 30 of insn 0, half of insn 5's 2.
+    assert_eq!((record.totals.loads, record.idle.loads, record.ticks.loads), (2 + 1 + 30 + 1, 1 + 1, 1 + 4));
+    assert_eq!((record.totals.instructions, record.idle.instructions, record.ticks.instructions), (115, 15, 20));
+    assert_eq!(record.totals.cycles, (115.0f64 * 0.7) as u64 + 110);
+    assert_eq!(record.ticks.levels[1].class(MissClass::Capacity), 1);
+    assert_eq!(record.idle.levels[0].class(MissClass::Compulsory), 1);
+    let function = |name: &str| record.functions.iter().find(|f| f.name == name).unwrap().tally.clone();
+    assert_eq!((function("f1").loads, function("f1").stall_cycles, function("f3").loads), (32, 10, 2));
+    let stack = &record.stacks.iter().find(|s| s.stall_cycles == 10).unwrap();
+    assert_eq!((stack.frames.join(">"), &stack.misses), ("f2>f1>f1".into(), &vec![1, 0]));
+    let task = |comm: &str| record.tasks.iter().find(|t| t.comm == comm).unwrap();
+    assert_eq!((task("t7").user.loads, task("t7").user.instructions), (32, 100));
+    assert_eq!(task("[interrupts on idle CPUs]").kernel.loads, 1);
+    assert_eq!(record.page_offsets.kernel[1], 1);
+}
+
+#[test]
+fn relatives_of_the_process_at_begin_belong_to_the_command() {
+    let mut s = Stream::new();
+    s.control(0, Control::Mark { number: 1, usage: Usage::default() });
+    let comm = |pid: u32, misc: u16, name: &[u8; 8]| {
+        let mut bytes = 3u32.to_le_bytes().to_vec();
+        bytes.extend([misc.to_le_bytes(), 24u16.to_le_bytes()].concat());
+        bytes.extend([pid.to_le_bytes(), pid.to_le_bytes()].concat());
+        bytes.extend(name);
+        bytes
+    };
+    s.control(0, Control::Maps(&comm(50, 1 << 13, b"sort\0\0\0\0")));
+    let mut fork = 7u32.to_le_bytes().to_vec();
+    fork.extend([0u16.to_le_bytes(), 32u16.to_le_bytes()].concat());
+    [51u32, 50, 51, 50, 0, 0].iter().for_each(|v| fork.extend(v.to_le_bytes()));
+    s.control(0, Control::Maps(&fork));
+    s.hit(0, load(0x1000, 0));
+    for tid in [51, 60] {
+        s.switch(0, tid, 0x5000, Usage::default());
+        s.hit(0, load(0x1000, 0));
+    }
+    let record = s.finish(&SideTables::default(), &Symbols::default(), 0);
+    let of = |tid| record.tasks.iter().find(|t| t.tid == tid).map(|t| (t.comm.clone(), t.of_command, t.user.loads));
+    assert_eq!(of(50), Some(("sort".into(), true, 1)));
+    assert_eq!(of(51), Some(("t51".into(), true, 1)));
+    assert_eq!(of(60), Some(("t60".into(), false, 1)));
+}
+
+#[test]
+fn misses_find_their_heap_block_and_its_allocation() {
+    let mut s = Stream::new();
+    s.switch(0, 7, 0, Usage::default());
+    s.control(0, Control::Context(2));
+    for i in 0..4u64 {
+        s.control(0, Control::Heap { op: HeapOp::Alloc, address: 0x10000 + i * 0x2000, size: 64, old: 0 });
+    }
+    s.control(0, Control::Context(1));
+    s.miss(0, load(0x1_0008, 0), missed(MissClass::Conflict, 2, 100));
+    s.miss(0, load(0x1_203f, 0), missed(MissClass::FalseSharing, 1, 20));
+    s.miss(0, load(0x1_2040, 0), missed(MissClass::Conflict, 1, 10));
+    let side = SideTables {
+        insns: vec![Insn::default(); 4],
+        contexts: vec![Context::default(), Context { parent: 0, call: 1 }, Context { parent: 1, call: 3 }],
+        ..SideTables::default()
+    };
+    let record = s.finish(&side, &names(6), 0);
+    assert_sums(&record);
+    let block = &record.objects[0];
+    assert_eq!((block.kind, block.name.as_str()), (ObjectKind::Heap, "prog.c:3 f2"));
+    assert_eq!(block.allocated_at, ["f1", "f2"]);
+    assert_eq!((block.count, block.size_bytes, block.alignment_bytes), (4, Some(64), Some(0x2000)));
+    assert_eq!((block.tally.levels[0].misses(), block.tally.levels[1].misses(), block.tally.stall_cycles), (2, 1, 120));
+    let rest = record.objects.last().unwrap();
+    assert_eq!((rest.kind, rest.tally.levels[0].misses()), (ObjectKind::Unattributed, 1));
+    let line = &record.shared_lines[0];
+    assert_eq!((line.false_sharing, line.object.as_str()), (1, "prog.c:3 f2+0x0"));
+    assert_eq!(line.functions, ["f1"]);
+    assert_eq!((record.stalls.coherence, record.stalls.levels[1], record.stalls.memory_local), (20, 10, 100));
+}
+
+#[test]
+fn atomics_are_loads_even_where_the_filter_called_them_stores() {
+    let mut s = Stream::new();
+    s.switch(0, 7, 0, Usage::default());
+    s.switch(0, 8, 0, Usage { user_stores: 12, ..Usage::default() });
+    let insn = |store_hits, flags| Insn { store_hits, flags, ..Insn::default() };
+    let side = SideTables { insns: vec![insn(5, 0), insn(7, INSN_ATOMIC)], ..SideTables::default() };
+    let record = s.finish(&side, &names(2), 0);
+    assert_sums(&record);
+    assert_eq!((record.totals.loads, record.totals.stores), (7, 5));
+    let task = &record.tasks[0];
+    assert_eq!((task.tid, task.user.loads, task.user.stores), (7, 7, 5));
+}
+
+#[derive(Clone, Debug)]
+enum Step {
+    Switch(u32, u64),
+    Irq(Option<bool>),
+    Context(u32),
+    Heap(u64, u64),
+    Hit(u8, u64, u32, u8),
+    Miss(u8, u64, u32, u8, u8, usize, u8),
+    Drained(u64, u32),
+}
+
+fn steps() -> impl Strategy<Value = Vec<(u32, Step)>> {
+    let address = prop_oneof![0u64..0x8000, (0u64..0x8000).prop_map(|a| a | 0xffff_8880_0000_0000)];
+    let flags = prop_oneof![Just(0u8), Just(FLAG_CONT), Just(FLAG_KERNEL)];
+    let step = prop_oneof![
+        (0u32..5, 0u64..40).prop_map(|(t, u)| Step::Switch(t, u)),
+        proptest::option::of(any::<bool>()).prop_map(Step::Irq),
+        (0u32..6).prop_map(Step::Context),
+        (0u64..0x8000, 0u64..0x400).prop_map(|(a, s)| Step::Heap(a, s)),
+        (0u8..5, address.clone(), 0u32..10, flags.clone()).prop_map(|(k, a, i, f)| Step::Hit(k, a, i, f)),
+        (0u8..5, address, 0u32..10, flags, 0u8..6, 0usize..3, any::<u8>())
+            .prop_map(|(k, a, i, f, c, l, t)| Step::Miss(k, a, i, f, c, l, t)),
+        (0u64..0x8000, 0u32..10).prop_map(|(a, i)| Step::Drained(a, i)),
+    ];
+    proptest::collection::vec((0u32..2, step), 0..200)
+}
+
+fn kind(number: u8) -> Kind {
+    [Kind::Load, Kind::Store, Kind::Atomic, Kind::NtStore, Kind::Fetch][number as usize]
+}
+
+proptest! {
+    #[test]
+    fn every_table_sums_to_the_total(
+        steps in steps(),
+        hits in proptest::collection::vec((0u64..50, 0u64..50, 0u64..9, 0u64..20, 0u32..32), 0..10),
+        instructions in 0u64..2000,
+    ) {
+        let mut s = Stream::new();
+        for (vcpu, step) in steps {
+            match step {
+                Step::Switch(tid, n) => s.switch(vcpu, tid, 0, Usage {
+                    user_instructions: 3 * n, kernel_instructions: n, user_loads: n, kernel_loads: n / 2,
+                    user_stores: n / 3, kernel_stores: n,
+                }),
+                Step::Irq(entered) => s.control(vcpu, Control::Irq(entered)),
+                Step::Context(id) => s.control(vcpu, Control::Context(id)),
+                Step::Heap(address, size) => {
+                    s.control(vcpu, Control::Heap { op: HeapOp::Alloc, address, size, old: 0 });
+                }
+                Step::Hit(k, address, insn, flags) => {
+                    s.hit(vcpu, Record::reference(kind(k), address, 4, flags, InsnId(insn), 1, 0));
+                }
+                Step::Miss(k, address, insn, flags, class, levels, traffic) => {
+                    let record = Record::reference(kind(k), address, 4, flags, InsnId(insn), address >> 12 & 15, 0);
+                    let mut outcome = missed(MissClass::ALL[class as usize], levels, u32::from(traffic));
+                    outcome.write_backs = traffic & 3;
+                    outcome.invalidated = traffic & 4 != 0;
+                    outcome.home = traffic >> 7;
+                    outcome.line_paddr = address & !63;
+                    s.miss(vcpu, record, outcome);
+                }
+                Step::Drained(address, insn) => {
+                    let last = Record::reference(Kind::NtStore, address, 8, 0, InsnId(insn), 1, 0);
+                    s.attribution.drained(vcpu, last, 1, 2, 0);
+                    s.model.bus.nt_full += 1;
+                    s.model.bus.nt_partial += 2;
+                }
+            }
+        }
+        let insn = |(l, st, c, e, f): (u64, u64, u64, u64, u32)| Insn {
+            load_hits: l, store_hits: st, cont_hits: c, executions: e, run: 3, flags: f & (INSN_KERNEL | INSN_ATOMIC),
+            ..Insn::default()
+        };
+        let side = SideTables {
+            insns: hits.into_iter().map(insn).collect(),
+            contexts: (0..5).map(|i| Context { parent: i / 2, call: i }).collect(),
+            ..SideTables::default()
+        };
+        let dropped: u64 = side.insns.iter().map(|i| i.load_hits + i.store_hits).sum();
+        let kept = |s: &Stream| {
+            let rows = s.attribution.insns.iter().flatten();
+            rows.map(|r| r.references.loads + r.references.stores).sum::<u64>()
+        };
+        let kept = kept(&s);
+        let record = s.finish(&side, &names(8), instructions);
+        assert_sums(&record);
+        let parts = [&record.totals, &record.idle, &record.ticks];
+        prop_assert_eq!(parts.iter().map(|t| t.loads + t.stores).sum::<u64>(), kept + dropped);
+        prop_assert_eq!(parts.iter().map(|t| t.instructions).sum::<u64>(), instructions);
+    }
+}

@@ -1,0 +1,265 @@
+//! Follows every process's memory through the run and says whose an address is.
+
+use super::kernel::Kernel;
+use super::objects::{Key, ObjectId, Objects};
+use super::spaces::{Block, Content, Found, Region, Spaces};
+use nearmiss_record::maps::{Event, Mapping};
+use nearmiss_record::reference::HeapOp;
+use nearmiss_record::symbols::{DataSymbols, KERNEL_MODULE, KernelLayout, ModuleData, Segment, Symbols};
+use rustc_hash::FxHashMap;
+use std::sync::Arc;
+
+/// The variables that a run's symbols name.
+#[derive(Clone, Debug, Default)]
+pub struct RecordedData {
+    modules: FxHashMap<String, Arc<ModuleData>>,
+    layout: KernelLayout,
+}
+
+impl RecordedData {
+    /// Takes them out of `symbols`.
+    pub fn new(symbols: &Symbols) -> Self {
+        let module = |data: &ModuleData| (data.module.clone(), Arc::new(data.clone()));
+        RecordedData { modules: symbols.data.iter().map(module).collect(), layout: symbols.kernel_layout.clone() }
+    }
+}
+
+impl DataSymbols for RecordedData {
+    fn module(&mut self, path: &str) -> Option<Arc<ModuleData>> {
+        self.modules.get(path).cloned()
+    }
+    fn kernel(&mut self) -> Option<Arc<ModuleData>> {
+        self.module(KERNEL_MODULE)
+    }
+    fn layout(&mut self) -> KernelLayout {
+        self.layout.clone()
+    }
+}
+
+/// First address that is not user space's.
+const USER_END: u64 = 1 << 47;
+
+/// See the module's text.
+pub(super) struct Tracker {
+    pub objects: Objects,
+    spaces: Spaces,
+    /// From the first look on.
+    kernel: Option<Kernel>,
+    symbols: Box<dyn DataSymbols>,
+    /// Variables already interned, by module address and index.
+    variables: FxHashMap<(usize, u32), ObjectId>,
+}
+
+impl Tracker {
+    pub fn new(symbols: Box<dyn DataSymbols>, max_objects: usize) -> Self {
+        Tracker {
+            objects: Objects::new(max_objects),
+            spaces: Spaces::default(),
+            kernel: None,
+            symbols,
+            variables: FxHashMap::default(),
+        }
+    }
+
+    /// A process's memory changed; `context` is the calling context that did it.
+    pub fn event(&mut self, event: &Event, context: u32) {
+        match event {
+            Event::Map { pid, mapping } => self.map(*pid, mapping, context),
+            Event::Name { pid, exec: true, .. } => self.spaces.exec(*pid),
+            Event::Fork { pid, parent, .. } => self.spaces.fork(*pid, *parent),
+            Event::Exit { pid, .. } => self.spaces.exit(*pid),
+            Event::Name { .. } | Event::Lost(_) => {}
+        }
+    }
+
+    fn map(&mut self, pid: u32, mapping: &Mapping, context: u32) {
+        let (start, end) = (mapping.start, mapping.end.min(USER_END));
+        if start >= end {
+            return;
+        }
+        let content = if mapping.is_file() {
+            let rest = self.objects.intern(Key::File { path: mapping.path.clone() });
+            match self.symbols.module(&mapping.path).and_then(|data| Some((bias(&data, mapping)?, data))) {
+                Some((bias, data)) => Content::Module { data, bias, rest },
+                None => Content::Object(rest),
+            }
+        } else if let Some(content) = self.zeros_of_a_module(pid, start) {
+            content
+        } else {
+            Content::Object(match mapping.path.as_str() {
+                "[heap]" => self.objects.intern(Key::Break),
+                "[stack]" => self.objects.intern(Key::FirstStack),
+                "//anon" | "" => self.objects.intern(Key::Anonymous { context }),
+                path => self.objects.intern(Key::File { path: path.to_owned() }),
+            })
+        };
+        if let Content::Object(id) = content {
+            self.objects.appeared(id, start, end - start);
+        }
+        self.spaces.space(pid).map(Region { start, end, content });
+    }
+
+    /// What a file's variables that begin as zeros lie in: anonymous memory mapped right behind the file's.
+    fn zeros_of_a_module(&self, pid: u32, start: u64) -> Option<Content> {
+        let below = self.spaces.get(pid)?.region_below(start)?;
+        let Content::Module { data, bias, .. } = &below.content else { return None };
+        let linked = start.wrapping_sub(*bias);
+        let holds = |s: &&Segment| {
+            s.vaddr < linked && linked - s.vaddr < s.memory_bytes
+        };
+        data.segments.iter().any(|s| holds(&s)).then(|| below.content.clone())
+    }
+
+    /// The allocator of process `pid` did something.
+    pub fn heap(&mut self, pid: u32, op: HeapOp, address: u64, bytes: u64, old: u64, context: u32) {
+        match op {
+            HeapOp::Free => self.spaces.space(pid).free(address),
+            HeapOp::Stack => {
+                let object = self.objects.intern(Key::ThreadStack { context });
+                self.objects.appeared(object, address, bytes);
+                let end = address.saturating_add(bytes).min(USER_END);
+                self.spaces.space(pid).map(Region { start: address, end, content: Content::Object(object) });
+            }
+            HeapOp::Alloc | HeapOp::Realloc => {
+                if op == HeapOp::Realloc && old != 0 {
+                    self.spaces.space(pid).free(old);
+                }
+                if address == 0 || address >= USER_END {
+                    return;
+                }
+                let object = self.objects.intern(Key::Heap { context });
+                self.objects.appeared(object, address, bytes);
+                self.spaces.space(pid).allocate(address, Block { bytes, object });
+            }
+        }
+    }
+
+    /// The object at `address`, in physical page number `page`, for a task of process `pid`; and where it begins.
+    pub fn find(&mut self, pid: u32, address: u64, page: u64) -> (ObjectId, u64) {
+        if address >= USER_END {
+            let symbols = &mut self.symbols;
+            // Asked for late: while a guest boots, its layout is not known.
+            let new = || Kernel::new(symbols.layout(), symbols.kernel().unwrap_or_default());
+            return self.kernel.get_or_insert_with(new).find(&mut self.objects, address, page);
+        }
+        let Some(space) = self.spaces.get(pid) else { return (Objects::UNKNOWN, address) };
+        match space.find(address) {
+            Found::Block(start, block) => (block.object, start),
+            Found::FirstStack => (self.objects.intern(Key::FirstStack), address & !0xfff),
+            Found::Nothing => (Objects::UNKNOWN, address),
+            Found::Region(Region { content: Content::Object(id), start, .. }) => (*id, *start),
+            Found::Region(Region { content: Content::Module { data, bias, rest }, start, .. }) => {
+                let Some(index) = data.object_at(address.wrapping_sub(*bias)) else { return (*rest, *start) };
+                let (variable, begin) = (&data.objects[index], data.objects[index].vaddr.wrapping_add(*bias));
+                let slot = (Arc::as_ptr(data) as usize, index as u32);
+                let id = *self.variables.entry(slot).or_insert_with(|| {
+                    let key = Key::Global { module: data.module.clone(), index: index as u32 };
+                    let id = self.objects.intern(key);
+                    self.objects.appeared(id, begin, variable.bytes);
+                    id
+                });
+                (id, begin)
+            }
+        }
+    }
+}
+
+/// What the loader added to the addresses of `data` when it made `mapping`.
+fn bias(data: &ModuleData, mapping: &Mapping) -> Option<u64> {
+    let page = |offset: u64| offset & !0xfff;
+    // Two segments may share a page of the file; the one that begins there is the one mapped from there.
+    let begins = data.segments.iter().find(|s| page(s.file_offset) == mapping.file_offset);
+    let segment = begins.or_else(|| {
+        let end = |s: &Segment| s.file_offset.saturating_add(s.file_bytes.max(1));
+        data.segments.iter().find(|s| (page(s.file_offset)..end(s)).contains(&mapping.file_offset))
+    })?;
+    let linked = segment.vaddr.wrapping_sub(segment.file_offset).wrapping_add(mapping.file_offset);
+    Some(mapping.start.wrapping_sub(linked))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nearmiss_record::symbols::DataObject;
+
+    struct OneModule;
+
+    impl DataSymbols for OneModule {
+        fn module(&mut self, path: &str) -> Option<Arc<ModuleData>> {
+            let object = |name: &str, vaddr, bytes| DataObject { name: name.into(), vaddr, bytes };
+            (path == "/bin/prog").then(|| {
+                Arc::new(ModuleData {
+                    module: path.into(),
+                    segments: vec![
+                        Segment { file_offset: 0, vaddr: 0, file_bytes: 0x1500, memory_bytes: 0x1500 },
+                        Segment { file_offset: 0x1d00, vaddr: 0x3d00, file_bytes: 0x300, memory_bytes: 0x5300 },
+                    ],
+                    objects: vec![object("table", 0x3e00, 0x40), object("zeros", 0x5000, 0x3000)],
+                })
+            })
+        }
+        fn kernel(&mut self) -> Option<Arc<ModuleData>> {
+            None
+        }
+        fn layout(&mut self) -> KernelLayout {
+            KernelLayout::default()
+        }
+    }
+
+    fn tracker() -> Tracker {
+        let mut tracker = Tracker::new(Box::new(OneModule), 1000);
+        let mut map = |start: u64, bytes: u64, file_offset, path: &str| {
+            let mapping = Mapping { start, end: start + bytes, file_offset, executable: false, path: path.into() };
+            tracker.event(&Event::Map { pid: 5, mapping }, 9);
+        };
+        map(0x5000_0000, 0x2000, 0, "/bin/prog");
+        map(0x5000_3000, 0x1000, 0x1000, "/bin/prog");
+        map(0x5000_4000, 0x5000, 0, "//anon");
+        map(0x7000_0000, 0x4000, 0, "//anon");
+        map(0x6000_0000, 0x9000, 0, "[heap]");
+        tracker
+    }
+
+    fn key(tracker: &mut Tracker, address: u64) -> (Key, u64) {
+        let (id, start) = tracker.find(5, address, 0);
+        (tracker.objects.rows[id.0 as usize].key.clone(), start)
+    }
+
+    #[test]
+    fn variables_are_found_in_the_file_and_behind_it() {
+        let mut tracker = tracker();
+        let variable = |index| Key::Global { module: "/bin/prog".into(), index };
+        assert_eq!(key(&mut tracker, 0x5000_3e3f), (variable(0), 0x5000_3e00));
+        assert_eq!(key(&mut tracker, 0x5000_3e40).0, Key::File { path: "/bin/prog".into() });
+        assert_eq!(key(&mut tracker, 0x5000_7fff), (variable(1), 0x5000_5000));
+        assert_eq!(key(&mut tracker, 0x7000_0010).0, Key::Anonymous { context: 9 });
+    }
+
+    #[test]
+    fn blocks_live_from_malloc_to_free() {
+        let mut tracker = tracker();
+        tracker.heap(5, HeapOp::Alloc, 0x6000_0100, 0x40, 0, 3);
+        tracker.heap(5, HeapOp::Alloc, 0x6000_0200, 0x40, 0, 3);
+        assert_eq!(key(&mut tracker, 0x6000_013f), (Key::Heap { context: 3 }, 0x6000_0100));
+        assert_eq!(key(&mut tracker, 0x6000_0140).0, Key::Break);
+        tracker.heap(5, HeapOp::Realloc, 0x6000_0300, 0x80, 0x6000_0100, 4);
+        assert_eq!(key(&mut tracker, 0x6000_013f).0, Key::Break);
+        assert_eq!(key(&mut tracker, 0x6000_037f).0, Key::Heap { context: 4 });
+        tracker.heap(5, HeapOp::Free, 0x6000_0300, 0, 0, 4);
+        assert_eq!(key(&mut tracker, 0x6000_037f).0, Key::Break);
+        let block = tracker.find(5, 0x6000_0210, 0).0;
+        let row = &tracker.objects.rows[block.0 as usize];
+        assert_eq!((row.count, row.bytes, row.sizes_differ, row.addresses), (2, 0x40, false, 0x6000_0300));
+        tracker.heap(5, HeapOp::Stack, 0x7000_1000, 0x1000, 0, 8);
+        assert_eq!(key(&mut tracker, 0x7000_1ff8).0, Key::ThreadStack { context: 8 });
+        assert_eq!(key(&mut tracker, 0x7000_2000).0, Key::Anonymous { context: 9 });
+    }
+
+    #[test]
+    fn an_executed_program_forgets_the_old_one() {
+        let mut tracker = tracker();
+        tracker.event(&Event::Name { pid: 5, tid: 5, exec: true, name: "x".into() }, 0);
+        assert_eq!(key(&mut tracker, 0x7000_0010).0, Key::Unknown);
+        assert_eq!(key(&mut tracker, 0x7ffe_0000_0000).0, Key::FirstStack);
+    }
+}

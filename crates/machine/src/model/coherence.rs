@@ -1,0 +1,214 @@
+//! Private caches kept coherent: who has a line, who answers for it, who must give it up, and what that takes.
+//!
+//! There is no directory beside the caches: a cache's history of a line says whether it holds it, and pages know which
+//! CPUs ever looked them up, so a page that one CPU alone uses costs one comparison.
+
+use super::cache::{DIRTY, WRITABLE, mask_within};
+use super::engine::Access;
+use super::fast::{Fast, Walk};
+use crate::observer::{BusRead, Outcome};
+use nearmiss_record::machine::Protocol;
+use nearmiss_record::model::MAX_LEVELS;
+use nearmiss_record::reference::Kind;
+
+/// What caches that the CPU does not use have of a coherence unit.
+#[derive(Clone, Copy, Debug, Default)]
+struct Others {
+    present: bool,
+    present_same_node: bool,
+    present_other_node: bool,
+    /// Some copy lies outside the reach of the CPU's outermost cache.
+    present_outside: bool,
+    /// First cache, by number, with a modified copy.
+    dirty: Option<usize>,
+    /// The same, among caches before the one that hit.
+    dirty_before_hit: Option<usize>,
+}
+
+impl Fast {
+    /// Everything after the lookups: where the line comes from, what others must do, what is filled. Returns the
+    /// cycles it takes.
+    pub(super) fn transfer(&mut self, access: &Access, walk: &Walk, outcome: &mut Outcome) -> u64 {
+        let write = matches!(access.kind, Kind::Store | Kind::Atomic);
+        let Some(last) = self.way(access).last().copied() else { return 0 };
+        if walk.hit == Some(0) && !write {
+            return 0;
+        }
+        let cpu = access.cpu;
+        let node = self.plan.node[cpu];
+        let alone = self.pages.page(walk.page).cpus & !self.plan.siblings[cpu] == 0;
+        let others = if alone { Others::default() } else { self.survey(access, walk, last) };
+        let own_dirty = self.plan.protocol == Protocol::Msi && write && self.own_dirty(access, walk);
+
+        let mut cycles = 0;
+        let mut dirty = [false; MAX_LEVELS];
+        let answered_by = others.dirty_before_hit;
+        match (answered_by, walk.hit) {
+            (Some(owner), _) => {
+                let same = self.plan.instances[owner].node == node;
+                let latency = &self.plan.latency;
+                cycles += u64::from(if same { latency.core_modified_cycles } else { latency.remote_cache_cycles });
+            }
+            (None, Some(0)) => {}
+            (None, Some(step)) => {
+                let level = self.plan.config(self.way(access)[step]).level;
+                cycles += u64::from(self.plan.latency.level_cycles[level]);
+            }
+            (None, None) => {
+                let latency = &self.plan.latency;
+                cycles += u64::from(if others.present_same_node {
+                    latency.core_clean_cycles
+                } else if outcome.home == node {
+                    latency.memory_local_cycles
+                } else {
+                    latency.memory_remote_cycles
+                });
+            }
+        }
+        if walk.hit.is_none() {
+            cycles += self.read_from_bus(access, &others, outcome);
+        }
+
+        if write {
+            let upgrade = walk.hit.is_some()
+                && answered_by.is_none()
+                && self.plan.asks
+                && (others.present || self.plan.protocol == Protocol::Msi && !own_dirty);
+            if upgrade {
+                cycles = cycles.max(self.upgrade(access, &others, outcome));
+            }
+        } else if let Some(owner) = answered_by {
+            if self.plan.protocol != Protocol::Moesi {
+                self.downgrade(access, walk, owner, &mut dirty, outcome);
+            }
+        }
+        let watched = !alone && self.tell_others(access, walk, write);
+        self.fill(access, walk, dirty, outcome);
+        if write {
+            let first = self.way(access)[0];
+            if let Some(frame) = self.caches[first].frame_of(walk.lines[0]) {
+                let (add, remove) = if watched { (DIRTY, WRITABLE) } else { (DIRTY | WRITABLE, 0) };
+                self.caches[first].set_flags(frame, add, remove);
+            }
+        }
+        cycles
+    }
+
+    fn survey(&self, access: &Access, walk: &Walk, last: usize) -> Others {
+        let mut others = Others::default();
+        let node = self.plan.node[access.cpu];
+        let hit_cpus = walk.hit.map(|step| self.plan.instances[self.way(access)[step]].cpus);
+        self.for_others(access, walk, |at, _, line| {
+            let Some(frame) = self.caches[at].frame_of(line) else { return };
+            let instance = &self.plan.instances[at];
+            others.present = true;
+            others.present_same_node |= instance.node == node;
+            others.present_other_node |= instance.node != node;
+            others.present_outside |= instance.cpus & !self.plan.instances[last].cpus != 0;
+            if self.caches[at].flags(frame) & DIRTY != 0 {
+                others.dirty.get_or_insert(at);
+                if hit_cpus.is_none_or(|cpus| instance.cpus & !cpus == 0) {
+                    others.dirty_before_hit.get_or_insert(at);
+                }
+            }
+        });
+        others
+    }
+
+    /// Calls with cache, line address and history index for every line of the unit that another's cache has met.
+    fn for_others(&self, access: &Access, walk: &Walk, mut tell: impl FnMut(usize, u64, u32)) {
+        let unit = access.address >> self.plan.unit_log2 << self.plan.unit_log2;
+        for &at in &self.plan.others[access.cpu] {
+            let Some(block) = self.pages.block(walk.page, at) else { continue };
+            let cache = &self.caches[at];
+            for line_address in (unit..unit + (1 << self.plan.unit_log2)).step_by(1 << cache.line_log2) {
+                tell(at, line_address, cache.line_of(block, line_address));
+            }
+        }
+    }
+
+    fn own_dirty(&self, access: &Access, walk: &Walk) -> bool {
+        self.way(access).iter().any(|&at| {
+            let Some(block) = self.pages.block(walk.page, at) else { return false };
+            let cache = &self.caches[at];
+            cache.frame_of(cache.line_of(block, access.address)).is_some_and(|frame| cache.flags(frame) & DIRTY != 0)
+        })
+    }
+
+    /// A read transaction of one of P4's classes. Returns its wait.
+    fn read_from_bus(&mut self, access: &Access, others: &Others, outcome: &mut Outcome) -> u64 {
+        let tally = &mut self.nodes[usize::from(outcome.home)];
+        let read = if outcome.home != self.plan.node[access.cpu] {
+            tally.read_remote += 1;
+            BusRead::Remote
+        } else if others.dirty.is_some() {
+            tally.read_local_modified += 1;
+            BusRead::LocalModified
+        } else if others.present {
+            tally.read_local_shared += 1;
+            BusRead::LocalShared
+        } else {
+            tally.read_local_none += 1;
+            BusRead::LocalNone
+        };
+        outcome.read = Some(read);
+        self.bus.transact(access.cpu, outcome.home, access.now)
+    }
+
+    /// Invalidation without data. Returns its cycles.
+    fn upgrade(&mut self, access: &Access, others: &Others, outcome: &mut Outcome) -> u64 {
+        outcome.invalidated = true;
+        self.nodes[usize::from(outcome.home)].invalidations += 1;
+        let latency = &self.plan.latency;
+        let cycles =
+            u64::from(if others.present_other_node { latency.remote_cache_cycles } else { latency.core_clean_cycles });
+        let on_bus = others.present_outside || !others.present;
+        cycles + if on_bus { self.bus.transact(access.cpu, outcome.home, access.now) } else { 0 }
+    }
+
+    /// A modified line is read by another: it becomes clean, its data go to the nearest cache that both use, or to
+    /// memory.
+    fn downgrade(&mut self, access: &Access, walk: &Walk, owner: usize, dirty: &mut [bool], outcome: &mut Outcome) {
+        let mut modified = Vec::new();
+        self.for_others(access, walk, |at, _, line| {
+            if let Some(frame) = self.caches[at].frame_of(line) {
+                modified.push((at, frame));
+            }
+        });
+        for (at, frame) in modified {
+            self.caches[at].set_flags(frame, 0, DIRTY);
+        }
+        let owners = self.plan.instances[owner].cpus;
+        let common = self.way(access).iter().position(|&at| owners & !self.plan.instances[at].cpus == 0);
+        match common {
+            Some(step) if !self.caches[self.way(access)[step]].exclusive => {
+                let at = self.way(access)[step];
+                match self.caches[at].frame_of(walk.lines[step]) {
+                    Some(frame) if walk.hit == Some(step) => self.caches[at].set_flags(frame, DIRTY, 0),
+                    _ => dirty[step] = true,
+                }
+            }
+            _ => self.write_back(walk.page, access, outcome),
+        }
+    }
+
+    /// Others lose the line (a write) or their leave to write silently (a read). Returns whether some cache wants to
+    /// know of the next write too.
+    fn tell_others(&mut self, access: &Access, walk: &Walk, write: bool) -> bool {
+        let mut met = std::mem::take(&mut self.met);
+        met.clear();
+        self.for_others(access, walk, |at, address, line| met.push((at, address, line)));
+        let mut watched = false;
+        for &(at, line_address, line) in &met {
+            let cache = &mut self.caches[at];
+            if write {
+                let mask = mask_within(line_address, cache.line_log2, access.address, access.size);
+                watched |= cache.taken_by_other(line, mask);
+            } else if let Some(frame) = cache.frame_of(line) {
+                cache.set_flags(frame, 0, WRITABLE);
+            }
+        }
+        self.met = met;
+        watched
+    }
+}

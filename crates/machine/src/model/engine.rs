@@ -1,0 +1,62 @@
+//! What the stream's front hands to the caches behind it: the model proper, or its slow twin.
+
+use super::options::{ModelError, ModelOptions};
+use super::totals::ModelTotals;
+use crate::observer::Outcome;
+use nearmiss_record::machine::Machine;
+use nearmiss_record::policy::Policy;
+use nearmiss_record::reference::{Kind, Record};
+
+/// One access to one first-level line.
+#[derive(Clone, Copy, Debug)]
+pub struct Access {
+    /// Guest CPU.
+    pub cpu: usize,
+    /// Load, store, atomic, non-temporal store or fetch.
+    pub kind: Kind,
+    /// What tells lines apart: the recorded physical address, or virtual address and address space (cachegrind).
+    pub address: u64,
+    /// Virtual address.
+    pub vaddr: u64,
+    /// Bytes, all in one first-level line.
+    pub size: u32,
+    /// Instruction.
+    pub insn: u32,
+    /// Levels, a bit each, that the first half of this reference missed: it does not miss there again.
+    pub missed_before: u8,
+    /// The CPU's time in cycles.
+    pub now: u64,
+    /// As recorded.
+    pub record: Record,
+}
+
+/// A write-combining buffer that no reference drained.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Drained {
+    /// CPU of `last`.
+    pub cpu: u32,
+    /// Latest store into it.
+    pub last: Record,
+    /// Full lines.
+    pub full: u8,
+    /// Parts of lines.
+    pub partial: u8,
+    /// Memory node.
+    pub home: u8,
+}
+
+/// Caches, coherence, buffers and bus.
+pub trait Engine: Sized {
+    /// Builds it for a machine.
+    fn new(machine: &Machine, policy: &Policy, options: &ModelOptions) -> Result<Self, ModelError>;
+    /// A first-level hit that changes nothing elsewhere, done at once; `false`: use [`Engine::access`].
+    fn hit(&mut self, cpu: usize, kind: Kind, address: u64, vaddr: u64) -> bool;
+    /// Any access. Fills `outcome`; returns the levels that it missed, a bit each, second halves included.
+    fn access(&mut self, access: &Access, outcome: &mut Outcome) -> u8;
+    /// A core's write-combining buffers drain.
+    fn fence(&mut self, cpu: usize, now: u64, tell: &mut dyn FnMut(Drained));
+    /// `owner` wrote these bytes at `address` before others met the line.
+    fn share(&mut self, address: u64, owner: usize, written: u64);
+    /// The window closes.
+    fn finish(self, tell: &mut dyn FnMut(Drained)) -> ModelTotals;
+}

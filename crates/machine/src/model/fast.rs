@@ -1,0 +1,392 @@
+//! The model proper: caches in flat arrays; only what misses or asks leaves the first level's fast way.
+
+use super::bus::Bus;
+use super::cache::{Cache, DIRTY, Left, WRITABLE, mask_within};
+use super::combining::{Buffers, Combined};
+use super::engine::{Access, Drained, Engine};
+use super::history::{Pages, QuickMap};
+use super::options::{ModelError, ModelOptions};
+use super::places::Places;
+use super::plan::Plan;
+use super::totals::ModelTotals;
+use crate::observer::Outcome;
+use nearmiss_record::machine::{Index, Machine};
+use nearmiss_record::model::{BusTally, MAX_LEVELS, MissClass};
+use nearmiss_record::policy::{Order, Policy};
+use nearmiss_record::reference::Kind;
+
+/// Misses on a shared line: true and false sharing.
+pub(crate) type Sharing = QuickMap<u64, (u64, u64)>;
+
+/// See [`Engine`].
+pub struct Fast {
+    pub(super) plan: Plan,
+    pub(super) pages: Pages,
+    pub(super) caches: Vec<Cache>,
+    pub(super) buffers: Vec<Buffers>,
+    pub(super) bus: Bus,
+    pub(super) nodes: Vec<BusTally>,
+    pub(super) sharing: Sharing,
+    first_data: Vec<usize>,
+    first_fetch: Vec<Option<usize>>,
+    /// Scratch: lines of others met by one access.
+    pub(super) met: Vec<(usize, u64, u32)>,
+}
+
+/// Where an access looked and what it found on its own way.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Walk {
+    pub page: u32,
+    /// History index by step of the way.
+    pub lines: [u32; MAX_LEVELS],
+    /// Set by step of the way.
+    pub sets: [u32; MAX_LEVELS],
+    /// Step at which it hit.
+    pub hit: Option<usize>,
+    /// Levels missed.
+    pub missed: u8,
+}
+
+impl Engine for Fast {
+    fn new(machine: &Machine, policy: &Policy, options: &ModelOptions) -> Result<Self, ModelError> {
+        let plan = Plan::new(machine, options)?;
+        let places = Places::new(machine, policy, options, plan.virtual_tags);
+        let caches: Vec<Cache> =
+            (0..plan.instances.len()).map(|i| Cache::new(plan.config(i), plan.instances[i].number)).collect();
+        Ok(Fast {
+            pages: Pages::new(caches.len(), places),
+            caches,
+            buffers: vec![Buffers::default(); plan.cores],
+            bus: Bus::new(&plan, options.order == Order::Recorded),
+            nodes: vec![BusTally::default(); plan.nodes],
+            sharing: Sharing::default(),
+            first_data: plan.data.iter().map(|way| way.caches[0]).collect(),
+            first_fetch: plan.fetch.iter().map(|way| way.caches.first().copied()).collect(),
+            met: Vec::new(),
+            plan,
+        })
+    }
+
+    #[inline]
+    fn hit(&mut self, cpu: usize, kind: Kind, address: u64, vaddr: u64) -> bool {
+        let (at, wanted, gives) = match kind {
+            Kind::Load => (self.first_data[cpu], 0, 0),
+            Kind::Fetch => match self.first_fetch[cpu] {
+                Some(at) => (at, 0, 0),
+                None => return true,
+            },
+            Kind::Store => (self.first_data[cpu], if self.plan.asks { WRITABLE } else { 0 }, DIRTY),
+            Kind::Atomic if self.buffers[self.plan.core[cpu]].is_empty() => {
+                (self.first_data[cpu], if self.plan.asks { WRITABLE } else { 0 }, DIRTY)
+            }
+            _ => return false,
+        };
+        let set = match self.caches[at].set_mask {
+            Some(mask) => ((address >> self.caches[at].line_log2) & mask) as usize,
+            None => self.first_set(cpu, at, address, vaddr),
+        };
+        self.caches[at].hit(set, address, wanted, gives)
+    }
+
+    fn access(&mut self, access: &Access, outcome: &mut Outcome) -> u8 {
+        let cpu = access.cpu;
+        let page = self.pages.locate(access.address, self.plan.node[cpu]);
+        outcome.home = self.pages.page(page).home;
+        let first = if access.kind == Kind::Fetch { self.first_fetch[cpu] } else { Some(self.first_data[cpu]) };
+        let line_log2 = first.map_or(self.plan.unit_log2, |at| self.caches[at].line_log2);
+        outcome.line_paddr = self.modelled(page, access.address) >> line_log2 << line_log2;
+        if access.kind == Kind::NtStore {
+            self.store_around(access, page, outcome);
+            return 0;
+        }
+        let mut stall = 0;
+        if access.kind == Kind::Atomic {
+            stall += self.drain_for(access, outcome);
+        }
+        self.pages.met_by(page, cpu);
+        let walk = self.walk(access, page, outcome);
+        stall += self.transfer(access, &walk, outcome);
+        outcome.stall_cycles = self.plan.stall(stall) as u32;
+        walk.missed
+    }
+
+    fn fence(&mut self, cpu: usize, now: u64, tell: &mut dyn FnMut(Drained)) {
+        let core = self.plan.core[cpu];
+        for combined in self.buffers[core].drain() {
+            let (full, partial) = self.send_combined(&combined);
+            for _ in 0..full + partial {
+                self.bus.transact(cpu, combined.home, now);
+            }
+            tell(Drained { cpu: combined.cpu, last: combined.last, full, partial, home: combined.home });
+        }
+    }
+
+    fn share(&mut self, address: u64, owner: usize, written: u64) {
+        if self.plan.others[owner].is_empty() || self.plan.virtual_tags {
+            return;
+        }
+        let page = self.pages.locate(address, self.plan.node[owner]);
+        let unit = address >> self.plan.unit_log2 << self.plan.unit_log2;
+        for i in 0..self.plan.others[owner].len() {
+            let at = self.plan.others[owner][i];
+            let Some(block) = self.pages.block(page, at) else { continue };
+            let line_log2 = self.caches[at].line_log2;
+            for line_address in (unit..unit + (1 << self.plan.unit_log2)).step_by(1 << line_log2) {
+                let mut mask = 0;
+                for byte in (0..64).filter(|byte| written >> byte & 1 != 0) {
+                    mask |= mask_within(line_address, line_log2, address + byte, 1);
+                }
+                let line = self.caches[at].line_of(block, line_address);
+                self.caches[at].learned_written(line, mask);
+            }
+        }
+    }
+
+    fn finish(mut self, tell: &mut dyn FnMut(Drained)) -> ModelTotals {
+        for core in 0..self.buffers.len() {
+            for combined in self.buffers[core].drain() {
+                let (full, partial) = self.send_combined(&combined);
+                tell(Drained { cpu: combined.cpu, last: combined.last, full, partial, home: combined.home });
+            }
+        }
+        self.caches.iter_mut().for_each(Cache::close);
+        super::summary::summary(&self.plan, &self.caches, self.nodes, &self.sharing)
+    }
+}
+
+impl Fast {
+    /// The modelled physical address of a recorded one.
+    fn modelled(&self, page: u32, address: u64) -> u64 {
+        self.pages.page(page).modelled | address & 0xfff
+    }
+
+    fn first_set(&mut self, cpu: usize, at: usize, address: u64, vaddr: u64) -> usize {
+        let page = self.pages.locate(address, self.plan.node[cpu]);
+        self.set_of(at, page, address, vaddr)
+    }
+
+    /// The set of a line in a cache.
+    fn set_of(&self, at: usize, page: u32, address: u64, vaddr: u64) -> usize {
+        if let Some(mask) = self.caches[at].set_mask {
+            return ((address >> self.caches[at].line_log2) & mask) as usize;
+        }
+        let config = self.plan.config(at);
+        let indexing = match config.index {
+            Index::Virtual if self.plan.virtual_tags => address,
+            Index::Virtual if !config.index_within_page() => vaddr,
+            _ => self.modelled(page, address),
+        };
+        config.set_of(indexing) as usize
+    }
+
+    /// The history index of a line in a cache, made if need be.
+    fn line_in(&mut self, at: usize, page: u32, address: u64) -> u32 {
+        let block = match self.pages.block(page, at) {
+            Some(block) => block,
+            None => {
+                let block = self.caches[at].add_block();
+                self.pages.set_block(page, at, block);
+                block
+            }
+        };
+        self.caches[at].line_of(block, address)
+    }
+
+    /// Looks the line up level by level and counts the misses.
+    fn walk(&mut self, access: &Access, page: u32, outcome: &mut Outcome) -> Walk {
+        let mut walk = Walk { page, ..Walk::default() };
+        let mut shared = None;
+        for step in 0..self.way(access).len() {
+            let at = self.way(access)[step];
+            let level = self.plan.config(at).level;
+            let line = self.line_in(at, page, access.address);
+            let set = self.set_of(at, page, access.address, access.vaddr);
+            let cache = &mut self.caches[at];
+            let line_address = access.address >> cache.line_log2 << cache.line_log2;
+            let mask = mask_within(line_address, cache.line_log2, access.address, access.size);
+            let looked = cache.look_up(set, access.address, line, mask);
+            (walk.lines[step], walk.sets[step]) = (line, looked.set);
+            let Err(class) = looked.found else {
+                walk.hit = Some(step);
+                break;
+            };
+            walk.missed |= 1 << level;
+            if class == MissClass::Compulsory {
+                cache.set_lines[set] += 1;
+            }
+            if access.missed_before & 1 << level == 0 {
+                cache.count_miss(looked.set, line, class, access.insn);
+                let by_kind = match access.kind {
+                    Kind::Fetch => &mut cache.references.fetch_misses,
+                    Kind::Store => &mut cache.references.store_misses,
+                    _ => &mut cache.references.load_misses,
+                };
+                by_kind[class as usize] += 1;
+                outcome.missed[level] = Some(class);
+                outcome.set[level] = looked.set;
+                if matches!(class, MissClass::TrueSharing | MissClass::FalseSharing) {
+                    shared.get_or_insert(class);
+                }
+            }
+        }
+        if let Some(class) = shared {
+            let first = self.way(access)[0];
+            let line_log2 = self.caches[first].line_log2;
+            let row = self.sharing.entry(access.address >> line_log2 << line_log2).or_default();
+            *(if class == MissClass::TrueSharing { &mut row.0 } else { &mut row.1 }) += 1;
+        }
+        walk
+    }
+
+    pub(super) fn way(&self, access: &Access) -> &[usize] {
+        let ways = if access.kind == Kind::Fetch { &self.plan.fetch } else { &self.plan.data };
+        &ways[access.cpu].caches
+    }
+
+    /// Brings the line into the caches that missed it. `dirty` marks, by step, those that take a modified line over.
+    pub(super) fn fill(&mut self, access: &Access, walk: &Walk, mut dirty: [bool; MAX_LEVELS], outcome: &mut Outcome) {
+        let missed = walk.hit.unwrap_or(self.way(access).len());
+        let mut carried = false;
+        if let Some(step) = walk.hit.filter(|step| *step > 0) {
+            let at = self.way(access)[step];
+            if self.caches[at].exclusive {
+                carried = self.caches[at].hand_on(walk.lines[step]);
+            }
+        }
+        for step in (0..missed).rev() {
+            let at = self.way(access)[step];
+            if self.caches[at].exclusive {
+                self.caches[at].hand_on(walk.lines[step]);
+                continue;
+            }
+            // A synonym: the same line under another virtual index moves over.
+            if let Some(frame) = self.caches[at].frame_of(walk.lines[step]) {
+                let left = self.caches[at].take_out(frame, super::history::Standing::Evicted);
+                dirty[step] |= left.dirty;
+            }
+            dirty[step] |= std::mem::take(&mut carried);
+            let gone = self.caches[at].fill(
+                walk.sets[step] as usize,
+                access.address,
+                walk.lines[step],
+                walk.page,
+                access.insn,
+                dirty[step],
+            );
+            if let Some(gone) = gone {
+                self.evicted(at, gone, access, outcome);
+            }
+        }
+    }
+
+    /// What follows when a cache gives up a line: nearer copies go if it is inclusive, the line goes outward.
+    fn evicted(&mut self, at: usize, mut gone: Left, access: &Access, outcome: &mut Outcome) {
+        if self.caches[at].inclusive {
+            let bytes = 1u64 << self.caches[at].line_log2;
+            for i in 0..self.plan.instances[at].nearer.len() {
+                let nearer = self.plan.instances[at].nearer[i];
+                let Some(block) = self.pages.block(gone.page, nearer) else { continue };
+                for line_address in (gone.address..gone.address + bytes).step_by(1 << self.caches[nearer].line_log2) {
+                    let line = self.caches[nearer].line_of(block, line_address);
+                    gone.dirty |= self.caches[nearer].back_invalidate(line);
+                }
+            }
+        }
+        let mut behind = self.plan.instances[at].parent;
+        let mut direct = true;
+        while let Some(outer) = behind {
+            if self.caches[outer].exclusive && (direct || gone.dirty) {
+                let line = self.line_in(outer, gone.page, gone.address);
+                let set = self.set_of(outer, gone.page, gone.address, gone.address);
+                if let Some(next) = self.caches[outer].insert_victim(set, gone, line) {
+                    self.evicted(outer, next, access, outcome);
+                }
+                return;
+            }
+            if !gone.dirty {
+                return;
+            }
+            if let Some(block) = self.pages.block(gone.page, outer) {
+                let line = self.caches[outer].line_of(block, gone.address);
+                if let Some(frame) = self.caches[outer].frame_of(line) {
+                    self.caches[outer].set_flags(frame, DIRTY, 0);
+                    return;
+                }
+            }
+            direct = false;
+            behind = self.plan.instances[outer].parent;
+        }
+        if gone.dirty {
+            self.write_back(gone.page, access, outcome);
+        }
+    }
+
+    /// A modified line goes to memory.
+    pub(super) fn write_back(&mut self, page: u32, access: &Access, outcome: &mut Outcome) {
+        let home = self.pages.page(page).home;
+        outcome.write_backs = outcome.write_backs.saturating_add(1);
+        self.nodes[usize::from(home)].write_backs += 1;
+        self.bus.transact(access.cpu, home, access.now);
+    }
+
+    fn send_combined(&mut self, combined: &Combined) -> (u8, u8) {
+        let (full, partial) = combined.transactions(self.caches[self.first_data[0]].line_log2);
+        let tally = &mut self.nodes[usize::from(combined.home)];
+        tally.nt_full += u64::from(full);
+        tally.nt_partial += u64::from(partial);
+        (full, partial)
+    }
+
+    /// A buffer goes because of a reference: returns how long its transactions waited.
+    fn send_for(&mut self, combined: &Combined, access: &Access, outcome: &mut Outcome) -> u64 {
+        let (full, partial) = self.send_combined(combined);
+        outcome.nt_full += full;
+        outcome.nt_partial += partial;
+        (0..full + partial).map(|_| self.bus.transact(access.cpu, combined.home, access.now)).max().unwrap_or(0)
+    }
+
+    fn drain_for(&mut self, access: &Access, outcome: &mut Outcome) -> u64 {
+        let gone = self.buffers[self.plan.core[access.cpu]].drain();
+        gone.iter().map(|combined| self.send_for(combined, access, outcome)).max().unwrap_or(0)
+    }
+
+    /// A non-temporal store: cached copies go, modified ones written back first; the bytes wait in a buffer.
+    fn store_around(&mut self, access: &Access, page: u32, outcome: &mut Outcome) {
+        let unit = access.address >> self.plan.unit_log2 << self.plan.unit_log2;
+        let mut dirty = false;
+        for at in 0..self.caches.len() {
+            let own = self.plan.instances[at].cpus & 1 << access.cpu != 0;
+            if !own && self.plan.others[access.cpu].is_empty() {
+                continue;
+            }
+            let Some(block) = self.pages.block(page, at) else { continue };
+            let line_log2 = self.caches[at].line_log2;
+            for line_address in (unit..unit + (1 << self.plan.unit_log2)).step_by(1 << line_log2) {
+                let cache = &mut self.caches[at];
+                let line = cache.line_of(block, line_address);
+                dirty |= cache.frame_of(line).is_some_and(|frame| cache.flags(frame) & DIRTY != 0);
+                if own {
+                    cache.thrown_out(line);
+                } else {
+                    cache.taken_by_other(line, mask_within(line_address, line_log2, access.address, access.size));
+                }
+            }
+        }
+        if dirty {
+            self.write_back(page, access, outcome);
+        }
+        let line_log2 = self.caches[self.first_data[access.cpu]].line_log2;
+        let line_address = access.address >> line_log2 << line_log2;
+        let new = Combined {
+            line: access.address >> line_log2,
+            mask: mask_within(line_address, line_log2, access.address, access.size),
+            home: outcome.home,
+            last: access.record,
+            cpu: access.cpu as u32,
+        };
+        let core = self.plan.core[access.cpu];
+        let gone = self.buffers[core].store(new, self.plan.combining_buffers, line_log2);
+        let waits = gone.iter().flatten().map(|combined| self.send_for(combined, access, outcome)).max();
+        outcome.stall_cycles = self.plan.stall(waits.unwrap_or(0)) as u32;
+    }
+}

@@ -1,0 +1,150 @@
+//! What each cache remembers of each line it ever met: one word a line, in blocks of a page.
+
+use super::places::Places;
+use super::plan::PAGE_LOG2;
+use super::shadow::NONE;
+
+/// How a line stands to a cache.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum Standing {
+    /// Not met yet.
+    Never = 0,
+    /// In frame `value`.
+    Present = 1,
+    /// Evicted; nobody is to blame.
+    Evicted = 2,
+    /// Evicted by the line that still is in frame `value`.
+    EvictedBy = 3,
+    /// Evicted by a line that instruction `value` brought in and nobody reused.
+    Polluted = 4,
+    /// Taken by another CPU.
+    Taken = 5,
+    /// Invalidated because an inclusive outer cache evicted it.
+    Victim = 6,
+    /// Handed on to a nearer cache by an exclusive one.
+    Away = 7,
+}
+
+/// Standing, its value, and the line's node in the cache's shadow.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct History(u64);
+
+const ALL: [Standing; 8] = [
+    Standing::Never,
+    Standing::Present,
+    Standing::Evicted,
+    Standing::EvictedBy,
+    Standing::Polluted,
+    Standing::Taken,
+    Standing::Victim,
+    Standing::Away,
+];
+const VALUE_SHIFT: u32 = 3;
+const NODE_SHIFT: u32 = 35;
+
+impl History {
+    #[inline]
+    pub fn standing(self) -> Standing {
+        ALL[(self.0 & 7) as usize]
+    }
+
+    /// A frame or an instruction, as the standing says.
+    #[inline]
+    pub fn value(self) -> u32 {
+        (self.0 >> VALUE_SHIFT) as u32
+    }
+
+    /// Node in the shadow, or [`NONE`].
+    #[inline]
+    pub fn node(self) -> u32 {
+        ((self.0 >> NODE_SHIFT) as u32).wrapping_sub(1)
+    }
+
+    #[inline]
+    pub fn stands(&mut self, standing: Standing, value: u32) {
+        self.0 = self.0 >> NODE_SHIFT << NODE_SHIFT | u64::from(value) << VALUE_SHIFT | standing as u64;
+    }
+
+    #[inline]
+    pub fn set_node(&mut self, node: u32) {
+        let field = if node == NONE { 0 } else { u64::from(node) + 1 };
+        self.0 = self.0 & ((1 << NODE_SHIFT) - 1) | field << NODE_SHIFT;
+    }
+}
+
+/// A hash map of small keys. Never iterated without sorting: its order is nobody's business.
+pub(crate) type QuickMap<K, V> = rustc_hash::FxHashMap<K, V>;
+
+/// What is known of a page.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Page {
+    /// Address of its first byte in the modelled memory.
+    pub modelled: u64,
+    /// Memory node.
+    pub home: u8,
+    /// CPUs that looked up lines of it in a cache.
+    pub cpus: u64,
+}
+
+/// Every page met, and where each cache keeps its history of it.
+pub(crate) struct Pages {
+    numbers: QuickMap<u64, u32>,
+    recent: Vec<(u64, u32)>,
+    pages: Vec<Page>,
+    /// By page and cache: block number + 1, 0: none.
+    blocks: Vec<u32>,
+    caches: usize,
+    places: Places,
+}
+
+const RECENT: usize = 1024;
+
+impl Pages {
+    pub fn new(caches: usize, places: Places) -> Self {
+        let recent = vec![(u64::MAX, 0); RECENT];
+        Pages { numbers: QuickMap::default(), recent, pages: Vec::new(), blocks: Vec::new(), caches, places }
+    }
+
+    /// The number of the page of an address; first met here through a CPU of `node`.
+    #[inline]
+    pub fn locate(&mut self, address: u64, node: u8) -> u32 {
+        let page = address >> PAGE_LOG2;
+        let recent = self.recent[page as usize % RECENT];
+        if recent.0 == page { recent.1 } else { self.locate_slowly(page, node) }
+    }
+
+    fn locate_slowly(&mut self, page: u64, node: u8) -> u32 {
+        let next = self.pages.len() as u32;
+        let number = *self.numbers.entry(page).or_insert(next);
+        if number == next {
+            let address = page << PAGE_LOG2;
+            let home = self.places.home(address, node);
+            self.pages.push(Page { modelled: self.places.modelled(address), home, cpus: 0 });
+            self.blocks.resize(self.blocks.len() + self.caches, 0);
+        }
+        self.recent[page as usize % RECENT] = (page, number);
+        number
+    }
+
+    #[inline]
+    pub fn page(&self, number: u32) -> &Page {
+        &self.pages[number as usize]
+    }
+
+    #[inline]
+    pub fn met_by(&mut self, number: u32, cpu: usize) {
+        self.pages[number as usize].cpus |= 1 << cpu;
+    }
+
+    /// The block of a cache for a page, if it has one.
+    #[inline]
+    pub fn block(&self, number: u32, cache: usize) -> Option<u32> {
+        self.blocks[number as usize * self.caches + cache].checked_sub(1)
+    }
+
+    /// Notes a cache's new block for a page.
+    pub fn set_block(&mut self, number: u32, cache: usize, block: u32) {
+        self.blocks[number as usize * self.caches + cache] = block + 1;
+    }
+}

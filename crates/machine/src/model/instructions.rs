@@ -1,0 +1,42 @@
+//! Instructions a CPU executed, from the records' bytes and the chunks' totals.
+
+/// Counts each instruction once, though a chunk's total may run ahead of the records' bytes.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Instructions {
+    /// Sum of the records' bytes.
+    told: u64,
+    /// Counted so far.
+    counted: u64,
+}
+
+impl Instructions {
+    /// A record says `more` since the one before. Returns how many of them are new.
+    #[inline]
+    pub fn record(&mut self, more: u64) -> u64 {
+        self.told += more;
+        let new = self.told.saturating_sub(self.counted);
+        self.counted += new;
+        new
+    }
+
+    /// A chunk ends at `total`. Returns how many of them are new.
+    pub fn chunk(&mut self, total: u64) -> u64 {
+        let new = total.saturating_sub(self.counted);
+        self.counted += new;
+        new
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_chunk_told_ahead_is_not_counted_again() {
+        let mut i = Instructions::default();
+        assert_eq!(i.record(255), 255);
+        assert_eq!(i.chunk(300), 45);
+        assert_eq!(i.record(50), 5, "45 of these were in the chunk's total");
+        assert_eq!(i.chunk(305), 0);
+    }
+}

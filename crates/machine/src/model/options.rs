@@ -1,0 +1,40 @@
+//! What a replay is asked for, and why it may be refused.
+
+use nearmiss_record::policy::Order;
+use nearmiss_record::run::Filter;
+
+/// How a trace is replayed.
+#[derive(Clone, Debug)]
+pub struct ModelOptions {
+    /// In which order the records of several CPUs meet.
+    pub order: Order,
+    /// Leave out what ran in kernel mode.
+    pub only_user: bool,
+    /// Keep private caches coherent. Off only to compare with cachegrind, which knows no sharing: then a cache with a
+    /// virtual index is tagged by virtual address and address space.
+    pub coherence: bool,
+    /// The filter the trace was made with.
+    pub filter: Filter,
+    /// Bytes of guest memory by node; empty: one node.
+    pub node_bytes: Vec<u64>,
+    /// CPUs of the guest: its CPU `i` is CPU `i` of the machine.
+    pub cpus: u32,
+}
+
+/// Why a model could not be built, or where its input is wrong.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ModelError {
+    /// The machine, the policy or the filter asks for what the model cannot do.
+    #[error("{0}")]
+    Refused(String),
+    /// A chunk that no recorder writes.
+    #[error("chunk {chunk}, record {record}: {what}; the trace is damaged: record the run again")]
+    BadRecord {
+        /// Sequence number of the chunk.
+        chunk: u64,
+        /// Index of the record in it.
+        record: usize,
+        /// What is wrong with it.
+        what: String,
+    },
+}

@@ -1,0 +1,126 @@
+//! Where recorded pages lie in the modelled machine's memory, and which node they belong to.
+
+use super::history::QuickMap;
+use super::options::ModelOptions;
+use nearmiss_record::machine::{Machine, Placement};
+use nearmiss_record::policy::{HomePolicy, Policy};
+
+/// Places pages. A page that a home policy moves to another node keeps the frame that the placement gave it in its
+/// recorded node: homes change latencies and classes, not sets.
+#[derive(Clone, Debug)]
+pub(crate) struct Places {
+    page_log2: u32,
+    placement: Placement,
+    seed: u64,
+    home: HomePolicy,
+    /// First page and number of pages of each node's memory, as recorded.
+    nodes: Vec<(u64, u64)>,
+    machine_nodes: u64,
+    /// Sequential placement: frames given so far.
+    frames: QuickMap<u64, u64>,
+    next: Vec<u64>,
+    /// First touch: homes so far.
+    homes: QuickMap<u64, u8>,
+}
+
+impl Places {
+    pub fn new(machine: &Machine, policy: &Policy, options: &ModelOptions, keep: bool) -> Self {
+        let page_log2 = machine.memory.page_size.0.max(4096).ilog2();
+        let mut first = 0;
+        let mut nodes = Vec::new();
+        for bytes in &options.node_bytes {
+            nodes.push((first, bytes >> page_log2));
+            first += bytes >> page_log2;
+        }
+        if nodes.is_empty() {
+            nodes.push((0, 1 << (40 - page_log2)));
+        }
+        Places {
+            page_log2,
+            placement: if keep { Placement::AsRecorded } else { machine.memory.placement },
+            seed: machine.memory.placement_seed,
+            home: policy.home,
+            next: vec![0; nodes.len()],
+            nodes,
+            machine_nodes: u64::from(machine.memory.nodes.max(1)),
+            frames: QuickMap::default(),
+            homes: QuickMap::default(),
+        }
+    }
+
+    fn node_of(&self, page: u64) -> Option<usize> {
+        self.nodes.iter().position(|&(first, pages)| page >= first && page - first < pages)
+    }
+
+    /// The memory node of a recorded address, first touched by a CPU of node `toucher`.
+    pub fn home(&mut self, address: u64, toucher: u8) -> u8 {
+        let page = address >> self.page_log2;
+        match self.home {
+            HomePolicy::Recorded => {
+                let node = self.node_of(page).unwrap_or(self.nodes.len() - 1) as u64;
+                node.min(self.machine_nodes - 1) as u8
+            }
+            HomePolicy::FirstTouch => *self.homes.entry(page).or_insert(toucher),
+            HomePolicy::Interleave => (page % self.machine_nodes) as u8,
+        }
+    }
+
+    /// The modelled address of a recorded one. One to one; memory that no node has stays where it is.
+    pub fn modelled(&mut self, address: u64) -> u64 {
+        let page = address >> self.page_log2;
+        let Some(node) = self.node_of(page) else { return address };
+        let (first, pages) = self.nodes[node];
+        let frame = match self.placement {
+            Placement::AsRecorded => return address,
+            Placement::Random => first + shuffled(page - first, pages, self.seed ^ (node as u64) << 56),
+            Placement::Sequential => {
+                let next = &mut self.next[node];
+                *self.frames.entry(page).or_insert_with(|| {
+                    *next += 1;
+                    first + *next - 1
+                })
+            }
+        };
+        frame << self.page_log2 | address & ((1 << self.page_log2) - 1)
+    }
+}
+
+/// The finalizer of splitmix64.
+pub(crate) fn mixed(mut x: u64) -> u64 {
+    x = (x ^ x >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    x = (x ^ x >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+    x ^ x >> 31
+}
+
+/// A seeded permutation of `0..count`: a four-round Feistel network over the next even number of bits, walked until it
+/// falls inside.
+fn shuffled(number: u64, count: u64, seed: u64) -> u64 {
+    let half = (64 - count.saturating_sub(1).leading_zeros()).div_ceil(2).max(1);
+    let mask = (1u64 << half) - 1;
+    let mut x = number;
+    loop {
+        let (mut left, mut right) = (x >> half, x & mask);
+        for round in 1..=4u64 {
+            (left, right) = (right, left ^ mixed(right ^ seed.wrapping_add(round.wrapping_mul(0x9e37_79b9_7f4a_7c15))) & mask);
+        }
+        x = left << half | right;
+        if x < count {
+            return x;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_shuffle_is_a_permutation_that_its_seed_decides() {
+        for count in [1, 2, 3, 64, 1000] {
+            let mut seen: Vec<u64> = (0..count).map(|n| shuffled(n, count, 7)).collect();
+            seen.sort_unstable();
+            assert_eq!(seen, (0..count).collect::<Vec<_>>());
+        }
+        assert_ne!((0..100).map(|n| shuffled(n, 100, 1)).collect::<Vec<_>>(), (0..100).map(|n| shuffled(n, 100, 2)).collect::<Vec<_>>());
+    }
+}

@@ -1,0 +1,299 @@
+//! A machine as the model needs it: which cache instance serves which CPU, who stands behind whom.
+
+use super::options::{ModelError, ModelOptions};
+use nearmiss_record::abi::MAX_VCPUS;
+use nearmiss_record::machine::{
+    BusSharing, Cache, CacheKind, Inclusion, Index, Latency, Machine, Protocol, Replacement, Sharing,
+};
+use nearmiss_record::model::MAX_LEVELS;
+
+/// log₂ of the guest's page, the grain of recorded physical addresses.
+pub(crate) const PAGE_LOG2: u32 = 12;
+/// Longest line: a byte mask of a line is 128 bits.
+const MAX_LINE_LOG2: u32 = 7;
+
+/// One `[[cache]]` of the machine.
+#[derive(Clone, Debug)]
+pub(crate) struct Config {
+    pub name: String,
+    pub level: usize,
+    pub kind: CacheKind,
+    pub sets: u64,
+    pub ways: usize,
+    pub line_log2: u32,
+    pub replacement: Replacement,
+    pub seed: u64,
+    pub inclusion: Inclusion,
+    pub index: Index,
+}
+
+impl Config {
+    /// Whether virtual, recorded and modelled physical address give the same set.
+    pub fn index_within_page(&self) -> bool {
+        self.index != Index::Hashed && self.sets << self.line_log2 <= 1 << PAGE_LOG2
+    }
+
+    /// The set of an address under this cache's index function. A hashed index folds the line number by XOR of all
+    /// its digits in base `sets` (next power of two).
+    pub fn set_of(&self, address: u64) -> u64 {
+        let line = address >> self.line_log2;
+        if self.index != Index::Hashed || self.sets == 1 {
+            return line % self.sets;
+        }
+        let bits = self.sets.next_power_of_two().trailing_zeros();
+        let (mut rest, mut folded) = (line, 0);
+        while rest != 0 {
+            folded ^= rest & ((1 << bits) - 1);
+            rest >>= bits;
+        }
+        folded % self.sets
+    }
+}
+
+/// One cache of the modelled machine.
+#[derive(Clone, Debug)]
+pub(crate) struct Instance {
+    /// Index into [`Plan::configs`].
+    pub config: usize,
+    /// Which of its kind in the whole machine.
+    pub number: u32,
+    /// Guest CPUs that use it, a bit each.
+    pub cpus: u64,
+    /// The instance behind it.
+    pub parent: Option<usize>,
+    /// The instances before it.
+    pub nearer: Vec<usize>,
+    /// Memory node of its first CPU.
+    pub node: u8,
+}
+
+/// The way of a reference through the caches.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Way {
+    /// Instances, nearest first.
+    pub caches: Vec<usize>,
+}
+
+/// Everything that does not change during a replay.
+#[derive(Clone, Debug)]
+pub(crate) struct Plan {
+    pub configs: Vec<Config>,
+    pub instances: Vec<Instance>,
+    /// By CPU.
+    pub data: Vec<Way>,
+    /// By CPU.
+    pub fetch: Vec<Way>,
+    /// By CPU: the instances that it does not use and must be told of its writes.
+    pub others: Vec<Vec<usize>>,
+    /// By CPU: CPUs that use exactly the same instances.
+    pub siblings: Vec<u64>,
+    /// By CPU.
+    pub core: Vec<usize>,
+    pub cores: usize,
+    /// By CPU.
+    pub node: Vec<u8>,
+    pub nodes: usize,
+    /// log₂ of the coherence unit: the machine's longest line.
+    pub unit_log2: u32,
+    /// A store needs permission of others, or of the bus (MSI).
+    pub asks: bool,
+    pub protocol: Protocol,
+    pub latency: Latency,
+    /// 1 − overlap, in 1/65536.
+    stall_factor: u64,
+    pub transaction_cycles: u64,
+    pub channels: usize,
+    pub bus_by_node: bool,
+    pub combining_buffers: usize,
+    /// Lines are told apart by virtual address and address space.
+    pub virtual_tags: bool,
+}
+
+fn refused<T>(why: String) -> Result<T, ModelError> {
+    Err(ModelError::Refused(why))
+}
+
+impl Plan {
+    pub fn new(machine: &Machine, options: &ModelOptions) -> Result<Self, ModelError> {
+        let topology = &machine.topology;
+        let all = u64::from(topology.packages) * u64::from(topology.cores_per_package) * u64::from(topology.threads_per_core);
+        let cpus = options.cpus as usize;
+        if cpus == 0 || cpus > MAX_VCPUS || cpus as u64 > all {
+            return refused(format!("the trace has {cpus} CPUs and {} has {all}; name a machine with at least as many", machine.name));
+        }
+        let mut sorted: Vec<&Cache> = machine.caches.iter().collect();
+        sorted.sort_by_key(|c| (c.level, matches!(c.kind, CacheKind::Instruction)));
+        let configs = sorted.iter().map(|c| config(machine, c)).collect::<Result<Vec<_>, _>>()?;
+        let levels = configs.iter().map(|c| c.level + 1).max().unwrap_or(0);
+        if machine.latency.level_cycles.len() < levels {
+            return refused(format!("{} has {levels} cache levels and fewer latencies; give one a level", machine.name));
+        }
+        if !(0..levels).all(|l| configs.iter().any(|c| c.level == l && c.kind != CacheKind::Instruction)) || levels == 0 {
+            return refused(format!("{} lacks a data or unified cache at a level; levels run from 1 without a gap", machine.name));
+        }
+        let virtual_tags = !options.coherence && configs.iter().any(|c| c.index == Index::Virtual);
+        if virtual_tags && !configs.iter().all(|c| c.index == Index::Virtual) {
+            return refused(format!(
+                "without coherence, {} mixes virtual with other indexes; make all of them virtual, as cachegrind's are",
+                machine.name
+            ));
+        }
+        if !virtual_tags && configs.iter().any(|c| c.index == Index::Virtual && c.level > 0 && !c.index_within_page()) {
+            return refused(format!("{}: only a first level may be indexed by virtual bits above the page offset", machine.name));
+        }
+
+        let nodes = machine.memory.nodes.max(1) as usize;
+        let node: Vec<u8> = (0..cpus as u64).map(|cpu| (cpu * nodes as u64 / all) as u8).collect();
+        let mut plan = Plan {
+            instances: Vec::new(),
+            data: vec![Way::default(); cpus],
+            fetch: vec![Way::default(); cpus],
+            others: Vec::new(),
+            siblings: Vec::new(),
+            core: (0..cpus).map(|cpu| cpu / topology.threads_per_core.max(1) as usize).collect(),
+            cores: 0,
+            node,
+            nodes,
+            unit_log2: configs.iter().map(|c| c.line_log2).max().unwrap_or(6),
+            asks: false,
+            protocol: machine.coherence,
+            latency: machine.latency.clone(),
+            stall_factor: ((1.0 - machine.overlap.clamp(0.0, 1.0)) * 65536.0).round() as u64,
+            transaction_cycles: u64::from(machine.bus.transaction_cycles),
+            channels: machine.bus.channels.max(1) as usize,
+            bus_by_node: machine.bus.shared_by == BusSharing::Node,
+            combining_buffers: machine.write_combining_buffers.max(1) as usize,
+            virtual_tags,
+            configs,
+        };
+        plan.cores = plan.core.last().map_or(0, |c| c + 1);
+        plan.place_instances(machine, &sorted);
+        plan.link(&machine.name)?;
+        plan.others = (0..cpus)
+            .map(|cpu| {
+                let foreign = |i: &usize| options.coherence && plan.instances[*i].cpus & (1 << cpu) == 0;
+                (0..plan.instances.len()).filter(foreign).collect()
+            })
+            .collect();
+        plan.siblings = (0..cpus)
+            .map(|a| (0..cpus).filter(|&b| plan.uses(a) == plan.uses(b)).fold(0, |mask, b| mask | 1 << b))
+            .collect();
+        plan.asks = options.coherence
+            && (machine.coherence == Protocol::Msi || plan.others.iter().any(|others| !others.is_empty()));
+        Ok(plan)
+    }
+
+    fn uses(&self, cpu: usize) -> (&[usize], &[usize]) {
+        (&self.data[cpu].caches, &self.fetch[cpu].caches)
+    }
+
+    fn place_instances(&mut self, machine: &Machine, sorted: &[&Cache]) {
+        for (config, cache) in sorted.iter().enumerate() {
+            let first = self.instances.len();
+            for cpu in 0..self.core.len() {
+                let number = number_of(machine, cache.shared_by, cpu as u64);
+                let found = self.instances[first..].iter().position(|i| i.number == number);
+                let at = found.map_or(self.instances.len(), |i| first + i);
+                if found.is_none() {
+                    let node = self.node[cpu];
+                    self.instances.push(Instance { config, number, cpus: 0, parent: None, nearer: Vec::new(), node });
+                }
+                self.instances[at].cpus |= 1 << cpu;
+                if cache.kind != CacheKind::Instruction {
+                    self.data[cpu].caches.push(at);
+                }
+                if cache.kind != CacheKind::Data {
+                    self.fetch[cpu].caches.push(at);
+                }
+            }
+        }
+    }
+
+    fn link(&mut self, name: &str) -> Result<(), ModelError> {
+        for way in self.data.iter().chain(&self.fetch) {
+            for pair in way.caches.windows(2) {
+                let (near, far) = (&self.instances[pair[0]], &self.instances[pair[1]]);
+                let (n, f) = (&self.configs[near.config], &self.configs[far.config]);
+                if near.cpus & !far.cpus != 0 {
+                    return refused(format!("{name}: {} is shared by fewer CPUs than {}; sharing must not narrow", f.name, n.name));
+                }
+                if f.line_log2 < n.line_log2 || (f.inclusion == Inclusion::Exclusive && f.line_log2 != n.line_log2) {
+                    return refused(format!("{name}: the line of {} does not fit that of {}", f.name, n.name));
+                }
+                self.instances[pair[0]].parent = Some(pair[1]);
+            }
+        }
+        for i in 0..self.instances.len() {
+            let mut behind = self.instances[i].parent;
+            while let Some(outer) = behind {
+                self.instances[outer].nearer.push(i);
+                behind = self.instances[outer].parent;
+            }
+        }
+        Ok(())
+    }
+
+    /// Cycles a CPU waits for something that takes `cycles`.
+    pub fn stall(&self, cycles: u64) -> u64 {
+        (cycles * self.stall_factor) >> 16
+    }
+
+    /// How the cache of an instance was described.
+    pub fn config(&self, instance: usize) -> &Config {
+        &self.configs[self.instances[instance].config]
+    }
+}
+
+fn number_of(machine: &Machine, sharing: Sharing, cpu: u64) -> u32 {
+    let t = &machine.topology;
+    let core = cpu / u64::from(t.threads_per_core.max(1));
+    let per_package = u64::from(t.cores_per_package.max(1));
+    let number = match sharing {
+        Sharing::Thread => cpu,
+        Sharing::Core => core,
+        Sharing::Cluster => {
+            let size = u64::from(if t.cores_per_cluster == 0 { t.cores_per_package } else { t.cores_per_cluster }).max(1);
+            core / per_package * per_package.div_ceil(size) + core % per_package / size
+        }
+        Sharing::Package => core / per_package,
+        Sharing::Node => cpu * u64::from(machine.memory.nodes.max(1)) / u64::from(t.cpus().max(1)),
+    };
+    number as u32
+}
+
+fn config(machine: &Machine, cache: &Cache) -> Result<Config, ModelError> {
+    let suffix = match cache.kind {
+        CacheKind::Data => "d",
+        CacheKind::Instruction => "i",
+        CacheKind::Unified => "",
+    };
+    let suffix = if cache.level > 1 && cache.kind == CacheKind::Data { "" } else { suffix };
+    let name = format!("L{}{suffix}", cache.level);
+    let bad = |what: &str| refused(format!("{}: {name} {what}", machine.name));
+    if cache.level == 0 || usize::from(cache.level) > MAX_LEVELS {
+        return bad("is no level from 1 to 4");
+    }
+    if !cache.line.0.is_power_of_two() || cache.line.0.ilog2() > MAX_LINE_LOG2 || cache.line.0 < 8 {
+        return bad("has a line that the model cannot hold; lines are 8 to 128 bytes, a power of two");
+    }
+    let set_bytes = u64::from(cache.ways).saturating_mul(cache.line.0);
+    if set_bytes == 0 || cache.size.0 == 0 || cache.size.0 % set_bytes != 0 || cache.size.0 / cache.line.0 >= 1 << 28 {
+        return bad("has no whole number of sets, or more than 2^28 lines");
+    }
+    if cache.replacement == Replacement::TreePlru && !(cache.ways.is_power_of_two() && cache.ways <= 64) {
+        return bad("is tree-plru and has ways that are no power of two up to 64");
+    }
+    let level = usize::from(cache.level) - 1;
+    Ok(Config {
+        name,
+        level,
+        kind: cache.kind,
+        sets: cache.size.0 / set_bytes,
+        ways: cache.ways as usize,
+        line_log2: cache.line.0.ilog2(),
+        replacement: cache.replacement,
+        seed: cache.seed,
+        inclusion: if level == 0 { Inclusion::None } else { cache.inclusion },
+        index: cache.index,
+    })
+}

@@ -1,0 +1,71 @@
+//! What a policy changes about a reference before the caches see it.
+
+use super::options::ModelError;
+use nearmiss_record::policy::{AddressPolicy, Policy, StorePolicy};
+
+/// A policy made ready to be asked once a reference.
+#[derive(Clone, Debug)]
+pub(crate) struct Rules {
+    /// Sorted, disjoint.
+    ranges: Vec<(u64, u64)>,
+    align_log2: u32,
+    colors: u64,
+    color_bytes: u64,
+    /// A bit an instruction.
+    around: Vec<u64>,
+}
+
+impl Rules {
+    pub fn new(policy: &Policy) -> Result<Self, ModelError> {
+        let mut rules = Rules { ranges: Vec::new(), align_log2: 0, colors: 1, color_bytes: 0, around: Vec::new() };
+        if let AddressPolicy::Color { ranges, align, colors, line } = &policy.address {
+            if !align.is_power_of_two() || *colors == 0 {
+                let why = format!("color: alignment {align} and {colors} colors; alignment must be a power of two and colors at least 1");
+                return Err(ModelError::Refused(why));
+            }
+            let mut sorted = ranges.clone();
+            sorted.retain(|(from, to)| from < to);
+            sorted.sort_unstable();
+            for (from, to) in sorted {
+                match rules.ranges.last_mut() {
+                    Some(last) if from <= last.1 => last.1 = last.1.max(to),
+                    _ => rules.ranges.push((from, to)),
+                }
+            }
+            rules.align_log2 = align.trailing_zeros();
+            rules.colors = u64::from(*colors);
+            rules.color_bytes = u64::from(*line);
+        }
+        if let StorePolicy::NonTemporal { insns } = &policy.store {
+            for &insn in insns {
+                let word = insn as usize / 64;
+                if word >= rules.around.len() {
+                    rules.around.resize(word + 1, 0);
+                }
+                rules.around[word] |= 1 << (insn % 64);
+            }
+        }
+        Ok(rules)
+    }
+
+    pub fn moves(&self) -> bool {
+        !self.ranges.is_empty()
+    }
+
+    /// Bytes by which a virtual address moves up. The physical address moves by as much: what is shifted beyond its
+    /// page lies in the next recorded frame, which the placement puts wherever it puts that frame.
+    #[inline]
+    pub fn shift(&self, vaddr: u64) -> u64 {
+        let at = self.ranges.partition_point(|(from, _)| *from <= vaddr);
+        if at == 0 || vaddr >= self.ranges[at - 1].1 {
+            return 0;
+        }
+        (vaddr >> self.align_log2) % self.colors * self.color_bytes
+    }
+
+    /// Whether a store of this instruction becomes non-temporal.
+    #[inline]
+    pub fn goes_around(&self, insn: u32) -> bool {
+        self.around.get(insn as usize / 64).is_some_and(|word| word >> (insn % 64) & 1 != 0)
+    }
+}

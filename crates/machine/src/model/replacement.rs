@@ -1,0 +1,113 @@
+//! Which line of a set goes.
+
+use super::places::mixed;
+use nearmiss_record::machine::Replacement;
+
+const FAR: u8 = 3;
+const LONG: u8 = 2;
+
+/// Replacement state of all sets of one cache. Invalid frames are the caller's to prefer.
+pub(crate) enum Order {
+    /// Time of last use by frame.
+    Lru { used: Vec<u64>, clock: u64 },
+    /// A tree of bits by set, node 1 the root; a set bit points right.
+    TreePlru { bits: Vec<u64>, touched: Vec<(u64, u64)> },
+    /// A stream of numbers, one drawn an eviction.
+    Random { state: u64 },
+    /// Re-reference prediction by frame.
+    Srrip { predicted: Vec<u8> },
+}
+
+impl Order {
+    pub fn new(kind: Replacement, sets: usize, ways: usize, seed: u64, instance: u32) -> Self {
+        match kind {
+            Replacement::Lru => Order::Lru { used: vec![0; sets * ways], clock: 0 },
+            Replacement::TreePlru => {
+                Order::TreePlru { bits: vec![0; sets], touched: (0..ways).map(|way| away_from(way, ways)).collect() }
+            }
+            Replacement::Random => Order::Random { state: random_start(seed, instance) },
+            Replacement::Srrip => Order::Srrip { predicted: vec![FAR; sets * ways] },
+        }
+    }
+
+    /// A line was found.
+    #[inline]
+    pub fn hit(&mut self, set: usize, frame: usize, way: usize) {
+        match self {
+            Order::Lru { used, clock } => {
+                *clock += 1;
+                used[frame] = *clock;
+            }
+            Order::TreePlru { bits, touched } => {
+                let (keep, point) = touched[way];
+                bits[set] = bits[set] & keep | point;
+            }
+            Order::Random { .. } => {}
+            Order::Srrip { predicted } => predicted[frame] = 0,
+        }
+    }
+
+    /// A line was brought in.
+    pub fn filled(&mut self, set: usize, frame: usize, way: usize) {
+        match self {
+            Order::Srrip { predicted } => predicted[frame] = LONG,
+            _ => self.hit(set, frame, way),
+        }
+    }
+
+    /// The way to give up in a full set.
+    pub fn victim(&mut self, set: usize, ways: usize) -> usize {
+        let base = set * ways;
+        match self {
+            Order::Lru { used, .. } => {
+                let (mut oldest, mut way) = (u64::MAX, 0);
+                for (w, &time) in used[base..base + ways].iter().enumerate() {
+                    if time < oldest {
+                        (oldest, way) = (time, w);
+                    }
+                }
+                way
+            }
+            Order::TreePlru { bits, .. } => {
+                let mut node = 1;
+                while node < ways {
+                    node = node * 2 + (bits[set] >> node & 1) as usize;
+                }
+                node - ways
+            }
+            Order::Random { state } => next_random(state) as usize % ways,
+            Order::Srrip { predicted } => {
+                let set = &mut predicted[base..base + ways];
+                let farthest = set.iter().copied().max().unwrap_or(FAR);
+                set.iter_mut().for_each(|p| *p += FAR - farthest);
+                set.iter().position(|&p| p == FAR).unwrap_or(0)
+            }
+        }
+    }
+}
+
+/// For a way of a tree: the bits to keep and the bits to set so that every node on its path points away from it.
+fn away_from(way: usize, ways: usize) -> (u64, u64) {
+    let (mut keep, mut point) = (u64::MAX, 0);
+    let mut node = way + ways;
+    while node > 1 {
+        let parent = node / 2;
+        keep &= !(1 << parent);
+        if node.is_multiple_of(2) {
+            point |= 1 << parent;
+        }
+        node = parent;
+    }
+    (keep, point)
+}
+
+/// Start of an instance's random numbers.
+pub(crate) fn random_start(seed: u64, instance: u32) -> u64 {
+    mixed(seed ^ u64::from(instance).wrapping_mul(0x9e37_79b9_7f4a_7c15))
+}
+
+/// The next of them (splitmix64), upper half.
+pub(crate) fn next_random(state: &mut u64) -> u32 {
+    *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    (mixed(*state) >> 32) as u32
+}

@@ -1,0 +1,467 @@
+//! The stream's front: decodes records, keeps instructions, time and order, and asks the engine.
+
+use super::engine::{Access, Drained, Engine};
+use super::instructions::Instructions;
+use super::options::{ModelError, ModelOptions};
+use super::policy::Rules;
+use super::rounds::Round;
+use super::totals::ModelTotals;
+use crate::describe;
+use crate::observer::{BusRead, Observer, Outcome};
+use nearmiss_record::abi::ChunkHeader;
+use nearmiss_record::machine::{CacheKind, Machine};
+use nearmiss_record::model::Tally;
+use nearmiss_record::policy::{Order, Policy};
+use nearmiss_record::reference::{Control, FLAG_CONT, FLAG_FIRST_HIT, Kind, Record};
+
+/// What is kept of each CPU.
+#[derive(Clone, Debug, Default)]
+struct Cpu {
+    tally: Tally,
+    instructions: Instructions,
+    /// Address space, for virtual tags.
+    space: u64,
+    /// Levels that the previous reference missed.
+    missed: u8,
+    /// The latest record was executed in kernel mode.
+    in_kernel: bool,
+    halted: bool,
+    /// Total of the latest chunk.
+    chunk_total: u64,
+}
+
+/// A replay of one stream on one machine; see the module's text.
+pub struct Replay<E: Engine, O: Observer> {
+    engine: E,
+    observer: O,
+    rules: Rules,
+    order: Order,
+    only_user: bool,
+    filter_line_log2: u32,
+    /// First-level lines, data and fetches.
+    line_log2: [u32; 2],
+    /// Records may reach beyond a first-level line, and are cut.
+    cuts: bool,
+    /// Halves of a straddling record may lie in one first-level line, and are joined.
+    joins: bool,
+    virtual_tags: bool,
+    /// Cycles an instruction in 1/65536.
+    cycles_per_instruction: u64,
+    cpus: Vec<Cpu>,
+    spaces: Vec<u64>,
+    notes: Vec<String>,
+    next_seq: Option<u64>,
+    records: u64,
+    round: Round,
+    /// Modelled order: time at which the present round began.
+    round_began: u64,
+    /// Modelled order: added to a CPU's clock to get the time.
+    lead: Vec<i64>,
+}
+
+/// Where a record stands, for messages.
+#[derive(Clone, Copy)]
+struct Position {
+    chunk: u64,
+    record: usize,
+}
+
+impl Position {
+    fn bad(self, what: impl Into<String>) -> ModelError {
+        ModelError::BadRecord { chunk: self.chunk, record: self.record, what: what.into() }
+    }
+}
+
+impl<E: Engine, O: Observer> Replay<E, O> {
+    /// Builds the model of a machine under a policy. Refuses, in one sentence, what the machine, the policy or the
+    /// trace's filter does not allow; what is merely approximate is in [`Replay::notes`].
+    pub fn new(machine: &Machine, policy: &Policy, options: &ModelOptions, observer: O) -> Result<Self, ModelError> {
+        let engine = E::new(machine, policy, options)?;
+        let rules = Rules::new(policy)?;
+        let filter = options.filter;
+        let mut notes = Vec::new();
+        if filter.line_log2 > 0 {
+            describe::can_replay(filter, machine).map_err(ModelError::Refused)?;
+            notes.extend(describe::approximations(filter, machine).into_iter().map(str::to_owned));
+            if rules.moves() && filter.index_bits > 0 {
+                notes.push("First-level figures are approximate: the policy moves addresses and the trace's filter of several lines assumed that they stay.".to_owned());
+            }
+        }
+        let lines = |kind: CacheKind| {
+            let first = machine.caches.iter().filter(|c| c.kind == kind || c.kind == CacheKind::Unified).min_by_key(|c| c.level);
+            first.map_or(6, |c| c.line.0.max(1).ilog2())
+        };
+        let longest = machine.caches.iter().map(|c| c.line.0.max(1).ilog2()).max().unwrap_or(6);
+        if options.coherence && options.cpus > 1 && filter.line_log2 > 0 && longest > filter.line_log2 {
+            notes.push(format!(
+                "Coherence figures are a lower bound: the machine keeps {} bytes coherent together, the trace's filter watched {} bytes for sharing.",
+                1u64 << longest,
+                1u64 << filter.line_log2
+            ));
+        }
+        if options.order == Order::Recorded && options.cpus > 1 {
+            notes.push("Order recorded: sharing is a lower bound, and CPUs do not wait for one another's bus transactions.".to_owned());
+        }
+        let line_log2 = [lines(CacheKind::Data), lines(CacheKind::Instruction)];
+        let nearest = line_log2[0].min(line_log2[1]);
+        Ok(Replay {
+            engine,
+            observer,
+            cuts: filter.line_log2 == 0 || filter.line_log2 > nearest || rules.moves(),
+            joins: filter.line_log2 > 0 && line_log2[0].max(line_log2[1]) > filter.line_log2,
+            rules,
+            order: options.order,
+            only_user: options.only_user,
+            filter_line_log2: if filter.line_log2 == 0 { 6 } else { filter.line_log2 },
+            line_log2,
+            virtual_tags: !options.coherence
+                && machine.caches.iter().any(|c| c.index == nearmiss_record::machine::Index::Virtual),
+            cycles_per_instruction: (machine.cycles_per_instruction.max(0.0) * 65536.0).round() as u64,
+            cpus: vec![Cpu { space: 1, ..Cpu::default() }; options.cpus as usize],
+            spaces: Vec::new(),
+            notes,
+            next_seq: None,
+            records: 0,
+            round: Round::default(),
+            round_began: 0,
+            lead: vec![0; options.cpus as usize],
+        })
+    }
+
+    /// Facts a reader must know, one sentence each.
+    pub fn notes(&self) -> &[String] {
+        &self.notes
+    }
+
+    /// Takes the next chunk, in order of `seq`.
+    pub fn chunk(&mut self, header: &ChunkHeader, records: &[Record]) -> Result<(), ModelError> {
+        let here = Position { chunk: header.seq, record: 0 };
+        if self.next_seq.is_some_and(|next| next != header.seq) {
+            return Err(here.bad(format!("chunk {} was expected", self.next_seq.unwrap_or(0))));
+        }
+        self.next_seq = header.seq.checked_add(1);
+        let Some(cpu) = self.cpus.get_mut(header.vcpu as usize) else {
+            return Err(here.bad(format!("vCPU {} of {}", header.vcpu, self.cpus.len())));
+        };
+        if header.records as usize != records.len() {
+            return Err(here.bad(format!("{} records announced, {} there", header.records, records.len())));
+        }
+        if header.instructions < cpu.chunk_total {
+            return Err(here.bad("the vCPU's instruction count runs backwards"));
+        }
+        cpu.chunk_total = header.instructions;
+        if self.order == Order::Recorded {
+            let mut at = 0;
+            while at < records.len() {
+                at = self.step(header.vcpu as usize, records, at, header.seq)?;
+            }
+            self.end_chunk(header);
+            return Ok(());
+        }
+        if !self.round.takes(header) {
+            self.run_round()?;
+        }
+        self.round.push(header, records);
+        Ok(())
+    }
+
+    /// The window is over.
+    pub fn finish(mut self) -> Result<(ModelTotals, O), ModelError> {
+        self.run_round()?;
+        let Replay { engine, mut observer, mut cpus, .. } = self;
+        let mut totals = engine.finish(&mut |drained| tell_drained(&mut cpus, &mut observer, drained));
+        for cpu in &mut cpus {
+            cpu.tally.cycles =
+                times(cpu.tally.instructions, self.cycles_per_instruction).saturating_add(cpu.tally.stall_cycles);
+            let levels = totals.caches.iter().map(|c| usize::from(c.level)).max().unwrap_or(0);
+            cpu.tally.levels.resize(levels, Default::default());
+        }
+        totals.cpus = cpus.into_iter().map(|cpu| cpu.tally).collect();
+        totals.records = self.records;
+        Ok((totals, observer))
+    }
+
+    /// A CPU's clock: its instructions' cycles and its stalls.
+    fn clock(&self, cpu: usize) -> u64 {
+        let tally = &self.cpus[cpu].tally;
+        times(tally.instructions, self.cycles_per_instruction) + tally.stall_cycles
+    }
+
+    /// The time at which a CPU acts: its own clock, or in the modelled order the round's.
+    fn now(&self, cpu: usize) -> u64 {
+        self.clock(cpu).saturating_add_signed(self.lead[cpu])
+    }
+
+    fn count_instructions(&mut self, cpu: usize, new: u64, told: bool) {
+        if new > 0 && told {
+            self.cpus[cpu].tally.instructions += new;
+            self.observer.instructions(cpu as u32, new);
+        }
+    }
+
+    fn end_chunk(&mut self, header: &ChunkHeader) {
+        let state = &mut self.cpus[header.vcpu as usize];
+        let new = state.instructions.chunk(header.instructions);
+        let told = !(self.only_user && state.in_kernel);
+        self.count_instructions(header.vcpu as usize, new, told);
+    }
+
+    /// Meets the record at `at` and what belongs to it; returns where the next begins.
+    #[inline]
+    fn step(&mut self, cpu: usize, records: &[Record], at: usize, chunk: u64) -> Result<usize, ModelError> {
+        let record = records[at];
+        let kind = match record.kind() {
+            Some(Kind::Control) => return self.control(cpu, records, at, chunk),
+            Some(kind) => kind,
+            None => return Err(Position { chunk, record: at }.bad("no kind of record has this number")),
+        };
+        let state = &mut self.cpus[cpu];
+        let told = !(self.only_user && record.is_kernel());
+        state.in_kernel = record.is_kernel();
+        state.halted = false;
+        let instructions = record.instructions();
+        if instructions > 0 {
+            let new = state.instructions.record(instructions);
+            self.count_instructions(cpu, new, told);
+        }
+        if !told {
+            return Ok(at + 1);
+        }
+        let insn = record.insn().0;
+        let kind = if kind == Kind::Store && self.rules.goes_around(insn) { Kind::NtStore } else { kind };
+        let (mut size, mut next) = (record.size(), at + 1);
+        if self.joins {
+            while let Some(second) = records.get(next).filter(|second| self.joined(record, **second)) {
+                size += second.size();
+                let new = self.cpus[cpu].instructions.record(second.instructions());
+                self.count_instructions(cpu, new, true);
+                next += 1;
+            }
+        }
+        let (mut vaddr, mut address) = (record.vaddr(), record.paddr());
+        if self.virtual_tags {
+            let space = if vaddr >> 63 != 0 { 0 } else { self.cpus[cpu].space };
+            address = space << 48 | vaddr & ((1 << 48) - 1);
+        }
+        if self.rules.moves() {
+            let shift = self.rules.shift(vaddr);
+            (vaddr, address) = (vaddr.wrapping_add(shift), address.wrapping_add(shift));
+        }
+        let second = record.flags() & FLAG_CONT != 0;
+        self.records += 1;
+        let tally = &mut self.cpus[cpu].tally;
+        if !second {
+            match kind {
+                Kind::Load | Kind::Atomic => tally.loads += 1,
+                Kind::Store => tally.stores += 1,
+                Kind::NtStore => {
+                    tally.stores += 1;
+                    tally.nt_stores += 1;
+                }
+                _ => {}
+            }
+        }
+        tally.line_accesses += u64::from(kind != Kind::Fetch);
+        let line = 1u64 << self.line_log2[usize::from(kind == Kind::Fetch)];
+        let mut missed_before = 0;
+        if second && record.flags() & FLAG_FIRST_HIT == 0 {
+            missed_before = self.cpus[cpu].missed;
+        }
+        let room = line - (address & (line - 1));
+        if self.cuts && u64::from(size) > room {
+            let rest = size - room as u32;
+            let access = Access { cpu, kind, address, vaddr, size: room as u32, insn, missed_before, now: 0, record };
+            let missed = self.meet(access, second);
+            let flags = (record.flags() & !FLAG_FIRST_HIT) | FLAG_CONT;
+            let record = Record { a: record.a & !(63 << 58) | u64::from(flags) << 58, ..record };
+            let (address, vaddr) = (address + room, vaddr.wrapping_add(room));
+            let tally = &mut self.cpus[cpu].tally;
+            tally.line_accesses += u64::from(kind != Kind::Fetch);
+            let missed_before = missed_before | missed;
+            self.meet(Access { cpu, kind, address, vaddr, size: rest, insn, missed_before, now: 0, record }, true);
+            self.cpus[cpu].missed |= missed;
+        } else if self.engine.hit(cpu, kind, address, vaddr) {
+            self.cpus[cpu].missed = missed_before;
+            self.observer.hit(cpu as u32, record);
+        } else {
+            self.meet(Access { cpu, kind, address, vaddr, size, insn, missed_before, now: 0, record }, second);
+        }
+        Ok(next)
+    }
+
+    /// Whether `second` is the other half of `first`, in the same first-level line.
+    fn joined(&self, first: Record, second: Record) -> bool {
+        let line_log2 = self.line_log2[usize::from(first.kind() == Some(Kind::Fetch))];
+        let (from, to) = (first.vaddr(), second.vaddr());
+        second.flags() & (FLAG_CONT | FLAG_FIRST_HIT) == FLAG_CONT
+            && second.kind() == first.kind()
+            && from >> line_log2 == to >> line_log2
+            && to > from
+            && to - from + u64::from(second.size()) <= 128
+            && first.physical_page() == second.physical_page()
+    }
+
+    /// An access that may miss: asks the engine, counts, tells. Returns the levels missed.
+    #[inline(never)]
+    fn meet(&mut self, mut access: Access, second: bool) -> u8 {
+        let cpu = access.cpu;
+        access.now = self.now(cpu);
+        let mut outcome = Outcome::default();
+        let missed = self.engine.access(&access, &mut outcome);
+        let state = &mut self.cpus[cpu];
+        state.missed = missed | access.missed_before;
+        let counted = outcome.missed.iter().any(Option::is_some);
+        outcome.continuation = second && missed != 0 && !counted;
+        for (level, class) in outcome.missed.iter().enumerate() {
+            let Some(class) = class else { continue };
+            if state.tally.levels.len() <= level {
+                state.tally.levels.resize(level + 1, Default::default());
+            }
+            let level = &mut state.tally.levels[level];
+            let row = match access.kind {
+                Kind::Fetch => &mut level.fetch_misses,
+                Kind::Store => &mut level.store_misses,
+                _ => &mut level.load_misses,
+            };
+            row[*class as usize] += 1;
+        }
+        state.tally.stall_cycles += u64::from(outcome.stall_cycles);
+        let bus = &mut state.tally.bus;
+        match outcome.read {
+            Some(BusRead::Remote) => bus.read_remote += 1,
+            Some(BusRead::LocalNone) => bus.read_local_none += 1,
+            Some(BusRead::LocalShared) => bus.read_local_shared += 1,
+            Some(BusRead::LocalModified) => bus.read_local_modified += 1,
+            None => {}
+        }
+        bus.write_backs += u64::from(outcome.write_backs);
+        bus.invalidations += u64::from(outcome.invalidated);
+        bus.nt_full += u64::from(outcome.nt_full);
+        bus.nt_partial += u64::from(outcome.nt_partial);
+        let traffic = outcome.write_backs > 0
+            || outcome.invalidated
+            || outcome.nt_full > 0
+            || outcome.nt_partial > 0
+            || outcome.stall_cycles > 0;
+        if missed != 0 || traffic {
+            self.observer.miss(cpu as u32, access.record, &outcome);
+        } else {
+            self.observer.hit(cpu as u32, access.record);
+        }
+        missed
+    }
+
+    fn control(&mut self, cpu: usize, records: &[Record], at: usize, chunk: u64) -> Result<usize, ModelError> {
+        let here = Position { chunk, record: at };
+        let record = records[at];
+        let length = record.payload_records().ok_or_else(|| here.bad("unknown control record"))?;
+        let end = (at + 1).checked_add(length).filter(|end| *end <= records.len());
+        let end = end.ok_or_else(|| here.bad("a control record's payload reaches beyond its chunk"))?;
+        let control = Control::decode(record, &records[at + 1..end]).map_err(|what| here.bad(what))?;
+        match &control {
+            Control::Switch { mm, .. } if *mm != 0 => {
+                let known = self.spaces.iter().position(|known| known == mm);
+                let number = known.unwrap_or_else(|| {
+                    self.spaces.push(*mm);
+                    self.spaces.len() - 1
+                });
+                self.cpus[cpu].space = number as u64 % 0xfff0 + 2;
+            }
+            Control::Share { line, owner, written } => {
+                if *owner as usize >= self.cpus.len() {
+                    return Err(here.bad(format!("line owned by vCPU {owner} of {}", self.cpus.len())));
+                }
+                self.engine.share(line << self.filter_line_log2, *owner as usize, *written);
+            }
+            Control::Halt => self.cpus[cpu].halted = true,
+            Control::Fence => {
+                let now = self.now(cpu);
+                let (cpus, observer) = (&mut self.cpus, &mut self.observer);
+                self.engine.fence(cpu, now, &mut |drained| tell_drained(cpus, observer, drained));
+            }
+            _ => {}
+        }
+        self.observer.control(cpu as u32, &control);
+        Ok(end)
+    }
+
+    /// Merges the slices of the round by cycles since it began.
+    fn run_round(&mut self) -> Result<(), ModelError> {
+        let mut round = std::mem::take(&mut self.round);
+        for i in 0..round.slices.len() {
+            let cpu = round.slices[i].cpu;
+            round.slices[i].clock = self.clock(cpu);
+            round.slices[i].after = (i > 0 && self.cpus[cpu].halted).then(|| i - 1);
+            self.set_lead(&round.slices[i]);
+        }
+        let mut ended: Vec<Option<u64>> = vec![None; round.slices.len()];
+        loop {
+            // The slice whose CPU is least far goes on, up to where the next one stands.
+            let mut first: Option<(u64, usize, usize)> = None;
+            let mut limit = (u64::MAX, usize::MAX);
+            for (i, slice) in round.slices.iter().enumerate() {
+                if ended[i].is_some() || slice.after.is_some() {
+                    continue;
+                }
+                let key = (self.clock(slice.cpu) - slice.clock + slice.offset, slice.cpu, i);
+                match first {
+                    Some(f) if (f.0, f.1) < (key.0, key.1) => limit = limit.min((key.0, key.1)),
+                    _ => {
+                        if let Some(f) = first {
+                            limit = limit.min((f.0, f.1));
+                        }
+                        first = Some(key);
+                    }
+                }
+            }
+            let Some((_, cpu, i)) = first else { break };
+            let mut time;
+            loop {
+                let slice = &mut round.slices[i];
+                let Some((header, records)) = slice.chunks.front() else { break };
+                if slice.at < records.len() {
+                    slice.at = self.step(cpu, records, slice.at, header.seq)?;
+                }
+                if slice.at >= records.len() {
+                    self.end_chunk(header);
+                    slice.at = 0;
+                    slice.chunks.pop_front();
+                }
+                time = self.clock(cpu) - slice.clock + slice.offset;
+                if (time, cpu) >= limit {
+                    break;
+                }
+            }
+            if round.slices[i].chunks.is_empty() {
+                let end = self.clock(cpu) - round.slices[i].clock + round.slices[i].offset;
+                ended[i] = Some(end);
+                for j in i + 1..round.slices.len() {
+                    if round.slices[j].after == Some(i) {
+                        round.slices[j].after = None;
+                        round.slices[j].offset = end;
+                        self.set_lead(&round.slices[j]);
+                    }
+                }
+            }
+        }
+        self.round_began += ended.into_iter().flatten().max().unwrap_or(0);
+        Ok(())
+    }
+
+    fn set_lead(&mut self, slice: &super::rounds::Slice) {
+        let time = self.round_began + slice.offset;
+        self.lead[slice.cpu] = time as i64 - slice.clock as i64;
+    }
+}
+
+fn tell_drained<O: Observer>(cpus: &mut [Cpu], observer: &mut O, drained: Drained) {
+    let bus = &mut cpus[drained.cpu as usize].tally.bus;
+    bus.nt_full += u64::from(drained.full);
+    bus.nt_partial += u64::from(drained.partial);
+    observer.drained(drained.cpu, drained.last, drained.full, drained.partial, drained.home);
+}
+
+/// `count` × a factor in 1/65536, rounded down.
+fn times(count: u64, factor: u64) -> u64 {
+    (u128::from(count) * u128::from(factor) >> 16) as u64
+}

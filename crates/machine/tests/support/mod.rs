@@ -1,0 +1,135 @@
+//! Small machines and small streams.
+#![allow(dead_code, clippy::unwrap_used)]
+
+use nearmiss_machine::model::{Model, ModelOptions, ModelTotals};
+use nearmiss_machine::observer::{Deaf, Observer, Outcome};
+use nearmiss_record::abi::ChunkHeader;
+use nearmiss_record::machine::*;
+use nearmiss_record::policy::{Order, Policy};
+use nearmiss_record::reference::{Control, ControlKind, Kind, Record};
+use nearmiss_record::run::Filter;
+use nearmiss_record::units::{Bytes, InsnId};
+
+pub fn cache(level: u8, kind: CacheKind, sets: u64, ways: u32, line: u64, shared_by: Sharing) -> Cache {
+    Cache {
+        level,
+        kind,
+        size: Bytes(sets * u64::from(ways) * line),
+        ways,
+        line: Bytes(line),
+        shared_by,
+        replacement: Replacement::Lru,
+        seed: 0,
+        inclusion: Inclusion::None,
+        index: Index::Physical,
+    }
+}
+
+/// Pages lie as recorded; every latency is its own power of ten, or nearly.
+pub fn machine(packages: u32, threads: u32, caches: Vec<Cache>) -> Machine {
+    let levels = caches.iter().map(|c| c.level).max().unwrap();
+    Machine {
+        name: "test".into(),
+        title: String::new(),
+        isa: "x86_64".into(),
+        clock_mhz: 1000,
+        cycles_per_instruction: 1.0,
+        topology: Topology { packages, cores_per_package: 1, threads_per_core: threads, cores_per_cluster: 0 },
+        memory: Memory { nodes: 1, page_size: Bytes(4096), placement: Placement::AsRecorded, placement_seed: 0 },
+        caches,
+        coherence: Protocol::Mesi,
+        latency: Latency {
+            level_cycles: [1, 10, 30, 60][..usize::from(levels)].to_vec(),
+            core_clean_cycles: 40,
+            core_modified_cycles: 50,
+            remote_cache_cycles: 500,
+            memory_local_cycles: 100,
+            memory_remote_cycles: 200,
+        },
+        overlap: 0.0,
+        bus: Bus { transaction_cycles: 1, shared_by: BusSharing::Machine, channels: 1 },
+        write_combining_buffers: 2,
+        sources: Default::default(),
+    }
+}
+
+/// Two levels: data and instruction caches of 4 sets × 2 ways, 16 sets × 4 ways behind, private to a core.
+pub fn two_levels(packages: u32, threads: u32) -> Machine {
+    let l2 = cache(2, CacheKind::Unified, 16, 4, 64, Sharing::Core);
+    let (l1d, l1i) = (
+        cache(1, CacheKind::Data, 4, 2, 64, Sharing::Core),
+        cache(1, CacheKind::Instruction, 4, 2, 64, Sharing::Core),
+    );
+    machine(packages, threads, vec![l1d, l1i, l2])
+}
+
+pub fn options(cpus: u32) -> ModelOptions {
+    let filter = Filter { line_log2: 0, fetches: true, ..Filter::default() };
+    ModelOptions { order: Order::Recorded, only_user: false, coherence: true, filter, node_bytes: Vec::new(), cpus }
+}
+
+pub fn access(kind: Kind, address: u64, size: u32, insn: u32) -> Record {
+    Record::reference(kind, address, size, 0, InsnId(insn), address >> 12, 0)
+}
+
+pub fn load(address: u64) -> Record {
+    access(Kind::Load, address, 8, 1)
+}
+
+pub fn store(address: u64) -> Record {
+    access(Kind::Store, address, 8, 2)
+}
+
+pub fn fence() -> Record {
+    Record::control(ControlKind::Fence, 0, 0, 0)
+}
+
+/// Chunks: each `(vcpu, slice, records)`.
+pub fn replay_on<O: Observer>(
+    machine: &Machine,
+    policy: &Policy,
+    options: &ModelOptions,
+    chunks: &[(u32, u64, Vec<Record>)],
+    observer: O,
+) -> (ModelTotals, O) {
+    let mut model = Model::new(machine, policy, options, observer).unwrap();
+    for (seq, (vcpu, slice, records)) in chunks.iter().enumerate() {
+        let header = ChunkHeader {
+            seq: seq as u64,
+            slice: *slice,
+            vcpu: *vcpu,
+            records: records.len() as u32,
+            ..ChunkHeader::default()
+        };
+        model.chunk(&header, records).unwrap();
+    }
+    model.finish().unwrap()
+}
+
+/// In recorded order: runs of records by CPU.
+pub fn replay(machine: &Machine, cpus: u32, runs: &[(u32, &[Record])]) -> ModelTotals {
+    let chunks: Vec<_> = runs.iter().enumerate().map(|(i, (cpu, r))| (*cpu, i as u64, r.to_vec())).collect();
+    replay_on(machine, &Policy::default(), &options(cpus), &chunks, Deaf).0
+}
+
+/// Everything an observer is told, as text.
+#[derive(Default)]
+pub struct Log(pub Vec<String>);
+
+impl Observer for Log {
+    fn control(&mut self, vcpu: u32, control: &Control<'_>) {
+        self.0.push(format!("{vcpu} {control:?}"));
+    }
+    fn hit(&mut self, vcpu: u32, record: Record) {
+        self.0.push(format!("{vcpu} hit {record:?}"));
+    }
+    fn miss(&mut self, vcpu: u32, record: Record, outcome: &Outcome) {
+        self.0.push(format!("{vcpu} miss {record:?} {outcome:?}"));
+    }
+    fn instructions(&mut self, vcpu: u32, instructions: u64) {
+        self.0.push(format!("{vcpu} instructions {instructions}"));
+    }
+    fn drained(&mut self, vcpu: u32, last: Record, full: u8, partial: u8, home: u8) {
+        self.0.push(format!("{vcpu} drained {last:?} {full} {partial} {home}"));
+    }
+}

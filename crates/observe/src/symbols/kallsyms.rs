@@ -1,0 +1,92 @@
+//! The kernel's symbols, from the text of `/proc/kallsyms`.
+
+use nearmiss_record::symbols::{DataObject, KERNEL_MODULE, ModuleData};
+
+/// Generated names that no access is ever told by; they still end the variable before them.
+const NOISE: [&str; 9] = [
+    "__ksymtab", "__kstrtab", "__kcrctab", "__UNIQUE_ID", "__initcall", "__event_", "__syscall_meta", "__already_done",
+    "__pfx_",
+];
+/// A variable ends here at the latest, whatever symbol comes next.
+const LARGEST_VARIABLE: u64 = 16 << 20;
+
+#[derive(Clone, Debug)]
+struct Line<'a> {
+    address: u64,
+    kind: u8,
+    name: &'a str,
+    module: &'a str,
+}
+
+/// Functions and variables.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Kallsyms {
+    /// By address: name and module.
+    functions: Vec<(u64, String, String)>,
+    pub data: ModuleData,
+}
+
+impl Kallsyms {
+    /// Reads the text; lines that are not of its form are passed over.
+    pub fn parse(text: &str) -> Self {
+        let mut lines: Vec<_> = text.lines().filter_map(line).collect();
+        // Of several names of one address the plainest is first.
+        let underscores = |name: &str| name.len() - name.trim_start_matches('_').len();
+        lines.sort_by_key(|l| (l.address, is_noise(l.name), underscores(l.name), l.name.len(), l.name));
+        let mut functions: Vec<(u64, String, String)> = Vec::new();
+        let mut data = ModuleData { module: KERNEL_MODULE.to_owned(), ..ModuleData::default() };
+        for (index, line) in lines.iter().enumerate() {
+            if index > 0 && lines[index - 1].address == line.address {
+                continue;
+            }
+            if matches!(line.kind, b't' | b'T' | b'w' | b'W') && line.address >= 1 << 32 {
+                functions.push((line.address, line.name.to_owned(), line.module.to_owned()));
+            } else if !is_noise(line.name) {
+                let next = lines[index..].iter().find(|l| l.address > line.address).map_or(u64::MAX, |l| l.address);
+                let bytes = (next - line.address).min(LARGEST_VARIABLE);
+                data.objects.push(DataObject { name: line.name.to_owned(), vaddr: line.address, bytes });
+            }
+        }
+        Kallsyms { functions, data }
+    }
+
+    /// Name and module (or [`KERNEL_MODULE`]) of the function at `address`.
+    pub fn function(&self, address: u64) -> Option<(&str, &str)> {
+        let index = self.functions.partition_point(|f| f.0 <= address).checked_sub(1)?;
+        let (_, name, module) = &self.functions[index];
+        Some((name, module))
+    }
+}
+
+fn line(text: &str) -> Option<Line<'_>> {
+    let mut fields = text.split_ascii_whitespace();
+    let address = u64::from_str_radix(fields.next()?, 16).ok()?;
+    let kind = *fields.next()?.as_bytes().first()?;
+    Some(Line { address, kind, name: fields.next()?, module: fields.next().unwrap_or(KERNEL_MODULE) })
+}
+
+fn is_noise(name: &str) -> bool {
+    NOISE.iter().any(|prefix| name.starts_with(prefix))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn functions_modules_and_variables() {
+        let text = "0000000000000000 A fixed_percpu_data\n0000000000034c00 D pcpu_hot\n0000000000034c40 D other\n\
+                    ffffffff81000000 T _text\nffffffff81000000 T startup_64\nffffffff81000100 t copy_page\n\
+                    ffffffff82000000 D jiffies\nffffffff82000008 d __already_done.1\nffffffff82000040 D init_task\n\
+                    nonsense\nffffffffa0001000 t ovl_read\t[overlay]\n";
+        let symbols = Kallsyms::parse(text);
+        assert_eq!(symbols.function(0xffff_ffff_8100_0050), Some(("startup_64", KERNEL_MODULE)));
+        assert_eq!(symbols.function(0xffff_ffff_8100_0100), Some(("copy_page", KERNEL_MODULE)));
+        assert_eq!(symbols.function(0xffff_ffff_a000_1004), Some(("ovl_read", "[overlay]")));
+        assert_eq!(symbols.function(0x1000), None);
+        let found = |address| symbols.data.object_at(address).map(|i| symbols.data.objects[i].name.as_str());
+        assert_eq!(found(0x34c20), Some("pcpu_hot"));
+        assert_eq!((found(0xffff_ffff_8200_0007), found(0xffff_ffff_8200_0008)), (Some("jiffies"), None));
+        assert_eq!(found(0xffff_ffff_8200_0040), Some("init_task"));
+    }
+}

@@ -1,0 +1,54 @@
+//! Source lines and inlined functions, from debug information in a file or beside it.
+
+use super::demangle::demangle;
+use blazesym::symbolize::source::{Elf, Source};
+use blazesym::symbolize::{CodeInfo, Input, Symbolized, Symbolizer};
+use std::path::Path;
+
+/// What debug information says of an address.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct SourcePlace {
+    /// The function that was compiled, not what was inlined into it.
+    pub function: Option<String>,
+    /// The innermost inlined function.
+    pub inlined: Option<String>,
+    /// Of the innermost.
+    pub file: Option<String>,
+    /// Of the innermost.
+    pub line: u32,
+}
+
+/// Finds source lines of many files.
+pub(super) struct Lines {
+    symbolizer: Symbolizer,
+}
+
+impl Lines {
+    pub fn new() -> Self {
+        // Names are demangled here, so that both sources of names agree.
+        let builder = Symbolizer::builder().enable_demangling(false).enable_auto_reload(false);
+        Lines { symbolizer: builder.build() }
+    }
+
+    /// One answer for each linked address of the file at `path`; none where there is no debug information.
+    pub fn places(&self, path: &Path, addresses: &[u64]) -> Vec<SourcePlace> {
+        let source = Source::Elf(Elf::new(path));
+        match self.symbolizer.symbolize(&source, Input::VirtOffset(addresses)) {
+            Ok(symbols) => symbols.into_iter().map(place).collect(),
+            // Debug information that cannot be read is as good as none: names come from the symbol tables.
+            Err(_) => vec![SourcePlace::default(); addresses.len()],
+        }
+    }
+}
+
+fn place(symbol: Symbolized<'_>) -> SourcePlace {
+    let Some(symbol) = symbol.into_sym() else { return SourcePlace::default() };
+    let innermost = symbol.inlined.last();
+    let code = innermost.map_or(symbol.code_info.as_deref(), |inlined| inlined.code_info.as_ref());
+    SourcePlace {
+        function: Some(demangle(&symbol.name)),
+        inlined: innermost.map(|inlined| demangle(&inlined.name)),
+        file: code.map(CodeInfo::to_path).map(|path| path.to_string_lossy().into_owned()),
+        line: code.and_then(|c| c.line).unwrap_or(0),
+    }
+}

@@ -1,0 +1,16 @@
+//! Names for what a run executed and touched, resolved while the files are those that ran.
+
+mod debug;
+mod demangle;
+mod elf;
+mod kallsyms;
+mod lines;
+mod live;
+mod plt;
+mod resolve;
+#[cfg(test)]
+mod tests;
+mod unwind;
+
+pub use live::LiveData;
+pub use resolve::{Sources, resolve};

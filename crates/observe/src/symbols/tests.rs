@@ -1,0 +1,203 @@
+//! Names of small programs compiled here.
+
+use super::elf::Elf;
+use super::live::module_data;
+use super::{Sources, resolve};
+use nearmiss_record::maps::{Event, MapLog, Mapping};
+use nearmiss_record::side::{INSN_KERNEL, Insn};
+use nearmiss_record::symbols::{KernelLayout, KernelPages, Symbols};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+const SOURCE: &str = "\
+#include <stdio.h>
+#include <stdlib.h>
+long counters[512];
+int table[4] = {1, 2, 3, 4};
+static inline __attribute__((always_inline)) long twice(long x) {
+    return x * counters[x & 511];
+}
+__attribute__((noinline)) long sum(long n) {
+    long s = 0;
+    for (long i = 0; i < n; i++)
+        s += twice(i) + table[i & 3];
+    return s;
+}
+int main(int argc, char **argv) {
+    char *p = malloc(sum(argc) & 15);
+    printf(\"%p\\n\", p);
+    return 0;
+}
+";
+
+/// `None`, after a line that says so, where there is no compiler.
+fn compile(directory: &Path, options: &[&str]) -> Option<PathBuf> {
+    let (source, program) = (directory.join("prog.c"), directory.join("prog"));
+    std::fs::write(&source, SOURCE).unwrap();
+    let run = Command::new("gcc").args(["-O2", "-o"]).arg(&program).arg(&source).args(options).output();
+    match run {
+        Ok(output) => {
+            assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+            Some(program)
+        }
+        Err(error) => {
+            println!("skipped: gcc does not run here: {error}");
+            None
+        }
+    }
+}
+
+/// Address of a symbol, as `nm` says.
+fn address(program: &Path, symbol: &str) -> u64 {
+    let output = Command::new("nm").arg(program).output().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    let line = text.lines().find(|l| l.split_whitespace().nth(2) == Some(symbol)).unwrap();
+    u64::from_str_radix(line.split_whitespace().next().unwrap(), 16).unwrap()
+}
+
+/// Innermost source line of an address, as binutils see it.
+fn addr2line(program: &Path, address: u64) -> u32 {
+    let output = Command::new("addr2line").arg("-e").arg(program).arg(format!("{address:#x}")).output().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    text.trim().rsplit(':').next().and_then(|l| l.split(' ').next()).and_then(|l| l.parse().ok()).unwrap_or(0)
+}
+
+/// Resolves instructions at these linked addresses of a program mapped at `BIAS`.
+fn names(program: &Path, addresses: &[u64]) -> Symbols {
+    const BIAS: u64 = 0x5555_5555_4000;
+    let elf = Elf::open(program).unwrap();
+    let mut maps = MapLog::default();
+    maps.task(0, 0xf00, 7);
+    for segment in &elf.segments {
+        let start = (segment.vaddr & !0xfff) + BIAS;
+        let mapping = Mapping {
+            start,
+            end: (segment.vaddr + segment.file_bytes + BIAS).next_multiple_of(4096),
+            file_offset: segment.file_offset & !0xfff,
+            executable: true,
+            path: program.to_str().unwrap().to_owned(),
+        };
+        maps.event(0, &Event::Map { pid: 7, mapping });
+    }
+    let anon = Mapping { start: 0x7000_0000, end: 0x7000_1000, file_offset: 0, executable: true, path: "//anon".into() };
+    maps.event(0, &Event::Map { pid: 7, mapping: anon });
+    let insn = |a: &u64| Insn { vaddr: if *a < 0x1000_0000 { a + BIAS } else { *a }, task: 0xf00, ..Insn::default() };
+    let insns: Vec<_> = addresses.iter().map(insn).collect();
+    resolve(Sources {
+        insns: &insns,
+        maps: &maps,
+        kallsyms: Path::new("/nonexistent"),
+        layout: KernelLayout::default(),
+        pages: KernelPages::default(),
+    })
+}
+
+fn function(symbols: &Symbols, id: usize) -> &str {
+    &symbols.functions[symbols.insns[id].0 as usize].name
+}
+
+#[test]
+fn functions_lines_and_what_was_inlined() {
+    let directory = tempfile::tempdir().unwrap();
+    let Some(program) = compile(directory.path(), &["-g"]) else { return };
+    let (sum, main) = (address(&program, "sum"), address(&program, "main"));
+    let loop_body: Vec<u64> = (sum..sum + 40).collect();
+    let symbols = names(&program, &[&[sum, main, 0x7000_0010, 0x1000_0000][..], &loop_body].concat());
+    assert_eq!([0, 1, 2, 3].map(|id| function(&symbols, id)), ["sum", "main", "[jit]", "[unknown]"]);
+    let place = |id: usize| (symbols.files[symbols.insns[id].1 as usize].as_str(), symbols.insns[id].2);
+    assert_eq!((place(1), place(2)), ((directory.path().join("prog.c").to_str().unwrap(), 14), ("", 0)));
+    for (id, address) in (4..).zip(&loop_body) {
+        assert_eq!(place(id).1, addr2line(&program, *address), "at {address:#x}");
+    }
+    // The inlined function's line, charged to the function that was compiled.
+    assert!((4..44).any(|id| place(id).1 == 6 && function(&symbols, id) == "sum"), "{:?}", symbols.insns);
+    assert_eq!(symbols.modules[symbols.functions[symbols.insns[0].0 as usize].module as usize], program.to_str().unwrap());
+}
+
+#[test]
+fn a_stripped_program_has_stubs_and_starts_of_functions() {
+    let directory = tempfile::tempdir().unwrap();
+    let Some(program) = compile(directory.path(), &["-fcf-protection=none", "-Wl,-z,lazy"]) else { return };
+    let (sum, main) = (address(&program, "sum"), address(&program, "main"));
+    assert!(Command::new("strip").arg(&program).status().unwrap().success());
+    let elf = Elf::open(&program).unwrap();
+    assert_eq!(elf.name("prog", sum + 3), format!("prog+{sum:#x}"));
+    assert_eq!(elf.name("prog", main + 1), format!("prog+{main:#x}"));
+    let dump = Command::new("objdump").args(["-d", "-j", ".plt"]).arg(&program).output().unwrap();
+    let dump = String::from_utf8(dump.stdout).unwrap();
+    let stub = dump.lines().find(|l| l.contains("<printf@plt>:") || l.contains("<malloc@plt>:")).unwrap();
+    let start = u64::from_str_radix(stub.split_whitespace().next().unwrap(), 16).unwrap();
+    let expected = stub.split(['<', '>']).nth(1).unwrap();
+    assert_eq!(elf.name("prog", start + 6), expected);
+}
+
+#[test]
+fn variables_have_names_sizes_and_a_place() {
+    let directory = tempfile::tempdir().unwrap();
+    let Some(program) = compile(directory.path(), &[]) else { return };
+    let data = module_data(program.to_str().unwrap()).unwrap();
+    let variable = |name: &str| data.objects.iter().find(|o| o.name == name).map(|o| (o.vaddr, o.bytes)).unwrap();
+    assert_eq!(variable("counters"), (address(&program, "counters"), 4096));
+    assert_eq!(variable("table"), (address(&program, "table"), 16));
+    let bss = data.segments.iter().find(|s| s.memory_bytes > s.file_bytes).unwrap();
+    assert!((bss.vaddr + bss.file_bytes..bss.vaddr + bss.memory_bytes).contains(&variable("counters").0));
+    assert!(data.objects.windows(2).all(|w| w[0].vaddr + w[0].bytes <= w[1].vaddr));
+    assert_eq!(module_data("/etc/passwd"), None);
+    assert_eq!(module_data("/proc/self"), None);
+}
+
+#[test]
+fn a_damaged_file_costs_its_names_only() {
+    let directory = tempfile::tempdir().unwrap();
+    let Some(program) = compile(directory.path(), &["-g"]) else { return };
+    let whole = std::fs::read(&program).unwrap();
+    // Every 97th byte and length: a fixed sample of damage.
+    for at in (0..whole.len()).step_by(97) {
+        let mut bytes = whole.clone();
+        bytes[at] ^= 0x5a;
+        let cut = directory.path().join("cut");
+        std::fs::write(&cut, if at % 2 == 0 { &bytes[..at] } else { &bytes }).unwrap();
+        if let Some(elf) = Elf::open(&cut) {
+            elf.name("cut", 0x1100);
+            elf.data("cut");
+        }
+    }
+}
+
+#[test]
+fn kernel_code_is_named_from_kallsyms() {
+    let directory = tempfile::tempdir().unwrap();
+    let kallsyms = directory.path().join("kallsyms");
+    std::fs::write(&kallsyms, "ffffffff81000100 t copy_page\nffffffff82000000 D jiffies\nffffffff82000008 D x\n").unwrap();
+    let insns = [Insn { vaddr: 0xffff_ffff_8100_0110, flags: INSN_KERNEL, ..Insn::default() }];
+    let symbols = resolve(Sources {
+        insns: &insns,
+        maps: &MapLog::default(),
+        kallsyms: &kallsyms,
+        layout: KernelLayout { direct_map_base: 1, per_cpu_bases: vec![2] },
+        pages: KernelPages::default(),
+    });
+    assert_eq!(function(&symbols, 0), "copy_page");
+    assert!(symbols.functions[symbols.insns[0].0 as usize].kernel);
+    assert_eq!((symbols.data[0].objects[0].name.as_str(), symbols.kernel_layout.per_cpu_bases[0]), ("jiffies", 2));
+}
+
+/// Not a promise about time on a busy machine, only that it is seconds and not minutes.
+#[test]
+fn a_big_library_is_named_in_a_moment() {
+    let Some(library) = ["/lib/x86_64-linux-gnu/libc.so.6", "/lib64/libc.so.6"].into_iter().find(|p| Path::new(p).exists())
+    else {
+        println!("skipped: no libc.so.6 at a known place");
+        return;
+    };
+    let elf = Elf::open(Path::new(library)).unwrap();
+    let text = elf.segments.iter().max_by_key(|s| s.file_bytes).copied().unwrap();
+    let addresses: Vec<u64> = (0..300_000).map(|i| text.vaddr + i * 4 % text.file_bytes).collect();
+    let begun = std::time::Instant::now();
+    let symbols = names(Path::new(library), &addresses);
+    let known = symbols.insns.iter().filter(|i| i.0 != 0).count();
+    println!("{known} of 300000 instructions named in {:?}, {} functions", begun.elapsed(), symbols.functions.len());
+    assert!(known > 290_000);
+    assert!(symbols.functions.iter().any(|f| f.name == "malloc"));
+    assert!(begun.elapsed().as_secs() < 20);
+}

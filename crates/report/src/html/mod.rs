@@ -1,0 +1,104 @@
+//! One HTML file that needs nothing else: no network, no fonts, no libraries.
+//!
+//! Every name comes from the traced program and is hostile until escaped: markup is made by `maud`, which escapes all
+//! text and attributes; nothing else writes markup, and the script reads names only as text.
+
+mod bus;
+mod curve;
+mod head;
+mod heat;
+mod icicle;
+mod offsets;
+mod plot;
+mod rows;
+mod shared;
+
+use crate::load::Report;
+use crate::name::{fitted, plain};
+use maud::{DOCTYPE, Markup, PreEscaped, html};
+
+const STYLE: &str = include_str!("page.css");
+const SCRIPT: &str = include_str!("page.js");
+/// What the page may load: nothing but itself.
+const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'";
+
+/// How many rows a table shows before the rest becomes one row.
+#[derive(Clone, Copy, Debug)]
+pub struct Options {
+    /// Rows of each table.
+    pub top: usize,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Options { top: 40 }
+    }
+}
+
+/// The page.
+pub fn render(report: &Report, options: Options) -> String {
+    let command = fitted(&report.manifest.command.join(" "), 120);
+    let sections: Vec<Section> = [
+        offsets::section(report),
+        heat::section(report),
+        rows::functions(report, options.top),
+        rows::objects(report, options.top),
+        bus::section(report),
+        curve::section(report),
+        shared::lines(report, options.top),
+        icicle::section(report),
+        shared::blame(report, options.top),
+        rows::lines(report, options.top),
+        rows::tasks(report, options.top),
+        rows::processors(report),
+    ]
+    .into_iter()
+    .flatten()
+    .collect();
+    let page = html! {
+        (DOCTYPE)
+        html lang="en" {
+            head {
+                meta charset="utf-8";
+                meta name="viewport" content="width=device-width, initial-scale=1";
+                meta http-equiv="Content-Security-Policy" content=(POLICY);
+                meta name="color-scheme" content="light dark";
+                meta name="generator" content={ "nearmiss " (plain(&report.manifest.nearmiss)) };
+                link rel="icon" href="data:,";
+                title { "nearmiss: " (command) }
+                style { (PreEscaped(STYLE)) }
+            }
+            body {
+                a.skip href="#main" { "Skip to the figures" }
+                (head::header(report, &command))
+                nav aria-label="Sections" {
+                    ul { @for s in &sections { li { a href={ "#" (s.id) } { (s.title) } } } li { a href="#notes" { "Notes" } } }
+                }
+                main #main tabindex="-1" {
+                    @for s in &sections {
+                        section #(s.id) aria-labelledby={ (s.id) "-title" } {
+                            h2 #{ (s.id) "-title" } { (s.title) }
+                            (s.body)
+                        }
+                    }
+                    (head::notes(report))
+                }
+                script { (PreEscaped(SCRIPT)) }
+            }
+        }
+    };
+    page.into_string()
+}
+
+/// A part of the page.
+struct Section {
+    id: &'static str,
+    title: &'static str,
+    body: Markup,
+}
+
+impl Section {
+    fn new(id: &'static str, title: &'static str, body: Markup) -> Option<Self> {
+        Some(Section { id, title, body })
+    }
+}

@@ -1,0 +1,72 @@
+//! Lines that CPUs take from each other, and who evicted whom.
+
+use super::Section;
+use crate::load::Report;
+use crate::name::{fitted, plain};
+use crate::number::grouped;
+use maud::html;
+use nearmiss_record::model::{BlameRow, SharedLineRow};
+use nearmiss_record::policy::Order;
+
+pub(super) fn lines(report: &Report, top: usize) -> Option<Section> {
+    let mut rows: Vec<&SharedLineRow> = report.model.shared_lines.iter().collect();
+    if rows.is_empty() {
+        return None;
+    }
+    let both = |r: &SharedLineRow| r.true_sharing.saturating_add(r.false_sharing);
+    rows.sort_by_key(|r| std::cmp::Reverse(both(r)));
+    let (shown, rest) = rows.split_at(rows.len().min(top));
+    let sum = |rows: &[&SharedLineRow], figure: fn(&SharedLineRow) -> u64| rows.iter().fold(0u64, |a, r| a.saturating_add(figure(r)));
+    let order = match report.model.order {
+        Order::Recorded => "recorded order: a lower bound",
+        Order::Modelled => "modelled order",
+    };
+    let body = html! {
+        p { "Modelled coherence misses by line (" (order) "). False sharing: the CPU that missed wanted other bytes than those that others wrote." }
+        div.scroll tabindex="0" role="region" aria-label="Lines shared between CPUs" {
+            table data-sort {
+                thead { tr { th scope="col" { "object" } th.n scope="col" { "physical line" } th.n scope="col" { "true sharing" } th.n scope="col" { "false sharing" } th scope="col" { "functions" } } }
+                tbody {
+                    @for r in shown {
+                        tr {
+                            th scope="row" title=(plain(&r.object)) { code { (fitted(&r.object, 80)) } }
+                            td.n data-v=(r.line_paddr) { code { (format!("{:#x}", r.line_paddr)) } }
+                            td.n data-v=(r.true_sharing) { (grouped(r.true_sharing)) }
+                            td.n data-v=(r.false_sharing) { (grouped(r.false_sharing)) }
+                            td { @for (i, f) in r.functions.iter().take(4).enumerate() { @if i > 0 { ", " } code { (fitted(f, 60)) } } @if r.functions.len() > 4 { " and " (r.functions.len() - 4) " more" } }
+                        }
+                    }
+                }
+                tfoot {
+                    @if !rest.is_empty() { tr { th scope="row" colspan="2" { "others (" (grouped(rest.len() as u64)) " lines)" } td.n { (grouped(sum(rest, |r| r.true_sharing))) } td.n { (grouped(sum(rest, |r| r.false_sharing))) } td {} } }
+                    tr { th scope="row" colspan="2" { "total" } td.n { (grouped(sum(&rows, |r| r.true_sharing))) } td.n { (grouped(sum(&rows, |r| r.false_sharing))) } td {} }
+                }
+            }
+        }
+    };
+    Section::new("sharing", "Lines that move between CPUs", body)
+}
+
+pub(super) fn blame(report: &Report, top: usize) -> Option<Section> {
+    let mut rows: Vec<&BlameRow> = report.model.blame.iter().collect();
+    if rows.is_empty() {
+        return None;
+    }
+    rows.sort_by_key(|r| std::cmp::Reverse(r.misses));
+    let (shown, rest) = rows.split_at(rows.len().min(top));
+    let sum = |rows: &[&BlameRow]| rows.iter().fold(0u64, |a, r| a.saturating_add(r.misses));
+    let body = html! {
+        p { "Blame, modelled: misses on lines whose evictor's line was never used again. It is not what would be saved without the evictor: that takes a replay." }
+        div.scroll tabindex="0" role="region" aria-label="Who evicted whom" {
+            table data-sort {
+                thead { tr { th scope="col" { "cache" } th scope="col" { "evicted by" } th scope="col" { "missed by" } th.n scope="col" { "misses" } } }
+                tbody { @for r in shown { tr { td { (fitted(&r.cache, 12)) } td title=(plain(&r.evictor)) { code { (fitted(&r.evictor, 80)) } } td title=(plain(&r.victim)) { code { (fitted(&r.victim, 80)) } } td.n data-v=(r.misses) { (grouped(r.misses)) } } } }
+                tfoot {
+                    @if !rest.is_empty() { tr { th scope="row" colspan="3" { "others (" (grouped(rest.len() as u64)) " pairs)" } td.n { (grouped(sum(rest))) } } }
+                    tr { th scope="row" colspan="3" { "total" } td.n { (grouped(sum(&rows))) } }
+                }
+            }
+        }
+    };
+    Section::new("blame", "Who evicted whom", body)
+}

@@ -1,0 +1,24 @@
+//! The runs under `fixtures/` are what the builder makes: other crates' tests read them.
+//! `NEARMISS_BLESS=1 cargo test -p nearmiss-report --test fixtures` writes them anew.
+
+mod support;
+
+use nearmiss_record::run::{MANIFEST, MODEL, RunDir};
+use std::path::Path;
+
+#[test]
+fn fixtures_are_those_of_the_builder() {
+    for (name, builder) in [("run-queue", support::run_queue()), ("healthy", support::healthy())] {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures").join(name);
+        if std::env::var_os("NEARMISS_BLESS").is_some() {
+            std::fs::create_dir_all(&path).unwrap();
+            std::fs::write(path.join(MANIFEST), "{}").unwrap();
+            let run = RunDir::open(&path).unwrap();
+            run.write_json(MANIFEST, &builder.manifest).unwrap();
+            run.write_json(MODEL, &builder.model).unwrap();
+        }
+        let report = nearmiss_report::load::Report::load(&RunDir::open(&path).unwrap()).unwrap();
+        assert!(report.manifest == builder.manifest && report.model == builder.model, "{name}: bless the fixtures");
+        assert!(nearmiss_report::sums::discrepancies(&report.model).is_empty());
+    }
+}

@@ -1,0 +1,178 @@
+use crate::{Error, Metric, Sample, Side};
+use nearmiss_remedy::Engagement;
+use nearmiss_workload::{Finished, Running, Status, Stdio, Workload};
+use std::fs::{self, File};
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// One side's command, and what tells whether its remedy was in place.
+pub struct SideCommand {
+    /// The command.
+    pub workload: Workload,
+    /// The remedy around it; `None` on the side without.
+    pub engagement: Option<Box<dyn Engagement>>,
+}
+
+/// Measures a run by other means than its times, such as hardware counters.
+pub trait Probe {
+    /// Attaches to a process that has not begun yet.
+    fn attach(&mut self, pid: i32) -> Result<(), Error>;
+    /// What was counted since, by metric; the process has ended.
+    fn read(&mut self) -> Result<Sample, Error>;
+}
+
+/// Runs the two sides' commands and takes their figures.
+///
+/// Their output is kept, one pair of files a run.
+pub struct Commands {
+    without: SideCommand,
+    with: SideCommand,
+    beside: Option<Workload>,
+    metric: Metric,
+    probe: Option<Box<dyn Probe>>,
+    output: PathBuf,
+    run_limit: Duration,
+    runs: usize,
+    last_engaged: Option<String>,
+}
+
+/// How long a command may take to end after it was asked to.
+const GRACE: Duration = Duration::from_secs(2);
+
+impl Commands {
+    /// Two sides, whose output goes to files in an existing directory.
+    pub fn new(without: SideCommand, with: SideCommand, output: impl Into<PathBuf>) -> Self {
+        Commands {
+            without,
+            with,
+            beside: None,
+            metric: Metric::default(),
+            probe: None,
+            output: output.into(),
+            run_limit: Duration::from_secs(600),
+            runs: 0,
+            last_engaged: None,
+        }
+    }
+
+    /// The metric of the verdict, which may have to be found in the output.
+    pub fn metric(mut self, metric: Metric) -> Self {
+        self.metric = metric;
+        self
+    }
+
+    /// A neighbour that runs beside each run, and whose wall time is a metric.
+    pub fn beside(mut self, neighbour: Workload) -> Self {
+        self.beside = Some(neighbour);
+        self
+    }
+
+    /// Adds figures that a probe takes.
+    pub fn probe(mut self, probe: Box<dyn Probe>) -> Self {
+        self.probe = Some(probe);
+        self
+    }
+
+    /// The longest that one run may take.
+    pub fn run_limit(mut self, limit: Duration) -> Self {
+        self.run_limit = limit;
+        self
+    }
+
+    /// What the remedy reported of the last run under it.
+    pub fn last_engaged(&self) -> Option<&str> {
+        self.last_engaged.as_deref()
+    }
+
+    /// Runs one side once.
+    pub fn measure(&mut self, side: Side) -> Result<Sample, Error> {
+        self.runs += 1;
+        let run = self.runs;
+        let command = match side {
+            Side::Without => &self.without,
+            Side::With => &self.with,
+        };
+        let stem = format!("{run:03}-{side}");
+        let (stdout, stderr) = (self.output.join(format!("{stem}.out")), self.output.join(format!("{stem}.err")));
+        let workload = command.workload.clone().stdin(Stdio::Null).stdout(create(&stdout)?).stderr(create(&stderr)?);
+        let suspended = workload.launch_suspended()?;
+        let pid = suspended.pid();
+        if let Some(probe) = &mut self.probe {
+            probe.attach(pid)?;
+        }
+        let neighbour = match &self.beside {
+            Some(neighbour) => {
+                let quiet = create(&self.output.join(format!("{stem}-beside.out")))?;
+                let neighbour = neighbour.clone().stdin(Stdio::Null).stdout(quiet.clone()).stderr(quiet);
+                Some(neighbour.launch_suspended()?.resume()?)
+            }
+            None => None,
+        };
+        let running = suspended.resume()?;
+        let failed = |how: String| Error::RunFailed { run, side, how, output: stderr.display().to_string() };
+        let finished = finish(running, self.run_limit).and_then(successful).map_err(failed)?;
+        let mut sample = figures(&finished, "");
+        if let Some(neighbour) = neighbour {
+            let finished = finish(neighbour, self.run_limit)
+                .and_then(successful)
+                .map_err(|how| failed(format!("had a neighbour that {how}")))?;
+            sample.insert("beside_wall_s".to_owned(), finished.wall_ns as f64 * 1e-9);
+        }
+        if let Some(engagement) = &command.engagement {
+            let report = engagement.confirm(pid).map_err(|source| Error::NotEngaged { run, source })?;
+            self.last_engaged = Some(report);
+        }
+        if let Some(probe) = &mut self.probe {
+            sample.extend(probe.read()?);
+        }
+        let mut text = String::new();
+        if let Metric::Printed(_) = &self.metric {
+            for path in [&stderr, &stdout] {
+                let bytes = fs::read(path).map_err(|source| Error::Output { path: path.clone(), source })?;
+                text.push_str(&String::from_utf8_lossy(&bytes));
+            }
+        }
+        if let Some(value) = self.metric.find(&text, run, side)? {
+            sample.insert(self.metric.name().to_owned(), value);
+        }
+        Ok(sample)
+    }
+}
+
+fn create(path: &PathBuf) -> Result<Stdio, Error> {
+    File::create(path).map(Stdio::from).map_err(|source| Error::Output { path: path.clone(), source })
+}
+
+fn finish(running: Running, limit: Duration) -> Result<Finished, String> {
+    match running.wait_for(limit).map_err(|e| format!("was lost: {e}"))? {
+        Ok(finished) => Ok(finished),
+        Err(running) => {
+            let stopped = running.terminate(GRACE);
+            Err(match stopped {
+                Ok(_) => format!("took more than {} s and was stopped", limit.as_secs()),
+                Err(e) => format!("took more than {} s and could not be stopped: {e}", limit.as_secs()),
+            })
+        }
+    }
+}
+
+fn successful(finished: Finished) -> Result<Finished, String> {
+    match finished.status {
+        Status::Exited(0) => Ok(finished),
+        Status::Exited(code) => Err(format!("exited with status {code}")),
+        Status::Signaled(signal) => Err(format!("was killed by signal {signal}")),
+    }
+}
+
+fn figures(finished: &Finished, prefix: &str) -> Sample {
+    let seconds = |ns: u64| ns as f64 * 1e-9;
+    [
+        ("wall_s", seconds(finished.wall_ns)),
+        ("user_s", seconds(finished.user_ns)),
+        ("system_s", seconds(finished.system_ns)),
+        ("max_rss_bytes", finished.max_rss_bytes as f64),
+    ]
+    .into_iter()
+    .map(|(name, value)| (format!("{prefix}{name}"), value))
+    .collect()
+}

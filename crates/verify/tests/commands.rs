@@ -1,0 +1,90 @@
+//! Real commands, compared by what they print, so that nothing here depends on timing.
+#![allow(clippy::unwrap_used)]
+
+use nearmiss_remedy::color::apply::{Options, apply};
+use nearmiss_remedy::{Engagement, NotEngaged};
+use nearmiss_verify::{Better, Commands, Error, Metric, Outcome, Plan, SideCommand, Verdict, compare};
+use nearmiss_workload::Workload;
+use std::time::{Duration, Instant};
+
+fn shell(script: &str) -> Workload {
+    Workload::new(["sh", "-c", script])
+}
+
+fn plain(script: &str) -> SideCommand {
+    SideCommand { workload: shell(script), engagement: None }
+}
+
+fn run(mut commands: Commands, metric: Metric, better: Better) -> Result<Verdict, Error> {
+    let plan = Plan {
+        metric: metric.name().to_owned(),
+        better,
+        most_pairs: 10,
+        time_limit: Duration::from_secs(60),
+        ..Plan::default()
+    };
+    commands = commands.metric(metric);
+    let start = Instant::now();
+    compare(&plan, |side| commands.measure(side), || start.elapsed())
+}
+
+#[test]
+fn a_number_that_the_program_prints_is_compared() {
+    let directory = tempfile::tempdir().unwrap();
+    let commands = Commands::new(plain("echo rate 100"), plain("echo rate 150"), directory.path());
+    let metric = Metric::printed(r"rate (\d+)").unwrap();
+    let verdict = run(commands, metric, Better::Higher).unwrap();
+    assert_eq!((verdict.outcome, verdict.pairs), (Outcome::Gain, 10));
+    assert_eq!(verdict.comparison.interval, Some((1.5, 1.5)));
+    // Two warm-up runs and twenty that count, each with its output and errors.
+    assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 2 * 22);
+    assert_eq!(std::fs::read_to_string(directory.path().join("001-without.out")).unwrap(), "rate 100\n");
+    assert!(verdict.others.iter().any(|other| other.metric == "wall_s"));
+}
+
+#[test]
+fn a_neighbour_is_measured_beside_both_sides() {
+    let directory = tempfile::tempdir().unwrap();
+    let commands = Commands::new(plain("echo 1"), plain("echo 1"), directory.path()).beside(shell("sleep 0.01"));
+    let verdict = run(commands, Metric::printed("1").unwrap(), Better::Lower).unwrap();
+    let (neighbour, _) = verdict.neighbour().next().unwrap();
+    assert_eq!(neighbour.metric, "beside_wall_s");
+    assert!(neighbour.without.least >= 0.01);
+}
+
+#[test]
+fn a_run_that_fails_ends_the_comparison_and_says_where_to_look() {
+    let directory = tempfile::tempdir().unwrap();
+    let commands = Commands::new(plain("true"), plain("exit 3"), directory.path());
+    let error = run(commands, Metric::default(), Better::Lower).unwrap_err().to_string();
+    assert!(error.contains("run 2 (with) exited with status 3") && error.contains("002-with.err"), "{error}");
+    let commands =
+        Commands::new(plain("sleep 10"), plain("true"), directory.path()).run_limit(Duration::from_millis(50));
+    let error = run(commands, Metric::default(), Better::Lower).unwrap_err().to_string();
+    assert!(error.contains("took more than 0 s and was stopped"), "{error}");
+}
+
+#[test]
+fn the_remedy_is_confirmed_in_every_run_under_it() {
+    let directory = tempfile::tempdir().unwrap();
+    let show = "echo colors ${NEARMISS_COLOR:-1}";
+    let (workload, coloring) = apply(shell(show), &Options::default()).unwrap();
+    let with = SideCommand { workload, engagement: Some(Box::new(coloring)) };
+    let mut commands =
+        Commands::new(plain(show), with, directory.path()).metric(Metric::printed(r"colors (\d+)").unwrap());
+    let plan = Plan { metric: r"colors (\d+)".to_owned(), most_pairs: 10, ..Plan::default() };
+    let verdict = compare(&plan, |side| commands.measure(side), || Duration::ZERO).unwrap();
+    assert_eq!(verdict.comparison.ratio, 32.0);
+    assert!(commands.last_engaged().unwrap().contains("engaged, 32 colors"));
+
+    struct Absent;
+    impl Engagement for Absent {
+        fn confirm(&self, pid: i32) -> Result<String, NotEngaged> {
+            Err(NotEngaged { pid, why: "absent".to_owned() })
+        }
+    }
+    let with = SideCommand { workload: shell("true"), engagement: Some(Box::new(Absent)) };
+    let commands = Commands::new(plain("true"), with, directory.path());
+    let error = run(commands, Metric::default(), Better::Lower).unwrap_err();
+    assert!(matches!(error, Error::NotEngaged { run: 2, .. }), "{error}");
+}

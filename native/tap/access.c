@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later
+ *
+ * The callbacks of memory accesses. Those of plain loads and stores run for every access of the guest: a few
+ * instructions if the filter drops it.
+ */
+#include "tap.h"
+
+/* meminfo bits of every QEMU so far: MemOp from bit 4 on, whose low three bits are the size; rw from bit 16 on.
+ * translate_init checks that this QEMU agrees. */
+static inline unsigned size_of(qemu_plugin_meminfo_t info) { return 1u << (info >> 4 & 7); }
+
+static inline struct vcpu *vcpu_of(unsigned index) { return &tap_vcpus[index]; }
+
+/* 1 if the access may be recorded; the vCPU stays locked then. */
+static int enter(struct vcpu *v, qemu_plugin_meminfo_t info, int kernel, uint64_t vaddr, int store)
+{
+    vcpu_lock(v);
+    if (attend(v, kernel))
+        return 1;
+    if (v->attention & ATTEND_SKIP && !kernel && !(v->attention & ATTEND_CLOSED)) {
+        __atomic_fetch_add(&tap.control->skipped, 1, __ATOMIC_RELAXED);
+        if (store) {
+            v->task->last_store = vaddr;
+            v->task->last_store_page = softtlb_page(v, info, vaddr);
+        }
+    }
+    vcpu_unlock(v);
+    return 0;
+}
+
+static __attribute__((noinline)) void slow(struct vcpu *v, struct nm_insn *insn, qemu_plugin_meminfo_t info,
+                                           uint64_t vaddr, enum nm_kind kind, int kernel)
+{
+    if (!enter(v, info, kernel, vaddr, kind != NM_LOAD))
+        return;
+    reference(v, insn, info, vaddr, size_of(info), kind);
+    vcpu_unlock(v);
+}
+
+static inline __attribute__((always_inline)) void load(unsigned index, qemu_plugin_meminfo_t info, uint64_t vaddr,
+                                                       struct nm_insn *insn, int kernel)
+{
+    struct vcpu *v = vcpu_of(index);
+    struct filter_entry *e = filter_set(v, vaddr);
+    if (likely(vaddr - e->load_from <= tap.line_bytes - size_of(info))) {
+        insn->load_hits++;
+        v->loads[kernel]++;
+        return;
+    }
+    slow(v, insn, info, vaddr, NM_LOAD, kernel);
+}
+
+static inline __attribute__((always_inline)) void store(unsigned index, qemu_plugin_meminfo_t info, uint64_t vaddr,
+                                                        struct nm_insn *insn, int kernel)
+{
+    struct vcpu *v = vcpu_of(index);
+    struct filter_entry *e = filter_set(v, vaddr);
+    uint64_t into = vaddr - e->store_from;
+    unsigned size = size_of(info);
+    if (likely(into <= tap.line_bytes - size)) {
+        e->written |= (size >= 64 ? ~0ULL : (1ULL << size) - 1) << into;
+        insn->store_hits++;
+        v->stores[kernel]++;
+        return;
+    }
+    slow(v, insn, info, vaddr, NM_STORE, kernel);
+}
+
+static void part(unsigned index, qemu_plugin_meminfo_t info, uint64_t vaddr, struct nm_insn *insn, int is_store,
+                 int kernel)
+{
+    struct vcpu *v = vcpu_of(index);
+    if (!enter(v, info, kernel, vaddr, is_store))
+        return;
+    enum nm_kind kind = is_store ? tap_notes[insn_id(insn)].kind : NM_LOAD;
+    reference_part(v, insn, info, vaddr, size_of(info), kind, is_store);
+    vcpu_unlock(v);
+}
+
+static void call_store(unsigned index, qemu_plugin_meminfo_t info, uint64_t vaddr, struct nm_insn *insn, int kernel)
+{
+    store(index, info, vaddr, insn, kernel);
+    contexts_call(vcpu_of(index), insn, kernel, vaddr);
+}
+
+static void return_load(unsigned index, qemu_plugin_meminfo_t info, uint64_t vaddr, struct nm_insn *insn, int kernel)
+{
+    load(index, info, vaddr, insn, kernel);
+    contexts_return(vcpu_of(index), kernel, vaddr);
+}
+
+/* lock cmpxchg16b: two loads, and two stores if it succeeds; one record, at its first load. */
+static void pair(unsigned index, qemu_plugin_meminfo_t info, uint64_t vaddr, struct nm_insn *insn, int kernel)
+{
+    struct vcpu *v = vcpu_of(index);
+    unsigned bytes = tap_notes[insn_id(insn)].pair;
+    if (vaddr & (bytes - 1) || !enter(v, info, kernel, vaddr, 1))
+        return;
+    reference(v, insn, info, vaddr, bytes, NM_ATOMIC);
+    vcpu_unlock(v);
+}
+
+#define CALLBACK(name, call)                                                                                           \
+    static void name##_user(unsigned index, qemu_plugin_meminfo_t info, uint64_t vaddr, void *insn)                    \
+    {                                                                                                                  \
+        const int kernel = USER;                                                                                       \
+        call;                                                                                                          \
+    }                                                                                                                  \
+    static void name##_kernel(unsigned index, qemu_plugin_meminfo_t info, uint64_t vaddr, void *insn)                  \
+    {                                                                                                                  \
+        const int kernel = KERNEL;                                                                                     \
+        call;                                                                                                          \
+    }
+
+/* QEMU 7.2 mistakes the direction that a callback was registered for, so every one asks for both and looks itself. */
+static inline int stores(qemu_plugin_meminfo_t info) { return info >> 16 & QEMU_PLUGIN_MEM_W; }
+static inline int loads(qemu_plugin_meminfo_t info) { return info >> 16 & QEMU_PLUGIN_MEM_R; }
+
+CALLBACK(on_plain, if (stores(info)) store(index, info, vaddr, insn, kernel); else load(index, info, vaddr, insn, kernel))
+CALLBACK(on_part, part(index, info, vaddr, insn, stores(info) != 0, kernel))
+CALLBACK(on_atomic, if (stores(info)) slow(vcpu_of(index), insn, info, vaddr, NM_ATOMIC, kernel))
+CALLBACK(on_pair, if (loads(info)) pair(index, info, vaddr, insn, kernel))
+CALLBACK(on_nt, if (stores(info)) slow(vcpu_of(index), insn, info, vaddr, NM_NT_STORE, kernel);
+         else load(index, info, vaddr, insn, kernel))
+CALLBACK(on_call, if (stores(info)) call_store(index, info, vaddr, insn, kernel);
+         else load(index, info, vaddr, insn, kernel))
+CALLBACK(on_return, if (stores(info)) store(index, info, vaddr, insn, kernel);
+         else return_load(index, info, vaddr, insn, kernel))
+
+/* With `only_user`: the kernel's stores to its per-CPU data, of which one variable is the current task. */
+static void on_watched(unsigned index, qemu_plugin_meminfo_t info, uint64_t vaddr, void *unused)
+{
+    (void)unused;
+    struct vcpu *v = vcpu_of(index);
+    if (!stores(info))
+        return;
+    vcpu_lock(v);
+    if (attend(v, KERNEL)) {
+        uint64_t page = softtlb_page(v, info, vaddr);
+        uint64_t offset = page << 12 | (vaddr & 4095);
+        if (page != NO_PAGE && offset >> tap.line_log2 == v->watched_line)
+            tasks_stored(v, offset);
+    }
+    vcpu_unlock(v);
+}
+
+static void add(struct qemu_plugin_insn *at, qemu_plugin_mem_cb_t callback, void *data)
+{
+    qemu_plugin_register_vcpu_mem_cb(at, callback, QEMU_PLUGIN_CB_NO_REGS, QEMU_PLUGIN_MEM_RW, data);
+}
+
+void access_register(struct qemu_plugin_insn *at, struct nm_insn *insn, enum access access, int kernel)
+{
+    static const qemu_plugin_mem_cb_t callbacks[][2] = {
+        [ACCESS_PLAIN] = {on_plain_user, on_plain_kernel},    [ACCESS_WIDE] = {on_part_user, on_part_kernel},
+        [ACCESS_ATOMIC] = {on_atomic_user, on_atomic_kernel}, [ACCESS_PAIR] = {on_pair_user, on_pair_kernel},
+        [ACCESS_NT] = {on_nt_user, on_nt_kernel},             [ACCESS_CALL] = {on_call_user, on_call_kernel},
+        [ACCESS_RETURN] = {on_return_user, on_return_kernel},
+    };
+    add(at, callbacks[access][kernel], insn);
+}
+
+void access_watch_current_task(struct qemu_plugin_insn *at)
+{
+    add(at, on_watched, NULL);
+}

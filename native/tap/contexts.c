@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later
+ *
+ * Calling contexts: a shadow stack, kept by the stack pointer that calls and returns show, and a tree of the pairs
+ * (context of the caller, call instruction).
+ */
+#include "tap.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+
+enum { DEPTH_MAX = 4096, KERNEL_STACK_LOG2 = 14 };
+
+static uint32_t *table; /* open addressing; 0: empty */
+static uint32_t table_size;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+static uint32_t hash(uint32_t parent, uint32_t call)
+{
+    uint64_t x = ((uint64_t)parent << 32 | call) * 0x9e3779b97f4a7c15ULL;
+    return (uint32_t)(x >> 32);
+}
+
+static void place(uint32_t context)
+{
+    const struct nm_ctx *c = &tap.ctxs[context];
+    uint32_t at = hash(c->parent, c->call) & (table_size - 1);
+    while (table[at])
+        at = (at + 1) & (table_size - 1);
+    table[at] = context;
+}
+
+static int grow(void)
+{
+    uint32_t count = tap.control->ctxs, size = table_size ? table_size * 2 : 1u << 14;
+    uint32_t *larger = calloc(size, sizeof *larger);
+    if (!larger)
+        return 0;
+    free(table);
+    table = larger;
+    table_size = size;
+    for (uint32_t c = 1; c < count; c++)
+        place(c);
+    return 1;
+}
+
+/* The context of `call` under `parent`; `parent` itself when the tree is full. */
+static uint32_t intern(uint32_t parent, uint32_t call)
+{
+    uint32_t count = tap.control->ctxs;
+    if ((!table || count * 2 > table_size) && !grow())
+        return parent;
+    for (uint32_t at = hash(parent, call) & (table_size - 1); table[at]; at = (at + 1) & (table_size - 1)) {
+        const struct nm_ctx *c = &tap.ctxs[table[at]];
+        if (c->parent == parent && c->call == call)
+            return table[at];
+    }
+    if (count >= tap.control->ctx_capacity)
+        return parent;
+    tap.ctxs[count] = (struct nm_ctx){parent, call};
+    place(count);
+    __atomic_store_n(&tap.control->ctxs, count + 1, __ATOMIC_RELEASE);
+    return count;
+}
+
+static uint32_t child(uint32_t parent, const struct nm_insn *insn)
+{
+    struct insn_note *note = &tap_notes[insn_id(insn)];
+    if (tap.multi) {
+        pthread_mutex_lock(&lock);
+        uint32_t context = intern(parent, insn_id(insn));
+        pthread_mutex_unlock(&lock);
+        return context;
+    }
+    if (!note->context || note->parent != parent) {
+        note->parent = parent;
+        note->context = intern(parent, insn_id(insn));
+    }
+    return note->context;
+}
+
+/* Leaves the frames that a stack pointer of `sp` has left. The kernel changes stacks under interrupts: frames of
+ * another stack below are kept, frames of another stack above are left when the one below is used again. */
+static void unwind(struct shadow_stack *s, int kernel, uint64_t sp)
+{
+    uint32_t depth = s->depth;
+    if (kernel) {
+        while (depth && (s->frames[depth - 1].sp ^ sp) >> KERNEL_STACK_LOG2)
+            depth--;
+        if (!depth)
+            return;
+    }
+    while (depth && s->frames[depth - 1].sp <= sp && (!kernel || !((s->frames[depth - 1].sp ^ sp) >> KERNEL_STACK_LOG2)))
+        depth--;
+    s->depth = depth;
+}
+
+void contexts_call(struct vcpu *v, const struct nm_insn *insn, int kernel, uint64_t sp)
+{
+    if (!v->task)
+        return;
+    struct shadow_stack *s = &v->task->stacks[kernel];
+    unwind(s, kernel, sp);
+    if (s->depth == DEPTH_MAX)
+        return;
+    if (s->depth == s->capacity) {
+        uint32_t capacity = s->capacity ? s->capacity * 2 : 64;
+        struct frame *frames = realloc(s->frames, capacity * sizeof *frames);
+        if (!frames)
+            return;
+        s->frames = frames;
+        s->capacity = capacity;
+    }
+    uint32_t context = child(contexts_now(s), insn);
+    s->frames[s->depth++] = (struct frame){sp, context};
+}
+
+void contexts_return(struct vcpu *v, int kernel, uint64_t sp)
+{
+    if (v->task)
+        unwind(&v->task->stacks[kernel], kernel, sp);
+}

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later
+ *
+ * The filter: an access to the line that its set touched last is counted, not sent.
+ */
+#include "tap.h"
+
+void filter_displace(struct filter_entry *e)
+{
+    if (tap.sharing && e->written)
+        sharing_keep(e->line, e->written);
+    *e = (struct filter_entry){NOWHERE, NOWHERE, 0, NO_LINE};
+}
+
+void filter_clear(struct vcpu *v)
+{
+    for (uint32_t i = 0; i <= tap.index_mask; i++)
+        filter_displace(&v->data[i]);
+    if (v->aside.valid)
+        for (uint32_t i = 0; i <= tap.index_mask; i++)
+            filter_displace(&v->aside.data[i]);
+}
+
+void fetch_clear(struct vcpu *v)
+{
+    for (uint32_t i = 0; i <= tap.index_mask; i++)
+        v->fetched[i] = NO_LINE;
+}
+
+static uint64_t take(struct filter_entry *sets, uint64_t line)
+{
+    uint64_t written = 0;
+    for (uint32_t i = 0; i <= tap.index_mask; i++) {
+        if (sets[i].line != line)
+            continue;
+        written |= sets[i].written;
+        sets[i] = (struct filter_entry){NOWHERE, NOWHERE, 0, NO_LINE};
+    }
+    return written;
+}
+
+uint64_t filter_take(struct vcpu *v, uint64_t line)
+{
+    uint64_t written = take(v->data, line);
+    return v->aside.valid ? written | take(v->aside.data, line) : written;
+}
+
+/* While a task is skipped the filter must miss, so that its accesses reach the slow path and are left out there; what
+ * it held is still the line of each set touched last, unless the kernel touches the set meanwhile. */
+void filter_set_aside(struct vcpu *v)
+{
+    if (v->aside.valid)
+        return;
+    for (uint32_t i = 0; i <= tap.index_mask; i++) {
+        v->aside.data[i] = v->data[i];
+        v->data[i] = (struct filter_entry){NOWHERE, NOWHERE, 0, NO_LINE};
+    }
+    v->aside.valid = 1;
+}
+
+void filter_bring_back(struct vcpu *v)
+{
+    if (!v->aside.valid)
+        return;
+    v->aside.valid = 0;
+    for (uint32_t i = 0; i <= tap.index_mask; i++) {
+        if (v->data[i].load_from == NOWHERE)
+            v->data[i] = v->aside.data[i];
+        else
+            filter_displace(&v->aside.data[i]);
+    }
+}

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later
+ *
+ * The heap shim (native/heapshim) tells of an allocation by filling a mailbox whose last word it stores last. It does so
+ * while it is skipped, so that store was seen by the slow path.
+ */
+#include "nearmiss_trigger.h"
+#include "tap.h"
+
+#include <string.h>
+
+void heap_mail(struct vcpu *v)
+{
+    if (!v->task || !v->task->skip || !v->task->last_store)
+        return;
+    const uint64_t start = v->task->last_store - offsetof(struct nearmiss_mailbox, sequence);
+    const uint64_t page = v->task->last_store_page;
+    struct nearmiss_mailbox mail;
+    if ((start & 4095) > 4096 - sizeof mail)
+        return;
+    const void *at = ram_at(page << 12 | (start & 4095), sizeof mail);
+    if (!at)
+        return;
+    memcpy(&mail, at, sizeof mail);
+    const uint64_t payload[4] = {mail.address, mail.size, mail.old_address, mail.alignment};
+    ring_control(v, NM_C_HEAP, mail.operation, 0, 0, payload, sizeof payload);
+}

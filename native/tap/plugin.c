@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later
+ *
+ * The plugin's entry: arguments, the shared file, and the first translation callback.
+ * Arguments: fd=N the shared memory file; ram0=N, ram1=N, ... the files that back the guest's memory nodes.
+ */
+#include "tap.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+
+QEMU_EXPORT int qemu_plugin_version = 1;
+
+struct tap tap;
+struct vcpu tap_vcpus[NM_MAX_VCPUS];
+
+/* QEMU reads the version after the library's constructors ran. */
+__attribute__((constructor)) static void choose_version(void)
+{
+    if (qemu_plugin_scoreboard_new) {
+        tap.modern = 1;
+        qemu_plugin_version = 4;
+    }
+}
+
+void tap_fail(const char *why, ...)
+{
+    va_list list;
+    va_start(list, why);
+    char text[sizeof tap.control->error];
+    vsnprintf(text, sizeof text, why, list);
+    va_end(list);
+    fprintf(stderr, "nearmiss tap: %s\n", text);
+    if (!tap.control)
+        return;
+    if (tap.control->state != NM_STATE_FAILED)
+        memcpy(tap.control->error, text, sizeof text);
+    window_fail();
+}
+
+static int map_file(int fd)
+{
+    struct stat st;
+    if (fd < 0 || fstat(fd, &st) || st.st_size < (off_t)sizeof(struct nm_control)) {
+        tap_fail("argument fd: %d is not an open shared memory file", fd);
+        return -1;
+    }
+    void *at = mmap(NULL, (size_t)st.st_size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    if (at == MAP_FAILED) {
+        tap_fail("argument fd: cannot map %lld bytes of shared memory", (long long)st.st_size);
+        return -1;
+    }
+    struct nm_control *c = at;
+    if (c->magic != NM_ABI_MAGIC || c->version != NM_ABI_VERSION) {
+        tap_fail("the shared memory file is not version %u of this interface", NM_ABI_VERSION);
+        return -1;
+    }
+    uint64_t size = (uint64_t)st.st_size;
+    if (c->chunks_offset + (uint64_t)c->chunk_count * c->chunk_bytes > size ||
+        c->insns_offset + (uint64_t)c->insn_capacity * sizeof(struct nm_insn) > size ||
+        c->ctxs_offset + (uint64_t)c->ctx_capacity * sizeof(struct nm_ctx) > size) {
+        tap_fail("the shared memory file is shorter than its tables");
+        return -1;
+    }
+    tap.file = at;
+    tap.control = c;
+    tap.insns = (void *)(tap.file + c->insns_offset);
+    tap.ctxs = (void *)(tap.file + c->ctxs_offset);
+    return 0;
+}
+
+static int configure(void)
+{
+    const struct nm_control *c = tap.control;
+    if (c->vcpus == 0 || c->vcpus > NM_MAX_VCPUS || c->nodes == 0 || c->nodes > NM_MAX_NODES) {
+        tap_fail("%u vCPUs on %u memory nodes: more than the tap knows", c->vcpus, c->nodes);
+        return -1;
+    }
+    if (c->filter_line_log2 < 4 || c->filter_line_log2 > RAM_LINE_LOG2_MAX ||
+        (1u << c->filter_index_bits) > FILTER_SETS_MAX || c->filter_index_low < c->filter_line_log2) {
+        tap_fail("a filter of 2^%u-byte lines indexed by %u bits from bit %u cannot be built", c->filter_line_log2,
+                 c->filter_index_bits, c->filter_index_low);
+        return -1;
+    }
+    tap.line_log2 = c->filter_line_log2;
+    tap.line_bytes = 1u << tap.line_log2;
+    tap.index_low = c->filter_index_low;
+    tap.index_mask = (1u << c->filter_index_bits) - 1;
+    tap.vcpus = c->vcpus;
+    tap.sharing = c->vcpus > 1;
+    tap.contexts = c->call_contexts != 0;
+    tap.control->ctxs = 1;
+    return 0;
+}
+
+QEMU_EXPORT int qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_t *info, int argc, char **argv)
+{
+    int fd = -1;
+    tap.id = id;
+    for (int i = 0; i < argc; i++) {
+        unsigned node;
+        int value;
+        if (sscanf(argv[i], "fd=%d", &value) == 1) {
+            fd = value;
+        } else if (sscanf(argv[i], "ram%u=%d", &node, &value) == 2) {
+            if (ram_argument(node, value))
+                return -1;
+        } else if (!strcmp(argv[i], "multi=on")) {
+            tap.multi = 1;
+        } else {
+            tap_fail("unknown argument %s", argv[i]);
+            return -1;
+        }
+    }
+    if (!info->system_emulation || strcmp(info->target_name, "x86_64")) {
+        tap_fail("this QEMU runs %s, not a whole x86_64 machine", info->target_name);
+        return -1;
+    }
+    if (map_file(fd) || configure() || ring_init() || translate_init())
+        return -1;
+    window_init();
+    qemu_plugin_register_vcpu_tb_trans_cb(id, window_boot_block);
+    return 0;
+}

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later
+ *
+ * The part of QEMU's TCG plugin interface that the tap uses, declared here because Debian ships no header for it.
+ * Version 1 (QEMU 6 to 8) and versions 2 to 4 (QEMU 9 and 10) differ in a few functions; those are declared weak and
+ * chosen at run time by what the running QEMU exports.
+ */
+#ifndef NEARMISS_QEMU_API_H
+#define NEARMISS_QEMU_API_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define QEMU_EXPORT __attribute__((visibility("default")))
+
+typedef uint64_t qemu_plugin_id_t;
+typedef uint32_t qemu_plugin_meminfo_t;
+
+typedef struct {
+    const char *target_name;
+    struct {
+        int min, cur;
+    } version;
+    bool system_emulation;
+    union {
+        struct {
+            int smp_vcpus, max_vcpus;
+        } system;
+    };
+} qemu_info_t;
+
+struct qemu_plugin_tb;
+struct qemu_plugin_insn;
+struct qemu_plugin_hwaddr;
+
+enum qemu_plugin_mem_rw { QEMU_PLUGIN_MEM_R = 1, QEMU_PLUGIN_MEM_W = 2, QEMU_PLUGIN_MEM_RW = 3 };
+enum qemu_plugin_cb_flags { QEMU_PLUGIN_CB_NO_REGS = 0 };
+enum qemu_plugin_op { QEMU_PLUGIN_INLINE_ADD_U64 = 0 };
+
+typedef void (*qemu_plugin_simple_cb_t)(qemu_plugin_id_t);
+typedef void (*qemu_plugin_tb_trans_cb_t)(qemu_plugin_id_t, struct qemu_plugin_tb *);
+typedef void (*qemu_plugin_exec_cb_t)(unsigned vcpu, void *data);
+typedef void (*qemu_plugin_mem_cb_t)(unsigned vcpu, qemu_plugin_meminfo_t info, uint64_t vaddr, void *data);
+
+#define QEMU_IMPORT __attribute__((visibility("default"))) extern
+
+QEMU_IMPORT void qemu_plugin_reset(qemu_plugin_id_t, qemu_plugin_simple_cb_t);
+QEMU_IMPORT void qemu_plugin_register_vcpu_tb_trans_cb(qemu_plugin_id_t, qemu_plugin_tb_trans_cb_t);
+QEMU_IMPORT void qemu_plugin_register_vcpu_tb_exec_cb(struct qemu_plugin_tb *, qemu_plugin_exec_cb_t,
+                                                      enum qemu_plugin_cb_flags, void *data);
+QEMU_IMPORT void qemu_plugin_register_vcpu_insn_exec_cb(struct qemu_plugin_insn *, qemu_plugin_exec_cb_t,
+                                                        enum qemu_plugin_cb_flags, void *data);
+QEMU_IMPORT void qemu_plugin_register_vcpu_mem_cb(struct qemu_plugin_insn *, qemu_plugin_mem_cb_t,
+                                                  enum qemu_plugin_cb_flags, enum qemu_plugin_mem_rw, void *data);
+QEMU_IMPORT size_t qemu_plugin_tb_n_insns(const struct qemu_plugin_tb *);
+QEMU_IMPORT struct qemu_plugin_insn *qemu_plugin_tb_get_insn(const struct qemu_plugin_tb *, size_t index);
+QEMU_IMPORT size_t qemu_plugin_insn_size(const struct qemu_plugin_insn *);
+QEMU_IMPORT uint64_t qemu_plugin_insn_vaddr(const struct qemu_plugin_insn *);
+QEMU_IMPORT void *qemu_plugin_insn_haddr(const struct qemu_plugin_insn *);
+QEMU_IMPORT unsigned qemu_plugin_mem_size_shift(qemu_plugin_meminfo_t);
+QEMU_IMPORT bool qemu_plugin_mem_is_store(qemu_plugin_meminfo_t);
+QEMU_IMPORT struct qemu_plugin_hwaddr *qemu_plugin_get_hwaddr(qemu_plugin_meminfo_t, uint64_t vaddr);
+QEMU_IMPORT bool qemu_plugin_hwaddr_is_io(const struct qemu_plugin_hwaddr *);
+QEMU_IMPORT uint64_t qemu_plugin_hwaddr_phys_addr(const struct qemu_plugin_hwaddr *);
+
+/* Returns a pointer in version 1; copies to `to` and returns a length from version 3 on. */
+QEMU_IMPORT void *qemu_plugin_insn_data(const struct qemu_plugin_insn *, void *to, size_t length);
+
+/* Version 1 only. */
+__attribute__((weak)) QEMU_IMPORT void qemu_plugin_register_vcpu_insn_exec_inline(struct qemu_plugin_insn *,
+                                                                                  enum qemu_plugin_op, void *,
+                                                                                  uint64_t);
+/* From version 2 on; asked for only to learn which QEMU this is. */
+__attribute__((weak)) QEMU_IMPORT void *qemu_plugin_scoreboard_new(size_t);
+
+#endif

@@ -1,0 +1,263 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later
+ *
+ * What the parts of the tap share: the state of a vCPU, the configuration, and one line about each part.
+ */
+#ifndef NEARMISS_TAP_INTERNAL_H
+#define NEARMISS_TAP_INTERNAL_H
+
+#include "nearmiss_tap.h"
+#include "qemu_api.h"
+
+#define likely(x) __builtin_expect(!!(x), 1)
+#define unlikely(x) __builtin_expect(!!(x), 0)
+
+#pragma GCC visibility push(hidden)
+
+enum { FILTER_SETS_MAX = 1024, TLB_ENTRIES = 4096, RAM_LINE_LOG2_MAX = 6 };
+
+/* An address that no access is near: not canonical. */
+#define NOWHERE 0x4000000000000000ULL
+#define NO_PAGE (~0ULL)
+#define NO_LINE (~0ULL)
+
+/* One set of the data filter: the line this set touched last. */
+struct filter_entry {
+    uint64_t load_from;  /* virtual address of the line, or NOWHERE */
+    uint64_t store_from; /* the same, once a store to it was sent */
+    uint64_t written;    /* bytes written since the line entered */
+    uint64_t line;       /* offset in guest RAM >> line_log2 */
+};
+
+struct tlb_entry {
+    uint64_t tag;  /* virtual page | generation << 36 */
+    uint64_t page; /* offset in guest RAM >> 12 */
+};
+
+/* Why a vCPU's next block or slow access needs more than the usual. */
+enum attention {
+    ATTEND_NOT_CURRENT = 1, /* another vCPU ran since */
+    ATTEND_SKIP = 2,        /* the running task asked not to be recorded */
+    ATTEND_CLOSED = 4,      /* the window is closed, or was never opened */
+    ATTEND_STOP = 8,        /* the consumer wants the window closed */
+};
+
+enum { USER = 0, KERNEL = 1 };
+
+struct task;
+
+struct vcpu {
+    uint32_t index;
+    uint32_t attention;
+    /* by USER, KERNEL; since the window opened */
+    uint64_t loads[2], stores[2]; /* dropped by the filter */
+    uint64_t instructions[2];
+    struct filter_entry data[FILTER_SETS_MAX];
+    uint64_t fetched[FILTER_SETS_MAX]; /* physical line of the last fetch of each set */
+
+    /* what the slow path needs */
+    struct tlb_entry tlb[TLB_ENTRIES];
+    uint64_t tlb_generation;
+    uint64_t watched_line; /* line that holds this CPU's current task */
+    struct task *task;
+    struct nm_usage reported; /* totals at the last report */
+    uint64_t instructions_reported;
+    uint64_t perf_head;
+    uint64_t fetch_page; /* page of the last fetch that was sent */
+    int nt_pending;      /* write-combining buffers may hold data */
+    int busy;            /* lock of the slow path, with several TCG threads */
+    struct {
+        const struct nm_insn *insn;
+        uint64_t execution, end;
+        struct nm_record *record; /* the last record, while it may still grow */
+        int store;
+    } wide;
+    struct {
+        struct filter_entry data[FILTER_SETS_MAX];
+        int valid;
+    } aside; /* the filter, while the task is skipped */
+
+    struct nm_record *records; /* the chunk being filled; its head is apart */
+    uint32_t used;
+    struct nm_chunk chunk;
+    uint32_t context; /* in force for the consumer */
+} __attribute__((aligned(4096)));
+
+extern struct vcpu tap_vcpus[NM_MAX_VCPUS];
+
+struct tap {
+    qemu_plugin_id_t id;
+    unsigned char *file; /* the shared memory file */
+    struct nm_control *control;
+    struct nm_insn *insns;
+    struct nm_ctx *ctxs;
+    uint32_t chunk_capacity; /* records */
+    uint32_t line_log2, index_low, index_mask, line_bytes;
+    uint32_t vcpus;
+    int multi;    /* several TCG threads */
+    int modern;   /* plugin interface version 2 or later */
+    int sharing;  /* more than one vCPU */
+    int contexts; /* call_contexts */
+};
+extern struct tap tap;
+
+/* What a record needs to know about its instruction beyond nm_insn. */
+struct insn_note {
+    uint8_t kind;  /* enum nm_kind of its stores */
+    uint8_t flags; /* NM_F_RMW for its stores */
+    uint8_t kernel;
+    uint8_t pair;           /* bytes of a lock cmpxchg8b or 16b, else 0 */
+    uint8_t fetched;        /* the first instruction of a line: bytes of the run in that line */
+    uint8_t fetched_second; /* and in the next line, if that instruction straddles them */
+    uint32_t parent, context; /* calls: the last interned pair */
+};
+extern struct insn_note *tap_notes;
+
+static inline uint32_t insn_id(const struct nm_insn *insn) { return (uint32_t)(insn - tap.insns); }
+
+static inline struct filter_entry *filter_set(struct vcpu *v, uint64_t vaddr)
+{
+    return &v->data[(vaddr >> tap.index_low) & tap.index_mask];
+}
+
+/* plugin.c: arguments, the shared file, start */
+void tap_fail(const char *why, ...) __attribute__((format(printf, 1, 2)));
+
+/* translate.c: decides at translation what to call at execution */
+void translate_block(qemu_plugin_id_t, struct qemu_plugin_tb *);
+int translate_init(void);
+const uint8_t *insn_bytes(const struct qemu_plugin_insn *, size_t size, uint8_t buffer[16]);
+
+/* access.c: the callbacks of memory accesses */
+enum access { ACCESS_PLAIN, ACCESS_WIDE, ACCESS_ATOMIC, ACCESS_PAIR, ACCESS_NT, ACCESS_CALL, ACCESS_RETURN };
+void access_register(struct qemu_plugin_insn *, struct nm_insn *, enum access, int kernel);
+void access_watch_current_task(struct qemu_plugin_insn *);
+
+/* reference.c: an access the filter did not drop */
+void reference(struct vcpu *, struct nm_insn *, qemu_plugin_meminfo_t, uint64_t vaddr, unsigned size, enum nm_kind);
+/* One reference reported in parts; `execution` tells the executions of an instruction apart. */
+void reference_part(struct vcpu *, struct nm_insn *, qemu_plugin_meminfo_t, uint64_t vaddr, unsigned size,
+                    enum nm_kind, int store);
+
+/* fetch.c: execution enters a line */
+void fetch_register(struct qemu_plugin_tb *, size_t index, struct nm_insn *, int kernel, int second_line);
+
+/* filter.c */
+void filter_clear(struct vcpu *);                      /* forget the data filter, keeping what was written */
+void filter_displace(struct filter_entry *);           /* forget one set */
+uint64_t filter_take(struct vcpu *, uint64_t line);    /* forget a line in every set; the bytes written to it */
+void filter_set_aside(struct vcpu *);
+void filter_bring_back(struct vcpu *);
+void fetch_clear(struct vcpu *);
+
+/* softtlb.c */
+uint64_t softtlb_fill(struct vcpu *, qemu_plugin_meminfo_t, uint64_t vaddr);
+void softtlb_flush(struct vcpu *);
+static inline uint64_t softtlb_tag(const struct vcpu *v, uint64_t vaddr)
+{
+    return (vaddr >> 12 & 0xfffffffffULL) | v->tlb_generation << 36;
+}
+/* The page of an access that has just happened, or NO_PAGE for a device. */
+static inline uint64_t softtlb_page(struct vcpu *v, qemu_plugin_meminfo_t info, uint64_t vaddr)
+{
+    const struct tlb_entry *t = &v->tlb[(vaddr >> 12) % TLB_ENTRIES];
+    return likely(t->tag == softtlb_tag(v, vaddr)) ? t->page : softtlb_fill(v, info, vaddr);
+}
+/* The page if it is known, else NO_PAGE. */
+static inline uint64_t softtlb_known(struct vcpu *v, uint64_t vaddr)
+{
+    const struct tlb_entry *t = &v->tlb[(vaddr >> 12) % TLB_ENTRIES];
+    return t->tag == softtlb_tag(v, vaddr) ? t->page : NO_PAGE;
+}
+
+/* ram.c: guest RAM, mapped in this process by QEMU itself */
+int ram_argument(unsigned node, int fd);
+int ram_init(void);
+uint64_t ram_of_host(const void *);            /* offset in guest RAM, or ~0 */
+uint64_t ram_of_physical(uint64_t physical);   /* offset in guest RAM, or ~0 */
+void *ram_at(uint64_t offset, uint64_t bytes); /* NULL when not all of it is guest RAM */
+uint64_t ram_bytes(void);
+
+/* sharing.c: which lines two vCPUs touch, one of them writing */
+int sharing_init(void);
+/* Notes an access; 1 when the line must always be sent. Emits NM_C_SHARE when it became so. */
+int sharing_touch(struct vcpu *, uint64_t line, int store);
+void sharing_keep(uint64_t line, uint64_t written); /* remembers bytes written, of a displaced filter entry */
+
+/* ring.c: records to the consumer */
+int ring_init(void);
+struct nm_record *ring_reserve(struct vcpu *, uint32_t records); /* room in one chunk; count `used` up oneself */
+void ring_control(struct vcpu *, enum nm_control_kind, uint64_t argument, unsigned small, uint64_t value,
+                  const void *payload, uint32_t payload_bytes);
+void ring_publish(struct vcpu *, uint32_t flags);
+void ring_wake(void);
+
+/* contexts.c: shadow stacks and the calling-context tree */
+struct frame {
+    uint64_t sp;
+    uint32_t context;
+};
+struct shadow_stack {
+    struct frame *frames;
+    uint32_t depth, capacity;
+};
+void contexts_call(struct vcpu *, const struct nm_insn *, int kernel, uint64_t sp);
+void contexts_return(struct vcpu *, int kernel, uint64_t sp);
+static inline uint32_t contexts_now(const struct shadow_stack *s)
+{
+    return s->depth ? s->frames[s->depth - 1].context : 0;
+}
+
+/* tasks.c: which task runs */
+struct task {
+    struct task *next;
+    uint64_t address;
+    uint32_t pid;
+    uint32_t irq_depth;
+    int skip;            /* how many times it asked to be skipped */
+    uint64_t last_store; /* of user mode, while skipped */
+    uint64_t last_store_page;
+    struct shadow_stack stacks[2];
+};
+void tasks_enter(struct vcpu *); /* reads the current task; emits NM_C_SWITCH */
+void tasks_stored(struct vcpu *, uint64_t offset);                  /* a store touched the watched line */
+void tasks_skip(struct vcpu *, int on); /* may be nested */
+struct nm_usage tasks_usage(struct vcpu *);                        /* since the last report */
+
+/* maps.c: the guest's perf rings */
+void maps_poll(struct vcpu *);
+
+/* heap.c: the mailbox of the heap shim */
+void heap_mail(struct vcpu *);
+
+/* irq.c */
+void irq_register(struct qemu_plugin_insn *, uint32_t decoded, uint64_t vaddr);
+
+/* window.c: triggers, begin, end, slices */
+void window_trigger_register(struct qemu_plugin_insn *, uint32_t immediate);
+void window_boot_block(qemu_plugin_id_t, struct qemu_plugin_tb *);
+void window_init(void);
+int window_attend(struct vcpu *, int kernel); /* 0: do not record */
+int window_is_open(void);
+uint64_t window_task(void); /* the task that runs on the vCPU that is translating, as far as known */
+void window_fail(void);
+static inline int attend(struct vcpu *v, int kernel)
+{
+    return likely(v->attention == 0) || window_attend(v, kernel);
+}
+
+/* The slow path of a vCPU against the end of the window, with several TCG threads. */
+static inline void vcpu_lock(struct vcpu *v)
+{
+    if (unlikely(tap.multi))
+        while (__atomic_exchange_n(&v->busy, 1, __ATOMIC_ACQUIRE))
+            __builtin_ia32_pause();
+}
+static inline void vcpu_unlock(struct vcpu *v)
+{
+    if (unlikely(tap.multi))
+        __atomic_store_n(&v->busy, 0, __ATOMIC_RELEASE);
+}
+
+#pragma GCC visibility pop
+
+#endif

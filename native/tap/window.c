@@ -1,0 +1,246 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later
+ *
+ * The window: opened and closed by triggers of the guest, closed by the consumer too; and the slices in which one TCG
+ * thread runs the vCPUs. Nothing is instrumented before the window opens but the triggers.
+ */
+#include "decode.h"
+#include "nearmiss_trigger.h"
+#include "tap.h"
+
+#include <pthread.h>
+#include <time.h>
+
+static int open_now;
+static struct vcpu *current; /* with one TCG thread: whose slice this is */
+static uint64_t slice;
+
+int window_is_open(void) { return __atomic_load_n(&open_now, __ATOMIC_ACQUIRE); }
+
+uint64_t window_task(void)
+{
+    return current && current->task ? current->task->address : 0;
+}
+
+static void set_attention(struct vcpu *v, enum attention why)
+{
+    __atomic_fetch_or(&v->attention, why, __ATOMIC_RELAXED);
+}
+
+static void forget_all(struct vcpu *v)
+{
+    filter_clear(v);
+    fetch_clear(v);
+}
+
+void window_init(void)
+{
+    for (uint32_t i = 0; i < tap.vcpus; i++) {
+        struct vcpu *v = &tap_vcpus[i];
+        v->attention = ATTEND_CLOSED;
+        v->tlb_generation = 1;
+        for (uint32_t s = 0; s < FILTER_SETS_MAX; s++)
+            v->data[s] = v->aside.data[s] = (struct filter_entry){NOWHERE, NOWHERE, 0, NO_LINE};
+        fetch_clear(v);
+    }
+}
+
+void window_fail(void)
+{
+    __atomic_store_n(&tap.control->state, NM_STATE_FAILED, __ATOMIC_SEQ_CST);
+    __atomic_store_n(&open_now, 0, __ATOMIC_SEQ_CST);
+    for (uint32_t i = 0; i < tap.vcpus; i++)
+        set_attention(&tap_vcpus[i], ATTEND_CLOSED);
+    tap.control->consumer_waits = 1;
+    ring_wake();
+}
+
+static void mark(struct vcpu *v, uint64_t number)
+{
+    const struct nm_usage usage = tasks_usage(v);
+    ring_control(v, NM_C_MARK, number, 0, 0, &usage, sizeof usage);
+}
+
+/* The last report of every vCPU but `last`, and its last chunk. */
+static void finish_others(struct vcpu *last)
+{
+    for (uint32_t i = 0; i < tap.vcpus; i++) {
+        struct vcpu *v = &tap_vcpus[i];
+        if (v == last)
+            continue;
+        vcpu_lock(v);
+        v->chunk.slice = ++slice;
+        maps_poll(v);
+        tasks_enter(v);
+        ring_publish(v, 0);
+        set_attention(v, ATTEND_CLOSED);
+        forget_all(v);
+        vcpu_unlock(v);
+    }
+}
+
+static void close_window(struct vcpu *v)
+{
+    if (!window_is_open())
+        return;
+    __atomic_store_n(&open_now, 0, __ATOMIC_SEQ_CST);
+    maps_poll(v);
+    mark(v, NM_MARK_END);
+    ring_publish(v, 0);
+    finish_others(v);
+    v->chunk.slice = ++slice;
+    set_attention(v, ATTEND_CLOSED);
+    forget_all(v);
+    __atomic_store_n(&tap.control->state, NM_STATE_CLOSED, __ATOMIC_SEQ_CST);
+    ring_publish(v, NM_CHUNK_LAST);
+}
+
+static void change_slice(struct vcpu *v)
+{
+    if (current) {
+        maps_poll(current);
+        ring_publish(current, 0);
+        set_attention(current, ATTEND_NOT_CURRENT);
+    }
+    current = v;
+    v->chunk.slice = ++slice;
+    __atomic_fetch_and(&v->attention, ~(uint32_t)ATTEND_NOT_CURRENT, __ATOMIC_RELAXED);
+    if (tap.control->clear_on_slice)
+        forget_all(v);
+}
+
+int window_attend(struct vcpu *v, int kernel)
+{
+    uint32_t why = __atomic_load_n(&v->attention, __ATOMIC_RELAXED);
+    if (why & ATTEND_CLOSED)
+        return 0;
+    if (why & ATTEND_NOT_CURRENT)
+        change_slice(v);
+    if (why & ATTEND_STOP) {
+        close_window(v);
+        return 0;
+    }
+    return !(why & ATTEND_SKIP) || kernel;
+}
+
+/* Passes the consumer's wish to stop on to vCPUs that would not look. */
+static void *watch_stop(void *unused)
+{
+    const struct timespec pause = {.tv_nsec = 10000000};
+    while (window_is_open()) {
+        if (__atomic_load_n(&tap.control->stop, __ATOMIC_ACQUIRE))
+            for (uint32_t i = 0; i < tap.vcpus; i++)
+                set_attention(&tap_vcpus[i], ATTEND_STOP);
+        nanosleep(&pause, NULL);
+    }
+    return unused;
+}
+
+/* QEMU has dropped all translated code and every callback: from here on everything is seen. */
+static void open_window(qemu_plugin_id_t id)
+{
+    struct vcpu *begins = current;
+    current = NULL;
+    for (uint32_t i = 0; i < tap.vcpus; i++) {
+        struct vcpu *v = &tap_vcpus[i];
+        v->watched_line = ram_of_physical(tap.control->current_task_paddr[i]) >> tap.line_log2;
+        v->attention = 0;
+        if (v == begins)
+            continue;
+        v->chunk.slice = ++slice;
+        tasks_enter(v);
+        ring_publish(v, 0);
+        if (!tap.multi)
+            v->attention = ATTEND_NOT_CURRENT;
+    }
+    current = begins;
+    begins->chunk.slice = ++slice;
+    tasks_enter(begins);
+    mark(begins, NM_MARK_BEGIN);
+    __atomic_store_n(&open_now, 1, __ATOMIC_SEQ_CST);
+    __atomic_store_n(&tap.control->state, NM_STATE_RECORDING, __ATOMIC_SEQ_CST);
+    pthread_t thread;
+    if (pthread_create(&thread, NULL, watch_stop, NULL) == 0)
+        pthread_detach(thread);
+    qemu_plugin_register_vcpu_tb_trans_cb(id, translate_block);
+}
+
+static void begin(struct vcpu *v)
+{
+    static int begun;
+    if (__atomic_exchange_n(&begun, 1, __ATOMIC_SEQ_CST))
+        return;
+    if (!tap.control->facts_ready) {
+        tap_fail("the window opened before the facts of the guest's kernel were known");
+        return;
+    }
+    if (ram_init() || sharing_init())
+        return;
+    current = v;
+    qemu_plugin_reset(tap.id, open_window);
+}
+
+static void recording(struct vcpu *v, uint32_t trigger)
+{
+    if (v->attention & ATTEND_CLOSED)
+        return;
+    window_attend(v, USER);
+    if (v->attention & ATTEND_CLOSED)
+        return;
+    switch (trigger) {
+    case NEARMISS_TRIGGER_END:
+        close_window(v);
+        break;
+    case NEARMISS_TRIGGER_SKIP_ON:
+        tasks_skip(v, 1);
+        break;
+    case NEARMISS_TRIGGER_SKIP_OFF:
+        tasks_skip(v, 0);
+        break;
+    case NEARMISS_TRIGGER_HEAP:
+        heap_mail(v);
+        break;
+    case NEARMISS_TRIGGER_MAPS:
+        maps_poll(v);
+        break;
+    case NEARMISS_TRIGGER_MARK:
+        mark(v, 16);
+        break;
+    default:
+        mark(v, 16 + (trigger & NEARMISS_TRIGGER_MARK_MASK));
+        break;
+    }
+}
+
+static void on_trigger(unsigned index, void *data)
+{
+    struct vcpu *v = &tap_vcpus[index];
+    const uint32_t trigger = (uint32_t)(uintptr_t)data;
+    vcpu_lock(v);
+    if (trigger == NEARMISS_TRIGGER_BEGIN)
+        begin(v);
+    else
+        recording(v, trigger);
+    vcpu_unlock(v);
+}
+
+void window_trigger_register(struct qemu_plugin_insn *at, uint32_t immediate)
+{
+    const int numbered = (immediate & ~(uint32_t)NEARMISS_TRIGGER_MARK_MASK) == NEARMISS_TRIGGER_MARK_BASE;
+    if (numbered || (immediate >= NEARMISS_TRIGGER_BEGIN && immediate <= NEARMISS_TRIGGER_MAPS))
+        qemu_plugin_register_vcpu_insn_exec_cb(at, on_trigger, QEMU_PLUGIN_CB_NO_REGS, (void *)(uintptr_t)immediate);
+}
+
+void window_boot_block(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
+{
+    (void)id;
+    const size_t count = qemu_plugin_tb_n_insns(tb);
+    for (size_t i = 0; i < count; i++) {
+        struct qemu_plugin_insn *at = qemu_plugin_tb_get_insn(tb, i);
+        uint8_t buffer[16];
+        if (qemu_plugin_insn_size(at) != 8)
+            continue;
+        const uint8_t *code = insn_bytes(at, 8, buffer);
+        if (decode(code, 8) & D_TRIGGER)
+            window_trigger_register(at, decode_trigger(code));
+    }
+}
