@@ -140,11 +140,9 @@ enum counter { /* per CPU, for the time line */
     COUNT_FUTEX_WAITS,
     COUNT_POLL_CALLS,
     COUNT_POLL_EVENTS,
-    COUNT_POLL_ON_CPU_NS,
     COUNT_IO_DONE,
     COUNT_IO_BYTES,
     COUNT_SWITCHES,
-    COUNT_ACQUISITIONS,
     COUNT_DROPPED_LOCKS, /* no room in a map or ring: the observer reports these */
     COUNT_DROPPED_POLLS,
     COUNT_DROPPED_IO,

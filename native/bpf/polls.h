@@ -87,7 +87,6 @@ static __always_inline void poll_end(__u32 kind, long returned)
         stat->failed++;
     }
     add(COUNT_POLL_CALLS, 1);
-    add(COUNT_POLL_ON_CPU_NS, on_cpu);
     if (log_events) {
         struct poll_event *event = bpf_ringbuf_reserve(&poll_log, sizeof(*event), BPF_RB_NO_WAKEUP);
         if (event) {

@@ -116,6 +116,9 @@ static __always_inline __u32 off_reason(struct task_struct *prev, bool preempt, 
         return REASON_PREEMPTED;
     if (prev->in_iowait)
         return REASON_BLOCK_IO;
+    __u64 waiting = (__u32)prev->pid;
+    if (want_locks && bpf_map_lookup_elem(&lock_waits, &waiting))
+        return REASON_KERNEL_LOCK;
     if (prev->flags & PF_KTHREAD)
         return REASON_KERNEL_THREAD;
     struct pt_regs *regs = (void *)bpf_task_pt_regs(prev);

@@ -5,11 +5,8 @@ mod exit;
 mod machine;
 mod observe;
 mod report;
-<<<<<<< HEAD
-mod top;
-=======
 mod table;
->>>>>>> main
+mod top;
 mod trace;
 
 use clap::{Parser, Subcommand};

@@ -36,6 +36,15 @@ struct Form {
     /// Write a profile for pprof
     #[arg(long, value_name = "FILE")]
     pprof: Option<PathBuf>,
+    /// Write a profile for the Firefox Profiler (of observed runs)
+    #[arg(long, value_name = "FILE")]
+    firefox: Option<PathBuf>,
+    /// Write a trace for Perfetto (of observed runs)
+    #[arg(long, value_name = "FILE")]
+    perfetto: Option<PathBuf>,
+    /// Write folded stacks for flame-graph tools (of observed runs)
+    #[arg(long, value_name = "FILE")]
+    folded: Option<PathBuf>,
 }
 
 /// Runs the verb.
@@ -45,10 +54,10 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
         None => RunDir::newest(Path::new(run::DEFAULT_PARENT))?,
     };
     if run.file(observed::FILE).is_file() {
-        let observed = run.read_json(observed::FILE)?;
-        let page = nearmiss_report::observe::text(&observed, terminal_width(), args.top.into());
-        print(&page)?;
-        return Ok(ExitCode::SUCCESS);
+        return observed_run(&run, &args);
+    }
+    if args.form.firefox.is_some() || args.form.perfetto.is_some() || args.form.folded.is_some() {
+        anyhow::bail!("{}: a traced run has no time line; use --html, --callgrind or --pprof", run.path().display());
     }
     let report = Report::load(&run)?;
     if args.form.json {
@@ -62,6 +71,34 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
         write(&file, &pprof::render(&report)?)?;
     } else {
         print(&text::render(&report, text::Options { width: terminal_width(), top: args.top.into() }))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// A run of `observe` in the form asked for.
+fn observed_run(run: &RunDir, args: &Args) -> anyhow::Result<ExitCode> {
+    use nearmiss_report::observe;
+    let observed: observed::Observed = run.read_json(observed::FILE)?;
+    let form = &args.form;
+    if form.json {
+        print(&format!("{}\n", serde_json::to_string(&observed)?))?;
+    } else if let Some(file) = &form.html {
+        let file = file.clone().unwrap_or_else(|| run.file(run::REPORT));
+        write(&file, observe::html(&observed).as_bytes())?;
+    } else if let Some(file) = &form.pprof {
+        write(file, &observe::to_pprof(&observed)?)?;
+    } else if let Some(file) = &form.firefox {
+        write(file, &observe::firefox(&observed)?)?;
+    } else if let Some(file) = &form.perfetto {
+        write(file, &observe::perfetto(&observed)?)?;
+    } else if let Some(file) = &form.folded {
+        let profile = observed.profile.as_ref().context("this run has no samples: observe with --clock")?;
+        let event = observe::event_of(profile, "clock").unwrap_or(0);
+        write(file, observe::folded(profile, event).as_bytes())?;
+    } else if form.callgrind.is_some() {
+        anyhow::bail!("{}: the callgrind format is for traced runs; use --pprof or --folded", run.path().display());
+    } else {
+        print(&observe::text(&observed, terminal_width(), args.top.into()))?;
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -25,7 +25,9 @@ pub fn compile() {
             .status()
             .is_ok_and(|status| status.success());
     if !compiled {
-        println!("cargo::warning=BPF programs not built (they need clang and libbpf-dev, on x86-64): observe will have no --locks, --polls, --io, --sched");
+        println!(
+            "cargo::warning=BPF programs not built (they need clang and libbpf-dev, on x86-64): observe will have no --locks, --polls, --io, --sched"
+        );
         if let Err(e) = std::fs::write(&object, []) {
             println!("cargo::warning={}: {e}", object.display());
         }

@@ -33,8 +33,6 @@ pub struct Observed {
     pub profile: Option<Profile>,
     /// Lock waits, longest total first.
     pub locks: Vec<Lock>,
-    /// Acquisitions of kernel locks, if they were counted.
-    pub lock_acquisitions: Option<u64>,
     /// Poll calls by thread and call, most calls first.
     pub polls: Vec<Poll>,
     /// Block requests by device, operation and submitter.

@@ -31,8 +31,11 @@ impl FutexSites {
         };
         let stack = sent.stack.get(..sent.bytes as usize).unwrap_or(&[]);
         let addresses = self.unwinder.unwind(spaces, pid, [sent.ip, sent.sp, sent.bp], stack);
-        let places: Vec<Place> =
-            addresses.iter().filter_map(|a| spaces.find(pid, *a)).map(|(path, offset)| (path.clone(), offset)).collect();
+        let places: Vec<Place> = addresses
+            .iter()
+            .filter_map(|a| spaces.find(pid, *a))
+            .map(|(path, offset)| (path.clone(), offset))
+            .collect();
         *self.waits.entry((sent.tgid, sent.address)).or_default().entry(places).or_default() += 1;
     }
 
@@ -88,7 +91,12 @@ fn purpose(frames: &[Frame]) -> &'static str {
         "parked thread"
     } else if named("rwlock") || named("RwLock") {
         "rwlock"
-    } else if named("mutex_lock") || named("lll_lock") || named("mutex_timedlock") || named("Mutex") || named("lock_contended") {
+    } else if named("mutex_lock")
+        || named("lll_lock")
+        || named("mutex_timedlock")
+        || named("Mutex")
+        || named("lock_contended")
+    {
         "mutex"
     } else {
         ""

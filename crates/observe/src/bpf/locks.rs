@@ -77,15 +77,10 @@ fn kind(flags: u32) -> String {
     format!("{base}{side}")
 }
 
-fn kernel_stack(
-    stacks: &StackTraceMap<&aya::maps::MapData>,
-    id: i32,
-    symbolizer: &mut Symbolizer,
-) -> Vec<Frame> {
+fn kernel_stack(stacks: &StackTraceMap<&aya::maps::MapData>, id: i32, symbolizer: &mut Symbolizer) -> Vec<Frame> {
     let Ok(id) = u32::try_from(id) else { return Vec::new() };
     let Ok(trace) = stacks.get(&id, 0) else { return Vec::new() };
-    let frames: Vec<Frame> =
-        trace.frames().iter().flat_map(|f| symbolizer.in_kernel(f.ip.saturating_sub(1))).collect();
+    let frames: Vec<Frame> = trace.frames().iter().flat_map(|f| symbolizer.in_kernel(f.ip.saturating_sub(1))).collect();
     let caller = frames.iter().position(|f| !inside_lock(&f.function)).unwrap_or(0);
     frames.into_iter().skip(caller).collect()
 }
@@ -93,9 +88,28 @@ fn kernel_stack(
 /// Functions of the locks themselves, and of the tracing: the calling point is what called them.
 fn inside_lock(function: &str) -> bool {
     const PARTS: [&str; 22] = [
-        "bpf_", "__bpf_", "__traceiter", "_raw_spin", "_raw_read", "_raw_write", "native_queued", "queued_",
-        "__pv_queued", "pv_queued", "__mutex", "mutex_lock", "down_read", "down_write", "__down", "rwsem_down", "rt_mutex",
-        "__rt_mutex", "ww_mutex", "percpu_down", "__percpu", "trace_contention",
+        "bpf_",
+        "__bpf_",
+        "__traceiter",
+        "_raw_spin",
+        "_raw_read",
+        "_raw_write",
+        "native_queued",
+        "queued_",
+        "__pv_queued",
+        "pv_queued",
+        "__mutex",
+        "mutex_lock",
+        "down_read",
+        "down_write",
+        "__down",
+        "rwsem_down",
+        "rt_mutex",
+        "__rt_mutex",
+        "ww_mutex",
+        "percpu_down",
+        "__percpu",
+        "trace_contention",
     ];
     PARTS.iter().any(|part| function.starts_with(part)) || function.contains("_slowpath")
 }

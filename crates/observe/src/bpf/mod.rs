@@ -22,10 +22,14 @@ pub enum BpfError {
     #[error("this nearmiss was built without its BPF programs: install clang and libbpf-dev, and build it again")]
     NotBuilt,
     /// No type information of the running kernel.
-    #[error("the kernel has no type information (/sys/kernel/btf/vmlinux): it needs CONFIG_DEBUG_INFO_BTF, as every Debian kernel since 11 has")]
+    #[error(
+        "the kernel has no type information (/sys/kernel/btf/vmlinux): it needs CONFIG_DEBUG_INFO_BTF, as every Debian kernel since 11 has"
+    )]
     NoBtf,
     /// Not allowed.
-    #[error("not allowed to load BPF programs: run as root, or with CAP_BPF and CAP_PERFMON (`sudo setcap cap_bpf,cap_perfmon+ep $(command -v nearmiss)`)")]
+    #[error(
+        "not allowed to load BPF programs: run as root, or with CAP_BPF and CAP_PERFMON (`sudo setcap cap_bpf,cap_perfmon+ep $(command -v nearmiss)`)"
+    )]
     NotAllowed,
     /// The kernel refused a program or a map.
     #[error("{what}: {why}")]

@@ -38,8 +38,7 @@ impl AddressSpaces {
         };
         let end = start.saturating_add(length);
         let space = self.spaces.entry(pid).or_default();
-        let covered: Vec<u64> =
-            space.range(..end).filter(|(_, m)| m.end > start).map(|(s, _)| *s).collect();
+        let covered: Vec<u64> = space.range(..end).filter(|(_, m)| m.end > start).map(|(s, _)| *s).collect();
         for s in covered {
             space.remove(&s);
         }

@@ -99,7 +99,9 @@ pub fn open_all(
     cpus: &[u32],
 ) -> Result<Vec<Opened>, PerfError> {
     let cgroup = match reach {
-        Reach::Cgroup(path) => Some(File::open(path).map_err(|e| PerfError::Target(format!("{}: {e}", path.display())))?),
+        Reach::Cgroup(path) => {
+            Some(File::open(path).map_err(|e| PerfError::Target(format!("{}: {e}", path.display())))?)
+        }
         _ => None,
     };
     let (who, flags): (Vec<i32>, u32) = match reach {

@@ -387,18 +387,28 @@ impl PerfSession {
             {
                 event.count += words[0];
                 // An event that follows a task is open once a CPU, and waits on all of them but one.
-                event.enabled_ns += if self.follows_task { words[1] / self.rings.len().max(1) as u64 } else { words[1] };
+                event.enabled_ns +=
+                    if self.follows_task { words[1] / self.rings.len().max(1) as u64 } else { words[1] };
                 event.running_ns += words[2];
             }
         }
+        self.take_profile(symbolizer)
+    }
+
+    /// The samples since the last call, named.
+    pub fn take_profile(&mut self, symbolizer: &mut Symbolizer) -> Profile {
         if let Some(event) = self.events.first_mut() {
             event.lost = self.lost;
             event.throttled = self.throttled;
         }
+        self.stacks.clear();
+        let stack_list = std::mem::take(&mut self.stack_list);
+        let mut samples = std::mem::take(&mut self.samples);
+        samples.sort_by_key(|s| s.at_ns);
         let mut frames: Vec<Frame> = Vec::new();
         let mut index: HashMap<Frame, u32> = HashMap::new();
-        let mut stacks = Vec::with_capacity(self.stack_list.len());
-        for places in &self.stack_list {
+        let mut stacks = Vec::with_capacity(stack_list.len());
+        for places in &stack_list {
             let mut stack = Vec::with_capacity(places.len());
             for (file, address) in places {
                 let named = match file {
@@ -415,8 +425,7 @@ impl PerfSession {
             }
             stacks.push(stack);
         }
-        self.samples.sort_by_key(|s| s.at_ns);
-        Profile { events: self.events, frames, stacks, threads: self.thread_list, samples: self.samples }
+        Profile { events: self.events.clone(), frames, stacks, threads: self.thread_list.clone(), samples }
     }
 }
 
@@ -436,13 +445,7 @@ fn describe(event: &EventSpec) -> Event {
         Rate::Frequency(hz) => (hz, 0),
         Rate::Period(period) => (0, period),
     };
-    Event {
-        name: event.name.clone(),
-        role: event.role.word().to_owned(),
-        frequency_hz,
-        period,
-        ..Event::default()
-    }
+    Event { name: event.name.clone(), role: event.role.word().to_owned(), frequency_hz, period, ..Event::default() }
 }
 
 fn parse_info(attr: &sys::perf_event_attr) -> Result<RecordParseInfo, PerfError> {

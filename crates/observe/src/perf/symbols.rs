@@ -1,11 +1,13 @@
 //! Names of code and data, from the files and from the kernel's own table.
 
+use crate::symbols::Elf as ElfFile;
 use blazesym::symbolize::source::{Elf, Kernel, Source};
 use blazesym::symbolize::{CodeInfo, Input, Sym, Symbolized, Symbolizer as Blazesym};
 use nearmiss_record::observed::Frame;
 use std::collections::HashMap;
 use std::fs;
 use std::path::Path;
+use std::sync::Arc;
 
 /// The module name of kernel code.
 pub const KERNEL: &str = "[kernel]";
@@ -13,20 +15,21 @@ pub const KERNEL: &str = "[kernel]";
 /// Resolves addresses; remembers what it has resolved.
 pub struct Symbolizer {
     inner: Blazesym,
-    known: HashMap<(Option<std::sync::Arc<Path>>, u64), Vec<Frame>>,
+    known: HashMap<(Option<Arc<Path>>, u64), Vec<Frame>>,
     data: Option<Vec<(u64, String)>>,
+    files: HashMap<Arc<Path>, Option<ElfFile>>,
 }
 
 impl Default for Symbolizer {
     fn default() -> Self {
         let inner = Blazesym::builder().enable_code_info(true).enable_inlined_fns(true).enable_demangling(true).build();
-        Symbolizer { inner, known: HashMap::new(), data: None }
+        Symbolizer { inner, known: HashMap::new(), data: None, files: HashMap::new() }
     }
 }
 
 impl Symbolizer {
     /// Of an instruction in a file, by its offset there: the innermost inlined function first.
-    pub fn in_file(&mut self, path: &std::sync::Arc<Path>, offset: u64) -> Vec<Frame> {
+    pub fn in_file(&mut self, path: &Arc<Path>, offset: u64) -> Vec<Frame> {
         let key = (Some(path.clone()), offset);
         if let Some(frames) = self.known.get(&key) {
             return frames.clone();
@@ -40,10 +43,19 @@ impl Symbolizer {
         };
         let frames = match named.as_ref().and_then(Symbolized::as_sym) {
             Some(sym) => expand(sym, &module, offset, false),
-            None => vec![unnamed(&module, offset)],
+            None => vec![self.unnamed(path, &module, offset)],
         };
         self.known.insert(key, frames.clone());
         frames
+    }
+
+    /// Of code without a symbol: by where its function begins, which the tables for unwinding tell.
+    fn unnamed(&mut self, path: &Arc<Path>, module: &str, offset: u64) -> Frame {
+        let short = module.rsplit('/').next().unwrap_or(module);
+        let file = self.files.entry(path.clone()).or_insert_with(|| ElfFile::open(path));
+        let named = file.as_ref().and_then(|file| Some(file.name(short, file.address(offset)?)));
+        let function = named.unwrap_or_else(|| format!("{short}+{offset:#x}"));
+        Frame { function, module: module.to_owned(), address: offset, ..Frame::default() }
     }
 
     /// Of an instruction of the kernel.
@@ -89,9 +101,8 @@ impl Symbolizer {
         let (start, name) = data.get(after.checked_sub(1)?)?;
         let end = data.get(after).map_or(u64::MAX, |(next, _)| *next);
         let offset = address - start;
-        (address < end && offset < 4096 && after < data.len()).then(|| {
-            if offset == 0 { name.clone() } else { format!("{name}+{offset:#x}") }
-        })
+        (address < end && offset < 4096 && after < data.len())
+            .then(|| if offset == 0 { name.clone() } else { format!("{name}+{offset:#x}") })
     }
 }
 
@@ -114,9 +125,4 @@ fn place(code: &CodeInfo<'_>) -> String {
         Some(line) => format!("{}:{line}", code.to_path().display()),
         None => code.to_path().display().to_string(),
     }
-}
-
-fn unnamed(module: &str, offset: u64) -> Frame {
-    let short = module.rsplit('/').next().unwrap_or(module);
-    Frame { function: format!("{short}+{offset:#x}"), module: module.to_owned(), address: offset, ..Frame::default() }
 }

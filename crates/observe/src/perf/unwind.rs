@@ -89,7 +89,8 @@ impl Unwinder {
             let segment = tables.segments.iter().find(|(file, _)| file.contains(&mapping.file_offset));
             let Some((file, address)) = segment else { continue };
             let base = start.wrapping_sub(address + (mapping.file_offset - file.start));
-            let part = |p: &Option<(Range<u64>, Section)>| (p.as_ref().map(|p| p.0.clone()), p.as_ref().map(|p| p.1.clone()));
+            let part =
+                |p: &Option<(Range<u64>, Section)>| (p.as_ref().map(|p| p.0.clone()), p.as_ref().map(|p| p.1.clone()));
             let (eh_frame_svma, eh_frame) = part(&tables.eh_frame);
             let (eh_frame_hdr_svma, eh_frame_hdr) = part(&tables.eh_frame_hdr);
             let (text_svma, text) = part(&tables.text);

@@ -12,5 +12,6 @@ mod resolve;
 mod tests;
 mod unwind;
 
+pub(crate) use elf::Elf;
 pub use live::LiveData;
 pub use resolve::{Sources, resolve};

@@ -37,7 +37,12 @@ fn clock() -> Capability {
         return row("clock profile (--clock)", true, why, "");
     }
     match (try_open(&spec, true, false), try_open(&spec, false, false)) {
-        (Ok(()), _) => row("clock profile (--clock)", true, "own processes only, kernel included", "sysctl kernel.perf_event_paranoid=-1"),
+        (Ok(()), _) => row(
+            "clock profile (--clock)",
+            true,
+            "own processes only, kernel included",
+            "sysctl kernel.perf_event_paranoid=-1",
+        ),
         (Err(_), Ok(())) => row(
             "clock profile (--clock)",
             true,
@@ -80,7 +85,9 @@ fn kernel_instruments() -> Vec<Capability> {
             Ok(_) => row(what, true, "", ""),
             Err(e) => {
                 let type_this = match &e {
-                    BpfError::NotAllowed => "run as root, or: sudo setcap cap_bpf,cap_perfmon+ep $(command -v nearmiss)",
+                    BpfError::NotAllowed => {
+                        "run as root, or: sudo setcap cap_bpf,cap_perfmon+ep $(command -v nearmiss)"
+                    }
                     BpfError::NotBuilt => "apt-get install clang libbpf-dev, then build nearmiss again",
                     BpfError::NoBtf => "boot a kernel with CONFIG_DEBUG_INFO_BTF=y (Debian's have it)",
                     BpfError::Refused { .. } => "",

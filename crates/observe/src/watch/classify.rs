@@ -74,7 +74,8 @@ impl Run {
         let used = sum(|t| t.cpu_ns);
         let wanted = used * self.wanted_per_used;
         let locks = sum(|t| t.lock_wait_ns) + sum(|t| t.futex_wait_ns) * self.futex_contention;
-        let with_io = ticks.iter().filter(|t| t.in_flight > 0 || t.io_done > 0).map(|t| t.length_ns).sum::<u64>() as f64;
+        let with_io =
+            ticks.iter().filter(|t| t.in_flight > 0 || t.io_done > 0).map(|t| t.length_ns).sum::<u64>() as f64;
         let capacity = wall * self.cpus.min(self.workers as f64);
         let active = wanted + locks;
         [(wanted / capacity).min(1.0), if active > 0.0 { locks / active } else { 0.0 }, with_io / wall]
@@ -89,9 +90,14 @@ impl Run {
     fn phase(&self, ticks: &[Tick]) -> Phase {
         let [cpu, lock, io] = self.shares(ticks);
         let percent = |share: f64| format!("{:.0}%", share * 100.0);
-        let tasks = if self.workers == 1 { "its one busy task".to_owned() } else { format!("its {} busy tasks", self.workers) };
+        let tasks =
+            if self.workers == 1 { "its one busy task".to_owned() } else { format!("its {} busy tasks", self.workers) };
         let (class, margin, evidence) = if lock >= LOCK_BORDER {
-            let text = format!("{} of its active time went into waiting for locks (border {})", percent(lock), percent(LOCK_BORDER));
+            let text = format!(
+                "{} of its active time went into waiting for locks (border {})",
+                percent(lock),
+                percent(LOCK_BORDER)
+            );
             ("lock-contended", lock - LOCK_BORDER, text)
         } else if cpu >= BUSY_BORDER {
             let text = format!(

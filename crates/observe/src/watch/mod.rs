@@ -3,6 +3,7 @@
 mod capabilities;
 mod classify;
 mod clock;
+mod live;
 mod observation;
 mod options;
 mod phases;
@@ -11,8 +12,8 @@ mod timeline;
 
 pub use capabilities::{Capability, capabilities};
 pub use classify::classify;
+pub use live::{Live, Snapshot};
 pub use observation::{Outcome, observe};
-pub use clock::now_rfc3339;
 pub use options::{Asked, DEFAULT_FREQUENCY_HZ, Options, Target};
 pub use tables::write_tables;
 

@@ -53,7 +53,8 @@ pub fn observe(target: &Target, options: &Options, stop: &AtomicBool) -> Result<
     outcome.observed.target = describe(target);
     if !machine && !outcome.observed.io.is_empty() {
         outcome.observed.notes.push(
-            "Block I/O is what the target asked for itself; what the kernel's flusher writes later shows with -a.".to_owned(),
+            "Block I/O is what the target asked for itself; what the kernel's flusher writes later shows with -a."
+                .to_owned(),
         );
     }
     outcome.observed.phases = classify(&outcome.observed);
@@ -109,11 +110,11 @@ fn follow(
     }
 }
 
-fn gone(target: &Target) -> bool {
+pub(crate) fn gone(target: &Target) -> bool {
     matches!(target, Target::Process(pid) if !std::path::Path::new(&format!("/proc/{pid}")).exists())
 }
 
-fn describe(target: &Target) -> String {
+pub(crate) fn describe(target: &Target) -> String {
     match target {
         Target::Command(argv) => argv.iter().map(|a| a.to_string_lossy()).collect::<Vec<_>>().join(" "),
         Target::Process(pid) => format!("process {pid}"),
@@ -124,8 +125,8 @@ fn describe(target: &Target) -> String {
 
 /// The instruments that run.
 pub(crate) struct Instruments {
-    perf: Option<PerfSession>,
-    bpf: Option<BpfSession>,
+    pub(crate) perf: Option<PerfSession>,
+    pub(crate) bpf: Option<BpfSession>,
     rows: Vec<Instrument>,
 }
 
@@ -145,7 +146,12 @@ impl Instruments {
         self.bpf.as_ref().map(BpfSession::figures).unwrap_or_default()
     }
 
-    fn drain(&mut self) {
+    /// What was asked for, and what became of it.
+    pub(crate) fn rows(&self) -> &[Instrument] {
+        &self.rows
+    }
+
+    pub(crate) fn drain(&mut self) {
         if let Some(perf) = &mut self.perf {
             perf.drain();
         }
@@ -155,7 +161,7 @@ impl Instruments {
     }
 
     /// Waits until a sample buffer fills or the time is up; false when there is nothing to wait on.
-    fn wait_for_samples(&self, limit: Duration) -> bool {
+    pub(crate) fn wait_for_samples(&self, limit: Duration) -> bool {
         self.perf.as_ref().is_some_and(|perf| perf.wait(limit))
     }
 
@@ -189,7 +195,9 @@ impl Instruments {
             perf.drain();
             observed.instrument_bytes += perf.buffer_bytes();
             if !perf.sees_kernel() {
-                observed.notes.push("Kernel code was not sampled: it takes root, or kernel.perf_event_paranoid ≤ 1.".to_owned());
+                observed
+                    .notes
+                    .push("Kernel code was not sampled: it takes root, or kernel.perf_event_paranoid ≤ 1.".to_owned());
             }
         }
         if let Some(bpf) = &mut self.bpf {
@@ -250,7 +258,8 @@ fn start_perf(
         let (name, rate) = match name.split_once('@') {
             Some((name, period)) => {
                 let period = period.parse().ok().filter(|p| *p > 0);
-                let unknown = || PerfError::UnknownEvent(format!("{name}@ (a period is a number, as in page-faults@16)"));
+                let unknown =
+                    || PerfError::UnknownEvent(format!("{name}@ (a period is a number, as in page-faults@16)"));
                 (name, Rate::Period(period.ok_or_else(unknown)?))
             }
             None => (name.as_str(), frequency),
@@ -276,11 +285,18 @@ fn start_perf(
     match PerfSession::open(&events, &reach, options.stacks) {
         Ok(session) => {
             if options.asked.clock {
-                let what = if pmu { "sampling cycles" } else { "sampling the CPU clock (no performance-monitoring unit here)" };
+                let what = if pmu {
+                    "sampling cycles"
+                } else {
+                    "sampling the CPU clock (no performance-monitoring unit here)"
+                };
                 rows.push(running("clock", format!("{what}, {} Hz", options.frequency_hz)));
             }
             if options.asked.misses && pmu {
-                rows.push(running("misses", format!("sampling cache misses and references, one in {}", options.miss_period)));
+                rows.push(running(
+                    "misses",
+                    format!("sampling cache misses and references, one in {}", options.miss_period),
+                ));
             }
             Ok(Some(session))
         }
@@ -299,8 +315,7 @@ fn start_bpf(
     rows: &mut Vec<Instrument>,
 ) -> Option<BpfSession> {
     let asked = options.asked;
-    let wants =
-        Wants { locks: asked.locks, polls: asked.polls, io: asked.io, sched: asked.sched, log: options.log };
+    let wants = Wants { locks: asked.locks, polls: asked.polls, io: asked.io, sched: asked.sched, log: options.log };
     let names = [("locks", asked.locks), ("polls", asked.polls), ("io", asked.io), ("sched", asked.sched)];
     if names.iter().all(|(_, wanted)| !wanted) {
         return None;

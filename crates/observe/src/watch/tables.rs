@@ -53,9 +53,8 @@ impl Table {
         let fields = self.columns.iter().map(|(name, column)| {
             let builder = match column {
                 Column::Number(_) => Type::primitive_type_builder(name, Physical::INT64),
-                Column::Text(_) => {
-                    Type::primitive_type_builder(name, Physical::BYTE_ARRAY).with_logical_type(Some(LogicalType::String))
-                }
+                Column::Text(_) => Type::primitive_type_builder(name, Physical::BYTE_ARRAY)
+                    .with_logical_type(Some(LogicalType::String)),
             };
             builder.with_repetition(Repetition::REQUIRED).build().map(Arc::new)
         });
@@ -167,7 +166,10 @@ fn samples(observed: &Observed) -> Table {
         })
         .collect();
     t.number("at_ns", all.iter().map(|s| s.at_ns));
-    t.text("event", all.iter().map(|s| profile.events.get(s.event as usize).map(|e| e.name.clone()).unwrap_or_default()));
+    t.text(
+        "event",
+        all.iter().map(|s| profile.events.get(s.event as usize).map(|e| e.name.clone()).unwrap_or_default()),
+    );
     t.number("weight", all.iter().map(|s| s.weight));
     t.number("cpu", all.iter().map(|s| s.cpu.into()));
     t.number("process", all.iter().map(|s| thread(s.thread).0.max(0) as u64));

@@ -45,7 +45,8 @@ pub fn event_of(profile: &Profile, role: &str) -> Option<u32> {
     profile.events.iter().position(|e| e.role == role).and_then(|i| u32::try_from(i).ok())
 }
 
-fn samples(profile: &Profile, event: u32) -> impl Iterator<Item = &Sample> {
+/// Samples of an event that fell on somebody's work.
+pub(super) fn samples(profile: &Profile, event: u32) -> impl Iterator<Item = &Sample> {
     // Samples of the idle task are no work of anybody's.
     let idle = |s: &Sample| profile.threads.get(s.thread as usize).is_some_and(|t| t.1 == 0);
     profile.samples.iter().filter(move |s| s.event == event && !idle(s))
@@ -146,7 +147,8 @@ pub fn call_sites(profile: &Profile, event: u32, function: &str) -> Vec<CallSite
         let nobody = Frame { function: "[no caller recorded]".to_owned(), ..Frame::default() };
         let caller = stack.next();
         let key = caller.map_or(("", ""), |f| (f.function.as_str(), f.line.as_str()));
-        let site = sites.entry(key).or_insert_with(|| CallSite { frame: caller.cloned().unwrap_or(nobody), samples: 0 });
+        let site =
+            sites.entry(key).or_insert_with(|| CallSite { frame: caller.cloned().unwrap_or(nobody), samples: 0 });
         site.samples += 1;
     }
     let mut sites: Vec<CallSite> = sites.into_values().collect();
@@ -162,8 +164,7 @@ pub fn ratios(profile: &Profile) -> Vec<Ratio> {
     let percent = |part: u64, whole: u64| if whole == 0 { 0.0 } else { part as f64 * 100.0 / whole as f64 };
     let all_misses = total(profile, misses).1;
     let all_references = total(profile, references).1;
-    let by_name: HashMap<String, u64> =
-        hottest(profile, references).into_iter().map(|h| (h.name, h.weight)).collect();
+    let by_name: HashMap<String, u64> = hottest(profile, references).into_iter().map(|h| (h.name, h.weight)).collect();
     let mut rows: Vec<Ratio> = hottest(profile, misses)
         .into_iter()
         .filter(|h| h.weight > 0)

@@ -8,9 +8,18 @@ use std::fmt::Write;
 
 /// Kernel functions that copy to or from user memory, whose callers the report lists.
 const COPIES: [&str; 12] = [
-    "rep_movs_alternative", "copy_user_generic", "copy_user_enhanced_fast_string", "__copy_user_nocache",
-    "_copy_from_iter", "_copy_to_iter", "copy_page_from_iter_atomic", "copy_folio_from_iter_atomic",
-    "_copy_from_user", "_copy_to_user", "clear_user_rep_good", "rep_stos_alternative",
+    "rep_movs_alternative",
+    "copy_user_generic",
+    "copy_user_enhanced_fast_string",
+    "__copy_user_nocache",
+    "_copy_from_iter",
+    "_copy_to_iter",
+    "copy_page_from_iter_atomic",
+    "copy_folio_from_iter_atomic",
+    "_copy_from_user",
+    "_copy_to_user",
+    "clear_user_rep_good",
+    "rep_stos_alternative",
 ];
 
 /// The page: what ran, its class, where time and misses go, the worst locks, polls, devices and tasks.
@@ -90,13 +99,22 @@ impl Page<'_> {
     fn functions(&mut self, profile: &Profile, event: u32, title: &str) {
         let Some(what) = profile.events.get(event as usize) else { return };
         let (samples, _) = total(profile, event);
-        let rate = if what.period > 0 { format!("1 in {}", grouped(what.period)) } else { format!("{} Hz", what.frequency_hz) };
+        let rate = if what.period > 0 {
+            format!("1 in {}", grouped(what.period))
+        } else {
+            format!("{} Hz", what.frequency_hz)
+        };
         let shared = if what.running_ns < what.enabled_ns {
             format!(", counted {} of the time", percent(what.running_ns, what.enabled_ns))
         } else {
             String::new()
         };
-        self.title(&format!("{title} ({}, {} samples at {rate}, {} lost{shared})", what.name, grouped(samples), what.lost));
+        self.title(&format!(
+            "{title} ({}, {} samples at {rate}, {} lost{shared})",
+            what.name,
+            grouped(samples),
+            what.lost
+        ));
         let hot = hottest(profile, event);
         let name_width = self.width.saturating_sub(38);
         self.line(format!("  {:>6} {:>6}  {:<name_width$}  {}", "self", "with", "function", "in"));
@@ -111,7 +129,11 @@ impl Page<'_> {
         }
         let by_line: Vec<_> = lines(profile, event).into_iter().filter(|h| h.name.contains(':') && !h.kernel).collect();
         if let Some(first) = by_line.first() {
-            self.line(format!("  hottest line: {} ({})", place(&first.name, self.width.saturating_sub(30)), percent(first.samples, samples)));
+            self.line(format!(
+                "  hottest line: {} ({})",
+                place(&first.name, self.width.saturating_sub(30)),
+                percent(first.samples, samples)
+            ));
         }
         let copy = hot.iter().find(|h| COPIES.contains(&h.name.as_str()) && h.samples * 50 >= samples);
         if let Some(copy) = copy {
@@ -142,23 +164,24 @@ impl Page<'_> {
         let o = self.observed;
         let contended: Vec<&Lock> = o.locks.iter().filter(|l| l.contended).collect();
         let others: Vec<&Lock> = o.locks.iter().filter(|l| !l.contended).collect();
-        let waits: u64 = contended.iter().map(|l| l.count).sum();
-        let of_acquisitions = o.lock_acquisitions.map(|a| format!(", {} of acquisitions", percent(waits, a)));
-        self.lock_table("Lock waits", &contended, &of_acquisitions.unwrap_or_default());
+        self.lock_table("Lock waits", &contended);
         if !others.is_empty() {
-            self.lock_table("Waits between threads (condition variables, joins, unknown futexes)", &others, "");
+            self.lock_table("Waits between threads (condition variables, joins, unknown futexes)", &others);
         }
     }
 
-    fn lock_table(&mut self, title: &str, locks: &[&Lock], more: &str) {
+    fn lock_table(&mut self, title: &str, locks: &[&Lock]) {
         let total: u64 = locks.iter().map(|l| l.total_ns).sum();
         let waits: u64 = locks.iter().map(|l| l.count).sum();
         let share = percent(total, self.observed.duration_ns);
-        self.title(&format!("{title}: {}, {} in all, {share} of run time{more}", grouped(waits), time(total)));
+        self.title(&format!("{title}: {}, {} in all, {share} of run time", grouped(waits), time(total)));
         if locks.is_empty() {
             return;
         }
-        self.line(format!("  {:>9} {:>8} {:>8} {:>8} {:>8}  {}", "total", "waits", "average", "max", "min", "lock, called from"));
+        self.line(format!(
+            "  {:>9} {:>8} {:>8} {:>8} {:>8}  {}",
+            "total", "waits", "average", "max", "min", "lock, called from"
+        ));
         for lock in locks.iter().take(self.top) {
             self.lock(lock);
         }
@@ -306,7 +329,10 @@ impl Page<'_> {
             grouped(sum(|t| t.migrations)),
             time(sum(|t| t.wait_ns))
         ));
-        self.line(format!("  {:>9} {:>9} {:>9} {:>7}  {}", "on CPU", "runnable", "switches", "moves", "task: off the CPU for"));
+        self.line(format!(
+            "  {:>9} {:>9} {:>9} {:>7}  {}",
+            "on CPU", "runnable", "switches", "moves", "task: off the CPU for"
+        ));
         for t in o.tasks.iter().take(self.top) {
             let off: Vec<String> = t.off.iter().take(3).map(|(r, ns, _)| format!("{r} {}", time(*ns))).collect();
             self.line(format!(
