@@ -17,7 +17,7 @@ TIMEFORMAT='%U %S'
 L
 chmod +x "$work/load.sh"
 
-loads=("target/subjects/matmul" "perf bench sched messaging -g 5 -l 400" "perf bench syscall basic --loop 3000000")
+loads=("target/subjects/known-miss-site --size 64K --steps 8000000" "perf bench sched messaging -g 5 -l 400" "perf bench syscall basic --loop 3000000")
 names=(compute messaging syscalls)
 instruments=(none --clock --locks --polls --io --sched all perf-fp perf-dwarf)
 

@@ -25,10 +25,10 @@ observed() { "$N" observe --runs "$work/runs" --json "$work/o.json" "$@" >"$work
 
 printf '%-44s %16s %16s %9s\n' "what" "nearmiss" "the other" "off"
 
-observed --clock -- perf stat -x, -e task-clock -o "$work/stat" target/subjects/matmul
-compare "clock samples, ns / perf stat task-clock" \
+observed --clock -- perf stat -x, -e cpu-clock -o "$work/stat" target/subjects/known-miss-site --size 64K --steps 8000000
+compare "clock samples, ns / perf stat cpu-clock" \
     "$(field "$work/o.json" 'sum(s["weight"] for s in o["profile"]["samples"])')" \
-    "$(awk -F, '/task-clock/ { print $1 * 1e6 }' "$work/stat")" 3 "perf's own start; one period a CPU"
+    "$(awk -F, '/cpu-clock/ { print $1 * 1e6 }' "$work/stat")" 3 "perf's own start; one period a CPU"
 
 observed --event page-faults@1 --stacks none -- perf stat -x, -e page-faults:u -o "$work/stat" target/subjects/known-miss-site --steps 1000
 compare "page-fault samples / the subject's own count" \
@@ -48,8 +48,8 @@ if ! [ -e /sys/kernel/tracing/events/lock/contention_begin ]; then
     mount -t tracefs none /sys/kernel/tracing && mounted=yes
 fi
 if perf lock record -o "$work/lock" true >/dev/null 2>&1; then
-    observed --locks -- perf lock record -q -o "$work/lock" -- perf bench sched messaging -g 4 -l 200
-    perf lock contention -i "$work/lock" 2>/dev/null >"$work/contention"
+    observed --locks -- perf lock record -o "$work/lock" -- perf bench sched messaging -g 4 -l 200
+    perf lock contention -i "$work/lock" >"$work/contention" 2>&1
     compare "kernel lock waits / perf lock contention" \
         "$(field "$work/o.json" 'sum(l["count"] for l in o["locks"] if l["process"] is None)')" \
         "$(awk '$1 ~ /^[0-9]+$/ { n += $1 } END { print n + 0 }' "$work/contention")" 10 "perf's own locks; waits under way at the ends"
@@ -58,7 +58,7 @@ else
 fi
 
 cat >"$work/block.bt" <<'B'
-tracepoint:block:block_rq_issue { @start[args->dev, args->sector] = nsecs; }
+tracepoint:block:block_rq_issue /args->nr_sector > 0/ { @start[args->dev, args->sector] = nsecs; }
 tracepoint:block:block_rq_complete /@start[args->dev, args->sector]/ {
     @n = count(); @ns = sum(nsecs - @start[args->dev, args->sector]); delete(@start[args->dev, args->sector]); }
 END { clear(@start); }

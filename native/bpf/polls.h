@@ -88,7 +88,7 @@ static __always_inline void poll_end(__u32 kind, long returned)
     }
     add(COUNT_POLL_CALLS, 1);
     if (log_events) {
-        struct poll_event *event = bpf_ringbuf_reserve(&poll_log, sizeof(*event), BPF_RB_NO_WAKEUP);
+        struct poll_event *event = bpf_ringbuf_reserve(&poll_log, sizeof(*event), 0);
         if (event) {
             event->enter_ns = stat->enter_ns;
             event->exit_ns = now;

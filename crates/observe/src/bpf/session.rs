@@ -77,7 +77,8 @@ impl Figures {
             ("futex stacks", Counter::DroppedStacks),
         ]
         .into_iter()
-        .filter_map(|(name, counter)| (self.of(counter) > 0).then(|| (name.to_owned(), self.of(counter))))
+        .map(|(name, counter)| (name.to_owned(), self.of(counter)))
+        .filter(|(_, lost)| *lost > 0)
         .collect()
     }
 }

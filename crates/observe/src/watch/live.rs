@@ -104,9 +104,9 @@ impl Live {
             observed.polls = since(&total.polls, &self.before.polls, |p| (p.thread, p.call.clone()), poll_minus);
             observed.io = since(&total.io, &self.before.io, io_key, io_minus);
             observed.queues = since(&total.queues, &self.before.queues, |q| q.device.clone(), queue_minus);
-            observed.locks.sort_by(|a, b| b.total_ns.cmp(&a.total_ns));
-            observed.polls.sort_by(|a, b| b.calls.cmp(&a.calls));
-            observed.io.sort_by(|a, b| b.count.cmp(&a.count));
+            observed.locks.sort_by_key(|l| std::cmp::Reverse(l.total_ns));
+            observed.polls.sort_by_key(|p| std::cmp::Reverse(p.calls));
+            observed.io.sort_by_key(|i| std::cmp::Reverse(i.count));
             observed.lost = counted.lost;
             self.before = total;
         }

@@ -309,7 +309,7 @@ impl Page<'_> {
             .iter()
             .filter_map(|t| Some((format!("{} {}", t.name, t.thread), t.off.iter().find(|r| r.0 == "block I/O")?.1)))
             .collect();
-        waiters.sort_by(|a, b| b.1.cmp(&a.1));
+        waiters.sort_by_key(|w| std::cmp::Reverse(w.1));
         if !waiters.is_empty() {
             let list: Vec<String> = waiters.iter().take(3).map(|(who, ns)| format!("{who} {}", time(*ns))).collect();
             self.line(format!("  waited for it: {}", list.join(", ")));
