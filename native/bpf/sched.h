@@ -114,7 +114,7 @@ static __always_inline __u32 off_reason(struct task_struct *prev, bool preempt, 
 {
     if (preempt || !(state & 0x7f))
         return REASON_PREEMPTED;
-    if (prev->in_iowait)
+    if (BPF_CORE_READ_BITFIELD(prev, in_iowait)) /* a plain read would take the bit this header has it at */
         return REASON_BLOCK_IO;
     __u64 waiting = (__u32)prev->pid;
     if (want_locks && bpf_map_lookup_elem(&lock_waits, &waiting))
