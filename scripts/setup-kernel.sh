@@ -36,7 +36,7 @@ case $deb in
         *)
             download=$(mktemp -d "$cache/download.XXXXXX")
             trap 'rm -rf "$download"' EXIT INT TERM
-            (cd "$download" && apt-get download "$package" >&2) ||
+            (cd "$download" && apt-get -o APT::Sandbox::User=root download "$package" >&2) ||
                 fail "cannot download $package: apt-get update, or give a .deb file as argument"
             mv "$download"/*.deb "$cache"/
             deb=$(ls "$cache/${package}"_*.deb | sort -V | tail -n 1)

@@ -97,6 +97,7 @@ struct nm_chunk {
 #define NM_I_ATOMIC 8u
 #define NM_I_NT 16u
 #define NM_I_PREFETCH 32u
+#define NM_I_RMW 64u /* plain read-modify-write: its store_hits are store halves, as NM_F_RMW */
 
 struct nm_insn {
     uint64_t vaddr;
@@ -156,7 +157,9 @@ struct nm_control {
     uint32_t insns;                  /* entries of nm_insn in use */
     uint32_t ctxs;                   /* entries of nm_ctx in use; 0 is the root */
     uint32_t state;                  /* enum nm_state */
-    uint64_t prefetches, io_accesses, lost_before_share, skipped;
+    uint64_t prefetches, io_accesses;
+    uint64_t lost_before_share; /* lines that became shared: what their owner's filter dropped until then was not sent */
+    uint64_t skipped;
     char error[256]; /* why the plugin gave up, or empty */
 
     /* consumer, while running */

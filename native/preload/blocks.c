@@ -12,10 +12,16 @@
 #include <string.h>
 
 #define PAGE_BYTES 4096
+#define SELDOM __attribute__((noinline, cold))
 
 static struct parameters parameters;
 static atomic_uint next_color;
-static atomic_int any_colored; /* until then, free need not look */
+
+/* What the common case looks at, and nothing else. Blocks smaller than this go straight to
+ * the allocator behind us; 0 until it is known. */
+static atomic_size_t straight_below;
+/* Whether every block goes straight back to it: it is known, and none was ever shifted. */
+static atomic_int straight_back;
 
 /* The allocator behind us: the program's own if it brings one, else the C library's. */
 static struct {
@@ -52,6 +58,10 @@ static inline int ready(void)
 __attribute__((constructor)) static void begin(void)
 {
 	resolve();
+	/* Nothing is colored before the parameters are known. */
+	if (!early_used())
+		atomic_store_explicit(&straight_back, 1, memory_order_relaxed);
+	atomic_store_explicit(&straight_below, SHIFTED_LEAST_BYTES, memory_order_release);
 	announce(NEARMISS_PART_BLOCKS, &parameters);
 	if (dlsym(RTLD_DEFAULT, "malloc") != dlsym(RTLD_DEFAULT, "nearmiss_blocks_malloc")) {
 		/* The program's own malloc, or one preloaded before us: we are never asked. */
@@ -76,7 +86,7 @@ static size_t next_shift(void)
 /* Enters a block that was made `shift_bytes` larger. */
 static void *hand_out(char *base, size_t shift_bytes)
 {
-	atomic_store_explicit(&any_colored, 1, memory_order_relaxed);
+	atomic_store_explicit(&straight_back, 0, memory_order_relaxed);
 	if (!shifted_put(base + shift_bytes, shift_bytes)) {
 		COUNT(blocks_plain, 1);
 		return base;
@@ -86,17 +96,12 @@ static void *hand_out(char *base, size_t shift_bytes)
 	return base + shift_bytes;
 }
 
-static inline size_t shift_of(void *block)
+static inline int goes_straight_back(void)
 {
-	return atomic_load_explicit(&any_colored, memory_order_relaxed) ? shifted_get(block) : 0;
+	return __builtin_expect(atomic_load_explicit(&straight_back, memory_order_relaxed), 1);
 }
 
-static inline size_t take(void *block)
-{
-	return atomic_load_explicit(&any_colored, memory_order_relaxed) ? shifted_take(block) : 0;
-}
-
-EXPORT void *malloc(size_t bytes)
+SELDOM static void *malloc_seldom(size_t bytes)
 {
 	if (!ready())
 		return early_allocate(bytes);
@@ -107,6 +112,13 @@ EXPORT void *malloc(size_t bytes)
 			return hand_out(base, shift_bytes);
 	}
 	return behind.malloc(bytes);
+}
+
+EXPORT void *malloc(size_t bytes)
+{
+	if (__builtin_expect(bytes < atomic_load_explicit(&straight_below, memory_order_acquire), 1))
+		return behind.malloc(bytes);
+	return malloc_seldom(bytes);
 }
 
 /* Only we export this name: it tells whether the process's malloc is ours. */
@@ -127,11 +139,18 @@ EXPORT void *calloc(size_t count, size_t each)
 	return behind.calloc(count, each);
 }
 
+SELDOM static void free_seldom(void *block)
+{
+	if (block && !early_owns(block) && ready())
+		behind.free((char *)block - shifted_take(block));
+}
+
 EXPORT void free(void *block)
 {
-	if (!block || early_owns(block) || !ready())
-		return;
-	behind.free((char *)block - take(block));
+	if (goes_straight_back())
+		behind.free(block);
+	else
+		free_seldom(block);
 }
 
 /* A new block with the old one's first bytes; the old one is the caller's to free. */
@@ -180,7 +199,7 @@ EXPORT void *realloc(void *block, size_t bytes)
 	if (!ready())
 		return NULL;
 	/* Taken out before the memory can become another thread's. */
-	size_t shift_bytes = take(block);
+	size_t shift_bytes = goes_straight_back() ? 0 : shifted_take(block);
 	if (shift_bytes)
 		return grow_shifted(block, shift_bytes, bytes);
 	if (wanted(bytes) && behind.usable) {
@@ -213,7 +232,7 @@ EXPORT size_t malloc_usable_size(void *block)
 		return 0;
 	if (early_owns(block))
 		return early_size(block);
-	size_t shift_bytes = shift_of(block);
+	size_t shift_bytes = goes_straight_back() ? 0 : shifted_get(block);
 	return behind.usable ? behind.usable((char *)block - shift_bytes) - shift_bytes : 0;
 }
 

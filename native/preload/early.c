@@ -24,6 +24,11 @@ void *early_allocate(size_t bytes)
 	return NULL;
 }
 
+int early_used(void)
+{
+	return atomic_load(&used) != 0;
+}
+
 int early_owns(const void *block)
 {
 	return (uintptr_t)block - (uintptr_t)memory < EARLY_BYTES;

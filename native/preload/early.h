@@ -5,6 +5,8 @@
 #include <stddef.h>
 
 void *early_allocate(size_t bytes);
+/* Whether any was handed out. */
+int early_used(void);
 /* Whether a block is of this memory; it is never given back. */
 int early_owns(const void *block);
 size_t early_size(const void *block);

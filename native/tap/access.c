@@ -43,7 +43,7 @@ static inline __attribute__((always_inline)) void load(unsigned index, qemu_plug
     struct vcpu *v = vcpu_of(index);
     struct filter_entry *e = filter_set(v, vaddr);
     if (likely(vaddr - e->load_from <= tap.line_bytes - size_of(info))) {
-        insn->load_hits++;
+        tap_bump(&insn->load_hits);
         v->loads[kernel]++;
         return;
     }
@@ -59,7 +59,7 @@ static inline __attribute__((always_inline)) void store(unsigned index, qemu_plu
     unsigned size = size_of(info);
     if (likely(into <= tap.line_bytes - size)) {
         e->written |= (size >= 64 ? ~0ULL : (1ULL << size) - 1) << into;
-        insn->store_hits++;
+        tap_bump(&insn->store_hits);
         v->stores[kernel]++;
         return;
     }

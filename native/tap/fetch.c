@@ -31,7 +31,7 @@ static inline int enter_run(struct vcpu *v, struct nm_insn *insn, int kernel)
 {
     if (unlikely(v->attention) && !window_attend(v, kernel))
         return 0;
-    insn->executions++;
+    tap_bump(&insn->executions);
     v->instructions[kernel] += insn->run;
     return 1;
 }
@@ -40,14 +40,14 @@ static inline void one_line(unsigned index, struct nm_insn *insn, int kernel)
 {
     struct vcpu *v = &tap_vcpus[index];
     if (enter_run(v, insn, kernel))
-        enter_line(v, insn, insn->vaddr, insn->paddr, tap_notes[insn_id(insn)].fetched, kernel);
+        enter_line(v, insn, insn->vaddr, insn->paddr, tap_notes[insn_id(insn)].identity.fetched, kernel);
 }
 
 /* An instruction that straddles two lines enters both. */
 static inline void two_lines(unsigned index, struct nm_insn *insn, int kernel)
 {
     struct vcpu *v = &tap_vcpus[index];
-    const struct insn_note *note = &tap_notes[insn_id(insn)];
+    const struct insn_identity *note = &tap_notes[insn_id(insn)].identity;
     if (!enter_run(v, insn, kernel))
         return;
     enter_line(v, insn, insn->vaddr, insn->paddr, note->fetched, kernel);

@@ -21,6 +21,16 @@ void heap_mail(struct vcpu *v)
     if (!at)
         return;
     memcpy(&mail, at, sizeof mail);
+    if (mail.operation < NM_HEAP_ALLOC || mail.operation > NM_HEAP_STACK)
+        return;
+    /* The filter may have dropped all that ran since the last change of context: the allocation site must be right. */
+    if (tap.contexts) {
+        const uint32_t context = contexts_now(&v->task->stacks[USER]);
+        if (context != v->context) {
+            ring_control(v, NM_C_CONTEXT, context, 0, 0, NULL, 0);
+            v->context = context;
+        }
+    }
     const uint64_t payload[4] = {mail.address, mail.size, mail.old_address, mail.alignment};
     ring_control(v, NM_C_HEAP, mail.operation, 0, 0, payload, sizeof payload);
 }

@@ -8,12 +8,6 @@
 
 #include <string.h>
 
-static uint64_t *head_of(const struct vcpu *v)
-{
-    uint64_t physical = tap.control->perf_head_paddr[v->index];
-    return physical ? ram_at(ram_of_physical(physical), 16) : NULL;
-}
-
 /* `bytes` of the ring from `position` on. */
 static int copy_out(const struct vcpu *v, uint64_t position, unsigned char *to, uint64_t bytes)
 {
@@ -55,9 +49,15 @@ static __attribute__((noinline)) void send(struct vcpu *v, uint64_t *words, uint
     __atomic_store_n(&words[1], head, __ATOMIC_RELEASE); /* data_tail: the kernel may write there again */
 }
 
+void maps_open(struct vcpu *v)
+{
+    const uint64_t physical = tap.control->perf_head_paddr[v->index];
+    v->perf_words = physical ? ram_at(ram_of_physical(physical), 16) : NULL;
+}
+
 void maps_poll(struct vcpu *v)
 {
-    uint64_t *words = head_of(v);
+    uint64_t *words = v->perf_words;
     if (!words)
         return;
     uint64_t head = __atomic_load_n(words, __ATOMIC_ACQUIRE);

@@ -21,7 +21,7 @@ struct vcpu tap_vcpus[NM_MAX_VCPUS];
 __attribute__((constructor)) static void choose_version(void)
 {
     if (qemu_plugin_scoreboard_new) {
-        tap.modern = 1;
+        tap.modern = tap.multi = 1; /* with one TCG thread, such a QEMU hands callbacks the wrong vCPU */
         qemu_plugin_version = 4;
     }
 }
@@ -108,8 +108,6 @@ QEMU_EXPORT int qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_t *info
         } else if (sscanf(argv[i], "ram%u=%d", &node, &value) == 2) {
             if (ram_argument(node, value))
                 return -1;
-        } else if (!strcmp(argv[i], "multi=on")) {
-            tap.multi = 1;
         } else {
             tap_fail("unknown argument %s", argv[i]);
             return -1;

@@ -53,9 +53,9 @@ static enum outcome piece(struct vcpu *v, struct nm_insn *insn, qemu_plugin_memi
     record_send(v, insn, vaddr, bytes, kind, flags, page);
     if (kind == NM_NT_STORE) {
         v->nt_pending = 1;
+        const uint64_t before = filter_take(v, line); /* the caches give the line up */
         if (tap.sharing && !always)
-            sharing_keep(line, written);
-        filter_take(v, line); /* the caches give the line up */
+            sharing_keep(line, before | written);
     } else if (unlikely(always)) {
         filter_displace(e);
         if (v->aside.valid)
@@ -78,10 +78,10 @@ static enum outcome piece(struct vcpu *v, struct nm_insn *insn, qemu_plugin_memi
 static inline void count_hit(struct vcpu *v, struct nm_insn *insn, int store, int kernel)
 {
     if (store) {
-        insn->store_hits++;
+        tap_bump(&insn->store_hits);
         v->stores[kernel]++;
     } else {
-        insn->load_hits++;
+        tap_bump(&insn->load_hits);
         v->loads[kernel]++;
     }
 }
@@ -102,7 +102,7 @@ static enum outcome pieces(struct vcpu *v, struct nm_insn *insn, qemu_plugin_mem
         enum outcome outcome = piece(v, insn, info, vaddr, now, kind, flags);
         if (outcome == HIT) {
             if (continued)
-                insn->cont_hits++;
+                tap_bump(&insn->cont_hits);
             else
                 count_hit(v, insn, store, note->kernel);
         }
@@ -135,8 +135,8 @@ static void extend(struct vcpu *v, uint64_t vaddr, unsigned bytes, int store)
 void reference_part(struct vcpu *v, struct nm_insn *insn, qemu_plugin_meminfo_t info, uint64_t vaddr, unsigned size,
                     enum nm_kind kind, int store)
 {
-    const int continued = v->wide.insn == insn && v->wide.execution == insn->executions && v->wide.store == store &&
-                          v->wide.end == vaddr;
+    const int continued = v->wide.insn == insn && v->wide.store == store && v->wide.end == vaddr &&
+                          (tap.multi || v->wide.execution == insn->executions);
     v->wide.insn = insn;
     v->wide.execution = insn->executions;
     v->wide.store = store;

@@ -25,7 +25,7 @@ int ring_init(void)
         tap_fail("a ring of %u chunks of %u bytes cannot be used", c->chunk_count, c->chunk_bytes);
         return -1;
     }
-    tap.chunk_capacity = (c->chunk_bytes - sizeof(struct nm_chunk)) / sizeof(struct nm_record);
+    tap.chunk_capacity = (uint32_t)((c->chunk_bytes - sizeof(struct nm_chunk)) / sizeof(struct nm_record));
     for (uint32_t i = 0; i < tap.vcpus; i++) {
         struct vcpu *v = &tap_vcpus[i];
         v->index = i;

@@ -61,7 +61,8 @@ struct vcpu {
     struct task *task;
     struct nm_usage reported; /* totals at the last report */
     uint64_t instructions_reported;
-    uint64_t perf_head;
+    uint64_t *perf_words; /* data_head and data_tail of this CPU's perf ring, in guest RAM; NULL: none */
+    uint64_t perf_head;   /* bytes of it told so far */
     uint64_t fetch_page; /* page of the last fetch that was sent */
     int nt_pending;      /* write-combining buffers may hold data */
     int busy;            /* lock of the slow path, with several TCG threads */
@@ -100,19 +101,37 @@ struct tap {
 };
 extern struct tap tap;
 
+/* What makes two translated instructions the same. */
+struct insn_identity {
+    uint64_t vaddr, paddr;
+    uint8_t code[16];
+    uint32_t run;            /* as in nm_insn */
+    uint16_t fetched;        /* the first instruction of a line: bytes of its run in that line */
+    uint16_t fetched_second; /* and in the next line, if that instruction straddles them */
+};
+
 /* What a record needs to know about its instruction beyond nm_insn. */
 struct insn_note {
     uint8_t kind;  /* enum nm_kind of its stores */
     uint8_t flags; /* NM_F_RMW for its stores */
     uint8_t kernel;
-    uint8_t pair;           /* bytes of a lock cmpxchg8b or 16b, else 0 */
-    uint8_t fetched;        /* the first instruction of a line: bytes of the run in that line */
-    uint8_t fetched_second; /* and in the next line, if that instruction straddles them */
+    uint8_t pair;             /* bytes of a lock cmpxchg8b or 16b, else 0 */
     uint32_t parent, context; /* calls: the last interned pair */
+    uint32_t padding;
+    struct insn_identity identity;
 };
 extern struct insn_note *tap_notes;
 
 static inline uint32_t insn_id(const struct nm_insn *insn) { return (uint32_t)(insn - tap.insns); }
+
+/* Counts in a table that all vCPUs share. */
+static inline void tap_bump(uint64_t *counter)
+{
+    if (unlikely(tap.multi))
+        __atomic_fetch_add(counter, 1, __ATOMIC_RELAXED);
+    else
+        ++*counter;
+}
 
 static inline struct filter_entry *filter_set(struct vcpu *v, uint64_t vaddr)
 {
@@ -126,6 +145,9 @@ void tap_fail(const char *why, ...) __attribute__((format(printf, 1, 2)));
 void translate_block(qemu_plugin_id_t, struct qemu_plugin_tb *);
 int translate_init(void);
 const uint8_t *insn_bytes(const struct qemu_plugin_insn *, size_t size, uint8_t buffer[16]);
+
+/* insns.c: the entry of an instruction; NULL when the table is full, which ends the recording */
+struct nm_insn *insns_entry(const struct insn_identity *, int *is_new);
 
 /* access.c: the callbacks of memory accesses */
 enum access { ACCESS_PLAIN, ACCESS_WIDE, ACCESS_ATOMIC, ACCESS_PAIR, ACCESS_NT, ACCESS_CALL, ACCESS_RETURN };
@@ -210,7 +232,7 @@ static inline uint32_t contexts_now(const struct shadow_stack *s)
 /* tasks.c: which task runs */
 struct task {
     struct task *next;
-    uint64_t address;
+    uint64_t address, mm;
     uint32_t pid;
     uint32_t irq_depth;
     int skip;            /* how many times it asked to be skipped */
@@ -218,12 +240,14 @@ struct task {
     uint64_t last_store_page;
     struct shadow_stack stacks[2];
 };
+void tasks_address_space(struct vcpu *); /* the TLB was flushed: an exec? */
 void tasks_enter(struct vcpu *); /* reads the current task; emits NM_C_SWITCH */
 void tasks_stored(struct vcpu *, uint64_t offset);                  /* a store touched the watched line */
 void tasks_skip(struct vcpu *, int on); /* may be nested */
 struct nm_usage tasks_usage(struct vcpu *);                        /* since the last report */
 
 /* maps.c: the guest's perf rings */
+void maps_open(struct vcpu *);
 void maps_poll(struct vcpu *);
 
 /* heap.c: the mailbox of the heap shim */
@@ -245,12 +269,17 @@ static inline int attend(struct vcpu *v, int kernel)
     return likely(v->attention == 0) || window_attend(v, kernel);
 }
 
+/* With several TCG threads: the vCPU of this one. */
+extern __thread struct vcpu *tap_here;
+
 /* The slow path of a vCPU against the end of the window, with several TCG threads. */
 static inline void vcpu_lock(struct vcpu *v)
 {
-    if (unlikely(tap.multi))
-        while (__atomic_exchange_n(&v->busy, 1, __ATOMIC_ACQUIRE))
-            __builtin_ia32_pause();
+    if (likely(!tap.multi))
+        return;
+    while (__atomic_exchange_n(&v->busy, 1, __ATOMIC_ACQUIRE))
+        __builtin_ia32_pause();
+    tap_here = v;
 }
 static inline void vcpu_unlock(struct vcpu *v)
 {

@@ -29,6 +29,15 @@ static uint32_t task_u32(uint64_t task, uint32_t offset)
     return value;
 }
 
+static uint64_t task_u64(uint64_t task, uint32_t offset)
+{
+    uint64_t value = 0;
+    const void *at = task_memory(task, offset, sizeof value);
+    if (at)
+        memcpy(&value, at, sizeof value);
+    return value;
+}
+
 /* What is remembered of a task; begun anew when its address belongs to another process now. */
 static struct task *find(uint64_t address, uint32_t pid)
 {
@@ -49,6 +58,7 @@ static struct task *find(uint64_t address, uint32_t pid)
         t->pid = pid;
         t->irq_depth = 0;
         t->skip = 0;
+        t->mm = 0;
         t->stacks[USER].depth = t->stacks[KERNEL].depth = 0;
     }
     return t;
@@ -93,10 +103,8 @@ void tasks_enter(struct vcpu *v)
         uint64_t mm, outgoing;
         char comm[16];
         struct nm_usage usage;
-    } payload = {0, v->task ? v->task->address : 0, {0}, tasks_usage(v)};
-    const void *mm = task_memory(address, c->task_mm_offset, 8), *comm = task_memory(address, c->task_comm_offset, 16);
-    if (mm)
-        memcpy(&payload.mm, mm, 8);
+    } payload = {task_u64(address, c->task_mm_offset), v->task ? v->task->address : 0, {0}, tasks_usage(v)};
+    const void *comm = task_memory(address, c->task_comm_offset, 16);
     if (comm)
         memcpy(payload.comm, comm, 16);
     maps_poll(v);
@@ -105,6 +113,19 @@ void tasks_enter(struct vcpu *v)
     struct task *task = find(address, pid);
     pthread_mutex_unlock(&lock);
     v->task = task;
+    apply_skip(v);
+}
+
+/* After an exec the stack is another one. */
+void tasks_address_space(struct vcpu *v)
+{
+    struct task *t = v->task;
+    const uint64_t mm = t ? task_u64(t->address, tap.control->task_mm_offset) : 0;
+    if (!mm || mm == t->mm)
+        return;
+    t->mm = mm;
+    t->stacks[USER].depth = 0;
+    t->skip = 0;
     apply_skip(v);
 }
 

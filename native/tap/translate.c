@@ -39,22 +39,6 @@ const uint8_t *insn_bytes(const struct qemu_plugin_insn *at, size_t size, uint8_
     return buffer;
 }
 
-static struct nm_insn *new_insn(uint64_t vaddr, const struct qemu_plugin_insn *at)
-{
-    uint32_t id = tap.control->insns;
-    if (id >= tap.control->insn_capacity) {
-        tap_fail("the table of %u instructions is full: give the tap a larger one", tap.control->insn_capacity);
-        return NULL;
-    }
-    struct nm_insn *insn = &tap.insns[id];
-    insn->vaddr = vaddr;
-    insn->paddr = ram_of_host(qemu_plugin_insn_haddr(at));
-    insn->task = window_task();
-    tap_notes[id].kernel = vaddr >> 63;
-    __atomic_store_n(&tap.control->insns, id + 1, __ATOMIC_RELEASE);
-    return insn;
-}
-
 static void on_tlb_flush(unsigned index, void *unused)
 {
     (void)unused;
@@ -62,6 +46,8 @@ static void on_tlb_flush(unsigned index, void *unused)
     vcpu_lock(v);
     softtlb_flush(v);
     filter_clear(v);
+    fetch_clear(v);
+    tasks_address_space(v);
     vcpu_unlock(v);
 }
 
@@ -96,6 +82,13 @@ static void on_execution(unsigned index, void *counter)
     __atomic_fetch_add((uint64_t *)counter, 1, __ATOMIC_RELAXED);
 }
 
+/* With several TCG threads the count of all vCPUs cannot tell the parts of one execution from the next. */
+static void on_wide(unsigned index, void *unused)
+{
+    (void)unused;
+    tap_vcpus[index].wide.insn = NULL;
+}
+
 static void count_executions(struct qemu_plugin_insn *at, uint64_t *counter)
 {
     if (qemu_plugin_register_vcpu_insn_exec_inline && !tap.modern)
@@ -113,7 +106,7 @@ static uint32_t insn_flags(uint32_t decoded, int kernel)
 {
     return (kernel ? NM_I_KERNEL : 0) | (decoded & D_CALL ? NM_I_CALL : 0) | (decoded & D_RETURN ? NM_I_RET : 0) |
            (decoded & (D_ATOMIC | D_PAIR_CX) ? NM_I_ATOMIC : 0) | (decoded & D_NT ? NM_I_NT : 0) |
-           (decoded & D_PREFETCH ? NM_I_PREFETCH : 0);
+           (decoded & D_PREFETCH ? NM_I_PREFETCH : 0) | (decoded & D_RMW ? NM_I_RMW : 0);
 }
 
 static void register_access(struct qemu_plugin_insn *at, struct nm_insn *insn, uint32_t decoded, const uint8_t *code,
@@ -147,76 +140,104 @@ static void kernel_apart(struct qemu_plugin_insn *at, uint32_t decoded)
         access_watch_current_task(at);
 }
 
-struct run {
-    struct nm_insn *insn; /* the first instruction of the line */
-    uint64_t line;
+/* One instruction of the block that is being translated. */
+struct step {
+    struct qemu_plugin_insn *at;
+    uint32_t decoded;
+    int kernel, first; /* first: of its line */
+    size_t size;
+    struct insn_identity identity;
 };
 
-/* An instruction more in the last line that the run entered. */
-static void add_fetched(struct insn_note *note, size_t size)
+/* Divides the block into runs: the instructions of one line. One that straddles lines begins a run of its own, which
+ * goes on in the second line. */
+static void divide(struct step *steps, size_t count)
 {
-    uint8_t *bytes = note->fetched_second ? &note->fetched_second : &note->fetched;
-    *bytes = (uint8_t)(*bytes + size);
+    struct step *run = NULL;
+    uint64_t line = ~0ULL;
+    for (size_t i = 0; i < count; i++) {
+        struct step *s = &steps[i];
+        const uint64_t from = s->identity.vaddr >> tap.line_log2;
+        const uint64_t to = (s->identity.vaddr + s->size - 1) >> tap.line_log2;
+        if (from != line || to != line) {
+            const uint64_t in_second = to != from ? s->identity.vaddr + s->size - (to << tap.line_log2) : 0;
+            s->first = 1;
+            s->identity.fetched = (uint16_t)(s->size - in_second);
+            s->identity.fetched_second = (uint16_t)in_second;
+            run = s;
+            line = to;
+        } else if (run->identity.fetched_second) {
+            run->identity.fetched_second = (uint16_t)(run->identity.fetched_second + s->size);
+        } else {
+            run->identity.fetched = (uint16_t)(run->identity.fetched + s->size);
+        }
+        run->identity.run++;
+    }
 }
+
+static int record_step(struct qemu_plugin_tb *tb, size_t index, struct step *s)
+{
+    int is_new;
+    struct nm_insn *insn = insns_entry(&s->identity, &is_new);
+    if (!insn)
+        return 0;
+    if (is_new) {
+        insn->flags = insn_flags(s->decoded, s->kernel);
+        insn->task = window_task();
+        tap_notes[insn_id(insn)].kernel = (uint8_t)s->kernel;
+    }
+    if (s->first)
+        fetch_register(tb, index, insn, s->kernel, s->identity.fetched_second != 0);
+    if (s->decoded & D_PREFETCH)
+        count_executions(s->at, &tap.control->prefetches);
+    if (tap.multi && s->decoded & D_WIDE)
+        exec(s->at, on_wide);
+    if (s->decoded & (D_PREFETCH | D_WIDE) && !s->first)
+        count_executions(s->at, &insn->executions);
+    if (s->decoded & D_MEMORY)
+        register_access(s->at, insn, s->decoded, s->identity.code, s->size, s->kernel);
+    return 1;
+}
+
+enum { BLOCK_INSNS_MAX = 1024 };
 
 static void translate(struct qemu_plugin_tb *tb)
 {
+    static struct step steps[BLOCK_INSNS_MAX];
     const size_t count = qemu_plugin_tb_n_insns(tb);
-    struct run run = {NULL, ~0ULL};
-    uint8_t buffer[16];
+    if (count > BLOCK_INSNS_MAX) {
+        tap_fail("QEMU translated a block of %zu instructions, more than the tap knows of", count);
+        return;
+    }
     for (size_t i = 0; i < count; i++) {
-        struct qemu_plugin_insn *at = qemu_plugin_tb_get_insn(tb, i);
-        const uint64_t vaddr = qemu_plugin_insn_vaddr(at);
-        const size_t size = qemu_plugin_insn_size(at);
-        const uint8_t *code = insn_bytes(at, size, buffer);
-        const uint32_t decoded = decode(code, size);
-        const int kernel = (int)(vaddr >> 63);
-
-        if (decoded & D_TRIGGER)
-            window_trigger_register(at, decode_trigger(code));
-        if (decoded & D_TLB_FLUSH)
-            exec(at, on_tlb_flush);
-        if (decoded & D_HALT)
-            exec(at, on_halt);
-        if (kernel && tap.control->only_user) {
-            kernel_apart(at, decoded);
+        struct step *s = &steps[i];
+        uint8_t buffer[16];
+        *s = (struct step){.at = qemu_plugin_tb_get_insn(tb, i)};
+        s->size = qemu_plugin_insn_size(s->at);
+        s->identity.vaddr = qemu_plugin_insn_vaddr(s->at);
+        s->identity.paddr = ram_of_host(qemu_plugin_insn_haddr(s->at));
+        memcpy(s->identity.code, insn_bytes(s->at, s->size, buffer), s->size < 16 ? s->size : 16);
+        s->decoded = decode(s->identity.code, s->size);
+        s->kernel = (int)(s->identity.vaddr >> 63);
+    }
+    divide(steps, count);
+    for (size_t i = 0; i < count; i++) {
+        struct step *s = &steps[i];
+        if (s->decoded & D_TRIGGER)
+            window_trigger_register(s->at, decode_trigger(s->identity.code));
+        if (s->decoded & D_TLB_FLUSH)
+            exec(s->at, on_tlb_flush);
+        if (s->decoded & D_HALT)
+            exec(s->at, on_halt);
+        if (s->kernel && tap.control->only_user) {
+            kernel_apart(s->at, s->decoded);
             continue;
         }
-        irq_register(at, decoded, vaddr);
-        if (decoded & D_FENCE)
-            exec(at, on_fence);
-
-        const uint64_t line = vaddr >> tap.line_log2, last_line = (vaddr + size - 1) >> tap.line_log2;
-        const int first = line != run.line || last_line != line;
-        if (!first)
-            add_fetched(&tap_notes[insn_id(run.insn)], size);
-        if (!first && !(decoded & (D_MEMORY | D_PREFETCH))) {
-            run.insn->run++;
-            continue;
-        }
-        struct nm_insn *insn = new_insn(vaddr, at);
-        if (!insn)
+        irq_register(s->at, s->decoded, s->identity.vaddr);
+        if (s->decoded & D_FENCE)
+            exec(s->at, on_fence);
+        if ((s->first || s->decoded & (D_MEMORY | D_PREFETCH)) && !record_step(tb, i, s))
             return;
-        struct insn_note *note = &tap_notes[insn_id(insn)];
-        insn->flags = insn_flags(decoded, kernel);
-        if (first) {
-            run = (struct run){insn, last_line};
-            uint64_t end = last_line << tap.line_log2;
-            note->fetched = (uint8_t)(last_line != line ? end - vaddr : size);
-            note->fetched_second = (uint8_t)(last_line != line ? vaddr + size - end : 0);
-            fetch_register(tb, i, insn, kernel, last_line != line);
-        }
-        run.insn->run++;
-        if (decoded & D_PREFETCH) {
-            count_executions(at, &tap.control->prefetches);
-            if (!first)
-                count_executions(at, &insn->executions);
-        }
-        if (!(decoded & D_MEMORY))
-            continue;
-        if (decoded & D_WIDE && !first)
-            count_executions(at, &insn->executions);
-        register_access(at, insn, decoded, code, size, kernel);
     }
 }
 

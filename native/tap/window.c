@@ -10,15 +10,20 @@
 #include <pthread.h>
 #include <time.h>
 
+enum { FIRST_MARK = 16 }; /* numbers below are enum nm_mark */
+
 static int open_now;
 static struct vcpu *current; /* with one TCG thread: whose slice this is */
 static uint64_t slice;
 
 int window_is_open(void) { return __atomic_load_n(&open_now, __ATOMIC_ACQUIRE); }
 
+__thread struct vcpu *tap_here;
+
 uint64_t window_task(void)
 {
-    return current && current->task ? current->task->address : 0;
+    const struct vcpu *v = tap.multi ? tap_here : current;
+    return v && v->task ? v->task->address : 0;
 }
 
 static void set_attention(struct vcpu *v, enum attention why)
@@ -142,6 +147,7 @@ static void open_window(qemu_plugin_id_t id)
     current = NULL;
     for (uint32_t i = 0; i < tap.vcpus; i++) {
         struct vcpu *v = &tap_vcpus[i];
+        maps_open(v);
         v->watched_line = ram_of_physical(tap.control->current_task_paddr[i]) >> tap.line_log2;
         v->attention = 0;
         if (v == begins)
@@ -203,10 +209,10 @@ static void recording(struct vcpu *v, uint32_t trigger)
         maps_poll(v);
         break;
     case NEARMISS_TRIGGER_MARK:
-        mark(v, 16);
+        mark(v, FIRST_MARK + NEARMISS_TRIGGER_MARK_MASK + 1); /* a number that no numbered mark has */
         break;
     default:
-        mark(v, 16 + (trigger & NEARMISS_TRIGGER_MARK_MASK));
+        mark(v, FIRST_MARK + (trigger & NEARMISS_TRIGGER_MARK_MASK));
         break;
     }
 }

@@ -3,7 +3,9 @@
 mod doctor;
 mod exit;
 mod machine;
+mod modelling;
 mod observe;
+mod observed_report;
 mod report;
 mod table;
 mod top;

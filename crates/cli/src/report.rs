@@ -1,8 +1,13 @@
 //! The verb `report`.
 
+use crate::modelling::{self, OrderArg};
+use crate::observed_report;
 use anyhow::Context;
+use nearmiss_machine::describe;
 use nearmiss_record::observed;
+use nearmiss_record::policy::Policy;
 use nearmiss_record::run::{self, RunDir};
+use nearmiss_record::trace::{self, TraceReader};
 use nearmiss_report::load::Report;
 use nearmiss_report::{callgrind, html, json, pprof, text};
 use std::io::Write;
@@ -14,6 +19,12 @@ use std::process::ExitCode;
 pub struct Args {
     /// The run's directory [default: the newest one under ./nearmiss-runs]
     run: Option<PathBuf>,
+    /// Model the kept trace again, on this machine: `host`, a preset, or a machine file
+    #[arg(short, long, value_name = "MACHINE")]
+    machine: Option<String>,
+    /// Model the kept trace again, with the records of several CPUs in this order
+    #[arg(long, value_enum)]
+    order: Option<OrderArg>,
     #[command(flatten)]
     form: Form,
     /// Rows of the text's longest table
@@ -23,43 +34,59 @@ pub struct Args {
 
 #[derive(clap::Args)]
 #[group(multiple = false)]
-struct Form {
+pub(crate) struct Form {
     /// Print the records of the run as one JSON object
     #[arg(long)]
-    json: bool,
+    pub(crate) json: bool,
     /// Write one self-contained HTML page [default: report.html in the run's directory]
     #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true)]
-    html: Option<Option<PathBuf>>,
+    pub(crate) html: Option<Option<PathBuf>>,
     /// Write a profile for KCachegrind and callgrind_annotate
     #[arg(long, value_name = "FILE")]
-    callgrind: Option<PathBuf>,
+    pub(crate) callgrind: Option<PathBuf>,
     /// Write a profile for pprof
     #[arg(long, value_name = "FILE")]
-    pprof: Option<PathBuf>,
+    pub(crate) pprof: Option<PathBuf>,
     /// Write a profile for the Firefox Profiler (of observed runs)
     #[arg(long, value_name = "FILE")]
-    firefox: Option<PathBuf>,
+    pub(crate) firefox: Option<PathBuf>,
     /// Write a trace for Perfetto (of observed runs)
     #[arg(long, value_name = "FILE")]
-    perfetto: Option<PathBuf>,
+    pub(crate) perfetto: Option<PathBuf>,
     /// Write folded stacks for flame-graph tools (of observed runs)
     #[arg(long, value_name = "FILE")]
-    folded: Option<PathBuf>,
+    pub(crate) folded: Option<PathBuf>,
+    /// Check the run's trace record by record; name the first bad one
+    #[arg(long)]
+    validate: bool,
 }
 
 /// Runs the verb.
 pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     let run = match &args.run {
-        Some(path) => RunDir::open(path)?,
-        None => RunDir::newest(Path::new(run::DEFAULT_PARENT))?,
+        Some(path) => RunDir::open(path).map_err(flat)?,
+        None => RunDir::newest(Path::new(run::DEFAULT_PARENT)).map_err(flat)?,
     };
     if run.file(observed::FILE).is_file() {
-        return observed_run(&run, &args);
+        return observed_report::write_form(&run, &args.form, args.top.into());
     }
     if args.form.firefox.is_some() || args.form.perfetto.is_some() || args.form.folded.is_some() {
         anyhow::bail!("{}: a traced run has no time line; use --html, --callgrind or --pprof", run.path().display());
     }
-    let report = Report::load(&run)?;
+    if args.form.validate {
+        return validate(&run);
+    }
+    let mut report = Report::load(&run).map_err(flat)?;
+    if args.machine.is_some() || args.order.is_some() {
+        let machine = match &args.machine {
+            Some(name) => describe::load(name)?,
+            None => report.model.machine.clone(),
+        };
+        let order = args.order.map_or(report.model.order, Into::into);
+        let model = modelling::replay(&run, &machine, &Policy::default(), order)?;
+        report.manifest.machine.clone_from(&model.machine.name);
+        report = Report::new(report.manifest, model).map_err(flat)?;
+    }
     if args.form.json {
         print(&json::render(&report)?)?;
     } else if let Some(file) = args.form.html {
@@ -75,42 +102,25 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// A run of `observe` in the form asked for.
-fn observed_run(run: &RunDir, args: &Args) -> anyhow::Result<ExitCode> {
-    use nearmiss_report::observe;
-    let observed: observed::Observed = run.read_json(observed::FILE)?;
-    let form = &args.form;
-    if form.json {
-        print(&format!("{}\n", serde_json::to_string(&observed)?))?;
-    } else if let Some(file) = &form.html {
-        let file = file.clone().unwrap_or_else(|| run.file(run::REPORT));
-        write(&file, observe::html(&observed).as_bytes())?;
-    } else if let Some(file) = &form.pprof {
-        write(file, &observe::to_pprof(&observed)?)?;
-    } else if let Some(file) = &form.firefox {
-        write(file, &observe::firefox(&observed)?)?;
-    } else if let Some(file) = &form.perfetto {
-        write(file, &observe::perfetto(&observed)?)?;
-    } else if let Some(file) = &form.folded {
-        let profile = observed.profile.as_ref().context("this run has no samples: observe with --clock")?;
-        let event = observe::event_of(profile, "clock").unwrap_or(0);
-        write(file, observe::folded(profile, event).as_bytes())?;
-    } else if form.callgrind.is_some() {
-        anyhow::bail!("{}: the callgrind format is for traced runs; use --pprof or --folded", run.path().display());
-    } else {
-        print(&observe::text(&observed, terminal_width(), args.top.into()))?;
+/// Says how many records the trace holds, or which is the first that cannot be.
+fn validate(run: &RunDir) -> anyhow::Result<ExitCode> {
+    let file = run.file(run::TRACE);
+    if !file.is_file() {
+        anyhow::bail!("{}: this run kept no trace; record it without --no-trace", run.path().display());
     }
+    let records = TraceReader::open(&file).and_then(|mut t| trace::validate(&mut t)).map_err(flat)?;
+    print(&format!("{}: sound, {records} records\n", file.display()))?;
     Ok(ExitCode::SUCCESS)
 }
 
 /// Writes a file whole or not at all, and says where it is.
-fn write(file: &Path, bytes: &[u8]) -> anyhow::Result<()> {
-    run::write_whole(file, bytes)?;
+pub(crate) fn write(file: &Path, bytes: &[u8]) -> anyhow::Result<()> {
+    run::write_whole(file, bytes).map_err(flat)?;
     print(&format!("{}\n", file.display()))
 }
 
 /// Columns of the terminal, 80 where there is none.
-fn terminal_width() -> usize {
+pub(crate) fn terminal_width() -> usize {
     width_of(std::io::stdout())
 }
 
@@ -125,9 +135,14 @@ fn width_of(stream: impl std::os::fd::AsFd) -> usize {
 }
 
 /// Prints, without styles where no terminal reads. A reader that has seen enough is no error.
-fn print(text: &str) -> anyhow::Result<()> {
+pub(crate) fn print(text: &str) -> anyhow::Result<()> {
     match anstream::stdout().lock().write_all(text.as_bytes()) {
         Err(e) if e.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
         written => written.context("cannot write to standard output"),
     }
+}
+
+/// An error whose text already says its cause: kept as text, so that the cause is not said twice.
+fn flat(error: impl std::fmt::Display) -> anyhow::Error {
+    anyhow::anyhow!("{error}")
 }

@@ -1,12 +1,318 @@
-//! The verb `trace`.
+//! The verb `trace`: a command in the tap, modelled as it goes, kept as a run.
 
+use crate::exit::CannotHere;
+use crate::modelling::{Modelling, OrderArg};
+use anyhow::Context;
+use nearmiss_machine::describe;
+use nearmiss_observe::symbols;
+use nearmiss_observe::tap::guest::{
+    CommandStatus, GuestCommand, GuestShape, InstructionClock, KernelImage, QemuBinary,
+};
+use nearmiss_observe::tap::session::{Recorded, Session, TapConfig};
+use nearmiss_record::machine::Machine;
+use nearmiss_record::policy::{Order, Policy};
+use nearmiss_record::run::{self, Filter, Manifest, RunDir};
+use nearmiss_record::trace::{TraceHeader, TraceSummary, TraceWriter};
+use nearmiss_record::units::Bytes;
+use nearmiss_report::load::Report;
+use nearmiss_report::text;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::time::Duration;
 
 /// Arguments of `nearmiss trace`.
 #[derive(clap::Args)]
-pub struct Args {}
+#[command(after_help = "Examples:
+  nearmiss trace -- sort words.txt                     this machine's caches
+  nearmiss trace -m pentium-pro-4way-512k -- ./server  another machine's
+  nearmiss trace --only user -- ./program              what cachegrind would see
+  nearmiss trace --memory 4GiB --timeout 10m -- make   more room, and an end")]
+pub struct Args {
+    /// Machine to model and to shape the guest by: `host`, a preset, or a machine file
+    #[arg(short, long, value_name = "MACHINE", default_value = "host")]
+    machine: String,
+    /// CPUs of the guest, at most
+    #[arg(long, value_name = "N", default_value_t = describe::DEFAULT_CPUS, value_parser = clap::value_parser!(u32).range(1..=64))]
+    cpus: u32,
+    /// Record and model less than the whole machine
+    #[arg(long, value_name = "PART", value_enum)]
+    only: Option<Only>,
+    /// In which order the records of several CPUs meet the model
+    #[arg(long, value_enum, default_value_t = OrderArg::Recorded)]
+    order: OrderArg,
+    /// Memory of the guest, all nodes together [default: half of what is available]
+    #[arg(long, value_name = "SIZE", value_parser = Bytes::parse)]
+    memory: Option<Bytes>,
+    /// Clock of the guest: `instructions` is slower and gives the right number of timer ticks
+    #[arg(long, value_enum, default_value_t = Clock::Host)]
+    clock: Clock,
+    /// Count time by instructions and switch address randomisation off, so that runs repeat
+    #[arg(long)]
+    deterministic: bool,
+    /// Switch address randomisation off
+    #[arg(long)]
+    no_aslr: bool,
+    /// The exact filter for every purpose: drops only repeats of the very last line
+    #[arg(long)]
+    one_line_filter: bool,
+    /// Do not keep calling contexts: faster, no call stacks
+    #[arg(long)]
+    no_stacks: bool,
+    /// Do not preload the shim that tells heap objects apart
+    #[arg(long)]
+    no_heap: bool,
+    /// Model only, keep no trace
+    #[arg(long)]
+    no_trace: bool,
+    /// Largest trace to keep; beyond it the run is modelled but not kept
+    #[arg(long, value_name = "SIZE", default_value = "8GiB", value_parser = Bytes::parse)]
+    max_trace: Bytes,
+    /// End the run after this time, such as 90s or 10m
+    #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration)]
+    timeout: Option<Duration>,
+    /// Copy the files that the command wrote to this directory instead of throwing them away
+    #[arg(long, value_name = "DIR")]
+    keep: Option<PathBuf>,
+    /// Kernel of the guest: a version in the cache, or the path of an unpacked one
+    #[arg(long, value_name = "VERSION|PATH")]
+    kernel: Option<String>,
+    /// Another QEMU (7.2, or 10 and later)
+    #[arg(long, value_name = "PATH")]
+    qemu: Option<PathBuf>,
+    /// Where runs are kept
+    #[arg(long, value_name = "DIR", default_value = run::DEFAULT_PARENT)]
+    runs: PathBuf,
+    /// Also write the model's record here
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+    /// Do not print the report
+    #[arg(short, long)]
+    quiet: bool,
+    /// The command and its arguments
+    #[arg(last = true, required = true, value_name = "CMD")]
+    command: Vec<OsString>,
+}
 
-/// Runs the verb.
-pub fn run(_args: Args) -> anyhow::Result<ExitCode> {
-    anyhow::bail!("not built yet")
+#[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Only {
+    /// The command's own user-mode references
+    User,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Clock {
+    Host,
+    Instructions,
+}
+
+impl Clock {
+    fn name(self) -> &'static str {
+        match self {
+            Clock::Host => "host",
+            Clock::Instructions => "instructions",
+        }
+    }
+}
+
+/// Runs the verb. The command's exit status is ours.
+pub fn run(args: Args) -> anyhow::Result<ExitCode> {
+    let machine = describe::cut(&describe::load(&args.machine)?, args.cpus);
+    let filter = filter(&args, &machine);
+    let order = args.order.into();
+    let clock = if args.deterministic { Clock::Instructions } else { args.clock };
+    let session = Session::new(tap_config(&args, &machine, filter, clock)?)?;
+    let run = RunDir::create(&args.runs, &stem(&args.command))?;
+    let result = record(&args, session, &machine, order, clock, &run);
+    if result.is_err() {
+        // Nothing was recorded: leave no empty run behind. A failure here would only hide the error that matters.
+        let _ = std::fs::remove_dir_all(run.path());
+    }
+    let status = result?;
+    Ok(ExitCode::from(match status {
+        Some(CommandStatus::Exited(code)) => code as u8,
+        Some(CommandStatus::Signaled(number)) => (128 + number) as u8,
+        None => crate::exit::WRAPPER_FAILED,
+    }))
+}
+
+fn record(
+    args: &Args,
+    session: Session,
+    machine: &Machine,
+    order: Order,
+    clock: Clock,
+    run: &RunDir,
+) -> anyhow::Result<Option<CommandStatus>> {
+    let header = session.header().clone();
+    let kallsyms = session.kallsyms();
+    let started = jiff::Timestamp::now();
+    let mut writer = match args.no_trace {
+        true => None,
+        false => Some(TraceWriter::create(&run.file(run::TRACE), &header)?),
+    };
+    let mut modelling = Modelling::new(machine, &Policy::default(), order, &header, Box::new(session.data_symbols()))?;
+    let mut notes = Vec::new();
+    let recorded = session.record(GuestCommand::inherit(&args.command)?, &mut |head, records| {
+        if let Some(trace) = &mut writer
+            && trace.bytes() < args.max_trace.0
+            && let Err(error) = trace.chunk(head, records)
+        {
+            notes.push(format!("the trace stops early: {error}"));
+        }
+        modelling.chunk(head, records).map_err(|e| e.to_string())
+    })?;
+    let summary = match writer {
+        Some(trace) => trace.finish(&recorded.side)?,
+        None => TraceSummary::default(),
+    };
+    if !args.no_trace && summary.records < recorded.records {
+        notes.push(format!(
+            "the trace keeps {} of {} records (--max-trace {}); the model saw all of them",
+            summary.records, recorded.records, args.max_trace
+        ));
+    }
+    progress("naming functions and variables");
+    let modelled = modelling.finish()?;
+    let symbols = symbols::resolve(symbols::Sources {
+        insns: &recorded.side.insns,
+        maps: modelled.maps(),
+        kallsyms: &kallsyms,
+        layout: recorded.layout.clone(),
+        pages: recorded.pages.clone(),
+    });
+    run.write_json(run::SYMBOLS, &symbols)?;
+    notes.extend(recorded.notes.iter().cloned());
+    let manifest = manifest(args, machine, &recorded, &header, clock, started, summary, notes);
+    let model = modelled.into_record(&recorded.side, &symbols);
+    run.write_json(run::MODEL, &model)?;
+    run.write_json(run::MANIFEST, &manifest)?;
+    if let Some(file) = &args.json {
+        let bytes = serde_json::to_vec(&model).context("model record")?;
+        run::write_whole(file, &bytes)?;
+    }
+    if !args.quiet {
+        let report = Report::load(run)?;
+        anstream::eprint!("{}", text::render(&report, text::Options { width: 80, top: 5 }));
+        eprintln!("\nrun: {}", run.path().display());
+    }
+    Ok(recorded.exit.status)
+}
+
+/// The filter that is exact for the machine, or the one that is exact for every machine.
+fn filter(args: &Args, machine: &Machine) -> Filter {
+    let mut filter = describe::filter_for(machine);
+    if args.one_line_filter {
+        filter.index_bits = 0;
+        filter.index_low = filter.line_log2;
+    }
+    filter.contexts = !args.no_stacks;
+    filter
+}
+
+fn tap_config(args: &Args, machine: &Machine, filter: Filter, clock: Clock) -> anyhow::Result<TapConfig> {
+    let topology = machine.topology;
+    let nodes = machine.memory.nodes;
+    let kernel = match &args.kernel {
+        Some(name) => KernelImage::named(name),
+        None => KernelImage::newest(),
+    };
+    let qemu = match &args.qemu {
+        Some(path) => QemuBinary::at(path.clone(), None),
+        None => QemuBinary::installed(),
+    };
+    Ok(TapConfig {
+        shape: GuestShape {
+            packages: topology.packages,
+            cores: topology.cores_per_package,
+            threads: topology.threads_per_core,
+            nodes,
+        },
+        memory: args.memory.map(|m| vec![m.0 / u64::from(nodes); nodes as usize]).unwrap_or_default(),
+        kernel: kernel.map_err(|e| CannotHere(e.to_string()))?,
+        qemu: qemu.map_err(|e| CannotHere(e.to_string()))?,
+        only_user: args.only == Some(Only::User),
+        filter,
+        heap_shim: (!args.no_heap).then(|| nearmiss_observe::tap::guest::HEAP_SHIM.to_vec()),
+        icount: (clock == Clock::Instructions).then_some(InstructionClock { shift: args.deterministic.then_some(1) }),
+        timeout: args.timeout,
+        keep: args.keep.clone(),
+        aslr: !(args.no_aslr || args.deterministic),
+        libc_tunables: libc_tunables(machine),
+    })
+}
+
+/// glibc picks its copy routines by cache size: it must see the modelled machine's, not the emulator's.
+fn libc_tunables(machine: &Machine) -> Option<String> {
+    let data = |level: u8| {
+        machine.caches.iter().find(|c| c.level == level && c.kind != nearmiss_record::machine::CacheKind::Instruction)
+    };
+    let outermost = machine.caches.iter().map(|c| c.level).max()?;
+    let mut tunables = vec![format!("glibc.cpu.x86_data_cache_size={}", data(1)?.size.0)];
+    if let Some(shared) = data(outermost) {
+        tunables.push(format!("glibc.cpu.x86_shared_cache_size={}", shared.size.0));
+    }
+    Some(tunables.join(":"))
+}
+
+#[allow(clippy::too_many_arguments)]
+fn manifest(
+    args: &Args,
+    machine: &Machine,
+    recorded: &Recorded,
+    header: &TraceHeader,
+    clock: Clock,
+    started: jiff::Timestamp,
+    summary: TraceSummary,
+    notes: Vec<String>,
+) -> Manifest {
+    let (exit_status, signal) = match recorded.exit.status {
+        Some(CommandStatus::Exited(code)) => (Some(code), None),
+        Some(CommandStatus::Signaled(number)) => (None, Some(number)),
+        None => (None, None),
+    };
+    Manifest {
+        schema: "nearmiss/manifest/1".into(),
+        nearmiss: env!("CARGO_PKG_VERSION").into(),
+        command: args.command.iter().map(|a| a.to_string_lossy().into_owned()).collect(),
+        cwd: std::env::current_dir().map(|d| d.display().to_string()).unwrap_or_default(),
+        started: started.to_string(),
+        recorder: "tap".into(),
+        machine: machine.name.clone(),
+        cpus: machine.topology.cpus(),
+        kernel: recorded.kernel.clone(),
+        emulator: recorded.emulator.clone(),
+        exit_status,
+        signal,
+        cut: recorded.cut.clone(),
+        only_user: args.only == Some(Only::User),
+        filter: header.filter,
+        clock: clock.name().into(),
+        records: if args.no_trace { recorded.records } else { summary.records },
+        node_bytes: header.node_bytes.clone(),
+        window_ns: recorded.window.as_nanos() as u64,
+        boot_ns: recorded.boot.as_nanos() as u64,
+        notes,
+    }
+}
+
+/// A run's directory is named after its command and the time.
+fn stem(command: &[OsString]) -> String {
+    let program = command.first().map(|c| Path::new(c).file_name().unwrap_or(c).to_string_lossy().into_owned());
+    let clean: String = program
+        .unwrap_or_default()
+        .chars()
+        .map(|c| if c.is_ascii_alphanumeric() || "._-".contains(c) { c } else { '_' })
+        .take(40)
+        .collect();
+    let now = jiff::Zoned::now();
+    format!("{}-{clean}", now.strftime("%Y%m%d-%H%M%S"))
+}
+
+/// One line of progress where a person watches.
+fn progress(what: &str) {
+    use std::io::IsTerminal;
+    if std::io::stderr().is_terminal() {
+        eprintln!("nearmiss: {what}");
+    }
 }

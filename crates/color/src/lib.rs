@@ -58,27 +58,12 @@ impl Coloring {
     /// Neighbours in memory differ in color if that is the piece's own size. Pages that lie in
     /// memory as they do in the address space (huge pages) gain from bits above the cache's
     /// index.
-    pub const fn from_bit(
-        piece_bytes: usize,
-        line_bytes: usize,
-        colors: usize,
-        bit: u32,
-    ) -> Option<Self> {
-        let powers = piece_bytes.is_power_of_two()
-            && line_bytes.is_power_of_two()
-            && colors.is_power_of_two();
-        if !powers
-            || colors > piece_bytes / line_bytes / 2
-            || bit < piece_bytes.ilog2()
-            || bit >= usize::BITS
-        {
+    pub const fn from_bit(piece_bytes: usize, line_bytes: usize, colors: usize, bit: u32) -> Option<Self> {
+        let powers = piece_bytes.is_power_of_two() && line_bytes.is_power_of_two() && colors.is_power_of_two();
+        if !powers || colors > piece_bytes / line_bytes / 2 || bit < piece_bytes.ilog2() || bit >= usize::BITS {
             return None;
         }
-        Some(Coloring {
-            piece_bytes,
-            mask: (colors - 1) * line_bytes,
-            shift: bit - line_bytes.ilog2(),
-        })
+        Some(Coloring { piece_bytes, mask: (colors - 1) * line_bytes, shift: bit - line_bytes.ilog2() })
     }
 
     /// The beginning of the piece that an address lies in.
@@ -108,10 +93,6 @@ impl Coloring {
 /// coloring.
 #[cfg(feature = "std")]
 pub fn colors_asked() -> usize {
-    let asked = std::env::var("NEARMISS_COLOR")
-        .ok()
-        .and_then(|text| text.trim().parse::<usize>().ok());
-    asked
-        .filter(|n| (1..=1024).contains(n))
-        .map_or(1, |n| 1 << n.ilog2())
+    let asked = std::env::var("NEARMISS_COLOR").ok().and_then(|text| text.trim().parse::<usize>().ok());
+    asked.filter(|n| (1..=1024).contains(n)).map_or(1, |n| 1 << n.ilog2())
 }

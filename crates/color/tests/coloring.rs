@@ -10,12 +10,9 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 fn shapes() -> impl Strategy<Value = (usize, usize, usize, u32)> {
-    (10u32..22, 4u32..8, 0u32..8, 0u32..8).prop_filter_map(
-        "fits",
-        |(piece, line, colors, above)| {
-            (line + colors < piece).then_some((1 << piece, 1 << line, 1 << colors, piece + above))
-        },
-    )
+    (10u32..22, 4u32..8, 0u32..8, 0u32..8).prop_filter_map("fits", |(piece, line, colors, above)| {
+        (line + colors < piece).then_some((1 << piece, 1 << line, 1 << colors, piece + above))
+    })
 }
 
 proptest! {
@@ -37,9 +34,7 @@ proptest! {
 #[test]
 fn neighbours_take_the_colors_in_turn() {
     let coloring = Coloring::new(8192, 64, 4).unwrap();
-    let offsets: Vec<usize> = (0..6)
-        .map(|i| coloring.object(i * 8192) - i * 8192)
-        .collect();
+    let offsets: Vec<usize> = (0..6).map(|i| coloring.object(i * 8192) - i * 8192).collect();
     assert_eq!(offsets, [0, 64, 128, 192, 0, 64]);
 }
 
@@ -48,17 +43,9 @@ fn what_makes_no_sense_is_refused() {
     assert_eq!(Coloring::new(8000, 64, 32), None);
     assert_eq!(Coloring::new(8192, 60, 32), None);
     assert_eq!(Coloring::new(8192, 64, 33), None);
-    assert_eq!(
-        Coloring::new(8192, 64, 128),
-        None,
-        "nothing would be left of the piece"
-    );
+    assert_eq!(Coloring::new(8192, 64, 128), None, "nothing would be left of the piece");
     assert_eq!(Coloring::new(0, 64, 32), None);
-    assert_eq!(
-        Coloring::from_bit(8192, 64, 32, 12),
-        None,
-        "the bit lies inside the piece"
-    );
+    assert_eq!(Coloring::from_bit(8192, 64, 32, 12), None, "the bit lies inside the piece");
 }
 
 #[test]
@@ -76,14 +63,7 @@ fn the_header_says_the_same_in_c_and_in_cpp() {
     for (piece, line, colors, bit, address) in cases {
         let c = Coloring::from_bit(piece, line, colors, bit).unwrap();
         writeln!(input, "{piece} {line} {colors} {bit} {address}").unwrap();
-        writeln!(
-            expected,
-            "{} {} {}",
-            c.object(address),
-            c.piece(address),
-            c.room_bytes()
-        )
-        .unwrap();
+        writeln!(expected, "{} {} {}", c.object(address), c.piece(address), c.room_bytes()).unwrap();
     }
     // A shape that makes no sense leaves the object where it is.
     input.push_str("8192 64 33 13 24600\n");
@@ -109,17 +89,8 @@ fn the_header_says_the_same_in_c_and_in_cpp() {
             .stdout(Stdio::piped())
             .spawn()
             .unwrap();
-        child
-            .stdin
-            .take()
-            .unwrap()
-            .write_all(input.as_bytes())
-            .unwrap();
+        child.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
         let output = child.wait_with_output().unwrap();
-        assert_eq!(
-            String::from_utf8(output.stdout).unwrap(),
-            expected,
-            "{compiler}"
-        );
+        assert_eq!(String::from_utf8(output.stdout).unwrap(), expected, "{compiler}");
     }
 }

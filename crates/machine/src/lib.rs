@@ -3,6 +3,9 @@
 //! The model is a pure function of a stream of records, a machine and a policy.
 
 pub mod attribution;
+pub mod curve;
 pub mod describe;
 pub mod model;
 pub mod observer;
+#[cfg(any(test, feature = "twin"))]
+pub mod twin;

@@ -76,3 +76,27 @@ impl Observer for Deaf {
     fn miss(&mut self, _: u32, _: Record, _: &Outcome) {}
     fn instructions(&mut self, _: u32, _: u64) {}
 }
+
+/// Tells two observers.
+impl<A: Observer, B: Observer> Observer for (A, B) {
+    fn control(&mut self, vcpu: u32, control: &Control<'_>) {
+        self.0.control(vcpu, control);
+        self.1.control(vcpu, control);
+    }
+    fn hit(&mut self, vcpu: u32, record: Record) {
+        self.0.hit(vcpu, record);
+        self.1.hit(vcpu, record);
+    }
+    fn miss(&mut self, vcpu: u32, record: Record, outcome: &Outcome) {
+        self.0.miss(vcpu, record, outcome);
+        self.1.miss(vcpu, record, outcome);
+    }
+    fn instructions(&mut self, vcpu: u32, instructions: u64) {
+        self.0.instructions(vcpu, instructions);
+        self.1.instructions(vcpu, instructions);
+    }
+    fn drained(&mut self, vcpu: u32, last: Record, full: u8, partial: u8, home: u8) {
+        self.0.drained(vcpu, last, full, partial, home);
+        self.1.drained(vcpu, last, full, partial, home);
+    }
+}

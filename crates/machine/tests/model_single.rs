@@ -67,20 +67,18 @@ fn true_sharing_is_told_from_false_by_the_bytes() {
     let t = replay(
         &m,
         2,
-        &[
-            (0, &[load(0), load(32)]),
-            (1, &[store(0)]),
-            (0, &[load(32)]),
-            (1, &[store(0)]),
-            (0, &[load(0)]),
-        ],
+        &[(0, &[load(0), load(32)]), (1, &[store(0)]), (0, &[load(32)]), (1, &[store(0)]), (0, &[load(0)])],
     );
     let (l1, bus) = (&t.cpus[0].levels[0].load_misses, &t.cpus[0].bus);
     assert_eq!(l1[FalseSharing as usize], 1);
     assert_eq!(l1[TrueSharing as usize], 1);
     assert_eq!((bus.read_local_none, bus.read_local_modified), (1, 2));
     assert_eq!(bus.write_backs, 2, "MESI: a modified line that is read is written back");
-    assert_eq!((t.cpus[1].bus.read_local_shared, t.cpus[1].bus.invalidations), (1, 1), "read for ownership, then an upgrade");
+    assert_eq!(
+        (t.cpus[1].bus.read_local_shared, t.cpus[1].bus.invalidations),
+        (1, 1),
+        "read for ownership, then an upgrade"
+    );
     assert_eq!((t.shared_lines.len(), t.shared_lines[0].true_sharing, t.shared_lines[0].false_sharing), (1, 1, 1));
 }
 
@@ -174,7 +172,8 @@ fn pollution_blames_the_evictor_that_nobody_reused() {
     let a = |address, insn| access(Kind::Load, address, 8, insn);
     // A, B; stream S (insn 7) evicts A; A misses (insn 5), evicts B; B misses (insn 6) and evicts S, never reused.
     let t = replay(&m, 1, &[(0, &[a(0, 5), a(64, 6), a(128, 7), a(0, 5), a(64, 6)])]);
-    let l1: Vec<_> = t.pollution.iter().filter(|p| p.cache == "L1d").map(|p| (p.polluter, p.victim, p.misses)).collect();
+    let l1: Vec<_> =
+        t.pollution.iter().filter(|p| p.cache == "L1d").map(|p| (p.polluter, p.victim, p.misses)).collect();
     assert_eq!(l1, [(5, 6, 1), (7, 5, 1)], "A, too, was not reused before the end");
 }
 
@@ -203,7 +202,8 @@ fn homes_follow_the_memory_of_the_node() {
 #[test]
 fn the_modelled_order_interleaves_what_the_recorder_ran_in_turn() {
     let m = two_levels(2, 1);
-    let ping = |address| (0..100).map(|_| Record::reference(Kind::Store, address, 8, 0, InsnId(1), 0, 1)).collect::<Vec<_>>();
+    let ping =
+        |address| (0..100).map(|_| Record::reference(Kind::Store, address, 8, 0, InsnId(1), 0, 1)).collect::<Vec<_>>();
     let chunks = [(0, 0, ping(0)), (1, 1, ping(8)), (0, 2, ping(0)), (1, 3, ping(8))];
     let coherence = |order| {
         let o = nearmiss_machine::model::ModelOptions { order, ..options(2) };
@@ -212,6 +212,21 @@ fn the_modelled_order_interleaves_what_the_recorder_ran_in_turn() {
     };
     assert_eq!(coherence(Order::Recorded), 2, "once a change of slice, the first ones compulsory");
     assert!(coherence(Order::Modelled) > 50, "{}", coherence(Order::Modelled));
+}
+
+#[test]
+fn a_cpu_that_was_woken_starts_where_its_waker_stood() {
+    let m = two_levels(2, 1);
+    let ping =
+        |address| (0..100).map(|_| Record::reference(Kind::Store, address, 8, 0, InsnId(1), 0, 1)).collect::<Vec<_>>();
+    let o = nearmiss_machine::model::ModelOptions { order: Order::Modelled, ..options(2) };
+    let false_sharing = |first: Vec<Record>| {
+        let chunks = [(0, 0, ping(0)), (1, 1, first), (0, 2, ping(0)), (1, 3, ping(8))];
+        replay_on(&m, &Policy::default(), &o, &chunks, Deaf).0.sum().levels[0].class(FalseSharing)
+    };
+    let halt = Record::control(ControlKind::Halt, 0, 0, 0);
+    assert_eq!(false_sharing(vec![halt]), 0, "all of the waker's slice comes first");
+    assert!(false_sharing(vec![load(1 << 13)]) > 50);
 }
 
 #[test]

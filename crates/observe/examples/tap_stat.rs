@@ -33,7 +33,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         libc_tunables: None,
     })?;
     let mut kinds = [0u64; 16];
-    let recorded = session.record(GuestCommand::inherit(arguments)?, |_| (), &mut |_, records| {
+    let recorded = session.record(GuestCommand::inherit(arguments)?, &mut |_, records| {
         for record in records {
             kinds[record.kind().unwrap_or(Kind::Control) as usize] += 1;
         }

@@ -1,4 +1,5 @@
 //! A command in the guest is the command outside: arguments, environment, identity, streams, status.
+#![allow(clippy::unwrap_used)]
 
 mod guest_support;
 

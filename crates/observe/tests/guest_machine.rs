@@ -1,4 +1,5 @@
 //! The guest is the machine that was asked for, tells where its records lie, and its end is explained.
+#![allow(clippy::unwrap_used)]
 
 mod guest_support;
 
@@ -7,7 +8,7 @@ use std::os::unix::fs::FileExt;
 use std::time::{Duration, Instant};
 
 use guest_support::{ONE_AT_A_TIME, config, run, shell};
-use nearmiss_observe::tap::guest::{CommandStatus, ExitReason, Guest, GuestShape};
+use nearmiss_observe::tap::guest::{CommandStatus, ExitReason, Guest, GuestShape, InstructionClock, QemuBinary};
 
 #[test]
 fn packages_threads_and_nodes_are_the_shape_s() {
@@ -67,6 +68,36 @@ fn perf_records_are_read_from_guest_memory() {
     }
     assert!(files.iter().any(|file| file.ends_with("libc.so.6")), "{files:?}");
     assert!(files.iter().any(|file| file == "[stack]"), "{files:?}");
+}
+
+#[test]
+fn the_clock_can_follow_the_instructions() {
+    let _one = ONE_AT_A_TIME.lock();
+    // Between the two readings of the clock lies a second of sleep, which costs no instructions.
+    let script = "a=$(date +%s%N); sleep 1; b=$(date +%s%N); echo $(((b - a) / 100000000))";
+    let Some(mut config) = config(&["sh", "-c", script]) else { return };
+    config.shape.cores = 2;
+    config.icount = Some(InstructionClock { shift: Some(1) });
+    let outcome = run(config);
+    assert_eq!(outcome.status(), CommandStatus::Exited(0), "{outcome:?}");
+    let tenths: u64 = outcome.output.trim().parse().unwrap();
+    assert!((10..14).contains(&tenths), "a second took {tenths} tenths of one");
+}
+
+#[test]
+fn qemu_10_runs_it_too() {
+    let _one = ONE_AT_A_TIME.lock();
+    let Some(mut config) = config(&["sh", "-c", "nproc; exit 3"]) else { return };
+    config.qemu = match QemuBinary::unpacked() {
+        Ok(qemu) => qemu,
+        Err(error) => {
+            println!("skipped: {error}");
+            return;
+        }
+    };
+    config.shape.cores = 2;
+    let outcome = run(config);
+    assert_eq!((outcome.output.as_str(), outcome.status()), ("2\n", CommandStatus::Exited(3)));
 }
 
 #[test]

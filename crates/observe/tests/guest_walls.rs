@@ -1,8 +1,8 @@
 //! Nothing of the host can be changed from inside, and nothing is left behind.
+#![allow(clippy::unwrap_used)]
 
 mod guest_support;
 
-use std::collections::BTreeSet;
 use std::fs;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
@@ -11,7 +11,7 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use guest_support::{ONE_AT_A_TIME, config, run, shell};
-use nearmiss_observe::tap::guest::{CommandStatus, KernelImage};
+use nearmiss_observe::tap::guest::{CommandStatus, ExitReason, Guest, KernelImage};
 
 /// Root in the guest mounts the share again, writable as far as the guest can tell, and attacks.
 #[test]
@@ -87,20 +87,6 @@ fn launcher_command(script: &str) -> Command {
     command
 }
 
-/// Processes below this one's session of launchers, told by an environment variable or by name.
-fn guest_processes() -> BTreeSet<u32> {
-    let mut found = BTreeSet::new();
-    for entry in fs::read_dir("/proc").unwrap().filter_map(Result::ok) {
-        let Ok(pid) = entry.file_name().to_string_lossy().parse() else { continue };
-        let line = fs::read(entry.path().join("cmdline")).unwrap_or_default();
-        let line = String::from_utf8_lossy(&line).into_owned();
-        if ["nearmiss-guard", "virtiofsd", "qemu-system-x86_64"].iter().any(|name| line.contains(name)) {
-            found.insert(pid);
-        }
-    }
-    found
-}
-
 #[test]
 fn nothing_is_left_of_a_launcher_that_is_killed() {
     let _one = ONE_AT_A_TIME.lock();
@@ -108,18 +94,20 @@ fn nothing_is_left_of_a_launcher_that_is_killed() {
         return;
     }
     let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap();
+    // What a killed launcher leaves becomes a child of this process, and no other process's guest does.
+    rustix::process::set_child_subreaper(Some(rustix::process::getpid())).unwrap();
     let mut most = 0;
     for after_ms in [1, 3, 6, 10, 15, 20, 30, 50, 80, 150, 400, 1200, 2500] {
-        let before = guest_processes();
         let mut launcher = launcher_command("sleep 60").stdout(Stdio::null()).spawn().unwrap();
         sleep(Duration::from_millis(after_ms));
         most = most.max(descendants_of(launcher.id()).len());
         launcher.kill().unwrap();
         launcher.wait().unwrap();
         let killed = Instant::now();
-        let mut left: BTreeSet<u32>;
+        let mut left;
         loop {
-            left = guest_processes().difference(&before).copied().collect();
+            left = descendants_of(std::process::id());
+            left.retain(|pid| *pid != std::process::id());
             if left.is_empty() || killed.elapsed() > Duration::from_secs(10) {
                 break;
             }
@@ -131,6 +119,31 @@ fn nothing_is_left_of_a_launcher_that_is_killed() {
     assert_eq!(fs::read_to_string("/proc/self/mountinfo").unwrap(), mounts);
 }
 
+#[test]
+fn a_part_that_dies_is_named_and_takes_the_rest_along() {
+    let _one = ONE_AT_A_TIME.lock();
+    for (program, words) in [
+        ("qemu-system-x86_64", "QEMU was ended by signal 9"),
+        ("virtiofsd", "the guest's file server was ended by signal 9"),
+    ] {
+        let Some(config) = config(&["sleep", "60"]) else { return };
+        let guest = Guest::launch(config).unwrap();
+        guest.boot().unwrap();
+        let below = descendants_of(std::process::id());
+        let victim = below.iter().copied().find(|pid| {
+            let path = fs::read_link(format!("/proc/{pid}/exe")).unwrap_or_default();
+            path.ends_with(program)
+        });
+        // SAFETY: kill touches no memory; the process is one that this test started.
+        assert_eq!(unsafe { libc::kill(victim.unwrap() as i32, libc::SIGKILL) }, 0);
+        let ExitReason::Failed(why) = guest.wait().reason else { panic!("not a failure") };
+        assert!(why.contains(words), "{why}");
+        let left: Vec<u32> = descendants_of(std::process::id());
+        assert_eq!(left, [std::process::id()], "{program}");
+    }
+}
+
+/// A process and what lives below it; the dead that nobody has waited for do not count.
 fn descendants_of(pid: u32) -> Vec<u32> {
     let mut found = Vec::new();
     let mut open = vec![pid];
@@ -139,7 +152,10 @@ fn descendants_of(pid: u32) -> Vec<u32> {
             let children = fs::read_to_string(task.path().join("children")).unwrap_or_default();
             open.extend(children.split_whitespace().filter_map(|child| child.parse::<u32>().ok()));
         }
-        found.push(parent);
+        let status = fs::read_to_string(format!("/proc/{parent}/status")).unwrap_or_default();
+        if status.lines().any(|line| line.starts_with("State:") && !line.contains('Z') && !line.contains('X')) {
+            found.push(parent);
+        }
     }
     found
 }

@@ -51,11 +51,21 @@ const ADDRESS_MASK: u64 = (1 << 48) - 1;
 impl Record {
     /// Builds a reference. `size` is 1..=64 bytes, all inside one line of the filter.
     #[allow(clippy::too_many_arguments)]
-    pub fn reference(kind: Kind, vaddr: u64, size: u32, flags: u8, insn: InsnId, physical_page: u64, instructions: u8) -> Self {
+    pub fn reference(
+        kind: Kind,
+        vaddr: u64,
+        size: u32,
+        flags: u8,
+        insn: InsnId,
+        physical_page: u64,
+        instructions: u8,
+    ) -> Self {
         debug_assert!((1..=64).contains(&size));
         Record {
             a: (vaddr & ADDRESS_MASK) | (kind as u64) << 48 | u64::from(size - 1) << 52 | u64::from(flags) << 58,
-            b: u64::from(insn.0) | (physical_page & ((1 << PAGE_BITS) - 1)) << INSN_BITS | u64::from(instructions) << 56,
+            b: u64::from(insn.0)
+                | (physical_page & ((1 << PAGE_BITS) - 1)) << INSN_BITS
+                | u64::from(instructions) << 56,
         }
     }
 
@@ -329,7 +339,15 @@ mod tests {
 
     #[test]
     fn a_reference_keeps_every_field() {
-        let r = Record::reference(Kind::Store, 0xffff_8880_0123_4567, 8, FLAG_KERNEL | FLAG_RMW, InsnId(0x0abc_def1), 0x12345, 200);
+        let r = Record::reference(
+            Kind::Store,
+            0xffff_8880_0123_4567,
+            8,
+            FLAG_KERNEL | FLAG_RMW,
+            InsnId(0x0abc_def1),
+            0x12345,
+            200,
+        );
         assert_eq!(r.kind(), Some(Kind::Store));
         assert_eq!(r.vaddr(), 0xffff_8880_0123_4567);
         assert_eq!(r.paddr(), 0x1234_5567);

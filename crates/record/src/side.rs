@@ -39,6 +39,8 @@ pub const INSN_ATOMIC: u32 = 8;
 pub const INSN_NT: u32 = 16;
 /// A prefetch.
 pub const INSN_PREFETCH: u32 = 32;
+/// A plain read-modify-write: the stores dropped of it are store halves.
+pub const INSN_RMW: u32 = 64;
 
 /// `struct nm_ctx`: a node of the calling-context tree; node 0 is the root.
 #[repr(C)]
@@ -61,7 +63,7 @@ pub struct SideTables {
     pub prefetches: u64,
     /// Device accesses.
     pub io_accesses: u64,
-    /// References dropped on lines before they became shared.
+    /// Lines that became shared: what the filter dropped of them until then was not sent.
     pub lost_before_share: u64,
     /// Accesses of the heap shim, left out.
     pub skipped: u64,

@@ -157,7 +157,8 @@ mod tests {
 
     #[test]
     fn a_page_is_found_in_its_run_only() {
-        let pages = KernelPages { uses: vec![PageUse::PageCache, PageUse::PageTable], runs: vec![(2, 3, 0), (9, 1, 1)] };
+        let pages =
+            KernelPages { uses: vec![PageUse::PageCache, PageUse::PageTable], runs: vec![(2, 3, 0), (9, 1, 1)] };
         let seen: Vec<_> = [1, 2, 4, 5, 9, 10].map(|p| pages.page(p).cloned()).to_vec();
         use PageUse::{PageCache, PageTable};
         assert_eq!(seen, [None, Some(PageCache), Some(PageCache), None, Some(PageTable), None]);

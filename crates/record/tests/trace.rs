@@ -17,13 +17,22 @@ fn header() -> TraceHeader {
         cpus: 2,
         node_bytes: vec![1 << 30, 1 << 30],
         only_user: false,
-        filter: Filter { line_log2: 6, index_low: 6, index_bits: 6, fetches: true, contexts: true, ..Filter::default() },
+        filter: Filter {
+            line_log2: 6,
+            index_low: 6,
+            index_bits: 6,
+            fetches: true,
+            contexts: true,
+            ..Filter::default()
+        },
     }
 }
 
 fn side() -> SideTables {
     SideTables {
-        insns: (0..u64::from(INSNS)).map(|n| Insn { vaddr: 0x40_0000 + 4 * n, load_hits: n, ..Insn::default() }).collect(),
+        insns: (0..u64::from(INSNS))
+            .map(|n| Insn { vaddr: 0x40_0000 + 4 * n, load_hits: n, ..Insn::default() })
+            .collect(),
         contexts: vec![Context::default(), Context { parent: 0, call: 7 }],
         prefetches: 1,
         io_accesses: 2,
@@ -127,12 +136,28 @@ fn program(records: usize) -> Chunks {
     let mut all = Vec::with_capacity(records);
     for n in 0..records as u64 {
         all.push(match n % 3 {
-            0 => Record::reference(Kind::Load, 0x7f00_0000_0000 + n * 64, 8, 0, InsnId(1), 100 + n * 64 / 4096 % 1000, 12),
+            0 => Record::reference(
+                Kind::Load,
+                0x7f00_0000_0000 + n * 64,
+                8,
+                0,
+                InsnId(1),
+                100 + n * 64 / 4096 % 1000,
+                12,
+            ),
             1 => {
                 let at = random() % (1 << 20) / 8 * 8;
                 Record::reference(Kind::Load, 0x5555_0000_0000 + at, 8, 0, InsnId(2), 5000 + at / 4096, 3)
             }
-            _ => Record::reference(Kind::Store, 0x7e00_0000_0000 + n * 32, 8, 0, InsnId(3), 9000 + n * 32 / 4096 % 1000, 4),
+            _ => Record::reference(
+                Kind::Store,
+                0x7e00_0000_0000 + n * 32,
+                8,
+                0,
+                InsnId(3),
+                9000 + n * 32 / 4096 % 1000,
+                4,
+            ),
         });
     }
     let mut out = Chunks::new();

@@ -109,7 +109,14 @@ pub fn render(report: &Report) -> String {
             let callee = &functions[*callee];
             let mut inclusive = [0; EVENTS.len()];
             inclusive[EVENTS.len() - 1] = *stall_cycles;
-            let _ = write!(out, "cob={}\ncfi={}\ncfn={}\ncalls=0 0\n", objects.write(callee.module), files.write(callee.file()), names.write(callee.name));
+            // Once: readers take the line after a call count of nothing for the caller's own cost.
+            let _ = write!(
+                out,
+                "cob={}\ncfi={}\ncfn={}\ncalls=1 0\n",
+                objects.write(callee.module),
+                files.write(callee.file()),
+                names.write(callee.name)
+            );
             write_costs(&mut out, 0, &inclusive);
         }
     }
@@ -124,13 +131,18 @@ fn head(report: &Report, functions: &[Function<'_>]) -> String {
             *total = total.saturating_add(cost);
         }
     }
-    let known: u64 = functions.iter().flat_map(|f| f.lines.iter()).fold(0, |a: u64, l| a.saturating_add(l.tally.stall_cycles));
+    let known: u64 =
+        functions.iter().flat_map(|f| f.lines.iter()).fold(0, |a: u64, l| a.saturating_add(l.tally.stall_cycles));
     let mut out = String::from("# callgrind format\nversion: 1\n");
     let _ = writeln!(out, "creator: nearmiss {}", plain(&manifest.nearmiss));
     let _ = writeln!(out, "cmd: {}", plain(&manifest.command.join(" ")));
     let _ = writeln!(out, "desc: Modelled on: {}", plain(&model.machine.name));
-    let _ = writeln!(out, "desc: Source lines: known for {:.1}% of the stall cycles", percent(known, model.totals.stall_cycles));
-    let _ = writeln!(out, "desc: Calls: with callees, stall cycles only; call counts are not known");
+    let _ = writeln!(
+        out,
+        "desc: Source lines: known for {:.1}% of the stall cycles",
+        percent(known, model.totals.stall_cycles)
+    );
+    let _ = writeln!(out, "desc: Calls: with callees, stall cycles only; how often is not known and stands as once");
     let _ = writeln!(out, "positions: line");
     for (event, name) in EVENTS {
         let _ = writeln!(out, "event: {event} : {name}");
@@ -155,10 +167,17 @@ fn functions(report: &Report) -> Vec<Function<'_>> {
         } else {
             by_name.insert(&row.name, functions.len());
         }
-        functions.push(Function { name: &row.name, module: &row.module, own: costs(&row.tally), lines: vec![], calls: BTreeMap::new() });
+        functions.push(Function {
+            name: &row.name,
+            module: &row.module,
+            own: costs(&row.tally),
+            lines: vec![],
+            calls: BTreeMap::new(),
+        });
     }
-    for line in &model.lines {
-        if let Some(index) = by_name.get(line.function.as_str()).filter(|_| !ambiguous.contains(line.function.as_str())) {
+    for line in model.lines.iter().filter(|l| !l.file.is_empty()) {
+        if let Some(index) = by_name.get(line.function.as_str()).filter(|_| !ambiguous.contains(line.function.as_str()))
+        {
             functions[*index].lines.push(line);
         }
     }
@@ -172,7 +191,13 @@ fn functions(report: &Report) -> Vec<Function<'_>> {
             .iter()
             .map(|frame| {
                 *by_name.entry(frame).or_insert_with(|| {
-                    functions.push(Function { name: frame, module: "[unknown]", own: [0; EVENTS.len()], lines: vec![], calls: BTreeMap::new() });
+                    functions.push(Function {
+                        name: frame,
+                        module: "[unknown]",
+                        own: [0; EVENTS.len()],
+                        lines: vec![],
+                        calls: BTreeMap::new(),
+                    });
                     functions.len() - 1
                 })
             })

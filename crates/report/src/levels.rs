@@ -97,7 +97,10 @@ pub fn references(tally: &Tally) -> u64 {
 pub fn dominant(tally: &Tally, levels: &[Level]) -> Option<(usize, MissClass)> {
     levels
         .iter()
-        .flat_map(|l| MissClass::ALL.map(|class| (level(tally, l.index).class(class).saturating_mul(l.penalty_cycles), l.index, class)))
+        .flat_map(|l| {
+            MissClass::ALL
+                .map(|class| (level(tally, l.index).class(class).saturating_mul(l.penalty_cycles), l.index, class))
+        })
         .filter(|(weight, ..)| *weight > 0)
         .max_by_key(|(weight, index, class)| (*weight, *index, std::cmp::Reverse(*class)))
         .map(|(_, index, class)| (index, class))

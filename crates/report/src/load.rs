@@ -54,7 +54,11 @@ impl Report {
         }
         let record: ModelRecord = run.read_json(MODEL)?;
         if record.schema != model::SCHEMA {
-            return Err(LoadError::Schema { path: run.file(MODEL), found: crate::name::fitted(&record.schema, 60), expected: model::SCHEMA });
+            return Err(LoadError::Schema {
+                path: run.file(MODEL),
+                found: crate::name::fitted(&record.schema, 60),
+                expected: model::SCHEMA,
+            });
         }
         Self::new(manifest, record).map_err(|what| LoadError::Damaged { path: run.file(MODEL), what })
     }
@@ -73,7 +77,10 @@ fn check(model: &ModelRecord) -> Result<(), String> {
     }
     for map in &model.sets {
         if map.misses.len() != map.conflict_misses.len() || map.misses.len() != map.lines.len() {
-            return Err(format!("the set table of {} has columns of different lengths", crate::name::fitted(&map.cache, 20)));
+            return Err(format!(
+                "the set table of {} has columns of different lengths",
+                crate::name::fitted(&map.cache, 20)
+            ));
         }
     }
     let offsets = &model.page_offsets;

@@ -1,5 +1,7 @@
 //! Numbers for people: grouped, scaled, and shares that add up.
 
+use nearmiss_record::units::Bytes;
+
 /// `1,234,567`.
 pub fn grouped(n: u64) -> String {
     let digits = n.to_string();
@@ -94,6 +96,18 @@ pub fn duration(nanos: u64) -> String {
     }
 }
 
+/// `8 KiB` where that is exact, else `123.3 MiB`.
+pub fn bytes(n: u64) -> String {
+    let exact = Bytes(n).to_string();
+    let unit = [(40, "TiB"), (30, "GiB"), (20, "MiB"), (10, "KiB")].into_iter().find(|(shift, _)| n >> shift > 0);
+    match unit {
+        Some((shift, unit)) if exact.len() > "1023 KiB".len() || exact.ends_with(" B") => {
+            format!("{:.1} {unit}", n as f64 / (1u64 << shift) as f64)
+        }
+        _ => exact,
+    }
+}
+
 /// `1 line`, `2 lines`: a count with its noun.
 pub fn counted(n: u64, noun: &str) -> String {
     format!("{} {noun}{}", grouped(n), if n == 1 { "" } else { "s" })
@@ -114,6 +128,7 @@ mod tests {
         assert_eq!(scaled(u64::MAX), "18.4 E");
         assert_eq!(duration(1_500_000), "1.5 ms");
         assert_eq!(counted(1, "set"), "1 set");
+        assert_eq!([64, 8192, 3456, 129_278_272].map(bytes), ["64 B", "8 KiB", "3.4 KiB", "123.3 MiB"]);
     }
 
     #[test]

@@ -44,7 +44,8 @@ pub fn tree(stacks: &[StackRow], weight: impl Fn(&StackRow) -> u64) -> Vec<Node>
     }
     for i in 0..nodes.len() {
         let mut callees = std::mem::take(&mut nodes[i].callees);
-        callees.sort_by(|a, b| nodes[*b].weight.cmp(&nodes[*a].weight).then_with(|| nodes[*a].name.cmp(&nodes[*b].name)));
+        callees
+            .sort_by(|a, b| nodes[*b].weight.cmp(&nodes[*a].weight).then_with(|| nodes[*a].name.cmp(&nodes[*b].name)));
         nodes[i].callees = callees;
     }
     nodes
@@ -56,11 +57,17 @@ mod tests {
 
     #[test]
     fn equal_callers_are_one_node() {
-        let row = |frames: &[&str], stall_cycles| StackRow { frames: frames.iter().map(|f| (*f).to_owned()).collect(), misses: vec![], stall_cycles };
-        let tree = tree(&[row(&["a", "b"], 3), row(&["a", "c"], 4), row(&["a"], 5), row(&["z"], 0)], |r| r.stall_cycles);
+        let row = |frames: &[&str], stall_cycles| StackRow {
+            frames: frames.iter().map(|f| (*f).to_owned()).collect(),
+            misses: vec![],
+            stall_cycles,
+        };
+        let tree =
+            tree(&[row(&["a", "b"], 3), row(&["a", "c"], 4), row(&["a"], 5), row(&["z"], 0)], |r| r.stall_cycles);
         assert_eq!(tree.len(), 4);
         assert_eq!((tree[0].weight, tree[1].weight), (12, 12));
-        let callees: Vec<(&str, u64)> = tree[1].callees.iter().map(|i| (tree[*i].name.as_str(), tree[*i].weight)).collect();
+        let callees: Vec<(&str, u64)> =
+            tree[1].callees.iter().map(|i| (tree[*i].name.as_str(), tree[*i].weight)).collect();
         assert_eq!(callees, [("c", 4), ("b", 3)]);
     }
 }

@@ -8,7 +8,9 @@ pub fn discrepancies(model: &ModelRecord) -> Vec<String> {
     let mut found = Vec::new();
     let mut check = |table: &str, figure: &str, rows: u64, total: u64| {
         if rows != total {
-            found.push(format!("The {table} table's {figure} add up to {rows}, the totals say {total}: the difference is in no row."));
+            found.push(format!(
+                "The {table} table's {figure} add up to {rows}, the totals say {total}: the difference is in no row."
+            ));
         }
     };
     let totals = &model.totals;
@@ -25,7 +27,8 @@ pub fn discrepancies(model: &ModelRecord) -> Vec<String> {
     }
     let objects = sum(model.objects.iter().map(|r| &r.tally));
     check("object", "data misses", data_misses(&objects), data_misses(totals));
-    let offsets = model.page_offsets.user.iter().chain(&model.page_offsets.kernel).fold(0, |a: u64, b| a.wrapping_add(*b));
+    let offsets =
+        model.page_offsets.user.iter().chain(&model.page_offsets.kernel).fold(0, |a: u64, b| a.wrapping_add(*b));
     if !(model.page_offsets.user.is_empty() && model.page_offsets.kernel.is_empty()) {
         check("page offset", "transactions", offsets, totals.bus.transactions());
     }

@@ -1,5 +1,7 @@
 //! The exports, read by the tools they are for.
 
+#![allow(clippy::unwrap_used)]
+
 mod support;
 
 use nearmiss_report::{callgrind, pprof};
@@ -9,7 +11,12 @@ use std::process::Command;
 fn tool(program: &str, arguments: &[&str], file: &[u8]) -> Option<String> {
     let mut temporary = tempfile::NamedTempFile::new().unwrap();
     temporary.write_all(file).unwrap();
-    let output = match Command::new(program).args(arguments).arg(temporary.path()).env("PPROF_TMPDIR", std::env::temp_dir()).output() {
+    let output = match Command::new(program)
+        .args(arguments)
+        .arg(temporary.path())
+        .env("PPROF_TMPDIR", std::env::temp_dir())
+        .output()
+    {
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => {
             println!("skipped: no {program} in PATH");
             return None;
@@ -29,7 +36,11 @@ fn numbers(text: &str, name: &str) -> Vec<String> {
 #[test]
 fn callgrind_annotate_shows_the_totals() {
     let report = support::run_queue().report();
-    let Some(text) = tool("callgrind_annotate", &["--show-percs=no", "--threshold=100"], callgrind::render(&report).as_bytes()) else { return };
+    let Some(text) =
+        tool("callgrind_annotate", &["--show-percs=no", "--threshold=100"], callgrind::render(&report).as_bytes())
+    else {
+        return;
+    };
     let totals = &report.model.totals;
     let g = nearmiss_report::number::grouped;
     let shown = numbers(&text, "PROGRAM TOTALS");
@@ -39,6 +50,15 @@ fn callgrind_annotate_shows_the_totals() {
     assert_eq!(shown[4], "2,774,964", "L1 load misses");
     let schedule = &report.model.functions.iter().find(|f| f.name == "schedule").unwrap().tally;
     assert!(numbers(&text, "kernel/sched.c:schedule").contains(&g(schedule.stall_cycles)));
+}
+
+#[test]
+fn what_a_call_costs_is_not_the_callers_own() {
+    let report = support::run_queue().report();
+    let arguments = ["--show-percs=no", "--threshold=100", "--show=Ir,Stall", "--sort=Ir"];
+    let Some(text) = tool("callgrind_annotate", &arguments, callgrind::render(&report).as_bytes()) else { return };
+    let main = &report.model.functions.iter().find(|f| f.name == "main").unwrap().tally;
+    assert_eq!(numbers(&text, ":main ["), [nearmiss_report::number::grouped(main.instructions), "0".to_owned()]);
 }
 
 #[test]

@@ -1,6 +1,8 @@
 //! The runs under `fixtures/` are what the builder makes: other crates' tests read them.
 //! `NEARMISS_BLESS=1 cargo test -p nearmiss-report --test fixtures` writes them anew.
 
+#![allow(clippy::unwrap_used)]
+
 mod support;
 
 use nearmiss_record::run::{MANIFEST, MODEL, RunDir};

@@ -1,12 +1,15 @@
 //! The HTML page: whole, harmless whatever the names, and without an error in a browser.
 
+#![allow(clippy::unwrap_used)]
+
 mod support;
 
 use nearmiss_report::html::{Options, render};
 use support::chromium::visit;
 
 /// A name that breaks out of every context that forgets to escape.
-const HOSTILE: &str = "</code></style><script>document.title='owned'</script>\" onmouseover=\"owned()' `${owned}` \u{202e}<!--";
+const HOSTILE: &str =
+    "</code></style><script>document.title='owned'</script>\" onmouseover=\"owned()' `${owned}` \u{202e}<!--";
 
 fn hostile() -> support::Builder {
     let mut b = support::run_queue();

@@ -1,5 +1,7 @@
 //! The page of text, whole.
 
+#![allow(clippy::unwrap_used)]
+
 mod support;
 
 use nearmiss_report::text::{Options, render};

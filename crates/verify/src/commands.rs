@@ -1,9 +1,9 @@
-use crate::{Error, Metric, Sample, Side};
+use crate::{Error, Metric, Plan, Sample, Side, Verdict, compare};
 use nearmiss_remedy::Engagement;
 use nearmiss_workload::{Finished, Running, Status, Stdio, Workload};
 use std::fs::{self, File};
 use std::path::PathBuf;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// One side's command, and what tells whether its remedy was in place.
 pub struct SideCommand {
@@ -79,9 +79,12 @@ impl Commands {
         self
     }
 
-    /// What the remedy reported of the last run under it.
-    pub fn last_engaged(&self) -> Option<&str> {
-        self.last_engaged.as_deref()
+    /// Runs the whole comparison; the plan's metric must be this one's.
+    pub fn compare(mut self, plan: &Plan) -> Result<Verdict, Error> {
+        let start = Instant::now();
+        let mut verdict = compare(plan, |side| self.measure(side), || start.elapsed())?;
+        verdict.engaged = self.last_engaged.take();
+        Ok(verdict)
     }
 
     /// Runs one side once.

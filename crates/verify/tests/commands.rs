@@ -3,9 +3,9 @@
 
 use nearmiss_remedy::color::apply::{Options, apply};
 use nearmiss_remedy::{Engagement, NotEngaged};
-use nearmiss_verify::{Better, Commands, Error, Metric, Outcome, Plan, SideCommand, Verdict, compare};
+use nearmiss_verify::{Better, Commands, Error, Metric, Outcome, Plan, SideCommand, Verdict};
 use nearmiss_workload::Workload;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 fn shell(script: &str) -> Workload {
     Workload::new(["sh", "-c", script])
@@ -15,7 +15,7 @@ fn plain(script: &str) -> SideCommand {
     SideCommand { workload: shell(script), engagement: None }
 }
 
-fn run(mut commands: Commands, metric: Metric, better: Better) -> Result<Verdict, Error> {
+fn run(commands: Commands, metric: Metric, better: Better) -> Result<Verdict, Error> {
     let plan = Plan {
         metric: metric.name().to_owned(),
         better,
@@ -23,9 +23,7 @@ fn run(mut commands: Commands, metric: Metric, better: Better) -> Result<Verdict
         time_limit: Duration::from_secs(60),
         ..Plan::default()
     };
-    commands = commands.metric(metric);
-    let start = Instant::now();
-    compare(&plan, |side| commands.measure(side), || start.elapsed())
+    commands.metric(metric).compare(&plan)
 }
 
 #[test]
@@ -70,12 +68,10 @@ fn the_remedy_is_confirmed_in_every_run_under_it() {
     let show = "echo colors ${NEARMISS_COLOR:-1}";
     let (workload, coloring) = apply(shell(show), &Options::default()).unwrap();
     let with = SideCommand { workload, engagement: Some(Box::new(coloring)) };
-    let mut commands =
-        Commands::new(plain(show), with, directory.path()).metric(Metric::printed(r"colors (\d+)").unwrap());
-    let plan = Plan { metric: r"colors (\d+)".to_owned(), most_pairs: 10, ..Plan::default() };
-    let verdict = compare(&plan, |side| commands.measure(side), || Duration::ZERO).unwrap();
+    let commands = Commands::new(plain(show), with, directory.path());
+    let verdict = run(commands, Metric::printed(r"colors (\d+)").unwrap(), Better::Higher).unwrap();
     assert_eq!(verdict.comparison.ratio, 32.0);
-    assert!(commands.last_engaged().unwrap().contains("engaged, 32 colors"));
+    assert!(verdict.engaged.unwrap().contains("engaged, 32 colors"));
 
     struct Absent;
     impl Engagement for Absent {

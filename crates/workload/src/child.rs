@@ -44,15 +44,8 @@ struct Pointers {
 
 impl Pointers {
     fn new(strings: Vec<CString>) -> Self {
-        let pointers = strings
-            .iter()
-            .map(|s| s.as_ptr())
-            .chain([ptr::null()])
-            .collect();
-        Pointers {
-            _strings: strings,
-            pointers,
-        }
+        let pointers = strings.iter().map(|s| s.as_ptr()).chain([ptr::null()]).collect();
+        Pointers { _strings: strings, pointers }
     }
 }
 
@@ -65,9 +58,7 @@ impl Plan {
         cpus: Option<rustix::thread::CpuSet>,
     ) -> Self {
         // A script without `#!` is run by the shell, as execvp does.
-        let shell_argv = [c"/bin/sh".to_owned(), program.clone()]
-            .into_iter()
-            .chain(argv.iter().skip(1).cloned());
+        let shell_argv = [c"/bin/sh".to_owned(), program.clone()].into_iter().chain(argv.iter().skip(1).cloned());
         Plan {
             shell_argv: Pointers::new(shell_argv.collect()),
             program,
@@ -143,17 +134,9 @@ pub(crate) fn run(plan: &Plan, d: &Descriptors<'_>, own_group: bool, mask: &libc
             libc::fcntl(fd, libc::F_SETFD, 0);
         }
         let environment = plan.environment.pointers.as_ptr();
-        libc::execve(
-            plan.program.as_ptr(),
-            plan.argv.pointers.as_ptr(),
-            environment,
-        );
+        libc::execve(plan.program.as_ptr(), plan.argv.pointers.as_ptr(), environment);
         if *libc::__errno_location() == libc::ENOEXEC {
-            libc::execve(
-                c"/bin/sh".as_ptr(),
-                plan.shell_argv.pointers.as_ptr(),
-                environment,
-            );
+            libc::execve(c"/bin/sh".as_ptr(), plan.shell_argv.pointers.as_ptr(), environment);
             *libc::__errno_location() = libc::ENOEXEC;
         }
         fail(d.failure, Step::Exec)

@@ -155,11 +155,7 @@ impl Workload {
 
     /// The file that will be executed, looked up in the command's own `PATH`.
     pub fn program(&self) -> Result<PathBuf, Error> {
-        let name = self
-            .argv
-            .first()
-            .filter(|name| !name.is_empty())
-            .ok_or(Error::Empty)?;
+        let name = self.argv.first().filter(|name| !name.is_empty()).ok_or(Error::Empty)?;
         if name.as_bytes().contains(&b'/') {
             let path = PathBuf::from(name);
             let seen = self.in_directory(&path);
@@ -169,22 +165,14 @@ impl Workload {
                 Err(None) => Err(Error::NotFound(name.clone())),
             };
         }
-        let search = self
-            .variable("PATH")
-            .unwrap_or_else(|| "/usr/local/bin:/bin:/usr/bin".into());
+        let search = self.variable("PATH").unwrap_or_else(|| "/usr/local/bin:/bin:/usr/bin".into());
         let mut refused = None;
         for directory in std::env::split_paths(&search) {
-            let directory = if directory.as_os_str().is_empty() {
-                PathBuf::from(".")
-            } else {
-                directory
-            };
+            let directory = if directory.as_os_str().is_empty() { PathBuf::from(".") } else { directory };
             let path = directory.join(name);
             match executable(&self.in_directory(&path)) {
                 Ok(()) => return Ok(path),
-                Err(Some(source)) => {
-                    refused = refused.or(Some(Error::NotExecutable { path, source }))
-                }
+                Err(Some(source)) => refused = refused.or(Some(Error::NotExecutable { path, source })),
                 Err(None) => {}
             }
         }
@@ -205,11 +193,7 @@ impl Workload {
 
     pub(crate) fn plan(&self) -> Result<Plan, Error> {
         let program = c_string(self.program()?.as_os_str(), "the program's path")?;
-        let argv = self
-            .argv
-            .iter()
-            .map(|a| c_string(a, "an argument"))
-            .collect::<Result<_, _>>()?;
+        let argv = self.argv.iter().map(|a| c_string(a, "an argument")).collect::<Result<_, _>>()?;
         let mut variables: BTreeMap<OsString, OsString> = std::env::vars_os().collect();
         for (name, value) in &self.environment {
             match value {
@@ -223,16 +207,10 @@ impl Workload {
                 let mut pair = name.into_vec();
                 pair.push(b'=');
                 pair.extend(value.as_bytes());
-                CString::new(pair).map_err(|_| Error::Nul {
-                    what: "an environment variable",
-                })
+                CString::new(pair).map_err(|_| Error::Nul { what: "an environment variable" })
             })
             .collect::<Result<_, _>>()?;
-        let directory = self
-            .directory
-            .as_ref()
-            .map(|d| c_string(d.as_os_str(), "the directory"))
-            .transpose()?;
+        let directory = self.directory.as_ref().map(|d| c_string(d.as_os_str(), "the directory")).transpose()?;
         let cpus = self.cpus.as_ref().map(CpuSet::mask).transpose()?;
         Ok(Plan::new(program, argv, environment, directory, cpus))
     }

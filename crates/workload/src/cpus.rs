@@ -10,11 +10,8 @@ pub struct CpuSet(BTreeSet<usize>);
 impl CpuSet {
     /// The CPUs on which the calling thread may run now.
     pub fn allowed() -> Result<Self, Error> {
-        let set = rustix::thread::sched_getaffinity(None)
-            .map_err(|e| Error::system("read the CPU affinity", e))?;
-        Ok((0..rustix::thread::CpuSet::MAX_CPU)
-            .filter(|&cpu| set.is_set(cpu))
-            .collect())
+        let set = rustix::thread::sched_getaffinity(None).map_err(|e| Error::system("read the CPU affinity", e))?;
+        Ok((0..rustix::thread::CpuSet::MAX_CPU).filter(|&cpu| set.is_set(cpu)).collect())
     }
 
     /// The CPUs, in rising order.
@@ -38,10 +35,7 @@ impl CpuSet {
             if cpu >= rustix::thread::CpuSet::MAX_CPU {
                 return Err(Error::CpuList {
                     text: self.to_string(),
-                    why: format!(
-                        "CPU {cpu} is beyond the kernel's {}",
-                        rustix::thread::CpuSet::MAX_CPU
-                    ),
+                    why: format!("CPU {cpu} is beyond the kernel's {}", rustix::thread::CpuSet::MAX_CPU),
                 });
             }
             mask.set(cpu);
@@ -61,15 +55,9 @@ impl FromStr for CpuSet {
 
     /// Reads the kernel's list format: `0-3,6`.
     fn from_str(text: &str) -> Result<Self, Error> {
-        let wrong = |why: String| Error::CpuList {
-            text: text.to_owned(),
-            why,
-        };
-        let number = |part: &str| {
-            part.trim()
-                .parse::<usize>()
-                .map_err(|_| wrong(format!("{part:?} is not a CPU number")))
-        };
+        let wrong = |why: String| Error::CpuList { text: text.to_owned(), why };
+        let number =
+            |part: &str| part.trim().parse::<usize>().map_err(|_| wrong(format!("{part:?} is not a CPU number")));
         let mut cpus = BTreeSet::new();
         for part in text.split(',') {
             let (first, last) = match part.split_once('-') {
@@ -80,9 +68,7 @@ impl FromStr for CpuSet {
                 return Err(wrong(format!("{first} is above {last}")));
             }
             if last >= rustix::thread::CpuSet::MAX_CPU {
-                return Err(wrong(format!(
-                    "CPU {last} is beyond what the kernel supports"
-                )));
+                return Err(wrong(format!("CPU {last} is beyond what the kernel supports")));
             }
             cpus.extend(first..=last);
         }
@@ -121,11 +107,7 @@ mod tests {
 
     #[test]
     fn a_list_that_makes_no_sense_is_refused_in_words() {
-        for (text, why) in [
-            ("3-1", "3 is above 1"),
-            ("", "not a CPU number"),
-            ("0-99999999999", "beyond"),
-        ] {
+        for (text, why) in [("3-1", "3 is above 1"), ("", "not a CPU number"), ("0-99999999999", "beyond")] {
             let message = text.parse::<CpuSet>().unwrap_err().to_string();
             assert!(message.contains(why), "{message}");
         }

@@ -45,17 +45,11 @@ pub enum Error {
 
 impl Error {
     pub(crate) fn last_os(what: &'static str) -> Self {
-        Error::System {
-            what,
-            source: io::Error::last_os_error(),
-        }
+        Error::System { what, source: io::Error::last_os_error() }
     }
 
     pub(crate) fn system(what: &'static str, source: impl Into<io::Error>) -> Self {
-        Error::System {
-            what,
-            source: source.into(),
-        }
+        Error::System { what, source: source.into() }
     }
 
     /// The exit status with which a wrapper reports this failure, as `env` and `timeout` do:

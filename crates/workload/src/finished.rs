@@ -64,9 +64,7 @@ impl Finished {
     pub(crate) fn from_usage(raw_status: i32, wall_ns: u64, usage: &libc::rusage) -> Self {
         let count = |n: libc::c_long| u64::try_from(n).unwrap_or(0);
         let nanos = |t: libc::timeval| {
-            count(t.tv_sec)
-                .saturating_mul(1_000_000_000)
-                .saturating_add(count(t.tv_usec).saturating_mul(1_000))
+            count(t.tv_sec).saturating_mul(1_000_000_000).saturating_add(count(t.tv_usec).saturating_mul(1_000))
         };
         Finished {
             status: Status::from_wait(raw_status),

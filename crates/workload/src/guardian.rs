@@ -20,20 +20,13 @@ impl Guardian {
     /// has blocked all signals.
     pub(crate) fn start(pid: libc::pid_t, group: bool, remove: &[PathBuf]) -> Result<Self, Error> {
         let pipe_flags = rustix::pipe::PipeFlags::CLOEXEC;
-        let (reader, writer) =
-            rustix::pipe::pipe_with(pipe_flags).map_err(|e| Error::system("make a pipe", e))?;
-        let remove: Vec<CString> = remove
-            .iter()
-            .filter_map(|p| CString::new(p.as_os_str().as_bytes()).ok())
-            .collect();
+        let (reader, writer) = rustix::pipe::pipe_with(pipe_flags).map_err(|e| Error::system("make a pipe", e))?;
+        let remove: Vec<CString> = remove.iter().filter_map(|p| CString::new(p.as_os_str().as_bytes()).ok()).collect();
         // SAFETY: the child calls only async-signal-safe functions and never returns.
         match unsafe { libc::fork() } {
             -1 => Err(Error::last_os("fork the guardian")),
             0 => watch(reader.as_raw_fd(), pid, group, &remove),
-            guardian => Ok(Guardian {
-                pid: guardian,
-                dismissal: Some(writer),
-            }),
+            guardian => Ok(Guardian { pid: guardian, dismissal: Some(writer) }),
         }
     }
 }

@@ -70,13 +70,10 @@ impl Suspended {
     /// Lets the command go; the clock starts. Returns once `exec` has succeeded or failed.
     pub fn resume(mut self) -> Result<Running, Error> {
         let started = Instant::now();
-        rustix::io::write(&self.release, &[1])
-            .map_err(|e| Error::system("release the command", e))?;
+        rustix::io::write(&self.release, &[1]).map_err(|e| Error::system("release the command", e))?;
         let mut report = [0u8; 8];
         match self.failure.read_exact(&mut report) {
-            Err(e) if e.kind() == io::ErrorKind::UnexpectedEof => {
-                Ok(Running::new(self.process, started, self.ends))
-            }
+            Err(e) if e.kind() == io::ErrorKind::UnexpectedEof => Ok(Running::new(self.process, started, self.ends)),
             Err(e) => Err(Error::system("learn whether the command has started", e)),
             Ok(()) => {
                 let [a, b, c, d, e, f, g, h] = report;
@@ -85,10 +82,7 @@ impl Suspended {
                     Step::Stdio => Error::system("connect the command's streams", source),
                     Step::Directory => Error::system("enter the command's directory", source),
                     Step::Affinity => Error::system("pin the command to its CPUs", source),
-                    Step::Exec => Error::NotExecutable {
-                        path: self.program,
-                        source,
-                    },
+                    Step::Exec => Error::NotExecutable { path: self.program, source },
                 })
             }
         }
@@ -125,11 +119,7 @@ fn open(stdio: &Stdio, input: bool) -> Result<(Option<Source>, Option<OwnedFd>),
         Stdio::File(fd) => (Some(Source::Shared(fd.clone())), None),
         Stdio::Pipe => {
             let (reader, writer) = pipe()?;
-            let (theirs, ours) = if input {
-                (reader, writer)
-            } else {
-                (writer, reader)
-            };
+            let (theirs, ours) = if input { (reader, writer) } else { (writer, reader) };
             (Some(Source::Owned(theirs)), Some(ours))
         }
     })

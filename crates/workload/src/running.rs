@@ -17,13 +17,7 @@ pub(crate) struct Process {
 
 impl Process {
     pub(crate) fn new(pid: libc::pid_t, leads_group: bool) -> Result<Self, Error> {
-        let mut process = Process {
-            pid,
-            leads_group,
-            pidfd: None,
-            reaped: false,
-            _guardian: None,
-        };
+        let mut process = Process { pid, leads_group, pidfd: None, reaped: false, _guardian: None };
         let handle = rustix::process::Pid::from_raw(pid)
             .ok_or(rustix::io::Errno::SRCH)
             .and_then(|pid| rustix::process::pidfd_open(pid, rustix::process::PidfdFlags::empty()))
@@ -43,11 +37,7 @@ impl Process {
 
     /// What `kill` is to be called with to reach all of it.
     fn target(&self) -> libc::pid_t {
-        if self.leads_group {
-            -self.pid
-        } else {
-            self.pid
-        }
+        if self.leads_group { -self.pid } else { self.pid }
     }
 
     fn signal(&self, signal: i32) {
@@ -118,13 +108,7 @@ pub struct Running {
 impl Running {
     pub(crate) fn new(process: Process, started: Instant, ends: [Option<OwnedFd>; 3]) -> Self {
         let [stdin, stdout, stderr] = ends.map(|end| end.map(File::from));
-        Running {
-            process,
-            started,
-            stdin,
-            stdout,
-            stderr,
-        }
+        Running { process, started, stdin, stdout, stderr }
     }
 
     /// Its process number.
@@ -141,11 +125,7 @@ impl Running {
 
     /// Waits for at most this long; gives the running command back if it has not ended.
     pub fn wait_for(self, limit: Duration) -> Result<Result<Finished, Running>, Error> {
-        if self.process.ended_within(limit)? {
-            Ok(Ok(self.wait()?))
-        } else {
-            Ok(Err(self))
-        }
+        if self.process.ended_within(limit)? { Ok(Ok(self.wait()?)) } else { Ok(Err(self)) }
     }
 
     /// Asks it to end (SIGTERM), and kills it (SIGKILL) if it has not after `grace`.

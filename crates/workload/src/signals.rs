@@ -3,15 +3,8 @@ use std::ptr;
 use std::sync::atomic::{AtomicI32, Ordering};
 
 /// What a wrapper passes on: what people and supervisors send to end or steer a command.
-const FORWARDED: [i32; 7] = [
-    libc::SIGHUP,
-    libc::SIGINT,
-    libc::SIGQUIT,
-    libc::SIGTERM,
-    libc::SIGUSR1,
-    libc::SIGUSR2,
-    libc::SIGCONT,
-];
+const FORWARDED: [i32; 7] =
+    [libc::SIGHUP, libc::SIGINT, libc::SIGQUIT, libc::SIGTERM, libc::SIGUSR1, libc::SIGUSR2, libc::SIGCONT];
 
 /// The target of `kill`; 0 when nothing is forwarded.
 static TARGET: AtomicI32 = AtomicI32::new(0);
@@ -35,9 +28,7 @@ impl ForwardSignals {
             // an atomic.
             unsafe {
                 let mut old: libc::sigaction = std::mem::zeroed();
-                if libc::sigaction(signal, ptr::null(), &mut old) != 0
-                    || old.sa_sigaction == libc::SIG_IGN
-                {
+                if libc::sigaction(signal, ptr::null(), &mut old) != 0 || old.sa_sigaction == libc::SIG_IGN {
                     continue;
                 }
                 let mut new: libc::sigaction = std::mem::zeroed();

@@ -15,11 +15,7 @@ fn launcher() {
     let Some(group) = std::env::var_os("NM_TEST_LAUNCHER") else {
         return;
     };
-    let group = if group == "own" {
-        ProcessGroup::Own
-    } else {
-        ProcessGroup::Launcher
-    };
+    let group = if group == "own" { ProcessGroup::Own } else { ProcessGroup::Launcher };
     let file = PathBuf::from(std::env::var_os("NM_TEST_FILE").unwrap());
     let script = "trap 'exit 9' TERM; sleep 100 & echo pids $$ $!; wait";
     let running = Workload::new(["sh", "-c", script])
@@ -47,11 +43,7 @@ fn start(group: &str, file: &Path) -> (Child, Vec<i32>) {
         .map(|line| line.unwrap())
         .find_map(|line| {
             let (_, pids) = line.split_once("pids ")?;
-            Some(
-                pids.split_whitespace()
-                    .map(|pid| pid.parse().unwrap())
-                    .collect(),
-            )
+            Some(pids.split_whitespace().map(|pid| pid.parse().unwrap()).collect())
         })
         .unwrap();
     (child, pids)
@@ -59,9 +51,7 @@ fn start(group: &str, file: &Path) -> (Child, Vec<i32>) {
 
 fn all_gone(pids: &[i32]) -> bool {
     let start = Instant::now();
-    let alive = |pid: &i32| {
-        std::fs::read_to_string(format!("/proc/{pid}/stat")).is_ok_and(|s| !s.contains(") Z"))
-    };
+    let alive = |pid: &i32| std::fs::read_to_string(format!("/proc/{pid}/stat")).is_ok_and(|s| !s.contains(") Z"));
     while pids.iter().any(alive) {
         if start.elapsed() > Duration::from_secs(3) {
             return false;

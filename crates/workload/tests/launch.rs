@@ -9,20 +9,13 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 fn shell(script: &str) -> Workload {
-    Workload::new(["sh", "-c", script])
-        .stdin(Stdio::Null)
-        .stdout(Stdio::Pipe)
+    Workload::new(["sh", "-c", script]).stdin(Stdio::Null).stdout(Stdio::Pipe)
 }
 
 fn output(workload: Workload) -> (String, Status) {
     let mut running = workload.launch_suspended().unwrap().resume().unwrap();
     let mut text = String::new();
-    running
-        .stdout
-        .take()
-        .unwrap()
-        .read_to_string(&mut text)
-        .unwrap();
+    running.stdout.take().unwrap().read_to_string(&mut text).unwrap();
     (text, running.wait().unwrap().status)
 }
 
@@ -30,26 +23,14 @@ fn output(workload: Workload) -> (String, Status) {
 /// for writing, would be inherited by what other tests fork just then ("text file busy").
 fn write_script(path: &Path, content: &str) {
     let write = "printf '%s' \"$0\" > \"$1\" && chmod 755 \"$1\"";
-    let workload = Workload::new([
-        "sh".as_ref(),
-        "-c".as_ref(),
-        write.as_ref(),
-        content.as_ref(),
-        path.as_os_str(),
-    ]);
+    let workload = Workload::new(["sh".as_ref(), "-c".as_ref(), write.as_ref(), content.as_ref(), path.as_os_str()]);
     let running = workload.launch_suspended().unwrap().resume().unwrap();
     assert!(running.wait().unwrap().status.success());
 }
 
 fn alive(pid: i32) -> bool {
-    fs::read_to_string(format!("/proc/{pid}/stat")).is_ok_and(|stat| {
-        !stat
-            .rsplit(')')
-            .next()
-            .unwrap_or("")
-            .trim_start()
-            .starts_with('Z')
-    })
+    fs::read_to_string(format!("/proc/{pid}/stat"))
+        .is_ok_and(|stat| !stat.rsplit(')').next().unwrap_or("").trim_start().starts_with('Z'))
 }
 
 fn gone_within(pid: i32, limit: Duration) -> bool {
@@ -67,20 +48,13 @@ fn gone_within(pid: i32, limit: Duration) -> bool {
 fn a_suspended_command_has_not_run_and_keeps_its_pid() {
     let dir = tempfile::tempdir().unwrap();
     let mark = dir.path().join("mark");
-    let suspended = shell(&format!("echo $$; touch {}", mark.display()))
-        .launch_suspended()
-        .unwrap();
+    let suspended = shell(&format!("echo $$; touch {}", mark.display())).launch_suspended().unwrap();
     std::thread::sleep(Duration::from_millis(50));
     assert!(!mark.exists());
     let pid = suspended.pid();
     let mut running = suspended.resume().unwrap();
     let mut text = String::new();
-    running
-        .stdout
-        .take()
-        .unwrap()
-        .read_to_string(&mut text)
-        .unwrap();
+    running.stdout.take().unwrap().read_to_string(&mut text).unwrap();
     assert!(running.wait().unwrap().status.success());
     assert_eq!(text.trim(), pid.to_string());
     assert!(mark.exists());
@@ -90,9 +64,7 @@ fn a_suspended_command_has_not_run_and_keeps_its_pid() {
 fn a_suspended_command_that_is_dropped_never_runs() {
     let dir = tempfile::tempdir().unwrap();
     let mark = dir.path().join("mark");
-    let suspended = shell(&format!("touch {}", mark.display()))
-        .launch_suspended()
-        .unwrap();
+    let suspended = shell(&format!("touch {}", mark.display())).launch_suspended().unwrap();
     let pid = suspended.pid();
     drop(suspended);
     assert!(!alive(pid) && !mark.exists());
@@ -109,19 +81,9 @@ fn the_environment_directory_and_streams_are_as_asked() {
         .stdin(Stdio::Pipe)
         .stdout(Stdio::Pipe);
     let mut running = workload.launch_suspended().unwrap().resume().unwrap();
-    running
-        .stdin
-        .take()
-        .unwrap()
-        .write_all(b"through\n")
-        .unwrap();
+    running.stdin.take().unwrap().write_all(b"through\n").unwrap();
     let mut text = String::new();
-    running
-        .stdout
-        .take()
-        .unwrap()
-        .read_to_string(&mut text)
-        .unwrap();
+    running.stdout.take().unwrap().read_to_string(&mut text).unwrap();
     assert_eq!(text, format!("{}\nyes-\nthrough\n", real.display()));
     assert!(running.wait().unwrap().status.success());
 }
@@ -129,25 +91,10 @@ fn the_environment_directory_and_streams_are_as_asked() {
 #[test]
 fn times_are_of_the_command_alone() {
     let spin = shell("i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done");
-    let spun = spin
-        .launch_suspended()
-        .unwrap()
-        .resume()
-        .unwrap()
-        .wait()
-        .unwrap();
-    let slept = shell("sleep 0.2")
-        .launch_suspended()
-        .unwrap()
-        .resume()
-        .unwrap()
-        .wait()
-        .unwrap();
+    let spun = spin.launch_suspended().unwrap().resume().unwrap().wait().unwrap();
+    let slept = shell("sleep 0.2").launch_suspended().unwrap().resume().unwrap().wait().unwrap();
     assert!(spun.user_ns > 20_000_000, "{spun:?}");
-    assert!(
-        slept.wall_ns >= 200_000_000 && slept.user_ns < 20_000_000,
-        "{slept:?}"
-    );
+    assert!(slept.wall_ns >= 200_000_000 && slept.user_ns < 20_000_000, "{slept:?}");
     assert!(spun.wall_ns + 20_000_000 >= spun.user_ns);
 }
 
@@ -178,9 +125,7 @@ fn failures_have_the_exit_codes_of_env_and_timeout() {
     write_script(&file, "#!/no/such/interpreter\n");
     let resumed = Workload::new([&file]).launch_suspended().unwrap().resume();
     assert!(matches!(resumed, Err(Error::NotExecutable { .. })));
-    let lost = Workload::new(["true"])
-        .cwd("/no/such/directory")
-        .launch_suspended();
+    let lost = Workload::new(["true"]).cwd("/no/such/directory").launch_suspended();
     assert!(matches!(lost.unwrap().resume(), Err(Error::System { .. })));
 }
 
@@ -217,18 +162,11 @@ fn sigpipe_ends_the_command_as_it_would_under_a_shell() {
 #[test]
 fn terminate_reaches_the_whole_group_and_insists() {
     // Both the shell and its child ignore SIGTERM.
-    let mut running = shell("trap '' TERM; sleep 100 & echo $!; wait; wait; sleep 100")
-        .launch_suspended()
-        .unwrap()
-        .resume()
-        .unwrap();
+    let mut running =
+        shell("trap '' TERM; sleep 100 & echo $!; wait; wait; sleep 100").launch_suspended().unwrap().resume().unwrap();
     let mut text = [0; 16];
     let n = running.stdout.as_mut().unwrap().read(&mut text).unwrap();
-    let grandchild: i32 = std::str::from_utf8(&text[..n])
-        .unwrap()
-        .trim()
-        .parse()
-        .unwrap();
+    let grandchild: i32 = std::str::from_utf8(&text[..n]).unwrap().trim().parse().unwrap();
     let finished = running.terminate(Duration::from_millis(100)).unwrap();
     assert_eq!(finished.status, Status::Signaled(9));
     assert!(gone_within(grandchild, Duration::from_secs(2)));
@@ -236,14 +174,8 @@ fn terminate_reaches_the_whole_group_and_insists() {
 
 #[test]
 fn waiting_for_a_time_gives_the_running_command_back() {
-    let running = shell("sleep 100")
-        .launch_suspended()
-        .unwrap()
-        .resume()
-        .unwrap();
-    let Err(running) = running.wait_for(Duration::from_millis(30)).unwrap() else {
-        panic!("ended early")
-    };
+    let running = shell("sleep 100").launch_suspended().unwrap().resume().unwrap();
+    let Err(running) = running.wait_for(Duration::from_millis(30)).unwrap() else { panic!("ended early") };
     let pid = running.pid();
     drop(running);
     assert!(!alive(pid));
@@ -251,12 +183,7 @@ fn waiting_for_a_time_gives_the_running_command_back() {
 
 #[test]
 fn a_wrapper_group_is_the_launchers() {
-    let own = |group| {
-        output(shell("ps -o pgid= -p $$").group(group))
-            .0
-            .trim()
-            .to_owned()
-    };
+    let own = |group| output(shell("ps -o pgid= -p $$").group(group)).0.trim().to_owned();
     // SAFETY: getpgrp has no failure and no arguments.
     let launcher = unsafe { libc::getpgrp() }.to_string();
     assert_eq!(own(ProcessGroup::Launcher), launcher);
@@ -268,15 +195,8 @@ fn kept_descriptors_reach_the_command_and_no_others_do() {
     let dir = tempfile::tempdir().unwrap();
     let kept = std::sync::Arc::new(fs::File::create(dir.path().join("kept")).unwrap().into());
     let _other = fs::File::create(dir.path().join("other")).unwrap();
-    let (text, _) =
-        output(shell("for fd in /proc/self/fd/*; do readlink $fd; done").keep_open(kept));
+    let (text, _) = output(shell("for fd in /proc/self/fd/*; do readlink $fd; done").keep_open(kept));
     // Beside the kept one only the three standard streams, and what the shell itself opens.
-    assert_eq!(
-        text.lines()
-            .filter(|target| target.ends_with("/kept"))
-            .count(),
-        1,
-        "{text}"
-    );
+    assert_eq!(text.lines().filter(|target| target.ends_with("/kept")).count(), 1, "{text}");
     assert!(!text.contains("/other"), "{text}");
 }

@@ -9,7 +9,7 @@ use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 
 /// Most rows of the call-stack table; the rest is added to the unattributed row.
-const MAX_STACK_ROWS: usize = 20_000;
+const MAX_STACK_ROWS: usize = 5_000;
 /// Most rows of the blame table.
 const MAX_BLAME_ROWS: usize = 10_000;
 
@@ -70,7 +70,12 @@ pub(super) fn code(attribution: &Attribution, names: &Names<'_>, charged: &Charg
             None => no_line += &tally,
         }
     }
-    let row = |name: &str, module: &str, kernel, tally| FunctionRow { name: name.into(), module: module.into(), kernel, tally };
+    let row = |name: &str, module: &str, kernel, tally| FunctionRow {
+        name: name.into(),
+        module: module.into(),
+        kernel,
+        tally,
+    };
     let mut functions: Vec<_> = functions
         .into_iter()
         .map(|(f, tally)| row(names.function_name(f), names.module(f), names.is_kernel_function(f), tally))

@@ -31,6 +31,10 @@ pub(super) struct Cpu {
     nesting: u32,
     mode: Mode,
     pub context: u32,
+    /// The last that user mode was in: kernel mode has contexts of its own, which do not say who called it.
+    user_context: u32,
+    /// The last record was the kernel's.
+    pub kernel: bool,
     /// References since the running task or the mode changed, by user and kernel.
     pub pending: [References; 2],
     /// Kept references of idle and of ticks on all tasks of this CPU.
@@ -54,6 +58,8 @@ impl Cpu {
             nesting: 0,
             mode: Mode::Command,
             context: 0,
+            user_context: 0,
+            kernel: false,
             pending: Default::default(),
             apart: Default::default(),
             references: References::default(),
@@ -93,9 +99,22 @@ impl Cpu {
         self.task = tasks.known(task, tid, pid, comm);
         self.pid = pid;
         self.idle = tid == 0;
+        self.user_context = 0;
+        self.kernel = true;
         // An interrupt that ends in a switch has been left by the task that goes on.
         (self.interrupts, self.nesting) = (0, 0);
         self.remember_mode();
+    }
+
+    /// Records from here on have this calling context.
+    pub fn enter_context(&mut self, context: u32) {
+        self.user_context = self.user_context();
+        self.context = context;
+    }
+
+    /// The calling context that user mode is or was in.
+    pub fn user_context(&self) -> u32 {
+        if self.kernel { self.user_context } else { self.context }
     }
 
     /// Enters an interrupt handler (`Some(of the timer)`) or leaves the innermost.

@@ -1,10 +1,11 @@
 //! The tables by data: objects and shared lines.
 
+use super::Attribution;
 use super::balance::difference;
 use super::finish::Cycles;
 use super::names::{Names, UNATTRIBUTED};
 use super::objects::{Key, Object};
-use super::Attribution;
+use super::pages::PageSet;
 use nearmiss_record::model::{LevelTally, ObjectKind, ObjectRow, SharedLineRow, Tally};
 use nearmiss_record::side::INSN_CALL;
 use nearmiss_record::symbols::{KERNEL_MODULE, ModuleData, PageUse, Symbols};
@@ -13,6 +14,9 @@ use std::collections::BTreeMap;
 
 /// Most rows of the shared-line table.
 const MAX_SHARED_LINES: usize = 1000;
+
+/// What the kernel zeroes, copies and reads for processes.
+const USER_PAGES: &str = "user pages, by the kernel";
 
 /// What an object is called.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -25,12 +29,13 @@ struct Title {
 struct Namer<'a> {
     names: &'a Names<'a>,
     modules: FxHashMap<&'a str, &'a ModuleData>,
+    user_pages: &'a PageSet,
     /// 16 KiB areas that calls stored to.
     stacks: FxHashSet<u64>,
 }
 
 impl<'a> Namer<'a> {
-    fn new(attribution: &Attribution, names: &'a Names<'a>) -> Self {
+    fn new(attribution: &'a Attribution, names: &'a Names<'a>) -> Self {
         let symbols: &'a Symbols = names.symbols;
         let is_call = |id: &u32| names.insns.get(*id as usize).is_some_and(|i| i.flags & INSN_CALL != 0);
         let stack = |object: &Object| match object.key {
@@ -39,6 +44,7 @@ impl<'a> Namer<'a> {
         };
         Namer {
             names,
+            user_pages: &attribution.user_pages,
             modules: symbols.data.iter().map(|m| (m.module.as_str(), m)).collect(),
             stacks: attribution.tracker.objects.rows.iter().filter_map(stack).collect(),
         }
@@ -50,7 +56,11 @@ impl<'a> Namer<'a> {
             Key::Unknown => title(ObjectKind::Unattributed, UNATTRIBUTED.to_owned()),
             Key::Heap { context } => self.allocated(ObjectKind::Heap, *context, "heap block"),
             Key::Break => title(ObjectKind::Heap, "heap outside known blocks".into()),
-            Key::Anonymous { context } => self.allocated(ObjectKind::Anonymous, *context, "anonymous mapping"),
+            Key::Anonymous { context, user } => {
+                let in_kernel = self.names.allocation_calls(*context).is_empty();
+                let context = if in_kernel { *user } else { *context };
+                self.allocated(ObjectKind::Anonymous, context, "anonymous mapping")
+            }
             Key::File { path } => title(ObjectKind::File, path.clone()),
             Key::Global { module, index } => self.global(module, *index),
             Key::FirstStack => title(ObjectKind::Stack, "stack of the first thread".into()),
@@ -60,7 +70,11 @@ impl<'a> Namer<'a> {
                 Some(PageUse::PageCache) => title(ObjectKind::PageCache, "page cache".into()),
                 Some(PageUse::PageTable) => title(ObjectKind::PageTable, "page tables".into()),
                 Some(PageUse::KernelStack) => title(ObjectKind::KernelStack, "kernel stacks".into()),
-                Some(PageUse::User) => title(ObjectKind::KernelOther, "user pages, through the direct map".into()),
+                // Freed by the window's end, most likely, but seen in use.
+                Some(PageUse::User) => title(ObjectKind::KernelOther, USER_PAGES.into()),
+                Some(PageUse::Other) | None if self.user_pages.contains(*page) => {
+                    title(ObjectKind::KernelOther, USER_PAGES.into())
+                }
                 Some(PageUse::Other) | None => title(ObjectKind::KernelOther, "kernel pages".into()),
             },
             Key::KernelArea { area } if self.stacks.contains(area) => {
@@ -96,7 +110,9 @@ impl<'a> Namer<'a> {
                 Some(PageUse::Slab { object_bytes, .. }) if *object_bytes > 0 => Some(u64::from(*object_bytes)),
                 _ => None,
             },
-            Key::Global { module, index } => Some(self.modules.get(module.as_str())?.objects.get(*index as usize)?.bytes),
+            Key::Global { module, index } => {
+                Some(self.modules.get(module.as_str())?.objects.get(*index as usize)?.bytes)
+            }
             _ => None,
         }
     }

@@ -208,7 +208,10 @@ impl Attribution {
         };
         let all: u64 = charged.instructions.iter().sum::<u64>() + charged.instructions_left;
         note(charged.instructions_left * 100 > all, &|| {
-            format!("{} of {all} instructions are not known by place: they are in the unattributed row", charged.instructions_left)
+            format!(
+                "{} of {all} instructions are not known by place: they are in the unattributed row",
+                charged.instructions_left
+            )
         });
         note(self.stacks_full, &|| "more call stacks than are told apart: the rest is in the unattributed row".into());
         note(self.sharing.full, &|| "more shared lines than are told apart: later ones are left out".into());
@@ -221,7 +224,10 @@ impl Attribution {
             format!("{} prefetch instructions were executed; what they fetch is not modelled", side.prefetches)
         });
         note(side.lost_before_share > 0, &|| {
-            format!("{} references were dropped on lines before they became shared", side.lost_before_share)
+            format!(
+                "{} lines became shared after the filter had dropped repeats on them: those are counted, but in no order",
+                side.lost_before_share
+            )
         });
     }
 }

@@ -5,6 +5,7 @@
 //! apart and never part of the command's.
 
 mod balance;
+mod blocks;
 mod code_tables;
 mod cpu;
 mod data_tables;
@@ -13,6 +14,7 @@ mod kernel;
 mod ledger;
 mod names;
 mod objects;
+mod pages;
 mod sharing;
 mod spaces;
 mod task_tables;
@@ -34,6 +36,7 @@ use nearmiss_record::maps::{Event, MapLog};
 use nearmiss_record::model::{MAX_LEVELS, MissClass, PageOffsets, StallSources};
 use nearmiss_record::reference::{Control, Kind, Record};
 use objects::Objects;
+use pages::PageSet;
 use rustc_hash::FxHashMap;
 use sharing::SharedLines;
 use tasks::Tasks;
@@ -94,6 +97,8 @@ pub struct Attribution {
     sharing: SharedLines,
     page_offsets: PageOffsets,
     stalls: StallSources,
+    /// Pages that user mode missed on.
+    user_pages: PageSet,
     lost_events: u64,
     damaged_rings: u64,
 }
@@ -126,6 +131,7 @@ impl Attribution {
             sharing: SharedLines::default(),
             page_offsets: PageOffsets { bin_bytes: line, user: vec![0; bins], kernel: vec![0; bins] },
             stalls: StallSources { levels: vec![0; levels], ..StallSources::default() },
+            user_pages: PageSet::default(),
             lost_events: 0,
             damaged_rings: 0,
         }
@@ -156,7 +162,7 @@ impl Attribution {
                 _ => {}
             }
             self.tasks.event(&event);
-            self.tracker.event(&event, cpu.context);
+            self.tracker.event(&event, (cpu.context, cpu.user_context()));
             self.log.event(seen, &event);
         }
         cpu.pid = self.tasks.pid(cpu.task);
@@ -193,6 +199,9 @@ impl Attribution {
         }
         self.ledger.add(&mut self.nodes[home].misses, record, outcome);
 
+        if !kernel {
+            self.user_pages.insert(record.physical_page());
+        }
         let (object, start) = self.tracker.find(pid, record.vaddr(), record.physical_page());
         self.tracker.objects.met(object, &mut self.ledger, record, outcome);
         if !again {
@@ -287,7 +296,7 @@ impl Observer for Attribution {
                 cpu.settle(&mut self.tasks);
                 cpu.interrupt(*entered);
             }
-            Control::Context(context) => cpu.context = *context,
+            Control::Context(context) => cpu.enter_context(*context),
             Control::Maps(bytes) => self.maps(vcpu, bytes),
             Control::Heap { op, address, size, old } => {
                 let (pid, context) = (cpu.pid, cpu.context);
@@ -302,7 +311,8 @@ impl Observer for Attribution {
         let vcpu = index(vcpu, self.cpus.len());
         let cpu = &mut self.cpus[vcpu];
         row(&mut self.insns[cpu.mode() as usize], record).references.count(record);
-        cpu.pending[usize::from(record.is_kernel())].count(record);
+        cpu.kernel = record.is_kernel();
+        cpu.pending[usize::from(cpu.kernel)].count(record);
     }
 
     fn miss(&mut self, vcpu: u32, record: Record, outcome: &Outcome) {

@@ -5,6 +5,8 @@ use nearmiss_record::symbols::{Function, Symbols};
 
 /// What could not be named.
 pub(super) const UNATTRIBUTED: &str = "[unattributed]";
+/// Where the heap shim lies in the guest.
+const SHIM_DIRECTORY: &str = "/run/nearmiss/";
 /// Deepest call stack that is told.
 const MAX_DEPTH: usize = 256;
 
@@ -67,12 +69,18 @@ impl<'a> Names<'a> {
         calls
     }
 
-    /// The calls that lead to where memory was asked for, without those inside the allocator or the kernel.
+    /// The calls that lead to where memory was asked for, without those inside the allocator or the kernel, and those
+    /// that led to the program's `main`.
     pub fn allocation_calls(&self, context: u32) -> Vec<u32> {
         let mut calls = self.calls(context);
+        let is_main = |call: &u32| self.function_name(self.function(*call)) == "main";
+        if let Some(main) = calls.iter().rposition(is_main) {
+            calls.drain(..main);
+        }
         while let Some(last) = calls.last() {
             let function = self.function(*last);
-            if !self.is_kernel_function(function) && !is_allocator(self.function_name(function), self.module(function)) {
+            if !self.is_kernel_function(function) && !is_allocator(self.function_name(function), self.module(function))
+            {
                 break;
             }
             calls.pop();
@@ -92,20 +100,63 @@ impl<'a> Names<'a> {
 
 /// Whether a function only passes a request for memory on.
 fn is_allocator(name: &str, module: &str) -> bool {
-    const NAMES: [&str; 33] = [
-        "malloc", "calloc", "realloc", "reallocarray", "aligned_alloc", "memalign", "posix_memalign", "valloc", "pvalloc",
-        "__libc_malloc", "__libc_calloc", "__libc_realloc", "__libc_memalign", "xmalloc", "xcalloc", "xrealloc",
-        "xnmalloc", "xzalloc", "g_malloc", "g_malloc0", "g_realloc", "mmap", "mmap64", "__mmap", "__mmap64", "mremap",
-        "pthread_create", "__pthread_create", "allocate_stack", "thrd_create", "brk", "sbrk", "create_thread",
+    const NAMES: &[&str] = &[
+        "malloc",
+        "calloc",
+        "realloc",
+        "reallocarray",
+        "aligned_alloc",
+        "memalign",
+        "posix_memalign",
+        "valloc",
+        "pvalloc",
+        "__libc_malloc",
+        "__libc_calloc",
+        "__libc_realloc",
+        "__libc_memalign",
+        "xmalloc",
+        "xcalloc",
+        "xrealloc",
+        "xnmalloc",
+        "xzalloc",
+        "g_malloc",
+        "g_malloc0",
+        "g_realloc",
+        "mmap",
+        "mmap64",
+        "__mmap",
+        "__mmap64",
+        "mremap",
+        "pthread_create",
+        "__pthread_create",
+        "allocate_stack",
+        "thrd_create",
+        "brk",
+        "sbrk",
+        "create_thread",
+        "_int_malloc",
+        "_int_realloc",
+        "_int_memalign",
+        "_mid_memalign",
+        "sysmalloc",
+        "tcache_init",
+        "__default_morecore",
+        "__minimal_malloc",
     ];
-    const PREFIXES: [&str; 8] = [
-        "operator new", "__rust_alloc", "__rust_realloc", "__rdl_", "alloc::alloc::", "alloc::raw_vec::",
-        "<alloc::alloc::Global", "pthread_create@",
+    const PREFIXES: &[&str] = &[
+        "operator new",
+        "__rust_alloc",
+        "__rust_realloc",
+        "__rdl_",
+        "alloc::alloc::",
+        "alloc::raw_vec::",
+        "<alloc::alloc::Global",
+        "pthread_create@",
     ];
     let plain = name.split(['@', '(']).next().unwrap_or(name);
     NAMES.contains(&plain)
         || PREFIXES.iter().any(|prefix| name.starts_with(prefix))
-        || module.rsplit('/').next().is_some_and(|file| file.starts_with("libnearmiss"))
+        || module.starts_with(SHIM_DIRECTORY)
 }
 
 #[cfg(test)]
@@ -116,7 +167,7 @@ mod tests {
     fn allocators_are_told_from_their_callers() {
         assert!(is_allocator("malloc", "") && is_allocator("operator new(unsigned long)", ""));
         assert!(is_allocator("pthread_create@@GLIBC_2.34", "/lib/libc.so.6"));
-        assert!(is_allocator("anything", "/proc/self/fd/libnearmiss-heap.so"));
+        assert!(is_allocator("preload.so+0x1000", "/run/nearmiss/preload.so"));
         assert!(!is_allocator("main", "/bin/x") && !is_allocator("malloc_stats_of_mine", "/bin/x"));
     }
 

@@ -18,8 +18,8 @@ pub(super) enum Key {
     Heap { context: u32 },
     /// The program break's memory outside live blocks.
     Break,
-    /// Anonymous mappings made in this calling context.
-    Anonymous { context: u32 },
+    /// Anonymous mappings told of in this calling context; if that is the kernel's own, made in the user's.
+    Anonymous { context: u32, user: u32 },
     /// A mapped file, or memory with a name of its own such as `[vdso]`.
     File { path: String },
     /// A variable of a file or, with [`nearmiss_record::symbols::KERNEL_MODULE`], of the kernel.

@@ -88,10 +88,9 @@ impl Space {
         Rc::make_mut(&mut self.blocks).insert(address, block);
     }
 
-    pub fn free(&mut self, address: u64) {
-        if self.blocks.contains_key(&address) {
-            Rc::make_mut(&mut self.blocks).remove(&address);
-        }
+    /// The block that began at `address`, if there was one.
+    pub fn free(&mut self, address: u64) -> Option<Block> {
+        self.blocks.contains_key(&address).then(|| Rc::make_mut(&mut self.blocks).remove(&address))?
     }
 
     pub fn find(&self, address: u64) -> Found<'_> {

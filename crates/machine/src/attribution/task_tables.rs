@@ -1,12 +1,12 @@
 //! The tables by task and by CPU.
 
+use super::Attribution;
 use super::balance::{difference, fit, split};
 use super::finish::{Charged, Cycles};
 use super::ledger::References;
 use super::names::UNATTRIBUTED;
 use super::tasks::add_usage;
-use super::Attribution;
-use nearmiss_record::model::{TaskRow, Tally};
+use nearmiss_record::model::{Tally, TaskRow};
 use nearmiss_record::reference::Usage;
 use std::collections::BTreeMap;
 
@@ -123,8 +123,7 @@ fn rest(rows: &[TaskRow], totals: &Tally, charged: &Charged) -> TaskRow {
     let mut rest = difference(totals, &known, &mut false);
     let mut rest_user = Tally { levels: vec![Default::default(); rest.levels.len()], ..Tally::default() };
     // Misses that nobody was told of have no mode; instructions have.
-    rest_user.instructions =
-        charged.instructions_by_mode[0].saturating_sub(user.instructions).min(rest.instructions);
+    rest_user.instructions = charged.instructions_by_mode[0].saturating_sub(user.instructions).min(rest.instructions);
     rest.instructions -= rest_user.instructions;
     TaskRow { tid: 0, pid: 0, comm: UNATTRIBUTED.to_owned(), of_command: false, user: rest_user, kernel: rest }
 }

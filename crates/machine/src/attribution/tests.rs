@@ -59,7 +59,10 @@ impl Stream {
 
     fn switch(&mut self, vcpu: u32, tid: u32, outgoing: u64, usage: Usage) {
         let task = 0xffff_8880_0000_0000 + u64::from(tid);
-        self.control(vcpu, Control::Switch { task, pid: tid, tgid: tid, mm: 0, outgoing, comm: format!("t{tid}"), usage });
+        self.control(
+            vcpu,
+            Control::Switch { task, pid: tid, tgid: tid, mm: 0, outgoing, comm: format!("t{tid}"), usage },
+        );
     }
 
     fn hit(&mut self, vcpu: u32, record: Record) {
@@ -156,7 +159,8 @@ fn two_tasks_a_tick_and_idle() {
     s.control(0, Control::Irq(Some(true)));
     s.miss(0, kernel(load(0xffff_8880_0000_2000, 4)), missed(MissClass::Capacity, 2, 100));
     s.control(0, Control::Irq(None));
-    let usage = Usage { user_loads: 30, user_instructions: 100, kernel_loads: 5, kernel_instructions: 50, ..Usage::default() };
+    let usage =
+        Usage { user_loads: 30, user_instructions: 100, kernel_loads: 5, kernel_instructions: 50, ..Usage::default() };
     s.switch(0, 0, 0, usage);
     s.miss(0, kernel(load(0xffff_8880_0000_3000, 5)), missed(MissClass::Compulsory, 1, 10));
     s.control(0, Control::Irq(Some(false)));

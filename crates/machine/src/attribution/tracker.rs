@@ -1,5 +1,6 @@
 //! Follows every process's memory through the run and says whose an address is.
 
+use super::blocks::BlockCache;
 use super::kernel::Kernel;
 use super::objects::{Key, ObjectId, Objects};
 use super::spaces::{Block, Content, Found, Region, Spaces};
@@ -46,6 +47,7 @@ pub(super) struct Tracker {
     /// From the first look on.
     kernel: Option<Kernel>,
     symbols: Box<dyn DataSymbols>,
+    blocks: BlockCache,
     /// Variables already interned, by module address and index.
     variables: FxHashMap<(usize, u32), ObjectId>,
 }
@@ -57,14 +59,16 @@ impl Tracker {
             spaces: Spaces::default(),
             kernel: None,
             symbols,
+            blocks: BlockCache::default(),
             variables: FxHashMap::default(),
         }
     }
 
-    /// A process's memory changed; `context` is the calling context that did it.
-    pub fn event(&mut self, event: &Event, context: u32) {
+    /// A process's memory changed, in these calling contexts: of the CPU, and of its user mode.
+    pub fn event(&mut self, event: &Event, contexts: (u32, u32)) {
+        self.blocks.forget_all();
         match event {
-            Event::Map { pid, mapping } => self.map(*pid, mapping, context),
+            Event::Map { pid, mapping } => self.map(*pid, mapping, contexts),
             Event::Name { pid, exec: true, .. } => self.spaces.exec(*pid),
             Event::Fork { pid, parent, .. } => self.spaces.fork(*pid, *parent),
             Event::Exit { pid, .. } => self.spaces.exit(*pid),
@@ -72,14 +76,15 @@ impl Tracker {
         }
     }
 
-    fn map(&mut self, pid: u32, mapping: &Mapping, context: u32) {
+    fn map(&mut self, pid: u32, mapping: &Mapping, (context, user): (u32, u32)) {
         let (start, end) = (mapping.start, mapping.end.min(USER_END));
         if start >= end {
             return;
         }
         let content = if mapping.is_file() {
             let rest = self.objects.intern(Key::File { path: mapping.path.clone() });
-            match self.symbols.module(&mapping.path).and_then(|data| Some((bias(&data, mapping)?, data))) {
+            let data = self.symbols.module(&mapping.path);
+            match data.and_then(|data| Some((self.bias_below(pid, mapping, &data).or(bias(&data, mapping))?, data))) {
                 Some((bias, data)) => Content::Module { data, bias, rest },
                 None => Content::Object(rest),
             }
@@ -89,7 +94,7 @@ impl Tracker {
             Content::Object(match mapping.path.as_str() {
                 "[heap]" => self.objects.intern(Key::Break),
                 "[stack]" => self.objects.intern(Key::FirstStack),
-                "//anon" | "" => self.objects.intern(Key::Anonymous { context }),
+                "//anon" | "" => self.objects.intern(Key::Anonymous { context, user }),
                 path => self.objects.intern(Key::File { path: path.to_owned() }),
             })
         };
@@ -99,21 +104,37 @@ impl Tracker {
         self.spaces.space(pid).map(Region { start, end, content });
     }
 
+    /// Segments that share a page of the file could each be what `mapping` maps: the one that fits the bias of the
+    /// same module's mapping right below is.
+    fn bias_below(&self, pid: u32, mapping: &Mapping, data: &ModuleData) -> Option<u64> {
+        let Content::Module { data: below, bias, .. } = &self.spaces.get(pid)?.region_below(mapping.start)?.content
+        else {
+            return None;
+        };
+        let linked = mapping.start.wrapping_sub(*bias);
+        let maps = |s: &&Segment| {
+            let begin = s.vaddr & !0xfff;
+            let inside = linked.wrapping_sub(begin);
+            linked >= begin
+                && linked - begin < (s.vaddr & 0xfff) + s.memory_bytes
+                && (s.file_offset & !0xfff).wrapping_add(inside) == mapping.file_offset
+        };
+        (below.module == data.module && data.segments.iter().any(|s| maps(&s))).then_some(*bias)
+    }
+
     /// What a file's variables that begin as zeros lie in: anonymous memory mapped right behind the file's.
     fn zeros_of_a_module(&self, pid: u32, start: u64) -> Option<Content> {
         let below = self.spaces.get(pid)?.region_below(start)?;
         let Content::Module { data, bias, .. } = &below.content else { return None };
         let linked = start.wrapping_sub(*bias);
-        let holds = |s: &&Segment| {
-            s.vaddr < linked && linked - s.vaddr < s.memory_bytes
-        };
+        let holds = |s: &&Segment| s.vaddr < linked && linked - s.vaddr < s.memory_bytes;
         data.segments.iter().any(|s| holds(&s)).then(|| below.content.clone())
     }
 
     /// The allocator of process `pid` did something.
     pub fn heap(&mut self, pid: u32, op: HeapOp, address: u64, bytes: u64, old: u64, context: u32) {
         match op {
-            HeapOp::Free => self.spaces.space(pid).free(address),
+            HeapOp::Free => self.free(pid, address),
             HeapOp::Stack => {
                 let object = self.objects.intern(Key::ThreadStack { context });
                 self.objects.appeared(object, address, bytes);
@@ -122,7 +143,7 @@ impl Tracker {
             }
             HeapOp::Alloc | HeapOp::Realloc => {
                 if op == HeapOp::Realloc && old != 0 {
-                    self.spaces.space(pid).free(old);
+                    self.free(pid, old);
                 }
                 if address == 0 || address >= USER_END {
                     return;
@@ -130,7 +151,14 @@ impl Tracker {
                 let object = self.objects.intern(Key::Heap { context });
                 self.objects.appeared(object, address, bytes);
                 self.spaces.space(pid).allocate(address, Block { bytes, object });
+                self.blocks.forget(pid, address, bytes);
             }
+        }
+    }
+
+    fn free(&mut self, pid: u32, address: u64) {
+        if let Some(block) = self.spaces.space(pid).free(address) {
+            self.blocks.forget(pid, address, block.bytes);
         }
     }
 
@@ -142,9 +170,15 @@ impl Tracker {
             let new = || Kernel::new(symbols.layout(), symbols.kernel().unwrap_or_default());
             return self.kernel.get_or_insert_with(new).find(&mut self.objects, address, page);
         }
+        if let Some((start, block)) = self.blocks.get(pid, address) {
+            return (block.object, start);
+        }
         let Some(space) = self.spaces.get(pid) else { return (Objects::UNKNOWN, address) };
         match space.find(address) {
-            Found::Block(start, block) => (block.object, start),
+            Found::Block(start, block) => {
+                self.blocks.put(pid, address, start, block);
+                (block.object, start)
+            }
             Found::FirstStack => (self.objects.intern(Key::FirstStack), address & !0xfff),
             Found::Nothing => (Objects::UNKNOWN, address),
             Found::Region(Region { content: Content::Object(id), start, .. }) => (*id, *start),
@@ -210,7 +244,7 @@ mod tests {
         let mut tracker = Tracker::new(Box::new(OneModule), 1000);
         let mut map = |start: u64, bytes: u64, file_offset, path: &str| {
             let mapping = Mapping { start, end: start + bytes, file_offset, executable: false, path: path.into() };
-            tracker.event(&Event::Map { pid: 5, mapping }, 9);
+            tracker.event(&Event::Map { pid: 5, mapping }, (9, 2));
         };
         map(0x5000_0000, 0x2000, 0, "/bin/prog");
         map(0x5000_3000, 0x1000, 0x1000, "/bin/prog");
@@ -218,6 +252,40 @@ mod tests {
         map(0x7000_0000, 0x4000, 0, "//anon");
         map(0x6000_0000, 0x9000, 0, "[heap]");
         tracker
+    }
+
+    #[test]
+    fn a_page_of_the_file_that_two_segments_share_is_the_segment_that_fits_below() {
+        struct Shared;
+        impl DataSymbols for Shared {
+            fn module(&mut self, path: &str) -> Option<Arc<ModuleData>> {
+                let segment =
+                    |file_offset, vaddr, bytes| Segment { file_offset, vaddr, file_bytes: bytes, memory_bytes: bytes };
+                Some(Arc::new(ModuleData {
+                    module: path.into(),
+                    segments: vec![
+                        segment(0, 0, 0x900),
+                        segment(0x2000, 0x2000, 0x300),
+                        segment(0x2dd0, 0x3dd0, 0x530),
+                    ],
+                    objects: vec![DataObject { name: "counters".into(), vaddr: 0x4200, bytes: 0x100 }],
+                }))
+            }
+            fn kernel(&mut self) -> Option<Arc<ModuleData>> {
+                None
+            }
+            fn layout(&mut self) -> KernelLayout {
+                KernelLayout::default()
+            }
+        }
+        let mut tracker = Tracker::new(Box::new(Shared), 1000);
+        for (at, bytes, file_offset) in [(0, 0x1000, 0), (0x2000, 0x1000, 0x2000), (0x3000, 0x2000, 0x2000)] {
+            let (start, path) = (0x5000_0000 + at, "/bin/prog".into());
+            let mapping = Mapping { start, end: start + bytes, file_offset, executable: false, path };
+            tracker.event(&Event::Map { pid: 5, mapping }, (9, 2));
+        }
+        let (key, start) = key(&mut tracker, 0x5000_4210);
+        assert_eq!((key, start), (Key::Global { module: "/bin/prog".into(), index: 0 }, 0x5000_4200));
     }
 
     fn key(tracker: &mut Tracker, address: u64) -> (Key, u64) {
@@ -232,7 +300,7 @@ mod tests {
         assert_eq!(key(&mut tracker, 0x5000_3e3f), (variable(0), 0x5000_3e00));
         assert_eq!(key(&mut tracker, 0x5000_3e40).0, Key::File { path: "/bin/prog".into() });
         assert_eq!(key(&mut tracker, 0x5000_7fff), (variable(1), 0x5000_5000));
-        assert_eq!(key(&mut tracker, 0x7000_0010).0, Key::Anonymous { context: 9 });
+        assert_eq!(key(&mut tracker, 0x7000_0010).0, Key::Anonymous { context: 9, user: 2 });
     }
 
     #[test]
@@ -252,13 +320,35 @@ mod tests {
         assert_eq!((row.count, row.bytes, row.sizes_differ, row.addresses), (2, 0x40, false, 0x6000_0300));
         tracker.heap(5, HeapOp::Stack, 0x7000_1000, 0x1000, 0, 8);
         assert_eq!(key(&mut tracker, 0x7000_1ff8).0, Key::ThreadStack { context: 8 });
-        assert_eq!(key(&mut tracker, 0x7000_2000).0, Key::Anonymous { context: 9 });
+        assert_eq!(key(&mut tracker, 0x7000_2000).0, Key::Anonymous { context: 9, user: 2 });
+    }
+
+    /// Looks after every step at every address, so that what was remembered can be wrong.
+    #[test]
+    fn lookups_follow_every_allocation() {
+        let (mut tracker, mut live) = (tracker(), std::collections::BTreeMap::new());
+        let mut random = 1u64;
+        for step in 0..400u64 {
+            random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            let (address, bytes) = (0x6000_0000 + (random >> 40) % 64 * 48, 16 + (random >> 50) % 32);
+            if live.remove(&address).is_some() {
+                tracker.heap(5, HeapOp::Free, address, 0, 0, 0);
+            } else {
+                tracker.heap(5, HeapOp::Alloc, address, bytes, 0, step as u32 + 1);
+                live.insert(address, (bytes, step as u32 + 1));
+            }
+            for at in (0x6000_0000..0x6000_0000 + 64 * 48).step_by(8) {
+                let block = live.range(..=at).next_back().filter(|(start, (bytes, _))| at - **start < *bytes);
+                let expected = block.map_or(Key::Break, |(_, (_, context))| Key::Heap { context: *context });
+                assert_eq!(key(&mut tracker, at).0, expected, "step {step}, {at:#x}");
+            }
+        }
     }
 
     #[test]
     fn an_executed_program_forgets_the_old_one() {
         let mut tracker = tracker();
-        tracker.event(&Event::Name { pid: 5, tid: 5, exec: true, name: "x".into() }, 0);
+        tracker.event(&Event::Name { pid: 5, tid: 5, exec: true, name: "x".into() }, (0, 0));
         assert_eq!(key(&mut tracker, 0x7000_0010).0, Key::Unknown);
         assert_eq!(key(&mut tracker, 0x7ffe_0000_0000).0, Key::FirstStack);
     }

@@ -27,12 +27,12 @@ use std::path::{Path, PathBuf};
 #[derive(Debug, thiserror::Error)]
 pub enum DescribeError {
     /// The file cannot be read.
-    #[error("{path}: {source}; name a preset (`nearmiss machine list`), `host`, or a machine file")]
+    #[error("{path}: {why}; name a preset (`nearmiss machine list`), `host`, or a machine file")]
     Unreadable {
         /// Which file.
         path: PathBuf,
         /// Why.
-        source: std::io::Error,
+        why: std::io::Error,
     },
     /// The file is not a machine.
     #[error("{file}:{line}: {message}")]
@@ -54,7 +54,7 @@ pub enum DescribeError {
     },
     /// This host could not be described.
     #[error("host: {0}")]
-    Host(#[from] host::HostError),
+    Host(host::HostError),
     /// A machine put together by a program, not by a file, is wrong.
     #[error("machine {name}: {problem}")]
     Wrong {
@@ -63,6 +63,13 @@ pub enum DescribeError {
         /// What is wrong.
         problem: Problem,
     },
+}
+
+// Not `#[from]`: the message has it already, and a source would be printed a second time.
+impl From<host::HostError> for DescribeError {
+    fn from(error: host::HostError) -> Self {
+        DescribeError::Host(error)
+    }
 }
 
 /// The machine that `-m NAME` means: `host`, a preset, or the path of a machine file (anything with `/` or `.toml`).
@@ -84,7 +91,7 @@ pub fn load(name: &str) -> Result<Machine, DescribeError> {
 
 /// Reads a machine file.
 pub fn read_file(path: &Path) -> Result<Machine, DescribeError> {
-    let unreadable = |source| DescribeError::Unreadable { path: path.to_owned(), source };
+    let unreadable = |why| DescribeError::Unreadable { path: path.to_owned(), why };
     // A machine file is a page of text; what is larger is something else.
     let size = std::fs::metadata(path).map_err(unreadable)?.len();
     if size > MAX_FILE_BYTES {

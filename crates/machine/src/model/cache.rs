@@ -142,7 +142,7 @@ impl Cache {
         if self.tags[first] == tag {
             return Some(first);
         }
-        self.tags[base..base + self.sets_ways].iter().position(|&t| t == tag).map(|way| base + way)
+        position(&self.tags[base..base + self.sets_ways], tag).map(|way| base + way)
     }
 
     /// The whole of a first-level hit, if it is one that changes nothing elsewhere: `false` leaves all untouched.
@@ -281,7 +281,8 @@ impl Cache {
         if displaced != NONE {
             let history = &mut self.history[displaced as usize];
             if history.standing() == Standing::EvictedBy && history.value() == frame as u32 {
-                history.stands(if reused { Standing::Evicted } else { Standing::Polluted }, if reused { 0 } else { insn });
+                history
+                    .stands(if reused { Standing::Evicted } else { Standing::Polluted }, if reused { 0 } else { insn });
             }
         }
         let address = self.tags[frame] << self.line_log2;
@@ -305,7 +306,7 @@ impl Cache {
     pub fn fill(&mut self, set: usize, address: u64, line: u32, page: u32, insn: u32, dirty: bool) -> Option<Left> {
         let ways = self.sets_ways;
         let base = set * ways;
-        let empty = self.tags[base..base + ways].iter().position(|&t| t == EMPTY);
+        let empty = position(&self.tags[base..base + ways], EMPTY);
         let way = match empty {
             Some(way) => way,
             None => self.order.victim(set, ways),
@@ -429,6 +430,22 @@ impl Cache {
             }
         }
     }
+}
+
+/// Where a tag is: eight at a time, without a branch each.
+#[inline]
+fn position(tags: &[u64], tag: u64) -> Option<usize> {
+    let (eights, rest) = tags.as_chunks::<8>();
+    for (i, eight) in eights.iter().enumerate() {
+        let mut found = 0u32;
+        for (way, &t) in eight.iter().enumerate() {
+            found |= u32::from(t == tag) << way;
+        }
+        if found != 0 {
+            return Some(i * 8 + found.trailing_zeros() as usize);
+        }
+    }
+    rest.iter().position(|&t| t == tag).map(|way| tags.len() - rest.len() + way)
 }
 
 /// The bytes of `[address, address + size)` inside the line at `line`, as a mask.

@@ -77,13 +77,15 @@ impl Fast {
             if upgrade {
                 cycles = cycles.max(self.upgrade(access, &others, outcome));
             }
-        } else if let Some(owner) = answered_by {
-            if self.plan.protocol != Protocol::Moesi {
-                self.downgrade(access, walk, owner, &mut dirty, outcome);
-            }
+        } else if let Some(owner) = answered_by.filter(|_| self.plan.protocol != Protocol::Moesi) {
+            self.downgrade(access, walk, owner, &mut dirty, outcome);
         }
         let watched = !alone && self.tell_others(access, walk, write);
-        self.fill(access, walk, dirty, outcome);
+        // A modified line that an exclusive cache hands to a reader stays modified only if nobody else has it; under
+        // MOESI, if nobody else owns it.
+        let kept = if self.plan.protocol == Protocol::Moesi { others.dirty.is_none() } else { !others.present };
+        let clean = !write && !kept;
+        self.fill(access, walk, dirty, clean, outcome);
         if write {
             let first = self.way(access)[0];
             if let Some(frame) = self.caches[first].frame_of(walk.lines[0]) {

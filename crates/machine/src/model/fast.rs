@@ -243,14 +243,26 @@ impl Fast {
         &ways[access.cpu].caches
     }
 
-    /// Brings the line into the caches that missed it. `dirty` marks, by step, those that take a modified line over.
-    pub(super) fn fill(&mut self, access: &Access, walk: &Walk, mut dirty: [bool; MAX_LEVELS], outcome: &mut Outcome) {
+    /// Brings the line into the caches that missed it. `dirty` marks, by step, those that take a modified line over;
+    /// `clean`: what an exclusive cache hands on modified is written back.
+    pub(super) fn fill(
+        &mut self,
+        access: &Access,
+        walk: &Walk,
+        mut dirty: [bool; MAX_LEVELS],
+        clean: bool,
+        outcome: &mut Outcome,
+    ) {
         let missed = walk.hit.unwrap_or(self.way(access).len());
         let mut carried = false;
         if let Some(step) = walk.hit.filter(|step| *step > 0) {
             let at = self.way(access)[step];
             if self.caches[at].exclusive {
                 carried = self.caches[at].hand_on(walk.lines[step]);
+            }
+            if carried && clean {
+                self.write_back(walk.page, access, outcome);
+                carried = false;
             }
         }
         for step in (0..missed).rev() {

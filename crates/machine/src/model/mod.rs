@@ -15,7 +15,8 @@
 //! - **Coherence**: a unit is the machine's longest line. A write takes the unit from every cache that its CPU does not
 //!   use. A read of a unit that another's cache holds modified makes that copy clean and writes it back, to the nearest
 //!   cache that both use or to memory; under MOESI the owner keeps it modified. A store asks (an *invalidation*) if
-//!   others have the line; under MSI also if its own copy is clean.
+//!   others have the line; under MSI also if its own copy is clean. A modified line that an exclusive cache hands to a
+//!   reader is written back first if others hold the unit too (under MOESI: if another owns it).
 //! - **Pollution**: a line is reused if it is referenced after it left its set's most-recently-used place, decided when
 //!   it leaves the cache or the window ends. A miss on a line whose evictor was never reused is blamed on the evictor.
 //! - **Non-temporal stores** look nothing up: cached copies go, modified ones are written back first, and the bytes wait
@@ -31,7 +32,7 @@
 //! [`Replay`] decodes the stream, keeps time and order, and applies policies; an [`Engine`] behind it holds the caches.
 //! [`Model`] is a replay on the fast engine; the slow twin (`crate::twin`) is written from this text alone.
 
-mod bus;
+pub(crate) mod bus;
 mod cache;
 mod coherence;
 mod combining;
@@ -40,10 +41,10 @@ mod fast;
 mod history;
 mod instructions;
 mod options;
-mod places;
-mod plan;
+pub(crate) mod places;
+pub(crate) mod plan;
 mod policy;
-mod replacement;
+pub(crate) mod replacement;
 mod replay;
 mod rounds;
 mod shadow;

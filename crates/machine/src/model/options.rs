@@ -38,3 +38,16 @@ pub enum ModelError {
         what: String,
     },
 }
+
+/// Where a record stands, for messages.
+#[derive(Clone, Copy)]
+pub(crate) struct Position {
+    pub chunk: u64,
+    pub record: usize,
+}
+
+impl Position {
+    pub fn bad(self, what: impl Into<String>) -> ModelError {
+        ModelError::BadRecord { chunk: self.chunk, record: self.record, what: what.into() }
+    }
+}

@@ -101,7 +101,8 @@ fn shuffled(number: u64, count: u64, seed: u64) -> u64 {
     loop {
         let (mut left, mut right) = (x >> half, x & mask);
         for round in 1..=4u64 {
-            (left, right) = (right, left ^ mixed(right ^ seed.wrapping_add(round.wrapping_mul(0x9e37_79b9_7f4a_7c15))) & mask);
+            (left, right) =
+                (right, left ^ mixed(right ^ seed.wrapping_add(round.wrapping_mul(0x9e37_79b9_7f4a_7c15))) & mask);
         }
         x = left << half | right;
         if x < count {
@@ -121,6 +122,9 @@ mod tests {
             seen.sort_unstable();
             assert_eq!(seen, (0..count).collect::<Vec<_>>());
         }
-        assert_ne!((0..100).map(|n| shuffled(n, 100, 1)).collect::<Vec<_>>(), (0..100).map(|n| shuffled(n, 100, 2)).collect::<Vec<_>>());
+        assert_ne!(
+            (0..100).map(|n| shuffled(n, 100, 1)).collect::<Vec<_>>(),
+            (0..100).map(|n| shuffled(n, 100, 2)).collect::<Vec<_>>()
+        );
     }
 }

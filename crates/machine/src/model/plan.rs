@@ -116,20 +116,31 @@ fn refused<T>(why: String) -> Result<T, ModelError> {
 impl Plan {
     pub fn new(machine: &Machine, options: &ModelOptions) -> Result<Self, ModelError> {
         let topology = &machine.topology;
-        let all = u64::from(topology.packages) * u64::from(topology.cores_per_package) * u64::from(topology.threads_per_core);
+        let all =
+            u64::from(topology.packages) * u64::from(topology.cores_per_package) * u64::from(topology.threads_per_core);
         let cpus = options.cpus as usize;
         if cpus == 0 || cpus > MAX_VCPUS || cpus as u64 > all {
-            return refused(format!("the trace has {cpus} CPUs and {} has {all}; name a machine with at least as many", machine.name));
+            return refused(format!(
+                "the trace has {cpus} CPUs and {} has {all}; name a machine with at least as many",
+                machine.name
+            ));
         }
         let mut sorted: Vec<&Cache> = machine.caches.iter().collect();
         sorted.sort_by_key(|c| (c.level, matches!(c.kind, CacheKind::Instruction)));
         let configs = sorted.iter().map(|c| config(machine, c)).collect::<Result<Vec<_>, _>>()?;
         let levels = configs.iter().map(|c| c.level + 1).max().unwrap_or(0);
         if machine.latency.level_cycles.len() < levels {
-            return refused(format!("{} has {levels} cache levels and fewer latencies; give one a level", machine.name));
+            return refused(format!(
+                "{} has {levels} cache levels and fewer latencies; give one a level",
+                machine.name
+            ));
         }
-        if !(0..levels).all(|l| configs.iter().any(|c| c.level == l && c.kind != CacheKind::Instruction)) || levels == 0 {
-            return refused(format!("{} lacks a data or unified cache at a level; levels run from 1 without a gap", machine.name));
+        if !(0..levels).all(|l| configs.iter().any(|c| c.level == l && c.kind != CacheKind::Instruction)) || levels == 0
+        {
+            return refused(format!(
+                "{} lacks a data or unified cache at a level; levels run from 1 without a gap",
+                machine.name
+            ));
         }
         let virtual_tags = !options.coherence && configs.iter().any(|c| c.index == Index::Virtual);
         if virtual_tags && !configs.iter().all(|c| c.index == Index::Virtual) {
@@ -139,7 +150,10 @@ impl Plan {
             ));
         }
         if !virtual_tags && configs.iter().any(|c| c.index == Index::Virtual && c.level > 0 && !c.index_within_page()) {
-            return refused(format!("{}: only a first level may be indexed by virtual bits above the page offset", machine.name));
+            return refused(format!(
+                "{}: only a first level may be indexed by virtual bits above the page offset",
+                machine.name
+            ));
         }
 
         let nodes = machine.memory.nodes.max(1) as usize;
@@ -215,7 +229,10 @@ impl Plan {
                 let (near, far) = (&self.instances[pair[0]], &self.instances[pair[1]]);
                 let (n, f) = (&self.configs[near.config], &self.configs[far.config]);
                 if near.cpus & !far.cpus != 0 {
-                    return refused(format!("{name}: {} is shared by fewer CPUs than {}; sharing must not narrow", f.name, n.name));
+                    return refused(format!(
+                        "{name}: {} is shared by fewer CPUs than {}; sharing must not narrow",
+                        f.name, n.name
+                    ));
                 }
                 if f.line_log2 < n.line_log2 || (f.inclusion == Inclusion::Exclusive && f.line_log2 != n.line_log2) {
                     return refused(format!("{name}: the line of {} does not fit that of {}", f.name, n.name));
@@ -252,7 +269,8 @@ fn number_of(machine: &Machine, sharing: Sharing, cpu: u64) -> u32 {
         Sharing::Thread => cpu,
         Sharing::Core => core,
         Sharing::Cluster => {
-            let size = u64::from(if t.cores_per_cluster == 0 { t.cores_per_package } else { t.cores_per_cluster }).max(1);
+            let size =
+                u64::from(if t.cores_per_cluster == 0 { t.cores_per_package } else { t.cores_per_cluster }).max(1);
             core / per_package * per_package.div_ceil(size) + core % per_package / size
         }
         Sharing::Package => core / per_package,
@@ -277,7 +295,11 @@ fn config(machine: &Machine, cache: &Cache) -> Result<Config, ModelError> {
         return bad("has a line that the model cannot hold; lines are 8 to 128 bytes, a power of two");
     }
     let set_bytes = u64::from(cache.ways).saturating_mul(cache.line.0);
-    if set_bytes == 0 || cache.size.0 == 0 || cache.size.0 % set_bytes != 0 || cache.size.0 / cache.line.0 >= 1 << 28 {
+    if set_bytes == 0
+        || cache.size.0 == 0
+        || !cache.size.0.is_multiple_of(set_bytes)
+        || cache.size.0 / cache.line.0 >= 1 << 28
+    {
         return bad("has no whole number of sets, or more than 2^28 lines");
     }
     if cache.replacement == Replacement::TreePlru && !(cache.ways.is_power_of_two() && cache.ways <= 64) {

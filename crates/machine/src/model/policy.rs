@@ -20,7 +20,9 @@ impl Rules {
         let mut rules = Rules { ranges: Vec::new(), align_log2: 0, colors: 1, color_bytes: 0, around: Vec::new() };
         if let AddressPolicy::Color { ranges, align, colors, line } = &policy.address {
             if !align.is_power_of_two() || *colors == 0 {
-                let why = format!("color: alignment {align} and {colors} colors; alignment must be a power of two and colors at least 1");
+                let why = format!(
+                    "color: alignment {align} and {colors} colors; alignment must be a power of two and colors at least 1"
+                );
                 return Err(ModelError::Refused(why));
             }
             let mut sorted = ranges.clone();
@@ -46,6 +48,11 @@ impl Rules {
             }
         }
         Ok(rules)
+    }
+
+    /// Whether any reference may be met otherwise than recorded.
+    pub fn changes(&self) -> bool {
+        self.moves() || !self.around.is_empty()
     }
 
     pub fn moves(&self) -> bool {

@@ -1,15 +1,15 @@
 //! The stream's front: decodes records, keeps instructions, time and order, and asks the engine.
 
 use super::engine::{Access, Drained, Engine};
-use super::instructions::Instructions;
-use super::options::{ModelError, ModelOptions};
+use super::instructions::{Instructions, times};
+use super::options::{ModelError, ModelOptions, Position};
 use super::policy::Rules;
 use super::rounds::Round;
 use super::totals::ModelTotals;
 use crate::describe;
 use crate::observer::{BusRead, Observer, Outcome};
 use nearmiss_record::abi::ChunkHeader;
-use nearmiss_record::machine::{CacheKind, Machine};
+use nearmiss_record::machine::{CacheKind, Index, Machine};
 use nearmiss_record::model::Tally;
 use nearmiss_record::policy::{Order, Policy};
 use nearmiss_record::reference::{Control, FLAG_CONT, FLAG_FIRST_HIT, Kind, Record};
@@ -45,6 +45,8 @@ pub struct Replay<E: Engine, O: Observer> {
     /// Halves of a straddling record may lie in one first-level line, and are joined.
     joins: bool,
     virtual_tags: bool,
+    /// None of all that applies to any record: first-level hits need no more than a look.
+    plain: bool,
     /// Cycles an instruction in 1/65536.
     cycles_per_instruction: u64,
     cpus: Vec<Cpu>,
@@ -57,19 +59,6 @@ pub struct Replay<E: Engine, O: Observer> {
     round_began: u64,
     /// Modelled order: added to a CPU's clock to get the time.
     lead: Vec<i64>,
-}
-
-/// Where a record stands, for messages.
-#[derive(Clone, Copy)]
-struct Position {
-    chunk: u64,
-    record: usize,
-}
-
-impl Position {
-    fn bad(self, what: impl Into<String>) -> ModelError {
-        ModelError::BadRecord { chunk: self.chunk, record: self.record, what: what.into() }
-    }
 }
 
 impl<E: Engine, O: Observer> Replay<E, O> {
@@ -88,7 +77,11 @@ impl<E: Engine, O: Observer> Replay<E, O> {
             }
         }
         let lines = |kind: CacheKind| {
-            let first = machine.caches.iter().filter(|c| c.kind == kind || c.kind == CacheKind::Unified).min_by_key(|c| c.level);
+            let first = machine
+                .caches
+                .iter()
+                .filter(|c| c.kind == kind || c.kind == CacheKind::Unified)
+                .min_by_key(|c| c.level);
             first.map_or(6, |c| c.line.0.max(1).ilog2())
         };
         let longest = machine.caches.iter().map(|c| c.line.0.max(1).ilog2()).max().unwrap_or(6);
@@ -100,22 +93,28 @@ impl<E: Engine, O: Observer> Replay<E, O> {
             ));
         }
         if options.order == Order::Recorded && options.cpus > 1 {
-            notes.push("Order recorded: sharing is a lower bound, and CPUs do not wait for one another's bus transactions.".to_owned());
+            notes.push(
+                "Order recorded: sharing is a lower bound, and CPUs do not wait for one another's bus transactions."
+                    .to_owned(),
+            );
         }
         let line_log2 = [lines(CacheKind::Data), lines(CacheKind::Instruction)];
         let nearest = line_log2[0].min(line_log2[1]);
+        let cuts = filter.line_log2 == 0 || filter.line_log2 > nearest || rules.moves();
+        let joins = filter.line_log2 > 0 && line_log2[0].max(line_log2[1]) > filter.line_log2;
+        let virtual_tags = !options.coherence && machine.caches.iter().any(|c| c.index == Index::Virtual);
         Ok(Replay {
             engine,
             observer,
-            cuts: filter.line_log2 == 0 || filter.line_log2 > nearest || rules.moves(),
-            joins: filter.line_log2 > 0 && line_log2[0].max(line_log2[1]) > filter.line_log2,
+            plain: !cuts && !joins && !virtual_tags && !options.only_user && !rules.changes(),
+            cuts,
+            joins,
             rules,
             order: options.order,
             only_user: options.only_user,
             filter_line_log2: if filter.line_log2 == 0 { 6 } else { filter.line_log2 },
             line_log2,
-            virtual_tags: !options.coherence
-                && machine.caches.iter().any(|c| c.index == nearmiss_record::machine::Index::Virtual),
+            virtual_tags,
             cycles_per_instruction: (machine.cycles_per_instruction.max(0.0) * 65536.0).round() as u64,
             cpus: vec![Cpu { space: 1, ..Cpu::default() }; options.cpus as usize],
             spaces: Vec::new(),
@@ -206,10 +205,41 @@ impl<E: Engine, O: Observer> Replay<E, O> {
         self.count_instructions(header.vcpu as usize, new, told);
     }
 
+    /// The short way of [`Replay::step`] for a whole reference that hits the first level and changes nothing elsewhere;
+    /// `false` leaves all untouched.
+    #[inline]
+    fn plain_hit(&mut self, cpu: usize, record: Record) -> bool {
+        let kind = match record.kind() {
+            Some(kind @ (Kind::Load | Kind::Store | Kind::Fetch)) => kind,
+            _ => return false,
+        };
+        if record.flags() & FLAG_CONT != 0 || !self.engine.hit(cpu, kind, record.paddr(), record.vaddr()) {
+            return false;
+        }
+        self.records += 1;
+        let state = &mut self.cpus[cpu];
+        let instructions = state.instructions.record(record.instructions());
+        state.in_kernel = record.is_kernel();
+        state.halted = false;
+        state.missed = 0;
+        state.tally.instructions += instructions;
+        state.tally.loads += u64::from(kind == Kind::Load);
+        state.tally.stores += u64::from(kind == Kind::Store);
+        state.tally.line_accesses += u64::from(kind != Kind::Fetch);
+        if instructions > 0 {
+            self.observer.instructions(cpu as u32, instructions);
+        }
+        self.observer.hit(cpu as u32, record);
+        true
+    }
+
     /// Meets the record at `at` and what belongs to it; returns where the next begins.
     #[inline]
     fn step(&mut self, cpu: usize, records: &[Record], at: usize, chunk: u64) -> Result<usize, ModelError> {
         let record = records[at];
+        if self.plain && self.plain_hit(cpu, record) {
+            return Ok(at + 1);
+        }
         let kind = match record.kind() {
             Some(Kind::Control) => return self.control(cpu, records, at, chunk),
             Some(kind) => kind,
@@ -459,9 +489,4 @@ fn tell_drained<O: Observer>(cpus: &mut [Cpu], observer: &mut O, drained: Draine
     bus.nt_full += u64::from(drained.full);
     bus.nt_partial += u64::from(drained.partial);
     observer.drained(drained.cpu, drained.last, drained.full, drained.partial, drained.home);
-}
-
-/// `count` × a factor in 1/65536, rounded down.
-fn times(count: u64, factor: u64) -> u64 {
-    (u128::from(count) * u128::from(factor) >> 16) as u64
 }

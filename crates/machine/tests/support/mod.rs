@@ -56,10 +56,8 @@ pub fn machine(packages: u32, threads: u32, caches: Vec<Cache>) -> Machine {
 /// Two levels: data and instruction caches of 4 sets × 2 ways, 16 sets × 4 ways behind, private to a core.
 pub fn two_levels(packages: u32, threads: u32) -> Machine {
     let l2 = cache(2, CacheKind::Unified, 16, 4, 64, Sharing::Core);
-    let (l1d, l1i) = (
-        cache(1, CacheKind::Data, 4, 2, 64, Sharing::Core),
-        cache(1, CacheKind::Instruction, 4, 2, 64, Sharing::Core),
-    );
+    let (l1d, l1i) =
+        (cache(1, CacheKind::Data, 4, 2, 64, Sharing::Core), cache(1, CacheKind::Instruction, 4, 2, 64, Sharing::Core));
     machine(packages, threads, vec![l1d, l1i, l2])
 }
 

@@ -26,5 +26,7 @@ pub(super) fn has_lines(parsed: &ElfFile64<'_, LittleEndian>, path: &Path) -> bo
     let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
     let (name, Some(directory)) = (OsStr::from_bytes(name), path.parent()) else { return false };
     let apart = Path::new(DEBUG_DIRECTORY).join(directory.strip_prefix("/").unwrap_or(directory));
-    [directory.join(name), directory.join(".debug").join(name), apart.join(name)].iter().any(|p| *p != path && p.is_file())
+    [directory.join(name), directory.join(".debug").join(name), apart.join(name)]
+        .iter()
+        .any(|p| *p != path && p.is_file())
 }

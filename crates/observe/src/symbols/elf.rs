@@ -163,7 +163,8 @@ fn segments(parsed: &Parsed<'_>) -> Option<Vec<Segment>> {
 fn functions(parsed: &Parsed<'_>) -> Vec<Code> {
     let mut functions = Vec::new();
     each_symbol(parsed, |kind, symbol| {
-        if kind == elf::STT_FUNC || kind == elf::STT_GNU_IFUNC || (kind == elf::STT_NOTYPE && symbol.symbol == "_start") {
+        if kind == elf::STT_FUNC || kind == elf::STT_GNU_IFUNC || (kind == elf::STT_NOTYPE && symbol.symbol == "_start")
+        {
             functions.push(symbol);
         }
     });

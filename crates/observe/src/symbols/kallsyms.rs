@@ -3,12 +3,25 @@
 use nearmiss_record::symbols::{DataObject, KERNEL_MODULE, ModuleData};
 
 /// Generated names that no access is ever told by; they still end the variable before them.
-const NOISE: [&str; 9] = [
-    "__ksymtab", "__kstrtab", "__kcrctab", "__UNIQUE_ID", "__initcall", "__event_", "__syscall_meta", "__already_done",
+const NOISE: [&str; 12] = [
+    "__ksymtab",
+    "__kstrtab",
+    "__kcrctab",
+    "__UNIQUE_ID",
+    "__initcall",
+    "__event_",
+    "__syscall_meta",
+    "__already_done",
     "__pfx_",
+    "__bss_stop",
+    "__brk_",
+    "_end",
 ];
 /// A variable ends here at the latest, whatever symbol comes next.
 const LARGEST_VARIABLE: u64 = 16 << 20;
+
+/// Per-CPU symbols lie below, relative to each CPU's area.
+const PER_CPU_LIMIT: u64 = 1 << 32;
 
 #[derive(Clone, Debug)]
 struct Line<'a> {
@@ -39,12 +52,15 @@ impl Kallsyms {
             if index > 0 && lines[index - 1].address == line.address {
                 continue;
             }
-            if matches!(line.kind, b't' | b'T' | b'w' | b'W') && line.address >= 1 << 32 {
+            if matches!(line.kind, b't' | b'T' | b'w' | b'W') && line.address >= PER_CPU_LIMIT {
                 functions.push((line.address, line.name.to_owned(), line.module.to_owned()));
             } else if !is_noise(line.name) {
                 let next = lines[index..].iter().find(|l| l.address > line.address).map_or(u64::MAX, |l| l.address);
-                let bytes = (next - line.address).min(LARGEST_VARIABLE);
-                data.objects.push(DataObject { name: line.name.to_owned(), vaddr: line.address, bytes });
+                // The last of the per-CPU symbols is their end, not a variable that reaches to the kernel's image.
+                if line.address >= PER_CPU_LIMIT || next < PER_CPU_LIMIT {
+                    let bytes = (next - line.address).min(LARGEST_VARIABLE);
+                    data.objects.push(DataObject { name: line.name.to_owned(), vaddr: line.address, bytes });
+                }
             }
         }
         Kallsyms { functions, data }
@@ -75,7 +91,7 @@ mod tests {
 
     #[test]
     fn functions_modules_and_variables() {
-        let text = "0000000000000000 A fixed_percpu_data\n0000000000034c00 D pcpu_hot\n0000000000034c40 D other\n\
+        let text = "0000000000000000 A fixed_percpu_data\n0000000000034c00 D pcpu_hot\n0000000000034c40 D other\n0000000000034d00 D __per_cpu_end\n\
                     ffffffff81000000 T _text\nffffffff81000000 T startup_64\nffffffff81000100 t copy_page\n\
                     ffffffff82000000 D jiffies\nffffffff82000008 d __already_done.1\nffffffff82000040 D init_task\n\
                     nonsense\nffffffffa0001000 t ovl_read\t[overlay]\n";
@@ -87,6 +103,7 @@ mod tests {
         let found = |address| symbols.data.object_at(address).map(|i| symbols.data.objects[i].name.as_str());
         assert_eq!(found(0x34c20), Some("pcpu_hot"));
         assert_eq!((found(0xffff_ffff_8200_0007), found(0xffff_ffff_8200_0008)), (Some("jiffies"), None));
+        assert_eq!((found(0x34cff), found(0x34d00)), (Some("other"), None));
         assert_eq!(found(0xffff_ffff_8200_0040), Some("init_task"));
     }
 }

@@ -79,7 +79,8 @@ fn names(program: &Path, addresses: &[u64]) -> Symbols {
         };
         maps.event(0, &Event::Map { pid: 7, mapping });
     }
-    let anon = Mapping { start: 0x7000_0000, end: 0x7000_1000, file_offset: 0, executable: true, path: "//anon".into() };
+    let anon =
+        Mapping { start: 0x7000_0000, end: 0x7000_1000, file_offset: 0, executable: true, path: "//anon".into() };
     maps.event(0, &Event::Map { pid: 7, mapping: anon });
     let insn = |a: &u64| Insn { vaddr: if *a < 0x1000_0000 { a + BIAS } else { *a }, task: 0xf00, ..Insn::default() };
     let insns: Vec<_> = addresses.iter().map(insn).collect();
@@ -111,7 +112,10 @@ fn functions_lines_and_what_was_inlined() {
     }
     // The inlined function's line, charged to the function that was compiled.
     assert!((4..44).any(|id| place(id).1 == 6 && function(&symbols, id) == "sum"), "{:?}", symbols.insns);
-    assert_eq!(symbols.modules[symbols.functions[symbols.insns[0].0 as usize].module as usize], program.to_str().unwrap());
+    assert_eq!(
+        symbols.modules[symbols.functions[symbols.insns[0].0 as usize].module as usize],
+        program.to_str().unwrap()
+    );
 }
 
 #[test]
@@ -168,7 +172,8 @@ fn a_damaged_file_costs_its_names_only() {
 fn kernel_code_is_named_from_kallsyms() {
     let directory = tempfile::tempdir().unwrap();
     let kallsyms = directory.path().join("kallsyms");
-    std::fs::write(&kallsyms, "ffffffff81000100 t copy_page\nffffffff82000000 D jiffies\nffffffff82000008 D x\n").unwrap();
+    std::fs::write(&kallsyms, "ffffffff81000100 t copy_page\nffffffff82000000 D jiffies\nffffffff82000008 D x\n")
+        .unwrap();
     let insns = [Insn { vaddr: 0xffff_ffff_8100_0110, flags: INSN_KERNEL, ..Insn::default() }];
     let symbols = resolve(Sources {
         insns: &insns,
@@ -185,7 +190,8 @@ fn kernel_code_is_named_from_kallsyms() {
 /// Not a promise about time on a busy machine, only that it is seconds and not minutes.
 #[test]
 fn a_big_library_is_named_in_a_moment() {
-    let Some(library) = ["/lib/x86_64-linux-gnu/libc.so.6", "/lib64/libc.so.6"].into_iter().find(|p| Path::new(p).exists())
+    let Some(library) =
+        ["/lib/x86_64-linux-gnu/libc.so.6", "/lib64/libc.so.6"].into_iter().find(|p| Path::new(p).exists())
     else {
         println!("skipped: no libc.so.6 at a known place");
         return;

@@ -9,10 +9,8 @@ pub(super) fn extents(parsed: &ElfFile64<'_, LittleEndian>) -> Vec<(u64, u64)> {
     let Some(section) = parsed.section_by_name(".eh_frame") else { return Vec::new() };
     let Ok(bytes) = section.data() else { return Vec::new() };
     let address = |name: &str| parsed.section_by_name(name).map_or(0, |s| s.address());
-    let bases = BaseAddresses::default()
-        .set_eh_frame(section.address())
-        .set_text(address(".text"))
-        .set_got(address(".got"));
+    let bases =
+        BaseAddresses::default().set_eh_frame(section.address()).set_text(address(".text")).set_got(address(".got"));
     let frames = EhFrame::new(bytes, Little);
     let mut entries = frames.entries(&bases);
     let mut extents = Vec::new();

@@ -24,9 +24,13 @@ pub struct FactsError {
     what: String,
 }
 
+/// Raised whenever [`KernelFacts`] changes: what an earlier nearmiss kept is then found out again.
+const VERSION: u32 = 2;
+
 /// What was found out about a kernel, the same at each of its boots.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KernelFacts {
+    version: u32,
     /// Offsets of pid, tgid, comm and mm in `task_struct`.
     task_offsets: [u32; 4],
     /// Address of the per-CPU variable that holds the current task, relative to a CPU's area.
@@ -62,7 +66,8 @@ impl KernelFacts {
     /// Reads `kallsyms` and `btf` in a kernel's cache directory; keeps what it found in `facts.json` beside them.
     pub fn of(directory: &Path) -> Result<Self, FactsError> {
         let kept = directory.join("facts.json");
-        if let Some(facts) = fs::read(&kept).ok().and_then(|json| serde_json::from_slice(&json).ok()) {
+        let read = || serde_json::from_slice(&fs::read(&kept).ok()?).ok();
+        if let Some(facts) = read().filter(|facts: &KernelFacts| facts.version == VERSION) {
             return Ok(facts);
         }
         let facts = Self::derive(&directory.join("kallsyms"), &directory.join("btf"))?;
@@ -105,6 +110,7 @@ impl KernelFacts {
         let irq_start = symbol("irq_entries_start")?;
         let irq_end = sorted.iter().copied().find(|a| *a > irq_start).unwrap_or(irq_start);
         Ok(KernelFacts {
+            version: VERSION,
             task_offsets: [
                 offset("task_struct", "pid")?,
                 offset("task_struct", "tgid")?,
@@ -191,6 +197,7 @@ mod tests {
     #[test]
     fn per_cpu_addresses_become_physical() {
         let facts = KernelFacts {
+            version: VERSION,
             task_offsets: [1, 2, 3, 4],
             current_task: 0x34940,
             per_cpu_offsets: KERNEL_MAP + 0x1000,

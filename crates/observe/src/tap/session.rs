@@ -2,11 +2,12 @@
 
 use super::facts::{FactsError, KernelFacts};
 use super::guest::{
-    ExitReason, Guest, GuestCommand, GuestConfig, GuestError, GuestExit, GuestRemote, GuestShape, InstructionClock,
+    ExitReason, ForwardSignals, Guest, GuestCommand, GuestConfig, GuestError, GuestExit, GuestShape, InstructionClock,
     KernelImage, PluginConfig, QemuBinary, TAP_PLUGIN, plan_memory,
 };
 use super::pages::{Physical, kernel_pages};
 use super::ring::{Next, Ring, RingConfig};
+use crate::symbols::LiveData;
 use nearmiss_record::abi::{self, CHUNK_LAST, ChunkHeader};
 use nearmiss_record::reference::Record;
 use nearmiss_record::run::Filter;
@@ -17,6 +18,7 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 /// How to record.
@@ -84,6 +86,10 @@ pub struct Recorded {
     pub exit: GuestExit,
     /// Tables beside the stream.
     pub side: SideTables,
+    /// Release of the guest's kernel.
+    pub kernel: String,
+    /// The emulator and its version.
+    pub emulator: String,
     /// What the guest's pages served for at the end.
     pub pages: KernelPages,
     /// Where the guest's kernel keeps things.
@@ -107,6 +113,7 @@ pub type Sink<'a> = dyn FnMut(&ChunkHeader, &[Record]) -> Result<(), String> + '
 pub struct Session {
     config: TapConfig,
     header: TraceHeader,
+    layout: Arc<OnceLock<KernelLayout>>,
 }
 
 impl Session {
@@ -120,7 +127,17 @@ impl Session {
             only_user: config.only_user,
             filter: config.filter,
         };
-        Ok(Session { config, header })
+        Ok(Session { config, header, layout: Arc::default() })
+    }
+
+    /// Where the guest kernel's symbols are once the guest has booted.
+    pub fn kallsyms(&self) -> PathBuf {
+        self.config.kernel.kallsyms()
+    }
+
+    /// Names of the variables that the run will touch, for whoever follows the stream.
+    pub fn data_symbols(&self) -> LiveData {
+        LiveData::new(&self.kallsyms(), Arc::clone(&self.layout))
     }
 
     /// What a trace of this recording says of itself.
@@ -128,14 +145,9 @@ impl Session {
         &self.header
     }
 
-    /// Runs `command` to its end. `began` gets a handle to signal and end the guest as soon as there is one.
-    pub fn record(
-        self,
-        command: GuestCommand,
-        began: impl FnOnce(GuestRemote),
-        sink: &mut Sink<'_>,
-    ) -> Result<Recorded, TapError> {
-        let Session { config, header } = self;
+    /// Runs `command` to its end; this process's signals go to it meanwhile.
+    pub fn record(self, command: GuestCommand, sink: &mut Sink<'_>) -> Result<Recorded, TapError> {
+        let Session { config, header, layout } = self;
         let plugin = TAP_PLUGIN.ok_or(TapError::NoPlugin)?;
         let mut ring = Ring::create(&RingConfig {
             cpus: header.cpus,
@@ -144,6 +156,8 @@ impl Session {
             filter: config.filter,
         })?;
         let kernel_directory = config.kernel.directory().to_owned();
+        let kernel = config.kernel.release();
+        let emulator = format!("QEMU {}.{}", config.qemu.version.0, config.qemu.version.1);
         let started = Instant::now();
         let guest = Guest::launch(GuestConfig {
             shape: config.shape,
@@ -164,7 +178,7 @@ impl Session {
             preload: config.heap_shim,
             libc_tunables: config.libc_tunables,
         })?;
-        began(guest.remote()?);
+        let _signals = ForwardSignals::to(&guest)?;
         let Some(boot) = guest.boot() else {
             return Err(TapError::NotBegun(ending(&guest.wait())));
         };
@@ -174,6 +188,8 @@ impl Session {
             .of_boot(header.cpus, &boot.perf_rings, |at| memory.word(at))
             .ok_or_else(|| TapError::NotBegun("the guest's per-CPU areas lie outside its memory".into()))?;
         ring.tell(&told);
+        let layout = layout
+            .get_or_init(|| KernelLayout { direct_map_base: told.direct_map_base, per_cpu_bases: told.per_cpu_bases });
         guest.go()?;
 
         let mut drained = drain(&mut ring, &guest, &header, sink)?;
@@ -197,8 +213,10 @@ impl Session {
         drained.notes.extend(exit.notes.iter().cloned());
         Ok(Recorded {
             side,
+            kernel,
+            emulator,
             pages,
-            layout: KernelLayout { direct_map_base: told.direct_map_base, per_cpu_bases: told.per_cpu_bases },
+            layout: layout.clone(),
             boot: began - started,
             window: window_end - began,
             records: drained.records,

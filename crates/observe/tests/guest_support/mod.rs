@@ -1,4 +1,5 @@
 //! What the tests of the guest share.
+#![allow(clippy::unwrap_used)]
 #![allow(dead_code, reason = "each test file uses a part of it")]
 
 use std::fs::File;

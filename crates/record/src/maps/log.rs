@@ -52,12 +52,16 @@ impl MapLog {
     pub fn event(&mut self, seen: u32, event: &Event) {
         match event {
             Event::Map { pid, mapping } => {
-                let image = self.current(seen, *pid);
+                let image = self.current(*pid);
                 self.images[image].maps.push((seen, mapping.clone()));
             }
-            Event::Name { pid, exec: true, .. } => self.begin(seen, *pid, None),
+            Event::Name { pid, exec: true, .. } => {
+                // What it ran before was an image too, known or not.
+                self.current(*pid);
+                self.begin(seen, *pid, None);
+            }
             Event::Fork { pid, parent, .. } if pid != parent => {
-                let from = self.current(seen, *parent);
+                let from = self.current(*parent);
                 let inherited = self.images[from].maps.len();
                 self.begin(seen, *pid, Some((from as u32, inherited)));
             }
@@ -70,9 +74,10 @@ impl MapLog {
         self.images.push(Image { from: seen, maps: Vec::new(), parent });
     }
 
-    fn current(&mut self, seen: u32, pid: u32) -> usize {
+    /// The process's newest image; one of unknown content and age if it is not known.
+    fn current(&mut self, pid: u32) -> usize {
         if self.processes.get(&pid).is_none_or(Vec::is_empty) {
-            self.begin(seen, pid, None);
+            self.begin(0, pid, None);
         }
         self.processes[&pid].last().map_or(0, |i| *i as usize)
     }
@@ -86,10 +91,10 @@ impl MapLog {
     /// Where instruction `id`, translated for `task` at `vaddr`, lies; `None` when nothing known is mapped there.
     pub fn place(&self, task: u64, id: u32, vaddr: u64) -> Option<Place<'_>> {
         let images = self.processes.get(&self.process(task, id)?)?;
-        let newest_first = images.iter().rev().map(|i| *i as usize);
-        // The image of that time; failing that, any: an id may be seen long after its translation.
-        let of_time = newest_first.clone().filter(|i| self.images[*i].from <= id);
-        let mapping = of_time.chain(newest_first).find_map(|i| self.find(i, id, vaddr))?;
+        // Never a newer one: what was seen before it began was not translated in it. An older one may be right, for an
+        // id may be seen some time after its translation.
+        let of_time = images.iter().rev().map(|i| *i as usize).filter(|i| self.images[*i].from <= id);
+        let mapping = of_time.into_iter().find_map(|i| self.find(i, id, vaddr))?;
         Some(Place {
             path: &mapping.path,
             file_offset: mapping.file_offset.saturating_add(vaddr - mapping.start),
@@ -148,6 +153,16 @@ mod tests {
         assert_eq!(log.place(0xf00, 50, 0x3000), None);
         assert_eq!(log.place(0xbad, 50, 0x1010), None);
         assert_eq!(log.files(), ["/bin/sh", "/bin/ls"]);
+    }
+
+    #[test]
+    fn what_ran_before_an_exec_is_not_in_the_new_program() {
+        let mut log = MapLog::default();
+        log.task(0, 0xf00, 5);
+        log.event(20, &exec(5));
+        log.event(21, &map(5, 0x1000, "/bin/ls"));
+        assert_eq!(log.place(0xf00, 19, 0x1010), None);
+        assert_eq!(log.place(0xf00, 20, 0x1010).unwrap().path, "/bin/ls");
     }
 
     #[test]

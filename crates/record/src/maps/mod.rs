@@ -7,4 +7,4 @@ mod log;
 mod perf;
 
 pub use log::{MapLog, Place};
-pub use perf::{Decoder, Event, MapsError, Mapping};
+pub use perf::{Decoder, Event, Mapping, MapsError};

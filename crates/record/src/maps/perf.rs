@@ -59,14 +59,19 @@ pub struct Mapping {
 impl Mapping {
     /// Whether a file of the file system backs it.
     pub fn is_file(&self) -> bool {
-        self.path.starts_with('/') && !self.path.starts_with("//") && !self.path.starts_with("/dev/zero")
-            && !self.path.starts_with("/memfd:") && !self.path.starts_with("/SYSV")
+        self.path.starts_with('/')
+            && !self.path.starts_with("//")
+            && !self.path.starts_with("/dev/zero")
+            && !self.path.starts_with("/memfd:")
+            && !self.path.starts_with("/SYSV")
     }
 }
 
 /// Bytes that are no perf ring's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("perf ring: record of type {kind} says it is {size} bytes long, which its type cannot be; the maps after it are not known")]
+#[error(
+    "perf ring: record of type {kind} says it is {size} bytes long, which its type cannot be; the maps after it are not known"
+)]
 pub struct MapsError {
     /// `PERF_RECORD_*`.
     pub kind: u32,
@@ -134,8 +139,7 @@ fn event(kind: u32, misc: u16, body: &[u8]) -> Result<Option<Event>, ()> {
             let name_at = if kind == MMAP { 32 } else { 64 };
             need(name_at)?;
             let start = u64_at(body, 8);
-            let executable =
-                if kind == MMAP { misc & MISC_MMAP_DATA == 0 } else { u32_at(body, 56) & PROT_EXEC != 0 };
+            let executable = if kind == MMAP { misc & MISC_MMAP_DATA == 0 } else { u32_at(body, 56) & PROT_EXEC != 0 };
             Event::Map {
                 pid: u32_at(body, 0),
                 mapping: Mapping {
@@ -272,7 +276,8 @@ mod tests {
 
     #[test]
     fn only_files_are_files() {
-        let file = |path: &str| Mapping { start: 0, end: 1, file_offset: 0, executable: false, path: path.into() }.is_file();
+        let file =
+            |path: &str| Mapping { start: 0, end: 1, file_offset: 0, executable: false, path: path.into() }.is_file();
         assert!(file("/usr/lib/libc.so.6"));
         assert!(!file("//anon") && !file("[stack]") && !file("/memfd:x (deleted)") && !file("/dev/zero (deleted)"));
     }

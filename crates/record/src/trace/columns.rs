@@ -44,7 +44,13 @@ struct Predictor {
 
 impl Predictor {
     fn new() -> Self {
-        Predictor { habits: Vec::new(), pages: vec![(u64::MAX, 0); PAGE_SLOTS], previous: 0, previous_vaddr: 0, previous_page: 0 }
+        Predictor {
+            habits: Vec::new(),
+            pages: vec![(u64::MAX, 0); PAGE_SLOTS],
+            previous: 0,
+            previous_vaddr: 0,
+            previous_page: 0,
+        }
     }
 
     fn reset(&mut self) {
@@ -100,8 +106,15 @@ impl Columns {
     fn all_mut(&mut self) -> [&mut Vec<u8>; 9] {
         let c = self;
         [
-            &mut c.chunks, &mut c.flags, &mut c.insns, &mut c.ids, &mut c.addresses, &mut c.pages, &mut c.metas,
-            &mut c.counts, &mut c.controls,
+            &mut c.chunks,
+            &mut c.flags,
+            &mut c.insns,
+            &mut c.ids,
+            &mut c.addresses,
+            &mut c.pages,
+            &mut c.metas,
+            &mut c.counts,
+            &mut c.controls,
         ]
     }
 }
@@ -215,7 +228,10 @@ impl Encoder {
         if fresh {
             *slot = (predictor.habits.len() as u32, self.block);
             predictor.habits.push(Habit { id, vaddr: predictor.previous_vaddr, ..Habit::default() });
-            put_varint(&mut columns.ids, zigzag(u64::from(id).wrapping_sub(u64::from(predictor.habits[predictor.previous].id))));
+            put_varint(
+                &mut columns.ids,
+                zigzag(u64::from(id).wrapping_sub(u64::from(predictor.habits[predictor.previous].id))),
+            );
         }
         let local = slot.0;
         let mut flags = 0;
@@ -363,7 +379,8 @@ impl Decoder {
         if !rest.is_empty() {
             return Err("bytes behind the last column");
         }
-        let [mut heads, mut flags, mut insns, mut ids, mut addresses, mut pages, mut metas, mut counts, mut controls] = columns;
+        let [mut heads, mut flags, mut insns, mut ids, mut addresses, mut pages, mut metas, mut counts, mut controls] =
+            columns;
 
         let mut previous = ChunkHeader::default();
         for _ in 0..chunks {
@@ -397,7 +414,15 @@ impl Decoder {
                         records.push(bytemuck::pod_read_unaligned(chunk));
                     }
                 } else {
-                    let record = self.reference(flag, &mut insns, &mut ids, &mut addresses, &mut pages, &mut metas, &mut counts)?;
+                    let record = self.reference(
+                        flag,
+                        &mut insns,
+                        &mut ids,
+                        &mut addresses,
+                        &mut pages,
+                        &mut metas,
+                        &mut counts,
+                    )?;
                     records.push(record);
                 }
             }

@@ -1,8 +1,8 @@
 //! Reads a trace, block by block, trusting nothing.
 
 use super::columns::Decoder;
-use super::{BLOCK_HEAD_BYTES, END_MAGIC, MAGIC, MAX_BLOCK_RECORDS, MAX_HEAD_BYTES, MAX_RAW_BYTES, TAIL_BYTES};
 use super::validate::Bad;
+use super::{BLOCK_HEAD_BYTES, END_MAGIC, MAGIC, MAX_BLOCK_RECORDS, MAX_HEAD_BYTES, MAX_RAW_BYTES, TAIL_BYTES};
 use super::{TraceError, TraceHeader};
 use crate::abi::ChunkHeader;
 use crate::reference::Record;
@@ -76,9 +76,15 @@ impl TraceReader {
         let header: TraceHeader =
             serde_json::from_slice(&json).map_err(|e| damaged(12, &format!("the head is not understood: {e}")))?;
         if header.schema != super::SCHEMA {
-            return Err(damaged(12, &format!("schema is `{}`, this nearmiss reads `{}`", header.schema, super::SCHEMA)));
+            return Err(damaged(
+                12,
+                &format!("schema is `{}`, this nearmiss reads `{}`", header.schema, super::SCHEMA),
+            ));
         }
-        if header.cpus == 0 || header.cpus as usize > crate::abi::MAX_VCPUS || header.node_bytes.len() > crate::abi::MAX_NODES {
+        if header.cpus == 0
+            || header.cpus as usize > crate::abi::MAX_VCPUS
+            || header.node_bytes.len() > crate::abi::MAX_NODES
+        {
             return Err(damaged(12, "impossible number of CPUs or nodes"));
         }
         if !(4..=6).contains(&header.filter.line_log2) {
@@ -93,7 +99,8 @@ impl TraceReader {
         }
         let number = |at: usize| u64::from_le_bytes(tail[at..at + 8].try_into().unwrap_or_default());
         let (tables, index, count) = (number(0), number(8), number(16));
-        if tables < first_block || index < tables || index > size - TAIL_BYTES || count > size / BLOCK_HEAD_BYTES as u64 {
+        if tables < first_block || index < tables || index > size - TAIL_BYTES || count > size / BLOCK_HEAD_BYTES as u64
+        {
             return Err(damaged(size - TAIL_BYTES, "the end points outside the file"));
         }
         let section = |from: u64, to: u64, limit: u64| -> Result<Vec<u8>, TraceError> {
@@ -119,7 +126,8 @@ impl TraceReader {
         if blocks.len() as u64 != count {
             return Err(damaged(index, "the index is shorter than the end says"));
         }
-        let side = decode_tables(&section(tables, index, (index - tables) * MAX_TABLES_RATIO)?).map_err(|what| damaged(tables, what))?;
+        let side = decode_tables(&section(tables, index, (index - tables) * MAX_TABLES_RATIO)?)
+            .map_err(|what| damaged(tables, what))?;
         Ok(TraceReader {
             file,
             path: path.to_owned(),
@@ -164,7 +172,8 @@ impl TraceReader {
         let offset = self.blocks[n];
         let limit = self.blocks.get(n + 1).copied().unwrap_or(self.end);
         let path = self.path.clone();
-        let damaged = |what: &str| TraceError::Damaged { path: path.clone(), offset, what: format!("block {n}: {what}") };
+        let damaged =
+            |what: &str| TraceError::Damaged { path: path.clone(), offset, what: format!("block {n}: {what}") };
         let mut head = [0; BLOCK_HEAD_BYTES];
         let failed = |source| TraceError::Io { path: path.clone(), source };
         self.file.read_exact_at(&mut head, offset).map_err(failed)?;
@@ -179,7 +188,8 @@ impl TraceReader {
         self.packed.resize(packed, 0);
         self.file.read_exact_at(&mut self.packed, offset + BLOCK_HEAD_BYTES as u64).map_err(failed)?;
         self.raw.resize(raw, 0);
-        let unpacked = zstd::bulk::decompress_to_buffer(&self.packed, &mut self.raw).map_err(|e| damaged(&e.to_string()))?;
+        let unpacked =
+            zstd::bulk::decompress_to_buffer(&self.packed, &mut self.raw).map_err(|e| damaged(&e.to_string()))?;
         if unpacked != raw {
             return Err(damaged("it unpacks to another length than it says"));
         }

@@ -86,7 +86,11 @@ impl Validator {
             return Err(format!("{} bytes at {:#x} leave their line", record.size(), record.vaddr()));
         }
         if record.physical_page() >= self.pages {
-            return Err(format!("physical page {:#x} lies outside the {} pages of memory", record.physical_page(), self.pages));
+            return Err(format!(
+                "physical page {:#x} lies outside the {} pages of memory",
+                record.physical_page(),
+                self.pages
+            ));
         }
         match self.tables {
             Some((insns, _)) if record.insn().0 >= insns => {
@@ -104,7 +108,9 @@ impl Validator {
             (Control::Context(id), Some((_, contexts))) if id >= contexts.max(1) => {
                 Err(format!("calling context {id} of a tree of {contexts}"))
             }
-            (Control::Share { owner, .. }, _) if owner >= self.cpus => Err(format!("line shared by vCPU {owner} of {}", self.cpus)),
+            (Control::Share { owner, .. }, _) if owner >= self.cpus => {
+                Err(format!("line shared by vCPU {owner} of {}", self.cpus))
+            }
             _ => Ok(payload.len()),
         }
     }

@@ -30,7 +30,7 @@ pub(super) fn section(report: &Report) -> Option<Section> {
                 thead { tr { th scope="col" { "class" } th scope="col" { "what" } th.n scope="col" { "transactions" } th.n scope="col" { "share" } } }
                 tbody {
                     @for (i, ((name, what, n), share)) in classes.iter().zip(shares_tenths(&counts)).enumerate() {
-                        tr { th scope="row" { span.swatch.{ "c" (i % 8) } {} (name) } td { (what) } td.n data-v=(n) { (grouped(*n)) } td.n data-v=(share) { (tenths(*n, share)) } }
+                        tr { th scope="row" { span.swatch.{ "c" (i % 8) } {} (name) } td.words { (what) } td.n data-v=(n) { (grouped(*n)) } td.n data-v=(share) { (tenths(*n, share)) } }
                     }
                 }
                 tfoot { tr { th scope="row" colspan="2" { "total" } td.n { (grouped(total)) } td.n {} } }

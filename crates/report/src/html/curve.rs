@@ -17,9 +17,12 @@ pub(super) fn section(report: &Report) -> Option<Section> {
     let highest = points.iter().map(|p| ratio(p.1)).fold(0.0, f64::max).max(0.001);
     let (y_ticks, end) = round_ticks(highest, |v| format!("{}%", (v * 1000.0).round() / 1000.0));
     let y = |count: u64| 100.0 - ratio(count) * 100.0 / end;
-    let say = |(bytes, count): (u64, u64)| format!("{}: {:.2}% of references miss ({})", Bytes(bytes), ratio(count), grouped(count));
+    let say = |(bytes, count): (u64, u64)| {
+        format!("{}: {:.2}% of references miss ({})", Bytes(bytes), ratio(count), grouped(count))
+    };
     let path: Vec<String> = points.iter().map(|p| format!("{:.3},{:.3}", x(p.0), y(p.1))).collect();
-    let sizes: Vec<_> = report.levels.iter().filter_map(|l| Some((l, l.size?.0))).filter(|(_, s)| (first..=last).contains(s)).collect();
+    let sizes: Vec<_> =
+        report.levels.iter().filter_map(|l| Some((l, l.size?.0))).filter(|(_, s)| (first..=last).contains(s)).collect();
     let marks = html! {
         @for (_, size) in &sizes { line.size x1=(pct(x(*size))) x2=(pct(x(*size))) y1="0" y2="100%" {} }
         svg viewBox="0 0 100 100" width="100%" height="100%" preserveAspectRatio="none" { polyline.curve points=(path.join(" ")) {} }
@@ -27,7 +30,10 @@ pub(super) fn section(report: &Report) -> Option<Section> {
         @for p in &points { circle data-v=(say(*p)) cx=(pct(x(p.0))) cy=(pct(y(p.1))) r="5" {} }
     };
     let step = (((high - low) / 6.0).ceil() as usize).max(1);
-    let x_ticks = (low.ceil() as u32..=high as u32).step_by(step).map(|n| Tick { at: x(1 << n.min(63)), label: Bytes(1 << n.min(63)).to_string() }).collect();
+    let x_ticks = (low.ceil() as u32..=high as u32)
+        .step_by(step)
+        .map(|n| Tick { at: x(1 << n.min(63)), label: Bytes(1 << n.min(63)).to_string() })
+        .collect();
     let body = html! {
         p { "Modelled: fully associative least-recently-used data caches of every size, from one pass over " (grouped(curve.references)) " references; "
             @if curve.exact { "exact." } @else { b { "approximate" } ", see the notes." } " Vertical lines: the machine's caches." }

@@ -12,7 +12,8 @@ use nearmiss_record::policy::Order;
 
 pub(super) fn header(report: &Report, command: &str) -> Markup {
     let (manifest, model) = (&report.manifest, &report.model);
-    let caches: Vec<String> = report.levels.iter().filter_map(|l| Some(format!("{} {} {}-way", l.name, l.size?, l.ways?))).collect();
+    let caches: Vec<String> =
+        report.levels.iter().filter_map(|l| Some(format!("{} {} {}-way", l.name, l.size?, l.ways?))).collect();
     html! {
         header {
             p.kicker { "nearmiss report" }
@@ -96,19 +97,40 @@ pub(super) fn notes(report: &Report) -> Markup {
     let filter = &manifest.filter;
     let filter_text = match filter.index_bits {
         0 => format!("one line of {} bytes", 1u64 << filter.line_log2.min(16)),
-        bits => format!("{} sets of {}-byte lines, indexed from bit {}", grouped(1 << bits.min(40)), 1u64 << filter.line_log2.min(16), filter.index_low),
+        bits => format!(
+            "{} sets of {}-byte lines, indexed from bit {}",
+            grouped(1 << bits.min(40)),
+            1u64 << filter.line_log2.min(16),
+            filter.index_low
+        ),
     };
     let facts = [
         ("Command", manifest.command.join(" ")),
         ("Directory", manifest.cwd.clone()),
         ("Started", manifest.started.clone()),
         ("Machine modelled", format!("{}: {}", model.machine.name, model.machine.title)),
-        ("Guest", format!("{}, kernel {}, {}", manifest.emulator, manifest.kernel, counted(u64::from(manifest.cpus), "CPU"))),
+        (
+            "Guest",
+            format!("{}, kernel {}, {}", manifest.emulator, manifest.kernel, counted(u64::from(manifest.cpus), "CPU")),
+        ),
         ("Clock of the guest", manifest.clock.clone()),
-        ("Filter of the tap", format!("{filter_text}; fetches {}, calling contexts {}", recorded(filter.fetches), recorded(filter.contexts))),
+        (
+            "Filter of the tap",
+            format!(
+                "{filter_text}; fetches {}, calling contexts {}",
+                recorded(filter.fetches),
+                recorded(filter.contexts)
+            ),
+        ),
         ("Records kept", grouped(manifest.records)),
-        ("Wall time (measured)", format!("{} in the window, {} to boot", duration(manifest.window_ns), duration(manifest.boot_ns))),
-        ("Beside the totals (modelled)", format!("{} cycles idle, {} in timer ticks", scaled(model.idle.cycles), scaled(model.ticks.cycles))),
+        (
+            "Wall time (measured)",
+            format!("{} in the window, {} to boot", duration(manifest.window_ns), duration(manifest.boot_ns)),
+        ),
+        (
+            "Beside the totals (modelled)",
+            format!("{} cycles idle, {} in timer ticks", scaled(model.idle.cycles), scaled(model.ticks.cycles)),
+        ),
         ("nearmiss", manifest.nearmiss.clone()),
     ];
     let sums = discrepancies(model);

@@ -48,7 +48,12 @@ fn total(values: &[u64]) -> u64 {
 fn half(map: &SetMap, values: &[u64], noun: &str) -> Markup {
     let all = total(values);
     let concentration = match hot(values) {
-        Some(hot) => format!("{} of {} {noun} in {}", spoken_percent(hot.held, all), grouped(all), counted(hot.sets as u64, "set")),
+        Some(hot) => format!(
+            "{} of {} {noun} in {}",
+            spoken_percent(hot.held, all),
+            grouped(all),
+            counted(hot.sets as u64, "set")
+        ),
         None => format!("no {noun}"),
     };
     let sets = values.len();
@@ -62,7 +67,13 @@ fn half(map: &SetMap, values: &[u64], noun: &str) -> Markup {
         let (from, to) = (i * together, ((i + 1) * together).min(sets) - 1);
         let sets = if from == to { format!("set {from}") } else { format!("sets {from}–{to}") };
         let lines = total(&map.lines[from..=to]);
-        format!("{sets}: {} {noun}, {:.1}× an even spread; {} for {} ways each", grouped(cells[i]), cells[i] as f64 / even, counted(lines, "line"), map.ways)
+        format!(
+            "{sets}: {} {noun}, {:.1}× an even spread; {} for {} ways each",
+            grouped(cells[i]),
+            cells[i] as f64 / even,
+            counted(lines, "line"),
+            map.ways
+        )
     };
     html! {
         figure {

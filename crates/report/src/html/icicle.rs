@@ -26,7 +26,8 @@ struct Placed<'a> {
 pub(super) fn section(report: &Report) -> Option<Section> {
     let stacks = &report.model.stacks;
     let waits = stacks.iter().any(|s| s.stall_cycles > 0);
-    let weight = |s: &StackRow| if waits { s.stall_cycles } else { s.misses.iter().fold(0, |a: u64, b| a.saturating_add(*b)) };
+    let weight =
+        |s: &StackRow| if waits { s.stall_cycles } else { s.misses.iter().fold(0, |a: u64, b| a.saturating_add(*b)) };
     let unit = if waits { "cycles waiting" } else { "misses, all levels added up" };
     let all_misses = || (0..report.levels.len()).fold(0, |a: u64, i| a.saturating_add(misses(&report.model.totals, i)));
     let whole = if waits { report.model.totals.stall_cycles } else { all_misses() };
@@ -38,7 +39,9 @@ pub(super) fn section(report: &Report) -> Option<Section> {
     let placed = place(&nodes, total);
     let depth = placed.iter().map(|p| p.node.depth).max().unwrap_or(0);
     let left_out = nodes.len() - 1 - placed.len();
-    let say = |n: &Node| format!("{}: {:.1}%, {} {unit}", fitted(&n.name, NAME_WIDTH), percent(n.weight, total), grouped(n.weight));
+    let say = |n: &Node| {
+        format!("{}: {:.1}%, {} {unit}", fitted(&n.name, NAME_WIDTH), percent(n.weight, total), grouped(n.weight))
+    };
     let mut heaviest: Vec<&StackRow> = stacks.iter().filter(|s| weight(s) > 0).collect();
     heaviest.sort_by_key(|s| std::cmp::Reverse(weight(s)));
     const SHOWN: usize = 20;

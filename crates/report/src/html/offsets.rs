@@ -34,12 +34,18 @@ pub(super) fn section(report: &Report) -> Option<Section> {
     let most = bins.iter().map(|b| b.user.saturating_add(b.kernel)).max()?;
     let total = bins.iter().fold(0u64, |a, b| a.saturating_add(b.user).saturating_add(b.kernel));
     if total == 0 {
-        return Section::new("offsets", "Bus transactions by page offset", html! { p { "There was not one bus transaction." } });
+        return Section::new(
+            "offsets",
+            "Bus transactions by page offset",
+            html! { p { "There was not one bus transaction." } },
+        );
     }
     let (y_ticks, end) = count_ticks(most);
     let bar = 100.0 / bins.len() as f64;
     let height = |n: u64| n as f64 * 100.0 / end;
-    let say = |b: &Bin| format!("offset {:#05x}–{:#05x}: {} by kernel, {} by user", b.from, b.to, grouped(b.kernel), grouped(b.user));
+    let say = |b: &Bin| {
+        format!("offset {:#05x}–{:#05x}: {} by kernel, {} by user", b.from, b.to, grouped(b.kernel), grouped(b.user))
+    };
     let marks = html! {
         @for (i, b) in bins.iter().enumerate() {
             g data-v=(say(b)) {
@@ -52,7 +58,11 @@ pub(super) fn section(report: &Report) -> Option<Section> {
     let page = width.saturating_mul(bins.len() as u64);
     let x_ticks = (0..=4u64).map(|i| Tick { at: i as f64 * 25.0, label: format!("{:#05x}", page / 4 * i) }).collect();
     let hint = match bins.iter().max_by_key(|b| b.user.saturating_add(b.kernel)) {
-        Some(b) => format!("Highest: {} ({:.1}% of all transactions).", say(b), percent(b.user.saturating_add(b.kernel), total)),
+        Some(b) => format!(
+            "Highest: {} ({:.1}% of all transactions).",
+            say(b),
+            percent(b.user.saturating_add(b.kernel), total)
+        ),
         None => String::new(),
     };
     let mut ranked: Vec<&Bin> = bins.iter().filter(|b| b.user.saturating_add(b.kernel) > 0).collect();

@@ -70,7 +70,9 @@ pub(super) fn round_ticks(max: f64, label: impl Fn(f64) -> String) -> (Vec<Tick>
     let step = [1.0, 2.0, 2.5, 5.0, 10.0].into_iter().map(|m| m * power).find(|s| *s >= rough * 0.999).unwrap_or(rough);
     let steps = (max / step).ceil().clamp(1.0, 8.0);
     let end = steps * step;
-    let ticks = (0..=steps as u32).map(|i| Tick { at: f64::from(i) * 100.0 / steps, label: label(f64::from(i) * step) }).collect();
+    let ticks = (0..=steps as u32)
+        .map(|i| Tick { at: f64::from(i) * 100.0 / steps, label: label(f64::from(i) * step) })
+        .collect();
     (ticks, end)
 }
 

@@ -5,12 +5,11 @@ use super::plot::pct;
 use crate::levels::{Level, class_name, level, misses, references};
 use crate::load::Report;
 use crate::name::{file_name, fitted, plain};
-use crate::number::{grouped, percent};
+use crate::number::{bytes, grouped, percent};
 use crate::ranking::Ranking;
 use crate::text::kind_name;
 use maud::{Markup, html};
 use nearmiss_record::model::{FunctionRow, LineRow, MissClass, ObjectKind, ObjectRow, Tally, TaskRow};
-use nearmiss_record::units::Bytes;
 
 const NAME_WIDTH: usize = 100;
 
@@ -27,11 +26,22 @@ fn column<'a>(title: &str, figure: impl Fn(&Tally) -> u64 + 'a) -> Column<'a> {
 }
 
 fn level_columns(levels: &[Level]) -> impl Iterator<Item = Column<'_>> {
-    levels.iter().map(|l| Column { title: format!("{} misses", l.name), figure: Box::new(move |t| misses(t, l.index)), level: Some(l) })
+    levels.iter().map(|l| Column {
+        title: format!("{} misses", l.name),
+        figure: Box::new(move |t| misses(t, l.index)),
+        level: Some(l),
+    })
 }
 
 /// A table of a ranking: `heads` name what `cells` fills, figures follow, the rest and the total close it.
-fn table<T>(label: &str, ranking: &Ranking<'_, T>, noun: &str, heads: &[&str], cells: impl Fn(&T) -> Vec<Markup>, columns: &[Column<'_>]) -> Markup {
+fn table<T>(
+    label: &str,
+    ranking: &Ranking<'_, T>,
+    noun: &str,
+    heads: &[&str],
+    cells: impl Fn(&T) -> Vec<Markup>,
+    columns: &[Column<'_>],
+) -> Markup {
     table_of(label, ranking, noun, heads, cells, columns, None)
 }
 
@@ -45,7 +55,8 @@ fn table_of<T>(
     columns: &[Column<'_>],
     whole: Option<(&Tally, &str)>,
 ) -> Markup {
-    let largest: Vec<u64> = columns.iter().map(|c| ranking.shown.iter().map(|(_, t)| (c.figure)(t)).max().unwrap_or(0)).collect();
+    let largest: Vec<u64> =
+        columns.iter().map(|c| ranking.shown.iter().map(|(_, t)| (c.figure)(t)).max().unwrap_or(0)).collect();
     let figures = |tally: &Tally| html! { @for (c, max) in columns.iter().zip(&largest) { (cell(c, tally, *max)) } };
     let plain_figures = |tally: &Tally| html! { @for c in columns { td.n { (grouped((c.figure)(tally))) } } };
     html! {
@@ -94,7 +105,13 @@ fn cell(column: &Column<'_>, tally: &Tally, largest: u64) -> Markup {
 }
 
 /// The same rows with every class of one level as a number: what the bars show.
-fn by_class<T>(label: &str, ranking: &Ranking<'_, T>, noun: &str, name: impl Fn(&T) -> String, levels: &[Level]) -> Markup {
+fn by_class<T>(
+    label: &str,
+    ranking: &Ranking<'_, T>,
+    noun: &str,
+    name: impl Fn(&T) -> String,
+    levels: &[Level],
+) -> Markup {
     html! {
         @for l in levels {
             @let columns: Vec<Column<'_>> = MissClass::ALL.into_iter().map(|c| column(class_name(c), move |t| level(t, l.index).class(c))).collect();
@@ -123,10 +140,11 @@ pub(super) fn functions(report: &Report, top: usize) -> Option<Section> {
             html! { td { @if r.name.starts_with("[unattributed") { "–" } @else if r.kernel { span.mode.kernel { "kernel" } } @else { span.mode.user { "user" } } } },
         ]
     };
-    let columns: Vec<Column<'_>> = [column("cycles", |t| t.cycles), column("waiting", |t| t.stall_cycles), column("references", references)]
-        .into_iter()
-        .chain(level_columns(&report.levels))
-        .collect();
+    let columns: Vec<Column<'_>> =
+        [column("cycles", |t| t.cycles), column("waiting", |t| t.stall_cycles), column("references", references)]
+            .into_iter()
+            .chain(level_columns(&report.levels))
+            .collect();
     let body = html! {
         p { "What each function did itself, callees not included; modelled, most waiting first. Bars: misses by class. A function with a far larger share of misses than of references pollutes the cache." }
         (class_legend())
@@ -139,7 +157,7 @@ pub(super) fn functions(report: &Report, top: usize) -> Option<Section> {
 pub(super) fn objects(report: &Report, top: usize) -> Option<Section> {
     let ranking = Ranking::new(&report.model.objects, top, |r: &ObjectRow| r.tally.clone());
     let name = |r: &ObjectRow| fitted(&r.name, NAME_WIDTH);
-    let optional = |bytes: Option<u64>| html! { td.n data-v=(bytes.unwrap_or(0)) { @if let Some(b) = bytes { (Bytes(b)) } @else { "–" } } };
+    let optional = |size: Option<u64>| html! { td.n data-v=(size.unwrap_or(0)) { @if let Some(b) = size { (bytes(b)) } @else { "–" } } };
     let cells = |r: &ObjectRow| {
         vec![
             html! { th scope="row" title=(plain(&r.name)) {
@@ -152,10 +170,12 @@ pub(super) fn objects(report: &Report, top: usize) -> Option<Section> {
             optional(r.alignment_bytes),
         ]
     };
-    let columns: Vec<Column<'_>> =
-        [column("waiting", |t| t.stall_cycles), column("references", references)].into_iter().chain(level_columns(&report.levels)).collect();
+    let columns: Vec<Column<'_>> = [column("waiting", |t| t.stall_cycles), column("references", references)]
+        .into_iter()
+        .chain(level_columns(&report.levels))
+        .collect();
     let body = html! {
-        p { "Data only; modelled, most waiting first. Alignment: the largest power of two that divides the address of every object of the row." }
+        p { "Modelled, most waiting first; instruction fetches are the row of kind code. Alignment: the largest power of two that divides the address of every object of the row." }
         (class_legend())
         (table("Objects", &ranking, "objects", &["object", "kind", "count", "size", "alignment"], cells, &columns))
         (by_class("objects", &ranking, "objects", name, &report.levels))
@@ -164,18 +184,22 @@ pub(super) fn objects(report: &Report, top: usize) -> Option<Section> {
 }
 
 pub(super) fn lines(report: &Report, top: usize) -> Option<Section> {
-    if report.model.lines.is_empty() {
+    // The record's row without a file is what the row of the unknown shows here.
+    let known: Vec<LineRow> = report.model.lines.iter().filter(|r| !r.file.is_empty()).cloned().collect();
+    if known.is_empty() {
         return None;
     }
-    let ranking = Ranking::new(&report.model.lines, top, |r: &LineRow| r.tally.clone());
+    let ranking = Ranking::new(&known, top, |r: &LineRow| r.tally.clone());
     let cells = |r: &LineRow| {
         vec![
             html! { th scope="row" title=(plain(&r.file)) { code { (fitted(file_name(&r.file), 60)) ":" (r.line) } } },
             html! { td { code { (fitted(&r.function, NAME_WIDTH)) } } },
         ]
     };
-    let columns: Vec<Column<'_>> =
-        [column("waiting", |t| t.stall_cycles), column("references", references)].into_iter().chain(level_columns(&report.levels)).collect();
+    let columns: Vec<Column<'_>> = [column("waiting", |t| t.stall_cycles), column("references", references)]
+        .into_iter()
+        .chain(level_columns(&report.levels))
+        .collect();
     let known = percent(references(&ranking.total), references(&report.model.totals));
     let body = html! {
         p { "Modelled. Source lines are known for " (format!("{known:.1}%")) " of the references." }
@@ -196,10 +220,11 @@ pub(super) fn tasks(report: &Report, top: usize) -> Option<Section> {
             html! { td.n data-v=(kernel_cycles) { (grouped(kernel_cycles)) } },
         ]
     };
-    let columns: Vec<Column<'_>> = [column("cycles", |t| t.cycles), column("waiting", |t| t.stall_cycles), column("references", references)]
-        .into_iter()
-        .chain(level_columns(&report.levels))
-        .collect();
+    let columns: Vec<Column<'_>> =
+        [column("cycles", |t| t.cycles), column("waiting", |t| t.stall_cycles), column("references", references)]
+            .into_iter()
+            .chain(level_columns(&report.levels))
+            .collect();
     let body = html! {
         (class_legend())
         (table("Tasks", &ranking, "tasks", &["task", "thread id", "process id", "of the command", "kernel cycles"], cells, &columns))
@@ -226,11 +251,12 @@ pub(super) fn processors(report: &Report) -> Option<Section> {
     if cpus.is_empty() && nodes.is_empty() {
         return None;
     }
-    let columns: Vec<Column<'_>> = [column("cycles", |t| t.cycles), column("waiting", |t| t.stall_cycles), column("references", references)]
-        .into_iter()
-        .chain(level_columns(&report.levels))
-        .chain([column("bus transactions", |t| t.bus.transactions())])
-        .collect();
+    let columns: Vec<Column<'_>> =
+        [column("cycles", |t| t.cycles), column("waiting", |t| t.stall_cycles), column("references", references)]
+            .into_iter()
+            .chain(level_columns(&report.levels))
+            .chain([column("bus transactions", |t| t.bus.transactions())])
+            .collect();
     let cells = |r: &(usize, Tally)| vec![html! { th.n scope="row" data-v=(r.0) { (r.0) } }];
     const MOST: usize = 256;
     let body = html! {

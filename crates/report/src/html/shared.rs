@@ -16,7 +16,9 @@ pub(super) fn lines(report: &Report, top: usize) -> Option<Section> {
     let both = |r: &SharedLineRow| r.true_sharing.saturating_add(r.false_sharing);
     rows.sort_by_key(|r| std::cmp::Reverse(both(r)));
     let (shown, rest) = rows.split_at(rows.len().min(top));
-    let sum = |rows: &[&SharedLineRow], figure: fn(&SharedLineRow) -> u64| rows.iter().fold(0u64, |a, r| a.saturating_add(figure(r)));
+    let sum = |rows: &[&SharedLineRow], figure: fn(&SharedLineRow) -> u64| {
+        rows.iter().fold(0u64, |a, r| a.saturating_add(figure(r)))
+    };
     let order = match report.model.order {
         Order::Recorded => "recorded order: a lower bound",
         Order::Modelled => "modelled order",
@@ -33,7 +35,7 @@ pub(super) fn lines(report: &Report, top: usize) -> Option<Section> {
                             td.n data-v=(r.line_paddr) { code { (format!("{:#x}", r.line_paddr)) } }
                             td.n data-v=(r.true_sharing) { (grouped(r.true_sharing)) }
                             td.n data-v=(r.false_sharing) { (grouped(r.false_sharing)) }
-                            td { @for (i, f) in r.functions.iter().take(4).enumerate() { @if i > 0 { ", " } code { (fitted(f, 60)) } } @if r.functions.len() > 4 { " and " (r.functions.len() - 4) " more" } }
+                            td.words { @for (i, f) in r.functions.iter().take(4).enumerate() { @if i > 0 { ", " } code { (fitted(f, 60)) } } @if r.functions.len() > 4 { " and " (r.functions.len() - 4) " more" } }
                         }
                     }
                 }

@@ -24,14 +24,21 @@ pub(super) fn candidate(report: &Report) -> Option<Candidate> {
     let cause = if is_false { Cause::FalseSharing } else { Cause::TrueSharing };
     let part = if is_false { class(MissClass::FalseSharing) } else { class(MissClass::TrueSharing) };
     let of_line = |row: &SharedLineRow| if is_false { row.false_sharing } else { row.true_sharing };
-    let line = report.model.shared_lines.iter().max_by_key(|row| of_line(row)).filter(|row| of_line(row).saturating_mul(2) >= part);
+    let line = report
+        .model
+        .shared_lines
+        .iter()
+        .max_by_key(|row| of_line(row))
+        .filter(|row| of_line(row).saturating_mul(2) >= part);
     let lines = report.model.shared_lines.iter().filter(|row| of_line(row) > 0).count() as u64;
     let on = match line {
         Some(row) => format!(" on the line of {}", quoted(&row.object)),
+        None if lines == 0 => String::new(),
         None => format!(" on {}", counted(lines, "line")),
     };
-    let misses_of_class = |t: &Tally| level(t, at.index).class(if is_false { MissClass::FalseSharing } else { MissClass::TrueSharing });
-    let place = where_phrase(top_function(&report.model, misses_of_class), None, part, "on");
+    let misses_of_class =
+        |t: &Tally| level(t, at.index).class(if is_false { MissClass::FalseSharing } else { MissClass::TrueSharing });
+    let place = where_phrase(top_function(&report.model, misses_of_class), None, part);
     let (name, hint) = if is_false {
         ("false sharing", "CPUs write different bytes of it; apart, each would keep its own line")
     } else {

@@ -46,7 +46,8 @@ pub(super) fn candidate(report: &Report) -> Option<Candidate> {
     let heaviest = report.model.sets.iter().filter_map(|map| {
         let level = level_of(report, map)?;
         let hot = hot(&map.conflict_misses)?;
-        (hot.sets.saturating_mul(FEW) <= map.misses.len()).then(|| (weigh(hot.held, level.penalty_cycles), map, level, hot))
+        (hot.sets.saturating_mul(FEW) <= map.misses.len())
+            .then(|| (weigh(hot.held, level.penalty_cycles), map, level, hot))
     });
     let (weight, map, at, hot) = heaviest.max_by(|a, b| a.0.total_cmp(&b.0))?;
     let all = map.misses.iter().fold(0u64, |a, b| a.saturating_add(*b));
@@ -55,7 +56,9 @@ pub(super) fn candidate(report: &Report) -> Option<Candidate> {
     let object = top_object(&report.model, conflicts).filter(|(_, n)| n.saturating_mul(2) >= whole);
     let function = top_function(&report.model, conflicts).filter(|(_, n)| n.saturating_mul(2) >= whole);
     let caused = match (function, object) {
-        (Some((f, _)), Some((o, _))) => format!(", caused by {} {} {}", function_phrase(f), verb(o, at), object_phrase(o)),
+        (Some((f, _)), Some((o, _))) => {
+            format!(", caused by {} {} {}", function_phrase(f), verb(o, at), object_phrase(o))
+        }
         (Some((f, _)), None) => format!(", most of them in {}", function_phrase(f)),
         (None, Some((o, _))) => format!(", most of them on {}", object_phrase(o)),
         (None, None) => String::new(),
@@ -91,8 +94,11 @@ fn hint(at: &Level, object: Option<&ObjectRow>) -> &'static str {
 pub(super) fn everywhere(report: &Report) -> Option<Candidate> {
     let (weight, at, count) = super::reach::heaviest_class(report, MissClass::Conflict)?;
     let conflicts = |t: &Tally| level(t, at.index).class(MissClass::Conflict);
-    let place = where_phrase(top_function(&report.model, conflicts), top_object(&report.model, conflicts), count, "on");
+    let place = where_phrase(top_function(&report.model, conflicts), top_object(&report.model, conflicts), count);
     let share = spoken_percent(count, level(&report.model.totals, at.index).misses());
-    let text = format!("{share} of {} misses are conflict misses{place}, spread over many sets: more ways would hold them.", at.name);
+    let text = format!(
+        "{share} of {} misses are conflict misses{place}, spread over many sets: more ways would hold them.",
+        at.name
+    );
     Some(Candidate { cause: Cause::Conflict, text, weight: weight / 2.0 })
 }

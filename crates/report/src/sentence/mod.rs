@@ -77,15 +77,21 @@ pub fn sentence(report: &Report) -> Sentence {
         return none(format!("No cache stands out: only {waiting} of the modelled cycles wait for caches or memory."));
     }
     let whole: f64 = report.levels.iter().map(|l| weigh(misses(totals, l.index), l.penalty_cycles)).sum();
-    let candidates = [conflict::candidate(report), coherence::candidate(report), copy::candidate(report)]
-        .into_iter()
-        .chain([reach::remote(report), reach::capacity(report), reach::first_touch(report), conflict::everywhere(report)]);
+    let candidates =
+        [conflict::candidate(report), coherence::candidate(report), copy::candidate(report)].into_iter().chain([
+            reach::remote(report),
+            reach::capacity(report),
+            reach::first_touch(report),
+            conflict::everywhere(report),
+        ]);
     candidates
         .flatten()
         .filter(|c| c.weight >= LEAST_WEIGHT_SHARE * whole)
         .max_by(|a, b| a.weight.total_cmp(&b.weight))
         .map(|c| Sentence { cause: c.cause, text: c.text })
-        .unwrap_or_else(|| none(format!("No cache stands out: {waiting} of the modelled cycles wait, for many small reasons.")))
+        .unwrap_or_else(|| {
+            none(format!("No cache stands out: {waiting} of the modelled cycles wait, for many small reasons."))
+        })
 }
 
 fn weigh(misses: u64, penalty_cycles: u64) -> f64 {
@@ -133,9 +139,9 @@ fn object_phrase(row: &ObjectRow) -> String {
 }
 
 /// ` in F` and ` on O` where they are known to be most of `whole`.
-fn where_phrase(function: Option<(&FunctionRow, u64)>, object: Option<(&ObjectRow, u64)>, whole: u64, on: &str) -> String {
+fn where_phrase(function: Option<(&FunctionRow, u64)>, object: Option<(&ObjectRow, u64)>, whole: u64) -> String {
     let most = |n: u64| n.saturating_mul(2) >= whole;
     let function = function.filter(|(_, n)| most(*n)).map(|(row, _)| format!(" in {}", function_phrase(row)));
-    let object = object.filter(|(_, n)| most(*n)).map(|(row, _)| format!(" {on} {}", object_phrase(row)));
+    let object = object.filter(|(_, n)| most(*n)).map(|(row, _)| format!(" on {}", object_phrase(row)));
     function.unwrap_or_default() + &object.unwrap_or_default()
 }

@@ -11,7 +11,8 @@ use nearmiss_record::units::Bytes;
 pub(super) fn heaviest_class(report: &Report, class: MissClass) -> Option<(f64, &Level, u64)> {
     let totals = &report.model.totals;
     let of_level = |l: &Level| level(totals, l.index).class(class);
-    let large = report.levels.iter().filter(|l| of_level(l) > 0 && of_level(l).saturating_mul(3) >= misses(totals, l.index));
+    let large =
+        report.levels.iter().filter(|l| of_level(l) > 0 && of_level(l).saturating_mul(3) >= misses(totals, l.index));
     large.map(|l| (weigh(of_level(l), l.penalty_cycles), l, of_level(l))).max_by(|a, b| a.0.total_cmp(&b.0))
 }
 
@@ -23,7 +24,7 @@ pub(super) fn remote(report: &Report) -> Option<Candidate> {
     let latency = &report.model.machine.latency;
     let penalty = u64::from(latency.memory_remote_cycles.saturating_sub(latency.memory_local_cycles));
     let remote = |t: &Tally| t.bus.read_remote;
-    let place = where_phrase(top_function(&report.model, remote), top_object(&report.model, remote), bus.read_remote, "of");
+    let place = where_phrase(top_function(&report.model, remote), top_object(&report.model, remote), bus.read_remote);
     let text = format!(
         "{} of the memory reads go to another node{place}, at {} instead of {} cycles: keeping pages beside their CPU would help.",
         spoken_percent(bus.read_remote, bus.reads()),
@@ -36,7 +37,7 @@ pub(super) fn remote(report: &Report) -> Option<Candidate> {
 pub(super) fn capacity(report: &Report) -> Option<Candidate> {
     let (weight, at, count) = heaviest_class(report, MissClass::Capacity)?;
     let figure = |t: &Tally| level(t, at.index).class(MissClass::Capacity);
-    let place = where_phrase(top_function(&report.model, figure), top_object(&report.model, figure), count, "on");
+    let place = where_phrase(top_function(&report.model, figure), top_object(&report.model, figure), count);
     let fits = match at.size {
         Some(size) => format!("what is used again does not fit the {size} of {}", at.name),
         None => format!("what is used again does not fit {}", at.name),
@@ -51,14 +52,21 @@ pub(super) fn capacity(report: &Report) -> Option<Candidate> {
 /// The least capacity on the curve with at most half of the misses that `size` has.
 fn halving_size(curve: &MissRatioCurve, size: Bytes) -> Option<Bytes> {
     let now = curve.points.iter().rev().find(|(bytes, _)| *bytes <= size.0)?.1;
-    curve.points.iter().find(|(bytes, count)| *bytes > size.0 && count.saturating_mul(2) <= now).map(|(bytes, _)| Bytes(*bytes))
+    curve
+        .points
+        .iter()
+        .find(|(bytes, count)| *bytes > size.0 && count.saturating_mul(2) <= now)
+        .map(|(bytes, _)| Bytes(*bytes))
 }
 
 pub(super) fn first_touch(report: &Report) -> Option<Candidate> {
     let (weight, at, count) = heaviest_class(report, MissClass::Compulsory)?;
     let figure = |t: &Tally| level(t, at.index).class(MissClass::Compulsory);
-    let place = where_phrase(top_function(&report.model, figure), top_object(&report.model, figure), count, "on");
+    let place = where_phrase(top_function(&report.model, figure), top_object(&report.model, figure), count);
     let share = spoken_percent(count, misses(&report.model.totals, at.index));
-    let text = format!("{share} of {} misses are compulsory, first touches{place}: no cache of any size would hold them.", at.name);
+    let text = format!(
+        "{share} of {} misses are compulsory, first touches{place}: no cache of any size would hold them.",
+        at.name
+    );
     Some(Candidate { cause: Cause::FirstTouch, text, weight: weight / 2.0 })
 }

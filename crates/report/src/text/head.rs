@@ -18,25 +18,36 @@ impl Page<'_> {
             self.out.push_str(&format!("  {bold}{line}{bold:#}\n"));
         }
         self.line("");
-        let caches: Vec<String> = self
-            .report
-            .levels
-            .iter()
-            .filter_map(|l| Some(format!("{} {} {}-way", l.name, l.size?, l.ways?)))
-            .collect();
+        let caches: Vec<String> =
+            self.report.levels.iter().filter_map(|l| Some(format!("{} {} {}-way", l.name, l.size?, l.ways?))).collect();
         let order = match model.order {
             Order::Recorded => "recorded (sharing is a lower bound)",
             Order::Modelled => "modelled",
         };
         let caches = caches.join(", ");
-        self.labelled("Machine", &format!("{}: {caches}; {}; order {order}{}", plain(&model.machine.name), counted(u64::from(manifest.cpus), "CPU"), policy(&model.policy)));
+        self.labelled(
+            "Machine",
+            &format!(
+                "{}: {caches}; {}; order {order}{}",
+                plain(&model.machine.name),
+                counted(u64::from(manifest.cpus), "CPU"),
+                policy(&model.policy)
+            ),
+        );
         let end = match (manifest.exit_status, manifest.signal, &manifest.cut) {
             (_, _, Some(cut)) => format!("; cut: {}", plain(cut)),
             (Some(status), ..) => format!("; exit status {status}"),
             (None, Some(signal), _) => format!("; killed by signal {signal}"),
             (None, None, None) => String::new(),
         };
-        self.labelled("Measured", &format!("{} in the guest under the tap ({} clock){end}", duration(manifest.window_ns), plain(&manifest.clock)));
+        self.labelled(
+            "Measured",
+            &format!(
+                "{} in the guest under the tap ({} clock){end}",
+                duration(manifest.window_ns),
+                plain(&manifest.clock)
+            ),
+        );
         let totals = &model.totals;
         let only_user = if model.only_user { ", user mode only" } else { "" };
         self.labelled(
@@ -61,19 +72,29 @@ impl Page<'_> {
         for (row, share) in rows.iter().zip(shares) {
             let length = (bar_width as f64 * f64::from(share) / 1000.0).round() as usize;
             let bar = cell(&"█".repeat(length), bar_width);
-            self.line(&format!("  {}{}{}  {bar}", cell(&row.on, LABEL - 2), right(&scaled(row.cycles), 10), right(&tenths(row.cycles, share), 8)));
+            self.line(&format!(
+                "  {}{}{}  {bar}",
+                cell(&row.on, LABEL - 2),
+                right(&scaled(row.cycles), 10),
+                right(&tenths(row.cycles, share), 8)
+            ));
         }
     }
 
     pub(super) fn notes(&mut self) {
         let model = &self.report.model;
         let sums = crate::sums::discrepancies(model);
-        let notes: Vec<String> = sums.iter().chain(&self.report.manifest.notes).chain(&model.notes).map(|n| plain(n)).collect();
+        let notes: Vec<String> =
+            sums.iter().chain(&self.report.manifest.notes).chain(&model.notes).map(|n| plain(n)).collect();
         // What does not add up is always shown; of the rest the first, the others are a flag away.
         let shown = sums.len().max(1).min(notes.len());
         for (i, note) in notes.iter().take(shown).enumerate() {
             let more = notes.len() - shown;
-            let more = if i + 1 == shown && more > 0 { format!(" (and {} with --html)", counted(more as u64, "note")) } else { String::new() };
+            let more = if i + 1 == shown && more > 0 {
+                format!(" (and {} with --html)", counted(more as u64, "note"))
+            } else {
+                String::new()
+            };
             self.labelled("Note", &format!("{note}{more}"));
         }
     }

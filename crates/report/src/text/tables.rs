@@ -3,11 +3,10 @@
 use super::Page;
 use crate::levels::{class_short, dominant, misses, references};
 use crate::name::{cell, file_name, fitted, plain, right};
-use crate::number::{counted, grouped, percent, scaled, shares_tenths, tenths};
+use crate::number::{bytes, counted, grouped, percent, scaled, shares_tenths, tenths};
 use crate::ranking::Ranking;
 use nearmiss_record::model::{FunctionRow, MissClass, ObjectKind, ObjectRow, Tally, TaskRow};
 use nearmiss_record::policy::Order;
-use nearmiss_record::units::Bytes;
 use unicode_width::UnicodeWidthStr;
 
 /// Columns of a share.
@@ -29,7 +28,12 @@ impl Page<'_> {
             let tally = crate::levels::level(&self.report.model.totals, level.index);
             let parts = MissClass::ALL.map(|c| tally.class(c));
             let size = level.size.map_or(String::new(), |s| s.to_string());
-            let mut line = format!("  {}{}{}", cell(&format!("{} {size}", level.name), 11), right(&scaled(tally.misses()), 8), right(&self.misses_per_kilo(tally.misses()), 8));
+            let mut line = format!(
+                "  {}{}{}",
+                cell(&format!("{} {size}", level.name), 11),
+                right(&scaled(tally.misses()), 8),
+                right(&self.misses_per_kilo(tally.misses()), 8)
+            );
             for ((class, part), share) in MissClass::ALL.into_iter().zip(parts).zip(shares_tenths(&parts)) {
                 line += &right(&tenths(part, share), class_width(class));
             }
@@ -124,7 +128,8 @@ impl Page<'_> {
         let kernel = crate::sums::sum(self.report.model.tasks.iter().map(|r| &r.kernel));
         let mut text = format!("{:.1}% of the cycles; misses", percent(kernel.cycles, total.cycles));
         for level in &self.report.levels {
-            text += &format!(" {} {:.1}%", level.name, percent(misses(&kernel, level.index), misses(total, level.index)));
+            text +=
+                &format!(" {} {:.1}%", level.name, percent(misses(&kernel, level.index), misses(total, level.index)));
         }
         text += &format!("; bus {:.1}%", percent(kernel.bus.transactions(), total.bus.transactions()));
         self.labelled("In kernel", &text);
@@ -152,7 +157,8 @@ impl Page<'_> {
     pub(super) fn sharing(&mut self) {
         let lines = &self.report.model.shared_lines;
         let Some(first) = lines.iter().max_by_key(|l| l.true_sharing.saturating_add(l.false_sharing)) else { return };
-        let total = lines.iter().fold(0u64, |sum, l| sum.saturating_add(l.true_sharing).saturating_add(l.false_sharing));
+        let total =
+            lines.iter().fold(0u64, |sum, l| sum.saturating_add(l.true_sharing).saturating_add(l.false_sharing));
         let order = match self.report.model.order {
             Order::Recorded => "recorded",
             Order::Modelled => "modelled",
@@ -160,7 +166,7 @@ impl Page<'_> {
         self.labelled(
             "Sharing",
             &format!(
-                "{} moved between CPUs, {} ({order} order); most: {}, {} true, {} false{}",
+                "{} that moved most between CPUs: {} ({order} order); first {}, {} true, {} false{}",
                 counted(lines.len() as u64, "line"),
                 format_args!("{} misses", scaled(total)),
                 fitted(&first.object, 40),
@@ -194,9 +200,9 @@ pub(crate) fn kind_name(kind: ObjectKind) -> &'static str {
 fn object_label(row: &ObjectRow, width: usize) -> String {
     let size = match (row.count, row.size_bytes) {
         (0 | 1, None) => String::new(),
-        (0 | 1, Some(size)) => format!(" {}", Bytes(size)),
+        (0 | 1, Some(size)) => format!(" {}", bytes(size)),
         (n, None) => format!(" {}×", grouped(n)),
-        (n, Some(size)) => format!(" {}× {}", grouped(n), Bytes(size)),
+        (n, Some(size)) => format!(" {}× {}", grouped(n), bytes(size)),
     };
     let kind = kind_name(row.kind);
     let name = if row.name.starts_with('/') { file_name(&row.name) } else { &row.name };

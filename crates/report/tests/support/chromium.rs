@@ -38,6 +38,7 @@ fn open(program: PathBuf, html: &str) -> Visit {
         .output()
         .unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    let console = String::from_utf8_lossy(&output.stderr).lines().filter(|l| l.contains(":CONSOLE")).map(str::to_owned).collect();
+    let console =
+        String::from_utf8_lossy(&output.stderr).lines().filter(|l| l.contains(":CONSOLE")).map(str::to_owned).collect();
     Visit { dom: String::from_utf8_lossy(&output.stdout).into_owned(), console }
 }

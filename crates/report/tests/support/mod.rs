@@ -34,7 +34,18 @@ pub struct Event<'a> {
 
 impl Default for Event<'_> {
     fn default() -> Self {
-        Event { function: "main", object: "heap", task: 100, cpu: 0, offset: 0, count: 0, store: false, missed: &[], sets: &[], remote: false }
+        Event {
+            function: "main",
+            object: "heap",
+            task: 100,
+            cpu: 0,
+            offset: 0,
+            count: 0,
+            store: false,
+            missed: &[],
+            sets: &[],
+            remote: false,
+        }
     }
 }
 
@@ -87,7 +98,13 @@ impl Builder {
             .map(|c| {
                 let sets = (c.size.0 / u64::from(c.ways) / 64) as usize;
                 let cache = if c.level == 1 { "L1d".into() } else { format!("L{}", c.level) };
-                SetMap { cache, ways: c.ways, misses: vec![0; sets], conflict_misses: vec![0; sets], lines: vec![1; sets] }
+                SetMap {
+                    cache,
+                    ways: c.ways,
+                    misses: vec![0; sets],
+                    conflict_misses: vec![0; sets],
+                    lines: vec![1; sets],
+                }
             })
             .collect();
         let empty = || Tally { levels: vec![LevelTally::default(); caches.len()], ..Tally::default() };
@@ -104,7 +121,14 @@ impl Builder {
                 kernel: "6.12.0-cloud-amd64".into(),
                 emulator: "QEMU 7.2.0".into(),
                 exit_status: Some(0),
-                filter: Filter { line_log2: 6, index_low: 6, index_bits: 6, clear_on_slice: false, fetches: true, contexts: true },
+                filter: Filter {
+                    line_log2: 6,
+                    index_low: 6,
+                    index_bits: 6,
+                    clear_on_slice: false,
+                    fetches: true,
+                    contexts: true,
+                },
                 clock: "instructions".into(),
                 window_ns: 2_340_000_000,
                 boot_ns: 2_600_000_000,
@@ -140,11 +164,23 @@ impl Builder {
 
     pub fn function(&mut self, name: &str, module: &str) -> &mut Self {
         let kernel = module == "[kernel]";
-        self.model.functions.push(FunctionRow { name: name.into(), module: module.into(), kernel, tally: Tally::default() });
+        self.model.functions.push(FunctionRow {
+            name: name.into(),
+            module: module.into(),
+            kernel,
+            tally: Tally::default(),
+        });
         self
     }
 
-    pub fn object(&mut self, kind: ObjectKind, name: &str, count: u64, size: Option<u64>, alignment: Option<u64>) -> &mut Self {
+    pub fn object(
+        &mut self,
+        kind: ObjectKind,
+        name: &str,
+        count: u64,
+        size: Option<u64>,
+        alignment: Option<u64>,
+    ) -> &mut Self {
         self.model.objects.push(ObjectRow {
             kind,
             name: name.into(),
@@ -158,7 +194,14 @@ impl Builder {
     }
 
     pub fn task(&mut self, tid: u32, comm: &str) -> &mut Self {
-        let row = TaskRow { tid, pid: 100, comm: comm.into(), of_command: true, user: Tally::default(), kernel: Tally::default() };
+        let row = TaskRow {
+            tid,
+            pid: 100,
+            comm: comm.into(),
+            of_command: true,
+            user: Tally::default(),
+            kernel: Tally::default(),
+        };
         self.model.tasks.push(row);
         self
     }
@@ -172,7 +215,12 @@ impl Builder {
 
     pub fn event(&mut self, e: Event<'_>) -> &mut Self {
         let depth = self.model.totals.levels.len();
-        let mut tally = Tally { instructions: e.count, line_accesses: e.count, levels: vec![LevelTally::default(); depth], ..Tally::default() };
+        let mut tally = Tally {
+            instructions: e.count,
+            line_accesses: e.count,
+            levels: vec![LevelTally::default(); depth],
+            ..Tally::default()
+        };
         *(if e.store { &mut tally.stores } else { &mut tally.loads }) = e.count;
         for (i, class) in e.missed.iter().enumerate() {
             let level = &mut tally.levels[i];
@@ -254,30 +302,108 @@ use MissClass::*;
 
 /// A run queue as in Linux 2.4: every task's words on the same few sets, walked under a lock.
 pub fn run_queue() -> Builder {
-    let mut b = Builder::new(&["aligned-tasks", "--tasks", "1024"], &[(1, 32 << 10, 8), (2, 512 << 10, 8), (3, 4 << 20, 16)]);
+    let mut b =
+        Builder::new(&["aligned-tasks", "--tasks", "1024"], &[(1, 32 << 10, 8), (2, 512 << 10, 8), (3, 4 << 20, 16)]);
     b.function("schedule", "[kernel]").function("copy_user", "[kernel]").function("do_softirq", "[kernel]");
-    b.function("main", "/usr/bin/aligned-tasks").function("serve", "/usr/bin/aligned-tasks").function("malloc", "/usr/lib/libc.so.6");
-    b.function("memcpy", "/usr/lib/libc.so.6").function("parse_request", "/usr/bin/aligned-tasks").function("[unattributed]", "[unknown]");
+    b.function("main", "/usr/bin/aligned-tasks")
+        .function("serve", "/usr/bin/aligned-tasks")
+        .function("malloc", "/usr/lib/libc.so.6");
+    b.function("memcpy", "/usr/lib/libc.so.6")
+        .function("parse_request", "/usr/bin/aligned-tasks")
+        .function("[unattributed]", "[unknown]");
     b.object(ObjectKind::Slab, "task", 1024, Some(8192), Some(8192));
     b.object(ObjectKind::Heap, "requests.c:41 new_request", 5000, Some(320), Some(16));
     b.object(ObjectKind::Stack, "stack of thread 2", 1, Some(8 << 20), Some(4096));
     b.object(ObjectKind::Global, "runqueue_lock", 1, Some(64), Some(64));
     b.object(ObjectKind::PageCache, "/srv/www/index.html", 12, None, Some(4096));
     b.object(ObjectKind::Unattributed, "[unattributed]", 0, None, None);
-    b.task(100, "aligned-tasks").task(101, "worker").task(102, "worker").task(103, "worker").task(104, "worker").task(105, "worker");
+    b.task(100, "aligned-tasks")
+        .task(101, "worker")
+        .task(102, "worker")
+        .task(103, "worker")
+        .task(104, "worker")
+        .task(105, "worker");
     for (i, tid) in (100..106).enumerate() {
         let cpu = i % 2;
         b.work("serve", tid, cpu, 900_000).work("main", tid, cpu, 50_000).work("schedule", tid, cpu, 700_000);
-        b.event(Event { function: "schedule", object: "task", task: tid, cpu, offset: 0x20, count: 400_000, missed: &[Conflict, Conflict], sets: &[0, 256], ..Event::default() });
-        b.event(Event { function: "schedule", object: "task", task: tid, cpu, offset: 0x20, count: 30_000, missed: &[Conflict, Conflict, Capacity], sets: &[0, 256], ..Event::default() });
-        b.event(Event { function: "schedule", object: "runqueue_lock", task: tid, cpu, offset: 0x440, count: 9_000, missed: &[TrueSharing, TrueSharing, TrueSharing], sets: &[17], ..Event::default() });
-        b.event(Event { function: "serve", object: "stack of thread 2", task: tid, cpu, count: 2_000_000, ..Event::default() });
+        b.event(Event {
+            function: "schedule",
+            object: "task",
+            task: tid,
+            cpu,
+            offset: 0x20,
+            count: 400_000,
+            missed: &[Conflict, Conflict],
+            sets: &[0, 256],
+            ..Event::default()
+        });
+        b.event(Event {
+            function: "schedule",
+            object: "task",
+            task: tid,
+            cpu,
+            offset: 0x20,
+            count: 30_000,
+            missed: &[Conflict, Conflict, Capacity],
+            sets: &[0, 256],
+            ..Event::default()
+        });
+        b.event(Event {
+            function: "schedule",
+            object: "runqueue_lock",
+            task: tid,
+            cpu,
+            offset: 0x440,
+            count: 9_000,
+            missed: &[TrueSharing, TrueSharing, TrueSharing],
+            sets: &[17],
+            ..Event::default()
+        });
+        b.event(Event {
+            function: "serve",
+            object: "stack of thread 2",
+            task: tid,
+            cpu,
+            count: 2_000_000,
+            ..Event::default()
+        });
         for offset in (0..4096).step_by(64) {
             let set = [offset / 64 + 64];
-            b.event(Event { function: "parse_request", object: "requests.c:41 new_request", task: tid, cpu, offset, count: 300 + u64::from(offset) % 113, missed: &[Capacity, Compulsory, Compulsory], sets: &set, ..Event::default() });
+            b.event(Event {
+                function: "parse_request",
+                object: "requests.c:41 new_request",
+                task: tid,
+                cpu,
+                offset,
+                count: 300 + u64::from(offset) % 113,
+                missed: &[Capacity, Compulsory, Compulsory],
+                sets: &set,
+                ..Event::default()
+            });
         }
-        b.event(Event { function: "copy_user", object: "/srv/www/index.html", task: tid, cpu, offset: 0x800, count: 8_000, store: true, missed: &[Compulsory, Compulsory, Compulsory], sets: &[5, 6, 7], ..Event::default() });
-        b.event(Event { function: "memcpy", object: "[unattributed]", task: tid, cpu, offset: 0xf00, count: 700, missed: &[Capacity], sets: &[60], ..Event::default() });
+        b.event(Event {
+            function: "copy_user",
+            object: "/srv/www/index.html",
+            task: tid,
+            cpu,
+            offset: 0x800,
+            count: 8_000,
+            store: true,
+            missed: &[Compulsory, Compulsory, Compulsory],
+            sets: &[5, 6, 7],
+            ..Event::default()
+        });
+        b.event(Event {
+            function: "memcpy",
+            object: "[unattributed]",
+            task: tid,
+            cpu,
+            offset: 0xf00,
+            count: 700,
+            missed: &[Capacity],
+            sets: &[60],
+            ..Event::default()
+        });
         b.work("malloc", tid, cpu, 40_000).work("do_softirq", tid, cpu, 9_000).work("[unattributed]", tid, cpu, 1_000);
     }
     b.model.shared_lines.push(SharedLineRow {
@@ -287,7 +413,12 @@ pub fn run_queue() -> Builder {
         false_sharing: 0,
         functions: vec!["schedule".into()],
     });
-    b.model.blame.push(BlameRow { cache: "L2".into(), evictor: "copy_user".into(), victim: "parse_request".into(), misses: 3_000 });
+    b.model.blame.push(BlameRow {
+        cache: "L2".into(),
+        evictor: "copy_user".into(),
+        victim: "parse_request".into(),
+        misses: 3_000,
+    });
     let references = b.model.totals.loads + b.model.totals.stores;
     let points = (12..26).map(|n| (1u64 << n, references / (1 + (1u64 << (n - 12)) / 3))).collect();
     b.model.curve = Some(MissRatioCurve { exact: true, references, points });

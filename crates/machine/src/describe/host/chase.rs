@@ -8,7 +8,9 @@ use std::time::{Duration, Instant};
 
 const LINE_BYTES: usize = 64;
 const WORDS: usize = LINE_BYTES / 8;
-const ROUNDS: usize = 7;
+/// Loads of a round: short, so that some rounds are not interrupted.
+const LOADS: usize = 1 << 15;
+const ROUNDS: usize = 60;
 
 /// A buffer whose lines form one random cycle; the same cycle for the same size.
 pub struct Cycle {
@@ -40,13 +42,12 @@ impl Cycle {
     pub fn nanoseconds(&self) -> f64 {
         let words: &[u64] = bytemuck::cast_slice(&self.memory);
         let lines = words.len() / WORDS;
-        let loads = lines.clamp(1 << 17, 1 << 21);
         let mut at = walk(words, 0, lines.min(1 << 21));
         let mut least = f64::INFINITY;
         for _ in 0..ROUNDS {
             let start = Instant::now();
-            at = walk(words, at, loads);
-            least = least.min(start.elapsed().as_secs_f64() * 1e9 / loads as f64);
+            at = walk(words, at, LOADS);
+            least = least.min(start.elapsed().as_secs_f64() * 1e9 / LOADS as f64);
         }
         black_box(at);
         least
@@ -66,7 +67,7 @@ pub fn clock_mhz() -> Option<u32> {
     if !cfg!(target_arch = "x86_64") {
         return None;
     }
-    const STEPS: u32 = 4_000_000;
+    const STEPS: u32 = 500_000;
     let mut least = f64::INFINITY;
     let mut x = black_box(3u64);
     for _ in 0..ROUNDS {

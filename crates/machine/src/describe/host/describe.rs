@@ -17,6 +17,9 @@ const PING: &str = "measured here by a line passed between two CPUs";
 /// Typical load-to-use cycles by level, for a host that was not measured.
 const TYPICAL_LEVEL_CYCLES: [u32; MAX_LEVELS] = [4, 14, 50, 90];
 const TYPICAL_MEMORY_CYCLES: u32 = 280;
+/// A level whose walk took this share of memory's time was not heard: its lines had been taken by other programs or,
+/// on a virtual machine, by other guests.
+const MOST_OF_MEMORY: f64 = 0.5;
 const TYPICAL_CLOCK_MHZ: u32 = 2500;
 
 /// The host as a machine; without a calibration its latencies are typical figures, marked assumed.
@@ -67,14 +70,20 @@ pub fn describe(found: &Found, calibration: Option<&Calibration>) -> Result<Mach
     let cycles = |ns: f64| ((ns * f64::from(clock_mhz) / 1000.0).round() as u32).max(1);
     let measured = |ns: Option<f64>| ns.map(cycles);
 
-    let mut level_cycles = Vec::new();
+    let mut level_cycles: Vec<u32> = Vec::new();
     for level in 1..=levels {
+        let typical = TYPICAL_LEVEL_CYCLES[(level - 1).min(MAX_LEVELS - 1)];
         let ns = calibration.and_then(|c| c.level_ns.get(level - 1).copied());
-        source(
-            &format!("latency.L{level}"),
-            if ns.is_some() { MEASURED } else { "assumed: typical of today's servers" },
-        );
-        let own = measured(ns).unwrap_or(TYPICAL_LEVEL_CYCLES[(level - 1).min(MAX_LEVELS - 1)]);
+        let memory_ns = calibration.and_then(|c| c.memory_local_ns).unwrap_or(f64::INFINITY);
+        let (own, from) = match ns {
+            None => (typical, "assumed: typical of today's servers".to_owned()),
+            Some(ns) if ns > MOST_OF_MEMORY * memory_ns => {
+                let why = format!("others hold most of this level: measured {} cycles, nearly memory's", cycles(ns));
+                (typical, format!("assumed: typical of today's servers; {why}"))
+            }
+            Some(ns) => (cycles(ns), MEASURED.to_owned()),
+        };
+        source(&format!("latency.L{level}"), &from);
         // Noise must not make an outer level nearer than an inner one.
         level_cycles.push(own.max(level_cycles.last().copied().unwrap_or(1)));
     }
@@ -85,7 +94,7 @@ pub fn describe(found: &Found, calibration: Option<&Calibration>) -> Result<Mach
     };
     let local = latency(
         "memory_local",
-        calibration.map(|c| c.memory_local_ns),
+        calibration.and_then(|c| c.memory_local_ns),
         MEASURED,
         TYPICAL_MEMORY_CYCLES,
         "assumed: typical of today's servers",

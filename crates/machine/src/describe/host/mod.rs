@@ -28,12 +28,12 @@ pub enum Latencies {
 #[derive(Debug, thiserror::Error)]
 pub enum HostError {
     /// A file of sysfs cannot be read.
-    #[error("{path}: {source}; name a machine with -m instead (`nearmiss machine list`)")]
+    #[error("{path}: {why}; name a machine with -m instead (`nearmiss machine list`)")]
     Unreadable {
         /// Which.
         path: PathBuf,
         /// Why.
-        source: std::io::Error,
+        why: std::io::Error,
     },
     /// A file of sysfs does not say what it should.
     #[error("{path}: {found:?} is not {expected}; name a machine with -m instead (`nearmiss machine list`)")]

@@ -147,7 +147,7 @@ fn caches_of(system: &Path, cpu: u32) -> Result<Vec<FoundCache>, HostError> {
 fn text(path: &Path) -> Result<String, HostError> {
     match fs::read_to_string(path) {
         Ok(text) => Ok(text.trim().to_owned()),
-        Err(source) => Err(HostError::Unreadable { path: path.to_owned(), source }),
+        Err(why) => Err(HostError::Unreadable { path: path.to_owned(), why }),
     }
 }
 

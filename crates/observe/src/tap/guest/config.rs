@@ -106,7 +106,7 @@ pub struct GuestConfig {
 }
 
 impl GuestConfig {
-    /// A guest of four CPUs at most, without a plugin, with the newest kernel and the installed QEMU.
+    /// A guest of two CPUs, without a plugin, with the newest kernel and the installed QEMU.
     pub fn new(command: GuestCommand) -> Result<Self, GuestError> {
         Ok(Self {
             shape: GuestShape::flat(2),
@@ -172,6 +172,7 @@ pub(super) fn available_memory() -> u64 {
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
 

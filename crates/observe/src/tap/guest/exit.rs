@@ -98,6 +98,20 @@ pub(super) fn refusal(stage: &str, errno: i32, program: &str, directory: &str) -
     }
 }
 
+/// A line of the guardian in words.
+pub(super) fn program_end(line: &str) -> String {
+    let mut words = line.split(' ');
+    let program = match words.next() {
+        Some("qemu") => "QEMU",
+        Some("fileserver") => "the guest's file server",
+        _ => return line.into(),
+    };
+    match (words.next(), words.next()) {
+        (Some("signal"), Some(number)) => format!("{program} was ended by signal {number}"),
+        (_, code) => format!("{program} ended with code {}", code.unwrap_or("unknown")),
+    }
+}
+
 /// Why a guest ended without the agent's word, from the kernel's console.
 pub(super) fn from_console(console: &str) -> Option<ExitReason> {
     if let Some(at) = console.find("Kernel panic") {

@@ -87,6 +87,7 @@ impl Read for Parts {
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
 

@@ -146,6 +146,7 @@ pub(super) fn store(path: &Path, content: &[u8]) -> std::io::Result<()> {
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
 

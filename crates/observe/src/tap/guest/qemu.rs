@@ -6,6 +6,7 @@ use std::process::Command;
 
 use super::config::{GuestShape, InstructionClock, PluginConfig};
 use super::error::{GuestError, Tried};
+use super::kernel::KernelImage;
 use super::memory_file::inherited_path;
 
 /// A QEMU system emulator for x86-64 whose TCG loads plugins.
@@ -24,6 +25,16 @@ impl QemuBinary {
     pub fn installed() -> Result<Self, GuestError> {
         let path = find_program("qemu-system-x86_64", "qemu-system-x86")?;
         Self::at(path, None)
+    }
+
+    /// QEMU 10 where `scripts/setup-qemu10.sh` unpacks it, in the cache.
+    pub fn unpacked() -> Result<Self, GuestError> {
+        let directory = KernelImage::cache().with_file_name("qemu").join("10");
+        let path = directory.join("bin/qemu-system-x86_64");
+        if !path.exists() {
+            return Err(GuestError::Qemu { path, what: "is not there: run scripts/setup-qemu10.sh".into() });
+        }
+        Self::at(path, Some(directory.join("firmware")))
     }
 
     /// One by path; `firmware` is the directory with `bios-256k.bin` and the like, where it is not
@@ -183,6 +194,7 @@ pub(super) fn kernel_arguments(aslr: bool) -> String {
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
 

@@ -6,7 +6,8 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::Sender;
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::exit::{self, CommandStatus, ExitReason, GuestExit};
 use super::guardian::Guardian;
@@ -101,10 +102,7 @@ impl Supervisor {
                 self.end_quietly();
                 self.command_ended(&totals, seen)
             }
-            None => {
-                self.supervision.end(ExitReason::Killed);
-                self.broke_off(seen)
-            }
+            None => self.broke_off(seen),
         };
         drop(self.input.take());
         exit
@@ -175,14 +173,17 @@ impl Supervisor {
 
     /// Lets QEMU and its plugin finish, but not for long.
     fn end_quietly(&mut self) {
-        const PATIENCE: Duration = Duration::from_secs(2);
         if let Ok(mut guardian) = self.supervision.guardian.lock() {
             guardian.ask_to_end();
         }
-        let waits = &mut [rustix::event::PollFd::new(&self.guardian_events, rustix::event::PollFlags::IN)];
-        let patience = rustix::event::Timespec { tv_sec: PATIENCE.as_secs() as i64, tv_nsec: 0 };
+        self.end_soon();
+    }
+
+    /// Waits a little for the guardian's word on how the programs ended, then ends them.
+    fn end_soon(&mut self) {
+        let waits = &mut [PollFd::new(&self.guardian_events, PollFlags::IN)];
         // Whatever poll answers, the end comes next.
-        let _ = rustix::event::poll(waits, Some(&patience));
+        let _ = poll(waits, Some(&Timespec { tv_sec: 2, tv_nsec: 0 }));
         if let Ok(mut guardian) = self.supervision.guardian.lock() {
             guardian.kill();
         }
@@ -218,23 +219,17 @@ impl Supervisor {
     }
 
     fn broke_off(&mut self, seen: Seen) -> GuestExit {
+        self.end_soon();
         let ends: Vec<String> = BufReader::new(&mut self.guardian_events).lines().map_while(Result::ok).collect();
         let console = self.console.final_text();
-        let reason = self.supervision.reason().filter(|_| seen.error.is_none());
-        let reason = match reason {
-            // Ended by `end`, unless that was our own clearing up after the guest.
-            Some(reason) if reason != ExitReason::Killed => reason,
-            Some(reason) if !ends.iter().any(|line| line.starts_with("qemu exit") || line.starts_with("error")) => {
-                exit::from_console(&console).unwrap_or(reason)
-            }
-            _ => exit::from_console(&console).unwrap_or_else(|| {
-                let mut parts: Vec<String> = seen.error.into_iter().collect();
-                parts.extend(ends);
-                parts.extend(last_lines(&self.log.final_text(), 5));
-                parts.extend(last_lines(&console, 3));
-                ExitReason::Failed(parts.join("; "))
-            }),
-        };
+        let asked_for = self.supervision.reason().filter(|_| seen.error.is_none());
+        let reason = asked_for.or_else(|| exit::from_console(&console)).unwrap_or_else(|| {
+            let mut parts: Vec<String> = seen.error.into_iter().collect();
+            parts.extend(ends.iter().map(|end| exit::program_end(end)));
+            parts.extend(last_lines(&self.log.final_text(), 5));
+            parts.extend(last_lines(&console, 3));
+            ExitReason::Failed(parts.join("; "))
+        });
         GuestExit { status: None, reason, notes: Vec::new(), deleted: Vec::new() }
     }
 }

@@ -1,0 +1,155 @@
+//! A stream through the model with attribution listening: while it is recorded, or again from a kept trace.
+
+use anyhow::Context;
+use nearmiss_machine::attribution::{Attribution, Options, RecordedData, Replay};
+use nearmiss_machine::describe;
+use nearmiss_machine::model::{Model, ModelError, ModelOptions, ModelTotals};
+use nearmiss_record::abi::ChunkHeader;
+use nearmiss_record::machine::{CacheKind, Machine};
+use nearmiss_record::maps::MapLog;
+use nearmiss_record::model::ModelRecord;
+use nearmiss_record::policy::{Order, Policy};
+use nearmiss_record::reference::Record;
+use nearmiss_record::run::{self, RunDir};
+use nearmiss_record::side::SideTables;
+use nearmiss_record::symbols::{DataSymbols, Symbols};
+use nearmiss_record::trace::{Block, TraceHeader, TraceReader, Validator};
+
+/// In which order the records of several CPUs meet the model.
+#[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum OrderArg {
+    /// As they were executed: causal; what it shows of sharing is a lower bound
+    Recorded,
+    /// The slices of a round taken as simultaneous, merged by modelled cycles
+    Modelled,
+}
+
+impl From<OrderArg> for Order {
+    fn from(order: OrderArg) -> Self {
+        match order {
+            OrderArg::Recorded => Order::Recorded,
+            OrderArg::Modelled => Order::Modelled,
+        }
+    }
+}
+
+/// The model of one run under way.
+pub struct Modelling {
+    model: Model<Attribution>,
+    machine: Machine,
+    policy: Policy,
+    order: Order,
+    only_user: bool,
+}
+
+impl Modelling {
+    /// For a stream with this header. Errors: what the stream's filter cannot carry for the machine.
+    pub fn new(
+        machine: &Machine,
+        policy: &Policy,
+        order: Order,
+        header: &TraceHeader,
+        data: Box<dyn DataSymbols>,
+    ) -> anyhow::Result<Self> {
+        describe::can_replay(header.filter, machine).map_err(anyhow::Error::msg)?;
+        let first = machine.caches.iter().filter(|c| c.level == 1 && c.kind != CacheKind::Instruction);
+        let attribution = Attribution::new(
+            Options {
+                cpus: header.cpus,
+                levels: machine.caches.iter().map(|c| usize::from(c.level)).max().unwrap_or(0),
+                line_bytes: first.map(|c| c.line.0 as u32).min().unwrap_or(64),
+                command_pid: None,
+            },
+            data,
+        );
+        let options = ModelOptions {
+            order,
+            only_user: header.only_user,
+            coherence: true,
+            filter: header.filter,
+            node_bytes: header.node_bytes.clone(),
+            cpus: header.cpus,
+        };
+        Ok(Modelling {
+            model: Model::new(machine, policy, &options, attribution)?,
+            machine: machine.clone(),
+            policy: policy.clone(),
+            order,
+            only_user: header.only_user,
+        })
+    }
+
+    /// Takes the next chunk.
+    pub fn chunk(&mut self, header: &ChunkHeader, records: &[Record]) -> Result<(), ModelError> {
+        self.model.chunk(header, records)
+    }
+
+    /// The stream is over.
+    pub fn finish(self) -> Result<Modelled, ModelError> {
+        let notes = self.model.notes().to_vec();
+        let (totals, attribution) = self.model.finish()?;
+        Ok(Modelled {
+            totals,
+            attribution,
+            notes,
+            machine: self.machine,
+            policy: self.policy,
+            order: self.order,
+            only_user: self.only_user,
+        })
+    }
+}
+
+/// A run that was modelled and waits for names.
+pub struct Modelled {
+    totals: ModelTotals,
+    attribution: Attribution,
+    notes: Vec<String>,
+    machine: Machine,
+    policy: Policy,
+    order: Order,
+    only_user: bool,
+}
+
+impl Modelled {
+    /// Which file lay where in which process.
+    pub fn maps(&self) -> &MapLog {
+        self.attribution.map_log()
+    }
+
+    /// Adds up and names.
+    pub fn into_record(self, side: &SideTables, symbols: &Symbols) -> ModelRecord {
+        self.attribution.into_record(Replay {
+            machine: self.machine,
+            policy: self.policy,
+            order: self.order,
+            only_user: self.only_user,
+            notes: self.notes,
+            totals: self.totals,
+            curve: None,
+            side,
+            symbols,
+        })
+    }
+}
+
+/// Models a kept trace again: on another machine, in another order, under another policy.
+pub fn replay(run: &RunDir, machine: &Machine, policy: &Policy, order: Order) -> anyhow::Result<ModelRecord> {
+    let mut trace = TraceReader::open(&run.file(run::TRACE))
+        .context("this run kept no trace to model again; record it without --no-trace")?;
+    let symbols: Symbols = run.read_json(run::SYMBOLS)?;
+    let header = trace.header().clone();
+    let machine = describe::cut(machine, header.cpus);
+    let mut modelling = Modelling::new(&machine, policy, order, &header, Box::new(RecordedData::new(&symbols)))?;
+    let side = trace.side().clone();
+    let mut validator = Validator::new(&header, Some(&side));
+    let mut block = Block::default();
+    for n in 0..trace.blocks() {
+        trace.read(n, &mut block)?;
+        for (head, records) in block.chunks() {
+            validator.chunk(head, records).map_err(|bad| trace.bad_record(n, bad))?;
+            modelling.chunk(head, records)?;
+        }
+    }
+    Ok(modelling.finish()?.into_record(&side, &symbols))
+}

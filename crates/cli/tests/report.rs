@@ -1,0 +1,102 @@
+//! `nearmiss report` as a user types it: what it prints, where it writes, how it fails.
+
+#![allow(clippy::unwrap_used)]
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+fn fixture(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../report/fixtures").join(name)
+}
+
+fn report(arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_nearmiss")).arg("report").args(arguments).output().unwrap()
+}
+
+/// A copy of the fixture with one file replaced.
+fn with_file(directory: &Path, name: &str, content: &str) -> String {
+    for file in ["manifest.json", "model.json"] {
+        std::fs::copy(fixture("run-queue").join(file), directory.join(file)).unwrap();
+    }
+    std::fs::write(directory.join(name), content).unwrap();
+    directory.display().to_string()
+}
+
+/// Exit code 2, nothing on standard output, one line on standard error: that line, less the directory.
+fn refusal(arguments: &[&str], directory: &Path) -> String {
+    let output = report(arguments);
+    let text = String::from_utf8(output.stderr).unwrap();
+    assert_eq!((output.status.code(), output.stdout.len(), text.lines().count()), (Some(2), 0, 1), "{text}");
+    text.trim_end().replace(&directory.display().to_string(), "DIR")
+}
+
+#[test]
+fn text_is_for_people_and_has_no_escapes_in_a_pipe() {
+    let output = report(&[fixture("run-queue").to_str().unwrap()]);
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(output.status.success() && output.stderr.is_empty());
+    assert!(text.contains("coloring would spread them."), "{text}");
+    assert!(!text.contains('\x1b'));
+}
+
+#[test]
+fn json_is_one_object_and_nothing_else() {
+    let output = report(&[fixture("run-queue").to_str().unwrap(), "--json"]);
+    let value: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(value["schema"], "nearmiss/report/1");
+    assert_eq!(value["sentence"]["cause"], "set-conflict");
+    assert_eq!(value["model"]["schema"], "nearmiss/model/1");
+    assert_eq!(value["manifest"]["command"][0], "aligned-tasks");
+    assert!(output.stderr.is_empty());
+}
+
+#[test]
+fn files_are_written_where_asked() {
+    let directory = tempfile::tempdir().unwrap();
+    let run = fixture("healthy");
+    for (flag, name, begin) in [
+        ("--html=", "page.html", b"<!DOCTYPE html>".as_slice()),
+        ("--callgrind=", "callgrind.out", b"# callgrind format"),
+        ("--pprof=", "profile.pb.gz", &[0x1f, 0x8b]),
+    ] {
+        let file = directory.path().join(name);
+        let output = report(&[run.to_str().unwrap(), &format!("{flag}{}", file.display())]);
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        assert!(std::fs::read(&file).unwrap().starts_with(begin), "{name}");
+        assert_eq!(String::from_utf8(output.stdout).unwrap(), format!("{}\n", file.display()));
+    }
+    let run = with_file(directory.path(), "note", "");
+    assert!(report(&["--html", &run]).status.success());
+    assert!(directory.path().join("report.html").is_file(), "--html takes no run for a file");
+}
+
+#[test]
+fn bad_input_is_one_line_that_says_what_to_do() {
+    let directory = tempfile::tempdir().unwrap();
+    let d = directory.path();
+    let run = d.display().to_string();
+    let mut lines = vec![refusal(&[&run], d), refusal(&[&format!("{run}/none")], d)];
+    with_file(d, "model.json", "{\"schema\": 7");
+    lines.push(refusal(&[&run], d));
+    with_file(d, "manifest.json", "[]");
+    lines.push(refusal(&[&run, "--json"], d));
+    let model = std::fs::read_to_string(fixture("run-queue").join("model.json")).unwrap();
+    with_file(d, "model.json", &model.replace("nearmiss/model/1", "nearmiss/model/9"));
+    lines.push(refusal(&[&run, "--html"], d));
+    with_file(d, "model.json", &model.replace("\"bin_bytes\":32", "\"bin_bytes\":0"));
+    lines.push(refusal(&[&run], d));
+    std::fs::remove_file(d.join("model.json")).unwrap();
+    lines.push(refusal(&[&run], d));
+    lines.push(refusal(&[&run, "--validate"], d));
+    std::fs::write(d.join("trace.nmt"), "not a trace").unwrap();
+    lines.push(refusal(&[&run, "--validate"], d));
+    assert!(!d.join("report.html").exists());
+    insta::assert_snapshot!(lines.join("\n"));
+}
+
+#[test]
+fn a_reader_that_has_seen_enough_is_no_error() {
+    let command = format!("{} report {} --json | true", env!("CARGO_BIN_EXE_nearmiss"), fixture("run-queue").display());
+    let output = Command::new("bash").args(["-o", "pipefail", "-c", &command]).output().unwrap();
+    assert!(output.status.success() && output.stderr.is_empty(), "{output:?}");
+}

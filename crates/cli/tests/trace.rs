@@ -1,0 +1,278 @@
+//! `nearmiss trace` on real programs: what must be in a report is there, sums agree, a kept trace gives the same again.
+
+use nearmiss_record::model::{MissClass, ModelRecord, ObjectKind, Tally};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+/// A directory with runs below it, removed at the end.
+struct Place(tempfile::TempDir);
+
+impl Place {
+    fn new() -> Self {
+        Place(tempfile::tempdir().expect("a temporary directory"))
+    }
+
+    fn path(&self) -> &Path {
+        self.0.path()
+    }
+
+    fn nearmiss(&self, args: &[&str]) -> Output {
+        let output = Command::new(env!("CARGO_BIN_EXE_nearmiss")).current_dir(self.path()).args(args).output();
+        output.expect("nearmiss runs")
+    }
+
+    /// Traces and returns what CMD printed, the report's text, and the model's record.
+    fn trace(&self, args: &[&str]) -> (String, String, ModelRecord) {
+        let model = self.path().join("model.json");
+        let mut all = vec!["trace", "--memory", "1GiB", "--timeout", "5m", "--json", model.to_str().expect("text")];
+        all.extend_from_slice(args);
+        let output = self.nearmiss(&all);
+        let (out, err) = (text(&output.stdout), text(&output.stderr));
+        assert!(output.status.success(), "{args:?}: {}: {err}", output.status);
+        let record = serde_json::from_slice(&std::fs::read(&model).expect("model.json")).expect("a model record");
+        (out, err, record)
+    }
+
+    fn run(&self) -> PathBuf {
+        let mut runs: Vec<_> = std::fs::read_dir(self.path().join("nearmiss-runs")).expect("runs").flatten().collect();
+        runs.sort_by_key(std::fs::DirEntry::file_name);
+        runs.pop().expect("a run").path()
+    }
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// Says in one line why nothing can be traced here.
+fn can_trace() -> bool {
+    let missing = nearmiss_observe::tap::guest::KernelImage::newest()
+        .err()
+        .or(nearmiss_observe::tap::guest::QemuBinary::installed().err());
+    if let Some(why) = &missing {
+        eprintln!("skipped: {why}");
+    }
+    missing.is_none()
+}
+
+fn subject(name: &str) -> String {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/subjects").join(name);
+    assert!(path.is_file(), "{}: build it with `make subjects`", path.display());
+    path.canonicalize().expect("a path").display().to_string()
+}
+
+fn sum<'a>(rows: impl Iterator<Item = &'a Tally>) -> Tally {
+    let mut sum = Tally::default();
+    rows.for_each(|row| sum += row);
+    sum
+}
+
+/// Every table that covers everything adds up to the totals.
+fn sums_agree(model: &ModelRecord) {
+    let references = |t: &Tally| (t.loads, t.stores, t.levels.clone(), t.bus);
+    let functions = sum(model.functions.iter().map(|r| &r.tally));
+    assert_eq!(references(&functions), references(&model.totals), "functions");
+    assert_eq!(functions.instructions, model.totals.instructions, "instructions of functions");
+    let tasks = sum(model.tasks.iter().flat_map(|r| [&r.user, &r.kernel]));
+    assert_eq!(references(&tasks), references(&model.totals), "tasks");
+    assert_eq!(references(&sum(model.cpus.iter())), references(&model.totals), "CPUs");
+    let on_bus: u64 = model.page_offsets.user.iter().chain(&model.page_offsets.kernel).sum();
+    assert!(on_bus <= model.totals.bus.transactions() && on_bus >= model.totals.bus.reads(), "page offsets");
+}
+
+fn function<'a>(model: &'a ModelRecord, name: &str) -> &'a Tally {
+    let found = model.functions.iter().find(|f| f.name == name || f.name.starts_with(&format!("{name}.")));
+    let names = || model.functions.iter().take(40).map(|f| f.name.as_str()).collect::<Vec<_>>();
+    &found.unwrap_or_else(|| panic!("no function {name} among {:?}", names())).tally
+}
+
+fn misses(tally: &Tally, level: usize) -> u64 {
+    tally.levels[level].misses()
+}
+
+#[test]
+fn the_run_queue_walk_shows_its_spike_its_sets_and_its_cause() {
+    if !can_trace() {
+        return;
+    }
+    let place = Place::new();
+    let program = subject("aligned-tasks");
+    let (out, report, model) = place.trace(&[
+        "-m",
+        "pentium-pro-4way-512k",
+        "--cpus",
+        "2",
+        "--",
+        &program,
+        "--objects",
+        "1024",
+        "--visits",
+        "200000",
+    ]);
+    assert!(out.contains("objects 1024"), "{out}");
+    sums_agree(&model);
+
+    // 1,024 tasks at 8 KiB on a 512 KiB 4-way cache: nearly every visit misses.
+    let walk = function(&model, "walk");
+    assert!(misses(walk, 1) > 180_000, "{} L2 misses in the walk", misses(walk, 1));
+    assert!(walk.levels[1].class(MissClass::Conflict) * 10 > misses(walk, 1) * 9);
+
+    // The spike: bytes 0x20–0x3f of a page.
+    let offsets = &model.page_offsets;
+    assert_eq!(offsets.bin_bytes, 32);
+    let (peak, count) = offsets.user.iter().enumerate().max_by_key(|(_, n)| **n).expect("bins");
+    assert_eq!(peak, 1, "the spike is at offset {:#x}", peak * 32);
+    assert!(count * 10 > offsets.user.iter().sum::<u64>() * 8);
+
+    // Few sets carry it.
+    let l2 = model.sets.iter().find(|s| s.cache == "L2").expect("L2's sets");
+    let mut conflicts = l2.conflict_misses.clone();
+    conflicts.sort_unstable_by(|a, b| b.cmp(a));
+    let (few, all) = (conflicts[..64].iter().sum::<u64>(), conflicts.iter().sum::<u64>());
+    assert!(few * 10 > all * 9, "the 64 busiest of {} sets have {few} of {all} conflict misses", conflicts.len());
+
+    assert!(
+        report.contains("conflict misses in") && report.contains("`walk`") && report.contains("would spread"),
+        "{report}"
+    );
+    assert!(report.lines().all(|l| l.chars().count() <= 80) && report.lines().count() < 60, "{report}");
+
+    // Replaying what was kept gives the same, byte for byte; the trace is sound and small.
+    let run = place.run();
+    let run = run.to_str().expect("text");
+    let again = place.nearmiss(&["report", run, "-m", "pentium-pro-4way-512k", "--json"]);
+    let again: serde_json::Value = serde_json::from_slice(&again.stdout).expect("JSON and nothing else");
+    assert_eq!(again["model"], serde_json::to_value(&model).expect("JSON"));
+    let sound = place.nearmiss(&["report", run, "--validate"]);
+    assert!(sound.status.success() && text(&sound.stdout).contains("sound"));
+    let kept: u64 = again["manifest"]["records"].as_u64().expect("a number");
+    let bytes = std::fs::metadata(Path::new(run).join("trace.nmt")).expect("a trace").len();
+    assert!(bytes <= 2 * kept, "{bytes} bytes for {kept} records");
+
+    // A larger cache has fewer misses; a machine that the filter cannot serve is refused with a reason.
+    let larger = place.nearmiss(&["report", run, "-m", "pentium-pro-4way-1m", "--json"]);
+    let larger: serde_json::Value = serde_json::from_slice(&larger.stdout).expect("JSON");
+    let larger: ModelRecord = serde_json::from_value(larger["model"].clone()).expect("a model record");
+    assert!(misses(&larger.totals, 1) < misses(&model.totals, 1));
+    let refused = place.nearmiss(&["report", run, "-m", "xeon-ht-2x2"]);
+    assert_eq!(
+        (refused.status.code(), text(&refused.stderr).lines().count()),
+        (Some(2), 1),
+        "{}",
+        text(&refused.stderr)
+    );
+}
+
+#[test]
+fn sort_shows_its_buffer_its_compares_and_the_kernels_copies() {
+    if !can_trace() {
+        return;
+    }
+    let place = Place::new();
+    let words: String = (0..20_000u64).map(|n| format!("{:016x}\n", n.wrapping_mul(0x9e37_79b9_7f4a_7c15))).collect();
+    std::fs::write(place.path().join("words"), &words).expect("written");
+    let (out, report, model) =
+        place.trace(&["-m", "pentium-pro-4way-512k", "--cpus", "1", "--", "sort", "-S", "8M", "--parallel=1", "words"]);
+    let mut sorted: Vec<&str> = words.lines().collect();
+    sorted.sort_unstable();
+    assert_eq!(out.lines().collect::<Vec<_>>(), sorted);
+    sums_agree(&model);
+    assert!(model.functions.iter().any(|f| !f.kernel && f.module.ends_with("/sort") && misses(&f.tally, 0) > 0));
+    assert!(model.functions.iter().any(|f| f.module.contains("libc.so")));
+    let kernel = |part: &str| model.functions.iter().any(|f| f.kernel && f.name.contains(part) && f.tally.loads > 0);
+    assert!(kernel("copy"), "no copy routine of the kernel");
+    assert!(kernel("page_fault"), "no page fault of the kernel");
+    let heap = model.objects.iter().filter(|o| o.kind == ObjectKind::Heap).map(|o| misses(&o.tally, 1)).max();
+    assert!(heap > Some(1000), "sort's buffer is no heap object: {heap:?}");
+    assert!(report.contains("sort"), "{report}");
+}
+
+#[test]
+fn python_runs_on_this_machine_with_its_own_status() {
+    if !can_trace() {
+        return;
+    }
+    let place = Place::new();
+    let (out, _, model) =
+        place.trace(&["--cpus", "2", "--", "/usr/bin/env", "python3", "-c", "print(sum(range(100000)))"]);
+    assert_eq!(out, "4999950000\n");
+    sums_agree(&model);
+    assert!(model.tasks.iter().any(|t| t.of_command && t.comm.starts_with("python")));
+    let output =
+        place.nearmiss(&["trace", "--cpus", "1", "--quiet", "--", "sh", "-c", "echo out; echo err >&2; exit 7"]);
+    assert_eq!((output.status.code(), text(&output.stdout).as_str()), (Some(7), "out\n"));
+    assert!(text(&output.stderr).starts_with("err\n"));
+}
+
+#[test]
+fn a_server_and_its_clients_share_a_machine_with_siblings() {
+    if !can_trace() {
+        return;
+    }
+    if Command::new("redis-server").arg("--version").output().is_err() {
+        eprintln!("skipped: redis-server is not installed (apt-get install redis-server)");
+        return;
+    }
+    let place = Place::new();
+    let load = "redis-server --port 7391 --save '' --daemonize yes >log; \
+        until redis-cli -p 7391 ping >>log 2>&1; do sleep 0.2; done; \
+        i=0; while [ $i -lt 20 ]; do redis-cli -p 7391 set key$i value$i; redis-cli -p 7391 get key$i; i=$((i+1)); done; \
+        redis-cli -p 7391 shutdown nosave";
+    let (out, _, model) = place.trace(&["-m", "xeon-ht-2x2", "--no-trace", "--", "sh", "-c", load]);
+    assert_eq!(out.lines().filter(|l| l.starts_with("value")).count(), 20, "{out}");
+    sums_agree(&model);
+    assert_eq!((model.machine.topology.packages, model.machine.topology.threads_per_core), (2, 2));
+    for name in ["redis-server", "redis-cli"] {
+        assert!(model.tasks.iter().any(|t| t.of_command && t.comm == name), "no task {name}");
+    }
+    assert!(model.functions.iter().any(|f| f.kernel && f.name.starts_with("tcp_")), "no TCP");
+}
+
+#[test]
+fn false_sharing_is_seen_on_its_line_in_both_orders_and_a_healthy_program_has_none() {
+    if !can_trace() {
+        return;
+    }
+    let place = Place::new();
+    let program = subject("false-sharing");
+    let shared = |model: &ModelRecord| -> u64 {
+        model.shared_lines.iter().filter(|l| l.object.contains("counters")).map(|l| l.false_sharing).sum()
+    };
+    let args = ["-m", "pentium-pro-4way-512k", "--cpus", "2", "--", &program, "--times", "2000000"];
+    let (_, _, recorded) = place.trace(&args);
+    assert!(shared(&recorded) > 0, "no false sharing in the recorded order: {:?}", recorded.shared_lines.first());
+    let run = place.run();
+    let modelled = place.nearmiss(&["report", run.to_str().expect("text"), "--order", "modelled", "--json"]);
+    let modelled: serde_json::Value = serde_json::from_slice(&modelled.stdout).expect("JSON");
+    let modelled: ModelRecord = serde_json::from_value(modelled["model"].clone()).expect("a model record");
+    // Side by side, nearly every addition takes the line from the other CPU.
+    assert!(shared(&modelled) > 100 * shared(&recorded), "{} then {}", shared(&recorded), shared(&modelled));
+    assert!(shared(&modelled) > 1_000_000, "{}", shared(&modelled));
+
+    let mut padded = args.to_vec();
+    padded.push("--padded");
+    let (_, _, healthy) = place.trace(&padded);
+    assert_eq!(shared(&healthy), 0);
+}
+
+#[test]
+fn what_cannot_run_is_one_line_and_leaves_no_run() {
+    if !can_trace() {
+        return;
+    }
+    let place = Place::new();
+    std::fs::write(place.path().join("notes.txt"), "no program\n").expect("written");
+    for (args, said) in [
+        (&["--", "no-such-program-anywhere"][..], "no such program"),
+        (&["--", "./notes.txt"], "not executable"),
+        (&["-m", "no-such-machine", "--", "true"], "no such machine"),
+        (&["--memory", "16MiB", "--", "true"], "needs"),
+    ] {
+        let output = place.nearmiss(&[&["trace"], args].concat());
+        let error = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(125), "{args:?}: {error}");
+        assert!(error.contains(said) && error.lines().count() == 1, "{args:?}: {error}");
+    }
+    let left = std::fs::read_dir(place.path().join("nearmiss-runs")).map_or(0, Iterator::count);
+    assert_eq!(left, 0, "runs were left behind");
+}

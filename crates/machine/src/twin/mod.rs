@@ -1,0 +1,17 @@
+//! The model's slow twin: the same counting rules (see [`crate::model`]), written down as plainly as possible.
+//!
+//! It shares with the model what is not a cache: the machine's plan, page placement, the bus's queues and the stream's
+//! front. Whatever is a cache, a shadow, a copy, a blame or a buffer is searched for, step by step, in lists and sets.
+
+mod cache;
+mod engine;
+#[cfg(test)]
+mod generate;
+mod summary;
+#[cfg(test)]
+mod tests;
+
+pub use engine::Slow;
+
+/// A replay on the slow engine.
+pub type Twin<O> = crate::model::Replay<Slow, O>;

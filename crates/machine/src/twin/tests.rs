@@ -1,0 +1,204 @@
+//! The fast engine against the slow one: every event and every counter, on random machines and streams.
+
+use super::Slow;
+use super::generate::{machines, policies, streams};
+use crate::model::{Access, Drained, Engine, Fast, ModelError, ModelOptions, ModelTotals, Replay};
+use crate::observer::{Observer, Outcome};
+use nearmiss_record::abi::ChunkHeader;
+use nearmiss_record::machine::{Index, Machine};
+use nearmiss_record::model::Tally;
+use nearmiss_record::policy::{Order, Policy};
+use nearmiss_record::reference::{Control, Kind, Record};
+use nearmiss_record::run::Filter;
+use proptest::prelude::*;
+
+/// Everything told, in order.
+#[derive(Debug, Default, PartialEq)]
+struct Log(Vec<Event>);
+
+#[derive(Debug, PartialEq)]
+enum Event {
+    Control(u32, String),
+    Hit(u32, Record),
+    Miss(u32, Record, Outcome),
+    Instructions(u32, u64),
+    Drained(u32, Record, u8, u8, u8),
+}
+
+impl Observer for Log {
+    fn control(&mut self, vcpu: u32, control: &Control<'_>) {
+        self.0.push(Event::Control(vcpu, format!("{control:?}")));
+    }
+    fn hit(&mut self, vcpu: u32, record: Record) {
+        self.0.push(Event::Hit(vcpu, record));
+    }
+    fn miss(&mut self, vcpu: u32, record: Record, outcome: &Outcome) {
+        self.0.push(Event::Miss(vcpu, record, *outcome));
+    }
+    fn instructions(&mut self, vcpu: u32, instructions: u64) {
+        self.0.push(Event::Instructions(vcpu, instructions));
+    }
+    fn drained(&mut self, vcpu: u32, last: Record, full: u8, partial: u8, home: u8) {
+        self.0.push(Event::Drained(vcpu, last, full, partial, home));
+    }
+}
+
+/// The slow engine, its invariant checked after every access.
+struct Checked(Slow);
+
+impl Engine for Checked {
+    fn new(machine: &Machine, policy: &Policy, options: &ModelOptions) -> Result<Self, ModelError> {
+        Slow::new(machine, policy, options).map(Checked)
+    }
+    fn hit(&mut self, cpu: usize, kind: Kind, address: u64, vaddr: u64) -> bool {
+        self.0.hit(cpu, kind, address, vaddr)
+    }
+    fn access(&mut self, access: &Access, outcome: &mut Outcome) -> u8 {
+        let missed = self.0.access(access, outcome);
+        self.0.check().unwrap();
+        missed
+    }
+    fn fence(&mut self, cpu: usize, now: u64, tell: &mut dyn FnMut(Drained)) {
+        self.0.fence(cpu, now, tell);
+    }
+    fn share(&mut self, address: u64, owner: usize, written: u64) {
+        self.0.share(address, owner, written);
+    }
+    fn finish(self, tell: &mut dyn FnMut(Drained)) -> ModelTotals {
+        self.0.finish(tell)
+    }
+}
+
+type Stream = [(u32, bool, Vec<Record>, u64)];
+
+fn run<E: Engine>(
+    m: &Machine,
+    p: &Policy,
+    o: &ModelOptions,
+    stream: &Stream,
+) -> Result<(ModelTotals, Log), ModelError> {
+    let mut replay = Replay::<E, Log>::new(m, p, o, Log::default())?;
+    let mut slice = 0;
+    let mut instructions = [0u64; 64];
+    for (seq, (cpu, same, records, ahead)) in stream.iter().enumerate() {
+        let vcpu = cpu % o.cpus;
+        slice += u64::from(!same);
+        let total = &mut instructions[vcpu as usize];
+        *total += records.iter().map(|r| r.instructions()).sum::<u64>() + ahead;
+        let count = records.len() as u32;
+        let header =
+            ChunkHeader { seq: seq as u64, slice, vcpu, records: count, instructions: *total, ..Default::default() };
+        replay.chunk(&header, records)?;
+    }
+    replay.finish()
+}
+
+fn sums_hold(t: &ModelTotals) {
+    let sum: Tally = t.sum();
+    for (level, tally) in sum.levels.iter().enumerate() {
+        for class in 0..6 {
+            let of = |pick: fn(&nearmiss_record::model::LevelTally) -> [u64; 6]| -> u64 {
+                t.caches.iter().filter(|c| usize::from(c.level) == level + 1).map(|c| pick(&c.references)[class]).sum()
+            };
+            assert_eq!(tally.load_misses[class], of(|l| l.load_misses));
+            assert_eq!(tally.store_misses[class], of(|l| l.store_misses));
+            assert_eq!(tally.fetch_misses[class], of(|l| l.fetch_misses));
+        }
+    }
+    for cache in &t.caches {
+        assert_eq!(cache.accesses, cache.hits + cache.line_misses.iter().sum::<u64>());
+        assert!(cache.references.misses() <= cache.line_misses.iter().sum());
+    }
+    for map in &t.sets {
+        let of = |c: &&crate::model::CacheTotals| c.name == map.cache;
+        assert_eq!(
+            map.misses.iter().sum::<u64>(),
+            t.caches.iter().filter(of).map(|c| c.references.misses()).sum::<u64>()
+        );
+        assert_eq!(map.lines.iter().sum::<u64>(), t.caches.iter().filter(of).map(|c| c.line_misses[0]).sum::<u64>());
+    }
+    let mut nodes = Tally::default();
+    for bus in &t.nodes {
+        nodes += &Tally { bus: *bus, ..Tally::default() };
+    }
+    assert_eq!(nodes.bus, sum.bus);
+}
+
+fn compare(m: &Machine, p: &Policy, o: &ModelOptions, stream: &Stream) -> Result<(), TestCaseError> {
+    let fast = run::<Fast>(m, p, o, stream);
+    let slow = run::<Checked>(m, p, o, stream);
+    match (fast, slow) {
+        (Ok((totals, log)), Ok((slow_totals, slow_log))) => {
+            for (i, (event, slow_event)) in log.0.iter().zip(&slow_log.0).enumerate() {
+                prop_assert_eq!(event, slow_event, "event {}", i);
+            }
+            prop_assert_eq!(&log, &slow_log);
+            prop_assert_eq!(&totals.cpus, &slow_totals.cpus);
+            for (cache, slow_cache) in totals.caches.iter().zip(&slow_totals.caches) {
+                prop_assert_eq!(cache, slow_cache);
+            }
+            prop_assert_eq!(&totals.sets, &slow_totals.sets);
+            prop_assert_eq!(&totals.pollution, &slow_totals.pollution);
+            prop_assert_eq!(&totals, &slow_totals);
+            sums_hold(&totals);
+            prop_assert_eq!(totals.cpus.iter().map(|c| c.instructions).sum::<u64>(), log_instructions(&log));
+        }
+        (fast, slow) => prop_assert_eq!(fast.err(), slow.err()),
+    }
+    Ok(())
+}
+
+fn log_instructions(log: &Log) -> u64 {
+    log.0.iter().map(|e| if let Event::Instructions(_, n) = e { *n } else { 0 }).sum()
+}
+
+fn options(m: &Machine, order: Order, filter_line_log2: u32, only_user: bool) -> ModelOptions {
+    let nodes = m.memory.nodes as usize;
+    ModelOptions {
+        order,
+        only_user,
+        coherence: true,
+        filter: Filter { line_log2: filter_line_log2, fetches: true, clear_on_slice: true, ..Filter::default() },
+        node_bytes: [64 * 4096, 1 << 24][..nodes].to_vec(),
+        cpus: m.topology.cpus(),
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 2000, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn fast_and_slow_agree(m in machines(), p in policies(), stream in streams(), modelled: bool, only_user: bool) {
+        let order = if modelled { Order::Modelled } else { Order::Recorded };
+        compare(&m, &p, &options(&m, order, 0, only_user), &stream)?;
+    }
+
+    #[test]
+    fn fast_and_slow_agree_on_records_that_were_split(m in machines(), stream in streams(), modelled: bool) {
+        let split = |r: &Record| match r.kind() {
+            Some(Kind::Control) | None => *r,
+            _ => Record { a: r.a & !(63 << 52 | 31) | (r.a & 24) | 7 << 52, ..*r },
+        };
+        let stream: Vec<_> = stream.iter().map(|(cpu, same, records, ahead)| {
+            let mut records = records.clone();
+            let mut at = 0;
+            while at < records.len() {
+                let payload = if records[at].kind() == Some(Kind::Control) { records[at].payload_records() } else { None };
+                records[at] = split(&records[at]);
+                at += 1 + payload.unwrap_or(0);
+            }
+            (*cpu, *same, records, *ahead)
+        }).collect();
+        let order = if modelled { Order::Modelled } else { Order::Recorded };
+        compare(&m, &Policy::default(), &options(&m, order, 5, false), &stream)?;
+    }
+
+    #[test]
+    fn fast_and_slow_agree_without_coherence(mut m in machines(), stream in streams(), virtual_tags: bool) {
+        if virtual_tags {
+            m.caches.iter_mut().for_each(|c| c.index = Index::Virtual);
+        }
+        let o = ModelOptions { coherence: false, ..options(&m, Order::Recorded, 0, false) };
+        compare(&m, &Policy::default(), &o, &stream)?;
+    }
+}

@@ -1,0 +1,193 @@
+//! The sentence that matters, cause by cause.
+
+#![allow(clippy::unwrap_used)]
+
+mod support;
+
+use nearmiss_record::machine::Index;
+use nearmiss_record::model::MissClass::*;
+use nearmiss_record::model::*;
+use nearmiss_record::policy::Order;
+use nearmiss_report::sentence::{Cause, sentence};
+use support::{Builder, Event};
+
+const CACHES: &[(u8, u64, u32)] = &[(1, 32 << 10, 8), (2, 1 << 20, 16), (3, 16 << 20, 16)];
+
+/// A program with two functions and two objects, of which `main` on `heap` does a million harmless things.
+fn program() -> Builder {
+    let mut b = Builder::new(&["program"], CACHES);
+    b.function("main", "/bin/program").function("worker", "/bin/program").function("copy_user", "[kernel]");
+    b.object(ObjectKind::Heap, "heap", 40, None, Some(16)).object(
+        ObjectKind::Global,
+        "counters",
+        1,
+        Some(64),
+        Some(64),
+    );
+    b.task(100, "program");
+    b.event(Event { count: 1_000_000, ..Event::default() });
+    b
+}
+
+fn says(builder: Builder, cause: Cause) -> String {
+    let sentence = sentence(&builder.report());
+    assert_eq!(sentence.cause, cause, "{}", sentence.text);
+    sentence.text
+}
+
+#[test]
+fn one_array_in_few_sets_wants_padding_and_a_hashed_cache_no_coloring() {
+    let conflict = |count, index| {
+        let mut b = Builder::new(&["matmul"], CACHES);
+        b.function("main", "/bin/matmul")
+            .object(ObjectKind::Heap, "b", count, Some(32 << 20), Some(4096))
+            .task(100, "matmul");
+        for cache in &mut b.model.machine.caches {
+            cache.index = index;
+        }
+        b.event(Event { object: "b", count: 500_000, missed: &[Conflict], sets: &[0, 1, 2, 3], ..Event::default() });
+        b
+    };
+    assert_eq!(
+        says(conflict(1, Index::Physical), Cause::SetConflict),
+        "100% of L1d data misses are conflict misses in 4 of 64 sets, caused by `main` reading `b`: \
+         rows or parts that are not a power of two apart would spread them."
+    );
+    assert!(
+        says(conflict(9, Index::Hashed), Cause::SetConflict)
+            .ends_with("its sets are hashed, so coloring would not help.")
+    );
+    assert!(
+        says(conflict(9, Index::Physical), Cause::SetConflict)
+            .ends_with("9 objects `b` of 4 KiB alignment: coloring would spread them.")
+    );
+}
+
+#[test]
+fn conflicts_all_over_are_not_for_coloring() {
+    let mut b = program();
+    let sets: Vec<u32> = (0..64).collect();
+    b.event(Event { function: "worker", count: 200_000, missed: &[Conflict], sets: &sets, ..Event::default() });
+    assert_eq!(
+        says(b, Cause::Conflict),
+        "100% of L1 misses are conflict misses in `worker` on 40 objects `heap`, spread over many sets: more ways would hold them."
+    );
+}
+
+#[test]
+fn false_sharing_names_line_and_order() {
+    let mut b = program();
+    let missed = &[FalseSharing, FalseSharing];
+    b.event(Event { function: "worker", object: "counters", count: 90_000, missed, sets: &[1], ..Event::default() });
+    b.event(Event {
+        count: 30_000,
+        missed: &[Capacity, Capacity],
+        sets: &[2, 3, 4, 5, 6, 7, 8, 9],
+        ..Event::default()
+    });
+    let line = |object: &str, false_sharing| SharedLineRow {
+        line_paddr: 64,
+        object: object.into(),
+        true_sharing: 0,
+        false_sharing,
+        functions: vec!["worker".into()],
+    };
+    b.model.shared_lines = vec![line("counters+0x0", 80_000), line("heap+0x40", 10_000)];
+    b.model.order = Order::Modelled;
+    assert_eq!(
+        says(b, Cause::FalseSharing),
+        "75% of L2 misses are false sharing on the line of `counters+0x0` in `worker`: CPUs write different bytes of it; \
+         apart, each would keep its own line (modelled order)."
+    );
+}
+
+#[test]
+fn true_sharing_on_many_lines() {
+    let mut b = program();
+    b.event(Event {
+        function: "worker",
+        count: 90_000,
+        missed: &[TrueSharing, TrueSharing],
+        sets: &[1],
+        ..Event::default()
+    });
+    assert_eq!(
+        says(b, Cause::TrueSharing),
+        "100% of L2 misses are true sharing in `worker`: CPUs hand the same bytes to each other; \
+         fewer hand-overs would help, not another place (recorded order: a lower bound)."
+    );
+}
+
+#[test]
+fn a_copy_that_pollutes() {
+    let mut b = program();
+    let all = &[Compulsory, Compulsory, Compulsory];
+    b.event(Event { function: "copy_user", count: 40_000, store: true, missed: all, sets: &[1], ..Event::default() });
+    b.event(Event {
+        function: "worker",
+        count: 20_000,
+        missed: &[Capacity, Capacity, Capacity],
+        sets: &[2],
+        ..Event::default()
+    });
+    let row = |cache: &str, misses| BlameRow {
+        cache: cache.into(),
+        evictor: "copy_user".into(),
+        victim: "worker".into(),
+        misses,
+    };
+    b.model.blame = vec![row("L3", 15_000), row("L2", 16_000)];
+    assert_eq!(
+        says(b, Cause::Copy),
+        "The kernel's `copy_user` has 67% of L3 misses but 3.8% of the references, nearly all first touches; lines it brought \
+         in and never used again pushed out what makes another 25%."
+    );
+}
+
+#[test]
+fn memory_of_another_node() {
+    let mut b = program();
+    b.model.machine.latency.memory_remote_cycles = 900;
+    let missed = &[Capacity, Capacity, Capacity];
+    b.event(Event { count: 60_000, missed, sets: &[1], remote: true, ..Event::default() });
+    assert_eq!(
+        says(b, Cause::RemoteMemory),
+        "100% of the memory reads go to another node in `main` on 40 objects `heap`, at 900 instead of 250 cycles: \
+         keeping pages beside their CPU would help."
+    );
+}
+
+#[test]
+fn too_much_data_names_the_size_that_would_do() {
+    let mut b = program();
+    b.event(Event { count: 500_000, missed: &[Capacity, Capacity, Capacity], sets: &[1, 2, 3], ..Event::default() });
+    b.model.curve = Some(MissRatioCurve {
+        exact: true,
+        references: 1_500_000,
+        points: vec![(16 << 20, 500_000), (32 << 20, 400_000), (64 << 20, 9)],
+    });
+    assert_eq!(
+        says(b, Cause::Capacity),
+        "100% of L3 misses are capacity misses in `main` on 40 objects `heap`: what is used again does not fit the 16 MiB of L3; \
+         half of them would hit with 64 MiB."
+    );
+}
+
+#[test]
+fn first_touches_are_nobodys_fault() {
+    let mut b = program();
+    b.event(Event { count: 300_000, missed: &[Compulsory, Compulsory, Compulsory], sets: &[1], ..Event::default() });
+    assert_eq!(
+        says(b, Cause::FirstTouch),
+        "100% of L3 misses are compulsory, first touches in `main` on 40 objects `heap`: no cache of any size would hold them."
+    );
+}
+
+#[test]
+fn nothing_stands_out() {
+    assert_eq!(says(program(), Cause::None), "No cache stands out: there was not a single miss.");
+    assert_eq!(
+        says(support::healthy(), Cause::None),
+        "No cache stands out: only 1.2% of the modelled cycles wait for caches or memory."
+    );
+}

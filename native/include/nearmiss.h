@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0
+ *
+ * Markers for a program that wants to say where its interesting part is. Under `nearmiss trace` they open and close the
+ * window and name points of the run; anywhere else each is one instruction that does nothing.
+ *
+ *     #include "nearmiss.h"
+ *
+ *     load_input();
+ *     NEARMISS_MARK(1);          // nearmiss trace --from mark:1 -- ./program
+ *     work();
+ *     NEARMISS_MARK(2);          //   ... --until mark:2
+ *
+ * A mark's number is a constant from 0 to 4095.
+ */
+#ifndef NEARMISS_H
+#define NEARMISS_H
+
+#include "nearmiss_trigger.h"
+
+#define NEARMISS_MARK(number) NEARMISS_TRIGGER(NEARMISS_TRIGGER_MARK_BASE | ((number) & NEARMISS_TRIGGER_MARK_MASK))
+
+#endif

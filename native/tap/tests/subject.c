@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later
+ *
+ * Touches memory in ways that can be counted by hand; prints where. `subject kinds`, `subject sharing`, `subject heap`.
+ */
+#define _GNU_SOURCE
+#include <malloc.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#define PAGE __attribute__((aligned(4096)))
+
+static PAGE char swept[1 << 20];
+static PAGE char vectors[4096];
+static PAGE struct {
+    volatile uint64_t other[8];  /* brings the page in */
+    volatile uint64_t counted[8]; /* both increment it */
+    volatile uint64_t read[8];   /* both read it, then one writes it */
+    volatile uint64_t told[8];   /* one writes some bytes, the other reads them */
+    volatile uint64_t own[2][8]; /* each its own */
+} lines;
+
+static void pin(int cpu)
+{
+    cpu_set_t set;
+    CPU_ZERO(&set);
+    CPU_SET(cpu, &set);
+    if (sched_setaffinity(0, sizeof set, &set))
+        abort();
+}
+
+/* 1,000 executions of each; offsets into `vectors`, lines of 64 bytes. */
+static void kinds(void)
+{
+    memset(vectors, 1, sizeof vectors);
+    for (int pass = 0; pass < 2; pass++)
+        for (size_t i = 0; i < sizeof swept; i += 64)
+            *(volatile char *)(swept + i) = 1;
+    for (int i = 0; i < 1000; i++) {
+        __asm__ volatile("movdqu %%xmm0, 0x38(%0)\n\t"   /* straddles lines 0 and 1: 8 and 8 bytes */
+                         "movdqu 0x80(%0), %%xmm1\n\t"   /* line 2: 16 bytes */
+                         "movntdq %%xmm0, 0xc0(%0)\n\t"  /* line 3: non-temporal, 16 bytes */
+                         "sfence\n\t"
+                         "movnti %%rax, 0xd0(%0)\n\t"    /* line 3: non-temporal, 8 bytes */
+                         "lock incq 0x100(%0)\n\t"       /* line 4: atomic, and drains */
+                         "addq $1, 0x140(%0)\n\t"        /* line 5: load and store */
+                         "xchg %%rcx, 0x180(%0)\n\t"     /* line 6: atomic without a prefix */
+                         "lock cmpxchg16b 0x1c0(%0)\n\t" /* line 7: 16 bytes, fails */
+                         "prefetcht0 0x200(%0)"
+                         :
+                         : "r"(vectors)
+                         : "memory", "xmm0", "xmm1", "rax", "rcx", "rdx");
+    }
+    printf("swept %p\nvectors %p\n", (void *)swept, (void *)vectors);
+}
+
+static pthread_barrier_t barrier;
+
+static void *thread(void *argument)
+{
+    const int me = (int)(intptr_t)argument;
+    pin(me);
+    if (me == 0)
+        lines.other[0] = 1;
+    pthread_barrier_wait(&barrier);
+    for (int i = 0; i < 1000; i++)
+        (void)lines.read[0];
+    for (int i = 0; i < 1000; i++)
+        lines.own[me][0]++;
+    if (me == 0) {
+        lines.told[1] = 1;
+        *((volatile uint32_t *)&lines.told[3]) = 1;
+    }
+    pthread_barrier_wait(&barrier);
+    if (me == 0)
+        lines.read[0] = 1;
+    pthread_barrier_wait(&barrier);
+    for (int i = 0; i < 1000; i++)
+        (void)lines.read[0];
+    if (me == 1)
+        (void)lines.told[1];
+    pthread_barrier_wait(&barrier);
+    for (int i = 0; i < 200000; i++)
+        lines.counted[me]++;
+    return NULL;
+}
+
+static void sharing(void)
+{
+    pthread_t threads[2];
+    pthread_barrier_init(&barrier, NULL, 2);
+    for (int i = 0; i < 2; i++)
+        pthread_create(&threads[i], NULL, thread, (void *)(intptr_t)i);
+    for (int i = 0; i < 2; i++)
+        pthread_join(threads[i], NULL);
+    for (int node = 0; node < 2; node++) {
+        pin(node);
+        char *pages = mmap(NULL, 64 << 12, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        for (int i = 0; i < 64; i++)
+            *(volatile char *)(pages + (i << 12)) = 1;
+        printf("node%d %p\n", node, (void *)pages);
+    }
+    printf("counted %p\nread %p\ntold %p\nown %p\n", (void *)lines.counted, (void *)lines.read, (void *)lines.told,
+           (void *)lines.own);
+}
+
+static void *stack_of_thread(void *unused) { return unused; }
+
+static void heap(void)
+{
+    char *a = malloc(1001), *b = calloc(7, 286), *c = aligned_alloc(256, 3072);
+    printf("malloc %p\ncalloc %p\naligned %p\n", (void *)a, (void *)b, (void *)c);
+    char *d = realloc(a, 400004);
+    printf("realloc %p\n", (void *)d);
+    free(b);
+    free(c);
+    free(d);
+    pthread_t t;
+    pthread_create(&t, NULL, stack_of_thread, NULL);
+    pthread_join(t, NULL);
+}
+
+int main(int argc, char **argv)
+{
+    const char *what = argc > 1 ? argv[1] : "";
+    if (!strcmp(what, "kinds"))
+        kinds();
+    else if (!strcmp(what, "sharing"))
+        sharing();
+    else if (!strcmp(what, "heap"))
+        heap();
+    else
+        return 2;
+    return 0;
+}

@@ -1,0 +1,23 @@
+#!/bin/sh
+# The demonstration: a run queue as Linux 2.4 had it, and a Debian program, traced on the whole machine and modelled.
+# Usage: scripts/run-demo.sh    (after make build)
+set -eu
+cd "$(dirname "$0")/.."
+nearmiss=target/release/nearmiss
+words=$(mktemp)
+trap 'rm -f "$words"' EXIT INT TERM
+
+heading() { printf '\n=== %s\n\n' "$*"; }
+
+heading "nearmiss trace -m pentium-pro-4way-512k --cpus 2 -- aligned-tasks"
+$nearmiss trace -m pentium-pro-4way-512k --cpus 2 -- target/subjects/aligned-tasks --objects 1024 --visits 300000
+page=$($nearmiss report --html)
+
+heading "nearmiss trace --cpus 2 -- sort  (this machine's caches)"
+awk 'BEGIN { srand(1); for (i = 0; i < 60000; i++) printf "%08x%08x\n", rand() * 4294967295, rand() * 4294967295 }' >"$words"
+$nearmiss trace --cpus 2 -- sort -o /dev/null "$words"
+page2=$($nearmiss report --html)
+
+heading "pages to open in a browser"
+echo "$page"
+echo "$page2"
