@@ -20,14 +20,18 @@ pub fn top_lines(o: &Observed, width: usize, rows: usize) -> Vec<(bool, String)>
     sections.push(locks(o));
     sections.push(polls(o));
     sections.push(block(o));
-    let titles = sections.len() + 1;
-    let each = rows.saturating_sub(titles) / sections.len().max(1);
-    let mut spare = rows.saturating_sub(titles) - each * sections.len();
-    for (title, body) in sections {
+    let room = rows.saturating_sub(sections.len() + 1);
+    let mut shares: Vec<usize> =
+        sections.iter().map(|(_, body)| body.len().min(room / sections.len().max(1))).collect();
+    let mut spare = room - shares.iter().sum::<usize>();
+    for (share, (_, body)) in shares.iter_mut().zip(&sections) {
+        let more = spare.min(body.len() - *share);
+        *share += more;
+        spare -= more;
+    }
+    for ((title, body), share) in sections.into_iter().zip(shares) {
         lines.push((true, title));
-        let room = each + spare;
-        spare = room.saturating_sub(body.len());
-        lines.extend(body.into_iter().take(room).map(|line| (false, line)));
+        lines.extend(body.into_iter().take(share).map(|line| (false, line)));
     }
     lines.truncate(rows);
     lines.into_iter().map(|(title, line)| (title, cut(&plain(&line), width))).collect()
