@@ -1,10 +1,14 @@
 //! Compiles the guest's init, the guardian and the TCG plugin, which the library embeds.
 
+#[path = "build/bpf.rs"]
+mod bpf;
+
 use std::env;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 fn main() {
+    bpf::compile();
     let native = PathBuf::from(variable("CARGO_MANIFEST_DIR")).join("../../native");
     let out = PathBuf::from(variable("OUT_DIR"));
     let include = native.join("include");

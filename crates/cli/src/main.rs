@@ -5,8 +5,11 @@ mod doctor;
 mod exit;
 mod machine;
 mod modelling;
+mod observe;
+mod observed_report;
 mod report;
 mod table;
+mod top;
 mod trace;
 mod verify;
 
@@ -29,6 +32,8 @@ enum Verb {
     Machine(machine::Args),
     /// Run a command unchanged in a throw-away guest, see every memory access, model its caches
     Trace(trace::Args),
+    /// Record what a live program does: samples, lock waits, polls, block I/O, scheduling
+    Observe(observe::Args),
     /// Run a command under a remedy, from outside
     Apply(apply::Args),
     /// Measure whether a remedy helps: interleaved runs with and without it, and a verdict
@@ -39,11 +44,12 @@ enum Verb {
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
-    let wrapper = matches!(cli.verb, Verb::Trace(_) | Verb::Apply(_));
+    let wrapper = matches!(cli.verb, Verb::Trace(_) | Verb::Observe(_) | Verb::Apply(_));
     let result = match cli.verb {
         Verb::Doctor(args) => doctor::run(args),
         Verb::Machine(args) => machine::run(args),
         Verb::Trace(args) => trace::run(args),
+        Verb::Observe(args) => observe::run(args),
         Verb::Apply(args) => apply::run(args),
         Verb::Verify(args) => verify::run(args),
         Verb::Report(args) => report::run(args),

@@ -1,8 +1,10 @@
 //! The verb `report`.
 
 use crate::modelling::{self, OrderArg};
+use crate::observed_report;
 use anyhow::Context;
 use nearmiss_machine::describe;
+use nearmiss_record::observed;
 use nearmiss_record::policy::Policy;
 use nearmiss_record::run::{self, RunDir};
 use nearmiss_record::trace::{self, TraceReader};
@@ -32,19 +34,28 @@ pub struct Args {
 
 #[derive(clap::Args)]
 #[group(multiple = false)]
-struct Form {
+pub(crate) struct Form {
     /// Print the records of the run as one JSON object
     #[arg(long)]
-    json: bool,
+    pub(crate) json: bool,
     /// Write one self-contained HTML page [default: report.html in the run's directory]
     #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true)]
-    html: Option<Option<PathBuf>>,
+    pub(crate) html: Option<Option<PathBuf>>,
     /// Write a profile for KCachegrind and callgrind_annotate
     #[arg(long, value_name = "FILE")]
-    callgrind: Option<PathBuf>,
+    pub(crate) callgrind: Option<PathBuf>,
     /// Write a profile for pprof
     #[arg(long, value_name = "FILE")]
-    pprof: Option<PathBuf>,
+    pub(crate) pprof: Option<PathBuf>,
+    /// Write a profile for the Firefox Profiler (of observed runs)
+    #[arg(long, value_name = "FILE")]
+    pub(crate) firefox: Option<PathBuf>,
+    /// Write a trace for Perfetto (of observed runs)
+    #[arg(long, value_name = "FILE")]
+    pub(crate) perfetto: Option<PathBuf>,
+    /// Write folded stacks for flame-graph tools (of observed runs)
+    #[arg(long, value_name = "FILE")]
+    pub(crate) folded: Option<PathBuf>,
     /// Check the run's trace record by record; name the first bad one
     #[arg(long)]
     validate: bool,
@@ -56,6 +67,12 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
         Some(path) => RunDir::open(path).map_err(flat)?,
         None => RunDir::newest(Path::new(run::DEFAULT_PARENT)).map_err(flat)?,
     };
+    if run.file(observed::FILE).is_file() {
+        return observed_report::write_form(&run, &args.form, args.top.into());
+    }
+    if args.form.firefox.is_some() || args.form.perfetto.is_some() || args.form.folded.is_some() {
+        anyhow::bail!("{}: a traced run has no time line; use --html, --callgrind or --pprof", run.path().display());
+    }
     if args.form.validate {
         return validate(&run);
     }
@@ -85,11 +102,6 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// An error whose text already says its cause: kept as text, so that the cause is not said twice.
-fn flat(error: impl std::fmt::Display) -> anyhow::Error {
-    anyhow::anyhow!("{error}")
-}
-
 /// Says how many records the trace holds, or which is the first that cannot be.
 fn validate(run: &RunDir) -> anyhow::Result<ExitCode> {
     let file = run.file(run::TRACE);
@@ -102,23 +114,35 @@ fn validate(run: &RunDir) -> anyhow::Result<ExitCode> {
 }
 
 /// Writes a file whole or not at all, and says where it is.
-fn write(file: &Path, bytes: &[u8]) -> anyhow::Result<()> {
+pub(crate) fn write(file: &Path, bytes: &[u8]) -> anyhow::Result<()> {
     run::write_whole(file, bytes).map_err(flat)?;
     print(&format!("{}\n", file.display()))
 }
 
 /// Columns of the terminal, 80 where there is none.
-fn terminal_width() -> usize {
-    use std::io::IsTerminal;
-    let stdout = std::io::stdout();
-    let size = stdout.is_terminal().then(|| rustix::termios::tcgetwinsize(&stdout).ok()).flatten();
-    size.map(|s| usize::from(s.ws_col)).filter(|columns| *columns > 0).unwrap_or(80)
+pub(crate) fn terminal_width() -> usize {
+    width_of(std::io::stdout())
+}
+
+/// As [`terminal_width`], for wrappers, whose own text goes to stderr.
+pub fn terminal_width_of_stderr() -> usize {
+    width_of(std::io::stderr())
+}
+
+fn width_of(stream: impl std::os::fd::AsFd) -> usize {
+    let columns = rustix::termios::tcgetwinsize(stream).ok().map(|size| usize::from(size.ws_col));
+    columns.filter(|c| *c > 0).unwrap_or(80)
 }
 
 /// Prints, without styles where no terminal reads. A reader that has seen enough is no error.
-fn print(text: &str) -> anyhow::Result<()> {
+pub(crate) fn print(text: &str) -> anyhow::Result<()> {
     match anstream::stdout().lock().write_all(text.as_bytes()) {
         Err(e) if e.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
         written => written.context("cannot write to standard output"),
     }
+}
+
+/// An error whose text already says its cause: kept as text, so that the cause is not said twice.
+fn flat(error: impl std::fmt::Display) -> anyhow::Error {
+    anyhow::anyhow!("{error}")
 }

@@ -1,4 +1,7 @@
 //! Records what a program does: the tap, counters, BPF.
 
+pub mod bpf;
+pub mod perf;
 pub mod symbols;
 pub mod tap;
+pub mod watch;

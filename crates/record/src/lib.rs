@@ -8,6 +8,7 @@ pub mod abi;
 pub mod machine;
 pub mod maps;
 pub mod model;
+pub mod observed;
 pub mod policy;
 pub mod reference;
 pub mod run;

@@ -11,6 +11,7 @@ pub mod levels;
 pub mod load;
 pub mod name;
 pub mod number;
+pub mod observe;
 pub mod pprof;
 pub mod ranking;
 pub mod sentence;

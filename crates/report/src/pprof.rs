@@ -93,6 +93,33 @@ pub fn render(report: &Report) -> io::Result<Vec<u8>> {
     encoder.finish()
 }
 
+/// A profile of measured stacks: one value for each (kind, unit), of which the first is the default.
+pub(crate) fn of_stacks<'a>(
+    program: &str,
+    duration_ns: u64,
+    kinds: &[(String, &str)],
+    stacks: impl Iterator<Item = (Vec<&'a str>, Vec<u64>)>,
+) -> io::Result<Vec<u8>> {
+    let mut table =
+        Table { profile: Profile { string_table: vec![String::new()], ..Profile::default() }, ..Table::default() };
+    for (kind, unit) in kinds {
+        let kind = ValueType { kind: table.string(kind), unit: table.string(unit) };
+        table.profile.sample_type.push(kind);
+    }
+    table.profile.default_sample_type = table.profile.sample_type.first().map_or(0, |kind| kind.kind);
+    let filename = table.string(program);
+    table.profile.mapping.push(Mapping { id: 1, filename, has_functions: true });
+    table.profile.duration_nanos = i64::try_from(duration_ns).unwrap_or(i64::MAX);
+    let comment = table.string("Measured by nearmiss.");
+    table.profile.comment.push(comment);
+    for (frames, values) in stacks {
+        table.sample(frames.into_iter(), &values);
+    }
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
+    encoder.write_all(&table.profile.encode_to_vec())?;
+    encoder.finish()
+}
+
 fn profile(report: &Report) -> Profile {
     let model = &report.model;
     // The table's first string is empty, by the format.

@@ -1,5 +1,6 @@
 //! The slow engine.
 
+use super::buffer::Buffer;
 use super::cache::{Resident, Table, Went};
 use crate::model::bus::Bus;
 use crate::model::places::Places;
@@ -11,15 +12,6 @@ use nearmiss_record::model::{BusTally, MissClass};
 use nearmiss_record::policy::{Order, Policy};
 use nearmiss_record::reference::{Kind, Record};
 use std::collections::{BTreeMap, BTreeSet};
-
-/// A write-combining buffer.
-struct Buffer {
-    line: u64,
-    bytes: BTreeSet<u64>,
-    last: Record,
-    cpu: u32,
-    home: u8,
-}
 
 /// See [`Engine`].
 pub struct Slow {

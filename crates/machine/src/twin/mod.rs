@@ -3,6 +3,7 @@
 //! It shares with the model what is not a cache: the machine's plan, page placement, the bus's queues and the stream's
 //! front. Whatever is a cache, a shadow, a copy, a blame or a buffer is searched for, step by step, in lists and sets.
 
+mod buffer;
 mod cache;
 mod engine;
 #[cfg(test)]

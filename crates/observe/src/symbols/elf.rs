@@ -30,7 +30,7 @@ impl Code {
 }
 
 /// An ELF file, mapped.
-pub(super) struct Elf {
+pub(crate) struct Elf {
     bytes: Mmap,
     pub segments: Vec<Segment>,
     /// By start.

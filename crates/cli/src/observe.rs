@@ -1,0 +1,218 @@
+//! The verb `observe`.
+
+use anyhow::Context;
+use nearmiss_observe::perf::StackMode;
+use nearmiss_observe::watch::{self, Asked, Options, Outcome, Target};
+use nearmiss_record::observed::{self, Observed};
+use nearmiss_record::run::{self, Manifest, RunDir};
+use std::ffi::OsString;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+/// Arguments of `nearmiss observe`.
+#[derive(clap::Args)]
+pub struct Args {
+    #[command(flatten)]
+    instruments: Instruments,
+    #[command(flatten)]
+    whom: Whom,
+    /// End after this time: 5s, 500ms, 2m
+    #[arg(long = "for", value_name = "TIME", value_parser = duration)]
+    limit: Option<Duration>,
+    /// Samples a second on a busy CPU
+    #[arg(short = 'F', long, value_name = "HZ", default_value_t = watch::DEFAULT_FREQUENCY_HZ, value_parser = clap::value_parser!(u64).range(1..=20_000))]
+    frequency: u64,
+    /// One sample for so many cache misses
+    #[arg(long, value_name = "N", default_value_t = 10_007, value_parser = clap::value_parser!(u64).range(100..))]
+    miss_period: u64,
+    /// Also sample this event, as `perf list` names it (repeatable)
+    #[arg(short, long = "event", value_name = "EVENT")]
+    events: Vec<String>,
+    /// How user call stacks are found
+    #[arg(long, value_enum, default_value_t = Stacks::Tables)]
+    stacks: Stacks,
+    /// Keep every lock wait and every poll, not only their sums
+    #[arg(long)]
+    log: bool,
+    /// Refresh a view in the terminal once a second instead of writing a run
+    #[arg(long)]
+    top: bool,
+    /// Also write the record to this file
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+    /// Where to make the run's directory
+    #[arg(long, value_name = "DIR", default_value = run::DEFAULT_PARENT)]
+    runs: PathBuf,
+    /// Rows of the report's tables
+    #[arg(long, value_name = "N", default_value_t = 8)]
+    rows: usize,
+    /// The command to observe
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "CMD")]
+    command: Vec<OsString>,
+}
+
+/// With none of these: all that this machine can.
+#[derive(clap::Args)]
+struct Instruments {
+    /// Where time goes, by function, line and call stack
+    #[arg(long)]
+    clock: bool,
+    /// Where cache misses happen (needs a performance-monitoring unit)
+    #[arg(long)]
+    misses: bool,
+    /// Waits for kernel locks and futexes
+    #[arg(long)]
+    locks: bool,
+    /// The poll, select, epoll and io_uring calls
+    #[arg(long)]
+    polls: bool,
+    /// Block requests: latency and queue length
+    #[arg(long)]
+    io: bool,
+    /// CPU time, run-queue waits, switches, and why tasks were off the CPU
+    #[arg(long)]
+    sched: bool,
+}
+
+#[derive(clap::Args)]
+#[group(multiple = false)]
+struct Whom {
+    /// Observe this running process and what it starts
+    #[arg(short, long, value_name = "PID", value_parser = clap::value_parser!(i32).range(1..))]
+    pid: Option<i32>,
+    /// Observe a cgroup: a directory below /sys/fs/cgroup
+    #[arg(long, value_name = "DIR")]
+    cgroup: Option<PathBuf>,
+    /// Observe the whole machine
+    #[arg(short, long)]
+    all: bool,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Stacks {
+    /// By the unwind tables of the files
+    Tables,
+    /// By frame pointers: cheaper, for programs built with them
+    FramePointers,
+    /// The kernel's part only
+    None,
+}
+
+/// Runs the verb. As a wrapper it ends as its command does.
+pub fn run(args: Args) -> anyhow::Result<ExitCode> {
+    let target = target(&args)?;
+    let options = options(&args);
+    if args.top {
+        return crate::top::run(&target, &options);
+    }
+    let stop = Arc::new(AtomicBool::new(false));
+    if !matches!(target, Target::Command(_)) {
+        for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
+            signal_hook::flag::register(signal, stop.clone()).context("cannot listen for Ctrl-C")?;
+        }
+    }
+    let outcome = watch::observe(&target, &options, &stop)?;
+    let run = write(&args, &target, &outcome)?;
+    let page = nearmiss_report::observe::text(&outcome.observed, super::report::terminal_width_of_stderr(), args.rows);
+    let mut err = anstream::stderr().lock();
+    // A closed stderr must not change how the command's end is reported.
+    let _ = writeln!(err, "{page}\nrun       {}", run.path().display());
+    Ok(match outcome.finished {
+        Some(finished) => ExitCode::from(finished.status.wrapper_code()),
+        None => ExitCode::SUCCESS,
+    })
+}
+
+fn target(args: &Args) -> anyhow::Result<Target> {
+    let target = match (&args.whom, args.command.is_empty()) {
+        (Whom { pid: Some(pid), .. }, true) => Target::Process(*pid),
+        (Whom { cgroup: Some(path), .. }, true) => Target::Cgroup(path.clone()),
+        (Whom { all: true, .. }, true) => Target::Machine,
+        (Whom { pid: None, cgroup: None, all: false }, false) => Target::Command(args.command.clone()),
+        (Whom { pid: None, cgroup: None, all: false }, true) => {
+            anyhow::bail!("whom to observe? give a command after --, or -p PID, --cgroup DIR or -a")
+        }
+        _ => anyhow::bail!("a command and -p, --cgroup or -a do not go together: give one of them"),
+    };
+    if args.limit.is_none() && !args.top && matches!(target, Target::Machine | Target::Cgroup(_)) {
+        eprintln!("nearmiss: observing until Ctrl-C (or give --for 5s)");
+    }
+    Ok(target)
+}
+
+fn options(args: &Args) -> Options {
+    let i = &args.instruments;
+    let chosen = Asked { clock: i.clock, misses: i.misses, locks: i.locks, polls: i.polls, io: i.io, sched: i.sched };
+    Options {
+        asked: if chosen == Asked::default() && args.events.is_empty() { Asked::ALL } else { chosen },
+        frequency_hz: args.frequency,
+        miss_period: args.miss_period,
+        events: args.events.clone(),
+        stacks: match args.stacks {
+            Stacks::Tables => StackMode::Tables,
+            Stacks::FramePointers => StackMode::FramePointers,
+            Stacks::None => StackMode::None,
+        },
+        log: args.log,
+        limit: args.limit,
+    }
+}
+
+fn write(args: &Args, target: &Target, outcome: &Outcome) -> anyhow::Result<RunDir> {
+    let command: Vec<String> = match target {
+        Target::Command(argv) => argv.iter().map(|a| a.to_string_lossy().into_owned()).collect(),
+        _ => Vec::new(),
+    };
+    let stem = match target {
+        Target::Command(argv) => argv.first().map(|a| Path::new(a)).and_then(Path::file_name),
+        _ => None,
+    };
+    let stem =
+        stem.map_or_else(|| outcome.observed.target.replace([' ', '/'], "-"), |s| s.to_string_lossy().into_owned());
+    let run = RunDir::create(&args.runs, &format!("observe-{stem}"))?;
+    let observed = &outcome.observed;
+    run.write_json(observed::FILE, observed)?;
+    watch::write_tables(run.path(), outcome)?;
+    if let Some(file) = &args.json {
+        let mut bytes = serde_json::to_vec(observed)?;
+        bytes.push(b'\n');
+        run::write_whole(file, &bytes)?;
+    }
+    run.write_json(run::MANIFEST, &manifest(command, observed, outcome))?;
+    Ok(run)
+}
+
+fn manifest(command: Vec<String>, observed: &Observed, outcome: &Outcome) -> Manifest {
+    let status = outcome.finished.map(|f| f.status);
+    Manifest {
+        schema: "nearmiss/manifest/1".to_owned(),
+        nearmiss: env!("CARGO_PKG_VERSION").to_owned(),
+        command,
+        cwd: std::env::current_dir().map(|d| d.display().to_string()).unwrap_or_default(),
+        started: jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string(),
+        recorder: "observe".to_owned(),
+        machine: "host".to_owned(),
+        cpus: observed.cpus,
+        exit_status: match status {
+            Some(nearmiss_workload::Status::Exited(code)) => Some(code.into()),
+            _ => None,
+        },
+        signal: match status {
+            Some(nearmiss_workload::Status::Signaled(signal)) => Some(signal),
+            _ => None,
+        },
+        window_ns: observed.duration_ns,
+        notes: observed.notes.clone(),
+        ..Manifest::default()
+    }
+}
+
+fn duration(text: &str) -> Result<Duration, String> {
+    let time = humantime::parse_duration(text)
+        .map_err(|e| format!("`{text}` is no time ({e}); write it as in 5s or 500ms"))?;
+    if time.is_zero() { Err("no time at all; write it as in 5s or 500ms".to_owned()) } else { Ok(time) }
+}

@@ -1,0 +1,34 @@
+//! `nearmiss report` of a run of `observe`.
+
+use crate::report::{Form, print, terminal_width, write};
+use anyhow::Context;
+use nearmiss_record::observed;
+use nearmiss_record::run::{self, RunDir};
+use nearmiss_report::observe;
+use std::process::ExitCode;
+
+/// A run of `observe` in the form asked for.
+pub fn write_form(run: &RunDir, form: &Form, rows: usize) -> anyhow::Result<ExitCode> {
+    let observed: observed::Observed = run.read_json(observed::FILE)?;
+    if form.json {
+        print(&format!("{}\n", serde_json::to_string(&observed)?))?;
+    } else if let Some(file) = &form.html {
+        let file = file.clone().unwrap_or_else(|| run.file(run::REPORT));
+        write(&file, observe::html(&observed).as_bytes())?;
+    } else if let Some(file) = &form.pprof {
+        write(file, &observe::to_pprof(&observed)?)?;
+    } else if let Some(file) = &form.firefox {
+        write(file, &observe::firefox(&observed)?)?;
+    } else if let Some(file) = &form.perfetto {
+        write(file, &observe::perfetto(&observed)?)?;
+    } else if let Some(file) = &form.folded {
+        let profile = observed.profile.as_ref().context("this run has no samples: observe with --clock")?;
+        let event = observe::event_of(profile, "clock").unwrap_or(0);
+        write(file, observe::folded(profile, event).as_bytes())?;
+    } else if form.callgrind.is_some() {
+        anyhow::bail!("{}: the callgrind format is for traced runs; use --pprof or --folded", run.path().display());
+    } else {
+        print(&observe::text(&observed, terminal_width(), rows))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,297 @@
+//! `nearmiss observe` on programs whose behaviour is known, and on machines that lack what it would like to have.
+
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::sync::{Mutex, MutexGuard};
+use std::time::{Duration, Instant};
+
+const NEARMISS: &str = env!("CARGO_BIN_EXE_nearmiss");
+
+/// One observation at a time: they would see each other's programs in the kernel.
+static ALONE: Mutex<()> = Mutex::new(());
+
+fn alone() -> MutexGuard<'static, ()> {
+    ALONE.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+}
+
+/// The guard of a test that needs BPF; `None`, and a line that says why, where there is none.
+fn with_bpf() -> Option<MutexGuard<'static, ()>> {
+    let guard = alone();
+    match nearmiss_observe::bpf::usable() {
+        Ok(()) => Some(guard),
+        Err(why) => {
+            println!("skipped: {why}");
+            None
+        }
+    }
+}
+
+struct Observed {
+    record: Value,
+    stdout: String,
+    stderr: String,
+    code: i32,
+    _directory: tempfile::TempDir,
+    run: PathBuf,
+}
+
+fn observe(arguments: &[&str]) -> Observed {
+    let directory = tempfile::tempdir().unwrap();
+    let json = directory.path().join("record.json");
+    let runs = directory.path().join("runs");
+    let out = Command::new(NEARMISS)
+        .args(["observe", "--runs", runs.to_str().unwrap(), "--json", json.to_str().unwrap()])
+        .args(arguments)
+        .output()
+        .unwrap();
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    let record = std::fs::read(&json).unwrap_or_else(|_| panic!("no record: {}", text(&out.stderr)));
+    Observed {
+        record: serde_json::from_slice(&record).unwrap(),
+        stdout: text(&out.stdout),
+        stderr: text(&out.stderr),
+        code: out.status.code().unwrap_or(-1),
+        run: std::fs::read_dir(&runs).unwrap().next().unwrap().unwrap().path(),
+        _directory: directory,
+    }
+}
+
+fn subject(name: &str) -> Option<String> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/subjects").join(name);
+    if !path.is_file() {
+        println!("skipped: {} is not built; make subjects", path.display());
+        return None;
+    }
+    Some(path.canonicalize().unwrap().to_str().unwrap().to_owned())
+}
+
+/// `name=123` of what a subject printed.
+fn figure(stdout: &str, name: &str) -> f64 {
+    let field = stdout.split_whitespace().find_map(|f| f.strip_prefix(&format!("{name}=")));
+    field.unwrap_or_else(|| panic!("no {name} in {stdout}")).parse().unwrap()
+}
+
+fn near(ours: f64, theirs: f64, tolerance: f64) -> bool {
+    (ours - theirs).abs() <= tolerance * theirs.abs()
+}
+
+#[test]
+fn a_known_lock_wait_is_found_to_the_line() {
+    let (Some(_guard), Some(program)) = (with_bpf(), subject("known-lock-wait")) else { return };
+    let o = observe(&["--locks", "--sched", "--", &program, "--times", "300"]);
+    let waited = figure(&o.stdout, "waited_ns");
+    let lock = &o.record["locks"][0];
+    assert_eq!((lock["name"].as_str(), lock["contended"].as_bool()), (Some("mutex"), Some(true)), "{lock}");
+    // Each wait is one sleep; the waiter's own clock also has the way into the kernel and out of it.
+    assert!(near(lock["count"].as_f64().unwrap(), figure(&o.stdout, "waits"), 0.05), "{lock}");
+    assert!(near(lock["total_ns"].as_f64().unwrap(), waited, 0.05), "{} against {waited}", lock["total_ns"]);
+    let line = lock["call_sites"][0][0]["line"].as_str().unwrap();
+    assert!(line.ends_with(&line_of("known-lock-wait", "known lock wait */")), "{line}");
+    assert_eq!(lock["call_sites"][0][0]["function"], "wait_for_the_lock");
+    assert_eq!(o.record["phases"][0]["class"], "lock-contended", "{}", o.stderr);
+}
+
+/// `known-x.c:12`, the line of a subject that has a mark.
+fn line_of(name: &str, mark: &str) -> String {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../../subjects/{name}/{name}.c"));
+    let text = std::fs::read_to_string(path).unwrap();
+    format!("{name}.c:{}", text.lines().position(|l| l.contains(mark)).unwrap() + 1)
+}
+
+#[test]
+fn a_known_poll_rate_is_found_exactly() {
+    let (Some(_guard), Some(program)) = (with_bpf(), subject("known-poll-rate")) else { return };
+    let o = observe(&["--polls", "--log", "--", &program, "--calls", "400"]);
+    let poll = &o.record["polls"][0];
+    for name in ["calls", "asked", "events", "empty"] {
+        assert_eq!(poll[name].as_f64().unwrap(), figure(&o.stdout, name), "{name}: {poll}");
+    }
+    assert_eq!((poll["call"].as_str(), poll["zero_timeout"].as_u64()), (Some("poll"), Some(400)));
+    // No empty call comes back before its 2 ms. On a machine with CPUs to spare nothing else keeps it off the CPU.
+    let blocked = poll["blocked_ns"].as_f64().unwrap();
+    assert!(blocked >= 0.95 * 100.0 * 2e6 && blocked <= poll["span_ns"].as_f64().unwrap(), "{poll}");
+    let load: f64 = std::fs::read_to_string("/proc/loadavg").unwrap().split(' ').next().unwrap().parse().unwrap();
+    let cpus = std::thread::available_parallelism().unwrap().get() as f64;
+    assert!(load > 0.7 * cpus || near(blocked, figure(&o.stdout, "empty_ns"), 0.05), "{poll}");
+    assert!(o.run.join("polls-log.parquet").metadata().unwrap().len() > 500);
+}
+
+#[test]
+fn a_known_miss_site_is_found_to_the_line() {
+    let _guard = alone();
+    let Some(program) = subject("known-miss-site") else { return };
+    if nearmiss_observe::perf::has_pmu() {
+        let o = observe(&["--misses", "--", &program]);
+        assert!(o.stderr.contains("known-miss-site.c"), "{}", o.stderr);
+    } else {
+        println!("skipped: cache misses, since there is no performance-monitoring unit; page faults stand in");
+    }
+    let o = observe(&["--event", "page-faults@16", "--", &program, "--steps", "1000"]);
+    let profile = &o.record["profile"];
+    let line = line_of("known-miss-site", "known miss site");
+    let innermost = |s: &Value| {
+        let stack = &profile["stacks"][s["stack"].as_u64().unwrap() as usize];
+        profile["frames"][stack[0].as_u64().unwrap() as usize]["line"].as_str().unwrap().to_owned()
+    };
+    let samples = profile["samples"].as_array().unwrap();
+    let lost = profile["events"][0]["lost"].as_f64().unwrap();
+    let there = samples.iter().filter(|s| innermost(s).ends_with(&line)).count() as f64;
+    assert!(near(there + lost, figure(&o.stdout, "faults") / 16.0, 0.05), "{there} sampled, {lost} lost");
+    assert!(there > 0.9 * samples.len() as f64, "{there} of {}", samples.len());
+}
+
+#[test]
+fn a_writer_is_seen_in_every_instrument() {
+    let Some(_guard) = with_bpf() else { return };
+    let directory = tempfile::tempdir().unwrap();
+    let file = format!("of={}", directory.path().join("f").display());
+    let o = observe(&["--", "dd", "if=/dev/zero", &file, "bs=1M", "count=500", "conv=fsync"]);
+    for expected in
+        ["observed  dd", "class  ", "Where time goes (", "Lock waits: ", "Polls: 0 calls", "Block I/O: ", "Tasks: 1;"]
+    {
+        assert!(o.stderr.contains(expected), "no `{expected}` in\n{}", o.stderr);
+    }
+    // The copy from user memory leads; its name differs by kernel.
+    let first = o.stderr.lines().skip_while(|l| !l.contains("Where time goes")).nth(2).unwrap().to_owned();
+    assert!(["copy", "movs", "clear", "iov_iter", "zero"].iter().any(|part| first.contains(part)), "{first}");
+    for name in [
+        "manifest.json",
+        "observe.json",
+        "samples.parquet",
+        "locks.parquet",
+        "polls.parquet",
+        "io.parquet",
+        "sched.parquet",
+    ] {
+        assert!(o.run.join(name).is_file(), "no {name}");
+    }
+    let written: u64 = o.record["io"].as_array().unwrap().iter().map(|i| i["bytes"].as_u64().unwrap()).sum();
+    assert!(written <= 600_000_000, "{written}");
+    every_form_is_written(&o.run);
+}
+
+fn every_form_is_written(run: &Path) {
+    for (form, first) in [("pprof", &[0x1f, 0x8b][..]), ("firefox", b"{"), ("perfetto", b"{"), ("folded", b"dd")] {
+        let file = run.join(form);
+        let out = Command::new(NEARMISS)
+            .args(["report", run.to_str().unwrap(), &format!("--{form}"), file.to_str().unwrap()])
+            .output();
+        assert!(out.unwrap().status.success(), "{form}");
+        assert!(std::fs::read(&file).unwrap().starts_with(first), "{form}");
+    }
+    let out = Command::new(NEARMISS).args(["report", run.to_str().unwrap(), "--html"]).output().unwrap();
+    assert!(out.status.success());
+    let page = std::fs::read_to_string(run.join("report.html")).unwrap();
+    assert!(page.contains("iframe") && page.contains("Over time") && !page.contains("http://localhost"));
+}
+
+#[test]
+fn the_whole_machine_for_a_time() {
+    let Some(_guard) = with_bpf() else { return };
+    let started = Instant::now();
+    let o = observe(&["-a", "--for", "1s"]);
+    assert!(started.elapsed() < Duration::from_secs(60));
+    for expected in [
+        "observed  the whole machine",
+        "class  ",
+        "Where time goes (",
+        "Lock waits: ",
+        "Polls: ",
+        "Block I/O: ",
+        "Tasks: ",
+    ] {
+        assert!(o.stderr.contains(expected), "no `{expected}` in\n{}", o.stderr);
+    }
+    let seconds = o.record["duration_ns"].as_f64().unwrap() / 1e9;
+    assert!((0.9..3.0).contains(&seconds), "{seconds}");
+}
+
+#[test]
+fn the_command_owns_its_streams_and_its_status() {
+    let _guard = alone();
+    let o = observe(&["--clock", "--", "sh", "-c", "echo out; exit 7"]);
+    assert_eq!((o.stdout.as_str(), o.code), ("out\n", 7));
+    let o = observe(&["--clock", "--", "sh", "-c", "kill -TERM $$"]);
+    assert_eq!(o.code, 128 + 15);
+    let out = Command::new(NEARMISS).args(["observe", "--", "/no/such/program"]).output().unwrap();
+    assert_eq!(out.status.code(), Some(125));
+    let out = Command::new(NEARMISS).args(["observe", "-e", "no-such-event", "--", "true"]).output().unwrap();
+    assert_eq!(out.status.code(), Some(125));
+    assert!(String::from_utf8_lossy(&out.stderr).contains("perf list"));
+}
+
+/// Runs nearmiss with something taken away, by a shell line in which `$N` is the program.
+fn without(what: &str) -> Option<Output> {
+    if !rustix::process::geteuid().is_root() {
+        println!("skipped: only root can take things away");
+        return None;
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let copy = directory.path().join("nearmiss");
+    std::fs::copy(NEARMISS, &copy).unwrap();
+    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o777);
+    std::fs::set_permissions(directory.path(), mode).unwrap();
+    let out = Command::new("unshare")
+        .args(["--mount", "sh", "-c", what])
+        .env("N", &copy)
+        .current_dir(directory.path())
+        .output()
+        .unwrap();
+    Some(out)
+}
+
+#[test]
+fn an_ordinary_user_gets_what_there_is() {
+    let _guard = alone();
+    let line = "setpriv --reuid=65534 --regid=65534 --clear-groups \"$N\" observe -- sh -c 'i=0; while [ $i -lt 100000 ]; do i=$((i+1)); done'";
+    let Some(out) = without(line) else { return };
+    let text = String::from_utf8_lossy(&out.stderr);
+    assert_eq!(out.status.code(), Some(0), "{text}");
+    assert!(text.contains("no locks: not allowed to load BPF programs"), "{text}");
+    assert!(text.contains("setcap"), "says what to type: {text}");
+    let paranoid = std::fs::read_to_string("/proc/sys/kernel/perf_event_paranoid").unwrap_or_default();
+    if paranoid.trim().parse::<i32>().is_ok_and(|p| p <= 2) {
+        assert!(text.contains("Where time goes"), "{text}");
+    }
+}
+
+#[test]
+fn without_btf_there_are_samples() {
+    let _guard = alone();
+    let Some(out) = without("mount --bind /dev/null /sys/kernel/btf/vmlinux && \"$N\" observe -- true") else { return };
+    let text = String::from_utf8_lossy(&out.stderr);
+    if text.contains("mount:") {
+        println!("skipped: {text}");
+        return;
+    }
+    assert_eq!(out.status.code(), Some(0), "{text}");
+    assert!(text.contains("no type information"), "{text}");
+    assert!(text.contains("Where time goes"), "{text}");
+}
+
+#[test]
+fn nothing_stays_in_the_kernel_after_sigkill() {
+    let Some(_guard) = with_bpf() else { return };
+    let programs = || -> Vec<u32> { aya::programs::loaded_programs().flatten().map(|p| p.id()).collect() };
+    let before = programs();
+    let directory = tempfile::tempdir().unwrap();
+    let mut child = Command::new(NEARMISS)
+        .args(["observe", "--runs", directory.path().to_str().unwrap(), "-a", "--for", "60s"])
+        .stderr(std::process::Stdio::null())
+        .spawn()
+        .unwrap();
+    let wait_for = |what: &dyn Fn() -> bool| {
+        let started = Instant::now();
+        while !what() && started.elapsed() < Duration::from_secs(30) {
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        what()
+    };
+    assert!(wait_for(&|| programs().len() >= before.len() + 5), "the programs are loaded");
+    let ours: Vec<u32> = programs().into_iter().filter(|id| !before.contains(id)).collect();
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert!(wait_for(&|| !programs().iter().any(|id| ours.contains(id))), "programs are left in the kernel");
+    assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 0, "no half a run is left");
+}

@@ -1,0 +1,195 @@
+//! Which programs each instrument needs, and loading only those.
+
+use super::BpfError;
+use aya::programs::{Program, ProgramError};
+use aya::{Btf, Ebpf, EbpfLoader};
+use std::io;
+
+const OBJECT: &[u8] = aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/observe.bpf.o"));
+
+/// The instruments asked for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Wants {
+    /// Kernel lock and futex waits.
+    pub locks: bool,
+    /// The poll family.
+    pub polls: bool,
+    /// Block requests.
+    pub io: bool,
+    /// Tasks, and why they were off the CPU.
+    pub sched: bool,
+    /// Every lock wait and poll, one by one.
+    pub log: bool,
+}
+
+/// How system calls are watched.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum CallTracing {
+    /// Not at all.
+    #[default]
+    None,
+    /// At the functions of the calls wanted: other calls pay nothing.
+    Functions,
+    /// At the entry and exit of every system call, where the kernel refuses functions: every call of the machine pays
+    /// some 30 ns while it lasts.
+    EveryCall,
+}
+
+const LOCK_POINTS: [(&str, &str); 2] = [("lock_begin", "contention_begin"), ("lock_end", "contention_end")];
+const IO_POINTS: [(&str, &str); 3] =
+    [("io_start", "block_io_start"), ("io_issue", "block_rq_issue"), ("io_complete", "block_rq_complete")];
+const TASK_POINTS: [(&str, &str); 1] = [("task_switch", "sched_switch")];
+const FORK_POINTS: [(&str, &str); 1] = [("task_fork", "sched_process_fork")];
+const CALL_POINTS: [(&str, &str); 2] = [("any_call_enter", "sys_enter"), ("any_call_exit", "sys_exit")];
+
+/// What the programs are told before they are loaded.
+pub struct Constants {
+    pub who: u32,
+    pub cgroup_id: u64,
+    pub cgroup_level: u32,
+}
+
+/// Programs attached; they run until this is dropped.
+pub struct Loaded {
+    pub ebpf: Ebpf,
+    pub calls: CallTracing,
+}
+
+/// Loads and attaches what is wanted. Nothing counts before the target runs or [`Constants`] match it.
+pub fn load(wants: Wants, constants: &Constants) -> Result<Loaded, BpfError> {
+    if OBJECT.is_empty() {
+        return Err(BpfError::NotBuilt);
+    }
+    let btf = Btf::from_sys_fs().map_err(|_| BpfError::NoBtf)?;
+    let self_tgid = std::process::id();
+    let (log, locks) = (u32::from(wants.log), u32::from(wants.locks));
+    let mut loader = EbpfLoader::new();
+    loader
+        .btf(Some(&btf))
+        .override_global("who", &constants.who, true)
+        .override_global("cgroup_id", &constants.cgroup_id, true)
+        .override_global("cgroup_level", &constants.cgroup_level, true)
+        .override_global("self_tgid", &self_tgid, true)
+        .override_global("log_events", &log, true)
+        .override_global("want_locks", &locks, true);
+    for (map, entries) in sizes(wants) {
+        loader.map_max_entries(map, entries);
+    }
+    let mut ebpf = loader.load(OBJECT).map_err(|e| refused("the BPF maps", &e))?;
+    let mut attach = |points: &[(&str, &str)]| -> Result<(), BpfError> {
+        for (program, point) in points {
+            tracepoint(&mut ebpf, &btf, program, point)?;
+        }
+        Ok(())
+    };
+    if constants.who == super::session::WHO_TASKS {
+        attach(&FORK_POINTS)?;
+    }
+    if wants.locks {
+        attach(&LOCK_POINTS)?;
+    }
+    if wants.locks || wants.sched {
+        attach(&TASK_POINTS)?;
+    }
+    if wants.io {
+        attach(&IO_POINTS)?;
+    }
+    let mut calls = CallTracing::None;
+    if wants.polls {
+        calls = match poll_functions(&mut ebpf, &btf) {
+            Ok(()) => CallTracing::Functions,
+            Err(_) => {
+                for (program, point) in CALL_POINTS {
+                    tracepoint(&mut ebpf, &btf, program, point)?;
+                }
+                CallTracing::EveryCall
+            }
+        };
+    }
+    if wants.sched
+        && let Some(Program::Iter(iter)) = ebpf.program_mut("snapshot")
+    {
+        iter.load("task", &btf).map_err(|e| refused("the task list", &e))?;
+    }
+    Ok(Loaded { ebpf, calls })
+}
+
+/// Maps of instruments that are not wanted shrink to one entry.
+fn sizes(wants: Wants) -> Vec<(&'static str, u32)> {
+    let mut sizes = Vec::new();
+    let mut shrink = |wanted: bool, maps: &[&'static str]| {
+        if !wanted {
+            sizes.extend(maps.iter().map(|map| (*map, 1)));
+        }
+    };
+    shrink(wants.locks, &["lock_waits", "lock_stats", "lock_stacks"]);
+    shrink(wants.polls, &["poll_stats"]);
+    shrink(wants.io, &["io_flights", "io_stats", "queues"]);
+    shrink(wants.locks || wants.sched, &["tasks", "off_stats"]);
+    if wants.locks {
+        sizes.push(("lock_log", if wants.log { 16 << 20 } else { 1 << 20 }));
+    }
+    if wants.polls && wants.log {
+        sizes.push(("poll_log", 16 << 20));
+    }
+    sizes
+}
+
+fn tracepoint(ebpf: &mut Ebpf, btf: &Btf, program: &str, point: &str) -> Result<(), BpfError> {
+    let Some(Program::BtfTracePoint(found)) = ebpf.program_mut(program) else {
+        return Err(BpfError::NotBuilt);
+    };
+    let name = format!("tracepoint {point}");
+    found.load(point, btf).map_err(|e| refused(&name, &e))?;
+    found.attach().map_err(|e| refused(&name, &e))?;
+    Ok(())
+}
+
+/// Attaches to the functions of the poll family; all or none.
+fn poll_functions(ebpf: &mut Ebpf, btf: &Btf) -> Result<(), ProgramError> {
+    let attached = try_poll_functions(ebpf, btf);
+    if attached.is_err() {
+        for (_, program) in ebpf.programs_mut() {
+            // What was not loaded cannot be unloaded: nothing to do about that.
+            let _ = match program {
+                Program::FEntry(p) => p.unload(),
+                Program::FExit(p) => p.unload(),
+                _ => Ok(()),
+            };
+        }
+    }
+    attached
+}
+
+fn try_poll_functions(ebpf: &mut Ebpf, btf: &Btf) -> Result<(), ProgramError> {
+    for call in super::layout::POLL_CALLS {
+        let function = format!("__x64_sys_{call}");
+        if let Some(Program::FExit(exit)) = ebpf.program_mut(&format!("poll_exit_{call}")) {
+            exit.load(&function, btf)?;
+            exit.attach()?;
+        }
+        if let Some(Program::FEntry(entry)) = ebpf.program_mut(&format!("poll_enter_{call}")) {
+            entry.load(&function, btf)?;
+            entry.attach()?;
+        }
+    }
+    Ok(())
+}
+
+/// Puts a load error into words; the cases a user can do something about by name.
+fn refused(what: &str, error: &(dyn std::error::Error + 'static)) -> BpfError {
+    let mut why = error.to_string();
+    let mut cause = error.source();
+    while let Some(inner) = cause {
+        if let Some(io) = inner.downcast_ref::<io::Error>()
+            && matches!(io.raw_os_error(), Some(libc::EPERM | libc::EACCES))
+            && !rustix::process::geteuid().is_root()
+        {
+            return BpfError::NotAllowed;
+        }
+        why = format!("{why}: {inner}");
+        cause = inner.source();
+    }
+    let first = why.lines().next().unwrap_or_default();
+    BpfError::Refused { what: what.to_owned(), why: first.chars().take(300).collect() }
+}

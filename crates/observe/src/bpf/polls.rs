@@ -1,0 +1,42 @@
+//! Poll calls by thread.
+
+use super::BpfError;
+use super::layout::{POLL_CALLS, PollKey, PollStat, name, trimmed};
+use super::session::refused;
+use aya::Ebpf;
+use aya::maps::HashMap;
+use nearmiss_record::observed::Poll;
+
+pub fn rows(ebpf: &Ebpf) -> Result<Vec<Poll>, BpfError> {
+    let map = ebpf.map("poll_stats").ok_or(BpfError::NotBuilt)?;
+    let stats: HashMap<_, PollKey, PollStat> = HashMap::try_from(map).map_err(|e| refused("poll_stats", &e))?;
+    let mut rows: Vec<Poll> =
+        stats.iter().flatten().filter(|(_, stat)| stat.calls > 0).map(|(key, stat)| row(key, &stat)).collect();
+    rows.sort_by(|a, b| b.calls.cmp(&a.calls).then(a.thread.cmp(&b.thread)).then(a.call.cmp(&b.call)));
+    Ok(rows)
+}
+
+fn row(key: PollKey, stat: &PollStat) -> Poll {
+    Poll {
+        call: POLL_CALLS.get(key.kind as usize).copied().unwrap_or("?").to_owned(),
+        process: stat.tgid as i32,
+        thread: key.tid as i32,
+        name: name(&stat.comm),
+        calls: stat.calls,
+        asked: stat.asked,
+        events: stat.events,
+        with_events: stat.with_events,
+        empty: stat.empty,
+        failed: stat.failed,
+        zero_timeout: stat.zero_timeout,
+        blocked_ns: stat.blocked_ns,
+        on_cpu_ns: stat.on_cpu_ns,
+        interval_ns: stat.interval_ns,
+        intervals: stat.intervals,
+        span_ns: stat.last_exit_ns.saturating_sub(stat.first_ns),
+        last_cpu: stat.last_cpu,
+        cpu_changes: stat.cpu_changes,
+        log2_interval_ns: trimmed(&stat.log2_interval_ns),
+        log2_events: trimmed(&stat.log2_events),
+    }
+}

@@ -1,0 +1,284 @@
+//! One observation by BPF: attach, collect while the target runs, read the maps.
+
+use super::futex::FutexSites;
+use super::layout::{COUNTERS, Counter, LockEvent, PollEvent, USER_STACK_BYTES, read};
+use super::load::{CallTracing, Constants, Loaded, Wants, load};
+use super::{BpfError, block, locks, polls, tasks};
+use crate::perf::{AddressSpaces, Symbolizer};
+use aya::maps::{Array, HashMap, MapData, PerCpuArray, RingBuf};
+use aya::programs::Program;
+use nearmiss_record::observed::{BlockIo, Lock, Poll, Queue, Task};
+use std::fs;
+use std::io::Read;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+pub const WHO_ALL: u32 = 0;
+pub const WHO_TASKS: u32 = 1;
+pub const WHO_CGROUP: u32 = 2;
+
+/// Most log entries kept of each kind; later ones are counted as lost.
+const MOST_LOGGED: usize = 2_000_000;
+
+/// Whose events count.
+#[derive(Clone, Debug)]
+pub enum Who {
+    /// Everyone's, but the observer's.
+    All,
+    /// These processes', and those of all children they start from now on.
+    Tasks(Vec<i32>),
+    /// Those of a cgroup (a directory of the unified hierarchy) and the ones below it.
+    Cgroup(PathBuf),
+}
+
+/// The counters at one moment, summed over CPUs, and the block requests in flight.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Figures {
+    counters: [u64; COUNTERS],
+    /// Block requests in flight.
+    pub in_flight: u64,
+}
+
+impl Figures {
+    /// One of the counters.
+    pub(crate) fn of(&self, counter: Counter) -> u64 {
+        self.counters.get(counter as usize).copied().unwrap_or(0)
+    }
+
+    /// Time waited for kernel locks, for futexes; waits of each.
+    pub fn lock_waits(&self) -> (u64, u64, u64, u64) {
+        let of = |c| self.of(c);
+        (of(Counter::LockWaitNs), of(Counter::FutexWaitNs), of(Counter::LockWaits), of(Counter::FutexWaits))
+    }
+
+    /// Poll calls, and events they returned.
+    pub fn polls(&self) -> (u64, u64) {
+        (self.of(Counter::PollCalls), self.of(Counter::PollEvents))
+    }
+
+    /// Block requests completed, and their bytes.
+    pub fn io(&self) -> (u64, u64) {
+        (self.of(Counter::IoDone), self.of(Counter::IoBytes))
+    }
+
+    /// Context switches.
+    pub fn switches(&self) -> u64 {
+        self.of(Counter::Switches)
+    }
+
+    /// What found no room, by name.
+    pub fn lost(&self) -> Vec<(String, u64)> {
+        [
+            ("lock waits", Counter::DroppedLocks),
+            ("poll threads", Counter::DroppedPolls),
+            ("block requests", Counter::DroppedIo),
+            ("tasks", Counter::DroppedTasks),
+            ("log entries", Counter::DroppedLog),
+            ("futex stacks", Counter::DroppedStacks),
+        ]
+        .into_iter()
+        .map(|(name, counter)| (name.to_owned(), self.of(counter)))
+        .filter(|(_, lost)| *lost > 0)
+        .collect()
+    }
+}
+
+/// Everything the programs counted.
+#[derive(Clone, Debug, Default)]
+pub struct Counted {
+    /// Lock waits.
+    pub locks: Vec<Lock>,
+    /// Polls.
+    pub polls: Vec<Poll>,
+    /// Block requests.
+    pub io: Vec<BlockIo>,
+    /// Queues.
+    pub queues: Vec<Queue>,
+    /// Tasks.
+    pub tasks: Vec<Task>,
+    /// What found no room.
+    pub lost: Vec<(String, u64)>,
+}
+
+/// Programs in the kernel, counting.
+pub struct BpfSession {
+    loaded: Loaded,
+    wants: Wants,
+    lock_ring: Option<RingBuf<MapData>>,
+    poll_ring: Option<RingBuf<MapData>>,
+    sites: FutexSites,
+    lock_log: Vec<LockEvent>,
+    poll_log: Vec<PollEvent>,
+    log_overflow: u64,
+}
+
+impl BpfSession {
+    /// Loads and attaches. A command's process must still be suspended.
+    pub fn start(wants: Wants, who: &Who) -> Result<Self, BpfError> {
+        let mut loaded = load(wants, &constants(who)?)?;
+        if let Who::Tasks(pids) = who {
+            let map = loaded.ebpf.map_mut("targets").ok_or(BpfError::NotBuilt)?;
+            let mut targets: HashMap<_, u32, u8> = HashMap::try_from(map).map_err(|e| refused("targets", &e))?;
+            for pid in pids {
+                targets.insert(u32::try_from(*pid).unwrap_or(0), 1, 0).map_err(|e| refused("targets", &e))?;
+            }
+        }
+        let mut ring = |name: &str| -> Result<RingBuf<MapData>, BpfError> {
+            let map = loaded.ebpf.take_map(name).ok_or(BpfError::NotBuilt)?;
+            RingBuf::try_from(map).map_err(|e| refused(name, &e))
+        };
+        let lock_ring = if wants.locks { Some(ring("lock_log")?) } else { None };
+        let poll_ring = if wants.polls && wants.log { Some(ring("poll_log")?) } else { None };
+        let mut session = BpfSession {
+            loaded,
+            wants,
+            lock_ring,
+            poll_ring,
+            sites: FutexSites::default(),
+            lock_log: Vec::new(),
+            poll_log: Vec::new(),
+            log_overflow: 0,
+        };
+        if wants.sched {
+            session.snapshot(0)?;
+        }
+        Ok(session)
+    }
+
+    /// How system calls are watched.
+    pub fn calls(&self) -> CallTracing {
+        self.loaded.calls
+    }
+
+    /// Walks all tasks and takes their accounts.
+    fn snapshot(&mut self, phase: u32) -> Result<(), BpfError> {
+        if let Some(map) = self.loaded.ebpf.map_mut(".bss") {
+            let mut variables: Array<_, u32> = Array::try_from(map).map_err(|e| refused("phase", &e))?;
+            variables.set(0, phase, 0).map_err(|e| refused("phase", &e))?;
+        }
+        let Some(Program::Iter(iter)) = self.loaded.ebpf.program_mut("snapshot") else {
+            return Err(BpfError::NotBuilt);
+        };
+        let link = iter.attach().and_then(|id| iter.take_link(id)).map_err(|e| refused("the task list", &e))?;
+        let mut file = link.into_file().map_err(|e| refused("the task list", &e))?;
+        let mut nothing = Vec::new();
+        file.read_to_end(&mut nothing).map_err(|e| refused("the task list", &e))?;
+        Ok(())
+    }
+
+    /// Empties the rings. `spaces`: what the sampler knows of the processes' mappings, if it runs.
+    pub fn drain(&mut self, spaces: Option<&AddressSpaces>) {
+        if let Some(ring) = &mut self.lock_ring {
+            while let Some(item) = ring.next() {
+                if item.len() > USER_STACK_BYTES {
+                    if let Some(sent) = read(&item) {
+                        self.sites.take(&sent, spaces);
+                    }
+                } else if let Some(event) = read(&item) {
+                    if self.lock_log.len() < MOST_LOGGED {
+                        self.lock_log.push(event);
+                    } else {
+                        self.log_overflow += 1;
+                    }
+                }
+            }
+        }
+        if let Some(ring) = &mut self.poll_ring {
+            while let Some(item) = ring.next() {
+                if let Some(event) = read(&item) {
+                    if self.poll_log.len() < MOST_LOGGED {
+                        self.poll_log.push(event);
+                    } else {
+                        self.log_overflow += 1;
+                    }
+                }
+            }
+        }
+    }
+
+    /// The counters now.
+    pub fn figures(&self) -> Figures {
+        let mut figures = Figures::default();
+        if let Some(map) = self.loaded.ebpf.map("counters")
+            && let Ok(cells) = PerCpuArray::<_, u64>::try_from(map)
+        {
+            for (index, sum) in figures.counters.iter_mut().enumerate() {
+                if let Ok(values) = cells.get(&(index as u32), 0) {
+                    *sum = values.iter().sum();
+                }
+            }
+        }
+        if self.wants.io {
+            figures.in_flight = block::in_flight(&self.loaded.ebpf);
+        }
+        figures
+    }
+
+    /// What was counted so far, named. `last` takes the tasks' final accounts.
+    pub fn read(&mut self, symbolizer: &mut Symbolizer, spaces: Option<&AddressSpaces>) -> Result<Counted, BpfError> {
+        self.drain(spaces);
+        if self.wants.sched {
+            self.snapshot(1)?;
+        }
+        let ebpf = &self.loaded.ebpf;
+        let mut counted = Counted { lost: self.figures().lost(), ..Counted::default() };
+        if self.log_overflow > 0 {
+            counted.lost.push(("log entries beyond two million".to_owned(), self.log_overflow));
+        }
+        if self.wants.locks {
+            counted.locks = locks::rows(ebpf, symbolizer, &mut self.sites)?;
+        }
+        if self.wants.polls {
+            counted.polls = polls::rows(ebpf)?;
+        }
+        if self.wants.io {
+            counted.io = block::rows(ebpf)?;
+            counted.queues = block::queues(ebpf)?;
+        }
+        if self.wants.sched {
+            counted.tasks = tasks::rows(ebpf)?;
+        }
+        Ok(counted)
+    }
+
+    /// The log of lock waits and of polls, if it was wanted.
+    pub(crate) fn log(&self) -> (&[LockEvent], &[PollEvent]) {
+        (&self.lock_log, &self.poll_log)
+    }
+
+    /// Bytes the maps hold in the kernel, as the kernel accounts them.
+    pub fn kernel_bytes(&self) -> u64 {
+        let mut sum = 0;
+        for entry in fs::read_dir("/proc/self/fdinfo").into_iter().flatten().flatten() {
+            let text = fs::read_to_string(entry.path()).unwrap_or_default();
+            if text.contains("map_type:")
+                && let Some(line) = text.lines().find_map(|l| l.strip_prefix("memlock:"))
+            {
+                sum += line.trim().parse::<u64>().unwrap_or(0);
+            }
+        }
+        sum
+    }
+}
+
+fn constants(who: &Who) -> Result<Constants, BpfError> {
+    Ok(match who {
+        Who::All => Constants { who: WHO_ALL, cgroup_id: 0, cgroup_level: 0 },
+        Who::Tasks(_) => Constants { who: WHO_TASKS, cgroup_id: 0, cgroup_level: 0 },
+        Who::Cgroup(path) => {
+            let found = fs::metadata(path).map_err(|e| refused(&path.display().to_string(), &e))?;
+            Constants { who: WHO_CGROUP, cgroup_id: found.ino(), cgroup_level: level(path) }
+        }
+    })
+}
+
+/// Depth of a cgroup below the root of its hierarchy.
+fn level(path: &Path) -> u32 {
+    let root = fs::metadata(path).map(|m| m.dev());
+    let parents = path.ancestors().skip(1);
+    parents.take_while(|p| fs::metadata(p).map(|m| m.dev()).ok() == root.as_ref().ok().copied()).count() as u32
+}
+
+pub(super) fn refused(what: &str, error: &dyn std::error::Error) -> BpfError {
+    BpfError::Refused { what: what.to_owned(), why: error.to_string() }
+}

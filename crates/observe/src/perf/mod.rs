@@ -1,0 +1,46 @@
+//! Sampling with `perf_event`: no driver, no BPF, and within its limits usable by an ordinary user.
+
+mod event;
+mod maps;
+mod open;
+mod ring;
+mod session;
+mod symbols;
+mod unwind;
+
+pub use event::{EventSpec, Rate, Role, event};
+pub use open::{Reach, has_pmu, try_open};
+pub use session::{PerfSession, StackMode};
+pub use symbols::Symbolizer;
+
+pub(crate) use maps::AddressSpaces;
+pub(crate) use unwind::Unwinder;
+
+/// Why sampling cannot be had.
+#[derive(Debug, thiserror::Error)]
+pub enum PerfError {
+    /// An event nobody knows.
+    #[error("event `{0}`: no such event on this machine; `perf list` shows those there are")]
+    UnknownEvent(String),
+    /// The kernel refused.
+    #[error("event `{event}`: {why}")]
+    Refused {
+        /// Its name.
+        event: String,
+        /// What the kernel said, and what that means here.
+        why: String,
+        /// Its error number.
+        errno: i32,
+    },
+    /// The target went away or cannot be read.
+    #[error("{0}")]
+    Target(String),
+    /// A system call failed that normally does not.
+    #[error("{step}: {source}")]
+    System {
+        /// What was done.
+        step: &'static str,
+        /// Why it failed.
+        source: std::io::Error,
+    },
+}

@@ -1,0 +1,214 @@
+//! The class of a run, after P1: CPU-busy, CPU-idle or lock-contended, phase by phase.
+
+use super::phases::split;
+use nearmiss_record::observed::{Observed, Phase, Tick};
+
+/// A run that spends at least this share of its active time waiting for locks is lock-contended.
+const LOCK_BORDER: f64 = 0.20;
+/// A run that wants a CPU at least this share of the time it could want one is CPU-busy.
+const BUSY_BORDER: f64 = 0.70;
+/// A task counts among those that could use a CPU when it has at least this share of all CPU time.
+const WORKER_SHARE: f64 = 0.02;
+
+/// Classifies an observation, a phase a row. Empty when nothing was measured that could tell.
+pub fn classify(observed: &Observed) -> Vec<Phase> {
+    if observed.duration_ns == 0 || observed.timeline.is_empty() {
+        return Vec::new();
+    }
+    let run = Run::of(observed);
+    let signals: Vec<[f64; 3]> = observed.timeline.iter().map(|tick| run.signals(tick)).collect();
+    let mut phases: Vec<Phase> = Vec::new();
+    for range in split(&signals) {
+        let ticks = observed.timeline.get(range).unwrap_or(&[]);
+        let phase = run.phase(ticks);
+        match phases.last_mut() {
+            Some(last) if last.class == phase.class => {
+                let together: Vec<Tick> = observed
+                    .timeline
+                    .iter()
+                    .filter(|t| t.at_ns > last.from_ns && t.at_ns <= phase.to_ns)
+                    .copied()
+                    .collect();
+                *last = run.phase(&together);
+            }
+            _ => phases.push(phase),
+        }
+    }
+    phases
+}
+
+/// What the whole run tells about each of its steps.
+struct Run {
+    cpus: f64,
+    workers: usize,
+    /// Time wanting a CPU, for each nanosecond that had one: more than 1 where others took it.
+    wanted_per_used: f64,
+    /// Share of futex waits that were contention.
+    futex_contention: f64,
+    bound_by: String,
+}
+
+impl Run {
+    fn of(observed: &Observed) -> Self {
+        let tasks = &observed.tasks;
+        let cpu: u64 = tasks.iter().map(|t| t.cpu_ns).sum();
+        let waiting: u64 = tasks.iter().map(|t| t.wait_ns).sum();
+        let workers = tasks.iter().filter(|t| t.cpu_ns as f64 >= WORKER_SHARE * cpu as f64).count().max(1);
+        let futexes = |contended: Option<bool>| {
+            let of = observed.locks.iter().filter(|l| l.process.is_some());
+            of.filter(|l| contended.is_none_or(|c| l.contended == c)).map(|l| l.total_ns).sum::<u64>() as f64
+        };
+        Run {
+            cpus: f64::from(observed.cpus.max(1)),
+            workers,
+            wanted_per_used: if cpu > 0 { (cpu + waiting) as f64 / cpu as f64 } else { 1.0 },
+            futex_contention: if futexes(None) > 0.0 { futexes(Some(true)) / futexes(None) } else { 0.0 },
+            bound_by: bound_by(observed),
+        }
+    }
+
+    /// Of some steps: share of the CPUs wanted, share of active time in lock waits, share of time with block I/O.
+    fn shares(&self, ticks: &[Tick]) -> [f64; 3] {
+        let sum = |of: fn(&Tick) -> u64| ticks.iter().map(of).sum::<u64>() as f64;
+        let wall = sum(|t| t.length_ns).max(1.0);
+        let used = sum(|t| t.cpu_ns);
+        let wanted = used * self.wanted_per_used;
+        let locks = sum(|t| t.lock_wait_ns) + sum(|t| t.futex_wait_ns) * self.futex_contention;
+        let with_io =
+            ticks.iter().filter(|t| t.in_flight > 0 || t.io_done > 0).map(|t| t.length_ns).sum::<u64>() as f64;
+        let capacity = wall * self.cpus.min(self.workers as f64);
+        let active = wanted + locks;
+        [(wanted / capacity).min(1.0), if active > 0.0 { locks / active } else { 0.0 }, with_io / wall]
+    }
+
+    fn signals(&self, tick: &Tick) -> [f64; 3] {
+        let [cpu, lock, io] = self.shares(std::slice::from_ref(tick));
+        // Lock waits weigh as much as they keep from running.
+        [cpu, if cpu + lock > 0.05 { lock } else { 0.0 }, io * 0.3]
+    }
+
+    fn phase(&self, ticks: &[Tick]) -> Phase {
+        let [cpu, lock, io] = self.shares(ticks);
+        let percent = |share: f64| format!("{:.0}%", share * 100.0);
+        let tasks =
+            if self.workers == 1 { "its one busy task".to_owned() } else { format!("its {} busy tasks", self.workers) };
+        let (class, margin, evidence) = if lock >= LOCK_BORDER {
+            let text = format!(
+                "{} of its active time went into waiting for locks (border {})",
+                percent(lock),
+                percent(LOCK_BORDER)
+            );
+            ("lock-contended", lock - LOCK_BORDER, text)
+        } else if cpu >= BUSY_BORDER {
+            let text = format!(
+                "{tasks} ran or waited for a CPU {} of the time (border {}); {} of active time went into locks",
+                percent(cpu),
+                percent(BUSY_BORDER),
+                percent(lock)
+            );
+            ("CPU-busy", (cpu - BUSY_BORDER).min(LOCK_BORDER - lock), text)
+        } else {
+            let rest = if self.bound_by.is_empty() { String::new() } else { format!(" for {}", self.bound_by) };
+            let text = format!(
+                "{tasks} ran or waited for a CPU {} of the time (border {}); else it waited, mostly{rest}",
+                percent(cpu),
+                percent(BUSY_BORDER)
+            );
+            ("CPU-idle", (BUSY_BORDER - cpu).min(LOCK_BORDER - lock), text)
+        };
+        Phase {
+            from_ns: ticks.first().map_or(0, |t| t.at_ns.saturating_sub(t.length_ns)),
+            to_ns: ticks.last().map_or(0, |t| t.at_ns),
+            class: class.to_owned(),
+            bound_by: if class == "CPU-idle" { self.bound_by.clone() } else { String::new() },
+            cpu_share: cpu,
+            lock_share: lock,
+            io_share: io,
+            margin_points: margin * 100.0,
+            evidence,
+        }
+    }
+}
+
+/// What the busiest tasks wait for, in the words of the report.
+fn bound_by(observed: &Observed) -> String {
+    let total = observed.tasks.iter().map(|t| t.cpu_ns).sum::<u64>() as f64;
+    let mut sums: Vec<(&str, u64)> = Vec::new();
+    for task in observed.tasks.iter().filter(|t| t.cpu_ns as f64 >= WORKER_SHARE * total) {
+        for (reason, ns, _) in &task.off {
+            let word = match reason.as_str() {
+                "preempted" | "kernel thread" => continue,
+                "block I/O" | "fsync" | "fdatasync" | "sync" | "syncfs" | "sync_file_range" => "the device",
+                "nanosleep" | "clock_nanosleep" | "pause" => "its own sleep",
+                "recvfrom" | "recvmsg" | "accept" | "accept4" | "connect" | "sendto" | "sendmsg" | "epoll_wait"
+                | "epoll_pwait" | "poll" | "ppoll" | "select" | "pselect6" => "the network or another process",
+                "read" | "write" | "readv" | "writev" | "wait4" | "waitid" => "another process, a file or a terminal",
+                "futex" => "its own threads",
+                "page fault" => "memory",
+                _ => "other calls",
+            };
+            match sums.iter_mut().find(|(w, _)| *w == word) {
+                Some((_, sum)) => *sum += ns,
+                None => sums.push((word, *ns)),
+            }
+        }
+    }
+    sums.into_iter().max_by_key(|(_, ns)| *ns).map(|(word, _)| word.to_owned()).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nearmiss_record::observed::{Lock, Task};
+
+    const STEP: u64 = 100_000_000;
+
+    fn run(ticks: impl Iterator<Item = Tick>) -> Observed {
+        let timeline: Vec<Tick> =
+            ticks.enumerate().map(|(i, t)| Tick { at_ns: (i as u64 + 1) * STEP, length_ns: STEP, ..t }).collect();
+        let cpu = timeline.iter().map(|t| t.cpu_ns).sum();
+        Observed {
+            cpus: 4,
+            duration_ns: timeline.len() as u64 * STEP,
+            cpu_ns: cpu,
+            tasks: vec![Task { cpu_ns: cpu, off: vec![("fsync".into(), 1, 1)], ..Task::default() }],
+            timeline,
+            ..Observed::default()
+        }
+    }
+
+    fn busy(share: f64) -> Tick {
+        Tick { cpu_ns: (STEP as f64 * share) as u64, ..Tick::default() }
+    }
+
+    #[test]
+    fn one_task_that_always_runs_is_busy_on_any_number_of_cpus() {
+        let phases = classify(&run((0..30).map(|_| busy(0.98))));
+        assert_eq!(phases.len(), 1);
+        assert_eq!(phases[0].class, "CPU-busy");
+        assert!((phases[0].margin_points - 20.0).abs() < 1.0, "the lock border is nearer: {}", phases[0].margin_points);
+    }
+
+    #[test]
+    fn waiting_for_the_device_is_idle() {
+        let phases = classify(&run((0..30).map(|_| busy(0.2))));
+        assert_eq!((phases[0].class.as_str(), phases[0].bound_by.as_str()), ("CPU-idle", "the device"));
+    }
+
+    #[test]
+    fn lock_waits_outweigh_a_busy_cpu() {
+        let mut observed = run((0..30).map(|_| Tick { futex_wait_ns: STEP, ..busy(0.9) }));
+        observed.locks = vec![Lock { process: Some(1), contended: true, total_ns: 1, ..Lock::default() }];
+        assert_eq!(classify(&observed)[0].class, "lock-contended");
+        observed.locks[0].contended = false;
+        assert_eq!(classify(&observed)[0].class, "CPU-busy", "waits for work are no contention");
+    }
+
+    #[test]
+    fn phases_are_told_apart() {
+        let phases = classify(&run((0..60).map(|i| busy(if i < 25 { 0.95 } else { 0.1 }))));
+        assert_eq!(phases.iter().map(|p| p.class.as_str()).collect::<Vec<_>>(), ["CPU-busy", "CPU-idle"]);
+        assert_eq!(phases[0].to_ns, 25 * STEP);
+        assert_eq!((phases[1].from_ns, phases[1].to_ns), (25 * STEP, 60 * STEP));
+    }
+}

@@ -1,0 +1,43 @@
+//! One observation: start the instruments, let the target run, stop, name what was found, classify the run.
+
+mod capabilities;
+mod classify;
+mod clock;
+mod live;
+mod observation;
+mod options;
+mod phases;
+mod tables;
+mod timeline;
+
+pub use capabilities::{Capability, capabilities};
+pub use classify::classify;
+pub use live::{Live, Snapshot};
+pub use observation::{Outcome, observe};
+pub use options::{Asked, DEFAULT_FREQUENCY_HZ, Options, Target};
+pub use tables::write_tables;
+
+/// Why there is no observation.
+#[derive(Debug, thiserror::Error)]
+pub enum ObserveError {
+    /// The command could not be started or waited for.
+    #[error(transparent)]
+    Workload(#[from] nearmiss_workload::Error),
+    /// Nothing that was asked for works here.
+    #[error("none of the instruments asked for works here: {0}; `nearmiss doctor` says what would help")]
+    NothingWorks(String),
+    /// An event name or target that makes no sense.
+    #[error(transparent)]
+    Perf(#[from] crate::perf::PerfError),
+    /// Reading the kernel's counts failed.
+    #[error(transparent)]
+    Bpf(#[from] crate::bpf::BpfError),
+    /// A table could not be written.
+    #[error("{path}: {why}")]
+    Table {
+        /// Which.
+        path: std::path::PathBuf,
+        /// Why.
+        why: String,
+    },
+}

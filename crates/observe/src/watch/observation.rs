@@ -1,0 +1,366 @@
+//! The observation itself.
+
+use super::clock::monotonic_ns;
+use super::options::{Options, Target};
+use super::timeline::{Timeline, clock_samples};
+use super::{ObserveError, classify};
+use crate::bpf::{BpfError, BpfSession, CallTracing, Figures, Wants, Who};
+use crate::perf::{EventSpec, PerfError, PerfSession, Rate, Reach, Role, Symbolizer, event, has_pmu};
+use nearmiss_record::observed::{Instrument, Observed, Profile, SCHEMA, Task};
+use nearmiss_workload::{Finished, ForwardSignals, ProcessGroup, Suspended, Workload};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+/// Length of a step of the time line; the rings are emptied as often.
+const STEP: Duration = Duration::from_millis(100);
+
+/// What an observation gives.
+pub struct Outcome {
+    /// The record.
+    pub observed: Observed,
+    /// How the command ended, if one was observed.
+    pub finished: Option<Finished>,
+    /// The log of lock waits and polls, if it was asked for.
+    pub(crate) log: super::tables::Log,
+}
+
+/// Observes the target until it ends, the limit is reached or `stop` is set. Instruments that this machine refuses are
+/// left out, and the record says why.
+pub fn observe(target: &Target, options: &Options, stop: &AtomicBool) -> Result<Outcome, ObserveError> {
+    let suspended = match target {
+        Target::Command(argv) => {
+            Some(Workload::new(argv.iter().cloned()).group(ProcessGroup::Launcher).launch_suspended()?)
+        }
+        _ => None,
+    };
+    let mut instruments = Instruments::start(target, suspended.as_ref().map(Suspended::pid), options)?;
+    let started_ns = monotonic_ns();
+    if let Some(perf) = &mut instruments.perf {
+        perf.enable(started_ns, suspended.is_some())?;
+    }
+    let mut timeline = Timeline::new(started_ns, instruments.figures());
+    let finished = match suspended {
+        Some(suspended) => Some(follow_command(suspended, &mut instruments, &mut timeline, options, stop)?),
+        None => {
+            follow(target, &mut instruments, &mut timeline, options, stop);
+            None
+        }
+    };
+    let ended_ns = monotonic_ns();
+    timeline.tick(ended_ns, instruments.figures());
+    let machine = matches!(target, Target::Machine);
+    let mut outcome = instruments.finish(timeline, started_ns, ended_ns, machine, finished)?;
+    outcome.observed.target = describe(target);
+    if !machine && !outcome.observed.io.is_empty() {
+        outcome.observed.notes.push(
+            "Block I/O is what the target asked for itself; what the kernel's flusher writes later shows with -a."
+                .to_owned(),
+        );
+    }
+    outcome.observed.phases = classify(&outcome.observed);
+    Ok(outcome)
+}
+
+/// Follows a command until it ends; when time is up or the user says so, it is asked to end.
+fn follow_command(
+    suspended: Suspended,
+    instruments: &mut Instruments,
+    timeline: &mut Timeline,
+    options: &Options,
+    stop: &AtomicBool,
+) -> Result<Finished, ObserveError> {
+    let started = std::time::Instant::now();
+    let mut running = suspended.resume()?;
+    let forwarding = ForwardSignals::to(&running);
+    loop {
+        // The sampler's buffers report their filling and the end of the command; a step is at most STEP long.
+        let waited = instruments.wait_for_samples(STEP);
+        match running.wait_for(if waited { Duration::ZERO } else { STEP })? {
+            Ok(finished) => {
+                drop(forwarding);
+                return Ok(finished);
+            }
+            Err(still) => running = still,
+        }
+        instruments.step(timeline);
+        if options.limit.is_some_and(|limit| started.elapsed() >= limit) || stop.load(Ordering::Relaxed) {
+            return Ok(running.terminate(Duration::from_secs(2))?);
+        }
+    }
+}
+
+/// Follows what runs already until the time is up, it has ended, or the user says so.
+fn follow(
+    target: &Target,
+    instruments: &mut Instruments,
+    timeline: &mut Timeline,
+    options: &Options,
+    stop: &AtomicBool,
+) {
+    let started = std::time::Instant::now();
+    loop {
+        let left = options.limit.map_or(STEP, |limit| limit.saturating_sub(started.elapsed()).min(STEP));
+        if left.is_zero() || stop.load(Ordering::Relaxed) || gone(target) {
+            return;
+        }
+        if !instruments.wait_for_samples(left) {
+            std::thread::sleep(left);
+        }
+        instruments.step(timeline);
+    }
+}
+
+pub(crate) fn gone(target: &Target) -> bool {
+    matches!(target, Target::Process(pid) if !std::path::Path::new(&format!("/proc/{pid}")).exists())
+}
+
+pub(crate) fn describe(target: &Target) -> String {
+    match target {
+        Target::Command(argv) => argv.iter().map(|a| a.to_string_lossy()).collect::<Vec<_>>().join(" "),
+        Target::Process(pid) => format!("process {pid}"),
+        Target::Cgroup(path) => format!("cgroup {}", path.display()),
+        Target::Machine => "the whole machine".to_owned(),
+    }
+}
+
+/// The instruments that run.
+pub(crate) struct Instruments {
+    pub(crate) perf: Option<PerfSession>,
+    pub(crate) bpf: Option<BpfSession>,
+    rows: Vec<Instrument>,
+}
+
+impl Instruments {
+    pub(crate) fn start(target: &Target, command: Option<i32>, options: &Options) -> Result<Self, ObserveError> {
+        let mut rows = Vec::new();
+        let perf = start_perf(target, command, options, &mut rows)?;
+        let bpf = start_bpf(target, command, options, &mut rows);
+        if perf.is_none() && bpf.is_none() {
+            let why: Vec<String> = rows.iter().map(|r| format!("{}: {}", r.name, r.how)).collect();
+            return Err(ObserveError::NothingWorks(why.join("; ")));
+        }
+        Ok(Instruments { perf, bpf, rows })
+    }
+
+    fn figures(&self) -> Figures {
+        self.bpf.as_ref().map(BpfSession::figures).unwrap_or_default()
+    }
+
+    /// What was asked for, and what became of it.
+    pub(crate) fn rows(&self) -> &[Instrument] {
+        &self.rows
+    }
+
+    pub(crate) fn drain(&mut self) {
+        if let Some(perf) = &mut self.perf {
+            perf.drain();
+        }
+        if let Some(bpf) = &mut self.bpf {
+            bpf.drain(self.perf.as_ref().map(PerfSession::spaces));
+        }
+    }
+
+    /// Waits until a sample buffer fills or the time is up; false when there is nothing to wait on.
+    pub(crate) fn wait_for_samples(&self, limit: Duration) -> bool {
+        self.perf.as_ref().is_some_and(|perf| perf.wait(limit))
+    }
+
+    fn step(&mut self, timeline: &mut Timeline) {
+        self.drain();
+        let now = monotonic_ns();
+        if timeline.is_due(now, STEP) {
+            timeline.tick(now, self.figures());
+        }
+    }
+
+    fn finish(
+        mut self,
+        timeline: Timeline,
+        started_ns: u64,
+        ended_ns: u64,
+        machine: bool,
+        finished: Option<Finished>,
+    ) -> Result<Outcome, ObserveError> {
+        let mut symbolizer = Symbolizer::default();
+        let mut observed = Observed {
+            schema: SCHEMA.to_owned(),
+            started_monotonic_ns: started_ns,
+            duration_ns: ended_ns - started_ns,
+            cpus: std::thread::available_parallelism().map_or(1, |n| n.get() as u32),
+            ..Observed::default()
+        };
+        let mut log = super::tables::Log::default();
+        if let Some(perf) = &mut self.perf {
+            perf.disable();
+            perf.drain();
+            observed.instrument_bytes += perf.buffer_bytes();
+            if !perf.sees_kernel() {
+                observed
+                    .notes
+                    .push("Kernel code was not sampled: it takes root, or kernel.perf_event_paranoid ≤ 1.".to_owned());
+            }
+        }
+        if let Some(bpf) = &mut self.bpf {
+            observed.instrument_bytes += bpf.kernel_bytes();
+            let counted = bpf.read(&mut symbolizer, self.perf.as_ref().map(PerfSession::spaces))?;
+            observed.locks = counted.locks;
+            observed.polls = counted.polls;
+            observed.io = counted.io;
+            observed.queues = counted.queues;
+            observed.tasks = counted.tasks;
+            observed.lost = counted.lost;
+            log = super::tables::Log::of(bpf, started_ns);
+        }
+        observed.profile = self.perf.map(|perf| perf.finish(&mut symbolizer));
+        if let Some(profile) = &observed.profile {
+            let lost: u64 = profile.events.iter().map(|e| e.lost).sum();
+            if lost > 0 {
+                observed.lost.push(("samples".to_owned(), lost));
+            }
+        }
+        let of_tasks: u64 = observed.tasks.iter().map(|t: &Task| t.cpu_ns).sum();
+        observed.cpu_ns = match finished {
+            _ if of_tasks > 0 => of_tasks,
+            Some(finished) => finished.user_ns + finished.system_ns,
+            None if machine => timeline.machine_cpu_ns(),
+            None => observed.profile.as_ref().map_or(0, clock_total),
+        };
+        observed.timeline = timeline.finish(observed.profile.as_ref(), observed.cpu_ns);
+        observed.instruments = self.rows;
+        Ok(Outcome { observed, finished, log })
+    }
+}
+
+/// CPU time by the clock samples alone; their weights are nanoseconds when the clock is the CPU clock.
+fn clock_total(profile: &Profile) -> u64 {
+    let nanoseconds = profile.events.iter().any(|e| e.role == "clock" && !e.name.contains("cycles"));
+    if nanoseconds { clock_samples(profile).map(|s| s.weight).sum() } else { 0 }
+}
+
+fn start_perf(
+    target: &Target,
+    command: Option<i32>,
+    options: &Options,
+    rows: &mut Vec<Instrument>,
+) -> Result<Option<PerfSession>, ObserveError> {
+    let mut events: Vec<EventSpec> = Vec::new();
+    let pmu = has_pmu();
+    let frequency = Rate::Frequency(options.frequency_hz);
+    if options.asked.clock {
+        events.push(event(if pmu { "cycles" } else { "cpu-clock" }, Role::Clock, frequency)?);
+    }
+    if options.asked.misses && pmu {
+        for (name, role) in [("cache-misses", Role::Misses), ("cache-references", Role::References)] {
+            events.push(event(name, role, Rate::Period(options.miss_period))?);
+        }
+    }
+    for name in &options.events {
+        let (name, rate) = match name.split_once('@') {
+            Some((name, period)) => {
+                let period = period.parse().ok().filter(|p| *p > 0);
+                let unknown =
+                    || PerfError::UnknownEvent(format!("{name}@ (a period is a number, as in page-faults@16)"));
+                (name, Rate::Period(period.ok_or_else(unknown)?))
+            }
+            None => (name.as_str(), frequency),
+        };
+        events.push(event(name, Role::Other, rate)?);
+    }
+    if options.asked.misses && !pmu {
+        rows.push(missing(
+            "misses",
+            "this machine has no performance-monitoring unit",
+            "in a virtual machine, ask the host for a virtual PMU; or model the misses: nearmiss trace -- CMD",
+        ));
+    }
+    if events.is_empty() {
+        return Ok(None);
+    }
+    let reach = match (target, command) {
+        (Target::Command(_), Some(pid)) => Reach::Command(pid),
+        (Target::Process(pid), _) => Reach::Process(*pid),
+        (Target::Cgroup(path), _) => Reach::Cgroup(path.clone()),
+        _ => Reach::Machine,
+    };
+    match PerfSession::open(&events, &reach, options.stacks) {
+        Ok(session) => {
+            if options.asked.clock {
+                let what = if pmu {
+                    "sampling cycles"
+                } else {
+                    "sampling the CPU clock (no performance-monitoring unit here)"
+                };
+                rows.push(running("clock", format!("{what}, {} Hz", options.frequency_hz)));
+            }
+            if options.asked.misses && pmu {
+                rows.push(running(
+                    "misses",
+                    format!("sampling cache misses and references, one in {}", options.miss_period),
+                ));
+            }
+            Ok(Some(session))
+        }
+        Err(e @ (PerfError::UnknownEvent(_) | PerfError::Target(_))) => Err(e.into()),
+        Err(e) => {
+            rows.push(missing("clock", &e.to_string(), "sysctl kernel.perf_event_paranoid=1"));
+            Ok(None)
+        }
+    }
+}
+
+fn start_bpf(
+    target: &Target,
+    command: Option<i32>,
+    options: &Options,
+    rows: &mut Vec<Instrument>,
+) -> Option<BpfSession> {
+    let asked = options.asked;
+    let wants = Wants { locks: asked.locks, polls: asked.polls, io: asked.io, sched: asked.sched, log: options.log };
+    let names = [("locks", asked.locks), ("polls", asked.polls), ("io", asked.io), ("sched", asked.sched)];
+    if names.iter().all(|(_, wanted)| !wanted) {
+        return None;
+    }
+    let who = match (target, command) {
+        (Target::Command(_), Some(pid)) => Who::Tasks(vec![pid]),
+        (Target::Process(pid), _) => Who::Tasks(vec![*pid]),
+        (Target::Cgroup(path), _) => Who::Cgroup(path.clone()),
+        _ => Who::All,
+    };
+    match BpfSession::start(wants, &who) {
+        Ok(session) => {
+            for (name, _) in names.iter().filter(|(_, wanted)| *wanted) {
+                let how = match (*name, session.calls()) {
+                    ("polls", CallTracing::EveryCall) => {
+                        "at every system call's entry and exit (this kernel refuses BPF on functions): each call of the machine costs some 30 ns more"
+                    }
+                    ("polls", _) => "at the poll family's functions",
+                    ("locks", _) => "lock contention tracepoints; futexes at the scheduler",
+                    ("io", _) => "block tracepoints",
+                    _ => "the kernel's task accounts; reasons at the scheduler",
+                };
+                rows.push(running(name, how.to_owned()));
+            }
+            Some(session)
+        }
+        Err(e) => {
+            let enable = match &e {
+                BpfError::NotAllowed => "run as root, or: sudo setcap cap_bpf,cap_perfmon+ep $(command -v nearmiss)",
+                BpfError::NotBuilt => "apt-get install clang libbpf-dev, and build nearmiss again",
+                BpfError::NoBtf => "boot a kernel with CONFIG_DEBUG_INFO_BTF",
+                BpfError::Refused { .. } => "nearmiss doctor",
+            };
+            for (name, _) in names.iter().filter(|(_, wanted)| *wanted) {
+                rows.push(missing(name, &e.to_string(), enable));
+            }
+            None
+        }
+    }
+}
+
+fn running(name: &str, how: String) -> Instrument {
+    Instrument { name: name.to_owned(), on: true, how, to_enable: String::new() }
+}
+
+fn missing(name: &str, why: &str, to_enable: &str) -> Instrument {
+    Instrument { name: name.to_owned(), on: false, how: why.to_owned(), to_enable: to_enable.to_owned() }
+}

@@ -1,0 +1,76 @@
+//! What to observe, and whom.
+
+use crate::perf::StackMode;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Whom to observe.
+#[derive(Clone, Debug)]
+pub enum Target {
+    /// A command and all it starts.
+    Command(Vec<std::ffi::OsString>),
+    /// A running process and what it starts.
+    Process(i32),
+    /// A cgroup of the unified hierarchy.
+    Cgroup(PathBuf),
+    /// Everything.
+    Machine,
+}
+
+/// The instruments.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Asked {
+    /// Where time goes.
+    pub clock: bool,
+    /// Where misses happen.
+    pub misses: bool,
+    /// Lock waits.
+    pub locks: bool,
+    /// Polls.
+    pub polls: bool,
+    /// Block requests.
+    pub io: bool,
+    /// Tasks.
+    pub sched: bool,
+}
+
+impl Asked {
+    /// All of them.
+    pub const ALL: Asked = Asked { clock: true, misses: true, locks: true, polls: true, io: true, sched: true };
+}
+
+/// How to observe.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Which instruments.
+    pub asked: Asked,
+    /// Samples a second on a busy CPU.
+    pub frequency_hz: u64,
+    /// One sample of misses for so many.
+    pub miss_period: u64,
+    /// More events to sample, by name.
+    pub events: Vec<String>,
+    /// How user stacks are found.
+    pub stacks: StackMode,
+    /// Keep every lock wait and poll.
+    pub log: bool,
+    /// End after this time.
+    pub limit: Option<Duration>,
+}
+
+/// Samples a second unless told otherwise: a prime, so as not to fall into step with timers.
+pub const DEFAULT_FREQUENCY_HZ: u64 = 499;
+
+impl Default for Options {
+    fn default() -> Self {
+        Options {
+            asked: Asked::ALL,
+            frequency_hz: DEFAULT_FREQUENCY_HZ,
+            miss_period: 10_007,
+            events: Vec::new(),
+            stacks: StackMode::Tables,
+            log: false,
+            limit: None,
+        }
+    }
+}

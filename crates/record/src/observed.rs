@@ -1,0 +1,347 @@
+//! `observe.json`: what a program did on the real machine, *measured* by the kernel's own instruments.
+//!
+//! Times are nanoseconds; instants are counted from the start of the observation, whose place on the machine's
+//! `CLOCK_MONOTONIC` is [`Observed::started_monotonic_ns`]. Histograms are log₂: slot *i* counts the values *v* with
+//! ⌊log₂ max(v, 1)⌋ = *i*; trailing empty slots are left out.
+
+use serde::{Deserialize, Serialize};
+
+/// File name in the run directory.
+pub const FILE: &str = "observe.json";
+/// `nearmiss/observe/1`.
+pub const SCHEMA: &str = "nearmiss/observe/1";
+
+/// Everything one observation found.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Observed {
+    /// [`SCHEMA`].
+    pub schema: String,
+    /// Who was observed, for people: the command, `process 12`, `cgroup /x`, `the whole machine`.
+    pub target: String,
+    /// Start on `CLOCK_MONOTONIC`.
+    pub started_monotonic_ns: u64,
+    /// From the release of the command (or the start of the instruments) to the end.
+    pub duration_ns: u64,
+    /// CPUs online.
+    pub cpus: u32,
+    /// CPU time of the target: by the kernel's task accounts, else as the kernel reports it for the command, else by
+    /// the clock samples, else (for the whole machine) by `/proc/stat`.
+    pub cpu_ns: u64,
+    /// What was asked for, and what became of it.
+    pub instruments: Vec<Instrument>,
+    /// Sampled events.
+    pub profile: Option<Profile>,
+    /// Lock waits, longest total first.
+    pub locks: Vec<Lock>,
+    /// Poll calls by thread and call, most calls first.
+    pub polls: Vec<Poll>,
+    /// Block requests by device, operation and submitter.
+    pub io: Vec<BlockIo>,
+    /// Queues of the block devices.
+    pub queues: Vec<Queue>,
+    /// Tasks, most CPU time first.
+    pub tasks: Vec<Task>,
+    /// The time line, oldest first.
+    pub timeline: Vec<Tick>,
+    /// Phases with their class.
+    pub phases: Vec<Phase>,
+    /// Memory the instruments held in the kernel and in the observer, in bytes.
+    pub instrument_bytes: u64,
+    /// Events that found no room, by name; empty when nothing was lost.
+    pub lost: Vec<(String, u64)>,
+    /// Facts a reader must know, one sentence each.
+    pub notes: Vec<String>,
+}
+
+/// One instrument of an observation.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Instrument {
+    /// `clock`, `misses`, `locks`, `polls`, `io`, `sched`.
+    pub name: String,
+    /// It ran.
+    pub on: bool,
+    /// How it measured, or why it could not.
+    pub how: String,
+    /// What to type to get it; empty when it ran.
+    pub to_enable: String,
+}
+
+/// Sampled events, with the code they fell on.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Profile {
+    /// The events.
+    pub events: Vec<Event>,
+    /// Code locations.
+    pub frames: Vec<Frame>,
+    /// Call stacks: indices into `frames`, innermost first.
+    pub stacks: Vec<Vec<u32>>,
+    /// Threads: (process, thread, name).
+    pub threads: Vec<(i32, i32, String)>,
+    /// Samples, oldest first.
+    pub samples: Vec<Sample>,
+}
+
+/// An event that was sampled or counted.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Event {
+    /// As `perf list` names it.
+    pub name: String,
+    /// What its samples stand for: `clock`, `misses`, `references`, `other`.
+    pub role: String,
+    /// Samples a second asked for; zero when a period was.
+    pub frequency_hz: u64,
+    /// Events a sample asked for; zero when a frequency was.
+    pub period: u64,
+    /// Events counted.
+    pub count: u64,
+    /// Time the counters were wanted, summed over CPUs or tasks.
+    pub enabled_ns: u64,
+    /// Time they really counted: less than `enabled_ns` when events shared a counter.
+    pub running_ns: u64,
+    /// Samples the kernel could not deliver.
+    pub lost: u64,
+    /// Times the kernel throttled the sampling.
+    pub throttled: u64,
+}
+
+/// A code location.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Frame {
+    /// Demangled; `module+0x1234` where there is no name.
+    pub function: String,
+    /// Path, or `[kernel]`.
+    pub module: String,
+    /// `file:line`, or empty.
+    pub line: String,
+    /// Address of the instruction in its module (in the kernel: as loaded).
+    pub address: u64,
+    /// Kernel code.
+    pub kernel: bool,
+}
+
+/// One sample.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Sample {
+    /// Since the start.
+    pub at_ns: u64,
+    /// Index into the events.
+    pub event: u32,
+    /// Index into the stacks.
+    pub stack: u32,
+    /// Index into the threads.
+    pub thread: u32,
+    /// Events it stands for (nanoseconds for clocks).
+    pub weight: u64,
+    /// Where it was taken.
+    pub cpu: u32,
+}
+
+/// Waits for one lock at one calling point.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Lock {
+    /// Address, in the kernel or in the process.
+    pub address: u64,
+    /// `spinlock`, `mutex`, `rwsem:R`, `futex`, …
+    pub kind: String,
+    /// Its symbol, where it has one; for a futex, what it is to the program: `mutex`, `rwlock`, `condition variable`,
+    /// `thread join`, `semaphore`, `barrier`, `parked thread`; empty where the stacks do not tell.
+    pub name: String,
+    /// Waiting for it is contention: others hold it. False for waits for something to happen, such as a condition
+    /// variable, and for futexes whose stacks do not tell.
+    pub contended: bool,
+    /// Process, for futexes.
+    pub process: Option<i32>,
+    /// Calling point first, then its callers.
+    pub stack: Vec<Frame>,
+    /// For futexes: (calling point, waits of those whose stack was taken). Futex stacks are taken for the first 64 waits
+    /// of a futex and for one in 64 after that.
+    pub call_sites: Vec<(Frame, u64)>,
+    /// Waits.
+    pub count: u64,
+    /// Sum of their times.
+    pub total_ns: u64,
+    /// Shortest.
+    pub min_ns: u64,
+    /// Longest.
+    pub max_ns: u64,
+    /// Distribution of the waits.
+    pub log2_ns: Vec<u32>,
+}
+
+/// The poll calls of one thread.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Poll {
+    /// `poll`, `epoll_wait`, …
+    pub call: String,
+    /// Process.
+    pub process: i32,
+    /// Thread.
+    pub thread: i32,
+    /// Its name.
+    pub name: String,
+    /// Calls that ended.
+    pub calls: u64,
+    /// Descriptors asked about, summed over calls; zero for epoll, whose calls do not say.
+    pub asked: u64,
+    /// Events returned.
+    pub events: u64,
+    /// Calls that returned events.
+    pub with_events: u64,
+    /// Calls that returned none.
+    pub empty: u64,
+    /// Calls that failed (`EINTR` included).
+    pub failed: u64,
+    /// Calls with timeout zero.
+    pub zero_timeout: u64,
+    /// Time in the calls off the CPU.
+    pub blocked_ns: u64,
+    /// Time in the calls on the CPU.
+    pub on_cpu_ns: u64,
+    /// Time between the end of a call and the next one.
+    pub interval_ns: u64,
+    /// How many such intervals.
+    pub intervals: u64,
+    /// From the first call to the end of the last.
+    pub span_ns: u64,
+    /// CPU of the last call.
+    pub last_cpu: u32,
+    /// Calls that ended on another CPU than the one before.
+    pub cpu_changes: u64,
+    /// Distribution of the intervals.
+    pub log2_interval_ns: Vec<u32>,
+    /// Distribution of the events a call, of calls with events.
+    pub log2_events: Vec<u32>,
+}
+
+/// Block requests of one submitter to one device.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BlockIo {
+    /// `vda`, `loop0`, …; `major:minor` where it has no name.
+    pub device: String,
+    /// `read`, `write`, `flush`, `discard`, ….
+    pub operation: String,
+    /// Process that submitted.
+    pub process: i32,
+    /// Name of the thread that submitted.
+    pub name: String,
+    /// Requests completed.
+    pub count: u64,
+    /// Bytes.
+    pub bytes: u64,
+    /// Requests that failed.
+    pub errors: u64,
+    /// Time from start to issue.
+    pub queue_ns: u64,
+    /// Time from issue to completion.
+    pub device_ns: u64,
+    /// Shortest, start to completion.
+    pub min_ns: u64,
+    /// Longest.
+    pub max_ns: u64,
+    /// Distribution of the time before issue.
+    pub log2_queue_ns: Vec<u32>,
+    /// Distribution of the time in the device.
+    pub log2_device_ns: Vec<u32>,
+}
+
+/// The request queue of a device.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Queue {
+    /// As [`BlockIo::device`].
+    pub device: String,
+    /// Requests that started.
+    pub requests: u64,
+    /// Requests already in flight when one starts, summed.
+    pub seen: u64,
+    /// Most in flight at once.
+    pub max: u64,
+    /// Time with at least one in flight.
+    pub busy_ns: u64,
+    /// Integral of the length over time.
+    pub weighted_ns: u64,
+    /// Distribution of the length seen at start; slot 0: empty, slot i: from 2^(i-1) to below 2^i.
+    pub log2_length: Vec<u32>,
+}
+
+/// One task.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Task {
+    /// Process.
+    pub process: i32,
+    /// Thread.
+    pub thread: i32,
+    /// Name.
+    pub name: String,
+    /// Time on a CPU.
+    pub cpu_ns: u64,
+    /// In user mode, as the kernel accounts it.
+    pub user_ns: u64,
+    /// In the kernel.
+    pub system_ns: u64,
+    /// Time runnable, waiting for a CPU.
+    pub wait_ns: u64,
+    /// Times it was given a CPU.
+    pub runs: u64,
+    /// Switches because it waited.
+    pub voluntary: u64,
+    /// Switches because another came first.
+    pub involuntary: u64,
+    /// Moves to another CPU.
+    pub migrations: u64,
+    /// Time off the CPU by reason: (reason, nanoseconds, times). Includes the wait for a CPU after waking.
+    pub off: Vec<(String, u64, u64)>,
+}
+
+/// One step of the time line.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Tick {
+    /// End of the step.
+    pub at_ns: u64,
+    /// Length of the step.
+    pub length_ns: u64,
+    /// CPU time of the target in it, by the clock samples; without them all steps have the same share.
+    pub cpu_ns: u64,
+    /// CPU time used by anyone.
+    pub machine_cpu_ns: u64,
+    /// Time any CPU idled with a task waiting for block I/O.
+    pub iowait_ns: u64,
+    /// Kernel lock waits.
+    pub lock_wait_ns: u64,
+    /// Futex waits.
+    pub futex_wait_ns: u64,
+    /// Poll calls.
+    pub poll_calls: u64,
+    /// Events they returned.
+    pub poll_events: u64,
+    /// Block requests completed.
+    pub io_done: u64,
+    /// Bytes of them.
+    pub io_bytes: u64,
+    /// Block requests in flight at the end of the step.
+    pub in_flight: u64,
+    /// Context switches.
+    pub switches: u64,
+}
+
+/// A stretch of the run in one class.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Phase {
+    /// Since the start.
+    pub from_ns: u64,
+    /// Since the start.
+    pub to_ns: u64,
+    /// `CPU-busy`, `CPU-idle` or `lock-contended`.
+    pub class: String,
+    /// What it waits for when CPU-idle: `device`, `network`, `sleep`, `input`; else empty.
+    pub bound_by: String,
+    /// Share of the CPUs the target could use that it used.
+    pub cpu_share: f64,
+    /// Share of its runnable-or-waiting time spent waiting for locks.
+    pub lock_share: f64,
+    /// Share of its time waiting for block I/O.
+    pub io_share: f64,
+    /// How far the deciding share is from the border, in points.
+    pub margin_points: f64,
+    /// The evidence in one sentence.
+    pub evidence: String,
+}

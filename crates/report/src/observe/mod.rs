@@ -1,0 +1,15 @@
+//! What an observed run shows. Every figure here was *measured*.
+
+mod export;
+mod hot;
+mod live;
+mod page;
+mod plot;
+mod text;
+mod words;
+
+pub use export::{firefox, folded, perfetto, to_pprof};
+pub use hot::{CallSite, Hot, Ratio, call_sites, event_of, hottest, instructions, lines, ratios};
+pub use live::top_lines;
+pub use page::html;
+pub use text::text;

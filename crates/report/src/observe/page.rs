@@ -1,0 +1,249 @@
+//! One HTML file that needs nothing else.
+//!
+//! Names come from observed programs and are hostile until escaped: `maud` escapes all text and attributes, and the
+//! flame graphs are documents of their own, in frames.
+
+use super::export::folded;
+use super::hot::{Hot, call_sites, hottest, lines, ratios, total};
+use super::plot::{distribution, timeline};
+use super::words::{bytes, percent, short, time};
+use crate::name::{fitted, plain};
+use crate::number::grouped;
+use inferno::flamegraph::{self, Options};
+use maud::{DOCTYPE, Markup, PreEscaped, html};
+use nearmiss_record::observed::{Lock, Observed, Profile};
+
+const STYLE: &str = include_str!("../html/page.css");
+const MORE_STYLE: &str = "
+.track { margin: 0.6rem 0; } .track svg { width: 100%; height: 64px; background: var(--panel); border: 1px solid var(--line); }
+.track figcaption { font-size: 0.85rem; color: var(--quiet); }
+iframe.flame { width: 100%; height: 30rem; border: 1px solid var(--line); background: #fff; }
+table.wide td, table.wide th { text-align: right; padding: 0.15rem 0.6rem; font-variant-numeric: tabular-nums; vertical-align: top; }
+table.wide td.name, table.wide th.name { text-align: left; } .scroll { overflow-x: auto; }
+";
+const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'";
+const ROWS: usize = 40;
+
+/// The page.
+pub fn html(observed: &Observed) -> String {
+    let target = fitted(&observed.target, 120);
+    let sections: Vec<(&str, String, Markup)> = sections(observed);
+    let page = html! {
+        (DOCTYPE)
+        html lang="en" {
+            head {
+                meta charset="utf-8";
+                meta name="viewport" content="width=device-width, initial-scale=1";
+                meta http-equiv="Content-Security-Policy" content=(POLICY);
+                meta name="color-scheme" content="light dark";
+                link rel="icon" href="data:,";
+                title { "nearmiss: " (target) }
+                style { (PreEscaped(STYLE)) (PreEscaped(MORE_STYLE)) }
+            }
+            body {
+                a.skip href="#main" { "Skip to the figures" }
+                header {
+                    p.kicker { "nearmiss observe · everything on this page was measured" }
+                    h1 { code { (target) } }
+                    @for phase in &observed.phases {
+                        p.sentence {
+                            @if observed.phases.len() > 1 { (time(phase.from_ns)) "–" (time(phase.to_ns)) ": " }
+                            (phase.class) " " span.tag { "margin " (format!("{:.0}", phase.margin_points)) " points" }
+                        }
+                        p { (phase.evidence) "." }
+                    }
+                    dl.tiles {
+                        (tile("wall time", &time(observed.duration_ns)))
+                        (tile("CPU time", &time(observed.cpu_ns)))
+                        (tile("of one CPU", &percent(observed.cpu_ns, observed.duration_ns)))
+                        (tile("in lock waits", &time(observed.locks.iter().filter(|l| l.contended).map(|l| l.total_ns).sum())))
+                        (tile("poll calls", &grouped(observed.polls.iter().map(|p| p.calls).sum())))
+                        (tile("block I/O", &bytes(observed.io.iter().map(|i| i.bytes).sum())))
+                    }
+                }
+                nav aria-label="Sections" {
+                    ul { @for (id, title, _) in &sections { li { a href={ "#" (id) } { (title) } } } }
+                }
+                main #main tabindex="-1" {
+                    @for (id, title, body) in &sections {
+                        section #(id) aria-labelledby={ (id) "-title" } {
+                            h2 #{ (id) "-title" } { (title) }
+                            (body)
+                        }
+                    }
+                }
+            }
+        }
+    };
+    page.into_string()
+}
+
+fn tile(name: &str, value: &str) -> Markup {
+    html! { div.tile { dt { (name) } dd { (value) } } }
+}
+
+fn sections(o: &Observed) -> Vec<(&'static str, String, Markup)> {
+    let mut out: Vec<(&'static str, String, Markup)> = Vec::new();
+    if let Some(profile) = &o.profile {
+        for (index, event) in profile.events.iter().enumerate() {
+            let (id, title) = match event.role.as_str() {
+                "clock" => ("time", "Where time goes".to_owned()),
+                "misses" => ("misses", "Where misses go".to_owned()),
+                "references" => continue,
+                _ => ("events", format!("Where {} happen", event.name)),
+            };
+            out.push((id, title, profile_section(profile, index as u32)));
+        }
+    }
+    if !o.timeline.is_empty() {
+        out.push(("timeline", "Over time".to_owned(), timeline(o)));
+    }
+    if !o.locks.is_empty() {
+        out.push(("locks", "Lock and futex waits".to_owned(), locks(o)));
+    }
+    if !o.polls.is_empty() {
+        out.push(("polls", "Polls".to_owned(), polls(o)));
+    }
+    if !o.io.is_empty() {
+        out.push(("io", "Block I/O".to_owned(), block(o)));
+    }
+    if !o.tasks.is_empty() {
+        out.push(("tasks", "Tasks".to_owned(), tasks(o)));
+    }
+    out.push(("notes", "Notes".to_owned(), notes(o)));
+    out
+}
+
+fn profile_section(profile: &Profile, event: u32) -> Markup {
+    let (samples, _) = total(profile, event);
+    let what = profile.events.get(event as usize).cloned().unwrap_or_default();
+    let hot = hottest(profile, event);
+    let by_line: Vec<Hot> = lines(profile, event).into_iter().filter(|h| h.name.contains(':')).collect();
+    html! {
+        p.quiet { (grouped(samples)) " samples of " (what.name) ", " (what.lost) " lost" }
+        (flame(profile, event))
+        @if what.role == "misses" {
+            @for r in ratios(profile).iter().take(5) {
+                p { code { (plain(&r.name)) } " has " (format!("{:.0}%", r.references)) " of references, " (format!("{:.0}%", r.misses)) " of misses" }
+            }
+        }
+        div.scroll { table.wide {
+            caption { "By function" }
+            tr { th { "self" } th { "with callees" } th.name { "function" } th.name { "in" } th.name { "called from" } }
+            @for h in hot.iter().filter(|h| h.samples > 0).take(ROWS) {
+                tr {
+                    td { (percent(h.samples, samples)) } td { (percent(h.inclusive, samples)) }
+                    td.name { code { (plain(&h.name)) } } td.name { (plain(short(&h.module))) }
+                    td.name { @for s in call_sites(profile, event, &h.name).iter().take(2) { (plain(&s.frame.function)) " " (percent(s.samples, h.samples)) " " } }
+                }
+            }
+        } }
+        @if !by_line.is_empty() {
+            div.scroll { table.wide {
+                caption { "By source line" }
+                tr { th { "self" } th.name { "line" } }
+                @for h in by_line.iter().take(ROWS) {
+                    tr { td { (percent(h.samples, samples)) } td.name { code { (plain(&h.name)) } } }
+                }
+            } }
+        }
+    }
+}
+
+fn flame(profile: &Profile, event: u32) -> Markup {
+    let stacks = folded(profile, event);
+    let mut options = Options::default();
+    options.title = String::new();
+    options.count_name = "samples".to_owned();
+    options.deterministic = true;
+    options.image_width = Some(1150);
+    let mut svg = Vec::new();
+    let drawn = flamegraph::from_lines(&mut options, stacks.lines(), &mut svg).is_ok();
+    let name = profile.events.get(event as usize).map_or("", |e| e.name.as_str());
+    html! {
+        @if drawn {
+            iframe.flame title={ "Flame graph of " (name) } srcdoc=(String::from_utf8_lossy(&svg)) {}
+        } @else {
+            p.quiet { "No samples, so no flame graph." }
+        }
+    }
+}
+
+fn locks(o: &Observed) -> Markup {
+    let name = |l: &Lock| match (l.name.as_str(), l.process) {
+        ("", Some(pid)) => format!("{} {:#x} of process {pid}", l.kind, l.address),
+        ("", None) => format!("{} {:#x}", l.kind, l.address),
+        (name, _) => format!("{} {name}", l.kind),
+    };
+    html! { div.scroll { table.wide {
+        tr { th { "total" } th { "waits" } th { "average" } th { "max" } th { "min" } th { "distribution" } th.name { "lock" } th.name { "called from" } }
+        @for l in o.locks.iter().take(ROWS) {
+            tr {
+                td { (time(l.total_ns)) } td { (grouped(l.count)) } td { (time(l.total_ns / l.count.max(1))) }
+                td { (time(l.max_ns)) } td { (time(l.min_ns)) } td { (distribution(&l.log2_ns)) }
+                td.name { (plain(&name(l))) @if !l.contended { " " span.tag { "waits for an event" } } }
+                td.name {
+                    @if l.call_sites.is_empty() {
+                        @for f in l.stack.iter().take(3) { (plain(&f.function)) br; }
+                    }
+                    @for (f, n) in l.call_sites.iter().take(3) { (plain(&f.function)) " " code { (plain(&f.line)) } " (" (n) ")" br; }
+                }
+            }
+        }
+    } } }
+}
+
+fn polls(o: &Observed) -> Markup {
+    html! { div.scroll { table.wide {
+        tr { th { "calls" } th { "calls/s" } th { "events a call" } th { "asked a call" } th { "empty" } th { "blocked a call" } th { "on CPU a call" } th { "time between" } th.name { "call, thread" } }
+        @for p in o.polls.iter().take(ROWS) {
+            @let calls = p.calls.max(1) as f64;
+            tr {
+                td { (grouped(p.calls)) } td { (format!("{:.1}", calls * 1e9 / p.span_ns.max(1) as f64)) }
+                td { (format!("{:.2}", p.events as f64 / calls)) } td { (format!("{:.1}", p.asked as f64 / calls)) }
+                td { (percent(p.empty, p.calls)) } td { (time(p.blocked_ns / p.calls.max(1))) } td { (time(p.on_cpu_ns / p.calls.max(1))) }
+                td { (distribution(&p.log2_interval_ns)) } td.name { (p.call) " " (plain(&p.name)) " " (p.thread) }
+            }
+        }
+    } } }
+}
+
+fn block(o: &Observed) -> Markup {
+    html! { div.scroll { table.wide {
+        tr { th { "requests" } th { "bytes" } th { "queued" } th { "in device" } th { "max" } th { "in-device distribution" } th.name { "device" } th.name { "operation" } th.name { "submitter" } }
+        @for i in o.io.iter().take(ROWS) {
+            tr {
+                td { (grouped(i.count)) } td { (bytes(i.bytes)) } td { (time(i.queue_ns / i.count.max(1))) }
+                td { (time(i.device_ns / i.count.max(1))) } td { (time(i.max_ns)) } td { (distribution(&i.log2_device_ns)) }
+                td.name { (i.device) } td.name { (i.operation) } td.name { (plain(&i.name)) " " (i.process) }
+            }
+        }
+    } }
+    @for q in &o.queues {
+        p { "Queue of " (q.device) ": busy " (percent(q.busy_ns, o.duration_ns)) ", mean length " (format!("{:.2}", q.weighted_ns as f64 / o.duration_ns.max(1) as f64)) ", at most " (q.max) "." }
+    } }
+}
+
+fn tasks(o: &Observed) -> Markup {
+    html! { div.scroll { table.wide {
+        tr { th { "on CPU" } th { "waiting for a CPU" } th { "switches" } th { "migrations" } th.name { "task" } th.name { "off the CPU for" } }
+        @for t in o.tasks.iter().take(ROWS) {
+            tr {
+                td { (time(t.cpu_ns)) } td { (time(t.wait_ns)) } td { (grouped(t.voluntary + t.involuntary)) } td { (t.migrations) }
+                td.name { (plain(&t.name)) " " (t.thread) }
+                td.name { @for (reason, ns, n) in t.off.iter().take(4) { (reason) " " (time(*ns)) " in " (grouped(*n)) "; " } }
+            }
+        }
+    } } }
+}
+
+fn notes(o: &Observed) -> Markup {
+    html! { ul {
+        @for i in &o.instruments {
+            li { (i.name) ": " @if i.on { (i.how) } @else { "not here: " (i.how) @if !i.to_enable.is_empty() { "; " code { (i.to_enable) } } } }
+        }
+        @for (what, n) in &o.lost { li { "lost: " (grouped(*n)) " " (what) } }
+        @for note in &o.notes { li { (note) } }
+        li { "The instruments held " (bytes(o.instrument_bytes)) " of memory." }
+    } }
+}

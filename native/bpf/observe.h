@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* What the BPF programs hand to the observer. Mirrored by crates/observe/src/bpf/layout.rs, which asserts
+ * every size. Times are nanoseconds of CLOCK_MONOTONIC. */
+#ifndef NEARMISS_BPF_OBSERVE_H
+#define NEARMISS_BPF_OBSERVE_H
+
+#include <linux/types.h>
+
+#define LOG2_SLOTS 40 /* slot i counts values v with floor(log2(max(v, 1))) == i */
+
+/* Lock kinds beside the kernel's own contention flags (LCB_F_*, below 0x100). */
+#define LOCK_FUTEX 0x100
+#define LOCK_FUTEX_PI 0x200
+#define LOCK_FUTEXV 0x400
+
+struct lock_key {
+    __u64 address; /* kernel address, or user address for futexes */
+    __u32 flags;
+    __s32 stack; /* kernel stack id; -1 for futexes */
+    __u32 tgid;  /* of the waiter for futexes, else 0 */
+    __u32 padding;
+};
+
+struct wait_stat {
+    __u64 count, total_ns, max_ns;
+    __u64 inverse_min_ns; /* ~min, so that zero means none yet */
+    __u32 log2_ns[LOG2_SLOTS];
+};
+
+struct lock_event { /* one wait, on request */
+    __u64 end_ns, wait_ns, address;
+    __u32 flags;
+    __s32 stack;
+    __u32 tid, tgid;
+    __u32 cpu, padding;
+};
+
+#define USER_STACK_BYTES 2048
+struct futex_stack { /* registers and top of stack of a futex waiter, for some waits of each futex */
+    __u64 address, ip, sp, bp;
+    __u32 tgid, tid;
+    __u32 bytes, nth; /* bytes copied; which wait of this futex this is */
+    __u8 stack[USER_STACK_BYTES];
+};
+
+enum poll_kind {
+    POLL_POLL,
+    POLL_PPOLL,
+    POLL_SELECT,
+    POLL_PSELECT6,
+    POLL_EPOLL_WAIT,
+    POLL_EPOLL_PWAIT,
+    POLL_EPOLL_PWAIT2,
+    POLL_IO_URING_ENTER,
+    POLL_KINDS
+};
+
+struct poll_key {
+    __u32 tid, kind;
+};
+
+struct poll_stat {
+    __u32 tgid, last_cpu;
+    __u64 calls, asked, events;
+    __u64 with_events, empty, failed; /* calls that returned > 0, 0, < 0 */
+    __u64 zero_timeout;
+    __u64 blocked_ns, on_cpu_ns;
+    __u64 intervals, interval_ns; /* time since the thread's last call of this kind ended */
+    __u64 cpu_changes;
+    __u64 first_ns, last_exit_ns;
+    __u64 enter_ns, enter_runtime_ns, enter_asked, enter_zero_timeout; /* the call under way */
+    __u32 log2_interval_ns[LOG2_SLOTS];
+    __u32 log2_events[16]; /* of the calls with events */
+    char comm[16];
+};
+
+struct poll_event { /* one call, on request */
+    __u64 enter_ns, exit_ns, blocked_ns, on_cpu_ns, interval_ns;
+    __u32 asked, kind;
+    __s32 returned;
+    __u32 cpu, tid, tgid;
+};
+
+struct io_key {
+    __u32 device; /* major << 20 | minor */
+    __u32 operation;
+    __u32 tgid; /* who submitted */
+    __u32 padding;
+    char comm[16];
+};
+
+struct io_stat {
+    __u64 count, bytes, errors;
+    __u64 queue_ns, device_ns; /* start to issue; issue to completion */
+    __u64 max_ns, inverse_min_ns;
+    __u32 log2_queue_ns[LOG2_SLOTS];
+    __u32 log2_device_ns[LOG2_SLOTS];
+};
+
+struct queue_stat { /* per device: requests in flight, seen by each request as it starts */
+    __u64 in_flight, samples, sum, max;
+    __u64 busy_ns, busy_since_ns;
+    __u64 weighted_ns, changed_ns; /* integral of the length over time; when it last changed */
+    __u32 log2_length[16]; /* slot 0: empty queue; slot i: length in [2^(i-1), 2^i) */
+};
+
+#define REASON_PREEMPTED 0
+#define REASON_BLOCK_IO 1
+#define REASON_KERNEL_LOCK 2
+#define REASON_PAGE_FAULT 3
+#define REASON_KERNEL_THREAD 4
+#define REASON_SYSCALL 16 /* + the number of the system call the task sleeps in */
+
+struct off_key {
+    __u32 tid, reason;
+};
+
+struct off_stat {
+    __u64 ns, count;
+};
+
+#define TASK_AT_START 1 /* base taken when the observation began */
+#define TASK_ENDED 2    /* figures final */
+
+struct task_stat {
+    __u32 tid, tgid;
+    char comm[16];
+    __u64 off_since_ns, futex; /* the futex it sleeps on, or 0 */
+    __u32 off_reason, futex_kind;
+    __u32 state, padding;
+    __u64 base_cpu_ns, base_wait_ns, base_runs, base_voluntary, base_involuntary, base_migrations, base_user_ns,
+        base_system_ns;
+    __u64 cpu_ns, wait_ns, runs, voluntary, involuntary, migrations, user_ns, system_ns;
+};
+
+enum counter { /* per CPU, for the time line */
+    COUNT_LOCK_WAIT_NS,
+    COUNT_LOCK_WAITS,
+    COUNT_FUTEX_WAIT_NS,
+    COUNT_FUTEX_WAITS,
+    COUNT_POLL_CALLS,
+    COUNT_POLL_EVENTS,
+    COUNT_IO_DONE,
+    COUNT_IO_BYTES,
+    COUNT_SWITCHES,
+    COUNT_DROPPED_LOCKS, /* no room in a map or ring: the observer reports these */
+    COUNT_DROPPED_POLLS,
+    COUNT_DROPPED_IO,
+    COUNT_DROPPED_TASKS,
+    COUNT_DROPPED_LOG,
+    COUNT_DROPPED_STACKS,
+    COUNTERS
+};
+
+#endif
