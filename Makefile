@@ -1,10 +1,14 @@
 # setup: install what is missing   build: everything   run: the demonstration   test, bench, lint: as named
 CARGO ?= cargo
 
-.PHONY: setup build subjects run test bench lint lint-fast
+.PHONY: setup setup-tests build subjects run test bench lint lint-fast
 
 setup:
 	scripts/setup.sh
+
+# And what only the tests and the bench use.
+setup-tests:
+	scripts/setup.sh --tests
 
 build: subjects
 	$(CARGO) build --release --workspace
@@ -12,14 +16,14 @@ build: subjects
 subjects:
 	$(MAKE) --no-print-directory -C subjects
 
-run: build
+run: setup build
 	scripts/run-demo.sh
 
 # Ends with the runner's summary, summed over all test binaries.
-test: subjects lint-fast
+test: setup-tests subjects lint-fast
 	CARGO='$(CARGO)' scripts/test.sh
 
-bench: build
+bench: setup-tests build
 	$(CARGO) bench --workspace --benches
 
 # What takes seconds. Edges between crates, file lengths and licences are tests (crates/cli/tests).

@@ -1,10 +1,13 @@
 #!/bin/sh
 # Installs what nearmiss needs and this machine lacks: Debian packages, a Rust toolchain, the guest's kernel.
-# Running it again is harmless and quick. Usage: scripts/setup.sh
+# Running it again is harmless and quick. Usage: scripts/setup.sh [--tests]    (--tests: what only tests and bench use too)
 set -eu
 cd "$(dirname "$0")/.."
 
-packages="qemu-system-x86 qemu-system-common gcc libc6-dev make clang libbpf-dev valgrind cpio xz-utils zstd chromium"
+packages="qemu-system-x86 qemu-system-common gcc libc6-dev make clang libbpf-dev xz-utils zstd"
+if [ "${1:-}" = --tests ]; then
+    packages="$packages valgrind chromium redis-server sqlite3 tmux"
+fi
 wanted_rust=1.95
 
 say() { echo "setup: $*"; }
