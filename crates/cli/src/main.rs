@@ -9,6 +9,7 @@ mod report;
 mod table;
 mod trace;
 mod verify;
+mod window;
 
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
