@@ -6,9 +6,9 @@
  *     #include "nearmiss.h"
  *
  *     load_input();
- *     NEARMISS_MARK(1);          // nearmiss trace --from mark:1 -- ./program
+ *     NEARMISS_MARK(1);          // nearmiss trace --from mark:1 --until mark:2 -- ./program
  *     work();
- *     NEARMISS_MARK(2);          //   ... --from mark:1 --until mark:2
+ *     NEARMISS_MARK(2);
  *
  * A mark's number is a constant from 0 to 4095. The same mark may open and close the window: --from mark:1 --until mark:1
  * is one turn of a loop that begins with NEARMISS_MARK(1). Without --from the window opens when the program starts;

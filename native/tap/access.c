@@ -22,9 +22,15 @@ static void follow_task(struct vcpu *v, qemu_plugin_meminfo_t info, uint64_t vad
         tasks_stored(v, page << 12 | (vaddr & 4095));
 }
 
+/* QEMU 7.2 forgets to withdraw the callbacks of an instruction that ended in an exception: what helpers of the kernel
+ * store next (a frame, saved registers) comes in the user instruction's name. User mode has no such addresses. */
+static inline int of_other_mode(int kernel, uint64_t vaddr) { return !kernel && vaddr >> 63; }
+
 /* 1 if the access may be recorded; the vCPU stays locked then. */
 static int enter(struct vcpu *v, qemu_plugin_meminfo_t info, int kernel, uint64_t vaddr, int store)
 {
+    if (unlikely(of_other_mode(kernel, vaddr)))
+        return 0;
     vcpu_lock(v);
     if (attend(v, kernel))
         return 1;
@@ -93,13 +99,15 @@ static void part(unsigned index, qemu_plugin_meminfo_t info, uint64_t vaddr, str
 static void call_store(unsigned index, qemu_plugin_meminfo_t info, uint64_t vaddr, struct nm_insn *insn, int kernel)
 {
     store(index, info, vaddr, insn, kernel);
-    contexts_call(vcpu_of(index), insn, kernel, vaddr);
+    if (!of_other_mode(kernel, vaddr))
+        contexts_call(vcpu_of(index), insn, kernel, vaddr);
 }
 
 static void return_load(unsigned index, qemu_plugin_meminfo_t info, uint64_t vaddr, struct nm_insn *insn, int kernel)
 {
     load(index, info, vaddr, insn, kernel);
-    contexts_return(vcpu_of(index), kernel, vaddr);
+    if (!of_other_mode(kernel, vaddr))
+        contexts_return(vcpu_of(index), kernel, vaddr);
 }
 
 /* lock cmpxchg16b: two loads, and two stores if it succeeds; one record, at its first load. */

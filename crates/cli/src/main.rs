@@ -12,6 +12,7 @@ mod table;
 mod top;
 mod trace;
 mod verify;
+mod window;
 
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;

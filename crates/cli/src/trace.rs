@@ -27,7 +27,9 @@ use std::time::Duration;
   nearmiss trace -- sort words.txt                     this machine's caches
   nearmiss trace -m pentium-pro-4way-512k -- ./server  another machine's
   nearmiss trace --only user -- ./program              what cachegrind would see
-  nearmiss trace --memory 4GiB --timeout 10m -- make   more room, and an end")]
+  nearmiss trace --memory 4GiB --timeout 10m -- make   more room, and an end
+  nearmiss trace --from mark:1 --until mark:2 -- ./p   the part between two marks of nearmiss.h
+  nearmiss trace --from symbol:f --for 50Minsn -- ./p  from the first call of a function")]
 pub struct Args {
     /// Machine to model and to shape the guest by: `host`, a preset, or a machine file
     #[arg(short, long, value_name = "MACHINE", default_value = "host")]
@@ -71,6 +73,8 @@ pub struct Args {
     /// Largest trace to keep; beyond it the run is modelled but not kept
     #[arg(long, value_name = "SIZE", default_value = "8GiB", value_parser = Bytes::parse)]
     max_trace: Bytes,
+    #[command(flatten)]
+    window: crate::window::WindowArgs,
     /// End the run after this time, such as 90s or 10m
     #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration)]
     timeout: Option<Duration>,
@@ -124,7 +128,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     let filter = filter(&args, &machine);
     let order = args.order.into();
     let clock = if args.deterministic { Clock::Instructions } else { args.clock };
-    let session = Session::new(tap_config(&args, &machine, filter, clock)?)?;
+    let session = Session::new(tap_config(&args, &machine, filter, clock)?)?.within(args.window.window());
     let run = RunDir::create(&args.runs, &stem(&args.command))?;
     let result = record(&args, session, &machine, order, clock, &run);
     if result.is_err() {

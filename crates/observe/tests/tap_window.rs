@@ -1,6 +1,8 @@
 //! The window inside a command's run: what lies outside is neither sent nor counted, to the last reference.
 
-use nearmiss_observe::tap::guest::{CommandStatus, GuestCommand, GuestShape, HEAP_SHIM, KernelImage, QemuBinary};
+use nearmiss_observe::tap::guest::{
+    CommandStatus, GuestCommand, GuestError, GuestShape, HEAP_SHIM, KernelImage, QemuBinary,
+};
 use nearmiss_observe::tap::session::{Session, TapConfig, TapError};
 use nearmiss_observe::tap::window::Window;
 use nearmiss_record::reference::{Control, Kind, Usage};
@@ -35,7 +37,17 @@ fn window(from: Option<&str>, length: Option<&str>, until: Option<&str>) -> Wind
 
 /// `None`, and a line that says why, where this machine cannot.
 fn record(window: Window, argument: &str, cpus: u32, only_user: bool) -> Option<Result<Seen, TapError>> {
-    let (kernel, qemu) = match (KernelImage::newest(), QemuBinary::installed()) {
+    record_under(QemuBinary::installed(), window, argument, cpus, only_user)
+}
+
+fn record_under(
+    qemu: Result<QemuBinary, GuestError>,
+    window: Window,
+    argument: &str,
+    cpus: u32,
+    only_user: bool,
+) -> Option<Result<Seen, TapError>> {
+    let (kernel, qemu) = match (KernelImage::newest(), qemu) {
         (Ok(kernel), Ok(qemu)) => (kernel, qemu),
         (Err(error), _) | (_, Err(error)) => {
             println!("skipped: {error}");
@@ -83,6 +95,7 @@ fn record(window: Window, argument: &str, cpus: u32, only_user: bool) -> Option<
         while let Some((record, behind)) = rest.split_first() {
             rest = behind;
             if record.kind() != Some(Kind::Control) {
+                assert!(record.is_kernel() || record.vaddr() >> 63 == 0, "user mode touches no kernel address");
                 if record.kind() == Some(Kind::Store) && !record.is_kernel() {
                     stores.push(record.vaddr());
                 }
@@ -148,6 +161,21 @@ fn the_whole_machine_is_seen_within_the_window_only() {
     let seen = seen.unwrap();
     assert_eq!(seen.stores, [0, SWEEP, SWEEP, 0]);
     assert_eq!(seen.executed, seen.usage.user_instructions + seen.usage.kernel_instructions);
+}
+
+#[test]
+fn several_threads_of_qemu_10_keep_to_the_window_too() {
+    let marks = window(Some("mark:1"), None, Some("mark:2"));
+    let Some(seen) = record_under(QemuBinary::unpacked(), marks, "", 2, true) else { return };
+    let seen = seen.unwrap();
+    assert_eq!(seen.stores, [0, SWEEP, SWEEP, 0]);
+    assert_eq!(seen.executed, seen.usage.user_instructions);
+
+    let work = window(Some("symbol:work"), Some("20kinsn"), None);
+    let Some(seen) = record_under(QemuBinary::unpacked(), work, "", 2, true) else { return };
+    let seen = seen.unwrap();
+    assert!((20_000..20_064).contains(&seen.usage.user_instructions), "{}", seen.usage.user_instructions);
+    assert!((4980..=5000).contains(&seen.stores[2]), "{:?}", seen.stores);
 }
 
 #[test]

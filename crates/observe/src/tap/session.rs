@@ -227,6 +227,7 @@ impl Session {
                 boot.quiet_ms
             ));
         }
+        drained.notes.extend(window.note());
         drained.notes.extend(exit.notes.iter().cloned());
         Ok(Recorded {
             side,

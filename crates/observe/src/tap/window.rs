@@ -19,7 +19,7 @@ pub struct Mark(pub u16);
 
 /// What opens the window.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum From {
+pub enum Start {
     /// The command's first instruction.
     #[default]
     Begin,
@@ -49,7 +49,7 @@ pub enum Length {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Window {
     /// What opens it.
-    pub from: From,
+    pub from: Start,
     /// What closes it before the command's end.
     pub length: Option<Length>,
     /// A mark that closes it.
@@ -65,14 +65,14 @@ impl FromStr for Mark {
     }
 }
 
-impl FromStr for From {
+impl FromStr for Start {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
         let (kind, rest) = text.split_once(':').unwrap_or((text, ""));
         match kind {
-            "mark" => text.parse().map(From::Mark),
-            "time" => duration(rest).map(From::Time),
+            "mark" => text.parse().map(Start::Mark),
+            "time" => duration(rest).map(Start::Time),
             "symbol" => {
                 let (name, module) = match rest.rsplit_once('@') {
                     Some((name, module)) => (name, Some(module.to_owned())),
@@ -81,7 +81,7 @@ impl FromStr for From {
                 if name.is_empty() || module.as_ref().is_some_and(String::is_empty) {
                     return Err("write symbol:NAME or symbol:NAME@MODULE, such as symbol:main@sort".into());
                 }
-                Ok(From::Symbol { name: name.into(), module })
+                Ok(Start::Symbol { name: name.into(), module })
             }
             _ => Err("write mark:N, time:DURATION or symbol:NAME[@MODULE]".into()),
         }
@@ -112,14 +112,14 @@ fn duration(text: &str) -> Result<Duration, String> {
     humantime::parse_duration(text).map_err(|error| format!("{error}; write a time such as 500ms, 2s or 1m"))
 }
 
-impl std::fmt::Display for From {
+impl std::fmt::Display for Start {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            From::Begin => f.write_str("the command's first instruction"),
-            From::Mark(Mark(n)) => write!(f, "mark {n}"),
-            From::Time(time) => write!(f, "{} after the command began", humantime::format_duration(*time)),
-            From::Symbol { name, module: Some(module) } => write!(f, "function {name} of {module}"),
-            From::Symbol { name, module: None } => write!(f, "function {name}"),
+            Start::Begin => f.write_str("the command's first instruction"),
+            Start::Mark(Mark(n)) => write!(f, "mark {n}"),
+            Start::Time(time) => write!(f, "{} after the command began", humantime::format_duration(*time)),
+            Start::Symbol { name, module: Some(module) } => write!(f, "function {name} of {module}"),
+            Start::Symbol { name, module: None } => write!(f, "function {name}"),
         }
     }
 }
@@ -146,10 +146,10 @@ impl Window {
     pub(super) fn words(&self) -> (u32, u64, u32, u64) {
         let number = |mark: Mark| FIRST_MARK + u64::from(mark.0);
         let (kind, value) = match &self.from {
-            From::Begin => (FROM_BEGIN, 0),
-            From::Mark(mark) => (FROM_MARK, number(*mark)),
-            From::Time(_) => (FROM_CONSUMER, 0),
-            From::Symbol { .. } => (FROM_SYMBOL, 0),
+            Start::Begin => (FROM_BEGIN, 0),
+            Start::Mark(mark) => (FROM_MARK, number(*mark)),
+            Start::Time(_) => (FROM_CONSUMER, 0),
+            Start::Symbol { .. } => (FROM_SYMBOL, 0),
         };
         let until = self.until.map_or(0, |mark| number(mark) as u32);
         let instructions = match self.length {
@@ -171,7 +171,7 @@ pub(super) struct Watch<'a> {
 impl<'a> Watch<'a> {
     pub fn new(window: &'a Window) -> Self {
         let symbol = match &window.from {
-            From::Symbol { name, module } => Some(Search::new(name, module.as_deref())),
+            Start::Symbol { name, module } => Some(Search::new(name, module.as_deref())),
             _ => None,
         };
         Watch { window, began: None, opened: None, symbol }
@@ -184,7 +184,7 @@ impl<'a> Watch<'a> {
             self.opened = Some(Instant::now());
         }
         match (self.opened, &self.window.from, self.window.length) {
-            (None, From::Time(after), _) if began.elapsed() >= *after => ring.start(),
+            (None, Start::Time(after), _) if began.elapsed() >= *after => ring.start(),
             (Some(opened), _, Some(Length::Time(length))) if opened.elapsed() >= length => ring.stop(),
             _ => {}
         }
@@ -207,9 +207,9 @@ impl<'a> Watch<'a> {
     /// Why it never opened.
     pub fn never(&self) -> String {
         let why = match &self.window.from {
-            From::Time(_) => "the command ended before",
-            From::Symbol { .. } if self.symbol.is_some() => "no program or library that the command ran defines it",
-            From::Symbol { .. } => "it was never executed",
+            Start::Time(_) => "the command ended before",
+            Start::Symbol { .. } if self.symbol.is_some() => "no program or library that the command ran defines it",
+            Start::Symbol { .. } => "it was never executed",
             _ => "it was never reached",
         };
         format!("{}: {why}", self.window.from)
@@ -276,10 +276,10 @@ mod tests {
 
     #[test]
     fn the_options_read_as_their_help_says() {
-        assert_eq!("mark:3".parse(), Ok(From::Mark(Mark(3))));
-        assert_eq!("time:500ms".parse(), Ok(From::Time(Duration::from_millis(500))));
+        assert_eq!("mark:3".parse(), Ok(Start::Mark(Mark(3))));
+        assert_eq!("time:500ms".parse(), Ok(Start::Time(Duration::from_millis(500))));
         let symbol = |name: &str, module: Option<&str>| {
-            Ok(From::Symbol { name: name.into(), module: module.map(str::to_owned) })
+            Ok(Start::Symbol { name: name.into(), module: module.map(str::to_owned) })
         };
         assert_eq!("symbol:main".parse(), symbol("main", None));
         assert_eq!("symbol:a::b@libx.so.1".parse(), symbol("a::b", Some("libx.so.1")));
@@ -288,7 +288,7 @@ mod tests {
         assert_eq!("2s".parse(), Ok(Length::Time(Duration::from_secs(2))));
         for bad in ["", "mark", "mark:4096", "mark:-1", "time:", "time:3", "symbol:", "symbol:@x", "symbol:x@", "main"]
         {
-            assert!(bad.parse::<From>().is_err(), "{bad}");
+            assert!(bad.parse::<Start>().is_err(), "{bad}");
         }
         for bad in ["", "0insn", "1.5Minsn", "Minsn", "99999999999Ginsn", "7"] {
             assert!(bad.parse::<Length>().is_err(), "{bad}");
@@ -297,7 +297,7 @@ mod tests {
 
     #[test]
     fn the_control_page_gets_the_numbers_that_marks_are_delivered_with() {
-        let window = Window { from: From::Mark(Mark(0)), length: None, until: Some(Mark(2)) };
+        let window = Window { from: Start::Mark(Mark(0)), length: None, until: Some(Mark(2)) };
         assert_eq!(window.words(), (FROM_MARK, 16, 18, 0));
     }
 }
