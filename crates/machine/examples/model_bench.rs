@@ -1,7 +1,7 @@
 //! How fast the model replays: records a second of this thread's CPU time on synthetic streams, medians of interleaved
 //! rounds. Each replay starts with cold caches.
 //!
-//! `cargo run --release -p nearmiss-machine --example model_bench`
+//! `cargo run --release -p nearmiss-machine --example model_bench -- [PART OF A NAME]`
 
 use nearmiss_machine::curve::{Curve, Geometries};
 use nearmiss_machine::describe::{cut, preset};
@@ -84,6 +84,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let runs = stream(|_, i| ((i as u64 * 16) % (20 << 10), i % 4 == 0));
     let flows = stream(|_, i| ((i as u64 * 8) % (64 << 20), i % 3 == 0));
     let misses = stream(|n, i| (n.below(64 << 20) & !7, i % 4 == 0));
+    let nearer = stream(|n, i| (n.below(384 << 10) & !7, i % 4 == 0));
     let whole = preset("zen3-milan").ok_or("no such preset")?.machine()?;
     let mut lru = whole.clone();
     lru.caches.iter_mut().for_each(|c| c.replacement = Replacement::Lru);
@@ -94,6 +95,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         ("near a first level", &hits),
         ("runs in a first level", &runs),
         ("a flow", &flows),
+        ("random, 384 KiB", &nearer),
         ("random, 64 MiB", &misses),
     ] {
         for (who, machine, cpus) in [("1 CPU", &one, 1), ("1 CPU, LRU", &one_lru, 1), ("4 CPUs", &four, 4)] {
@@ -123,6 +125,9 @@ fn main() -> Result<(), Box<dyn Error>> {
                 Ok((curve.finish(0, true).points[0].1, seconds))
             }),
         ));
+    }
+    if let Some(part) = std::env::args().nth(1) {
+        works.retain(|(name, _)| name.contains(&part));
     }
     let mut times = vec![Vec::new(); works.len()];
     let mut counts = vec![0; works.len()];

@@ -2,6 +2,7 @@
 
 use super::history::{History, QuickMap, Standing};
 use super::plan::{Config, PAGE_LOG2};
+use super::prefetch::prefetch;
 use super::replacement::Order;
 use super::shadow::{NONE, Shadow};
 use nearmiss_record::machine::Inclusion;
@@ -15,9 +16,12 @@ pub(crate) const WRITABLE: u8 = 2;
 pub(crate) const REUSED: u8 = 4;
 
 const EMPTY: u64 = u64::MAX;
+/// Blames that wait.
+const BLAMES: usize = 1024;
 
-/// What a frame holds besides its tag.
+/// What a frame holds besides its tag: half a line of this machine's cache, so that one miss brings it all.
 #[derive(Clone, Copy, Debug)]
+#[repr(align(32))]
 struct Frame {
     /// Its line's history.
     line: u32,
@@ -29,6 +33,22 @@ struct Frame {
     displaced: u32,
     /// Instruction that missed on the displaced line since, or [`NONE`].
     blamed: u32,
+    /// Its line's node in the shadow, if the shadow still [holds](Shadow::holds) it there.
+    node: u32,
+    flags: u8,
+}
+
+/// What is told of a set, side by side.
+#[derive(Clone, Copy, Debug, Default)]
+#[repr(align(32))]
+pub(crate) struct SetCounts {
+    pub misses: u64,
+    pub conflicts: u64,
+    pub lines: u64,
+    /// Frames in use.
+    used: u16,
+    /// Way of the latest reference.
+    recent: u16,
 }
 
 /// A line that left.
@@ -55,31 +75,28 @@ pub(crate) struct Cache {
     pub set_mask: Option<u64>,
     sets_ways: usize,
     tags: Vec<u64>,
-    flags: Vec<u8>,
-    nodes: Vec<u32>,
     frames: Vec<Frame>,
-    recent: Vec<u16>,
+    pub sets: Vec<SetCounts>,
     order: Order,
     shadow: Shadow,
     history: Vec<History>,
     taken: QuickMap<u32, u128>,
     pub pollution: QuickMap<u64, u64>,
+    /// Blames not yet in `pollution`: counted together, their visits to the map overlap.
+    blames: Vec<u64>,
     pub accesses: u64,
     pub hits: u64,
     pub fills: u64,
     pub dirty_evictions: u64,
     pub line_misses: ByClass,
     pub references: LevelTally,
-    pub set_misses: Vec<u64>,
-    pub set_conflicts: Vec<u64>,
-    pub set_lines: Vec<u64>,
 }
 
 impl Cache {
     pub fn new(config: &Config, number: u32) -> Self {
         let (sets, ways) = (config.sets as usize, config.ways);
         let frames = sets * ways;
-        let frame = Frame { line: 0, page: 0, insn: 0, displaced: NONE, blamed: NONE };
+        let frame = Frame { line: 0, page: 0, insn: 0, displaced: NONE, blamed: NONE, node: NONE, flags: 0 };
         Cache {
             line_log2: config.line_log2,
             exclusive: config.inclusion == Inclusion::Exclusive,
@@ -87,24 +104,20 @@ impl Cache {
             set_mask: (config.index_within_page() && config.sets.is_power_of_two()).then_some(config.sets - 1),
             sets_ways: ways,
             tags: vec![EMPTY; frames],
-            flags: vec![0; frames],
-            nodes: vec![NONE; frames],
             frames: vec![frame; frames],
-            recent: vec![0; sets],
+            sets: vec![SetCounts::default(); sets],
             order: Order::new(config.replacement, sets, ways, config.seed, number),
             shadow: Shadow::new(frames),
             history: Vec::new(),
             taken: QuickMap::default(),
             pollution: QuickMap::default(),
+            blames: Vec::with_capacity(BLAMES),
             accesses: 0,
             hits: 0,
             fills: 0,
             dirty_evictions: 0,
             line_misses: [0; 6],
             references: LevelTally::default(),
-            set_misses: vec![0; sets],
-            set_conflicts: vec![0; sets],
-            set_lines: vec![0; sets],
         }
     }
 
@@ -138,7 +151,7 @@ impl Cache {
     #[inline]
     fn find(&self, set: usize, address: u64) -> Option<usize> {
         let (tag, base) = (address >> self.line_log2, set * self.sets_ways);
-        let first = base + usize::from(self.recent[set]);
+        let first = base + usize::from(self.sets[set].recent);
         if self.tags[first] == tag {
             return Some(first);
         }
@@ -150,10 +163,10 @@ impl Cache {
     #[inline]
     pub fn hit(&mut self, set: usize, address: u64, wanted: u8, gives: u8) -> bool {
         let Some(frame) = self.find(set, address) else { return false };
-        if self.flags[frame] & wanted != wanted {
+        if self.frames[frame].flags & wanted != wanted {
             return false;
         }
-        self.flags[frame] |= gives;
+        self.frames[frame].flags |= gives;
         self.accesses += 1;
         self.hits += 1;
         self.refer(set, frame);
@@ -165,9 +178,9 @@ impl Cache {
     #[inline]
     fn refer(&mut self, set: usize, frame: usize) {
         let way = frame - set * self.sets_ways;
-        if usize::from(self.recent[set]) != way {
-            self.recent[set] = way as u16;
-            self.flags[frame] |= REUSED;
+        if usize::from(self.sets[set].recent) != way {
+            self.sets[set].recent = way as u16;
+            self.frames[frame].flags |= REUSED;
             self.order.hit(set, frame, way);
         } else if let Order::Srrip { .. } = self.order {
             self.order.hit(set, frame, way);
@@ -176,46 +189,44 @@ impl Cache {
 
     #[inline]
     fn request_again(&mut self, frame: usize) {
-        let node = self.nodes[frame];
-        if node == NONE {
-            self.shadow_insert(self.frames[frame].line);
-        } else {
+        let Frame { node, line, .. } = self.frames[frame];
+        if self.shadow.holds(node, line) {
             self.shadow.touch(node);
-        }
-    }
-
-    fn set_node(&mut self, line: u32, node: u32) {
-        let history = &mut self.history[line as usize];
-        history.set_node(node);
-        if history.standing() == Standing::Present {
-            let frame = history.value() as usize;
-            self.nodes[frame] = node;
+        } else {
+            self.shadow_insert(line);
         }
     }
 
     fn shadow_insert(&mut self, line: u32) {
-        let (node, gone) = self.shadow.insert(line);
-        if let Some(gone) = gone {
-            self.set_node(gone, NONE);
+        let node = self.shadow.insert(line);
+        let history = &mut self.history[line as usize];
+        history.set_node(node);
+        if history.standing() == Standing::Present {
+            self.frames[history.value() as usize].node = node;
         }
-        self.set_node(line, node);
+    }
+
+    /// The line's node in the shadow, or [`NONE`].
+    #[inline]
+    fn shadow_node(&self, line: u32) -> u32 {
+        let node = self.history(line).node();
+        if self.shadow.holds(node, line) { node } else { NONE }
     }
 
     fn shadow_remove(&mut self, line: u32) {
-        let node = self.history(line).node();
+        let node = self.shadow_node(line);
         if node != NONE {
             self.shadow.remove(node);
-            self.set_node(line, NONE);
         }
     }
 
     /// The line's place in the shadow after a request for it; whether it was there. An exclusive cache hands the line
     /// on and is filled from elsewhere, and so is its shadow.
     fn shadow_request(&mut self, line: u32) -> bool {
-        let node = self.history(line).node();
+        let node = self.shadow_node(line);
         match (node == NONE, self.exclusive) {
             (false, false) => self.shadow.touch(node),
-            (false, true) => self.shadow_remove(line),
+            (false, true) => self.shadow.remove(node),
             (true, false) => self.shadow_insert(line),
             (true, true) => {}
         }
@@ -223,16 +234,18 @@ impl Cache {
     }
 
     /// Looks a line up, with all that a request changes. `mask` are the bytes wanted, `line` its history.
-    pub fn look_up(&mut self, set: usize, address: u64, line: u32, mask: u128) -> Looked {
+    pub fn look_up(&mut self, set: usize, line: u32, mask: u128) -> Looked {
         self.accesses += 1;
         let shadowed = self.shadow_request(line);
-        let found = match self.find(set, address) {
-            Some(frame) => {
+        // A synonym may be present in another set: it does not hit.
+        let base = set * self.sets_ways;
+        let found = match self.frame_of(line) {
+            Some(frame) if (base..base + self.sets_ways).contains(&frame) => {
                 self.hits += 1;
                 self.refer(set, frame);
                 Ok(frame)
             }
-            None => Err(self.classify(line, mask, shadowed)),
+            _ => Err(self.classify(line, mask, shadowed)),
         };
         if let Err(class) = found {
             self.line_misses[class as usize] += 1;
@@ -253,12 +266,12 @@ impl Cache {
 
     /// Counts a reference that missed here, in its set's row, and blames the line's evictor.
     pub fn count_miss(&mut self, set: u32, line: u32, class: MissClass, insn: u32) {
-        let set = set as usize;
-        self.set_misses[set] += 1;
-        self.set_conflicts[set] += u64::from(class == MissClass::Conflict);
+        let counts = &mut self.sets[set as usize];
+        counts.misses += 1;
+        counts.conflicts += u64::from(class == MissClass::Conflict);
         let history = self.history(line);
         match history.standing() {
-            Standing::EvictedBy if self.flags[history.value() as usize] & REUSED == 0 => {
+            Standing::EvictedBy if self.frames[history.value() as usize].flags & REUSED == 0 => {
                 self.frames[history.value() as usize].blamed = insn;
             }
             Standing::Polluted => self.blame(history.value(), insn),
@@ -267,13 +280,21 @@ impl Cache {
     }
 
     fn blame(&mut self, polluter: u32, victim: u32) {
-        *self.pollution.entry(u64::from(polluter) << 32 | u64::from(victim)).or_insert(0) += 1;
+        self.blames.push(u64::from(polluter) << 32 | u64::from(victim));
+        if self.blames.len() == BLAMES {
+            self.count_blames();
+        }
+    }
+
+    fn count_blames(&mut self) {
+        for pair in self.blames.drain(..) {
+            *self.pollution.entry(pair).or_insert(0) += 1;
+        }
     }
 
     /// The line of a frame leaves it; its fate is decided.
     fn leave(&mut self, frame: usize) -> Left {
-        let Frame { page, insn, displaced, blamed, .. } = self.frames[frame];
-        let flags = self.flags[frame];
+        let Frame { page, insn, displaced, blamed, flags, .. } = self.frames[frame];
         let reused = flags & REUSED != 0;
         if !reused && blamed != NONE {
             self.blame(insn, blamed);
@@ -287,10 +308,9 @@ impl Cache {
         }
         let address = self.tags[frame] << self.line_log2;
         self.tags[frame] = EMPTY;
-        self.flags[frame] = 0;
-        self.nodes[frame] = NONE;
-        self.frames[frame].displaced = NONE;
-        self.frames[frame].blamed = NONE;
+        let emptied = &mut self.frames[frame];
+        (emptied.flags, emptied.node) = (0, NONE);
+        (emptied.displaced, emptied.blamed) = (NONE, NONE);
         Left { address, page, insn, dirty: flags & DIRTY != 0 }
     }
 
@@ -298,6 +318,7 @@ impl Cache {
     pub fn take_out(&mut self, frame: usize, standing: Standing) -> Left {
         let line = self.frames[frame].line;
         let left = self.leave(frame);
+        self.sets[frame / self.sets_ways].used -= 1;
         self.history[line as usize].stands(standing, 0);
         left
     }
@@ -306,9 +327,13 @@ impl Cache {
     pub fn fill(&mut self, set: usize, address: u64, line: u32, page: u32, insn: u32, dirty: bool) -> Option<Left> {
         let ways = self.sets_ways;
         let base = set * ways;
-        let empty = position(&self.tags[base..base + ways], EMPTY);
+        let full = usize::from(self.sets[set].used) == ways;
+        let empty = if full { None } else { position(&self.tags[base..base + ways], EMPTY) };
         let way = match empty {
-            Some(way) => way,
+            Some(way) => {
+                self.sets[set].used += 1;
+                way
+            }
             None => self.order.victim(set, ways),
         };
         let frame = base + way;
@@ -324,26 +349,24 @@ impl Cache {
         };
         self.fills += 1;
         self.tags[frame] = address >> self.line_log2;
-        self.flags[frame] = if dirty { DIRTY } else { 0 };
-        self.frames[frame] = Frame { line, page, insn, displaced, blamed: NONE };
         let history = &mut self.history[line as usize];
         history.stands(Standing::Present, frame as u32);
-        self.nodes[frame] = history.node();
-        self.recent[set] = way as u16;
+        let (node, flags) = (history.node(), if dirty { DIRTY } else { 0 });
+        self.frames[frame] = Frame { line, page, insn, displaced, blamed: NONE, node, flags };
+        self.sets[set].recent = way as u16;
         self.order.filled(set, frame, way);
         left
     }
 
     /// Takes in a nearer cache's victim: an exclusive cache's way of being filled.
     pub fn insert_victim(&mut self, set: usize, left: Left, line: u32) -> Option<Left> {
-        if self.history(line).node() == NONE {
-            self.shadow_insert(line);
-        } else {
-            self.shadow.touch(self.history(line).node());
+        match self.shadow_node(line) {
+            NONE => self.shadow_insert(line),
+            node => self.shadow.touch(node),
         }
         match self.frame_of(line) {
             Some(frame) => {
-                self.flags[frame] |= u8::from(left.dirty) * DIRTY;
+                self.frames[frame].flags |= u8::from(left.dirty) * DIRTY;
                 None
             }
             None => self.fill(set, left.address, line, left.page, left.insn, left.dirty),
@@ -413,22 +436,53 @@ impl Cache {
 
     #[inline]
     pub fn flags(&self, frame: usize) -> u8 {
-        self.flags[frame]
+        self.frames[frame].flags
     }
 
     #[inline]
     pub fn set_flags(&mut self, frame: usize, add: u8, remove: u8) {
-        self.flags[frame] = self.flags[frame] & !remove | add;
+        self.frames[frame].flags = self.frames[frame].flags & !remove | add;
     }
 
     /// The window's end decides every fate that is open.
     pub fn close(&mut self) {
         for frame in 0..self.tags.len() {
             let Frame { insn, blamed, .. } = self.frames[frame];
-            if self.tags[frame] != EMPTY && blamed != NONE && self.flags[frame] & REUSED == 0 {
+            if self.tags[frame] != EMPTY && blamed != NONE && self.frames[frame].flags & REUSED == 0 {
                 self.blame(insn, blamed);
             }
         }
+        self.count_blames();
+    }
+
+    /// Fetches what a lookup of the line will want.
+    #[inline]
+    pub fn prefetch(&self, line: u32) {
+        prefetch(&self.history, line as usize);
+    }
+
+    /// Fetches what a fill of the set will want, as far as it is known before. Returns address and page of the line
+    /// that will have to go.
+    #[inline]
+    pub fn prefetch_fill(&self, set: usize) -> Option<(u64, u32)> {
+        let ways = self.sets_ways;
+        if usize::from(self.sets[set].used) != ways {
+            return None;
+        }
+        let frame = set * ways + self.order.next(set, ways)?;
+        let Frame { line, page, displaced, .. } = self.frames[frame];
+        prefetch(&self.history, line as usize);
+        prefetch(&self.history, displaced as usize);
+        Some((self.tags[frame] << self.line_log2, page))
+    }
+
+    /// Fetches the set itself.
+    #[inline]
+    pub fn prefetch_set(&self, set: usize) {
+        prefetch(&self.sets, set);
+        prefetch(&self.tags, set * self.sets_ways);
+        prefetch(&self.tags, (set + 1) * self.sets_ways - 1);
+        self.order.prefetch(set, self.sets_ways);
     }
 }
 

@@ -51,6 +51,10 @@ pub trait Engine: Sized {
     fn new(machine: &Machine, policy: &Policy, options: &ModelOptions) -> Result<Self, ModelError>;
     /// A first-level hit that changes nothing elsewhere, done at once; `false`: use [`Engine::access`].
     fn hit(&mut self, cpu: usize, kind: Kind, address: u64, vaddr: u64) -> bool;
+    /// An access is near: `soon`, or even next. Changes nothing that counts.
+    fn prepare(&self, cpu: usize, kind: Kind, address: u64, vaddr: u64, soon: bool) {
+        let _ = (cpu, kind, address, vaddr, soon);
+    }
     /// Any access. Fills `outcome`; returns the levels that it missed, a bit each, second halves included.
     fn access(&mut self, access: &Access, outcome: &mut Outcome) -> u8;
     /// A core's write-combining buffers drain.

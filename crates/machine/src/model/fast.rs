@@ -88,6 +88,38 @@ impl Engine for Fast {
         self.caches[at].hit(set, address, wanted, gives)
     }
 
+    #[inline]
+    fn prepare(&self, cpu: usize, kind: Kind, address: u64, vaddr: u64, soon: bool) {
+        let Some(page) = self.pages.known(address) else { return };
+        let way = if kind == Kind::Fetch { &self.plan.fetch[cpu] } else { &self.plan.data[cpu] };
+        for (step, &at) in way.caches.iter().enumerate() {
+            let Some(block) = self.pages.block(page, at) else { return };
+            let cache = &self.caches[at];
+            let line = cache.line_of(block, address);
+            if soon {
+                cache.prefetch(line);
+                if step > 0 {
+                    cache.prefetch_set(self.set_of(at, page, address, vaddr));
+                }
+                continue;
+            }
+            if cache.frame_of(line).is_some() {
+                return;
+            }
+            if cache.exclusive {
+                continue;
+            }
+            let Some((gone, its_page)) = cache.prefetch_fill(self.set_of(at, page, address, vaddr)) else { continue };
+            let Some(outer) = self.plan.instances[at].parent.filter(|outer| self.caches[*outer].exclusive) else {
+                continue;
+            };
+            if let Some(block) = self.pages.block(its_page, outer) {
+                self.caches[outer].prefetch(self.caches[outer].line_of(block, gone));
+            }
+            self.caches[outer].prefetch_set(self.set_of(outer, its_page, gone, gone));
+        }
+    }
+
     fn access(&mut self, access: &Access, outcome: &mut Outcome) -> u8 {
         let cpu = access.cpu;
         let page = self.pages.locate(access.address, self.plan.node[cpu]);
@@ -204,7 +236,7 @@ impl Fast {
             let cache = &mut self.caches[at];
             let line_address = access.address >> cache.line_log2 << cache.line_log2;
             let mask = mask_within(line_address, cache.line_log2, access.address, access.size);
-            let looked = cache.look_up(set, access.address, line, mask);
+            let looked = cache.look_up(set, line, mask);
             (walk.lines[step], walk.sets[step]) = (line, looked.set);
             let Err(class) = looked.found else {
                 walk.hit = Some(step);
@@ -212,7 +244,7 @@ impl Fast {
             };
             walk.missed |= 1 << level;
             if class == MissClass::Compulsory {
-                cache.set_lines[set] += 1;
+                cache.sets[set].lines += 1;
             }
             if access.missed_before & 1 << level == 0 {
                 cache.count_miss(looked.set, line, class, access.insn);

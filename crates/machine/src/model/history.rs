@@ -89,8 +89,11 @@ pub(crate) struct Page {
 
 /// Every page met, and where each cache keeps its history of it.
 pub(crate) struct Pages {
-    numbers: QuickMap<u64, u32>,
+    /// Leaf of each group of pages.
+    groups: QuickMap<u64, u32>,
     recent: Vec<(u64, u32)>,
+    /// By page of the group: number + 1, 0: not met.
+    leaves: Vec<[u32; GROUP]>,
     pages: Vec<Page>,
     /// By page and cache: block number + 1, 0: none.
     blocks: Vec<u32>,
@@ -98,33 +101,59 @@ pub(crate) struct Pages {
     places: Places,
 }
 
-const RECENT: usize = 1024;
+const RECENT: usize = 256;
+const GROUP: usize = 1 << GROUP_LOG2;
+const GROUP_LOG2: u32 = 9;
 
 impl Pages {
     pub fn new(caches: usize, places: Places) -> Self {
-        let recent = vec![(u64::MAX, 0); RECENT];
-        Pages { numbers: QuickMap::default(), recent, pages: Vec::new(), blocks: Vec::new(), caches, places }
+        Pages {
+            groups: QuickMap::default(),
+            recent: vec![(u64::MAX, 0); RECENT],
+            leaves: Vec::new(),
+            pages: Vec::new(),
+            blocks: Vec::new(),
+            caches,
+            places,
+        }
+    }
+
+    /// The number of the page of an address, if it was met and its group lately.
+    #[inline]
+    pub fn known(&self, address: u64) -> Option<u32> {
+        let page = address >> PAGE_LOG2;
+        let group = page >> GROUP_LOG2;
+        let (recent, leaf) = self.recent[group as usize % RECENT];
+        if recent != group {
+            return None;
+        }
+        self.leaves[leaf as usize][page as usize % GROUP].checked_sub(1)
     }
 
     /// The number of the page of an address; first met here through a CPU of `node`.
     #[inline]
     pub fn locate(&mut self, address: u64, node: u8) -> u32 {
-        let page = address >> PAGE_LOG2;
-        let recent = self.recent[page as usize % RECENT];
-        if recent.0 == page { recent.1 } else { self.locate_slowly(page, node) }
+        self.known(address).unwrap_or_else(|| self.locate_slowly(address, node))
     }
 
-    fn locate_slowly(&mut self, page: u64, node: u8) -> u32 {
-        let next = self.pages.len() as u32;
-        let number = *self.numbers.entry(page).or_insert(next);
-        if number == next {
+    fn locate_slowly(&mut self, address: u64, node: u8) -> u32 {
+        let page = address >> PAGE_LOG2;
+        let group = page >> GROUP_LOG2;
+        let next = self.leaves.len() as u32;
+        let leaf = *self.groups.entry(group).or_insert(next);
+        if leaf == next {
+            self.leaves.push([0; GROUP]);
+        }
+        self.recent[group as usize % RECENT] = (group, leaf);
+        let entry = &mut self.leaves[leaf as usize][page as usize % GROUP];
+        if *entry == 0 {
             let address = page << PAGE_LOG2;
             let home = self.places.home(address, node);
             self.pages.push(Page { modelled: self.places.modelled(address), home, cpus: 0 });
             self.blocks.resize(self.blocks.len() + self.caches, 0);
+            *entry = self.pages.len() as u32;
         }
-        self.recent[page as usize % RECENT] = (page, number);
-        number
+        *entry - 1
     }
 
     #[inline]

@@ -44,6 +44,7 @@ mod options;
 pub(crate) mod places;
 pub(crate) mod plan;
 mod policy;
+mod prefetch;
 pub(crate) mod replacement;
 mod replay;
 mod rounds;

@@ -1,6 +1,7 @@
 //! Which line of a set goes.
 
 use super::places::mixed;
+use super::prefetch::prefetch;
 use nearmiss_record::machine::Replacement;
 
 const FAR: u8 = 3;
@@ -55,26 +56,36 @@ impl Order {
         }
     }
 
+    /// The way that [`Order::victim`] would give up now, where asking is cheap.
+    #[inline]
+    pub fn next(&self, set: usize, ways: usize) -> Option<usize> {
+        match self {
+            Order::Lru { used, .. } => Some(oldest(&used[set * ways..(set + 1) * ways])),
+            Order::TreePlru { bits, .. } => Some(pointed_at(bits[set], ways)),
+            Order::Random { .. } | Order::Srrip { .. } => None,
+        }
+    }
+
+    /// Fetches the state of a set.
+    #[inline]
+    pub fn prefetch(&self, set: usize, ways: usize) {
+        match self {
+            Order::Lru { used, .. } => {
+                prefetch(used, set * ways);
+                prefetch(used, (set + 1) * ways - 1);
+            }
+            Order::TreePlru { bits, .. } => prefetch(bits, set),
+            Order::Random { .. } => {}
+            Order::Srrip { predicted } => prefetch(predicted, set * ways),
+        }
+    }
+
     /// The way to give up in a full set.
     pub fn victim(&mut self, set: usize, ways: usize) -> usize {
         let base = set * ways;
         match self {
-            Order::Lru { used, .. } => {
-                let (mut oldest, mut way) = (u64::MAX, 0);
-                for (w, &time) in used[base..base + ways].iter().enumerate() {
-                    if time < oldest {
-                        (oldest, way) = (time, w);
-                    }
-                }
-                way
-            }
-            Order::TreePlru { bits, .. } => {
-                let mut node = 1;
-                while node < ways {
-                    node = node * 2 + (bits[set] >> node & 1) as usize;
-                }
-                node - ways
-            }
+            Order::Lru { used, .. } => oldest(&used[base..base + ways]),
+            Order::TreePlru { bits, .. } => pointed_at(bits[set], ways),
             Order::Random { state } => next_random(state) as usize % ways,
             Order::Srrip { predicted } => {
                 let set = &mut predicted[base..base + ways];
@@ -84,6 +95,28 @@ impl Order {
             }
         }
     }
+}
+
+/// The way used longest ago.
+#[inline]
+fn oldest(used: &[u64]) -> usize {
+    let (mut oldest, mut way) = (u64::MAX, 0);
+    for (w, &time) in used.iter().enumerate() {
+        if time < oldest {
+            (oldest, way) = (time, w);
+        }
+    }
+    way
+}
+
+/// The way that a tree of bits points at.
+#[inline]
+fn pointed_at(bits: u64, ways: usize) -> usize {
+    let mut node = 1;
+    while node < ways {
+        node = node * 2 + (bits >> node & 1) as usize;
+    }
+    node - ways
 }
 
 /// For a way of a tree: the bits to keep and the bits to set so that every node on its path points away from it.

@@ -14,6 +14,11 @@ use nearmiss_record::model::Tally;
 use nearmiss_record::policy::{Order, Policy};
 use nearmiss_record::reference::{Control, FLAG_CONT, FLAG_FIRST_HIT, Kind, Record};
 
+/// Records from a miss to the one whose line is fetched ahead.
+const SOON: usize = 8;
+/// Records from a miss to the one whose victims are.
+const NEXT: usize = 3;
+
 /// What is kept of each CPU.
 #[derive(Clone, Debug, Default)]
 struct Cpu {
@@ -245,6 +250,8 @@ impl<E: Engine, O: Observer> Replay<E, O> {
             Some(kind) => kind,
             None => return Err(Position { chunk, record: at }.bad("no kind of record has this number")),
         };
+        self.prepare(cpu, records, at + SOON, true);
+        self.prepare(cpu, records, at + NEXT, false);
         let state = &mut self.cpus[cpu];
         let told = !(self.only_user && record.is_kernel());
         state.in_kernel = record.is_kernel();
@@ -268,11 +275,7 @@ impl<E: Engine, O: Observer> Replay<E, O> {
                 next += 1;
             }
         }
-        let (mut vaddr, mut address) = (record.vaddr(), record.paddr());
-        if self.virtual_tags {
-            let space = if vaddr >> 63 != 0 { 0 } else { self.cpus[cpu].space };
-            address = space << 48 | vaddr & ((1 << 48) - 1);
-        }
+        let (mut vaddr, mut address) = (record.vaddr(), self.address(cpu, record));
         if self.rules.moves() {
             let shift = self.rules.shift(vaddr);
             (vaddr, address) = (vaddr.wrapping_add(shift), address.wrapping_add(shift));
@@ -317,6 +320,26 @@ impl<E: Engine, O: Observer> Replay<E, O> {
             self.meet(Access { cpu, kind, address, vaddr, size, insn, missed_before, now: 0, record }, second);
         }
         Ok(next)
+    }
+
+    /// What tells the record's line apart.
+    #[inline]
+    fn address(&self, cpu: usize, record: Record) -> u64 {
+        if !self.virtual_tags {
+            return record.paddr();
+        }
+        let space = if record.vaddr() >> 63 != 0 { 0 } else { self.cpus[cpu].space };
+        space << 48 | record.vaddr() & ((1 << 48) - 1)
+    }
+
+    /// Where one reference misses, those after it often do.
+    #[inline]
+    fn prepare(&self, cpu: usize, records: &[Record], at: usize, soon: bool) {
+        if let Some(record) = records.get(at)
+            && let Some(kind @ (Kind::Load | Kind::Store | Kind::Fetch)) = record.kind()
+        {
+            self.engine.prepare(cpu, kind, self.address(cpu, *record), record.vaddr(), soon);
+        }
     }
 
     /// Whether `second` is the other half of `first`, in the same first-level line.

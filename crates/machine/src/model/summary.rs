@@ -30,12 +30,10 @@ pub(crate) fn summary(plan: &Plan, caches: &[Cache], nodes: Vec<BusTally>, shari
             *pollution.entry((instance.config, (pair >> 32) as u32, pair as u32)).or_insert(0) += misses;
         }
         let map = &mut sets[instance.config];
-        for (sum, more) in [
-            (&mut map.misses, &cache.set_misses),
-            (&mut map.conflict_misses, &cache.set_conflicts),
-            (&mut map.lines, &cache.set_lines),
-        ] {
-            sum.iter_mut().zip(more).for_each(|(sum, more)| *sum += more);
+        for (set, counts) in cache.sets.iter().enumerate() {
+            map.misses[set] += counts.misses;
+            map.conflict_misses[set] += counts.conflicts;
+            map.lines[set] += counts.lines;
         }
         rows.push(CacheTotals {
             name: config.name.clone(),
