@@ -1,5 +1,6 @@
 //! One cache: frames in flat arrays, replacement, shadow, and the history of every line it met.
 
+use super::frame::{Frame, SetCounts};
 use super::history::{History, QuickMap, Standing};
 use super::plan::{Config, PAGE_LOG2};
 use super::prefetch::prefetch;
@@ -18,38 +19,6 @@ pub(crate) const REUSED: u8 = 4;
 const EMPTY: u64 = u64::MAX;
 /// Blames that wait.
 const BLAMES: usize = 1024;
-
-/// What a frame holds besides its tag: half a line of this machine's cache, so that one miss brings it all.
-#[derive(Clone, Copy, Debug)]
-#[repr(align(32))]
-struct Frame {
-    /// Its line's history.
-    line: u32,
-    /// Number of its line's page.
-    page: u32,
-    /// Instruction that brought the line in.
-    insn: u32,
-    /// History of the line it displaced, or [`NONE`].
-    displaced: u32,
-    /// Instruction that missed on the displaced line since, or [`NONE`].
-    blamed: u32,
-    /// Its line's node in the shadow, if the shadow still [holds](Shadow::holds) it there.
-    node: u32,
-    flags: u8,
-}
-
-/// What is told of a set, side by side.
-#[derive(Clone, Copy, Debug, Default)]
-#[repr(align(32))]
-pub(crate) struct SetCounts {
-    pub misses: u64,
-    pub conflicts: u64,
-    pub lines: u64,
-    /// Frames in use.
-    used: u16,
-    /// Way of the latest reference.
-    recent: u16,
-}
 
 /// A line that left.
 #[derive(Clone, Copy, Debug)]

@@ -38,6 +38,7 @@ mod coherence;
 mod combining;
 mod engine;
 mod fast;
+mod frame;
 mod history;
 mod instructions;
 mod options;
@@ -51,6 +52,7 @@ mod rounds;
 mod shadow;
 mod summary;
 mod totals;
+mod vcpu;
 
 pub use engine::{Access, Drained, Engine};
 pub use fast::Fast;

@@ -1,16 +1,16 @@
 //! The stream's front: decodes records, keeps instructions, time and order, and asks the engine.
 
-use super::engine::{Access, Drained, Engine};
-use super::instructions::{Instructions, times};
+use super::engine::{Access, Engine};
+use super::instructions::times;
 use super::options::{ModelError, ModelOptions, Position};
 use super::policy::Rules;
 use super::rounds::Round;
 use super::totals::ModelTotals;
+use super::vcpu::{Cpu, tell_drained};
 use crate::describe;
 use crate::observer::{BusRead, Observer, Outcome};
 use nearmiss_record::abi::ChunkHeader;
 use nearmiss_record::machine::{CacheKind, Index, Machine};
-use nearmiss_record::model::Tally;
 use nearmiss_record::policy::{Order, Policy};
 use nearmiss_record::reference::{Control, FLAG_CONT, FLAG_FIRST_HIT, Kind, Record};
 
@@ -18,22 +18,6 @@ use nearmiss_record::reference::{Control, FLAG_CONT, FLAG_FIRST_HIT, Kind, Recor
 const SOON: usize = 8;
 /// Records from a miss to the one whose victims are.
 const NEXT: usize = 3;
-
-/// What is kept of each CPU.
-#[derive(Clone, Debug, Default)]
-struct Cpu {
-    tally: Tally,
-    instructions: Instructions,
-    /// Address space, for virtual tags.
-    space: u64,
-    /// Levels that the previous reference missed.
-    missed: u8,
-    /// The latest record was executed in kernel mode.
-    in_kernel: bool,
-    halted: bool,
-    /// Total of the latest chunk.
-    chunk_total: u64,
-}
 
 /// A replay of one stream on one machine; see the module's text.
 pub struct Replay<E: Engine, O: Observer> {
@@ -505,11 +489,4 @@ impl<E: Engine, O: Observer> Replay<E, O> {
         let time = self.round_began + slice.offset;
         self.lead[slice.cpu] = time as i64 - slice.clock as i64;
     }
-}
-
-fn tell_drained<O: Observer>(cpus: &mut [Cpu], observer: &mut O, drained: Drained) {
-    let bus = &mut cpus[drained.cpu as usize].tally.bus;
-    bus.nt_full += u64::from(drained.full);
-    bus.nt_partial += u64::from(drained.partial);
-    observer.drained(drained.cpu, drained.last, drained.full, drained.partial, drained.home);
 }

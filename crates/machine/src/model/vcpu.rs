@@ -1,0 +1,30 @@
+//! What a replay keeps of each CPU.
+
+use super::engine::Drained;
+use super::instructions::Instructions;
+use crate::observer::Observer;
+use nearmiss_record::model::Tally;
+
+/// What is kept of each CPU.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Cpu {
+    pub tally: Tally,
+    pub instructions: Instructions,
+    /// Address space, for virtual tags.
+    pub space: u64,
+    /// Levels that the previous reference missed.
+    pub missed: u8,
+    /// The latest record was executed in kernel mode.
+    pub in_kernel: bool,
+    pub halted: bool,
+    /// Total of the latest chunk.
+    pub chunk_total: u64,
+}
+
+/// Counts and tells a write-combining buffer that no reference drained.
+pub(super) fn tell_drained<O: Observer>(cpus: &mut [Cpu], observer: &mut O, drained: Drained) {
+    let bus = &mut cpus[drained.cpu as usize].tally.bus;
+    bus.nt_full += u64::from(drained.full);
+    bus.nt_partial += u64::from(drained.partial);
+    observer.drained(drained.cpu, drained.last, drained.full, drained.partial, drained.home);
+}
