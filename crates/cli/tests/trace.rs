@@ -222,7 +222,7 @@ fn a_server_and_its_clients_share_a_machine_with_siblings() {
     let place = Place::new();
     let load = "redis-server --port 7391 --save '' --daemonize yes >log; \
         until redis-cli -p 7391 ping >>log 2>&1; do sleep 0.2; done; \
-        i=0; while [ $i -lt 20 ]; do redis-cli -p 7391 set key$i value$i; redis-cli -p 7391 get key$i; i=$((i+1)); done; \
+        i=0; while [ $i -lt 20 ]; do echo set key$i value$i; echo get key$i; i=$((i+1)); done | redis-cli -p 7391; \
         redis-cli -p 7391 shutdown nosave";
     let (out, _, model) = place.trace(&["-m", "xeon-ht-2x2", "--no-trace", "--", "sh", "-c", load]);
     assert_eq!(out.lines().filter(|l| l.starts_with("value")).count(), 20, "{out}");

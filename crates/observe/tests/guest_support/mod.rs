@@ -37,6 +37,9 @@ impl Outcome {
 pub fn config(argv: &[&str]) -> Option<GuestConfig> {
     let mut command = GuestCommand::inherit(argv.iter().copied()).unwrap();
     command.streams = [Some(File::open("/dev/null").unwrap().into()), None, None];
+    // Tests also run in the background of a shell, where interrupts are ignored; what these commands do about signals
+    // must not depend on it.
+    command.ignored_signals = 0;
     match GuestConfig::new(command) {
         Ok(mut config) => {
             config.shape = GuestShape::flat(1);
