@@ -16,6 +16,10 @@ use std::process::ExitCode;
 
 /// Arguments of `nearmiss report`.
 #[derive(clap::Args)]
+#[command(after_help = "Examples:
+  nearmiss report                      the newest run
+  nearmiss report RUN -m zen3-milan    its kept trace on another machine
+  nearmiss report --html               a page beside the run, its path on stdout")]
 pub struct Args {
     /// The run's directory [default: the newest one under ./nearmiss-runs]
     run: Option<PathBuf>,

@@ -2,7 +2,7 @@
 //!
 //! The model knows caches, CPUs and lines; it knows nothing of functions, objects or tasks. An [`Observer`] does.
 
-use nearmiss_record::model::{MAX_LEVELS, MissClass};
+use nearmiss_record::model::{BusTally, MAX_LEVELS, MissClass};
 use nearmiss_record::reference::{Control, Record};
 
 /// What a reference that missed the first level, or that caused bus traffic, met.
@@ -34,6 +34,23 @@ pub struct Outcome {
     /// count, the reference does not miss again, and `missed` is all `None`. (Where only the second half missed,
     /// `missed` says so and this is false.)
     pub continuation: bool,
+}
+
+impl Outcome {
+    /// Adds the transactions that it caused.
+    pub fn add_traffic(&self, bus: &mut BusTally) {
+        match self.read {
+            Some(BusRead::Remote) => bus.read_remote += 1,
+            Some(BusRead::LocalNone) => bus.read_local_none += 1,
+            Some(BusRead::LocalShared) => bus.read_local_shared += 1,
+            Some(BusRead::LocalModified) => bus.read_local_modified += 1,
+            None => {}
+        }
+        bus.write_backs += u64::from(self.write_backs);
+        bus.invalidations += u64::from(self.invalidated);
+        bus.nt_full += u64::from(self.nt_full);
+        bus.nt_partial += u64::from(self.nt_partial);
+    }
 }
 
 /// P4's classes of a read on the bus.

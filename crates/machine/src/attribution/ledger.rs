@@ -1,6 +1,6 @@
 //! Compact counts: a row costs little until it misses.
 
-use crate::observer::{BusRead, Outcome};
+use crate::observer::Outcome;
 use nearmiss_record::model::{BusTally, ByClass, LevelTally, MAX_LEVELS, Tally};
 use nearmiss_record::reference::{FLAG_CONT, Kind, Record};
 
@@ -104,7 +104,7 @@ impl Ledger {
                 counts[class as usize] += 1;
             }
         }
-        add_traffic(&mut slot.bus, outcome);
+        outcome.add_traffic(&mut slot.bus);
         slot.stall_cycles += u64::from(outcome.stall_cycles);
     }
 
@@ -133,24 +133,9 @@ impl Ledger {
     }
 }
 
-/// Transactions that `outcome` caused.
-pub(super) fn add_traffic(bus: &mut BusTally, outcome: &Outcome) {
-    match outcome.read {
-        Some(BusRead::Remote) => bus.read_remote += 1,
-        Some(BusRead::LocalNone) => bus.read_local_none += 1,
-        Some(BusRead::LocalShared) => bus.read_local_shared += 1,
-        Some(BusRead::LocalModified) => bus.read_local_modified += 1,
-        None => {}
-    }
-    bus.write_backs += u64::from(outcome.write_backs);
-    bus.invalidations += u64::from(outcome.invalidated);
-    bus.nt_full += u64::from(outcome.nt_full);
-    bus.nt_partial += u64::from(outcome.nt_partial);
-}
-
 /// How many transactions `outcome` caused.
 pub(super) fn transactions(outcome: &Outcome) -> u64 {
     let mut bus = BusTally::default();
-    add_traffic(&mut bus, outcome);
+    outcome.add_traffic(&mut bus);
     bus.transactions()
 }

@@ -8,7 +8,7 @@ use super::rounds::Round;
 use super::totals::ModelTotals;
 use super::vcpu::{Cpu, tell_drained};
 use crate::describe;
-use crate::observer::{BusRead, Observer, Outcome};
+use crate::observer::{Observer, Outcome};
 use nearmiss_record::abi::ChunkHeader;
 use nearmiss_record::machine::{CacheKind, Index, Machine};
 use nearmiss_record::policy::{Order, Policy};
@@ -363,18 +363,7 @@ impl<E: Engine, O: Observer> Replay<E, O> {
             row[*class as usize] += 1;
         }
         state.tally.stall_cycles += u64::from(outcome.stall_cycles);
-        let bus = &mut state.tally.bus;
-        match outcome.read {
-            Some(BusRead::Remote) => bus.read_remote += 1,
-            Some(BusRead::LocalNone) => bus.read_local_none += 1,
-            Some(BusRead::LocalShared) => bus.read_local_shared += 1,
-            Some(BusRead::LocalModified) => bus.read_local_modified += 1,
-            None => {}
-        }
-        bus.write_backs += u64::from(outcome.write_backs);
-        bus.invalidations += u64::from(outcome.invalidated);
-        bus.nt_full += u64::from(outcome.nt_full);
-        bus.nt_partial += u64::from(outcome.nt_partial);
+        outcome.add_traffic(&mut state.tally.bus);
         let traffic = outcome.write_backs > 0
             || outcome.invalidated
             || outcome.nt_full > 0

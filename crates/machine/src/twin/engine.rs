@@ -10,7 +10,7 @@ use crate::observer::{BusRead, Outcome};
 use nearmiss_record::machine::{Inclusion, Index, Machine, Protocol};
 use nearmiss_record::model::{BusTally, MissClass};
 use nearmiss_record::policy::{Order, Policy};
-use nearmiss_record::reference::{Kind, Record};
+use nearmiss_record::reference::Kind;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// See [`Engine`].

@@ -79,7 +79,7 @@ fn kernel_instruments() -> Vec<Capability> {
             Ok(session) if session.calls() == CallTracing::EveryCall => row(
                 what,
                 true,
-                "the kernel refuses BPF on functions: while it runs, every system call costs some 30 ns more",
+                "the kernel refuses BPF on functions: while it runs, every system call of the machine is slower",
                 "",
             ),
             Ok(_) => row(what, true, "", ""),

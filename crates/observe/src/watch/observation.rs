@@ -331,7 +331,7 @@ fn start_bpf(
             for (name, _) in names.iter().filter(|(_, wanted)| *wanted) {
                 let how = match (*name, session.calls()) {
                     ("polls", CallTracing::EveryCall) => {
-                        "at every system call's entry and exit (this kernel refuses BPF on functions): each call of the machine costs some 30 ns more"
+                        "at every system call's entry and exit (this kernel refuses BPF on functions): every system call of the machine is slower meanwhile"
                     }
                     ("polls", _) => "at the poll family's functions",
                     ("locks", _) => "lock contention tracepoints; futexes at the scheduler",
