@@ -9,6 +9,10 @@
  * translate_init checks that this QEMU agrees. */
 static inline unsigned size_of(qemu_plugin_meminfo_t info) { return 1u << (info >> 4 & 7); }
 
+/* QEMU 7.2 mistakes the direction that a callback was registered for, so every one asks for both and looks itself. */
+static inline int stores(qemu_plugin_meminfo_t info) { return info >> 16 & QEMU_PLUGIN_MEM_W; }
+static inline int loads(qemu_plugin_meminfo_t info) { return info >> 16 & QEMU_PLUGIN_MEM_R; }
+
 static inline struct vcpu *vcpu_of(unsigned index) { return &tap_vcpus[index]; }
 
 /* Before the window's start a store of the kernel matters only if it changes the current task. */
@@ -85,13 +89,37 @@ static inline __attribute__((always_inline)) void store(unsigned index, qemu_plu
     slow(v, insn, info, vaddr, NM_STORE, kernel);
 }
 
+/* The same two, when there is nobody to share with and nothing of the filter's shape to be looked up. */
+static inline __attribute__((always_inline)) void solo(qemu_plugin_meminfo_t info, uint64_t vaddr,
+                                                       struct nm_insn *insn, int kernel)
+{
+    struct vcpu *v = &tap_vcpus[0];
+    const struct filter_entry *e = &v->data[(vaddr >> SOLO_LINE_LOG2) & tap.index_mask];
+    const uint64_t room = (1u << SOLO_LINE_LOG2) - size_of(info);
+    if (stores(info)) {
+        if (unlikely(vaddr - e->store_from > room)) {
+            slow(v, insn, info, vaddr, NM_STORE, kernel);
+            return;
+        }
+        insn->store_hits++;
+        v->stores[kernel]++;
+    } else {
+        if (unlikely(vaddr - e->load_from > room)) {
+            slow(v, insn, info, vaddr, NM_LOAD, kernel);
+            return;
+        }
+        insn->load_hits++;
+        v->loads[kernel]++;
+    }
+}
+
 static void part(unsigned index, qemu_plugin_meminfo_t info, uint64_t vaddr, struct nm_insn *insn, int is_store,
                  int kernel)
 {
     struct vcpu *v = vcpu_of(index);
     if (!enter(v, info, kernel, vaddr, is_store))
         return;
-    enum nm_kind kind = is_store ? tap_notes[insn_id(insn)].kind : NM_LOAD;
+    enum nm_kind kind = !is_store ? NM_LOAD : insn->flags & NM_I_NT ? NM_NT_STORE : NM_STORE;
     reference_part(v, insn, info, vaddr, size_of(info), kind, is_store);
     vcpu_unlock(v);
 }
@@ -110,11 +138,11 @@ static void return_load(unsigned index, qemu_plugin_meminfo_t info, uint64_t vad
         contexts_return(vcpu_of(index), kernel, vaddr);
 }
 
-/* lock cmpxchg16b: two loads, and two stores if it succeeds; one record, at its first load. */
-static void pair(unsigned index, qemu_plugin_meminfo_t info, uint64_t vaddr, struct nm_insn *insn, int kernel)
+/* lock cmpxchg8b or 16b: two loads, and two stores if it succeeds; one record, at its first load. */
+static void pair(unsigned index, uint64_t vaddr, struct nm_insn *insn, qemu_plugin_meminfo_t info, unsigned bytes,
+                 int kernel)
 {
     struct vcpu *v = vcpu_of(index);
-    unsigned bytes = tap_notes[insn_id(insn)].pair;
     if (vaddr & (bytes - 1) || !enter(v, info, kernel, vaddr, 1))
         return;
     reference(v, insn, info, vaddr, bytes, NM_ATOMIC);
@@ -133,14 +161,12 @@ static void pair(unsigned index, qemu_plugin_meminfo_t info, uint64_t vaddr, str
         call;                                                                                                          \
     }
 
-/* QEMU 7.2 mistakes the direction that a callback was registered for, so every one asks for both and looks itself. */
-static inline int stores(qemu_plugin_meminfo_t info) { return info >> 16 & QEMU_PLUGIN_MEM_W; }
-static inline int loads(qemu_plugin_meminfo_t info) { return info >> 16 & QEMU_PLUGIN_MEM_R; }
-
 CALLBACK(on_plain, if (stores(info)) store(index, info, vaddr, insn, kernel); else load(index, info, vaddr, insn, kernel))
+CALLBACK(on_solo, (void)index; solo(info, vaddr, insn, kernel))
 CALLBACK(on_part, part(index, info, vaddr, insn, stores(info) != 0, kernel))
 CALLBACK(on_atomic, if (stores(info)) slow(vcpu_of(index), insn, info, vaddr, NM_ATOMIC, kernel))
-CALLBACK(on_pair, if (loads(info)) pair(index, info, vaddr, insn, kernel))
+CALLBACK(on_pair_8, if (loads(info)) pair(index, vaddr, insn, info, 8, kernel))
+CALLBACK(on_pair_16, if (loads(info)) pair(index, vaddr, insn, info, 16, kernel))
 CALLBACK(on_nt, if (stores(info)) slow(vcpu_of(index), insn, info, vaddr, NM_NT_STORE, kernel);
          else load(index, info, vaddr, insn, kernel))
 CALLBACK(on_call, if (stores(info)) call_store(index, info, vaddr, insn, kernel);
@@ -176,11 +202,12 @@ void access_register(struct qemu_plugin_insn *at, struct nm_insn *insn, enum acc
 {
     static const qemu_plugin_mem_cb_t callbacks[][2] = {
         [ACCESS_PLAIN] = {on_plain_user, on_plain_kernel},    [ACCESS_WIDE] = {on_part_user, on_part_kernel},
-        [ACCESS_ATOMIC] = {on_atomic_user, on_atomic_kernel}, [ACCESS_PAIR] = {on_pair_user, on_pair_kernel},
-        [ACCESS_NT] = {on_nt_user, on_nt_kernel},             [ACCESS_CALL] = {on_call_user, on_call_kernel},
-        [ACCESS_RETURN] = {on_return_user, on_return_kernel},
+        [ACCESS_ATOMIC] = {on_atomic_user, on_atomic_kernel}, [ACCESS_PAIR_8] = {on_pair_8_user, on_pair_8_kernel},
+        [ACCESS_NT] = {on_nt_user, on_nt_kernel},             [ACCESS_PAIR_16] = {on_pair_16_user, on_pair_16_kernel},
+        [ACCESS_CALL] = {on_call_user, on_call_kernel},       [ACCESS_RETURN] = {on_return_user, on_return_kernel},
     };
-    add(at, callbacks[access][kernel], insn);
+    static const qemu_plugin_mem_cb_t solo_callbacks[] = {on_solo_user, on_solo_kernel};
+    add(at, access == ACCESS_PLAIN && tap.solo ? solo_callbacks[kernel] : callbacks[access][kernel], insn);
 }
 
 void access_watch_current_task(struct qemu_plugin_insn *at)

@@ -19,40 +19,45 @@ static __attribute__((noinline)) void missed(struct vcpu *v, const struct nm_ins
 }
 
 static inline void enter_line(struct vcpu *v, const struct nm_insn *insn, uint64_t vaddr, uint64_t paddr,
-                              unsigned bytes, int kernel)
+                              unsigned bytes_shift, int kernel, int solo)
 {
-    uint64_t line = paddr >> tap.line_log2;
-    if (unlikely(v->fetched[(vaddr >> tap.index_low) & tap.index_mask] != line))
-        missed(v, insn, vaddr, line, paddr >> 12, bytes, kernel);
+    const uint64_t line = paddr >> (solo ? SOLO_LINE_LOG2 : tap.line_log2);
+    const uint64_t set = (vaddr >> (solo ? SOLO_LINE_LOG2 : tap.index_low)) & tap.index_mask;
+    if (unlikely(v->fetched[set] != line))
+        missed(v, insn, vaddr, line, paddr >> 12, insn->flags >> bytes_shift & NM_I_FETCHED_MASK, kernel);
 }
 
 /* 1 if what follows is recorded. */
-static inline int enter_run(struct vcpu *v, struct nm_insn *insn, int kernel)
+static inline int enter_run(struct vcpu *v, struct nm_insn *insn, int kernel, int solo)
 {
     if (unlikely(v->attention) && !window_attend_run(v, kernel))
         return 0;
     if (unlikely(v->instructions[USER] + v->instructions[KERNEL] >= v->instructions_limit) && window_spent(v))
         return 0;
-    tap_bump(&insn->executions);
+    if (solo)
+        insn->executions++;
+    else
+        tap_bump(&insn->executions);
     v->instructions[kernel] += insn->run;
     return 1;
 }
 
-static inline void one_line(unsigned index, struct nm_insn *insn, int kernel)
+static inline struct vcpu *vcpu_of(unsigned index, int solo) { return solo ? &tap_vcpus[0] : &tap_vcpus[index]; }
+
+static inline __attribute__((always_inline)) void one_line(unsigned index, struct nm_insn *insn, int kernel, int solo)
 {
-    struct vcpu *v = &tap_vcpus[index];
-    if (enter_run(v, insn, kernel))
-        enter_line(v, insn, insn->vaddr, insn->paddr, tap_notes[insn_id(insn)].identity.fetched, kernel);
+    struct vcpu *v = vcpu_of(index, solo);
+    if (enter_run(v, insn, kernel, solo))
+        enter_line(v, insn, insn->vaddr, insn->paddr, NM_I_FETCHED_SHIFT, kernel, solo);
 }
 
 /* An instruction that straddles two lines enters both. */
-static inline void two_lines(unsigned index, struct nm_insn *insn, int kernel)
+static inline __attribute__((always_inline)) void two_lines(unsigned index, struct nm_insn *insn, int kernel, int solo)
 {
-    struct vcpu *v = &tap_vcpus[index];
-    const struct insn_identity *note = &tap_notes[insn_id(insn)].identity;
-    if (!enter_run(v, insn, kernel))
+    struct vcpu *v = vcpu_of(index, solo);
+    if (!enter_run(v, insn, kernel, solo))
         return;
-    enter_line(v, insn, insn->vaddr, insn->paddr, note->fetched, kernel);
+    enter_line(v, insn, insn->vaddr, insn->paddr, NM_I_FETCHED_SHIFT, kernel, solo);
     uint64_t second = (insn->vaddr | (tap.line_bytes - 1)) + 1;
     uint64_t paddr = insn->paddr + (second - insn->vaddr);
     if ((second & 4095) == 0) {
@@ -62,17 +67,21 @@ static inline void two_lines(unsigned index, struct nm_insn *insn, int kernel)
             return;
         paddr = page << 12;
     }
-    enter_line(v, insn, second, paddr, note->fetched_second, kernel);
+    enter_line(v, insn, second, paddr, NM_I_FETCHED_SECOND_SHIFT, kernel, solo);
 }
 
-static void count_only(unsigned index, struct nm_insn *insn, int kernel)
+static inline void count_only(unsigned index, struct nm_insn *insn, int kernel, int solo)
 {
-    enter_run(&tap_vcpus[index], insn, kernel);
+    enter_run(vcpu_of(index, solo), insn, kernel, solo);
 }
 
 #define CALLBACK(name)                                                                                                 \
-    static void name##_user(unsigned index, void *insn) { name(index, insn, USER); }                                   \
-    static void name##_kernel(unsigned index, void *insn) { name(index, insn, KERNEL); }
+    static void name##_user(unsigned index, void *insn) { name(index, insn, USER, 0); }                                \
+    static void name##_kernel(unsigned index, void *insn) { name(index, insn, KERNEL, 0); }                            \
+    static void name##_user_solo(unsigned index, void *insn) { name(index, insn, USER, 1); }                           \
+    static void name##_kernel_solo(unsigned index, void *insn) { name(index, insn, KERNEL, 1); }                       \
+    static const qemu_plugin_exec_cb_t name##_callbacks[2][2] = {{name##_user, name##_kernel},                         \
+                                                                 {name##_user_solo, name##_kernel_solo}};
 CALLBACK(one_line)
 CALLBACK(two_lines)
 CALLBACK(count_only)
@@ -81,11 +90,11 @@ void fetch_register(struct qemu_plugin_tb *tb, size_t index, struct nm_insn *ins
 {
     qemu_plugin_exec_cb_t callback;
     if (!tap.control->fetches || insn->paddr == ~0ULL)
-        callback = kernel ? count_only_kernel : count_only_user;
+        callback = count_only_callbacks[tap.solo][kernel];
     else if (second_line)
-        callback = kernel ? two_lines_kernel : two_lines_user;
+        callback = two_lines_callbacks[tap.solo][kernel];
     else
-        callback = kernel ? one_line_kernel : one_line_user;
+        callback = one_line_callbacks[tap.solo][kernel];
     if (index == 0)
         qemu_plugin_register_vcpu_tb_exec_cb(tb, callback, QEMU_PLUGIN_CB_NO_REGS, insn);
     else

@@ -92,6 +92,7 @@ static int configure(void)
     tap.vcpus = c->vcpus;
     tap.sharing = c->vcpus > 1;
     tap.contexts = c->call_contexts != 0;
+    tap.solo = c->vcpus == 1 && !tap.multi && tap.line_log2 == SOLO_LINE_LOG2 && tap.index_low == SOLO_LINE_LOG2;
     tap.control->ctxs = 1;
     return 0;
 }

@@ -28,7 +28,7 @@ static inline void remember(struct vcpu *v, struct filter_entry *e, uint64_t fro
 }
 
 /* The bytes of a reference inside one line. */
-static enum outcome piece(struct vcpu *v, struct nm_insn *insn, qemu_plugin_meminfo_t info, uint64_t vaddr,
+static inline __attribute__((always_inline)) enum outcome piece(struct vcpu *v, struct nm_insn *insn, qemu_plugin_meminfo_t info, uint64_t vaddr,
                           unsigned bytes, enum nm_kind kind, unsigned flags)
 {
     const uint64_t from = vaddr & ~(uint64_t)(tap.line_bytes - 1);
@@ -75,8 +75,9 @@ static enum outcome piece(struct vcpu *v, struct nm_insn *insn, qemu_plugin_memi
     return SENT;
 }
 
-static inline void count_hit(struct vcpu *v, struct nm_insn *insn, int store, int kernel)
+static inline void count_hit(struct vcpu *v, struct nm_insn *insn, int store)
 {
+    const int kernel = insn->flags & NM_I_KERNEL ? KERNEL : USER;
     if (store) {
         tap_bump(&insn->store_hits);
         v->stores[kernel]++;
@@ -86,13 +87,16 @@ static inline void count_hit(struct vcpu *v, struct nm_insn *insn, int store, in
     }
 }
 
+static inline unsigned flags_of(const struct nm_insn *insn, enum nm_kind kind)
+{
+    return (insn->flags & NM_I_KERNEL ? NM_F_KERNEL : 0) | (kind != NM_LOAD && insn->flags & NM_I_RMW ? NM_F_RMW : 0);
+}
+
 /* The pieces from `vaddr` on; `before` is the outcome of the piece before it, if `continued`. */
-static enum outcome pieces(struct vcpu *v, struct nm_insn *insn, qemu_plugin_meminfo_t info, uint64_t vaddr,
+static __attribute__((noinline)) enum outcome pieces(struct vcpu *v, struct nm_insn *insn, qemu_plugin_meminfo_t info, uint64_t vaddr,
                            unsigned bytes, enum nm_kind kind, int continued, enum outcome before)
 {
-    const struct insn_note *note = &tap_notes[insn_id(insn)];
-    const int store = kind != NM_LOAD;
-    const unsigned base = (note->kernel ? NM_F_KERNEL : 0) | (store ? note->flags : 0);
+    const unsigned base = flags_of(insn, kind);
     while (bytes) {
         unsigned room = tap.line_bytes - (unsigned)(vaddr & (tap.line_bytes - 1));
         unsigned now = bytes < room ? bytes : room;
@@ -104,7 +108,7 @@ static enum outcome pieces(struct vcpu *v, struct nm_insn *insn, qemu_plugin_mem
             if (continued)
                 tap_bump(&insn->cont_hits);
             else
-                count_hit(v, insn, store, note->kernel);
+                count_hit(v, insn, kind != NM_LOAD);
         }
         before = outcome;
         continued = 1;
@@ -117,7 +121,12 @@ static enum outcome pieces(struct vcpu *v, struct nm_insn *insn, qemu_plugin_mem
 void reference(struct vcpu *v, struct nm_insn *insn, qemu_plugin_meminfo_t info, uint64_t vaddr, unsigned size,
                enum nm_kind kind)
 {
-    pieces(v, insn, info, vaddr, size, kind, 0, HIT);
+    if (unlikely((vaddr & (tap.line_bytes - 1)) + size > tap.line_bytes)) {
+        pieces(v, insn, info, vaddr, size, kind, 0, HIT);
+        return;
+    }
+    if (piece(v, insn, info, vaddr, size, kind, flags_of(insn, kind)) == HIT)
+        count_hit(v, insn, kind != NM_LOAD);
 }
 
 /* More bytes of a line whose first bytes were just sent, or hit. */

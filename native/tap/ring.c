@@ -105,6 +105,7 @@ void ring_publish(struct vcpu *v, uint32_t flags)
         pthread_mutex_unlock(&order);
     v->used = 0;
     v->wide.record = NULL;
+    refill_look(v);
 }
 
 struct nm_record *ring_reserve(struct vcpu *v, uint32_t records)

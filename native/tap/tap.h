@@ -13,7 +13,7 @@
 
 #pragma GCC visibility push(hidden)
 
-enum { FILTER_SETS_MAX = 1024, TLB_ENTRIES = 4096, RAM_LINE_LOG2_MAX = 6 };
+enum { FILTER_SETS_MAX = 1024, TLB_ENTRIES = 4096, RAM_LINE_LOG2_MAX = 6, SOLO_LINE_LOG2 = 6 };
 
 /* An address that no access is near: not canonical. */
 #define NOWHERE 0x4000000000000000ULL
@@ -41,6 +41,7 @@ enum attention {
     ATTEND_STOP = 8,        /* the consumer wants the window closed */
     ATTEND_PENDING = 16,    /* the command runs, the window has not opened yet */
     ATTEND_START = 32,      /* the consumer wants it opened */
+    ATTEND_REFILL = 64,     /* QEMU's translation cache is to be flushed */
 };
 
 enum { USER = 0, KERNEL = 1 };
@@ -84,6 +85,9 @@ struct vcpu {
     uint32_t used;
     struct nm_chunk chunk;
     uint32_t context; /* in force for the consumer */
+    struct {
+        uint64_t next_ns, pause_ns;
+    } refill; /* of QEMU's translation cache: when, and how long after the last time */
 } __attribute__((aligned(4096)));
 
 extern struct vcpu tap_vcpus[NM_MAX_VCPUS];
@@ -101,6 +105,7 @@ struct tap {
     int modern;   /* plugin interface version 2 or later */
     int sharing;  /* more than one vCPU */
     int contexts; /* call_contexts */
+    int solo;     /* one vCPU, lines of 64 bytes, whose lowest index bit is their own: shorter callbacks */
 };
 extern struct tap tap;
 
@@ -108,19 +113,13 @@ extern struct tap tap;
 struct insn_identity {
     uint64_t vaddr, paddr;
     uint8_t code[16];
-    uint32_t run;            /* as in nm_insn */
-    uint16_t fetched;        /* the first instruction of a line: bytes of its run in that line */
-    uint16_t fetched_second; /* and in the next line, if that instruction straddles them */
+    uint32_t run;                     /* as in nm_insn */
+    uint16_t fetched, fetched_second; /* as NM_I_FETCHED_SHIFT */
 };
 
-/* What a record needs to know about its instruction beyond nm_insn. */
+/* What is seldom needed of an instruction beyond nm_insn. */
 struct insn_note {
-    uint8_t kind;  /* enum nm_kind of its stores */
-    uint8_t flags; /* NM_F_RMW for its stores */
-    uint8_t kernel;
-    uint8_t pair;             /* bytes of a lock cmpxchg8b or 16b, else 0 */
     uint32_t parent, context; /* calls: the last interned pair */
-    uint32_t padding;
     struct insn_identity identity;
 };
 extern struct insn_note *tap_notes;
@@ -153,7 +152,7 @@ const uint8_t *insn_bytes(const struct qemu_plugin_insn *, size_t size, uint8_t 
 struct nm_insn *insns_entry(const struct insn_identity *, int *is_new);
 
 /* access.c: the callbacks of memory accesses */
-enum access { ACCESS_PLAIN, ACCESS_WIDE, ACCESS_ATOMIC, ACCESS_PAIR, ACCESS_NT, ACCESS_CALL, ACCESS_RETURN };
+enum access { ACCESS_PLAIN, ACCESS_WIDE, ACCESS_ATOMIC, ACCESS_PAIR_8, ACCESS_PAIR_16, ACCESS_NT, ACCESS_CALL, ACCESS_RETURN };
 void access_register(struct qemu_plugin_insn *, struct nm_insn *, enum access, int kernel);
 void access_watch_current_task(struct qemu_plugin_insn *);
 
@@ -193,6 +192,10 @@ static inline uint64_t softtlb_known(struct vcpu *v, uint64_t vaddr)
     const struct tlb_entry *t = &v->tlb[(vaddr >> 12) % TLB_ENTRIES];
     return t->tag == softtlb_tag(v, vaddr) ? t->page : NO_PAGE;
 }
+
+/* refill.c: room in QEMU's own translation cache */
+void refill_look(struct vcpu *); /* now and then; may set ATTEND_REFILL */
+void refill(struct vcpu *);      /* between two instructions */
 
 /* ram.c: guest RAM, mapped in this process by QEMU itself */
 int ram_argument(unsigned node, int fd);

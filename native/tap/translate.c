@@ -115,14 +115,9 @@ static uint32_t insn_flags(uint32_t decoded, int kernel)
 static void register_access(struct qemu_plugin_insn *at, struct nm_insn *insn, uint32_t decoded, const uint8_t *code,
                             size_t size, int kernel)
 {
-    struct insn_note *note = &tap_notes[insn_id(insn)];
-    note->kind = decoded & D_NT ? NM_NT_STORE : NM_STORE;
-    note->flags = decoded & D_RMW ? NM_F_RMW : 0;
-    if (decoded & D_PAIR_CX)
-        note->pair = decode_rex_w(code, size) ? 16 : 8;
     enum access access = ACCESS_PLAIN;
     if (decoded & D_PAIR_CX)
-        access = ACCESS_PAIR;
+        access = decode_rex_w(code, size) ? ACCESS_PAIR_16 : ACCESS_PAIR_8;
     else if (decoded & D_ATOMIC)
         access = ACCESS_ATOMIC;
     else if (decoded & D_WIDE)
@@ -185,9 +180,9 @@ static int record_step(struct qemu_plugin_tb *tb, size_t index, struct step *s)
     if (!insn)
         return 0;
     if (is_new) {
-        insn->flags = insn_flags(s->decoded, s->kernel);
+        insn->flags = insn_flags(s->decoded, s->kernel) | (uint32_t)s->identity.fetched << NM_I_FETCHED_SHIFT |
+                      (uint32_t)s->identity.fetched_second << NM_I_FETCHED_SECOND_SHIFT;
         insn->task = window_task();
-        tap_notes[insn_id(insn)].kernel = (uint8_t)s->kernel;
     }
     if (s->first)
         fetch_register(tb, index, insn, s->kernel, s->identity.fetched_second != 0);

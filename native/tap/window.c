@@ -228,6 +228,8 @@ int window_attend(struct vcpu *v, int kernel)
 int window_attend_run(struct vcpu *v, int kernel)
 {
     vcpu_lock(v);
+    if (v->attention & ATTEND_REFILL)
+        refill(v);
     const int recorded = window_attend(v, kernel);
     if (v->attention & ATTEND_PENDING)
         maps_poll(v);

@@ -2,6 +2,7 @@
 //!
 //! (a) counts and time beside cachegrind's, (b) the whole machine, (c) replay, (d) many geometries in one pass,
 //! (e) boot, (f) memory. Times are medians of interleaved runs with their spread; nothing here gates anything.
+//! With `-- NAME`, (a) alone, of the programs whose name contains it.
 
 mod cachegrind;
 mod programs;
@@ -16,9 +17,13 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let place = tempfile::tempdir()?;
     programs::write_inputs(place.path())?;
     std::env::set_current_dir(place.path())?;
-    cachegrind::compare()?;
-    whole::measure()?;
-    Ok(())
+    match std::env::args().skip(1).find(|a| !a.starts_with('-')) {
+        Some(name) => cachegrind::compare(&name),
+        None => {
+            cachegrind::compare("")?;
+            whole::measure()
+        }
+    }
 }
 
 /// Median, least and greatest of some times.

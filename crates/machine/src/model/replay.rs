@@ -95,7 +95,7 @@ impl<E: Engine, O: Observer> Replay<E, O> {
         Ok(Replay {
             engine,
             observer,
-            plain: !cuts && !joins && !virtual_tags && !options.only_user && !rules.changes(),
+            plain: !cuts && !joins && !rules.changes(),
             cuts,
             joins,
             rules,
@@ -198,11 +198,14 @@ impl<E: Engine, O: Observer> Replay<E, O> {
     /// `false` leaves all untouched.
     #[inline]
     fn plain_hit(&mut self, cpu: usize, record: Record) -> bool {
+        if self.only_user && record.is_kernel() {
+            return false;
+        }
         let kind = match record.kind() {
             Some(kind @ (Kind::Load | Kind::Store | Kind::Fetch)) => kind,
             _ => return false,
         };
-        if record.flags() & FLAG_CONT != 0 || !self.engine.hit(cpu, kind, record.paddr(), record.vaddr()) {
+        if record.flags() & FLAG_CONT != 0 || !self.engine.hit(cpu, kind, self.address(cpu, record), record.vaddr()) {
             return false;
         }
         self.records += 1;
