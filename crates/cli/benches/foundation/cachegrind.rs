@@ -47,7 +47,7 @@ pub fn compare(name: &str) -> Result<(), Box<dyn Error>> {
         "    guest alone: the same guest with nothing recorded, from the command's first instruction to power off,"
     );
     println!("    less that of `true`: no tap on this emulator can be faster\n");
-    let nothing = Program { name: "true", argv: vec!["true".into()], floating: false };
+    let nothing = Program { name: "true", argv: vec!["true".into()], floating: false, tunables: "" };
     let (mut ratios, mut floors) = (Vec::new(), Vec::new());
     for program in all().into_iter().filter(|p| p.name.contains(name)) {
         let theirs = cachegrind(&program, true)?.0;
@@ -95,7 +95,7 @@ fn cachegrind(program: &Program, for_counts: bool) -> Result<(Counts, Duration),
     if for_counts {
         command.arg("--vex-guest-chase=no");
     }
-    command.args(&program.argv).env("GLIBC_TUNABLES", TUNABLES).stdout(Stdio::null()).stderr(Stdio::null());
+    command.args(&program.argv).env("GLIBC_TUNABLES", tunables(program)).stdout(Stdio::null()).stderr(Stdio::null());
     let started = Instant::now();
     if !command.status()?.success() {
         return Err(format!("{} failed under cachegrind", program.name).into());
@@ -123,7 +123,11 @@ fn caches() -> Result<Machine, Box<dyn Error>> {
     Ok(cachegrind_like(I1.parse()?, D1.parse()?, LL.parse()?)?)
 }
 
-fn session(filter: Filter) -> Result<Session, Box<dyn Error>> {
+fn tunables(program: &Program) -> String {
+    format!("{TUNABLES}{}", program.tunables)
+}
+
+fn session(program: &Program, filter: Filter) -> Result<Session, Box<dyn Error>> {
     Ok(Session::new(TapConfig {
         shape: GuestShape::flat(1),
         memory: vec![1 << 30],
@@ -136,7 +140,7 @@ fn session(filter: Filter) -> Result<Session, Box<dyn Error>> {
         timeout: Some(Duration::from_secs(300)),
         keep: None,
         aslr: false,
-        libc_tunables: Some(TUNABLES.to_owned()),
+        libc_tunables: Some(tunables(program)),
     })?)
 }
 
@@ -151,14 +155,15 @@ fn command(program: &Program) -> Result<GuestCommand, Box<dyn Error>> {
 fn guest_alone(program: &Program) -> Result<Duration, Box<dyn Error>> {
     let closed = Window { length: Some(Length::Instructions(1)), ..Window::default() };
     let started = Instant::now();
-    let recorded = session(filter_for(&caches()?))?.within(closed).record(command(program)?, &mut |_, _| Ok(()))?;
+    let recorded =
+        session(program, filter_for(&caches()?))?.within(closed).record(command(program)?, &mut |_, _| Ok(()))?;
     Ok(started.elapsed() - recorded.boot)
 }
 
 fn tap(program: &Program) -> Result<(Counts, Duration), Box<dyn Error>> {
     let machine = caches()?;
     let filter = filter_for(&machine);
-    let session = session(filter)?;
+    let session = session(program, filter)?;
     let options = ModelOptions {
         order: Order::Recorded,
         only_user: true,
