@@ -23,7 +23,14 @@ impl std::error::Error for CannotHere {}
 
 /// Prints one line and picks the exit code: 125 for wrappers, 3 for [`CannotHere`], else 2.
 pub fn explain(error: &anyhow::Error, wrapper: bool) -> ExitCode {
-    eprintln!("nearmiss: {error:#}");
+    let mut text = error.to_string();
+    for cause in error.chain().skip(1).map(ToString::to_string) {
+        // Most of ours tell their cause themselves.
+        if !text.contains(&cause) {
+            text = format!("{text}: {cause}");
+        }
+    }
+    eprintln!("nearmiss: {text}");
     ExitCode::from(if wrapper {
         WRAPPER_FAILED
     } else if error.downcast_ref::<CannotHere>().is_some() {

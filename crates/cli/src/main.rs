@@ -8,6 +8,7 @@ mod modelling;
 mod observe;
 mod observed_report;
 mod report;
+mod reserve;
 mod table;
 mod top;
 mod trace;

@@ -282,3 +282,76 @@ fn what_cannot_run_is_one_line_and_leaves_no_run() {
     let left = std::fs::read_dir(place.path().join("nearmiss-runs")).map_or(0, Iterator::count);
     assert_eq!(left, 0, "runs were left behind");
 }
+
+/// A small file system of its own, unmounted at the end.
+struct SmallDisk(tempfile::TempDir);
+
+impl SmallDisk {
+    fn mount(mebibytes: u32) -> Option<Self> {
+        let place = tempfile::tempdir().expect("a temporary directory");
+        let size = format!("size={mebibytes}m");
+        let mounted = Command::new("mount").args(["-t", "tmpfs", "-o", &size, "none"]).arg(place.path()).status();
+        mounted.is_ok_and(|s| s.success()).then_some(SmallDisk(place))
+    }
+}
+
+impl Drop for SmallDisk {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg(self.0.path()).status();
+    }
+}
+
+#[test]
+fn a_disk_that_fills_up_cuts_the_trace_and_keeps_the_run() {
+    if !can_trace() {
+        return;
+    }
+    let Some(disk) = SmallDisk::mount(20) else {
+        eprintln!("skipped: no file system can be mounted (needs root)");
+        return;
+    };
+    let trace = |runs: &Path| {
+        let place = Place::new();
+        let runs = runs.to_str().expect("text").to_owned();
+        let script = "s=0; for i in $(seq 30000); do s=$((s+i)); done; echo $s";
+        place.nearmiss(&["trace", "--cpus", "1", "--runs", &runs, "--no-curve", "--", "sh", "-c", script])
+    };
+    let output = trace(disk.0.path());
+    let said = text(&output.stderr);
+    assert!(output.status.success() && text(&output.stdout) == "450015000\n", "{said}");
+    assert!(said.contains("the trace is cut") && said.contains("No space left"), "{said}");
+    let run = std::fs::read_dir(disk.0.path()).expect("runs").flatten().next().expect("a run").path();
+    let place = Place::new();
+    let valid = place.nearmiss(&["report", run.to_str().expect("text"), "--validate"]);
+    assert!(valid.status.success(), "{}", text(&valid.stderr));
+    assert!(std::fs::read_dir(&run).expect("a run").flatten().all(|f| !f.path().ends_with("reserve.tmp")));
+
+    let output = trace(disk.0.path());
+    let error = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(125), "{error}");
+    assert!(error.contains("MiB are free there") && error.lines().count() == 1, "{error}");
+}
+
+#[test]
+fn two_deterministic_recordings_agree_in_every_class() {
+    if !can_trace() {
+        return;
+    }
+    let place = Place::new();
+    let input: String = (0..20_000u64).map(|n| format!("{}\n", n * 7_919 % 20_011)).collect();
+    std::fs::write(place.path().join("numbers"), input).expect("written");
+    let args = ["--only", "user", "--deterministic", "--no-trace", "--no-curve", "--", "sort", "-n", "numbers"];
+    let (_, _, first) = place.trace(&args);
+    let (_, _, second) = place.trace(&args);
+    let (a, b) = (&first.totals, &second.totals);
+    assert_eq!((a.instructions, a.loads, a.stores), (b.instructions, b.loads, b.stores));
+    for (level, (a, b)) in a.levels.iter().zip(&b.levels).enumerate() {
+        for (a, b) in
+            [(&a.load_misses, &b.load_misses), (&a.store_misses, &b.store_misses), (&a.fetch_misses, &b.fetch_misses)]
+        {
+            for (class, (a, b)) in a.iter().zip(b).enumerate() {
+                assert!(a.abs_diff(*b) <= (a / 1000).max(1000), "level {level}, class {class}: {a} and {b}");
+            }
+        }
+    }
+}

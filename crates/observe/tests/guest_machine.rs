@@ -77,7 +77,7 @@ fn the_clock_can_follow_the_instructions() {
     let script = "a=$(date +%s%N); sleep 1; b=$(date +%s%N); echo $(((b - a) / 100000000))";
     let Some(mut config) = config(&["sh", "-c", script]) else { return };
     config.shape.cores = 2;
-    config.icount = Some(InstructionClock { shift: Some(1) });
+    config.icount = Some(InstructionClock { shift: 1 });
     let outcome = run(config);
     assert_eq!(outcome.status(), CommandStatus::Exited(0), "{outcome:?}");
     let tenths: u64 = outcome.output.trim().parse().unwrap();

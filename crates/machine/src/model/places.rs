@@ -16,7 +16,7 @@ pub(crate) struct Places {
     /// First page and number of pages of each node's memory, as recorded.
     nodes: Vec<(u64, u64)>,
     machine_nodes: u64,
-    /// Sequential placement: frames given so far.
+    /// Pages by order of first touch in their node.
     frames: QuickMap<u64, u64>,
     next: Vec<u64>,
     /// First touch: homes so far.
@@ -70,17 +70,20 @@ impl Places {
         let page = address >> self.page_log2;
         let Some(node) = self.node_of(page) else { return address };
         let (first, pages) = self.nodes[node];
-        let frame = match self.placement {
-            Placement::AsRecorded => return address,
-            Placement::Random => first + shuffled(page - first, pages, self.seed ^ (node as u64) << 56),
-            Placement::Sequential => {
-                let next = &mut self.next[node];
-                *self.frames.entry(page).or_insert_with(|| {
-                    *next += 1;
-                    first + *next - 1
-                })
-            }
-        };
+        if self.placement == Placement::AsRecorded {
+            return address;
+        }
+        let next = &mut self.next[node];
+        // By order of first touch: two recordings of one program, whose guests gave it other pages, agree.
+        let number = *self.frames.entry(page).or_insert_with(|| {
+            *next += 1;
+            *next - 1
+        });
+        let frame = first
+            + match self.placement {
+                Placement::Random => shuffled(number, pages, self.seed ^ (node as u64) << 56),
+                _ => number,
+            };
         frame << self.page_log2 | address & ((1 << self.page_log2) - 1)
     }
 }

@@ -56,11 +56,11 @@ impl GuestShape {
     }
 }
 
-/// Whether and how the guest's clock follows instructions instead of the host's clock.
+/// How the guest's clock follows instructions instead of the host's clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct InstructionClock {
-    /// An instruction takes `2^shift` ns; `None`: QEMU adapts it.
-    pub shift: Option<u8>,
+    /// An instruction takes `2^shift` ns.
+    pub shift: u8,
 }
 
 /// The TCG plugin to load.

@@ -125,8 +125,7 @@ impl QemuPlan<'_> {
             add("-numa", format!("node,nodeid={node},memdev=m{node}{cpus}"));
         }
         if let Some(clock) = self.icount {
-            let shift = clock.shift.map_or_else(|| "auto".into(), |shift| format!("{shift},sleep=off"));
-            add("-icount", format!("shift={shift}"));
+            add("-icount", format!("shift={},sleep=off", clock.shift));
         }
         add("-kernel", inherited_path(self.kernel));
         add("-initrd", inherited_path(self.initramfs));
