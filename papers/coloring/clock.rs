@@ -1,0 +1,270 @@
+//! The discrete-event simulation: CPUs that work, and wait for the run queue's lock while another holds it.
+//!
+//! How long a piece of work or a walk takes comes from the machine model, which meets the pieces in the order in which
+//! they begin. What the model's recorded order leaves out is added here: CPUs that wait for one another on the bus
+//! (M/D/1 at the load that the other CPUs' present pieces put on it), and the lock's line on its way to the next holder
+//! past those who spin on it.
+
+use super::queue::{RunQueue, Scheduled};
+use super::server::{Piece, Server};
+use crate::PaperError;
+use nearmiss_record::machine::Machine;
+use std::collections::VecDeque;
+
+/// HZ = 100.
+const TICKS_PER_SECOND: u64 = 100;
+/// A queue's waiting time grows without bound at load 1; a CPU that waits sends less.
+const MOST_BUS_LOAD: f64 = 0.95;
+
+/// What a task does between two calls of `schedule()`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stage {
+    /// Its own work, as many parts in 1,000 of a usual one.
+    Work(u64),
+    /// It wakes a task.
+    Wake(usize),
+    /// It calls `schedule()`; true: it blocks.
+    Schedule(bool),
+}
+
+/// What the tasks do.
+pub trait Load {
+    /// The stages of a task that got a CPU, `Schedule` last.
+    fn stages(&mut self, task: usize, stages: &mut VecDeque<Stage>);
+    /// Touches what a piece of work touches; returns its instructions.
+    fn work(&mut self, cpu: usize, task: usize, parts: u64, server: &mut Server) -> u64;
+}
+
+/// What a simulation counted since [`Simulation::reset`].
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Counts {
+    /// Calls of `schedule()`.
+    pub schedules: u64,
+    /// Of those, found the lock taken.
+    pub contended: u64,
+    /// Cycles that calls of `schedule()` waited for the lock.
+    pub waited_cycles: u64,
+    /// Cycles of `schedule()` with the lock, bus waits included.
+    pub held_cycles: u64,
+    /// Tasks on the queue, summed over the calls.
+    pub queue_length: u64,
+    /// The walks.
+    pub walks: Piece,
+    /// Everything.
+    pub all: Piece,
+    /// Pieces of own work.
+    pub works: Piece,
+    /// Cycles of own work, bus waits included.
+    pub work_cycles: u64,
+    /// When counting began.
+    pub since: u64,
+    /// The time now.
+    pub now: u64,
+}
+
+impl Counts {
+    /// Cycles of the server's time.
+    pub fn elapsed_cycles(&self) -> u64 {
+        self.now - self.since
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum State {
+    /// The next stage begins at `at`.
+    Ready,
+    /// Spins.
+    Waiting,
+    /// Releases the lock at `at`.
+    Holding(usize),
+    Idle,
+}
+
+struct Cpu {
+    state: State,
+    at: u64,
+    task: Option<usize>,
+    stages: VecDeque<Stage>,
+    since: u64,
+    next_tick: u64,
+    /// Share of the bus's time that its present piece takes.
+    bus_load: f64,
+}
+
+#[derive(Default)]
+struct Lock {
+    taken: bool,
+    waiters: VecDeque<usize>,
+}
+
+/// CPUs, locks and time.
+pub struct Simulation<L> {
+    pub(super) server: Server,
+    pub(super) queue: RunQueue,
+    pub(super) load: L,
+    cpus: Vec<Cpu>,
+    locks: Vec<Lock>,
+    tick_cycles: u64,
+    transaction_cycles: u64,
+    hand_over_cycles: u64,
+    stalling_share: f64,
+    counts: Counts,
+}
+
+impl<L: Load> Simulation<L> {
+    /// All CPUs call `schedule()` first.
+    pub fn new(machine: &Machine, server: Server, queue: RunQueue, load: L, cpus: usize) -> Self {
+        let tick_cycles = u64::from(machine.clock_mhz) * 1_000_000 / TICKS_PER_SECOND;
+        let cpu = |number: usize| Cpu {
+            state: State::Ready,
+            at: number as u64,
+            task: None,
+            stages: VecDeque::from([Stage::Schedule(false)]),
+            since: 0,
+            next_tick: tick_cycles * (number as u64 + 1) / cpus as u64,
+            bus_load: 0.0,
+        };
+        Simulation {
+            server,
+            queue,
+            load,
+            cpus: (0..cpus).map(cpu).collect(),
+            locks: (0..cpus).map(|_| Lock::default()).collect(),
+            tick_cycles,
+            transaction_cycles: u64::from(machine.bus.transaction_cycles),
+            hand_over_cycles: u64::from(machine.latency.core_modified_cycles),
+            stalling_share: 1.0 - machine.overlap,
+            counts: Counts::default(),
+        }
+    }
+
+    /// Counting begins.
+    pub fn reset(&mut self) {
+        self.counts = Counts { since: self.counts.now, now: self.counts.now, ..Counts::default() };
+    }
+
+    /// What was counted.
+    pub fn counts(&self) -> Counts {
+        self.counts
+    }
+
+    /// Until `schedule()` was called so many times since the last [`Simulation::reset`].
+    pub fn run(&mut self, schedules: u64) -> Result<(), PaperError> {
+        while self.counts.schedules < schedules {
+            let busy = (0..self.cpus.len()).filter(|&c| !matches!(self.cpus[c].state, State::Waiting | State::Idle));
+            let Some(cpu) = busy.min_by_key(|&c| (self.cpus[c].at, c)) else {
+                return Err(PaperError::Stuck);
+            };
+            self.counts.now = self.counts.now.max(self.cpus[cpu].at);
+            match self.cpus[cpu].state {
+                State::Holding(lock) => self.release(cpu, lock)?,
+                _ => self.next_stage(cpu)?,
+            }
+        }
+        Ok(())
+    }
+
+    fn next_stage(&mut self, cpu: usize) -> Result<(), PaperError> {
+        match self.cpus[cpu].stages.front().copied() {
+            None => {
+                let task = self.cpus[cpu].task.ok_or(PaperError::Stuck)?;
+                self.load.stages(task, &mut self.cpus[cpu].stages);
+                Ok(())
+            }
+            Some(Stage::Work(parts)) => {
+                self.cpus[cpu].stages.pop_front();
+                let task = self.cpus[cpu].task.ok_or(PaperError::Stuck)?;
+                while self.cpus[cpu].next_tick <= self.cpus[cpu].at {
+                    self.queue.tick(task, &mut self.server);
+                    self.cpus[cpu].next_tick += self.tick_cycles;
+                }
+                let instructions = self.load.work(cpu, task, parts, &mut self.server);
+                let piece = self.server.run(cpu, instructions)?;
+                self.counts.works.add(piece);
+                self.counts.all.add(piece);
+                let cycles = self.with_bus(cpu, piece);
+                self.counts.work_cycles += cycles;
+                self.cpus[cpu].at += cycles;
+                Ok(())
+            }
+            Some(Stage::Wake(task)) => self.ask(cpu, self.queue.lock_of_wake(task)),
+            Some(Stage::Schedule(_)) => self.ask(cpu, self.queue.lock_of_cpu(cpu)),
+        }
+    }
+
+    fn ask(&mut self, cpu: usize, lock: usize) -> Result<(), PaperError> {
+        let scheduling = matches!(self.cpus[cpu].stages.front(), Some(Stage::Schedule(_)));
+        self.cpus[cpu].since = self.cpus[cpu].at;
+        if scheduling {
+            self.counts.schedules += 1;
+            self.counts.contended += u64::from(self.locks[lock].taken);
+            self.counts.queue_length += self.queue.length() as u64;
+        }
+        if self.locks[lock].taken {
+            self.locks[lock].waiters.push_back(cpu);
+            self.cpus[cpu].state = State::Waiting;
+            self.cpus[cpu].bus_load = 0.0;
+            return Ok(());
+        }
+        self.hold(cpu, lock)
+    }
+
+    /// The CPU has the lock from `at` on.
+    fn hold(&mut self, cpu: usize, lock: usize) -> Result<(), PaperError> {
+        self.locks[lock].taken = true;
+        let stage = self.cpus[cpu].stages.pop_front();
+        let cycles = match stage {
+            Some(Stage::Schedule(blocks)) => {
+                self.counts.waited_cycles += self.cpus[cpu].at - self.cpus[cpu].since;
+                let previous = self.cpus[cpu].task;
+                let Scheduled { next, walk, held } = self.queue.schedule(cpu, previous, blocks, &mut self.server)?;
+                self.cpus[cpu].task = next;
+                self.counts.walks.add(walk);
+                self.counts.all.add(held);
+                let cycles = self.with_bus(cpu, held);
+                self.counts.held_cycles += cycles;
+                cycles
+            }
+            Some(Stage::Wake(task)) => {
+                let piece = self.queue.wake(task, cpu, &mut self.server)?;
+                self.counts.all.add(piece);
+                let cycles = self.with_bus(cpu, piece);
+                let at = self.cpus[cpu].at + cycles;
+                if let Some(idle) = self.cpus.iter_mut().find(|c| c.state == State::Idle) {
+                    (idle.state, idle.at) = (State::Ready, at);
+                    idle.stages.push_back(Stage::Schedule(false));
+                }
+                cycles
+            }
+            _ => 0,
+        };
+        self.cpus[cpu].state = State::Holding(lock);
+        self.cpus[cpu].at += cycles;
+        Ok(())
+    }
+
+    fn release(&mut self, cpu: usize, lock: usize) -> Result<(), PaperError> {
+        let now = self.cpus[cpu].at;
+        self.cpus[cpu].state =
+            if self.cpus[cpu].task.is_none() && self.cpus[cpu].stages.is_empty() { State::Idle } else { State::Ready };
+        self.cpus[cpu].bus_load = 0.0;
+        self.locks[lock].taken = false;
+        let spinning = self.locks[lock].waiters.len() as u64;
+        if let Some(next) = self.locks[lock].waiters.pop_front() {
+            self.cpus[next].at = now + self.hand_over_cycles + spinning * self.transaction_cycles;
+            self.hold(next, lock)?;
+        }
+        Ok(())
+    }
+
+    /// A piece's cycles with what it waits for the other CPUs' transactions.
+    fn with_bus(&mut self, cpu: usize, piece: Piece) -> u64 {
+        let others: f64 = (0..self.cpus.len()).filter(|&c| c != cpu).map(|c| self.cpus[c].bus_load).sum();
+        let load = others.min(MOST_BUS_LOAD);
+        let occupied = (piece.transactions() * self.transaction_cycles) as f64;
+        let waits = occupied * load / (2.0 * (1.0 - load)) * self.stalling_share;
+        let cycles = piece.cycles + waits as u64;
+        self.cpus[cpu].bus_load = if cycles > 0 { (occupied / cycles as f64).min(1.0) } else { 0.0 };
+        cycles
+    }
+}

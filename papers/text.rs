@@ -1,0 +1,76 @@
+//! A paper's record for a terminal.
+
+use crate::record::{PaperRecord, Row, Shape, Table, Theirs, Unit};
+use std::fmt::Write as _;
+
+/// A figure as the tables show it.
+pub fn figure(value: f64, unit: Unit) -> String {
+    // No "-0.0".
+    let rounded = (value * 10.0).round() / 10.0 + 0.0;
+    match unit {
+        Unit::Percent => format!("{rounded:.1}%"),
+        Unit::ChangePercent => format!("{rounded:+.1}%"),
+    }
+}
+
+/// The whole record.
+pub fn render(record: &PaperRecord) -> String {
+    let mut out = format!("{}\n", record.title);
+    out += "The paper's figures are measured (there); ours are modelled: replicas on the machine model.\n";
+    for t in &record.tables {
+        table(&mut out, t);
+    }
+    out += "\nParameters of the model\n";
+    for p in &record.parameters {
+        let _ = writeln!(out, "  {:<34} {}", p.name, p.value);
+        let _ = writeln!(out, "      {}", p.how);
+    }
+    out += "\nThe same on this machine today (measured, minutes)\n";
+    for (command, what) in &record.here {
+        let _ = writeln!(out, "  {command}\n      {what}");
+    }
+    out
+}
+
+fn table(out: &mut String, table: &Table) {
+    let _ = writeln!(out, "\n({}) {} — {}", table.name, table.title, table.source);
+    let head = ["", "", "paper", "modelled", "deviation"].map(str::to_owned);
+    let cells: Vec<[String; 5]> = std::iter::once(head).chain(table.rows.iter().map(cells)).collect();
+    let mut widths = [0; 5];
+    for row in &cells {
+        for (width, cell) in widths.iter_mut().zip(row) {
+            *width = (*width).max(cell.chars().count());
+        }
+    }
+    for row in &cells {
+        let mut line = String::new();
+        for (i, (cell, width)) in row.iter().zip(widths).enumerate() {
+            let gap = " ".repeat(width - cell.chars().count());
+            line += "  ";
+            line += &if i < 2 { format!("{cell}{gap}") } else { format!("{gap}{cell}") };
+        }
+        let _ = writeln!(out, "{}", line.trim_end());
+    }
+    for shape in &table.shapes {
+        let _ = writeln!(out, "  {}", sentence(shape));
+    }
+}
+
+fn cells(row: &Row) -> [String; 5] {
+    let paper = match &row.paper {
+        Theirs::Figure(value) => figure(*value, row.unit),
+        Theirs::Words(words) => words.clone(),
+        Theirs::None => "–".to_owned(),
+    };
+    let deviation = match row.deviation_points {
+        Some(points) if row.fitted => format!("{:+.1} fitted", points + 0.0),
+        Some(points) => format!("{:+.1}", points + 0.0),
+        None => String::new(),
+    };
+    [row.of.clone(), row.what.clone(), paper, figure(row.ours, row.unit), deviation]
+}
+
+fn sentence(shape: &Shape) -> String {
+    let verdict = if shape.holds { "holds" } else { "DOES NOT HOLD" };
+    format!("{verdict}: {} ({})", shape.claim, shape.ours)
+}
