@@ -70,6 +70,32 @@ pub struct Shape {
     pub ours: String,
 }
 
+/// Our figures over a variable.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Grid {
+    /// The variable's values.
+    pub columns: Vec<String>,
+    /// What all cells count.
+    pub unit: Unit,
+    /// What a row's mark means.
+    pub mark: String,
+    /// The figures.
+    pub rows: Vec<GridRow>,
+}
+
+/// A row of a [`Grid`].
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct GridRow {
+    /// What it is of.
+    pub of: String,
+    /// What it is.
+    pub what: String,
+    /// By column; modelled.
+    pub cells: Vec<f64>,
+    /// The first column behind the mark.
+    pub from: Option<usize>,
+}
+
 /// A group of figures.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Table {
@@ -81,6 +107,9 @@ pub struct Table {
     pub source: String,
     /// The figures.
     pub rows: Vec<Row>,
+    /// Ours only, over a variable.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub grid: Option<Grid>,
     /// What must hold.
     pub shapes: Vec<Shape>,
 }

@@ -1,6 +1,6 @@
 //! A paper's record for a terminal.
 
-use crate::record::{PaperRecord, Row, Shape, Table, Theirs, Unit};
+use crate::record::{GridRow, PaperRecord, Row, Shape, Table, Theirs, Unit};
 use std::fmt::Write as _;
 
 /// A figure as the tables show it.
@@ -34,29 +34,49 @@ pub fn render(record: &PaperRecord) -> String {
 
 fn table(out: &mut String, table: &Table) {
     let _ = writeln!(out, "\n({}) {} — {}", table.name, table.title, table.source);
-    let head = ["", "", "paper", "modelled", "deviation"].map(str::to_owned);
-    let cells: Vec<[String; 5]> = std::iter::once(head).chain(table.rows.iter().map(cells)).collect();
-    let mut widths = [0; 5];
-    for row in &cells {
-        for (width, cell) in widths.iter_mut().zip(row) {
-            *width = (*width).max(cell.chars().count());
-        }
+    if !table.rows.is_empty() {
+        let head = ["", "", "paper", "modelled", "deviation"].map(str::to_owned).to_vec();
+        columns(out, &std::iter::once(head).chain(table.rows.iter().map(cells)).collect::<Vec<_>>());
     }
-    for row in &cells {
-        let mut line = String::new();
-        for (i, (cell, width)) in row.iter().zip(widths).enumerate() {
-            let gap = " ".repeat(width - cell.chars().count());
-            line += "  ";
-            line += &if i < 2 { format!("{cell}{gap}") } else { format!("{gap}{cell}") };
-        }
-        let _ = writeln!(out, "{}", line.trim_end());
+    if let Some(grid) = &table.grid {
+        let head = ["", ""].map(str::to_owned).into_iter().chain(grid.columns.iter().cloned()).collect();
+        columns(
+            out,
+            &std::iter::once(head).chain(grid.rows.iter().map(|r| grid_cells(r, grid.unit))).collect::<Vec<_>>(),
+        );
+        let _ = writeln!(out, "  modelled; {}", grid.mark);
     }
     for shape in &table.shapes {
         let _ = writeln!(out, "  {}", sentence(shape));
     }
 }
 
-fn cells(row: &Row) -> [String; 5] {
+/// Aligns cells: the first two to the left.
+fn columns(out: &mut String, rows: &[Vec<String>]) {
+    let mut widths = vec![0; rows.iter().map(Vec::len).max().unwrap_or(0)];
+    for row in rows {
+        for (width, cell) in widths.iter_mut().zip(row) {
+            *width = (*width).max(cell.chars().count());
+        }
+    }
+    for row in rows {
+        let mut line = String::new();
+        for (i, (cell, width)) in row.iter().zip(&widths).enumerate() {
+            let gap = " ".repeat(width - cell.chars().count());
+            line += "  ";
+            line += &if i < 2 { format!("{cell}{gap}") } else { format!("{gap}{cell}") };
+        }
+        let _ = writeln!(out, "{}", line.trim_end());
+    }
+}
+
+fn grid_cells(row: &GridRow, unit: Unit) -> Vec<String> {
+    let cell =
+        |(i, value): (usize, &f64)| format!("{}{}", if row.from == Some(i) { "| " } else { "" }, figure(*value, unit));
+    [row.of.clone(), row.what.clone()].into_iter().chain(row.cells.iter().enumerate().map(cell)).collect()
+}
+
+fn cells(row: &Row) -> Vec<String> {
     let paper = match &row.paper {
         Theirs::Figure(value) => figure(*value, row.unit),
         Theirs::Words(words) => words.clone(),
@@ -67,7 +87,7 @@ fn cells(row: &Row) -> [String; 5] {
         Some(points) => format!("{:+.1}", points + 0.0),
         None => String::new(),
     };
-    [row.of.clone(), row.what.clone(), paper, figure(row.ours, row.unit), deviation]
+    vec![row.of.clone(), row.what.clone(), paper, figure(row.ours, row.unit), deviation]
 }
 
 fn sentence(shape: &Shape) -> String {

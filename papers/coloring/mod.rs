@@ -1,6 +1,7 @@
 //! P0: *Speeding Up Linux Process Scheduler by Reducing Cache Misses* (2003). See `README.md` here.
 
 pub mod clock;
+pub mod colors;
 pub mod figures;
 pub mod hand;
 pub mod memory;
@@ -80,16 +81,17 @@ fn grouped(number: u64) -> String {
 
 /// Computes all figures.
 pub fn run(progress: &(dyn Fn(usize, usize) + Sync)) -> Result<PaperRecord, PaperError> {
-    let parts = walk::PARTS;
+    let parts = walk::PARTS + colors::PARTS;
     let so_far = AtomicUsize::new(0);
     let done = || progress(so_far.fetch_add(1, Ordering::Relaxed) + 1, parts);
     let pairs = walk::pairs(&done)?;
+    let series = colors::series(&done)?;
     Ok(PaperRecord {
         schema: SCHEMA,
         name: "coloring",
         title: TITLE,
         parameters: parameters(),
-        tables: vec![walk::table(&pairs)],
+        tables: vec![walk::table(&pairs), colors::table(&series)],
         pictures: Vec::new(),
         here: here(),
     })

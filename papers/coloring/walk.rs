@@ -145,6 +145,7 @@ pub fn table(pairs: &[Pair]) -> Table {
         source: "section 4.2, figures 6 and 7".to_owned(),
         shapes: shapes(pairs),
         rows,
+        grid: None,
     }
 }
 
