@@ -6,6 +6,7 @@
 
 pub mod coloring;
 pub mod parallel;
+pub mod plot;
 pub mod record;
 pub mod text;
 

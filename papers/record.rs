@@ -10,6 +10,8 @@ pub enum Unit {
     Percent,
     /// A change against the standard, in percent.
     ChangePercent,
+    /// So many times as much as the first cell of its first row.
+    Times,
 }
 
 /// The paper's side of a row.

@@ -8,6 +8,7 @@ pub fn figure(value: f64, unit: Unit) -> String {
     // No "-0.0".
     let rounded = (value * 10.0).round() / 10.0 + 0.0;
     match unit {
+        Unit::Times => format!("{value:.2}×"),
         Unit::Percent => format!("{rounded:.1}%"),
         Unit::ChangePercent => format!("{rounded:+.1}%"),
     }

@@ -31,6 +31,8 @@ pub enum Stage {
 pub trait Load {
     /// The stages of a task that got a CPU, `Schedule` last.
     fn stages(&mut self, task: usize, stages: &mut VecDeque<Stage>);
+    /// A task went to sleep.
+    fn blocked(&mut self, task: usize);
     /// Touches what a piece of work touches; returns its instructions.
     fn work(&mut self, cpu: usize, task: usize, parts: u64, server: &mut Server) -> u64;
 }
@@ -42,6 +44,10 @@ pub struct Counts {
     pub schedules: u64,
     /// Of those, found the lock taken.
     pub contended: u64,
+    /// Calls because a woken task displaced the running one.
+    pub preemptions: u64,
+    /// Slices that their tasks finished.
+    pub slices: u64,
     /// Cycles that calls of `schedule()` waited for the lock.
     pub waited_cycles: u64,
     /// Cycles of `schedule()` with the lock, bus waits included.
@@ -87,6 +93,8 @@ struct Cpu {
     stages: VecDeque<Stage>,
     since: u64,
     next_tick: u64,
+    /// Another task should have this CPU.
+    preempted: bool,
     /// Share of the bus's time that its present piece takes.
     bus_load: f64,
 }
@@ -104,6 +112,8 @@ pub struct Simulation<L> {
     pub(super) load: L,
     cpus: Vec<Cpu>,
     locks: Vec<Lock>,
+    /// What tasks that lost their CPU have still to do.
+    unfinished: Vec<VecDeque<Stage>>,
     tick_cycles: u64,
     transaction_cycles: u64,
     hand_over_cycles: u64,
@@ -122,9 +132,11 @@ impl<L: Load> Simulation<L> {
             stages: VecDeque::from([Stage::Schedule(false)]),
             since: 0,
             next_tick: tick_cycles * (number as u64 + 1) / cpus as u64,
+            preempted: false,
             bus_load: 0.0,
         };
         Simulation {
+            unfinished: vec![VecDeque::new(); queue.tasks()],
             server,
             queue,
             load,
@@ -148,9 +160,9 @@ impl<L: Load> Simulation<L> {
         self.counts
     }
 
-    /// Until `schedule()` was called so many times since the last [`Simulation::reset`].
-    pub fn run(&mut self, schedules: u64) -> Result<(), PaperError> {
-        while self.counts.schedules < schedules {
+    /// Until so many slices were finished since the last [`Simulation::reset`].
+    pub fn run(&mut self, slices: u64) -> Result<(), PaperError> {
+        while self.counts.slices < slices {
             let busy = (0..self.cpus.len()).filter(|&c| !matches!(self.cpus[c].state, State::Waiting | State::Idle));
             let Some(cpu) = busy.min_by_key(|&c| (self.cpus[c].at, c)) else {
                 return Err(PaperError::Stuck);
@@ -165,6 +177,10 @@ impl<L: Load> Simulation<L> {
     }
 
     fn next_stage(&mut self, cpu: usize) -> Result<(), PaperError> {
+        let front = self.cpus[cpu].stages.front().copied();
+        if self.cpus[cpu].preempted && matches!(front, Some(Stage::Work(_) | Stage::Wake(_))) {
+            self.cpus[cpu].stages.push_front(Stage::Schedule(false));
+        }
         match self.cpus[cpu].stages.front().copied() {
             None => {
                 let task = self.cpus[cpu].task.ok_or(PaperError::Stuck)?;
@@ -218,7 +234,20 @@ impl<L: Load> Simulation<L> {
                 self.counts.waited_cycles += self.cpus[cpu].at - self.cpus[cpu].since;
                 let previous = self.cpus[cpu].task;
                 let Scheduled { next, walk, held } = self.queue.schedule(cpu, previous, blocks, &mut self.server)?;
+                let rest = std::mem::take(&mut self.cpus[cpu].stages);
+                if let Some(task) = previous {
+                    self.unfinished[task] = rest;
+                }
+                if let Some(task) = next {
+                    self.cpus[cpu].stages = std::mem::take(&mut self.unfinished[task]);
+                }
+                self.counts.preemptions += u64::from(self.cpus[cpu].preempted && !blocks);
+                self.cpus[cpu].preempted = false;
                 self.cpus[cpu].task = next;
+                if let Some(task) = previous.filter(|_| blocks) {
+                    self.counts.slices += 1;
+                    self.load.blocked(task);
+                }
                 self.counts.walks.add(walk);
                 self.counts.all.add(held);
                 let cycles = self.with_bus(cpu, held);
@@ -226,7 +255,13 @@ impl<L: Load> Simulation<L> {
                 cycles
             }
             Some(Stage::Wake(task)) => {
-                let piece = self.queue.wake(task, cpu, &mut self.server)?;
+                let mut piece = self.queue.wake(task, cpu, &mut self.server)?;
+                let running: Vec<Option<usize>> = self.cpus.iter().map(|c| c.task).collect();
+                let (target, asked) = self.queue.preempts(task, cpu, &running, &mut self.server)?;
+                piece.add(asked);
+                if let Some(target) = target.filter(|_| self.cpus.iter().all(|c| c.state != State::Idle)) {
+                    self.cpus[target].preempted = true;
+                }
                 self.counts.all.add(piece);
                 let cycles = self.with_bus(cpu, piece);
                 let at = self.cpus[cpu].at + cycles;

@@ -23,3 +23,27 @@ pub const REQUESTS_CHANGE_PERCENT: [Option<f64>; 3] = [None, Some(23.1), Some(42
 pub fn least_colors(processes: u64, kilobytes: u64) -> u64 {
     processes.div_ceil((kilobytes / 8).max(1))
 }
+
+/// CPUs of table 3.
+pub const TABLE_3_CPUS: [usize; 3] = [2, 4, 8];
+
+/// Table 3: run-queue lock contended, in percent, by [`TABLE_3_CPUS`].
+#[derive(Clone, Copy, Debug)]
+pub struct Contended {
+    /// Standard kernel.
+    pub standard: [f64; 3],
+    /// Colored kernel.
+    pub colored: [f64; 3],
+}
+
+/// WebBench (table 3).
+pub const WEB_CONTENDED: Contended = Contended { standard: [9.2, 19.7, 45.6], colored: [2.3, 6.0, 23.4] };
+
+/// Chat (table 3).
+pub const CHAT_CONTENDED: Contended = Contended { standard: [33.0, 51.9, 85.8], colored: [23.6, 48.3, 69.7] };
+
+/// Section 5.2, figure 9: requests/s of WebBench, colored against standard, at 8 CPUs.
+pub const WEB_GAIN_PERCENT: f64 = 23.3;
+
+/// Section 5.2, figure 10: throughput of Chat, colored against standard, at 6 CPUs.
+pub const CHAT_GAIN_PERCENT: f64 = 89.6;

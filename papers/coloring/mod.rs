@@ -5,8 +5,10 @@ pub mod colors;
 pub mod figures;
 pub mod hand;
 pub mod memory;
+pub mod pictures;
 pub mod queue;
 pub mod random;
+pub mod scaling;
 pub mod server;
 pub mod walk;
 pub mod web;
@@ -46,8 +48,11 @@ pub struct Work {
     pub store_percent: u64,
 }
 
+/// Seed of placement and load.
+pub const SEED: u64 = 1;
+
 /// The WebBench-like load's; [`parameters`] says how each figure was set.
-pub const WEB_WORK: Work = Work { lines: 4200, instructions: 125_000, pool_pages: 192, store_percent: 10 };
+pub const WEB_WORK: Work = Work { lines: 4200, instructions: 140_000, pool_pages: 192, store_percent: 10 };
 
 /// A machine that comes with nearmiss.
 pub fn machine(name: &str) -> Result<Machine, PaperError> {
@@ -81,18 +86,19 @@ fn grouped(number: u64) -> String {
 
 /// Computes all figures.
 pub fn run(progress: &(dyn Fn(usize, usize) + Sync)) -> Result<PaperRecord, PaperError> {
-    let parts = walk::PARTS + colors::PARTS;
+    let parts = walk::PARTS + colors::PARTS + scaling::PARTS;
     let so_far = AtomicUsize::new(0);
     let done = || progress(so_far.fetch_add(1, Ordering::Relaxed) + 1, parts);
     let pairs = walk::pairs(&done)?;
     let series = colors::series(&done)?;
+    let scalings = scaling::scalings(&done)?;
     Ok(PaperRecord {
         schema: SCHEMA,
         name: "coloring",
         title: TITLE,
         parameters: parameters(),
-        tables: vec![walk::table(&pairs), colors::table(&series)],
-        pictures: Vec::new(),
+        tables: vec![walk::table(&pairs), colors::table(&series), scaling::table(&scalings)],
+        pictures: pictures::draw(&pairs, &series, &scalings),
         here: here(),
     })
 }

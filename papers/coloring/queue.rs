@@ -24,6 +24,10 @@ const WAKE_INSTRUCTIONS: u64 = 100;
 const SAME_CPU_BONUS: u64 = 15;
 /// `runqueue_head`, on a line of its own in the kernel's data.
 const HEAD_ADDRESS: u64 = 0x30_0000;
+/// `aligned_data`: a line for each CPU's current task and time of its last switch.
+const CPU_DATA_ADDRESS: u64 = 0x32_0000;
+/// Instructions that `reschedule_idle()` spends on a CPU. Assumed.
+const PREEMPT_INSTRUCTIONS: u64 = 30;
 /// The O(1) scheduler's per-CPU queues.
 const CPU_QUEUES_ADDRESS: u64 = 0x31_0000;
 /// Instructions that new quanta cost a task. Assumed.
@@ -92,6 +96,11 @@ impl RunQueue {
         self.length
     }
 
+    /// All tasks.
+    pub fn tasks(&self) -> usize {
+        self.tasks.len()
+    }
+
     /// Which lock guards what a task's wake-up changes.
     pub fn lock_of_wake(&self, task: usize) -> usize {
         if self.kernel == Kernel::Constant { self.last_cpu[task] } else { 0 }
@@ -140,6 +149,37 @@ impl RunQueue {
     pub fn place(&mut self, task: usize, server: &mut Server) -> Result<(), PaperError> {
         let cpu = self.last_cpu[task];
         self.wake(task, cpu, server).map(|_| ())
+    }
+
+    /// `goodness()` of a task on a CPU.
+    fn goodness(&self, task: usize, cpu: usize) -> u64 {
+        let bonus = if self.last_cpu[task] == cpu { SAME_CPU_BONUS } else { 0 };
+        if self.counter[task] == 0 { 0 } else { self.counter[task] + bonus + 20 }
+    }
+
+    /// `reschedule_idle()`, under the lock: the CPU whose task a woken one should displace, if any.
+    pub fn preempts(
+        &self,
+        woken: usize,
+        waker: usize,
+        running: &[Option<usize>],
+        server: &mut Server,
+    ) -> Result<(Option<usize>, Piece), PaperError> {
+        if self.kernel == Kernel::Constant {
+            return Ok((None, Piece::default()));
+        }
+        let mut best = (0, None);
+        for (cpu, task) in running.iter().enumerate() {
+            server.touch(Kind::Load, CPU_DATA_ADDRESS + cpu as u64 * 64, 16);
+            if let Some(task) = *task {
+                server.touch(Kind::Load, self.tasks[task] + WALKED, 32);
+                let more = self.goodness(woken, cpu).saturating_sub(self.goodness(task, cpu));
+                if more > best.0 {
+                    best = (more, Some(cpu));
+                }
+            }
+        }
+        Ok((best.1, server.run(waker, running.len() as u64 * PREEMPT_INSTRUCTIONS)?))
     }
 
     /// A wake-up, under the lock.
@@ -219,6 +259,7 @@ impl RunQueue {
             self.on_cpu[task] = true;
             self.last_cpu[task] = cpu;
         }
+        server.touch(Kind::Store, CPU_DATA_ADDRESS + cpu as u64 * 64, 16);
         held.add(walk);
         held.add(server.run(cpu, SCHEDULE_INSTRUCTIONS)?);
         Ok(Scheduled { next, walk, held })
@@ -233,8 +274,7 @@ impl RunQueue {
             server.touch(Kind::Load, self.tasks[at] + WALKED, 32);
             visits += 1;
             if !self.on_cpu[at] {
-                let bonus = if self.last_cpu[at] == cpu { SAME_CPU_BONUS } else { 0 };
-                let goodness = if self.counter[at] == 0 { 0 } else { self.counter[at] + bonus + 20 };
+                let goodness = self.goodness(at, cpu);
                 if best.is_none() || goodness > most {
                     (best, most) = (Some(at), goodness);
                 }

@@ -16,4 +16,11 @@ impl Random {
     pub fn below(&mut self, limit: u64) -> u64 {
         ((u128::from(self.0.next_u64()) * u128::from(limit)) >> 64) as u64
     }
+
+    /// Fisher and Yates.
+    pub fn shuffle<T>(&mut self, items: &mut [T]) {
+        for i in (1..items.len()).rev() {
+            items.swap(i, self.below(i as u64 + 1) as usize);
+        }
+    }
 }

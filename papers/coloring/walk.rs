@@ -6,7 +6,7 @@ use super::memory::Memory;
 use super::queue::RunQueue;
 use super::server::Server;
 use super::web::Web;
-use super::{Kernel, WEB_WORK, hand, machine, way_bytes};
+use super::{Kernel, SEED, WEB_WORK, hand, machine, way_bytes};
 use crate::PaperError;
 use crate::parallel::answer;
 use crate::record::{Row, Shape, Table, Theirs, Unit};
@@ -34,7 +34,7 @@ pub struct Pair {
 
 /// A WebBench-like run on the first machine.
 pub fn web(processes: usize, kernel: Kernel) -> Web {
-    Web { processes, kernel, cpus: CPUS, work: WEB_WORK, seed: 1, schedules: (40, 100) }
+    Web { processes, asleep: CPUS, kernel, cpus: CPUS, work: WEB_WORK, seed: SEED, slices: 96 }
 }
 
 /// How many simulations [`pairs`] makes.
@@ -95,14 +95,14 @@ impl Pair {
     }
 }
 
-/// A count for each call of `schedule()`, of which a request has always as many.
+/// A count for each slice, of which a request has always as many.
 pub fn per_slice(counts: &Counts, count: &impl Fn(&Counts) -> u64) -> f64 {
-    count(counts) as f64 / counts.schedules as f64
+    count(counts) as f64 / counts.slices as f64
 }
 
 /// Slices of work a cycle: in proportion to requests a second.
 pub fn rate(counts: &Counts) -> f64 {
-    counts.schedules as f64 / counts.elapsed_cycles() as f64
+    counts.slices as f64 / counts.elapsed_cycles() as f64
 }
 
 /// From `before` to `after`, in percent.

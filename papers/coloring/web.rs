@@ -18,6 +18,8 @@ use std::collections::VecDeque;
 pub struct Web {
     /// `httpd` processes.
     pub processes: usize,
+    /// Of those, asleep at any time.
+    pub asleep: usize,
     /// The scheduler.
     pub kernel: Kernel,
     /// CPUs.
@@ -26,12 +28,14 @@ pub struct Web {
     pub work: Work,
     /// Seed of placement and load.
     pub seed: u64,
-    /// Calls of `schedule()` before counting, and while counting, a CPU.
-    pub schedules: (u64, u64),
+    /// Slices that are counted, a CPU.
+    pub slices: u64,
 }
 
-/// 2^64 / the golden ratio: its multiples are spread evenly.
-const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
+/// Slices of each CPU before counting begins: by then its caches are full.
+const WARM_SLICES: u64 = 32;
+/// Slices after which as much work was done as at the mean.
+const BLOCK: u64 = 64;
 
 struct Httpd {
     work: Work,
@@ -39,25 +43,35 @@ struct Httpd {
     pools: Vec<Vec<u64>>,
     random: Random,
     sleepers: VecDeque<usize>,
-    most_sleepers: usize,
-    slices: u64,
+    /// Lengths of the slices to come, in parts of 1,000.
+    lengths: Vec<u64>,
+}
+
+impl Httpd {
+    /// From half to one and a half of the mean, one from each part of that range in turn: every run does the same work.
+    fn next_parts(&mut self) -> u64 {
+        if self.lengths.is_empty() {
+            self.lengths = (0..BLOCK).map(|i| 500 + (2 * i + 1) * 500 / BLOCK).collect();
+            self.random.shuffle(&mut self.lengths);
+        }
+        self.lengths.pop().unwrap_or(1000)
+    }
 }
 
 impl Load for Httpd {
-    fn stages(&mut self, task: usize, stages: &mut VecDeque<Stage>) {
-        // From half to one and a half of the mean, evenly: every run does the same amount of work, nearly.
-        self.slices += 1;
-        let parts = 500 + ((self.slices.wrapping_mul(GOLDEN) >> 32) * 1001 >> 32);
+    fn stages(&mut self, _: usize, stages: &mut VecDeque<Stage>) {
+        let parts = self.next_parts();
         let before = self.random.below(parts + 1);
         stages.push_back(Stage::Work(before));
-        self.sleepers.push_back(task);
-        if self.sleepers.len() > self.most_sleepers
-            && let Some(awake) = self.sleepers.pop_front()
-        {
+        if let Some(awake) = self.sleepers.pop_front() {
             stages.push_back(Stage::Wake(awake));
         }
         stages.push_back(Stage::Work(parts - before));
         stages.push_back(Stage::Schedule(true));
+    }
+
+    fn blocked(&mut self, task: usize) {
+        self.sleepers.push_back(task);
     }
 
     fn work(&mut self, cpu: usize, _: usize, parts: u64, server: &mut Server) -> u64 {
@@ -83,18 +97,18 @@ impl Web {
         let mut queue = RunQueue::new(self.kernel, &stacks, way, self.cpus)?;
         let mut order: Vec<usize> = (0..self.processes).collect();
         let mut random = Random::new(self.seed ^ 0x5eed);
-        for i in (1..order.len()).rev() {
-            order.swap(i, random.below(i as u64 + 1) as usize);
-        }
+        random.shuffle(&mut order);
+        let sleepers = order.split_off(self.processes.saturating_sub(self.asleep)).into();
         for task in order {
             queue.place(task, &mut server)?;
         }
         let load =
-            Httpd { work: self.work, pools, random, sleepers: VecDeque::new(), most_sleepers: self.cpus, slices: 0 };
+            Httpd { work: self.work, pools, random: Random::new(self.seed ^ 0x10ad), sleepers, lengths: Vec::new() };
         let mut simulation = Simulation::new(machine, server, queue, load, self.cpus);
-        simulation.run(self.schedules.0 * self.cpus as u64)?;
+        let cpus = self.cpus as u64;
+        simulation.run((WARM_SLICES * cpus).max(BLOCK))?;
         simulation.reset();
-        simulation.run(self.schedules.1 * self.cpus as u64)?;
+        simulation.run(self.slices * cpus)?;
         Ok(simulation.counts())
     }
 }
