@@ -10,7 +10,7 @@ pub mod plot;
 pub mod record;
 pub mod text;
 
-use record::PaperRecord;
+use record::{Here, PaperRecord};
 
 /// Why a paper's figures could not be computed.
 #[derive(Debug, thiserror::Error)]
@@ -27,6 +27,14 @@ pub enum PaperError {
     /// A number of colors that cannot be.
     #[error("{0} colors: a stack of 8 KB takes 1, 2, 4, … 128 colors of 32 bytes")]
     Colors(u32),
+    /// No such table.
+    #[error("table {name}: there is none of this name; there are: {there}")]
+    NoTable {
+        /// As asked.
+        name: String,
+        /// Those that are.
+        there: String,
+    },
     /// No CPU can go on.
     #[error("the simulated server came to a stand: all its tasks sleep")]
     Stuck,
@@ -41,8 +49,30 @@ pub struct Paper {
     pub title: &'static str,
     /// What `run` prints.
     pub what: &'static str,
-    /// Computes its figures; tells how many of how many parts are done.
-    pub run: fn(&(dyn Fn(usize, usize) + Sync)) -> Result<PaperRecord, PaperError>,
+    /// Names of its tables.
+    pub tables: &'static [&'static str],
+    /// The same on this machine.
+    pub here: Here,
+    run: Run,
+}
+
+/// Which tables are wanted, and who hears how many of how many simulations are done.
+type Run = fn(&dyn Fn(&str) -> bool, &(dyn Fn(usize, usize) + Sync)) -> Result<PaperRecord, PaperError>;
+
+impl Paper {
+    /// Computes its figures: one table's, or all. `progress` hears how many of how many simulations are done.
+    ///
+    /// Errors: a table that it does not have; a model that refuses.
+    pub fn run(
+        &self,
+        table: Option<&str>,
+        progress: &(dyn Fn(usize, usize) + Sync),
+    ) -> Result<PaperRecord, PaperError> {
+        if let Some(name) = table.filter(|t| !self.tables.contains(t)) {
+            return Err(PaperError::NoTable { name: name.to_owned(), there: self.tables.join(", ") });
+        }
+        (self.run)(&|name| table.is_none_or(|t| t == name), progress)
+    }
 }
 
 /// All papers that can be run.
@@ -50,6 +80,8 @@ pub const PAPERS: &[Paper] = &[Paper {
     name: "coloring",
     title: coloring::TITLE,
     what: "misses of the run-queue walk, colors against processes, lock contention and throughput over CPUs",
+    tables: &["a", "b", "c"],
+    here: coloring::HERE,
     run: coloring::run,
 }];
 

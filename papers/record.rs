@@ -139,6 +139,30 @@ pub struct Picture {
     pub svg: String,
 }
 
+/// A program of ours under `nearmiss verify`: what the paper did, on the machine at hand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Here {
+    /// Path of the program in a clone.
+    pub program: &'static str,
+    /// What makes it.
+    pub build: &'static str,
+    /// Its arguments.
+    pub arguments: &'static [&'static str],
+    /// Arguments of `nearmiss verify` before `--`.
+    pub verify: &'static [&'static str],
+    /// What it shows.
+    pub shows: &'static str,
+}
+
+impl Here {
+    /// As typed in a shell.
+    pub fn command(&self) -> String {
+        let quoted = |word: &&str| if word.contains(['(', ' ']) { format!("'{word}'") } else { (*word).to_owned() };
+        let verify: Vec<_> = self.verify.iter().map(quoted).collect();
+        format!("nearmiss verify {} -- {} {}", verify.join(" "), self.program, self.arguments.join(" "))
+    }
+}
+
 /// Everything.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct PaperRecord {
@@ -154,8 +178,8 @@ pub struct PaperRecord {
     pub tables: Vec<Table>,
     /// Pictures, as the paper's.
     pub pictures: Vec<Picture>,
-    /// Commands that do the same on this machine, with what each shows.
-    pub here: Vec<(String, String)>,
+    /// The same on this machine.
+    pub here: Here,
 }
 
 /// The record's schema.

@@ -26,10 +26,8 @@ pub fn render(record: &PaperRecord) -> String {
         let _ = writeln!(out, "  {:<34} {}", p.name, p.value);
         let _ = writeln!(out, "      {}", p.how);
     }
-    out += "\nThe same on this machine today (measured, minutes)\n";
-    for (command, what) in &record.here {
-        let _ = writeln!(out, "  {command}\n      {what}");
-    }
+    out += "\nThe same on this machine today, measured (or: --here)\n";
+    let _ = writeln!(out, "  {} && {}\n      {}", record.here.build, record.here.command(), record.here.shows);
     out
 }
 

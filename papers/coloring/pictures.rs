@@ -1,21 +1,12 @@
-//! The paper's figures 6 to 10, redrawn from our figures, with its own numbers as diamonds where its text gives some.
+//! The paper's figures 6 to 10, drawn from our figures, with its own numbers as diamonds where its text gives some.
 
 use super::clock::Counts;
 use super::colors::{self, Series as Processes};
-use super::scaling::{self, KERNELS, Scaling};
+use super::scaling::{CPUS, KERNELS, Scaling, name};
 use super::walk::{Pair, per_slice, rate};
 use super::{figures, grouped};
 use crate::plot::{Marks, Panel, Series, picture};
 use crate::record::Picture;
-
-/// All of them.
-pub fn draw(pairs: &[Pair], series: &[Processes], scalings: &[Scaling]) -> Vec<Picture> {
-    let mut pictures = vec![figure_6(pairs), figure_7(pairs), figure_8(series)];
-    for (number, scaling) in [9, 10].into_iter().zip(scalings) {
-        pictures.push(figure_9(number, scaling));
-    }
-    pictures
-}
 
 fn named(number: u32, title: &str, note: &str, panels: &[Panel]) -> Picture {
     let title = format!("Figure {number}: {title}");
@@ -26,7 +17,8 @@ fn sizes(pairs: &[Pair]) -> Vec<String> {
     pairs.iter().map(|p| format!("{} KB", grouped(p.kilobytes))).collect()
 }
 
-fn figure_6(pairs: &[Pair]) -> Picture {
+/// Requests and miss ratios over cache sizes.
+pub fn figure_6(pairs: &[Pair]) -> Picture {
     let one = pairs.first().map_or(1.0, |p| rate(&p.standard));
     let standard: Vec<f64> = pairs.iter().map(|p| rate(&p.standard) / one).collect();
     let colored = pairs.iter().map(|p| rate(&p.colored) / one).collect();
@@ -63,7 +55,8 @@ fn figure_6(pairs: &[Pair]) -> Picture {
     named(6, "effect of coloring, 1,024 httpd, 4 Pentium Pro", note, &panels)
 }
 
-fn figure_7(pairs: &[Pair]) -> Picture {
+/// Bus transactions.
+pub fn figure_7(pairs: &[Pair]) -> Picture {
     let both: Vec<(String, &Counts)> = pairs
         .iter()
         .flat_map(|p| {
@@ -86,7 +79,8 @@ fn figure_7(pairs: &[Pair]) -> Picture {
     named(7, "bus transactions, 1,024 httpd", "Modelled.", &[panel])
 }
 
-fn figure_8(series: &[Processes]) -> Picture {
+/// Colors against processes.
+pub fn figure_8(series: &[Processes]) -> Picture {
     let mut panels = Vec::new();
     for kilobytes in [512, 1024] {
         let of_size: Vec<&Processes> = series.iter().filter(|s| s.kilobytes == kilobytes).collect();
@@ -111,17 +105,18 @@ fn figure_8(series: &[Processes]) -> Picture {
     named(8, "colors and processes", note, &panels)
 }
 
-fn figure_9(number: u32, scaling: &Scaling) -> Picture {
+/// Figures 9 and 10: throughput over CPUs, with table 3.
+pub fn scaling(number: u32, scaling: &Scaling) -> Picture {
     let lines = KERNELS.iter().enumerate().map(|(i, kernel)| {
         let values = scaling.throughput(i);
         let paper = scaling.papers_gain(i);
-        Series { paper, ..Series::new(scaling::name(*kernel), values) }
+        Series { paper, ..Series::new(name(*kernel), values) }
     });
     let panel = Panel {
         title: "throughput".to_owned(),
         x_title: "CPUs".to_owned(),
         y_title: "throughput (1 CPU, standard = 1)".to_owned(),
-        places: scaling::CPUS.iter().map(usize::to_string).collect(),
+        places: CPUS.iter().map(usize::to_string).collect(),
         marks: Marks::Lines,
         series: lines.collect(),
     };

@@ -127,7 +127,7 @@ impl Scaling {
         Panel {
             title: "run-queue lock contended".to_owned(),
             x_title: "CPUs".to_owned(),
-            y_title: "calls of schedule() that found it taken (%)".to_owned(),
+            y_title: "calls that found it taken (%)".to_owned(),
             places: TABLE_3_CPUS.iter().map(usize::to_string).collect(),
             marks: Marks::Bars,
             series: series.collect(),
