@@ -29,12 +29,12 @@ pub enum Stage {
 
 /// What the tasks do.
 pub trait Load {
-    /// The stages of a task that got a CPU, `Schedule` last.
-    fn stages(&mut self, task: usize, stages: &mut VecDeque<Stage>);
+    /// The stages of a task that got a CPU at `now`, `Schedule` last.
+    fn stages(&mut self, now: u64, stages: &mut VecDeque<Stage>);
     /// A task went to sleep.
-    fn blocked(&mut self, task: usize);
+    fn blocked(&mut self, task: usize, now: u64);
     /// Touches what a piece of work touches; returns its instructions.
-    fn work(&mut self, cpu: usize, task: usize, parts: u64, server: &mut Server) -> u64;
+    fn work(&mut self, cpu: usize, parts: u64, server: &mut Server) -> u64;
 }
 
 /// What a simulation counted since [`Simulation::reset`].
@@ -183,8 +183,8 @@ impl<L: Load> Simulation<L> {
         }
         match self.cpus[cpu].stages.front().copied() {
             None => {
-                let task = self.cpus[cpu].task.ok_or(PaperError::Stuck)?;
-                self.load.stages(task, &mut self.cpus[cpu].stages);
+                let now = self.cpus[cpu].at;
+                self.load.stages(now, &mut self.cpus[cpu].stages);
                 Ok(())
             }
             Some(Stage::Work(parts)) => {
@@ -194,7 +194,7 @@ impl<L: Load> Simulation<L> {
                     self.queue.tick(task, &mut self.server);
                     self.cpus[cpu].next_tick += self.tick_cycles;
                 }
-                let instructions = self.load.work(cpu, task, parts, &mut self.server);
+                let instructions = self.load.work(cpu, parts, &mut self.server);
                 let piece = self.server.run(cpu, instructions)?;
                 self.counts.works.add(piece);
                 self.counts.all.add(piece);
@@ -246,7 +246,7 @@ impl<L: Load> Simulation<L> {
                 self.cpus[cpu].task = next;
                 if let Some(task) = previous.filter(|_| blocks) {
                     self.counts.slices += 1;
-                    self.load.blocked(task);
+                    self.load.blocked(task, self.cpus[cpu].at);
                 }
                 self.counts.walks.add(walk);
                 self.counts.all.add(held);

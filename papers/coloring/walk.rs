@@ -1,12 +1,13 @@
 //! Table (a): the walk among 1,024 processes on three cache sizes (P0, section 4.2, figures 6 and 7).
 
 use super::clock::Counts;
+use super::colors::{self, Series};
 use super::figures::{self, COLORS, SIZES};
 use super::memory::Memory;
 use super::queue::RunQueue;
 use super::server::Server;
-use super::web::Web;
-use super::{Kernel, SEED, WEB_WORK, hand, machine, way_bytes};
+use super::web::{Sleep, Web};
+use super::{AWAY_MICROS, Kernel, SEED, WEB_WORK, hand, machine, way_bytes};
 use crate::PaperError;
 use crate::parallel::answer;
 use crate::record::{Row, Shape, Table, Theirs, Unit};
@@ -16,6 +17,8 @@ use nearmiss_record::machine::Replacement;
 pub const PROCESSES: usize = 1024;
 /// The first machine's.
 const CPUS: usize = 4;
+/// Counted on each CPU.
+const SLICES: u64 = 160;
 /// Placements of the check by hand.
 const HAND_SEEDS: u64 = 5;
 
@@ -34,21 +37,32 @@ pub struct Pair {
 
 /// A WebBench-like run on the first machine.
 pub fn web(processes: usize, kernel: Kernel) -> Web {
-    Web { processes, asleep: CPUS, kernel, cpus: CPUS, work: WEB_WORK, seed: SEED, slices: 96 }
+    Web { processes, sleep: Sleep::Micros(AWAY_MICROS), kernel, cpus: CPUS, work: WEB_WORK, seed: SEED, slices: SLICES }
 }
 
-/// How many simulations [`pairs`] makes.
-pub const PARTS: usize = 2 * SIZES.len();
+/// The simulations that are not among those of table (b).
+fn missing(known: &[Series]) -> Vec<(&'static str, Kernel)> {
+    let there = |kilobytes: u64| known.iter().any(|s| s.kilobytes == kilobytes && s.processes == PROCESSES);
+    let sizes = SIZES.iter().filter(|(kilobytes, _)| !there(*kilobytes));
+    sizes.flat_map(|(_, name)| [(*name, Kernel::Standard), (*name, Kernel::Colored(COLORS))]).collect()
+}
 
-/// Simulates all.
-pub fn pairs(done: &(dyn Fn() + Sync)) -> Result<Vec<Pair>, PaperError> {
-    let questions: Vec<_> =
-        SIZES.iter().flat_map(|(_, name)| [(*name, Kernel::Standard), (*name, Kernel::Colored(COLORS))]).collect();
-    let counts = answer(&questions, done, |(name, kernel)| web(PROCESSES, *kernel).run(&machine(name)?))?;
+/// How many simulations [`pairs`] makes: with table (b) at hand, or without.
+pub fn parts(with_colors: bool) -> usize {
+    if with_colors { 2 * colors::SMALLEST } else { 2 * SIZES.len() }
+}
+
+/// Simulates what `known` does not have.
+pub fn pairs(known: &[Series], done: &(dyn Fn() + Sync)) -> Result<Vec<Pair>, PaperError> {
+    let counts = answer(&missing(known), done, |(name, kernel)| web(PROCESSES, *kernel).run(&machine(name)?))?;
+    let mut simulated = counts.chunks(2);
     let mut pairs = Vec::new();
-    for ((kilobytes, name), both) in SIZES.iter().zip(counts.chunks(2)) {
-        let undisturbed_percent = undisturbed(name)?;
-        pairs.push(Pair { kilobytes: *kilobytes, standard: both[0], colored: both[1], undisturbed_percent });
+    for (kilobytes, name) in SIZES {
+        let found = known.iter().find(|s| s.kilobytes == kilobytes && s.processes == PROCESSES);
+        let both = found.and_then(|s| Some((s.standard, *s.colored.last()?)));
+        let both = both.or_else(|| simulated.next().and_then(|c| Some((*c.first()?, *c.last()?))));
+        let (standard, colored) = both.ok_or(PaperError::Stuck)?;
+        pairs.push(Pair { kilobytes, standard, colored, undisturbed_percent: undisturbed(name)? });
     }
     Ok(pairs)
 }

@@ -13,13 +13,22 @@ use nearmiss_record::machine::Machine;
 use nearmiss_record::reference::Kind;
 use std::collections::VecDeque;
 
+/// How long a task that blocks stays off the queue.
+#[derive(Clone, Copy, Debug)]
+pub enum Sleep {
+    /// Until it is the turn of the one that sleeps longest: so many sleep at any time.
+    Turns(usize),
+    /// So many microseconds.
+    Micros(u64),
+}
+
 /// A WebBench-like run.
 #[derive(Clone, Copy, Debug)]
 pub struct Web {
     /// `httpd` processes.
     pub processes: usize,
-    /// Of those, asleep at any time.
-    pub asleep: usize,
+    /// How long they sleep.
+    pub sleep: Sleep,
     /// The scheduler.
     pub kernel: Kernel,
     /// CPUs.
@@ -42,7 +51,10 @@ struct Httpd {
     /// Lines that the work of each CPU's processes uses again and again.
     pools: Vec<Vec<u64>>,
     random: Random,
-    sleepers: VecDeque<usize>,
+    /// Who sleeps, and when he wakes.
+    sleepers: VecDeque<(usize, u64)>,
+    /// Cycles; `None`: one wakes a slice.
+    sleep_cycles: Option<u64>,
     /// Lengths of the slices to come, in parts of 1,000.
     lengths: Vec<u64>,
 }
@@ -59,22 +71,25 @@ impl Httpd {
 }
 
 impl Load for Httpd {
-    fn stages(&mut self, _: usize, stages: &mut VecDeque<Stage>) {
+    fn stages(&mut self, now: u64, stages: &mut VecDeque<Stage>) {
         let parts = self.next_parts();
         let before = self.random.below(parts + 1);
         stages.push_back(Stage::Work(before));
-        if let Some(awake) = self.sleepers.pop_front() {
+        while let Some((awake, _)) = self.sleepers.pop_front_if(|(_, until)| *until <= now) {
             stages.push_back(Stage::Wake(awake));
+            if self.sleep_cycles.is_none() {
+                break;
+            }
         }
         stages.push_back(Stage::Work(parts - before));
         stages.push_back(Stage::Schedule(true));
     }
 
-    fn blocked(&mut self, task: usize) {
-        self.sleepers.push_back(task);
+    fn blocked(&mut self, task: usize, now: u64) {
+        self.sleepers.push_back((task, self.sleep_cycles.map_or(0, |cycles| now + cycles)));
     }
 
-    fn work(&mut self, cpu: usize, _: usize, parts: u64, server: &mut Server) -> u64 {
+    fn work(&mut self, cpu: usize, parts: u64, server: &mut Server) -> u64 {
         let pool = &self.pools[cpu];
         for _ in 0..self.work.lines * parts / 1000 {
             let at = self.random.below(pool.len() as u64 * 128);
@@ -98,12 +113,23 @@ impl Web {
         let mut order: Vec<usize> = (0..self.processes).collect();
         let mut random = Random::new(self.seed ^ 0x5eed);
         random.shuffle(&mut order);
-        let sleepers = order.split_off(self.processes.saturating_sub(self.asleep)).into();
+        let (asleep, sleep_cycles) = match self.sleep {
+            Sleep::Turns(asleep) => (asleep, None),
+            Sleep::Micros(micros) => (0, Some(micros * u64::from(machine.clock_mhz))),
+        };
+        let sleepers =
+            order.split_off(self.processes.saturating_sub(asleep)).into_iter().map(|task| (task, 0)).collect();
         for task in order {
             queue.place(task, &mut server)?;
         }
-        let load =
-            Httpd { work: self.work, pools, random: Random::new(self.seed ^ 0x10ad), sleepers, lengths: Vec::new() };
+        let load = Httpd {
+            work: self.work,
+            pools,
+            random: Random::new(self.seed ^ 0x10ad),
+            sleepers,
+            sleep_cycles,
+            lengths: Vec::new(),
+        };
         let mut simulation = Simulation::new(machine, server, queue, load, self.cpus);
         let cpus = self.cpus as u64;
         simulation.run((WARM_SLICES * cpus).max(BLOCK))?;
