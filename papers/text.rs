@@ -3,6 +3,9 @@
 use crate::record::{GridRow, PaperRecord, Row, Shape, Table, Theirs, Unit};
 use std::fmt::Write as _;
 
+/// Width of text.
+const PAGE_COLUMNS: usize = 100;
+
 /// A figure as the tables show it.
 pub fn figure(value: f64, unit: Unit) -> String {
     // No "-0.0".
@@ -23,8 +26,8 @@ pub fn render(record: &PaperRecord) -> String {
     }
     out += "\nParameters of the model\n";
     for p in &record.parameters {
-        let _ = writeln!(out, "  {:<34} {}", p.name, p.value);
-        let _ = writeln!(out, "      {}", p.how);
+        paragraph(&mut out, 2, 4, &format!("{}: {}", p.name, p.value));
+        paragraph(&mut out, 6, 6, &p.how);
     }
     out += "\nThe same on this machine today, measured (or: --here)\n";
     let _ = writeln!(out, "  {} && {}\n      {}", record.here.build, record.here.command(), record.here.shows);
@@ -32,7 +35,8 @@ pub fn render(record: &PaperRecord) -> String {
 }
 
 fn table(out: &mut String, table: &Table) {
-    let _ = writeln!(out, "\n({}) {} — {}", table.name, table.title, table.source);
+    out.push('\n');
+    paragraph(out, 0, 4, &format!("({}) {} — {}", table.name, table.title, table.source));
     if !table.rows.is_empty() {
         let head = ["", "", "paper", "modelled", "deviation"].map(str::to_owned).to_vec();
         columns(out, &std::iter::once(head).chain(table.rows.iter().map(cells)).collect::<Vec<_>>());
@@ -46,8 +50,27 @@ fn table(out: &mut String, table: &Table) {
         let _ = writeln!(out, "  modelled; {}", grid.mark);
     }
     for shape in &table.shapes {
-        let _ = writeln!(out, "  {}", sentence(shape));
+        paragraph(out, 2, 4, &sentence(shape));
     }
+}
+
+/// Lines no longer than a page, the first and the others indented.
+fn paragraph(out: &mut String, first: usize, others: usize, text: &str) {
+    let mut line = " ".repeat(first);
+    let mut empty = true;
+    for word in text.split(' ') {
+        if !empty && line.chars().count() + 1 + word.chars().count() > PAGE_COLUMNS {
+            let _ = writeln!(out, "{line}");
+            line = " ".repeat(others);
+            empty = true;
+        }
+        if !empty {
+            line.push(' ');
+        }
+        line += word;
+        empty = false;
+    }
+    let _ = writeln!(out, "{line}");
 }
 
 /// Aligns cells: the first two to the left.

@@ -69,6 +69,26 @@ pub struct Counts {
 }
 
 impl Counts {
+    /// This run's and another's.
+    pub fn plus(mut self, other: &Counts) -> Counts {
+        self.walks.add(other.walks);
+        self.all.add(other.all);
+        self.works.add(other.works);
+        Counts {
+            schedules: self.schedules + other.schedules,
+            contended: self.contended + other.contended,
+            preemptions: self.preemptions + other.preemptions,
+            slices: self.slices + other.slices,
+            waited_cycles: self.waited_cycles + other.waited_cycles,
+            held_cycles: self.held_cycles + other.held_cycles,
+            queue_length: self.queue_length + other.queue_length,
+            work_cycles: self.work_cycles + other.work_cycles,
+            since: 0,
+            now: self.elapsed_cycles() + other.elapsed_cycles(),
+            ..self
+        }
+    }
+
     /// Cycles of the server's time.
     pub fn elapsed_cycles(&self) -> u64 {
         self.now - self.since

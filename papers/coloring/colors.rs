@@ -9,12 +9,12 @@ use crate::parallel::answer;
 use crate::record::{Grid, GridRow, Shape, Table, Unit};
 use crate::text::figure;
 
-/// Colors tried; the last are the paper's kernel's.
+/// Colors tried.
 pub const COLORS: [u32; 4] = [4, 8, 16, 32];
 /// Processes tried.
 pub const PROCESSES: [usize; 3] = [256, 512, 1024];
 /// The paper leaves out the smallest cache.
-pub const SMALLEST: usize = 1;
+const SMALLEST: usize = 1;
 
 /// One number of processes on one size.
 #[derive(Clone, Debug)]

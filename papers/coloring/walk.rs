@@ -1,7 +1,6 @@
 //! Table (a): the walk among 1,024 processes on three cache sizes (P0, section 4.2, figures 6 and 7).
 
 use super::clock::Counts;
-use super::colors::{self, Series};
 use super::figures::{self, COLORS, SIZES};
 use super::memory::Memory;
 use super::queue::RunQueue;
@@ -17,8 +16,10 @@ use nearmiss_record::machine::Replacement;
 pub const PROCESSES: usize = 1024;
 /// The first machine's.
 const CPUS: usize = 4;
-/// Counted on each CPU.
-const SLICES: u64 = 160;
+/// Counted on each CPU, a placement.
+const SLICES: u64 = 96;
+/// Placements of the stacks.
+const SEEDS: [u64; 3] = [1, 2, 3];
 /// Placements of the check by hand.
 const HAND_SEEDS: u64 = 5;
 
@@ -37,32 +38,29 @@ pub struct Pair {
 
 /// A WebBench-like run on the first machine.
 pub fn web(processes: usize, kernel: Kernel) -> Web {
-    Web { processes, sleep: Sleep::Micros(AWAY_MICROS), kernel, cpus: CPUS, work: WEB_WORK, seed: SEED, slices: SLICES }
+    Web { processes, sleep: Sleep::Micros(AWAY_MICROS), kernel, cpus: CPUS, work: WEB_WORK, seed: SEED, slices: 128 }
 }
 
-/// The simulations that are not among those of table (b).
-fn missing(known: &[Series]) -> Vec<(&'static str, Kernel)> {
-    let there = |kilobytes: u64| known.iter().any(|s| s.kilobytes == kilobytes && s.processes == PROCESSES);
-    let sizes = SIZES.iter().filter(|(kilobytes, _)| !there(*kilobytes));
-    sizes.flat_map(|(_, name)| [(*name, Kernel::Standard), (*name, Kernel::Colored(COLORS))]).collect()
-}
+/// How many simulations [`pairs`] makes.
+pub const PARTS: usize = 2 * SIZES.len() * SEEDS.len();
 
-/// How many simulations [`pairs`] makes: with table (b) at hand, or without.
-pub fn parts(with_colors: bool) -> usize {
-    if with_colors { 2 * colors::SMALLEST } else { 2 * SIZES.len() }
-}
-
-/// Simulates what `known` does not have.
-pub fn pairs(known: &[Series], done: &(dyn Fn() + Sync)) -> Result<Vec<Pair>, PaperError> {
-    let counts = answer(&missing(known), done, |(name, kernel)| web(PROCESSES, *kernel).run(&machine(name)?))?;
-    let mut simulated = counts.chunks(2);
+/// Simulates all; counts of the placements are added up.
+pub fn pairs(done: &(dyn Fn() + Sync)) -> Result<Vec<Pair>, PaperError> {
+    let mut questions = Vec::new();
+    for (_, name) in SIZES {
+        for kernel in [Kernel::Standard, Kernel::Colored(COLORS)] {
+            questions.extend(SEEDS.map(|seed| (name, kernel, seed)));
+        }
+    }
+    let counts = answer(&questions, done, |&(name, kernel, seed)| {
+        Web { seed, slices: SLICES, ..web(PROCESSES, kernel) }.run(&machine(name)?)
+    })?;
     let mut pairs = Vec::new();
-    for (kilobytes, name) in SIZES {
-        let found = known.iter().find(|s| s.kilobytes == kilobytes && s.processes == PROCESSES);
-        let both = found.and_then(|s| Some((s.standard, *s.colored.last()?)));
-        let both = both.or_else(|| simulated.next().and_then(|c| Some((*c.first()?, *c.last()?))));
-        let (standard, colored) = both.ok_or(PaperError::Stuck)?;
-        pairs.push(Pair { kilobytes, standard, colored, undisturbed_percent: undisturbed(name)? });
+    for ((kilobytes, name), both) in SIZES.into_iter().zip(counts.chunks(2 * SEEDS.len())) {
+        let (standard, colored) = both.split_at(SEEDS.len());
+        let sum = |counts: &[Counts]| counts.iter().fold(Counts::default(), |sum, c| sum.plus(c));
+        let undisturbed_percent = undisturbed(name)?;
+        pairs.push(Pair { kilobytes, standard: sum(standard), colored: sum(colored), undisturbed_percent });
     }
     Ok(pairs)
 }

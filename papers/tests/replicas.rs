@@ -1,4 +1,5 @@
 //! The replicas by themselves: memory, run queue, lock and time.
+#![allow(clippy::unwrap_used)]
 
 use nearmiss_papers::coloring::clock::Counts;
 use nearmiss_papers::coloring::memory::{MEMORY_BYTES, Memory, STACK_BYTES};
@@ -103,7 +104,8 @@ fn colors_must_fit_the_stack() {
     assert_eq!(error.to_string(), "24 colors: a stack of 8 KB takes 1, 2, 4, … 128 colors of 32 bytes");
 }
 
-/// With work between the walks, its lines crowd the sets as tasks do.
+/// With work between the walks, its lines crowd the sets as tasks do. By hand is more: there no stacks are neighbours,
+/// and no line is drawn twice.
 #[test]
 fn displaced_tasks_miss_as_poisson_says() {
     let web = Web {
@@ -119,6 +121,6 @@ fn displaced_tasks_miss_as_poisson_says() {
         let walks = web.run(&machine(name).unwrap()).unwrap().walks;
         let modelled = walks.l2_misses as f64 * 100.0 / walks.l2_reads as f64;
         let by_hand = hand::disturbed_walk_miss_percent(1024, kilobytes, 32, WEB_WORK.lines);
-        assert!((modelled - by_hand).abs() < 4.0, "{kilobytes} KB: {modelled} against {by_hand}");
+        assert!((-7.0..1.0).contains(&(modelled - by_hand)), "{kilobytes} KB: {modelled} against {by_hand}");
     }
 }
