@@ -44,22 +44,16 @@ pub struct Counts {
     pub schedules: u64,
     /// Of those, found the lock taken.
     pub contended: u64,
-    /// Calls because a woken task displaced the running one.
-    pub preemptions: u64,
     /// Slices that their tasks finished.
     pub slices: u64,
     /// Cycles that calls of `schedule()` waited for the lock.
     pub waited_cycles: u64,
     /// Cycles of `schedule()` with the lock, bus waits included.
     pub held_cycles: u64,
-    /// Tasks on the queue, summed over the calls.
-    pub queue_length: u64,
     /// The walks.
     pub walks: Piece,
     /// Everything.
     pub all: Piece,
-    /// Pieces of own work.
-    pub works: Piece,
     /// Cycles of own work, bus waits included.
     pub work_cycles: u64,
     /// When counting began.
@@ -73,15 +67,12 @@ impl Counts {
     pub fn plus(mut self, other: &Counts) -> Counts {
         self.walks.add(other.walks);
         self.all.add(other.all);
-        self.works.add(other.works);
         Counts {
             schedules: self.schedules + other.schedules,
             contended: self.contended + other.contended,
-            preemptions: self.preemptions + other.preemptions,
             slices: self.slices + other.slices,
             waited_cycles: self.waited_cycles + other.waited_cycles,
             held_cycles: self.held_cycles + other.held_cycles,
-            queue_length: self.queue_length + other.queue_length,
             work_cycles: self.work_cycles + other.work_cycles,
             since: 0,
             now: self.elapsed_cycles() + other.elapsed_cycles(),
@@ -216,7 +207,6 @@ impl<L: Load> Simulation<L> {
                 }
                 let instructions = self.load.work(cpu, parts, &mut self.server);
                 let piece = self.server.run(cpu, instructions)?;
-                self.counts.works.add(piece);
                 self.counts.all.add(piece);
                 let cycles = self.with_bus(cpu, piece);
                 self.counts.work_cycles += cycles;
@@ -234,7 +224,6 @@ impl<L: Load> Simulation<L> {
         if scheduling {
             self.counts.schedules += 1;
             self.counts.contended += u64::from(self.locks[lock].taken);
-            self.counts.queue_length += self.queue.length() as u64;
         }
         if self.locks[lock].taken {
             self.locks[lock].waiters.push_back(cpu);
@@ -261,7 +250,6 @@ impl<L: Load> Simulation<L> {
                 if let Some(task) = next {
                     self.cpus[cpu].stages = std::mem::take(&mut self.unfinished[task]);
                 }
-                self.counts.preemptions += u64::from(self.cpus[cpu].preempted && !blocks);
                 self.cpus[cpu].preempted = false;
                 self.cpus[cpu].task = next;
                 if let Some(task) = previous.filter(|_| blocks) {

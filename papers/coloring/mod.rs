@@ -17,15 +17,13 @@ use crate::PaperError;
 use crate::record::{Here, PaperRecord, Parameter, SCHEMA};
 use nearmiss_machine::describe::preset;
 use nearmiss_record::machine::{CacheKind, Machine};
-use serde::Serialize;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Title and year.
 pub const TITLE: &str = "Speeding Up Linux Process Scheduler by Reducing Cache Misses (cache coloring, 2003)";
 
 /// Which scheduler.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kernel {
     /// Linux 2.4: one queue, walked; task structures at 8 KB.
     Standard,
@@ -36,7 +34,7 @@ pub enum Kernel {
 }
 
 /// What a process does between two walks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Work {
     /// Lines it uses that the first level does not have.
     pub lines: u64,
