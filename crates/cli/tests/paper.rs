@@ -1,4 +1,5 @@
 //! `nearmiss paper`: what it prints, writes and refuses. The figures themselves are pinned in `papers/tests`.
+#![allow(clippy::unwrap_used)]
 
 use serde_json::Value;
 use std::path::Path;
