@@ -7,6 +7,7 @@ mod machine;
 mod modelling;
 mod observe;
 mod observed_report;
+mod paper;
 mod report;
 mod reserve;
 mod table;
@@ -40,6 +41,8 @@ enum Verb {
     Apply(apply::Args),
     /// Measure whether a remedy helps: interleaved runs with and without it, and a verdict
     Verify(verify::Args),
+    /// A paper's tables: its figures and ours side by side
+    Paper(paper::Args),
     /// Show what a run's misses are and where they come from
     Report(report::Args),
 }
@@ -54,6 +57,7 @@ fn main() -> ExitCode {
         Verb::Observe(args) => observe::run(args),
         Verb::Apply(args) => apply::run(args),
         Verb::Verify(args) => verify::run(args),
+        Verb::Paper(args) => paper::run(args),
         Verb::Report(args) => report::run(args),
     };
     result.unwrap_or_else(|error| exit::explain(&error, wrapper))

@@ -17,7 +17,14 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("verify", &["record", "remedy", "workload"]),
     ("lab", &["record", "verify", "workload"]),
     ("report", &["record"]),
-    ("cli", &["record", "color", "workload", "observe", "machine", "remedy", "diagnose", "verify", "lab", "report"]),
+    ("papers", &["record", "machine", "color"]),
+    (
+        "cli",
+        &[
+            "record", "color", "workload", "observe", "machine", "remedy", "diagnose", "verify", "lab", "report",
+            "papers",
+        ],
+    ),
 ];
 
 /// Licences that may go into a binary under MIT OR Apache-2.0.

@@ -1,0 +1,108 @@
+//! The verb `paper`: a paper's figures and ours side by side.
+
+use crate::table::{lines, print_line, table, width};
+use anyhow::{Context, bail};
+use clap::{Args as _, FromArgMatches as _};
+use nearmiss_papers::record::{Here, PaperRecord};
+use nearmiss_papers::{PAPERS, text};
+use nearmiss_record::run::write_whole;
+use std::fs;
+use std::io::{IsTerminal, Write};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+/// Arguments of `nearmiss paper`.
+#[derive(clap::Args)]
+#[command(after_help = "Examples:
+  nearmiss paper list
+  nearmiss paper run coloring
+  nearmiss paper run coloring --table a
+  nearmiss paper run coloring --here       and the same on this machine, measured
+  nearmiss paper run coloring --out pictures --json > coloring.json")]
+pub struct Args {
+    #[command(subcommand)]
+    what: What,
+}
+
+#[derive(clap::Subcommand)]
+enum What {
+    /// The papers that can be run
+    List,
+    /// Compute a paper's figures on the machine model and print them beside the paper's own
+    Run {
+        /// Which one: `nearmiss paper list` has the names
+        name: String,
+        /// Compute only this table: a, b or c
+        #[arg(long, value_name = "NAME")]
+        table: Option<String>,
+        /// Then measure the same on this machine's own caches, with a program of ours
+        #[arg(long, conflicts_with = "json")]
+        here: bool,
+        /// Print the record (nearmiss/paper/1) instead of the tables
+        #[arg(long)]
+        json: bool,
+        /// Where the pictures go [default: nearmiss-papers/NAME]
+        #[arg(long, value_name = "DIR")]
+        out: Option<PathBuf>,
+    },
+}
+
+/// Runs the verb.
+pub fn run(args: Args) -> anyhow::Result<ExitCode> {
+    match args.what {
+        What::List => {
+            let mut table = table(&["name", "paper", "what is computed"], width());
+            for paper in PAPERS {
+                table.add_row([paper.name, paper.title, paper.what]);
+            }
+            print_line(&lines(&table))?;
+        }
+        What::Run { name, table, here, json, out } => {
+            let Some(paper) = nearmiss_papers::paper(&name) else {
+                let names: Vec<_> = PAPERS.iter().map(|p| p.name).collect();
+                bail!("{name}: no such paper; there are: {}", names.join(", "));
+            };
+            if here && !Path::new(paper.here.program).is_file() {
+                bail!("{}: not there; build it in a clone of nearmiss: {}", paper.here.program, paper.here.build);
+            }
+            let record = paper.run(table.as_deref(), &progress)?;
+            let out = out.unwrap_or_else(|| Path::new("nearmiss-papers").join(paper.name));
+            write_pictures(&record, &out)?;
+            if json {
+                print_line(&serde_json::to_string_pretty(&record)?)?;
+            } else {
+                print_line(&text::render(&record))?;
+                print_line(&format!("pictures: {}", out.display()))?;
+            }
+            if here {
+                print_line("")?;
+                return crate::verify::run(verify_args(&record.here)?);
+            }
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// One line that is written over, where a person watches.
+fn progress(done: usize, parts: usize) {
+    if std::io::stderr().is_terminal() {
+        let end = if done == parts { '\n' } else { '\r' };
+        // Best effort: the figures matter, not who watches.
+        let _ = write!(std::io::stderr().lock(), "nearmiss: {done} of {parts} simulations{end}");
+    }
+}
+
+fn verify_args(here: &Here) -> anyhow::Result<crate::verify::Args> {
+    let program = ["--", here.program];
+    let words = ["verify"].iter().chain(here.verify).chain(&program).chain(here.arguments);
+    let matches = crate::verify::Args::augment_args(clap::Command::new("verify")).try_get_matches_from(words)?;
+    Ok(crate::verify::Args::from_arg_matches(&matches)?)
+}
+
+fn write_pictures(record: &PaperRecord, out: &Path) -> anyhow::Result<()> {
+    fs::create_dir_all(out).with_context(|| format!("{}: cannot be created", out.display()))?;
+    for picture in &record.pictures {
+        write_whole(&out.join(&picture.file), picture.svg.as_bytes())?;
+    }
+    Ok(())
+}

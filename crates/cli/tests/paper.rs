@@ -1,0 +1,52 @@
+//! `nearmiss paper`: what it prints, writes and refuses. The figures themselves are pinned in `papers/tests`.
+#![allow(clippy::unwrap_used)]
+
+use serde_json::Value;
+use std::path::Path;
+use std::process::{Command, Output};
+
+fn paper(arguments: &[&str], directory: &Path) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_nearmiss"));
+    command.arg("paper").args(arguments).current_dir(directory).output().unwrap()
+}
+
+#[test]
+fn the_list_names_what_can_be_run() {
+    let here = tempfile::tempdir().unwrap();
+    let output = paper(&["list"], here.path());
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(output.status.success() && text.lines().nth(1).unwrap().starts_with("coloring "), "{text}");
+}
+
+#[test]
+fn what_is_not_there_is_one_line_and_exit_code_2() {
+    let here = tempfile::tempdir().unwrap();
+    for (arguments, line) in [
+        (&["run", "numa"][..], "nearmiss: numa: no such paper; there are: coloring\n"),
+        (&["run", "coloring", "--table", "d"], "nearmiss: table d: there is none of this name; there are: a, b, c\n"),
+        (
+            &["run", "coloring", "--table", "a", "--here"],
+            "nearmiss: target/subjects/aligned-tasks: not there; build it in a clone of nearmiss: make subjects\n",
+        ),
+    ] {
+        let output = paper(arguments, here.path());
+        assert_eq!((output.status.code(), String::from_utf8_lossy(&output.stderr).as_ref()), (Some(2), line));
+    }
+    assert_eq!(here.path().read_dir().unwrap().count(), 0, "nothing is written");
+}
+
+#[test]
+fn a_table_is_a_record_and_its_pictures() {
+    let here = tempfile::tempdir().unwrap();
+    let output = paper(&["run", "coloring", "--table", "a", "--json", "--out", "pictures"], here.path());
+    let record: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!((record["schema"].as_str(), record["tables"].as_array().unwrap().len()), (Some("nearmiss/paper/1"), 1));
+    let row = &record["tables"][0]["rows"][7];
+    assert_eq!((row["of"].as_str(), row["paper"].as_f64()), (Some("512 KB"), Some(35.8)));
+    let ours = row["ours"].as_f64().unwrap();
+    assert!((ours - 35.8 - row["deviation_points"].as_f64().unwrap()).abs() < 1e-9 && (30.0..40.0).contains(&ours));
+    let mut files: Vec<_> = here.path().join("pictures").read_dir().unwrap().map(|e| e.unwrap().file_name()).collect();
+    files.sort();
+    assert_eq!(files, ["figure-6.svg", "figure-7.svg"]);
+    assert!(output.stderr.is_empty());
+}
