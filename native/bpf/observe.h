@@ -68,9 +68,9 @@ struct poll_stat {
     __u64 intervals, interval_ns; /* time since the thread's last call of this kind ended */
     __u64 cpu_changes;
     __u64 first_ns, last_exit_ns;
-    __u64 enter_ns, enter_runtime_ns, enter_asked, enter_zero_timeout; /* the call under way */
     __u32 log2_interval_ns[LOG2_SLOTS];
     __u32 log2_events[16]; /* of the calls with events */
+    __u32 set, padding; /* the epoll descriptor of the last call */
     char comm[16];
 };
 

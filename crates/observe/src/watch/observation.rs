@@ -4,8 +4,8 @@ use super::clock::monotonic_ns;
 use super::options::{Options, Target};
 use super::timeline::{Timeline, clock_samples};
 use super::{ObserveError, classify};
-use crate::bpf::{BpfError, BpfSession, CallTracing, Figures, Wants, Who};
-use crate::perf::{EventSpec, PerfError, PerfSession, Rate, Reach, Role, Symbolizer, event, has_pmu};
+use crate::bpf::{BpfSession, Figures, Wants, Who};
+use crate::perf::{EventSpec, PerfError, PerfSession, Rate, Reach, Role, Symbolizer, event, has_pmu, pmu};
 use nearmiss_record::observed::{Instrument, Observed, Profile, SCHEMA, Task};
 use nearmiss_workload::{Finished, ForwardSignals, ProcessGroup, Suspended, Workload};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -244,12 +244,12 @@ fn start_perf(
     rows: &mut Vec<Instrument>,
 ) -> Result<Option<PerfSession>, ObserveError> {
     let mut events: Vec<EventSpec> = Vec::new();
-    let pmu = has_pmu();
+    let with_pmu = has_pmu();
     let frequency = Rate::Frequency(options.frequency_hz);
     if options.asked.clock {
-        events.push(event(if pmu { "cycles" } else { "cpu-clock" }, Role::Clock, frequency)?);
+        events.push(event(if with_pmu { "cycles" } else { "cpu-clock" }, Role::Clock, frequency)?);
     }
-    if options.asked.misses && pmu {
+    if options.asked.misses && with_pmu {
         for (name, role) in [("cache-misses", Role::Misses), ("cache-references", Role::References)] {
             events.push(event(name, role, Rate::Period(options.miss_period))?);
         }
@@ -266,12 +266,10 @@ fn start_perf(
         };
         events.push(event(name, Role::Other, rate)?);
     }
-    if options.asked.misses && !pmu {
-        rows.push(missing(
-            "misses",
-            "this machine has no performance-monitoring unit",
-            "in a virtual machine, ask the host for a virtual PMU; or model the misses: nearmiss trace -- CMD",
-        ));
+    if options.asked.misses && !with_pmu {
+        let why = pmu().err();
+        let to_enable = why.as_ref().map_or("", PerfError::to_enable);
+        rows.push(missing("misses", &why.map_or_else(String::new, |e| e.to_string()), to_enable));
     }
     if events.is_empty() {
         return Ok(None);
@@ -285,14 +283,14 @@ fn start_perf(
     match PerfSession::open(&events, &reach, options.stacks) {
         Ok(session) => {
             if options.asked.clock {
-                let what = if pmu {
+                let what = if with_pmu {
                     "sampling cycles"
                 } else {
                     "sampling the CPU clock (no performance-monitoring unit here)"
                 };
                 rows.push(running("clock", format!("{what}, {} Hz", options.frequency_hz)));
             }
-            if options.asked.misses && pmu {
+            if options.asked.misses && with_pmu {
                 rows.push(running(
                     "misses",
                     format!("sampling cache misses and references, one in {}", options.miss_period),
@@ -302,7 +300,7 @@ fn start_perf(
         }
         Err(e @ (PerfError::UnknownEvent(_) | PerfError::Target(_))) => Err(e.into()),
         Err(e) => {
-            rows.push(missing("clock", &e.to_string(), "sysctl kernel.perf_event_paranoid=1"));
+            rows.push(missing("clock", &e.to_string(), e.to_enable()));
             Ok(None)
         }
     }
@@ -330,10 +328,7 @@ fn start_bpf(
         Ok(session) => {
             for (name, _) in names.iter().filter(|(_, wanted)| *wanted) {
                 let how = match (*name, session.calls()) {
-                    ("polls", CallTracing::EveryCall) => {
-                        "at every system call's entry and exit (this kernel refuses BPF on functions): every system call of the machine is slower meanwhile"
-                    }
-                    ("polls", _) => "at the poll family's functions",
+                    ("polls", calls) => calls.how(),
                     ("locks", _) => "lock contention tracepoints; futexes at the scheduler",
                     ("io", _) => "block tracepoints",
                     _ => "the kernel's task accounts; reasons at the scheduler",
@@ -343,14 +338,8 @@ fn start_bpf(
             Some(session)
         }
         Err(e) => {
-            let enable = match &e {
-                BpfError::NotAllowed => "run as root, or: sudo setcap cap_bpf,cap_perfmon+ep $(command -v nearmiss)",
-                BpfError::NotBuilt => "apt-get install clang libbpf-dev, and build nearmiss again",
-                BpfError::NoBtf => "boot a kernel with CONFIG_DEBUG_INFO_BTF",
-                BpfError::Refused { .. } => "nearmiss doctor",
-            };
             for (name, _) in names.iter().filter(|(_, wanted)| *wanted) {
-                rows.push(missing(name, &e.to_string(), enable));
+                rows.push(missing(name, &e.to_string(), e.to_enable()));
             }
             None
         }

@@ -5,6 +5,7 @@
 
 use super::export::folded;
 use super::hot::{Hot, call_sites, hottest, lines, ratios, total};
+use super::text::missing;
 use super::plot::{distribution, timeline};
 use super::words::{bytes, percent, short, time};
 use crate::name::{fitted, plain};
@@ -239,8 +240,11 @@ fn tasks(o: &Observed) -> Markup {
 
 fn notes(o: &Observed) -> Markup {
     html! { ul {
-        @for i in &o.instruments {
-            li { (i.name) ": " @if i.on { (i.how) } @else { "not here: " (i.how) @if !i.to_enable.is_empty() { "; " code { (i.to_enable) } } } }
+        @for i in o.instruments.iter().filter(|i| i.on) {
+            li { (i.name) ": " (i.how) }
+        }
+        @for (names, how, to_enable) in missing(o) {
+            li { "no " (names.join(", ")) ": " (how) @if !to_enable.is_empty() { "; " code { (to_enable) } } }
         }
         @for (what, n) in &o.lost { li { "lost: " (grouped(*n)) " " (what) } }
         @for note in &o.notes { li { (note) } }

@@ -351,9 +351,9 @@ impl Page<'_> {
     fn end(&mut self) {
         let o = self.observed;
         let mut rows: Vec<String> = Vec::new();
-        for missing in o.instruments.iter().filter(|i| !i.on) {
-            let enable = if missing.to_enable.is_empty() { String::new() } else { format!("; {}", missing.to_enable) };
-            rows.push(format!("no {}: {}{enable}", missing.name, missing.how));
+        for (names, how, to_enable) in missing(o) {
+            let enable = if to_enable.is_empty() { String::new() } else { format!("; {to_enable}") };
+            rows.push(format!("no {}: {how}{enable}", names.join(", ")));
         }
         for (what, n) in o.lost.iter() {
             rows.push(format!("lost: {} {what}", grouped(*n)));
@@ -370,4 +370,16 @@ impl Page<'_> {
             }
         }
     }
+}
+
+/// What could not be had, those with the same reason together: names, why, what to type.
+pub fn missing(o: &Observed) -> Vec<(Vec<&str>, &str, &str)> {
+    let mut rows: Vec<(Vec<&str>, &str, &str)> = Vec::new();
+    for i in o.instruments.iter().filter(|i| !i.on) {
+        match rows.iter_mut().find(|(_, how, _)| *how == i.how) {
+            Some((names, ..)) => names.push(&i.name),
+            None => rows.push((vec![&i.name], &i.how, &i.to_enable)),
+        }
+    }
+    rows
 }
