@@ -50,7 +50,7 @@ fn sum<'a>(key: &LockKey, cells: impl Iterator<Item = &'a WaitStat>) -> Lock {
 }
 
 /// The kernel's flags in the words of `perf lock contention`.
-fn kind(flags: u32) -> String {
+pub fn kind(flags: u32) -> String {
     const SPIN: u32 = 1;
     const READ: u32 = 2;
     const WRITE: u32 = 4;

@@ -58,6 +58,9 @@ pub fn usable() -> Result<(), BpfError> {
     BpfSession::start(Wants { io: true, ..Wants::default() }, &Who::Tasks(Vec::new())).map(drop)
 }
 
+pub(crate) use layout::LockEvent;
+pub(crate) use locks::kind as lock_kind;
+
 /// The poll call a log entry stands for.
 pub(crate) fn poll_call(kind: u32) -> &'static str {
     layout::POLL_CALLS.get(kind as usize).copied().unwrap_or("?")

@@ -209,7 +209,7 @@ impl Instruments {
             observed.queues = counted.queues;
             observed.tasks = counted.tasks;
             observed.lost = counted.lost;
-            log = super::tables::Log::of(bpf, started_ns);
+            log = super::tables::Log::of(bpf, &observed.locks, started_ns);
         }
         observed.profile = self.perf.map(|perf| perf.finish(&mut symbolizer));
         if let Some(profile) = &observed.profile {

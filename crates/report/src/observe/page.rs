@@ -5,25 +5,31 @@
 
 use super::export::folded;
 use super::hot::{Hot, call_sites, hottest, lines, ratios, total};
-use super::text::missing;
 use super::plot::{distribution, timeline};
+use super::text::missing;
 use super::words::{bytes, percent, short, time};
 use crate::name::{fitted, plain};
 use crate::number::grouped;
-use inferno::flamegraph::{self, Options};
+use inferno::flamegraph::color::BackgroundColor;
+use inferno::flamegraph::{self, Direction, Options};
 use maud::{DOCTYPE, Markup, PreEscaped, html};
-use nearmiss_record::observed::{Lock, Observed, Profile};
+use nearmiss_record::observed::{Lock, Observed, Phase, Profile};
 
 const STYLE: &str = include_str!("../html/page.css");
 const MORE_STYLE: &str = "
 .track { margin: 0.6rem 0; } .track svg { width: 100%; height: 64px; background: var(--panel); border: 1px solid var(--line); }
 .track figcaption { font-size: 0.85rem; color: var(--quiet); }
 iframe.flame { width: 100%; height: 30rem; border: 1px solid var(--line); background: #fff; }
-table.wide td, table.wide th { text-align: right; padding: 0.15rem 0.6rem; font-variant-numeric: tabular-nums; vertical-align: top; }
-table.wide td.name, table.wide th.name { text-align: left; } .scroll { overflow-x: auto; }
+table.wide td, table.wide th { text-align: right; padding: 0.15rem 0.6rem; font-variant-numeric: tabular-nums; vertical-align: top; width: 1%; white-space: nowrap; min-width: 0; }
+table.wide td.name, table.wide th.name { text-align: left; width: auto; } table.wide td.name code { overflow-wrap: normal; }
+table.wide td.words { white-space: normal; min-width: 18rem; }
+table.wide caption { text-align: left; padding: 0.25rem 0.6rem; color: var(--quiet); }
 ";
 const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'";
 const ROWS: usize = 40;
+const FLAME_WIDTH: usize = 1150;
+/// As wide as the window, and readable in a narrow one, which scrolls.
+const FLAME_STYLE: &str = "<style>body{margin:0}svg{width:100%;min-width:800px;height:auto}</style>";
 
 /// The page.
 pub fn html(observed: &Observed) -> String {
@@ -46,12 +52,11 @@ pub fn html(observed: &Observed) -> String {
                 header {
                     p.kicker { "nearmiss observe · everything on this page was measured" }
                     h1 { code { (target) } }
-                    @for phase in &observed.phases {
-                        p.sentence {
-                            @if observed.phases.len() > 1 { (time(phase.from_ns)) "–" (time(phase.to_ns)) ": " }
-                            (phase.class) " " span.tag { "margin " (format!("{:.0}", phase.margin_points)) " points" }
-                        }
+                    @if let [phase] = observed.phases.as_slice() {
+                        p.sentence { (phase.class) " " span.tag { "margin " (points(phase)) " points" } }
                         p { (phase.evidence) "." }
+                    } @else if !observed.phases.is_empty() {
+                        (phases(&observed.phases))
                     }
                     dl.tiles {
                         (tile("wall time", &time(observed.duration_ns)))
@@ -77,6 +82,24 @@ pub fn html(observed: &Observed) -> String {
         }
     };
     page.into_string()
+}
+
+fn points(phase: &Phase) -> String {
+    format!("{:.0}", phase.margin_points)
+}
+
+fn phases(phases: &[Phase]) -> Markup {
+    let share = |part: f64| format!("{:.0}%", part * 100.0);
+    html! { div.scroll { table.wide {
+        caption { "Phases" }
+        tr { th { "from" } th { "to" } th.name { "class" } th { "margin" } th { "CPU" } th { "locks" } th { "block I/O" } th.name { "why" } }
+        @for p in phases {
+            tr {
+                td { (time(p.from_ns)) } td { (time(p.to_ns)) } td.name { strong { (p.class) } } td { (points(p)) " points" }
+                td { (share(p.cpu_share)) } td { (share(p.lock_share)) } td { (share(p.io_share)) } td.name.words { (p.evidence) }
+            }
+        }
+    } } }
 }
 
 fn tile(name: &str, value: &str) -> Markup {
@@ -157,13 +180,16 @@ fn flame(profile: &Profile, event: u32) -> Markup {
     options.title = String::new();
     options.count_name = "samples".to_owned();
     options.deterministic = true;
-    options.image_width = Some(1150);
+    options.image_width = Some(FLAME_WIDTH);
+    // Roots on top: what is cut off below is the least.
+    options.direction = Direction::Inverted;
+    options.bgcolors = Some(BackgroundColor::Flat((255, 255, 255).into()));
     let mut svg = Vec::new();
     let drawn = flamegraph::from_lines(&mut options, stacks.lines(), &mut svg).is_ok();
     let name = profile.events.get(event as usize).map_or("", |e| e.name.as_str());
     html! {
         @if drawn {
-            iframe.flame title={ "Flame graph of " (name) } srcdoc=(String::from_utf8_lossy(&svg)) {}
+            iframe.flame title={ "Flame graph of " (name) } srcdoc={ (FLAME_STYLE) (String::from_utf8_lossy(&svg)) } {}
         } @else {
             p.quiet { "No samples, so no flame graph." }
         }
