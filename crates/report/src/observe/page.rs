@@ -54,7 +54,7 @@ pub fn html(observed: &Observed) -> String {
                     h1 { code { (target) } }
                     @if let [phase] = observed.phases.as_slice() {
                         p.sentence { (phase.class) " " span.tag { "margin " (points(phase)) " points" } }
-                        p { (phase.evidence) "." }
+                        p { (plain(&phase.evidence)) "." }
                     } @else if !observed.phases.is_empty() {
                         (phases(&observed.phases))
                     }
@@ -96,7 +96,7 @@ fn phases(phases: &[Phase]) -> Markup {
         @for p in phases {
             tr {
                 td { (time(p.from_ns)) } td { (time(p.to_ns)) } td.name { strong { (p.class) } } td { (points(p)) " points" }
-                td { (share(p.cpu_share)) } td { (share(p.lock_share)) } td { (share(p.io_share)) } td.name.words { (p.evidence) }
+                td { (share(p.cpu_share)) } td { (share(p.lock_share)) } td { (share(p.io_share)) } td.name.words { (plain(&p.evidence)) }
             }
         }
     } } }
@@ -114,7 +114,7 @@ fn sections(o: &Observed) -> Vec<(&'static str, String, Markup)> {
                 "clock" => ("time", "Where time goes".to_owned()),
                 "misses" => ("misses", "Where misses go".to_owned()),
                 "references" => continue,
-                _ => ("events", format!("Where {} happen", event.name)),
+                _ => ("events", format!("Where {} happen", plain(&event.name))),
             };
             out.push((id, title, profile_section(profile, index as u32)));
         }
@@ -144,7 +144,7 @@ fn profile_section(profile: &Profile, event: u32) -> Markup {
     let hot = hottest(profile, event);
     let by_line: Vec<Hot> = lines(profile, event).into_iter().filter(|h| h.name.contains(':')).collect();
     html! {
-        p.quiet { (grouped(samples)) " samples of " (what.name) ", " (what.lost) " lost" }
+        p.quiet { (grouped(samples)) " samples of " (plain(&what.name)) ", " (what.lost) " lost" }
         (flame(profile, event))
         @if what.role == "misses" {
             @for r in ratios(profile).iter().take(5) {
@@ -189,7 +189,7 @@ fn flame(profile: &Profile, event: u32) -> Markup {
     let name = profile.events.get(event as usize).map_or("", |e| e.name.as_str());
     html! {
         @if drawn {
-            iframe.flame title={ "Flame graph of " (name) } srcdoc={ (FLAME_STYLE) (String::from_utf8_lossy(&svg)) } {}
+            iframe.flame title={ "Flame graph of " (plain(name)) } srcdoc={ (FLAME_STYLE) (String::from_utf8_lossy(&svg)) } {}
         } @else {
             p.quiet { "No samples, so no flame graph." }
         }
@@ -229,7 +229,7 @@ fn polls(o: &Observed) -> Markup {
                 td { (grouped(p.calls)) } td { (format!("{:.1}", calls * 1e9 / p.span_ns.max(1) as f64)) }
                 td { (format!("{:.2}", p.events as f64 / calls)) } td { (format!("{:.1}", p.asked as f64 / calls)) }
                 td { (percent(p.empty, p.calls)) } td { (time(p.blocked_ns / p.calls.max(1))) } td { (time(p.on_cpu_ns / p.calls.max(1))) }
-                td { (distribution(&p.log2_interval_ns)) } td.name { (p.call) " " (plain(&p.name)) " " (p.thread) }
+                td { (distribution(&p.log2_interval_ns)) } td.name { (plain(&p.call)) " " (plain(&p.name)) " " (p.thread) }
             }
         }
     } } }
@@ -242,12 +242,12 @@ fn block(o: &Observed) -> Markup {
             tr {
                 td { (grouped(i.count)) } td { (bytes(i.bytes)) } td { (time(i.queue_ns / i.count.max(1))) }
                 td { (time(i.device_ns / i.count.max(1))) } td { (time(i.max_ns)) } td { (distribution(&i.log2_device_ns)) }
-                td.name { (i.device) } td.name { (i.operation) } td.name { (plain(&i.name)) " " (i.process) }
+                td.name { (plain(&i.device)) } td.name { (plain(&i.operation)) } td.name { (plain(&i.name)) " " (i.process) }
             }
         }
     } }
     @for q in &o.queues {
-        p { "Queue of " (q.device) ": busy " (percent(q.busy_ns, o.duration_ns)) ", mean length " (format!("{:.2}", q.weighted_ns as f64 / o.duration_ns.max(1) as f64)) ", at most " (q.max) "." }
+        p { "Queue of " (plain(&q.device)) ": busy " (percent(q.busy_ns, o.duration_ns)) ", mean length " (format!("{:.2}", q.weighted_ns as f64 / o.duration_ns.max(1) as f64)) ", at most " (q.max) "." }
     } }
 }
 
@@ -258,7 +258,7 @@ fn tasks(o: &Observed) -> Markup {
             tr {
                 td { (time(t.cpu_ns)) } td { (time(t.wait_ns)) } td { (grouped(t.voluntary + t.involuntary)) } td { (t.migrations) }
                 td.name { (plain(&t.name)) " " (t.thread) }
-                td.name { @for (reason, ns, n) in t.off.iter().take(4) { (reason) " " (time(*ns)) " in " (grouped(*n)) "; " } }
+                td.name { @for (reason, ns, n) in t.off.iter().take(4) { (plain(reason)) " " (time(*ns)) " in " (grouped(*n)) "; " } }
             }
         }
     } } }
@@ -267,13 +267,13 @@ fn tasks(o: &Observed) -> Markup {
 fn notes(o: &Observed) -> Markup {
     html! { ul {
         @for i in o.instruments.iter().filter(|i| i.on) {
-            li { (i.name) ": " (i.how) }
+            li { (plain(&i.name)) ": " (plain(&i.how)) }
         }
         @for (names, how, to_enable) in missing(o) {
-            li { "no " (names.join(", ")) ": " (how) @if !to_enable.is_empty() { "; " code { (to_enable) } } }
+            li { "no " (plain(&names.join(", "))) ": " (plain(how)) @if !to_enable.is_empty() { "; " code { (plain(to_enable)) } } }
         }
-        @for (what, n) in &o.lost { li { "lost: " (grouped(*n)) " " (what) } }
-        @for note in &o.notes { li { (note) } }
+        @for (what, n) in &o.lost { li { "lost: " (grouped(*n)) " " (plain(what)) } }
+        @for note in &o.notes { li { (plain(note)) } }
         li { "The instruments held " (bytes(o.instrument_bytes)) " of memory." }
     } }
 }
