@@ -21,6 +21,20 @@ struct lock_key {
     __u32 padding;
 };
 
+/* Where a kernel lock lies, as far as its waiter can tell. */
+enum lock_owner {
+    OWNER_MM = 1,
+    OWNER_SIGHAND,
+    OWNER_SIGNAL,
+    OWNER_FILES,
+    OWNER_TASK,
+    OWNER_RUNQUEUE,
+};
+
+struct lock_place {
+    __u32 owner, offset; /* in the owner's structure */
+};
+
 struct wait_stat {
     __u64 count, total_ns, max_ns;
     __u64 inverse_min_ns; /* ~min, so that zero means none yet */

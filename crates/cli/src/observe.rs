@@ -15,6 +15,15 @@ use std::time::Duration;
 
 /// Arguments of `nearmiss observe`.
 #[derive(clap::Args)]
+#[command(after_help = "Examples:
+  nearmiss observe -- make -j2                 all that this machine can, on a command and what it starts
+  nearmiss observe -p 1234 --for 10s           a running process, for a time
+  nearmiss observe -a --io --for 5s            block I/O of the whole machine
+  nearmiss observe --locks --log -- ./server   every wait by itself: then nearmiss report --log
+  nearmiss observe -e page-faults@16 -- CMD    any event that `perf list` names, one sample for 16 of them
+  nearmiss observe --cgroup /sys/fs/cgroup/x   a cgroup; from the host, a container is one
+  nearmiss observe --top -a                    the same figures of each second, in the terminal
+  nearmiss report --html                       the newest run as a page")]
 pub struct Args {
     #[command(flatten)]
     instruments: Instruments,

@@ -181,8 +181,11 @@ pub struct Poll {
     pub name: String,
     /// Calls that ended.
     pub calls: u64,
-    /// Descriptors asked about, summed over calls; zero for epoll, whose calls do not say.
+    /// Descriptors asked about, summed over calls; zero for epoll, whose calls do not say: see `watched`.
     pub asked: u64,
+    /// For epoll: descriptors in the set, as last looked at (once a second); zero where it was not.
+    #[serde(default)]
+    pub watched: u64,
     /// Events returned.
     pub events: u64,
     /// Calls that returned events.

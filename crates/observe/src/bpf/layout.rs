@@ -32,6 +32,7 @@ macro_rules! mirror {
 
 mirror!(LockKey, 24, { address: u64, flags: u32, stack: i32, tgid: u32, padding: u32 });
 mirror!(WaitStat, 192, { count: u64, total_ns: u64, max_ns: u64, inverse_min_ns: u64, log2_ns: [u32; LOG2_SLOTS] });
+mirror!(LockPlace, 8, { owner: u32, offset: u32 });
 mirror!(LockEvent, 48, {
     end_ns: u64, wait_ns: u64, address: u64, flags: u32, stack: i32, tid: u32, tgid: u32, cpu: u32, padding: u32,
 });

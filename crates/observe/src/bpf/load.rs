@@ -136,6 +136,12 @@ pub fn load(wants: Wants, constants: &Constants) -> Result<Loaded, BpfError> {
         attach(&IO_POINTS)?;
     }
     let (calls, points) = if wants.polls { polls(&mut ebpf, &btf)? } else { (CallTracing::None, Vec::new()) };
+    if wants.locks
+        && let Some(Program::Iter(iter)) = ebpf.program_mut("find_runqueues")
+    {
+        // Only for names: a kernel built otherwise goes without.
+        let _ = iter.load("task", &btf);
+    }
     if wants.sched
         && let Some(Program::Iter(iter)) = ebpf.program_mut("snapshot")
     {
@@ -152,7 +158,7 @@ fn sizes(wants: Wants) -> Vec<(&'static str, u32)> {
             sizes.extend(maps.iter().map(|map| (*map, 1)));
         }
     };
-    shrink(wants.locks, &["lock_waits", "lock_stats", "lock_stacks"]);
+    shrink(wants.locks, &["lock_waits", "lock_stats", "lock_stacks", "lock_places", "runqueues"]);
     shrink(wants.polls, &["poll_stats"]);
     shrink(wants.io, &["io_flights", "io_stats", "queues"]);
     shrink(wants.locks || wants.sched, &["tasks", "off_stats"]);

@@ -3,6 +3,7 @@
 use super::BpfError;
 use super::futex::FutexSites;
 use super::layout::{LOCK_FUTEX, LOCK_FUTEX_PI, LOCK_FUTEXV, LOG2_SLOTS, LockKey, WaitStat, trimmed};
+use super::places::Places;
 use super::session::refused;
 use crate::perf::Symbolizer;
 use aya::Ebpf;
@@ -15,6 +16,7 @@ pub fn rows(ebpf: &Ebpf, symbolizer: &mut Symbolizer, sites: &mut FutexSites) ->
         PerCpuHashMap::try_from(map).map_err(|e| refused("lock_stats", &e))?;
     let map = ebpf.map("lock_stacks").ok_or(BpfError::NotBuilt)?;
     let stacks = StackTraceMap::try_from(map).map_err(|e| refused("lock_stacks", &e))?;
+    let places = Places::read(ebpf);
     let mut rows = Vec::new();
     for (key, cells) in stats.iter().flatten() {
         let mut row = sum(&key, cells.iter());
@@ -24,7 +26,8 @@ pub fn rows(ebpf: &Ebpf, symbolizer: &mut Symbolizer, sites: &mut FutexSites) ->
             row.contended = key.flags & LOCK_FUTEX_PI != 0 || matches!(row.name.as_str(), "mutex" | "rwlock");
         } else {
             row.contended = true;
-            row.name = symbolizer.kernel_variable(key.address).unwrap_or_default();
+            let place = || places.name(key.address).map(str::to_owned);
+            row.name = symbolizer.kernel_variable(key.address).or_else(place).unwrap_or_default();
             row.stack = kernel_stack(&stacks, key.stack, symbolizer);
         }
         rows.push(row);

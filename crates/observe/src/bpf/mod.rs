@@ -8,8 +8,10 @@ mod futex;
 mod layout;
 mod load;
 mod locks;
+mod places;
 mod polls;
 mod session;
+mod sets;
 mod tasks;
 
 use crate::rights::Rights;

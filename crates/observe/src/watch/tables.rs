@@ -216,6 +216,7 @@ fn polls(observed: &Observed) -> Table {
     t.text("name", rows.iter().map(|r| r.name.clone()));
     t.number("calls", rows.iter().map(|r| r.calls));
     t.number("asked", rows.iter().map(|r| r.asked));
+    t.number("watched", rows.iter().map(|r| r.watched));
     t.number("events", rows.iter().map(|r| r.events));
     t.number("with_events", rows.iter().map(|r| r.with_events));
     t.number("empty", rows.iter().map(|r| r.empty));

@@ -6,7 +6,7 @@
 use super::export::folded;
 use super::hot::{Hot, call_sites, hottest, lines, ratios, total};
 use super::plot::{distribution, timeline};
-use super::text::missing;
+use super::text::{asked, missing};
 use super::words::{bytes, percent, short, time};
 use crate::name::{fitted, plain};
 use crate::number::grouped;
@@ -227,7 +227,7 @@ fn polls(o: &Observed) -> Markup {
             @let calls = p.calls.max(1) as f64;
             tr {
                 td { (grouped(p.calls)) } td { (format!("{:.1}", calls * 1e9 / p.span_ns.max(1) as f64)) }
-                td { (format!("{:.2}", p.events as f64 / calls)) } td { (format!("{:.1}", p.asked as f64 / calls)) }
+                td { (format!("{:.2}", p.events as f64 / calls)) } td { (asked(p)) }
                 td { (percent(p.empty, p.calls)) } td { (time(p.blocked_ns / p.calls.max(1))) } td { (time(p.on_cpu_ns / p.calls.max(1))) }
                 td { (distribution(&p.log2_interval_ns)) } td.name { (plain(&p.call)) " " (plain(&p.name)) " " (p.thread) }
             }

@@ -144,6 +144,12 @@ impl Page<'_> {
                 .map(|s| format!("{} {}", s.frame.function, percent(s.samples, copy.samples)))
                 .collect();
             self.line(format!("  {} is called by {}", copy.name, list.join(", ")));
+            if what.role == "clock" && event_of(profile, "misses").is_none() {
+                self.line(
+                    "  its share of references and of misses: by the model, nearmiss trace -- CMD; measured, on a",
+                );
+                self.line("  machine with a performance-monitoring unit, nearmiss observe --misses -- CMD");
+            }
         }
     }
 
@@ -251,7 +257,7 @@ impl Page<'_> {
     fn poll(&mut self, p: &Poll) {
         let a_call = |sum: u64| sum as f64 / p.calls.max(1) as f64;
         let rate = if p.span_ns > 0 && p.calls > 1 { (p.calls as f64) * 1e9 / p.span_ns as f64 } else { 0.0 };
-        let asked = if p.asked > 0 { format!("{:.1}", a_call(p.asked)) } else { "–".to_owned() };
+        let asked = asked(p);
         self.line(format!(
             "  {:>9} {:>8.1} {:>7.2} {asked:>7} {:>6} {:>8} {:>8}  {} {} {}",
             grouped(p.calls),
@@ -369,6 +375,15 @@ impl Page<'_> {
                 self.line(format!("{}{part}", if i == 0 { "  " } else { "    " }));
             }
         }
+    }
+}
+
+/// Descriptors a call asks about: of poll and select on average, of epoll as its set was when looked at.
+pub fn asked(p: &Poll) -> String {
+    match (p.asked, p.watched) {
+        (0, 0) => "–".to_owned(),
+        (0, watched) => format!("≈{watched}"),
+        (asked, _) => format!("{:.1}", asked as f64 / p.calls.max(1) as f64),
     }
 }
 
