@@ -9,7 +9,7 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 bad=0
 
-field() { python3 -c 'import json,sys; o=json.load(open(sys.argv[1])); print(eval(sys.argv[2]))' "$1" "$2"; }
+field() { /usr/bin/python3 -c 'import json,sys; o=json.load(open(sys.argv[1])); print(eval(sys.argv[2]))' "$1" "$2"; }
 
 # name, ours, theirs, tolerance in percent, why that tolerance
 compare() {
@@ -29,6 +29,12 @@ observed --clock -- perf stat -x, -e cpu-clock -o "$work/stat" target/subjects/k
 compare "clock samples, ns / perf stat cpu-clock" \
     "$(field "$work/o.json" 'sum(s["weight"] for s in o["profile"]["samples"])')" \
     "$(awk -F, '/cpu-clock/ { print $1 * 1e6 }' "$work/stat")" 3 "perf's own start; one period a CPU"
+
+observed --sched -- perf stat -x, -e task-clock,context-switches -o "$work/stat" perf bench sched messaging -g 4 -l 200
+compare "CPU time of all tasks, ns / perf stat task-clock" "$(field "$work/o.json" 'sum(t["cpu_ns"] for t in o["tasks"])')" \
+    "$(awk -F, '/task-clock/ { print $1 * 1e6 }' "$work/stat")" 3 "perf's own start and end"
+compare "switches of all tasks / perf stat" "$(field "$work/o.json" 'sum(t["voluntary"] + t["involuntary"] for t in o["tasks"])')" \
+    "$(awk -F, '/context-switches/ { print $1 }' "$work/stat")" 3 "perf's own; each task's last one"
 
 observed --event page-faults@1 --stacks none -- perf stat -x, -e page-faults:u -o "$work/stat" target/subjects/known-miss-site --steps 1000
 compare "page-fault samples / the subject's own count" \

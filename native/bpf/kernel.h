@@ -52,6 +52,20 @@ struct files_struct {
     int count;
 } RELOCATED;
 
+struct kernfs_node {
+    __u64 id;
+} RELOCATED;
+
+struct cgroup {
+    struct kernfs_node *kn;
+    int level;
+    struct cgroup *ancestors[1];
+} RELOCATED;
+
+struct css_set {
+    struct cgroup *dfl_cgrp;
+} RELOCATED;
+
 struct task_struct {
     int pid, tgid;
     unsigned int flags;
@@ -65,6 +79,7 @@ struct task_struct {
     struct sighand_struct *sighand;
     struct signal_struct *signal;
     struct files_struct *files;
+    struct css_set *cgroups;
 } RELOCATED;
 
 struct gendisk {

@@ -83,6 +83,62 @@ fn a_writer_line_by_line() {
     }
 }
 
+/// A fresh ext4 on a loop device, unmounted when dropped.
+struct Ext4 {
+    directory: tempfile::TempDir,
+}
+
+impl Ext4 {
+    fn new() -> Option<Ext4> {
+        let directory = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+        let ext4 = Ext4 { directory };
+        let line = "truncate -s 700M image && mkfs.ext4 -q image && mkdir at && mount -o loop image at";
+        let out = Command::new("sh").args(["-c", line]).current_dir(ext4.directory.path()).output().unwrap();
+        if !out.status.success() {
+            println!("skipped: no ext4 on a loop device: {}", String::from_utf8_lossy(&out.stderr).trim());
+            return None;
+        }
+        Some(ext4)
+    }
+}
+
+impl Drop for Ext4 {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg(self.directory.path().join("at")).stderr(Stdio::null()).status();
+    }
+}
+
+/// P1's load: a sequential writer to ext4. Its form with shares of misses is tested on a fixture in `nearmiss-report`.
+#[test]
+fn a_sequential_writer_to_ext4_on_a_loop_device() {
+    let _alone = ALONE.lock().unwrap_or_else(|p| p.into_inner());
+    let Some(ext4) = Ext4::new() else { return };
+    let file = format!("of={}", ext4.directory.path().join("at/file").display());
+    let out = observe(
+        ext4.directory.path(),
+        &["--clock", "--misses", "--", "dd", "if=/dev/zero", &file, "bs=1M", "count=500"],
+    );
+    let text = String::from_utf8_lossy(&out.stderr);
+    assert_eq!(out.status.code(), Some(0), "{text}");
+    let form: &[&str] = if nearmiss_observe::perf::has_pmu() {
+        &[
+            "Where misses go",
+            r" +PERCENT +PERCENT  \S*(?:copy|movs|iov_iter)",
+            r"  \S+ has \d+% of references, \d+% of misses",
+        ]
+    } else {
+        println!("skipped: the shares of misses, since there is no performance-monitoring unit");
+        &[
+            "    self   with  function",
+            r" +[4-9]\d.\d% +PERCENT  \S*(?:copy|movs|clear|iov_iter|zero)",
+            r"  \S+ is called by \S+ PERCENT",
+            "  its shares of references and of misses: modelled by nearmiss trace -- CMD,",
+        ]
+    };
+    assert_lines(&text, &["Where time goes"]);
+    assert_lines(&text, form);
+}
+
 #[test]
 fn the_whole_machine_line_by_line() {
     let _alone = ALONE.lock().unwrap_or_else(|p| p.into_inner());

@@ -63,7 +63,7 @@ fn p1s_finding_in_p1s_form() {
         table.lines().nth(2).unwrap().starts_with("   60.0%  60.0%  rep_movs_alternative "),
         "the copy leads:\n{page}"
     );
-    at(table, "  rep_movs_alternative is called by generic_perform_write 75.0%, block_write 25.0%\n");
+    at(table, "  rep_movs_alternative is called by generic_perform_write 75.0%, block_write\n    25.0%\n");
     at(table, "  rep_movs_alternative has 7% of references, 60% of misses\n");
     assert!(!page.contains("nearmiss trace"), "nothing is missing");
 }
@@ -74,8 +74,8 @@ fn without_a_unit_the_report_says_who_can_tell() {
     observed.instruments =
         vec![Instrument { name: "misses".into(), on: false, how: "no unit".into(), to_enable: "ask".into() }];
     let page = text(&observed, 80, 8);
-    at(&page, "  rep_movs_alternative is called by generic_perform_write 66.7%, block_write 33.3%\n");
-    at(&page, "its share of references and of misses: by the model, nearmiss trace -- CMD;");
+    at(&page, "  rep_movs_alternative is called by generic_perform_write 66.7%, block_write\n    33.3%\n");
+    at(&page, "  its shares of references and of misses: modelled by nearmiss trace -- CMD,\n");
     at(&page, "  no misses: no unit; ask\n");
     assert!(!page.contains("% of misses"), "what was not measured is not told:\n{page}");
 }

@@ -110,9 +110,9 @@ impl Run {
             );
             ("CPU-busy", (cpu - BUSY_BORDER).min(LOCK_BORDER - lock), text)
         } else {
-            let rest = if self.bound_by.is_empty() { String::new() } else { format!(" for {}", self.bound_by) };
+            let rest = if self.bound_by.is_empty() { String::new() } else { format!(", mostly for {}", self.bound_by) };
             let text = format!(
-                "{tasks} ran or waited for a CPU {} of the time (border {}); else it waited, mostly{rest}",
+                "{tasks} ran or waited for a CPU {} of the time (border {}); else it waited{rest}",
                 percent(cpu),
                 percent(BUSY_BORDER)
             );

@@ -8,6 +8,7 @@ use crate::bpf::{BpfSession, Figures, Wants, Who};
 use crate::perf::{EventSpec, PerfError, PerfSession, Rate, Reach, Role, Symbolizer, event, has_pmu, pmu};
 use nearmiss_record::observed::{Instrument, Observed, Profile, SCHEMA, Task};
 use nearmiss_workload::{Finished, ForwardSignals, ProcessGroup, Suspended, Workload};
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
@@ -132,6 +133,9 @@ pub(crate) struct Instruments {
 
 impl Instruments {
     pub(crate) fn start(target: &Target, command: Option<i32>, options: &Options) -> Result<Self, ObserveError> {
+        if let Target::Cgroup(path) = target {
+            check_cgroup(path)?;
+        }
         let mut rows = Vec::new();
         let perf = start_perf(target, command, options, &mut rows)?;
         let bpf = start_bpf(target, command, options, &mut rows);
@@ -229,6 +233,19 @@ impl Instruments {
         observed.instruments = self.rows;
         Ok(Outcome { observed, finished, log })
     }
+}
+
+/// Only the unified hierarchy can be followed in the kernel; elsewhere an observation would find nothing, silently.
+fn check_cgroup(path: &Path) -> Result<(), PerfError> {
+    const CGROUP2: i64 = 0x6367_7270; // CGROUP2_SUPER_MAGIC, include/uapi/linux/magic.h
+    let refuse = |why: &str| PerfError::Target(format!("{}: {why}", path.display()));
+    let found = rustix::fs::statfs(path).map_err(|e| refuse(&e.to_string()))?;
+    if i64::from(found.f_type) != CGROUP2 {
+        return Err(refuse(
+            "not a cgroup of the unified hierarchy; `grep cgroup2 /proc/mounts` says where that is, cat /proc/PID/cgroup where a process is in it",
+        ));
+    }
+    Ok(())
 }
 
 /// CPU time by the clock samples alone; their weights are nanoseconds when the clock is the CPU clock.

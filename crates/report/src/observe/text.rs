@@ -143,12 +143,13 @@ impl Page<'_> {
                 .take(3)
                 .map(|s| format!("{} {}", s.frame.function, percent(s.samples, copy.samples)))
                 .collect();
-            self.line(format!("  {} is called by {}", copy.name, list.join(", ")));
+            let callers = format!("{} is called by {}", copy.name, list.join(", "));
+            for (i, part) in crate::name::wrapped(&callers, self.width.saturating_sub(4)).iter().enumerate() {
+                self.line(format!("{}{part}", if i == 0 { "  " } else { "    " }));
+            }
             if what.role == "clock" && event_of(profile, "misses").is_none() {
-                self.line(
-                    "  its share of references and of misses: by the model, nearmiss trace -- CMD; measured, on a",
-                );
-                self.line("  machine with a performance-monitoring unit, nearmiss observe --misses -- CMD");
+                self.line("  its shares of references and of misses: modelled by nearmiss trace -- CMD,");
+                self.line("  measured where there is a performance-monitoring unit");
             }
         }
     }
