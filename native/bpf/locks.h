@@ -212,6 +212,33 @@ int lock_end(__u64 *ctx)
     return 0;
 }
 
+struct {
+    __uint(type, BPF_MAP_TYPE_HASH);
+    __uint(max_entries, 16384);
+    __type(key, struct lock_key); /* as of the futex's waits: a libc mutex begins with its futex */
+    __type(value, __u64);
+} acquisitions SEC(".maps");
+
+#define FIRST_ARGUMENT 112 /* rdi in the registers that a probe sees (struct pt_regs, asm/ptrace.h) */
+
+SEC("uprobe")
+int mutex_taken(void *ctx)
+{
+    __u32 tgid = bpf_get_current_pid_tgid() >> 32;
+    if (!wanted(tgid))
+        return 0;
+    struct lock_key key = {.address = *(__u64 *)(ctx + FIRST_ARGUMENT), .flags = LOCK_FUTEX, .stack = -1, .tgid = tgid};
+    __u64 *times = bpf_map_lookup_elem(&acquisitions, &key);
+    if (times) {
+        __sync_fetch_and_add(times, 1);
+        return 0;
+    }
+    __u64 one = 1;
+    if (bpf_map_update_elem(&acquisitions, &key, &one, BPF_NOEXIST))
+        add(COUNT_DROPPED_LOCKS, 1);
+    return 0;
+}
+
 static __always_inline __u32 futex_kind(unsigned long operation)
 {
     switch (operation & FUTEX_CMD_MASK) {

@@ -47,6 +47,10 @@ pub struct Args {
     /// Keep every lock wait and every poll, not only their sums
     #[arg(long)]
     log: bool,
+    /// Also count how often libc's mutexes are taken, so that waits are a share of that; each taking, by anybody, then
+    /// costs a microsecond or more
+    #[arg(long)]
+    acquisitions: bool,
     /// Refresh a view in the terminal once a second instead of writing a run
     #[arg(long)]
     top: bool,
@@ -167,6 +171,7 @@ fn options(args: &Args) -> Options {
             Stacks::None => StackMode::None,
         },
         log: args.log,
+        acquisitions: args.acquisitions,
         limit: args.limit,
     }
 }

@@ -79,7 +79,7 @@ fn near(ours: f64, theirs: f64, tolerance: f64) -> bool {
 #[test]
 fn a_known_lock_wait_is_found_to_the_line() {
     let (Some(_guard), Some(program)) = (with_bpf(), subject("known-lock-wait")) else { return };
-    let o = observe(&["--locks", "--sched", "--", &program, "--times", "300"]);
+    let o = observe(&["--locks", "--sched", "--acquisitions", "--", &program, "--times", "300"]);
     let waited = figure(&o.stdout, "waited_ns");
     let lock = &o.record["locks"][0];
     assert_eq!((lock["name"].as_str(), lock["contended"].as_bool()), (Some("mutex"), Some(true)), "{lock}");
@@ -90,6 +90,9 @@ fn a_known_lock_wait_is_found_to_the_line() {
     assert!(line.ends_with(&line_of("known-lock-wait", "known lock wait */")), "{line}");
     assert_eq!(lock["call_sites"][0][0]["function"], "wait_for_the_lock");
     assert_eq!(o.record["phases"][0]["class"], "lock-contended", "{}", o.stderr);
+    // The holder takes it each time, the waiter when it has to wait.
+    assert_eq!(lock["acquisitions"].as_f64().unwrap(), 300.0 + figure(&o.stdout, "waits"), "{lock}");
+    assert!(o.stderr.contains(" acquisitions\n"), "{}", o.stderr);
 }
 
 /// `known-x.c:12`, the line of a subject that has a mark.

@@ -156,6 +156,9 @@ pub struct Lock {
     /// For futexes: (calling point, waits of those whose stack was taken). Futex stacks are taken for the first 64 waits
     /// of a futex and for one in 64 after that.
     pub call_sites: Vec<(Frame, u64)>,
+    /// Times it was taken, of a libc mutex whose takings were counted; else zero.
+    #[serde(default)]
+    pub acquisitions: u64,
     /// Waits.
     pub count: u64,
     /// Sum of their times.

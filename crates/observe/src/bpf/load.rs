@@ -3,6 +3,7 @@
 use super::BpfError;
 use crate::perf::attach_to_point;
 use crate::rights::Rights;
+use aya::programs::uprobe::UProbeScope;
 use aya::programs::{Program, ProgramError};
 use aya::{Btf, Ebpf, EbpfLoader};
 use std::io;
@@ -23,6 +24,8 @@ pub struct Wants {
     pub sched: bool,
     /// Every lock wait and poll, one by one.
     pub log: bool,
+    /// How often libc's mutexes are taken, beside how often they are waited for.
+    pub acquisitions: bool,
 }
 
 /// How system calls are watched.
@@ -135,6 +138,9 @@ pub fn load(wants: Wants, constants: &Constants) -> Result<Loaded, BpfError> {
     if wants.io {
         attach(&IO_POINTS)?;
     }
+    if wants.acquisitions {
+        mutexes(&mut ebpf)?;
+    }
     let (calls, points) = if wants.polls { polls(&mut ebpf, &btf)? } else { (CallTracing::None, Vec::new()) };
     if wants.locks
         && let Some(Program::Iter(iter)) = ebpf.program_mut("find_runqueues")
@@ -159,6 +165,7 @@ fn sizes(wants: Wants) -> Vec<(&'static str, u32)> {
         }
     };
     shrink(wants.locks, &["lock_waits", "lock_stats", "lock_stacks", "lock_places", "runqueues"]);
+    shrink(wants.acquisitions, &["acquisitions"]);
     shrink(wants.polls, &["poll_stats"]);
     shrink(wants.io, &["io_flights", "io_stats", "queues"]);
     shrink(wants.locks || wants.sched, &["tasks", "off_stats"]);
@@ -178,6 +185,20 @@ fn tracepoint(ebpf: &mut Ebpf, btf: &Btf, program: &str, point: &str) -> Result<
     let name = format!("tracepoint {point}");
     found.load(point, btf).map_err(|e| refused(&name, &e))?;
     found.attach().map_err(|e| refused(&name, &e))?;
+    Ok(())
+}
+
+/// Counts the calls that take a mutex of the libc that this program itself runs with.
+fn mutexes(ebpf: &mut Ebpf) -> Result<(), BpfError> {
+    let what = "probe of libc's mutexes";
+    let maps = std::fs::read_to_string("/proc/self/maps").unwrap_or_default();
+    let libc = maps.split_whitespace().find(|word| word.ends_with("/libc.so.6"));
+    let libc = libc.ok_or_else(|| BpfError::Refused { what: what.to_owned(), why: "no libc.so.6 here".to_owned() })?;
+    let Some(Program::UProbe(probe)) = ebpf.program_mut("mutex_taken") else { return Err(BpfError::NotBuilt) };
+    probe.load().map_err(|e| refused(what, &e))?;
+    for function in ["pthread_mutex_lock", "pthread_mutex_timedlock", "pthread_mutex_clocklock"] {
+        probe.attach(function, libc, UProbeScope::AllProcesses).map_err(|e| refused(what, &e))?;
+    }
     Ok(())
 }
 

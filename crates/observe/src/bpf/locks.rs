@@ -7,7 +7,7 @@ use super::places::Places;
 use super::session::refused;
 use crate::perf::Symbolizer;
 use aya::Ebpf;
-use aya::maps::{PerCpuHashMap, StackTraceMap};
+use aya::maps::{HashMap, PerCpuHashMap, StackTraceMap};
 use nearmiss_record::observed::{Frame, Lock};
 
 pub fn rows(ebpf: &Ebpf, symbolizer: &mut Symbolizer, sites: &mut FutexSites) -> Result<Vec<Lock>, BpfError> {
@@ -17,11 +17,15 @@ pub fn rows(ebpf: &Ebpf, symbolizer: &mut Symbolizer, sites: &mut FutexSites) ->
     let map = ebpf.map("lock_stacks").ok_or(BpfError::NotBuilt)?;
     let stacks = StackTraceMap::try_from(map).map_err(|e| refused("lock_stacks", &e))?;
     let places = Places::read(ebpf);
+    let map = ebpf.map("acquisitions").ok_or(BpfError::NotBuilt)?;
+    let taken: HashMap<_, LockKey, u64> = HashMap::try_from(map).map_err(|e| refused("acquisitions", &e))?;
     let mut rows = Vec::new();
     for (key, cells) in stats.iter().flatten() {
         let mut row = sum(&key, cells.iter());
         if key.flags >= LOCK_FUTEX {
             row.process = Some(key.tgid as i32);
+            // A lock that was never counted as taken is no mutex of libc.
+            row.acquisitions = taken.get(&key, 0).unwrap_or(0);
             sites.describe(&mut row, symbolizer);
             row.contended = key.flags & LOCK_FUTEX_PI != 0 || matches!(row.name.as_str(), "mutex" | "rwlock");
         } else {

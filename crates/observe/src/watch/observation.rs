@@ -330,7 +330,14 @@ fn start_bpf(
     rows: &mut Vec<Instrument>,
 ) -> Option<BpfSession> {
     let asked = options.asked;
-    let wants = Wants { locks: asked.locks, polls: asked.polls, io: asked.io, sched: asked.sched, log: options.log };
+    let wants = Wants {
+        locks: asked.locks,
+        polls: asked.polls,
+        io: asked.io,
+        sched: asked.sched,
+        log: options.log,
+        acquisitions: options.acquisitions && asked.locks,
+    };
     let names = [("locks", asked.locks), ("polls", asked.polls), ("io", asked.io), ("sched", asked.sched)];
     if names.iter().all(|(_, wanted)| !wanted) {
         return None;
@@ -346,6 +353,9 @@ fn start_bpf(
             for (name, _) in names.iter().filter(|(_, wanted)| *wanted) {
                 let how = match (*name, session.calls()) {
                     ("polls", calls) => calls.how(),
+                    ("locks", _) if wants.acquisitions => {
+                        "lock contention tracepoints; futexes at the scheduler; a probe in libc, which costs everybody's taking of a mutex a microsecond or more"
+                    }
                     ("locks", _) => "lock contention tracepoints; futexes at the scheduler",
                     ("io", _) => "block tracepoints",
                     _ => "the kernel's task accounts; reasons at the scheduler",

@@ -201,6 +201,7 @@ fn locks(observed: &Observed) -> Table {
     t.text("caller", rows.iter().map(|r| r.stack.first().map(|f| f.function.clone()).unwrap_or_default()));
     t.text("line", rows.iter().map(|r| r.stack.first().map(|f| f.line.clone()).unwrap_or_default()));
     t.number("waits", rows.iter().map(|r| r.count));
+    t.number("acquisitions", rows.iter().map(|r| r.acquisitions));
     t.number("total_ns", rows.iter().map(|r| r.total_ns));
     t.number("min_ns", rows.iter().map(|r| r.min_ns));
     t.number("max_ns", rows.iter().map(|r| r.max_ns));

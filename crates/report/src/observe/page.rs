@@ -208,7 +208,9 @@ fn locks(o: &Observed) -> Markup {
             tr {
                 td { (time(l.total_ns)) } td { (grouped(l.count)) } td { (time(l.total_ns / l.count.max(1))) }
                 td { (time(l.max_ns)) } td { (time(l.min_ns)) } td { (distribution(&l.log2_ns)) }
-                td.name { (plain(&name(l))) @if !l.contended { " " span.tag { "waits for an event" } } }
+                td.name { (plain(&name(l))) @if !l.contended { " " span.tag { "waits for an event" } }
+                    @if l.acquisitions > 0 { br; (percent(l.count, l.acquisitions)) " of " (grouped(l.acquisitions)) " acquisitions" }
+                }
                 td.name {
                     @if l.call_sites.is_empty() {
                         @for f in l.stack.iter().take(3) { (plain(&f.function)) br; }

@@ -208,6 +208,10 @@ impl Page<'_> {
             time(lock.max_ns),
             time(lock.min_ns),
         ));
+        if lock.acquisitions > 0 {
+            let share = percent(lock.count, lock.acquisitions);
+            self.line(format!("            waited for in {share} of {} acquisitions", grouped(lock.acquisitions)));
+        }
         let sampled: u64 = lock.call_sites.iter().map(|(_, n)| n).sum();
         if lock.call_sites.is_empty() {
             let callers: Vec<&str> = lock.stack.iter().take(3).map(|f| f.function.as_str()).collect();
