@@ -72,8 +72,8 @@ tracepoint:block:block_rq_complete /@start[args->dev, args->sector]/ {
 END { clear(@start); }
 B
 if command -v bpftrace >/dev/null; then
-    # Many requests of one size, so that the few at the ends of the two windows weigh little.
-    (sleep 3; dd if=/dev/zero of="$work/file" bs=64k count=3000 oflag=direct 2>/dev/null ||
+    # Many requests, so that the few at the ends of the windows weigh little, and long ones beside the two programs.
+    (sleep 3; dd if=/dev/zero of="$work/file" bs=1M count=600 oflag=direct 2>/dev/null ||
         dd if=/dev/zero of="$work/file" bs=1M count=200 conv=fsync 2>/dev/null) &
     bpftrace -o "$work/block" -c "$N observe --runs $work/runs --json $work/o.json -a --io --for 8s" "$work/block.bt" >/dev/null 2>&1
     wait

@@ -182,7 +182,7 @@ fn write(args: &Args, target: &Target, outcome: &Outcome) -> anyhow::Result<RunD
         _ => Vec::new(),
     };
     let stem = match target {
-        Target::Command(argv) => argv.first().map(|a| Path::new(a)).and_then(Path::file_name),
+        Target::Command(argv) => argv.first().map(Path::new).and_then(Path::file_name),
         _ => None,
     };
     let stem =

@@ -1,5 +1,7 @@
 //! `nearmiss observe` on programs whose behaviour is known, and on machines that lack what it would like to have.
 
+#![allow(clippy::unwrap_used)]
+
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::Command;

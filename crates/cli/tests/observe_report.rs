@@ -1,5 +1,7 @@
 //! What `nearmiss observe` says of a writer and of the whole machine, line by line, and its terminal view in 80×24.
 
+#![allow(clippy::unwrap_used)]
+
 use regex::Regex;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};

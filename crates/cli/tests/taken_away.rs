@@ -1,6 +1,8 @@
 //! `nearmiss doctor` and `nearmiss observe` where BPF, types, `/sys`, root or the machine's own namespaces are taken
 //! away: each says in one line what is missing and what to type, gives what there is, and ends.
 
+#![allow(clippy::unwrap_used)]
+
 use serde_json::Value;
 use std::path::PathBuf;
 use std::process::{Command, Output};

@@ -102,7 +102,8 @@ fn a_bare_machine_is_told_what_to_type() {
 #[test]
 fn taking_one_thing_away_changes_its_row_alone() {
     let all = Report::of(&server());
-    let cases: [(&str, fn(&mut Fake), State); 5] = [
+    type Take = fn(&mut Fake);
+    let cases: [(&str, Take, State); 5] = [
         ("emulator", |f| f.emulator = Err("version 6".into()), State::Missing),
         ("file server", |f| drop(f.files.remove("/usr/lib/qemu/virtiofsd")), State::Missing),
         ("guest kernel", |f| f.kernel = Err("none".into()), State::Missing),

@@ -50,10 +50,10 @@ impl CallTracing {
             CallTracing::None => "",
             CallTracing::Functions => "at the poll family's functions",
             CallTracing::CallPoints => {
-                "at the poll family's tracepoints (this kernel refuses BPF on functions), which costs every system call of the machine some 30 ns meanwhile"
+                "at the poll family's tracepoints (this kernel refuses BPF on functions), which costs every system call of the machine some 50 ns meanwhile"
             }
             CallTracing::EveryCall => {
-                "at every system call's entry and exit (this kernel refuses BPF on functions, and its trace file system cannot be read), which costs every system call of the machine some 100 ns meanwhile"
+                "at every system call's entry and exit (this kernel refuses BPF on functions, and its trace file system cannot be read), which costs every system call of the machine some 120 ns meanwhile"
             }
         }
     }
@@ -63,10 +63,10 @@ impl CallTracing {
         match self {
             CallTracing::None | CallTracing::Functions => "",
             CallTracing::CallPoints => {
-                "no BPF on functions here: while it runs, every system call of the machine takes some 30 ns longer"
+                "no BPF on functions here: while it runs, every system call of the machine takes some 50 ns longer"
             }
             CallTracing::EveryCall => {
-                "no BPF on functions here: while it runs, every system call of the machine takes some 100 ns longer"
+                "no BPF on functions here: while it runs, every system call of the machine takes some 120 ns longer"
             }
         }
     }

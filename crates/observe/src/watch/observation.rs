@@ -240,7 +240,7 @@ fn check_cgroup(path: &Path) -> Result<(), PerfError> {
     const CGROUP2: i64 = 0x6367_7270; // CGROUP2_SUPER_MAGIC, include/uapi/linux/magic.h
     let refuse = |why: &str| PerfError::Target(format!("{}: {why}", path.display()));
     let found = rustix::fs::statfs(path).map_err(|e| refuse(&e.to_string()))?;
-    if i64::from(found.f_type) != CGROUP2 {
+    if found.f_type != CGROUP2 {
         return Err(refuse(
             "not a cgroup of the unified hierarchy; `grep cgroup2 /proc/mounts` says where that is, cat /proc/PID/cgroup where a process is in it",
         ));
