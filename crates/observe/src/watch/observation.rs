@@ -354,7 +354,7 @@ fn start_bpf(
                 let how = match (*name, session.calls()) {
                     ("polls", calls) => calls.how(),
                     ("locks", _) if wants.acquisitions => {
-                        "lock contention tracepoints; futexes at the scheduler; a probe in libc, which costs everybody's taking of a mutex a microsecond or more"
+                        "lock contention tracepoints; futexes at the scheduler; a probe in libc, which costs everybody's taking of a mutex microseconds (20 µs where it was measured)"
                     }
                     ("locks", _) => "lock contention tracepoints; futexes at the scheduler",
                     ("io", _) => "block tracepoints",
