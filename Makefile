@@ -25,6 +25,7 @@ test: setup-tests subjects lint-fast
 
 bench: setup-tests build
 	$(CARGO) bench --workspace --benches
+	scripts/observe-cheap.sh
 
 # What takes seconds. Edges between crates, file lengths and licences are tests (crates/cli/tests).
 lint-fast:

@@ -1,12 +1,17 @@
 #!/bin/bash
 # Prints what each instrument of `nearmiss observe` costs a compute, a lock-and-scheduler and a system-call load,
 # interleaved with no instrument and with perf record at the same rate. CPU time of the load itself (user + system),
-# median of the ratios to the uninstrumented run before it. Needs root and perf.
+# median of the ratios to the uninstrumented run beside it, with the middle half of them. Then what a traced call costs,
+# and one that is not. Needs root and perf.
 # Usage: scripts/observe-cheap.sh [rounds] [path of nearmiss]
 set -u
 cd "$(dirname "$0")/.."
-rounds=${1:-7}
+rounds=${1:-5}
 N=$(realpath "${2:-target/release/nearmiss}")
+if [ "$(id -u)" != 0 ] || ! command -v perf >/dev/null; then
+    echo "skipped: what the instruments cost: needs root and perf (apt-get install linux-perf)"
+    exit 0
+fi
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
@@ -16,15 +21,15 @@ TIMEFORMAT='%U %S'
 { time "$@" >/dev/null 2>&1; } 2>"$LOAD_TIME"
 L
 chmod +x "$work/load.sh"
+export LOAD_TIME=$work/time
 
 loads=("target/subjects/known-miss-site --size 64K --steps 8000000" "perf bench sched messaging -g 5 -l 400" "perf bench syscall basic --loop 3000000")
 names=(compute messaging syscalls)
-instruments=(none --clock --locks --polls --io --sched all perf-fp perf-dwarf)
+instruments=(--clock --locks --polls --io --sched all perf-fp perf-dwarf)
 
-cost() { # instrument, load...
+cost() { # instrument, load...: seconds
     local how=$1
     shift
-    export LOAD_TIME=$work/time
     case $how in
         none) "$work/load.sh" "$@" ;;
         all) "$N" observe --runs "$work/runs" -- "$work/load.sh" "$@" ;;
@@ -36,23 +41,43 @@ cost() { # instrument, load...
     rm -rf "$work/runs"
 }
 
-printf '%-10s' load
-printf ' %11s' "${instruments[@]:1}"
-echo
+ratio() { awk -v a="$1" -v b="$2" 'BEGIN { print (b / a - 1) * 100 }'; }
+
+# Median and quartiles of the numbers of a file, with a unit.
+spread() {
+    sort -g "$1" | awk -v unit="$2" '{ v[NR] = $1 } END {
+        printf "%+.1f%s (%+.1f to %+.1f)", v[int((NR + 1) / 2)], unit, v[int((NR + 3) / 4)], v[int((3 * NR + 1) / 4)] }'
+}
+
+echo "slow-down by instrument, measured; perf-fp and perf-dwarf: perf record at the same 499 Hz"
 for i in "${!loads[@]}"; do
     read -ra load <<<"${loads[$i]}"
     rm -f "$work"/ratio-*
     for ((r = 0; r < rounds; r++)); do
-        for how in "${instruments[@]:1}"; do
+        # Of every two instruments one runs after its base and one before it, so that a drift cancels out.
+        for ((k = 0; k < ${#instruments[@]}; k += 2)); do
+            first=$(cost "${instruments[$k]}" "${load[@]}")
             base=$(cost none "${load[@]}")
-            with=$(cost "$how" "${load[@]}")
-            awk -v a="$base" -v b="$with" 'BEGIN { print (b / a - 1) * 100 }' >>"$work/ratio-$how"
+            second=$(cost "${instruments[$((k + 1))]}" "${load[@]}")
+            ratio "$base" "$first" >>"$work/ratio-${instruments[$k]}"
+            ratio "$base" "$second" >>"$work/ratio-${instruments[$((k + 1))]}"
         done
     done
-    printf '%-10s' "${names[$i]}"
-    for how in "${instruments[@]:1}"; do
-        sort -g "$work/ratio-$how" | awk '{ v[NR] = $1 } END { printf " %+10.1f%%", v[int((NR + 1) / 2)] }'
+    for how in "${instruments[@]}"; do
+        printf '%-10s %-11s %s\n' "${names[$i]}" "$how" "$(spread "$work/ratio-$how" %)"
     done
-    echo
 done
-echo "median of $rounds ratios, CPU time of the load; $(nproc) CPUs, kernel $(uname -r), load average $(cut -d' ' -f1 /proc/loadavg)"
+
+rm -f "$work"/ns-*
+for ((r = 0; r < rounds; r++)); do
+    "$N" observe --polls --runs "$work/runs" -- target/subjects/poll-loop >"$work/with" 2>"$work/said"
+    target/subjects/poll-loop >"$work/base"
+    rm -rf "$work/runs"
+    for what in poll other; do
+        awk -v what="${what}_ns=" '{ for (i = 1; i <= NF; i++) if (index($i, what) == 1) v[NR] = substr($i, length(what) + 1) }
+            END { print v[2] - v[1] }' "$work/base" "$work/with" >>"$work/ns-$what"
+    done
+done
+echo "under --polls a poll takes $(spread "$work/ns-poll" " ns") longer (goal: 250 ns), any other call $(spread "$work/ns-other" " ns") (goal: 0)"
+tr '\n' ' ' <"$work/said" | grep -o 'polls: at [^,]*' | tr -s ' '
+echo "$rounds rounds; $(nproc) CPUs, kernel $(uname -r), load average $(cut -d' ' -f1-2 /proc/loadavg), $(date -u +%Y-%m-%d)"

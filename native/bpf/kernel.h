@@ -18,8 +18,17 @@ struct pt_regs {
     unsigned long di, si, dx, r10, r8, orig_ax, ip, sp, bp;
 } RELOCATED;
 
+struct rq {
+    int cpu;
+} RELOCATED;
+
+struct cfs_rq {
+    struct rq *rq;
+} RELOCATED;
+
 struct sched_entity {
     __u64 exec_start, sum_exec_runtime, nr_migrations;
+    struct cfs_rq *cfs_rq;
 } RELOCATED;
 
 struct sched_info {
@@ -27,7 +36,35 @@ struct sched_info {
     unsigned long long run_delay;
 } RELOCATED;
 
-struct mm_struct;
+struct mm_struct {
+    unsigned long flags;
+} RELOCATED;
+
+struct sighand_struct {
+    int count;
+} RELOCATED;
+
+struct signal_struct {
+    int nr_threads;
+} RELOCATED;
+
+struct files_struct {
+    int count;
+} RELOCATED;
+
+struct kernfs_node {
+    __u64 id;
+} RELOCATED;
+
+struct cgroup {
+    struct kernfs_node *kn;
+    int level;
+    struct cgroup *ancestors[1];
+} RELOCATED;
+
+struct css_set {
+    struct cgroup *dfl_cgrp;
+} RELOCATED;
 
 struct task_struct {
     int pid, tgid;
@@ -39,6 +76,10 @@ struct task_struct {
     __u64 utime, stime;
     unsigned in_iowait : 1;
     struct mm_struct *mm;
+    struct sighand_struct *sighand;
+    struct signal_struct *signal;
+    struct files_struct *files;
+    struct css_set *cgroups;
 } RELOCATED;
 
 struct gendisk {

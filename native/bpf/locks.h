@@ -9,6 +9,8 @@
 #define SYSCALL_FUTEX_WAITV 449
 #define SYSCALL_FUTEX_WAIT 455
 
+#define MOST_CPUS 128 /* whose run queues are told by name */
+
 #define FUTEX_WAIT 0
 #define FUTEX_LOCK_PI 6
 #define FUTEX_WAIT_BITSET 9
@@ -53,6 +55,68 @@ struct {
     __type(value, struct wait_stat);
 } empty_wait SEC(".maps");
 
+struct {
+    __uint(type, BPF_MAP_TYPE_HASH);
+    __uint(max_entries, 8192);
+    __type(key, __u64); /* address of a kernel lock */
+    __type(value, struct lock_place);
+} lock_places SEC(".maps");
+
+struct {
+    __uint(type, BPF_MAP_TYPE_ARRAY);
+    __uint(max_entries, MOST_CPUS);
+    __type(key, __u32);
+    __type(value, __u64); /* address of the CPU's run queue */
+} runqueues SEC(".maps");
+
+/* Run queues are per CPU and have no address of their own in BTF: each CPU's threads know theirs. */
+SEC("iter/task")
+int find_runqueues(struct bpf_iter__task *ctx)
+{
+    struct task_struct *task = ctx->task;
+    if (!task)
+        return 0;
+    struct rq *rq = BPF_CORE_READ(task, se.cfs_rq, rq);
+    if (!rq)
+        return 0;
+    __u32 cpu = BPF_CORE_READ(rq, cpu);
+    __u64 address = (__u64)rq;
+    bpf_map_update_elem(&runqueues, &cpu, &address, BPF_ANY);
+    return 0;
+}
+
+#define WITHIN(pointer, number)                                                                                        \
+    if (pointer && address - (__u64)(pointer) < bpf_core_type_size(*(pointer))) {                                      \
+        place.owner = number;                                                                                          \
+        place.offset = address - (__u64)(pointer);                                                                     \
+    }
+
+/* Dynamic locks have no symbols. Those within what the waiter itself belongs to are told by where they lie. */
+static __always_inline void place_lock(__u64 address)
+{
+    struct lock_place place = {};
+    struct task_struct *task = (void *)bpf_get_current_task();
+    /* Read as numbers: the verifier does not subtract pointers. */
+    struct mm_struct *mm = BPF_CORE_READ(task, mm);
+    struct sighand_struct *sighand = BPF_CORE_READ(task, sighand);
+    struct signal_struct *signal = BPF_CORE_READ(task, signal);
+    struct files_struct *files = BPF_CORE_READ(task, files);
+    WITHIN(mm, OWNER_MM)
+    WITHIN(sighand, OWNER_SIGHAND)
+    WITHIN(signal, OWNER_SIGNAL)
+    WITHIN(files, OWNER_FILES)
+    WITHIN(task, OWNER_TASK)
+    for (__u32 cpu = 0; cpu < MOST_CPUS && !place.owner; cpu++) {
+        __u64 *at = bpf_map_lookup_elem(&runqueues, &cpu);
+        if (!at || !*at)
+            break;
+        struct rq *rq = (void *)*at;
+        WITHIN(rq, OWNER_RUNQUEUE)
+    }
+    if (place.owner)
+        bpf_map_update_elem(&lock_places, &address, &place, BPF_ANY);
+}
+
 static __always_inline struct wait_stat *count_wait(struct lock_key *key, __u64 wait_ns)
 {
     struct wait_stat *stat = bpf_map_lookup_elem(&lock_stats, key);
@@ -66,6 +130,8 @@ static __always_inline struct wait_stat *count_wait(struct lock_key *key, __u64 
             add(COUNT_DROPPED_LOCKS, 1);
             return 0;
         }
+        if (key->flags < LOCK_FUTEX)
+            place_lock(key->address);
     }
     stat->count++;
     stat->total_ns += wait_ns;
@@ -143,6 +209,33 @@ int lock_end(__u64 *ctx)
     add(COUNT_LOCK_WAIT_NS, wait_ns);
     add(COUNT_LOCK_WAITS, 1);
     log_wait(&key, now, wait_ns, id, id >> 32);
+    return 0;
+}
+
+struct {
+    __uint(type, BPF_MAP_TYPE_HASH);
+    __uint(max_entries, 16384);
+    __type(key, struct lock_key); /* as of the futex's waits: a libc mutex begins with its futex */
+    __type(value, __u64);
+} acquisitions SEC(".maps");
+
+#define FIRST_ARGUMENT 112 /* rdi in the registers that a probe sees (struct pt_regs, asm/ptrace.h) */
+
+SEC("uprobe")
+int mutex_taken(void *ctx)
+{
+    __u32 tgid = bpf_get_current_pid_tgid() >> 32;
+    if (!wanted(tgid))
+        return 0;
+    struct lock_key key = {.address = *(__u64 *)(ctx + FIRST_ARGUMENT), .flags = LOCK_FUTEX, .stack = -1, .tgid = tgid};
+    __u64 *times = bpf_map_lookup_elem(&acquisitions, &key);
+    if (times) {
+        __sync_fetch_and_add(times, 1);
+        return 0;
+    }
+    __u64 one = 1;
+    if (bpf_map_update_elem(&acquisitions, &key, &one, BPF_NOEXIST))
+        add(COUNT_DROPPED_LOCKS, 1);
     return 0;
 }
 

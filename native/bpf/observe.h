@@ -21,6 +21,20 @@ struct lock_key {
     __u32 padding;
 };
 
+/* Where a kernel lock lies, as far as its waiter can tell. */
+enum lock_owner {
+    OWNER_MM = 1,
+    OWNER_SIGHAND,
+    OWNER_SIGNAL,
+    OWNER_FILES,
+    OWNER_TASK,
+    OWNER_RUNQUEUE,
+};
+
+struct lock_place {
+    __u32 owner, offset; /* in the owner's structure */
+};
+
 struct wait_stat {
     __u64 count, total_ns, max_ns;
     __u64 inverse_min_ns; /* ~min, so that zero means none yet */
@@ -68,9 +82,9 @@ struct poll_stat {
     __u64 intervals, interval_ns; /* time since the thread's last call of this kind ended */
     __u64 cpu_changes;
     __u64 first_ns, last_exit_ns;
-    __u64 enter_ns, enter_runtime_ns, enter_asked, enter_zero_timeout; /* the call under way */
     __u32 log2_interval_ns[LOG2_SLOTS];
     __u32 log2_events[16]; /* of the calls with events */
+    __u32 set, padding; /* the epoll descriptor of the last call */
     char comm[16];
 };
 

@@ -61,6 +61,18 @@ static __always_inline void final_figures(struct task_struct *task, struct task_
     bpf_probe_read_kernel(stat->comm, sizeof(stat->comm), task->comm);
 }
 
+/* As wanted() for a task that is not the current one. */
+static __always_inline bool in_cgroup(struct task_struct *task)
+{
+    struct cgroup *of = BPF_CORE_READ(task, cgroups, dfl_cgrp);
+    if (BPF_CORE_READ(of, level) < (int)cgroup_level)
+        return false;
+    struct cgroup **list = (void *)of + bpf_core_field_offset(struct cgroup, ancestors);
+    struct cgroup *ancestor = 0;
+    bpf_probe_read_kernel(&ancestor, sizeof(ancestor), &list[cgroup_level]);
+    return BPF_CORE_READ(ancestor, kn, id) == cgroup_id;
+}
+
 SEC("iter/task")
 int snapshot(struct bpf_iter__task *ctx)
 {
@@ -72,11 +84,9 @@ int snapshot(struct bpf_iter__task *ctx)
         return 0;
     if (tgid == self_tgid)
         return 0;
-    if (who == WHO_CGROUP && phase) {
-        __u32 tid = task->pid;
-        if (!bpf_map_lookup_elem(&tasks, &tid))
-            return 0;
-    }
+    __u32 tid = task->pid;
+    if (who == WHO_CGROUP && !in_cgroup(task) && !bpf_map_lookup_elem(&tasks, &tid))
+        return 0;
     struct task_stat *stat = task_entry(task);
     if (!stat || stat->state == TASK_ENDED)
         return 0;

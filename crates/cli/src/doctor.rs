@@ -86,11 +86,13 @@ impl Report {
 
     fn text(&self, width: u16) -> String {
         let mut table = table(&["needed by", "what", "state", "found"], width);
-        let mut todos: Vec<&str> = Vec::new();
+        let mut todos: Vec<(&str, Vec<&str>)> = Vec::new();
         for row in &self.rows {
             table.add_row([row.verb, row.name, row.state.word(), &row.found]);
-            if !row.todo.is_empty() && !todos.contains(&row.todo.as_str()) {
-                todos.push(&row.todo);
+            match todos.iter_mut().find(|(todo, _)| *todo == row.todo) {
+                Some((_, what_for)) => what_for.push(row.name),
+                None if row.todo.is_empty() => {}
+                None => todos.push((&row.todo, vec![row.name])),
             }
         }
         let mut text = crate::table::lines(&table);
@@ -100,8 +102,8 @@ impl Report {
         }
         if !todos.is_empty() {
             text.push_str("\n\nTo do:");
-            for todo in todos {
-                text.push_str(&format!("\n  {todo}"));
+            for (todo, what_for) in todos {
+                text.push_str(&format!("\n  {todo}   # {}", what_for.join(", ")));
             }
         }
         text
@@ -116,7 +118,10 @@ fn sentence(verb: &str, rows: &[Row]) -> String {
     let some = rows.iter().any(|r| r.verb == verb && matches!(r.state, State::Works | State::Limited));
     match (verb, missing.is_empty(), limited.is_empty()) {
         // Its instruments do not need each other.
-        ("observe", false, _) if some => format!("observe: works without {} on this machine.", missing.join(", ")),
+        ("observe", false, none) if some => {
+            let limits = if none { String::new() } else { format!("; with limits: {}", limited.join(", ")) };
+            format!("observe: works here without {}{limits}.", missing.join(", "))
+        }
         (_, false, _) => format!("{verb}: does not work here yet; missing: {}.", missing.join(", ")),
         (_, true, false) => format!("{verb}: works here, with limits: {}.", limited.join(", ")),
         (_, true, true) => format!("{verb}: works here."),

@@ -15,6 +15,15 @@ use std::time::Duration;
 
 /// Arguments of `nearmiss observe`.
 #[derive(clap::Args)]
+#[command(after_help = "Examples:
+  nearmiss observe -- make -j2                 all that this machine can, on a command and what it starts
+  nearmiss observe -p 1234 --for 10s           a running process, for a time
+  nearmiss observe -a --io --for 5s            block I/O of the whole machine
+  nearmiss observe --locks --log -- ./server   every wait by itself: then nearmiss report --log
+  nearmiss observe -e page-faults@16 -- CMD    any event that `perf list` names, one sample for 16 of them
+  nearmiss observe --cgroup /sys/fs/cgroup/x   a cgroup; from the host, a container is one
+  nearmiss observe --top -a                    the same figures of each second, in the terminal
+  nearmiss report --html                       the newest run as a page")]
 pub struct Args {
     #[command(flatten)]
     instruments: Instruments,
@@ -38,6 +47,10 @@ pub struct Args {
     /// Keep every lock wait and every poll, not only their sums
     #[arg(long)]
     log: bool,
+    /// Also count how often libc's mutexes are taken, so that waits are a share of that; each taking, by anybody, then
+    /// costs microseconds (20 where it was measured)
+    #[arg(long)]
+    acquisitions: bool,
     /// Refresh a view in the terminal once a second instead of writing a run
     #[arg(long)]
     top: bool,
@@ -158,6 +171,7 @@ fn options(args: &Args) -> Options {
             Stacks::None => StackMode::None,
         },
         log: args.log,
+        acquisitions: args.acquisitions,
         limit: args.limit,
     }
 }
@@ -168,7 +182,7 @@ fn write(args: &Args, target: &Target, outcome: &Outcome) -> anyhow::Result<RunD
         _ => Vec::new(),
     };
     let stem = match target {
-        Target::Command(argv) => argv.first().map(|a| Path::new(a)).and_then(Path::file_name),
+        Target::Command(argv) => argv.first().map(Path::new).and_then(Path::file_name),
         _ => None,
     };
     let stem =

@@ -2,9 +2,10 @@
 
 use crate::report::{Form, print, terminal_width, write};
 use anyhow::Context;
+use nearmiss_observe::watch::{self, Logged};
 use nearmiss_record::observed;
 use nearmiss_record::run::{self, RunDir};
-use nearmiss_report::observe;
+use nearmiss_report::observe::{self, LogLine};
 use std::process::ExitCode;
 
 /// A run of `observe` in the form asked for.
@@ -25,10 +26,27 @@ pub fn write_form(run: &RunDir, form: &Form, rows: usize) -> anyhow::Result<Exit
         let profile = observed.profile.as_ref().context("this run has no samples: observe with --clock")?;
         let event = observe::event_of(profile, "clock").unwrap_or(0);
         write(file, observe::folded(profile, event).as_bytes())?;
+    } else if form.log {
+        let log =
+            watch::read_log(run.path())?.context("this run kept no log: observe with --log --locks or --polls")?;
+        print(&observe::log(&log.iter().map(line).collect::<Vec<_>>()))?;
+    } else if let Some(name) = &form.function {
+        let page = observe::function(&observed, name, terminal_width(), rows);
+        print(&page.with_context(|| format!("no sample fell on `{name}`; the report lists functions by name"))?)?;
     } else if form.callgrind.is_some() {
         anyhow::bail!("{}: the callgrind format is for traced runs; use --pprof or --folded", run.path().display());
     } else {
         print(&observe::text(&observed, terminal_width(), rows))?;
     }
     Ok(ExitCode::SUCCESS)
+}
+
+fn line(logged: &Logged) -> LogLine<'_> {
+    LogLine {
+        end_ns: logged.end_ns,
+        length_ns: logged.length_ns,
+        thread: logged.thread,
+        cpu: logged.cpu,
+        what: &logged.what,
+    }
 }

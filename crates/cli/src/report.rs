@@ -19,7 +19,9 @@ use std::process::ExitCode;
 #[command(after_help = "Examples:
   nearmiss report                      the newest run
   nearmiss report RUN -m zen3-milan    its kept trace on another machine
-  nearmiss report --html               a page beside the run, its path on stdout")]
+  nearmiss report --html               a page beside the run, its path on stdout
+  nearmiss report --function memcpy    of an observed run: its lines, instructions and callers
+  nearmiss report --log                every lock wait and poll that observe --log kept")]
 pub struct Args {
     /// The run's directory [default: the newest one under ./nearmiss-runs]
     run: Option<PathBuf>,
@@ -60,9 +62,22 @@ pub(crate) struct Form {
     /// Write folded stacks for flame-graph tools (of observed runs)
     #[arg(long, value_name = "FILE")]
     pub(crate) folded: Option<PathBuf>,
+    /// Print every lock wait and poll of a run that kept them (observe --log)
+    #[arg(long)]
+    pub(crate) log: bool,
+    /// Print one function of an observed run: its lines, its instructions, its call sites
+    #[arg(long, value_name = "NAME")]
+    pub(crate) function: Option<String>,
     /// Check the run's trace record by record; name the first bad one
     #[arg(long)]
     validate: bool,
+}
+
+impl Form {
+    fn only_of_observed_runs(&self) -> bool {
+        let files = [&self.firefox, &self.perfetto, &self.folded];
+        files.iter().any(|f| f.is_some()) || self.log || self.function.is_some()
+    }
 }
 
 /// Runs the verb.
@@ -74,7 +89,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     if run.file(observed::FILE).is_file() {
         return observed_report::write_form(&run, &args.form, args.top.into());
     }
-    if args.form.firefox.is_some() || args.form.perfetto.is_some() || args.form.folded.is_some() {
+    if args.form.only_of_observed_runs() {
         anyhow::bail!("{}: a traced run has no time line; use --html, --callgrind or --pprof", run.path().display());
     }
     if args.form.validate {

@@ -32,10 +32,20 @@ fn show(terminal: &mut ratatui::DefaultTerminal, live: &mut Live, options: &Opti
             leave
         });
         let snapshot = live.snapshot()?;
-        draw(terminal, &snapshot, "q: leave")?;
+        draw(terminal, &snapshot, &foot(live))?;
         leave |= snapshot.ended || options.limit.is_some_and(|limit| started.elapsed() >= limit);
     }
     Ok(())
+}
+
+/// How to leave, and what is not shown.
+fn foot(live: &Live) -> String {
+    let off: Vec<&str> = live.instruments().iter().filter(|i| !i.on).map(|i| i.name.as_str()).collect();
+    if off.is_empty() {
+        "q: leave".to_owned()
+    } else {
+        format!("q: leave; not here: {} (nearmiss doctor says why)", off.join(", "))
+    }
 }
 
 /// Waits for a key; anything but a key that leaves is ignored.

@@ -1,8 +1,10 @@
 //! `nearmiss observe` on programs whose behaviour is known, and on machines that lack what it would like to have.
 
+#![allow(clippy::unwrap_used)]
+
 use serde_json::Value;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::Command;
 use std::sync::{Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
@@ -79,7 +81,7 @@ fn near(ours: f64, theirs: f64, tolerance: f64) -> bool {
 #[test]
 fn a_known_lock_wait_is_found_to_the_line() {
     let (Some(_guard), Some(program)) = (with_bpf(), subject("known-lock-wait")) else { return };
-    let o = observe(&["--locks", "--sched", "--", &program, "--times", "300"]);
+    let o = observe(&["--locks", "--sched", "--acquisitions", "--", &program, "--times", "300"]);
     let waited = figure(&o.stdout, "waited_ns");
     let lock = &o.record["locks"][0];
     assert_eq!((lock["name"].as_str(), lock["contended"].as_bool()), (Some("mutex"), Some(true)), "{lock}");
@@ -90,6 +92,9 @@ fn a_known_lock_wait_is_found_to_the_line() {
     assert!(line.ends_with(&line_of("known-lock-wait", "known lock wait */")), "{line}");
     assert_eq!(lock["call_sites"][0][0]["function"], "wait_for_the_lock");
     assert_eq!(o.record["phases"][0]["class"], "lock-contended", "{}", o.stderr);
+    // The holder takes it each time, the waiter when it has to wait.
+    assert_eq!(lock["acquisitions"].as_f64().unwrap(), 300.0 + figure(&o.stdout, "waits"), "{lock}");
+    assert!(o.stderr.contains(" acquisitions\n"), "{}", o.stderr);
 }
 
 /// `known-x.c:12`, the line of a subject that has a mark.
@@ -139,6 +144,116 @@ fn a_known_miss_site_is_found_to_the_line() {
     let there = samples.iter().filter(|s| innermost(s).ends_with(&line)).count() as f64;
     assert!(near(there + lost, figure(&o.stdout, "faults") / 16.0, 0.05), "{there} sampled, {lost} lost");
     assert!(there > 0.9 * samples.len() as f64, "{there} of {}", samples.len());
+}
+
+#[test]
+fn the_log_has_every_poll() {
+    let (Some(_guard), Some(program)) = (with_bpf(), subject("known-poll-rate")) else { return };
+    let o = observe(&["--polls", "--log", "--", &program, "--calls", "80", "--every", "500"]);
+    let out = Command::new(NEARMISS).args(["report", o.run.to_str().unwrap(), "--log"]).output().unwrap();
+    let text = String::from_utf8(out.stdout).unwrap();
+    let of_three = text.lines().filter(|l| l.ends_with("poll: 3 asked, 1 events")).count();
+    let empty = text.lines().filter(|l| l.ends_with("poll: 1 asked, 0 events")).count();
+    assert_eq!((of_three, empty), (80, 20), "{text}");
+    let o = observe(&["--polls", "--", "true"]);
+    let out = Command::new(NEARMISS).args(["report", o.run.to_str().unwrap(), "--log"]).output().unwrap();
+    assert_eq!(out.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&out.stderr).contains("observe with --log"));
+}
+
+#[test]
+fn the_size_of_an_epoll_set_is_asked() {
+    use rustix::event::{Timespec, epoll};
+    let Some(_guard) = with_bpf() else { return };
+    let set = epoll::create(epoll::CreateFlags::CLOEXEC).unwrap();
+    let pipes: Vec<_> = (0..5).map(|_| rustix::pipe::pipe().unwrap()).collect();
+    for (reader, _) in &pipes {
+        epoll::add(&set, reader, epoll::EventData::new_u64(1), epoll::EventFlags::IN).unwrap();
+    }
+    let waiting = std::thread::spawn(move || {
+        let started = Instant::now();
+        let mut events = Vec::with_capacity(5);
+        let ten_ms = Timespec { tv_sec: 0, tv_nsec: 10_000_000 };
+        while started.elapsed() < Duration::from_secs(4) {
+            epoll::wait(&set, rustix::buffer::spare_capacity(&mut events), Some(&ten_ms)).unwrap();
+        }
+        drop(pipes);
+    });
+    let o = observe(&["--polls", "-p", &std::process::id().to_string(), "--for", "1s"]);
+    waiting.join().unwrap();
+    let polls = o.record["polls"].as_array().unwrap();
+    let ours =
+        polls.iter().find(|p| p["call"].as_str().unwrap().starts_with("epoll")).unwrap_or_else(|| panic!("{polls:?}"));
+    assert_eq!(ours["watched"], 5, "{ours}");
+    assert_eq!(ours["empty"], ours["calls"], "{ours}");
+    assert!(o.stderr.contains("≈5"), "{}", o.stderr);
+}
+
+#[test]
+fn a_lock_without_a_symbol_has_a_name() {
+    let Some(_guard) = with_bpf() else { return };
+    let stop = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(false));
+    let mappers: Vec<_> = (0..4)
+        .map(|_| {
+            let stop = stop.clone();
+            std::thread::spawn(move || {
+                use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous, munmap};
+                while !stop.load(std::sync::atomic::Ordering::Relaxed) {
+                    // SAFETY: a fresh mapping that nobody else knows, unmapped at once.
+                    unsafe {
+                        let at =
+                            mmap_anonymous(std::ptr::null_mut(), 1 << 20, ProtFlags::READ, MapFlags::PRIVATE).unwrap();
+                        munmap(at, 1 << 20).unwrap();
+                    }
+                }
+            })
+        })
+        .collect();
+    let o = observe(&["--locks", "-p", &std::process::id().to_string(), "--for", "1s"]);
+    stop.store(true, std::sync::atomic::Ordering::Relaxed);
+    for mapper in mappers {
+        mapper.join().unwrap();
+    }
+    let locks = o.record["locks"].as_array().unwrap();
+    let mmap = locks.iter().find(|l| l["name"] == "mm_struct.mmap_lock").unwrap_or_else(|| panic!("{}", o.stderr));
+    assert!(mmap["kind"].as_str().unwrap().starts_with("rwsem"), "{mmap}");
+}
+
+#[test]
+fn a_cgroup_alone_is_seen() {
+    let Some(_guard) = with_bpf() else { return };
+    let refused = Command::new(NEARMISS).args(["observe", "--cgroup", "/tmp", "--for", "1s"]).output().unwrap();
+    assert_eq!(refused.status.code(), Some(125));
+    let said = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert!(said.contains("/tmp: not a cgroup of the unified hierarchy; `grep cgroup2 /proc/mounts`"), "{said}");
+    let mounts = std::fs::read_to_string("/proc/mounts").unwrap();
+    let unified = mounts.lines().find(|m| m.split(' ').nth(2) == Some("cgroup2")).and_then(|m| m.split(' ').nth(1));
+    let Some(unified) = unified else {
+        println!("skipped: no unified hierarchy of cgroups is mounted");
+        return;
+    };
+    let cgroup = Path::new(unified).join(format!("nearmiss-test-{}", std::process::id()));
+    if let Err(e) = std::fs::create_dir(&cgroup) {
+        println!("skipped: {}: {e}", cgroup.display());
+        return;
+    }
+    let busy = |line: &str| Command::new("sh").args(["-c", line]).spawn().unwrap();
+    let (mut inside, mut outside) = (busy("while :; do :; done"), busy("while :; do :; done"));
+    let moved = std::fs::write(cgroup.join("cgroup.procs"), inside.id().to_string());
+    let o = observe(&["--sched", "--clock", "--cgroup", cgroup.to_str().unwrap(), "--for", "1s"]);
+    for child in [&mut inside, &mut outside] {
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
+    std::fs::remove_dir(&cgroup).unwrap();
+    moved.unwrap();
+    let tasks: Vec<u64> =
+        o.record["tasks"].as_array().unwrap().iter().map(|t| t["process"].as_u64().unwrap()).collect();
+    assert_eq!(tasks, [u64::from(inside.id())], "{}", o.stderr);
+    let threads = o.record["profile"]["threads"].as_array().unwrap();
+    let sampled = o.record["profile"]["samples"].as_array().unwrap();
+    let ours = |s: &&Value| threads[s["thread"].as_u64().unwrap() as usize][0] == inside.id();
+    assert!(sampled.len() > 20 && sampled.iter().filter(ours).count() == sampled.len(), "{}", o.stderr);
 }
 
 #[test]
@@ -219,55 +334,6 @@ fn the_command_owns_its_streams_and_its_status() {
     let out = Command::new(NEARMISS).args(["observe", "-e", "no-such-event", "--", "true"]).output().unwrap();
     assert_eq!(out.status.code(), Some(125));
     assert!(String::from_utf8_lossy(&out.stderr).contains("perf list"));
-}
-
-/// Runs nearmiss with something taken away, by a shell line in which `$N` is the program.
-fn without(what: &str) -> Option<Output> {
-    if !rustix::process::geteuid().is_root() {
-        println!("skipped: only root can take things away");
-        return None;
-    }
-    let directory = tempfile::tempdir().unwrap();
-    let copy = directory.path().join("nearmiss");
-    std::fs::copy(NEARMISS, &copy).unwrap();
-    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o777);
-    std::fs::set_permissions(directory.path(), mode).unwrap();
-    let out = Command::new("unshare")
-        .args(["--mount", "sh", "-c", what])
-        .env("N", &copy)
-        .current_dir(directory.path())
-        .output()
-        .unwrap();
-    Some(out)
-}
-
-#[test]
-fn an_ordinary_user_gets_what_there_is() {
-    let _guard = alone();
-    let line = "setpriv --reuid=65534 --regid=65534 --clear-groups \"$N\" observe -- sh -c 'i=0; while [ $i -lt 100000 ]; do i=$((i+1)); done'";
-    let Some(out) = without(line) else { return };
-    let text = String::from_utf8_lossy(&out.stderr);
-    assert_eq!(out.status.code(), Some(0), "{text}");
-    assert!(text.contains("no locks: not allowed to load BPF programs"), "{text}");
-    assert!(text.contains("setcap"), "says what to type: {text}");
-    let paranoid = std::fs::read_to_string("/proc/sys/kernel/perf_event_paranoid").unwrap_or_default();
-    if paranoid.trim().parse::<i32>().is_ok_and(|p| p <= 2) {
-        assert!(text.contains("Where time goes"), "{text}");
-    }
-}
-
-#[test]
-fn without_btf_there_are_samples() {
-    let _guard = alone();
-    let Some(out) = without("mount --bind /dev/null /sys/kernel/btf/vmlinux && \"$N\" observe -- true") else { return };
-    let text = String::from_utf8_lossy(&out.stderr);
-    if text.contains("mount:") {
-        println!("skipped: {text}");
-        return;
-    }
-    assert_eq!(out.status.code(), Some(0), "{text}");
-    assert!(text.contains("no type information"), "{text}");
-    assert!(text.contains("Where time goes"), "{text}");
 }
 
 #[test]

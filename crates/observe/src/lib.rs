@@ -2,6 +2,7 @@
 
 pub mod bpf;
 pub mod perf;
+mod rights;
 pub mod symbols;
 pub mod tap;
 pub mod watch;

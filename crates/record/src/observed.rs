@@ -156,6 +156,9 @@ pub struct Lock {
     /// For futexes: (calling point, waits of those whose stack was taken). Futex stacks are taken for the first 64 waits
     /// of a futex and for one in 64 after that.
     pub call_sites: Vec<(Frame, u64)>,
+    /// Times it was taken, of a libc mutex whose takings were counted; else zero.
+    #[serde(default)]
+    pub acquisitions: u64,
     /// Waits.
     pub count: u64,
     /// Sum of their times.
@@ -181,8 +184,11 @@ pub struct Poll {
     pub name: String,
     /// Calls that ended.
     pub calls: u64,
-    /// Descriptors asked about, summed over calls; zero for epoll, whose calls do not say.
+    /// Descriptors asked about, summed over calls; zero for epoll, whose calls do not say: see `watched`.
     pub asked: u64,
+    /// For epoll: descriptors in the set, as last looked at (once a second); zero where it was not.
+    #[serde(default)]
+    pub watched: u64,
     /// Events returned.
     pub events: u64,
     /// Calls that returned events.

@@ -93,7 +93,7 @@ fn a_browser_has_nothing_to_complain_about() {
         let is_plain = builder.manifest.command[0] == "aligned-tasks";
         let page = render(&builder.report(), Options::default());
         let reader = if is_plain { READER } else { "" };
-        let Some(visit) = visit(&page.replace("</body>", &format!("{reader}</body>"))) else { return };
+        let Some(visit) = visit(&page.replace("</body>", &format!("{reader}</body>")), 800) else { return };
         assert!(visit.console.is_empty(), "{:#?}", visit.console);
         assert!(visit.dom.contains("<main id=\"main\"") && !visit.dom.contains("<title>owned"));
         if is_plain {
@@ -106,6 +106,6 @@ fn a_browser_has_nothing_to_complain_about() {
 
 #[test]
 fn a_console_error_is_seen() {
-    let Some(visit) = visit("<!DOCTYPE html><script>nothing_of_this_name()</script>") else { return };
+    let Some(visit) = visit("<!DOCTYPE html><script>nothing_of_this_name()</script>", 800) else { return };
     assert_eq!(visit.console.len(), 1, "{:?}", visit.console);
 }

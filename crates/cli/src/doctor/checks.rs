@@ -7,13 +7,10 @@ use super::{Row, State};
 const FILE_SERVERS: [&str; 3] = ["/usr/lib/qemu/virtiofsd", "/usr/libexec/virtiofsd", "/usr/libexec/qemu/virtiofsd"];
 /// The guest takes half of what is free; a smaller guest has no room for the overlay.
 const LEAST_FREE_MIB: u64 = 1024;
-const CAP_SYS_ADMIN: u32 = 21;
-const CAP_PERFMON: u32 = 38;
-const CAP_BPF: u32 = 39;
 
 /// Everything that is looked at.
 pub fn rows(probe: &dyn Probe) -> Vec<Row> {
-    vec![
+    let mut rows = vec![
         isa(probe),
         emulator(probe),
         plugin(probe),
@@ -29,11 +26,9 @@ pub fn rows(probe: &dyn Probe) -> Vec<Row> {
             todo: String::new(),
         },
         caches(probe),
-        counters(probe),
-        samples(probe),
-        bpf(probe),
-        lock_events(probe),
-    ]
+    ];
+    rows.extend(instruments(probe));
+    rows
 }
 
 fn row(verb: &'static str, name: &'static str, state: State, found: impl Into<String>, todo: impl Into<String>) -> Row {
@@ -134,94 +129,15 @@ fn caches(probe: &dyn Probe) -> Row {
     }
 }
 
-/// Has root's rights or one of these capabilities.
-fn may(probe: &dyn Probe, capabilities: &[u32]) -> bool {
-    let effective = probe.read("/proc/self/status").and_then(|status| {
-        let mask = status.lines().find_map(|l| l.strip_prefix("CapEff:").map(str::trim).map(str::to_owned))?;
-        u64::from_str_radix(&mask, 16).ok()
+/// The instruments of `observe`, each tried.
+fn instruments(probe: &dyn Probe) -> Vec<Row> {
+    let rows = probe.instruments().into_iter().map(|c| {
+        let state = match (c.works, c.why_not.is_empty()) {
+            (true, true) => State::Works,
+            (true, false) => State::Limited,
+            (false, _) => State::Missing,
+        };
+        row("observe", c.what, state, if c.why_not.is_empty() { "tried".to_owned() } else { c.why_not }, c.what_to_type)
     });
-    effective.is_some_and(|mask| capabilities.iter().any(|&c| mask >> c & 1 == 1))
-}
-
-fn counters(probe: &dyn Probe) -> Row {
-    let devices = ["cpu", "cpu_core", "armv8_pmuv3_0"];
-    match devices.into_iter().find(|d| probe.exists(&format!("/sys/bus/event_source/devices/{d}"))) {
-        Some(device) => row("observe", "hardware counters", State::Works, format!("PMU `{device}`"), ""),
-        None => row(
-            "observe",
-            "hardware counters",
-            State::Missing,
-            "no PMU: a virtual machine whose host gives none",
-            "hardware counters: on a virtual machine ask for its PMU; nearmiss trace needs none",
-        ),
-    }
-}
-
-fn samples(probe: &dyn Probe) -> Row {
-    let Some(text) = probe.read("/proc/sys/kernel/perf_event_paranoid") else {
-        return row(
-            "observe",
-            "sampling",
-            State::Missing,
-            "the kernel has no perf events",
-            "boot a kernel with CONFIG_PERF_EVENTS",
-        );
-    };
-    let level: i32 = text.parse().unwrap_or(2);
-    if may(probe, &[CAP_SYS_ADMIN, CAP_PERFMON]) || level < 1 {
-        return row(
-            "observe",
-            "sampling",
-            State::Works,
-            format!("of user and kernel (perf_event_paranoid {level})"),
-            "",
-        );
-    }
-    let todo = "kernel samples: sysctl kernel.perf_event_paranoid=0, or run as root";
-    match level {
-        1 => row("observe", "sampling", State::Works, "of own processes, user and kernel (perf_event_paranoid 1)", ""),
-        2 => {
-            row("observe", "sampling", State::Limited, "of own processes, user mode only (perf_event_paranoid 2)", todo)
-        }
-        _ => row("observe", "sampling", State::Missing, format!("forbidden (perf_event_paranoid {level})"), todo),
-    }
-}
-
-fn bpf(probe: &dyn Probe) -> Row {
-    const NAME: &str = "BPF";
-    if !probe.exists("/sys/kernel/btf/vmlinux") {
-        let todo = "boot a kernel with CONFIG_DEBUG_INFO_BTF (Debian's have it)";
-        return row("observe", NAME, State::Missing, "the kernel tells no types (BTF)", todo);
-    }
-    if may(probe, &[CAP_SYS_ADMIN, CAP_BPF]) {
-        row("observe", NAME, State::Works, "with the kernel's types (BTF)", "")
-    } else {
-        row(
-            "observe",
-            NAME,
-            State::Missing,
-            "needs root or CAP_BPF and CAP_PERFMON",
-            "locks, polls and block I/O: run as root",
-        )
-    }
-}
-
-fn lock_events(probe: &dyn Probe) -> Row {
-    let places =
-        ["/sys/kernel/tracing/events/lock/contention_begin", "/sys/kernel/debug/tracing/events/lock/contention_begin"];
-    if places.into_iter().any(|p| probe.exists(p)) {
-        return row("observe", "lock events", State::Works, "lock:contention_begin and _end", "");
-    }
-    if may(probe, &[CAP_SYS_ADMIN]) {
-        let todo = "lock events: mount -t tracefs tracefs /sys/kernel/tracing (kernel 5.19 or later)";
-        row("observe", "lock events", State::Missing, "no lock:contention_begin", todo)
-    } else {
-        row(
-            "observe",
-            "lock events",
-            State::Missing,
-            "not visible to this user",
-            "locks, polls and block I/O: run as root",
-        )
-    }
+    rows.collect()
 }

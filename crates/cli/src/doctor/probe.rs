@@ -2,6 +2,7 @@
 
 use nearmiss_machine::describe::host;
 use nearmiss_observe::tap::guest::{KernelImage, QemuBinary, TAP_PLUGIN};
+use nearmiss_observe::watch::{Capability, capabilities};
 use std::path::Path;
 
 /// What can be asked of a machine.
@@ -22,6 +23,8 @@ pub trait Probe {
     fn isa(&self) -> &'static str;
     /// Runs as root.
     fn root(&self) -> bool;
+    /// What can be observed of a live program, by trying.
+    fn instruments(&self) -> Vec<Capability>;
 }
 
 /// This machine.
@@ -60,5 +63,9 @@ impl Probe for System {
 
     fn root(&self) -> bool {
         rustix::process::geteuid().is_root()
+    }
+
+    fn instruments(&self) -> Vec<Capability> {
+        capabilities()
     }
 }

@@ -1,4 +1,5 @@
 use super::*;
+use nearmiss_observe::watch::Capability;
 use std::collections::HashMap;
 
 /// A machine made of files and answers.
@@ -9,6 +10,18 @@ struct Fake {
     plugin: bool,
     isa: &'static str,
     root: bool,
+    instruments: Vec<Capability>,
+}
+
+/// What the instruments answer: name, why not, what to type.
+fn instruments(answers: &[(&'static str, bool, &str, &str)]) -> Vec<Capability> {
+    let capability = |(what, works, why_not, what_to_type): &(&'static str, bool, &str, &str)| Capability {
+        what,
+        works: *works,
+        why_not: (*why_not).to_owned(),
+        what_to_type: (*what_to_type).to_owned(),
+    };
+    answers.iter().map(capability).collect()
 }
 
 impl Probe for Fake {
@@ -36,19 +49,15 @@ impl Probe for Fake {
     fn root(&self) -> bool {
         self.root
     }
+    fn instruments(&self) -> Vec<Capability> {
+        self.instruments.clone()
+    }
 }
 
 /// A server that has everything.
 fn server() -> Fake {
-    let files = [
-        ("/usr/lib/qemu/virtiofsd", ""),
-        ("/proc/meminfo", "MemTotal:  24000000 kB\nMemAvailable:  20971520 kB"),
-        ("/proc/self/status", "CapEff:\t000001fffeffffff"),
-        ("/proc/sys/kernel/perf_event_paranoid", "2"),
-        ("/sys/bus/event_source/devices/cpu", ""),
-        ("/sys/kernel/btf/vmlinux", ""),
-        ("/sys/kernel/tracing/events/lock/contention_begin", ""),
-    ];
+    let files =
+        [("/usr/lib/qemu/virtiofsd", ""), ("/proc/meminfo", "MemTotal:  24000000 kB\nMemAvailable:  20971520 kB")];
     Fake {
         files: files.into_iter().map(|(k, v)| (k.to_owned(), v.to_owned())).collect(),
         emulator: Ok("QEMU 7.2, /usr/bin/qemu-system-x86_64".into()),
@@ -56,6 +65,7 @@ fn server() -> Fake {
         plugin: true,
         isa: "x86_64",
         root: true,
+        instruments: instruments(&[("clock profile (--clock)", true, "", ""), ("lock waits (--locks)", true, "", "")]),
     }
 }
 
@@ -74,13 +84,17 @@ fn a_bare_machine_is_told_what_to_type() {
         files: HashMap::from([
             ("/proc/meminfo".to_owned(), "MemAvailable: 700000 kB".to_owned()),
             ("/proc/sys/user/max_user_namespaces".to_owned(), "0".to_owned()),
-            ("/proc/sys/kernel/perf_event_paranoid".to_owned(), "3".to_owned()),
         ]),
         emulator: Err("qemu-system-x86_64 is not installed".into()),
         kernel: Err("no kernel in /home/u/.cache/nearmiss/kernel".into()),
         plugin: false,
         isa: "x86_64",
         root: false,
+        instruments: instruments(&[
+            ("clock profile (--clock)", false, "not allowed", "sysctl kernel.perf_event_paranoid=1"),
+            ("lock waits (--locks)", false, "not allowed to load BPF programs", "run as root"),
+            ("block I/O (--io)", false, "not allowed to load BPF programs", "run as root"),
+        ]),
     };
     insta::assert_snapshot!(Report::of(&bare).text(100));
 }
@@ -88,12 +102,11 @@ fn a_bare_machine_is_told_what_to_type() {
 #[test]
 fn taking_one_thing_away_changes_its_row_alone() {
     let all = Report::of(&server());
-    let cases: [(&str, fn(&mut Fake), State); 7] = [
+    type Take = fn(&mut Fake);
+    let cases: [(&str, Take, State); 5] = [
         ("emulator", |f| f.emulator = Err("version 6".into()), State::Missing),
         ("file server", |f| drop(f.files.remove("/usr/lib/qemu/virtiofsd")), State::Missing),
         ("guest kernel", |f| f.kernel = Err("none".into()), State::Missing),
-        ("hardware counters", |f| drop(f.files.remove("/sys/bus/event_source/devices/cpu")), State::Missing),
-        ("BPF", |f| drop(f.files.remove("/sys/kernel/btf/vmlinux")), State::Missing),
         ("instruction set", |f| f.isa = "aarch64", State::Missing),
         ("memory", |f| drop(f.files.remove("/proc/meminfo")), State::Limited),
     ];
@@ -110,15 +123,22 @@ fn taking_one_thing_away_changes_its_row_alone() {
 }
 
 #[test]
-fn rights_decide_what_can_be_observed() {
+fn what_the_instruments_answer_is_what_can_be_observed() {
     let mut user = server();
     user.root = false;
-    user.files.insert("/proc/self/status".into(), "CapEff:\t0000000000000000".into());
+    user.instruments = instruments(&[
+        ("clock profile (--clock)", true, "own processes only", "sysctl kernel.perf_event_paranoid=-1"),
+        ("lock waits (--locks)", false, "not allowed", "run as root"),
+    ]);
     let report = Report::of(&user);
     assert_eq!(row(&report, "privilege").state, State::Works);
-    assert_eq!(row(&report, "sampling").state, State::Limited);
-    assert_eq!(row(&report, "BPF").state, State::Missing);
-    assert_eq!(report.summary.last().map(String::as_str), Some("observe: works without BPF on this machine."));
+    assert_eq!(row(&report, "clock profile (--clock)").state, State::Limited);
+    assert_eq!(row(&report, "lock waits (--locks)").state, State::Missing);
+    assert_eq!(
+        report.summary.last().map(String::as_str),
+        Some("observe: works here without lock waits (--locks); with limits: clock profile (--clock).")
+    );
+    assert!(report.text(100).contains("run as root   # lock waits (--locks)"));
 }
 
 #[test]
@@ -126,5 +146,5 @@ fn the_record_is_json_with_a_schema() {
     let value = serde_json::to_value(Report::of(&server())).expect("it serialises");
     assert_eq!(value["schema"], "nearmiss/doctor/1");
     assert_eq!(value["rows"][0]["state"], "works");
-    assert_eq!(value["rows"].as_array().map(Vec::len), Some(13));
+    assert_eq!(value["rows"].as_array().map(Vec::len), Some(11));
 }

@@ -32,6 +32,7 @@ macro_rules! mirror {
 
 mirror!(LockKey, 24, { address: u64, flags: u32, stack: i32, tgid: u32, padding: u32 });
 mirror!(WaitStat, 192, { count: u64, total_ns: u64, max_ns: u64, inverse_min_ns: u64, log2_ns: [u32; LOG2_SLOTS] });
+mirror!(LockPlace, 8, { owner: u32, offset: u32 });
 mirror!(LockEvent, 48, {
     end_ns: u64, wait_ns: u64, address: u64, flags: u32, stack: i32, tid: u32, tgid: u32, cpu: u32, padding: u32,
 });
@@ -39,11 +40,12 @@ mirror!(FutexStack, 48 + USER_STACK_BYTES, {
     address: u64, ip: u64, sp: u64, bp: u64, tgid: u32, tid: u32, bytes: u32, nth: u32, stack: [u8; USER_STACK_BYTES],
 });
 mirror!(PollKey, 8, { tid: u32, kind: u32 });
-mirror!(PollStat, 392, {
+mirror!(PollStat, 368, {
     tgid: u32, last_cpu: u32, calls: u64, asked: u64, events: u64, with_events: u64, empty: u64, failed: u64,
     zero_timeout: u64, blocked_ns: u64, on_cpu_ns: u64, intervals: u64, interval_ns: u64, cpu_changes: u64,
-    first_ns: u64, last_exit_ns: u64, enter_ns: u64, enter_runtime_ns: u64, enter_asked: u64, enter_zero_timeout: u64,
-    log2_interval_ns: [u32; LOG2_SLOTS], log2_events: [u32; 16], comm: [u8; 16],
+    first_ns: u64, last_exit_ns: u64,
+    log2_interval_ns: [u32; LOG2_SLOTS], log2_events: [u32; 16],
+    set: u32, padding: u32, comm: [u8; 16],
 });
 mirror!(PollEvent, 64, {
     enter_ns: u64, exit_ns: u64, blocked_ns: u64, on_cpu_ns: u64, interval_ns: u64,

@@ -1,9 +1,13 @@
 //! Which programs each instrument needs, and loading only those.
 
 use super::BpfError;
+use crate::perf::attach_to_point;
+use crate::rights::Rights;
+use aya::programs::uprobe::UProbeScope;
 use aya::programs::{Program, ProgramError};
 use aya::{Btf, Ebpf, EbpfLoader};
 use std::io;
+use std::os::fd::{AsFd, OwnedFd};
 
 const OBJECT: &[u8] = aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/observe.bpf.o"));
 
@@ -20,6 +24,8 @@ pub struct Wants {
     pub sched: bool,
     /// Every lock wait and poll, one by one.
     pub log: bool,
+    /// How often libc's mutexes are taken, beside how often they are waited for.
+    pub acquisitions: bool,
 }
 
 /// How system calls are watched.
@@ -30,9 +36,40 @@ pub enum CallTracing {
     None,
     /// At the functions of the calls wanted: other calls pay nothing.
     Functions,
-    /// At the entry and exit of every system call, where the kernel refuses functions: every call of the machine pays
-    /// while it lasts (`scripts/observe-cheap.sh` measures how much).
+    /// At the tracepoints of the calls wanted, where the kernel refuses functions: every call of the machine then takes
+    /// the kernel's tracing path while it lasts (`scripts/observe-cheap.sh` measures what that costs).
+    CallPoints,
+    /// By a program at the entry and exit of every system call, where the trace file system cannot be read either.
     EveryCall,
+}
+
+impl CallTracing {
+    /// In the words of the report.
+    pub fn how(self) -> &'static str {
+        match self {
+            CallTracing::None => "",
+            CallTracing::Functions => "at the poll family's functions",
+            CallTracing::CallPoints => {
+                "at the poll family's tracepoints (this kernel refuses BPF on functions), which costs every system call of the machine some 50 ns meanwhile"
+            }
+            CallTracing::EveryCall => {
+                "at every system call's entry and exit (this kernel refuses BPF on functions, and its trace file system cannot be read), which costs every system call of the machine some 120 ns meanwhile"
+            }
+        }
+    }
+
+    /// What others pay for it; empty where they pay nothing.
+    pub fn cost(self) -> &'static str {
+        match self {
+            CallTracing::None | CallTracing::Functions => "",
+            CallTracing::CallPoints => {
+                "no BPF on functions here: while it runs, every system call of the machine takes some 50 ns longer"
+            }
+            CallTracing::EveryCall => {
+                "no BPF on functions here: while it runs, every system call of the machine takes some 120 ns longer"
+            }
+        }
+    }
 }
 
 const LOCK_POINTS: [(&str, &str); 2] = [("lock_begin", "contention_begin"), ("lock_end", "contention_end")];
@@ -53,6 +90,7 @@ pub struct Constants {
 pub struct Loaded {
     pub ebpf: Ebpf,
     pub calls: CallTracing,
+    _points: Vec<OwnedFd>,
 }
 
 /// Loads and attaches what is wanted. Nothing counts before the target runs or [`Constants`] match it.
@@ -60,12 +98,18 @@ pub fn load(wants: Wants, constants: &Constants) -> Result<Loaded, BpfError> {
     if OBJECT.is_empty() {
         return Err(BpfError::NotBuilt);
     }
+    // Told apart first: a container hides files too.
+    match Rights::now() {
+        Rights::Full | Rights::Capabilities => {}
+        container => return Err(BpfError::NotAllowed(container)),
+    }
     let btf = Btf::from_sys_fs().map_err(|_| BpfError::NoBtf)?;
     let self_tgid = std::process::id();
     let (log, locks) = (u32::from(wants.log), u32::from(wants.locks));
     let mut loader = EbpfLoader::new();
     loader
         .btf(Some(&btf))
+        .allow_unsupported_maps() // task storage, which only the programs use
         .override_global("who", &constants.who, true)
         .override_global("cgroup_id", &constants.cgroup_id, true)
         .override_global("cgroup_level", &constants.cgroup_level, true)
@@ -94,24 +138,22 @@ pub fn load(wants: Wants, constants: &Constants) -> Result<Loaded, BpfError> {
     if wants.io {
         attach(&IO_POINTS)?;
     }
-    let mut calls = CallTracing::None;
-    if wants.polls {
-        calls = match poll_functions(&mut ebpf, &btf) {
-            Ok(()) => CallTracing::Functions,
-            Err(_) => {
-                for (program, point) in CALL_POINTS {
-                    tracepoint(&mut ebpf, &btf, program, point)?;
-                }
-                CallTracing::EveryCall
-            }
-        };
+    if wants.acquisitions {
+        mutexes(&mut ebpf)?;
+    }
+    let (calls, points) = if wants.polls { polls(&mut ebpf, &btf)? } else { (CallTracing::None, Vec::new()) };
+    if wants.locks
+        && let Some(Program::Iter(iter)) = ebpf.program_mut("find_runqueues")
+    {
+        // Only for names: a kernel built otherwise goes without.
+        let _ = iter.load("task", &btf);
     }
     if wants.sched
         && let Some(Program::Iter(iter)) = ebpf.program_mut("snapshot")
     {
         iter.load("task", &btf).map_err(|e| refused("the task list", &e))?;
     }
-    Ok(Loaded { ebpf, calls })
+    Ok(Loaded { ebpf, calls, _points: points })
 }
 
 /// Maps of instruments that are not wanted shrink to one entry.
@@ -122,7 +164,8 @@ fn sizes(wants: Wants) -> Vec<(&'static str, u32)> {
             sizes.extend(maps.iter().map(|map| (*map, 1)));
         }
     };
-    shrink(wants.locks, &["lock_waits", "lock_stats", "lock_stacks"]);
+    shrink(wants.locks, &["lock_waits", "lock_stats", "lock_stacks", "lock_places", "runqueues"]);
+    shrink(wants.acquisitions, &["acquisitions"]);
     shrink(wants.polls, &["poll_stats"]);
     shrink(wants.io, &["io_flights", "io_stats", "queues"]);
     shrink(wants.locks || wants.sched, &["tasks", "off_stats"]);
@@ -143,6 +186,53 @@ fn tracepoint(ebpf: &mut Ebpf, btf: &Btf, program: &str, point: &str) -> Result<
     found.load(point, btf).map_err(|e| refused(&name, &e))?;
     found.attach().map_err(|e| refused(&name, &e))?;
     Ok(())
+}
+
+/// Counts the calls that take a mutex of the libc that this program itself runs with.
+fn mutexes(ebpf: &mut Ebpf) -> Result<(), BpfError> {
+    let what = "probe of libc's mutexes";
+    let maps = std::fs::read_to_string("/proc/self/maps").unwrap_or_default();
+    let libc = maps.split_whitespace().find(|word| word.ends_with("/libc.so.6"));
+    let libc = libc.ok_or_else(|| BpfError::Refused { what: what.to_owned(), why: "no libc.so.6 here".to_owned() })?;
+    let Some(Program::UProbe(probe)) = ebpf.program_mut("mutex_taken") else { return Err(BpfError::NotBuilt) };
+    probe.load().map_err(|e| refused(what, &e))?;
+    for function in ["pthread_mutex_lock", "pthread_mutex_timedlock", "pthread_mutex_clocklock"] {
+        probe.attach(function, libc, UProbeScope::AllProcesses).map_err(|e| refused(what, &e))?;
+    }
+    Ok(())
+}
+
+/// Attaches to the poll family in the cheapest way that this kernel grants.
+fn polls(ebpf: &mut Ebpf, btf: &Btf) -> Result<(CallTracing, Vec<OwnedFd>), BpfError> {
+    if poll_functions(ebpf, btf).is_ok() {
+        return Ok((CallTracing::Functions, Vec::new()));
+    }
+    if let Ok(points) = poll_points(ebpf) {
+        return Ok((CallTracing::CallPoints, points));
+    }
+    for (program, point) in CALL_POINTS {
+        tracepoint(ebpf, btf, program, point)?;
+    }
+    Ok((CallTracing::EveryCall, Vec::new()))
+}
+
+/// Attaches to the tracepoints of the poll family. They run for as long as the descriptors are open.
+fn poll_points(ebpf: &mut Ebpf) -> Result<Vec<OwnedFd>, BpfError> {
+    let mut points = Vec::new();
+    for call in super::layout::POLL_CALLS {
+        // Exits first: a call that is under way is then not counted at all.
+        for side in ["exit", "enter"] {
+            let name = format!("tracepoint syscalls:sys_{side}_{call}");
+            let Some(Program::TracePoint(found)) = ebpf.program_mut(&format!("point_{side}_{call}")) else {
+                return Err(BpfError::NotBuilt);
+            };
+            found.load().map_err(|e| refused(&name, &e))?;
+            let program = found.fd().map_err(|e| refused(&name, &e))?;
+            let at = format!("sys_{side}_{call}");
+            points.push(attach_to_point("syscalls", &at, program.as_fd()).map_err(|e| refused(&name, &e))?);
+        }
+    }
+    Ok(points)
 }
 
 /// Attaches to the functions of the poll family; all or none.
@@ -183,9 +273,9 @@ fn refused(what: &str, error: &(dyn std::error::Error + 'static)) -> BpfError {
     while let Some(inner) = cause {
         if let Some(io) = inner.downcast_ref::<io::Error>()
             && matches!(io.raw_os_error(), Some(libc::EPERM | libc::EACCES))
-            && !rustix::process::geteuid().is_root()
+            && Rights::now() != Rights::Full
         {
-            return BpfError::NotAllowed;
+            return BpfError::NotAllowed(Rights::now());
         }
         why = format!("{why}: {inner}");
         cause = inner.source();

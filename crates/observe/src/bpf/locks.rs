@@ -3,10 +3,11 @@
 use super::BpfError;
 use super::futex::FutexSites;
 use super::layout::{LOCK_FUTEX, LOCK_FUTEX_PI, LOCK_FUTEXV, LOG2_SLOTS, LockKey, WaitStat, trimmed};
+use super::places::Places;
 use super::session::refused;
 use crate::perf::Symbolizer;
 use aya::Ebpf;
-use aya::maps::{PerCpuHashMap, StackTraceMap};
+use aya::maps::{HashMap, PerCpuHashMap, StackTraceMap};
 use nearmiss_record::observed::{Frame, Lock};
 
 pub fn rows(ebpf: &Ebpf, symbolizer: &mut Symbolizer, sites: &mut FutexSites) -> Result<Vec<Lock>, BpfError> {
@@ -15,16 +16,22 @@ pub fn rows(ebpf: &Ebpf, symbolizer: &mut Symbolizer, sites: &mut FutexSites) ->
         PerCpuHashMap::try_from(map).map_err(|e| refused("lock_stats", &e))?;
     let map = ebpf.map("lock_stacks").ok_or(BpfError::NotBuilt)?;
     let stacks = StackTraceMap::try_from(map).map_err(|e| refused("lock_stacks", &e))?;
+    let places = Places::read(ebpf);
+    let map = ebpf.map("acquisitions").ok_or(BpfError::NotBuilt)?;
+    let taken: HashMap<_, LockKey, u64> = HashMap::try_from(map).map_err(|e| refused("acquisitions", &e))?;
     let mut rows = Vec::new();
     for (key, cells) in stats.iter().flatten() {
         let mut row = sum(&key, cells.iter());
         if key.flags >= LOCK_FUTEX {
             row.process = Some(key.tgid as i32);
+            // A lock that was never counted as taken is no mutex of libc.
+            row.acquisitions = taken.get(&key, 0).unwrap_or(0);
             sites.describe(&mut row, symbolizer);
             row.contended = key.flags & LOCK_FUTEX_PI != 0 || matches!(row.name.as_str(), "mutex" | "rwlock");
         } else {
             row.contended = true;
-            row.name = symbolizer.kernel_variable(key.address).unwrap_or_default();
+            let place = || places.name(key.address).map(str::to_owned);
+            row.name = symbolizer.kernel_variable(key.address).or_else(place).unwrap_or_default();
             row.stack = kernel_stack(&stacks, key.stack, symbolizer);
         }
         rows.push(row);
@@ -50,7 +57,7 @@ fn sum<'a>(key: &LockKey, cells: impl Iterator<Item = &'a WaitStat>) -> Lock {
 }
 
 /// The kernel's flags in the words of `perf lock contention`.
-fn kind(flags: u32) -> String {
+pub fn kind(flags: u32) -> String {
     const SPIN: u32 = 1;
     const READ: u32 = 2;
     const WRITE: u32 = 4;

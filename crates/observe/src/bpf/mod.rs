@@ -8,9 +8,13 @@ mod futex;
 mod layout;
 mod load;
 mod locks;
+mod places;
 mod polls;
 mod session;
+mod sets;
 mod tasks;
+
+use crate::rights::Rights;
 
 pub use load::{CallTracing, Wants};
 pub use session::{BpfSession, Figures, Who};
@@ -19,18 +23,14 @@ pub use session::{BpfSession, Figures, Who};
 #[derive(Debug, thiserror::Error)]
 pub enum BpfError {
     /// Built without clang.
-    #[error("this nearmiss was built without its BPF programs: install clang and libbpf-dev, and build it again")]
+    #[error("this nearmiss was built without its BPF programs")]
     NotBuilt,
     /// No type information of the running kernel.
-    #[error(
-        "the kernel has no type information (/sys/kernel/btf/vmlinux): it needs CONFIG_DEBUG_INFO_BTF, as every Debian kernel since 11 has"
-    )]
+    #[error("no type information of the kernel: no /sys/kernel/btf/vmlinux")]
     NoBtf,
     /// Not allowed.
-    #[error(
-        "not allowed to load BPF programs: run as root, or with CAP_BPF and CAP_PERFMON (`sudo setcap cap_bpf,cap_perfmon+ep $(command -v nearmiss)`)"
-    )]
-    NotAllowed,
+    #[error("{}", .0.missing())]
+    NotAllowed(Rights),
     /// The kernel refused a program or a map.
     #[error("{what}: {why}")]
     Refused {
@@ -41,10 +41,27 @@ pub enum BpfError {
     },
 }
 
+impl BpfError {
+    /// What to type to get past it; empty when there is nothing to type.
+    pub fn to_enable(&self) -> &'static str {
+        match self {
+            BpfError::NotBuilt => "apt-get install clang libbpf-dev, and build nearmiss again",
+            BpfError::NoBtf => {
+                "boot a kernel with CONFIG_DEBUG_INFO_BTF=y (Debian's have it); in a container, let /sys be seen"
+            }
+            BpfError::NotAllowed(rights) => rights.to_enable(),
+            BpfError::Refused { .. } => "",
+        }
+    }
+}
+
 /// Whether BPF programs can be loaded here.
 pub fn usable() -> Result<(), BpfError> {
     BpfSession::start(Wants { io: true, ..Wants::default() }, &Who::Tasks(Vec::new())).map(drop)
 }
+
+pub(crate) use layout::LockEvent;
+pub(crate) use locks::kind as lock_kind;
 
 /// The poll call a log entry stands for.
 pub(crate) fn poll_call(kind: u32) -> &'static str {

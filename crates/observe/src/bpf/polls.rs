@@ -3,20 +3,21 @@
 use super::BpfError;
 use super::layout::{POLL_CALLS, PollKey, PollStat, name, trimmed};
 use super::session::refused;
+use super::sets::Sets;
 use aya::Ebpf;
 use aya::maps::HashMap;
 use nearmiss_record::observed::Poll;
 
-pub fn rows(ebpf: &Ebpf) -> Result<Vec<Poll>, BpfError> {
+pub fn rows(ebpf: &Ebpf, sets: &Sets) -> Result<Vec<Poll>, BpfError> {
     let map = ebpf.map("poll_stats").ok_or(BpfError::NotBuilt)?;
     let stats: HashMap<_, PollKey, PollStat> = HashMap::try_from(map).map_err(|e| refused("poll_stats", &e))?;
     let mut rows: Vec<Poll> =
-        stats.iter().flatten().filter(|(_, stat)| stat.calls > 0).map(|(key, stat)| row(key, &stat)).collect();
+        stats.iter().flatten().filter(|(_, stat)| stat.calls > 0).map(|(key, stat)| row(key, &stat, sets)).collect();
     rows.sort_by(|a, b| b.calls.cmp(&a.calls).then(a.thread.cmp(&b.thread)).then(a.call.cmp(&b.call)));
     Ok(rows)
 }
 
-fn row(key: PollKey, stat: &PollStat) -> Poll {
+fn row(key: PollKey, stat: &PollStat, sets: &Sets) -> Poll {
     Poll {
         call: POLL_CALLS.get(key.kind as usize).copied().unwrap_or("?").to_owned(),
         process: stat.tgid as i32,
@@ -24,6 +25,7 @@ fn row(key: PollKey, stat: &PollStat) -> Poll {
         name: name(&stat.comm),
         calls: stat.calls,
         asked: stat.asked,
+        watched: sets.of(&key),
         events: stat.events,
         with_events: stat.with_events,
         empty: stat.empty,

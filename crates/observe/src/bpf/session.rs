@@ -3,6 +3,7 @@
 use super::futex::FutexSites;
 use super::layout::{COUNTERS, Counter, LockEvent, PollEvent, USER_STACK_BYTES, read};
 use super::load::{CallTracing, Constants, Loaded, Wants, load};
+use super::sets::Sets;
 use super::{BpfError, block, locks, polls, tasks};
 use crate::perf::{AddressSpaces, Symbolizer};
 use aya::maps::{Array, HashMap, MapData, PerCpuArray, RingBuf};
@@ -107,6 +108,7 @@ pub struct BpfSession {
     lock_ring: Option<RingBuf<MapData>>,
     poll_ring: Option<RingBuf<MapData>>,
     sites: FutexSites,
+    sets: Sets,
     lock_log: Vec<LockEvent>,
     poll_log: Vec<PollEvent>,
     log_overflow: u64,
@@ -135,10 +137,15 @@ impl BpfSession {
             lock_ring,
             poll_ring,
             sites: FutexSites::default(),
+            sets: Sets::default(),
             lock_log: Vec::new(),
             poll_log: Vec::new(),
             log_overflow: 0,
         };
+        if wants.locks {
+            // Only for names.
+            let _ = session.walk("find_runqueues");
+        }
         if wants.sched {
             session.snapshot(0)?;
         }
@@ -156,7 +163,12 @@ impl BpfSession {
             let mut variables: Array<_, u32> = Array::try_from(map).map_err(|e| refused("phase", &e))?;
             variables.set(0, phase, 0).map_err(|e| refused("phase", &e))?;
         }
-        let Some(Program::Iter(iter)) = self.loaded.ebpf.program_mut("snapshot") else {
+        self.walk("snapshot")
+    }
+
+    /// Runs a program once for every task.
+    fn walk(&mut self, program: &str) -> Result<(), BpfError> {
+        let Some(Program::Iter(iter)) = self.loaded.ebpf.program_mut(program) else {
             return Err(BpfError::NotBuilt);
         };
         let link = iter.attach().and_then(|id| iter.take_link(id)).map_err(|e| refused("the task list", &e))?;
@@ -168,6 +180,9 @@ impl BpfSession {
 
     /// Empties the rings. `spaces`: what the sampler knows of the processes' mappings, if it runs.
     pub fn drain(&mut self, spaces: Option<&AddressSpaces>) {
+        if self.wants.polls {
+            self.sets.look(&self.loaded.ebpf);
+        }
         if let Some(ring) = &mut self.lock_ring {
             while let Some(item) = ring.next() {
                 if item.len() > USER_STACK_BYTES {
@@ -229,7 +244,7 @@ impl BpfSession {
             counted.locks = locks::rows(ebpf, symbolizer, &mut self.sites)?;
         }
         if self.wants.polls {
-            counted.polls = polls::rows(ebpf)?;
+            counted.polls = polls::rows(ebpf, &self.sets)?;
         }
         if self.wants.io {
             counted.io = block::rows(ebpf)?;

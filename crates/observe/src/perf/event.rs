@@ -1,6 +1,7 @@
 //! Names of events, as `perf list` has them, to what the kernel wants to hear.
 
 use super::PerfError;
+use super::tracefs::point_id;
 use perf_event_open_sys::bindings as sys;
 use std::fs;
 use std::path::Path;
@@ -138,10 +139,7 @@ fn tracepoint(name: &str) -> Option<Code> {
     if [system, point].iter().any(|part| part.is_empty() || part.contains(['/', '.'])) {
         return None;
     }
-    ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"].iter().find_map(|root| {
-        let id = fs::read_to_string(format!("{root}/events/{system}/{point}/id")).ok()?;
-        Some((sys::PERF_TYPE_TRACEPOINT, id.trim().parse().ok()?, 0))
-    })
+    Some((sys::PERF_TYPE_TRACEPOINT, point_id(system, point)?, 0))
 }
 
 /// `name` of the CPU's own unit, or `unit/name/`, by the descriptions the kernel exports.

@@ -6,14 +6,18 @@ mod open;
 mod ring;
 mod session;
 mod symbols;
+mod tracefs;
 mod unwind;
 
+use crate::rights::Rights;
+
 pub use event::{EventSpec, Rate, Role, event};
-pub use open::{Reach, has_pmu, try_open};
+pub use open::{Reach, has_pmu, pmu, try_open};
 pub use session::{PerfSession, StackMode};
 pub use symbols::Symbolizer;
 
 pub(crate) use maps::AddressSpaces;
+pub(crate) use tracefs::attach_to_point;
 pub(crate) use unwind::Unwinder;
 
 /// Why sampling cannot be had.
@@ -43,4 +47,20 @@ pub enum PerfError {
         /// Why it failed.
         source: std::io::Error,
     },
+}
+
+impl PerfError {
+    /// What to type to get past it; empty when there is nothing to type.
+    pub fn to_enable(&self) -> &'static str {
+        match self {
+            PerfError::Refused { errno: libc::EACCES | libc::EPERM, .. } => match Rights::now() {
+                Rights::UserNamespace => "on the host: sysctl kernel.perf_event_paranoid=1",
+                _ => "sysctl kernel.perf_event_paranoid=1, or run as root",
+            },
+            PerfError::Refused { errno: libc::ENOENT | libc::EOPNOTSUPP | libc::ENODEV, .. } => {
+                "ask the host for a virtual PMU; or model misses: nearmiss trace -- CMD"
+            }
+            _ => "",
+        }
+    }
 }

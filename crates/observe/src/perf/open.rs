@@ -148,13 +148,9 @@ fn refusal(event: &EventSpec, error: &io::Error) -> PerfError {
     let paranoid = fs::read_to_string("/proc/sys/kernel/perf_event_paranoid").unwrap_or_default();
     let why = match error.raw_os_error() {
         Some(libc::ENOENT | libc::EOPNOTSUPP | libc::ENODEV) => {
-            "this machine has no performance-monitoring unit that counts it; in a virtual machine the host must lend one"
-                .to_owned()
+            "this machine has no performance-monitoring unit that counts it".to_owned()
         }
-        Some(libc::EACCES | libc::EPERM) => format!(
-            "not allowed (kernel.perf_event_paranoid = {}); run as root, or `sysctl kernel.perf_event_paranoid=-1`",
-            paranoid.trim()
-        ),
+        Some(libc::EACCES | libc::EPERM) => format!("not allowed (kernel.perf_event_paranoid = {})", paranoid.trim()),
         Some(libc::EINVAL) => "the kernel does not know it, or not at this rate".to_owned(),
         Some(libc::EMFILE) => "too many descriptors: raise `ulimit -n`".to_owned(),
         _ => error.to_string(),
@@ -171,15 +167,29 @@ pub fn try_open(event: &EventSpec, kernel: bool, whole_machine: bool) -> Result<
     open_one(attr, pid, cpu, 0).map(drop).map_err(|e| refusal(event, &e))
 }
 
-/// Whether the machine counts cycles.
-pub fn has_pmu() -> bool {
-    super::event("cycles", super::Role::Clock, Rate::Period(1_000_000_000))
-        .is_ok_and(|cycles| try_open(&cycles, false, false).is_ok())
+/// Whether this process may count cycles, and why not.
+pub fn pmu() -> Result<(), PerfError> {
+    let cycles = super::event("cycles", super::Role::Clock, Rate::Period(1_000_000_000))?;
+    try_open(&cycles, false, false)
 }
 
-/// CPUs online, by number.
+/// Whether this process may count cycles.
+pub fn has_pmu() -> bool {
+    pmu().is_ok()
+}
+
+/// CPUs online, by number; by `/proc/stat` where a container hides `/sys`.
 pub fn online_cpus() -> Vec<u32> {
-    let list = fs::read_to_string("/sys/devices/system/cpu/online").unwrap_or_else(|_| "0".to_owned());
+    let listed = fs::read_to_string("/sys/devices/system/cpu/online").map(|list| in_list(&list)).unwrap_or_default();
+    if !listed.is_empty() {
+        return listed;
+    }
+    let stat = fs::read_to_string("/proc/stat").unwrap_or_default();
+    let found: Vec<u32> = stat.lines().filter_map(|l| l.strip_prefix("cpu")?.split(' ').next()?.parse().ok()).collect();
+    if found.is_empty() { vec![0] } else { found }
+}
+
+fn in_list(list: &str) -> Vec<u32> {
     let mut cpus = Vec::new();
     for range in list.trim().split(',') {
         let (low, high) = range.split_once('-').unwrap_or((range, range));
@@ -188,4 +198,15 @@ pub fn online_cpus() -> Vec<u32> {
         }
     }
     cpus
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lists_of_cpus_are_read() {
+        assert_eq!(in_list("0-2,5\n"), [0, 1, 2, 5]);
+        assert_eq!(in_list(""), Vec::<u32>::new());
+    }
 }

@@ -5,6 +5,8 @@ use nearmiss_record::observed::{Observed, Phase, Tick};
 
 /// A run that spends at least this share of its active time waiting for locks is lock-contended.
 const LOCK_BORDER: f64 = 0.20;
+/// And at least this share of the time someone waits for one: where next to nothing happens, a share of it means nothing.
+const LOCK_FLOOR: f64 = 0.05;
 /// A run that wants a CPU at least this share of the time it could want one is CPU-busy.
 const BUSY_BORDER: f64 = 0.70;
 /// A task counts among those that could use a CPU when it has at least this share of all CPU time.
@@ -78,13 +80,13 @@ impl Run {
             ticks.iter().filter(|t| t.in_flight > 0 || t.io_done > 0).map(|t| t.length_ns).sum::<u64>() as f64;
         let capacity = wall * self.cpus.min(self.workers as f64);
         let active = wanted + locks;
-        [(wanted / capacity).min(1.0), if active > 0.0 { locks / active } else { 0.0 }, with_io / wall]
+        let lock = if active > 0.0 && locks >= LOCK_FLOOR * wall { locks / active } else { 0.0 };
+        [(wanted / capacity).min(1.0), lock, with_io / wall]
     }
 
     fn signals(&self, tick: &Tick) -> [f64; 3] {
         let [cpu, lock, io] = self.shares(std::slice::from_ref(tick));
-        // Lock waits weigh as much as they keep from running.
-        [cpu, if cpu + lock > 0.05 { lock } else { 0.0 }, io * 0.3]
+        [cpu, lock, io * 0.3]
     }
 
     fn phase(&self, ticks: &[Tick]) -> Phase {
@@ -108,9 +110,9 @@ impl Run {
             );
             ("CPU-busy", (cpu - BUSY_BORDER).min(LOCK_BORDER - lock), text)
         } else {
-            let rest = if self.bound_by.is_empty() { String::new() } else { format!(" for {}", self.bound_by) };
+            let rest = if self.bound_by.is_empty() { String::new() } else { format!(", mostly for {}", self.bound_by) };
             let text = format!(
-                "{tasks} ran or waited for a CPU {} of the time (border {}); else it waited, mostly{rest}",
+                "{tasks} ran or waited for a CPU {} of the time (border {}); else it waited{rest}",
                 percent(cpu),
                 percent(BUSY_BORDER)
             );
@@ -202,6 +204,13 @@ mod tests {
         assert_eq!(classify(&observed)[0].class, "lock-contended");
         observed.locks[0].contended = false;
         assert_eq!(classify(&observed)[0].class, "CPU-busy", "waits for work are no contention");
+    }
+
+    #[test]
+    fn a_share_of_nothing_is_no_contention() {
+        let observed = run((0..30).map(|_| Tick { lock_wait_ns: 400_000, ..busy(0.001) }));
+        let phase = &classify(&observed)[0];
+        assert_eq!((phase.class.as_str(), phase.lock_share), ("CPU-idle", 0.0), "0.4 ms in 100 ms, whatever else ran");
     }
 
     #[test]

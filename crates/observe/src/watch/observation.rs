@@ -4,10 +4,11 @@ use super::clock::monotonic_ns;
 use super::options::{Options, Target};
 use super::timeline::{Timeline, clock_samples};
 use super::{ObserveError, classify};
-use crate::bpf::{BpfError, BpfSession, CallTracing, Figures, Wants, Who};
-use crate::perf::{EventSpec, PerfError, PerfSession, Rate, Reach, Role, Symbolizer, event, has_pmu};
+use crate::bpf::{BpfSession, Figures, Wants, Who};
+use crate::perf::{EventSpec, PerfError, PerfSession, Rate, Reach, Role, Symbolizer, event, has_pmu, pmu};
 use nearmiss_record::observed::{Instrument, Observed, Profile, SCHEMA, Task};
 use nearmiss_workload::{Finished, ForwardSignals, ProcessGroup, Suspended, Workload};
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
@@ -132,6 +133,9 @@ pub(crate) struct Instruments {
 
 impl Instruments {
     pub(crate) fn start(target: &Target, command: Option<i32>, options: &Options) -> Result<Self, ObserveError> {
+        if let Target::Cgroup(path) = target {
+            check_cgroup(path)?;
+        }
         let mut rows = Vec::new();
         let perf = start_perf(target, command, options, &mut rows)?;
         let bpf = start_bpf(target, command, options, &mut rows);
@@ -209,7 +213,7 @@ impl Instruments {
             observed.queues = counted.queues;
             observed.tasks = counted.tasks;
             observed.lost = counted.lost;
-            log = super::tables::Log::of(bpf, started_ns);
+            log = super::tables::Log::of(bpf, &observed.locks, started_ns);
         }
         observed.profile = self.perf.map(|perf| perf.finish(&mut symbolizer));
         if let Some(profile) = &observed.profile {
@@ -231,6 +235,19 @@ impl Instruments {
     }
 }
 
+/// Only the unified hierarchy can be followed in the kernel; elsewhere an observation would find nothing, silently.
+fn check_cgroup(path: &Path) -> Result<(), PerfError> {
+    const CGROUP2: i64 = 0x6367_7270; // CGROUP2_SUPER_MAGIC, include/uapi/linux/magic.h
+    let refuse = |why: &str| PerfError::Target(format!("{}: {why}", path.display()));
+    let found = rustix::fs::statfs(path).map_err(|e| refuse(&e.to_string()))?;
+    if found.f_type != CGROUP2 {
+        return Err(refuse(
+            "not a cgroup of the unified hierarchy; `grep cgroup2 /proc/mounts` says where that is, cat /proc/PID/cgroup where a process is in it",
+        ));
+    }
+    Ok(())
+}
+
 /// CPU time by the clock samples alone; their weights are nanoseconds when the clock is the CPU clock.
 fn clock_total(profile: &Profile) -> u64 {
     let nanoseconds = profile.events.iter().any(|e| e.role == "clock" && !e.name.contains("cycles"));
@@ -244,12 +261,12 @@ fn start_perf(
     rows: &mut Vec<Instrument>,
 ) -> Result<Option<PerfSession>, ObserveError> {
     let mut events: Vec<EventSpec> = Vec::new();
-    let pmu = has_pmu();
+    let with_pmu = has_pmu();
     let frequency = Rate::Frequency(options.frequency_hz);
     if options.asked.clock {
-        events.push(event(if pmu { "cycles" } else { "cpu-clock" }, Role::Clock, frequency)?);
+        events.push(event(if with_pmu { "cycles" } else { "cpu-clock" }, Role::Clock, frequency)?);
     }
-    if options.asked.misses && pmu {
+    if options.asked.misses && with_pmu {
         for (name, role) in [("cache-misses", Role::Misses), ("cache-references", Role::References)] {
             events.push(event(name, role, Rate::Period(options.miss_period))?);
         }
@@ -266,12 +283,10 @@ fn start_perf(
         };
         events.push(event(name, Role::Other, rate)?);
     }
-    if options.asked.misses && !pmu {
-        rows.push(missing(
-            "misses",
-            "this machine has no performance-monitoring unit",
-            "in a virtual machine, ask the host for a virtual PMU; or model the misses: nearmiss trace -- CMD",
-        ));
+    if options.asked.misses && !with_pmu {
+        let why = pmu().err();
+        let to_enable = why.as_ref().map_or("", PerfError::to_enable);
+        rows.push(missing("misses", &why.map_or_else(String::new, |e| e.to_string()), to_enable));
     }
     if events.is_empty() {
         return Ok(None);
@@ -285,14 +300,14 @@ fn start_perf(
     match PerfSession::open(&events, &reach, options.stacks) {
         Ok(session) => {
             if options.asked.clock {
-                let what = if pmu {
+                let what = if with_pmu {
                     "sampling cycles"
                 } else {
                     "sampling the CPU clock (no performance-monitoring unit here)"
                 };
                 rows.push(running("clock", format!("{what}, {} Hz", options.frequency_hz)));
             }
-            if options.asked.misses && pmu {
+            if options.asked.misses && with_pmu {
                 rows.push(running(
                     "misses",
                     format!("sampling cache misses and references, one in {}", options.miss_period),
@@ -302,7 +317,7 @@ fn start_perf(
         }
         Err(e @ (PerfError::UnknownEvent(_) | PerfError::Target(_))) => Err(e.into()),
         Err(e) => {
-            rows.push(missing("clock", &e.to_string(), "sysctl kernel.perf_event_paranoid=1"));
+            rows.push(missing("clock", &e.to_string(), e.to_enable()));
             Ok(None)
         }
     }
@@ -315,7 +330,14 @@ fn start_bpf(
     rows: &mut Vec<Instrument>,
 ) -> Option<BpfSession> {
     let asked = options.asked;
-    let wants = Wants { locks: asked.locks, polls: asked.polls, io: asked.io, sched: asked.sched, log: options.log };
+    let wants = Wants {
+        locks: asked.locks,
+        polls: asked.polls,
+        io: asked.io,
+        sched: asked.sched,
+        log: options.log,
+        acquisitions: options.acquisitions && asked.locks,
+    };
     let names = [("locks", asked.locks), ("polls", asked.polls), ("io", asked.io), ("sched", asked.sched)];
     if names.iter().all(|(_, wanted)| !wanted) {
         return None;
@@ -330,10 +352,10 @@ fn start_bpf(
         Ok(session) => {
             for (name, _) in names.iter().filter(|(_, wanted)| *wanted) {
                 let how = match (*name, session.calls()) {
-                    ("polls", CallTracing::EveryCall) => {
-                        "at every system call's entry and exit (this kernel refuses BPF on functions): every system call of the machine is slower meanwhile"
+                    ("polls", calls) => calls.how(),
+                    ("locks", _) if wants.acquisitions => {
+                        "lock contention tracepoints; futexes at the scheduler; a probe in libc, which costs everybody's taking of a mutex microseconds (20 µs where it was measured)"
                     }
-                    ("polls", _) => "at the poll family's functions",
                     ("locks", _) => "lock contention tracepoints; futexes at the scheduler",
                     ("io", _) => "block tracepoints",
                     _ => "the kernel's task accounts; reasons at the scheduler",
@@ -343,14 +365,8 @@ fn start_bpf(
             Some(session)
         }
         Err(e) => {
-            let enable = match &e {
-                BpfError::NotAllowed => "run as root, or: sudo setcap cap_bpf,cap_perfmon+ep $(command -v nearmiss)",
-                BpfError::NotBuilt => "apt-get install clang libbpf-dev, and build nearmiss again",
-                BpfError::NoBtf => "boot a kernel with CONFIG_DEBUG_INFO_BTF",
-                BpfError::Refused { .. } => "nearmiss doctor",
-            };
             for (name, _) in names.iter().filter(|(_, wanted)| *wanted) {
-                rows.push(missing(name, &e.to_string(), enable));
+                rows.push(missing(name, &e.to_string(), e.to_enable()));
             }
             None
         }

@@ -54,6 +54,8 @@ pub struct Options {
     pub stacks: StackMode,
     /// Keep every lock wait and poll.
     pub log: bool,
+    /// Count how often libc's mutexes are taken.
+    pub acquisitions: bool,
     /// End after this time.
     pub limit: Option<Duration>,
 }
@@ -70,6 +72,7 @@ impl Default for Options {
             events: Vec::new(),
             stacks: StackMode::Tables,
             log: false,
+            acquisitions: false,
             limit: None,
         }
     }

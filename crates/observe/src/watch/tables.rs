@@ -1,13 +1,14 @@
 //! The observation as flat tables (Parquet), for DuckDB, Polars and their like.
 
 use super::{ObserveError, Outcome};
-use crate::bpf::BpfSession;
-use nearmiss_record::observed::Observed;
+use crate::bpf::{BpfSession, LockEvent};
+use nearmiss_record::observed::{Lock, Observed};
 use parquet::basic::{Compression, LogicalType, Repetition, Type as Physical};
 use parquet::data_type::{ByteArray, ByteArrayType, Int64Type};
 use parquet::file::properties::WriterProperties;
 use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::types::Type;
+use std::collections::HashMap;
 use std::fs::{self, File};
 use std::path::Path;
 use std::sync::Arc;
@@ -83,15 +84,22 @@ impl Table {
 }
 
 impl Log {
-    pub(crate) fn of(bpf: &BpfSession, started_ns: u64) -> Log {
+    /// `locks`: the rows that give the logged locks their names.
+    pub(crate) fn of(bpf: &BpfSession, locks: &[Lock], started_ns: u64) -> Log {
         let (lock_waits, polls) = bpf.log();
         let mut log = Log::default();
         if !lock_waits.is_empty() {
+            let names: HashMap<(u64, i32), &str> =
+                locks.iter().map(|l| ((l.address, l.process.unwrap_or(0)), l.name.as_str())).collect();
+            let kinds: Vec<String> = lock_waits.iter().map(|e| crate::bpf::lock_kind(e.flags)).collect();
+            let process = |e: &LockEvent, kind: &str| if kind.starts_with("futex") { e.tgid as i32 } else { 0 };
+            let named = lock_waits.iter().zip(&kinds).map(|(e, kind)| names.get(&(e.address, process(e, kind))));
             let t = &mut log.locks;
+            t.text("name", named.map(|name| name.map_or_else(String::new, |n| (*n).to_owned())));
             t.number("end_ns", lock_waits.iter().map(|e| e.end_ns.saturating_sub(started_ns)));
             t.number("wait_ns", lock_waits.iter().map(|e| e.wait_ns));
             t.text("address", lock_waits.iter().map(|e| format!("{:#x}", e.address)));
-            t.number("flags", lock_waits.iter().map(|e| e.flags.into()));
+            t.text("kind", kinds.into_iter());
             t.number("process", lock_waits.iter().map(|e| e.tgid.into()));
             t.number("thread", lock_waits.iter().map(|e| e.tid.into()));
             t.number("cpu", lock_waits.iter().map(|e| e.cpu.into()));
@@ -193,6 +201,7 @@ fn locks(observed: &Observed) -> Table {
     t.text("caller", rows.iter().map(|r| r.stack.first().map(|f| f.function.clone()).unwrap_or_default()));
     t.text("line", rows.iter().map(|r| r.stack.first().map(|f| f.line.clone()).unwrap_or_default()));
     t.number("waits", rows.iter().map(|r| r.count));
+    t.number("acquisitions", rows.iter().map(|r| r.acquisitions));
     t.number("total_ns", rows.iter().map(|r| r.total_ns));
     t.number("min_ns", rows.iter().map(|r| r.min_ns));
     t.number("max_ns", rows.iter().map(|r| r.max_ns));
@@ -208,6 +217,7 @@ fn polls(observed: &Observed) -> Table {
     t.text("name", rows.iter().map(|r| r.name.clone()));
     t.number("calls", rows.iter().map(|r| r.calls));
     t.number("asked", rows.iter().map(|r| r.asked));
+    t.number("watched", rows.iter().map(|r| r.watched));
     t.number("events", rows.iter().map(|r| r.events));
     t.number("with_events", rows.iter().map(|r| r.with_events));
     t.number("empty", rows.iter().map(|r| r.empty));

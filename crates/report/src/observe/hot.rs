@@ -96,6 +96,13 @@ pub fn lines(profile: &Profile, event: u32) -> Vec<Hot> {
     innermost_by(profile, event, |f| if f.line.is_empty() { f.function.clone() } else { f.line.clone() })
 }
 
+/// Source lines of a function by samples that fell on them; none where its file has no lines.
+pub fn lines_of(profile: &Profile, event: u32, function: &str) -> Vec<Hot> {
+    let mut all = innermost_by(profile, event, |f| if f.function == function { f.line.clone() } else { String::new() });
+    all.retain(|h| !h.name.is_empty());
+    all
+}
+
 /// Instructions of a function by samples that fell on them.
 pub fn instructions(profile: &Profile, event: u32, function: &str) -> Vec<Hot> {
     let mut all = innermost_by(profile, event, |f| {

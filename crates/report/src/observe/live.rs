@@ -74,7 +74,7 @@ fn polls(o: &Observed) -> (String, Vec<String>) {
     let events: u64 = o.polls.iter().map(|p| p.events).sum();
     let rows = o.polls.iter().map(|p| {
         format!(
-            "{:>8} calls {:>6.2} events a call {:>6} empty {:>8} on CPU each  {} {} {}",
+            "{:>8} calls {:>6.2} events each {:>6} empty {:>8} on CPU  {} {} {}",
             grouped(p.calls),
             p.events as f64 / p.calls.max(1) as f64,
             percent(p.empty, p.calls),

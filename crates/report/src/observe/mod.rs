@@ -1,5 +1,6 @@
 //! What an observed run shows. Every figure here was *measured*.
 
+mod detail;
 mod export;
 mod hot;
 mod live;
@@ -8,6 +9,7 @@ mod plot;
 mod text;
 mod words;
 
+pub use detail::{LogLine, function, log};
 pub use export::{firefox, folded, perfetto, to_pprof};
 pub use hot::{CallSite, Hot, Ratio, call_sites, event_of, hottest, instructions, lines, ratios};
 pub use live::top_lines;

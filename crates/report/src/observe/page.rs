@@ -6,23 +6,30 @@
 use super::export::folded;
 use super::hot::{Hot, call_sites, hottest, lines, ratios, total};
 use super::plot::{distribution, timeline};
+use super::text::{asked, missing};
 use super::words::{bytes, percent, short, time};
 use crate::name::{fitted, plain};
 use crate::number::grouped;
-use inferno::flamegraph::{self, Options};
+use inferno::flamegraph::color::BackgroundColor;
+use inferno::flamegraph::{self, Direction, Options};
 use maud::{DOCTYPE, Markup, PreEscaped, html};
-use nearmiss_record::observed::{Lock, Observed, Profile};
+use nearmiss_record::observed::{Lock, Observed, Phase, Profile};
 
 const STYLE: &str = include_str!("../html/page.css");
 const MORE_STYLE: &str = "
 .track { margin: 0.6rem 0; } .track svg { width: 100%; height: 64px; background: var(--panel); border: 1px solid var(--line); }
 .track figcaption { font-size: 0.85rem; color: var(--quiet); }
 iframe.flame { width: 100%; height: 30rem; border: 1px solid var(--line); background: #fff; }
-table.wide td, table.wide th { text-align: right; padding: 0.15rem 0.6rem; font-variant-numeric: tabular-nums; vertical-align: top; }
-table.wide td.name, table.wide th.name { text-align: left; } .scroll { overflow-x: auto; }
+table.wide td, table.wide th { text-align: right; padding: 0.15rem 0.6rem; font-variant-numeric: tabular-nums; vertical-align: top; width: 1%; white-space: nowrap; min-width: 0; }
+table.wide td.name, table.wide th.name { text-align: left; width: auto; } table.wide td.name code { overflow-wrap: normal; }
+table.wide td.words { white-space: normal; min-width: 18rem; }
+table.wide caption { text-align: left; padding: 0.25rem 0.6rem; color: var(--quiet); }
 ";
 const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'";
 const ROWS: usize = 40;
+const FLAME_WIDTH: usize = 1150;
+/// As wide as the window, and readable in a narrow one, which scrolls.
+const FLAME_STYLE: &str = "<style>body{margin:0}svg{width:100%;min-width:800px;height:auto}</style>";
 
 /// The page.
 pub fn html(observed: &Observed) -> String {
@@ -45,12 +52,11 @@ pub fn html(observed: &Observed) -> String {
                 header {
                     p.kicker { "nearmiss observe · everything on this page was measured" }
                     h1 { code { (target) } }
-                    @for phase in &observed.phases {
-                        p.sentence {
-                            @if observed.phases.len() > 1 { (time(phase.from_ns)) "–" (time(phase.to_ns)) ": " }
-                            (phase.class) " " span.tag { "margin " (format!("{:.0}", phase.margin_points)) " points" }
-                        }
-                        p { (phase.evidence) "." }
+                    @if let [phase] = observed.phases.as_slice() {
+                        p.sentence { (phase.class) " " span.tag { "margin " (points(phase)) " points" } }
+                        p { (plain(&phase.evidence)) "." }
+                    } @else if !observed.phases.is_empty() {
+                        (phases(&observed.phases))
                     }
                     dl.tiles {
                         (tile("wall time", &time(observed.duration_ns)))
@@ -78,6 +84,24 @@ pub fn html(observed: &Observed) -> String {
     page.into_string()
 }
 
+fn points(phase: &Phase) -> String {
+    format!("{:.0}", phase.margin_points)
+}
+
+fn phases(phases: &[Phase]) -> Markup {
+    let share = |part: f64| format!("{:.0}%", part * 100.0);
+    html! { div.scroll { table.wide {
+        caption { "Phases" }
+        tr { th { "from" } th { "to" } th.name { "class" } th { "margin" } th { "CPU" } th { "locks" } th { "block I/O" } th.name { "why" } }
+        @for p in phases {
+            tr {
+                td { (time(p.from_ns)) } td { (time(p.to_ns)) } td.name { strong { (p.class) } } td { (points(p)) " points" }
+                td { (share(p.cpu_share)) } td { (share(p.lock_share)) } td { (share(p.io_share)) } td.name.words { (plain(&p.evidence)) }
+            }
+        }
+    } } }
+}
+
 fn tile(name: &str, value: &str) -> Markup {
     html! { div.tile { dt { (name) } dd { (value) } } }
 }
@@ -90,7 +114,7 @@ fn sections(o: &Observed) -> Vec<(&'static str, String, Markup)> {
                 "clock" => ("time", "Where time goes".to_owned()),
                 "misses" => ("misses", "Where misses go".to_owned()),
                 "references" => continue,
-                _ => ("events", format!("Where {} happen", event.name)),
+                _ => ("events", format!("Where {} happen", plain(&event.name))),
             };
             out.push((id, title, profile_section(profile, index as u32)));
         }
@@ -120,7 +144,7 @@ fn profile_section(profile: &Profile, event: u32) -> Markup {
     let hot = hottest(profile, event);
     let by_line: Vec<Hot> = lines(profile, event).into_iter().filter(|h| h.name.contains(':')).collect();
     html! {
-        p.quiet { (grouped(samples)) " samples of " (what.name) ", " (what.lost) " lost" }
+        p.quiet { (grouped(samples)) " samples of " (plain(&what.name)) ", " (what.lost) " lost" }
         (flame(profile, event))
         @if what.role == "misses" {
             @for r in ratios(profile).iter().take(5) {
@@ -156,13 +180,16 @@ fn flame(profile: &Profile, event: u32) -> Markup {
     options.title = String::new();
     options.count_name = "samples".to_owned();
     options.deterministic = true;
-    options.image_width = Some(1150);
+    options.image_width = Some(FLAME_WIDTH);
+    // Roots on top: what is cut off below is the least.
+    options.direction = Direction::Inverted;
+    options.bgcolors = Some(BackgroundColor::Flat((255, 255, 255).into()));
     let mut svg = Vec::new();
     let drawn = flamegraph::from_lines(&mut options, stacks.lines(), &mut svg).is_ok();
     let name = profile.events.get(event as usize).map_or("", |e| e.name.as_str());
     html! {
         @if drawn {
-            iframe.flame title={ "Flame graph of " (name) } srcdoc=(String::from_utf8_lossy(&svg)) {}
+            iframe.flame title={ "Flame graph of " (plain(name)) } srcdoc={ (FLAME_STYLE) (String::from_utf8_lossy(&svg)) } {}
         } @else {
             p.quiet { "No samples, so no flame graph." }
         }
@@ -181,7 +208,9 @@ fn locks(o: &Observed) -> Markup {
             tr {
                 td { (time(l.total_ns)) } td { (grouped(l.count)) } td { (time(l.total_ns / l.count.max(1))) }
                 td { (time(l.max_ns)) } td { (time(l.min_ns)) } td { (distribution(&l.log2_ns)) }
-                td.name { (plain(&name(l))) @if !l.contended { " " span.tag { "waits for an event" } } }
+                td.name { (plain(&name(l))) @if !l.contended { " " span.tag { "waits for an event" } }
+                    @if l.acquisitions > 0 { br; (percent(l.count, l.acquisitions)) " of " (grouped(l.acquisitions)) " acquisitions" }
+                }
                 td.name {
                     @if l.call_sites.is_empty() {
                         @for f in l.stack.iter().take(3) { (plain(&f.function)) br; }
@@ -200,9 +229,9 @@ fn polls(o: &Observed) -> Markup {
             @let calls = p.calls.max(1) as f64;
             tr {
                 td { (grouped(p.calls)) } td { (format!("{:.1}", calls * 1e9 / p.span_ns.max(1) as f64)) }
-                td { (format!("{:.2}", p.events as f64 / calls)) } td { (format!("{:.1}", p.asked as f64 / calls)) }
+                td { (format!("{:.2}", p.events as f64 / calls)) } td { (asked(p)) }
                 td { (percent(p.empty, p.calls)) } td { (time(p.blocked_ns / p.calls.max(1))) } td { (time(p.on_cpu_ns / p.calls.max(1))) }
-                td { (distribution(&p.log2_interval_ns)) } td.name { (p.call) " " (plain(&p.name)) " " (p.thread) }
+                td { (distribution(&p.log2_interval_ns)) } td.name { (plain(&p.call)) " " (plain(&p.name)) " " (p.thread) }
             }
         }
     } } }
@@ -215,12 +244,12 @@ fn block(o: &Observed) -> Markup {
             tr {
                 td { (grouped(i.count)) } td { (bytes(i.bytes)) } td { (time(i.queue_ns / i.count.max(1))) }
                 td { (time(i.device_ns / i.count.max(1))) } td { (time(i.max_ns)) } td { (distribution(&i.log2_device_ns)) }
-                td.name { (i.device) } td.name { (i.operation) } td.name { (plain(&i.name)) " " (i.process) }
+                td.name { (plain(&i.device)) } td.name { (plain(&i.operation)) } td.name { (plain(&i.name)) " " (i.process) }
             }
         }
     } }
     @for q in &o.queues {
-        p { "Queue of " (q.device) ": busy " (percent(q.busy_ns, o.duration_ns)) ", mean length " (format!("{:.2}", q.weighted_ns as f64 / o.duration_ns.max(1) as f64)) ", at most " (q.max) "." }
+        p { "Queue of " (plain(&q.device)) ": busy " (percent(q.busy_ns, o.duration_ns)) ", mean length " (format!("{:.2}", q.weighted_ns as f64 / o.duration_ns.max(1) as f64)) ", at most " (q.max) "." }
     } }
 }
 
@@ -231,7 +260,7 @@ fn tasks(o: &Observed) -> Markup {
             tr {
                 td { (time(t.cpu_ns)) } td { (time(t.wait_ns)) } td { (grouped(t.voluntary + t.involuntary)) } td { (t.migrations) }
                 td.name { (plain(&t.name)) " " (t.thread) }
-                td.name { @for (reason, ns, n) in t.off.iter().take(4) { (reason) " " (time(*ns)) " in " (grouped(*n)) "; " } }
+                td.name { @for (reason, ns, n) in t.off.iter().take(4) { (plain(reason)) " " (time(*ns)) " in " (grouped(*n)) "; " } }
             }
         }
     } } }
@@ -239,11 +268,14 @@ fn tasks(o: &Observed) -> Markup {
 
 fn notes(o: &Observed) -> Markup {
     html! { ul {
-        @for i in &o.instruments {
-            li { (i.name) ": " @if i.on { (i.how) } @else { "not here: " (i.how) @if !i.to_enable.is_empty() { "; " code { (i.to_enable) } } } }
+        @for i in o.instruments.iter().filter(|i| i.on) {
+            li { (plain(&i.name)) ": " (plain(&i.how)) }
         }
-        @for (what, n) in &o.lost { li { "lost: " (grouped(*n)) " " (what) } }
-        @for note in &o.notes { li { (note) } }
+        @for (names, how, to_enable) in missing(o) {
+            li { "no " (plain(&names.join(", "))) ": " (plain(how)) @if !to_enable.is_empty() { "; " code { (plain(to_enable)) } } }
+        }
+        @for (what, n) in &o.lost { li { "lost: " (grouped(*n)) " " (plain(what)) } }
+        @for note in &o.notes { li { (plain(note)) } }
         li { "The instruments held " (bytes(o.instrument_bytes)) " of memory." }
     } }
 }

@@ -143,7 +143,14 @@ impl Page<'_> {
                 .take(3)
                 .map(|s| format!("{} {}", s.frame.function, percent(s.samples, copy.samples)))
                 .collect();
-            self.line(format!("  {} is called by {}", copy.name, list.join(", ")));
+            let callers = format!("{} is called by {}", copy.name, list.join(", "));
+            for (i, part) in crate::name::wrapped(&callers, self.width.saturating_sub(4)).iter().enumerate() {
+                self.line(format!("{}{part}", if i == 0 { "  " } else { "    " }));
+            }
+            if what.role == "clock" && event_of(profile, "misses").is_none() {
+                self.line("  its shares of references and of misses: modelled by nearmiss trace -- CMD,");
+                self.line("  measured where there is a performance-monitoring unit");
+            }
         }
     }
 
@@ -201,6 +208,10 @@ impl Page<'_> {
             time(lock.max_ns),
             time(lock.min_ns),
         ));
+        if lock.acquisitions > 0 {
+            let share = percent(lock.count, lock.acquisitions);
+            self.line(format!("            waited for in {share} of {} acquisitions", grouped(lock.acquisitions)));
+        }
         let sampled: u64 = lock.call_sites.iter().map(|(_, n)| n).sum();
         if lock.call_sites.is_empty() {
             let callers: Vec<&str> = lock.stack.iter().take(3).map(|f| f.function.as_str()).collect();
@@ -251,7 +262,7 @@ impl Page<'_> {
     fn poll(&mut self, p: &Poll) {
         let a_call = |sum: u64| sum as f64 / p.calls.max(1) as f64;
         let rate = if p.span_ns > 0 && p.calls > 1 { (p.calls as f64) * 1e9 / p.span_ns as f64 } else { 0.0 };
-        let asked = if p.asked > 0 { format!("{:.1}", a_call(p.asked)) } else { "–".to_owned() };
+        let asked = asked(p);
         self.line(format!(
             "  {:>9} {:>8.1} {:>7.2} {asked:>7} {:>6} {:>8} {:>8}  {} {} {}",
             grouped(p.calls),
@@ -351,9 +362,9 @@ impl Page<'_> {
     fn end(&mut self) {
         let o = self.observed;
         let mut rows: Vec<String> = Vec::new();
-        for missing in o.instruments.iter().filter(|i| !i.on) {
-            let enable = if missing.to_enable.is_empty() { String::new() } else { format!("; {}", missing.to_enable) };
-            rows.push(format!("no {}: {}{enable}", missing.name, missing.how));
+        for (names, how, to_enable) in missing(o) {
+            let enable = if to_enable.is_empty() { String::new() } else { format!("; {to_enable}") };
+            rows.push(format!("no {}: {how}{enable}", names.join(", ")));
         }
         for (what, n) in o.lost.iter() {
             rows.push(format!("lost: {} {what}", grouped(*n)));
@@ -370,4 +381,25 @@ impl Page<'_> {
             }
         }
     }
+}
+
+/// Descriptors a call asks about: of poll and select on average, of epoll as its set was when looked at.
+pub fn asked(p: &Poll) -> String {
+    match (p.asked, p.watched) {
+        (0, 0) => "–".to_owned(),
+        (0, watched) => format!("≈{watched}"),
+        (asked, _) => format!("{:.1}", asked as f64 / p.calls.max(1) as f64),
+    }
+}
+
+/// What could not be had, those with the same reason together: names, why, what to type.
+pub fn missing(o: &Observed) -> Vec<(Vec<&str>, &str, &str)> {
+    let mut rows: Vec<(Vec<&str>, &str, &str)> = Vec::new();
+    for i in o.instruments.iter().filter(|i| !i.on) {
+        match rows.iter_mut().find(|(_, how, _)| *how == i.how) {
+            Some((names, ..)) => names.push(&i.name),
+            None => rows.push((vec![&i.name], &i.how, &i.to_enable)),
+        }
+    }
+    rows
 }

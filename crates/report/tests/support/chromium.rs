@@ -10,8 +10,8 @@ pub struct Visit {
     pub console: Vec<String>,
 }
 
-/// Opens a page; `None`, with a line that says so, where there is no Chromium.
-pub fn visit(html: &str) -> Option<Visit> {
+/// Opens a page in a window so many pixels wide; `None`, with a line that says so, where there is no Chromium.
+pub fn visit(html: &str, width: u32) -> Option<Visit> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let program = ["chromium", "chromium-browser", "google-chrome"]
         .iter()
@@ -21,10 +21,10 @@ pub fn visit(html: &str) -> Option<Visit> {
         println!("skipped: no chromium, chromium-browser or google-chrome in PATH");
         return None;
     };
-    Some(open(program, html))
+    Some(open(program, html, width))
 }
 
-fn open(program: PathBuf, html: &str) -> Visit {
+fn open(program: PathBuf, html: &str, width: u32) -> Visit {
     let dir = tempfile::tempdir().unwrap();
     let page = dir.path().join("page.html");
     std::fs::File::create(&page).unwrap().write_all(html.as_bytes()).unwrap();
@@ -32,6 +32,7 @@ fn open(program: PathBuf, html: &str) -> Visit {
                  --disable-component-update --disable-sync --enable-logging=stderr --dump-dom";
     let output = Command::new(program)
         .args(flags.split_whitespace())
+        .arg(format!("--window-size={width},900"))
         .arg(format!("--user-data-dir={}", dir.path().join("profile").display()))
         .arg(format!("file://{}", page.display()))
         .stdin(Stdio::null())

@@ -1,0 +1,57 @@
+//! How many descriptors an epoll set holds: its calls do not say, the kernel's description of the descriptor does.
+
+use super::layout::{POLL_CALLS, PollKey, PollStat};
+use aya::Ebpf;
+use aya::maps::HashMap;
+use std::collections::HashMap as StdMap;
+use std::fs;
+use std::time::{Duration, Instant};
+
+/// The longest time from one look to the next; the first looks follow faster.
+const REST: Duration = Duration::from_secs(1);
+
+/// The sets that were looked at.
+pub struct Sets {
+    next: Instant,
+    rest: Duration,
+    sizes: StdMap<(u32, u32), u64>,
+}
+
+impl Default for Sets {
+    fn default() -> Self {
+        Sets { next: Instant::now(), rest: Duration::from_millis(50), sizes: StdMap::new() }
+    }
+}
+
+impl Sets {
+    /// Looks at the set of each thread that waits on one, if it is time to look again.
+    pub fn look(&mut self, ebpf: &Ebpf) {
+        if Instant::now() < self.next {
+            return;
+        }
+        self.rest = (self.rest * 2).min(REST);
+        self.next = Instant::now() + self.rest;
+        let Some(map) = ebpf.map("poll_stats") else { return };
+        let Ok(stats) = HashMap::<_, PollKey, PollStat>::try_from(map) else { return };
+        for (key, stat) in stats.iter().flatten().filter(|(key, _)| is_epoll(key)) {
+            if let Some(size) = size(stat.tgid, stat.set) {
+                self.sizes.insert((key.tid, key.kind), size);
+            }
+        }
+    }
+
+    /// Descriptors in the set of a thread's last call that was looked at; zero where none was.
+    pub fn of(&self, key: &PollKey) -> u64 {
+        self.sizes.get(&(key.tid, key.kind)).copied().unwrap_or(0)
+    }
+}
+
+fn is_epoll(key: &PollKey) -> bool {
+    POLL_CALLS.get(key.kind as usize).is_some_and(|name| name.starts_with("epoll"))
+}
+
+fn size(process: u32, descriptor: u32) -> Option<u64> {
+    let text = fs::read_to_string(format!("/proc/{process}/fdinfo/{descriptor}")).ok()?;
+    let size = text.lines().filter(|line| line.starts_with("tfd:")).count() as u64;
+    (size > 0).then_some(size)
+}

@@ -1,0 +1,81 @@
+//! The page of text of an observed run, on fixtures: samples as a machine with a performance-monitoring unit gives them.
+
+#![allow(clippy::unwrap_used)]
+
+use nearmiss_record::observed::{Event, Frame, Instrument, Observed, Profile, Sample};
+use nearmiss_report::observe::text;
+
+const COPY: &str = "rep_movs_alternative";
+
+/// P1's finding with P1's figures: the copy has 7 of 100 references and 60 of 100 misses, from two call sites.
+/// A fixture: no machine took these samples.
+fn writer(roles: &[&str]) -> Observed {
+    let frame = |function: &str| Frame {
+        function: function.into(),
+        module: "[kernel]".into(),
+        kernel: true,
+        ..Frame::default()
+    };
+    let frames = [COPY, "generic_perform_write", "ext4_da_write_begin", "block_write", "vfs_write"].map(frame).to_vec();
+    // Stacks: the copy from its two callers, and everything else.
+    let stacks = vec![vec![0, 1, 4], vec![0, 3, 4], vec![2, 1, 4]];
+    let mut samples = Vec::new();
+    let mut take = |event: usize, stack: u32, count: u64| {
+        let sample = Sample { event: event as u32, stack, weight: 10_007, ..Sample::default() };
+        samples.extend((0..count).map(|_| sample));
+    };
+    for (event, role) in roles.iter().enumerate() {
+        let counts = match *role {
+            "misses" => [45, 15, 40],
+            "references" => [5, 2, 93],
+            _ => [20, 10, 70],
+        };
+        for (stack, count) in counts.into_iter().enumerate() {
+            take(event, stack as u32, count);
+        }
+    }
+    let event =
+        |role: &&str| Event { name: format!("cache-{role}"), role: (*role).into(), period: 10_007, ..Event::default() };
+    Observed {
+        target: "dd if=/dev/zero of=FILE bs=1M count=500 conv=fsync".into(),
+        profile: Some(Profile {
+            events: roles.iter().map(event).collect(),
+            frames,
+            stacks,
+            threads: vec![(1, 1, "dd".into())],
+            samples,
+        }),
+        ..Observed::default()
+    }
+}
+
+/// Where `part` begins in the text.
+fn at(page: &str, part: &str) -> usize {
+    page.find(part).unwrap_or_else(|| panic!("no `{part}` in\n{page}"))
+}
+
+#[test]
+fn p1s_finding_in_p1s_form() {
+    let page = text(&writer(&["clock", "misses", "references"]), 80, 8);
+    let misses = at(&page, "Where misses go (cache-misses, 100 samples at 1 in 10,007, 0 lost)");
+    let table = &page[misses..];
+    assert!(
+        table.lines().nth(2).unwrap().starts_with("   60.0%  60.0%  rep_movs_alternative "),
+        "the copy leads:\n{page}"
+    );
+    at(table, "  rep_movs_alternative is called by generic_perform_write 75.0%, block_write\n    25.0%\n");
+    at(table, "  rep_movs_alternative has 7% of references, 60% of misses\n");
+    assert!(!page.contains("nearmiss trace"), "nothing is missing");
+}
+
+#[test]
+fn without_a_unit_the_report_says_who_can_tell() {
+    let mut observed = writer(&["clock"]);
+    observed.instruments =
+        vec![Instrument { name: "misses".into(), on: false, how: "no unit".into(), to_enable: "ask".into() }];
+    let page = text(&observed, 80, 8);
+    at(&page, "  rep_movs_alternative is called by generic_perform_write 66.7%, block_write\n    33.3%\n");
+    at(&page, "  its shares of references and of misses: modelled by nearmiss trace -- CMD,\n");
+    at(&page, "  no misses: no unit; ask\n");
+    assert!(!page.contains("% of misses"), "what was not measured is not told:\n{page}");
+}
