@@ -50,7 +50,9 @@ fn why_healthy(case: &Case, suspected: usize, most: f64, best: f64) -> String {
     let conflicts: u64 = totals.levels.iter().map(|level| level.class(MissClass::Conflict)).sum();
     let misses: u64 = totals.levels.iter().map(|level| level.misses()).sum();
     let conflicts = percent(conflicts as f64 / misses.max(1) as f64);
-    let head = format!("{waiting} of the modelled cycles wait for caches and memory, {conflicts} of all misses are conflict misses");
+    let head = format!(
+        "{waiting} of the modelled cycles wait for caches and memory, {conflicts} of all misses are conflict misses"
+    );
     if suspected == 0 {
         return format!("{head}, and no objects crowd on few sets.");
     }

@@ -1,8 +1,8 @@
 //! A kept trace through the model again, under any policy and with any listener.
 
+use nearmiss_machine::describe;
 use nearmiss_machine::model::{Model, ModelError, ModelOptions, ModelTotals};
 use nearmiss_machine::observer::Observer;
-use nearmiss_machine::describe;
 use nearmiss_record::machine::Machine;
 use nearmiss_record::policy::{Order, Policy};
 use nearmiss_record::run::{self, RunDir, RunError};

@@ -28,7 +28,11 @@ pub fn percent(share: f64) -> String {
 pub fn quoted(words: &[String]) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "._-/=:,@%+".contains(c);
     let word = |word: &String| {
-        if !word.is_empty() && word.chars().all(plain) { word.clone() } else { format!("'{}'", word.replace('\'', r"'\''")) }
+        if !word.is_empty() && word.chars().all(plain) {
+            word.clone()
+        } else {
+            format!("'{}'", word.replace('\'', r"'\''"))
+        }
     };
     words.iter().map(word).collect::<Vec<_>>().join(" ")
 }

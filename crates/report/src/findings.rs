@@ -100,7 +100,11 @@ impl Page {
         let functions: Vec<&str> = evidence.functions.iter().map(|(name, _)| name.as_str()).collect();
         self.labelled(
             "Cycles",
-            &format!("{} of the command's wait for these misses, in {}.", percent(evidence.cycles_share), functions.join(", ")),
+            &format!(
+                "{} of the command's wait for these misses, in {}.",
+                percent(evidence.cycles_share),
+                functions.join(", ")
+            ),
         );
     }
 

@@ -31,12 +31,19 @@ const ALIGNED_SHARE: f64 = 0.75;
 struct Miss {
     set: u32,
     pid: u32,
+    /// Of the first byte, not of its line: a block may begin within one.
     address: u64,
     object: ObjectId,
     insn: u32,
     stall_cycles: u32,
     /// Lines that missed in this set since this one last did, itself included; 0: it is the first time.
     competing: u32,
+}
+
+impl Miss {
+    fn line(&self) -> u64 {
+        self.address >> LINE_LOG2 << LINE_LOG2
+    }
 }
 
 /// What is remembered of one level of one CPU.
@@ -126,7 +133,7 @@ impl Crowds {
             watch.window.push(Miss {
                 set: outcome.set[level],
                 pid,
-                address: record.vaddr() & !((1 << LINE_LOG2) - 1),
+                address: record.vaddr(),
                 object,
                 insn: record.insn().0,
                 stall_cycles: outcome.stall_cycles,
@@ -160,7 +167,7 @@ impl Crowds {
             row.alignments[alignment] += 1;
             *row.insns.entry(miss.insn).or_default() += 1;
             if row.lines.len() < MAX_EXTENTS {
-                row.lines.insert(miss.address);
+                row.lines.insert(miss.line());
             }
             let (start, end) = tracker.extent(miss.pid, miss.address);
             if row.extents.len() < MAX_EXTENTS || row.extents.contains_key(&(miss.pid, start)) {
@@ -178,7 +185,7 @@ fn common_alignment_log2(window: &[Miss]) -> usize {
     for log2 in (LINE_LOG2 + 1..=MAX_ALIGN_LOG2).rev() {
         offsets.clear();
         for miss in window {
-            *offsets.entry(miss.address & ((1 << log2) - 1)).or_default() += 1;
+            *offsets.entry(miss.line() & ((1 << log2) - 1)).or_default() += 1;
         }
         let most = offsets.values().max().copied().unwrap_or(0);
         if most as f64 >= ALIGNED_SHARE * window.len() as f64 {

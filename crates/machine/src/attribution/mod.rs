@@ -311,8 +311,7 @@ impl Observer for Attribution {
             Control::Context(context) => cpu.enter_context(*context),
             Control::Maps(bytes) => self.maps(vcpu, bytes),
             Control::Heap { op, address, size, old, alignment } => {
-                let call =
-                    HeapCall { op: *op, address: *address, bytes: *size, old: *old, alignment: *alignment };
+                let call = HeapCall { op: *op, address: *address, bytes: *size, old: *old, alignment: *alignment };
                 let (pid, context) = (cpu.pid, cpu.context);
                 self.tracker.heap(pid, context, call);
             }

@@ -223,7 +223,10 @@ fn misses_find_their_heap_block_and_its_allocation() {
     s.switch(0, 7, 0, Usage::default());
     s.control(0, Control::Context(2));
     for i in 0..4u64 {
-        s.control(0, Control::Heap { op: HeapOp::Alloc, address: 0x10000 + i * 0x2000, size: 64, old: 0, alignment: 0 });
+        s.control(
+            0,
+            Control::Heap { op: HeapOp::Alloc, address: 0x10000 + i * 0x2000, size: 64, old: 0, alignment: 0 },
+        );
     }
     s.control(0, Control::Context(1));
     s.miss(0, load(0x1_0008, 0), missed(MissClass::Conflict, 2, 100));

@@ -19,7 +19,14 @@ pub(crate) struct Rules {
 
 impl Rules {
     pub fn new(policy: &Policy) -> Result<Self, ModelError> {
-        let mut rules = Rules { ranges: Vec::new(), shifts: Vec::new(), align_log2: 0, colors: 1, color_bytes: 0, around: Vec::new() };
+        let mut rules = Rules {
+            ranges: Vec::new(),
+            shifts: Vec::new(),
+            align_log2: 0,
+            colors: 1,
+            color_bytes: 0,
+            around: Vec::new(),
+        };
         if let AddressPolicy::Color { ranges, align, colors, line } = &policy.address {
             if !align.is_power_of_two() || *colors == 0 {
                 let why = format!(

@@ -12,6 +12,8 @@ use nearmiss_record::model::ObjectKind;
 use std::collections::BTreeMap;
 
 const PAGE_BYTES: u64 = 4096;
+/// Objects with less than this share of a level's crowded misses are bystanders.
+const LEAST_SHARE: f64 = 0.05;
 
 /// Everything in a run that colors may help with, and what looks like it.
 pub fn detect(case: &Case) -> Result<Vec<Box<dyn Suspicion>>, CaseError> {
@@ -28,9 +30,22 @@ pub fn detect(case: &Case) -> Result<Vec<Box<dyn Suspicion>>, CaseError> {
             class,
             crowds: Vec::new(),
             asks_environment: asks_environment && class == Class::Mappings,
+            ways: case.cache(crowd.level).map_or(1, |cache| cache.ways.into()),
         });
         subject.crowds.push(crowd.clone());
     }
+    let mut crowded: BTreeMap<usize, u64> = BTreeMap::new();
+    for crowd in &case.crowds {
+        *crowded.entry(crowd.level).or_default() += crowd.misses;
+    }
+    // What merely stands by, such as the table of pointers to the objects, is pushed out with them.
+    subjects.retain(|_, subject| {
+        let share = |level: usize| {
+            let own: u64 = subject.crowds.iter().filter(|c| c.level == level).map(|c| c.misses).sum();
+            own as f64 / crowded.get(&level).copied().unwrap_or(0).max(1) as f64
+        };
+        subject.crowds.iter().any(|c| share(c.level) >= LEAST_SHARE)
+    });
     let suspicion = |subject| Box::new(Colors::new(case, subject)) as Box<dyn Suspicion>;
     Ok(subjects.into_values().map(suspicion).collect())
 }
@@ -47,6 +62,7 @@ fn class(case: &Case, crowd: &Crowd) -> Option<Class> {
         ObjectKind::Heap if few => Class::Parts,
         ObjectKind::Heap if crowd.extents.iter().all(|(start, end, _)| end - start < PAGE_BYTES) => Class::SmallBlocks,
         ObjectKind::Heap => Class::Blocks,
+        // Mappings that touch become one, so few may be many.
         ObjectKind::Anonymous | ObjectKind::File => Class::Mappings,
         _ => return None,
     })
@@ -60,7 +76,10 @@ pub(super) fn level_verdict(case: &Case, level: usize, least_colors: Option<u64>
         (Index::Hashed, _) => (false, "its sets are hashed: no color moves a line to a set of choice".to_owned()),
         (_, None) => (
             false,
-            format!("{lines} lines are in use at a time and it holds {}: capacity, not sets", cache.size.0 / cache.line.0),
+            format!(
+                "{lines} lines are in use at a time and it holds {}: capacity, not sets",
+                cache.size.0 / cache.line.0
+            ),
         ),
         _ if way_bytes <= case.machine().memory.page_size.0 => {
             (true, "its index lies within the page: every color reaches a set of its own".to_owned())

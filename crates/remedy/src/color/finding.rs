@@ -6,6 +6,7 @@ use super::rehearse::{Colorings, exactness, usual_colors};
 use super::subject::{Class, Subject};
 use crate::case::Case;
 use crate::contract::Suspicion;
+use crate::rehearsal::PLACEMENTS;
 use crate::replay::CaseError;
 use crate::words::{counted, grouped, percent, quoted};
 use nearmiss_machine::attribution::Crowd;
@@ -107,7 +108,9 @@ impl Colors {
         let ways = self.heaviest().map_or(0, |level| level.ways);
         let lines = self.heaviest().map_or(0.0, |level| level.lines_a_set);
         let why = match self.subject.class {
-            Class::Stacks => "Stacks are mapped alike, so frames of equal depth lie at the same offset of their pages".to_owned(),
+            Class::Stacks => {
+                "Stacks are mapped alike, so frames of equal depth lie at the same offset of their pages".to_owned()
+            }
             Class::Blocks => "Large blocks are mapped, so they all begin at the same offset of their pages".to_owned(),
             _ => format!("They lie at the same offset of pieces of {alignment}"),
         };
@@ -164,11 +167,14 @@ impl Colors {
             "the machine hides more of each miss than the {} assumed (overlap)",
             percent(case.machine().overlap)
         )];
-        if case.machine().sources.get("cache.L2.index").is_some_and(|source| describe::is_assumed(source)) {
+        let l2_helps = self.evidence.levels.iter().any(|level| level.helps && level.cache == "L2");
+        if l2_helps && case.machine().sources.get("cache.L2.index").is_some_and(|source| describe::is_assumed(source)) {
             list.push("this machine's L2 does not index by plain address bits, as is assumed".to_owned());
         }
         match self.subject.class {
-            Class::Blocks => list.push("the blocks come from an allocator inside the program, which no library can wrap".to_owned()),
+            Class::Blocks => {
+                list.push("the blocks come from an allocator inside the program, which no library can wrap".to_owned())
+            }
             Class::Stacks => list.push("the threads are not made by pthread_create or thrd_create".to_owned()),
             _ => {}
         }
@@ -182,9 +188,14 @@ impl Suspicion for Colors {
     }
 
     fn finding(&self, case: &Case) -> Result<Finding, CaseError> {
-        let colorings = Colorings::new(case, &self.subject, &usual_colors(), self.line_bytes)?;
-        let at = colorings.enough(self.least_colors);
-        let colors = colorings.colors[at];
+        // Which number of colors is worth it is seen on one placement, what it gains on all of them.
+        let worth = usual_colors().into_iter().filter(|c| *c >= self.least_colors / 2).collect::<Vec<_>>();
+        let tried = Colorings::new(case, &self.subject, &worth, self.line_bytes, 1)?;
+        let enough = tried.enough(self.least_colors.max(2));
+        let colors = tried.colors[enough];
+        let half = tried.gain(enough - 1).0;
+        let colorings = Colorings::new(case, &self.subject, &[colors], self.line_bytes, PLACEMENTS)?;
+        let at = colorings.colors.len() - 1;
         let (gain, low, high) = colorings.gain(at);
         let (reach, mut options) = self.reach();
         let command = |verb: &str, options: &[String]| {
@@ -203,7 +214,7 @@ impl Suspicion for Colors {
             symptom: self.symptom(),
             cause: self.cause(),
             evidence: self.evidence.clone(),
-            treatment: self.treatment(colors, colors > 1 && colorings.gain(at / 2).0 >= 0.5 * gain),
+            treatment: self.treatment(colors, half >= 0.5 * gain),
             prediction: Prediction {
                 gain,
                 low,
@@ -223,7 +234,7 @@ impl Suspicion for Colors {
     fn rehearse(&self, case: &Case, parameters: &[u64]) -> Result<Rehearsal, CaseError> {
         let usual = usual_colors();
         let colors = if parameters.is_empty() { &usual } else { parameters };
-        let colorings = Colorings::new(case, &self.subject, colors, self.line_bytes)?;
+        let colorings = Colorings::new(case, &self.subject, colors, self.line_bytes, PLACEMENTS)?;
         Ok(colorings.table(case, &self.subject, self.name(), self.line_bytes))
     }
 }
@@ -268,8 +279,9 @@ fn objects(case: &Case, subject: &Subject) -> Vec<ObjectEvidence> {
             let sizes: Vec<u64> = crowd.extents.iter().map(|(start, end, _)| end - start).collect();
             let all = case.model.totals.levels.get(crowd.level).map_or(0, |tally| tally.data_misses());
             ObjectEvidence {
-                name: crowd.name.clone(),
-                allocated_at: crowd.allocated_at.clone(),
+                name: if subject.class == Class::Stacks { "thread stacks".to_owned() } else { crowd.name.clone() },
+                // A stack is told of by its own thread: who made the thread is not known.
+                allocated_at: if subject.class == Class::Stacks { Vec::new() } else { crowd.allocated_at.clone() },
                 count: crowd.extents.len() as u64,
                 size_bytes: sizes.first().copied().filter(|first| sizes.iter().all(|bytes| bytes == first)),
                 miss_share: share(crowd.misses, all),

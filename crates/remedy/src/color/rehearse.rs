@@ -2,7 +2,7 @@
 
 use super::subject::Subject;
 use crate::case::Case;
-use crate::rehearsal::{Cost, PLACEMENTS, rehearse, seeds, spread};
+use crate::rehearsal::{Cost, rehearse, seeds, spread};
 use crate::replay::CaseError;
 use nearmiss_record::finding::FunctionGain;
 use nearmiss_record::policy::Policy;
@@ -34,15 +34,21 @@ pub fn usual_colors() -> Vec<u64> {
 }
 
 impl Colorings {
-    /// Replays the run in each number of colors. 1 is added where it is missing.
-    pub fn new(case: &Case, subject: &Subject, colors: &[u64], line_bytes: u64) -> Result<Self, CaseError> {
+    /// Replays the run in each number of colors, under so many placements. 1 is added where it is missing.
+    pub fn new(
+        case: &Case,
+        subject: &Subject,
+        colors: &[u64],
+        line_bytes: u64,
+        placements: usize,
+    ) -> Result<Self, CaseError> {
         let mut all: Vec<u64> = colors.to_vec();
         all.push(1);
         all.sort_unstable();
         all.dedup();
         let policy = |colors: &u64| Policy { address: subject.policy(*colors, line_bytes), ..Policy::default() };
         let policies: Vec<Policy> = all.iter().map(policy).collect();
-        let placements = seeds(case.machine(), PLACEMENTS);
+        let placements = seeds(case.machine(), placements);
         let costs = rehearse(case, &policies, &placements, &subject.extents())?;
         let totals = &case.model.totals;
         Ok(Colorings {
@@ -115,9 +121,7 @@ impl Colorings {
             let (cycles, low, high) = spread((0..self.placements.len()).map(|p| self.cycles(at, p)));
             RehearsalRow {
                 parameter: *colors,
-                misses: (0..levels)
-                    .map(|l| median(&|cost| cost.misses.get(l).copied().unwrap_or(0), at))
-                    .collect(),
+                misses: (0..levels).map(|l| median(&|cost| cost.misses.get(l).copied().unwrap_or(0), at)).collect(),
                 transactions_on_objects: median(&|cost| cost.transactions_inside, at),
                 transactions_elsewhere: median(&|cost| cost.transactions_outside, at),
                 cycles: cycles as u64,

@@ -29,6 +29,8 @@ pub struct Subject {
     pub crowds: Vec<Crowd>,
     /// The program colors them itself when the environment asks it to: it was built with `nearmiss-color.h`.
     pub asks_environment: bool,
+    /// Ways of the cache at whose sets they crowd.
+    pub ways: u64,
 }
 
 impl Subject {
@@ -54,7 +56,7 @@ impl Subject {
     }
 
     fn pieces_of_one(&self) -> bool {
-        self.class == Class::Mappings && self.crowds.iter().all(|c| c.extents.len() <= 1)
+        self.class == Class::Mappings && self.crowds.iter().all(|c| c.extents.len() as u64 <= self.ways)
     }
 
     /// Bytes of the pieces at whose same offset the lines lie.
@@ -67,8 +69,12 @@ impl Subject {
         if self.whole_objects() {
             return self.extents().len() as u64;
         }
-        let heaviest = self.crowds.iter().max_by_key(|c| c.misses);
-        heaviest.map_or(0, |c| (c.lines_a_set * c.sets).round() as u64)
+        let Some(heaviest) = self.crowds.iter().max_by_key(|c| c.misses) else { return 0 };
+        let pressing = (heaviest.lines_a_set * heaviest.sets).round() as u64;
+        let mut pieces: Vec<u64> = heaviest.lines.iter().map(|line| line / heaviest.alignment_bytes).collect();
+        pieces.dedup();
+        // What presses on the sets at a time, but no more than there are pieces.
+        pressing.min(pieces.len() as u64)
     }
 
     /// The policy that colors them.
