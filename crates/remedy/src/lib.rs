@@ -19,7 +19,7 @@ mod wrap;
 
 pub use case::Case;
 pub use contract::{Detect, Suspicion};
-pub use engagement::{CannotEngage, Engagement, NotEngaged};
+pub use engagement::{CannotEngage, Engaged, Engagement, NotEngaged};
 pub use registry::{REMEDIES, Remedy, Undo, by_name};
 pub use rehearsal::{Cost, PLACEMENTS, rehearse, seeds, spread};
 pub use replay::{CaseError, Replayed, header, replay};

@@ -1,5 +1,6 @@
 //! Sampling with `perf_event`: no driver, no BPF, and within its limits usable by an ordinary user.
 
+mod count;
 mod event;
 mod maps;
 mod open;
@@ -8,6 +9,7 @@ mod session;
 mod symbols;
 mod unwind;
 
+pub use count::Counters;
 pub use event::{EventSpec, Rate, Role, event};
 pub use open::{Reach, has_pmu, try_open};
 pub use session::{PerfSession, StackMode};
