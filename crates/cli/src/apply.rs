@@ -1,7 +1,7 @@
 //! The verb `apply`: a command under a remedy.
 
-use nearmiss_remedy::color::apply::{self as color, Options};
 use nearmiss_record::run::write_whole;
+use nearmiss_remedy::color::apply::{self as color, Options};
 use nearmiss_remedy::wrap;
 use nearmiss_workload::Workload;
 use std::ffi::OsString;

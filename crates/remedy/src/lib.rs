@@ -14,6 +14,7 @@ mod engagement;
 mod registry;
 mod rehearsal;
 mod replay;
+mod translation;
 mod words;
 mod wrap;
 

@@ -31,6 +31,7 @@ fn machine() -> Machine {
             memory_local_cycles: 100,
             memory_remote_cycles: 200,
         },
+        tlb: None,
         overlap: 0.0,
         bus: Bus { transaction_cycles: 1, shared_by: BusSharing::Machine, channels: 1 },
         write_combining_buffers: 4,

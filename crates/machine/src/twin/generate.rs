@@ -32,6 +32,7 @@ fn cache(level: u8, kind: CacheKind, l: &Level, line: u64, sharing: Sharing, bey
         seed: u64::from(ways),
         inclusion: [Inclusion::None, Inclusion::Inclusive, Inclusion::Exclusive][inclusion],
         index: [Index::Physical, Index::Virtual, Index::Hashed][index],
+        hashed_bits: u32::from(ways % 2 == 1),
     }
 }
 

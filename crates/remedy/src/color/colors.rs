@@ -22,11 +22,21 @@ pub fn effective_alignment(machine: &Machine, cache: &Cache, alignment_bytes: u6
 /// Equation 2: the least number of colors, a power of two, with which `lines` lines at the same offset of their pieces
 /// fit a cache; `None` where no number of colors helps: the sets are hashed, or the cache has not so many lines.
 pub fn least_colors(machine: &Machine, cache: &Cache, lines: u64, alignment_bytes: u64) -> Option<u64> {
-    if cache.index == Index::Hashed || lines > cache.size.0 / cache.line.0 {
+    if fully_hashed(cache) || lines > cache.size.0 / cache.line.0 {
         return None;
     }
-    let a_color = lines_a_color(cache, effective_alignment(machine, cache, alignment_bytes));
+    let a_color = match cache.index {
+        // The hash of the page's number reaches so many sets by itself.
+        Index::Hashed => u64::from(cache.ways) << cache.hashed_bits,
+        _ => lines_a_color(cache, effective_alignment(machine, cache, alignment_bytes)),
+    };
     Some(lines.div_ceil(a_color.max(1)).max(1).next_power_of_two())
+}
+
+/// Whether a hash decides on every bit of the set's number, so that no offset within a page picks any.
+pub fn fully_hashed(cache: &Cache) -> bool {
+    let sets = nearmiss_machine::describe::sets(cache);
+    cache.index == Index::Hashed && (cache.hashed_bits == 0 || 1 << cache.hashed_bits.min(63) >= sets)
 }
 
 #[cfg(test)]

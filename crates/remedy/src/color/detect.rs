@@ -1,5 +1,6 @@
 //! Which objects are in each other's way: from crowds of conflict misses to subjects.
 
+use super::colors::fully_hashed;
 use super::finding::Colors;
 use super::program;
 use super::subject::{Class, Subject};
@@ -73,7 +74,7 @@ pub(super) fn level_verdict(case: &Case, level: usize, least_colors: Option<u64>
     let Some(cache) = case.cache(level) else { return (false, "no such cache".to_owned()) };
     let way_bytes = cache.size.0 / u64::from(cache.ways.max(1));
     match (cache.index, least_colors) {
-        (Index::Hashed, _) => (false, "its sets are hashed: no color moves a line to a set of choice".to_owned()),
+        _ if fully_hashed(cache) => (false, "its sets are hashed: no color moves a line to a set of choice".to_owned()),
         (_, None) => (
             false,
             format!(
@@ -85,6 +86,10 @@ pub(super) fn level_verdict(case: &Case, level: usize, least_colors: Option<u64>
             (true, "its index lies within the page: every color reaches a set of its own".to_owned())
         }
         (Index::Virtual, _) => (true, "its index is virtual: every color reaches a set of its own".to_owned()),
+        (Index::Hashed, _) => (
+            true,
+            "a part of its set's number is plain bits of the offset within the page; the rest is hashed".to_owned(),
+        ),
         _ => (
             true,
             "the offset within the page picks a part of its set; the rest is the page's place in memory".to_owned(),

@@ -221,7 +221,7 @@ impl Suspicion for Colors {
                 high,
                 placements: colorings.placements.clone(),
                 overlap: case.machine().overlap,
-                function: colorings.function(case, at),
+                function: colorings.function(case, at)?,
                 approximate,
             },
             unless: self.unless(case),

@@ -4,6 +4,7 @@ use super::subject::Subject;
 use crate::case::Case;
 use crate::rehearsal::{Cost, rehearse, seeds, spread};
 use crate::replay::CaseError;
+use crate::translation::translation_misses;
 use nearmiss_record::finding::FunctionGain;
 use nearmiss_record::policy::Policy;
 use nearmiss_record::rehearsal::{Rehearsal, RehearsalRow};
@@ -79,36 +80,48 @@ impl Colorings {
     }
 
     /// The function that gains most in the `at`-th number of colors.
-    pub fn function(&self, case: &Case, at: usize) -> Option<FunctionGain> {
-        let overlap = case.machine().overlap.min(0.99);
-        let stalls = |colors: usize, placement: usize| {
+    pub fn function(&self, case: &Case, at: usize) -> Result<Option<FunctionGain>, CaseError> {
+        let sums = |cycles: &[u64]| {
             let mut sums: BTreeMap<u32, u64> = BTreeMap::new();
-            for (insn, cycles) in self.costs[colors][placement].by_insn.iter().enumerate() {
+            for (insn, cycles) in cycles.iter().enumerate().filter(|(_, cycles)| **cycles > 0) {
                 let function = case.symbols.insns.get(insn).map_or(0, |names| names.0);
                 *sums.entry(function).or_default() += cycles;
             }
             sums
         };
-        let (before, after) = (stalls(0, 0), stalls(at, 0));
+        let stalls: Vec<[BTreeMap<u32, u64>; 2]> = (0..self.placements.len())
+            .map(|p| [sums(&self.costs[0][p].by_insn), sums(&self.costs[at][p].by_insn)])
+            .collect();
+        let Some([before, after]) = stalls.first() else { return Ok(None) };
         let saved = |f: &u32| before[f].saturating_sub(after.get(f).copied().unwrap_or(0));
-        let function = *before.keys().filter(|f| **f != 0).max_by_key(|f| saved(f))?;
-        let about = case.symbols.functions.get(function as usize)?;
-        let row = case.model.functions.iter().find(|row| row.name == about.name && row.kernel == about.kernel)?;
-        let computing = (row.tally.cycles - row.tally.stall_cycles) as f64;
-        let share = |scale: f64| {
-            spread((0..self.placements.len()).map(|p| {
-                let of = |at| stalls(at, p).get(&function).copied().unwrap_or(0) as f64 * scale;
-                1.0 - (computing + of(at)) / (computing + of(0)).max(1.0)
-            }))
-            .0
+        let Some(function) = before.keys().copied().filter(|f| *f != 0).max_by_key(|f| saved(f)) else {
+            return Ok(None);
         };
-        Some(FunctionGain {
+        let Some(about) = case.symbols.functions.get(function as usize) else { return Ok(None) };
+        let row = case.model.functions.iter().find(|row| row.name == about.name && row.kernel == about.kernel);
+        let Some(row) = row else { return Ok(None) };
+        let computing = (row.tally.cycles - row.tally.stall_cycles) as f64;
+        let translating = match case.machine().tlb {
+            Some(tlb) => {
+                let misses = sums(&translation_misses(case, tlb)?);
+                (misses.get(&function).copied().unwrap_or(0) * u64::from(tlb.miss_cycles)) as f64
+            }
+            None => 0.0,
+        };
+        let shown = 1.0 - case.machine().overlap.min(0.99);
+        let cycles = |stalls: &BTreeMap<u32, u64>, shown_of: f64| {
+            computing + translating * shown_of + stalls.get(&function).copied().unwrap_or(0) as f64 / shown * shown_of
+        };
+        let gain = |shown_of: f64| {
+            spread(stalls.iter().map(|[a, b]| 1.0 - cycles(b, shown_of) / cycles(a, shown_of).max(1.0))).0
+        };
+        Ok(Some(FunctionGain {
             name: about.name.clone(),
-            gain: share(1.0),
-            cycles_before: computing as u64 + before[&function],
-            cycles_after: computing as u64 + after.get(&function).copied().unwrap_or(0),
-            dependent_gain: share(1.0 / (1.0 - overlap)),
-        })
+            gain: gain(shown),
+            cycles_before: cycles(before, shown) as u64,
+            cycles_after: cycles(after, shown) as u64,
+            dependent_gain: gain(1.0),
+        }))
     }
 
     /// The table.

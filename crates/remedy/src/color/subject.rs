@@ -73,8 +73,10 @@ impl Subject {
         let pressing = (heaviest.lines_a_set * heaviest.sets).round() as u64;
         let mut pieces: Vec<u64> = heaviest.lines.iter().map(|line| line / heaviest.alignment_bytes).collect();
         pieces.dedup();
-        // What presses on the sets at a time, but no more than there are pieces.
-        pressing.min(pieces.len() as u64)
+        // Where each piece has one line in use, they can be counted; else what presses on the sets at a time counts,
+        // but no more than there are pieces.
+        let all = pieces.len() as u64;
+        if pieces.len() == heaviest.lines.len() { all } else { pressing.min(all) }
     }
 
     /// The policy that colors them.
