@@ -194,3 +194,69 @@ fn common_alignment_log2(window: &[Miss]) -> usize {
     }
     LINE_LOG2
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::attribution::RecordedData;
+    use nearmiss_record::reference::Kind;
+    use nearmiss_record::units::InsnId;
+
+    const OBJECT: ObjectId = ObjectId(3);
+
+    /// Conflict misses at the first level, of 64 sets, one a line address.
+    fn watched(lines: impl Iterator<Item = u64>) -> Crowds {
+        let tracker = Tracker::new(Box::new(RecordedData::default()), 10);
+        let mut crowds = Crowds::new(&[64], 1);
+        for address in lines {
+            let record = Record::reference(Kind::Load, address, 8, 0, InsnId(9), address >> 12, 1);
+            let mut outcome = Outcome { line_paddr: address & !63, stall_cycles: 7, ..Outcome::default() };
+            outcome.missed[0] = Some(MissClass::Conflict);
+            outcome.set[0] = (address / 64 % 64) as u32;
+            crowds.met(0, 5, OBJECT, record, &outcome, &tracker);
+        }
+        crowds
+    }
+
+    #[test]
+    fn a_walk_in_lock_step_crowds_though_it_passes_over_every_set() {
+        // 32 buffers of 8 KiB: 1,024 steps of 8 bytes.
+        let crowds = watched((0..1024 * 32).map(|i| (i % 32) * 8192 + i / 32 * 8));
+        let row = &crowds.rows[&(0, OBJECT)];
+        assert_eq!((row.misses, row.stall_cycles), (1024 * 32, 1024 * 32 * 7));
+        // Eight steps of 32 misses fill a window, and a line.
+        assert_eq!((row.sets(), row.alignment_bytes()), (1.0, 8192));
+        assert_eq!((row.competing(), row.lines.len()), (32.0, 32 * 128));
+        assert_eq!(row.insns[&9], 1024 * 32);
+    }
+
+    #[test]
+    fn misses_that_are_spread_do_not() {
+        let mut state = 1u64;
+        let crowds = watched((0..10_000).map(|_| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            (state >> 40) % 4096 * 64
+        }));
+        assert!(crowds.rows.is_empty());
+    }
+
+    #[test]
+    fn too_few_misses_to_judge_are_not_judged() {
+        assert!(watched((0..255).map(|i| i % 32 * 4096)).rows.is_empty());
+        assert_eq!(watched((0..256).map(|i| i % 32 * 4096)).rows[&(0, OBJECT)].misses, 256);
+    }
+
+    #[test]
+    fn other_levels_and_classes_do_not_count() {
+        let tracker = Tracker::new(Box::new(RecordedData::default()), 10);
+        let mut crowds = Crowds::new(&[64], 1);
+        let record = Record::reference(Kind::Load, 4096, 8, 0, InsnId(9), 1, 1);
+        for _ in 0..1000 {
+            let mut outcome = Outcome::default();
+            outcome.missed[0] = Some(MissClass::Capacity);
+            outcome.missed[1] = Some(MissClass::Conflict);
+            crowds.met(0, 5, OBJECT, record, &outcome, &tracker);
+        }
+        assert!(crowds.rows.is_empty());
+    }
+}
