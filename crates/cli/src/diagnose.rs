@@ -2,6 +2,7 @@
 
 use crate::modelling::OrderArg;
 use crate::report::{print, terminal_width};
+use crate::trace::Only;
 use anyhow::Context;
 use nearmiss_diagnose::{Options, diagnose};
 use nearmiss_machine::describe;
@@ -36,6 +37,9 @@ pub struct Args {
     /// CPUs of the guest that a command is traced in, at most
     #[arg(long, value_name = "N", default_value_t = describe::DEFAULT_CPUS, value_parser = clap::value_parser!(u32).range(1..=64))]
     cpus: u32,
+    /// Of a command that is traced: record less than the whole machine
+    #[arg(long, value_name = "PART", value_enum)]
+    only: Option<Only>,
     /// Where runs are kept
     #[arg(long, value_name = "DIR", default_value = run::DEFAULT_PARENT)]
     runs: PathBuf,
@@ -47,7 +51,10 @@ pub struct Args {
 /// Runs the verb.
 pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     let run = match (&args.run, args.command.is_empty()) {
-        (_, false) => crate::trace::for_diagnosis(args.machine.as_deref(), args.cpus, &args.runs, &args.command)?,
+        (_, false) => {
+            let machine = args.machine.as_deref();
+            crate::trace::for_diagnosis(machine, args.cpus, args.only, &args.runs, &args.command)?
+        }
         (Some(path), true) => open(path)?,
         (None, true) => newest(&args.runs)?,
     };

@@ -102,7 +102,7 @@ pub struct Args {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-enum Only {
+pub(crate) enum Only {
     /// The command's own user-mode references
     User,
 }
@@ -137,7 +137,13 @@ const OUTPUTS: [&str; 2] = ["command.out", "command.err"];
 
 /// Traces a command to be diagnosed: nothing is printed, its output is kept in the run, and the filter is the one that
 /// is exact where addresses move.
-pub fn for_diagnosis(machine: Option<&str>, cpus: u32, runs: &Path, command: &[OsString]) -> anyhow::Result<RunDir> {
+pub fn for_diagnosis(
+    machine: Option<&str>,
+    cpus: u32,
+    only: Option<Only>,
+    runs: &Path,
+    command: &[OsString],
+) -> anyhow::Result<RunDir> {
     use clap::Parser;
     #[derive(Parser)]
     struct Line {
@@ -147,7 +153,8 @@ pub fn for_diagnosis(machine: Option<&str>, cpus: u32, runs: &Path, command: &[O
     let cpus = cpus.to_string();
     let words = ["trace", "--quiet", "--one-line-filter", "-m", machine.unwrap_or("host"), "--cpus", &cpus, "--runs"];
     let words = words.map(OsString::from).into_iter().chain([runs.into(), "--".into()]);
-    let line = Line::try_parse_from(words.chain(command.iter().cloned()))?;
+    let mut line = Line::try_parse_from(words.chain(command.iter().cloned()))?;
+    line.args.only = only;
     let (run, status) = trace(&line.args, true)?;
     if status != Some(CommandStatus::Exited(0)) {
         eprintln!("nearmiss: the command did not end well; its output: {}", run.file(OUTPUTS[1]).display());

@@ -6,7 +6,7 @@ use super::rehearse::{Colorings, exactness, usual_colors};
 use super::subject::{Class, Subject};
 use crate::case::Case;
 use crate::contract::Suspicion;
-use crate::rehearsal::PLACEMENTS;
+use crate::rehearsal::{PLACEMENTS, seeds};
 use crate::replay::CaseError;
 use crate::words::{counted, grouped, percent, quoted};
 use nearmiss_machine::attribution::Crowd;
@@ -188,14 +188,9 @@ impl Suspicion for Colors {
     }
 
     fn finding(&self, case: &Case) -> Result<Finding, CaseError> {
-        // Which number of colors is worth it is seen on one placement, what it gains on all of them.
-        let worth = usual_colors().into_iter().filter(|c| *c >= self.least_colors / 2).collect::<Vec<_>>();
-        let tried = Colorings::new(case, &self.subject, &worth, self.line_bytes, 1)?;
-        let enough = tried.enough(self.least_colors.max(2));
-        let colors = tried.colors[enough];
-        let half = tried.gain(enough - 1).0;
-        let colorings = Colorings::new(case, &self.subject, &[colors], self.line_bytes, PLACEMENTS)?;
+        let (colorings, half) = Colorings::best(case, &self.subject, self.least_colors, self.line_bytes)?;
         let at = colorings.colors.len() - 1;
+        let colors = colorings.colors[at];
         let (gain, low, high) = colorings.gain(at);
         let (reach, mut options) = self.reach();
         let command = |verb: &str, options: &[String]| {
@@ -214,7 +209,7 @@ impl Suspicion for Colors {
             symptom: self.symptom(),
             cause: self.cause(),
             evidence: self.evidence.clone(),
-            treatment: self.treatment(colors, half >= 0.5 * gain),
+            treatment: self.treatment(colors, half >= 0.5),
             prediction: Prediction {
                 gain,
                 low,
@@ -234,7 +229,8 @@ impl Suspicion for Colors {
     fn rehearse(&self, case: &Case, parameters: &[u64]) -> Result<Rehearsal, CaseError> {
         let usual = usual_colors();
         let colors = if parameters.is_empty() { &usual } else { parameters };
-        let colorings = Colorings::new(case, &self.subject, colors, self.line_bytes, PLACEMENTS)?;
+        let placements = seeds(case.machine(), PLACEMENTS);
+        let colorings = Colorings::new(case, &self.subject, colors, self.line_bytes, placements)?;
         Ok(colorings.table(case, &self.subject, self.name(), self.line_bytes))
     }
 }

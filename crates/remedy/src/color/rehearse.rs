@@ -2,7 +2,7 @@
 
 use super::subject::Subject;
 use crate::case::Case;
-use crate::rehearsal::{Cost, rehearse, seeds, spread};
+use crate::rehearsal::{Cost, PLACEMENTS, rehearse, seeds, spread};
 use crate::replay::CaseError;
 use crate::translation::translation_misses;
 use nearmiss_record::finding::FunctionGain;
@@ -35,13 +35,13 @@ pub fn usual_colors() -> Vec<u64> {
 }
 
 impl Colorings {
-    /// Replays the run in each number of colors, under so many placements. 1 is added where it is missing.
+    /// Replays the run in each number of colors, under each placement. 1 is added where it is missing.
     pub fn new(
         case: &Case,
         subject: &Subject,
         colors: &[u64],
         line_bytes: u64,
-        placements: usize,
+        placements: Vec<u64>,
     ) -> Result<Self, CaseError> {
         let mut all: Vec<u64> = colors.to_vec();
         all.push(1);
@@ -49,7 +49,6 @@ impl Colorings {
         all.dedup();
         let policy = |colors: &u64| Policy { address: subject.policy(*colors, line_bytes), ..Policy::default() };
         let policies: Vec<Policy> = all.iter().map(policy).collect();
-        let placements = seeds(case.machine(), placements);
         let costs = rehearse(case, &policies, &placements, &subject.extents())?;
         let totals = &case.model.totals;
         Ok(Colorings {
@@ -59,6 +58,30 @@ impl Colorings {
             computing_cycles: totals.cycles - totals.stall_cycles,
             foreign_stalls: case.model.idle.stall_cycles + case.model.ticks.stall_cycles,
         })
+    }
+
+    /// Finds the number of colors that is worth it on one placement, and replays it under all of them. Also says what
+    /// share half as many colors save, of what it saves.
+    pub fn best(case: &Case, subject: &Subject, least: u64, line_bytes: u64) -> Result<(Self, f64), CaseError> {
+        let seeds = seeds(case.machine(), PLACEMENTS);
+        let (first, others) = seeds.split_at(1);
+        let worth: Vec<u64> = [least / 2, least, least * 2, least * 4, least * 8]
+            .into_iter()
+            .filter(|colors| (2..=MOST_COLORS.max(least)).contains(colors))
+            .collect();
+        let mut tried = Colorings::new(case, subject, &worth, line_bytes, first.to_vec())?;
+        let at = tried.enough(least.max(2));
+        let half = tried.gain(at.saturating_sub(1)).0 / tried.gain(at).0.max(f64::MIN_POSITIVE);
+        let rest = Colorings::new(case, subject, &[tried.colors[at]], line_bytes, others.to_vec())?;
+        tried.colors = rest.colors;
+        let chosen = tried.costs.swap_remove(at);
+        tried.costs.truncate(1);
+        tried.costs.push(chosen);
+        tried.placements = seeds;
+        for (costs, more) in tried.costs.iter_mut().zip(rest.costs) {
+            costs.extend(more);
+        }
+        Ok((tried, half))
     }
 
     /// The command's cycles in the `at`-th number of colors under a placement.
