@@ -101,7 +101,7 @@ impl Page {
         self.labelled(
             "Cycles",
             &format!(
-                "{} of the command's wait for these misses, in {}.",
+                "{} of the command's modelled cycles wait for these misses, in {}.",
                 percent(evidence.cycles_share),
                 functions.join(", ")
             ),
