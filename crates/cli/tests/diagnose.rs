@@ -98,15 +98,18 @@ fn aligned_tasks_are_named_with_their_sets_and_colors_and_rehearsed() {
     let level = &finding["evidence"]["levels"][0];
     assert_eq!((text(level, "cache"), number(&level["ways"]), &level["helps"]), ("L1d", 8, &Value::Bool(true)));
     assert!((60.0..=65.0).contains(&level["lines_a_set"].as_f64().unwrap()), "{level}");
-    // Equation 2: 64 lines, 8 ways, one set a color.
-    assert!(text(finding, "treatment").starts_with("8 colors of 64 bytes"), "{}", finding["treatment"]);
+    // 64 lines, 8 ways, one set a color; what else is in use may ask for twice as many.
+    let treatment = text(finding, "treatment");
+    assert!(treatment.contains("equation 2 asks for 8 at least"), "{treatment}");
+    let colors: u64 = treatment.split(' ').next().unwrap().parse().unwrap();
+    assert!(colors == 8 || colors == 16, "{treatment}");
     assert_eq!(finding["prediction"]["function"]["name"], "walk");
     // Nearly all of the walk's misses go: of a dependent walk, most of the time.
     assert!(finding["prediction"]["function"]["dependent_gain"].as_f64().unwrap() > 0.6);
     assert_eq!(finding["reach"], "outside", "it was built with nearmiss-color.h");
     let command = format!("{program} --objects 64 --visits 150000");
-    assert_eq!(text(finding, "apply"), format!("nearmiss apply color --colors 8 -- {command}"));
-    assert_eq!(text(finding, "verify"), format!("nearmiss verify color --colors 8 -- {command}"));
+    assert_eq!(text(finding, "apply"), format!("nearmiss apply color --colors {colors} -- {command}"));
+    assert_eq!(text(finding, "verify"), format!("nearmiss verify color --colors {colors} -- {command}"));
 
     // What the command printed is in the run, not in the findings.
     let run = place.run();
@@ -115,18 +118,18 @@ fn aligned_tasks_are_named_with_their_sets_and_colors_and_rehearsed() {
     assert_eq!(&kept, &findings);
 
     let run = run.to_str().unwrap();
-    let rehearsed = place.json(&["rehearse", "color", run, "--json", "--colors", "4,8"]);
+    let rehearsed = place.json(&["rehearse", "color", run, "--json", "--colors", "4,16"]);
     assert_eq!(rehearsed["schema"], "nearmiss/rehearsals/1");
     let table = &rehearsed["tables"][0];
     assert!(text(table, "exactness").starts_with("exact"), "{table}");
     let rows = table["rows"].as_array().unwrap();
-    assert_eq!(rows.iter().map(|row| number(&row["parameter"])).collect::<Vec<_>>(), [1, 4, 8]);
+    assert_eq!(rows.iter().map(|row| number(&row["parameter"])).collect::<Vec<_>>(), [1, 4, 16]);
     let misses = |row: usize| number(&rows[row]["misses"][0]);
     // Too few colors: 16 lines still pass through 8 ways in turn, so all of them miss.
-    assert!(misses(0) - misses(1) < 20_000, "{} {}", misses(0), misses(1));
+    assert!(misses(0).abs_diff(misses(1)) < 20_000, "{} {}", misses(0), misses(1));
     assert!(misses(0) - misses(2) > 140_000, "{} {}", misses(0), misses(2));
     assert!(number(&rows[2]["cycles"]) < number(&rows[0]["cycles"]));
-    assert_eq!(number(&rows[2]["memory_bytes"]), 64 * 7 * 64 / 2);
+    assert_eq!(number(&rows[2]["memory_bytes"]), 64 * 15 * 64 / 2);
 
     let words = place.nearmiss(&["diagnose", run]);
     let words = String::from_utf8(words.stdout).unwrap();
@@ -150,7 +153,7 @@ fn colliding_stacks_and_blocks_are_remedied_from_outside() {
     let program = subject("lock-step");
     let blocks = Place::new().diagnose(&[&program, "--elements", "16384", "--rounds", "1"]);
     let finding = only(&blocks);
-    assert!(text(finding, "symptom").contains("64 malloc blocks"), "{}", finding["symptom"]);
+    assert!(text(finding, "symptom").contains(" malloc blocks of `lock-step.c"), "{}", finding["symptom"]);
     assert!(text(finding, "apply").contains(" --blocks 131072 -- "), "{}", finding["apply"]);
 }
 

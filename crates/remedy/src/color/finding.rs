@@ -154,7 +154,7 @@ impl Colors {
     fn treatment(&self, colors: u64, enough: bool) -> String {
         let memory = Bytes(self.subject.memory_bytes(colors, self.line_bytes));
         let equation = if self.least_colors > 1 {
-            format!("; {} would do if pages fell evenly (equation 2)", grouped(self.least_colors))
+            format!("; equation 2 asks for {} at least", grouped(self.least_colors))
         } else {
             String::new()
         };
