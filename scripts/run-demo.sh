@@ -18,6 +18,20 @@ awk 'BEGIN { srand(1); for (i = 0; i < 60000; i++) printf "%08x%08x\n", rand() *
 $nearmiss trace --cpus 2 -- sort -o /dev/null "$words"
 page2=$($nearmiss report --html)
 
+heading "nearmiss rehearse color  (the run queue on the Pentium Pro, in other colors)"
+$nearmiss rehearse color "${page%/*}" --colors 8,32
+
+heading "nearmiss diagnose -- aligned-tasks  (the same run queue on this machine's caches)"
+$nearmiss diagnose --cpus 2 -- target/subjects/aligned-tasks --objects 1024 --visits 300000
+run=nearmiss-runs/$(ls -t nearmiss-runs | head -n 1)
+
+heading "nearmiss apply color -- aligned-tasks"
+$nearmiss apply color -- target/subjects/aligned-tasks --objects 1024 --visits 4000000
+
+heading "nearmiss verify color -- aligned-tasks"
+$nearmiss verify color --time-limit 15s --metric 'ns_per_visit ([0-9.]+)' --against "$run" \
+    -- target/subjects/aligned-tasks --objects 1024 --visits 4000000
+
 heading "pages to open in a browser"
 echo "$page"
 echo "$page2"

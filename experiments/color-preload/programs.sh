@@ -76,7 +76,7 @@ fi
 if "$PYTHON" -c 'import test.test_threading' 2>/dev/null; then
 	tests="test_threading test_mmap test_subprocess"
 	colored "$PYTHON" -m test -q $tests >"$work/python" 2>&1 || { cat "$work/python"; exit 1; }
-	echo "python: $tests: $(grep '^Total tests' "$work/python"); $(tail -n 1 "$work/python")"
+	echo "python: $tests: $(grep -E '^(Total tests|== Tests result)' "$work/python" | tail -n 1); $(tail -n 1 "$work/python")"
 else
 	echo "skipped: $PYTHON has no tests of its own; install them or set PYTHON"
 fi

@@ -55,15 +55,34 @@ static inline int ready(void)
 	return __builtin_expect(behind.malloc != NULL, 1) || resolve();
 }
 
+/* Whether malloc_seldom was reached; before anything goes straight, every call comes there. */
+static atomic_int asked;
+
+/* Whether what the process calls malloc ends here. Equal addresses say so; others may be an executable's own entry
+ * that leads to ours (where its code lies at a fixed address and takes malloc's), or an allocator of its own. */
+static int process_malloc_is_ours(void)
+{
+	void *(*found)(size_t) = (void *(*)(size_t))dlsym(RTLD_DEFAULT, "malloc");
+	if (found == (void *(*)(size_t))dlsym(RTLD_DEFAULT, "nearmiss_blocks_malloc"))
+		return 1;
+	void (*release)(void *) = (void (*)(void *))dlsym(RTLD_DEFAULT, "free");
+	if (!found || !release)
+		return 0;
+	atomic_store(&asked, 0);
+	release(found(1));
+	return atomic_load(&asked);
+}
+
 __attribute__((constructor)) static void begin(void)
 {
 	resolve();
+	int ours = process_malloc_is_ours();
 	/* Nothing is colored before the parameters are known. */
 	if (!early_used())
 		atomic_store_explicit(&straight_back, 1, memory_order_relaxed);
 	atomic_store_explicit(&straight_below, SHIFTED_LEAST_BYTES, memory_order_release);
 	announce(NEARMISS_PART_BLOCKS, &parameters);
-	if (dlsym(RTLD_DEFAULT, "malloc") != dlsym(RTLD_DEFAULT, "nearmiss_blocks_malloc")) {
+	if (!ours) {
 		/* The program's own malloc, or one preloaded before us: we are never asked. */
 		COUNT(malloc_elsewhere, 1);
 		parameters.block_bytes = 0;
@@ -103,6 +122,7 @@ static inline int goes_straight_back(void)
 
 SELDOM static void *malloc_seldom(size_t bytes)
 {
+	atomic_store_explicit(&asked, 1, memory_order_relaxed);
 	if (!ready())
 		return early_allocate(bytes);
 	if (wanted(bytes)) {

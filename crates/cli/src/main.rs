@@ -1,6 +1,8 @@
 //! `nearmiss`: one verb a stage. All printing and exit codes are here; the stages are libraries.
 
 mod apply;
+mod counting;
+mod diagnose;
 mod doctor;
 mod exit;
 mod machine;
@@ -8,6 +10,7 @@ mod modelling;
 mod observe;
 mod observed_report;
 mod paper;
+mod rehearse;
 mod report;
 mod reserve;
 mod table;
@@ -37,6 +40,10 @@ enum Verb {
     Trace(trace::Args),
     /// Record what a live program does: samples, lock waits, polls, block I/O, scheduling
     Observe(observe::Args),
+    /// Say what is wrong with a run, what would remedy it, and what that would gain
+    Diagnose(diagnose::Args),
+    /// Replay a run as if a remedy had been in place
+    Rehearse(rehearse::Args),
     /// Run a command under a remedy, from outside
     Apply(apply::Args),
     /// Measure whether a remedy helps: interleaved runs with and without it, and a verdict
@@ -55,6 +62,8 @@ fn main() -> ExitCode {
         Verb::Machine(args) => machine::run(args),
         Verb::Trace(args) => trace::run(args),
         Verb::Observe(args) => observe::run(args),
+        Verb::Diagnose(args) => diagnose::run(args),
+        Verb::Rehearse(args) => rehearse::run(args),
         Verb::Apply(args) => apply::run(args),
         Verb::Verify(args) => verify::run(args),
         Verb::Paper(args) => paper::run(args),

@@ -63,6 +63,7 @@ impl Modelling {
                 levels: machine.caches.iter().map(|c| usize::from(c.level)).max().unwrap_or(0),
                 line_bytes,
                 command_pid: None,
+                crowd_sets: Vec::new(),
             },
             data,
         );

@@ -107,7 +107,7 @@ pub struct Args {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-enum Only {
+pub(crate) enum Only {
     /// The command's own user-mode references
     User,
 }
@@ -129,18 +129,7 @@ impl Clock {
 
 /// Runs the verb. The command's exit status is ours.
 pub fn run(args: Args) -> anyhow::Result<ExitCode> {
-    let machine = describe::cut(&describe::load(&args.machine)?, args.cpus);
-    let filter = filter(&args, &machine);
-    let order = args.order.into();
-    let clock = if args.deterministic { Clock::Instructions } else { args.clock };
-    let session = Session::new(tap_config(&args, &machine, filter, clock)?)?.within(args.window.window());
-    let run = RunDir::create(&args.runs, &stem(&args.command))?;
-    let result = record(&args, session, &machine, order, clock, &run);
-    if result.is_err() {
-        // Nothing was recorded: leave no empty run behind. A failure here would only hide the error that matters.
-        let _ = std::fs::remove_dir_all(run.path());
-    }
-    let status = result?;
+    let (_, status) = trace(&args, false)?;
     Ok(ExitCode::from(match status {
         Some(CommandStatus::Exited(code)) => code as u8,
         Some(CommandStatus::Signaled(number)) => (128 + number) as u8,
@@ -148,9 +137,64 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     }))
 }
 
+/// Where a command's output is kept in its run, when it is not the verb that owns it.
+const OUTPUTS: [&str; 2] = ["command.out", "command.err"];
+
+/// Traces a command to be diagnosed: nothing is printed, its output is kept in the run, and the filter is the one that
+/// is exact where addresses move.
+pub fn for_diagnosis(
+    machine: Option<&str>,
+    cpus: u32,
+    only: Option<Only>,
+    runs: &Path,
+    command: &[OsString],
+) -> anyhow::Result<RunDir> {
+    use clap::Parser;
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        args: Args,
+    }
+    let cpus = cpus.to_string();
+    let words = ["trace", "--quiet", "--one-line-filter", "-m", machine.unwrap_or("host"), "--cpus", &cpus, "--runs"];
+    let words = words.map(OsString::from).into_iter().chain([runs.into(), "--".into()]);
+    let mut line = Line::try_parse_from(words.chain(command.iter().cloned()))?;
+    line.args.only = only;
+    let (run, status) = trace(&line.args, true)?;
+    if status != Some(CommandStatus::Exited(0)) {
+        eprintln!("nearmiss: the command did not end well; its output: {}", run.file(OUTPUTS[1]).display());
+    }
+    Ok(run)
+}
+
+fn trace(args: &Args, keep_output: bool) -> anyhow::Result<(RunDir, Option<CommandStatus>)> {
+    let machine = describe::cut(&describe::load(&args.machine)?, args.cpus);
+    let filter = filter(args, &machine);
+    let order = args.order.into();
+    let clock = if args.deterministic { Clock::Instructions } else { args.clock };
+    let session = Session::new(tap_config(args, &machine, filter, clock)?)?.within(args.window.window());
+    let run = RunDir::create(&args.runs, &stem(&args.command))?;
+    let command = || {
+        let mut command = GuestCommand::inherit(&args.command)?;
+        if keep_output {
+            for (stream, name) in command.streams[1..].iter_mut().zip(OUTPUTS) {
+                *stream = Some(std::fs::File::create(run.file(name)).context(name)?.into());
+            }
+        }
+        anyhow::Ok(command)
+    };
+    let result = command().and_then(|command| record(args, session, command, &machine, order, clock, &run));
+    if result.is_err() {
+        // Nothing was recorded: leave no empty run behind. A failure here would only hide the error that matters.
+        let _ = std::fs::remove_dir_all(run.path());
+    }
+    Ok((run, result?))
+}
+
 fn record(
     args: &Args,
     session: Session,
+    command: GuestCommand,
     machine: &Machine,
     order: Order,
     clock: Clock,
@@ -168,7 +212,7 @@ fn record(
     let reserve = Reserve::hold(run)?;
     let mut notes = Vec::new();
     let mut full = false;
-    let recorded = session.record(GuestCommand::inherit(&args.command)?, &mut |head, records| {
+    let recorded = session.record(command, &mut |head, records| {
         if let Some(trace) = &mut writer
             && !full
             && trace.bytes() < args.max_trace.0

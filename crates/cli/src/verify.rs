@@ -1,12 +1,14 @@
 //! The verb `verify`: a command with and without a remedy, interleaved, and a verdict.
 
+use crate::counting::Counting;
 use anyhow::Context;
+use nearmiss_record::finding::{Findings, Prediction};
 use nearmiss_record::run::{self, RunDir, write_whole};
 use nearmiss_remedy::color::apply::{self as color, Options};
-use nearmiss_verify::{Better, Commands, Metric, Plan, SideCommand};
+use nearmiss_verify::{Better, Commands, Metric, Plan, SideCommand, Verdict};
 use nearmiss_workload::Workload;
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -23,6 +25,7 @@ enum Remedy {
     #[command(after_help = "Examples:
   nearmiss verify color -- ./program
   nearmiss verify color --metric 'ns_per_visit ([0-9.]+)' -- ./program
+  nearmiss verify color --beside './other' -- ./program    and does it harm another program?
   nearmiss verify color --require-gain 5% -- ./program     exit code 1 unless 5% are gained for sure")]
     Color {
         #[command(flatten)]
@@ -43,6 +46,16 @@ struct How {
     /// A higher number is better
     #[arg(long, requires = "metric")]
     higher: bool,
+    /// A shell command that runs beside each run: does the remedy harm it?
+    #[arg(long, value_name = "CMD2")]
+    beside: Option<String>,
+    /// Also count this event, as `perf list` names it (repeatable) [default: cycles, instructions and cache-misses,
+    /// where the machine has counters]
+    #[arg(long = "count", value_name = "EVENT")]
+    count: Vec<String>,
+    /// Set the verdict beside what `diagnose` predicted for this run
+    #[arg(long, value_name = "RUN")]
+    against: Option<PathBuf>,
     /// Exit with 1 unless this gain is certain, such as 5%
     #[arg(long, value_name = "SHARE", value_parser = parse_share)]
     require_gain: Option<f64>,
@@ -72,6 +85,42 @@ fn parse_share(text: &str) -> Result<f64, String> {
         .ok_or_else(|| format!("`{text}` is not a share; write for example 5%"))
 }
 
+/// What was predicted of a remedy for a run.
+fn predicted(run: &Path, remedy: &str) -> anyhow::Result<Prediction> {
+    let findings: Findings = crate::diagnose::open(run)?
+        .read_json(run::FINDINGS)
+        .map_err(|error| anyhow::anyhow!("{error}; `nearmiss diagnose {}` writes it", run.display()))?;
+    let finding = findings.findings.into_iter().find(|finding| finding.remedy == remedy);
+    Ok(finding.with_context(|| format!("{}: nothing was found that {remedy} remedies", run.display()))?.prediction)
+}
+
+/// Predicted against measured. A number that the command prints is taken to be about the function that gains most, its
+/// wall time about the whole of it.
+fn beside(predicted: &Prediction, verdict: &Verdict, printed: bool) -> String {
+    let percent = |share: f64| format!("{:.0}%", share * 100.0);
+    let measured = 1.0 - verdict.comparison.ratio;
+    let (what, low, high) = match &predicted.function {
+        Some(function) if printed => {
+            let (a, b) = (function.gain, function.dependent_gain);
+            (format!("`{}`", function.name), a.min(b), a.max(b))
+        }
+        _ => ("the command".to_owned(), predicted.low, predicted.high),
+    };
+    let how = match printed {
+        true => format!(" (overlap {} to none)", percent(predicted.overlap)),
+        false => format!(" (overlap {})", percent(predicted.overlap)),
+    };
+    let apart = if measured < low { low - measured } else { (measured - high).max(0.0) };
+    format!(
+        "predicted for {what}: {} to {} saved{how}\nmeasured, {}: {} saved; {:.0} points from what was predicted",
+        percent(low),
+        percent(high),
+        verdict.comparison.metric,
+        percent(measured),
+        apart * 100.0
+    )
+}
+
 /// Runs the verb.
 pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     let Remedy::Color { color, how, command } = args.remedy;
@@ -84,6 +133,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
         required_gain: how.require_gain,
         ..Plan::default()
     };
+    let predicted = how.against.as_deref().map(|run| predicted(run, "color")).transpose()?;
     let without = Workload::new(command);
     let (with, coloring) = color::apply(without.clone(), &Options::from(&color))?;
     let kept = RunDir::create(&how.runs, "verify-color")?;
@@ -92,7 +142,14 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
         SideCommand { workload: with, engagement: Some(Box::new(coloring)) },
         kept.path(),
     );
-    let mut verdict = commands.metric(metric).compare(&plan)?;
+    let mut commands = commands.metric(metric);
+    if let Some(neighbour) = &how.beside {
+        commands = commands.beside(Workload::new(["/bin/sh", "-c", neighbour]));
+    }
+    if let Some(counts) = Counting::new(&how.count)? {
+        commands = commands.probe(Box::new(counts));
+    }
+    let mut verdict = commands.compare(&plan)?;
     verdict.remedy = Some(format!("color, {} colors", color.colors));
     let json = serde_json::to_vec(&verdict).context("verdict")?;
     write_whole(&kept.file("verdict.json"), &json)?;
@@ -100,6 +157,9 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
         println!("{}", String::from_utf8_lossy(&json));
     } else {
         println!("{verdict}\n\nmeasured; output of the runs: {}", kept.path().display());
+        if let Some(predicted) = predicted {
+            println!("\n{}", beside(&predicted, &verdict, how.metric.is_some()));
+        }
     }
     Ok(match verdict.required_gain_met {
         Some(false) => ExitCode::from(crate::exit::CONDITION_FAILED),

@@ -6,9 +6,9 @@ mod support;
 use nearmiss_machine::observer::Deaf;
 use nearmiss_record::machine::*;
 use nearmiss_record::model::MissClass::*;
-use nearmiss_record::policy::{AddressPolicy, Order, Policy, StorePolicy};
+use nearmiss_record::policy::{AddressPolicy, Order, Policy, Shifted, StorePolicy};
 use nearmiss_record::reference::*;
-use nearmiss_record::units::InsnId;
+use nearmiss_record::units::{Bytes, InsnId};
 use support::*;
 
 const SET_STRIDE: u64 = 4 * 64;
@@ -163,6 +163,40 @@ fn colors_spread_aligned_objects_over_sets() {
     let p = Policy { address, ..Policy::default() };
     let t = replay_on(&m, &p, &options(1), &[(0, 0, walk)], Deaf).0;
     assert_eq!(t.cpus[0].levels[0].load_misses, [8, 0, 0, 0, 0, 0], "two a set");
+}
+
+#[test]
+fn objects_move_as_a_whole_each_its_own_way() {
+    let m = two_levels(1, 1);
+    let walk: Vec<Record> = (0..80).map(|i| load(i % 4 * 4096 + 1024)).collect();
+    assert_eq!(replay(&m, 1, &[(0, &walk)]).cpus[0].levels[0].load_misses, [4, 0, 0, 0, 76, 0]);
+    let shifted = |page: u64, by| Shifted { from: page * 4096, to: (page + 1) * 4096, by };
+    let policy = |objects| Policy { address: AddressPolicy::Shift { objects }, ..Policy::default() };
+    let moved = policy(vec![shifted(3, -64), shifted(1, 64), shifted(0, 0)]);
+    let t = replay_on(&m, &moved, &options(1), &[(0, 0, walk)], Deaf).0;
+    assert_eq!(t.cpus[0].levels[0].load_misses, [4, 0, 0, 0, 0, 0], "two, one, none, one a set");
+    assert_eq!(t.sets[0].lines, [2, 1, 0, 1]);
+
+    let overlapping = policy(vec![shifted(1, 64), Shifted { from: 8191, to: 9000, by: 0 }]);
+    let refused = nearmiss_machine::model::Model::new(&m, &overlapping, &options(1), Deaf).err().unwrap();
+    assert!(refused.to_string().contains("overlap at 0x1fff"), "{refused}");
+}
+
+#[test]
+fn a_hash_of_some_bits_spreads_one_page_offset_over_as_many_sets() {
+    let mut m = two_levels(1, 1);
+    let l2 = m.caches.iter_mut().find(|c| c.level == 2).unwrap();
+    (l2.size, l2.ways, l2.index) = (Bytes(64 * 2 * 64), 2, Index::Hashed);
+    let reached = |m: &Machine| {
+        let walk: Vec<Record> = (0..64).map(|i| load(i * 4096)).collect();
+        let t = replay(m, 1, &[(0, &walk)]);
+        let l2 = t.sets.iter().find(|s| s.cache == "L2").unwrap();
+        assert_eq!(l2.lines.len(), 64);
+        l2.lines.iter().enumerate().filter(|(_, n)| **n > 0).map(|(set, _)| set).collect::<Vec<_>>()
+    };
+    assert_eq!(reached(&m).len(), 64, "all bits");
+    m.caches.iter_mut().find(|c| c.level == 2).unwrap().hashed_bits = 3;
+    assert_eq!(reached(&m), [0, 8, 16, 24, 32, 40, 48, 56], "the lowest three bits stay plain");
 }
 
 #[test]

@@ -116,7 +116,7 @@ fn record_under(
             at += payload.len();
             match Control::decode(record, payload)? {
                 Control::Share { line, owner, written } => shares.push((line, owner, written)),
-                Control::Heap { op, address, size, old } => objects.push((op, address, size, old)),
+                Control::Heap { op, address, size, old, .. } => objects.push((op, address, size, old)),
                 Control::Fence => fences += 1,
                 Control::Switch { usage, .. } | Control::Mark { usage, .. } => add(usage),
                 _ => {}

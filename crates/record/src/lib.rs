@@ -5,12 +5,14 @@
 //! tested from fixtures.
 
 pub mod abi;
+pub mod finding;
 pub mod machine;
 pub mod maps;
 pub mod model;
 pub mod observed;
 pub mod policy;
 pub mod reference;
+pub mod rehearsal;
 pub mod run;
 pub mod side;
 pub mod symbols;

@@ -31,6 +31,9 @@ pub struct Machine {
     pub coherence: Protocol,
     /// Cycles by source of the data.
     pub latency: Latency,
+    /// The first level of address translation for data; predictions use it, the model does not see it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tlb: Option<Tlb>,
     /// Share of a miss's latency hidden behind other work, 0..1.
     pub overlap: f64,
     /// The memory bus or channels.
@@ -122,6 +125,13 @@ pub struct Cache {
     /// Which address picks the set.
     #[serde(default)]
     pub index: Index,
+    /// Of a hashed index: upper bits of the set's number that the hash makes, the lower ones being plain; 0: all.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub hashed_bits: u32,
+}
+
+fn is_zero(n: &u32) -> bool {
+    *n == 0
 }
 
 /// What a cache holds.
@@ -221,6 +231,16 @@ pub struct Latency {
     pub memory_local_cycles: u32,
     /// Memory of another node.
     pub memory_remote_cycles: u32,
+}
+
+/// The first level of address translation for data.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Tlb {
+    /// Pages that it holds, any of them.
+    pub entries: u32,
+    /// Cycles that a reference waits whose page only the second level holds.
+    pub miss_cycles: u32,
 }
 
 /// What carries transactions to memory.

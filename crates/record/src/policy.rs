@@ -35,6 +35,22 @@ pub enum AddressPolicy {
         /// Bytes a color.
         line: u32,
     },
+    /// Whole objects move, each by its own number of bytes: what an allocator that colors would have done.
+    Shift {
+        /// Disjoint.
+        objects: Vec<Shifted>,
+    },
+}
+
+/// One object that moves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Shifted {
+    /// First virtual address, as recorded.
+    pub from: u64,
+    /// The address behind its last byte.
+    pub to: u64,
+    /// Bytes by which it moves; stacks move down.
+    pub by: i64,
 }
 
 /// Which node a page belongs to.

@@ -242,6 +242,8 @@ pub enum Control<'a> {
         size: u64,
         /// For realloc: the address before.
         old: u64,
+        /// Alignment asked for, in bytes; 0: the allocator's own.
+        alignment: u64,
     },
     /// Halt.
     Halt,
@@ -325,6 +327,7 @@ impl<'a> Control<'a> {
                 address: payload[0].a,
                 size: payload[0].b,
                 old: payload[1].a,
+                alignment: payload[1].b,
             },
             ControlKind::Halt => Control::Halt,
             ControlKind::Fence => Control::Fence,

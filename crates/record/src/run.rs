@@ -15,6 +15,10 @@ pub const TRACE: &str = "trace.nmt";
 pub const SYMBOLS: &str = "symbols.json";
 /// What the model counted.
 pub const MODEL: &str = "model.json";
+/// What is wrong, and what would remedy it: [`crate::finding::Findings`].
+pub const FINDINGS: &str = "findings.json";
+/// What remedies would have changed: [`crate::rehearsal::Rehearsals`].
+pub const REHEARSALS: &str = "rehearsals.json";
 /// The page to look at.
 pub const REPORT: &str = "report.html";
 

@@ -30,7 +30,7 @@ fn main() -> ExitCode {
     match wrap(workload, &coloring) {
         Ok(wrapped) => {
             match &wrapped.engaged {
-                Ok(report) => complain(report),
+                Ok(engaged) => complain(&engaged.text),
                 Err(error) => complain(error),
             }
             ExitCode::from(wrapped.exit_code())

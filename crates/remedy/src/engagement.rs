@@ -58,7 +58,16 @@ pub struct NotEngaged {
 /// A remedy in place around a command, which may be launched many times under it. Dropping
 /// it undoes whatever applying it left on the machine.
 pub trait Engagement {
-    /// What the remedy did since the last call, as one or a few lines for people, or why
-    /// the launched process `pid` ran without it.
-    fn confirm(&self, pid: i32) -> Result<String, NotEngaged>;
+    /// What the remedy did since the last call, or why the launched process `pid` ran
+    /// without it.
+    fn confirm(&self, pid: i32) -> Result<Engaged, NotEngaged>;
+}
+
+/// What a remedy did to a command.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Engaged {
+    /// One or a few lines for people.
+    pub text: String,
+    /// The same for machines: an object with a schema.
+    pub record: serde_json::Value,
 }

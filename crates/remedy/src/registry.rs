@@ -1,3 +1,5 @@
+use crate::contract::Detect;
+
 /// How a remedy is taken back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Undo {
@@ -12,6 +14,8 @@ pub struct Remedy {
     pub name: &'static str,
     /// What it does, in a few words.
     pub summary: &'static str,
+    /// Looks for what it may help with in a run.
+    pub detect: Detect,
     /// How it is taken back.
     pub undo: Undo,
 }

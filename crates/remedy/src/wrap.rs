@@ -1,4 +1,4 @@
-use crate::{Engagement, NotEngaged};
+use crate::{Engaged, Engagement, NotEngaged};
 use nearmiss_workload::{Error, Finished, ForwardSignals, ProcessGroup, Workload};
 
 /// A command that ran to its end under a remedy.
@@ -7,7 +7,7 @@ pub struct Wrapped {
     /// How it ended, and what it used.
     pub finished: Finished,
     /// What the remedy did, or why it was not in place.
-    pub engaged: Result<String, NotEngaged>,
+    pub engaged: Result<Engaged, NotEngaged>,
 }
 
 impl Wrapped {

@@ -97,6 +97,15 @@ fn a_malloc_inside_the_program_is_reported_as_out_of_reach() {
 }
 
 #[test]
+fn a_program_at_a_fixed_address_is_not_taken_for_one_with_its_own_malloc() {
+    let fixed = probes::variant("fixed.c", "fixed", &["-no-pie", "-fno-pie"]);
+    let (_, _, report) = colored(Workload::new([fixed]), &default_options());
+    let blocks = report.blocks.unwrap();
+    assert_eq!((blocks.programs, blocks.programs_with_own_malloc), (1, 0));
+    assert_eq!(blocks.colored, 7, "one of eight has color 0");
+}
+
+#[test]
 fn what_is_preloaded_already_stays_in_place() {
     let frees = probes::directory().join("libfrees.so");
     let show = Workload::new(["sh", "-c", "echo $LD_PRELOAD; grep -c libfrees.so /proc/$$/maps"]);

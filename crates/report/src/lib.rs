@@ -5,6 +5,7 @@
 
 pub mod callgrind;
 pub mod cycles;
+pub mod findings;
 pub mod html;
 pub mod json;
 pub mod levels;
@@ -14,6 +15,7 @@ pub mod number;
 pub mod observe;
 pub mod pprof;
 pub mod ranking;
+pub mod rehearsals;
 pub mod sentence;
 pub mod stacks;
 pub mod sums;

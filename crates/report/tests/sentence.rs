@@ -51,7 +51,7 @@ fn one_array_in_few_sets_wants_padding_and_a_hashed_cache_no_coloring() {
     assert_eq!(
         says(conflict(1, Index::Physical), Cause::SetConflict),
         "100% of L1d data misses are conflict misses in 4 of 64 sets, caused by `main` reading `b`: \
-         rows or parts that are not a power of two apart would spread them."
+         coloring or padding its parts would spread them."
     );
     assert!(
         says(conflict(9, Index::Hashed), Cause::SetConflict)

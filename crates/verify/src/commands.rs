@@ -123,7 +123,7 @@ impl Commands {
         }
         if let Some(engagement) = &command.engagement {
             let report = engagement.confirm(pid).map_err(|source| Error::NotEngaged { run, source })?;
-            self.last_engaged = Some(report);
+            self.last_engaged = Some(report.text);
         }
         if let Some(probe) = &mut self.probe {
             sample.extend(probe.read()?);

@@ -19,14 +19,14 @@ const MAX_SHARED_LINES: usize = 1000;
 const USER_PAGES: &str = "user pages, by the kernel";
 
 /// What an object is called.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Title {
-    kind: ObjectKind,
-    name: String,
-    allocated_at: Vec<String>,
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(super) struct Title {
+    pub kind: ObjectKind,
+    pub name: String,
+    pub allocated_at: Vec<String>,
 }
 
-struct Namer<'a> {
+pub(super) struct Namer<'a> {
     names: &'a Names<'a>,
     modules: FxHashMap<&'a str, &'a ModuleData>,
     user_pages: &'a PageSet,
@@ -35,7 +35,7 @@ struct Namer<'a> {
 }
 
 impl<'a> Namer<'a> {
-    fn new(attribution: &'a Attribution, names: &'a Names<'a>) -> Self {
+    pub fn new(attribution: &'a Attribution, names: &'a Names<'a>) -> Self {
         let symbols: &'a Symbols = names.symbols;
         let is_call = |id: &u32| names.insns.get(*id as usize).is_some_and(|i| i.flags & INSN_CALL != 0);
         let stack = |object: &Object| match object.key {
@@ -50,7 +50,7 @@ impl<'a> Namer<'a> {
         }
     }
 
-    fn title(&self, key: &Key) -> Title {
+    pub fn title(&self, key: &Key) -> Title {
         let title = |kind, name: String| Title { kind, name, allocated_at: Vec::new() };
         match key {
             Key::Unknown => title(ObjectKind::Unattributed, UNATTRIBUTED.to_owned()),

@@ -8,6 +8,8 @@ mod balance;
 mod blocks;
 mod code_tables;
 mod cpu;
+mod crowd_tables;
+mod crowds;
 mod data_tables;
 mod finish;
 mod kernel;
@@ -24,12 +26,14 @@ mod tracker;
 #[cfg(test)]
 mod tests;
 
+pub use crowd_tables::Crowd;
 pub use finish::Replay;
 pub use nearmiss_record::symbols::DataSymbols;
 pub use tracker::RecordedData;
 
 use crate::observer::{BusRead, Observer, Outcome};
 use cpu::{Cpu, Mode};
+use crowds::Crowds;
 use ledger::{Ledger, References, Row};
 use nearmiss_record::abi::MAX_VCPUS;
 use nearmiss_record::maps::{Event, MapLog};
@@ -40,7 +44,7 @@ use pages::PageSet;
 use rustc_hash::FxHashMap;
 use sharing::SharedLines;
 use tasks::Tasks;
-use tracker::Tracker;
+use tracker::{HeapCall, Tracker};
 
 const PAGE_BYTES: u64 = 4096;
 const MARK_BEGIN: u64 = 1;
@@ -62,6 +66,8 @@ pub struct Options {
     pub line_bytes: u32,
     /// The command's process, where no BEGIN mark tells it.
     pub command_pid: Option<u32>,
+    /// Sets of each level's data cache, nearest first, to look for objects that crowd on few of them; empty: do not.
+    pub crowd_sets: Vec<u64>,
 }
 
 /// Counts of one instruction.
@@ -99,6 +105,7 @@ pub struct Attribution {
     stalls: StallSources,
     /// Pages that user mode missed on.
     user_pages: PageSet,
+    crowds: Option<Crowds>,
     lost_events: u64,
     damaged_rings: u64,
 }
@@ -110,11 +117,12 @@ impl Attribution {
         let bins = (PAGE_BYTES / u64::from(line)) as usize;
         let cpus = (options.cpus as usize).clamp(1, MAX_VCPUS);
         let mut tasks = Tasks::default();
-        let cpus = (0..cpus).map(|_| Cpu::new(tasks.first())).collect();
+        let cpus: Vec<Cpu> = (0..cpus).map(|_| Cpu::new(tasks.first())).collect();
         if let Some(pid) = options.command_pid {
             tasks.add_command(pid);
         }
         let levels = options.levels.min(MAX_LEVELS);
+        let crowds = (!options.crowd_sets.is_empty()).then(|| Crowds::new(&options.crowd_sets, cpus.len()));
         Attribution {
             options: Options { line_bytes: line, levels, ..options },
             ledger: Ledger::default(),
@@ -132,6 +140,7 @@ impl Attribution {
             page_offsets: PageOffsets { bin_bytes: line, user: vec![0; bins], kernel: vec![0; bins] },
             stalls: StallSources { levels: vec![0; levels], ..StallSources::default() },
             user_pages: PageSet::default(),
+            crowds,
             lost_events: 0,
             damaged_rings: 0,
         }
@@ -207,6 +216,9 @@ impl Attribution {
         if !again {
             self.nodes[home].references.count(record);
             self.tracker.objects.count(object, record);
+        }
+        if let Some(crowds) = &mut self.crowds {
+            crowds.met(vcpu, pid, object, record, outcome, &self.tracker);
         }
         if let Some(class) = sharing_class(outcome) {
             let line = record.paddr() & !u64::from(self.options.line_bytes - 1);
@@ -298,9 +310,10 @@ impl Observer for Attribution {
             }
             Control::Context(context) => cpu.enter_context(*context),
             Control::Maps(bytes) => self.maps(vcpu, bytes),
-            Control::Heap { op, address, size, old } => {
+            Control::Heap { op, address, size, old, alignment } => {
+                let call = HeapCall { op: *op, address: *address, bytes: *size, old: *old, alignment: *alignment };
                 let (pid, context) = (cpu.pid, cpu.context);
-                self.tracker.heap(pid, *op, *address, *size, *old, context);
+                self.tracker.heap(pid, context, call);
             }
             Control::Share { .. } | Control::Halt | Control::Fence => {}
         }

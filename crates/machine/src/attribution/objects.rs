@@ -52,6 +52,8 @@ pub(super) struct Object {
     pub sizes_differ: bool,
     /// All start addresses, or-ed: its lowest bit is the alignment common to all.
     pub addresses: u64,
+    /// Largest alignment that was asked for; 0: the allocator's own.
+    pub asked_alignment: u64,
     /// A few instructions that stored to a [`Key::KernelArea`]: calls store to stacks.
     pub storers: Vec<u32>,
 }
@@ -94,6 +96,7 @@ impl Objects {
             bytes: 0,
             sizes_differ: false,
             addresses: 0,
+            asked_alignment: 0,
             storers: Vec::new(),
         });
         id
@@ -114,6 +117,12 @@ impl Objects {
         row.count += 1;
         row.sizes_differ |= row.bytes != bytes;
         row.addresses |= address;
+    }
+
+    /// An object of this row was asked for with an alignment.
+    pub fn aligned(&mut self, id: ObjectId, alignment: u64) {
+        let row = &mut self.rows[id.0 as usize];
+        row.asked_alignment = row.asked_alignment.max(alignment);
     }
 
     /// What `record` met at this object.

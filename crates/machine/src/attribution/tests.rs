@@ -31,6 +31,7 @@ fn machine() -> Machine {
             memory_local_cycles: 100,
             memory_remote_cycles: 200,
         },
+        tlb: None,
         overlap: 0.0,
         bus: Bus { transaction_cycles: 1, shared_by: BusSharing::Machine, channels: 1 },
         write_combining_buffers: 4,
@@ -46,7 +47,7 @@ struct Stream {
 
 impl Stream {
     fn new() -> Self {
-        let options = Options { cpus: 2, levels: LEVELS, line_bytes: 64, command_pid: None };
+        let options = Options { cpus: 2, levels: LEVELS, line_bytes: 64, command_pid: None, crowd_sets: Vec::new() };
         Stream {
             attribution: Attribution::new(options, Box::new(RecordedData::default())),
             model: Tally { levels: vec![LevelTally::default(); LEVELS], ..Tally::default() },
@@ -223,7 +224,10 @@ fn misses_find_their_heap_block_and_its_allocation() {
     s.switch(0, 7, 0, Usage::default());
     s.control(0, Control::Context(2));
     for i in 0..4u64 {
-        s.control(0, Control::Heap { op: HeapOp::Alloc, address: 0x10000 + i * 0x2000, size: 64, old: 0 });
+        s.control(
+            0,
+            Control::Heap { op: HeapOp::Alloc, address: 0x10000 + i * 0x2000, size: 64, old: 0, alignment: 0 },
+        );
     }
     s.control(0, Control::Context(1));
     s.miss(0, load(0x1_0008, 0), missed(MissClass::Conflict, 2, 100));
@@ -311,7 +315,7 @@ proptest! {
                 Step::Irq(entered) => s.control(vcpu, Control::Irq(entered)),
                 Step::Context(id) => s.control(vcpu, Control::Context(id)),
                 Step::Heap(address, size) => {
-                    s.control(vcpu, Control::Heap { op: HeapOp::Alloc, address, size, old: 0 });
+                    s.control(vcpu, Control::Heap { op: HeapOp::Alloc, address, size, old: 0, alignment: 0 });
                 }
                 Step::Hit(k, address, insn, flags) => {
                     s.hit(vcpu, Record::reference(kind(k), address, 4, flags, InsnId(insn), 1, 0));

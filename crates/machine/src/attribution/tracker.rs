@@ -37,6 +37,18 @@ impl DataSymbols for RecordedData {
     }
 }
 
+/// What the allocator did.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct HeapCall {
+    pub op: HeapOp,
+    pub address: u64,
+    pub bytes: u64,
+    /// For realloc: the address before.
+    pub old: u64,
+    /// Asked for; 0: the allocator's own.
+    pub alignment: u64,
+}
+
 /// First address that is not user space's.
 const USER_END: u64 = 1 << 47;
 
@@ -132,7 +144,8 @@ impl Tracker {
     }
 
     /// The allocator of process `pid` did something.
-    pub fn heap(&mut self, pid: u32, op: HeapOp, address: u64, bytes: u64, old: u64, context: u32) {
+    pub fn heap(&mut self, pid: u32, context: u32, call: HeapCall) {
+        let HeapCall { op, address, bytes, old, alignment } = call;
         match op {
             HeapOp::Free => self.free(pid, address),
             HeapOp::Stack => {
@@ -150,6 +163,7 @@ impl Tracker {
                 }
                 let object = self.objects.intern(Key::Heap { context });
                 self.objects.appeared(object, address, bytes);
+                self.objects.aligned(object, alignment);
                 self.spaces.space(pid).allocate(address, Block { bytes, object });
                 self.blocks.forget(pid, address, bytes);
             }
@@ -159,6 +173,21 @@ impl Tracker {
     fn free(&mut self, pid: u32, address: u64) {
         if let Some(block) = self.spaces.space(pid).free(address) {
             self.blocks.forget(pid, address, block.bytes);
+        }
+    }
+
+    /// From where to where the object that holds a user address reaches: the address alone where none is known.
+    pub fn extent(&self, pid: u32, address: u64) -> (u64, u64) {
+        match self.spaces.get(pid).map_or(Found::Nothing, |space| space.find(address)) {
+            Found::Block(start, block) => (start, start + block.bytes),
+            Found::Region(Region { content: Content::Object(_), start, end }) => (*start, *end),
+            Found::Region(Region { content: Content::Module { data, bias, .. }, start, end }) => {
+                match data.object_at(address.wrapping_sub(*bias)).map(|index| &data.objects[index]) {
+                    Some(o) => (o.vaddr.wrapping_add(*bias), o.vaddr.wrapping_add(*bias).saturating_add(o.bytes)),
+                    None => (*start, *end),
+                }
+            }
+            Found::FirstStack | Found::Nothing => (address, address + 1),
         }
     }
 
@@ -288,6 +317,10 @@ mod tests {
         assert_eq!((key, start), (Key::Global { module: "/bin/prog".into(), index: 0 }, 0x5000_4200));
     }
 
+    fn heap(tracker: &mut Tracker, op: HeapOp, address: u64, bytes: u64, old: u64, context: u32) {
+        tracker.heap(5, context, HeapCall { op, address, bytes, old, alignment: 0 });
+    }
+
     fn key(tracker: &mut Tracker, address: u64) -> (Key, u64) {
         let (id, start) = tracker.find(5, address, 0);
         (tracker.objects.rows[id.0 as usize].key.clone(), start)
@@ -306,19 +339,19 @@ mod tests {
     #[test]
     fn blocks_live_from_malloc_to_free() {
         let mut tracker = tracker();
-        tracker.heap(5, HeapOp::Alloc, 0x6000_0100, 0x40, 0, 3);
-        tracker.heap(5, HeapOp::Alloc, 0x6000_0200, 0x40, 0, 3);
+        heap(&mut tracker, HeapOp::Alloc, 0x6000_0100, 0x40, 0, 3);
+        heap(&mut tracker, HeapOp::Alloc, 0x6000_0200, 0x40, 0, 3);
         assert_eq!(key(&mut tracker, 0x6000_013f), (Key::Heap { context: 3 }, 0x6000_0100));
         assert_eq!(key(&mut tracker, 0x6000_0140).0, Key::Break);
-        tracker.heap(5, HeapOp::Realloc, 0x6000_0300, 0x80, 0x6000_0100, 4);
+        heap(&mut tracker, HeapOp::Realloc, 0x6000_0300, 0x80, 0x6000_0100, 4);
         assert_eq!(key(&mut tracker, 0x6000_013f).0, Key::Break);
         assert_eq!(key(&mut tracker, 0x6000_037f).0, Key::Heap { context: 4 });
-        tracker.heap(5, HeapOp::Free, 0x6000_0300, 0, 0, 4);
+        heap(&mut tracker, HeapOp::Free, 0x6000_0300, 0, 0, 4);
         assert_eq!(key(&mut tracker, 0x6000_037f).0, Key::Break);
         let block = tracker.find(5, 0x6000_0210, 0).0;
         let row = &tracker.objects.rows[block.0 as usize];
         assert_eq!((row.count, row.bytes, row.sizes_differ, row.addresses), (2, 0x40, false, 0x6000_0300));
-        tracker.heap(5, HeapOp::Stack, 0x7000_1000, 0x1000, 0, 8);
+        heap(&mut tracker, HeapOp::Stack, 0x7000_1000, 0x1000, 0, 8);
         assert_eq!(key(&mut tracker, 0x7000_1ff8).0, Key::ThreadStack { context: 8 });
         assert_eq!(key(&mut tracker, 0x7000_2000).0, Key::Anonymous { context: 9, user: 2 });
     }
@@ -332,9 +365,9 @@ mod tests {
             random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
             let (address, bytes) = (0x6000_0000 + (random >> 40) % 64 * 48, 16 + (random >> 50) % 32);
             if live.remove(&address).is_some() {
-                tracker.heap(5, HeapOp::Free, address, 0, 0, 0);
+                heap(&mut tracker, HeapOp::Free, address, 0, 0, 0);
             } else {
-                tracker.heap(5, HeapOp::Alloc, address, bytes, 0, step as u32 + 1);
+                heap(&mut tracker, HeapOp::Alloc, address, bytes, 0, step as u32 + 1);
                 live.insert(address, (bytes, step as u32 + 1));
             }
             for at in (0x6000_0000..0x6000_0000 + 64 * 48).step_by(8) {

@@ -60,6 +60,7 @@ pub fn cachegrind_like(i1: Geometry, d1: Geometry, ll: Geometry) -> Result<Machi
         seed: 0,
         inclusion: Inclusion::None,
         index: Index::Virtual,
+        hashed_bits: 0,
     };
     let machine = Machine {
         name: "cachegrind".into(),
@@ -83,6 +84,7 @@ pub fn cachegrind_like(i1: Geometry, d1: Geometry, ll: Geometry) -> Result<Machi
             memory_local_cycles: 100,
             memory_remote_cycles: 100,
         },
+        tlb: None,
         overlap: 0.0,
         bus: Bus { transaction_cycles: 1, shared_by: BusSharing::Machine, channels: 1 },
         write_combining_buffers: 1,

@@ -36,6 +36,9 @@ pub fn figures(machine: &Machine) -> Vec<String> {
     ]
     .map(str::to_owned)
     .into();
+    if machine.tlb.is_some() {
+        names.push("tlb".to_owned());
+    }
     for level in 1..=machine.latency.level_cycles.len() {
         names.push(format!("latency.L{level}"));
     }

@@ -25,6 +25,8 @@ pub(crate) struct Config {
     pub seed: u64,
     pub inclusion: Inclusion,
     pub index: Index,
+    /// Of a hashed index: upper bits of the set's number that the hash makes.
+    pub hashed_bits: u32,
 }
 
 impl Config {
@@ -33,20 +35,21 @@ impl Config {
         self.index != Index::Hashed && self.sets << self.line_log2 <= 1 << PAGE_LOG2
     }
 
-    /// The set of an address under this cache's index function. A hashed index folds the line number by XOR of all
-    /// its digits in base `sets` (next power of two).
+    /// The set of an address under this cache's index function. A hashed index keeps the lowest bits of the line
+    /// number, where not all are hashed, and folds the rest by XOR of all its digits of `hashed_bits` bits.
     pub fn set_of(&self, address: u64) -> u64 {
         let line = address >> self.line_log2;
         if self.index != Index::Hashed || self.sets == 1 {
             return line % self.sets;
         }
-        let bits = self.sets.next_power_of_two().trailing_zeros();
-        let (mut rest, mut folded) = (line, 0);
+        let bits = self.hashed_bits;
+        let plain = self.sets.next_power_of_two().trailing_zeros() - bits;
+        let (mut rest, mut folded) = (line >> plain, 0);
         while rest != 0 {
             folded ^= rest & ((1 << bits) - 1);
             rest >>= bits;
         }
-        folded % self.sets
+        (folded << plain | line & ((1 << plain) - 1)) % self.sets
     }
 }
 
@@ -279,6 +282,12 @@ fn number_of(machine: &Machine, sharing: Sharing, cpu: u64) -> u32 {
     number as u32
 }
 
+/// At least one, at most all bits of the set's number.
+fn hashed_bits(cache: &Cache, sets: u64) -> u32 {
+    let all = sets.next_power_of_two().trailing_zeros();
+    if cache.hashed_bits == 0 { all } else { cache.hashed_bits.min(all) }
+}
+
 fn config(machine: &Machine, cache: &Cache) -> Result<Config, ModelError> {
     let suffix = match cache.kind {
         CacheKind::Data => "d",
@@ -317,5 +326,6 @@ fn config(machine: &Machine, cache: &Cache) -> Result<Config, ModelError> {
         seed: cache.seed,
         inclusion: if level == 0 { Inclusion::None } else { cache.inclusion },
         index: cache.index,
+        hashed_bits: hashed_bits(cache, cache.size.0 / set_bytes),
     })
 }

@@ -8,6 +8,8 @@ use nearmiss_record::policy::{AddressPolicy, Policy, StorePolicy};
 pub(crate) struct Rules {
     /// Sorted, disjoint.
     ranges: Vec<(u64, u64)>,
+    /// One a range, where objects move by numbers of their own; else empty.
+    shifts: Vec<u64>,
     align_log2: u32,
     colors: u64,
     color_bytes: u64,
@@ -17,7 +19,14 @@ pub(crate) struct Rules {
 
 impl Rules {
     pub fn new(policy: &Policy) -> Result<Self, ModelError> {
-        let mut rules = Rules { ranges: Vec::new(), align_log2: 0, colors: 1, color_bytes: 0, around: Vec::new() };
+        let mut rules = Rules {
+            ranges: Vec::new(),
+            shifts: Vec::new(),
+            align_log2: 0,
+            colors: 1,
+            color_bytes: 0,
+            around: Vec::new(),
+        };
         if let AddressPolicy::Color { ranges, align, colors, line } = &policy.address {
             if !align.is_power_of_two() || *colors == 0 {
                 let why = format!(
@@ -37,6 +46,18 @@ impl Rules {
             rules.align_log2 = align.trailing_zeros();
             rules.colors = u64::from(*colors);
             rules.color_bytes = u64::from(*line);
+        }
+        if let AddressPolicy::Shift { objects } = &policy.address {
+            let mut sorted = objects.clone();
+            sorted.retain(|object| object.from < object.to);
+            sorted.sort_unstable_by_key(|object| object.from);
+            if let Some(pair) = sorted.windows(2).find(|pair| pair[1].from < pair[0].to) {
+                let why = format!("shift: objects overlap at {:#x}; every address moves one way only", pair[1].from);
+                return Err(ModelError::Refused(why));
+            }
+            rules.ranges = sorted.iter().map(|object| (object.from, object.to)).collect();
+            // Modulo 2^64 a move down is a large move up.
+            rules.shifts = sorted.iter().map(|object| object.by as u64).collect();
         }
         if let StorePolicy::NonTemporal { insns } = &policy.store {
             for &insn in insns {
@@ -59,13 +80,16 @@ impl Rules {
         !self.ranges.is_empty()
     }
 
-    /// Bytes by which a virtual address moves up. The physical address moves by as much: what is shifted beyond its
+    /// Bytes by which a virtual address moves up, modulo 2^64. The physical address moves by as much: what is shifted beyond its
     /// page lies in the next recorded frame, which the placement puts wherever it puts that frame.
     #[inline]
     pub fn shift(&self, vaddr: u64) -> u64 {
         let at = self.ranges.partition_point(|(from, _)| *from <= vaddr);
         if at == 0 || vaddr >= self.ranges[at - 1].1 {
             return 0;
+        }
+        if let Some(shift) = self.shifts.get(at - 1) {
+            return *shift;
         }
         (vaddr >> self.align_log2) % self.colors * self.color_bytes
     }

@@ -1,7 +1,7 @@
 //! Random machines and random streams, small enough that everything collides.
 
 use nearmiss_record::machine::*;
-use nearmiss_record::policy::{AddressPolicy, HomePolicy, Policy, StorePolicy};
+use nearmiss_record::policy::{AddressPolicy, HomePolicy, Policy, Shifted, StorePolicy};
 use nearmiss_record::reference::{ControlKind, FLAG_CONT, FLAG_FIRST_HIT, FLAG_KERNEL, Kind, Record};
 use nearmiss_record::units::{Bytes, InsnId};
 use proptest::prelude::*;
@@ -32,6 +32,7 @@ fn cache(level: u8, kind: CacheKind, l: &Level, line: u64, sharing: Sharing, bey
         seed: u64::from(ways),
         inclusion: [Inclusion::None, Inclusion::Inclusive, Inclusion::Exclusive][inclusion],
         index: [Index::Physical, Index::Virtual, Index::Hashed][index],
+        hashed_bits: u32::from(ways % 2 == 1),
     }
 }
 
@@ -88,6 +89,7 @@ pub(super) fn machines() -> impl Strategy<Value = Machine> {
                 },
                 caches,
                 coherence: [Protocol::Msi, Protocol::Mesi, Protocol::Moesi][protocol],
+                tlb: None,
                 overlap: f64::from(overlap) / 4.0,
                 bus: Bus {
                     transaction_cycles: 9,
@@ -103,13 +105,19 @@ pub(super) fn machines() -> impl Strategy<Value = Machine> {
 
 /// Any policy.
 pub(super) fn policies() -> impl Strategy<Value = Policy> {
-    (0..3usize, 0..3usize, any::<bool>()).prop_map(|(address, home, around)| Policy {
+    (0..4usize, 0..3usize, any::<bool>()).prop_map(|(address, home, around)| Policy {
         address: match address {
             0 => AddressPolicy::Color {
                 ranges: vec![(0, 3 * 4096), (9 * 4096, 10 * 4096)],
                 align: 2048,
                 colors: 3,
                 line: 32,
+            },
+            1 => AddressPolicy::Shift {
+                objects: vec![
+                    Shifted { from: 4096, to: 3 * 4096, by: 96 },
+                    Shifted { from: 5 * 4096 + 64, to: 7 * 4096, by: -64 },
+                ],
             },
             _ => AddressPolicy::Recorded,
         },

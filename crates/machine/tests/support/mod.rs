@@ -22,6 +22,7 @@ pub fn cache(level: u8, kind: CacheKind, sets: u64, ways: u32, line: u64, shared
         seed: 0,
         inclusion: Inclusion::None,
         index: Index::Physical,
+        hashed_bits: 0,
     }
 }
 
@@ -46,6 +47,7 @@ pub fn machine(packages: u32, threads: u32, caches: Vec<Cache>) -> Machine {
             memory_local_cycles: 100,
             memory_remote_cycles: 200,
         },
+        tlb: None,
         overlap: 0.0,
         bus: Bus { transaction_cycles: 1, shared_by: BusSharing::Machine, channels: 1 },
         write_combining_buffers: 2,

@@ -1,5 +1,6 @@
 //! Sampling with `perf_event`: no driver, no BPF, and within its limits usable by an ordinary user.
 
+mod count;
 mod event;
 mod maps;
 mod open;
@@ -11,6 +12,7 @@ mod unwind;
 
 use crate::rights::Rights;
 
+pub use count::Counters;
 pub use event::{EventSpec, Rate, Role, event};
 pub use open::{Reach, has_pmu, pmu, try_open};
 pub use session::{PerfSession, StackMode};

@@ -127,7 +127,7 @@ pub fn open_all(
     Ok(opened)
 }
 
-fn open_one(mut attr: sys::perf_event_attr, pid: i32, cpu: u32, flags: u32) -> io::Result<OwnedFd> {
+pub(super) fn open_one(mut attr: sys::perf_event_attr, pid: i32, cpu: u32, flags: u32) -> io::Result<OwnedFd> {
     let flags = flags | sys::PERF_FLAG_FD_CLOEXEC;
     // SAFETY: the attribute is fully initialised and the kernel only reads it (and writes its size on E2BIG).
     let fd = unsafe { perf_event_open_sys::perf_event_open(&mut attr, pid, cpu as i32, -1, flags.into()) };
@@ -144,7 +144,7 @@ fn threads(pid: i32) -> Result<Vec<i32>, PerfError> {
     Ok(listing.flatten().filter_map(|e| e.file_name().to_str()?.parse().ok()).collect())
 }
 
-fn refusal(event: &EventSpec, error: &io::Error) -> PerfError {
+pub(super) fn refusal(event: &EventSpec, error: &io::Error) -> PerfError {
     let paranoid = fs::read_to_string("/proc/sys/kernel/perf_event_paranoid").unwrap_or_default();
     let why = match error.raw_os_error() {
         Some(libc::ENOENT | libc::EOPNOTSUPP | libc::ENODEV) => {

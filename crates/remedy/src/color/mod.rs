@@ -2,6 +2,15 @@
 //! shifted by a few whole lines each, so that they do not share cache sets.
 
 pub mod apply;
+mod colors;
+mod detect;
+mod finding;
+mod program;
+mod rehearse;
+mod subject;
+
+pub use colors::{effective_alignment, least_colors, lines_a_color};
+pub use detect::detect;
 
 use crate::{Remedy, Undo};
 
@@ -9,5 +18,6 @@ use crate::{Remedy, Undo};
 pub const REMEDY: Remedy = Remedy {
     name: "color",
     summary: "shifts thread stacks and large blocks by whole lines so that they do not share cache sets",
+    detect,
     undo: Undo::NothingPersists,
 };

@@ -84,7 +84,7 @@ fn hint(at: &Level, object: Option<&ObjectRow>) -> &'static str {
     if at.index_by == Index::Hashed {
         "its sets are hashed, so coloring would not help"
     } else if object.is_some_and(|o| o.count <= 1) {
-        "rows or parts that are not a power of two apart would spread them"
+        "coloring or padding its parts would spread them"
     } else {
         "coloring would spread them"
     }

@@ -71,6 +71,7 @@ pub fn machine(caches: &[(u8, u64, u32)]) -> Machine {
                 seed: 0,
                 inclusion: Inclusion::None,
                 index: Index::Physical,
+                hashed_bits: 0,
             })
             .collect(),
         coherence: Protocol::Mesi,
@@ -82,6 +83,7 @@ pub fn machine(caches: &[(u8, u64, u32)]) -> Machine {
             memory_local_cycles: 250,
             memory_remote_cycles: 400,
         },
+        tlb: None,
         overlap: 0.0,
         bus: Bus { transaction_cycles: 4, shared_by: BusSharing::Machine, channels: 1 },
         write_combining_buffers: 8,

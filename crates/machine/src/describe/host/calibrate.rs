@@ -2,6 +2,7 @@
 
 use super::Found;
 use super::chase::{Cycle, clock_mhz, handover_nanoseconds};
+use super::offsets::{sets_at_one_offset, translation};
 use nearmiss_record::machine::CacheKind;
 use rustix::thread::{CpuSet, sched_setaffinity};
 use serde::{Deserialize, Serialize};
@@ -21,6 +22,10 @@ pub struct Calibration {
     pub core_to_core_ns: Option<f64>,
     /// A modified line from a core of another node.
     pub remote_cache_ns: Option<f64>,
+    /// Sets of the second level that lines at one offset of their pages reach.
+    pub second_level_reach: Option<u64>,
+    /// First level of address translation: pages, and nanoseconds that a page costs which only the second level holds.
+    pub translation: Option<(u32, f64)>,
 }
 
 const LEAST_MEMORY_WALK: u64 = 64 << 20;
@@ -50,15 +55,34 @@ pub fn calibrate(found: &Found) -> Calibration {
         let core_to_core_ns = scope.spawn(|| neighbour.and_then(handover)).join().ok().flatten();
         let remote_cache_ns = scope.spawn(|| far.and_then(handover)).join().ok().flatten();
         let third = scope.spawn(hear).join().ok();
+        let level_ns = least([first, second, third].into_iter().flatten());
+        let heard = level_ns.clone();
+        let pages = scope.spawn(move || {
+            pin(home);
+            pages(found, &heard)
+        });
+        let (translation, second_level_reach) = pages.join().unwrap_or_default();
         Calibration {
             clock_mhz,
-            level_ns: least([first, second, third].into_iter().flatten()),
+            level_ns,
+            second_level_reach,
+            translation,
             memory_local_ns,
             memory_remote_ns,
             core_to_core_ns,
             remote_cache_ns,
         }
     })
+}
+
+/// What depends on page numbers: translation, and the sets of the second level.
+fn pages(found: &Found, level_ns: &[f64]) -> (Option<(u32, f64)>, Option<u64>) {
+    let data = |level: u8| found.caches.iter().find(|c| c.level == level && c.kind != CacheKind::Instruction);
+    let (Some(first), Some(second)) = (data(1), data(2)) else { return (None, None) };
+    let translation = translation(first.size / first.line.max(1));
+    let (Some(ways), [_, near_ns, next_ns, ..]) = (second.ways, level_ns) else { return (translation, None) };
+    let page_sets = (second.size / u64::from(ways.max(1)) / 4096).max(1);
+    (translation, sets_at_one_offset(ways, page_sets, *near_ns, *next_ns, translation))
 }
 
 /// Place by place the least: other programs come and go within the seconds that all this takes.

@@ -15,17 +15,27 @@ const ROUNDS: usize = 60;
 /// A buffer whose lines form one random cycle; the same cycle for the same size.
 pub struct Cycle {
     memory: MmapMut,
+    lines: usize,
 }
 
 impl Cycle {
     /// Fills `bytes` of fresh memory; the calling thread touches it first, so it lies on that thread's node.
     pub fn new(bytes: usize) -> io::Result<Cycle> {
         let lines = (bytes / LINE_BYTES).max(2);
-        let mut memory = MmapOptions::new().len(lines * LINE_BYTES).map_anon()?;
         // Fewer TLB misses where the kernel has huge pages; without them the figure includes some.
-        let _ = memory.advise(Advice::HugePage);
+        Cycle::make(lines * LINE_BYTES, (0..u32::try_from(lines).unwrap_or(u32::MAX)).collect(), Advice::HugePage)
+    }
+
+    /// Through these lines of `bytes` of small pages, the first of which is line 0.
+    pub fn through(bytes: usize, lines: Vec<u32>) -> io::Result<Cycle> {
+        Cycle::make(bytes, lines, Advice::NoHugePage)
+    }
+
+    fn make(bytes: usize, places: Vec<u32>, pages: Advice) -> io::Result<Cycle> {
+        let mut memory = MmapOptions::new().len(bytes).map_anon()?;
+        let _ = memory.advise(pages);
         let words: &mut [u64] = bytemuck::cast_slice_mut(&mut memory);
-        let mut order: Vec<u32> = (0..u32::try_from(lines).unwrap_or(u32::MAX)).collect();
+        let mut order: Vec<u32> = (0..u32::try_from(places.len()).unwrap_or(u32::MAX)).collect();
         // Sattolo's shuffle: a permutation that is a single cycle.
         let mut state = 0x9e37_79b9_7f4a_7c15_u64;
         for i in (1..order.len()).rev() {
@@ -33,16 +43,15 @@ impl Cycle {
             order.swap(i, (state >> 33) as usize % i);
         }
         for (line, &next) in order.iter().enumerate() {
-            words[line * WORDS] = next as u64 * WORDS as u64;
+            words[places[line] as usize * WORDS] = u64::from(places[next as usize]) * WORDS as u64;
         }
-        Ok(Cycle { memory })
+        Ok(Cycle { memory, lines: places.len() })
     }
 
     /// Nanoseconds a load: the least of several rounds, as noise only adds.
     pub fn nanoseconds(&self) -> f64 {
         let words: &[u64] = bytemuck::cast_slice(&self.memory);
-        let lines = words.len() / WORDS;
-        let mut at = walk(words, 0, lines.min(1 << 21));
+        let mut at = walk(words, 0, self.lines.min(1 << 21));
         let mut least = f64::INFINITY;
         for _ in 0..ROUNDS {
             let start = Instant::now();

@@ -1,11 +1,11 @@
 //! From what sysfs lists to a machine description.
 
 use super::{Calibration, Found, FoundCache, HostError};
-use crate::describe::check::check;
+use crate::describe::check::{check, sets};
 use crate::describe::figures::cache_name;
 use nearmiss_record::machine::{
     Bus, BusSharing, Cache, CacheKind, Inclusion, Index, Latency, Machine, Memory, Placement, Protocol, Replacement,
-    Sharing, Topology,
+    Sharing, Tlb, Topology,
 };
 use nearmiss_record::model::MAX_LEVELS;
 use nearmiss_record::units::Bytes;
@@ -41,11 +41,12 @@ pub fn describe(found: &Found, calibration: Option<&Calibration>) -> Result<Mach
     let mut caches = Vec::new();
     for c in &found.caches {
         let shared_by = sharing(c, &mut topology, nodes);
-        let (cache, from) = cache(c, shared_by);
+        let (mut cache, from) = cache(c, shared_by);
+        let reach = calibration.and_then(|c| c.second_level_reach).filter(|_| c.level == 2);
         let name = format!("cache.{}", cache_name(&cache));
         source(&name, if found.caches_differ { "sysfs, of the first CPU: others have other caches" } else { from });
         source(&format!("{name}.replacement"), "assumed: sysfs does not tell");
-        source(&format!("{name}.index"), "assumed: sysfs does not tell");
+        source(&format!("{name}.index"), set_index(&mut cache, reach));
         if cache.level > 1 {
             source(&format!("{name}.inclusion"), "assumed: sysfs does not tell");
         }
@@ -116,6 +117,10 @@ pub fn describe(found: &Found, calibration: Option<&Calibration>) -> Result<Mach
     source("overlap", "assumed: more than half of a miss hides behind others");
     source("bus", "assumed: two memory channels a node, 64 bytes at 25.6 GB/s");
     source("write_combining_buffers", "assumed: 8");
+    let tlb = calibration.and_then(|c| c.translation).map(|(entries, ns)| Tlb { entries, miss_cycles: cycles(ns) });
+    if tlb.is_some() {
+        source("tlb", "measured here by a chase through pages");
+    }
     let machine = Machine {
         name: "host".into(),
         title: format!("this machine: {}", found.model),
@@ -138,6 +143,7 @@ pub fn describe(found: &Found, calibration: Option<&Calibration>) -> Result<Mach
             memory_local_cycles: local,
             memory_remote_cycles: remote,
         },
+        tlb,
         overlap: 0.6,
         bus: Bus { transaction_cycles: cycles(2.5), shared_by: BusSharing::Node, channels: 2 },
         write_combining_buffers: 8,
@@ -147,6 +153,18 @@ pub fn describe(found: &Found, calibration: Option<&Calibration>) -> Result<Mach
         Ok(()) => Ok(machine),
         Err(problem) => Err(HostError::Nonsense(problem)),
     }
+}
+
+/// How a cache picks the set, as far as the sets that lines at one offset of their pages reach tell; and where that is
+/// from. More of them than pages of a way mean that a hash of the page's number reaches into the offset's bits.
+fn set_index(cache: &mut Cache, reach: Option<u64>) -> &'static str {
+    let Some(reach) = reach else { return "assumed: sysfs does not tell" };
+    let sets = sets(cache);
+    if reach > sets * cache.line.0 / 4096 {
+        cache.index = Index::Hashed;
+        cache.hashed_bits = reach.min(sets).next_power_of_two().trailing_zeros();
+    }
+    "measured here by a chase through lines at one offset of their pages"
 }
 
 /// The largest regular shape inside what was found.
@@ -226,6 +244,7 @@ fn cache(found: &FoundCache, shared_by: Sharing) -> (Cache, &'static str) {
         seed: 0,
         inclusion: Inclusion::None,
         index: if hashed { Index::Hashed } else { Index::Physical },
+        hashed_bits: 0,
     };
     (cache, from)
 }

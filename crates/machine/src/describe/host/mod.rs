@@ -3,6 +3,7 @@
 mod calibrate;
 mod chase;
 mod describe;
+mod offsets;
 mod store;
 mod sysfs;
 

@@ -118,6 +118,8 @@ fn calibration_becomes_cycles_of_the_measured_clock() {
         memory_remote_ns: Some(180.0),
         core_to_core_ns: Some(40.0),
         remote_cache_ns: None,
+        second_level_reach: None,
+        translation: Some((64, 3.5)),
     };
     let m = describe(&discover(dir.path()).expect("found"), Some(&calibration)).expect("a machine");
     // The third level cannot be nearer than the second.

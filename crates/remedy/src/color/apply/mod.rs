@@ -21,7 +21,7 @@ mod report;
 pub use options::{Args, Options};
 pub use report::{Blocks, Report, Stacks};
 
-use crate::{CannotEngage, Engagement, NotEngaged};
+use crate::{CannotEngage, Engaged, Engagement, NotEngaged};
 use libraries::Libraries;
 use nearmiss_workload::Workload;
 use report::SharedReport;
@@ -86,8 +86,12 @@ impl Coloring {
 }
 
 impl Engagement for Coloring {
-    fn confirm(&self, pid: i32) -> Result<String, NotEngaged> {
-        self.report(pid).map(|report| report.to_string())
+    fn confirm(&self, pid: i32) -> Result<Engaged, NotEngaged> {
+        self.report(pid).map(|report| Engaged {
+            text: report.to_string(),
+            // Plain numbers and names: it cannot fail.
+            record: serde_json::to_value(&report).unwrap_or_default(),
+        })
     }
 }
 

@@ -1,0 +1,42 @@
+//! Hardware and software counters beside `verify`'s times.
+
+use nearmiss_observe::perf::{Counters, EventSpec, Rate, Role, event, has_pmu};
+use nearmiss_verify::{Error, Probe, Sample};
+
+/// Counted where the machine has counters and the user names none.
+const USUAL: [&str; 3] = ["cycles", "instructions", "cache-misses"];
+
+/// Counts events of each run.
+pub struct Counting {
+    events: Vec<EventSpec>,
+    counters: Option<Counters>,
+}
+
+impl Counting {
+    /// `None` where nothing is asked for and there is nothing to count with. Errors: an event that cannot be had.
+    pub fn new(names: &[String]) -> anyhow::Result<Option<Self>> {
+        let usual = || USUAL.map(str::to_owned).to_vec();
+        let names = match names {
+            [] if has_pmu() => usual(),
+            [] => return Ok(None),
+            names => names.to_vec(),
+        };
+        let spec = |name: &String| event(name, Role::Other, Rate::Period(1));
+        let events = names.iter().map(spec).collect::<Result<_, _>>()?;
+        Ok(Some(Counting { events, counters: None }))
+    }
+}
+
+impl Probe for Counting {
+    fn attach(&mut self, pid: i32) -> Result<(), Error> {
+        let counters = Counters::attach(pid, &self.events).map_err(|e| Error::Parameters(e.to_string()))?;
+        self.counters = Some(counters);
+        Ok(())
+    }
+
+    fn read(&mut self) -> Result<Sample, Error> {
+        let Some(mut counters) = self.counters.take() else { return Ok(Sample::new()) };
+        let counts = counters.read().map_err(|e| Error::Parameters(e.to_string()))?;
+        Ok(counts.into_iter().collect())
+    }
+}

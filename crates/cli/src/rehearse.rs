@@ -1,0 +1,85 @@
+//! The verb `rehearse`: a run replayed as if a remedy had been in place.
+
+use crate::diagnose::{newest, open, progress};
+use crate::modelling::OrderArg;
+use crate::report::print;
+use anyhow::Context;
+use nearmiss_machine::describe;
+use nearmiss_record::rehearsal::{Rehearsals, SCHEMA};
+use nearmiss_record::run;
+use nearmiss_remedy::{Case, Suspicion};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+/// Arguments of `nearmiss rehearse`.
+#[derive(clap::Args)]
+pub struct Args {
+    #[command(subcommand)]
+    remedy: Remedy,
+}
+
+#[derive(clap::Subcommand)]
+enum Remedy {
+    /// The run with its objects in 1, 2, 4, … colors
+    #[command(after_help = "Examples:
+  nearmiss rehearse color                              the newest run
+  nearmiss rehearse color RUN -m pentium-pro-4way-1m   on another machine
+  nearmiss rehearse color RUN --colors 1,8,32")]
+    Color {
+        /// The run's directory [default: the newest one under ./nearmiss-runs]
+        run: Option<PathBuf>,
+        /// Numbers of colors to try [default: 1,2,4,8,16,32,64]
+        #[arg(long, value_name = "N,…", value_delimiter = ',', value_parser = clap::value_parser!(u64).range(1..=1024))]
+        colors: Vec<u64>,
+        #[command(flatten)]
+        how: How,
+    },
+}
+
+#[derive(clap::Args)]
+struct How {
+    /// Model the run on this machine: `host`, a preset, or a machine file
+    #[arg(short, long, value_name = "MACHINE")]
+    machine: Option<String>,
+    /// In which order the records of several CPUs meet the model
+    #[arg(long, value_enum)]
+    order: Option<OrderArg>,
+    /// Also what could gain less than 2% at best
+    #[arg(long)]
+    all: bool,
+    /// Print the tables as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Runs the verb.
+pub fn run(args: Args) -> anyhow::Result<ExitCode> {
+    let Remedy::Color { run, colors, how } = args.remedy;
+    let run = match run {
+        Some(path) => open(&path)?,
+        None => newest(Path::new(run::DEFAULT_PARENT))?,
+    };
+    let machine = how.machine.as_deref().map(describe::load).transpose()?;
+    progress("modelling the run");
+    let case = Case::open(&run, machine.as_ref(), how.order.map(Into::into))?;
+    let mut suspicions = nearmiss_remedy::color::detect(&case)?;
+    suspicions.retain(|s| how.all || s.most_gain() >= nearmiss_record::finding::LEAST_GAIN);
+    suspicions.sort_by(|a, b| b.most_gain().total_cmp(&a.most_gain()));
+    let table = |suspicion: &Box<dyn Suspicion>| {
+        progress("rehearsing color");
+        suspicion.rehearse(&case, &colors)
+    };
+    let rehearsals = Rehearsals {
+        schema: SCHEMA.to_owned(),
+        machine: case.machine().name.clone(),
+        tables: suspicions.iter().map(table).collect::<Result<_, _>>()?,
+        notes: case.model.notes.clone(),
+    };
+    case.run.write_json(run::REHEARSALS, &rehearsals)?;
+    if how.json {
+        print(&format!("{}\n", serde_json::to_string(&rehearsals).context("rehearsals")?))?;
+    } else {
+        print(&nearmiss_report::rehearsals::render(&rehearsals))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}

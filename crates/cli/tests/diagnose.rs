@@ -1,0 +1,233 @@
+//! `nearmiss diagnose` and `rehearse` on subjects with a known illness, and on programs without.
+
+#![allow(clippy::unwrap_used)]
+
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+/// Fixed figures, whatever machine the test runs on: 8 ways of 4 KiB at the first level.
+const MACHINE: &str = "zen3-milan";
+
+struct Place(tempfile::TempDir);
+
+impl Place {
+    fn new() -> Self {
+        Place(tempfile::tempdir().unwrap())
+    }
+
+    fn path(&self) -> &Path {
+        self.0.path()
+    }
+
+    fn nearmiss(&self, arguments: &[&str]) -> Output {
+        Command::new(env!("CARGO_BIN_EXE_nearmiss")).current_dir(self.path()).args(arguments).output().unwrap()
+    }
+
+    fn json(&self, arguments: &[&str]) -> Value {
+        let output = self.nearmiss(arguments);
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(output.status.success(), "{arguments:?}: {said}");
+        serde_json::from_slice(&output.stdout).unwrap_or_else(|e| panic!("{arguments:?}: {e}: {said}"))
+    }
+
+    fn diagnose(&self, command: &[&str]) -> Value {
+        let begin = ["diagnose", "--json", "-m", MACHINE, "--cpus", "1", "--only", "user", "--"];
+        self.json(&[&begin, command].concat())
+    }
+
+    fn run(&self) -> PathBuf {
+        std::fs::read_dir(self.path().join("nearmiss-runs")).unwrap().next().unwrap().unwrap().path()
+    }
+}
+
+/// Says in one line why nothing can be traced here.
+fn can_trace() -> bool {
+    let missing = nearmiss_observe::tap::guest::KernelImage::newest()
+        .err()
+        .or(nearmiss_observe::tap::guest::QemuBinary::installed().err());
+    if let Some(why) = &missing {
+        eprintln!("skipped: {why}");
+    }
+    missing.is_none()
+}
+
+fn subject(name: &str) -> String {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/subjects").join(name);
+    assert!(path.is_file(), "{}: build it with `make subjects`", path.display());
+    path.canonicalize().unwrap().display().to_string()
+}
+
+/// The only finding worth showing.
+fn only(findings: &Value) -> &Value {
+    assert_eq!(findings["schema"], "nearmiss/findings/1");
+    assert!(findings["healthy"].is_null(), "{}", findings["healthy"]);
+    let list = findings["findings"].as_array().unwrap();
+    assert_eq!(list.len(), 1, "{list:#?}");
+    let finding = &list[0];
+    let prediction = &finding["prediction"];
+    assert_eq!(prediction["placements"].as_array().unwrap().len(), 5);
+    let [low, gain, high] = ["low", "gain", "high"].map(|name| prediction[name].as_f64().unwrap());
+    assert!(low <= gain && gain <= high && gain >= 0.02, "{low} {gain} {high}");
+    assert!(!finding["unless"].as_array().unwrap().is_empty());
+    finding
+}
+
+fn text<'a>(value: &'a Value, name: &str) -> &'a str {
+    value[name].as_str().unwrap_or_else(|| panic!("{name}: {}", value[name]))
+}
+
+fn number(value: &Value) -> u64 {
+    value.as_u64().unwrap_or_else(|| panic!("{value}"))
+}
+
+#[test]
+fn aligned_tasks_are_named_with_their_sets_and_colors_and_rehearsed() {
+    if !can_trace() {
+        return;
+    }
+    let place = Place::new();
+    let program = subject("aligned-tasks");
+    let findings = place.diagnose(&[&program, "--objects", "64", "--visits", "150000"]);
+    let finding = only(&findings);
+    let symptom = text(finding, "symptom");
+    assert!(symptom.contains("`walk`") && symptom.contains("64 pieces, 8 KiB apart"), "{symptom}");
+    assert!(symptom.contains("on 1 of 64 sets at a time"), "{symptom}");
+    let name = text(&finding["evidence"]["objects"][0], "name");
+    assert!(name.contains("aligned-tasks.c") && name.contains("main"), "{name}");
+    let level = &finding["evidence"]["levels"][0];
+    assert_eq!((text(level, "cache"), number(&level["ways"]), &level["helps"]), ("L1d", 8, &Value::Bool(true)));
+    assert!((60.0..=65.0).contains(&level["lines_a_set"].as_f64().unwrap()), "{level}");
+    // 64 lines, 8 ways, one set a color; what else is in use may ask for twice as many.
+    let treatment = text(finding, "treatment");
+    assert!(treatment.contains("equation 2 asks for 8 at least"), "{treatment}");
+    let colors: u64 = treatment.split(' ').next().unwrap().parse().unwrap();
+    assert!(colors == 8 || colors == 16, "{treatment}");
+    assert_eq!(finding["prediction"]["function"]["name"], "walk");
+    // Nearly all of the walk's misses go: of a dependent walk, most of the time.
+    assert!(finding["prediction"]["function"]["dependent_gain"].as_f64().unwrap() > 0.6);
+    assert_eq!(finding["reach"], "outside", "it was built with nearmiss-color.h");
+    let command = format!("{program} --objects 64 --visits 150000");
+    assert_eq!(text(finding, "apply"), format!("nearmiss apply color --colors {colors} -- {command}"));
+    assert_eq!(text(finding, "verify"), format!("nearmiss verify color --colors {colors} -- {command}"));
+
+    // What the command printed is in the run, not in the findings.
+    let run = place.run();
+    assert!(std::fs::read_to_string(run.join("command.out")).unwrap().contains("ns_per_visit"));
+    let kept: Value = serde_json::from_slice(&std::fs::read(run.join("findings.json")).unwrap()).unwrap();
+    assert_eq!(&kept, &findings);
+
+    let run = run.to_str().unwrap();
+    let rehearsed = place.json(&["rehearse", "color", run, "--json", "--colors", "4,16"]);
+    assert_eq!(rehearsed["schema"], "nearmiss/rehearsals/1");
+    let table = &rehearsed["tables"][0];
+    assert!(text(table, "exactness").starts_with("exact"), "{table}");
+    let rows = table["rows"].as_array().unwrap();
+    assert_eq!(rows.iter().map(|row| number(&row["parameter"])).collect::<Vec<_>>(), [1, 4, 16]);
+    let misses = |row: usize| number(&rows[row]["misses"][0]);
+    // Too few colors: 16 lines still pass through 8 ways in turn, so all of them miss.
+    assert!(misses(0).abs_diff(misses(1)) < 20_000, "{} {}", misses(0), misses(1));
+    assert!(misses(0) - misses(2) > 140_000, "{} {}", misses(0), misses(2));
+    assert!(number(&rows[2]["cycles"]) < number(&rows[0]["cycles"]));
+    assert_eq!(number(&rows[2]["memory_bytes"]), 64 * 15 * 64 / 2);
+
+    let words = place.nearmiss(&["diagnose", run]);
+    let words = String::from_utf8(words.stdout).unwrap();
+    for word in ["Modelled", "Predicted", "page placements", "overlap", "Unless", "Apply", "Verify"] {
+        assert!(words.contains(word), "{word}: {words}");
+    }
+}
+
+#[test]
+fn colliding_stacks_and_blocks_are_remedied_from_outside() {
+    if !can_trace() {
+        return;
+    }
+    let program = subject("equal-stacks");
+    let stacks = Place::new().diagnose(&[&program, "--threads", "64", "--rounds", "2500"]);
+    let finding = only(&stacks);
+    assert!(text(finding, "symptom").contains("64 thread stacks"), "{}", finding["symptom"]);
+    assert!(text(finding, "apply").contains(" --stacks -- "), "{}", finding["apply"]);
+    assert_eq!(finding["evidence"]["functions"][0][0], "look_around");
+
+    let program = subject("lock-step");
+    let blocks = Place::new().diagnose(&[&program, "--elements", "16384", "--rounds", "1"]);
+    let finding = only(&blocks);
+    assert!(text(finding, "symptom").contains(" malloc blocks of `lock-step.c"), "{}", finding["symptom"]);
+    assert!(text(finding, "apply").contains(" --blocks 131072 -- "), "{}", finding["apply"]);
+}
+
+#[test]
+fn what_nobody_outside_may_move_is_found_and_told_why() {
+    if !can_trace() {
+        return;
+    }
+    for (name, arguments, objects, why, change) in [
+        ("mmap-buffers", ["--elements", "2048", "--rounds", "6"], "16 KiB apart", "mmap promises", "nearmiss-color.h"),
+        ("matrix-rows", ["--columns", "512", "--rounds", "6"], "4 KiB apart", "parts of one object", "pad each row"),
+    ] {
+        let program = subject(name);
+        let findings = Place::new().diagnose(&[&[program.as_str()], arguments.as_slice()].concat());
+        let finding = only(&findings);
+        assert!(text(finding, "symptom").contains(objects), "{}", finding["symptom"]);
+        let inside = &finding["reach"]["inside"];
+        assert!(text(inside, "why").contains(why) && text(inside, "change").contains(change), "{inside}");
+        assert!(finding["apply"].is_null() && finding["verify"].is_null());
+    }
+}
+
+#[test]
+fn programs_without_the_illness_have_no_finding() {
+    if !can_trace() {
+        return;
+    }
+    let place = Place::new();
+    let words = place.path().join("words.txt");
+    let mut state = 1u64;
+    let lines = (0..6000).map(|_| {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        format!("{state:016x}\n")
+    });
+    std::fs::write(&words, lines.collect::<String>()).unwrap();
+    let words = words.to_str().unwrap();
+    let query = "with recursive n(i) as (select 1 union all select i+1 from n where i<8000) select sum(i*i) from n";
+    let (healthy, chase) = (subject("healthy"), subject("pointer-chase"));
+    let commands: [&[&str]; 5] = [
+        &[&healthy, "--passes", "200"],
+        &[&chase, "--steps", "200000"],
+        &["sort", "-o", "/dev/null", words],
+        &["gzip", "-c", words],
+        &["sqlite3", ":memory:", query],
+    ];
+    for command in commands {
+        if command[0] == "sqlite3" && Command::new("sqlite3").arg("-version").output().is_err() {
+            eprintln!("skipped: sqlite3 is not installed");
+            continue;
+        }
+        let findings = Place::new().diagnose(command);
+        assert_eq!(findings["findings"].as_array().unwrap().len(), 0, "{command:?}: {:#}", findings["findings"]);
+        assert!(text(&findings, "healthy").contains("of the modelled cycles wait"), "{command:?}");
+    }
+}
+
+#[test]
+fn bad_input_is_one_line() {
+    let place = Place::new();
+    for arguments in [
+        ["diagnose", "none"].as_slice(),
+        &["diagnose"],
+        &["rehearse", "color", "none"],
+        &["rehearse", "color", "--colors", "0"],
+        &["verify", "color", "--against", "none", "--", "true"],
+    ] {
+        let output = place.nearmiss(arguments);
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert_eq!((output.status.code(), output.stdout.len()), (Some(2), 0), "{arguments:?}: {said}");
+        assert!(!said.contains("panicked"), "{said}");
+    }
+    // A run that was modelled and not kept cannot be rehearsed.
+    let fixture = Path::new(env!("CARGO_MANIFEST_DIR")).join("../report/fixtures/healthy");
+    let output = place.nearmiss(&["diagnose", fixture.to_str().unwrap()]);
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert_eq!((output.status.code(), said.lines().count()), (Some(2), 1), "{said}");
+}

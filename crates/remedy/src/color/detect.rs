@@ -1,0 +1,98 @@
+//! Which objects are in each other's way: from crowds of conflict misses to subjects.
+
+use super::colors::fully_hashed;
+use super::finding::Colors;
+use super::program;
+use super::subject::{Class, Subject};
+use crate::case::Case;
+use crate::contract::Suspicion;
+use crate::replay::CaseError;
+use nearmiss_machine::attribution::Crowd;
+use nearmiss_record::machine::Index;
+use nearmiss_record::model::ObjectKind;
+use std::collections::BTreeMap;
+
+const PAGE_BYTES: u64 = 4096;
+/// Objects with less than this share of a level's crowded misses are bystanders.
+const LEAST_SHARE: f64 = 0.05;
+
+/// Everything in a run that colors may help with, and what looks like it.
+pub fn detect(case: &Case) -> Result<Vec<Box<dyn Suspicion>>, CaseError> {
+    let asks_environment = program::asks_environment(&case.manifest);
+    let mut subjects: BTreeMap<(Class, String), Subject> = BTreeMap::new();
+    for crowd in &case.crowds {
+        let Some(class) = class(case, crowd) else { continue };
+        // What one remedy moves together is one subject; what its author must change is one a name.
+        let name = match class {
+            Class::Stacks | Class::Blocks => String::new(),
+            _ => crowd.name.clone(),
+        };
+        let subject = subjects.entry((class, name)).or_insert_with(|| Subject {
+            class,
+            crowds: Vec::new(),
+            asks_environment: asks_environment && class == Class::Mappings,
+            ways: case.cache(crowd.level).map_or(1, |cache| cache.ways.into()),
+        });
+        subject.crowds.push(crowd.clone());
+    }
+    let mut crowded: BTreeMap<usize, u64> = BTreeMap::new();
+    for crowd in &case.crowds {
+        *crowded.entry(crowd.level).or_default() += crowd.misses;
+    }
+    // What merely stands by, such as the table of pointers to the objects, is pushed out with them.
+    subjects.retain(|_, subject| {
+        let share = |level: usize| {
+            let own: u64 = subject.crowds.iter().filter(|c| c.level == level).map(|c| c.misses).sum();
+            own as f64 / crowded.get(&level).copied().unwrap_or(0).max(1) as f64
+        };
+        subject.crowds.iter().any(|c| share(c.level) >= LEAST_SHARE)
+    });
+    let suspicion = |subject| Box::new(Colors::new(case, subject)) as Box<dyn Suspicion>;
+    Ok(subjects.into_values().map(suspicion).collect())
+}
+
+/// `None` for memory that no program decides on.
+fn class(case: &Case, crowd: &Crowd) -> Option<Class> {
+    let ways = case.cache(crowd.level).map_or(1, |cache| cache.ways);
+    // So few objects, a line each, cannot overflow a set: it is their own parts that do.
+    let few = crowd.extents.len() as u64 <= u64::from(ways);
+    Some(match crowd.kind {
+        ObjectKind::Stack if crowd.extents.len() > 1 => Class::Stacks,
+        ObjectKind::Stack | ObjectKind::Global => Class::Parts,
+        ObjectKind::Heap if crowd.asked_alignment >= 64 && !few => Class::AlignedBlocks,
+        ObjectKind::Heap if few => Class::Parts,
+        ObjectKind::Heap if crowd.extents.iter().all(|(start, end, _)| end - start < PAGE_BYTES) => Class::SmallBlocks,
+        ObjectKind::Heap => Class::Blocks,
+        // Mappings that touch become one, so few may be many.
+        ObjectKind::Anonymous | ObjectKind::File => Class::Mappings,
+        _ => return None,
+    })
+}
+
+/// Whether coloring can help at a level, and why or why not.
+pub(super) fn level_verdict(case: &Case, level: usize, least_colors: Option<u64>, lines: u64) -> (bool, String) {
+    let Some(cache) = case.cache(level) else { return (false, "no such cache".to_owned()) };
+    let way_bytes = cache.size.0 / u64::from(cache.ways.max(1));
+    match (cache.index, least_colors) {
+        _ if fully_hashed(cache) => (false, "its sets are hashed: no color moves a line to a set of choice".to_owned()),
+        (_, None) => (
+            false,
+            format!(
+                "{lines} lines are in use at a time and it holds {}: capacity, not sets",
+                cache.size.0 / cache.line.0
+            ),
+        ),
+        _ if way_bytes <= case.machine().memory.page_size.0 => {
+            (true, "its index lies within the page: every color reaches a set of its own".to_owned())
+        }
+        (Index::Virtual, _) => (true, "its index is virtual: every color reaches a set of its own".to_owned()),
+        (Index::Hashed, _) => (
+            true,
+            "a part of its set's number is plain bits of the offset within the page; the rest is hashed".to_owned(),
+        ),
+        _ => (
+            true,
+            "the offset within the page picks a part of its set; the rest is the page's place in memory".to_owned(),
+        ),
+    }
+}

@@ -1,0 +1,31 @@
+//! Whether the program that ran colors by itself when it is asked to.
+
+use nearmiss_record::run::Manifest;
+use std::path::{Path, PathBuf};
+
+/// What `nearmiss-color.h` and the crate `nearmiss-color` ask the environment for.
+const QUESTION: &[u8] = b"NEARMISS_COLOR";
+/// Larger programs are not searched.
+const MOST_BYTES: u64 = 1 << 30;
+
+/// Whether the program of a run was built with `nearmiss-color.h`: its file has the variable's name in it. A file that
+/// is no longer there was not.
+pub fn asks_environment(manifest: &Manifest) -> bool {
+    let Some(name) = manifest.command.first() else { return false };
+    let Some(path) = locate(name, Path::new(&manifest.cwd)) else { return false };
+    let small = std::fs::metadata(&path).is_ok_and(|about| about.len() <= MOST_BYTES);
+    small && std::fs::read(&path).is_ok_and(|bytes| asks(&bytes))
+}
+
+/// The preloaded libraries' own variable begins alike and is none.
+fn asks(bytes: &[u8]) -> bool {
+    bytes.windows(QUESTION.len() + 1).any(|w| w.starts_with(QUESTION) && w[QUESTION.len()] != b'_')
+}
+
+fn locate(name: &str, directory: &Path) -> Option<PathBuf> {
+    if name.contains('/') {
+        return Some(directory.join(name));
+    }
+    let path = std::env::var_os("PATH")?;
+    std::env::split_paths(&path).map(|d| d.join(name)).find(|file| file.is_file())
+}

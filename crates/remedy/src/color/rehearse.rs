@@ -1,0 +1,189 @@
+//! What a run would have cost with its objects in 1, 2, 4, … colors.
+
+use super::subject::Subject;
+use crate::case::Case;
+use crate::rehearsal::{Cost, PLACEMENTS, rehearse, seeds, spread};
+use crate::replay::CaseError;
+use crate::translation::translation_misses;
+use nearmiss_record::finding::FunctionGain;
+use nearmiss_record::policy::Policy;
+use nearmiss_record::rehearsal::{Rehearsal, RehearsalRow};
+use std::collections::BTreeMap;
+
+/// Most colors tried unless more are asked for.
+pub const MOST_COLORS: u64 = 64;
+/// So much of the most that any number of colors saves is enough.
+const ENOUGH: f64 = 0.95;
+
+/// Costs by number of colors, each under every placement.
+pub struct Colorings {
+    /// As tried; the first is 1, the run as it was.
+    pub colors: Vec<u64>,
+    /// By number of colors, then by placement.
+    pub costs: Vec<Vec<Cost>>,
+    /// Seeds of the placements.
+    pub placements: Vec<u64>,
+    /// Cycles of the command but for stalls.
+    computing_cycles: u64,
+    /// Stall cycles under the first placement that are not the command's.
+    foreign_stalls: u64,
+}
+
+/// 1, 2, 4, … up to the most that are tried.
+pub fn usual_colors() -> Vec<u64> {
+    (0..).map(|n| 1 << n).take_while(|colors| *colors <= MOST_COLORS).collect()
+}
+
+impl Colorings {
+    /// Replays the run in each number of colors, under each placement. 1 is added where it is missing.
+    pub fn new(
+        case: &Case,
+        subject: &Subject,
+        colors: &[u64],
+        line_bytes: u64,
+        placements: Vec<u64>,
+    ) -> Result<Self, CaseError> {
+        let mut all: Vec<u64> = colors.to_vec();
+        all.push(1);
+        all.sort_unstable();
+        all.dedup();
+        let policy = |colors: &u64| Policy { address: subject.policy(*colors, line_bytes), ..Policy::default() };
+        let policies: Vec<Policy> = all.iter().map(policy).collect();
+        let costs = rehearse(case, &policies, &placements, &subject.extents())?;
+        let totals = &case.model.totals;
+        Ok(Colorings {
+            colors: all,
+            costs,
+            placements,
+            computing_cycles: totals.cycles - totals.stall_cycles,
+            foreign_stalls: case.model.idle.stall_cycles + case.model.ticks.stall_cycles,
+        })
+    }
+
+    /// Finds the number of colors that is worth it on one placement, and replays it under all of them. Also says what
+    /// share half as many colors save, of what it saves.
+    pub fn best(case: &Case, subject: &Subject, least: u64, line_bytes: u64) -> Result<(Self, f64), CaseError> {
+        let seeds = seeds(case.machine(), PLACEMENTS);
+        let (first, others) = seeds.split_at(1);
+        let worth: Vec<u64> = [least / 2, least, least * 2, least * 4, least * 8]
+            .into_iter()
+            .filter(|colors| (2..=MOST_COLORS.max(least)).contains(colors))
+            .collect();
+        let mut tried = Colorings::new(case, subject, &worth, line_bytes, first.to_vec())?;
+        let at = tried.enough(least.max(2));
+        let half = tried.gain(at.saturating_sub(1)).0 / tried.gain(at).0.max(f64::MIN_POSITIVE);
+        let rest = Colorings::new(case, subject, &[tried.colors[at]], line_bytes, others.to_vec())?;
+        tried.colors = rest.colors;
+        let chosen = tried.costs.swap_remove(at);
+        tried.costs.truncate(1);
+        tried.costs.push(chosen);
+        tried.placements = seeds;
+        for (costs, more) in tried.costs.iter_mut().zip(rest.costs) {
+            costs.extend(more);
+        }
+        Ok((tried, half))
+    }
+
+    /// The command's cycles in the `at`-th number of colors under a placement.
+    fn cycles(&self, at: usize, placement: usize) -> f64 {
+        let stalls = self.costs[at][placement].stall_cycles.saturating_sub(self.foreign_stalls);
+        (self.computing_cycles + stalls) as f64
+    }
+
+    /// Share of the cycles that the `at`-th number of colors saves: median, least, most over the placements.
+    pub fn gain(&self, at: usize) -> (f64, f64, f64) {
+        spread((0..self.placements.len()).map(|p| 1.0 - self.cycles(at, p) / self.cycles(0, p).max(1.0)))
+    }
+
+    /// The fewest colors, not fewer than `least`, that save nearly as much as any number does.
+    pub fn enough(&self, least: u64) -> usize {
+        let best = (0..self.colors.len()).map(|at| self.gain(at).0).fold(0.0, f64::max);
+        let good = |at: &usize| self.colors[*at] >= least && self.gain(*at).0 >= ENOUGH * best;
+        (0..self.colors.len()).find(good).unwrap_or(self.colors.len() - 1)
+    }
+
+    /// The function that gains most in the `at`-th number of colors.
+    pub fn function(&self, case: &Case, at: usize) -> Result<Option<FunctionGain>, CaseError> {
+        let sums = |cycles: &[u64]| {
+            let mut sums: BTreeMap<u32, u64> = BTreeMap::new();
+            for (insn, cycles) in cycles.iter().enumerate().filter(|(_, cycles)| **cycles > 0) {
+                let function = case.symbols.insns.get(insn).map_or(0, |names| names.0);
+                *sums.entry(function).or_default() += cycles;
+            }
+            sums
+        };
+        let stalls: Vec<[BTreeMap<u32, u64>; 2]> = (0..self.placements.len())
+            .map(|p| [sums(&self.costs[0][p].by_insn), sums(&self.costs[at][p].by_insn)])
+            .collect();
+        let Some([before, after]) = stalls.first() else { return Ok(None) };
+        let saved = |f: &u32| before[f].saturating_sub(after.get(f).copied().unwrap_or(0));
+        let Some(function) = before.keys().copied().filter(|f| *f != 0).max_by_key(|f| saved(f)) else {
+            return Ok(None);
+        };
+        let Some(about) = case.symbols.functions.get(function as usize) else { return Ok(None) };
+        let row = case.model.functions.iter().find(|row| row.name == about.name && row.kernel == about.kernel);
+        let Some(row) = row else { return Ok(None) };
+        let computing = (row.tally.cycles - row.tally.stall_cycles) as f64;
+        let translating = match case.machine().tlb {
+            Some(tlb) => {
+                let misses = sums(&translation_misses(case, tlb)?);
+                (misses.get(&function).copied().unwrap_or(0) * u64::from(tlb.miss_cycles)) as f64
+            }
+            None => 0.0,
+        };
+        let shown = 1.0 - case.machine().overlap.min(0.99);
+        let cycles = |stalls: &BTreeMap<u32, u64>, shown_of: f64| {
+            computing + translating * shown_of + stalls.get(&function).copied().unwrap_or(0) as f64 / shown * shown_of
+        };
+        let gain = |shown_of: f64| {
+            spread(stalls.iter().map(|[a, b]| 1.0 - cycles(b, shown_of) / cycles(a, shown_of).max(1.0))).0
+        };
+        Ok(Some(FunctionGain {
+            name: about.name.clone(),
+            gain: gain(shown),
+            cycles_before: cycles(before, shown) as u64,
+            cycles_after: cycles(after, shown) as u64,
+            dependent_gain: gain(1.0),
+        }))
+    }
+
+    /// The table.
+    pub fn table(&self, case: &Case, subject: &Subject, name: String, line_bytes: u64) -> Rehearsal {
+        let median = |figures: &dyn Fn(&Cost) -> u64, at: usize| {
+            spread(self.costs[at].iter().map(|cost| figures(cost) as f64)).0.round() as u64
+        };
+        let levels = case.model.totals.levels.len();
+        let row = |(at, colors): (usize, &u64)| {
+            let (cycles, low, high) = spread((0..self.placements.len()).map(|p| self.cycles(at, p)));
+            RehearsalRow {
+                parameter: *colors,
+                misses: (0..levels).map(|l| median(&|cost| cost.misses.get(l).copied().unwrap_or(0), at)).collect(),
+                transactions_on_objects: median(&|cost| cost.transactions_inside, at),
+                transactions_elsewhere: median(&|cost| cost.transactions_outside, at),
+                cycles: cycles as u64,
+                cycles_low: low as u64,
+                cycles_high: high as u64,
+                memory_bytes: subject.memory_bytes(*colors, line_bytes),
+            }
+        };
+        Rehearsal {
+            remedy: "color".to_owned(),
+            subject: name,
+            levels: (1..=levels).map(|l| format!("L{l}")).collect(),
+            placements: self.placements.clone(),
+            overlap: case.machine().overlap,
+            exactness: exactness(case),
+            rows: self.colors.iter().enumerate().map(row).collect(),
+        }
+    }
+}
+
+/// What the filter that made the trace allows to say.
+pub fn exactness(case: &Case) -> String {
+    match nearmiss_machine::describe::can_move_addresses(case.filter) {
+        Ok(()) => "exact: the trace was made with the one-line filter".to_owned(),
+        Err(_) => "approximate at the first level: the trace's filter of several lines assumed that lines stay where \
+                   they are; record with --one-line-filter for exact figures"
+            .to_owned(),
+    }
+}

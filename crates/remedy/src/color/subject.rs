@@ -1,0 +1,108 @@
+//! Objects that could be colored together, and by whom.
+
+use nearmiss_machine::attribution::Crowd;
+use nearmiss_record::policy::{AddressPolicy, Shifted};
+
+/// What kind of objects they are: it decides who can color them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Class {
+    /// Thread stacks.
+    Stacks,
+    /// `malloc` blocks of a page and more.
+    Blocks,
+    /// `malloc` blocks of less than a page.
+    SmallBlocks,
+    /// Blocks that were asked for with an alignment, which is a promise.
+    AlignedBlocks,
+    /// Mappings.
+    Mappings,
+    /// Parts of one object, such as the rows of a matrix.
+    Parts,
+}
+
+/// Objects in each other's way, at one or more levels.
+#[derive(Clone, Debug)]
+pub struct Subject {
+    /// What they are.
+    pub class: Class,
+    /// One an object name and level.
+    pub crowds: Vec<Crowd>,
+    /// The program colors them itself when the environment asks it to: it was built with `nearmiss-color.h`.
+    pub asks_environment: bool,
+    /// Ways of the cache at whose sets they crowd.
+    pub ways: u64,
+}
+
+impl Subject {
+    /// First address and the address behind the last of each object; ascending, disjoint.
+    pub fn extents(&self) -> Vec<(u64, u64)> {
+        let mut all: Vec<(u64, u64)> =
+            self.crowds.iter().flat_map(|c| c.extents.iter().map(|(start, end, _)| (*start, *end))).collect();
+        all.sort_unstable();
+        let mut disjoint: Vec<(u64, u64)> = Vec::new();
+        for (start, end) in all {
+            match disjoint.last_mut() {
+                // Memory that was given back and handed out again in other pieces.
+                Some(last) if start < last.1 => last.1 = last.1.max(end),
+                _ => disjoint.push((start, end)),
+            }
+        }
+        disjoint
+    }
+
+    /// Whether whole objects get in each other's way, rather than parts of one.
+    pub fn whole_objects(&self) -> bool {
+        !matches!(self.class, Class::Parts) && !self.pieces_of_one()
+    }
+
+    fn pieces_of_one(&self) -> bool {
+        self.class == Class::Mappings && self.crowds.iter().all(|c| c.extents.len() as u64 <= self.ways)
+    }
+
+    /// Bytes of the pieces at whose same offset the lines lie.
+    pub fn alignment_bytes(&self) -> u64 {
+        self.crowds.iter().max_by_key(|c| c.misses).map_or(4096, |c| c.alignment_bytes)
+    }
+
+    /// Lines in use at a time at the same offset of their pieces: objects, or pieces of the one object.
+    pub fn competing_lines(&self) -> u64 {
+        if self.whole_objects() {
+            return self.extents().len() as u64;
+        }
+        let Some(heaviest) = self.crowds.iter().max_by_key(|c| c.misses) else { return 0 };
+        let pressing = (heaviest.lines_a_set * heaviest.sets).round() as u64;
+        let mut pieces: Vec<u64> = heaviest.lines.iter().map(|line| line / heaviest.alignment_bytes).collect();
+        pieces.dedup();
+        // Where each piece has one line in use, they can be counted; else what presses on the sets at a time counts,
+        // but no more than there are pieces.
+        let all = pieces.len() as u64;
+        if pieces.len() == heaviest.lines.len() { all } else { pressing.min(all) }
+    }
+
+    /// The policy that colors them.
+    pub fn policy(&self, colors: u64, line_bytes: u64) -> AddressPolicy {
+        if colors <= 1 {
+            return AddressPolicy::Recorded;
+        }
+        let extents = self.extents();
+        if !self.whole_objects() {
+            return AddressPolicy::Color {
+                ranges: extents,
+                align: self.alignment_bytes(),
+                colors: colors as u32,
+                line: line_bytes as u32,
+            };
+        }
+        let shifted = |(number, (from, to)): (usize, (u64, u64))| {
+            let bytes = (number as u64 % colors * line_bytes) as i64;
+            Shifted { from, to, by: if self.class == Class::Stacks { -bytes } else { bytes } }
+        };
+        AddressPolicy::Shift { objects: extents.into_iter().enumerate().map(shifted).collect() }
+    }
+
+    /// Bytes of memory that the colors take: on average half the largest shift an object.
+    pub fn memory_bytes(&self, colors: u64, line_bytes: u64) -> u64 {
+        let objects = if self.whole_objects() { self.extents().len() as u64 } else { self.competing_lines() };
+        objects * (colors.saturating_sub(1)) * line_bytes / 2
+    }
+}

@@ -1,0 +1,91 @@
+//! A kept trace through the model again, under any policy and with any listener.
+
+use nearmiss_machine::describe;
+use nearmiss_machine::model::{Model, ModelError, ModelOptions, ModelTotals};
+use nearmiss_machine::observer::Observer;
+use nearmiss_record::machine::Machine;
+use nearmiss_record::policy::{Order, Policy};
+use nearmiss_record::run::{self, RunDir, RunError};
+use nearmiss_record::side::SideTables;
+use nearmiss_record::trace::{Block, TraceError, TraceHeader, TraceReader, Validator};
+use std::path::PathBuf;
+
+/// Why a run cannot be judged.
+#[derive(Debug, thiserror::Error)]
+pub enum CaseError {
+    /// The run's files cannot be read.
+    #[error(transparent)]
+    Run(#[from] RunError),
+    /// Its trace cannot be read.
+    #[error(transparent)]
+    Trace(#[from] TraceError),
+    /// There is no trace.
+    #[error("{0}: this run kept no trace to rehearse on; record it with `nearmiss trace` and without --no-trace")]
+    NoTrace(PathBuf),
+    /// The model refuses it.
+    #[error(transparent)]
+    Model(#[from] ModelError),
+    /// The trace does not carry what is asked for.
+    #[error("{0}")]
+    Unfit(String),
+}
+
+/// What a replay gave.
+pub struct Replayed<O> {
+    /// What the model counted.
+    pub totals: ModelTotals,
+    /// What listened.
+    pub observer: O,
+    /// Facts a reader must know.
+    pub notes: Vec<String>,
+    /// The tables beside the stream.
+    pub side: SideTables,
+}
+
+/// The head of a run's trace.
+pub fn header(run: &RunDir) -> Result<TraceHeader, CaseError> {
+    Ok(open(run)?.header().clone())
+}
+
+fn open(run: &RunDir) -> Result<TraceReader, CaseError> {
+    let file = run.file(run::TRACE);
+    if !file.is_file() {
+        return Err(CaseError::NoTrace(run.path().to_owned()));
+    }
+    Ok(TraceReader::open(&file)?)
+}
+
+/// Replays a run on a machine that is cut down to the guest's CPUs.
+pub fn replay<O: Observer>(
+    run: &RunDir,
+    machine: &Machine,
+    policy: &Policy,
+    order: Order,
+    observer: O,
+) -> Result<Replayed<O>, CaseError> {
+    let mut trace = open(run)?;
+    let header = trace.header().clone();
+    describe::can_replay(header.filter, machine).map_err(CaseError::Unfit)?;
+    let options = ModelOptions {
+        order,
+        only_user: header.only_user,
+        coherence: true,
+        filter: header.filter,
+        node_bytes: header.node_bytes.clone(),
+        cpus: header.cpus,
+    };
+    let mut model = Model::new(machine, policy, &options, observer)?;
+    let side = trace.side().clone();
+    let mut validator = Validator::new(&header, Some(&side));
+    let mut block = Block::default();
+    for n in 0..trace.blocks() {
+        trace.read(n, &mut block)?;
+        for (head, records) in block.chunks() {
+            validator.chunk(head, records).map_err(|bad| trace.bad_record(n, bad))?;
+            model.chunk(head, records)?;
+        }
+    }
+    let notes = model.notes().to_vec();
+    let (totals, observer) = model.finish()?;
+    Ok(Replayed { totals, observer, notes, side })
+}

@@ -1,0 +1,56 @@
+//! Numbers as sentences have them.
+
+/// `1,024`.
+pub fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::new();
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at) % 3 == 0 {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// `1 set`, `12 sets`.
+pub fn counted(number: u64, noun: &str) -> String {
+    format!("{} {noun}{}", grouped(number), if number == 1 { "" } else { "s" })
+}
+
+/// `37%`, `0.4%`.
+pub fn percent(share: f64) -> String {
+    let percent = share * 100.0;
+    if percent.abs() < 9.95 { format!("{percent:.1}%") } else { format!("{percent:.0}%") }
+}
+
+/// Words that a shell reads as one.
+pub fn quoted(words: &[String]) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "._-/=:,@%+".contains(c);
+    let word = |word: &String| {
+        if !word.is_empty() && word.chars().all(plain) {
+            word.clone()
+        } else {
+            format!("'{}'", word.replace('\'', r"'\''"))
+        }
+    };
+    words.iter().map(word).collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_read_well() {
+        assert_eq!([0, 999, 1000, 1_234_567].map(grouped), ["0", "999", "1,000", "1,234,567"]);
+        assert_eq!((counted(1, "set"), counted(32, "set")), ("1 set".to_owned(), "32 sets".to_owned()));
+        assert_eq!([0.371, 0.004, -0.5].map(percent), ["37%", "0.4%", "-50%"]);
+    }
+
+    #[test]
+    fn a_shell_reads_the_same_words() {
+        let words = ["./a", "b c", "it's", ""].map(str::to_owned);
+        assert_eq!(quoted(&words), r"./a 'b c' 'it'\''s' ''");
+    }
+}
