@@ -24,12 +24,14 @@ $nearmiss rehearse color "${page%/*}" --colors 8,32
 heading "nearmiss diagnose -- aligned-tasks  (the same run queue on this machine's caches)"
 $nearmiss diagnose --cpus 2 -- target/subjects/aligned-tasks --objects 1024 --visits 300000
 run=nearmiss-runs/$(ls -t nearmiss-runs | head -n 1)
+# As many colors as were recommended.
+colors=$(grep -o 'apply color --colors [0-9]*' "$run/findings.json" | head -n 1 | cut -d' ' -f4)
 
 heading "nearmiss apply color -- aligned-tasks"
-$nearmiss apply color -- target/subjects/aligned-tasks --objects 1024 --visits 4000000
+$nearmiss apply color --colors "${colors:-32}" -- target/subjects/aligned-tasks --objects 1024 --visits 4000000
 
 heading "nearmiss verify color -- aligned-tasks"
-$nearmiss verify color --time-limit 15s --metric 'ns_per_visit ([0-9.]+)' --against "$run" \
+$nearmiss verify color --colors "${colors:-32}" --time-limit 15s --metric 'ns_per_visit ([0-9.]+)' --against "$run" \
     -- target/subjects/aligned-tasks --objects 1024 --visits 4000000
 
 heading "pages to open in a browser"

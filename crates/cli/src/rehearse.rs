@@ -65,14 +65,14 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     let mut suspicions = nearmiss_remedy::color::detect(&case)?;
     suspicions.retain(|s| how.all || s.most_gain() >= nearmiss_record::finding::LEAST_GAIN);
     suspicions.sort_by(|a, b| b.most_gain().total_cmp(&a.most_gain()));
-    let table = |suspicion: &Box<dyn Suspicion>| {
+    let table = |suspicion: &dyn Suspicion| {
         progress("rehearsing color");
         suspicion.rehearse(&case, &colors)
     };
     let rehearsals = Rehearsals {
         schema: SCHEMA.to_owned(),
         machine: case.machine().name.clone(),
-        tables: suspicions.iter().map(table).collect::<Result<_, _>>()?,
+        tables: suspicions.iter().map(|suspicion| table(suspicion.as_ref())).collect::<Result<_, _>>()?,
         notes: case.model.notes.clone(),
     };
     case.run.write_json(run::REHEARSALS, &rehearsals)?;
