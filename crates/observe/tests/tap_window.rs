@@ -1,4 +1,5 @@
 //! The window inside a command's run: what lies outside is neither sent nor counted, to the last reference.
+#![allow(clippy::unwrap_used)]
 
 use nearmiss_observe::tap::guest::{
     CommandStatus, GuestCommand, GuestError, GuestShape, HEAP_SHIM, KernelImage, QemuBinary,

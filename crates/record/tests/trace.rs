@@ -1,4 +1,5 @@
 //! A trace comes back as it was written, and hostile files are errors.
+#![allow(clippy::unwrap_used)]
 
 use nearmiss_record::abi::{CHUNK_LAST, ChunkHeader};
 use nearmiss_record::reference::{ControlKind, FLAG_KERNEL, Kind, Record};

@@ -38,7 +38,7 @@ pub(super) fn split<const N: usize>(amount: u64, weights: [u64; N]) -> [u64; N] 
     let sum: u128 = weights.iter().map(|w| u128::from(*w)).sum();
     let mut rest = amount;
     for (part, weight) in parts.iter_mut().zip(weights).skip(1) {
-        *part = if sum == 0 { 0 } else { (u128::from(amount) * u128::from(weight) / sum) as u64 };
+        *part = (u128::from(amount) * u128::from(weight)).checked_div(sum).unwrap_or(0) as u64;
         rest -= *part;
     }
     parts[0] = rest;

@@ -163,7 +163,7 @@ impl Survey<'_> {
         if virtual_address >= KERNEL_MAP {
             return Some(virtual_address - KERNEL_MAP);
         }
-        if virtual_address >= DIRECT_MAP && virtual_address < DIRECT_MAP + (1 << 46) {
+        if (DIRECT_MAP..DIRECT_MAP + (1 << 46)).contains(&virtual_address) {
             return Some(virtual_address - DIRECT_MAP);
         }
         let mut table = self.facts.top_table;
