@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used)]
 
 use nearmiss_remedy::color::apply::{Options, apply};
-use nearmiss_remedy::{Engagement, NotEngaged};
+use nearmiss_remedy::{Engaged, Engagement, NotEngaged};
 use nearmiss_verify::{Better, Commands, Error, Metric, Outcome, Plan, SideCommand, Verdict};
 use nearmiss_workload::Workload;
 use std::time::Duration;
@@ -75,7 +75,7 @@ fn the_remedy_is_confirmed_in_every_run_under_it() {
 
     struct Absent;
     impl Engagement for Absent {
-        fn confirm(&self, pid: i32) -> Result<String, NotEngaged> {
+        fn confirm(&self, pid: i32) -> Result<Engaged, NotEngaged> {
             Err(NotEngaged { pid, why: "absent".to_owned() })
         }
     }
