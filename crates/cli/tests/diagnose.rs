@@ -92,6 +92,7 @@ fn aligned_tasks_are_named_with_their_sets_and_colors_and_rehearsed() {
     let finding = only(&findings);
     let symptom = text(finding, "symptom");
     assert!(symptom.contains("`walk`") && symptom.contains(" pieces, 8 KiB apart"), "{symptom}");
+    // Under tree-PLRU a few of the 64 may always hit: it depends on what else lies in their set.
     let pieces = symptom.split(" pieces").next().and_then(|head| head.rsplit(' ').next()).unwrap();
     assert!((50..=66).contains(&pieces.parse::<u64>().unwrap()), "{symptom}");
     assert!(symptom.contains("on 1 of 64 sets at a time"), "{symptom}");
@@ -127,9 +128,9 @@ fn aligned_tasks_are_named_with_their_sets_and_colors_and_rehearsed() {
     let rows = table["rows"].as_array().unwrap();
     assert_eq!(rows.iter().map(|row| number(&row["parameter"])).collect::<Vec<_>>(), [1, 4, 16]);
     let misses = |row: usize| number(&rows[row]["misses"][0]);
-    // Too few colors: 16 lines still pass through 8 ways in turn, so all of them miss.
-    assert!(misses(0).abs_diff(misses(1)) < 20_000, "{} {}", misses(0), misses(1));
-    assert!(misses(0) - misses(2) > 140_000, "{} {}", misses(0), misses(2));
+    // Too few colors: 16 lines still pass through 8 ways in turn, so most of them miss.
+    assert!(misses(1) > 100_000, "{} {}", misses(0), misses(1));
+    assert!(misses(0) > 120_000 && misses(2) < 20_000, "{} {}", misses(0), misses(2));
     assert!(number(&rows[2]["cycles"]) < number(&rows[0]["cycles"]));
     assert_eq!(number(&rows[2]["memory_bytes"]), pieces.parse::<u64>().unwrap() * 15 * 64 / 2);
 
