@@ -73,10 +73,14 @@ impl Subject {
         let pressing = (heaviest.lines_a_set * heaviest.sets).round() as u64;
         let mut pieces: Vec<u64> = heaviest.lines.iter().map(|line| line / heaviest.alignment_bytes).collect();
         pieces.dedup();
-        // Where each piece has one line in use, they can be counted; else what presses on the sets at a time counts,
-        // but no more than there are pieces.
+        // Where each piece has one line in use, they can be counted, unless some of them go by another name; else what
+        // presses on the sets at a time counts, but no more than there are pieces.
         let all = pieces.len() as u64;
-        if pieces.len() == heaviest.lines.len() { all } else { pressing.min(all) }
+        match pieces.len() == heaviest.lines.len() {
+            true if all * 10 >= pressing * 9 => all,
+            true => pressing,
+            false => pressing.min(all),
+        }
     }
 
     /// The policy that colors them.
