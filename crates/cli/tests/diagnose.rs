@@ -152,6 +152,8 @@ fn colliding_stacks_and_blocks_are_remedied_from_outside() {
     assert!(text(finding, "symptom").contains("64 thread stacks"), "{}", finding["symptom"]);
     assert!(text(finding, "apply").contains(" --stacks -- "), "{}", finding["apply"]);
     assert_eq!(finding["evidence"]["functions"][0][0], "look_around");
+    // Four lines a stack: as many colors as stacks leave some sets to each.
+    assert!(finding["prediction"]["function"]["gain"].as_f64().unwrap() > 0.5, "{}", finding["treatment"]);
 
     let program = subject("lock-step");
     let blocks = Place::new().diagnose(&[&program, "--elements", "16384", "--rounds", "1"]);

@@ -43,8 +43,13 @@ impl Colors {
                 let cache = case.cache(*level)?;
                 let colors = least_colors(case.machine(), cache, lines, subject.alignment_bytes());
                 let (helps, verdict) = level_verdict(case, *level, colors, lines);
-                least = least.max(colors.unwrap_or(1));
-                Some(level_evidence(case, *level, crowds, verdict, helps))
+                let evidence = level_evidence(case, *level, crowds, verdict, helps);
+                if helps {
+                    // Objects with several lines in use press harder than one line each would.
+                    let pressing = (evidence.lines_a_set / f64::from(cache.ways.max(1))).ceil() as u64;
+                    least = least.max(colors.unwrap_or(1)).max(pressing.next_power_of_two());
+                }
+                Some(evidence)
             })
             .collect();
         // The same references wait at several levels: the heaviest level that can be helped bounds the gain.
