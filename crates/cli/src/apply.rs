@@ -10,6 +10,8 @@ use std::process::ExitCode;
 
 /// Arguments of `nearmiss apply`.
 #[derive(clap::Args)]
+#[command(after_help = "Examples:
+  nearmiss apply color -- ./server     its stacks and large blocks, in 32 colors")]
 pub struct Args {
     #[command(subcommand)]
     remedy: Remedy,
@@ -28,7 +30,7 @@ Nothing persists: the next run without it is as before.")]
         #[command(flatten)]
         color: color::Args,
         /// Write what was done here, as JSON
-        #[arg(long, value_name = "FILE")]
+        #[arg(long, value_name = "FILE", value_parser = crate::json_file::json_file)]
         json: Option<PathBuf>,
         /// The command and its arguments
         #[arg(last = true, required = true, value_name = "CMD")]

@@ -1,11 +1,13 @@
 //! The verb `diagnose`: what is wrong with a run, what would remedy it, what that would gain.
 
 use crate::modelling::OrderArg;
+use crate::progress::progress;
 use crate::report::{print, terminal_width};
 use crate::trace::Only;
 use anyhow::Context;
 use nearmiss_diagnose::{Options, diagnose};
 use nearmiss_machine::describe;
+use nearmiss_record::observed;
 use nearmiss_record::run::{self, RunDir};
 use nearmiss_remedy::Case;
 use std::ffi::OsString;
@@ -17,7 +19,10 @@ use std::process::ExitCode;
 #[command(after_help = "Examples:
   nearmiss diagnose                    the newest run
   nearmiss diagnose RUN -m zen3-milan  a run, on another machine
-  nearmiss diagnose -- ./server        trace a command, then diagnose it")]
+  nearmiss diagnose -- ./server        trace a command, then diagnose it
+
+Each finding is rehearsed in some 15 replays of the trace, two at a time on two CPUs: seconds for a run of a few
+million references, minutes for a long one.")]
 pub struct Args {
     /// The run's directory [default: the newest one under ./nearmiss-runs]
     #[arg(conflicts_with = "command")]
@@ -60,7 +65,8 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     };
     let machine = args.machine.as_deref().map(describe::load).transpose()?;
     progress("modelling the run");
-    let case = Case::open(&run, machine.as_ref(), args.order.map(Into::into))?;
+    let mut case = Case::open(&run, machine.as_ref(), args.order.map(Into::into))?;
+    case.heard = replayed;
     let findings = diagnose(&case, Options { all: args.all }, &mut |what| progress(what))?;
     run.write_json(run::FINDINGS, &findings)?;
     if args.json {
@@ -71,20 +77,21 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// A run by its directory.
+/// A traced run by its directory.
 pub(crate) fn open(path: &Path) -> anyhow::Result<RunDir> {
-    RunDir::open(path).map_err(|error| anyhow::anyhow!("{error}"))
-}
-
-/// The newest run.
-pub(crate) fn newest(parent: &Path) -> anyhow::Result<RunDir> {
-    RunDir::newest(parent).map_err(|error| anyhow::anyhow!("{error}"))
-}
-
-/// One line of progress where a person watches.
-pub(crate) fn progress(what: &str) {
-    use std::io::IsTerminal;
-    if std::io::stderr().is_terminal() {
-        eprintln!("nearmiss: {what}");
+    let run = RunDir::open(path).map_err(|error| anyhow::anyhow!("{error}"))?;
+    if run.file(observed::FILE).is_file() {
+        anyhow::bail!("{}: an observed run has no trace; record one with `nearmiss trace -- CMD`", path.display());
     }
+    Ok(run)
+}
+
+/// The newest run that was traced.
+pub(crate) fn newest(parent: &Path) -> anyhow::Result<RunDir> {
+    RunDir::newest_with(parent, run::MODEL).map_err(|error| anyhow::anyhow!("{error}"))
+}
+
+/// Says how far a rehearsal is.
+pub(crate) fn replayed(done: usize, of: usize) {
+    progress(&format!("rehearsing: {done} of {of} replays done"));
 }

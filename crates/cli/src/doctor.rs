@@ -112,7 +112,8 @@ impl Report {
 
 fn sentence(verb: &str, rows: &[Row]) -> String {
     let with = |state: State| -> Vec<&str> {
-        rows.iter().filter(|r| r.verb == verb && r.state == state).map(|r| r.name).collect()
+        let rows = rows.iter().filter(|r| r.verb == verb && r.state == state);
+        rows.map(|r| r.name.split(" (").next().unwrap_or(r.name)).collect()
     };
     let (missing, limited) = (with(State::Missing), with(State::Limited));
     let some = rows.iter().any(|r| r.verb == verb && matches!(r.state, State::Works | State::Limited));

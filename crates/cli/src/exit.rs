@@ -6,6 +6,8 @@ use std::process::ExitCode;
 pub const CONDITION_FAILED: u8 = 1;
 /// Wrong use or bad input.
 pub const BAD_INPUT: u8 = 2;
+/// Ended by Ctrl-C, as a shell says it.
+pub const INTERRUPTED: u8 = 130;
 /// A wrapper's own failure, as `env` and `timeout` do.
 pub const WRAPPER_FAILED: u8 = 125;
 
@@ -20,6 +22,17 @@ impl std::fmt::Display for CannotHere {
 }
 
 impl std::error::Error for CannotHere {}
+
+/// Prints help or what is wrong with the arguments. A wrapper's status 2 is its command's: its own is 125.
+pub fn wrong_use(error: &clap::Error) -> ExitCode {
+    // A closed stream must not change the status.
+    let _ = error.print();
+    if !error.use_stderr() {
+        return ExitCode::SUCCESS;
+    }
+    let wrapper = std::env::args().nth(1).is_some_and(|verb| ["trace", "observe", "apply"].contains(&verb.as_str()));
+    ExitCode::from(if wrapper { WRAPPER_FAILED } else { BAD_INPUT })
+}
 
 /// Prints one line and picks the exit code: 125 for wrappers, 3 for [`CannotHere`], else 2.
 pub fn explain(error: &anyhow::Error, wrapper: bool) -> ExitCode {

@@ -5,11 +5,13 @@ mod counting;
 mod diagnose;
 mod doctor;
 mod exit;
+mod json_file;
 mod machine;
 mod modelling;
 mod observe;
 mod observed_report;
 mod paper;
+mod progress;
 mod rehearse;
 mod report;
 mod reserve;
@@ -25,6 +27,13 @@ use std::process::ExitCode;
 /// Finds the cache misses, lock waits and wake-ups that hold a Linux program back.
 #[derive(Parser)]
 #[command(name = "nearmiss", version, about, max_term_width = 100, propagate_version = true)]
+#[command(after_help = "Examples:
+  nearmiss trace -- sort words.txt     every memory access, on this machine's caches
+  nearmiss diagnose                    what is wrong with the newest run, and what would remedy it
+  nearmiss doctor                      what works here
+
+Exit status: 0 done; 1 done, and what was asked for was not met; 2 wrong use or bad input; 3 this machine cannot do it.
+trace, observe and apply end as their command does; 125: they failed themselves.")]
 struct Cli {
     #[command(subcommand)]
     verb: Verb,
@@ -55,7 +64,10 @@ enum Verb {
 }
 
 fn main() -> ExitCode {
-    let cli = Cli::parse();
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => return exit::wrong_use(&error),
+    };
     let wrapper = matches!(cli.verb, Verb::Trace(_) | Verb::Observe(_) | Verb::Apply(_));
     let result = match cli.verb {
         Verb::Doctor(args) => doctor::run(args),

@@ -1,6 +1,5 @@
 //! A stream through the model with attribution listening: while it is recorded, or again from a kept trace.
 
-use anyhow::Context;
 use nearmiss_machine::attribution::{Attribution, Options, RecordedData, Replay};
 use nearmiss_machine::curve::Curve;
 use nearmiss_machine::describe;
@@ -147,8 +146,11 @@ impl Modelled {
 
 /// Models a kept trace again: on another machine, in another order, under another policy.
 pub fn replay(run: &RunDir, machine: &Machine, policy: &Policy, order: Order) -> anyhow::Result<ModelRecord> {
-    let mut trace = TraceReader::open(&run.file(run::TRACE))
-        .context("this run kept no trace to model again; record it without --no-trace")?;
+    let file = run.file(run::TRACE);
+    if !file.is_file() {
+        anyhow::bail!("{}: this run kept no trace to model again; record it without --no-trace", run.path().display());
+    }
+    let mut trace = TraceReader::open(&file)?;
     let symbols: Symbols = run.read_json(run::SYMBOLS)?;
     let header = trace.header().clone();
     let machine = describe::cut(machine, header.cpus);

@@ -55,7 +55,7 @@ pub struct Args {
     #[arg(long)]
     top: bool,
     /// Also write the record to this file
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", value_parser = crate::json_file::json_file)]
     json: Option<PathBuf>,
     /// Where to make the run's directory
     #[arg(long, value_name = "DIR", default_value = run::DEFAULT_PARENT)]

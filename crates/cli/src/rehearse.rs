@@ -1,7 +1,8 @@
 //! The verb `rehearse`: a run replayed as if a remedy had been in place.
 
-use crate::diagnose::{newest, open, progress};
+use crate::diagnose::{newest, open, replayed};
 use crate::modelling::OrderArg;
+use crate::progress::progress;
 use crate::report::print;
 use anyhow::Context;
 use nearmiss_machine::describe;
@@ -13,6 +14,8 @@ use std::process::ExitCode;
 
 /// Arguments of `nearmiss rehearse`.
 #[derive(clap::Args)]
+#[command(after_help = "Examples:
+  nearmiss rehearse color                 the newest run, in 1 to 64 colors")]
 pub struct Args {
     #[command(subcommand)]
     remedy: Remedy,
@@ -54,14 +57,17 @@ struct How {
 
 /// Runs the verb.
 pub fn run(args: Args) -> anyhow::Result<ExitCode> {
-    let Remedy::Color { run, colors, how } = args.remedy;
+    let Remedy::Color { run, mut colors, how } = args.remedy;
+    colors.sort_unstable();
+    colors.dedup();
     let run = match run {
         Some(path) => open(&path)?,
         None => newest(Path::new(run::DEFAULT_PARENT))?,
     };
     let machine = how.machine.as_deref().map(describe::load).transpose()?;
     progress("modelling the run");
-    let case = Case::open(&run, machine.as_ref(), how.order.map(Into::into))?;
+    let mut case = Case::open(&run, machine.as_ref(), how.order.map(Into::into))?;
+    case.heard = replayed;
     let mut suspicions = nearmiss_remedy::color::detect(&case)?;
     suspicions.retain(|s| how.all || s.most_gain() >= nearmiss_record::finding::LEAST_GAIN);
     suspicions.sort_by(|a, b| b.most_gain().total_cmp(&a.most_gain()));

@@ -87,10 +87,20 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
         None => RunDir::newest(Path::new(run::DEFAULT_PARENT)).map_err(flat)?,
     };
     if run.file(observed::FILE).is_file() {
+        if args.machine.is_some() || args.order.is_some() || args.form.validate {
+            anyhow::bail!(
+                "{}: an observed run has no trace: -m, --order and --validate are for runs of `nearmiss trace`",
+                run.path().display()
+            );
+        }
         return observed_report::write_form(&run, &args.form, args.top.into());
     }
     if args.form.only_of_observed_runs() {
-        anyhow::bail!("{}: a traced run has no time line; use --html, --callgrind or --pprof", run.path().display());
+        anyhow::bail!(
+            "{}: a traced run: --firefox, --perfetto, --folded, --log and --function are for runs of `nearmiss observe`; \
+             use --html, --callgrind or --pprof",
+            run.path().display()
+        );
     }
     if args.form.validate {
         return validate(&run);

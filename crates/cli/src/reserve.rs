@@ -2,22 +2,23 @@
 
 use crate::exit::CannotHere;
 use nearmiss_record::run::RunDir;
+use rustix::fd::OwnedFd;
 use rustix::fs::{FallocateFlags, Mode, OFlags};
 use rustix::io::Errno;
-use std::path::PathBuf;
 
 /// Names, model and manifest of a large run.
 const BYTES: u64 = 16 << 20;
 
-/// A file that holds the room until it is dropped.
-pub struct Reserve(PathBuf);
+/// Holds the room until it is dropped: a file without a name, so that nothing is left however this process ends.
+pub struct Reserve(#[expect(dead_code, reason = "closing it gives the room back")] Option<OwnedFd>);
 
 impl Reserve {
     /// Errors: the disk has less than that to begin with. A file system that cannot promise room is taken as it is.
     pub fn hold(run: &RunDir) -> anyhow::Result<Self> {
-        let path = run.file("reserve.tmp");
-        let file = rustix::fs::open(&path, OFlags::CREATE | OFlags::WRONLY | OFlags::CLOEXEC, Mode::RUSR | Mode::WUSR)?;
-        let reserve = Reserve(path);
+        let flags = OFlags::TMPFILE | OFlags::WRONLY | OFlags::CLOEXEC;
+        let Ok(file) = rustix::fs::open(run.path(), flags, Mode::RUSR | Mode::WUSR) else {
+            return Ok(Reserve(None));
+        };
         match rustix::fs::fallocate(&file, FallocateFlags::empty(), 0, BYTES) {
             Err(Errno::NOSPC | Errno::DQUOT) => Err(CannotHere(format!(
                 "{}: less than {} MiB are free there: make room, or name another directory with --runs",
@@ -25,14 +26,7 @@ impl Reserve {
                 BYTES >> 20
             ))
             .into()),
-            _ => Ok(reserve),
+            _ => Ok(Reserve(Some(file))),
         }
-    }
-}
-
-impl Drop for Reserve {
-    fn drop(&mut self) {
-        // It holds nothing that could be lost.
-        let _ = std::fs::remove_file(&self.0);
     }
 }

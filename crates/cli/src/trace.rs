@@ -96,7 +96,7 @@ pub struct Args {
     #[arg(long, value_name = "DIR", default_value = run::DEFAULT_PARENT)]
     runs: PathBuf,
     /// Also write the model's record here
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", value_parser = crate::json_file::json_file)]
     json: Option<PathBuf>,
     /// Do not print the report
     #[arg(short, long)]
@@ -254,7 +254,11 @@ fn record(
         let bytes = serde_json::to_vec(&model).context("model record")?;
         run::write_whole(file, &bytes)?;
     }
-    if !args.quiet {
+    if args.quiet {
+        if let (None, Some(cut)) = (recorded.exit.status, &recorded.cut) {
+            eprintln!("nearmiss: {cut}");
+        }
+    } else {
         let report = Report::load(run)?;
         anstream::eprint!("{}", text::render(&report, text::Options { width: 80, top: 5 }));
         eprintln!("\nrun: {}", run.path().display());
@@ -372,7 +376,7 @@ fn stem(command: &[OsString]) -> String {
     format!("{}-{clean}", now.strftime("%Y%m%d-%H%M%S"))
 }
 
-/// One line of progress where a person watches.
+/// One line of progress where a person watches: elsewhere stderr is the command's alone.
 fn progress(what: &str) {
     use std::io::IsTerminal;
     if std::io::stderr().is_terminal() {

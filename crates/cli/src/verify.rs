@@ -10,10 +10,14 @@ use nearmiss_workload::Workload;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 /// Arguments of `nearmiss verify`.
 #[derive(clap::Args)]
+#[command(after_help = "Examples:
+  nearmiss verify color -- ./program   with and without coloring, interleaved, and a verdict")]
 pub struct Args {
     #[command(subcommand)]
     remedy: Remedy,
@@ -149,7 +153,17 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     if let Some(counts) = Counting::new(&how.count)? {
         commands = commands.probe(Box::new(counts));
     }
-    let mut verdict = commands.compare(&plan)?;
+    let stop = Arc::new(AtomicBool::new(false));
+    for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
+        signal_hook::flag::register(signal, stop.clone()).context("cannot listen for Ctrl-C")?;
+    }
+    let mut verdict = match commands.stop(stop).compare(&plan) {
+        Err(interrupted @ nearmiss_verify::Error::Interrupted { .. }) => {
+            eprintln!("nearmiss: {interrupted}");
+            return Ok(ExitCode::from(crate::exit::INTERRUPTED));
+        }
+        compared => compared?,
+    };
     verdict.remedy = Some(format!("color, {} colors", color.colors));
     let json = serde_json::to_vec(&verdict).context("verdict")?;
     write_whole(&kept.file("verdict.json"), &json)?;

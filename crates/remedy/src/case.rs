@@ -23,6 +23,8 @@ pub struct Case {
     pub crowds: Vec<Crowd>,
     /// The filter that made the trace.
     pub filter: Filter,
+    /// Hears how many replays of a rehearsal are done, and of how many.
+    pub heard: fn(done: usize, of: usize),
 }
 
 impl Case {
@@ -64,7 +66,7 @@ impl Case {
             side: &replayed.side,
             symbols: &symbols,
         });
-        Ok(Case { run: run.clone(), manifest, model, symbols, crowds, filter: header.filter })
+        Ok(Case { run: run.clone(), manifest, model, symbols, crowds, filter: header.filter, heard: |_, _| () })
     }
 
     /// The machine, cut down to the guest's CPUs.

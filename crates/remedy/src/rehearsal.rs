@@ -76,7 +76,7 @@ pub fn rehearse(
 ) -> Result<Vec<Vec<Cost>>, CaseError> {
     let jobs = policies.len() * seeds.len();
     let results: Mutex<Vec<Option<Result<Cost, CaseError>>>> = Mutex::new((0..jobs).map(|_| None).collect());
-    let next = AtomicUsize::new(0);
+    let (next, done) = (AtomicUsize::new(0), AtomicUsize::new(0));
     let work = || {
         loop {
             let job = next.fetch_add(1, Ordering::Relaxed);
@@ -87,6 +87,7 @@ pub fn rehearse(
             if let Ok(mut results) = results.lock() {
                 results[job] = Some(result);
             }
+            (case.heard)(done.fetch_add(1, Ordering::Relaxed) + 1, jobs);
         }
     };
     let workers = std::thread::available_parallelism().map_or(1, usize::from).min(jobs).min(8);

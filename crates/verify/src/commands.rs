@@ -3,6 +3,8 @@ use nearmiss_remedy::Engagement;
 use nearmiss_workload::{Finished, Running, Status, Stdio, Workload};
 use std::fs::{self, File};
 use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 /// One side's command, and what tells whether its remedy was in place.
@@ -34,6 +36,7 @@ pub struct Commands {
     run_limit: Duration,
     runs: usize,
     last_engaged: Option<String>,
+    stop: Arc<AtomicBool>,
 }
 
 /// How long a command may take to end after it was asked to.
@@ -52,6 +55,7 @@ impl Commands {
             run_limit: Duration::from_secs(600),
             runs: 0,
             last_engaged: None,
+            stop: Arc::default(),
         }
     }
 
@@ -73,6 +77,12 @@ impl Commands {
         self
     }
 
+    /// Ends the comparison after the run under way, once this is true.
+    pub fn stop(mut self, stop: Arc<AtomicBool>) -> Self {
+        self.stop = stop;
+        self
+    }
+
     /// The longest that one run may take.
     pub fn run_limit(mut self, limit: Duration) -> Self {
         self.run_limit = limit;
@@ -82,9 +92,21 @@ impl Commands {
     /// Runs the whole comparison; the plan's metric must be this one's.
     pub fn compare(mut self, plan: &Plan) -> Result<Verdict, Error> {
         let start = Instant::now();
-        let mut verdict = compare(plan, |side| self.measure(side), || start.elapsed())?;
+        let mut verdict = compare(plan, |side| self.measure_unless_stopped(side), || start.elapsed())?;
         verdict.engaged = self.last_engaged.take();
         Ok(verdict)
+    }
+
+    /// A run that Ctrl-C ended, as it ends all that share the terminal, says nothing of its command.
+    fn measure_unless_stopped(&mut self, side: Side) -> Result<Sample, Error> {
+        let (ended, measured) = (self.runs, self.measure(side));
+        match self.stop.load(Ordering::Relaxed) {
+            true => {
+                let runs = ended + usize::from(measured.is_ok());
+                Err(Error::Interrupted { runs, output: self.output.clone() })
+            }
+            false => measured,
+        }
     }
 
     /// Runs one side once.

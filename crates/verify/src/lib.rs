@@ -71,6 +71,14 @@ pub enum Error {
         /// What the system said.
         source: std::io::Error,
     },
+    /// Somebody asked it to stop.
+    #[error("interrupted after {runs} runs: no verdict; their output is in {}", .output.display())]
+    Interrupted {
+        /// Runs that ended.
+        runs: usize,
+        /// Where their output is kept.
+        output: std::path::PathBuf,
+    },
     /// Parameters that make no sense.
     #[error("{0}")]
     Parameters(String),

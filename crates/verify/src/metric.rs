@@ -37,9 +37,11 @@ impl Default for Metric {
 impl Metric {
     /// Reads the expression of a printed metric.
     pub fn printed(expression: &str) -> Result<Self, Error> {
-        Regex::new(expression)
-            .map(Metric::Printed)
-            .map_err(|e| Error::Parameters(format!("--metric {expression:?} is not a regular expression: {e}")))
+        Regex::new(expression).map(Metric::Printed).map_err(|e| {
+            let text = e.to_string();
+            let why = text.lines().last().unwrap_or_default().trim_start_matches("error: ");
+            Error::Parameters(format!("--metric {expression:?} is not a regular expression: {why}"))
+        })
     }
 
     /// The name by which samples carry it.

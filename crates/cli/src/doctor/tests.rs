@@ -136,7 +136,7 @@ fn what_the_instruments_answer_is_what_can_be_observed() {
     assert_eq!(row(&report, "lock waits (--locks)").state, State::Missing);
     assert_eq!(
         report.summary.last().map(String::as_str),
-        Some("observe: works here without lock waits (--locks); with limits: clock profile (--clock).")
+        Some("observe: works here without lock waits; with limits: clock profile.")
     );
     assert!(report.text(100).contains("run as root   # lock waits (--locks)"));
 }
