@@ -3,7 +3,8 @@
  * QEMU's own translation cache grows only while it is flushed (tlb_mmu_resize_locked: twice as large when more than
  * 70% of it was in use), and a guest that runs one task seldom flushes it: a program of ten thousand pages would run
  * on 256 entries, and walk its page tables at every other access. So it is flushed now and then, which the guest cannot
- * notice. Soon after a window's start often, so that it reaches its size; then seldom.
+ * notice. Soon after a window's start often, so that it reaches its size; then seldom. Only with one TCG thread, where
+ * nobody else can be looking at it.
  */
 #include "tap.h"
 
@@ -24,7 +25,7 @@ static uint64_t now_ns(void)
 
 void refill_look(struct vcpu *v)
 {
-    if (!qemu_get_cpu || !tlb_flush)
+    if (tap.multi || !qemu_get_cpu || !tlb_flush)
         return;
     const uint64_t now = now_ns();
     if (now < v->refill.next_ns)

@@ -83,7 +83,7 @@ fn a_point_or_length_that_cannot_be_is_refused_before_anything_runs() {
         ("--for", "5", "write a time such as 500ms"),
     ] {
         let output = nearmiss(place.path(), &["trace", option, value, "--", "true"]);
-        assert_eq!(output.status.code(), Some(2), "{option} {value}");
+        assert_eq!(output.status.code(), Some(125), "{option} {value}");
         assert!(text(&output.stderr).contains(says), "{}", text(&output.stderr));
     }
 }

@@ -1,6 +1,9 @@
 //! What the plugin sends, of a program whose accesses can be counted by hand, on the reference engine.
 #![allow(clippy::unwrap_used)]
 
+mod emulator_crash;
+
+use emulator_crash::unless_the_emulator_crashes;
 use std::collections::{BTreeMap, HashSet};
 use std::fs::File;
 use std::io::Read;
@@ -227,7 +230,7 @@ fn two_pinned_threads_are_two_cpus_and_their_sharing_passes_the_filter() {
 
 #[test]
 fn two_pinned_threads_are_two_cpus_with_several_threads_of_qemu_10() {
-    two_pinned_threads(QemuBinary::unpacked());
+    unless_the_emulator_crashes(|| two_pinned_threads(QemuBinary::unpacked()));
 }
 
 fn two_pinned_threads(qemu: Result<QemuBinary, GuestError>) {
