@@ -31,8 +31,9 @@ heading "nearmiss apply color -- aligned-tasks"
 $nearmiss apply color --colors "${colors:-32}" -- target/subjects/aligned-tasks --objects 1024 --visits 4000000
 
 heading "nearmiss verify color -- aligned-tasks"
-$nearmiss verify color --colors "${colors:-32}" --time-limit 15s --metric 'ns_per_visit ([0-9.]+)' --against "$run" \
-    -- target/subjects/aligned-tasks --objects 1024 --visits 4000000
+# On a machine whose caches nothing crowds there is no prediction to stand beside what is measured.
+$nearmiss verify color --colors "${colors:-32}" --time-limit 15s --metric 'ns_per_visit ([0-9.]+)' \
+    ${colors:+--against "$run"} -- target/subjects/aligned-tasks --objects 1024 --visits 4000000
 
 heading "pages to open in a browser"
 echo "$page"

@@ -4,6 +4,7 @@ mod calibrate;
 mod chase;
 mod describe;
 mod offsets;
+mod quiet;
 mod store;
 mod sysfs;
 
@@ -68,8 +69,11 @@ pub fn host(latencies: Latencies) -> Result<Machine, HostError> {
 }
 
 fn measure(found: &Found) -> Calibration {
-    let calibration = calibrate(found);
-    // A cache that cannot be written costs a second the next time, nothing else.
-    let _ = store::save(found, &calibration);
+    let (calibration, quiet) = quiet::watched(|| calibrate(found));
+    if quiet {
+        // A cache that cannot be written costs a second the next time, nothing else; and what was measured beside other
+        // work is not worth keeping.
+        let _ = store::save(found, &calibration);
+    }
     calibration
 }
