@@ -88,6 +88,8 @@ fn a_terminal_outside_is_one_inside() {
             let length = ours.read(&mut part).unwrap();
             screen.push_str(&String::from_utf8_lossy(&part[..length]));
         }
+        // A shell that is interrupted between a command and the `read` behind it looks at its traps after the `read` only.
+        std::thread::sleep(Duration::from_millis(500));
         ours.write_all(typed.as_bytes()).unwrap();
     }
     let exit = guest.wait();
