@@ -28,8 +28,9 @@ static inline void remember(struct vcpu *v, struct filter_entry *e, uint64_t fro
 }
 
 /* The bytes of a reference inside one line. */
-static inline __attribute__((always_inline)) enum outcome piece(struct vcpu *v, struct nm_insn *insn, qemu_plugin_meminfo_t info, uint64_t vaddr,
-                          unsigned bytes, enum nm_kind kind, unsigned flags)
+static inline __attribute__((always_inline)) enum outcome
+piece(struct vcpu *v, struct nm_insn *insn, qemu_plugin_meminfo_t info, uint64_t vaddr, unsigned bytes,
+      enum nm_kind kind, unsigned flags)
 {
     const uint64_t from = vaddr & ~(uint64_t)(tap.line_bytes - 1);
     const int store = kind != NM_LOAD;
@@ -93,8 +94,9 @@ static inline unsigned flags_of(const struct nm_insn *insn, enum nm_kind kind)
 }
 
 /* The pieces from `vaddr` on; `before` is the outcome of the piece before it, if `continued`. */
-static __attribute__((noinline)) enum outcome pieces(struct vcpu *v, struct nm_insn *insn, qemu_plugin_meminfo_t info, uint64_t vaddr,
-                           unsigned bytes, enum nm_kind kind, int continued, enum outcome before)
+static __attribute__((noinline)) enum outcome
+pieces(struct vcpu *v, struct nm_insn *insn, qemu_plugin_meminfo_t info, uint64_t vaddr, unsigned bytes,
+       enum nm_kind kind, int continued, enum outcome before)
 {
     const unsigned base = flags_of(insn, kind);
     while (bytes) {

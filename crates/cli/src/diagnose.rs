@@ -1,17 +1,15 @@
 //! The verb `diagnose`: what is wrong with a run, what would remedy it, what that would gain.
 
-use crate::modelling::OrderArg;
+use crate::case::{How, find};
 use crate::progress::progress;
 use crate::report::{print, terminal_width};
 use crate::trace::Only;
 use anyhow::Context;
 use nearmiss_diagnose::{Options, diagnose};
 use nearmiss_machine::describe;
-use nearmiss_record::observed;
-use nearmiss_record::run::{self, RunDir};
-use nearmiss_remedy::Case;
+use nearmiss_record::run;
 use std::ffi::OsString;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 /// Arguments of `nearmiss diagnose`.
@@ -27,18 +25,8 @@ pub struct Args {
     /// The run's directory [default: the newest one under ./nearmiss-runs]
     #[arg(conflicts_with = "command")]
     run: Option<PathBuf>,
-    /// Model the run on this machine: `host`, a preset, or a machine file [default: the one it was traced with, or host]
-    #[arg(short, long, value_name = "MACHINE")]
-    machine: Option<String>,
-    /// In which order the records of several CPUs meet the model
-    #[arg(long, value_enum)]
-    order: Option<OrderArg>,
-    /// Also findings whose predicted gain is under 2%
-    #[arg(long)]
-    all: bool,
-    /// Print the findings as JSON
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    how: How,
     /// CPUs of the guest that a command is traced in, at most
     #[arg(long, value_name = "N", default_value_t = describe::DEFAULT_CPUS, value_parser = clap::value_parser!(u32).range(1..=64))]
     cpus: u32,
@@ -57,41 +45,18 @@ pub struct Args {
 pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     let run = match (&args.run, args.command.is_empty()) {
         (_, false) => {
-            let machine = args.machine.as_deref();
+            let machine = args.how.machine.as_deref();
             crate::trace::for_diagnosis(machine, args.cpus, args.only, &args.runs, &args.command)?
         }
-        (Some(path), true) => open(path)?,
-        (None, true) => newest(&args.runs)?,
+        (named, true) => find(named.as_deref(), &args.runs)?,
     };
-    let machine = args.machine.as_deref().map(describe::load).transpose()?;
-    progress("modelling the run");
-    let mut case = Case::open(&run, machine.as_ref(), args.order.map(Into::into))?;
-    case.heard = replayed;
-    let findings = diagnose(&case, Options { all: args.all }, &mut |what| progress(what))?;
+    let case = args.how.case(&run)?;
+    let findings = diagnose(&case, Options { all: args.how.all }, &mut |what| progress(what))?;
     run.write_json(run::FINDINGS, &findings)?;
-    if args.json {
+    if args.how.json {
         print(&format!("{}\n", serde_json::to_string(&findings).context("findings")?))?;
     } else {
         print(&nearmiss_report::findings::render(&findings, terminal_width()))?;
     }
     Ok(ExitCode::SUCCESS)
-}
-
-/// A traced run by its directory.
-pub(crate) fn open(path: &Path) -> anyhow::Result<RunDir> {
-    let run = RunDir::open(path).map_err(|error| anyhow::anyhow!("{error}"))?;
-    if run.file(observed::FILE).is_file() {
-        anyhow::bail!("{}: an observed run has no trace; record one with `nearmiss trace -- CMD`", path.display());
-    }
-    Ok(run)
-}
-
-/// The newest run that was traced.
-pub(crate) fn newest(parent: &Path) -> anyhow::Result<RunDir> {
-    RunDir::newest_with(parent, run::MODEL).map_err(|error| anyhow::anyhow!("{error}"))
-}
-
-/// Says how far a rehearsal is.
-pub(crate) fn replayed(done: usize, of: usize) {
-    progress(&format!("rehearsing: {done} of {of} replays done"));
 }

@@ -1,6 +1,7 @@
 //! `nearmiss`: one verb a stage. All printing and exit codes are here; the stages are libraries.
 
 mod apply;
+mod case;
 mod counting;
 mod diagnose;
 mod doctor;

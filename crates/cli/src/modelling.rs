@@ -13,7 +13,7 @@ use nearmiss_record::reference::Record;
 use nearmiss_record::run::{self, Filter, RunDir};
 use nearmiss_record::side::SideTables;
 use nearmiss_record::symbols::{DataSymbols, Symbols};
-use nearmiss_record::trace::{Block, TraceHeader, TraceReader, Validator};
+use nearmiss_record::trace::{self, TraceHeader, TraceReader};
 
 /// In which order the records of several CPUs meet the model.
 #[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -156,14 +156,6 @@ pub fn replay(run: &RunDir, machine: &Machine, policy: &Policy, order: Order) ->
     let machine = describe::cut(machine, header.cpus);
     let mut modelling = Modelling::new(&machine, policy, order, &header, Box::new(RecordedData::new(&symbols)), true)?;
     let side = trace.side().clone();
-    let mut validator = Validator::new(&header, Some(&side));
-    let mut block = Block::default();
-    for n in 0..trace.blocks() {
-        trace.read(n, &mut block)?;
-        for (head, records) in block.chunks() {
-            validator.chunk(head, records).map_err(|bad| trace.bad_record(n, bad))?;
-            modelling.chunk(head, records)?;
-        }
-    }
+    trace::each_chunk(&mut trace, |head, records| modelling.chunk(head, records).map_err(anyhow::Error::from))?;
     Ok(modelling.finish()?.into_record(&side, &symbols))
 }

@@ -29,6 +29,10 @@ enum What {
     /// The papers that can be run
     List,
     /// Compute a paper's figures on the machine model and print them beside the paper's own
+    #[command(after_help = "Examples:
+  nearmiss paper run coloring              all its tables, a minute or two
+  nearmiss paper run coloring --table a    one of them
+  nearmiss paper run coloring --here       and the same on this machine, measured")]
     Run {
         /// Which one: `nearmiss paper list` has the names
         name: String,

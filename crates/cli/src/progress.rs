@@ -14,3 +14,10 @@ pub fn progress(what: &str) {
         eprintln!("nearmiss: {what}");
     }
 }
+
+/// The same of a verb whose stderr is its command's: only where a person watches.
+pub fn progress_of_a_wrapper(what: &str) {
+    if std::io::stderr().is_terminal() {
+        eprintln!("nearmiss: {what}");
+    }
+}

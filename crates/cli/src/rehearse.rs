@@ -1,14 +1,12 @@
 //! The verb `rehearse`: a run replayed as if a remedy had been in place.
 
-use crate::diagnose::{newest, open, replayed};
-use crate::modelling::OrderArg;
+use crate::case::{How, find};
 use crate::progress::progress;
 use crate::report::print;
 use anyhow::Context;
-use nearmiss_machine::describe;
 use nearmiss_record::rehearsal::{Rehearsals, SCHEMA};
 use nearmiss_record::run;
-use nearmiss_remedy::{Case, Suspicion};
+use nearmiss_remedy::Suspicion;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -39,35 +37,13 @@ enum Remedy {
     },
 }
 
-#[derive(clap::Args)]
-struct How {
-    /// Model the run on this machine: `host`, a preset, or a machine file
-    #[arg(short, long, value_name = "MACHINE")]
-    machine: Option<String>,
-    /// In which order the records of several CPUs meet the model
-    #[arg(long, value_enum)]
-    order: Option<OrderArg>,
-    /// Also what could gain less than 2% at best
-    #[arg(long)]
-    all: bool,
-    /// Print the tables as JSON
-    #[arg(long)]
-    json: bool,
-}
-
 /// Runs the verb.
 pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     let Remedy::Color { run, mut colors, how } = args.remedy;
     colors.sort_unstable();
     colors.dedup();
-    let run = match run {
-        Some(path) => open(&path)?,
-        None => newest(Path::new(run::DEFAULT_PARENT))?,
-    };
-    let machine = how.machine.as_deref().map(describe::load).transpose()?;
-    progress("modelling the run");
-    let mut case = Case::open(&run, machine.as_ref(), how.order.map(Into::into))?;
-    case.heard = replayed;
+    let run = find(run.as_deref(), Path::new(run::DEFAULT_PARENT))?;
+    let case = how.case(&run)?;
     let mut suspicions = nearmiss_remedy::color::detect(&case)?;
     suspicions.retain(|s| how.all || s.most_gain() >= nearmiss_record::finding::LEAST_GAIN);
     suspicions.sort_by(|a, b| b.most_gain().total_cmp(&a.most_gain()));

@@ -2,6 +2,7 @@
 
 use crate::exit::CannotHere;
 use crate::modelling::{Modelling, OrderArg};
+use crate::progress::progress_of_a_wrapper;
 use crate::reserve::Reserve;
 use anyhow::Context;
 use nearmiss_machine::describe;
@@ -235,7 +236,7 @@ fn record(
             summary.records, recorded.records
         ));
     }
-    progress("naming functions and variables");
+    progress_of_a_wrapper("naming functions and variables");
     let modelled = modelling.finish()?;
     let symbols = symbols::resolve(symbols::Sources {
         insns: &recorded.side.insns,
@@ -374,12 +375,4 @@ fn stem(command: &[OsString]) -> String {
         .collect();
     let now = jiff::Zoned::now();
     format!("{}-{clean}", now.strftime("%Y%m%d-%H%M%S"))
-}
-
-/// One line of progress where a person watches: elsewhere stderr is the command's alone.
-fn progress(what: &str) {
-    use std::io::IsTerminal;
-    if std::io::stderr().is_terminal() {
-        eprintln!("nearmiss: {what}");
-    }
 }

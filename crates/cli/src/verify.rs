@@ -91,7 +91,7 @@ fn parse_share(text: &str) -> Result<f64, String> {
 
 /// What was predicted of a remedy for a run.
 fn predicted(run: &Path, remedy: &str) -> anyhow::Result<Prediction> {
-    let findings: Findings = crate::diagnose::open(run)?
+    let findings: Findings = crate::case::find(Some(run), Path::new(run::DEFAULT_PARENT))?
         .read_json(run::FINDINGS)
         .map_err(|error| anyhow::anyhow!("{error}; `nearmiss diagnose {}` writes it", run.display()))?;
     let finding = findings.findings.into_iter().find(|finding| finding.remedy == remedy);

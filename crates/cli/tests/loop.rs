@@ -2,9 +2,12 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod subjects;
+
 use serde_json::Value;
 use std::path::Path;
 use std::process::{Command, Output};
+use subjects::subject;
 
 fn nearmiss(directory: &Path, arguments: &[&str]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_nearmiss"));
@@ -16,12 +19,6 @@ fn place() -> tempfile::TempDir {
     let place = tempfile::tempdir().unwrap();
     std::fs::create_dir(place.path().join("tmp")).unwrap();
     place
-}
-
-fn subject(name: &str) -> String {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/subjects").join(name);
-    assert!(path.is_file(), "{}: build it with `make subjects`", path.display());
-    path.canonicalize().unwrap().display().to_string()
 }
 
 fn text(bytes: &[u8]) -> String {

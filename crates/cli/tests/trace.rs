@@ -1,5 +1,8 @@
 //! `nearmiss trace` on real programs: what must be in a report is there, sums agree, a kept trace gives the same again.
 
+mod guest;
+
+use guest::can_trace;
 use nearmiss_record::model::{MissClass, ModelRecord, ObjectKind, Tally};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -45,17 +48,6 @@ const PYTHON: &str = "/usr/bin/python3";
 
 fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
-}
-
-/// Says in one line why nothing can be traced here.
-fn can_trace() -> bool {
-    let missing = nearmiss_observe::tap::guest::KernelImage::newest()
-        .err()
-        .or(nearmiss_observe::tap::guest::QemuBinary::installed().err());
-    if let Some(why) = &missing {
-        eprintln!("skipped: {why}");
-    }
-    missing.is_none()
 }
 
 fn subject(name: &str) -> String {

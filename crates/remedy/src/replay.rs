@@ -7,7 +7,7 @@ use nearmiss_record::machine::Machine;
 use nearmiss_record::policy::{Order, Policy};
 use nearmiss_record::run::{self, RunDir, RunError};
 use nearmiss_record::side::SideTables;
-use nearmiss_record::trace::{Block, TraceError, TraceHeader, TraceReader, Validator};
+use nearmiss_record::trace::{self, TraceError, TraceHeader, TraceReader};
 use std::path::PathBuf;
 
 /// Why a run cannot be judged.
@@ -76,15 +76,7 @@ pub fn replay<O: Observer>(
     };
     let mut model = Model::new(machine, policy, &options, observer)?;
     let side = trace.side().clone();
-    let mut validator = Validator::new(&header, Some(&side));
-    let mut block = Block::default();
-    for n in 0..trace.blocks() {
-        trace.read(n, &mut block)?;
-        for (head, records) in block.chunks() {
-            validator.chunk(head, records).map_err(|bad| trace.bad_record(n, bad))?;
-            model.chunk(head, records)?;
-        }
-    }
+    trace::each_chunk(&mut trace, |head, records| model.chunk(head, records).map_err(CaseError::from))?;
     let notes = model.notes().to_vec();
     let (totals, observer) = model.finish()?;
     Ok(Replayed { totals, observer, notes, side })

@@ -2,7 +2,7 @@
 //!
 //! (a) counts and time beside cachegrind's, (b) the whole machine, (c) replay, (d) many geometries in one pass,
 //! (e) boot, (f) memory. Times are medians of interleaved runs with their spread; nothing here gates anything.
-//! With `-- NAME`, (a) alone, of the programs whose name contains it.
+//! With `-- NAME`, (a) alone, of the programs whose name contains it; with `-- whole`, the others alone.
 
 mod cachegrind;
 mod programs;
@@ -18,6 +18,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     programs::write_inputs(place.path())?;
     std::env::set_current_dir(place.path())?;
     match std::env::args().skip(1).find(|a| !a.starts_with('-')) {
+        Some(only) if only == "whole" => whole::measure(),
         Some(name) => cachegrind::compare(&name),
         None => {
             cachegrind::compare("")?;

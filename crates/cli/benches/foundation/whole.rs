@@ -21,27 +21,36 @@ const SORT: [&str; 6] = ["sort", "-S", "20M", "--parallel=1", "-o", "/dev/null"]
 /// Prints (b) to (f).
 pub fn measure() -> Result<(), Box<dyn Error>> {
     println!("(b) whole machine, kernel included, three levels of `host`, classes and attribution on, 1 CPU: sort");
-    for (what, options) in [
-        ("set filter", &["--no-trace", "--no-curve"][..]),
+    let kinds: [(&str, &[&str]); 5] = [
+        ("set filter", &["--no-trace", "--no-curve"]),
         ("set filter, no stacks, no heap", &["--no-trace", "--no-curve", "--no-stacks", "--no-heap"]),
+        ("set filter, instruction time", &["--no-trace", "--no-curve", "--clock", "instructions"]),
         ("one-line filter", &["--no-trace", "--no-curve", "--one-line-filter"]),
         ("set filter, trace kept", &["--no-curve"]),
-    ] {
-        let (mut windows, mut boots, mut memory, mut accesses) = (Vec::new(), Vec::new(), 0, 0);
-        for _ in 0..RUNS {
-            let (manifest, model, bytes) = trace(options)?;
-            windows.push(Duration::from_nanos(manifest.window_ns));
-            boots.push(Duration::from_nanos(manifest.boot_ns));
-            memory = memory.max(bytes);
-            let all = [&model.totals, &model.idle, &model.ticks];
-            accesses = all.iter().map(|t| t.loads + t.stores).sum();
+    ];
+    let mut runs: [Vec<_>; 5] = Default::default();
+    for _ in 0..RUNS {
+        for ((_, options), runs) in kinds.iter().zip(&mut runs) {
+            runs.push(trace(options)?);
         }
-        let (window, shown) = spread(windows);
+    }
+    for ((what, _), runs) in kinds.iter().zip(&runs) {
+        let times = |of: fn(&Manifest) -> u64| {
+            spread(runs.iter().map(|(manifest, ..)| Duration::from_nanos(of(manifest))).collect())
+        };
+        let (window, shown) = times(|manifest| manifest.window_ns);
+        // Instructions and accesses are the same in each, but for ticks.
+        let model = &runs[0].1;
+        let all = [&model.totals, &model.idle, &model.ticks];
+        let accesses: u64 = all.iter().map(|t| t.loads + t.stores).sum();
+        let instructions: u64 = all.iter().map(|t| t.instructions).sum();
         println!(
-            "    {what:<32} {:>6.1} M accesses/s  window {shown}; (e) boot {}; (f) {} MiB beside the guest",
+            "    {what:<32} {:>6.1} M accesses/s  window {shown}; ticks {:.1}% of the instructions; (e) boot {}; (f) {} MiB \
+             beside the guest",
             accesses as f64 / window / 1e6,
-            spread(boots).1,
-            memory >> 20
+            model.ticks.instructions as f64 * 100.0 / instructions as f64,
+            times(|manifest| manifest.boot_ns).1,
+            runs.iter().map(|(.., bytes)| bytes).max().unwrap_or(&0) >> 20
         );
     }
     replay(&RunDir::newest(Path::new("nearmiss-runs"))?)

@@ -126,18 +126,30 @@ fn tables(side: &SideTables) -> Result<(), String> {
     Ok(())
 }
 
-/// Reads the whole trace and checks it. Returns the number of records.
-pub fn validate(reader: &mut TraceReader) -> Result<u64, TraceError> {
+/// Reads the whole trace; `take` gets each chunk when it was found to be sound.
+pub fn each_chunk<E: From<TraceError>>(
+    reader: &mut TraceReader,
+    mut take: impl FnMut(&ChunkHeader, &[Record]) -> Result<(), E>,
+) -> Result<(), E> {
     tables(reader.side()).map_err(|what| TraceError::Damaged { path: reader.path().to_owned(), offset: 0, what })?;
     let mut validator = Validator::new(reader.header(), Some(reader.side()));
     let mut block = Block::default();
-    let mut records = 0;
     for n in 0..reader.blocks() {
         reader.read(n, &mut block)?;
-        for (header, these) in block.chunks() {
-            validator.chunk(header, these).map_err(|bad| reader.bad_record(n, bad))?;
-            records += these.len() as u64;
+        for (header, records) in block.chunks() {
+            validator.chunk(header, records).map_err(|bad| reader.bad_record(n, bad))?;
+            take(header, records)?;
         }
     }
-    Ok(records)
+    Ok(())
+}
+
+/// Reads the whole trace and checks it. Returns the number of records.
+pub fn validate(reader: &mut TraceReader) -> Result<u64, TraceError> {
+    let mut count = 0;
+    each_chunk(reader, |_, records| {
+        count += records.len() as u64;
+        Ok::<_, TraceError>(())
+    })?;
+    Ok(count)
 }

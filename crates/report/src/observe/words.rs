@@ -1,28 +1,24 @@
 //! Figures in words.
 
-/// `1.25 s`, `340 ms`, `17 µs`, `250 ns`.
+/// `1.25 s`, `340 ms`, `17.0 µs`, `250 ns`.
 pub fn time(ns: u64) -> String {
-    let ns_f = ns as f64;
-    match ns {
-        0..1_000 => format!("{ns} ns"),
-        1_000..1_000_000 => three(ns_f / 1e3, "µs"),
-        1_000_000..1_000_000_000 => three(ns_f / 1e6, "ms"),
-        _ => three(ns_f / 1e9, "s"),
-    }
+    scaled(ns, ["ns", "µs", "ms", "s"])
 }
 
 /// `12.3 MB`.
 pub fn bytes(n: u64) -> String {
-    let f = n as f64;
-    match n {
-        0..1_000 => format!("{n} B"),
-        1_000..1_000_000 => three(f / 1e3, "kB"),
-        1_000_000..1_000_000_000 => three(f / 1e6, "MB"),
-        _ => three(f / 1e9, "GB"),
-    }
+    scaled(n, ["B", "kB", "MB", "GB"])
 }
 
-fn three(value: f64, unit: &str) -> String {
+/// Exact in the first unit, three digits in the others, each a thousand of the one before.
+fn scaled(n: u64, units: [&str; 4]) -> String {
+    let [one, thousand, million, billion] = units;
+    let (value, unit) = match n {
+        0..1_000 => return format!("{n} {one}"),
+        1_000..1_000_000 => (n as f64 / 1e3, thousand),
+        1_000_000..1_000_000_000 => (n as f64 / 1e6, million),
+        _ => (n as f64 / 1e9, billion),
+    };
     let decimals = if value < 9.995 {
         2
     } else if value < 99.95 {
