@@ -98,8 +98,7 @@ static inline int wanted(size_t bytes)
 
 static size_t next_shift(void)
 {
-	unsigned color = atomic_fetch_add_explicit(&next_color, 1, memory_order_relaxed) % parameters.colors;
-	return (size_t)color * parameters.line_bytes;
+	return shift_of(&parameters, atomic_fetch_add_explicit(&next_color, 1, memory_order_relaxed));
 }
 
 /* Enters a block that was made `shift_bytes` larger. */

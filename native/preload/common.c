@@ -70,6 +70,7 @@ void announce(int part, struct parameters *parameters)
 	uint64_t colors = value(list, "colors", 10), line = value(list, "line", 10);
 	if (colors >= 1 && colors <= 1024 && line >= 16 && line <= 1024 && !(line & (line - 1))) {
 		parameters->colors = (uint32_t)colors;
+		parameters->step = (uint32_t)value(list, "step", 10) % 1024;
 		parameters->line_bytes = (uint32_t)line;
 		parameters->block_bytes = value(list, "blocks", 10);
 	}

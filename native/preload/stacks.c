@@ -68,8 +68,7 @@ static struct start *prepare(const pthread_attr_t *attributes, void *argument)
 {
 	if (parameters.colors < 2)
 		return NULL;
-	unsigned color = (atomic_fetch_add_explicit(&next_color, 1, memory_order_relaxed) + 1) % parameters.colors;
-	size_t shift_bytes = (size_t)color * parameters.line_bytes;
+	size_t shift_bytes = shift_of(&parameters, atomic_fetch_add_explicit(&next_color, 1, memory_order_relaxed) + 1);
 	struct start *start = shift_bytes <= stack_bytes(attributes) / 8 ? take_start() : NULL;
 	if (!start) {
 		COUNT(stacks_plain, 1);

@@ -63,6 +63,7 @@ impl Modelling {
                 line_bytes,
                 command_pid: None,
                 crowd_sets: Vec::new(),
+                aliasing: None,
             },
             data,
         );

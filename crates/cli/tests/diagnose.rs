@@ -2,9 +2,14 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod guest;
+mod subjects;
+
+use guest::can_trace;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
+use subjects::subject;
 
 /// Fixed figures, whatever machine the test runs on: 8 ways of 4 KiB at the first level.
 const MACHINE: &str = "zen3-milan";
@@ -39,23 +44,6 @@ impl Place {
     fn run(&self) -> PathBuf {
         std::fs::read_dir(self.path().join("nearmiss-runs")).unwrap().next().unwrap().unwrap().path()
     }
-}
-
-/// Says in one line why nothing can be traced here.
-fn can_trace() -> bool {
-    let missing = nearmiss_observe::tap::guest::KernelImage::newest()
-        .err()
-        .or(nearmiss_observe::tap::guest::QemuBinary::installed().err());
-    if let Some(why) = &missing {
-        eprintln!("skipped: {why}");
-    }
-    missing.is_none()
-}
-
-fn subject(name: &str) -> String {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/subjects").join(name);
-    assert!(path.is_file(), "{}: build it with `make subjects`", path.display());
-    path.canonicalize().unwrap().display().to_string()
 }
 
 /// The only finding worth showing.
@@ -160,6 +148,31 @@ fn colliding_stacks_and_blocks_are_remedied_from_outside() {
     let finding = only(&blocks);
     assert!(text(finding, "symptom").contains(" malloc blocks of `lock-step.c"), "{}", finding["symptom"]);
     assert!(text(finding, "apply").contains(" --blocks 131072 -- "), "{}", finding["apply"]);
+}
+
+#[test]
+fn loads_behind_stores_of_their_page_offset_are_found() {
+    if !can_trace() {
+        return;
+    }
+    let program = subject("running-sums");
+    let begin = ["diagnose", "--json", "-m", "xeon-icelake-sp", "--cpus", "1", "--only", "user", "--"];
+    let place = Place::new();
+    let findings = place.json(&[&begin[..], &[&program, "--rounds", "100"]].concat());
+    let finding = only(&findings);
+    assert!(text(finding, "symptom").contains("wait for a store to the same offset"), "{}", finding["symptom"]);
+    assert!(text(finding, "apply").contains(" --colors 16 --blocks 16384 -- "), "{}", finding["apply"]);
+    assert_eq!(finding["evidence"]["functions"][0][0], "add_up");
+    // But for the first of each page, all of 100 × 2,048 loads.
+    let loads = finding["evidence"]["functions"][0][1].as_u64().unwrap();
+    assert!((195_000..=204_800).contains(&loads), "{loads}");
+    // Nothing is left of it where the blocks lie far apart.
+    let gain = finding["prediction"]["function"]["gain"].as_f64().unwrap();
+    assert!((0.45..0.65).contains(&gain), "{gain}");
+
+    // On a machine that is not known to compare offsets there is nothing to say.
+    let elsewhere = place.json(&["diagnose", "--json", "-m", MACHINE]);
+    assert!(elsewhere["findings"].as_array().unwrap().is_empty(), "{elsewhere}");
 }
 
 #[test]

@@ -3,7 +3,8 @@
 
 use nearmiss_record::finding::{Finding, Findings, LEAST_GAIN, SCHEMA};
 use nearmiss_record::model::MissClass;
-use nearmiss_remedy::{Case, CaseError, REMEDIES, percent};
+use nearmiss_record::words::percent;
+use nearmiss_remedy::{Case, CaseError, REMEDIES};
 
 /// Which findings are wanted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

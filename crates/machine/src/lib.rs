@@ -2,6 +2,7 @@
 //!
 //! The model is a pure function of a stream of records, a machine and a policy.
 
+pub mod aliasing;
 pub mod attribution;
 pub mod curve;
 pub mod describe;

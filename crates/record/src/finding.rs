@@ -72,7 +72,7 @@ pub enum Reach {
 pub struct Evidence {
     /// The objects, most misses first.
     pub objects: Vec<ObjectEvidence>,
-    /// The levels at which they are in each other's way, nearest first.
+    /// The levels at which they are in each other's way, nearest first; none where loads wait for stores instead.
     pub levels: Vec<LevelEvidence>,
     /// Functions that miss, with their misses, most first.
     pub functions: Vec<(String, u64)>,
@@ -91,7 +91,7 @@ pub struct ObjectEvidence {
     pub count: u64,
     /// Bytes of one, where they are alike.
     pub size_bytes: Option<u64>,
-    /// Their share of the misses of the heaviest level.
+    /// Their share of the misses of the heaviest level, or of the loads that wait.
     pub miss_share: f64,
 }
 

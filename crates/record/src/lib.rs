@@ -18,3 +18,4 @@ pub mod side;
 pub mod symbols;
 pub mod trace;
 pub mod units;
+pub mod words;

@@ -34,6 +34,9 @@ pub struct Machine {
     /// The first level of address translation for data; predictions use it, the model does not see it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tlb: Option<Tlb>,
+    /// Loads behind stores to the same offset of another page; predictions use it, the model does not see it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub store_aliasing: Option<StoreAliasing>,
     /// Share of a miss's latency hidden behind other work, 0..1.
     pub overlap: f64,
     /// The memory bus or channels.
@@ -241,6 +244,16 @@ pub struct Tlb {
     pub entries: u32,
     /// Cycles that a reference waits whose page only the second level holds.
     pub miss_cycles: u32,
+}
+
+/// What a load waits whose offset within its page is that of a store just before it, to another page.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct StoreAliasing {
+    /// Stores that a load is compared with, the latest.
+    pub stores: u32,
+    /// Cycles of the wait, of which other work hides what it hides of a miss.
+    pub wait_cycles: f64,
 }
 
 /// What carries transactions to memory.

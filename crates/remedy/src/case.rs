@@ -1,7 +1,7 @@
 //! A run under examination: everything that detection may look at.
 
 use crate::replay::{self, CaseError};
-use nearmiss_machine::attribution::{Attribution, Crowd, Options, RecordedData, Replay};
+use nearmiss_machine::attribution::{Alias, Attribution, Crowd, Options, RecordedData, Replay};
 use nearmiss_machine::describe;
 use nearmiss_record::machine::{Cache, CacheKind, Machine};
 use nearmiss_record::model::ModelRecord;
@@ -21,6 +21,8 @@ pub struct Case {
     pub symbols: Symbols,
     /// Objects that crowd on few sets.
     pub crowds: Vec<Crowd>,
+    /// Loads that wait for stores to the same offset of another page.
+    pub aliases: Vec<Alias>,
     /// The filter that made the trace.
     pub filter: Filter,
     /// Hears how many replays of a rehearsal are done, and of how many.
@@ -50,11 +52,13 @@ impl Case {
                 line_bytes: data().map(|c| c.line.0 as u32).min().unwrap_or(64),
                 command_pid: None,
                 crowd_sets: (0..levels).map(|l| level_cache(&machine, l).map_or(0, describe::sets)).collect(),
+                aliasing: machine.store_aliasing,
             },
             Box::new(RecordedData::new(&symbols)),
         );
         let replayed = replay::replay(run, &machine, &Policy::default(), order, attribution)?;
         let crowds = replayed.observer.crowds(&replayed.side, &symbols);
+        let aliases = replayed.observer.aliases(&replayed.side, &symbols);
         let model = replayed.observer.into_record(Replay {
             machine,
             policy: Policy::default(),
@@ -66,7 +70,16 @@ impl Case {
             side: &replayed.side,
             symbols: &symbols,
         });
-        Ok(Case { run: run.clone(), manifest, model, symbols, crowds, filter: header.filter, heard: |_, _| () })
+        Ok(Case {
+            run: run.clone(),
+            manifest,
+            model,
+            symbols,
+            crowds,
+            aliases,
+            filter: header.filter,
+            heard: |_, _| (),
+        })
     }
 
     /// The machine, cut down to the guest's CPUs.

@@ -15,7 +15,6 @@ mod registry;
 mod rehearsal;
 mod replay;
 mod translation;
-mod words;
 mod wrap;
 
 pub use case::Case;
@@ -24,5 +23,4 @@ pub use engagement::{CannotEngage, Engaged, Engagement, NotEngaged};
 pub use registry::{REMEDIES, Remedy, Undo, by_name};
 pub use rehearsal::{Cost, PLACEMENTS, rehearse, seeds, spread};
 pub use replay::{CaseError, Replayed, header, replay};
-pub use words::{counted, grouped, percent, quoted};
 pub use wrap::{Wrapped, wrap};

@@ -2,8 +2,10 @@
 
 use crate::case::Case;
 use crate::replay::{CaseError, replay};
+use nearmiss_machine::aliasing::StoreBuffer;
+use nearmiss_machine::model::Rules;
 use nearmiss_machine::observer::{Observer, Outcome};
-use nearmiss_record::machine::{Machine, Placement};
+use nearmiss_record::machine::{Machine, Placement, StoreAliasing};
 use nearmiss_record::policy::Policy;
 use nearmiss_record::reference::{Control, Kind, Record};
 use std::sync::Mutex;
@@ -21,7 +23,7 @@ pub struct Cost {
     pub transactions_inside: u64,
     /// All others.
     pub transactions_outside: u64,
-    /// Stall cycles of all CPUs, idle and ticks included.
+    /// Stall cycles of all CPUs, idle and ticks and what loads wait for stores of their page offset included.
     pub stall_cycles: u64,
     /// Stall cycles by instruction.
     pub by_insn: Vec<u64>,
@@ -30,6 +32,14 @@ pub struct Cost {
 /// Counts what [`Cost`] holds.
 struct Watcher<'a> {
     ranges: &'a [(u64, u64)],
+    rules: Rules,
+    aliasing: Option<StoreAliasing>,
+    /// Share of a wait that other work does not hide.
+    shown: f64,
+    /// By CPU.
+    stores: Vec<StoreBuffer>,
+    /// Loads by instruction that waited for a store to the same offset of another page.
+    aliased: Vec<u64>,
     cost: Cost,
 }
 
@@ -38,19 +48,62 @@ impl Watcher<'_> {
         let at = self.ranges.partition_point(|(from, _)| *from <= address);
         at > 0 && address < self.ranges[at - 1].1
     }
+
+    /// What a reference of user mode meets in the store buffer.
+    fn buffered(&mut self, vcpu: u32, record: Record, aliasing: StoreAliasing) {
+        let vcpu = vcpu as usize;
+        if record.is_kernel() {
+            return;
+        }
+        if vcpu >= self.stores.len() {
+            self.stores.resize(vcpu + 1, StoreBuffer::new(aliasing));
+        }
+        let vaddr = record.vaddr().wrapping_add(self.rules.shift(record.vaddr()));
+        match record.kind() {
+            Some(Kind::Store) => self.stores[vcpu].store(vaddr, record),
+            Some(Kind::Load) if self.stores[vcpu].waited_for(vaddr, record.size().into()).is_some() => {
+                add(&mut self.aliased, record, 1);
+            }
+            _ => {}
+        }
+    }
+
+    /// The cost, with what aliased loads waited.
+    fn finish(self, stall_cycles: u64) -> Cost {
+        let mut cost = self.cost;
+        cost.stall_cycles = stall_cycles;
+        let each = self.aliasing.map_or(0.0, |aliasing| aliasing.wait_cycles * self.shown);
+        cost.by_insn.resize(cost.by_insn.len().max(self.aliased.len()), 0);
+        for (cycles, loads) in cost.by_insn.iter_mut().zip(&self.aliased) {
+            let waited = (*loads as f64 * each).round() as u64;
+            *cycles += waited;
+            cost.stall_cycles += waited;
+        }
+        cost
+    }
+}
+
+fn add(by_insn: &mut Vec<u64>, record: Record, count: u64) {
+    let insn = record.insn().0 as usize;
+    if insn >= by_insn.len() {
+        by_insn.resize(insn + 1, 0);
+    }
+    by_insn[insn] += count;
 }
 
 impl Observer for Watcher<'_> {
     fn control(&mut self, _: u32, _: &Control<'_>) {}
-    fn hit(&mut self, _: u32, _: Record) {}
     fn instructions(&mut self, _: u32, _: u64) {}
 
-    fn miss(&mut self, _: u32, record: Record, outcome: &Outcome) {
-        let insn = record.insn().0 as usize;
-        if insn >= self.cost.by_insn.len() {
-            self.cost.by_insn.resize(insn + 1, 0);
+    fn hit(&mut self, vcpu: u32, record: Record) {
+        if let Some(aliasing) = self.aliasing {
+            self.buffered(vcpu, record, aliasing);
         }
-        self.cost.by_insn[insn] += u64::from(outcome.stall_cycles);
+    }
+
+    fn miss(&mut self, vcpu: u32, record: Record, outcome: &Outcome) {
+        self.hit(vcpu, record);
+        add(&mut self.cost.by_insn, record, u64::from(outcome.stall_cycles));
         let mut bus = Default::default();
         outcome.add_traffic(&mut bus);
         if record.kind() != Some(Kind::Fetch) && self.inside(record.vaddr()) {
@@ -107,13 +160,19 @@ fn one(case: &Case, policy: &Policy, seed: u64, ranges: &[(u64, u64)]) -> Result
     let mut machine = case.machine().clone();
     machine.memory.placement = Placement::Random;
     machine.memory.placement_seed = seed;
-    let watcher = Watcher { ranges, cost: Cost::default() };
+    let watcher = Watcher {
+        ranges,
+        rules: Rules::new(policy)?,
+        aliasing: machine.store_aliasing,
+        shown: 1.0 - machine.overlap,
+        stores: Vec::new(),
+        aliased: Vec::new(),
+        cost: Cost::default(),
+    };
     let replayed = replay(&case.run, &machine, policy, case.model.order, watcher)?;
     let sum = replayed.totals.sum();
-    let mut cost = replayed.observer.cost;
-    cost.misses = sum.levels.iter().map(|level| level.data_misses()).collect();
-    cost.stall_cycles = sum.stall_cycles;
-    Ok(cost)
+    let misses = sum.levels.iter().map(|level| level.data_misses()).collect();
+    Ok(Cost { misses, ..replayed.observer.finish(sum.stall_cycles) })
 }
 
 /// Median, least and most.

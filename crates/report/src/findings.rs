@@ -3,6 +3,7 @@
 use crate::name::wrapped;
 use crate::number::{bytes, counted, grouped};
 use nearmiss_record::finding::{Evidence, Finding, Findings, Prediction, Reach};
+use nearmiss_record::words::percent;
 
 const LABEL: usize = 11;
 
@@ -77,10 +78,11 @@ impl Page {
                 calls => format!(", allocated by {}", calls.join(" > ")),
             };
             let text = format!(
-                "`{}`: {}{size}{from}; {} of the misses",
+                "`{}`: {}{size}{from}; {} of the {}",
                 object.name,
                 counted(object.count, "object"),
-                percent(object.miss_share)
+                percent(object.miss_share),
+                if evidence.levels.is_empty() { "loads" } else { "misses" }
             );
             self.labelled(if i == 0 { "Objects" } else { "" }, &text);
         }
@@ -101,8 +103,9 @@ impl Page {
         self.labelled(
             "Cycles",
             &format!(
-                "{} of the command's modelled cycles wait for these misses, in {}.",
+                "{} of the command's modelled cycles wait for these {}, in {}.",
                 percent(evidence.cycles_share),
+                if evidence.levels.is_empty() { "stores" } else { "misses" },
                 functions.join(", ")
             ),
         );
@@ -146,10 +149,4 @@ fn capital(sentence: &str) -> String {
     let mut letters = sentence.chars();
     let first = letters.next().map(|c| c.to_uppercase().to_string()).unwrap_or_default();
     format!("{first}{}{}", letters.as_str(), if sentence.ends_with('.') { "" } else { "." })
-}
-
-/// `37%`, `0.4%`.
-fn percent(share: f64) -> String {
-    let percent = share * 100.0;
-    if percent.abs() < 9.95 { format!("{percent:.1}%") } else { format!("{percent:.0}%") }
 }

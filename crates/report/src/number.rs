@@ -1,19 +1,7 @@
 //! Numbers for people: grouped, scaled, and shares that add up.
 
 use nearmiss_record::units::Bytes;
-
-/// `1,234,567`.
-pub fn grouped(n: u64) -> String {
-    let digits = n.to_string();
-    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
-    for (i, digit) in digits.chars().enumerate() {
-        if i > 0 && (digits.len() - i).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
-}
+pub use nearmiss_record::words::{counted, grouped};
 
 /// Exact and grouped below 100,000, else three significant digits with k, M, G, T, P, E.
 pub fn scaled(n: u64) -> String {
@@ -108,26 +96,18 @@ pub fn bytes(n: u64) -> String {
     }
 }
 
-/// `1 line`, `2 lines`: a count with its noun.
-pub fn counted(n: u64, noun: &str) -> String {
-    format!("{} {noun}{}", grouped(n), if n == 1 { "" } else { "s" })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn numbers_read_well() {
-        assert_eq!(grouped(1_234_567), "1,234,567");
-        assert_eq!(grouped(12), "12");
         assert_eq!(scaled(99_999), "99,999");
         assert_eq!(scaled(123_456), "123 k");
         assert_eq!(scaled(999_600), "1.00 M");
         assert_eq!(scaled(12_345_678), "12.3 M");
         assert_eq!(scaled(u64::MAX), "18.4 E");
         assert_eq!(duration(1_500_000), "1.5 ms");
-        assert_eq!(counted(1, "set"), "1 set");
         assert_eq!([64, 8192, 3456, 129_278_272].map(bytes), ["64 B", "8 KiB", "3.4 KiB", "123.3 MiB"]);
     }
 

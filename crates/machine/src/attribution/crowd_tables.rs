@@ -10,9 +10,6 @@ use nearmiss_record::symbols::Symbols;
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 
-/// Most functions named.
-const MAX_FUNCTIONS: usize = 8;
-
 /// Objects of one name that crowd on few sets of one level.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Crowd {
@@ -77,19 +74,12 @@ fn crowd(level: usize, title: Title, asked_alignment: u64, rows: &[&CrowdRow], n
         rows.iter().map(|row| figure(row) * row.misses as f64).sum::<f64>() / misses.max(1) as f64
     };
     let mut extents: BTreeMap<u64, (u64, u64)> = BTreeMap::new();
-    let mut functions: BTreeMap<&str, u64> = BTreeMap::new();
     for row in rows {
         for ((_, start), (end, count)) in &row.extents {
             let extent = extents.entry(*start).or_insert((*end, 0));
             *extent = (extent.0.max(*end), extent.1 + count);
         }
-        for (insn, count) in &row.insns {
-            *functions.entry(names.function_name(names.function(*insn))).or_default() += count;
-        }
     }
-    let mut functions: Vec<(String, u64)> = functions.into_iter().map(|(name, n)| (name.to_owned(), n)).collect();
-    functions.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
-    functions.truncate(MAX_FUNCTIONS);
     let mut lines: Vec<u64> = rows.iter().flat_map(|row| row.lines.iter().copied()).collect();
     lines.sort_unstable();
     lines.dedup();
@@ -107,6 +97,6 @@ fn crowd(level: usize, title: Title, asked_alignment: u64, rows: &[&CrowdRow], n
         alignment_bytes: heaviest.map_or(0, |row| row.alignment_bytes()),
         extents: extents.into_iter().map(|(start, (end, count))| (start, end, count)).collect(),
         lines,
-        functions,
+        functions: names.most_of(rows.iter().flat_map(|row| &row.insns)),
     }
 }

@@ -4,6 +4,8 @@
 //! adds up when the run is over. What an interrupt handler of the timer did ("ticks") and what idle CPUs did are counted
 //! apart and never part of the command's.
 
+mod alias_tables;
+mod aliases;
 mod balance;
 mod blocks;
 mod code_tables;
@@ -26,16 +28,19 @@ mod tracker;
 #[cfg(test)]
 mod tests;
 
+pub use alias_tables::{Alias, Party};
 pub use crowd_tables::Crowd;
 pub use finish::Replay;
 pub use nearmiss_record::symbols::DataSymbols;
 pub use tracker::RecordedData;
 
 use crate::observer::{BusRead, Observer, Outcome};
+use aliases::Aliases;
 use cpu::{Cpu, Mode};
 use crowds::Crowds;
 use ledger::{Ledger, References, Row};
 use nearmiss_record::abi::MAX_VCPUS;
+use nearmiss_record::machine::StoreAliasing;
 use nearmiss_record::maps::{Event, MapLog};
 use nearmiss_record::model::{MAX_LEVELS, MissClass, PageOffsets, StallSources};
 use nearmiss_record::reference::{Control, Kind, Record};
@@ -68,6 +73,8 @@ pub struct Options {
     pub command_pid: Option<u32>,
     /// Sets of each level's data cache, nearest first, to look for objects that crowd on few of them; empty: do not.
     pub crowd_sets: Vec<u64>,
+    /// What tells loads that wait for a store to the same offset of another page; `None`: do not look for them.
+    pub aliasing: Option<StoreAliasing>,
 }
 
 /// Counts of one instruction.
@@ -106,6 +113,7 @@ pub struct Attribution {
     /// Pages that user mode missed on.
     user_pages: PageSet,
     crowds: Option<Crowds>,
+    aliases: Option<Aliases>,
     lost_events: u64,
     damaged_rings: u64,
 }
@@ -123,6 +131,7 @@ impl Attribution {
         }
         let levels = options.levels.min(MAX_LEVELS);
         let crowds = (!options.crowd_sets.is_empty()).then(|| Crowds::new(&options.crowd_sets, cpus.len()));
+        let aliases = options.aliasing.map(|aliasing| Aliases::new(aliasing, cpus.len()));
         Attribution {
             options: Options { line_bytes: line, levels, ..options },
             ledger: Ledger::default(),
@@ -141,6 +150,7 @@ impl Attribution {
             stalls: StallSources { levels: vec![0; levels], ..StallSources::default() },
             user_pages: PageSet::default(),
             crowds,
+            aliases,
             lost_events: 0,
             damaged_rings: 0,
         }
@@ -326,6 +336,9 @@ impl Observer for Attribution {
         row(&mut self.insns[cpu.mode() as usize], record).references.count(record);
         cpu.kernel = record.is_kernel();
         cpu.pending[usize::from(cpu.kernel)].count(record);
+        if let Some(aliases) = self.aliases.as_mut().filter(|_| !cpu.kernel && cpu.mode() == Mode::Command) {
+            aliases.met(vcpu, cpu.pid, record, &mut self.tracker);
+        }
     }
 
     fn miss(&mut self, vcpu: u32, record: Record, outcome: &Outcome) {

@@ -2,11 +2,14 @@
 
 use nearmiss_record::side::{Context, Insn, SideTables};
 use nearmiss_record::symbols::{Function, Symbols};
+use std::collections::BTreeMap;
 
 /// What could not be named.
 pub(super) const UNATTRIBUTED: &str = "[unattributed]";
 /// Where the heap shim lies in the guest.
 const SHIM_DIRECTORY: &str = "/run/nearmiss/";
+/// Most functions of a list.
+const MAX_FUNCTIONS: usize = 8;
 /// Deepest call stack that is told.
 const MAX_DEPTH: usize = 256;
 
@@ -86,6 +89,18 @@ impl<'a> Names<'a> {
             calls.pop();
         }
         calls
+    }
+
+    /// Functions of instructions with their counts, most first.
+    pub fn most_of<'b>(&self, counts: impl Iterator<Item = (&'b u32, &'b u64)>) -> Vec<(String, u64)> {
+        let mut functions: BTreeMap<&str, u64> = BTreeMap::new();
+        for (insn, count) in counts {
+            *functions.entry(self.function_name(self.function(*insn))).or_default() += count;
+        }
+        let mut functions: Vec<(String, u64)> = functions.into_iter().map(|(name, n)| (name.to_owned(), n)).collect();
+        functions.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
+        functions.truncate(MAX_FUNCTIONS);
+        functions
     }
 
     /// `run_queue.c:41 new_task`, or `new_task` where no line is known.

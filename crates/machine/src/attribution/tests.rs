@@ -32,6 +32,7 @@ fn machine() -> Machine {
             memory_remote_cycles: 200,
         },
         tlb: None,
+        store_aliasing: None,
         overlap: 0.0,
         bus: Bus { transaction_cycles: 1, shared_by: BusSharing::Machine, channels: 1 },
         write_combining_buffers: 4,
@@ -47,7 +48,14 @@ struct Stream {
 
 impl Stream {
     fn new() -> Self {
-        let options = Options { cpus: 2, levels: LEVELS, line_bytes: 64, command_pid: None, crowd_sets: Vec::new() };
+        let options = Options {
+            cpus: 2,
+            levels: LEVELS,
+            line_bytes: 64,
+            command_pid: None,
+            crowd_sets: Vec::new(),
+            aliasing: Some(StoreAliasing { stores: 4, wait_cycles: 1.0 }),
+        };
         Stream {
             attribution: Attribution::new(options, Box::new(RecordedData::default())),
             model: Tally { levels: vec![LevelTally::default(); LEVELS], ..Tally::default() },
@@ -251,6 +259,36 @@ fn misses_find_their_heap_block_and_its_allocation() {
     assert_eq!((line.false_sharing, line.object.as_str()), (1, "prog.c:3 f2+0x0"));
     assert_eq!(line.functions, ["f1"]);
     assert_eq!((record.stalls.coherence, record.stalls.levels[1], record.stalls.memory_local), (20, 10, 100));
+}
+
+#[test]
+fn loads_behind_stores_of_their_page_offset_find_both_blocks() {
+    let mut s = Stream::new();
+    s.switch(0, 7, 0, Usage::default());
+    for (context, address) in [(1, 0x1_0000), (2, 0x2_0010)] {
+        s.control(0, Control::Context(context));
+        s.control(0, Control::Heap { op: HeapOp::Alloc, address, size: 4096, old: 0, alignment: 0 });
+    }
+    let store = |vaddr| Record::reference(Kind::Store, vaddr, 8, 0, InsnId(1), vaddr >> 12, 1);
+    // A running sum: what is stored is loaded two elements later.
+    for i in 0..10 {
+        s.hit(0, load(0x1_0000 + i * 8, 0));
+        s.hit(0, store(0x2_0010 + i * 8));
+    }
+    // The kernel's copies and the other CPU's stores are not in the way of anything.
+    s.hit(0, kernel(load(0x1_0050, 0)));
+    s.hit(1, load(0x1_0050, 0));
+    let side = SideTables {
+        insns: vec![Insn::default(); 4],
+        contexts: vec![Context::default(), Context { parent: 0, call: 1 }, Context { parent: 0, call: 3 }],
+        ..SideTables::default()
+    };
+    let found = s.attribution.aliases(&side, &names(6));
+    let [alias] = found.as_slice() else { panic!("{found:?}") };
+    assert_eq!((alias.loads, alias.functions.as_slice()), (8, [("f1".to_owned(), 8)].as_slice()));
+    let side = |party: &Party| (party.kind, party.name.clone(), party.extents.clone());
+    assert_eq!(side(&alias.loaded), (ObjectKind::Heap, "prog.c:1 f1".into(), vec![(0x1_0000, 0x1_1000)]));
+    assert_eq!(side(&alias.stored), (ObjectKind::Heap, "prog.c:3 f2".into(), vec![(0x2_0010, 0x2_1010)]));
 }
 
 #[test]

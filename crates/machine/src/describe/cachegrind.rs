@@ -85,6 +85,7 @@ pub fn cachegrind_like(i1: Geometry, d1: Geometry, ll: Geometry) -> Result<Machi
             memory_remote_cycles: 100,
         },
         tlb: None,
+        store_aliasing: None,
         overlap: 0.0,
         bus: Bus { transaction_cycles: 1, shared_by: BusSharing::Machine, channels: 1 },
         write_combining_buffers: 1,

@@ -118,6 +118,11 @@ fn scalars(machine: &Machine) -> Result<(), Problem> {
     number(&[Key("cycles_per_instruction")], machine.cycles_per_instruction, 0.05, 100.0)?;
     number(&[Key("overlap")], machine.overlap, 0.0, 1.0)?;
     number(&[Key("write_combining_buffers")], machine.write_combining_buffers, 1, 64)?;
+    if let Some(aliasing) = machine.store_aliasing {
+        let at = |key| [Key("store_aliasing"), Key(key)];
+        number(&at("stores"), aliasing.stores, 1, 1024)?;
+        number(&at("wait_cycles"), aliasing.wait_cycles, 0.0, 100.0)?;
+    }
     number(&[Key("bus"), Key("transaction_cycles")], machine.bus.transaction_cycles, 1, 100_000)?;
     number(&[Key("bus"), Key("channels")], machine.bus.channels, 1, 1024)
 }

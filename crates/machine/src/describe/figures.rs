@@ -39,6 +39,9 @@ pub fn figures(machine: &Machine) -> Vec<String> {
     if machine.tlb.is_some() {
         names.push("tlb".to_owned());
     }
+    if machine.store_aliasing.is_some() {
+        names.push("store_aliasing".to_owned());
+    }
     for level in 1..=machine.latency.level_cycles.len() {
         names.push(format!("latency.L{level}"));
     }

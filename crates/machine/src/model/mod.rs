@@ -57,6 +57,7 @@ mod vcpu;
 pub use engine::{Access, Drained, Engine};
 pub use fast::Fast;
 pub use options::{ModelError, ModelOptions};
+pub use policy::Rules;
 pub use replay::Replay;
 pub use totals::{CacheTotals, ModelTotals, Pollution, SHARED_LINES, SharedLine};
 

@@ -5,7 +5,7 @@ use nearmiss_record::policy::{AddressPolicy, Policy, StorePolicy};
 
 /// A policy made ready to be asked once a reference.
 #[derive(Clone, Debug)]
-pub(crate) struct Rules {
+pub struct Rules {
     /// Sorted, disjoint.
     ranges: Vec<(u64, u64)>,
     /// One a range, where objects move by numbers of their own; else empty.
@@ -18,6 +18,7 @@ pub(crate) struct Rules {
 }
 
 impl Rules {
+    /// Refuses, in one sentence, what makes no sense.
     pub fn new(policy: &Policy) -> Result<Self, ModelError> {
         let mut rules = Rules {
             ranges: Vec::new(),
@@ -76,6 +77,7 @@ impl Rules {
         self.moves() || !self.around.is_empty()
     }
 
+    /// Whether any address moves.
     pub fn moves(&self) -> bool {
         !self.ranges.is_empty()
     }

@@ -33,6 +33,14 @@ pub fn least_colors(machine: &Machine, cache: &Cache, lines: u64, alignment_byte
     Some(lines.div_ceil(a_color.max(1)).max(1).next_power_of_two())
 }
 
+/// From one object's color to the next one's: about the golden section of all, so that neighbours lie far apart, and
+/// without a common divisor, so that every color has its turn.
+pub fn step(colors: u64) -> u64 {
+    let divides = |n: u64, m: u64| m.is_multiple_of(n);
+    let coprime = |step: &u64| (2..=*step).all(|n| !divides(n, *step) || !divides(n, colors));
+    (colors * 5 / 8..).find(|n| *n > 0 && coprime(n)).unwrap_or(1)
+}
+
 /// Whether a hash decides on every bit of the set's number, so that no offset within a page picks any.
 pub fn fully_hashed(cache: &Cache) -> bool {
     let sets = nearmiss_machine::describe::sets(cache);
@@ -57,6 +65,16 @@ mod tests {
         assert_eq!(least_colors(&machine, &l2, 1024, 8192), Some(8));
         assert_eq!(least_colors(&machine, &l2, 64, 8192), Some(1));
         assert_eq!(least_colors(&machine, &l2, 1 << 20, 8192), None);
+    }
+
+    #[test]
+    fn every_color_has_its_turn_and_neighbours_lie_far_apart() {
+        assert_eq!([1, 2, 4, 8, 16, 32, 64].map(step), [1, 1, 3, 5, 11, 21, 41]);
+        for colors in 1..200 {
+            let mut seen: Vec<u64> = (0..colors).map(|n| n * step(colors) % colors).collect();
+            seen.sort_unstable();
+            assert_eq!(seen, (0..colors).collect::<Vec<_>>());
+        }
     }
 
     #[test]

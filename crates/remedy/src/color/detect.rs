@@ -7,7 +7,7 @@ use super::subject::{Class, Subject};
 use crate::case::Case;
 use crate::contract::Suspicion;
 use crate::replay::CaseError;
-use nearmiss_machine::attribution::Crowd;
+use nearmiss_machine::attribution::{Crowd, Party};
 use nearmiss_record::machine::Index;
 use nearmiss_record::model::ObjectKind;
 use std::collections::BTreeMap;
@@ -22,14 +22,12 @@ pub fn detect(case: &Case) -> Result<Vec<Box<dyn Suspicion>>, CaseError> {
     let mut subjects: BTreeMap<(Class, String), Subject> = BTreeMap::new();
     for crowd in &case.crowds {
         let Some(class) = class(case, crowd) else { continue };
-        // What one remedy moves together is one subject; what its author must change is one a name.
-        let name = match class {
-            Class::Stacks | Class::Blocks => String::new(),
-            _ => crowd.name.clone(),
-        };
+        let name = if class.of_many() { String::new() } else { crowd.name.clone() };
         let subject = subjects.entry((class, name)).or_insert_with(|| Subject {
             class,
             crowds: Vec::new(),
+            aliased: Vec::new(),
+            aliased_extents: Vec::new(),
             asks_environment: asks_environment && class == Class::Mappings,
             ways: case.cache(crowd.level).map_or(1, |cache| cache.ways.into()),
         });
@@ -48,7 +46,45 @@ pub fn detect(case: &Case) -> Result<Vec<Box<dyn Suspicion>>, CaseError> {
         subject.crowds.iter().any(|c| share(c.level) >= LEAST_SHARE)
     });
     let suspicion = |subject| Box::new(Colors::new(case, subject)) as Box<dyn Suspicion>;
-    Ok(subjects.into_values().map(suspicion).collect())
+    Ok(subjects.into_values().chain(aliased(case, asks_environment)).map(suspicion).collect())
+}
+
+/// Objects whose loads wait for stores to the same offset of another page.
+fn aliased(case: &Case, asks_environment: bool) -> Vec<Subject> {
+    let all: u64 = case.aliases.iter().map(|alias| alias.loads).sum();
+    let mut subjects: BTreeMap<(Class, String), Subject> = BTreeMap::new();
+    for alias in case.aliases.iter().filter(|alias| alias.loads as f64 >= LEAST_SHARE * all as f64) {
+        let sides = [&alias.loaded, &alias.stored];
+        // Where either side can be moved from outside, moving that one will do.
+        let classes = sides.map(alias_class);
+        let Some(class) = classes.into_iter().flatten().min() else { continue };
+        let name = if class.of_many() { String::new() } else { alias.stored.name.clone() };
+        let subject = subjects.entry((class, name)).or_insert_with(|| Subject {
+            class,
+            crowds: Vec::new(),
+            aliased: Vec::new(),
+            aliased_extents: Vec::new(),
+            asks_environment: asks_environment && class == Class::Mappings,
+            ways: 1,
+        });
+        let moved = sides.into_iter().zip(classes).filter(|(_, of)| *of == Some(class));
+        subject.aliased_extents.extend(moved.flat_map(|(side, _)| side.extents.iter().copied()));
+        subject.aliased.push(alias.clone());
+    }
+    subjects.into_values().collect()
+}
+
+/// `None` for memory that no program decides on.
+fn alias_class(side: &Party) -> Option<Class> {
+    Some(match side.kind {
+        ObjectKind::Stack if side.extents.len() > 1 => Class::Stacks,
+        ObjectKind::Stack | ObjectKind::Global => Class::Parts,
+        ObjectKind::Heap if side.asked_alignment >= 64 => Class::AlignedBlocks,
+        ObjectKind::Heap if side.extents.iter().any(|(start, end)| end - start < PAGE_BYTES) => Class::SmallBlocks,
+        ObjectKind::Heap => Class::Blocks,
+        ObjectKind::Anonymous | ObjectKind::File => Class::Mappings,
+        _ => return None,
+    })
 }
 
 /// `None` for memory that no program decides on.

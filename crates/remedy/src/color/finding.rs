@@ -1,5 +1,6 @@
 //! From a subject to a finding: what happens, why, what to do, what it would gain.
 
+use super::aliasing;
 use super::colors::least_colors;
 use super::detect::level_verdict;
 use super::rehearse::{Colorings, exactness, usual_colors};
@@ -8,13 +9,13 @@ use crate::case::Case;
 use crate::contract::Suspicion;
 use crate::rehearsal::{PLACEMENTS, seeds};
 use crate::replay::CaseError;
-use crate::words::{counted, grouped, percent, quoted};
 use nearmiss_machine::attribution::Crowd;
 use nearmiss_machine::describe;
 use nearmiss_record::finding::{Evidence, Finding, LevelEvidence, ObjectEvidence, Prediction, Reach};
 use nearmiss_record::machine::CacheKind;
 use nearmiss_record::rehearsal::Rehearsal;
 use nearmiss_record::units::Bytes;
+use nearmiss_record::words::{counted, grouped, percent, quoted};
 use std::collections::BTreeMap;
 
 /// Most objects and functions that a finding lists.
@@ -36,7 +37,8 @@ impl Colors {
             by_level.entry(crowd.level).or_default().push(crowd);
         }
         let lines = subject.competing_lines();
-        let mut least = 1;
+        // Neighbours of two colors lie but one apart, which is no further than a few stores.
+        let mut least = if subject.aliased.is_empty() { 1 } else { 4 };
         let levels: Vec<LevelEvidence> = by_level
             .iter()
             .filter_map(|(level, crowds)| {
@@ -54,9 +56,11 @@ impl Colors {
             .collect();
         // The same references wait at several levels: the heaviest level that can be helped bounds the gain.
         let waiting = |level: &usize| by_level[level].iter().map(|c| c.stall_cycles).sum::<u64>();
-        let waits = by_level.keys().map(waiting).max().unwrap_or(0);
+        let crowding = by_level.keys().map(waiting).max().unwrap_or(0);
+        let waits = crowding + aliasing::wait_cycles(case, &subject);
+        let aliased = !subject.aliased.is_empty();
         let evidence = Evidence {
-            objects: objects(case, &subject),
+            objects: if aliased { aliasing::objects(&subject) } else { objects(case, &subject) },
             functions: functions(&subject),
             cycles_share: share(waits, case.model.totals.cycles),
             levels,
@@ -67,7 +71,7 @@ impl Colors {
     }
 
     fn helps(&self) -> bool {
-        self.evidence.levels.iter().any(|level| level.helps)
+        !self.subject.aliased.is_empty() || self.evidence.levels.iter().any(|level| level.helps)
     }
 
     fn heaviest(&self) -> Option<&LevelEvidence> {
@@ -93,7 +97,7 @@ impl Colors {
     }
 
     fn symptom(&self) -> String {
-        let Some(level) = self.heaviest() else { return String::new() };
+        let Some(level) = self.heaviest() else { return aliasing::symptom(&self.subject, &self.evidence) };
         let by = match self.evidence.functions.first() {
             Some((function, _)) => format!(" in `{function}`"),
             None => String::new(),
@@ -109,6 +113,9 @@ impl Colors {
     }
 
     fn cause(&self) -> String {
+        if !self.subject.aliased.is_empty() {
+            return aliasing::cause(&self.subject);
+        }
         let alignment = Bytes(self.subject.alignment_bytes());
         let ways = self.heaviest().map_or(0, |level| level.ways);
         let lines = self.heaviest().map_or(0.0, |level| level.lines_a_set);
@@ -152,13 +159,13 @@ impl Colors {
 
     /// Smallest of the blocks: what `--blocks` must reach down to.
     fn least_block(&self) -> u64 {
-        let sizes = self.subject.crowds.iter().flat_map(|c| c.extents.iter().map(|(start, end, _)| end - start));
+        let sizes = self.subject.extents().into_iter().map(|(start, end)| end - start);
         sizes.filter(|bytes| *bytes >= 4096).min().unwrap_or(4096)
     }
 
     fn treatment(&self, colors: u64, enough: bool) -> String {
         let memory = Bytes(self.subject.memory_bytes(colors, self.line_bytes));
-        let equation = if self.least_colors > 1 {
+        let equation = if self.least_colors > 1 && self.subject.aliased.is_empty() {
             format!("; equation 2 asks for {} at least", grouped(self.least_colors))
         } else {
             String::new()
@@ -206,6 +213,9 @@ impl Suspicion for Colors {
         options.splice(0..0, ["--colors".to_owned(), colors.to_string()]);
         let mut approximate = case.model.notes.clone();
         approximate.retain(|note| note.contains("pproximate"));
+        if !self.subject.aliased.is_empty() {
+            approximate.push(aliasing::EXACTNESS.to_owned());
+        }
         if describe::can_move_addresses(case.filter).is_err() {
             approximate.push(exactness(case));
         }
@@ -296,7 +306,8 @@ fn objects(case: &Case, subject: &Subject) -> Vec<ObjectEvidence> {
 
 fn functions(subject: &Subject) -> Vec<(String, u64)> {
     let mut sums: BTreeMap<&str, u64> = BTreeMap::new();
-    for (name, misses) in subject.crowds.iter().flat_map(|c| &c.functions) {
+    let aliased = subject.aliased.iter().flat_map(|alias| &alias.functions);
+    for (name, misses) in subject.crowds.iter().flat_map(|c| &c.functions).chain(aliased) {
         *sums.entry(name).or_default() += misses;
     }
     let mut list: Vec<(String, u64)> = sums.into_iter().map(|(name, misses)| (name.to_owned(), misses)).collect();

@@ -1,6 +1,7 @@
 //! Cache coloring: objects that begin at the same offset of an aligned piece of memory are
 //! shifted by a few whole lines each, so that they do not share cache sets.
 
+mod aliasing;
 pub mod apply;
 mod colors;
 mod detect;
@@ -9,7 +10,7 @@ mod program;
 mod rehearse;
 mod subject;
 
-pub use colors::{effective_alignment, least_colors, lines_a_color};
+pub use colors::{effective_alignment, least_colors, lines_a_color, step};
 pub use detect::detect;
 
 use crate::{Remedy, Undo};

@@ -1,7 +1,10 @@
 //! Objects that could be colored together, and by whom.
 
-use nearmiss_machine::attribution::Crowd;
+use super::colors::step;
+use nearmiss_machine::attribution::{Alias, Crowd};
 use nearmiss_record::policy::{AddressPolicy, Shifted};
+
+const PAGE_BYTES: u64 = 4096;
 
 /// What kind of objects they are: it decides who can color them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -20,6 +23,13 @@ pub enum Class {
     Parts,
 }
 
+impl Class {
+    /// What one remedy moves together is one subject; what its author must change is one a name.
+    pub fn of_many(self) -> bool {
+        matches!(self, Class::Stacks | Class::Blocks)
+    }
+}
+
 /// Objects in each other's way, at one or more levels.
 #[derive(Clone, Debug)]
 pub struct Subject {
@@ -27,6 +37,10 @@ pub struct Subject {
     pub class: Class,
     /// One an object name and level.
     pub crowds: Vec<Crowd>,
+    /// Loads and stores of them that lie at the same offset of their pages.
+    pub aliased: Vec<Alias>,
+    /// Of those, the objects that can be colored: first address, and the address behind the last.
+    pub aliased_extents: Vec<(u64, u64)>,
     /// The program colors them itself when the environment asks it to: it was built with `nearmiss-color.h`.
     pub asks_environment: bool,
     /// Ways of the cache at whose sets they crowd.
@@ -36,8 +50,8 @@ pub struct Subject {
 impl Subject {
     /// First address and the address behind the last of each object; ascending, disjoint.
     pub fn extents(&self) -> Vec<(u64, u64)> {
-        let mut all: Vec<(u64, u64)> =
-            self.crowds.iter().flat_map(|c| c.extents.iter().map(|(start, end, _)| (*start, *end))).collect();
+        let crowded = self.crowds.iter().flat_map(|c| c.extents.iter().map(|(start, end, _)| (*start, *end)));
+        let mut all: Vec<(u64, u64)> = crowded.chain(self.aliased_extents.iter().copied()).collect();
         all.sort_unstable();
         let mut disjoint: Vec<(u64, u64)> = Vec::new();
         for (start, end) in all {
@@ -56,12 +70,14 @@ impl Subject {
     }
 
     fn pieces_of_one(&self) -> bool {
-        self.class == Class::Mappings && self.crowds.iter().all(|c| c.extents.len() as u64 <= self.ways)
+        self.class == Class::Mappings
+            && !self.crowds.is_empty()
+            && self.crowds.iter().all(|c| c.extents.len() as u64 <= self.ways)
     }
 
     /// Bytes of the pieces at whose same offset the lines lie.
     pub fn alignment_bytes(&self) -> u64 {
-        self.crowds.iter().max_by_key(|c| c.misses).map_or(4096, |c| c.alignment_bytes)
+        self.crowds.iter().max_by_key(|c| c.misses).map_or(PAGE_BYTES, |c| c.alignment_bytes)
     }
 
     /// Lines in use at a time at the same offset of their pieces: objects, or pieces of the one object.
@@ -69,7 +85,9 @@ impl Subject {
         if self.whole_objects() {
             return self.extents().len() as u64;
         }
-        let Some(heaviest) = self.crowds.iter().max_by_key(|c| c.misses) else { return 0 };
+        let Some(heaviest) = self.crowds.iter().max_by_key(|c| c.misses) else {
+            return self.extents().len() as u64;
+        };
         let pressing = (heaviest.lines_a_set * heaviest.sets).round() as u64;
         let mut pieces: Vec<u64> = heaviest.lines.iter().map(|line| line / heaviest.alignment_bytes).collect();
         pieces.dedup();
@@ -98,7 +116,7 @@ impl Subject {
             };
         }
         let shifted = |(number, (from, to)): (usize, (u64, u64))| {
-            let bytes = (number as u64 % colors * line_bytes) as i64;
+            let bytes = (number as u64 * step(colors) % colors * line_bytes) as i64;
             Shifted { from, to, by: if self.class == Class::Stacks { -bytes } else { bytes } }
         };
         AddressPolicy::Shift { objects: extents.into_iter().enumerate().map(shifted).collect() }

@@ -1,8 +1,8 @@
 //! Measures this host's latencies. The geometry walked is always the same; the times are what they are.
 
-use super::Found;
 use super::chase::{Cycle, clock_mhz, handover_nanoseconds};
 use super::offsets::{sets_at_one_offset, translation};
+use super::{Found, aliasing};
 use nearmiss_record::machine::CacheKind;
 use rustix::thread::{CpuSet, sched_setaffinity};
 use serde::{Deserialize, Serialize};
@@ -26,6 +26,8 @@ pub struct Calibration {
     pub second_level_reach: Option<u64>,
     /// First level of address translation: pages, and nanoseconds that a page costs which only the second level holds.
     pub translation: Option<(u32, f64)>,
+    /// What a load waits behind a store to the same offset of another page.
+    pub aliased_load_ns: Option<f64>,
 }
 
 const LEAST_MEMORY_WALK: u64 = 64 << 20;
@@ -61,12 +63,14 @@ pub fn calibrate(found: &Found) -> Calibration {
             pin(home);
             pages(found, &heard)
         });
+        let aliased_load_ns = scope.spawn(|| pin(home).then(aliasing::wait_ns)).join().ok().flatten();
         let (translation, second_level_reach) = pages.join().unwrap_or_default();
         Calibration {
             clock_mhz,
             level_ns,
             second_level_reach,
             translation,
+            aliased_load_ns,
             memory_local_ns,
             memory_remote_ns,
             core_to_core_ns,

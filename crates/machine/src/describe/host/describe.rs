@@ -5,7 +5,7 @@ use crate::describe::check::{check, sets};
 use crate::describe::figures::cache_name;
 use nearmiss_record::machine::{
     Bus, BusSharing, Cache, CacheKind, Inclusion, Index, Latency, Machine, Memory, Placement, Protocol, Replacement,
-    Sharing, Tlb, Topology,
+    Sharing, StoreAliasing, Tlb, Topology,
 };
 use nearmiss_record::model::MAX_LEVELS;
 use nearmiss_record::units::Bytes;
@@ -21,6 +21,10 @@ const TYPICAL_MEMORY_CYCLES: u32 = 280;
 /// on a virtual machine, by other guests.
 const MOST_OF_MEMORY: f64 = 0.5;
 const TYPICAL_CLOCK_MHZ: u32 = 2500;
+/// Share of a miss that other work hides, where nothing tells.
+const OVERLAP: f64 = 0.6;
+/// Stores that a load is compared with, where nothing tells.
+const COMPARED_STORES: u32 = 24;
 
 /// The host as a machine; without a calibration its latencies are typical figures, marked assumed.
 pub fn describe(found: &Found, calibration: Option<&Calibration>) -> Result<Machine, HostError> {
@@ -121,6 +125,14 @@ pub fn describe(found: &Found, calibration: Option<&Calibration>) -> Result<Mach
     if tlb.is_some() {
         source("tlb", "measured here by a chase through pages");
     }
+    let store_aliasing = calibration.and_then(|c| c.aliased_load_ns).map(|ns| StoreAliasing {
+        stores: COMPARED_STORES,
+        // What was measured is what other work did not hide.
+        wait_cycles: (ns * f64::from(clock_mhz) / 1e3 / (1.0 - OVERLAP) * 100.0).round() / 100.0,
+    });
+    if store_aliasing.is_some() {
+        source("store_aliasing", "measured here by a running sum; how many stores: assumed, as on Zen 5");
+    }
     let machine = Machine {
         name: "host".into(),
         title: format!("this machine: {}", found.model),
@@ -144,7 +156,8 @@ pub fn describe(found: &Found, calibration: Option<&Calibration>) -> Result<Mach
             memory_remote_cycles: remote,
         },
         tlb,
-        overlap: 0.6,
+        store_aliasing,
+        overlap: OVERLAP,
         bus: Bus { transaction_cycles: cycles(2.5), shared_by: BusSharing::Node, channels: 2 },
         write_combining_buffers: 8,
         sources,

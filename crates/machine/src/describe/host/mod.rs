@@ -1,5 +1,6 @@
 //! The machine this program runs on: geometry and topology from sysfs, latencies measured by a pointer chase.
 
+mod aliasing;
 mod calibrate;
 mod chase;
 mod describe;

@@ -120,6 +120,7 @@ fn calibration_becomes_cycles_of_the_measured_clock() {
         remote_cache_ns: None,
         second_level_reach: None,
         translation: Some((64, 3.5)),
+        aliased_load_ns: Some(0.2),
     };
     let m = describe(&discover(dir.path()).expect("found"), Some(&calibration)).expect("a machine");
     // The third level cannot be nearer than the second.

@@ -1,3 +1,4 @@
+use super::super::colors::step;
 use super::Options;
 use crate::CannotEngage;
 use memmap2::{MmapOptions, MmapRaw};
@@ -103,8 +104,9 @@ impl SharedReport {
     /// The value of `NEARMISS_COLOR_PRELOAD`.
     pub(super) fn parameters(&self, options: &Options) -> String {
         format!(
-            "colors={},line={},blocks={},fd={},pid={},token={:x}",
+            "colors={},step={},line={},blocks={},fd={},pid={},token={:x}",
             options.colors,
+            step(options.colors.into()),
             options.line_bytes,
             options.block_bytes.unwrap_or(0),
             self.descriptor.as_raw_fd(),

@@ -1,0 +1,82 @@
+//! Aliased loads with the names of the objects that they and the stores before them touch.
+
+use super::Attribution;
+use super::aliases::AliasRow;
+use super::data_tables::{Namer, Title};
+use super::names::Names;
+use super::objects::ObjectId;
+use nearmiss_record::model::ObjectKind;
+use nearmiss_record::side::SideTables;
+use nearmiss_record::symbols::Symbols;
+use std::collections::BTreeMap;
+
+/// Loads that wait for stores to the same offset of another page.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Alias {
+    /// How many were seen: repeats that the trace's filter dropped were not.
+    pub loads: u64,
+    /// What was loaded from.
+    pub loaded: Party,
+    /// What was stored to.
+    pub stored: Party,
+    /// Functions of the loads, most first.
+    pub functions: Vec<(String, u64)>,
+}
+
+/// Objects of one name on one side.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Party {
+    /// What kind of memory.
+    pub kind: ObjectKind,
+    /// As in the object table.
+    pub name: String,
+    /// Allocating call stack, outermost first, where there is one.
+    pub allocated_at: Vec<String>,
+    /// Largest alignment the program asked the allocator for, in bytes; 0: none.
+    pub asked_alignment: u64,
+    /// Objects: first address, address behind the last; ascending.
+    pub extents: Vec<(u64, u64)>,
+}
+
+impl Attribution {
+    /// What waits for what; empty if it was not looked for. Most loads first.
+    pub fn aliases(&self, side: &SideTables, symbols: &Symbols) -> Vec<Alias> {
+        let Some(aliases) = &self.aliases else { return Vec::new() };
+        let names = Names::new(symbols, side);
+        let namer = Namer::new(self, &names);
+        let title = |object: &ObjectId| namer.title(&self.tracker.objects.rows[object.0 as usize].key);
+        let mut groups: BTreeMap<(Title, Title), Vec<((ObjectId, ObjectId), &AliasRow)>> = BTreeMap::new();
+        for (objects, row) in &aliases.rows {
+            groups.entry((title(&objects.0), title(&objects.1))).or_default().push((*objects, row));
+        }
+        let mut found: Vec<Alias> = groups
+            .into_iter()
+            .map(|((loaded, stored), rows)| {
+                let party = |title: Title, side: usize| {
+                    let of = |pair: &(ObjectId, ObjectId)| [pair.0, pair.1][side].0 as usize;
+                    let asked = rows.iter().map(|(pair, _)| self.tracker.objects.rows[of(pair)].asked_alignment);
+                    let mut extents: BTreeMap<u64, u64> = BTreeMap::new();
+                    for ((_, start), end) in rows.iter().flat_map(|(_, row)| &row.extents[side]) {
+                        let last = extents.entry(*start).or_default();
+                        *last = (*last).max(*end);
+                    }
+                    Party {
+                        kind: title.kind,
+                        name: title.name,
+                        allocated_at: title.allocated_at,
+                        asked_alignment: asked.max().unwrap_or(0),
+                        extents: extents.into_iter().collect(),
+                    }
+                };
+                Alias {
+                    loads: rows.iter().map(|(_, row)| row.loads).sum(),
+                    loaded: party(loaded, 0),
+                    stored: party(stored, 1),
+                    functions: names.most_of(rows.iter().flat_map(|(_, row)| &row.insns)),
+                }
+            })
+            .collect();
+        found.sort_by_key(|alias| std::cmp::Reverse(alias.loads));
+        found
+    }
+}
