@@ -1,6 +1,6 @@
 use crate::interval::{median, median_interval, smallest_detectable};
 use crate::looks::looks;
-use crate::order::{Blocks, Side, letters};
+use crate::order::{Coin, Side, letters};
 use crate::verdict::{Comparison, Outcome, Stopped, Summary, Verdict};
 use crate::{Better, Error, Sample};
 use std::time::Duration;
@@ -12,7 +12,7 @@ pub struct Plan {
     pub metric: String,
     /// Which way it is better.
     pub better: Better,
-    /// Decides the order of the blocks.
+    /// Decides the order within the pairs.
     pub seed: u64,
     /// Runs of each side before the first that counts.
     pub warm_up: usize,
@@ -20,7 +20,7 @@ pub struct Plan {
     pub least_pairs: usize,
     /// Largest number of pairs, however fast they are.
     pub most_pairs: usize,
-    /// No new block begins after this time, once the least number of pairs is done.
+    /// No new pair begins after this time, once the least number of pairs is done.
     pub time_limit: Duration,
     /// The error rate: how often a difference is claimed where there is none.
     pub alpha: f64,
@@ -107,8 +107,8 @@ impl Pairs {
 
 /// Compares two sides by samples of them.
 ///
-/// `measure` runs one side once. `elapsed` is the time since the beginning. Two samples that
-/// share a block's half make a pair. The figures beside the plan's metric are given with
+/// `measure` runs one side once. `elapsed` is the time since the beginning. The samples
+/// come in pairs, one of each side. The figures beside the plan's metric are given with
 /// plain 95% intervals: they decide nothing.
 pub fn compare(
     plan: &Plan,
@@ -129,13 +129,13 @@ pub fn compare(
     let looks = looks(plan.least_pairs, most, plan.alpha);
 
     let mut pairs = Pairs::default();
-    let mut blocks = Blocks::new(plan.seed);
+    let mut coin = Coin::new(plan.seed);
     let mut left = plan.alpha;
     let mut looked = Vec::new();
     for (number, look) in looks.iter().enumerate() {
         let mut out_of_time = false;
         while pairs.count() < look.pairs && !out_of_time {
-            run_block(&mut pairs, &mut blocks, &mut measure)?;
+            run_pair(&mut pairs, &mut coin, &mut measure)?;
             out_of_time = pairs.count() >= plan.least_pairs && elapsed() >= plan.time_limit;
         }
         let last = out_of_time || number + 1 == looks.len();
@@ -161,14 +161,14 @@ pub fn compare(
     Err(Error::Parameters("a comparison without a look".to_owned()))
 }
 
-fn run_block(
+fn run_pair(
     pairs: &mut Pairs,
-    blocks: &mut Blocks,
+    coin: &mut Coin,
     measure: &mut impl FnMut(Side) -> Result<Sample, Error>,
 ) -> Result<(), Error> {
-    let block = blocks.next_block();
-    pairs.order.push(letters(block));
-    for side in block {
+    let pair = coin.next_pair();
+    pairs.order.push(letters(pair));
+    for side in pair {
         let sample = measure(side)?;
         match side {
             Side::Without => pairs.without.push(sample),

@@ -1,8 +1,8 @@
 //! Does a remedy help? Measured by interleaved runs without (A) and with it (B), and judged
 //! so that the error rate stands.
 //!
-//! - Runs come in blocks ABBA or BAAB, chosen at random from a printed seed: what drifts,
-//!   drifts alike for both sides. Each block makes two pairs.
+//! - Runs come in pairs AB or BA, each as a coin of its own falls, from a printed seed: what
+//!   drifts or bursts favours neither side, and no pair tells anything of another.
 //! - The quantity is the ratio B/A of each pair; the figure given is their median, with an
 //!   interval from order statistics, which assumes nothing about the shape of the noise.
 //! - Results are looked at only after numbers of pairs that were fixed before the first of

@@ -17,12 +17,15 @@ struct Noise {
     memory: f64,
     /// Share of runs that take up to half longer.
     spikes: f64,
+    /// How much longer two runs of every four take: a neighbour that works half of the time.
+    neighbour: f64,
 }
 
-const QUIET: Noise = Noise { white: 0.01, drift: 0.0, memory: 0.0, spikes: 0.0 };
-const USUAL: Noise = Noise { white: 0.015, drift: 0.02, memory: 0.9, spikes: 0.05 };
-const BURSTY: Noise = Noise { white: 0.01, drift: 0.05, memory: 0.4, spikes: 0.1 };
-const WILD: Noise = Noise { white: 0.1, drift: 0.05, memory: 0.8, spikes: 0.2 };
+const QUIET: Noise = Noise { white: 0.01, drift: 0.0, memory: 0.0, spikes: 0.0, neighbour: 0.0 };
+const USUAL: Noise = Noise { white: 0.015, drift: 0.02, memory: 0.9, spikes: 0.05, neighbour: 0.0 };
+const BURSTY: Noise = Noise { white: 0.01, drift: 0.05, memory: 0.4, spikes: 0.1, neighbour: 0.0 };
+const WILD: Noise = Noise { white: 0.1, drift: 0.05, memory: 0.8, spikes: 0.2, neighbour: 0.0 };
+const NEIGHBOUR: Noise = Noise { white: 0.01, drift: 0.0, memory: 0.0, spikes: 0.0, neighbour: 0.3 };
 
 fn normal(random: &mut Pcg64Mcg) -> f64 {
     let (u, v): (f64, f64) = (random.random(), random.random());
@@ -34,11 +37,15 @@ fn verdict(noise: Noise, factor: f64, seed: u64, plan: &Plan) -> Verdict {
     let mut random = Pcg64Mcg::seed_from_u64(seed);
     let clock = Cell::new(0.0);
     let mut wander = 0.0;
+    let mut runs = 0;
     let measure = |side: Side| -> Result<Sample, Error> {
         wander = noise.memory * wander + noise.drift * (1.0 - noise.memory * noise.memory).sqrt() * normal(&mut random);
         let spike = if random.random::<f64>() < noise.spikes { random.random::<f64>() * 0.5 } else { 0.0 };
+        // The two runs of the warm-up come before the first pair.
+        let neighbour = if matches!(runs % 4, 0 | 3) { noise.neighbour } else { 0.0 };
+        runs += 1;
         let side_factor: f64 = if side == Side::With { factor } else { 1.0 };
-        let wall = 2.0 * side_factor * (noise.white * normal(&mut random) + wander + spike).exp();
+        let wall = 2.0 * side_factor * (noise.white * normal(&mut random) + wander + spike + neighbour).exp();
         clock.set(clock.get() + wall);
         Ok(Sample::from([("wall_s".to_owned(), wall)]))
     };
@@ -61,7 +68,9 @@ fn claims(verdict: &Verdict) -> bool {
 
 #[test]
 fn where_nothing_differs_a_difference_is_claimed_in_at_most_5_of_100() {
-    for (name, noise) in [("quiet", QUIET), ("usual", USUAL), ("bursty", BURSTY), ("wild", WILD)] {
+    for (name, noise) in
+        [("quiet", QUIET), ("usual", USUAL), ("bursty", BURSTY), ("wild", WILD), ("neighbour", NEIGHBOUR)]
+    {
         let claimed = count(noise, 1.0, 1000, claims);
         println!("{name}: {claimed} of 1000");
         assert!(claimed <= 50, "{name}: {claimed} of 1000");
@@ -134,7 +143,7 @@ fn the_same_seeds_give_the_same_verdict() {
     let record = serde_json::to_value(&first).unwrap();
     assert_eq!(record["schema"], "nearmiss/verdict/1");
     assert_eq!(record["kind"], "measured");
-    assert_eq!(record["order"].as_array().unwrap().len() * 2, first.pairs);
+    assert_eq!(record["order"].as_array().unwrap().len(), first.pairs);
 }
 
 #[test]
