@@ -16,6 +16,7 @@ mod progress;
 mod rehearse;
 mod report;
 mod reserve;
+mod run_name;
 mod table;
 mod top;
 mod trace;

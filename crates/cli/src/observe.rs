@@ -1,5 +1,6 @@
 //! The verb `observe`.
 
+use crate::run_name::run_name;
 use anyhow::Context;
 use nearmiss_observe::perf::StackMode;
 use nearmiss_observe::watch::{self, Asked, Options, Outcome, Target};
@@ -7,7 +8,7 @@ use nearmiss_record::observed::{self, Observed};
 use nearmiss_record::run::{self, Manifest, RunDir};
 use std::ffi::OsString;
 use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -181,13 +182,8 @@ fn write(args: &Args, target: &Target, outcome: &Outcome) -> anyhow::Result<RunD
         Target::Command(argv) => argv.iter().map(|a| a.to_string_lossy().into_owned()).collect(),
         _ => Vec::new(),
     };
-    let stem = match target {
-        Target::Command(argv) => argv.first().map(Path::new).and_then(Path::file_name),
-        _ => None,
-    };
-    let stem =
-        stem.map_or_else(|| outcome.observed.target.replace([' ', '/'], "-"), |s| s.to_string_lossy().into_owned());
-    let run = RunDir::create(&args.runs, &format!("observe-{stem}"))?;
+    let program = command.first().map_or(outcome.observed.target.as_str(), |program| file_name(program));
+    let run = RunDir::create(&args.runs, &run_name(&format!("observe-{program}")))?;
     let observed = &outcome.observed;
     run.write_json(observed::FILE, observed)?;
     watch::write_tables(run.path(), outcome)?;
@@ -198,6 +194,10 @@ fn write(args: &Args, target: &Target, outcome: &Outcome) -> anyhow::Result<RunD
     }
     run.write_json(run::MANIFEST, &manifest(command, observed, outcome))?;
     Ok(run)
+}
+
+fn file_name(path: &str) -> &str {
+    path.rsplit('/').next().unwrap_or(path)
 }
 
 fn manifest(command: Vec<String>, observed: &Observed, outcome: &Outcome) -> Manifest {

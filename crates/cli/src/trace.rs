@@ -4,6 +4,7 @@ use crate::exit::CannotHere;
 use crate::modelling::{Modelling, OrderArg};
 use crate::progress::progress_of_a_wrapper;
 use crate::reserve::Reserve;
+use crate::run_name::run_name;
 use anyhow::Context;
 use nearmiss_machine::describe;
 use nearmiss_observe::symbols;
@@ -174,7 +175,8 @@ fn trace(args: &Args, keep_output: bool) -> anyhow::Result<(RunDir, Option<Comma
     let order = args.order.into();
     let clock = if args.deterministic { Clock::Instructions } else { args.clock };
     let session = Session::new(tap_config(args, &machine, filter, clock)?)?.within(args.window.window());
-    let run = RunDir::create(&args.runs, &stem(&args.command))?;
+    let program = args.command.first().map(|program| program.to_string_lossy()).unwrap_or_default();
+    let run = RunDir::create(&args.runs, &run_name(&program))?;
     let command = || {
         let mut command = GuestCommand::inherit(&args.command)?;
         if keep_output {
@@ -362,17 +364,4 @@ fn manifest(
         boot_ns: recorded.boot.as_nanos() as u64,
         notes,
     }
-}
-
-/// A run's directory is named after its command and the time.
-fn stem(command: &[OsString]) -> String {
-    let program = command.first().map(|c| Path::new(c).file_name().unwrap_or(c).to_string_lossy().into_owned());
-    let clean: String = program
-        .unwrap_or_default()
-        .chars()
-        .map(|c| if c.is_ascii_alphanumeric() || "._-".contains(c) { c } else { '_' })
-        .take(40)
-        .collect();
-    let now = jiff::Zoned::now();
-    format!("{}-{clean}", now.strftime("%Y%m%d-%H%M%S"))
 }

@@ -1,6 +1,7 @@
 //! The verb `verify`: a command with and without a remedy, interleaved, and a verdict.
 
 use crate::counting::Counting;
+use crate::run_name::run_name;
 use anyhow::Context;
 use nearmiss_record::finding::{Findings, Prediction};
 use nearmiss_record::run::{self, RunDir, write_whole};
@@ -63,6 +64,9 @@ struct How {
     /// Exit with 1 unless this gain is certain, such as 5%
     #[arg(long, value_name = "SHARE", value_parser = parse_share)]
     require_gain: Option<f64>,
+    /// Run at least so many pairs: more than decide the verdict make its interval narrower
+    #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u16).range(6..))]
+    pairs: u16,
     /// Begin no new pairs after this time
     #[arg(long, value_name = "TIME", default_value = "2m", value_parser = humantime::parse_duration)]
     time_limit: Duration,
@@ -133,6 +137,8 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
         metric: metric.name().to_owned(),
         better: if how.higher { Better::Higher } else { Better::Lower },
         seed: how.seed,
+        least_pairs: how.pairs.into(),
+        most_pairs: Plan::default().most_pairs.max(how.pairs.into()),
         time_limit: how.time_limit,
         required_gain: how.require_gain,
         ..Plan::default()
@@ -140,7 +146,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     let predicted = how.against.as_deref().map(|run| predicted(run, "color")).transpose()?;
     let without = Workload::new(command);
     let (with, coloring) = color::apply(without.clone(), &Options::from(&color))?;
-    let kept = RunDir::create(&how.runs, "verify-color")?;
+    let kept = RunDir::create(&how.runs, &run_name("verify-color"))?;
     let commands = Commands::new(
         SideCommand { workload: without, engagement: None },
         SideCommand { workload: with, engagement: Some(Box::new(coloring)) },

@@ -171,7 +171,7 @@ fn loads_behind_stores_of_their_page_offset_are_found() {
     assert!((0.45..0.65).contains(&gain), "{gain}");
 
     // On a machine that is not known to compare offsets there is nothing to say.
-    let elsewhere = place.json(&["diagnose", "--json", "-m", MACHINE]);
+    let elsewhere = place.json(&["diagnose", "--json", "-m", "zen4-genoa"]);
     assert!(elsewhere["findings"].as_array().unwrap().is_empty(), "{elsewhere}");
 }
 

@@ -73,7 +73,7 @@ fn a_writer_line_by_line() {
             " +TIME +TIME +[\\d,]+ +\\d+  dd \\d+: ",
             "Notes",
             "  the instruments held BYTES of memory",
-            "run       .*/observe-dd",
+            "run       .*-observe-dd",
         ],
     );
     if text.contains("no misses") {
@@ -170,7 +170,7 @@ fn the_whole_machine_line_by_line() {
             r"Tasks: \d+; [\d,]+ switches, \d+ migrations, TIME waiting for a CPU",
             &shell,
             "Notes",
-            "run       .*/observe-the-whole-machine",
+            "run       .*-observe-the-whole-machine",
         ],
     );
 }

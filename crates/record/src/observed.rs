@@ -11,6 +11,9 @@ pub const FILE: &str = "observe.json";
 /// `nearmiss/observe/1`.
 pub const SCHEMA: &str = "nearmiss/observe/1";
 
+/// Shortest run that is said to be of a class: in less, a few samples and waits would decide.
+pub const LEAST_CLASSIFIED_NS: u64 = 100_000_000;
+
 /// Everything one observation found.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Observed {
@@ -44,6 +47,7 @@ pub struct Observed {
     /// The time line, oldest first.
     pub timeline: Vec<Tick>,
     /// Phases with their class.
+    /// None of a run shorter than [`LEAST_CLASSIFIED_NS`].
     pub phases: Vec<Phase>,
     /// Memory the instruments held in the kernel and in the observer, in bytes.
     pub instrument_bytes: u64,

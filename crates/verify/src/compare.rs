@@ -16,7 +16,7 @@ pub struct Plan {
     pub seed: u64,
     /// Runs of each side before the first that counts.
     pub warm_up: usize,
-    /// Least number of pairs, an even number of at least 6.
+    /// Least number of pairs, at least 6.
     pub least_pairs: usize,
     /// Largest number of pairs, however fast they are.
     pub most_pairs: usize,
@@ -51,8 +51,8 @@ impl Default for Plan {
 impl Plan {
     fn check(&self) -> Result<(), Error> {
         let wrong = |what: &str| Err(Error::Parameters(what.to_owned()));
-        if self.least_pairs < 6 || !self.least_pairs.is_multiple_of(2) {
-            return wrong("the number of pairs must be even and at least 6: fewer cannot show a difference at 95%");
+        if self.least_pairs < 6 {
+            return wrong("the number of pairs must be at least 6: fewer cannot show a difference at 95%");
         }
         if !(self.alpha > 0.0 && self.alpha < 0.5 && self.resolution > 0.0 && self.resolution < 1.0) {
             return wrong("the error rate must lie between 0 and 0.5, the resolution between 0 and 1");
@@ -125,7 +125,7 @@ pub fn compare(
     // How many pairs fit is settled now, before any of them is known.
     let pair = (started - before_warm_up).as_secs_f64() / plan.warm_up.max(1) as f64;
     let fitting = plan.time_limit.saturating_sub(started).as_secs_f64() / pair.max(1e-9);
-    let most = (fitting.min(plan.most_pairs as f64) as usize / 2 * 2).max(plan.least_pairs);
+    let most = (fitting.min(plan.most_pairs as f64) as usize).max(plan.least_pairs);
     let looks = looks(plan.least_pairs, most, plan.alpha);
 
     let mut pairs = Pairs::default();

@@ -12,7 +12,7 @@ pub(crate) struct Look {
 /// At most this many looks: each costs a little power at the end.
 const MOST_LOOKS: u32 = 5;
 
-/// The looks of a comparison of at least `least` and at most `most` pairs, even numbers.
+/// The looks of a comparison of at least `least` and at most `most` pairs.
 ///
 /// They grow by a constant factor; the error spent until a look is that of Pocock's shape,
 /// `alpha ln(1 + (e - 1) t)` at the share `t` of the pairs. The looks' own errors add up to
@@ -21,7 +21,7 @@ pub(crate) fn looks(least: usize, most: usize, alpha: f64) -> Vec<Look> {
     let growth = (most as f64 / least as f64).max(1.0);
     let mut at: Vec<usize> = (0..MOST_LOOKS)
         .map(|k| least as f64 * growth.powf(f64::from(k) / f64::from(MOST_LOOKS - 1)))
-        .map(|pairs| (pairs / 2.0 - 1e-9).ceil() as usize * 2)
+        .map(|pairs| (pairs - 1e-9).ceil() as usize)
         .map(|pairs| pairs.clamp(least, most.max(least)))
         .collect();
     at.dedup();
@@ -51,7 +51,7 @@ mod tests {
             assert_eq!(looks.first().unwrap().pairs, least);
             assert_eq!(looks.last().unwrap().pairs, most);
             assert!(looks.windows(2).all(|two| two[0].pairs < two[1].pairs));
-            assert!(looks.iter().all(|look| look.pairs % 2 == 0 && look.alpha > 0.0));
+            assert!(looks.iter().all(|look| look.alpha > 0.0));
         }
     }
 

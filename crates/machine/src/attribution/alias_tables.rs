@@ -1,19 +1,24 @@
 //! Aliased loads with the names of the objects that they and the stores before them touch.
 
-use super::Attribution;
 use super::aliases::AliasRow;
 use super::data_tables::{Namer, Title};
 use super::names::Names;
 use super::objects::ObjectId;
+use super::{Attribution, Mode};
 use nearmiss_record::model::ObjectKind;
 use nearmiss_record::side::SideTables;
 use nearmiss_record::symbols::Symbols;
+use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
+
+/// Part of an instruction's loads that must wait for it to count: with many stores to compare with, some loads of any
+/// program wait by chance, and moving objects would only make it others.
+const LEAST_PART: u64 = 2;
 
 /// Loads that wait for stores to the same offset of another page.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Alias {
-    /// How many were seen: repeats that the trace's filter dropped were not.
+    /// How many were seen, of instructions most of whose loads wait: repeats that the trace's filter dropped were not.
     pub loads: u64,
     /// What was loaded from.
     pub loaded: Party,
@@ -46,7 +51,20 @@ impl Attribution {
         let namer = Namer::new(self, &names);
         let title = |object: &ObjectId| namer.title(&self.tracker.objects.rows[object.0 as usize].key);
         let mut groups: BTreeMap<(Title, Title), Vec<((ObjectId, ObjectId), &AliasRow)>> = BTreeMap::new();
+        let mut waiting: FxHashMap<u32, u64> = FxHashMap::default();
+        for (insn, loads) in aliases.rows.values().flat_map(|row| &row.insns) {
+            *waiting.entry(*insn).or_default() += loads;
+        }
+        let all =
+            |insn: &u32| self.insns[Mode::Command as usize].get(*insn as usize).map_or(0, |row| row.references.loads);
+        waiting.retain(|insn, loads| *loads * LEAST_PART >= all(insn));
+        let steady = |row: &AliasRow| {
+            row.insns.iter().filter(|(insn, _)| waiting.contains_key(insn)).map(|(_, n)| *n).sum::<u64>()
+        };
         for (objects, row) in &aliases.rows {
+            if steady(row) == 0 {
+                continue;
+            }
             groups.entry((title(&objects.0), title(&objects.1))).or_default().push((*objects, row));
         }
         let mut found: Vec<Alias> = groups
@@ -69,10 +87,12 @@ impl Attribution {
                     }
                 };
                 Alias {
-                    loads: rows.iter().map(|(_, row)| row.loads).sum(),
+                    loads: rows.iter().map(|(_, row)| steady(row)).sum(),
                     loaded: party(loaded, 0),
                     stored: party(stored, 1),
-                    functions: names.most_of(rows.iter().flat_map(|(_, row)| &row.insns)),
+                    functions: names.most_of(
+                        rows.iter().flat_map(|(_, row)| &row.insns).filter(|(insn, _)| waiting.contains_key(insn)),
+                    ),
                 }
             })
             .collect();

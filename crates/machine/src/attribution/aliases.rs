@@ -13,7 +13,6 @@ const MAX_EXTENTS: usize = 1 << 14;
 /// Loads of one object behind stores to another, or to the same.
 #[derive(Debug, Default)]
 pub(super) struct AliasRow {
-    pub loads: u64,
     /// Of the loads, and of the stores; by process and first address: end.
     pub extents: [FxHashMap<(u32, u64), u64>; 2],
     pub insns: FxHashMap<u32, u64>,
@@ -52,7 +51,6 @@ impl Aliases {
     fn waits(&mut self, pid: u32, load: Record, store: Record, tracker: &mut Tracker) {
         let mut object = |record: Record| tracker.find(pid, record.vaddr(), record.physical_page()).0;
         let row = self.rows.entry((object(load), object(store))).or_default();
-        row.loads += 1;
         *row.insns.entry(load.insn().0).or_default() += 1;
         for (record, extents) in [load, store].into_iter().zip(&mut row.extents) {
             let (start, end) = tracker.extent(pid, record.vaddr());

@@ -292,6 +292,20 @@ fn loads_behind_stores_of_their_page_offset_find_both_blocks() {
 }
 
 #[test]
+fn loads_that_wait_by_chance_are_not_told_of() {
+    let mut s = Stream::new();
+    s.switch(0, 7, 0, Usage::default());
+    for i in 0..10u64 {
+        s.hit(0, load(0x1_0000 + i * 8, 0));
+        // Four of ten are stored where the next is loaded.
+        let vaddr = 0x2_0008 + if i < 4 { i * 8 } else { 0x800 };
+        s.hit(0, Record::reference(Kind::Store, vaddr, 8, 0, InsnId(1), vaddr >> 12, 1));
+    }
+    let side = SideTables { insns: vec![Insn::default(); 2], ..SideTables::default() };
+    assert_eq!(s.attribution.aliases(&side, &names(6)), []);
+}
+
+#[test]
 fn atomics_are_loads_even_where_the_filter_called_them_stores() {
     let mut s = Stream::new();
     s.switch(0, 7, 0, Usage::default());

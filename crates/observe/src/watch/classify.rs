@@ -1,7 +1,7 @@
 //! The class of a run, after P1: CPU-busy, CPU-idle or lock-contended, phase by phase.
 
 use super::phases::split;
-use nearmiss_record::observed::{Observed, Phase, Tick};
+use nearmiss_record::observed::{LEAST_CLASSIFIED_NS, Observed, Phase, Tick};
 
 /// A run that spends at least this share of its active time waiting for locks is lock-contended.
 const LOCK_BORDER: f64 = 0.20;
@@ -12,9 +12,9 @@ const BUSY_BORDER: f64 = 0.70;
 /// A task counts among those that could use a CPU when it has at least this share of all CPU time.
 const WORKER_SHARE: f64 = 0.02;
 
-/// Classifies an observation, a phase a row. Empty when nothing was measured that could tell.
+/// Classifies an observation, a phase a row. Empty when nothing was measured that could tell, or for too short a time.
 pub fn classify(observed: &Observed) -> Vec<Phase> {
-    if observed.duration_ns == 0 || observed.timeline.is_empty() {
+    if observed.duration_ns < LEAST_CLASSIFIED_NS || observed.timeline.is_empty() {
         return Vec::new();
     }
     let run = Run::of(observed);

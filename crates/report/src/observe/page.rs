@@ -13,7 +13,7 @@ use crate::number::grouped;
 use inferno::flamegraph::color::BackgroundColor;
 use inferno::flamegraph::{self, Direction, Options};
 use maud::{DOCTYPE, Markup, PreEscaped, html};
-use nearmiss_record::observed::{Lock, Observed, Phase, Profile};
+use nearmiss_record::observed::{LEAST_CLASSIFIED_NS, Lock, Observed, Phase, Profile};
 
 const STYLE: &str = include_str!("../html/page.css");
 const MORE_STYLE: &str = "
@@ -55,6 +55,8 @@ pub fn html(observed: &Observed) -> String {
                     @if let [phase] = observed.phases.as_slice() {
                         p.sentence { (phase.class) " " span.tag { "margin " (points(phase)) " points" } }
                         p { (plain(&phase.evidence)) "." }
+                    } @else if observed.duration_ns < LEAST_CLASSIFIED_NS {
+                        p.sentence { "No class: shorter than " (time(LEAST_CLASSIFIED_NS)) }
                     } @else if !observed.phases.is_empty() {
                         (phases(&observed.phases))
                     }

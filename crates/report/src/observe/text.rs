@@ -3,7 +3,7 @@
 use super::hot::{call_sites, event_of, hottest, lines, ratios, total};
 use super::words::{bytes, cut, percent, place, quantile, short, time};
 use crate::number::grouped;
-use nearmiss_record::observed::{Lock, Observed, Poll, Profile};
+use nearmiss_record::observed::{LEAST_CLASSIFIED_NS, Lock, Observed, Poll, Profile};
 use std::fmt::Write;
 
 /// Kernel functions that copy to or from user memory, whose callers the report lists.
@@ -69,6 +69,9 @@ impl Page<'_> {
             time(cpu),
             percent(cpu, o.duration_ns)
         ));
+        if o.duration_ns < LEAST_CLASSIFIED_NS {
+            self.line(format!("class     not told of runs under {}", time(LEAST_CLASSIFIED_NS)));
+        }
         for phase in &o.phases {
             let span = if o.phases.len() == 1 {
                 String::new()
