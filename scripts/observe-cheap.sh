@@ -80,4 +80,14 @@ for ((r = 0; r < rounds; r++)); do
 done
 echo "under --polls a poll takes $(spread "$work/ns-poll" " ns") longer (goal: 250 ns), any other call $(spread "$work/ns-other" " ns") (goal: 0)"
 tr '\n' ' ' <"$work/said" | grep -o 'polls: at [^,]*' | tr -s ' '
+
+# The same on a kernel that takes BPF programs on functions: a guest's, whose clock counts instructions, two nanoseconds
+# each.
+guest() { "$N" trace -q --no-trace --only user --clock instructions -m zen3-milan --cpus 1 --memory 2GiB --runs "$work/runs" -- "$@" 2>/dev/null; }
+if guest target/subjects/poll-loop --calls 20000 >"$work/base" &&
+    guest "$N" observe --polls --runs /tmp/runs -- target/subjects/poll-loop --calls 20000 >"$work/with"; then
+    awk '{ for (i = 1; i <= NF; i++) { n = split($i, part, "="); if (n == 2) v[FILENAME == ARGV[2], part[1]] = part[2] / 2 } }
+        END { printf "on functions, in a guest (Linux 6.12): a traced poll executes %.0f instructions more (%.0f without), any other call %.1f (%.0f without)\n",
+            v[1, "poll_ns"] - v[0, "poll_ns"], v[0, "poll_ns"], v[1, "other_ns"] - v[0, "other_ns"], v[0, "other_ns"] }' "$work/base" "$work/with"
+fi
 echo "$rounds rounds; $(nproc) CPUs, kernel $(uname -r), load average $(cut -d' ' -f1-2 /proc/loadavg), $(date -u +%Y-%m-%d)"

@@ -73,6 +73,7 @@ struct task_struct {
     struct sched_entity se;
     struct sched_info sched_info;
     unsigned long nvcsw, nivcsw;
+    __u64 start_time;
     __u64 utime, stime;
     unsigned in_iowait : 1;
     struct mm_struct *mm;

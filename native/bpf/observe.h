@@ -69,11 +69,11 @@ enum poll_kind {
     POLL_KINDS
 };
 
-struct poll_key {
-    __u32 tid, kind;
-};
-
 struct poll_stat {
+    __u32 tid, kind;
+    __u64 started_ns; /* tells a thread from a later one of the same number */
+    /* The call under way: when it began, 0 if there is none; the thread's CPU time then; what it asks for. */
+    __u64 enter_ns, enter_runtime_ns, asks;
     __u32 tgid, last_cpu;
     __u64 calls, asked, events;
     __u64 with_events, empty, failed; /* calls that returned > 0, 0, < 0 */
@@ -84,7 +84,7 @@ struct poll_stat {
     __u64 first_ns, last_exit_ns;
     __u32 log2_interval_ns[LOG2_SLOTS];
     __u32 log2_events[16]; /* of the calls with events */
-    __u32 set, padding; /* the epoll descriptor of the last call */
+    __u32 set, at_once; /* of the last call: its epoll descriptor, and whether it does not wait */
     char comm[16];
 };
 

@@ -1,12 +1,29 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* The poll family: one entry of poll_stats for each thread and call, which only that thread writes. */
+/* The poll family: a row for each thread and call, which only that thread writes. It is found by a seat, in a table of
+ * our own: an array costs a poll a few instructions where a hash or a task's storage costs a hundred. */
 
 #define EFAULT 14
+#define SEATS_LOG2 14
+#define SEAT_TRIES 8
+#define POLL_ROWS 8192
+
+struct poll_seat {
+    __u64 owner; /* thread << 32 | kind + 1; 0: free. A seat once taken is never given back */
+    __u32 row;   /* + 1; 0: none yet */
+    __u32 padding;
+};
 
 struct {
-    __uint(type, BPF_MAP_TYPE_HASH);
-    __uint(max_entries, 8192);
-    __type(key, struct poll_key);
+    __uint(type, BPF_MAP_TYPE_ARRAY);
+    __uint(max_entries, 1 << SEATS_LOG2);
+    __type(key, __u32);
+    __type(value, struct poll_seat);
+} poll_seats SEC(".maps");
+
+struct {
+    __uint(type, BPF_MAP_TYPE_ARRAY);
+    __uint(max_entries, POLL_ROWS);
+    __type(key, __u32);
     __type(value, struct poll_stat);
 } poll_stats SEC(".maps");
 
@@ -14,80 +31,107 @@ struct {
     __uint(type, BPF_MAP_TYPE_ARRAY);
     __uint(max_entries, 1);
     __type(key, __u32);
-    __type(value, struct poll_stat);
-} empty_poll SEC(".maps");
+    __type(value, __u32);
+} poll_rows_used SEC(".maps");
 
-/* The call under way of a task that is observed. */
-struct poll_now {
-    __u64 enter_ns, enter_runtime_ns, asked;
-    __u32 zero_timeout, set;
-};
+static __always_inline struct poll_seat *poll_seat(__u64 owner, bool take)
+{
+    __u32 first = owner * 0x9e3779b97f4a7c15ULL >> (64 - SEATS_LOG2);
+#pragma unroll
+    for (int i = 0; i < SEAT_TRIES; i++) {
+        __u32 index = (first + i) & ((1 << SEATS_LOG2) - 1);
+        struct poll_seat *seat = bpf_map_lookup_elem(&poll_seats, &index);
+        if (!seat || seat->owner == owner)
+            return seat;
+        if (!seat->owner) {
+            if (!take)
+                return 0;
+            if (!__sync_val_compare_and_swap(&seat->owner, 0, owner))
+                return seat;
+        }
+    }
+    return 0;
+}
 
-struct {
-    __uint(type, BPF_MAP_TYPE_TASK_STORAGE);
-    __uint(map_flags, BPF_F_NO_PREALLOC);
-    __type(key, int);
-    __type(value, struct poll_now);
-} poll_nows SEC(".maps");
+static __always_inline __u64 poll_owner(struct task_struct *task, __u32 kind)
+{
+    return (__u64)task->pid << 32 | (kind + 1);
+}
+
+static __always_inline struct poll_stat *poll_row(struct task_struct *task, __u32 kind)
+{
+    struct poll_seat *seat = poll_seat(poll_owner(task, kind), false);
+    if (!seat || !seat->row)
+        return 0;
+    __u32 row = seat->row - 1;
+    return bpf_map_lookup_elem(&poll_stats, &row);
+}
+
+/* The row of a thread that has none, or whose number was another's before. */
+static __always_inline struct poll_stat *poll_new_row(struct task_struct *task, __u32 kind)
+{
+    struct poll_seat *seat = poll_seat(poll_owner(task, kind), true);
+    if (!seat)
+        return 0;
+    if (!seat->row) {
+        __u32 zero = 0;
+        __u32 *used = bpf_map_lookup_elem(&poll_rows_used, &zero);
+        if (!used)
+            return 0;
+        __u32 row = __sync_fetch_and_add(used, 1);
+        if (row >= POLL_ROWS)
+            return 0;
+        seat->row = row + 1;
+    }
+    __u32 row = seat->row - 1;
+    struct poll_stat *stat = bpf_map_lookup_elem(&poll_stats, &row);
+    if (!stat)
+        return 0;
+    stat->tid = task->pid;
+    stat->kind = kind;
+    stat->tgid = task->tgid;
+    stat->started_ns = task->start_time;
+    stat->last_cpu = bpf_get_smp_processor_id();
+    bpf_get_current_comm(stat->comm, sizeof(stat->comm));
+    return stat;
+}
 
 static __always_inline void poll_begin(__u32 kind, __u64 asked, bool zero_timeout, __u32 set)
 {
     struct task_struct *task = bpf_get_current_task_btf();
-    struct poll_now *call = bpf_task_storage_get(&poll_nows, task, 0, 0);
-    /* A task that has storage was wanted before; a cgroup can be left. */
-    if (!call || who == WHO_CGROUP) {
+    struct poll_stat *stat = poll_row(task, kind);
+    /* A thread that has a row was wanted before; a cgroup can be left. */
+    if (!stat || stat->started_ns != task->start_time || who == WHO_CGROUP) {
         if (!wanted(task->tgid))
             return;
-        call = bpf_task_storage_get(&poll_nows, task, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
-        if (!call) {
+        if (!stat || stat->started_ns != task->start_time)
+            stat = poll_new_row(task, kind);
+        if (!stat) {
             add(COUNT_DROPPED_POLLS, 1);
             return;
         }
     }
     __u64 now = bpf_ktime_get_ns();
-    call->enter_ns = now;
-    call->enter_runtime_ns = running_for(task, now);
-    call->asked = asked;
-    call->zero_timeout = zero_timeout;
-    call->set = set;
-}
-
-static __always_inline struct poll_stat *poll_entry(struct task_struct *task, __u32 kind, __u64 first_ns)
-{
-    struct poll_key key = {.tid = task->pid, .kind = kind};
-    struct poll_stat *stat = bpf_map_lookup_elem(&poll_stats, &key);
-    if (stat)
-        return stat;
-    __u32 zero = 0;
-    struct poll_stat *empty = bpf_map_lookup_elem(&empty_poll, &zero);
-    if (empty)
-        bpf_map_update_elem(&poll_stats, &key, empty, BPF_NOEXIST);
-    stat = bpf_map_lookup_elem(&poll_stats, &key);
-    if (!stat) {
-        add(COUNT_DROPPED_POLLS, 1);
-        return 0;
-    }
-    stat->tgid = task->tgid;
-    stat->last_cpu = bpf_get_smp_processor_id();
-    stat->first_ns = first_ns;
-    bpf_get_current_comm(stat->comm, sizeof(stat->comm));
-    return stat;
+    stat->enter_ns = now;
+    stat->enter_runtime_ns = running_for(task, now);
+    stat->asks = asked;
+    stat->at_once = zero_timeout;
+    stat->set = set;
 }
 
 static __always_inline void poll_end(__u32 kind, long returned)
 {
     struct task_struct *task = bpf_get_current_task_btf();
-    struct poll_now *call = bpf_task_storage_get(&poll_nows, task, 0, 0);
-    if (!call || !call->enter_ns)
+    struct poll_stat *stat = poll_row(task, kind);
+    if (!stat || !stat->enter_ns || stat->started_ns != task->start_time)
         return;
-    __u64 entered = call->enter_ns;
-    call->enter_ns = 0;
-    struct poll_stat *stat = poll_entry(task, kind, entered);
-    if (!stat)
-        return;
+    __u64 entered = stat->enter_ns;
+    stat->enter_ns = 0;
+    if (!stat->first_ns)
+        stat->first_ns = entered;
     __u64 now = bpf_ktime_get_ns();
     __u64 elapsed = now - entered;
-    __u64 on_cpu = running_for(task, now) - call->enter_runtime_ns;
+    __u64 on_cpu = running_for(task, now) - stat->enter_runtime_ns;
     if (on_cpu > elapsed)
         on_cpu = elapsed;
     __u64 interval = 0;
@@ -102,9 +146,8 @@ static __always_inline void poll_end(__u32 kind, long returned)
         stat->cpu_changes++;
     stat->last_cpu = cpu;
     stat->calls++;
-    stat->asked += call->asked;
-    stat->zero_timeout += call->zero_timeout;
-    stat->set = call->set;
+    stat->asked += stat->asks;
+    stat->zero_timeout += stat->at_once;
     stat->on_cpu_ns += on_cpu;
     stat->blocked_ns += elapsed - on_cpu;
     if (returned > 0) {
@@ -126,7 +169,7 @@ static __always_inline void poll_end(__u32 kind, long returned)
             event->blocked_ns = elapsed - on_cpu;
             event->on_cpu_ns = on_cpu;
             event->interval_ns = interval;
-            event->asked = call->asked;
+            event->asked = stat->asks;
             event->kind = kind;
             event->returned = returned;
             event->cpu = cpu;

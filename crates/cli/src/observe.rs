@@ -7,7 +7,7 @@ use nearmiss_observe::watch::{self, Asked, Options, Outcome, Target};
 use nearmiss_record::observed::{self, Observed};
 use nearmiss_record::run::{self, Manifest, RunDir};
 use std::ffi::OsString;
-use std::io::Write;
+use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -121,6 +121,9 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     let target = target(&args)?;
     let options = options(&args);
     if args.top {
+        if !std::io::stdout().is_terminal() {
+            anyhow::bail!("--top needs a terminal; without one, use --for 5s");
+        }
         return crate::top::run(&target, &options);
     }
     let stop = Arc::new(AtomicBool::new(false));

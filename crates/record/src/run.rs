@@ -1,5 +1,6 @@
 //! The run directory: one file an arrow of the data path, each written to a temporary name and renamed.
 
+use crate::words;
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use std::fs;
 use std::io::{self, Write};
@@ -26,7 +27,7 @@ pub const REPORT: &str = "report.html";
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
     /// Reading or writing failed.
-    #[error("{path}: {source}")]
+    #[error("{path}: {}", words::io_error(source))]
     Io {
         /// Which file.
         path: PathBuf,

@@ -37,6 +37,22 @@ pub fn quoted(words: &[String]) -> String {
     words.iter().map(word).collect::<Vec<_>>().join(" ")
 }
 
+/// Why a file could not be read or written, and what to do about it.
+pub fn io_error(error: &std::io::Error) -> String {
+    use std::io::ErrorKind;
+    let text = error.to_string();
+    let why = text.split(" (os error").next().unwrap_or(&text).to_lowercase();
+    let advice = match error.kind() {
+        ErrorKind::NotFound => "; is the path right? directories on the way must exist",
+        ErrorKind::PermissionDenied => "; it is another user's: choose another place, or become that user",
+        ErrorKind::ReadOnlyFilesystem => "; choose another place",
+        ErrorKind::StorageFull => "; make room, or choose another place",
+        ErrorKind::IsADirectory => "; name a file",
+        _ => "",
+    };
+    format!("{why}{advice}")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -46,6 +62,12 @@ mod tests {
         assert_eq!([0, 999, 1000, 1_234_567].map(grouped), ["0", "999", "1,000", "1,234,567"]);
         assert_eq!((counted(1, "set"), counted(32, "set")), ("1 set".to_owned(), "32 sets".to_owned()));
         assert_eq!([0.371, 0.004, -0.5].map(percent), ["37%", "0.4%", "-50%"]);
+    }
+
+    #[test]
+    fn an_error_says_what_to_do() {
+        let error = std::io::Error::from_raw_os_error(2);
+        assert_eq!(io_error(&error), "no such file or directory; is the path right? directories on the way must exist");
     }
 
     #[test]

@@ -43,6 +43,9 @@ pub struct Party {
     pub extents: Vec<(u64, u64)>,
 }
 
+/// Rows of one pair of names, each with the objects loaded from and stored to.
+type Rows<'a> = Vec<((ObjectId, ObjectId), &'a AliasRow)>;
+
 impl Attribution {
     /// What waits for what; empty if it was not looked for. Most loads first.
     pub fn aliases(&self, side: &SideTables, symbols: &Symbols) -> Vec<Alias> {
@@ -50,7 +53,7 @@ impl Attribution {
         let names = Names::new(symbols, side);
         let namer = Namer::new(self, &names);
         let title = |object: &ObjectId| namer.title(&self.tracker.objects.rows[object.0 as usize].key);
-        let mut groups: BTreeMap<(Title, Title), Vec<((ObjectId, ObjectId), &AliasRow)>> = BTreeMap::new();
+        let mut groups: BTreeMap<(Title, Title), Rows<'_>> = BTreeMap::new();
         let mut waiting: FxHashMap<u32, u64> = FxHashMap::default();
         for (insn, loads) in aliases.rows.values().flat_map(|row| &row.insns) {
             *waiting.entry(*insn).or_default() += loads;

@@ -166,7 +166,7 @@ fn sizes(wants: Wants) -> Vec<(&'static str, u32)> {
     };
     shrink(wants.locks, &["lock_waits", "lock_stats", "lock_stacks", "lock_places", "runqueues"]);
     shrink(wants.acquisitions, &["acquisitions"]);
-    shrink(wants.polls, &["poll_stats"]);
+    shrink(wants.polls, &["poll_stats", "poll_seats"]);
     shrink(wants.io, &["io_flights", "io_stats", "queues"]);
     shrink(wants.locks || wants.sched, &["tasks", "off_stats"]);
     if wants.locks {

@@ -1,31 +1,35 @@
 //! Poll calls by thread.
 
 use super::BpfError;
-use super::layout::{POLL_CALLS, PollKey, PollStat, name, trimmed};
+use super::layout::{POLL_CALLS, PollStat, name, trimmed};
 use super::session::refused;
 use super::sets::Sets;
 use aya::Ebpf;
-use aya::maps::HashMap;
+use aya::maps::Array;
 use nearmiss_record::observed::Poll;
 
 pub fn rows(ebpf: &Ebpf, sets: &Sets) -> Result<Vec<Poll>, BpfError> {
-    let map = ebpf.map("poll_stats").ok_or(BpfError::NotBuilt)?;
-    let stats: HashMap<_, PollKey, PollStat> = HashMap::try_from(map).map_err(|e| refused("poll_stats", &e))?;
-    let mut rows: Vec<Poll> =
-        stats.iter().flatten().filter(|(_, stat)| stat.calls > 0).map(|(key, stat)| row(key, &stat, sets)).collect();
+    let mut rows: Vec<Poll> = stats(ebpf)?.iter().filter(|stat| stat.calls > 0).map(|stat| row(stat, sets)).collect();
     rows.sort_by(|a, b| b.calls.cmp(&a.calls).then(a.thread.cmp(&b.thread)).then(a.call.cmp(&b.call)));
     Ok(rows)
 }
 
-fn row(key: PollKey, stat: &PollStat, sets: &Sets) -> Poll {
+/// Every row in use: they are used in order.
+pub fn stats(ebpf: &Ebpf) -> Result<Vec<PollStat>, BpfError> {
+    let map = ebpf.map("poll_stats").ok_or(BpfError::NotBuilt)?;
+    let rows: Array<_, PollStat> = Array::try_from(map).map_err(|e| refused("poll_stats", &e))?;
+    Ok((0..rows.len()).map_while(|row| rows.get(&row, 0).ok().filter(|stat| stat.tid != 0)).collect())
+}
+
+fn row(stat: &PollStat, sets: &Sets) -> Poll {
     Poll {
-        call: POLL_CALLS.get(key.kind as usize).copied().unwrap_or("?").to_owned(),
+        call: POLL_CALLS.get(stat.kind as usize).copied().unwrap_or("?").to_owned(),
         process: stat.tgid as i32,
-        thread: key.tid as i32,
+        thread: stat.tid as i32,
         name: name(&stat.comm),
         calls: stat.calls,
         asked: stat.asked,
-        watched: sets.of(&key),
+        watched: sets.of(stat),
         events: stat.events,
         with_events: stat.with_events,
         empty: stat.empty,

@@ -1,9 +1,9 @@
 //! How many descriptors an epoll set holds: its calls do not say, the kernel's description of the descriptor does.
 
-use super::layout::{POLL_CALLS, PollKey, PollStat};
+use super::layout::{POLL_CALLS, PollStat};
+use super::polls;
 use aya::Ebpf;
-use aya::maps::HashMap;
-use std::collections::HashMap as StdMap;
+use std::collections::HashMap;
 use std::fs;
 use std::time::{Duration, Instant};
 
@@ -14,12 +14,12 @@ const REST: Duration = Duration::from_secs(1);
 pub struct Sets {
     next: Instant,
     rest: Duration,
-    sizes: StdMap<(u32, u32), u64>,
+    sizes: HashMap<(u32, u32), u64>,
 }
 
 impl Default for Sets {
     fn default() -> Self {
-        Sets { next: Instant::now(), rest: Duration::from_millis(50), sizes: StdMap::new() }
+        Sets { next: Instant::now(), rest: Duration::from_millis(50), sizes: HashMap::new() }
     }
 }
 
@@ -31,23 +31,22 @@ impl Sets {
         }
         self.rest = (self.rest * 2).min(REST);
         self.next = Instant::now() + self.rest;
-        let Some(map) = ebpf.map("poll_stats") else { return };
-        let Ok(stats) = HashMap::<_, PollKey, PollStat>::try_from(map) else { return };
-        for (key, stat) in stats.iter().flatten().filter(|(key, _)| is_epoll(key)) {
+        let Ok(stats) = polls::stats(ebpf) else { return };
+        for stat in stats.iter().filter(|stat| is_epoll(stat)) {
             if let Some(size) = size(stat.tgid, stat.set) {
-                self.sizes.insert((key.tid, key.kind), size);
+                self.sizes.insert((stat.tid, stat.kind), size);
             }
         }
     }
 
     /// Descriptors in the set of a thread's last call that was looked at; zero where none was.
-    pub fn of(&self, key: &PollKey) -> u64 {
-        self.sizes.get(&(key.tid, key.kind)).copied().unwrap_or(0)
+    pub fn of(&self, stat: &PollStat) -> u64 {
+        self.sizes.get(&(stat.tid, stat.kind)).copied().unwrap_or(0)
     }
 }
 
-fn is_epoll(key: &PollKey) -> bool {
-    POLL_CALLS.get(key.kind as usize).is_some_and(|name| name.starts_with("epoll"))
+fn is_epoll(stat: &PollStat) -> bool {
+    POLL_CALLS.get(stat.kind as usize).is_some_and(|name| name.starts_with("epoll"))
 }
 
 fn size(process: u32, descriptor: u32) -> Option<u64> {

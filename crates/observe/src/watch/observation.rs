@@ -7,6 +7,7 @@ use super::{ObserveError, classify};
 use crate::bpf::{BpfSession, Figures, Wants, Who};
 use crate::perf::{EventSpec, PerfError, PerfSession, Rate, Reach, Role, Symbolizer, event, has_pmu, pmu};
 use nearmiss_record::observed::{Instrument, Observed, Profile, SCHEMA, Task};
+use nearmiss_record::words;
 use nearmiss_workload::{Finished, ForwardSignals, ProcessGroup, Suspended, Workload};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -239,7 +240,7 @@ impl Instruments {
 fn check_cgroup(path: &Path) -> Result<(), PerfError> {
     const CGROUP2: i64 = 0x6367_7270; // CGROUP2_SUPER_MAGIC, include/uapi/linux/magic.h
     let refuse = |why: &str| PerfError::Target(format!("{}: {why}", path.display()));
-    let found = rustix::fs::statfs(path).map_err(|e| refuse(&e.to_string()))?;
+    let found = rustix::fs::statfs(path).map_err(|e| refuse(&words::io_error(&e.into())))?;
     if found.f_type != CGROUP2 {
         return Err(refuse(
             "not a cgroup of the unified hierarchy; `grep cgroup2 /proc/mounts` says where that is, cat /proc/PID/cgroup where a process is in it",
