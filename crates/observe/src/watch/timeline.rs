@@ -9,6 +9,7 @@ use std::fs;
 pub struct MachineTime {
     busy_ns: u64,
     iowait_ns: u64,
+    cpus: u64,
 }
 
 impl MachineTime {
@@ -19,10 +20,17 @@ impl MachineTime {
 
     fn parse(text: &str) -> Self {
         let line = text.lines().next().unwrap_or_default();
+        let cpus = text.lines().skip(1).take_while(|line| line.starts_with("cpu")).count() as u64;
         let fields: Vec<u64> = line.split_whitespace().skip(1).filter_map(|f| f.parse().ok()).collect();
         let at = |i: usize| fields.get(i).copied().unwrap_or(0) * 10_000_000;
         // user, nice, system, idle, iowait, irq, softirq, steal.
-        MachineTime { busy_ns: at(0) + at(1) + at(2) + at(5) + at(6), iowait_ns: at(4) }
+        MachineTime { busy_ns: at(0) + at(1) + at(2) + at(5) + at(6), iowait_ns: at(4), cpus }
+    }
+
+    /// What was busy since `before`, of at most all CPUs for `length_ns`: the kernel counts in hundredths of a second, a
+    /// step may be shorter.
+    fn busy_since(&self, before: &Self, length_ns: u64) -> u64 {
+        self.busy_ns.saturating_sub(before.busy_ns).min(length_ns.saturating_mul(self.cpus))
     }
 }
 
@@ -49,6 +57,7 @@ impl Timeline {
     /// Ends a step.
     pub fn tick(&mut self, now_ns: u64, figures: Figures) {
         let machine = MachineTime::now();
+        let length_ns = now_ns.saturating_sub(self.last_ns);
         let (lock, futex, ..) = figures.lock_waits();
         let (lock_before, futex_before, ..) = self.figures.lock_waits();
         let (polls, events) = figures.polls();
@@ -57,9 +66,9 @@ impl Timeline {
         let (done_before, bytes_before) = self.figures.io();
         self.ticks.push(Tick {
             at_ns: now_ns.saturating_sub(self.started_ns),
-            length_ns: now_ns.saturating_sub(self.last_ns),
+            length_ns,
             cpu_ns: 0,
-            machine_cpu_ns: machine.busy_ns.saturating_sub(self.machine.busy_ns),
+            machine_cpu_ns: machine.busy_since(&self.machine, length_ns),
             iowait_ns: machine.iowait_ns.saturating_sub(self.machine.iowait_ns),
             lock_wait_ns: lock - lock_before,
             futex_wait_ns: futex - futex_before,
@@ -115,6 +124,13 @@ mod tests {
     #[test]
     fn machine_time_is_read_by_field() {
         let time = MachineTime::parse("cpu  100 1 50 9000 7 2 3 99 0 0\ncpu0 1 1 1\n");
-        assert_eq!(time, MachineTime { busy_ns: 156 * 10_000_000, iowait_ns: 70_000_000 });
+        assert_eq!(time, MachineTime { busy_ns: 156 * 10_000_000, iowait_ns: 70_000_000, cpus: 1 });
+    }
+
+    #[test]
+    fn a_short_step_is_not_busier_than_all_cpus() {
+        let time = |busy_ns| MachineTime { busy_ns, iowait_ns: 0, cpus: 2 };
+        assert_eq!(time(30_000_000).busy_since(&time(10_000_000), 4_000_000), 8_000_000);
+        assert_eq!(time(30_000_000).busy_since(&time(10_000_000), 100_000_000), 20_000_000);
     }
 }
