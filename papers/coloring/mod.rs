@@ -17,6 +17,7 @@ use crate::PaperError;
 use crate::record::{Here, PaperRecord, Parameter, SCHEMA};
 use nearmiss_machine::describe::preset;
 use nearmiss_record::machine::{CacheKind, Machine};
+use nearmiss_record::words::grouped;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Title and year.
@@ -70,19 +71,6 @@ fn way_bytes(machine: &Machine) -> Result<u64, PaperError> {
 
 fn percent(part: u64, whole: u64) -> f64 {
     if whole == 0 { 0.0 } else { part as f64 * 100.0 / whole as f64 }
-}
-
-/// `1,024`
-fn grouped(number: u64) -> String {
-    let digits = number.to_string();
-    let mut out = String::new();
-    for (i, digit) in digits.chars().enumerate() {
-        if i > 0 && (digits.len() - i).is_multiple_of(3) {
-            out.push(',');
-        }
-        out.push(digit);
-    }
-    out
 }
 
 /// Computes the tables that are wanted, and their pictures.

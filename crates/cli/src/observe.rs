@@ -185,8 +185,8 @@ fn write(args: &Args, target: &Target, outcome: &Outcome) -> anyhow::Result<RunD
         Target::Command(argv) => argv.iter().map(|a| a.to_string_lossy().into_owned()).collect(),
         _ => Vec::new(),
     };
-    let program = command.first().map_or(outcome.observed.target.as_str(), |program| file_name(program));
-    let run = RunDir::create(&args.runs, &run_name(&format!("observe-{program}")))?;
+    let what = command.first().unwrap_or(&outcome.observed.target);
+    let run = RunDir::create(&args.runs, &run_name("observe-", what))?;
     let observed = &outcome.observed;
     run.write_json(observed::FILE, observed)?;
     watch::write_tables(run.path(), outcome)?;
@@ -197,10 +197,6 @@ fn write(args: &Args, target: &Target, outcome: &Outcome) -> anyhow::Result<RunD
     }
     run.write_json(run::MANIFEST, &manifest(command, observed, outcome))?;
     Ok(run)
-}
-
-fn file_name(path: &str) -> &str {
-    path.rsplit('/').next().unwrap_or(path)
 }
 
 fn manifest(command: Vec<String>, observed: &Observed, outcome: &Outcome) -> Manifest {

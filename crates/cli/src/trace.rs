@@ -176,7 +176,7 @@ fn trace(args: &Args, keep_output: bool) -> anyhow::Result<(RunDir, Option<Comma
     let clock = if args.deterministic { Clock::Instructions } else { args.clock };
     let session = Session::new(tap_config(args, &machine, filter, clock)?)?.within(args.window.window());
     let program = args.command.first().map(|program| program.to_string_lossy()).unwrap_or_default();
-    let run = RunDir::create(&args.runs, &run_name(&program))?;
+    let run = RunDir::create(&args.runs, &run_name("", &program))?;
     let command = || {
         let mut command = GuestCommand::inherit(&args.command)?;
         if keep_output {

@@ -146,7 +146,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     let predicted = how.against.as_deref().map(|run| predicted(run, "color")).transpose()?;
     let without = Workload::new(command);
     let (with, coloring) = color::apply(without.clone(), &Options::from(&color))?;
-    let kept = RunDir::create(&how.runs, &run_name("verify-color"))?;
+    let kept = RunDir::create(&how.runs, &run_name("verify-", "color"))?;
     let commands = Commands::new(
         SideCommand { workload: without, engagement: None },
         SideCommand { workload: with, engagement: Some(Box::new(coloring)) },

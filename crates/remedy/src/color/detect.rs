@@ -23,14 +23,8 @@ pub fn detect(case: &Case) -> Result<Vec<Box<dyn Suspicion>>, CaseError> {
     for crowd in &case.crowds {
         let Some(class) = class(case, crowd) else { continue };
         let name = if class.of_many() { String::new() } else { crowd.name.clone() };
-        let subject = subjects.entry((class, name)).or_insert_with(|| Subject {
-            class,
-            crowds: Vec::new(),
-            aliased: Vec::new(),
-            aliased_extents: Vec::new(),
-            asks_environment: asks_environment && class == Class::Mappings,
-            ways: case.cache(crowd.level).map_or(1, |cache| cache.ways.into()),
-        });
+        let ways = case.cache(crowd.level).map_or(1, |cache| cache.ways.into());
+        let subject = subjects.entry((class, name)).or_insert_with(|| Subject::new(class, asks_environment, ways));
         subject.crowds.push(crowd.clone());
     }
     let mut crowded: BTreeMap<usize, u64> = BTreeMap::new();
@@ -59,14 +53,7 @@ fn aliased(case: &Case, asks_environment: bool) -> Vec<Subject> {
         let classes = sides.map(alias_class);
         let Some(class) = classes.into_iter().flatten().min() else { continue };
         let name = if class.of_many() { String::new() } else { alias.stored.name.clone() };
-        let subject = subjects.entry((class, name)).or_insert_with(|| Subject {
-            class,
-            crowds: Vec::new(),
-            aliased: Vec::new(),
-            aliased_extents: Vec::new(),
-            asks_environment: asks_environment && class == Class::Mappings,
-            ways: 1,
-        });
+        let subject = subjects.entry((class, name)).or_insert_with(|| Subject::new(class, asks_environment, 1));
         let moved = sides.into_iter().zip(classes).filter(|(_, of)| *of == Some(class));
         subject.aliased_extents.extend(moved.flat_map(|(side, _)| side.extents.iter().copied()));
         subject.aliased.push(alias.clone());

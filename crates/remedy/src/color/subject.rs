@@ -48,6 +48,18 @@ pub struct Subject {
 }
 
 impl Subject {
+    /// Of no objects yet. `asks_environment`: whether the program asks it; `ways`: of the cache where they crowd.
+    pub fn new(class: Class, asks_environment: bool, ways: u64) -> Self {
+        Subject {
+            class,
+            crowds: Vec::new(),
+            aliased: Vec::new(),
+            aliased_extents: Vec::new(),
+            asks_environment: asks_environment && class == Class::Mappings,
+            ways,
+        }
+    }
+
     /// First address and the address behind the last of each object; ascending, disjoint.
     pub fn extents(&self) -> Vec<(u64, u64)> {
         let crowded = self.crowds.iter().flat_map(|c| c.extents.iter().map(|(start, end, _)| (*start, *end)));
