@@ -131,7 +131,7 @@ pub fn describe(found: &Found, calibration: Option<&Calibration>) -> Result<Mach
         wait_cycles: (ns * f64::from(clock_mhz) / 1e3 / (1.0 - OVERLAP) * 100.0).round() / 100.0,
     });
     if store_aliasing.is_some() {
-        source("store_aliasing", "measured here by a running sum; how many stores: assumed, as on Zen 3");
+        source("store_aliasing", "measured here by a running sum; how many stores: assumed");
     }
     let machine = Machine {
         name: "host".into(),
