@@ -1,12 +1,13 @@
 //! One cache: frames in flat arrays, replacement, shadow, and the history of every line it met.
 
 use super::frame::{Frame, SetCounts};
-use super::history::{History, QuickMap, Standing};
-use super::plan::{Config, PAGE_LOG2};
+use super::history::{History, QuickMap, Spot, Standing};
+use super::indexing::Indexing;
+use super::plan::{Config, Instance, PAGE_LOG2};
 use super::prefetch::prefetch;
 use super::replacement::Order;
 use super::shadow::{NONE, Shadow};
-use nearmiss_record::machine::Inclusion;
+use nearmiss_record::machine::{Inclusion, Index};
 use nearmiss_record::model::{ByClass, LevelTally, MissClass};
 
 /// The line differs from memory and this copy answers for it.
@@ -16,9 +17,21 @@ pub(crate) const WRITABLE: u8 = 2;
 /// Referenced again after it had left the most-recently-used place.
 pub(crate) const REUSED: u8 = 4;
 
-const EMPTY: u64 = u64::MAX;
+const EMPTY: Frame = Frame { address: 0, line: NONE, page: 0, insn: 0, displaced: NONE, blamed: NONE, flags: 0 };
 /// Blames that wait.
 const BLAMES: usize = 1024;
+
+/// What stays in this machine's own caches without being fetched ahead.
+const AT_HAND_BYTES: usize = 256 << 10;
+/// Pages that are found at once.
+const NEAR: usize = 512;
+
+/// A page met lately.
+#[derive(Clone, Copy, Debug)]
+struct Near {
+    page: u64,
+    spot: Spot,
+}
 
 /// A line that left.
 #[derive(Clone, Copy, Debug)]
@@ -29,31 +42,32 @@ pub(crate) struct Left {
     pub dirty: bool,
 }
 
-/// What a lookup found.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Looked {
-    pub set: u32,
-    /// The frame, or why there is none.
-    pub found: Result<usize, MissClass>,
-}
-
 pub(crate) struct Cache {
+    config: Config,
     pub line_log2: u32,
+    pub level: usize,
     pub exclusive: bool,
     pub inclusive: bool,
-    pub set_mask: Option<u64>,
-    sets_ways: usize,
-    tags: Vec<u64>,
+    /// The cache behind it.
+    pub parent: Option<usize>,
+    /// Its sets go by virtual bits above the page offset.
+    by_vaddr: bool,
+    /// Worth fetching ahead.
+    pub far: bool,
+    /// Number of a page's last line.
+    last_in_page: u32,
+    indexing: Indexing,
+    ways: usize,
     frames: Vec<Frame>,
     pub sets: Vec<SetCounts>,
     order: Order,
     shadow: Shadow,
     history: Vec<History>,
+    near: Box<[Near; NEAR]>,
     taken: QuickMap<u32, u128>,
     pub pollution: QuickMap<u64, u64>,
     /// Blames not yet in `pollution`: counted together, their visits to the map overlap.
     blames: Vec<u64>,
-    pub accesses: u64,
     pub hits: u64,
     pub fills: u64,
     pub dirty_evictions: u64,
@@ -62,47 +76,83 @@ pub(crate) struct Cache {
 }
 
 impl Cache {
-    pub fn new(config: &Config, number: u32) -> Self {
+    /// The cache of `instance`. `virtual_tags`: what tells its lines apart is what indexes them too.
+    pub fn new(config: &Config, instance: &Instance, virtual_tags: bool) -> Self {
         let (sets, ways) = (config.sets as usize, config.ways);
         let frames = sets * ways;
-        let frame = Frame { line: 0, page: 0, insn: 0, displaced: NONE, blamed: NONE, node: NONE, flags: 0 };
         Cache {
             line_log2: config.line_log2,
+            level: config.level,
             exclusive: config.inclusion == Inclusion::Exclusive,
             inclusive: config.inclusion == Inclusion::Inclusive,
-            set_mask: (config.index_within_page() && config.sets.is_power_of_two()).then_some(config.sets - 1),
-            sets_ways: ways,
-            tags: vec![EMPTY; frames],
-            frames: vec![frame; frames],
+            parent: instance.parent,
+            by_vaddr: config.index == Index::Virtual && !config.index_within_page() && !virtual_tags,
+            far: false,
+            last_in_page: (1 << (PAGE_LOG2 - config.line_log2)) - 1,
+            indexing: Indexing::new(config),
+            ways,
+            frames: vec![EMPTY; frames],
             sets: vec![SetCounts::default(); sets],
-            order: Order::new(config.replacement, sets, ways, config.seed, number),
+            order: Order::new(config.replacement, sets, ways, config.seed, instance.number),
             shadow: Shadow::new(frames),
             history: Vec::new(),
+            near: Box::new([Near { page: u64::MAX, spot: Spot::default() }; NEAR]),
             taken: QuickMap::default(),
             pollution: QuickMap::default(),
             blames: Vec::with_capacity(BLAMES),
-            accesses: 0,
             hits: 0,
             fills: 0,
             dirty_evictions: 0,
             line_misses: [0; 6],
             references: LevelTally::default(),
+            config: config.clone(),
         }
     }
 
-    /// Makes room for the lines of another page; returns its block.
-    pub fn add_block(&mut self) -> u32 {
-        let lines = 1usize << (PAGE_LOG2 - self.line_log2);
-        let block = (self.history.len() / lines) as u32;
-        self.history.resize(self.history.len() + lines, History::default());
-        block
+    /// Makes room for the lines of another page, whose indexing address is given.
+    pub fn add_page(&mut self, page_address: u64) -> Spot {
+        let first = self.history.len();
+        self.history.resize(first + self.last_in_page as usize + 1, History::default());
+        self.far = self.is_far();
+        Spot::new(first as u32, self.indexing.base(&self.config, page_address))
     }
 
-    /// The history of the line of `address` in `block`.
+    /// Its state is more than this machine keeps at hand anyway.
+    fn is_far(&self) -> bool {
+        self.history.len() * size_of::<History>() + self.frames.len() * size_of::<Frame>() > AT_HAND_BYTES
+    }
+
+    /// Where the page of `address` is kept, if it was met lately.
     #[inline]
-    pub fn line_of(&self, block: u32, address: u64) -> u32 {
-        let shift = PAGE_LOG2 - self.line_log2;
-        (block << shift) + ((address >> self.line_log2) & ((1 << shift) - 1)) as u32
+    pub fn near(&self, address: u64) -> Option<Spot> {
+        let page = address >> PAGE_LOG2;
+        let near = &self.near[page as usize % NEAR];
+        (near.page == page).then_some(near.spot)
+    }
+
+    pub fn set_near(&mut self, address: u64, spot: Spot) {
+        let page = address >> PAGE_LOG2;
+        self.near[page as usize % NEAR] = Near { page, spot };
+    }
+
+    #[inline]
+    fn number_in_page(&self, address: u64) -> u32 {
+        (address >> self.line_log2) as u32 & self.last_in_page
+    }
+
+    /// The history of the line of `address`, whose page is at `spot`.
+    #[inline]
+    pub fn line_of(&self, spot: Spot, address: u64) -> u32 {
+        spot.first_line() + self.number_in_page(address)
+    }
+
+    /// The set of the line of `address`, whose page is at `spot`.
+    #[inline]
+    pub fn set_of(&self, spot: Spot, address: u64, vaddr: u64) -> usize {
+        if self.by_vaddr {
+            return self.config.set_of(vaddr) as usize;
+        }
+        self.indexing.set(spot.base, self.number_in_page(address))
     }
 
     #[inline]
@@ -117,48 +167,49 @@ impl Cache {
         (history.standing() == Standing::Present).then_some(history.value() as usize)
     }
 
+    /// The frame of `set` that holds a line. A synonym may be present in another set: it does not hit.
     #[inline]
-    fn find(&self, set: usize, address: u64) -> Option<usize> {
-        let (tag, base) = (address >> self.line_log2, set * self.sets_ways);
-        let first = base + usize::from(self.sets[set].recent);
-        if self.tags[first] == tag {
-            return Some(first);
-        }
-        position(&self.tags[base..base + self.sets_ways], tag).map(|way| base + way)
+    fn frame_in(&self, set: usize, history: History) -> Option<usize> {
+        let frame = history.value() as usize;
+        let here = !self.by_vaddr || (set * self.ways..(set + 1) * self.ways).contains(&frame);
+        (history.standing() == Standing::Present && here).then_some(frame)
     }
 
     /// The whole of a first-level hit, if it is one that changes nothing elsewhere: `false` leaves all untouched.
     /// `wanted` are the flags a store needs, `gives` those that it leaves.
     #[inline]
-    pub fn hit(&mut self, set: usize, address: u64, wanted: u8, gives: u8) -> bool {
-        let Some(frame) = self.find(set, address) else { return false };
-        if self.frames[frame].flags & wanted != wanted {
-            return false;
+    pub fn hit(&mut self, set: usize, line: u32, wanted: u8, gives: u8) -> bool {
+        let history = self.history(line);
+        let Some(frame) = self.frame_in(set, history) else { return false };
+        if gives != 0 {
+            let flags = &mut self.frames[frame].flags;
+            if *flags & wanted != wanted {
+                return false;
+            }
+            *flags |= gives;
         }
-        self.frames[frame].flags |= gives;
-        self.accesses += 1;
         self.hits += 1;
         self.refer(set, frame);
-        self.request_again(frame);
+        if !self.shadow.is_newest(line) {
+            self.shadow_again(history.node(), line);
+        }
         true
     }
 
     /// A reference to the line in `frame`: recency, and whether it comes back.
     #[inline]
     fn refer(&mut self, set: usize, frame: usize) {
-        let way = frame - set * self.sets_ways;
-        if usize::from(self.sets[set].recent) != way {
-            self.sets[set].recent = way as u16;
+        let counts = &mut self.sets[set];
+        if counts.recent != frame as u32 {
+            counts.recent = frame as u32;
             self.frames[frame].flags |= REUSED;
-            self.order.hit(set, frame, way);
+            self.order.hit(set, frame, frame - set * self.ways);
         } else if let Order::Srrip { .. } = self.order {
-            self.order.hit(set, frame, way);
+            self.order.hit(set, frame, frame - set * self.ways);
         }
     }
 
-    #[inline]
-    fn request_again(&mut self, frame: usize) {
-        let Frame { node, line, .. } = self.frames[frame];
+    fn shadow_again(&mut self, node: u32, line: u32) {
         if self.shadow.holds(node, line) {
             self.shadow.touch(node);
         } else {
@@ -168,11 +219,7 @@ impl Cache {
 
     fn shadow_insert(&mut self, line: u32) {
         let node = self.shadow.insert(line);
-        let history = &mut self.history[line as usize];
-        history.set_node(node);
-        if history.standing() == Standing::Present {
-            self.frames[history.value() as usize].node = node;
-        }
+        self.history[line as usize].set_node(node);
     }
 
     /// The line's node in the shadow, or [`NONE`].
@@ -202,30 +249,29 @@ impl Cache {
         node != NONE
     }
 
-    /// Looks a line up, with all that a request changes. `mask` are the bytes wanted, `line` its history.
-    pub fn look_up(&mut self, set: usize, line: u32, mask: u128) -> Looked {
-        self.accesses += 1;
+    /// Looks a line up, with all that a request changes; why it is not there. `line` is its history, `wanted` tells the
+    /// bytes wanted of it.
+    #[inline]
+    pub fn look_up(&mut self, set: usize, line: u32, wanted: impl FnOnce() -> u128) -> Result<(), MissClass> {
         let shadowed = self.shadow_request(line);
-        // A synonym may be present in another set: it does not hit.
-        let base = set * self.sets_ways;
-        let found = match self.frame_of(line) {
-            Some(frame) if (base..base + self.sets_ways).contains(&frame) => {
+        let found = match self.frame_in(set, self.history(line)) {
+            Some(frame) => {
                 self.hits += 1;
                 self.refer(set, frame);
-                Ok(frame)
+                Ok(())
             }
-            _ => Err(self.classify(line, mask, shadowed)),
+            None => Err(self.classify(line, wanted, shadowed)),
         };
         if let Err(class) = found {
             self.line_misses[class as usize] += 1;
         }
-        Looked { set: set as u32, found }
+        found
     }
 
-    fn classify(&mut self, line: u32, mask: u128, shadowed: bool) -> MissClass {
+    fn classify(&mut self, line: u32, wanted: impl FnOnce() -> u128, shadowed: bool) -> MissClass {
         match self.history(line).standing() {
             Standing::Never => MissClass::Compulsory,
-            Standing::Taken if self.taken.remove(&line).unwrap_or(0) & mask != 0 => MissClass::TrueSharing,
+            Standing::Taken if self.taken.remove(&line).unwrap_or(0) & wanted() != 0 => MissClass::TrueSharing,
             Standing::Taken => MissClass::FalseSharing,
             Standing::Victim => MissClass::InclusionVictim,
             _ if shadowed => MissClass::Conflict,
@@ -234,8 +280,8 @@ impl Cache {
     }
 
     /// Counts a reference that missed here, in its set's row, and blames the line's evictor.
-    pub fn count_miss(&mut self, set: u32, line: u32, class: MissClass, insn: u32) {
-        let counts = &mut self.sets[set as usize];
+    pub fn count_miss(&mut self, set: usize, line: u32, class: MissClass, insn: u32) {
+        let counts = &mut self.sets[set];
         counts.misses += 1;
         counts.conflicts += u64::from(class == MissClass::Conflict);
         let history = self.history(line);
@@ -263,7 +309,8 @@ impl Cache {
 
     /// The line of a frame leaves it; its fate is decided.
     fn leave(&mut self, frame: usize) -> Left {
-        let Frame { page, insn, displaced, blamed, flags, .. } = self.frames[frame];
+        let Frame { address, page, insn, displaced, blamed, flags, .. } =
+            std::mem::replace(&mut self.frames[frame], EMPTY);
         let reused = flags & REUSED != 0;
         if !reused && blamed != NONE {
             self.blame(insn, blamed);
@@ -275,11 +322,6 @@ impl Cache {
                     .stands(if reused { Standing::Evicted } else { Standing::Polluted }, if reused { 0 } else { insn });
             }
         }
-        let address = self.tags[frame] << self.line_log2;
-        self.tags[frame] = EMPTY;
-        let emptied = &mut self.frames[frame];
-        (emptied.flags, emptied.node) = (0, NONE);
-        (emptied.displaced, emptied.blamed) = (NONE, NONE);
         Left { address, page, insn, dirty: flags & DIRTY != 0 }
     }
 
@@ -287,42 +329,34 @@ impl Cache {
     pub fn take_out(&mut self, frame: usize, standing: Standing) -> Left {
         let line = self.frames[frame].line;
         let left = self.leave(frame);
-        self.sets[frame / self.sets_ways].used -= 1;
+        self.sets[frame / self.ways].used -= 1;
         self.history[line as usize].stands(standing, 0);
         left
     }
 
     /// Brings a line in. Returns the line that had to go. Its shadow is not concerned.
     pub fn fill(&mut self, set: usize, address: u64, line: u32, page: u32, insn: u32, dirty: bool) -> Option<Left> {
-        let ways = self.sets_ways;
+        let ways = self.ways;
         let base = set * ways;
-        let full = usize::from(self.sets[set].used) == ways;
-        let empty = if full { None } else { position(&self.tags[base..base + ways], EMPTY) };
-        let way = match empty {
-            Some(way) => {
-                self.sets[set].used += 1;
-                way
-            }
-            None => self.order.victim(set, ways),
+        self.fills += 1;
+        let (way, displaced, left) = if self.sets[set].used as usize == ways {
+            let way = self.order.victim(set, ways);
+            let displaced = self.frames[base + way].line;
+            let left = self.leave(base + way);
+            self.history[displaced as usize].stands(Standing::EvictedBy, (base + way) as u32);
+            self.dirty_evictions += u64::from(left.dirty);
+            (way, displaced, Some(left))
+        } else {
+            self.sets[set].used += 1;
+            let empty = self.frames[base..base + ways].iter().position(|f| f.line == NONE);
+            (empty.unwrap_or(0), NONE, None)
         };
         let frame = base + way;
-        let mut displaced = NONE;
-        let left = if empty.is_some() {
-            None
-        } else {
-            displaced = self.frames[frame].line;
-            let left = self.leave(frame);
-            self.history[displaced as usize].stands(Standing::EvictedBy, frame as u32);
-            self.dirty_evictions += u64::from(left.dirty);
-            Some(left)
-        };
-        self.fills += 1;
-        self.tags[frame] = address >> self.line_log2;
-        let history = &mut self.history[line as usize];
-        history.stands(Standing::Present, frame as u32);
-        let (node, flags) = (history.node(), if dirty { DIRTY } else { 0 });
-        self.frames[frame] = Frame { line, page, insn, displaced, blamed: NONE, node, flags };
-        self.sets[set].recent = way as u16;
+        self.history[line as usize].stands(Standing::Present, frame as u32);
+        let flags = if dirty { DIRTY } else { 0 };
+        let address = address >> self.line_log2 << self.line_log2;
+        self.frames[frame] = Frame { address, line, page, insn, displaced, blamed: NONE, flags };
+        self.sets[set].recent = frame as u32;
         self.order.filled(set, frame, way);
         left
     }
@@ -413,11 +447,16 @@ impl Cache {
         self.frames[frame].flags = self.frames[frame].flags & !remove | add;
     }
 
+    /// Line accesses.
+    pub fn accesses(&self) -> u64 {
+        self.hits + self.line_misses.iter().sum::<u64>()
+    }
+
     /// The window's end decides every fate that is open.
     pub fn close(&mut self) {
-        for frame in 0..self.tags.len() {
-            let Frame { insn, blamed, .. } = self.frames[frame];
-            if self.tags[frame] != EMPTY && blamed != NONE && self.frames[frame].flags & REUSED == 0 {
+        for frame in 0..self.frames.len() {
+            let Frame { line, insn, blamed, flags, .. } = self.frames[frame];
+            if line != NONE && blamed != NONE && flags & REUSED == 0 {
                 self.blame(insn, blamed);
             }
         }
@@ -430,45 +469,34 @@ impl Cache {
         prefetch(&self.history, line as usize);
     }
 
+    /// Fetches what a hit will change.
+    #[inline]
+    pub fn prefetch_hit(&self, set: usize, frame: usize, line: u32) {
+        prefetch(&self.frames, frame);
+        self.prefetch_set(set);
+        self.shadow.prefetch(self.history(line).node());
+    }
+
     /// Fetches what a fill of the set will want, as far as it is known before. Returns address and page of the line
     /// that will have to go.
     #[inline]
     pub fn prefetch_fill(&self, set: usize) -> Option<(u64, u32)> {
-        let ways = self.sets_ways;
-        if usize::from(self.sets[set].used) != ways {
+        if self.sets[set].used as usize != self.ways {
             return None;
         }
-        let frame = set * ways + self.order.next(set, ways)?;
-        let Frame { line, page, displaced, .. } = self.frames[frame];
+        let Frame { address, line, page, displaced, .. } =
+            self.frames[set * self.ways + self.order.next(set, self.ways)?];
         prefetch(&self.history, line as usize);
         prefetch(&self.history, displaced as usize);
-        Some((self.tags[frame] << self.line_log2, page))
+        Some((address, page))
     }
 
     /// Fetches the set itself.
     #[inline]
     pub fn prefetch_set(&self, set: usize) {
         prefetch(&self.sets, set);
-        prefetch(&self.tags, set * self.sets_ways);
-        prefetch(&self.tags, (set + 1) * self.sets_ways - 1);
-        self.order.prefetch(set, self.sets_ways);
+        self.order.prefetch(set, self.ways);
     }
-}
-
-/// Where a tag is: eight at a time, without a branch each.
-#[inline]
-fn position(tags: &[u64], tag: u64) -> Option<usize> {
-    let (eights, rest) = tags.as_chunks::<8>();
-    for (i, eight) in eights.iter().enumerate() {
-        let mut found = 0u32;
-        for (way, &t) in eight.iter().enumerate() {
-            found |= u32::from(t == tag) << way;
-        }
-        if found != 0 {
-            return Some(i * 8 + found.trailing_zeros() as usize);
-        }
-    }
-    rest.iter().position(|&t| t == tag).map(|way| tags.len() - rest.len() + way)
 }
 
 /// The bytes of `[address, address + size)` inside the line at `line`, as a mask.

@@ -30,7 +30,7 @@ impl Fast {
     /// cycles it takes.
     pub(super) fn transfer(&mut self, access: &Access, walk: &Walk, outcome: &mut Outcome) -> u64 {
         let write = matches!(access.kind, Kind::Store | Kind::Atomic);
-        let Some(last) = self.way(access).last().copied() else { return 0 };
+        let Some(last) = walk.way.iter().next_back() else { return 0 };
         if walk.hit == Some(0) && !write {
             return 0;
         }
@@ -51,7 +51,7 @@ impl Fast {
             }
             (None, Some(0)) => {}
             (None, Some(step)) => {
-                let level = self.plan.config(self.way(access)[step]).level;
+                let level = self.caches[walk.way.at(step)].level;
                 cycles += u64::from(self.plan.latency.level_cycles[level]);
             }
             (None, None) => {
@@ -87,7 +87,7 @@ impl Fast {
         let clean = !write && !kept;
         self.fill(access, walk, dirty, clean, outcome);
         if write {
-            let first = self.way(access)[0];
+            let first = walk.way.at(0);
             if let Some(frame) = self.caches[first].frame_of(walk.lines[0]) {
                 let (add, remove) = if watched { (DIRTY, WRITABLE) } else { (DIRTY | WRITABLE, 0) };
                 self.caches[first].set_flags(frame, add, remove);
@@ -99,7 +99,7 @@ impl Fast {
     fn survey(&self, access: &Access, walk: &Walk, last: usize) -> Others {
         let mut others = Others::default();
         let node = self.plan.node[access.cpu];
-        let hit_cpus = walk.hit.map(|step| self.plan.instances[self.way(access)[step]].cpus);
+        let hit_cpus = walk.hit.map(|step| self.plan.instances[walk.way.at(step)].cpus);
         self.for_others(access, walk, |at, _, line| {
             let Some(frame) = self.caches[at].frame_of(line) else { return };
             let instance = &self.plan.instances[at];
@@ -121,19 +121,19 @@ impl Fast {
     fn for_others(&self, access: &Access, walk: &Walk, mut tell: impl FnMut(usize, u64, u32)) {
         let unit = access.address >> self.plan.unit_log2 << self.plan.unit_log2;
         for &at in &self.plan.others[access.cpu] {
-            let Some(block) = self.pages.block(walk.page, at) else { continue };
+            let Some(spot) = self.pages.spot(walk.page, at) else { continue };
             let cache = &self.caches[at];
             for line_address in (unit..unit + (1 << self.plan.unit_log2)).step_by(1 << cache.line_log2) {
-                tell(at, line_address, cache.line_of(block, line_address));
+                tell(at, line_address, cache.line_of(spot, line_address));
             }
         }
     }
 
     fn own_dirty(&self, access: &Access, walk: &Walk) -> bool {
-        self.way(access).iter().any(|&at| {
-            let Some(block) = self.pages.block(walk.page, at) else { return false };
+        walk.way.iter().any(|at| {
+            let Some(spot) = self.pages.spot(walk.page, at) else { return false };
             let cache = &self.caches[at];
-            cache.frame_of(cache.line_of(block, access.address)).is_some_and(|frame| cache.flags(frame) & DIRTY != 0)
+            cache.frame_of(cache.line_of(spot, access.address)).is_some_and(|frame| cache.flags(frame) & DIRTY != 0)
         })
     }
 
@@ -181,10 +181,10 @@ impl Fast {
             self.caches[at].set_flags(frame, 0, DIRTY);
         }
         let owners = self.plan.instances[owner].cpus;
-        let common = self.way(access).iter().position(|&at| owners & !self.plan.instances[at].cpus == 0);
+        let common = walk.way.iter().position(|at| owners & !self.plan.instances[at].cpus == 0);
         match common {
-            Some(step) if !self.caches[self.way(access)[step]].exclusive => {
-                let at = self.way(access)[step];
+            Some(step) if !self.caches[walk.way.at(step)].exclusive => {
+                let at = walk.way.at(step);
                 match self.caches[at].frame_of(walk.lines[step]) {
                     Some(frame) if walk.hit == Some(step) => self.caches[at].set_flags(frame, DIRTY, 0),
                     _ => dirty[step] = true,

@@ -4,13 +4,13 @@ use super::bus::Bus;
 use super::cache::{Cache, DIRTY, Left, WRITABLE, mask_within};
 use super::combining::{Buffers, Combined};
 use super::engine::{Access, Drained, Engine};
-use super::history::{Pages, QuickMap};
+use super::history::{Pages, QuickMap, Spot};
 use super::options::{ModelError, ModelOptions};
 use super::places::Places;
-use super::plan::Plan;
+use super::plan::{Plan, Way};
 use super::totals::ModelTotals;
 use crate::observer::Outcome;
-use nearmiss_record::machine::{Index, Machine};
+use nearmiss_record::machine::Machine;
 use nearmiss_record::model::{BusTally, MAX_LEVELS, MissClass};
 use nearmiss_record::policy::{Order, Policy};
 use nearmiss_record::reference::Kind;
@@ -27,6 +27,8 @@ pub struct Fast {
     pub(super) bus: Bus,
     pub(super) nodes: Vec<BusTally>,
     pub(super) sharing: Sharing,
+    /// Flags that a store needs of a line.
+    wanted: u8,
     first_data: Vec<usize>,
     first_fetch: Vec<Option<usize>>,
     /// Scratch: lines of others met by one access.
@@ -36,6 +38,7 @@ pub struct Fast {
 /// Where an access looked and what it found on its own way.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Walk {
+    pub way: Way,
     pub page: u32,
     /// History index by step of the way.
     pub lines: [u32; MAX_LEVELS],
@@ -52,7 +55,7 @@ impl Engine for Fast {
         let plan = Plan::new(machine, options)?;
         let places = Places::new(machine, policy, options, plan.virtual_tags);
         let caches: Vec<Cache> =
-            (0..plan.instances.len()).map(|i| Cache::new(plan.config(i), plan.instances[i].number)).collect();
+            plan.instances.iter().map(|i| Cache::new(&plan.configs[i.config], i, plan.virtual_tags)).collect();
         Ok(Fast {
             pages: Pages::new(caches.len(), places),
             caches,
@@ -60,9 +63,10 @@ impl Engine for Fast {
             bus: Bus::new(&plan, options.order == Order::Recorded),
             nodes: vec![BusTally::default(); plan.nodes],
             sharing: Sharing::default(),
-            first_data: plan.data.iter().map(|way| way.caches[0]).collect(),
-            first_fetch: plan.fetch.iter().map(|way| way.caches.first().copied()).collect(),
+            first_data: plan.data.iter().map(|way| way.at(0)).collect(),
+            first_fetch: plan.fetch.iter().map(|way| way.iter().next()).collect(),
             met: Vec::new(),
+            wanted: if plan.asks { WRITABLE } else { 0 },
             plan,
         })
     }
@@ -71,52 +75,57 @@ impl Engine for Fast {
     fn hit(&mut self, cpu: usize, kind: Kind, address: u64, vaddr: u64) -> bool {
         let (at, wanted, gives) = match kind {
             Kind::Load => (self.first_data[cpu], 0, 0),
+            Kind::Store => (self.first_data[cpu], self.wanted, DIRTY),
             Kind::Fetch => match self.first_fetch[cpu] {
                 Some(at) => (at, 0, 0),
                 None => return true,
             },
-            Kind::Store => (self.first_data[cpu], if self.plan.asks { WRITABLE } else { 0 }, DIRTY),
-            Kind::Atomic if self.buffers[self.plan.core[cpu]].is_empty() => {
-                (self.first_data[cpu], if self.plan.asks { WRITABLE } else { 0 }, DIRTY)
-            }
+            Kind::Atomic if self.buffers[self.plan.core[cpu]].is_empty() => (self.first_data[cpu], self.wanted, DIRTY),
             _ => return false,
         };
-        let set = match self.caches[at].set_mask {
-            Some(mask) => ((address >> self.caches[at].line_log2) & mask) as usize,
-            None => self.first_set(cpu, at, address, vaddr),
+        let cache = &mut self.caches[at];
+        let spot = match cache.near(address) {
+            Some(spot) => spot,
+            None => {
+                let Some(page) = self.pages.known(address) else { return false };
+                let Some(spot) = self.pages.spot(page, at) else { return false };
+                cache.set_near(address, spot);
+                spot
+            }
         };
-        self.caches[at].hit(set, address, wanted, gives)
+        cache.hit(cache.set_of(spot, address, vaddr), cache.line_of(spot, address), wanted, gives)
     }
 
     #[inline]
     fn prepare(&self, cpu: usize, kind: Kind, address: u64, vaddr: u64, soon: bool) {
         let Some(page) = self.pages.known(address) else { return };
-        let way = if kind == Kind::Fetch { &self.plan.fetch[cpu] } else { &self.plan.data[cpu] };
-        for (step, &at) in way.caches.iter().enumerate() {
-            let Some(block) = self.pages.block(page, at) else { return };
-            let cache = &self.caches[at];
-            let line = cache.line_of(block, address);
-            if soon {
-                cache.prefetch(line);
-                if step > 0 {
-                    cache.prefetch_set(self.set_of(at, page, address, vaddr));
-                }
+        let way = self.plan.way(cpu, kind);
+        for step in 0..way.len() {
+            let cache = &self.caches[way.at(step)];
+            if !cache.far {
                 continue;
             }
-            if cache.frame_of(line).is_some() {
+            let Some(spot) = self.pages.spot(page, way.at(step)) else { return };
+            let line = cache.line_of(spot, address);
+            if soon {
+                cache.prefetch(line);
+                continue;
+            }
+            let set = cache.set_of(spot, address, vaddr);
+            if let Some(frame) = cache.frame_of(line) {
+                cache.prefetch_hit(set, frame, line);
                 return;
             }
             if cache.exclusive {
                 continue;
             }
-            let Some((gone, its_page)) = cache.prefetch_fill(self.set_of(at, page, address, vaddr)) else { continue };
-            let Some(outer) = self.plan.instances[at].parent.filter(|outer| self.caches[*outer].exclusive) else {
-                continue;
-            };
-            if let Some(block) = self.pages.block(its_page, outer) {
-                self.caches[outer].prefetch(self.caches[outer].line_of(block, gone));
+            let Some((gone, its_page)) = cache.prefetch_fill(set) else { continue };
+            let Some(outer) = cache.parent.filter(|outer| self.caches[*outer].exclusive) else { continue };
+            let outer_cache = &self.caches[outer];
+            if let Some(spot) = self.pages.spot(its_page, outer) {
+                outer_cache.prefetch(outer_cache.line_of(spot, gone));
+                outer_cache.prefetch_set(outer_cache.set_of(spot, gone, gone));
             }
-            self.caches[outer].prefetch_set(self.set_of(outer, its_page, gone, gone));
         }
     }
 
@@ -161,14 +170,14 @@ impl Engine for Fast {
         let unit = address >> self.plan.unit_log2 << self.plan.unit_log2;
         for i in 0..self.plan.others[owner].len() {
             let at = self.plan.others[owner][i];
-            let Some(block) = self.pages.block(page, at) else { continue };
+            let Some(spot) = self.pages.spot(page, at) else { continue };
             let line_log2 = self.caches[at].line_log2;
             for line_address in (unit..unit + (1 << self.plan.unit_log2)).step_by(1 << line_log2) {
                 let mut mask = 0;
                 for byte in (0..64).filter(|byte| written >> byte & 1 != 0) {
                     mask |= mask_within(line_address, line_log2, address + byte, 1);
                 }
-                let line = self.caches[at].line_of(block, line_address);
+                let line = self.caches[at].line_of(spot, line_address);
                 self.caches[at].learned_written(line, mask);
             }
         }
@@ -192,53 +201,32 @@ impl Fast {
         self.pages.page(page).modelled | address & 0xfff
     }
 
-    fn first_set(&mut self, cpu: usize, at: usize, address: u64, vaddr: u64) -> usize {
-        let page = self.pages.locate(address, self.plan.node[cpu]);
-        self.set_of(at, page, address, vaddr)
-    }
-
-    /// The set of a line in a cache.
-    fn set_of(&self, at: usize, page: u32, address: u64, vaddr: u64) -> usize {
-        if let Some(mask) = self.caches[at].set_mask {
-            return ((address >> self.caches[at].line_log2) & mask) as usize;
-        }
-        let config = self.plan.config(at);
-        let indexing = match config.index {
-            Index::Virtual if self.plan.virtual_tags => address,
-            Index::Virtual if !config.index_within_page() => vaddr,
-            _ => self.modelled(page, address),
-        };
-        config.set_of(indexing) as usize
-    }
-
-    /// The history index of a line in a cache, made if need be.
-    fn line_in(&mut self, at: usize, page: u32, address: u64) -> u32 {
-        let block = match self.pages.block(page, at) {
-            Some(block) => block,
-            None => {
-                let block = self.caches[at].add_block();
-                self.pages.set_block(page, at, block);
-                block
-            }
-        };
-        self.caches[at].line_of(block, address)
+    /// Where a cache keeps a page, which it meets now if it had not.
+    #[inline]
+    fn spot(&mut self, at: usize, page: u32) -> Spot {
+        self.pages.spot(page, at).unwrap_or_else(|| {
+            let spot = self.caches[at].add_page(self.pages.page(page).modelled);
+            self.pages.set_spot(page, at, spot);
+            spot
+        })
     }
 
     /// Looks the line up level by level and counts the misses.
     fn walk(&mut self, access: &Access, page: u32, outcome: &mut Outcome) -> Walk {
-        let mut walk = Walk { page, ..Walk::default() };
+        let way = self.plan.way(access.cpu, access.kind);
+        let mut walk = Walk { way, page, ..Walk::default() };
         let mut shared = None;
-        for step in 0..self.way(access).len() {
-            let at = self.way(access)[step];
-            let level = self.plan.config(at).level;
-            let line = self.line_in(at, page, access.address);
-            let set = self.set_of(at, page, access.address, access.vaddr);
-            let cache = &mut self.caches[at];
-            let line_address = access.address >> cache.line_log2 << cache.line_log2;
-            let mask = mask_within(line_address, cache.line_log2, access.address, access.size);
-            let looked = cache.look_up(set, line, mask);
-            (walk.lines[step], walk.sets[step]) = (line, looked.set);
-            let Err(class) = looked.found else {
+        for step in 0..way.len() {
+            let spot = self.spot(way.at(step), page);
+            let cache = &mut self.caches[way.at(step)];
+            let level = cache.level;
+            let line = cache.line_of(spot, access.address);
+            let set = cache.set_of(spot, access.address, access.vaddr);
+            (walk.lines[step], walk.sets[step]) = (line, set as u32);
+            let line_log2 = cache.line_log2;
+            let line_address = access.address >> line_log2 << line_log2;
+            let wanted = || mask_within(line_address, line_log2, access.address, access.size);
+            let Err(class) = cache.look_up(set, line, wanted) else {
                 walk.hit = Some(step);
                 break;
             };
@@ -247,7 +235,7 @@ impl Fast {
                 cache.sets[set].lines += 1;
             }
             if access.missed_before & 1 << level == 0 {
-                cache.count_miss(looked.set, line, class, access.insn);
+                cache.count_miss(set, line, class, access.insn);
                 let by_kind = match access.kind {
                     Kind::Fetch => &mut cache.references.fetch_misses,
                     Kind::Store => &mut cache.references.store_misses,
@@ -255,24 +243,18 @@ impl Fast {
                 };
                 by_kind[class as usize] += 1;
                 outcome.missed[level] = Some(class);
-                outcome.set[level] = looked.set;
+                outcome.set[level] = set as u32;
                 if matches!(class, MissClass::TrueSharing | MissClass::FalseSharing) {
                     shared.get_or_insert(class);
                 }
             }
         }
         if let Some(class) = shared {
-            let first = self.way(access)[0];
-            let line_log2 = self.caches[first].line_log2;
+            let line_log2 = self.caches[way.at(0)].line_log2;
             let row = self.sharing.entry(access.address >> line_log2 << line_log2).or_default();
             *(if class == MissClass::TrueSharing { &mut row.0 } else { &mut row.1 }) += 1;
         }
         walk
-    }
-
-    pub(super) fn way(&self, access: &Access) -> &[usize] {
-        let ways = if access.kind == Kind::Fetch { &self.plan.fetch } else { &self.plan.data };
-        &ways[access.cpu].caches
     }
 
     /// Brings the line into the caches that missed it. `dirty` marks, by step, those that take a modified line over;
@@ -285,10 +267,10 @@ impl Fast {
         clean: bool,
         outcome: &mut Outcome,
     ) {
-        let missed = walk.hit.unwrap_or(self.way(access).len());
+        let missed = walk.hit.unwrap_or(walk.way.len());
         let mut carried = false;
         if let Some(step) = walk.hit.filter(|step| *step > 0) {
-            let at = self.way(access)[step];
+            let at = walk.way.at(step);
             if self.caches[at].exclusive {
                 carried = self.caches[at].hand_on(walk.lines[step]);
             }
@@ -298,7 +280,7 @@ impl Fast {
             }
         }
         for step in (0..missed).rev() {
-            let at = self.way(access)[step];
+            let at = walk.way.at(step);
             if self.caches[at].exclusive {
                 self.caches[at].hand_on(walk.lines[step]);
                 continue;
@@ -327,22 +309,22 @@ impl Fast {
     fn evicted(&mut self, at: usize, mut gone: Left, access: &Access, outcome: &mut Outcome) {
         if self.caches[at].inclusive {
             let bytes = 1u64 << self.caches[at].line_log2;
-            for i in 0..self.plan.instances[at].nearer.len() {
-                let nearer = self.plan.instances[at].nearer[i];
-                let Some(block) = self.pages.block(gone.page, nearer) else { continue };
-                for line_address in (gone.address..gone.address + bytes).step_by(1 << self.caches[nearer].line_log2) {
-                    let line = self.caches[nearer].line_of(block, line_address);
-                    gone.dirty |= self.caches[nearer].back_invalidate(line);
+            for &nearer in &self.plan.instances[at].nearer {
+                let Some(spot) = self.pages.spot(gone.page, nearer) else { continue };
+                let nearer = &mut self.caches[nearer];
+                for line_address in (gone.address..gone.address + bytes).step_by(1 << nearer.line_log2) {
+                    gone.dirty |= nearer.back_invalidate(nearer.line_of(spot, line_address));
                 }
             }
         }
-        let mut behind = self.plan.instances[at].parent;
+        let mut behind = self.caches[at].parent;
         let mut direct = true;
         while let Some(outer) = behind {
             if self.caches[outer].exclusive && (direct || gone.dirty) {
-                let line = self.line_in(outer, gone.page, gone.address);
-                let set = self.set_of(outer, gone.page, gone.address, gone.address);
-                if let Some(next) = self.caches[outer].insert_victim(set, gone, line) {
+                let spot = self.spot(outer, gone.page);
+                let cache = &mut self.caches[outer];
+                let set = cache.set_of(spot, gone.address, gone.address);
+                if let Some(next) = cache.insert_victim(set, gone, cache.line_of(spot, gone.address)) {
                     self.evicted(outer, next, access, outcome);
                 }
                 return;
@@ -350,15 +332,15 @@ impl Fast {
             if !gone.dirty {
                 return;
             }
-            if let Some(block) = self.pages.block(gone.page, outer) {
-                let line = self.caches[outer].line_of(block, gone.address);
-                if let Some(frame) = self.caches[outer].frame_of(line) {
-                    self.caches[outer].set_flags(frame, DIRTY, 0);
-                    return;
-                }
+            let cache = &mut self.caches[outer];
+            if let Some(spot) = self.pages.spot(gone.page, outer)
+                && let Some(frame) = cache.frame_of(cache.line_of(spot, gone.address))
+            {
+                cache.set_flags(frame, DIRTY, 0);
+                return;
             }
             direct = false;
-            behind = self.plan.instances[outer].parent;
+            behind = cache.parent;
         }
         if gone.dirty {
             self.write_back(gone.page, access, outcome);
@@ -403,11 +385,11 @@ impl Fast {
             if !own && self.plan.others[access.cpu].is_empty() {
                 continue;
             }
-            let Some(block) = self.pages.block(page, at) else { continue };
+            let Some(spot) = self.pages.spot(page, at) else { continue };
             let line_log2 = self.caches[at].line_log2;
             for line_address in (unit..unit + (1 << self.plan.unit_log2)).step_by(1 << line_log2) {
                 let cache = &mut self.caches[at];
-                let line = cache.line_of(block, line_address);
+                let line = cache.line_of(spot, line_address);
                 dirty |= cache.frame_of(line).is_some_and(|frame| cache.flags(frame) & DIRTY != 0);
                 if own {
                     cache.thrown_out(line);

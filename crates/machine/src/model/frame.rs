@@ -1,10 +1,12 @@
 //! What a cache keeps of each of its frames and sets.
 
-/// What a frame holds besides its tag: half a line of this machine's cache, so that one miss brings it all.
+/// What a frame holds: half a line of this machine's cache, so that one miss brings it all.
 #[derive(Clone, Copy, Debug)]
 #[repr(align(32))]
 pub(crate) struct Frame {
-    /// Its line's history.
+    /// Address of its line.
+    pub address: u64,
+    /// Its line's history, or `NONE`: empty.
     pub line: u32,
     /// Number of its line's page.
     pub page: u32,
@@ -14,8 +16,6 @@ pub(crate) struct Frame {
     pub displaced: u32,
     /// Instruction that missed on the displaced line since, or `NONE`.
     pub blamed: u32,
-    /// Its line's node in the shadow, if the shadow still holds it there.
-    pub node: u32,
     pub flags: u8,
 }
 
@@ -27,7 +27,7 @@ pub(crate) struct SetCounts {
     pub conflicts: u64,
     pub lines: u64,
     /// Frames in use.
-    pub used: u16,
-    /// Way of the latest reference.
-    pub recent: u16,
+    pub used: u32,
+    /// Frame of the latest reference.
+    pub recent: u32,
 }

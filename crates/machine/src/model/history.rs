@@ -30,23 +30,22 @@ pub(crate) enum Standing {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct History(u64);
 
-const ALL: [Standing; 8] = [
-    Standing::Never,
-    Standing::Present,
-    Standing::Evicted,
-    Standing::EvictedBy,
-    Standing::Polluted,
-    Standing::Taken,
-    Standing::Victim,
-    Standing::Away,
-];
 const VALUE_SHIFT: u32 = 3;
 const NODE_SHIFT: u32 = 35;
 
 impl History {
     #[inline]
     pub fn standing(self) -> Standing {
-        ALL[(self.0 & 7) as usize]
+        match self.0 & 7 {
+            0 => Standing::Never,
+            1 => Standing::Present,
+            2 => Standing::Evicted,
+            3 => Standing::EvictedBy,
+            4 => Standing::Polluted,
+            5 => Standing::Taken,
+            6 => Standing::Victim,
+            _ => Standing::Away,
+        }
     }
 
     /// A frame or an instruction, as the standing says.
@@ -87,6 +86,26 @@ pub(crate) struct Page {
     pub cpus: u64,
 }
 
+/// Where a cache keeps a page.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Spot {
+    /// History of its first line, + 1; 0: the cache never met the page.
+    first: u32,
+    /// The page's part of its lines' sets.
+    pub base: u32,
+}
+
+impl Spot {
+    pub fn new(first_line: u32, base: u32) -> Self {
+        Spot { first: first_line + 1, base }
+    }
+
+    #[inline]
+    pub fn first_line(self) -> u32 {
+        self.first.wrapping_sub(1)
+    }
+}
+
 /// Every page met, and where each cache keeps its history of it.
 pub(crate) struct Pages {
     /// Leaf of each group of pages.
@@ -95,8 +114,8 @@ pub(crate) struct Pages {
     /// By page of the group: number + 1, 0: not met.
     leaves: Vec<[u32; GROUP]>,
     pages: Vec<Page>,
-    /// By page and cache: block number + 1, 0: none.
-    blocks: Vec<u32>,
+    /// By page and cache.
+    spots: Vec<Spot>,
     caches: usize,
     places: Places,
 }
@@ -112,7 +131,7 @@ impl Pages {
             recent: vec![(u64::MAX, 0); RECENT],
             leaves: Vec::new(),
             pages: Vec::new(),
-            blocks: Vec::new(),
+            spots: Vec::new(),
             caches,
             places,
         }
@@ -150,7 +169,7 @@ impl Pages {
             let address = page << PAGE_LOG2;
             let home = self.places.home(address, node);
             self.pages.push(Page { modelled: self.places.modelled(address), home, cpus: 0 });
-            self.blocks.resize(self.blocks.len() + self.caches, 0);
+            self.spots.resize(self.spots.len() + self.caches, Spot::default());
             *entry = self.pages.len() as u32;
         }
         *entry - 1
@@ -166,14 +185,15 @@ impl Pages {
         self.pages[number as usize].cpus |= 1 << cpu;
     }
 
-    /// The block of a cache for a page, if it has one.
+    /// Where a cache keeps a page, if it ever met it.
     #[inline]
-    pub fn block(&self, number: u32, cache: usize) -> Option<u32> {
-        self.blocks[number as usize * self.caches + cache].checked_sub(1)
+    pub fn spot(&self, number: u32, cache: usize) -> Option<Spot> {
+        let spot = self.spots[number as usize * self.caches + cache];
+        (spot.first != 0).then_some(spot)
     }
 
-    /// Notes a cache's new block for a page.
-    pub fn set_block(&mut self, number: u32, cache: usize, block: u32) {
-        self.blocks[number as usize * self.caches + cache] = block + 1;
+    /// Notes where a cache keeps a page from now on.
+    pub fn set_spot(&mut self, number: u32, cache: usize, spot: Spot) {
+        self.spots[number as usize * self.caches + cache] = spot;
     }
 }

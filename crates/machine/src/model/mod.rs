@@ -40,6 +40,7 @@ mod engine;
 mod fast;
 mod frame;
 mod history;
+mod indexing;
 mod instructions;
 mod options;
 pub(crate) mod places;

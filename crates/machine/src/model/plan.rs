@@ -6,6 +6,7 @@ use nearmiss_record::machine::{
     BusSharing, Cache, CacheKind, Inclusion, Index, Latency, Machine, Protocol, Replacement, Sharing,
 };
 use nearmiss_record::model::MAX_LEVELS;
+use nearmiss_record::reference::Kind;
 
 /// log₂ of the guest's page, the grain of recorded physical addresses.
 pub(crate) const PAGE_LOG2: u32 = 12;
@@ -38,10 +39,16 @@ impl Config {
     /// The set of an address under this cache's index function. A hashed index keeps the lowest bits of the line
     /// number, where not all are hashed, and folds the rest by XOR of all its digits of `hashed_bits` bits.
     pub fn set_of(&self, address: u64) -> u64 {
-        let line = address >> self.line_log2;
         if self.index != Index::Hashed || self.sets == 1 {
-            return line % self.sets;
+            return (address >> self.line_log2) % self.sets;
         }
+        self.hashed(address) % self.sets
+    }
+
+    /// The number that a hashed index makes of an address, not yet cut to the number of sets: the XOR of those of the
+    /// address's parts.
+    pub fn hashed(&self, address: u64) -> u64 {
+        let line = address >> self.line_log2;
         let bits = self.hashed_bits;
         let plain = self.sets.next_power_of_two().trailing_zeros() - bits;
         let (mut rest, mut folded) = (line >> plain, 0);
@@ -49,7 +56,7 @@ impl Config {
             folded ^= rest & ((1 << bits) - 1);
             rest >>= bits;
         }
-        (folded << plain | line & ((1 << plain) - 1)) % self.sets
+        folded << plain | line & ((1 << plain) - 1)
     }
 }
 
@@ -70,11 +77,33 @@ pub(crate) struct Instance {
     pub node: u8,
 }
 
-/// The way of a reference through the caches.
-#[derive(Clone, Debug, Default)]
+/// The way of a reference through the caches: instances, nearest first.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Way {
-    /// Instances, nearest first.
-    pub caches: Vec<usize>,
+    caches: [u16; MAX_LEVELS],
+    steps: u8,
+}
+
+impl Way {
+    fn push(&mut self, at: usize) {
+        self.caches[usize::from(self.steps)] = at as u16;
+        self.steps += 1;
+    }
+
+    #[inline]
+    pub fn len(self) -> usize {
+        usize::from(self.steps)
+    }
+
+    /// The cache of a step.
+    #[inline]
+    pub fn at(self, step: usize) -> usize {
+        usize::from(self.caches[step])
+    }
+
+    pub fn iter(self) -> impl DoubleEndedIterator<Item = usize> {
+        (0..self.len()).map(move |step| self.at(step))
+    }
 }
 
 /// Everything that does not change during a replay.
@@ -200,8 +229,8 @@ impl Plan {
         Ok(plan)
     }
 
-    fn uses(&self, cpu: usize) -> (&[usize], &[usize]) {
-        (&self.data[cpu].caches, &self.fetch[cpu].caches)
+    fn uses(&self, cpu: usize) -> (Way, Way) {
+        (self.data[cpu], self.fetch[cpu])
     }
 
     fn place_instances(&mut self, machine: &Machine, sorted: &[&Cache]) {
@@ -217,10 +246,10 @@ impl Plan {
                 }
                 self.instances[at].cpus |= 1 << cpu;
                 if cache.kind != CacheKind::Instruction {
-                    self.data[cpu].caches.push(at);
+                    self.data[cpu].push(at);
                 }
                 if cache.kind != CacheKind::Data {
-                    self.fetch[cpu].caches.push(at);
+                    self.fetch[cpu].push(at);
                 }
             }
         }
@@ -228,7 +257,8 @@ impl Plan {
 
     fn link(&mut self, name: &str) -> Result<(), ModelError> {
         for way in self.data.iter().chain(&self.fetch) {
-            for pair in way.caches.windows(2) {
+            for step in 1..way.len() {
+                let pair = [way.at(step - 1), way.at(step)];
                 let (near, far) = (&self.instances[pair[0]], &self.instances[pair[1]]);
                 let (n, f) = (&self.configs[near.config], &self.configs[far.config]);
                 if near.cpus & !far.cpus != 0 {
@@ -256,6 +286,12 @@ impl Plan {
     /// Cycles a CPU waits for something that takes `cycles`.
     pub fn stall(&self, cycles: u64) -> u64 {
         (cycles * self.stall_factor) >> 16
+    }
+
+    /// The way of a CPU's references of a kind.
+    #[inline]
+    pub fn way(&self, cpu: usize, kind: Kind) -> Way {
+        if kind == Kind::Fetch { self.fetch[cpu] } else { self.data[cpu] }
     }
 
     /// How the cache of an instance was described.

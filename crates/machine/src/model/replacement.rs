@@ -9,8 +9,10 @@ const LONG: u8 = 2;
 
 /// Replacement state of all sets of one cache. Invalid frames are the caller's to prefer.
 pub(crate) enum Order {
-    /// Time of last use by frame.
-    Lru { used: Vec<u64>, clock: u64 },
+    /// Ways by set, four bits each, the latest use lowest: up to 16 ways.
+    Lru { recency: Vec<u64> },
+    /// Time of last use by frame: more ways.
+    LruByTime { used: Vec<u64>, clock: u64 },
     /// A tree of bits by set, node 1 the root; a set bit points right.
     TreePlru { bits: Vec<u64>, touched: Vec<(u64, u64)> },
     /// A stream of numbers, one drawn an eviction.
@@ -22,7 +24,8 @@ pub(crate) enum Order {
 impl Order {
     pub fn new(kind: Replacement, sets: usize, ways: usize, seed: u64, instance: u32) -> Self {
         match kind {
-            Replacement::Lru => Order::Lru { used: vec![0; sets * ways], clock: 0 },
+            Replacement::Lru if ways <= NIBBLES => Order::Lru { recency: vec![unused(ways); sets] },
+            Replacement::Lru => Order::LruByTime { used: vec![0; sets * ways], clock: 0 },
             Replacement::TreePlru => {
                 Order::TreePlru { bits: vec![0; sets], touched: (0..ways).map(|way| away_from(way, ways)).collect() }
             }
@@ -35,7 +38,8 @@ impl Order {
     #[inline]
     pub fn hit(&mut self, set: usize, frame: usize, way: usize) {
         match self {
-            Order::Lru { used, clock } => {
+            Order::Lru { recency } => recency[set] = used_now(recency[set], way),
+            Order::LruByTime { used, clock } => {
                 *clock += 1;
                 used[frame] = *clock;
             }
@@ -60,7 +64,8 @@ impl Order {
     #[inline]
     pub fn next(&self, set: usize, ways: usize) -> Option<usize> {
         match self {
-            Order::Lru { used, .. } => Some(oldest(&used[set * ways..(set + 1) * ways])),
+            Order::Lru { recency } => Some(last(recency[set], ways)),
+            Order::LruByTime { used, .. } => Some(oldest(&used[set * ways..(set + 1) * ways])),
             Order::TreePlru { bits, .. } => Some(pointed_at(bits[set], ways)),
             Order::Random { .. } | Order::Srrip { .. } => None,
         }
@@ -70,7 +75,8 @@ impl Order {
     #[inline]
     pub fn prefetch(&self, set: usize, ways: usize) {
         match self {
-            Order::Lru { used, .. } => {
+            Order::Lru { recency } => prefetch(recency, set),
+            Order::LruByTime { used, .. } => {
                 prefetch(used, set * ways);
                 prefetch(used, (set + 1) * ways - 1);
             }
@@ -84,7 +90,8 @@ impl Order {
     pub fn victim(&mut self, set: usize, ways: usize) -> usize {
         let base = set * ways;
         match self {
-            Order::Lru { used, .. } => oldest(&used[base..base + ways]),
+            Order::Lru { recency } => last(recency[set], ways),
+            Order::LruByTime { used, .. } => oldest(&used[base..base + ways]),
             Order::TreePlru { bits, .. } => pointed_at(bits[set], ways),
             Order::Random { state } => next_random(state) as usize % ways,
             Order::Srrip { predicted } => {
@@ -95,6 +102,31 @@ impl Order {
             }
         }
     }
+}
+
+/// Ways that one word orders.
+const NIBBLES: usize = 16;
+const ONES: u64 = 0x1111_1111_1111_1111;
+
+/// The order of a set whose ways are to be used from the first on.
+fn unused(ways: usize) -> u64 {
+    (0..ways as u64).fold(0, |order, way| order << 4 | way)
+}
+
+/// The order after a use of `way`.
+#[inline]
+fn used_now(order: u64, way: usize) -> u64 {
+    let others = order ^ way as u64 * ONES;
+    // The lowest digit that is zero; what this marks beyond it may be wrong.
+    let at = (others.wrapping_sub(ONES) & !others & (ONES << 3)).trailing_zeros() & !3;
+    let newer = (1u64 << at) - 1;
+    order & !(newer << 4 | 15) | (order & newer) << 4 | way as u64
+}
+
+/// The way at an order's end.
+#[inline]
+fn last(order: u64, ways: usize) -> usize {
+    (order >> (4 * (ways - 1)) & 15) as usize
 }
 
 /// The way used longest ago.
@@ -143,4 +175,24 @@ pub(crate) fn random_start(seed: u64, instance: u32) -> u64 {
 pub(crate) fn next_random(state: &mut u64) -> u32 {
     *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
     (mixed(*state) >> 32) as u32
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_word_orders_ways_as_times_of_use_do() {
+        for ways in 1..=NIBBLES {
+            let mut word = Order::new(Replacement::Lru, 1, ways, 0, 0);
+            let mut times = Order::LruByTime { used: vec![0; ways], clock: 0 };
+            let mut state = ways as u64;
+            for _ in 0..2000 {
+                assert_eq!(word.victim(0, ways), times.victim(0, ways), "{ways} ways");
+                let way = next_random(&mut state) as usize % ways;
+                word.hit(0, way, way);
+                times.hit(0, way, way);
+            }
+        }
+    }
 }

@@ -140,7 +140,13 @@ impl<E: Engine, O: Observer> Replay<E, O> {
         cpu.chunk_total = header.instructions;
         if self.order == Order::Recorded {
             let mut at = 0;
-            while at < records.len() {
+            loop {
+                if self.plain {
+                    at = self.plain_hits(header.vcpu as usize, records, at, usize::MAX);
+                }
+                if at == records.len() {
+                    break;
+                }
                 at = self.step(header.vcpu as usize, records, at, header.seq)?;
             }
             self.end_chunk(header);
@@ -194,44 +200,51 @@ impl<E: Engine, O: Observer> Replay<E, O> {
         self.count_instructions(header.vcpu as usize, new, told);
     }
 
-    /// The short way of [`Replay::step`] for a whole reference that hits the first level and changes nothing elsewhere;
-    /// `false` leaves all untouched.
-    #[inline]
-    fn plain_hit(&mut self, cpu: usize, record: Record) -> bool {
-        if self.only_user && record.is_kernel() {
-            return false;
+    /// The short way of [`Replay::step`], for whole references that hit the first level and change nothing elsewhere:
+    /// meets as many as there are from `at` on; returns where the next begins.
+    fn plain_hits(&mut self, cpu: usize, records: &[Record], mut at: usize, most: usize) -> usize {
+        let Replay { engine, observer, cpus, .. } = self;
+        let state = &mut cpus[cpu];
+        let begin = at;
+        let (mut loads, mut stores, mut instructions) = (0, 0, 0);
+        while let Some(&record) = records.get(at)
+            && at - begin < most
+        {
+            let Some(kind @ (Kind::Load | Kind::Store | Kind::Fetch)) = record.kind() else { break };
+            if self.only_user && record.is_kernel() || record.flags() & FLAG_CONT != 0 {
+                break;
+            }
+            let address = if self.virtual_tags { virtual_address(state.space, record) } else { record.paddr() };
+            if !engine.hit(cpu, kind, address, record.vaddr()) {
+                break;
+            }
+            let new = state.instructions.record(record.instructions());
+            instructions += new;
+            loads += u64::from(kind == Kind::Load);
+            stores += u64::from(kind == Kind::Store);
+            if new > 0 {
+                observer.instructions(cpu as u32, new);
+            }
+            observer.hit(cpu as u32, record);
+            at += 1;
         }
-        let kind = match record.kind() {
-            Some(kind @ (Kind::Load | Kind::Store | Kind::Fetch)) => kind,
-            _ => return false,
-        };
-        if record.flags() & FLAG_CONT != 0 || !self.engine.hit(cpu, kind, self.address(cpu, record), record.vaddr()) {
-            return false;
+        if at > begin {
+            self.records += (at - begin) as u64;
+            state.in_kernel = records[at - 1].is_kernel();
+            state.halted = false;
+            state.missed = 0;
+            state.tally.instructions += instructions;
+            state.tally.loads += loads;
+            state.tally.stores += stores;
+            state.tally.line_accesses += loads + stores;
         }
-        self.records += 1;
-        let state = &mut self.cpus[cpu];
-        let instructions = state.instructions.record(record.instructions());
-        state.in_kernel = record.is_kernel();
-        state.halted = false;
-        state.missed = 0;
-        state.tally.instructions += instructions;
-        state.tally.loads += u64::from(kind == Kind::Load);
-        state.tally.stores += u64::from(kind == Kind::Store);
-        state.tally.line_accesses += u64::from(kind != Kind::Fetch);
-        if instructions > 0 {
-            self.observer.instructions(cpu as u32, instructions);
-        }
-        self.observer.hit(cpu as u32, record);
-        true
+        at
     }
 
     /// Meets the record at `at` and what belongs to it; returns where the next begins.
     #[inline]
     fn step(&mut self, cpu: usize, records: &[Record], at: usize, chunk: u64) -> Result<usize, ModelError> {
         let record = records[at];
-        if self.plain && self.plain_hit(cpu, record) {
-            return Ok(at + 1);
-        }
         let kind = match record.kind() {
             Some(Kind::Control) => return self.control(cpu, records, at, chunk),
             Some(kind) => kind,
@@ -300,7 +313,7 @@ impl<E: Engine, O: Observer> Replay<E, O> {
             let missed_before = missed_before | missed;
             self.meet(Access { cpu, kind, address, vaddr, size: rest, insn, missed_before, now: 0, record }, true);
             self.cpus[cpu].missed |= missed;
-        } else if self.engine.hit(cpu, kind, address, vaddr) {
+        } else if !self.plain && self.engine.hit(cpu, kind, address, vaddr) {
             self.cpus[cpu].missed = missed_before;
             self.observer.hit(cpu as u32, record);
         } else {
@@ -312,11 +325,7 @@ impl<E: Engine, O: Observer> Replay<E, O> {
     /// What tells the record's line apart.
     #[inline]
     fn address(&self, cpu: usize, record: Record) -> u64 {
-        if !self.virtual_tags {
-            return record.paddr();
-        }
-        let space = if record.vaddr() >> 63 != 0 { 0 } else { self.cpus[cpu].space };
-        space << 48 | record.vaddr() & ((1 << 48) - 1)
+        if self.virtual_tags { virtual_address(self.cpus[cpu].space, record) } else { record.paddr() }
     }
 
     /// Where one reference misses, those after it often do.
@@ -449,7 +458,13 @@ impl<E: Engine, O: Observer> Replay<E, O> {
                 let slice = &mut round.slices[i];
                 let Some((header, records)) = slice.chunks.front() else { break };
                 if slice.at < records.len() {
-                    slice.at = self.step(cpu, records, slice.at, header.seq)?;
+                    let begin = slice.at;
+                    if self.plain {
+                        slice.at = self.plain_hits(cpu, records, begin, 1);
+                    }
+                    if slice.at == begin {
+                        slice.at = self.step(cpu, records, begin, header.seq)?;
+                    }
                 }
                 if slice.at >= records.len() {
                     self.end_chunk(header);
@@ -481,4 +496,11 @@ impl<E: Engine, O: Observer> Replay<E, O> {
         let time = self.round_began + slice.offset;
         self.lead[slice.cpu] = time as i64 - slice.clock as i64;
     }
+}
+
+/// What tells a line apart without physical addresses: the address space, none for the kernel's, and the address in it.
+#[inline]
+fn virtual_address(space: u64, record: Record) -> u64 {
+    let space = if record.vaddr() >> 63 != 0 { 0 } else { space };
+    space << 48 | record.vaddr() & ((1 << 48) - 1)
 }

@@ -1,5 +1,7 @@
 //! A fully associative LRU cache that holds no data: what conflict misses are told apart by.
 
+use super::prefetch::prefetch;
+
 /// No node.
 pub(crate) const NONE: u32 = u32::MAX;
 
@@ -17,19 +19,26 @@ pub(crate) struct Shadow {
     nodes: Vec<Node>,
     capacity: usize,
     newest: u32,
+    newest_line: u32,
     oldest: u32,
     free: u32,
 }
 
 impl Shadow {
     pub fn new(capacity: usize) -> Self {
-        Shadow { nodes: Vec::new(), capacity, newest: NONE, oldest: NONE, free: NONE }
+        Shadow { nodes: Vec::new(), capacity, newest: NONE, newest_line: NONE, oldest: NONE, free: NONE }
     }
 
     /// Whether `line` still is in `node`, where it once was put.
     #[inline]
     pub fn holds(&self, node: u32, line: u32) -> bool {
         self.nodes.get(node as usize).is_some_and(|n| n.line == line)
+    }
+
+    /// Whether the latest request was for `line`.
+    #[inline]
+    pub fn is_newest(&self, line: u32) -> bool {
+        self.newest_line == line
     }
 
     /// The line of `node` was requested again.
@@ -39,6 +48,11 @@ impl Shadow {
             self.unlink(node);
             self.link_newest(node);
         }
+    }
+
+    #[inline]
+    pub fn prefetch(&self, node: u32) {
+        prefetch(&self.nodes, node as usize);
     }
 
     /// Takes in a line that is not there, in the place of the oldest if it is full. Returns its node.
@@ -73,6 +87,7 @@ impl Shadow {
         let Node { newer, older, .. } = self.nodes[node as usize];
         if newer == NONE {
             self.newest = older;
+            self.newest_line = self.nodes.get(older as usize).map_or(NONE, |n| n.line);
         } else {
             self.nodes[newer as usize].older = older;
         }
@@ -86,8 +101,9 @@ impl Shadow {
     #[inline]
     fn link_newest(&mut self, node: u32) {
         let before = self.newest;
-        self.nodes[node as usize].newer = NONE;
-        self.nodes[node as usize].older = before;
+        let linked = &mut self.nodes[node as usize];
+        (linked.newer, linked.older) = (NONE, before);
+        self.newest_line = linked.line;
         if before == NONE {
             self.oldest = node;
         } else {

@@ -40,7 +40,7 @@ pub(crate) fn summary(plan: &Plan, caches: &[Cache], nodes: Vec<BusTally>, shari
             level: config.level as u8 + 1,
             instance: instance.number,
             cpus: (0..64).filter(|cpu| instance.cpus >> cpu & 1 != 0).collect(),
-            accesses: cache.accesses,
+            accesses: cache.accesses(),
             hits: cache.hits,
             fills: cache.fills,
             dirty_evictions: cache.dirty_evictions,

@@ -132,8 +132,7 @@ impl Writes for Kind {
 
 impl Slow {
     fn way(&self, access: &Access) -> Vec<usize> {
-        let ways = if access.kind == Kind::Fetch { &self.plan.fetch } else { &self.plan.data };
-        ways[access.cpu].caches.clone()
+        self.plan.way(access.cpu, access.kind).iter().collect()
     }
 
     fn page(&mut self, address: u64, node: u8) -> (u64, u8) {
@@ -424,7 +423,7 @@ impl Slow {
     }
 
     fn send(&mut self, buffer: &Buffer) -> (u8, u8) {
-        let bytes = self.tables[self.plan.data[0].caches[0]].line_bytes();
+        let bytes = self.tables[self.plan.data[0].at(0)].line_bytes();
         let tally = &mut self.nodes[usize::from(buffer.home)];
         if buffer.bytes.len() as u64 == bytes {
             tally.nt_full += 1;
@@ -466,7 +465,7 @@ impl Slow {
         if dirty {
             self.write_back(outcome.home, access, outcome);
         }
-        let bytes = self.tables[self.plan.data[cpu].caches[0]].line_bytes();
+        let bytes = self.tables[self.plan.data[cpu].at(0)].line_bytes();
         let line = access.address / bytes;
         let core = self.plan.core[cpu];
         let mut waits = 0;

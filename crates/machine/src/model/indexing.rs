@@ -1,0 +1,76 @@
+//! Which set a line goes to, with the work that is the same for all lines of a page done once a page.
+
+use super::plan::{Config, PAGE_LOG2};
+use nearmiss_record::machine::Index;
+
+/// The index function of one cache, split in two: what a page gives ([`Indexing::base`]) and what its line adds.
+#[derive(Clone, Debug)]
+pub(crate) struct Indexing {
+    sets: u32,
+    /// A hashed index is an XOR of the address's parts: that of each line of a page.
+    hashed: Option<Box<[u32]>>,
+}
+
+impl Indexing {
+    pub fn new(config: &Config) -> Self {
+        let lines = 1u64 << (PAGE_LOG2 - config.line_log2);
+        let hash_of = |line: u64| config.hashed(line << config.line_log2) as u32;
+        let hashed = (config.index == Index::Hashed && config.sets > 1).then(|| (0..lines).map(hash_of).collect());
+        Indexing { sets: config.sets as u32, hashed }
+    }
+
+    /// The part of the page at an indexing address.
+    pub fn base(&self, config: &Config, page_address: u64) -> u32 {
+        match self.hashed {
+            Some(_) => config.hashed(page_address) as u32,
+            None => ((page_address >> config.line_log2) % config.sets) as u32,
+        }
+    }
+
+    /// The set of a page's line, counted from 0, given the page's part.
+    #[inline]
+    pub fn set(&self, base: u32, line: u32) -> usize {
+        let number = match &self.hashed {
+            Some(of_line) => base ^ of_line[line as usize],
+            None => base + line,
+        };
+        (if number < self.sets { number } else { number % self.sets }) as usize
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::describe::PRESETS;
+    use crate::model::options::ModelOptions;
+    use crate::model::plan::Plan;
+    use nearmiss_record::policy::Order;
+    use nearmiss_record::run::Filter;
+
+    #[test]
+    fn both_parts_give_the_set_of_the_whole() {
+        let options = ModelOptions {
+            order: Order::Recorded,
+            only_user: false,
+            coherence: true,
+            filter: Filter::default(),
+            node_bytes: Vec::new(),
+            cpus: 1,
+        };
+        for preset in PRESETS {
+            let machine = preset.machine().unwrap();
+            let plan = Plan::new(&machine, &options).unwrap();
+            for config in &plan.configs {
+                let indexing = Indexing::new(config);
+                for page in (0..4000u64).map(|n| n.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 20 << PAGE_LOG2) {
+                    let base = indexing.base(config, page);
+                    for line in 0..1u32 << (PAGE_LOG2 - config.line_log2) {
+                        let address = page | u64::from(line) << config.line_log2;
+                        let name = (&machine.name, &config.name);
+                        assert_eq!(indexing.set(base, line), config.set_of(address) as usize, "{name:?} {address:#x}");
+                    }
+                }
+            }
+        }
+    }
+}
