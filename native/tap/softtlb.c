@@ -15,6 +15,8 @@ struct hwaddr_v1 {
     void *host;
 };
 
+/* meminfo's lowest bits: the part of QEMU's translation cache that the access goes by. */
+enum { MODE_MASK = 15 };
 enum { UNKNOWN, BY_HOST_POINTER, BY_PHYSICAL_ADDRESS };
 static int way = UNKNOWN;
 
@@ -45,12 +47,19 @@ uint64_t softtlb_fill(struct vcpu *v, qemu_plugin_meminfo_t info, uint64_t vaddr
     if (offset == ~0ULL)
         return NO_PAGE;
     v->tlb[(vaddr >> 12) % TLB_ENTRIES] = (struct tlb_entry){softtlb_tag(v, vaddr), offset >> 12};
+    if (++v->pages > v->refill.pages_most)
+        v->refill.pages_most = v->pages;
+    if (!(vaddr >> 63))
+        v->refill.modes |= 1u << (info & MODE_MASK);
+    if (unlikely(v->pages > v->refill.pages_limit))
+        refill_pages(v);
     maps_poll(v);
     return offset >> 12;
 }
 
 void softtlb_flush(struct vcpu *v)
 {
+    v->pages = 0;
     if (unlikely(++v->tlb_generation >> 28)) {
         v->tlb_generation = 1;
         memset(v->tlb, 0, sizeof v->tlb);

@@ -61,6 +61,7 @@ struct vcpu {
     /* what the slow path needs */
     struct tlb_entry tlb[TLB_ENTRIES];
     uint64_t tlb_generation;
+    uint32_t pages; /* filled since its last flush */
     uint64_t watched_line; /* line that holds this CPU's current task */
     struct task *task;
     struct nm_usage reported; /* totals at the last report */
@@ -86,8 +87,12 @@ struct vcpu {
     struct nm_chunk chunk;
     uint32_t context; /* in force for the consumer */
     struct {
-        uint64_t next_ns, pause_ns;
-    } refill; /* of QEMU's translation cache: when, and how long after the last time */
+        uint64_t next_ns, pause_ns; /* when, and how long after the last time */
+        uint32_t modes;             /* its parts that the program's pages went by since, a bit each */
+        uint32_t places;            /* its size, as far as the tap has seen to it */
+        uint32_t pages_most;        /* most of `pages` since the last time */
+        uint32_t pages_limit;       /* more of them call for a larger one at once */
+    } refill;                       /* of QEMU's translation cache */
 } __attribute__((aligned(4096)));
 
 extern struct vcpu tap_vcpus[NM_MAX_VCPUS];
@@ -194,7 +199,8 @@ static inline uint64_t softtlb_known(struct vcpu *v, uint64_t vaddr)
 }
 
 /* refill.c: room in QEMU's own translation cache */
-void refill_look(struct vcpu *); /* now and then; may set ATTEND_REFILL */
+void refill_look(struct vcpu *);  /* now and then; may set ATTEND_REFILL */
+void refill_pages(struct vcpu *); /* the program uses more pages than were reckoned with; sets it */
 void refill(struct vcpu *);      /* between two instructions */
 
 /* ram.c: guest RAM, mapped in this process by QEMU itself */
