@@ -3,7 +3,7 @@
  * The callbacks of memory accesses. Those of plain loads and stores run for every access of the guest: a few
  * instructions if the filter drops it.
  */
-#include "tap.h"
+#include "record.h"
 
 /* meminfo bits of every QEMU so far: MemOp from bit 4 on, whose low three bits are the size; rw from bit 16 on.
  * translate_init checks that this QEMU agrees. */
@@ -89,6 +89,29 @@ static inline __attribute__((always_inline)) void store(unsigned index, qemu_plu
     slow(v, insn, info, vaddr, NM_STORE, kernel);
 }
 
+/* What the filter did not drop, of the callbacks below: the whole of `slow`, but for what seldom is. */
+static __attribute__((noinline)) void solo_missed(qemu_plugin_meminfo_t info, uint64_t vaddr, struct nm_insn *insn,
+                                                  int store, int kernel)
+{
+    struct vcpu *v = &tap_vcpus[0];
+    struct filter_entry *e = &v->data[(vaddr >> SOLO_LINE_LOG2) & tap.index_mask];
+    const uint64_t from = vaddr & ~(uint64_t)((1u << SOLO_LINE_LOG2) - 1);
+    const unsigned size = size_of(info);
+    const uint64_t page = softtlb_known(v, vaddr);
+    const uint64_t line = (page << 12 | (vaddr & 4095)) >> SOLO_LINE_LOG2;
+    if (unlikely(v->attention || v->aside.valid || page == NO_PAGE || line == v->watched_line ||
+                 vaddr - from + size > 1u << SOLO_LINE_LOG2 || of_other_mode(kernel, vaddr))) {
+        slow(v, insn, info, vaddr, store ? NM_STORE : NM_LOAD, kernel);
+        return;
+    }
+    record_send(v, insn, vaddr, size, store ? NM_STORE : NM_LOAD,
+                (kernel ? NM_F_KERNEL : 0) | (store && insn->flags & NM_I_RMW ? NM_F_RMW : 0), page);
+    /* Bytes written matter to those who share. */
+    e->store_from = store || e->load_from == from ? (store ? from : e->store_from) : NOWHERE;
+    e->load_from = from;
+    e->line = line;
+}
+
 /* The same two, when there is nobody to share with and nothing of the filter's shape to be looked up. */
 static inline __attribute__((always_inline)) void solo(qemu_plugin_meminfo_t info, uint64_t vaddr,
                                                        struct nm_insn *insn, int kernel)
@@ -98,14 +121,14 @@ static inline __attribute__((always_inline)) void solo(qemu_plugin_meminfo_t inf
     const uint64_t room = (1u << SOLO_LINE_LOG2) - size_of(info);
     if (stores(info)) {
         if (unlikely(vaddr - e->store_from > room)) {
-            slow(v, insn, info, vaddr, NM_STORE, kernel);
+            solo_missed(info, vaddr, insn, 1, kernel);
             return;
         }
         insn->store_hits++;
         v->stores[kernel]++;
     } else {
         if (unlikely(vaddr - e->load_from > room)) {
-            slow(v, insn, info, vaddr, NM_LOAD, kernel);
+            solo_missed(info, vaddr, insn, 0, kernel);
             return;
         }
         insn->load_hits++;
@@ -122,6 +145,38 @@ static void part(unsigned index, qemu_plugin_meminfo_t info, uint64_t vaddr, str
     enum nm_kind kind = !is_store ? NM_LOAD : insn->flags & NM_I_NT ? NM_NT_STORE : NM_STORE;
     reference_part(v, insn, info, vaddr, size_of(info), kind, is_store);
     vcpu_unlock(v);
+}
+
+/* A part whose line the filter holds, and which goes on with nothing that was sent, or begins anew. */
+static inline __attribute__((always_inline)) void solo_part(qemu_plugin_meminfo_t info, uint64_t vaddr,
+                                                            struct nm_insn *insn, int kernel)
+{
+    struct vcpu *v = &tap_vcpus[0];
+    const int store = stores(info) != 0;
+    const unsigned size = size_of(info);
+    const struct filter_entry *e = &v->data[(vaddr >> SOLO_LINE_LOG2) & tap.index_mask];
+    const uint64_t into = vaddr - (store ? e->store_from : e->load_from);
+    const int continued = v->wide.insn == insn && v->wide.store == store && v->wide.end == vaddr &&
+                          v->wide.execution == insn->executions;
+    if (unlikely(into > (1u << SOLO_LINE_LOG2) - size || (continued && (!into || v->wide.record)) ||
+                 insn->flags & NM_I_NT)) {
+        part(0, info, vaddr, insn, store, kernel);
+        return;
+    }
+    if (!continued) {
+        v->wide.insn = insn;
+        v->wide.execution = insn->executions;
+        v->wide.store = store;
+        v->wide.record = NULL;
+        if (store) {
+            insn->store_hits++;
+            v->stores[kernel]++;
+        } else {
+            insn->load_hits++;
+            v->loads[kernel]++;
+        }
+    }
+    v->wide.end = vaddr + size;
 }
 
 static void call_store(unsigned index, qemu_plugin_meminfo_t info, uint64_t vaddr, struct nm_insn *insn, int kernel)
@@ -163,6 +218,7 @@ static void pair(unsigned index, uint64_t vaddr, struct nm_insn *insn, qemu_plug
 
 CALLBACK(on_plain, if (stores(info)) store(index, info, vaddr, insn, kernel); else load(index, info, vaddr, insn, kernel))
 CALLBACK(on_solo, (void)index; solo(info, vaddr, insn, kernel))
+CALLBACK(on_solo_part, (void)index; solo_part(info, vaddr, insn, kernel))
 CALLBACK(on_part, part(index, info, vaddr, insn, stores(info) != 0, kernel))
 CALLBACK(on_atomic, if (stores(info)) slow(vcpu_of(index), insn, info, vaddr, NM_ATOMIC, kernel))
 CALLBACK(on_pair_8, if (loads(info)) pair(index, vaddr, insn, info, 8, kernel))
@@ -206,8 +262,12 @@ void access_register(struct qemu_plugin_insn *at, struct nm_insn *insn, enum acc
         [ACCESS_NT] = {on_nt_user, on_nt_kernel},             [ACCESS_PAIR_16] = {on_pair_16_user, on_pair_16_kernel},
         [ACCESS_CALL] = {on_call_user, on_call_kernel},       [ACCESS_RETURN] = {on_return_user, on_return_kernel},
     };
-    static const qemu_plugin_mem_cb_t solo_callbacks[] = {on_solo_user, on_solo_kernel};
-    add(at, access == ACCESS_PLAIN && tap.solo ? solo_callbacks[kernel] : callbacks[access][kernel], insn);
+    static const qemu_plugin_mem_cb_t solo_callbacks[][2] = {
+        [ACCESS_PLAIN] = {on_solo_user, on_solo_kernel},
+        [ACCESS_WIDE] = {on_solo_part_user, on_solo_part_kernel},
+    };
+    const int solo = tap.solo && (access == ACCESS_PLAIN || access == ACCESS_WIDE);
+    add(at, (solo ? solo_callbacks : callbacks)[access][kernel], insn);
 }
 
 void access_watch_current_task(struct qemu_plugin_insn *at)

@@ -116,7 +116,7 @@ fn unused(ways: usize) -> u64 {
 /// The order after a use of `way`.
 #[inline]
 fn used_now(order: u64, way: usize) -> u64 {
-    let others = order ^ way as u64 * ONES;
+    let others = order ^ (way as u64 * ONES);
     // The lowest digit that is zero; what this marks beyond it may be wrong.
     let at = (others.wrapping_sub(ONES) & !others & (ONES << 3)).trailing_zeros() & !3;
     let newer = (1u64 << at) - 1;

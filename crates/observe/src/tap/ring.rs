@@ -70,6 +70,10 @@ pub struct Ring {
     consumed: u64,
 }
 
+/// How often, and how far apart, an empty ring is looked at before the guest is asked to wake the consumer.
+const NAPS: u32 = 20;
+const NAP: Duration = Duration::from_micros(150);
+
 impl Ring {
     /// Makes the shared memory and writes its head. Errors: no memory file can be made or mapped.
     pub fn create(config: &RingConfig) -> io::Result<Self> {
@@ -191,13 +195,14 @@ impl Ring {
     }
 
     fn sleep(&self, patience: Duration) {
-        // A chunk takes the guest a fraction of a millisecond: look a while before sleeping.
+        // A chunk takes the guest a fraction of a millisecond, and waking somebody costs it a tenth of that: look now
+        // and then for a while before asking to be woken.
         let published = self.long(std::mem::offset_of!(ControlPage, published));
-        for _ in 0..2000 {
+        for _ in 0..NAPS {
             if published.load(Ordering::Acquire) != self.consumed {
                 return;
             }
-            std::hint::spin_loop();
+            std::thread::sleep(NAP);
         }
         self.word(std::mem::offset_of!(ControlPage, consumer_waits)).store(1, Ordering::SeqCst);
         if published.load(Ordering::SeqCst) == self.consumed {
