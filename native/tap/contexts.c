@@ -8,38 +8,49 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-enum { DEPTH_MAX = 4096, KERNEL_STACK_LOG2 = 14 };
+enum { DEPTH_MAX = 4096, KERNEL_STACK_LOG2 = 14, RECENT_LOG2 = 12 };
 
-static uint32_t *table; /* open addressing; 0: empty */
+/* A context by its pair: open addressing, the pair beside the number so that one line of memory answers. */
+struct entry {
+    uint32_t parent, call;
+    uint32_t context; /* 0: empty */
+};
+
+static struct entry *table;
 static uint32_t table_size;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
-static uint32_t hash(uint32_t parent, uint32_t call)
+/* Pairs met lately: the table is larger than a CPU's own caches. */
+static struct entry recent[1 << RECENT_LOG2];
+
+static uint64_t hash(uint32_t parent, uint32_t call)
 {
-    uint64_t x = ((uint64_t)parent << 32 | call) * 0x9e3779b97f4a7c15ULL;
-    return (uint32_t)(x >> 32);
+    return ((uint64_t)parent << 32 | call) * 0x9e3779b97f4a7c15ULL;
 }
 
-static void place(uint32_t context)
+/* Where the pair is, or the empty entry where it belongs. */
+static struct entry *find(uint32_t parent, uint32_t call)
 {
-    const struct nm_ctx *c = &tap.ctxs[context];
-    uint32_t at = hash(c->parent, c->call) & (table_size - 1);
-    while (table[at])
-        at = (at + 1) & (table_size - 1);
-    table[at] = context;
+    for (uint32_t at = (uint32_t)(hash(parent, call) >> 32);; at++) {
+        struct entry *e = &table[at & (table_size - 1)];
+        if (!e->context || (e->parent == parent && e->call == call))
+            return e;
+    }
 }
 
 static int grow(void)
 {
     uint32_t count = tap.control->ctxs, size = table_size ? table_size * 2 : 1u << 14;
-    uint32_t *larger = calloc(size, sizeof *larger);
+    struct entry *larger = calloc(size, sizeof *larger);
     if (!larger)
         return 0;
     free(table);
     table = larger;
     table_size = size;
-    for (uint32_t c = 1; c < count; c++)
-        place(c);
+    for (uint32_t c = 1; c < count; c++) {
+        const struct nm_ctx *ctx = &tap.ctxs[c];
+        *find(ctx->parent, ctx->call) = (struct entry){ctx->parent, ctx->call, c};
+    }
     return 1;
 }
 
@@ -49,33 +60,29 @@ static uint32_t intern(uint32_t parent, uint32_t call)
     uint32_t count = tap.control->ctxs;
     if ((!table || count * 2 > table_size) && !grow())
         return parent;
-    for (uint32_t at = hash(parent, call) & (table_size - 1); table[at]; at = (at + 1) & (table_size - 1)) {
-        const struct nm_ctx *c = &tap.ctxs[table[at]];
-        if (c->parent == parent && c->call == call)
-            return table[at];
-    }
+    struct entry *e = find(parent, call);
+    if (e->context)
+        return e->context;
     if (count >= tap.control->ctx_capacity)
         return parent;
     tap.ctxs[count] = (struct nm_ctx){parent, call};
-    place(count);
+    *e = (struct entry){parent, call, count};
     __atomic_store_n(&tap.control->ctxs, count + 1, __ATOMIC_RELEASE);
     return count;
 }
 
-static uint32_t child(uint32_t parent, const struct nm_insn *insn)
+static uint32_t child(uint32_t parent, uint32_t call)
 {
-    struct insn_note *note = &tap_notes[insn_id(insn)];
     if (tap.multi) {
         pthread_mutex_lock(&lock);
-        uint32_t context = intern(parent, insn_id(insn));
+        uint32_t context = intern(parent, call);
         pthread_mutex_unlock(&lock);
         return context;
     }
-    if (!note->context || note->parent != parent) {
-        note->parent = parent;
-        note->context = intern(parent, insn_id(insn));
-    }
-    return note->context;
+    struct entry *e = &recent[hash(parent, call) >> (64 - RECENT_LOG2)];
+    if (!e->context || e->parent != parent || e->call != call)
+        *e = (struct entry){parent, call, intern(parent, call)};
+    return e->context;
 }
 
 /* Leaves the frames that a stack pointer of `sp` has left. The kernel changes stacks under interrupts: frames of
@@ -110,7 +117,7 @@ void contexts_call(struct vcpu *v, const struct nm_insn *insn, int kernel, uint6
         s->frames = frames;
         s->capacity = capacity;
     }
-    uint32_t context = child(contexts_now(s), insn);
+    uint32_t context = child(contexts_now(s), insn_id(insn));
     s->frames[s->depth++] = (struct frame){sp, context};
 }
 

@@ -124,7 +124,6 @@ struct insn_identity {
 
 /* What is seldom needed of an instruction beyond nm_insn. */
 struct insn_note {
-    uint32_t parent, context; /* calls: the last interned pair */
     struct insn_identity identity;
 };
 extern struct insn_note *tap_notes;

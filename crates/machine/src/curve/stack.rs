@@ -23,6 +23,7 @@ pub struct Stack {
     nodes: Vec<Node>,
     numbers: FxHashMap<u64, u32>,
     newest: u32,
+    newest_line: u64,
     /// By group; the last: too deep for all.
     hits: Vec<u64>,
     references: u64,
@@ -41,6 +42,7 @@ impl Stack {
             nodes: Vec::new(),
             numbers: FxHashMap::default(),
             newest: NONE,
+            newest_line: u64::MAX,
             references: 0,
         }
     }
@@ -48,12 +50,13 @@ impl Stack {
     /// A reference to a line.
     pub fn reference(&mut self, line: u64) {
         self.references += 1;
-        let fresh = self.nodes.len() as u32;
-        let node = *self.numbers.entry(line).or_insert(fresh);
-        if node == self.newest {
+        if line == self.newest_line && self.newest != NONE {
             self.hits[0] += 1;
             return;
         }
+        self.newest_line = line;
+        let fresh = self.nodes.len() as u32;
+        let node = *self.numbers.entry(line).or_insert(fresh);
         let crossed = if node == fresh {
             self.nodes.push(Node { newer: NONE, older: NONE, group: 0 });
             // Every cache that is full gives up a line.
