@@ -34,7 +34,8 @@ pub fn wrong_use(error: &clap::Error) -> ExitCode {
     ExitCode::from(if wrapper { WRAPPER_FAILED } else { BAD_INPUT })
 }
 
-/// Prints one line and picks the exit code: 125 for wrappers, 3 for [`CannotHere`], else 2.
+/// Prints one line and picks the exit code: for wrappers 127 and 126 where the command cannot be found or executed,
+/// else 125; 3 for [`CannotHere`], else 2.
 pub fn explain(error: &anyhow::Error, wrapper: bool) -> ExitCode {
     let mut text = error.to_string();
     for cause in error.chain().skip(1).map(ToString::to_string) {
@@ -45,7 +46,7 @@ pub fn explain(error: &anyhow::Error, wrapper: bool) -> ExitCode {
     }
     eprintln!("nearmiss: {text}");
     ExitCode::from(if wrapper {
-        WRAPPER_FAILED
+        error.chain().find_map(|cause| cause.downcast_ref()).map_or(WRAPPER_FAILED, nearmiss_workload::Error::exit_code)
     } else if error.downcast_ref::<CannotHere>().is_some() {
         3
     } else {

@@ -35,7 +35,8 @@ use std::process::ExitCode;
   nearmiss doctor                      what works here
 
 Exit status: 0 done; 1 done, and what was asked for was not met; 2 wrong use or bad input; 3 this machine cannot do it.
-trace, observe and apply end as their command does; 125: they failed themselves.")]
+trace, observe and apply end as their command does; 125: they failed themselves, 126 and 127: the command cannot be
+executed or found.")]
 struct Cli {
     #[command(subcommand)]
     verb: Verb,

@@ -202,7 +202,7 @@ fn write(args: &Args, target: &Target, outcome: &Outcome) -> anyhow::Result<RunD
 fn manifest(command: Vec<String>, observed: &Observed, outcome: &Outcome) -> Manifest {
     let status = outcome.finished.map(|f| f.status);
     Manifest {
-        schema: "nearmiss/manifest/1".to_owned(),
+        schema: run::SCHEMA.to_owned(),
         nearmiss: env!("CARGO_PKG_VERSION").to_owned(),
         command,
         cwd: std::env::current_dir().map(|d| d.display().to_string()).unwrap_or_default(),

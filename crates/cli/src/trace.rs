@@ -19,6 +19,7 @@ use nearmiss_record::trace::{TraceHeader, TraceSummary, TraceWriter};
 use nearmiss_record::units::Bytes;
 use nearmiss_report::load::Report;
 use nearmiss_report::text;
+use nearmiss_workload::Workload;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -170,6 +171,8 @@ pub fn for_diagnosis(
 }
 
 fn trace(args: &Args, keep_output: bool) -> anyhow::Result<(RunDir, Option<CommandStatus>)> {
+    // The guest would say it too, after its boot.
+    Workload::new(args.command.iter().cloned()).program()?;
     let machine = describe::cut(&describe::load(&args.machine)?, args.cpus);
     let filter = filter(args, &machine);
     let order = args.order.into();
@@ -342,7 +345,7 @@ fn manifest(
         None => (None, None),
     };
     Manifest {
-        schema: "nearmiss/manifest/1".into(),
+        schema: run::SCHEMA.to_owned(),
         nearmiss: env!("CARGO_PKG_VERSION").into(),
         command: args.command.iter().map(|a| a.to_string_lossy().into_owned()).collect(),
         cwd: std::env::current_dir().map(|d| d.display().to_string()).unwrap_or_default(),

@@ -341,7 +341,7 @@ fn the_command_owns_its_streams_and_its_status() {
     let o = observe(&["--clock", "--", "sh", "-c", "kill -TERM $$"]);
     assert_eq!(o.code, 128 + 15);
     let out = Command::new(NEARMISS).args(["observe", "--", "/no/such/program"]).output().unwrap();
-    assert_eq!(out.status.code(), Some(125));
+    assert_eq!(out.status.code(), Some(127));
     let out = Command::new(NEARMISS).args(["observe", "-e", "no-such-event", "--", "true"]).output().unwrap();
     assert_eq!(out.status.code(), Some(125));
     assert!(String::from_utf8_lossy(&out.stderr).contains("perf list"));

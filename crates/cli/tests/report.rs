@@ -83,6 +83,9 @@ fn bad_input_is_one_line_that_says_what_to_do() {
     let model = std::fs::read_to_string(fixture("run-queue").join("model.json")).unwrap();
     with_file(d, "model.json", &model.replace("nearmiss/model/1", "nearmiss/model/9"));
     lines.push(refusal(&[&run, "--html"], d));
+    let manifest = std::fs::read_to_string(fixture("run-queue").join("manifest.json")).unwrap();
+    with_file(d, "manifest.json", &manifest.replace("nearmiss/manifest/1", "nearmiss/manifest/9"));
+    lines.push(refusal(&[&run], d));
     with_file(d, "model.json", &model.replace("\"bin_bytes\":32", "\"bin_bytes\":0"));
     lines.push(refusal(&[&run], d));
     std::fs::remove_file(d.join("model.json")).unwrap();

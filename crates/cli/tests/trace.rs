@@ -260,15 +260,15 @@ fn what_cannot_run_is_one_line_and_leaves_no_run() {
     }
     let place = Place::new();
     std::fs::write(place.path().join("notes.txt"), "no program\n").expect("written");
-    for (args, said) in [
-        (&["--", "no-such-program-anywhere"][..], "no such program"),
-        (&["--", "./notes.txt"], "not executable"),
-        (&["-m", "no-such-machine", "--", "true"], "no such machine"),
-        (&["--memory", "16MiB", "--", "true"], "needs"),
+    for (args, status, said) in [
+        (&["--", "no-such-program-anywhere"][..], 127, "command not found"),
+        (&["--", "./notes.txt"], 126, "notes.txt: cannot be executed"),
+        (&["-m", "no-such-machine", "--", "true"], 125, "no such machine"),
+        (&["--memory", "16MiB", "--", "true"], 125, "needs"),
     ] {
         let output = place.nearmiss(&[&["trace"], args].concat());
         let error = text(&output.stderr);
-        assert_eq!(output.status.code(), Some(125), "{args:?}: {error}");
+        assert_eq!(output.status.code(), Some(status), "{args:?}: {error}");
         assert!(error.contains(said) && error.lines().count() == 1, "{args:?}: {error}");
     }
     let left = std::fs::read_dir(place.path().join("nearmiss-runs")).map_or(0, Iterator::count);

@@ -11,6 +11,14 @@ use std::ops::AddAssign;
 /// `nearmiss/model/1`.
 pub const SCHEMA: &str = "nearmiss/model/1";
 
+impl crate::run::Record for ModelRecord {
+    const SCHEMA: &'static str = SCHEMA;
+
+    fn schema(&self) -> &str {
+        &self.schema
+    }
+}
+
 /// Why a line was not there; the first that fits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

@@ -5,6 +5,14 @@ use serde::{Deserialize, Serialize};
 /// `nearmiss/rehearsals/1`.
 pub const SCHEMA: &str = "nearmiss/rehearsals/1";
 
+impl crate::run::Record for Rehearsals {
+    const SCHEMA: &'static str = SCHEMA;
+
+    fn schema(&self) -> &str {
+        &self.schema
+    }
+}
+
 /// One remedy rehearsed on one run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Rehearsals {

@@ -42,9 +42,28 @@ pub enum RunError {
         /// Where and why.
         source: serde_json::Error,
     },
+    /// Written by another version.
+    #[error("{path}: schema `{found}`, this nearmiss reads `{expected}`: record the run again")]
+    Schema {
+        /// Which file.
+        path: PathBuf,
+        /// What it says it is.
+        found: String,
+        /// What is read.
+        expected: &'static str,
+    },
     /// There is no run.
     #[error("{0}: no run here (no manifest.json); record one with `nearmiss trace -- CMD`")]
     NoRun(PathBuf),
+}
+
+/// A record of a run that says what it is.
+pub trait Record: DeserializeOwned {
+    /// The schema that this version reads and writes.
+    const SCHEMA: &'static str;
+
+    /// The schema that the record has.
+    fn schema(&self) -> &str;
 }
 
 /// A run directory.
@@ -107,11 +126,18 @@ impl RunDir {
         self.path.join(name)
     }
 
-    /// Reads a JSON file of the run.
-    pub fn read_json<T: DeserializeOwned>(&self, name: &str) -> Result<T, RunError> {
+    /// Reads a JSON file of the run; one of another schema is refused.
+    pub fn read_json<T: Record>(&self, name: &str) -> Result<T, RunError> {
         let path = self.file(name);
         let bytes = fs::read(&path).map_err(|source| RunError::Io { path: path.clone(), source })?;
-        serde_json::from_slice(&bytes).map_err(|source| RunError::Json { path, source })
+        let record: T =
+            serde_json::from_slice(&bytes).map_err(|source| RunError::Json { path: path.clone(), source })?;
+        if record.schema() != T::SCHEMA {
+            // A damaged file may say anything: one line of it.
+            let found = record.schema().chars().filter(|c| !c.is_control()).take(60).collect();
+            return Err(RunError::Schema { path, found, expected: T::SCHEMA });
+        }
+        Ok(record)
     }
 
     /// Writes a JSON file of the run, whole or not at all. Byte-identical for equal values.
@@ -138,10 +164,21 @@ pub fn write_whole(path: &Path, bytes: &[u8]) -> Result<(), RunError> {
     })
 }
 
+/// `nearmiss/manifest/1`.
+pub const SCHEMA: &str = "nearmiss/manifest/1";
+
+impl Record for Manifest {
+    const SCHEMA: &'static str = SCHEMA;
+
+    fn schema(&self) -> &str {
+        &self.schema
+    }
+}
+
 /// `manifest.json`: what ran, where and how. Times are for people; no figure depends on them.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Manifest {
-    /// `nearmiss/manifest/1`.
+    /// [`SCHEMA`].
     pub schema: String,
     /// Version of nearmiss.
     pub nearmiss: String,

@@ -87,6 +87,14 @@ impl ModuleData {
 /// `nearmiss/symbols/1`.
 pub const SCHEMA: &str = "nearmiss/symbols/1";
 
+impl crate::run::Record for Symbols {
+    const SCHEMA: &'static str = SCHEMA;
+
+    fn schema(&self) -> &str {
+        &self.schema
+    }
+}
+
 /// A function as the report names it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Function {

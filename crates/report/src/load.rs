@@ -1,7 +1,7 @@
 //! Reads what a run holds and refuses what no report can be made of.
 
 use crate::levels::{Level, levels};
-use nearmiss_record::model::{self, MAX_LEVELS, ModelRecord};
+use nearmiss_record::model::{MAX_LEVELS, ModelRecord};
 use nearmiss_record::run::{MANIFEST, MODEL, Manifest, RunDir, RunError};
 use std::path::PathBuf;
 
@@ -14,16 +14,6 @@ pub enum LoadError {
     /// Recorded, but not modelled.
     #[error("{0}: no model in this run; record it again with `nearmiss trace -- CMD`")]
     NoModel(PathBuf),
-    /// Another version's.
-    #[error("{path}: schema `{found}`, this nearmiss reads `{expected}`: record the run again")]
-    Schema {
-        /// Which file.
-        path: PathBuf,
-        /// What it says it is.
-        found: String,
-        /// What it should say.
-        expected: &'static str,
-    },
     /// A record that contradicts itself.
     #[error("{path}: {what}: the file is damaged, record the run again")]
     Damaged {
@@ -53,13 +43,6 @@ impl Report {
             return Err(LoadError::NoModel(run.path().to_owned()));
         }
         let record: ModelRecord = run.read_json(MODEL)?;
-        if record.schema != model::SCHEMA {
-            return Err(LoadError::Schema {
-                path: run.file(MODEL),
-                found: crate::name::fitted(&record.schema, 60),
-                expected: model::SCHEMA,
-            });
-        }
         Self::new(manifest, record).map_err(|what| LoadError::Damaged { path: run.file(MODEL), what })
     }
 

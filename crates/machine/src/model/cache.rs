@@ -3,6 +3,7 @@
 use super::frame::{Frame, SetCounts};
 use super::history::{History, QuickMap, Spot, Standing};
 use super::indexing::Indexing;
+use super::near::Near;
 use super::plan::{Config, Instance, PAGE_LOG2};
 use super::prefetch::prefetch;
 use super::replacement::Order;
@@ -23,15 +24,6 @@ const BLAMES: usize = 1024;
 
 /// What stays in this machine's own caches without being fetched ahead.
 const AT_HAND_BYTES: usize = 256 << 10;
-/// Pages that are found at once.
-const NEAR: usize = 512;
-
-/// A page met lately.
-#[derive(Clone, Copy, Debug)]
-struct Near {
-    page: u64,
-    spot: Spot,
-}
 
 /// A line that left.
 #[derive(Clone, Copy, Debug)]
@@ -63,7 +55,7 @@ pub(crate) struct Cache {
     order: Order,
     shadow: Shadow,
     history: Vec<History>,
-    near: Box<[Near; NEAR]>,
+    pub near: Near,
     taken: QuickMap<u32, u128>,
     pub pollution: QuickMap<u64, u64>,
     /// Blames not yet in `pollution`: counted together, their visits to the map overlap.
@@ -96,7 +88,7 @@ impl Cache {
             order: Order::new(config.replacement, sets, ways, config.seed, instance.number),
             shadow: Shadow::new(frames),
             history: Vec::new(),
-            near: Box::new([Near { page: u64::MAX, spot: Spot::default() }; NEAR]),
+            near: Near::new(),
             taken: QuickMap::default(),
             pollution: QuickMap::default(),
             blames: Vec::with_capacity(BLAMES),
@@ -120,19 +112,6 @@ impl Cache {
     /// Its state is more than this machine keeps at hand anyway.
     fn is_far(&self) -> bool {
         self.history.len() * size_of::<History>() + self.frames.len() * size_of::<Frame>() > AT_HAND_BYTES
-    }
-
-    /// Where the page of `address` is kept, if it was met lately.
-    #[inline]
-    pub fn near(&self, address: u64) -> Option<Spot> {
-        let page = address >> PAGE_LOG2;
-        let near = &self.near[page as usize % NEAR];
-        (near.page == page).then_some(near.spot)
-    }
-
-    pub fn set_near(&mut self, address: u64, spot: Spot) {
-        let page = address >> PAGE_LOG2;
-        self.near[page as usize % NEAR] = Near { page, spot };
     }
 
     #[inline]

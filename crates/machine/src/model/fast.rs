@@ -84,12 +84,12 @@ impl Engine for Fast {
             _ => return false,
         };
         let cache = &mut self.caches[at];
-        let spot = match cache.near(address) {
+        let spot = match cache.near.spot(address) {
             Some(spot) => spot,
             None => {
                 let Some(page) = self.pages.known(address) else { return false };
                 let Some(spot) = self.pages.spot(page, at) else { return false };
-                cache.set_near(address, spot);
+                cache.near.remember(address, spot);
                 spot
             }
         };

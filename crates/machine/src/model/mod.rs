@@ -42,6 +42,7 @@ mod frame;
 mod history;
 mod indexing;
 mod instructions;
+mod near;
 mod options;
 pub(crate) mod places;
 pub(crate) mod plan;

@@ -214,7 +214,7 @@ impl<E: Engine, O: Observer> Replay<E, O> {
             if self.only_user && record.is_kernel() || record.flags() & FLAG_CONT != 0 {
                 break;
             }
-            let address = if self.virtual_tags { virtual_address(state.space, record) } else { record.paddr() };
+            let address = if self.virtual_tags { state.virtual_address(record) } else { record.paddr() };
             if !engine.hit(cpu, kind, address, record.vaddr()) {
                 break;
             }
@@ -325,7 +325,7 @@ impl<E: Engine, O: Observer> Replay<E, O> {
     /// What tells the record's line apart.
     #[inline]
     fn address(&self, cpu: usize, record: Record) -> u64 {
-        if self.virtual_tags { virtual_address(self.cpus[cpu].space, record) } else { record.paddr() }
+        if self.virtual_tags { self.cpus[cpu].virtual_address(record) } else { record.paddr() }
     }
 
     /// Where one reference misses, those after it often do.
@@ -496,11 +496,4 @@ impl<E: Engine, O: Observer> Replay<E, O> {
         let time = self.round_began + slice.offset;
         self.lead[slice.cpu] = time as i64 - slice.clock as i64;
     }
-}
-
-/// What tells a line apart without physical addresses: the address space, none for the kernel's, and the address in it.
-#[inline]
-fn virtual_address(space: u64, record: Record) -> u64 {
-    let space = if record.vaddr() >> 63 != 0 { 0 } else { space };
-    space << 48 | record.vaddr() & ((1 << 48) - 1)
 }

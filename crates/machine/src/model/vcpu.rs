@@ -4,6 +4,7 @@ use super::engine::Drained;
 use super::instructions::Instructions;
 use crate::observer::Observer;
 use nearmiss_record::model::Tally;
+use nearmiss_record::reference::Record;
 
 /// What is kept of each CPU.
 #[derive(Clone, Debug, Default)]
@@ -19,6 +20,15 @@ pub(super) struct Cpu {
     pub halted: bool,
     /// Total of the latest chunk.
     pub chunk_total: u64,
+}
+
+impl Cpu {
+    /// What tells a line apart without physical addresses: the address space, none for the kernel's, and the address.
+    #[inline]
+    pub fn virtual_address(&self, record: Record) -> u64 {
+        let space = if record.vaddr() >> 63 != 0 { 0 } else { self.space };
+        space << 48 | record.vaddr() & ((1 << 48) - 1)
+    }
 }
 
 /// Counts and tells a write-combining buffer that no reference drained.

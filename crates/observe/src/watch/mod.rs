@@ -23,7 +23,7 @@ pub use tables::write_tables;
 #[derive(Debug, thiserror::Error)]
 pub enum ObserveError {
     /// The command could not be started or waited for.
-    #[error(transparent)]
+    #[error("{0}")]
     Workload(#[from] nearmiss_workload::Error),
     /// Nothing that was asked for works here.
     #[error("none of the instruments asked for works here: {0}; `nearmiss doctor` says what would help")]
