@@ -97,19 +97,33 @@ static __attribute__((noinline)) void solo_missed(qemu_plugin_meminfo_t info, ui
     struct filter_entry *e = &v->data[(vaddr >> SOLO_LINE_LOG2) & tap.index_mask];
     const uint64_t from = vaddr & ~(uint64_t)((1u << SOLO_LINE_LOG2) - 1);
     const unsigned size = size_of(info);
+    const enum nm_kind kind = store ? NM_STORE : NM_LOAD;
     const uint64_t page = softtlb_known(v, vaddr);
     const uint64_t line = (page << 12 | (vaddr & 4095)) >> SOLO_LINE_LOG2;
     if (unlikely(v->attention || v->aside.valid || page == NO_PAGE || line == v->watched_line ||
                  vaddr - from + size > 1u << SOLO_LINE_LOG2 || of_other_mode(kernel, vaddr))) {
-        slow(v, insn, info, vaddr, store ? NM_STORE : NM_LOAD, kernel);
+        slow(v, insn, info, vaddr, kind, kernel);
         return;
     }
-    record_send(v, insn, vaddr, size, store ? NM_STORE : NM_LOAD,
-                (kernel ? NM_F_KERNEL : 0) | (store && insn->flags & NM_I_RMW ? NM_F_RMW : 0), page);
-    /* Bytes written matter to those who share. */
-    e->store_from = store || e->load_from == from ? (store ? from : e->store_from) : NOWHERE;
+    record_send(v, insn, vaddr, size, kind, flags_of(insn, kind), page);
+    /* Which bytes were written matters to those who share. */
+    if (store)
+        e->store_from = from;
+    else if (e->load_from != from)
+        e->store_from = NOWHERE;
     e->load_from = from;
     e->line = line;
+}
+
+static inline __attribute__((always_inline)) void solo_hit(struct vcpu *v, struct nm_insn *insn, int store, int kernel)
+{
+    if (store) {
+        insn->store_hits++;
+        v->stores[kernel]++;
+    } else {
+        insn->load_hits++;
+        v->loads[kernel]++;
+    }
 }
 
 /* The same two, when there is nobody to share with and nothing of the filter's shape to be looked up. */
@@ -124,16 +138,13 @@ static inline __attribute__((always_inline)) void solo(qemu_plugin_meminfo_t inf
             solo_missed(info, vaddr, insn, 1, kernel);
             return;
         }
-        insn->store_hits++;
-        v->stores[kernel]++;
     } else {
         if (unlikely(vaddr - e->load_from > room)) {
             solo_missed(info, vaddr, insn, 0, kernel);
             return;
         }
-        insn->load_hits++;
-        v->loads[kernel]++;
     }
+    solo_hit(v, insn, stores(info) != 0, kernel);
 }
 
 static void part(unsigned index, qemu_plugin_meminfo_t info, uint64_t vaddr, struct nm_insn *insn, int is_store,
@@ -168,13 +179,7 @@ static inline __attribute__((always_inline)) void solo_part(qemu_plugin_meminfo_
         v->wide.execution = insn->executions;
         v->wide.store = store;
         v->wide.record = NULL;
-        if (store) {
-            insn->store_hits++;
-            v->stores[kernel]++;
-        } else {
-            insn->load_hits++;
-            v->loads[kernel]++;
-        }
+        solo_hit(v, insn, store, kernel);
     }
     v->wide.end = vaddr + size;
 }

@@ -22,13 +22,12 @@ static uint64_t hash(const struct insn_identity *i)
 
 static int same(uint32_t id, const struct insn_identity *i)
 {
-    const struct insn_note *note = &tap_notes[id];
-    return memcmp(&note->identity, i, sizeof *i) == 0;
+    return memcmp(&tap_identities[id], i, sizeof *i) == 0;
 }
 
 static void place(uint32_t id)
 {
-    uint64_t at = hash(&tap_notes[id].identity) & (size - 1);
+    uint64_t at = hash(&tap_identities[id]) & (size - 1);
     while (table[at])
         at = (at + 1) & (size - 1);
     table[at] = id + 1;
@@ -65,7 +64,7 @@ struct nm_insn *insns_entry(const struct insn_identity *identity, int *is_new)
     }
     const uint32_t id = used++;
     table[at] = id + 1;
-    tap_notes[id].identity = *identity;
+    tap_identities[id] = *identity;
     tap.insns[id].vaddr = identity->vaddr;
     tap.insns[id].paddr = identity->paddr;
     tap.insns[id].run = identity->run;

@@ -7,6 +7,11 @@
 
 #include "tap.h"
 
+static inline unsigned flags_of(const struct nm_insn *insn, enum nm_kind kind)
+{
+    return (insn->flags & NM_I_KERNEL ? NM_F_KERNEL : 0) | (kind != NM_LOAD && insn->flags & NM_I_RMW ? NM_F_RMW : 0);
+}
+
 static inline void record_send(struct vcpu *v, const struct nm_insn *insn, uint64_t vaddr, unsigned bytes,
                                enum nm_kind kind, unsigned flags, uint64_t page)
 {

@@ -88,11 +88,6 @@ static inline void count_hit(struct vcpu *v, struct nm_insn *insn, int store)
     }
 }
 
-static inline unsigned flags_of(const struct nm_insn *insn, enum nm_kind kind)
-{
-    return (insn->flags & NM_I_KERNEL ? NM_F_KERNEL : 0) | (kind != NM_LOAD && insn->flags & NM_I_RMW ? NM_F_RMW : 0);
-}
-
 /* The pieces from `vaddr` on; `before` is the outcome of the piece before it, if `continued`. */
 static __attribute__((noinline)) enum outcome
 pieces(struct vcpu *v, struct nm_insn *insn, qemu_plugin_meminfo_t info, uint64_t vaddr, unsigned bytes,

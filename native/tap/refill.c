@@ -35,9 +35,11 @@ static uint64_t now_ns(void)
     return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
+static int possible(void) { return !tap.multi && qemu_get_cpu && tlb_flush && tlb_set_page; }
+
 void refill_look(struct vcpu *v)
 {
-    if (tap.multi || !qemu_get_cpu || !tlb_flush)
+    if (!possible())
         return;
     const uint64_t now = now_ns();
     if (now < v->refill.next_ns)
@@ -61,7 +63,7 @@ static void fill_and_flush(void *cpu, uint32_t modes, uint32_t places)
 
 void refill_pages(struct vcpu *v)
 {
-    if (!tap.multi && qemu_get_cpu && tlb_flush && tlb_set_page)
+    if (possible())
         __atomic_fetch_or(&v->attention, ATTEND_REFILL, __ATOMIC_RELAXED);
     v->refill.pages_limit = UINT32_MAX;
 }
@@ -73,13 +75,12 @@ void refill(struct vcpu *v)
     uint32_t wanted = PLACES_LEAST;
     while (wanted < v->refill.pages_most * PLACES_A_PAGE && wanted < PLACES_MOST)
         wanted *= 2;
-    if (tlb_set_page)
-        for (uint32_t places = v->refill.places; places < wanted; places = places ? places * 2 : PLACES_LEAST)
-            fill_and_flush(cpu, v->refill.modes, wanted);
-    if (tlb_set_page)
+    /* Each flush at most doubles it. */
+    uint32_t places = v->refill.places;
+    do {
         fill_and_flush(cpu, v->refill.modes, wanted);
-    else
-        tlb_flush(cpu);
+        places = places ? places * 2 : PLACES_LEAST;
+    } while (places <= wanted);
     v->refill.places = wanted;
     v->refill.pages_most = v->pages;
     v->refill.modes = 0;

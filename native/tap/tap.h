@@ -122,11 +122,7 @@ struct insn_identity {
     uint16_t fetched, fetched_second; /* as NM_I_FETCHED_SHIFT */
 };
 
-/* What is seldom needed of an instruction beyond nm_insn. */
-struct insn_note {
-    struct insn_identity identity;
-};
-extern struct insn_note *tap_notes;
+extern struct insn_identity *tap_identities; /* by instruction id */
 
 static inline uint32_t insn_id(const struct nm_insn *insn) { return (uint32_t)(insn - tap.insns); }
 
@@ -200,7 +196,7 @@ static inline uint64_t softtlb_known(struct vcpu *v, uint64_t vaddr)
 /* refill.c: room in QEMU's own translation cache */
 void refill_look(struct vcpu *);  /* now and then; may set ATTEND_REFILL */
 void refill_pages(struct vcpu *); /* the program uses more pages than were reckoned with; sets it */
-void refill(struct vcpu *);      /* between two instructions */
+void refill(struct vcpu *);       /* between two instructions */
 
 /* ram.c: guest RAM, mapped in this process by QEMU itself */
 int ram_argument(unsigned node, int fd);

@@ -9,15 +9,15 @@
 #include <string.h>
 #include <sys/mman.h>
 
-struct insn_note *tap_notes;
+struct insn_identity *tap_identities;
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 int translate_init(void)
 {
-    size_t bytes = (size_t)tap.control->insn_capacity * sizeof(struct insn_note);
-    tap_notes = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (tap_notes == MAP_FAILED) {
+    size_t bytes = (size_t)tap.control->insn_capacity * sizeof(struct insn_identity);
+    tap_identities = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (tap_identities == MAP_FAILED) {
         tap_fail("no address space for %u instructions", tap.control->insn_capacity);
         return -1;
     }

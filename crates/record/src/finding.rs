@@ -7,13 +7,7 @@ use serde::{Deserialize, Serialize};
 /// `nearmiss/findings/1`.
 pub const SCHEMA: &str = "nearmiss/findings/1";
 
-impl crate::run::Record for Findings {
-    const SCHEMA: &'static str = SCHEMA;
-
-    fn schema(&self) -> &str {
-        &self.schema
-    }
-}
+crate::run::is_record!(Findings);
 
 /// A gain below this share is not shown unless asked for.
 pub const LEAST_GAIN: f64 = 0.02;

@@ -11,13 +11,7 @@ use std::ops::AddAssign;
 /// `nearmiss/model/1`.
 pub const SCHEMA: &str = "nearmiss/model/1";
 
-impl crate::run::Record for ModelRecord {
-    const SCHEMA: &'static str = SCHEMA;
-
-    fn schema(&self) -> &str {
-        &self.schema
-    }
-}
+crate::run::is_record!(ModelRecord);
 
 /// Why a line was not there; the first that fits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]

@@ -11,13 +11,7 @@ pub const FILE: &str = "observe.json";
 /// `nearmiss/observe/1`.
 pub const SCHEMA: &str = "nearmiss/observe/1";
 
-impl crate::run::Record for Observed {
-    const SCHEMA: &'static str = SCHEMA;
-
-    fn schema(&self) -> &str {
-        &self.schema
-    }
-}
+crate::run::is_record!(Observed);
 
 /// Shortest run that is said to be of a class: in less, a few samples and waits would decide.
 pub const LEAST_CLASSIFIED_NS: u64 = 100_000_000;

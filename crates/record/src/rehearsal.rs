@@ -5,13 +5,7 @@ use serde::{Deserialize, Serialize};
 /// `nearmiss/rehearsals/1`.
 pub const SCHEMA: &str = "nearmiss/rehearsals/1";
 
-impl crate::run::Record for Rehearsals {
-    const SCHEMA: &'static str = SCHEMA;
-
-    fn schema(&self) -> &str {
-        &self.schema
-    }
-}
+crate::run::is_record!(Rehearsals);
 
 /// One remedy rehearsed on one run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

@@ -66,6 +66,20 @@ pub trait Record: DeserializeOwned {
     fn schema(&self) -> &str;
 }
 
+/// A type with a field `schema`, in a module with a `SCHEMA`, is a [`Record`].
+macro_rules! is_record {
+    ($type:ty) => {
+        impl $crate::run::Record for $type {
+            const SCHEMA: &'static str = SCHEMA;
+
+            fn schema(&self) -> &str {
+                &self.schema
+            }
+        }
+    };
+}
+pub(crate) use is_record;
+
 /// A run directory.
 #[derive(Clone, Debug)]
 pub struct RunDir {
@@ -167,13 +181,7 @@ pub fn write_whole(path: &Path, bytes: &[u8]) -> Result<(), RunError> {
 /// `nearmiss/manifest/1`.
 pub const SCHEMA: &str = "nearmiss/manifest/1";
 
-impl Record for Manifest {
-    const SCHEMA: &'static str = SCHEMA;
-
-    fn schema(&self) -> &str {
-        &self.schema
-    }
-}
+is_record!(Manifest);
 
 /// `manifest.json`: what ran, where and how. Times are for people; no figure depends on them.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

@@ -87,13 +87,7 @@ impl ModuleData {
 /// `nearmiss/symbols/1`.
 pub const SCHEMA: &str = "nearmiss/symbols/1";
 
-impl crate::run::Record for Symbols {
-    const SCHEMA: &'static str = SCHEMA;
-
-    fn schema(&self) -> &str {
-        &self.schema
-    }
-}
+crate::run::is_record!(Symbols);
 
 /// A function as the report names it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -35,7 +35,6 @@ pub(crate) struct Left {
 }
 
 pub(crate) struct Cache {
-    config: Config,
     pub line_log2: u32,
     pub level: usize,
     pub exclusive: bool,
@@ -97,7 +96,6 @@ impl Cache {
             dirty_evictions: 0,
             line_misses: [0; 6],
             references: LevelTally::default(),
-            config: config.clone(),
         }
     }
 
@@ -106,7 +104,7 @@ impl Cache {
         let first = self.history.len();
         self.history.resize(first + self.last_in_page as usize + 1, History::default());
         self.far = self.is_far();
-        Spot::new(first as u32, self.indexing.base(&self.config, page_address))
+        Spot::new(first as u32, self.indexing.base(page_address))
     }
 
     /// Its state is more than this machine keeps at hand anyway.
@@ -129,7 +127,7 @@ impl Cache {
     #[inline]
     pub fn set_of(&self, spot: Spot, address: u64, vaddr: u64) -> usize {
         if self.by_vaddr {
-            return self.config.set_of(vaddr) as usize;
+            return self.indexing.set_of(vaddr);
         }
         self.indexing.set(spot.base, self.number_in_page(address))
     }

@@ -174,6 +174,11 @@ impl Plan {
                 machine.name
             ));
         }
+        for other in [CacheKind::Instruction, CacheKind::Data] {
+            if configs.iter().filter(|c| c.kind != other).count() > MAX_LEVELS {
+                return refused(format!("{} has several caches of one level and kind; give one", machine.name));
+            }
+        }
         let virtual_tags = !options.coherence && configs.iter().any(|c| c.index == Index::Virtual);
         if virtual_tags && !configs.iter().all(|c| c.index == Index::Virtual) {
             return refused(format!(
@@ -364,4 +369,29 @@ fn config(machine: &Machine, cache: &Cache) -> Result<Config, ModelError> {
         index: cache.index,
         hashed_bits: hashed_bits(cache, cache.size.0 / set_bytes),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::describe::preset;
+    use nearmiss_record::policy::Order;
+    use nearmiss_record::run::Filter;
+
+    #[test]
+    fn more_caches_than_levels_are_refused() {
+        let mut machine = preset("zen3-milan").unwrap().machine().unwrap();
+        let first = machine.caches.iter().find(|c| c.kind == CacheKind::Data).unwrap().clone();
+        machine.caches.extend(std::iter::repeat_n(first, MAX_LEVELS));
+        let options = ModelOptions {
+            order: Order::Recorded,
+            only_user: false,
+            coherence: true,
+            filter: Filter::default(),
+            node_bytes: Vec::new(),
+            cpus: 1,
+        };
+        let refused = Plan::new(&machine, &options).unwrap_err().to_string();
+        assert!(refused.contains("several caches of one level"), "{refused}");
+    }
 }

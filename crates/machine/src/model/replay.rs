@@ -34,7 +34,7 @@ pub struct Replay<E: Engine, O: Observer> {
     /// Halves of a straddling record may lie in one first-level line, and are joined.
     joins: bool,
     virtual_tags: bool,
-    /// None of all that applies to any record: first-level hits need no more than a look.
+    /// None of all that applies to any record: hits need no more than a look, which [`Replay::plain_hits`] has taken.
     plain: bool,
     /// Cycles an instruction in 1/65536.
     cycles_per_instruction: u64,
