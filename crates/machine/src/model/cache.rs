@@ -168,7 +168,7 @@ impl Cache {
         self.hits += 1;
         self.refer(set, frame);
         if !self.shadow.is_newest(line) {
-            self.shadow_again(history.node(), line);
+            self.shadow_request(history, line);
         }
         true
     }
@@ -183,14 +183,6 @@ impl Cache {
             self.order.hit(set, frame, frame - set * self.ways);
         } else if let Order::Srrip { .. } = self.order {
             self.order.hit(set, frame, frame - set * self.ways);
-        }
-    }
-
-    fn shadow_again(&mut self, node: u32, line: u32) {
-        if self.shadow.holds(node, line) {
-            self.shadow.touch(node);
-        } else {
-            self.shadow_insert(line);
         }
     }
 
@@ -215,45 +207,45 @@ impl Cache {
 
     /// The line's place in the shadow after a request for it; whether it was there. An exclusive cache hands the line
     /// on and is filled from elsewhere, and so is its shadow.
-    fn shadow_request(&mut self, line: u32) -> bool {
-        let node = self.shadow_node(line);
-        match (node == NONE, self.exclusive) {
-            (false, false) => self.shadow.touch(node),
-            (false, true) => self.shadow.remove(node),
-            (true, false) => self.shadow_insert(line),
-            (true, true) => {}
+    #[inline]
+    fn shadow_request(&mut self, history: History, line: u32) -> bool {
+        let node = history.node();
+        let there = self.shadow.holds(node, line);
+        match (there, self.exclusive) {
+            (true, false) => self.shadow.touch(node),
+            (true, true) => self.shadow.remove(node),
+            (false, false) => self.shadow_insert(line),
+            (false, true) => {}
         }
-        node != NONE
+        there
     }
 
     /// Looks a line up, with all that a request changes; why it is not there. `line` is its history, `wanted` tells the
     /// bytes wanted of it.
     #[inline]
     pub fn look_up(&mut self, set: usize, line: u32, wanted: impl FnOnce() -> u128) -> Result<(), MissClass> {
-        let shadowed = self.shadow_request(line);
-        let found = match self.frame_in(set, self.history(line)) {
-            Some(frame) => {
-                self.hits += 1;
-                self.refer(set, frame);
-                Ok(())
-            }
-            None => Err(self.classify(line, wanted, shadowed)),
-        };
-        if let Err(class) = found {
-            self.line_misses[class as usize] += 1;
+        let history = self.history(line);
+        let shadowed = self.shadow_request(history, line);
+        if let Some(frame) = self.frame_in(set, history) {
+            self.hits += 1;
+            self.refer(set, frame);
+            return Ok(());
         }
-        found
-    }
-
-    fn classify(&mut self, line: u32, wanted: impl FnOnce() -> u128, shadowed: bool) -> MissClass {
-        match self.history(line).standing() {
+        let class = match history.standing() {
             Standing::Never => MissClass::Compulsory,
-            Standing::Taken if self.taken.remove(&line).unwrap_or(0) & wanted() != 0 => MissClass::TrueSharing,
-            Standing::Taken => MissClass::FalseSharing,
+            Standing::Taken => self.sharing(line, wanted()),
             Standing::Victim => MissClass::InclusionVictim,
             _ if shadowed => MissClass::Conflict,
             _ => MissClass::Capacity,
-        }
+        };
+        self.line_misses[class as usize] += 1;
+        Err(class)
+    }
+
+    #[cold]
+    fn sharing(&mut self, line: u32, wanted: u128) -> MissClass {
+        let written = self.taken.remove(&line).unwrap_or(0);
+        if written & wanted != 0 { MissClass::TrueSharing } else { MissClass::FalseSharing }
     }
 
     /// Counts a reference that missed here, in its set's row, and blames the line's evictor.
@@ -285,16 +277,16 @@ impl Cache {
     }
 
     /// The line of a frame leaves it; its fate is decided.
+    #[inline]
     fn leave(&mut self, frame: usize) -> Left {
-        let Frame { address, page, insn, displaced, blamed, flags, .. } =
-            std::mem::replace(&mut self.frames[frame], EMPTY);
+        let Frame { address, page, insn, displaced, blamed, flags, .. } = self.frames[frame];
         let reused = flags & REUSED != 0;
         if !reused && blamed != NONE {
             self.blame(insn, blamed);
         }
         if displaced != NONE {
             let history = &mut self.history[displaced as usize];
-            if history.standing() == Standing::EvictedBy && history.value() == frame as u32 {
+            if history.is(Standing::EvictedBy, frame as u32) {
                 history
                     .stands(if reused { Standing::Evicted } else { Standing::Polluted }, if reused { 0 } else { insn });
             }
@@ -306,35 +298,39 @@ impl Cache {
     pub fn take_out(&mut self, frame: usize, standing: Standing) -> Left {
         let line = self.frames[frame].line;
         let left = self.leave(frame);
+        self.frames[frame] = EMPTY;
         self.sets[frame / self.ways].used -= 1;
         self.history[line as usize].stands(standing, 0);
         left
     }
 
     /// Brings a line in. Returns the line that had to go. Its shadow is not concerned.
+    #[inline]
     pub fn fill(&mut self, set: usize, address: u64, line: u32, page: u32, insn: u32, dirty: bool) -> Option<Left> {
         let ways = self.ways;
         let base = set * ways;
         self.fills += 1;
-        let (way, displaced, left) = if self.sets[set].used as usize == ways {
-            let way = self.order.victim(set, ways);
-            let displaced = self.frames[base + way].line;
-            let left = self.leave(base + way);
-            self.history[displaced as usize].stands(Standing::EvictedBy, (base + way) as u32);
+        let counts = &mut self.sets[set];
+        let (frame, displaced, left) = if counts.used as usize == ways {
+            let frame = base + self.order.victim(set, ways);
+            counts.recent = frame as u32;
+            let displaced = self.frames[frame].line;
+            let left = self.leave(frame);
+            self.history[displaced as usize].stands(Standing::EvictedBy, frame as u32);
             self.dirty_evictions += u64::from(left.dirty);
-            (way, displaced, Some(left))
+            (frame, displaced, Some(left))
         } else {
-            self.sets[set].used += 1;
+            counts.used += 1;
             let empty = self.frames[base..base + ways].iter().position(|f| f.line == NONE);
-            (empty.unwrap_or(0), NONE, None)
+            let frame = base + empty.unwrap_or(0);
+            counts.recent = frame as u32;
+            (frame, NONE, None)
         };
-        let frame = base + way;
         self.history[line as usize].stands(Standing::Present, frame as u32);
         let flags = if dirty { DIRTY } else { 0 };
         let address = address >> self.line_log2 << self.line_log2;
         self.frames[frame] = Frame { address, line, page, insn, displaced, blamed: NONE, flags };
-        self.sets[set].recent = frame as u32;
-        self.order.filled(set, frame, way);
+        self.order.filled(set, frame, frame - base);
         left
     }
 

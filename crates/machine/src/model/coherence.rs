@@ -37,6 +37,9 @@ impl Fast {
         let cpu = access.cpu;
         let node = self.plan.node[cpu];
         let alone = self.pages.page(walk.page).cpus & !self.plan.siblings[cpu] == 0;
+        if alone && !(write && self.plan.tells_the_bus) {
+            return self.transfer_alone(access, walk, write, outcome);
+        }
         let others = if alone { Others::default() } else { self.survey(access, walk, last) };
         let own_dirty = self.plan.protocol == Protocol::Msi && write && self.own_dirty(access, walk);
 
@@ -91,6 +94,28 @@ impl Fast {
             if let Some(frame) = self.caches[first].frame_of(walk.lines[0]) {
                 let (add, remove) = if watched { (DIRTY, WRITABLE) } else { (DIRTY | WRITABLE, 0) };
                 self.caches[first].set_flags(frame, add, remove);
+            }
+        }
+        cycles
+    }
+
+    /// [`Fast::transfer`] where nobody else ever met the page and the bus need not be told.
+    fn transfer_alone(&mut self, access: &Access, walk: &Walk, write: bool, outcome: &mut Outcome) -> u64 {
+        let latency = &self.plan.latency;
+        let cycles = match walk.hit {
+            Some(0) => 0,
+            Some(step) => u64::from(latency.level_cycles[self.caches[walk.way.at(step)].level]),
+            None => {
+                let near = outcome.home == self.plan.node[access.cpu];
+                let cycles = u64::from(if near { latency.memory_local_cycles } else { latency.memory_remote_cycles });
+                cycles + self.read_from_bus(access, &Others::default(), outcome)
+            }
+        };
+        self.fill(access, walk, [false; MAX_LEVELS], false, outcome);
+        if write {
+            let first = &mut self.caches[walk.way.at(0)];
+            if let Some(frame) = first.frame_of(walk.lines[0]) {
+                first.set_flags(frame, DIRTY | WRITABLE, 0);
             }
         }
         cycles

@@ -48,6 +48,12 @@ impl History {
         }
     }
 
+    /// Whether it stands so, with this value.
+    #[inline]
+    pub fn is(self, standing: Standing, value: u32) -> bool {
+        self.0 & ((1 << NODE_SHIFT) - 1) == u64::from(value) << VALUE_SHIFT | standing as u64
+    }
+
     /// A frame or an instruction, as the standing says.
     #[inline]
     pub fn value(self) -> u32 {

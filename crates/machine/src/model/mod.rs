@@ -45,6 +45,7 @@ mod instructions;
 mod near;
 mod options;
 pub(crate) mod places;
+mod plain;
 pub(crate) mod plan;
 mod policy;
 mod prefetch;

@@ -102,7 +102,7 @@ impl Way {
     }
 
     pub fn iter(self) -> impl DoubleEndedIterator<Item = usize> {
-        (0..self.len()).map(move |step| self.at(step))
+        self.caches.into_iter().take(self.len()).map(usize::from)
     }
 }
 
@@ -129,6 +129,8 @@ pub(crate) struct Plan {
     pub unit_log2: u32,
     /// A store needs permission of others, or of the bus (MSI).
     pub asks: bool,
+    /// A store to a line that is here unmodified needs the bus, whoever else has it (MSI).
+    pub tells_the_bus: bool,
     pub protocol: Protocol,
     pub latency: Latency,
     /// 1 − overlap, in 1/65536.
@@ -207,6 +209,7 @@ impl Plan {
             nodes,
             unit_log2: configs.iter().map(|c| c.line_log2).max().unwrap_or(6),
             asks: false,
+            tells_the_bus: options.coherence && machine.coherence == Protocol::Msi,
             protocol: machine.coherence,
             latency: machine.latency.clone(),
             stall_factor: ((1.0 - machine.overlap.clamp(0.0, 1.0)) * 65536.0).round() as u64,

@@ -21,11 +21,11 @@ const NEXT: usize = 3;
 
 /// A replay of one stream on one machine; see the module's text.
 pub struct Replay<E: Engine, O: Observer> {
-    engine: E,
-    observer: O,
+    pub(super) engine: E,
+    pub(super) observer: O,
     rules: Rules,
     order: Order,
-    only_user: bool,
+    pub(super) only_user: bool,
     filter_line_log2: u32,
     /// First-level lines, data and fetches.
     line_log2: [u32; 2],
@@ -33,16 +33,16 @@ pub struct Replay<E: Engine, O: Observer> {
     cuts: bool,
     /// Halves of a straddling record may lie in one first-level line, and are joined.
     joins: bool,
-    virtual_tags: bool,
-    /// None of all that applies to any record: hits need no more than a look, which [`Replay::plain_hits`] has taken.
-    plain: bool,
+    pub(super) virtual_tags: bool,
+    /// None of all that applies to any record: hits need no more than a look, which [`Replay::plain`] has taken.
+    is_plain: bool,
     /// Cycles an instruction in 1/65536.
     cycles_per_instruction: u64,
-    cpus: Vec<Cpu>,
+    pub(super) cpus: Vec<Cpu>,
     spaces: Vec<u64>,
     notes: Vec<String>,
     next_seq: Option<u64>,
-    records: u64,
+    pub(super) records: u64,
     round: Round,
     /// Modelled order: time at which the present round began.
     round_began: u64,
@@ -95,7 +95,7 @@ impl<E: Engine, O: Observer> Replay<E, O> {
         Ok(Replay {
             engine,
             observer,
-            plain: !cuts && !joins && !rules.changes(),
+            is_plain: !cuts && !joins && !rules.changes(),
             cuts,
             joins,
             rules,
@@ -105,7 +105,7 @@ impl<E: Engine, O: Observer> Replay<E, O> {
             line_log2,
             virtual_tags,
             cycles_per_instruction: (machine.cycles_per_instruction.max(0.0) * 65536.0).round() as u64,
-            cpus: vec![Cpu { space: 1, ..Cpu::default() }; options.cpus as usize],
+            cpus: vec![Cpu::new(); options.cpus as usize],
             spaces: Vec::new(),
             notes,
             next_seq: None,
@@ -141,8 +141,8 @@ impl<E: Engine, O: Observer> Replay<E, O> {
         if self.order == Order::Recorded {
             let mut at = 0;
             loop {
-                if self.plain {
-                    at = self.plain_hits(header.vcpu as usize, records, at, usize::MAX);
+                if self.is_plain {
+                    at = self.plain(header.vcpu as usize, records, at, usize::MAX);
                 }
                 if at == records.len() {
                     break;
@@ -200,47 +200,6 @@ impl<E: Engine, O: Observer> Replay<E, O> {
         self.count_instructions(header.vcpu as usize, new, told);
     }
 
-    /// The short way of [`Replay::step`], for whole references that hit the first level and change nothing elsewhere:
-    /// meets as many as there are from `at` on; returns where the next begins.
-    fn plain_hits(&mut self, cpu: usize, records: &[Record], mut at: usize, most: usize) -> usize {
-        let Replay { engine, observer, cpus, .. } = self;
-        let state = &mut cpus[cpu];
-        let begin = at;
-        let (mut loads, mut stores, mut instructions) = (0, 0, 0);
-        while let Some(&record) = records.get(at)
-            && at - begin < most
-        {
-            let Some(kind @ (Kind::Load | Kind::Store | Kind::Fetch)) = record.kind() else { break };
-            if self.only_user && record.is_kernel() || record.flags() & FLAG_CONT != 0 {
-                break;
-            }
-            let address = if self.virtual_tags { state.virtual_address(record) } else { record.paddr() };
-            if !engine.hit(cpu, kind, address, record.vaddr()) {
-                break;
-            }
-            let new = state.instructions.record(record.instructions());
-            instructions += new;
-            loads += u64::from(kind == Kind::Load);
-            stores += u64::from(kind == Kind::Store);
-            if new > 0 {
-                observer.instructions(cpu as u32, new);
-            }
-            observer.hit(cpu as u32, record);
-            at += 1;
-        }
-        if at > begin {
-            self.records += (at - begin) as u64;
-            state.in_kernel = records[at - 1].is_kernel();
-            state.halted = false;
-            state.missed = 0;
-            state.tally.instructions += instructions;
-            state.tally.loads += loads;
-            state.tally.stores += stores;
-            state.tally.line_accesses += loads + stores;
-        }
-        at
-    }
-
     /// Meets the record at `at` and what belongs to it; returns where the next begins.
     #[inline]
     fn step(&mut self, cpu: usize, records: &[Record], at: usize, chunk: u64) -> Result<usize, ModelError> {
@@ -250,8 +209,7 @@ impl<E: Engine, O: Observer> Replay<E, O> {
             Some(kind) => kind,
             None => return Err(Position { chunk, record: at }.bad("no kind of record has this number")),
         };
-        self.prepare(cpu, records, at + SOON, true);
-        self.prepare(cpu, records, at + NEXT, false);
+        self.look_ahead(cpu, records, at);
         let state = &mut self.cpus[cpu];
         let told = !(self.only_user && record.is_kernel());
         state.in_kernel = record.is_kernel();
@@ -313,7 +271,7 @@ impl<E: Engine, O: Observer> Replay<E, O> {
             let missed_before = missed_before | missed;
             self.meet(Access { cpu, kind, address, vaddr, size: rest, insn, missed_before, now: 0, record }, true);
             self.cpus[cpu].missed |= missed;
-        } else if !self.plain && self.engine.hit(cpu, kind, address, vaddr) {
+        } else if !self.is_plain && self.engine.hit(cpu, kind, address, vaddr) {
             self.cpus[cpu].missed = missed_before;
             self.observer.hit(cpu as u32, record);
         } else {
@@ -324,11 +282,17 @@ impl<E: Engine, O: Observer> Replay<E, O> {
 
     /// What tells the record's line apart.
     #[inline]
-    fn address(&self, cpu: usize, record: Record) -> u64 {
+    pub(super) fn address(&self, cpu: usize, record: Record) -> u64 {
         if self.virtual_tags { self.cpus[cpu].virtual_address(record) } else { record.paddr() }
     }
 
     /// Where one reference misses, those after it often do.
+    #[inline]
+    pub(super) fn look_ahead(&self, cpu: usize, records: &[Record], at: usize) {
+        self.prepare(cpu, records, at + SOON, true);
+        self.prepare(cpu, records, at + NEXT, false);
+    }
+
     #[inline]
     fn prepare(&self, cpu: usize, records: &[Record], at: usize, soon: bool) {
         if let Some(record) = records.get(at)
@@ -351,8 +315,7 @@ impl<E: Engine, O: Observer> Replay<E, O> {
     }
 
     /// An access that may miss: asks the engine, counts, tells. Returns the levels missed.
-    #[inline(never)]
-    fn meet(&mut self, mut access: Access, second: bool) -> u8 {
+    pub(super) fn meet(&mut self, mut access: Access, second: bool) -> u8 {
         let cpu = access.cpu;
         access.now = self.now(cpu);
         let mut outcome = Outcome::default();
@@ -361,12 +324,8 @@ impl<E: Engine, O: Observer> Replay<E, O> {
         state.missed = missed | access.missed_before;
         let counted = outcome.missed.iter().any(Option::is_some);
         outcome.continuation = second && missed != 0 && !counted;
-        for (level, class) in outcome.missed.iter().enumerate() {
+        for (class, level) in outcome.missed.iter().zip(&mut state.tally.levels) {
             let Some(class) = class else { continue };
-            if state.tally.levels.len() <= level {
-                state.tally.levels.resize(level + 1, Default::default());
-            }
-            let level = &mut state.tally.levels[level];
             let row = match access.kind {
                 Kind::Fetch => &mut level.fetch_misses,
                 Kind::Store => &mut level.store_misses,
@@ -459,8 +418,8 @@ impl<E: Engine, O: Observer> Replay<E, O> {
                 let Some((header, records)) = slice.chunks.front() else { break };
                 if slice.at < records.len() {
                     let begin = slice.at;
-                    if self.plain {
-                        slice.at = self.plain_hits(cpu, records, begin, 1);
+                    if self.is_plain {
+                        slice.at = self.plain(cpu, records, begin, 1);
                     }
                     if slice.at == begin {
                         slice.at = self.step(cpu, records, begin, header.seq)?;

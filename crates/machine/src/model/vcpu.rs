@@ -3,7 +3,7 @@
 use super::engine::Drained;
 use super::instructions::Instructions;
 use crate::observer::Observer;
-use nearmiss_record::model::Tally;
+use nearmiss_record::model::{MAX_LEVELS, Tally};
 use nearmiss_record::reference::Record;
 
 /// What is kept of each CPU.
@@ -23,6 +23,12 @@ pub(super) struct Cpu {
 }
 
 impl Cpu {
+    /// A CPU that has executed nothing.
+    pub fn new() -> Self {
+        let tally = Tally { levels: vec![Default::default(); MAX_LEVELS], ..Tally::default() };
+        Cpu { tally, space: 1, ..Cpu::default() }
+    }
+
     /// What tells a line apart without physical addresses: the address space, none for the kernel's, and the address.
     #[inline]
     pub fn virtual_address(&self, record: Record) -> u64 {
