@@ -41,6 +41,8 @@ pub(crate) struct Cache {
     pub inclusive: bool,
     /// The cache behind it.
     pub parent: Option<usize>,
+    /// What it gives up goes to the cache behind it, which is exclusive.
+    pub victims_go_on: bool,
     /// Its sets go by virtual bits above the page offset.
     by_vaddr: bool,
     /// Worth fetching ahead.
@@ -77,6 +79,7 @@ impl Cache {
             exclusive: config.inclusion == Inclusion::Exclusive,
             inclusive: config.inclusion == Inclusion::Inclusive,
             parent: instance.parent,
+            victims_go_on: false,
             by_vaddr: config.index == Index::Virtual && !config.index_within_page() && !virtual_tags,
             far: false,
             last_in_page: (1 << (PAGE_LOG2 - config.line_log2)) - 1,
@@ -110,6 +113,11 @@ impl Cache {
     /// Its state is more than this machine keeps at hand anyway.
     fn is_far(&self) -> bool {
         self.history.len() * size_of::<History>() + self.frames.len() * size_of::<Frame>() > AT_HAND_BYTES
+    }
+
+    /// A line may be in another set than the one it is looked up in.
+    pub fn has_synonyms(&self) -> bool {
+        self.by_vaddr
     }
 
     #[inline]
@@ -306,7 +314,7 @@ impl Cache {
 
     /// Brings a line in. Returns the line that had to go. Its shadow is not concerned.
     #[inline]
-    pub fn fill(&mut self, set: usize, address: u64, line: u32, page: u32, insn: u32, dirty: bool) -> Option<Left> {
+    pub fn fill(&mut self, set: usize, address: u64, line: u32, page: u32, insn: u32, flags: u8) -> Option<Left> {
         let ways = self.ways;
         let base = set * ways;
         self.fills += 1;
@@ -327,7 +335,6 @@ impl Cache {
             (frame, NONE, None)
         };
         self.history[line as usize].stands(Standing::Present, frame as u32);
-        let flags = if dirty { DIRTY } else { 0 };
         let address = address >> self.line_log2 << self.line_log2;
         self.frames[frame] = Frame { address, line, page, insn, displaced, blamed: NONE, flags };
         self.order.filled(set, frame, frame - base);
@@ -345,7 +352,7 @@ impl Cache {
                 self.frames[frame].flags |= u8::from(left.dirty) * DIRTY;
                 None
             }
-            None => self.fill(set, left.address, line, left.page, left.insn, left.dirty),
+            None => self.fill(set, left.address, line, left.page, left.insn, u8::from(left.dirty) * DIRTY),
         }
     }
 

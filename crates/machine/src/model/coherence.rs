@@ -100,6 +100,7 @@ impl Fast {
     }
 
     /// [`Fast::transfer`] where nobody else ever met the page and the bus need not be told.
+    #[inline]
     fn transfer_alone(&mut self, access: &Access, walk: &Walk, write: bool, outcome: &mut Outcome) -> u64 {
         let latency = &self.plan.latency;
         let cycles = match walk.hit {
@@ -111,12 +112,15 @@ impl Fast {
                 cycles + self.read_from_bus(access, &Others::default(), outcome)
             }
         };
+        let written = if write { DIRTY | WRITABLE } else { 0 };
+        if self.plain_ways && walk.hit != Some(0) {
+            self.fill_plainly(access, walk, written, outcome);
+            return cycles;
+        }
         self.fill(access, walk, [false; MAX_LEVELS], false, outcome);
-        if write {
-            let first = &mut self.caches[walk.way.at(0)];
-            if let Some(frame) = first.frame_of(walk.lines[0]) {
-                first.set_flags(frame, DIRTY | WRITABLE, 0);
-            }
+        let first = &mut self.caches[walk.way.at(0)];
+        if let Some(frame) = first.frame_of(walk.lines[0]).filter(|_| write) {
+            first.set_flags(frame, written, 0);
         }
         cycles
     }

@@ -27,10 +27,14 @@ pub struct Fast {
     pub(super) bus: Bus,
     pub(super) nodes: Vec<BusTally>,
     pub(super) sharing: Sharing,
+    /// No cache is exclusive, none may hold a line in another set than the one it is looked up in.
+    pub(super) plain_ways: bool,
     /// Flags that a store needs of a line.
     wanted: u8,
     first_data: Vec<usize>,
     first_fetch: Vec<Option<usize>>,
+    /// Bits of the first level's line: data, fetches.
+    first_log2: [u32; 2],
     /// Scratch: lines of others met by one access.
     pub(super) met: Vec<(usize, u64, u32)>,
 }
@@ -54,10 +58,18 @@ impl Engine for Fast {
     fn new(machine: &Machine, policy: &Policy, options: &ModelOptions) -> Result<Self, ModelError> {
         let plan = Plan::new(machine, options)?;
         let places = Places::new(machine, policy, options, plan.virtual_tags);
-        let caches: Vec<Cache> =
+        let mut caches: Vec<Cache> =
             plan.instances.iter().map(|i| Cache::new(&plan.configs[i.config], i, plan.virtual_tags)).collect();
+        for at in 0..caches.len() {
+            caches[at].victims_go_on = caches[at].parent.is_some_and(|outer| caches[outer].exclusive);
+        }
+        let first = |way: &[Way]| way.iter().find_map(|way| way.iter().next());
+        let first_log2 =
+            [&plan.data, &plan.fetch].map(|ways| first(ways).map_or(plan.unit_log2, |at| caches[at].line_log2));
         Ok(Fast {
+            first_log2,
             pages: Pages::new(caches.len(), places),
+            plain_ways: !caches.iter().any(|cache| cache.exclusive || cache.has_synonyms()),
             caches,
             buffers: vec![Buffers::default(); plan.cores],
             bus: Bus::new(&plan, options.order == Order::Recorded),
@@ -99,13 +111,13 @@ impl Engine for Fast {
     #[inline]
     fn prepare(&self, cpu: usize, kind: Kind, address: u64, vaddr: u64, soon: bool) {
         let Some(page) = self.pages.known(address) else { return };
-        let way = self.plan.way(cpu, kind);
-        for step in 0..way.len() {
-            let cache = &self.caches[way.at(step)];
+        let spots = self.pages.spots(page);
+        for at in self.plan.way(cpu, kind).iter() {
+            let cache = &self.caches[at];
             if !cache.far {
                 continue;
             }
-            let Some(spot) = self.pages.spot(page, way.at(step)) else { return };
+            let Some(spot) = spots[at].met() else { return };
             let line = cache.line_of(spot, address);
             if soon {
                 cache.prefetch(line);
@@ -120,7 +132,7 @@ impl Engine for Fast {
                 continue;
             }
             let Some((gone, its_page)) = cache.prefetch_fill(set) else { continue };
-            let Some(outer) = cache.parent.filter(|outer| self.caches[*outer].exclusive) else { continue };
+            let Some(outer) = cache.parent.filter(|_| cache.victims_go_on) else { continue };
             let outer_cache = &self.caches[outer];
             if let Some(spot) = self.pages.spot(its_page, outer) {
                 outer_cache.prefetch(outer_cache.line_of(spot, gone));
@@ -133,8 +145,7 @@ impl Engine for Fast {
         let cpu = access.cpu;
         let page = self.pages.locate(access.address, self.plan.node[cpu]);
         outcome.home = self.pages.page(page).home;
-        let first = if access.kind == Kind::Fetch { self.first_fetch[cpu] } else { Some(self.first_data[cpu]) };
-        let line_log2 = first.map_or(self.plan.unit_log2, |at| self.caches[at].line_log2);
+        let line_log2 = self.first_log2[usize::from(access.kind == Kind::Fetch)];
         outcome.line_paddr = self.modelled(page, access.address) >> line_log2 << line_log2;
         if access.kind == Kind::NtStore {
             self.store_around(access, page, outcome);
@@ -204,28 +215,35 @@ impl Fast {
     /// Where a cache keeps a page, which it meets now if it had not.
     #[inline]
     fn spot(&mut self, at: usize, page: u32) -> Spot {
-        self.pages.spot(page, at).unwrap_or_else(|| {
-            let spot = self.caches[at].add_page(self.pages.page(page).modelled);
-            self.pages.set_spot(page, at, spot);
-            spot
-        })
+        match self.pages.spot(page, at) {
+            Some(spot) => spot,
+            None => self.first_spot(at, page),
+        }
+    }
+
+    #[cold]
+    fn first_spot(&mut self, at: usize, page: u32) -> Spot {
+        let spot = self.caches[at].add_page(self.pages.page(page).modelled);
+        self.pages.set_spot(page, at, spot);
+        spot
     }
 
     /// Looks the line up level by level and counts the misses.
+    #[inline]
     fn walk(&mut self, access: &Access, page: u32, outcome: &mut Outcome) -> Walk {
         let way = self.plan.way(access.cpu, access.kind);
         let mut walk = Walk { way, page, ..Walk::default() };
         let mut shared = None;
-        for step in 0..way.len() {
-            let spot = self.spot(way.at(step), page);
-            let cache = &mut self.caches[way.at(step)];
+        for (step, at) in way.iter().enumerate() {
+            let spot = self.spot(at, page);
+            let cache = &mut self.caches[at];
             let level = cache.level;
             let line = cache.line_of(spot, access.address);
             let set = cache.set_of(spot, access.address, access.vaddr);
             (walk.lines[step], walk.sets[step]) = (line, set as u32);
             let line_log2 = cache.line_log2;
-            let line_address = access.address >> line_log2 << line_log2;
-            let wanted = || mask_within(line_address, line_log2, access.address, access.size);
+            let wanted =
+                || mask_within(access.address >> line_log2 << line_log2, line_log2, access.address, access.size);
             let Err(class) = cache.look_up(set, line, wanted) else {
                 walk.hit = Some(step);
                 break;
@@ -255,6 +273,23 @@ impl Fast {
             *(if class == MissClass::TrueSharing { &mut row.0 } else { &mut row.1 }) += 1;
         }
         walk
+    }
+
+    /// [`Fast::fill`] where no cache of the way is exclusive and none of them has the line elsewhere. `first`: flags of
+    /// the line in the first level.
+    #[inline]
+    pub(super) fn fill_plainly(&mut self, access: &Access, walk: &Walk, first: u8, outcome: &mut Outcome) {
+        for step in (0..walk.hit.unwrap_or(walk.way.len())).rev() {
+            let at = walk.way.at(step);
+            let cache = &mut self.caches[at];
+            let flags = if step == 0 { first } else { 0 };
+            let set = walk.sets[step] as usize;
+            let gone = cache.fill(set, access.address, walk.lines[step], walk.page, access.insn, flags);
+            let told = cache.inclusive || cache.victims_go_on;
+            if let Some(gone) = gone.filter(|gone| gone.dirty || told) {
+                self.evicted(at, gone, access, outcome);
+            }
+        }
     }
 
     /// Brings the line into the caches that missed it. `dirty` marks, by step, those that take a modified line over;
@@ -297,7 +332,7 @@ impl Fast {
                 walk.lines[step],
                 walk.page,
                 access.insn,
-                dirty[step],
+                if dirty[step] { DIRTY } else { 0 },
             );
             if let Some(gone) = gone {
                 self.evicted(at, gone, access, outcome);

@@ -106,6 +106,12 @@ impl Spot {
         Spot { first: first_line + 1, base }
     }
 
+    /// Itself, if the cache ever met the page.
+    #[inline]
+    pub fn met(self) -> Option<Self> {
+        (self.first != 0).then_some(self)
+    }
+
     #[inline]
     pub fn first_line(self) -> u32 {
         self.first.wrapping_sub(1)
@@ -194,8 +200,14 @@ impl Pages {
     /// Where a cache keeps a page, if it ever met it.
     #[inline]
     pub fn spot(&self, number: u32, cache: usize) -> Option<Spot> {
-        let spot = self.spots[number as usize * self.caches + cache];
-        (spot.first != 0).then_some(spot)
+        self.spots[number as usize * self.caches + cache].met()
+    }
+
+    /// Where each cache keeps a page.
+    #[inline]
+    pub fn spots(&self, number: u32) -> &[Spot] {
+        let first = number as usize * self.caches;
+        &self.spots[first..first + self.caches]
     }
 
     /// Notes where a cache keeps a page from now on.

@@ -33,10 +33,10 @@ impl<E: Engine, O: Observer> Replay<E, O> {
                 size: record.size(),
                 insn: record.insn().0,
                 missed_before: 0,
-                now: 0,
+                now: self.now(cpu),
                 record,
             };
-            self.meet(access, false);
+            self.meet(&access, false);
             at += 1;
         }
         if at > begin {

@@ -182,7 +182,8 @@ impl<E: Engine, O: Observer> Replay<E, O> {
     }
 
     /// The time at which a CPU acts: its own clock, or in the modelled order the round's.
-    fn now(&self, cpu: usize) -> u64 {
+    #[inline]
+    pub(super) fn now(&self, cpu: usize) -> u64 {
         self.clock(cpu).saturating_add_signed(self.lead[cpu])
     }
 
@@ -261,21 +262,24 @@ impl<E: Engine, O: Observer> Replay<E, O> {
         let room = line - (address & (line - 1));
         if self.cuts && u64::from(size) > room {
             let rest = size - room as u32;
-            let access = Access { cpu, kind, address, vaddr, size: room as u32, insn, missed_before, now: 0, record };
-            let missed = self.meet(access, second);
+            let now = self.now(cpu);
+            let access = Access { cpu, kind, address, vaddr, size: room as u32, insn, missed_before, now, record };
+            let missed = self.meet(&access, second);
             let flags = (record.flags() & !FLAG_FIRST_HIT) | FLAG_CONT;
             let record = Record { a: record.a & !(63 << 58) | u64::from(flags) << 58, ..record };
             let (address, vaddr) = (address + room, vaddr.wrapping_add(room));
             let tally = &mut self.cpus[cpu].tally;
             tally.line_accesses += u64::from(kind != Kind::Fetch);
             let missed_before = missed_before | missed;
-            self.meet(Access { cpu, kind, address, vaddr, size: rest, insn, missed_before, now: 0, record }, true);
+            let now = self.now(cpu);
+            self.meet(&Access { cpu, kind, address, vaddr, size: rest, insn, missed_before, now, record }, true);
             self.cpus[cpu].missed |= missed;
         } else if !self.is_plain && self.engine.hit(cpu, kind, address, vaddr) {
             self.cpus[cpu].missed = missed_before;
             self.observer.hit(cpu as u32, record);
         } else {
-            self.meet(Access { cpu, kind, address, vaddr, size, insn, missed_before, now: 0, record }, second);
+            let now = self.now(cpu);
+            self.meet(&Access { cpu, kind, address, vaddr, size, insn, missed_before, now, record }, second);
         }
         Ok(next)
     }
@@ -315,23 +319,24 @@ impl<E: Engine, O: Observer> Replay<E, O> {
     }
 
     /// An access that may miss: asks the engine, counts, tells. Returns the levels missed.
-    pub(super) fn meet(&mut self, mut access: Access, second: bool) -> u8 {
+    pub(super) fn meet(&mut self, access: &Access, second: bool) -> u8 {
         let cpu = access.cpu;
-        access.now = self.now(cpu);
         let mut outcome = Outcome::default();
-        let missed = self.engine.access(&access, &mut outcome);
+        let missed = self.engine.access(access, &mut outcome);
         let state = &mut self.cpus[cpu];
         state.missed = missed | access.missed_before;
-        let counted = outcome.missed.iter().any(Option::is_some);
-        outcome.continuation = second && missed != 0 && !counted;
-        for (class, level) in outcome.missed.iter().zip(&mut state.tally.levels) {
-            let Some(class) = class else { continue };
+        let mut counted = missed & !access.missed_before;
+        outcome.continuation = second && missed != 0 && counted == 0;
+        while counted != 0 {
+            let level = counted.trailing_zeros() as usize;
+            counted &= counted - 1;
+            let (Some(class), Some(level)) = (outcome.missed[level], state.tally.levels.get_mut(level)) else { continue };
             let row = match access.kind {
                 Kind::Fetch => &mut level.fetch_misses,
                 Kind::Store => &mut level.store_misses,
                 _ => &mut level.load_misses,
             };
-            row[*class as usize] += 1;
+            row[class as usize] += 1;
         }
         state.tally.stall_cycles += u64::from(outcome.stall_cycles);
         outcome.add_traffic(&mut state.tally.bus);
