@@ -18,7 +18,7 @@ pub(crate) const WRITABLE: u8 = 2;
 /// Referenced again after it had left the most-recently-used place.
 pub(crate) const REUSED: u8 = 4;
 
-const EMPTY: Frame = Frame { address: 0, line: NONE, page: 0, insn: 0, displaced: NONE, blamed: NONE, flags: 0 };
+const EMPTY: Frame = Frame { address: 0, line: NONE, page: 0, insn: 0, displaced: NONE, blamed: NONE };
 /// Blames that wait.
 const BLAMES: usize = 1024;
 
@@ -52,6 +52,8 @@ pub(crate) struct Cache {
     indexing: Indexing,
     ways: usize,
     frames: Vec<Frame>,
+    /// By frame, beside it: all that a hit changes of a frame, and a small part of the whole.
+    flags: Vec<u8>,
     pub sets: Vec<SetCounts>,
     order: Order,
     shadow: Shadow,
@@ -86,6 +88,7 @@ impl Cache {
             indexing: Indexing::new(config),
             ways,
             frames: vec![EMPTY; frames],
+            flags: vec![0; frames],
             sets: vec![SetCounts::default(); sets],
             order: Order::new(config.replacement, sets, ways, config.seed, instance.number),
             shadow: Shadow::new(frames),
@@ -167,7 +170,7 @@ impl Cache {
         let history = self.history(line);
         let Some(frame) = self.frame_in(set, history) else { return false };
         if gives != 0 {
-            let flags = &mut self.frames[frame].flags;
+            let flags = &mut self.flags[frame];
             if *flags & wanted != wanted {
                 return false;
             }
@@ -176,7 +179,7 @@ impl Cache {
         self.hits += 1;
         self.refer(set, frame);
         if !self.shadow.is_newest(line) {
-            self.shadow_request(history, line);
+            self.shadow_request(line);
         }
         true
     }
@@ -187,45 +190,52 @@ impl Cache {
         let counts = &mut self.sets[set];
         if counts.recent != frame as u32 {
             counts.recent = frame as u32;
-            self.frames[frame].flags |= REUSED;
+            self.flags[frame] |= REUSED;
             self.order.hit(set, frame, frame - set * self.ways);
         } else if let Order::Srrip { .. } = self.order {
             self.order.hit(set, frame, frame - set * self.ways);
         }
     }
 
-    fn shadow_insert(&mut self, line: u32) {
-        let node = self.shadow.insert(line);
-        self.history[line as usize].set_node(node);
-    }
-
-    /// The line's node in the shadow, or [`NONE`].
-    #[inline]
-    fn shadow_node(&self, line: u32) -> u32 {
-        let node = self.history(line).node();
-        if self.shadow.holds(node, line) { node } else { NONE }
-    }
-
     fn shadow_remove(&mut self, line: u32) {
-        let node = self.shadow_node(line);
-        if node != NONE {
-            self.shadow.remove(node);
+        let time = self.history(line).time();
+        if self.shadow.holds(time) {
+            self.shadow.remove(time);
+            self.history[line as usize].set_time(0);
         }
+    }
+
+    /// The line is the newest of the shadow from now on; whether it was there.
+    #[inline(always)]
+    fn shadow_touch(&mut self, line: u32) -> bool {
+        if self.shadow.is_full() {
+            self.tidy_shadow();
+        }
+        let history = &mut self.history[line as usize];
+        let there = self.shadow.holds(history.time());
+        history.set_time(if there { self.shadow.touch(history.time(), line) } else { self.shadow.insert(line) });
+        there
+    }
+
+    #[cold]
+    fn tidy_shadow(&mut self) {
+        let history = &mut self.history;
+        if self.shadow.begins_anew() {
+            history.iter_mut().for_each(|line| line.set_time(0));
+        }
+        self.shadow.tidy(|line, time| history[line as usize].set_time(time));
     }
 
     /// The line's place in the shadow after a request for it; whether it was there. An exclusive cache hands the line
     /// on and is filled from elsewhere, and so is its shadow.
     #[inline]
-    fn shadow_request(&mut self, history: History, line: u32) -> bool {
-        let node = history.node();
-        let there = self.shadow.holds(node, line);
-        match (there, self.exclusive) {
-            (true, false) => self.shadow.touch(node),
-            (true, true) => self.shadow.remove(node),
-            (false, false) => self.shadow_insert(line),
-            (false, true) => {}
+    fn shadow_request(&mut self, line: u32) -> bool {
+        if self.exclusive {
+            let there = self.shadow.holds(self.history(line).time());
+            self.shadow_remove(line);
+            return there;
         }
-        there
+        self.shadow_touch(line)
     }
 
     /// Looks a line up, with all that a request changes; why it is not there. `line` is its history, `wanted` tells the
@@ -233,7 +243,7 @@ impl Cache {
     #[inline]
     pub fn look_up(&mut self, set: usize, line: u32, wanted: impl FnOnce() -> u128) -> Result<(), MissClass> {
         let history = self.history(line);
-        let shadowed = self.shadow_request(history, line);
+        let shadowed = self.shadow_request(line);
         if let Some(frame) = self.frame_in(set, history) {
             self.hits += 1;
             self.refer(set, frame);
@@ -263,7 +273,7 @@ impl Cache {
         counts.conflicts += u64::from(class == MissClass::Conflict);
         let history = self.history(line);
         match history.standing() {
-            Standing::EvictedBy if self.frames[history.value() as usize].flags & REUSED == 0 => {
+            Standing::EvictedBy if self.flags[history.value() as usize] & REUSED == 0 => {
                 self.frames[history.value() as usize].blamed = insn;
             }
             Standing::Polluted => self.blame(history.value(), insn),
@@ -285,9 +295,10 @@ impl Cache {
     }
 
     /// The line of a frame leaves it; its fate is decided.
-    #[inline]
+    #[inline(always)]
     fn leave(&mut self, frame: usize) -> Left {
-        let Frame { address, page, insn, displaced, blamed, flags, .. } = self.frames[frame];
+        let Frame { address, page, insn, displaced, blamed, .. } = self.frames[frame];
+        let flags = self.flags[frame];
         let reused = flags & REUSED != 0;
         if !reused && blamed != NONE {
             self.blame(insn, blamed);
@@ -320,7 +331,7 @@ impl Cache {
         self.fills += 1;
         let counts = &mut self.sets[set];
         let (frame, displaced, left) = if counts.used as usize == ways {
-            let frame = base + self.order.victim(set, ways);
+            let frame = base + self.order.replace(set, ways);
             counts.recent = frame as u32;
             let displaced = self.frames[frame].line;
             let left = self.leave(frame);
@@ -332,24 +343,22 @@ impl Cache {
             let empty = self.frames[base..base + ways].iter().position(|f| f.line == NONE);
             let frame = base + empty.unwrap_or(0);
             counts.recent = frame as u32;
+            self.order.filled(set, frame, frame - base);
             (frame, NONE, None)
         };
         self.history[line as usize].stands(Standing::Present, frame as u32);
         let address = address >> self.line_log2 << self.line_log2;
-        self.frames[frame] = Frame { address, line, page, insn, displaced, blamed: NONE, flags };
-        self.order.filled(set, frame, frame - base);
+        self.frames[frame] = Frame { address, line, page, insn, displaced, blamed: NONE };
+        self.flags[frame] = flags;
         left
     }
 
     /// Takes in a nearer cache's victim: an exclusive cache's way of being filled.
     pub fn insert_victim(&mut self, set: usize, left: Left, line: u32) -> Option<Left> {
-        match self.shadow_node(line) {
-            NONE => self.shadow_insert(line),
-            node => self.shadow.touch(node),
-        }
+        self.shadow_touch(line);
         match self.frame_of(line) {
             Some(frame) => {
-                self.frames[frame].flags |= u8::from(left.dirty) * DIRTY;
+                self.flags[frame] |= u8::from(left.dirty) * DIRTY;
                 None
             }
             None => self.fill(set, left.address, line, left.page, left.insn, u8::from(left.dirty) * DIRTY),
@@ -419,12 +428,12 @@ impl Cache {
 
     #[inline]
     pub fn flags(&self, frame: usize) -> u8 {
-        self.frames[frame].flags
+        self.flags[frame]
     }
 
     #[inline]
     pub fn set_flags(&mut self, frame: usize, add: u8, remove: u8) {
-        self.frames[frame].flags = self.frames[frame].flags & !remove | add;
+        self.flags[frame] = self.flags[frame] & !remove | add;
     }
 
     /// Line accesses.
@@ -435,26 +444,26 @@ impl Cache {
     /// The window's end decides every fate that is open.
     pub fn close(&mut self) {
         for frame in 0..self.frames.len() {
-            let Frame { line, insn, blamed, flags, .. } = self.frames[frame];
-            if line != NONE && blamed != NONE && flags & REUSED == 0 {
+            let Frame { line, insn, blamed, .. } = self.frames[frame];
+            if line != NONE && blamed != NONE && self.flags[frame] & REUSED == 0 {
                 self.blame(insn, blamed);
             }
         }
         self.count_blames();
     }
 
-    /// Fetches what a lookup of the line will want.
+    /// Fetches what a lookup of the line in `set` will want.
     #[inline]
-    pub fn prefetch(&self, line: u32) {
+    pub fn prefetch(&self, set: usize, line: u32) {
         prefetch(&self.history, line as usize);
+        prefetch(&self.sets, set);
+        self.order.prefetch(set, self.ways);
     }
 
-    /// Fetches what a hit will change.
+    /// Fetches what a hit will change beyond that.
     #[inline]
-    pub fn prefetch_hit(&self, set: usize, frame: usize, line: u32) {
-        prefetch(&self.frames, frame);
-        self.prefetch_set(set);
-        self.shadow.prefetch(self.history(line).node());
+    pub fn prefetch_hit(&self, frame: usize) {
+        prefetch(&self.flags, frame);
     }
 
     /// Fetches what a fill of the set will want, as far as it is known before. Returns address and page of the line
@@ -469,13 +478,6 @@ impl Cache {
         prefetch(&self.history, line as usize);
         prefetch(&self.history, displaced as usize);
         Some((address, page))
-    }
-
-    /// Fetches the set itself.
-    #[inline]
-    pub fn prefetch_set(&self, set: usize) {
-        prefetch(&self.sets, set);
-        self.order.prefetch(set, self.ways);
     }
 }
 

@@ -118,14 +118,13 @@ impl Engine for Fast {
                 continue;
             }
             let Some(spot) = spots[at].met() else { return };
-            let line = cache.line_of(spot, address);
+            let (line, set) = (cache.line_of(spot, address), cache.set_of(spot, address, vaddr));
             if soon {
-                cache.prefetch(line);
+                cache.prefetch(set, line);
                 continue;
             }
-            let set = cache.set_of(spot, address, vaddr);
             if let Some(frame) = cache.frame_of(line) {
-                cache.prefetch_hit(set, frame, line);
+                cache.prefetch_hit(frame);
                 return;
             }
             if cache.exclusive {
@@ -135,8 +134,7 @@ impl Engine for Fast {
             let Some(outer) = cache.parent.filter(|_| cache.victims_go_on) else { continue };
             let outer_cache = &self.caches[outer];
             if let Some(spot) = self.pages.spot(its_page, outer) {
-                outer_cache.prefetch(outer_cache.line_of(spot, gone));
-                outer_cache.prefetch_set(outer_cache.set_of(spot, gone, gone));
+                outer_cache.prefetch(outer_cache.set_of(spot, gone, gone), outer_cache.line_of(spot, gone));
             }
         }
     }

@@ -16,7 +16,6 @@ pub(crate) struct Frame {
     pub displaced: u32,
     /// Instruction that missed on the displaced line since, or `NONE`.
     pub blamed: u32,
-    pub flags: u8,
 }
 
 /// What is told of a set, side by side.

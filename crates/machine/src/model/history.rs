@@ -2,7 +2,7 @@
 
 use super::places::Places;
 use super::plan::PAGE_LOG2;
-use super::shadow::NONE;
+use super::shadow::Time;
 
 /// How a line stands to a cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,12 +26,16 @@ pub(crate) enum Standing {
     Away = 7,
 }
 
-/// Standing, its value, and the line's node in the cache's shadow.
+/// Standing, its value, and the time of the line's last request in the cache's shadow.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct History(u64);
 
 const VALUE_SHIFT: u32 = 3;
-const NODE_SHIFT: u32 = 35;
+/// Numbers of frames and ids of instructions have 28 bits.
+const VALUE_MASK: u64 = (1 << 28) - 1;
+const TIME_SHIFT: u32 = 31;
+/// Times of requests end before this one.
+pub(crate) const TIMES: Time = 1 << (64 - TIME_SHIFT);
 
 impl History {
     #[inline]
@@ -51,30 +55,29 @@ impl History {
     /// Whether it stands so, with this value.
     #[inline]
     pub fn is(self, standing: Standing, value: u32) -> bool {
-        self.0 & ((1 << NODE_SHIFT) - 1) == u64::from(value) << VALUE_SHIFT | standing as u64
+        self.0 & ((1 << TIME_SHIFT) - 1) == u64::from(value) << VALUE_SHIFT | standing as u64
     }
 
     /// A frame or an instruction, as the standing says.
     #[inline]
     pub fn value(self) -> u32 {
-        (self.0 >> VALUE_SHIFT) as u32
+        (self.0 >> VALUE_SHIFT & VALUE_MASK) as u32
     }
 
-    /// Node in the shadow, or [`NONE`].
+    /// Of the last request in the shadow.
     #[inline]
-    pub fn node(self) -> u32 {
-        ((self.0 >> NODE_SHIFT) as u32).wrapping_sub(1)
+    pub fn time(self) -> Time {
+        self.0 >> TIME_SHIFT
     }
 
     #[inline]
     pub fn stands(&mut self, standing: Standing, value: u32) {
-        self.0 = self.0 >> NODE_SHIFT << NODE_SHIFT | u64::from(value) << VALUE_SHIFT | standing as u64;
+        self.0 = self.0 >> TIME_SHIFT << TIME_SHIFT | u64::from(value) << VALUE_SHIFT | standing as u64;
     }
 
     #[inline]
-    pub fn set_node(&mut self, node: u32) {
-        let field = if node == NONE { 0 } else { u64::from(node) + 1 };
-        self.0 = self.0 & ((1 << NODE_SHIFT) - 1) | field << NODE_SHIFT;
+    pub fn set_time(&mut self, time: Time) {
+        self.0 = self.0 & ((1 << TIME_SHIFT) - 1) | time << TIME_SHIFT;
     }
 }
 

@@ -53,6 +53,7 @@ impl Order {
     }
 
     /// A line was brought in.
+    #[inline]
     pub fn filled(&mut self, set: usize, frame: usize, way: usize) {
         match self {
             Order::Srrip { predicted } => predicted[frame] = LONG,
@@ -60,7 +61,21 @@ impl Order {
         }
     }
 
-    /// The way that [`Order::victim`] would give up now, where asking is cheap.
+    /// Gives up a way of a full set and brings a line in there.
+    #[inline]
+    pub fn replace(&mut self, set: usize, ways: usize) -> usize {
+        if let Order::Lru { recency } = self {
+            let order = &mut recency[set];
+            let way = last(*order, ways);
+            *order = (*order << 4 | way as u64) & u64::MAX >> (64 - 4 * ways);
+            return way;
+        }
+        let way = self.victim(set, ways);
+        self.filled(set, set * ways + way, way);
+        way
+    }
+
+    /// The way that [`Order::replace`] would give up now, where asking is cheap.
     #[inline]
     pub fn next(&self, set: usize, ways: usize) -> Option<usize> {
         match self {
@@ -87,7 +102,7 @@ impl Order {
     }
 
     /// The way to give up in a full set.
-    pub fn victim(&mut self, set: usize, ways: usize) -> usize {
+    fn victim(&mut self, set: usize, ways: usize) -> usize {
         let base = set * ways;
         match self {
             Order::Lru { recency } => last(recency[set], ways),
@@ -189,6 +204,9 @@ mod tests {
             let mut state = ways as u64;
             for _ in 0..2000 {
                 assert_eq!(word.victim(0, ways), times.victim(0, ways), "{ways} ways");
+                if next_random(&mut state) & 1 == 0 {
+                    assert_eq!(word.replace(0, ways), times.replace(0, ways), "{ways} ways");
+                }
                 let way = next_random(&mut state) as usize % ways;
                 word.hit(0, way, way);
                 times.hit(0, way, way);

@@ -294,7 +294,9 @@ impl<E: Engine, O: Observer> Replay<E, O> {
     #[inline]
     pub(super) fn look_ahead(&self, cpu: usize, records: &[Record], at: usize) {
         self.prepare(cpu, records, at + SOON, true);
-        self.prepare(cpu, records, at + NEXT, false);
+        if self.cpus[cpu].deep {
+            self.prepare(cpu, records, at + NEXT, false);
+        }
     }
 
     #[inline]
@@ -325,6 +327,7 @@ impl<E: Engine, O: Observer> Replay<E, O> {
         let missed = self.engine.access(access, &mut outcome);
         let state = &mut self.cpus[cpu];
         state.missed = missed | access.missed_before;
+        state.deep = missed > 1;
         let mut counted = missed & !access.missed_before;
         outcome.continuation = second && missed != 0 && counted == 0;
         while counted != 0 {

@@ -15,6 +15,8 @@ pub(super) struct Cpu {
     pub space: u64,
     /// Levels that the previous reference missed.
     pub missed: u8,
+    /// The latest miss of the first level missed the next one too: others will, and need more than a look.
+    pub deep: bool,
     /// The latest record was executed in kernel mode.
     pub in_kernel: bool,
     pub halted: bool,
