@@ -38,18 +38,24 @@ pub struct Outcome {
 
 impl Outcome {
     /// Adds the transactions that it caused.
+    #[inline]
     pub fn add_traffic(&self, bus: &mut BusTally) {
+        self.add_traffic_of(1, bus);
+    }
+
+    /// Adds those that so many like it caused.
+    pub fn add_traffic_of(&self, times: u64, bus: &mut BusTally) {
         match self.read {
-            Some(BusRead::Remote) => bus.read_remote += 1,
-            Some(BusRead::LocalNone) => bus.read_local_none += 1,
-            Some(BusRead::LocalShared) => bus.read_local_shared += 1,
-            Some(BusRead::LocalModified) => bus.read_local_modified += 1,
+            Some(BusRead::Remote) => bus.read_remote += times,
+            Some(BusRead::LocalNone) => bus.read_local_none += times,
+            Some(BusRead::LocalShared) => bus.read_local_shared += times,
+            Some(BusRead::LocalModified) => bus.read_local_modified += times,
             None => {}
         }
-        bus.write_backs += u64::from(self.write_backs);
-        bus.invalidations += u64::from(self.invalidated);
-        bus.nt_full += u64::from(self.nt_full);
-        bus.nt_partial += u64::from(self.nt_partial);
+        bus.write_backs += times * u64::from(self.write_backs);
+        bus.invalidations += times * u64::from(self.invalidated);
+        bus.nt_full += times * u64::from(self.nt_full);
+        bus.nt_partial += times * u64::from(self.nt_partial);
     }
 }
 

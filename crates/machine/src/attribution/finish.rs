@@ -61,6 +61,7 @@ pub(super) struct Charged {
 impl Attribution {
     /// Names and adds up everything.
     pub fn into_record(mut self, replay: Replay<'_>) -> ModelRecord {
+        self.add_repeats();
         for cpu in &mut self.cpus {
             cpu.settle(&mut self.tasks);
         }

@@ -1,5 +1,6 @@
 //! Compact counts: a row costs little until it misses.
 
+use super::repeats::Count;
 use crate::observer::Outcome;
 use nearmiss_record::model::{BusTally, ByClass, LevelTally, MAX_LEVELS, Tally};
 use nearmiss_record::reference::{FLAG_CONT, Kind, Record};
@@ -19,18 +20,24 @@ pub(super) struct References {
 impl References {
     #[inline]
     pub fn count(&mut self, record: Record) {
+        self.count_all(record, 1);
+    }
+
+    /// As many as are like this one.
+    #[inline]
+    pub fn count_all(&mut self, record: Record, times: u64) {
         if record.flags() & FLAG_CONT != 0 {
-            self.second_halves += 1;
+            self.second_halves += times;
             return;
         }
         match record.kind() {
-            Some(Kind::Load | Kind::Atomic) => self.loads += 1,
-            Some(Kind::Store) => self.stores += 1,
+            Some(Kind::Load | Kind::Atomic) => self.loads += times,
+            Some(Kind::Store) => self.stores += times,
             Some(Kind::NtStore) => {
-                self.stores += 1;
-                self.nt_stores += 1;
+                self.stores += times;
+                self.nt_stores += times;
             }
-            Some(Kind::Fetch) => self.fetches += 1,
+            Some(Kind::Fetch) => self.fetches += times,
             Some(Kind::Control) | None => {}
         }
     }
@@ -93,6 +100,11 @@ impl Ledger {
     /// Adds what `record` met to `row`.
     #[inline]
     pub fn add(&mut self, row: &mut Row, record: Record, outcome: &Outcome) {
+        self.add_all(row, record, outcome, Count { times: 1, stall_cycles: u64::from(outcome.stall_cycles) });
+    }
+
+    /// Adds what records like this one met.
+    pub fn add_all(&mut self, row: &mut Row, record: Record, outcome: &Outcome, count: Count) {
         let index = &mut row.0[part(record) as usize];
         if *index == 0 {
             *index = self.slots.len() as u32;
@@ -101,11 +113,13 @@ impl Ledger {
         let slot = &mut self.slots[*index as usize];
         for (counts, class) in slot.misses.iter_mut().zip(outcome.missed) {
             if let Some(class) = class {
-                counts[class as usize] += 1;
+                counts[class as usize] += count.times;
             }
         }
-        outcome.add_traffic(&mut slot.bus);
-        slot.stall_cycles += u64::from(outcome.stall_cycles);
+        if transactions(outcome) > 0 {
+            outcome.add_traffic_of(count.times, &mut slot.bus);
+        }
+        slot.stall_cycles += count.stall_cycles;
     }
 
     /// The row as the record writes it; cycles hold the stalls only.
@@ -135,7 +149,6 @@ impl Ledger {
 
 /// How many transactions `outcome` caused.
 pub(super) fn transactions(outcome: &Outcome) -> u64 {
-    let mut bus = BusTally::default();
-    outcome.add_traffic(&mut bus);
-    bus.transactions()
+    let others = [outcome.write_backs, u8::from(outcome.invalidated), outcome.nt_full, outcome.nt_partial];
+    others.into_iter().map(u64::from).sum::<u64>() + u64::from(outcome.read.is_some())
 }

@@ -19,6 +19,7 @@ mod ledger;
 mod names;
 mod objects;
 mod pages;
+mod repeats;
 mod sharing;
 mod spaces;
 mod task_tables;
@@ -46,6 +47,7 @@ use nearmiss_record::model::{MAX_LEVELS, MissClass, PageOffsets, StallSources};
 use nearmiss_record::reference::{Control, Kind, Record};
 use objects::Objects;
 use pages::PageSet;
+use repeats::{Count, Met, Repeats};
 use rustc_hash::FxHashMap;
 use sharing::SharedLines;
 use tasks::Tasks;
@@ -107,6 +109,7 @@ pub struct Attribution {
     code: InsnRow,
     stacks: FxHashMap<(u32, u32), StackCount>,
     stacks_full: bool,
+    repeats: Repeats,
     sharing: SharedLines,
     page_offsets: PageOffsets,
     stalls: StallSources,
@@ -145,6 +148,7 @@ impl Attribution {
             code: InsnRow::default(),
             stacks: FxHashMap::default(),
             stacks_full: false,
+            repeats: Repeats::default(),
             sharing: SharedLines::default(),
             page_offsets: PageOffsets { bin_bytes: line, user: vec![0; bins], kernel: vec![0; bins] },
             stalls: StallSources { levels: vec![0; levels], ..StallSources::default() },
@@ -194,39 +198,24 @@ impl Attribution {
             self.ledger.add(&mut self.modes[cpu.mode() as usize], record, outcome);
             return;
         }
-        let (kernel, context, pid) = (record.is_kernel(), cpu.context, cpu.pid);
-        let insn = row(&mut self.insns[Mode::Command as usize], record);
-        self.ledger.add(&mut insn.misses, record, outcome);
-        self.ledger.add(&mut cpu.misses, record, outcome);
-        self.ledger.add(&mut self.tasks.rows[cpu.task as usize].misses[usize::from(kernel)], record, outcome);
-
+        let (kernel, pid) = (record.is_kernel(), cpu.pid);
+        let mut met =
+            Met { vcpu, task: cpu.task, context: cpu.context, object: None, again, record, outcome: *outcome };
         let transactions = ledger::transactions(outcome);
         if transactions > 0 {
             let bins = if kernel { &mut self.page_offsets.kernel } else { &mut self.page_offsets.user };
             let bin = (outcome.line_paddr % PAGE_BYTES) as usize / self.page_offsets.bin_bytes as usize;
             bins[bin] += transactions;
         }
-        self.stall(outcome);
-        self.stack(context, record, outcome);
         if record.kind() == Some(Kind::Fetch) {
-            self.ledger.add(&mut self.code.misses, record, outcome);
-            return;
+            return self.count_or_add(&met);
         }
-        let home = usize::from(outcome.home);
-        if home >= self.nodes.len() {
-            self.nodes.resize(home + 1, InsnRow::default());
-        }
-        self.ledger.add(&mut self.nodes[home].misses, record, outcome);
-
         if !kernel {
             self.user_pages.insert(record.physical_page());
         }
         let (object, start) = self.tracker.find(pid, record.vaddr(), record.physical_page());
-        self.tracker.objects.met(object, &mut self.ledger, record, outcome);
-        if !again {
-            self.nodes[home].references.count(record);
-            self.tracker.objects.count(object, record);
-        }
+        met.object = Some(object);
+        self.count_or_add(&met);
         if let Some(crowds) = &mut self.crowds {
             crowds.met(vcpu, pid, object, record, outcome, &self.tracker);
         }
@@ -237,8 +226,49 @@ impl Attribution {
         }
     }
 
-    fn stall(&mut self, outcome: &Outcome) {
-        let cycles = u64::from(outcome.stall_cycles);
+    #[inline]
+    fn count_or_add(&mut self, met: &Met) {
+        if let Some((before, count)) = self.repeats.note(met) {
+            if let Some((before, more)) = before {
+                self.add(&before, more);
+            }
+            self.add(met, count);
+        }
+    }
+
+    /// Adds misses that were counted, but for the first of their kind, to the tables.
+    fn add_repeats(&mut self) {
+        for (met, more) in self.repeats.drain() {
+            self.add(&met, more);
+        }
+    }
+
+    /// Adds misses to the tables in which like ones share their rows.
+    fn add(&mut self, met: &Met, count: Count) {
+        let Met { vcpu, task, context, object, again, record, ref outcome } = *met;
+        let insn = row(&mut self.insns[Mode::Command as usize], record);
+        let misses = &mut self.tasks.rows[task as usize].misses[usize::from(record.is_kernel())];
+        for row in [&mut insn.misses, &mut self.cpus[vcpu].misses, misses] {
+            self.ledger.add_all(row, record, outcome, count);
+        }
+        self.stall(outcome, count.stall_cycles);
+        self.stack(context, record, outcome, count);
+        let Some(object) = object else {
+            return self.ledger.add_all(&mut self.code.misses, record, outcome, count);
+        };
+        let home = usize::from(outcome.home);
+        if home >= self.nodes.len() {
+            self.nodes.resize(home + 1, InsnRow::default());
+        }
+        self.ledger.add_all(&mut self.nodes[home].misses, record, outcome, count);
+        self.tracker.objects.met(object, &mut self.ledger, record, outcome, count);
+        if !again {
+            self.nodes[home].references.count_all(record, count.times);
+            self.tracker.objects.count(object, record, count.times);
+        }
+    }
+
+    fn stall(&mut self, outcome: &Outcome, cycles: u64) {
         let levels = self.stalls.levels.len();
         let hit_level = outcome.missed.iter().take(levels).position(Option::is_none);
         let waited_for = if sharing_class(outcome).is_some()
@@ -257,8 +287,8 @@ impl Attribution {
         *waited_for += cycles;
     }
 
-    fn stack(&mut self, context: u32, record: Record, outcome: &Outcome) {
-        if outcome.missed.iter().all(Option::is_none) && outcome.stall_cycles == 0 {
+    fn stack(&mut self, context: u32, record: Record, outcome: &Outcome, count: Count) {
+        if outcome.missed.iter().all(Option::is_none) && count.stall_cycles == 0 {
             return;
         }
         let key = (context, record.insn().0);
@@ -266,11 +296,11 @@ impl Attribution {
             self.stacks_full = true;
             return;
         }
-        let count = self.stacks.entry(key).or_default();
-        for (misses, class) in count.misses.iter_mut().zip(outcome.missed) {
-            *misses += u64::from(class.is_some());
+        let row = self.stacks.entry(key).or_default();
+        for (misses, class) in row.misses.iter_mut().zip(outcome.missed) {
+            *misses += count.times * u64::from(class.is_some());
         }
-        count.stall_cycles += u64::from(outcome.stall_cycles);
+        row.stall_cycles += count.stall_cycles;
     }
 }
 

@@ -1,6 +1,7 @@
 //! Data objects: what kind of memory an address belongs to, and whose.
 
 use super::ledger::{Ledger, References, Row};
+use super::repeats::Count;
 use crate::observer::Outcome;
 use nearmiss_record::reference::{Kind, Record};
 use rustc_hash::FxHashMap;
@@ -102,10 +103,10 @@ impl Objects {
         id
     }
 
-    /// A data reference to this object missed the first level or caused traffic.
+    /// So many data references to this object missed the first level or caused traffic.
     #[inline]
-    pub fn count(&mut self, id: ObjectId, record: Record) {
-        self.rows[id.0 as usize].references.count(record);
+    pub fn count(&mut self, id: ObjectId, record: Record, times: u64) {
+        self.rows[id.0 as usize].references.count_all(record, times);
     }
 
     /// One more object of this row came to be.
@@ -125,9 +126,8 @@ impl Objects {
         row.asked_alignment = row.asked_alignment.max(alignment);
     }
 
-    /// What `record` met at this object.
-    #[inline]
-    pub fn met(&mut self, id: ObjectId, ledger: &mut Ledger, record: Record, outcome: &Outcome) {
+    /// What `record`, and others like it, met at this object.
+    pub fn met(&mut self, id: ObjectId, ledger: &mut Ledger, record: Record, outcome: &Outcome, count: Count) {
         let row = &mut self.rows[id.0 as usize];
         if matches!(row.key, Key::KernelArea { .. })
             && record.kind() == Some(Kind::Store)
@@ -136,6 +136,6 @@ impl Objects {
         {
             row.storers.push(record.insn().0);
         }
-        ledger.add(&mut row.misses, record, outcome);
+        ledger.add_all(&mut row.misses, record, outcome, count);
     }
 }

@@ -333,7 +333,9 @@ impl<E: Engine, O: Observer> Replay<E, O> {
         while counted != 0 {
             let level = counted.trailing_zeros() as usize;
             counted &= counted - 1;
-            let (Some(class), Some(level)) = (outcome.missed[level], state.tally.levels.get_mut(level)) else { continue };
+            let (Some(class), Some(level)) = (outcome.missed[level], state.tally.levels.get_mut(level)) else {
+                continue;
+            };
             let row = match access.kind {
                 Kind::Fetch => &mut level.fetch_misses,
                 Kind::Store => &mut level.store_misses,
