@@ -1,6 +1,6 @@
 //! One cache: frames in flat arrays, replacement, shadow, and the history of every line it met.
 
-use super::frame::{Frame, SetCounts};
+use super::frame::{Frame, SetCounts, SetState};
 use super::history::{History, QuickMap, Spot, Standing};
 use super::indexing::Indexing;
 use super::near::Near;
@@ -55,6 +55,7 @@ pub(crate) struct Cache {
     /// By frame, beside it: all that a hit changes of a frame, and a small part of the whole.
     flags: Vec<u8>,
     pub sets: Vec<SetCounts>,
+    states: Vec<SetState>,
     order: Order,
     shadow: Shadow,
     history: Vec<History>,
@@ -90,6 +91,7 @@ impl Cache {
             frames: vec![EMPTY; frames],
             flags: vec![0; frames],
             sets: vec![SetCounts::default(); sets],
+            states: vec![SetState::default(); sets],
             order: Order::new(config.replacement, sets, ways, config.seed, instance.number),
             shadow: Shadow::new(frames),
             history: Vec::new(),
@@ -187,9 +189,9 @@ impl Cache {
     /// A reference to the line in `frame`: recency, and whether it comes back.
     #[inline]
     fn refer(&mut self, set: usize, frame: usize) {
-        let counts = &mut self.sets[set];
-        if counts.recent != frame as u32 {
-            counts.recent = frame as u32;
+        let state = &mut self.states[set];
+        if state.recent != frame as u32 {
+            state.recent = frame as u32;
             self.flags[frame] |= REUSED;
             self.order.hit(set, frame, frame - set * self.ways);
         } else if let Order::Srrip { .. } = self.order {
@@ -318,7 +320,7 @@ impl Cache {
         let line = self.frames[frame].line;
         let left = self.leave(frame);
         self.frames[frame] = EMPTY;
-        self.sets[frame / self.ways].used -= 1;
+        self.states[frame / self.ways].used -= 1;
         self.history[line as usize].stands(standing, 0);
         left
     }
@@ -329,20 +331,20 @@ impl Cache {
         let ways = self.ways;
         let base = set * ways;
         self.fills += 1;
-        let counts = &mut self.sets[set];
-        let (frame, displaced, left) = if counts.used as usize == ways {
+        let state = &mut self.states[set];
+        let (frame, displaced, left) = if state.used as usize == ways {
             let frame = base + self.order.replace(set, ways);
-            counts.recent = frame as u32;
+            state.recent = frame as u32;
             let displaced = self.frames[frame].line;
             let left = self.leave(frame);
             self.history[displaced as usize].stands(Standing::EvictedBy, frame as u32);
             self.dirty_evictions += u64::from(left.dirty);
             (frame, displaced, Some(left))
         } else {
-            counts.used += 1;
+            state.used += 1;
             let empty = self.frames[base..base + ways].iter().position(|f| f.line == NONE);
             let frame = base + empty.unwrap_or(0);
-            counts.recent = frame as u32;
+            state.recent = frame as u32;
             self.order.filled(set, frame, frame - base);
             (frame, NONE, None)
         };
@@ -456,7 +458,7 @@ impl Cache {
     #[inline]
     pub fn prefetch(&self, set: usize, line: u32) {
         prefetch(&self.history, line as usize);
-        prefetch(&self.sets, set);
+        prefetch(&self.states, set);
         self.order.prefetch(set, self.ways);
     }
 
@@ -470,7 +472,8 @@ impl Cache {
     /// that will have to go.
     #[inline]
     pub fn prefetch_fill(&self, set: usize) -> Option<(u64, u32)> {
-        if self.sets[set].used as usize != self.ways {
+        prefetch(&self.sets, set);
+        if self.states[set].used as usize != self.ways {
             return None;
         }
         let Frame { address, line, page, displaced, .. } =

@@ -18,13 +18,18 @@ pub(crate) struct Frame {
     pub blamed: u32,
 }
 
-/// What is told of a set, side by side.
+/// What is told of a set in the end.
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(align(32))]
 pub(crate) struct SetCounts {
     pub misses: u64,
     pub conflicts: u64,
     pub lines: u64,
+}
+
+/// What every reference to a set asks; apart from its counts, which hits leave alone.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct SetState {
     /// Frames in use.
     pub used: u32,
     /// Frame of the latest reference.
