@@ -326,7 +326,7 @@ impl Cache {
     }
 
     /// Brings a line in. Returns the line that had to go. Its shadow is not concerned.
-    #[inline]
+    #[inline(always)]
     pub fn fill(&mut self, set: usize, address: u64, line: u32, page: u32, insn: u32, flags: u8) -> Option<Left> {
         let ways = self.ways;
         let base = set * ways;

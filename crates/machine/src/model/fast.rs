@@ -108,7 +108,7 @@ impl Engine for Fast {
         cache.hit(cache.set_of(spot, address, vaddr), cache.line_of(spot, address), wanted, gives)
     }
 
-    #[inline]
+    #[inline(always)]
     fn prepare(&self, cpu: usize, kind: Kind, address: u64, vaddr: u64, soon: bool) {
         let Some(page) = self.pages.known(address) else { return };
         let spots = self.pages.spots(page);

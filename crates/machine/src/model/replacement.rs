@@ -35,7 +35,7 @@ impl Order {
     }
 
     /// A line was found.
-    #[inline]
+    #[inline(always)]
     pub fn hit(&mut self, set: usize, frame: usize, way: usize) {
         match self {
             Order::Lru { recency } => recency[set] = used_now(recency[set], way),

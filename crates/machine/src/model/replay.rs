@@ -291,7 +291,7 @@ impl<E: Engine, O: Observer> Replay<E, O> {
     }
 
     /// Where one reference misses, those after it often do.
-    #[inline]
+    #[inline(always)]
     pub(super) fn look_ahead(&self, cpu: usize, records: &[Record], at: usize) {
         self.prepare(cpu, records, at + SOON, true);
         if self.cpus[cpu].deep {
