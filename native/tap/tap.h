@@ -110,6 +110,7 @@ struct tap {
     int modern;   /* plugin interface version 2 or later */
     int sharing;  /* more than one vCPU */
     int contexts; /* call_contexts */
+    int early;    /* only user mode is recorded: blocks are made for that from boot on, not translated anew */
     int solo;     /* one vCPU, lines of 64 bytes, whose lowest index bit is their own: shorter callbacks */
 };
 extern struct tap tap;

@@ -179,11 +179,11 @@ static int record_step(struct qemu_plugin_tb *tb, size_t index, struct step *s)
     struct nm_insn *insn = insns_entry(&s->identity, &is_new);
     if (!insn)
         return 0;
-    if (is_new) {
+    if (is_new)
         insn->flags = insn_flags(s->decoded, s->kernel) | (uint32_t)s->identity.fetched << NM_I_FETCHED_SHIFT |
                       (uint32_t)s->identity.fetched_second << NM_I_FETCHED_SECOND_SHIFT;
+    if (!insn->task)
         insn->task = window_task();
-    }
     if (s->first)
         fetch_register(tb, index, insn, s->kernel, s->identity.fetched_second != 0);
     if (s->decoded & D_PREFETCH)
@@ -243,7 +243,8 @@ static void translate(struct qemu_plugin_tb *tb)
 void translate_block(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
 {
     (void)id;
-    if (!window_is_open())
+    const int booting = tap.early && tap.control->state == NM_STATE_BOOTING;
+    if (!window_is_open() && (!booting || ram_init()))
         return;
     pthread_mutex_lock(&lock);
     translate(tb);

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  *
  * The window: opened and closed by triggers of the guest, closed by the consumer too; and the slices in which one TCG
- * thread runs the vCPUs. Nothing is instrumented before BEGIN but the triggers. Between BEGIN and a start inside the
- * command (ATTEND_PENDING) no access gets past the slow path, so the filters stay empty; tasks, maps, heap objects and
- * shadow stacks are followed.
+ * thread runs the vCPUs. Nothing is instrumented before BEGIN but the triggers, and all code is translated anew then.
+ * Where only user mode is recorded that would take longer than many a command runs, and little of the kernel's code is
+ * followed: all is instrumented from boot on, and the callbacks find the window closed. Between BEGIN and a start inside
+ * the command (ATTEND_PENDING) no access gets past the slow path, so the filters stay empty; tasks, maps, heap objects
+ * and shadow stacks are followed.
  */
 #include "decode.h"
 #include "nearmiss_trigger.h"
@@ -127,15 +129,21 @@ int window_spent(struct vcpu *v)
     return spent;
 }
 
+/* QEMU counts some by itself, in the window or not. */
+static void forget_executions(void)
+{
+    tap.control->prefetches = 0;
+    for (uint32_t i = 0; i < tap.control->insns; i++)
+        tap.insns[i].executions = 0;
+}
+
 /* The window begins: from here on accesses are recorded and instructions counted. */
 static void start_window(struct vcpu *v)
 {
     if (!__atomic_exchange_n(&pending, 0, __ATOMIC_SEQ_CST))
         return;
     maps_poll(v);
-    tap.control->prefetches = 0;
-    for (uint32_t i = 0; i < tap.control->insns; i++)
-        tap.insns[i].executions = 0; /* those that QEMU counts by itself */
+    forget_executions();
     for (uint32_t i = 0; i < tap.vcpus; i++) {
         limit_instructions(&tap_vcpus[i]);
         __atomic_fetch_and(&tap_vcpus[i].attention, ~(uint32_t)(ATTEND_PENDING | ATTEND_START), __ATOMIC_RELAXED);
@@ -253,8 +261,7 @@ static void *watch_stop(void *unused)
     return unused;
 }
 
-/* QEMU has dropped all translated code and every callback: from here on everything is seen. */
-static void open_window(qemu_plugin_id_t id)
+static void open_window(void)
 {
     struct vcpu *begins = current;
     current = NULL;
@@ -284,6 +291,12 @@ static void open_window(qemu_plugin_id_t id)
     pthread_t thread;
     if (pthread_create(&thread, NULL, watch_stop, NULL) == 0)
         pthread_detach(thread);
+}
+
+/* QEMU has dropped all translated code and every callback: from here on everything is seen. */
+static void open_afresh(qemu_plugin_id_t id)
+{
+    open_window();
     qemu_plugin_register_vcpu_tb_trans_cb(id, translate_block);
 }
 
@@ -299,7 +312,12 @@ static void begin(struct vcpu *v)
     if (ram_init() || sharing_init())
         return;
     current = v;
-    qemu_plugin_reset(tap.id, open_window);
+    if (tap.early) {
+        forget_executions();
+        open_window();
+    } else {
+        qemu_plugin_reset(tap.id, open_afresh);
+    }
 }
 
 static void recording(struct vcpu *v, uint32_t trigger)

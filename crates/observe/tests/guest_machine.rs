@@ -73,15 +73,18 @@ fn perf_records_are_read_from_guest_memory() {
 #[test]
 fn the_clock_can_follow_the_instructions() {
     let _one = ONE_AT_A_TIME.lock();
-    // Between the two readings of the clock lies a second of sleep, which costs no instructions.
-    let script = "a=$(date +%s%N); sleep 1; b=$(date +%s%N); echo $(((b - a) / 100000000))";
+    // A sleep costs no instructions: the clock leaps over it, and the host's time goes by with the rest. (The clock
+    // also leaps while the guest waits for the host's files, so it shows more than the sleep.)
+    let script = "a=$(date +%s); sleep 100; b=$(date +%s); echo $((b - a))";
     let Some(mut config) = config(&["sh", "-c", script]) else { return };
     config.shape.cores = 2;
     config.icount = Some(InstructionClock { shift: 1 });
+    let started = Instant::now();
     let outcome = run(config);
+    let taken = started.elapsed();
     assert_eq!(outcome.status(), CommandStatus::Exited(0), "{outcome:?}");
-    let tenths: u64 = outcome.output.trim().parse().unwrap();
-    assert!((10..14).contains(&tenths), "a second took {tenths} tenths of one");
+    let slept: u64 = outcome.output.trim().parse().unwrap();
+    assert!(slept >= 100 && taken < Duration::from_secs(90), "{slept} s of the guest in {taken:?}");
 }
 
 #[test]
