@@ -50,8 +50,8 @@ static void note_mapping(const char *line)
 
 int ram_init(void)
 {
-    if (nodes[0].host)
-        return 0;
+    if (nodes[tap.control->nodes - 1].bytes)
+        return 0; /* all were found before */
     char line[4608];
     FILE *maps = fopen("/proc/self/maps", "re");
     if (!maps) {

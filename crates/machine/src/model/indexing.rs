@@ -50,22 +50,12 @@ mod tests {
     use crate::describe::PRESETS;
     use crate::model::options::ModelOptions;
     use crate::model::plan::Plan;
-    use nearmiss_record::policy::Order;
-    use nearmiss_record::run::Filter;
 
     #[test]
     fn both_parts_give_the_set_of_the_whole() {
-        let options = ModelOptions {
-            order: Order::Recorded,
-            only_user: false,
-            coherence: true,
-            filter: Filter::default(),
-            node_bytes: Vec::new(),
-            cpus: 1,
-        };
         for preset in PRESETS {
             let machine = preset.machine().unwrap();
-            let plan = Plan::new(&machine, &options).unwrap();
+            let plan = Plan::new(&machine, &ModelOptions::of_one_cpu()).unwrap();
             for config in &plan.configs {
                 let indexing = Indexing::new(config);
                 for page in (0..4000u64).map(|n| n.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 20 << PAGE_LOG2) {

@@ -51,3 +51,18 @@ impl Position {
         ModelError::BadRecord { chunk: self.chunk, record: self.record, what: what.into() }
     }
 }
+
+#[cfg(test)]
+impl ModelOptions {
+    /// Of an unfiltered recording of a whole machine with one CPU.
+    pub(super) fn of_one_cpu() -> Self {
+        ModelOptions {
+            order: Order::Recorded,
+            only_user: false,
+            coherence: true,
+            filter: Filter::default(),
+            node_bytes: Vec::new(),
+            cpus: 1,
+        }
+    }
+}

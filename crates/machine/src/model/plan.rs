@@ -378,23 +378,13 @@ fn config(machine: &Machine, cache: &Cache) -> Result<Config, ModelError> {
 mod tests {
     use super::*;
     use crate::describe::preset;
-    use nearmiss_record::policy::Order;
-    use nearmiss_record::run::Filter;
 
     #[test]
     fn more_caches_than_levels_are_refused() {
         let mut machine = preset("zen3-milan").unwrap().machine().unwrap();
         let first = machine.caches.iter().find(|c| c.kind == CacheKind::Data).unwrap().clone();
         machine.caches.extend(std::iter::repeat_n(first, MAX_LEVELS));
-        let options = ModelOptions {
-            order: Order::Recorded,
-            only_user: false,
-            coherence: true,
-            filter: Filter::default(),
-            node_bytes: Vec::new(),
-            cpus: 1,
-        };
-        let refused = Plan::new(&machine, &options).unwrap_err().to_string();
+        let refused = Plan::new(&machine, &ModelOptions::of_one_cpu()).unwrap_err().to_string();
         assert!(refused.contains("several caches of one level"), "{refused}");
     }
 }
