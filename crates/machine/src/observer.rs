@@ -37,6 +37,12 @@ pub struct Outcome {
 }
 
 impl Outcome {
+    /// Whether it caused any transaction.
+    #[inline]
+    pub fn has_traffic(&self) -> bool {
+        self.read.is_some() || self.write_backs | self.nt_full | self.nt_partial | u8::from(self.invalidated) != 0
+    }
+
     /// Adds the transactions that it caused.
     #[inline]
     pub fn add_traffic(&self, bus: &mut BusTally) {

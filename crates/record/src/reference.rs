@@ -33,6 +33,18 @@ pub enum Kind {
     Control = 15,
 }
 
+/// By number.
+const KINDS: [Option<Kind>; 16] = {
+    let mut kinds = [None; 16];
+    let all = [Kind::Load, Kind::Store, Kind::Atomic, Kind::NtStore, Kind::Fetch, Kind::Control];
+    let mut at = 0;
+    while at < all.len() {
+        kinds[all[at] as usize] = Some(all[at]);
+        at += 1;
+    }
+    kinds
+};
+
 /// Second half of a reference that straddles two lines.
 pub const FLAG_CONT: u8 = 1;
 /// With [`FLAG_CONT`]: the first half was dropped by the filter, it hit.
@@ -80,15 +92,7 @@ impl Record {
     /// The kind, or `None` for a value no version of the format uses.
     #[inline]
     pub fn kind(self) -> Option<Kind> {
-        Some(match (self.a >> 48) & 15 {
-            0 => Kind::Load,
-            1 => Kind::Store,
-            2 => Kind::Atomic,
-            3 => Kind::NtStore,
-            4 => Kind::Fetch,
-            15 => Kind::Control,
-            _ => return None,
-        })
+        KINDS[(self.a >> 48) as usize & 15]
     }
 
     /// Virtual address, sign-extended.

@@ -1,15 +1,17 @@
 //! One cache: frames in flat arrays, replacement, shadow, and the history of every line it met.
 
+use super::blame::Blames;
 use super::frame::{Frame, SetCounts, SetState};
 use super::history::{History, QuickMap, Spot, Standing};
 use super::indexing::Indexing;
-use super::near::Near;
+use super::misses::Misses;
 use super::plan::{Config, Instance, PAGE_LOG2};
 use super::prefetch::prefetch;
 use super::replacement::Order;
 use super::shadow::{NONE, Shadow};
 use nearmiss_record::machine::{Inclusion, Index};
-use nearmiss_record::model::{ByClass, LevelTally, MissClass};
+use nearmiss_record::model::{ByClass, MissClass};
+use nearmiss_record::reference::Kind;
 
 /// The line differs from memory and this copy answers for it.
 pub(crate) const DIRTY: u8 = 1;
@@ -19,11 +21,25 @@ pub(crate) const WRITABLE: u8 = 2;
 pub(crate) const REUSED: u8 = 4;
 
 const EMPTY: Frame = Frame { address: 0, line: NONE, page: 0, insn: 0, displaced: NONE, blamed: NONE };
-/// Blames that wait.
-const BLAMES: usize = 1024;
 
 /// What stays in this machine's own caches without being fetched ahead.
 const AT_HAND_BYTES: usize = 256 << 10;
+
+/// Why a line is not there, by [`Standing`] and whether the shadow has it; of a line that another took, its bytes decide.
+const CLASSES: [[MissClass; 2]; 8] = {
+    let mut classes = [[MissClass::Capacity, MissClass::Conflict]; 8];
+    classes[Standing::Never as usize] = [MissClass::Compulsory; 2];
+    classes[Standing::Victim as usize] = [MissClass::InclusionVictim; 2];
+    classes
+};
+
+/// A lookup that missed.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Missed {
+    pub class: MissClass,
+    /// Of the line, before the lookup.
+    pub history: History,
+}
 
 /// A line that left.
 #[derive(Clone, Copy, Debug)]
@@ -59,16 +75,15 @@ pub(crate) struct Cache {
     order: Order,
     shadow: Shadow,
     history: Vec<History>,
-    pub near: Near,
     taken: QuickMap<u32, u128>,
-    pub pollution: QuickMap<u64, u64>,
-    /// Blames not yet in `pollution`: counted together, their visits to the map overlap.
-    blames: Vec<u64>,
+    pub blames: Blames,
     pub hits: u64,
     pub fills: u64,
     pub dirty_evictions: u64,
-    pub line_misses: ByClass,
-    pub references: LevelTally,
+    /// References that missed.
+    pub misses: Misses,
+    /// Lines missed by second halves of references that had missed before.
+    pub missed_again: ByClass,
 }
 
 impl Cache {
@@ -76,6 +91,8 @@ impl Cache {
     pub fn new(config: &Config, instance: &Instance, virtual_tags: bool) -> Self {
         let (sets, ways) = (config.sets as usize, config.ways);
         let frames = sets * ways;
+        let order = Order::new(config.replacement, sets, ways, config.seed, instance.number);
+        let state = SetState { order: order.unused(ways), ..SetState::default() };
         Cache {
             line_log2: config.line_log2,
             level: config.level,
@@ -91,19 +108,17 @@ impl Cache {
             frames: vec![EMPTY; frames],
             flags: vec![0; frames],
             sets: vec![SetCounts::default(); sets],
-            states: vec![SetState::default(); sets],
-            order: Order::new(config.replacement, sets, ways, config.seed, instance.number),
+            states: vec![state; sets],
+            order,
             shadow: Shadow::new(frames),
             history: Vec::new(),
-            near: Near::new(),
             taken: QuickMap::default(),
-            pollution: QuickMap::default(),
-            blames: Vec::with_capacity(BLAMES),
+            blames: Blames::new(),
             hits: 0,
             fills: 0,
             dirty_evictions: 0,
-            line_misses: [0; 6],
-            references: LevelTally::default(),
+            misses: Misses::default(),
+            missed_again: ByClass::default(),
         }
     }
 
@@ -193,9 +208,9 @@ impl Cache {
         if state.recent != frame as u32 {
             state.recent = frame as u32;
             self.flags[frame] |= REUSED;
-            self.order.hit(set, frame, frame - set * self.ways);
+            self.order.hit(&mut state.order, frame, frame - set * self.ways);
         } else if let Order::Srrip { .. } = self.order {
-            self.order.hit(set, frame, frame - set * self.ways);
+            self.order.hit(&mut state.order, frame, frame - set * self.ways);
         }
     }
 
@@ -207,16 +222,17 @@ impl Cache {
         }
     }
 
-    /// The line is the newest of the shadow from now on; whether it was there.
+    /// The line is the newest of the shadow from now on. Whether it was there, and its history until now.
     #[inline(always)]
-    fn shadow_touch(&mut self, line: u32) -> bool {
+    fn shadow_touch(&mut self, line: u32) -> (bool, History) {
         if self.shadow.is_full() {
             self.tidy_shadow();
         }
         let history = &mut self.history[line as usize];
-        let there = self.shadow.holds(history.time());
-        history.set_time(if there { self.shadow.touch(history.time(), line) } else { self.shadow.insert(line) });
-        there
+        let before = *history;
+        let (there, time) = self.shadow.request(before.time(), line);
+        history.set_time(time);
+        (there, before)
     }
 
     #[cold]
@@ -228,38 +244,35 @@ impl Cache {
         self.shadow.tidy(|line, time| history[line as usize].set_time(time));
     }
 
-    /// The line's place in the shadow after a request for it; whether it was there. An exclusive cache hands the line
-    /// on and is filled from elsewhere, and so is its shadow.
-    #[inline]
-    fn shadow_request(&mut self, line: u32) -> bool {
+    /// The line's place in the shadow after a request for it; whether it was there, and its history. An exclusive cache
+    /// hands the line on and is filled from elsewhere, and so is its shadow.
+    #[inline(always)]
+    fn shadow_request(&mut self, line: u32) -> (bool, History) {
         if self.exclusive {
-            let there = self.shadow.holds(self.history(line).time());
+            let history = self.history(line);
             self.shadow_remove(line);
-            return there;
+            return (self.shadow.holds(history.time()), history);
         }
         self.shadow_touch(line)
     }
 
     /// Looks a line up, with all that a request changes; why it is not there. `line` is its history, `wanted` tells the
     /// bytes wanted of it.
-    #[inline]
-    pub fn look_up(&mut self, set: usize, line: u32, wanted: impl FnOnce() -> u128) -> Result<(), MissClass> {
-        let history = self.history(line);
-        let shadowed = self.shadow_request(line);
+    #[inline(always)]
+    pub fn look_up(&mut self, set: usize, line: u32, wanted: impl FnOnce() -> u128) -> Result<(), Missed> {
+        let (shadowed, history) = self.shadow_request(line);
         if let Some(frame) = self.frame_in(set, history) {
             self.hits += 1;
             self.refer(set, frame);
             return Ok(());
         }
-        let class = match history.standing() {
-            Standing::Never => MissClass::Compulsory,
-            Standing::Taken => self.sharing(line, wanted()),
-            Standing::Victim => MissClass::InclusionVictim,
-            _ if shadowed => MissClass::Conflict,
-            _ => MissClass::Capacity,
+        let standing = history.standing();
+        let class = if standing == Standing::Taken {
+            self.sharing(line, wanted())
+        } else {
+            CLASSES[standing as usize][usize::from(shadowed)]
         };
-        self.line_misses[class as usize] += 1;
-        Err(class)
+        Err(Missed { class, history })
     }
 
     #[cold]
@@ -268,42 +281,30 @@ impl Cache {
         if written & wanted != 0 { MissClass::TrueSharing } else { MissClass::FalseSharing }
     }
 
-    /// Counts a reference that missed here, in its set's row, and blames the line's evictor.
-    pub fn count_miss(&mut self, set: usize, line: u32, class: MissClass, insn: u32) {
+    /// Counts a reference that missed here, in its set's row too, and blames the line's evictor.
+    #[inline(always)]
+    pub fn count_miss(&mut self, set: usize, missed: Missed, kind: Kind, insn: u32) {
+        let Missed { class, history } = missed;
+        self.misses.count(kind, class);
         let counts = &mut self.sets[set];
         counts.misses += 1;
         counts.conflicts += u64::from(class == MissClass::Conflict);
-        let history = self.history(line);
         match history.standing() {
             Standing::EvictedBy if self.flags[history.value() as usize] & REUSED == 0 => {
                 self.frames[history.value() as usize].blamed = insn;
             }
-            Standing::Polluted => self.blame(history.value(), insn),
+            Standing::Polluted => self.blames.add(history.value(), insn),
             _ => {}
         }
     }
 
-    fn blame(&mut self, polluter: u32, victim: u32) {
-        self.blames.push(u64::from(polluter) << 32 | u64::from(victim));
-        if self.blames.len() == BLAMES {
-            self.count_blames();
-        }
-    }
-
-    fn count_blames(&mut self) {
-        for pair in self.blames.drain(..) {
-            *self.pollution.entry(pair).or_insert(0) += 1;
-        }
-    }
-
-    /// The line of a frame leaves it; its fate is decided.
+    /// A line that had these flags left `frame`, which was `gone`: its fate is decided.
     #[inline(always)]
-    fn leave(&mut self, frame: usize) -> Left {
-        let Frame { address, page, insn, displaced, blamed, .. } = self.frames[frame];
-        let flags = self.flags[frame];
+    fn leave(&mut self, frame: usize, gone: Frame, flags: u8) -> Left {
+        let Frame { address, page, insn, displaced, blamed, .. } = gone;
         let reused = flags & REUSED != 0;
         if !reused && blamed != NONE {
-            self.blame(insn, blamed);
+            self.blames.add(insn, blamed);
         }
         if displaced != NONE {
             let history = &mut self.history[displaced as usize];
@@ -317,11 +318,10 @@ impl Cache {
 
     /// Takes the line out of its frame; its history then stands as said.
     pub fn take_out(&mut self, frame: usize, standing: Standing) -> Left {
-        let line = self.frames[frame].line;
-        let left = self.leave(frame);
-        self.frames[frame] = EMPTY;
+        let gone = std::mem::replace(&mut self.frames[frame], EMPTY);
+        let left = self.leave(frame, gone, self.flags[frame]);
         self.states[frame / self.ways].used -= 1;
-        self.history[line as usize].stands(standing, 0);
+        self.history[gone.line as usize].stands(standing, 0);
         left
     }
 
@@ -331,28 +331,32 @@ impl Cache {
         let ways = self.ways;
         let base = set * ways;
         self.fills += 1;
+        let address = address >> self.line_log2 << self.line_log2;
+        let mut new = Frame { address, line, page, insn, displaced: NONE, blamed: NONE };
         let state = &mut self.states[set];
-        let (frame, displaced, left) = if state.used as usize == ways {
-            let frame = base + self.order.replace(set, ways);
-            state.recent = frame as u32;
-            let displaced = self.frames[frame].line;
-            let left = self.leave(frame);
-            self.history[displaced as usize].stands(Standing::EvictedBy, frame as u32);
-            self.dirty_evictions += u64::from(left.dirty);
-            (frame, displaced, Some(left))
-        } else {
+        if state.used as usize != ways {
             state.used += 1;
             let empty = self.frames[base..base + ways].iter().position(|f| f.line == NONE);
-            let frame = base + empty.unwrap_or(0);
+            let way = empty.unwrap_or(0);
+            let frame = base + way;
             state.recent = frame as u32;
-            self.order.filled(set, frame, frame - base);
-            (frame, NONE, None)
-        };
+            self.order.filled(&mut state.order, frame, way);
+            self.history[line as usize].stands(Standing::Present, frame as u32);
+            self.frames[frame] = new;
+            self.flags[frame] = flags;
+            return None;
+        }
+        let frame = base + self.order.replace(&mut state.order, base, ways);
+        state.recent = frame as u32;
+        let place = &mut self.frames[frame];
+        new.displaced = place.line;
+        let gone = std::mem::replace(place, new);
+        let its_flags = std::mem::replace(&mut self.flags[frame], flags);
+        let left = self.leave(frame, gone, its_flags);
+        self.history[gone.line as usize].stands(Standing::EvictedBy, frame as u32);
         self.history[line as usize].stands(Standing::Present, frame as u32);
-        let address = address >> self.line_log2 << self.line_log2;
-        self.frames[frame] = Frame { address, line, page, insn, displaced, blamed: NONE };
-        self.flags[frame] = flags;
-        left
+        self.dirty_evictions += u64::from(left.dirty);
+        Some(left)
     }
 
     /// Takes in a nearer cache's victim: an exclusive cache's way of being filled.
@@ -438,9 +442,10 @@ impl Cache {
         self.flags[frame] = self.flags[frame] & !remove | add;
     }
 
-    /// Line accesses.
-    pub fn accesses(&self) -> u64 {
-        self.hits + self.line_misses.iter().sum::<u64>()
+    /// Lookups that missed.
+    pub fn line_misses(&self) -> ByClass {
+        let references = self.misses.tally();
+        std::array::from_fn(|class| references.class(MissClass::ALL[class]) + self.missed_again[class])
     }
 
     /// The window's end decides every fate that is open.
@@ -448,10 +453,10 @@ impl Cache {
         for frame in 0..self.frames.len() {
             let Frame { line, insn, blamed, .. } = self.frames[frame];
             if line != NONE && blamed != NONE && self.flags[frame] & REUSED == 0 {
-                self.blame(insn, blamed);
+                self.blames.add(insn, blamed);
             }
         }
-        self.count_blames();
+        self.blames.count();
     }
 
     /// Fetches what a lookup of the line in `set` will want.
@@ -459,7 +464,7 @@ impl Cache {
     pub fn prefetch(&self, set: usize, line: u32) {
         prefetch(&self.history, line as usize);
         prefetch(&self.states, set);
-        self.order.prefetch(set, self.ways);
+        self.order.prefetch(set * self.ways, self.ways);
     }
 
     /// Fetches what a hit will change beyond that.
@@ -473,25 +478,15 @@ impl Cache {
     #[inline]
     pub fn prefetch_fill(&self, set: usize) -> Option<(u64, u32)> {
         prefetch(&self.sets, set);
-        if self.states[set].used as usize != self.ways {
+        let state = self.states[set];
+        if state.used as usize != self.ways {
             return None;
         }
-        let Frame { address, line, page, displaced, .. } =
-            self.frames[set * self.ways + self.order.next(set, self.ways)?];
+        let base = set * self.ways;
+        let way = self.order.next(state.order, base, self.ways)?;
+        let Frame { address, line, page, displaced, .. } = self.frames[base + way];
         prefetch(&self.history, line as usize);
         prefetch(&self.history, displaced as usize);
         Some((address, page))
     }
-}
-
-/// The bytes of `[address, address + size)` inside the line at `line`, as a mask.
-#[inline]
-pub(crate) fn mask_within(line: u64, line_log2: u32, address: u64, size: u32) -> u128 {
-    let (from, to) = (address.max(line), (address + u64::from(size)).min(line + (1 << line_log2)));
-    if from >= to {
-        return 0;
-    }
-    let count = (to - from) as u32;
-    let bits = if count >= 128 { u128::MAX } else { (1 << count) - 1 };
-    bits << (from - line)
 }

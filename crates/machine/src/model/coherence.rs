@@ -3,7 +3,8 @@
 //! There is no directory beside the caches: a cache's history of a line says whether it holds it, and pages know which
 //! CPUs ever looked them up, so a page that one CPU alone uses costs one comparison.
 
-use super::cache::{DIRTY, WRITABLE, mask_within};
+use super::bytes::mask_within;
+use super::cache::{DIRTY, WRITABLE};
 use super::engine::Access;
 use super::fast::{Fast, Walk};
 use crate::observer::{BusRead, Outcome};
@@ -30,7 +31,7 @@ impl Fast {
     /// cycles it takes.
     pub(super) fn transfer(&mut self, access: &Access, walk: &Walk, outcome: &mut Outcome) -> u64 {
         let write = matches!(access.kind, Kind::Store | Kind::Atomic);
-        let Some(last) = walk.way.iter().next_back() else { return 0 };
+        let Some(last) = walk.way.last() else { return 0 };
         if walk.hit == Some(0) && !write {
             return 0;
         }
@@ -102,8 +103,20 @@ impl Fast {
     /// [`Fast::transfer`] where nobody else ever met the page and the bus need not be told.
     #[inline]
     fn transfer_alone(&mut self, access: &Access, walk: &Walk, write: bool, outcome: &mut Outcome) -> u64 {
+        let cycles = self.answer_alone(access, walk, outcome);
+        self.fill(access, walk, [false; MAX_LEVELS], false, outcome);
+        let first = &mut self.caches[walk.way.at(0)];
+        if let Some(frame) = first.frame_of(walk.lines[0]).filter(|_| write) {
+            first.set_flags(frame, DIRTY | WRITABLE, 0);
+        }
+        cycles
+    }
+
+    /// Cycles until the line is there, where nobody else has it.
+    #[inline]
+    pub(super) fn answer_alone(&mut self, access: &Access, walk: &Walk, outcome: &mut Outcome) -> u64 {
         let latency = &self.plan.latency;
-        let cycles = match walk.hit {
+        match walk.hit {
             Some(0) => 0,
             Some(step) => u64::from(latency.level_cycles[self.caches[walk.way.at(step)].level]),
             None => {
@@ -111,18 +124,7 @@ impl Fast {
                 let cycles = u64::from(if near { latency.memory_local_cycles } else { latency.memory_remote_cycles });
                 cycles + self.read_from_bus(access, &Others::default(), outcome)
             }
-        };
-        let written = if write { DIRTY | WRITABLE } else { 0 };
-        if self.plain_ways && walk.hit != Some(0) {
-            self.fill_plainly(access, walk, written, outcome);
-            return cycles;
         }
-        self.fill(access, walk, [false; MAX_LEVELS], false, outcome);
-        let first = &mut self.caches[walk.way.at(0)];
-        if let Some(frame) = first.frame_of(walk.lines[0]).filter(|_| write) {
-            first.set_flags(frame, written, 0);
-        }
-        cycles
     }
 
     fn survey(&self, access: &Access, walk: &Walk, last: usize) -> Others {

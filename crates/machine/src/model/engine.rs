@@ -51,9 +51,18 @@ pub trait Engine: Sized {
     fn new(machine: &Machine, policy: &Policy, options: &ModelOptions) -> Result<Self, ModelError>;
     /// A first-level hit that changes nothing elsewhere, done at once; `false`: use [`Engine::access`].
     fn hit(&mut self, cpu: usize, kind: Kind, address: u64, vaddr: u64) -> bool;
-    /// An access is near: `soon`, or even next. Changes nothing that counts.
-    fn prepare(&self, cpu: usize, kind: Kind, address: u64, vaddr: u64, soon: bool) {
-        let _ = (cpu, kind, address, vaddr, soon);
+    /// An access will come soon. Changes nothing that counts.
+    fn prepare(&mut self, cpu: usize, kind: Kind, address: u64, vaddr: u64) {
+        let _ = (cpu, kind, address, vaddr);
+    }
+    /// An access is next, and may miss more than the first level. Changes nothing that counts.
+    fn prepare_fills(&self, cpu: usize, kind: Kind, address: u64, vaddr: u64) {
+        let _ = (cpu, kind, address, vaddr);
+    }
+    /// An access that is a whole reference, and neither a hit nor an atomic nor a non-temporal store; as
+    /// [`Engine::access`].
+    fn miss(&mut self, access: &Access, outcome: &mut Outcome) -> u8 {
+        self.access(access, outcome)
     }
     /// Any access. Fills `outcome`; returns the levels that it missed, a bit each, second halves included.
     fn access(&mut self, access: &Access, outcome: &mut Outcome) -> u8;

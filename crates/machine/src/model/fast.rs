@@ -1,9 +1,11 @@
 //! The model proper: caches in flat arrays; only what misses or asks leaves the first level's fast way.
 
 use super::bus::Bus;
-use super::cache::{Cache, DIRTY, Left, WRITABLE, mask_within};
+use super::bytes::mask_within;
+use super::cache::{Cache, DIRTY, Left, WRITABLE};
 use super::combining::{Buffers, Combined};
 use super::engine::{Access, Drained, Engine};
+use super::front::{Front, Row};
 use super::history::{Pages, QuickMap, Spot};
 use super::options::{ModelError, ModelOptions};
 use super::places::Places;
@@ -27,12 +29,12 @@ pub struct Fast {
     pub(super) bus: Bus,
     pub(super) nodes: Vec<BusTally>,
     pub(super) sharing: Sharing,
-    /// No cache is exclusive, none may hold a line in another set than the one it is looked up in.
-    pub(super) plain_ways: bool,
+    /// Where nobody else knows a page, misses go [`Fast::straight`].
+    pub(super) goes_straight: bool,
     /// Flags that a store needs of a line.
     wanted: u8,
-    first_data: Vec<usize>,
-    first_fetch: Vec<Option<usize>>,
+    /// By CPU: of data, of fetches.
+    pub(super) fronts: Vec<[Front; 2]>,
     /// Bits of the first level's line: data, fetches.
     first_log2: [u32; 2],
     /// Scratch: lines of others met by one access.
@@ -69,47 +71,59 @@ impl Engine for Fast {
         Ok(Fast {
             first_log2,
             pages: Pages::new(caches.len(), places),
-            plain_ways: !caches.iter().any(|cache| cache.exclusive || cache.has_synonyms()),
+            goes_straight: !plan.tells_the_bus && !caches.iter().any(|cache| cache.exclusive || cache.has_synonyms()),
             caches,
             buffers: vec![Buffers::default(); plan.cores],
             bus: Bus::new(&plan, options.order == Order::Recorded),
             nodes: vec![BusTally::default(); plan.nodes],
             sharing: Sharing::default(),
-            first_data: plan.data.iter().map(|way| way.at(0)).collect(),
-            first_fetch: plan.fetch.iter().map(|way| way.iter().next()).collect(),
+            fronts: plan
+                .data
+                .iter()
+                .zip(&plan.fetch)
+                .map(|(data, fetch)| [data, fetch].map(|w| Front::new(*w)))
+                .collect(),
             met: Vec::new(),
             wanted: if plan.asks { WRITABLE } else { 0 },
             plan,
         })
     }
 
-    #[inline]
+    #[inline(always)]
     fn hit(&mut self, cpu: usize, kind: Kind, address: u64, vaddr: u64) -> bool {
-        let (at, wanted, gives) = match kind {
-            Kind::Load => (self.first_data[cpu], 0, 0),
-            Kind::Store => (self.first_data[cpu], self.wanted, DIRTY),
-            Kind::Fetch => match self.first_fetch[cpu] {
-                Some(at) => (at, 0, 0),
-                None => return true,
-            },
-            Kind::Atomic if self.buffers[self.plan.core[cpu]].is_empty() => (self.first_data[cpu], self.wanted, DIRTY),
+        let (wanted, gives) = match kind {
+            Kind::Load | Kind::Fetch => (0, 0),
+            Kind::Store => (self.wanted, DIRTY),
+            Kind::Atomic if self.buffers[self.plan.core[cpu]].is_empty() => (self.wanted, DIRTY),
             _ => return false,
         };
-        let cache = &mut self.caches[at];
-        let spot = match cache.near.spot(address) {
-            Some(spot) => spot,
-            None => {
-                let Some(page) = self.pages.known(address) else { return false };
-                let Some(spot) = self.pages.spot(page, at) else { return false };
-                cache.near.remember(address, spot);
-                spot
-            }
-        };
+        let front = &self.fronts[cpu][usize::from(kind == Kind::Fetch)];
+        let Some(first) = front.first else { return true };
+        let row = front.row(address).copied().or_else(|| self.remember(cpu, kind, address));
+        let Some(Row { spots: [spot, ..], .. }) = row else { return false };
+        let cache = &mut self.caches[first];
         cache.hit(cache.set_of(spot, address, vaddr), cache.line_of(spot, address), wanted, gives)
     }
 
     #[inline(always)]
-    fn prepare(&self, cpu: usize, kind: Kind, address: u64, vaddr: u64, soon: bool) {
+    fn prepare(&mut self, cpu: usize, kind: Kind, address: u64, vaddr: u64) {
+        let front = &self.fronts[cpu][usize::from(kind == Kind::Fetch)];
+        let (way, spots) = match front.row(address) {
+            Some(row) => (front.way, row.spots),
+            None => match self.remember(cpu, kind, address) {
+                Some(row) => (self.plan.way(cpu, kind), row.spots),
+                None => return,
+            },
+        };
+        for (at, spot) in way.iter().zip(spots) {
+            let cache = &self.caches[at];
+            if cache.far && spot.met().is_some() {
+                cache.prefetch(cache.set_of(spot, address, vaddr), cache.line_of(spot, address));
+            }
+        }
+    }
+
+    fn prepare_fills(&self, cpu: usize, kind: Kind, address: u64, vaddr: u64) {
         let Some(page) = self.pages.known(address) else { return };
         let spots = self.pages.spots(page);
         for at in self.plan.way(cpu, kind).iter() {
@@ -118,18 +132,14 @@ impl Engine for Fast {
                 continue;
             }
             let Some(spot) = spots[at].met() else { return };
-            let (line, set) = (cache.line_of(spot, address), cache.set_of(spot, address, vaddr));
-            if soon {
-                cache.prefetch(set, line);
-                continue;
-            }
-            if let Some(frame) = cache.frame_of(line) {
+            if let Some(frame) = cache.frame_of(cache.line_of(spot, address)) {
                 cache.prefetch_hit(frame);
                 return;
             }
             if cache.exclusive {
                 continue;
             }
+            let set = cache.set_of(spot, address, vaddr);
             let Some((gone, its_page)) = cache.prefetch_fill(set) else { continue };
             let Some(outer) = cache.parent.filter(|_| cache.victims_go_on) else { continue };
             let outer_cache = &self.caches[outer];
@@ -139,12 +149,24 @@ impl Engine for Fast {
         }
     }
 
+    #[inline(always)]
+    fn miss(&mut self, access: &Access, outcome: &mut Outcome) -> u8 {
+        let &Access { cpu, kind, address, .. } = access;
+        let asks = kind == Kind::Store && self.wanted != 0;
+        if let Some(&row) = self.fronts[cpu][usize::from(kind == Kind::Fetch)].row(address)
+            && row.straight
+            && !(asks && self.has_in_first(&row, access))
+        {
+            return self.straight(access, &row, outcome);
+        }
+        self.access(access, outcome)
+    }
+
     fn access(&mut self, access: &Access, outcome: &mut Outcome) -> u8 {
         let cpu = access.cpu;
         let page = self.pages.locate(access.address, self.plan.node[cpu]);
-        outcome.home = self.pages.page(page).home;
-        let line_log2 = self.first_log2[usize::from(access.kind == Kind::Fetch)];
-        outcome.line_paddr = self.modelled(page, access.address) >> line_log2 << line_log2;
+        let known = self.pages.page(page);
+        (outcome.home, outcome.line_paddr) = (known.home, self.line_paddr(known.modelled, access));
         if access.kind == Kind::NtStore {
             self.store_around(access, page, outcome);
             return 0;
@@ -153,8 +175,11 @@ impl Engine for Fast {
         if access.kind == Kind::Atomic {
             stall += self.drain_for(access, outcome);
         }
-        self.pages.met_by(page, cpu);
-        let walk = self.walk(access, page, outcome);
+        if self.pages.met_by(page, cpu) {
+            self.fronts.iter_mut().flatten().for_each(|front| front.forget(access.address));
+        }
+        let way = self.plan.way(cpu, access.kind);
+        let walk = self.walk(access, page, way, outcome, |fast, _, at| fast.spot(at, page));
         stall += self.transfer(access, &walk, outcome);
         outcome.stall_cycles = self.plan.stall(stall) as u32;
         walk.missed
@@ -205,9 +230,35 @@ impl Engine for Fast {
 }
 
 impl Fast {
-    /// The modelled physical address of a recorded one.
-    fn modelled(&self, page: u32, address: u64) -> u64 {
-        self.pages.page(page).modelled | address & 0xfff
+    /// The first-level line of an access, given the modelled address of its page.
+    #[inline]
+    pub(super) fn line_paddr(&self, page: u64, access: &Access) -> u64 {
+        let line_log2 = self.first_log2[usize::from(access.kind == Kind::Fetch)];
+        (page | access.address & 0xfff) >> line_log2 << line_log2
+    }
+
+    /// Notes what a CPU's references ask about a page, if its first level met it.
+    fn remember(&mut self, cpu: usize, kind: Kind, address: u64) -> Option<Row> {
+        let page = self.pages.known(address)?;
+        let front = &mut self.fronts[cpu][usize::from(kind == Kind::Fetch)];
+        self.pages.spot(page, front.first?)?;
+        let known = self.pages.page(page);
+        let mut row = Row { modelled: known.modelled, page, home: known.home, ..Row::new(address) };
+        row.straight = self.goes_straight && self.pages.is_alone(page, cpu, self.plan.siblings[cpu]);
+        for (step, at) in front.way.iter().enumerate() {
+            match self.pages.spot(page, at) {
+                Some(spot) => row.spots[step] = spot,
+                None => row.straight = false,
+            }
+        }
+        front.remember(row);
+        Some(row)
+    }
+
+    /// Whether the first level of a way has the line of an access.
+    fn has_in_first(&self, row: &Row, access: &Access) -> bool {
+        let cache = &self.caches[self.plan.way(access.cpu, access.kind).at(0)];
+        cache.frame_of(cache.line_of(row.spots[0], access.address)).is_some()
     }
 
     /// Where a cache keeps a page, which it meets now if it had not.
@@ -226,68 +277,62 @@ impl Fast {
         spot
     }
 
-    /// Looks the line up level by level and counts the misses.
-    #[inline]
-    fn walk(&mut self, access: &Access, page: u32, outcome: &mut Outcome) -> Walk {
-        let way = self.plan.way(access.cpu, access.kind);
+    /// Looks the line up level by level and counts the misses. `spot_of` knows where a cache, the one of a step, keeps
+    /// the page.
+    #[inline(always)]
+    pub(super) fn walk(
+        &mut self,
+        access: &Access,
+        page: u32,
+        way: Way,
+        outcome: &mut Outcome,
+        spot_of: impl Fn(&mut Self, usize, usize) -> Spot,
+    ) -> Walk {
         let mut walk = Walk { way, page, ..Walk::default() };
-        let mut shared = None;
+        let mut was_taken = false;
         for (step, at) in way.iter().enumerate() {
-            let spot = self.spot(at, page);
+            let spot = spot_of(self, step, at);
             let cache = &mut self.caches[at];
             let level = cache.level;
             let line = cache.line_of(spot, access.address);
             let set = cache.set_of(spot, access.address, access.vaddr);
             (walk.lines[step], walk.sets[step]) = (line, set as u32);
             let line_log2 = cache.line_log2;
-            let wanted =
-                || mask_within(access.address >> line_log2 << line_log2, line_log2, access.address, access.size);
-            let Err(class) = cache.look_up(set, line, wanted) else {
+            let wanted = || {
+                was_taken = true;
+                mask_within(access.address >> line_log2 << line_log2, line_log2, access.address, access.size)
+            };
+            let Err(missed) = cache.look_up(set, line, wanted) else {
                 walk.hit = Some(step);
                 break;
             };
+            let class = missed.class;
             walk.missed |= 1 << level;
             if class == MissClass::Compulsory {
                 cache.sets[set].lines += 1;
             }
-            if access.missed_before & 1 << level == 0 {
-                cache.count_miss(set, line, class, access.insn);
-                let by_kind = match access.kind {
-                    Kind::Fetch => &mut cache.references.fetch_misses,
-                    Kind::Store => &mut cache.references.store_misses,
-                    _ => &mut cache.references.load_misses,
-                };
-                by_kind[class as usize] += 1;
-                outcome.missed[level] = Some(class);
-                outcome.set[level] = set as u32;
-                if matches!(class, MissClass::TrueSharing | MissClass::FalseSharing) {
-                    shared.get_or_insert(class);
-                }
+            if access.missed_before & 1 << level != 0 {
+                cache.missed_again[class as usize] += 1;
+                continue;
             }
+            cache.count_miss(set, missed, access.kind, access.insn);
+            outcome.missed[level] = Some(class);
+            outcome.set[level] = set as u32;
         }
-        if let Some(class) = shared {
-            let line_log2 = self.caches[way.at(0)].line_log2;
-            let row = self.sharing.entry(access.address >> line_log2 << line_log2).or_default();
-            *(if class == MissClass::TrueSharing { &mut row.0 } else { &mut row.1 }) += 1;
+        if was_taken {
+            self.count_sharing(way.at(0), access.address, outcome);
         }
         walk
     }
 
-    /// [`Fast::fill`] where no cache of the way is exclusive and none of them has the line elsewhere. `first`: flags of
-    /// the line in the first level.
-    #[inline]
-    pub(super) fn fill_plainly(&mut self, access: &Access, walk: &Walk, first: u8, outcome: &mut Outcome) {
-        for step in (0..walk.hit.unwrap_or(walk.way.len())).rev() {
-            let at = walk.way.at(step);
-            let cache = &mut self.caches[at];
-            let flags = if step == 0 { first } else { 0 };
-            let set = walk.sets[step] as usize;
-            let gone = cache.fill(set, access.address, walk.lines[step], walk.page, access.insn, flags);
-            let told = cache.inclusive || cache.victims_go_on;
-            if let Some(gone) = gone.filter(|gone| gone.dirty || told) {
-                self.evicted(at, gone, access, outcome);
-            }
-        }
+    /// Counts a miss on a line that another took, if it is one.
+    #[cold]
+    fn count_sharing(&mut self, first: usize, address: u64, outcome: &Outcome) {
+        let is_shared = |class: &&MissClass| matches!(class, MissClass::TrueSharing | MissClass::FalseSharing);
+        let Some(class) = outcome.missed.iter().flatten().find(is_shared) else { return };
+        let line_log2 = self.caches[first].line_log2;
+        let row = self.sharing.entry(address >> line_log2 << line_log2).or_default();
+        *(if *class == MissClass::TrueSharing { &mut row.0 } else { &mut row.1 }) += 1;
     }
 
     /// Brings the line into the caches that missed it. `dirty` marks, by step, those that take a modified line over;
@@ -339,7 +384,7 @@ impl Fast {
     }
 
     /// What follows when a cache gives up a line: nearer copies go if it is inclusive, the line goes outward.
-    fn evicted(&mut self, at: usize, mut gone: Left, access: &Access, outcome: &mut Outcome) {
+    pub(super) fn evicted(&mut self, at: usize, mut gone: Left, access: &Access, outcome: &mut Outcome) {
         if self.caches[at].inclusive {
             let bytes = 1u64 << self.caches[at].line_log2;
             for &nearer in &self.plan.instances[at].nearer {
@@ -389,7 +434,7 @@ impl Fast {
     }
 
     fn send_combined(&mut self, combined: &Combined) -> (u8, u8) {
-        let (full, partial) = combined.transactions(self.caches[self.first_data[0]].line_log2);
+        let (full, partial) = combined.transactions(self.caches[self.plan.data[0].at(0)].line_log2);
         let tally = &mut self.nodes[usize::from(combined.home)];
         tally.nt_full += u64::from(full);
         tally.nt_partial += u64::from(partial);
@@ -434,7 +479,7 @@ impl Fast {
         if dirty {
             self.write_back(page, access, outcome);
         }
-        let line_log2 = self.caches[self.first_data[access.cpu]].line_log2;
+        let line_log2 = self.caches[self.plan.data[access.cpu].at(0)].line_log2;
         let line_address = access.address >> line_log2 << line_log2;
         let new = Combined {
             line: access.address >> line_log2,

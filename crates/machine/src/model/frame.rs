@@ -30,6 +30,8 @@ pub(crate) struct SetCounts {
 /// What every reference to a set asks; apart from its counts, which hits leave alone.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct SetState {
+    /// What the replacement keeps of it.
+    pub order: u64,
     /// Frames in use.
     pub used: u32,
     /// Frame of the latest reference.

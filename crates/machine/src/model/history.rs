@@ -195,9 +195,20 @@ impl Pages {
         &self.pages[number as usize]
     }
 
+    /// Whether a CPU met the page before, and nobody but it and its `siblings` did.
     #[inline]
-    pub fn met_by(&mut self, number: u32, cpu: usize) {
-        self.pages[number as usize].cpus |= 1 << cpu;
+    pub fn is_alone(&self, number: u32, cpu: usize, siblings: u64) -> bool {
+        let cpus = self.pages[number as usize].cpus;
+        cpus & 1 << cpu != 0 && cpus & !siblings == 0
+    }
+
+    /// A CPU meets the page. Whether others had, and it had not.
+    #[inline]
+    pub fn met_by(&mut self, number: u32, cpu: usize) -> bool {
+        let cpus = &mut self.pages[number as usize].cpus;
+        let before = *cpus;
+        *cpus |= 1 << cpu;
+        before != 0 && before != *cpus
     }
 
     /// Where a cache keeps a page, if it ever met it.

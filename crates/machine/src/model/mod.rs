@@ -32,17 +32,20 @@
 //! [`Replay`] decodes the stream, keeps time and order, and applies policies; an [`Engine`] behind it holds the caches.
 //! [`Model`] is a replay on the fast engine; the slow twin (`crate::twin`) is written from this text alone.
 
+mod blame;
 pub(crate) mod bus;
+mod bytes;
 mod cache;
 mod coherence;
 mod combining;
 mod engine;
 mod fast;
 mod frame;
+mod front;
 mod history;
 mod indexing;
 mod instructions;
-mod near;
+mod misses;
 mod options;
 pub(crate) mod places;
 mod plain;
@@ -53,6 +56,7 @@ pub(crate) mod replacement;
 mod replay;
 mod rounds;
 mod shadow;
+mod straight;
 mod summary;
 mod totals;
 mod vcpu;

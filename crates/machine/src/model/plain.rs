@@ -2,41 +2,39 @@
 
 use super::engine::{Access, Engine};
 use super::replay::Replay;
-use crate::observer::Observer;
-use nearmiss_record::reference::{FLAG_CONT, Kind, Record};
+use crate::observer::{Observer, Outcome};
+use nearmiss_record::reference::{FLAG_CONT, FLAG_KERNEL, Kind, Record};
 
 impl<E: Engine, O: Observer> Replay<E, O> {
     /// The short way of [`Replay::step`]: meets the plain references there are from `at` on, `most` at most; returns
     /// where the next record begins.
     pub(super) fn plain(&mut self, cpu: usize, records: &[Record], begin: usize, most: usize) -> usize {
         let end = records.len().min(begin.saturating_add(most));
+        let not_plain = FLAG_CONT | if self.only_user { FLAG_KERNEL } else { 0 };
         let mut at = begin;
-        while let Some((next, missed)) = self.plain_hits(cpu, &records[..end], at) {
-            at = next;
-            let Some(kind) = missed else { break };
-            self.look_ahead(cpu, records, at);
+        while at < end {
             let record = records[at];
+            let Some(kind @ (Kind::Load | Kind::Store | Kind::Fetch)) = record.kind() else { break };
+            if record.flags() & not_plain != 0 {
+                break;
+            }
             let state = &mut self.cpus[cpu];
+            let address = if self.virtual_tags { state.virtual_address(record) } else { record.paddr() };
             let new = state.instructions.record(record.instructions());
             state.tally.instructions += new;
             state.tally.loads += u64::from(kind == Kind::Load);
             state.tally.stores += u64::from(kind == Kind::Store);
             state.tally.line_accesses += u64::from(kind != Kind::Fetch);
+            let hit = self.engine.hit(cpu, kind, address, record.vaddr());
             if new > 0 {
                 self.observer.instructions(cpu as u32, new);
             }
-            let access = Access {
-                cpu,
-                kind,
-                address: self.address(cpu, record),
-                vaddr: record.vaddr(),
-                size: record.size(),
-                insn: record.insn().0,
-                missed_before: 0,
-                now: self.now(cpu),
-                record,
-            };
-            self.meet(&access, false);
+            if hit {
+                state.missed = 0;
+                self.observer.hit(cpu as u32, record);
+            } else {
+                self.plain_miss(cpu, kind, address, records, at);
+            }
             at += 1;
         }
         if at > begin {
@@ -48,42 +46,23 @@ impl<E: Engine, O: Observer> Replay<E, O> {
         at
     }
 
-    /// Meets those that hit the first level and change nothing elsewhere. Returns where the first other one stands and,
-    /// if it is plain too, its kind; nothing at the end.
-    #[inline]
-    fn plain_hits(&mut self, cpu: usize, records: &[Record], begin: usize) -> Option<(usize, Option<Kind>)> {
-        let Replay { engine, observer, cpus, .. } = self;
-        let state = &mut cpus[cpu];
-        let mut at = begin;
-        let (mut loads, mut stores, mut instructions) = (0, 0, 0);
-        let mut missed = None;
-        while let Some(&record) = records.get(at) {
-            let Some(kind @ (Kind::Load | Kind::Store | Kind::Fetch)) = record.kind() else { break };
-            if self.only_user && record.is_kernel() || record.flags() & FLAG_CONT != 0 {
-                break;
-            }
-            let address = if self.virtual_tags { state.virtual_address(record) } else { record.paddr() };
-            if !engine.hit(cpu, kind, address, record.vaddr()) {
-                missed = Some(kind);
-                break;
-            }
-            let new = state.instructions.record(record.instructions());
-            instructions += new;
-            loads += u64::from(kind == Kind::Load);
-            stores += u64::from(kind == Kind::Store);
-            if new > 0 {
-                observer.instructions(cpu as u32, new);
-            }
-            observer.hit(cpu as u32, record);
-            at += 1;
-        }
-        if at > begin {
-            state.missed = 0;
-            state.tally.instructions += instructions;
-            state.tally.loads += loads;
-            state.tally.stores += stores;
-            state.tally.line_accesses += loads + stores;
-        }
-        (at > begin || missed.is_some()).then_some((at, missed))
+    #[inline(always)]
+    fn plain_miss(&mut self, cpu: usize, kind: Kind, address: u64, records: &[Record], at: usize) {
+        self.look_ahead(cpu, records, at);
+        let record = records[at];
+        let access = Access {
+            cpu,
+            kind,
+            address,
+            vaddr: record.vaddr(),
+            size: record.size(),
+            insn: record.insn().0,
+            missed_before: 0,
+            now: self.now(cpu),
+            record,
+        };
+        let mut outcome = Outcome::default();
+        let missed = self.engine.miss(&access, &mut outcome);
+        self.count(&access, false, missed, &mut outcome);
     }
 }

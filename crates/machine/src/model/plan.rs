@@ -80,29 +80,41 @@ pub(crate) struct Instance {
 /// The way of a reference through the caches: instances, nearest first.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Way {
-    caches: [u16; MAX_LEVELS],
-    steps: u8,
+    /// 16 bits a step, the nearest lowest: the instance's number + 1; 0: the end.
+    steps: u64,
 }
+
+const STEP_BITS: usize = 16;
+const _: () = assert!(MAX_LEVELS * STEP_BITS <= u64::BITS as usize);
 
 impl Way {
     fn push(&mut self, at: usize) {
-        self.caches[usize::from(self.steps)] = at as u16;
-        self.steps += 1;
+        self.steps |= (at as u64 + 1) << (self.len() * STEP_BITS);
     }
 
     #[inline]
     pub fn len(self) -> usize {
-        usize::from(self.steps)
+        (u64::BITS - self.steps.leading_zeros()).div_ceil(STEP_BITS as u32) as usize
     }
 
-    /// The cache of a step.
+    /// The cache of a step that it has.
     #[inline]
     pub fn at(self, step: usize) -> usize {
-        usize::from(self.caches[step])
+        (self.steps >> (step * STEP_BITS)) as u16 as usize - 1
     }
 
-    pub fn iter(self) -> impl DoubleEndedIterator<Item = usize> {
-        self.caches.into_iter().take(self.len()).map(usize::from)
+    pub fn last(self) -> Option<usize> {
+        self.len().checked_sub(1).map(|step| self.at(step))
+    }
+
+    #[inline]
+    pub fn iter(self) -> impl Iterator<Item = usize> {
+        let mut steps = self.steps;
+        std::iter::from_fn(move || {
+            let at = usize::from(steps as u16).checked_sub(1);
+            steps >>= STEP_BITS;
+            at
+        })
     }
 }
 

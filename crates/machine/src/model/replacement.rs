@@ -7,14 +7,16 @@ use nearmiss_record::machine::Replacement;
 const FAR: u8 = 3;
 const LONG: u8 = 2;
 
-/// Replacement state of all sets of one cache. Invalid frames are the caller's to prefer.
+/// Replacement state of one cache, but for the word that each set keeps beside its other state. Invalid frames are the
+/// caller's to prefer. Its tag lies by itself, where Rust would hide it in a vector.
+#[repr(u8)]
 pub(crate) enum Order {
-    /// Ways by set, four bits each, the latest use lowest: up to 16 ways.
-    Lru { recency: Vec<u64> },
+    /// The set's word: its ways, four bits each, the latest use lowest: up to 16 ways.
+    Lru,
     /// Time of last use by frame: more ways.
     LruByTime { used: Vec<u64>, clock: u64 },
-    /// A tree of bits by set, node 1 the root; a set bit points right.
-    TreePlru { bits: Vec<u64>, touched: Vec<(u64, u64)> },
+    /// The set's word: a tree of bits, node 1 the root; a set bit points right.
+    TreePlru { touched: Vec<(u64, u64)> },
     /// A stream of numbers, one drawn an eviction.
     Random { state: u64 },
     /// Re-reference prediction by frame.
@@ -24,28 +26,31 @@ pub(crate) enum Order {
 impl Order {
     pub fn new(kind: Replacement, sets: usize, ways: usize, seed: u64, instance: u32) -> Self {
         match kind {
-            Replacement::Lru if ways <= NIBBLES => Order::Lru { recency: vec![unused(ways); sets] },
+            Replacement::Lru if ways <= NIBBLES => Order::Lru,
             Replacement::Lru => Order::LruByTime { used: vec![0; sets * ways], clock: 0 },
-            Replacement::TreePlru => {
-                Order::TreePlru { bits: vec![0; sets], touched: (0..ways).map(|way| away_from(way, ways)).collect() }
-            }
+            Replacement::TreePlru => Order::TreePlru { touched: (0..ways).map(|way| away_from(way, ways)).collect() },
             Replacement::Random => Order::Random { state: random_start(seed, instance) },
             Replacement::Srrip => Order::Srrip { predicted: vec![FAR; sets * ways] },
         }
     }
 
+    /// The word of a set that nobody used.
+    pub fn unused(&self, ways: usize) -> u64 {
+        if let Order::Lru = self { unused(ways) } else { 0 }
+    }
+
     /// A line was found.
     #[inline(always)]
-    pub fn hit(&mut self, set: usize, frame: usize, way: usize) {
+    pub fn hit(&mut self, word: &mut u64, frame: usize, way: usize) {
         match self {
-            Order::Lru { recency } => recency[set] = used_now(recency[set], way),
+            Order::Lru => *word = used_now(*word, way),
+            Order::TreePlru { touched } => {
+                let (keep, point) = touched[way];
+                *word = *word & keep | point;
+            }
             Order::LruByTime { used, clock } => {
                 *clock += 1;
                 used[frame] = *clock;
-            }
-            Order::TreePlru { bits, touched } => {
-                let (keep, point) = touched[way];
-                bits[set] = bits[set] & keep | point;
             }
             Order::Random { .. } => {}
             Order::Srrip { predicted } => predicted[frame] = 0,
@@ -54,60 +59,55 @@ impl Order {
 
     /// A line was brought in.
     #[inline]
-    pub fn filled(&mut self, set: usize, frame: usize, way: usize) {
+    pub fn filled(&mut self, word: &mut u64, frame: usize, way: usize) {
         match self {
             Order::Srrip { predicted } => predicted[frame] = LONG,
-            _ => self.hit(set, frame, way),
+            _ => self.hit(word, frame, way),
         }
     }
 
-    /// Gives up a way of a full set and brings a line in there.
-    #[inline]
-    pub fn replace(&mut self, set: usize, ways: usize) -> usize {
-        if let Order::Lru { recency } = self {
-            let order = &mut recency[set];
-            let way = last(*order, ways);
-            *order = (*order << 4 | way as u64) & u64::MAX >> (64 - 4 * ways);
-            return way;
+    /// Gives up a way of a full set, whose first frame is `base`, and brings a line in there.
+    #[inline(always)]
+    pub fn replace(&mut self, word: &mut u64, base: usize, ways: usize) -> usize {
+        if let Order::Lru = self {
+            let way = last(*word, ways);
+            *word = (*word ^ way << last_shift(ways)) << 4 | way;
+            return way as usize;
         }
-        let way = self.victim(set, ways);
-        self.filled(set, set * ways + way, way);
+        let way = self.victim(*word, base, ways);
+        self.filled(word, base + way, way);
         way
     }
 
     /// The way that [`Order::replace`] would give up now, where asking is cheap.
     #[inline]
-    pub fn next(&self, set: usize, ways: usize) -> Option<usize> {
+    pub fn next(&self, word: u64, base: usize, ways: usize) -> Option<usize> {
         match self {
-            Order::Lru { recency } => Some(last(recency[set], ways)),
-            Order::LruByTime { used, .. } => Some(oldest(&used[set * ways..(set + 1) * ways])),
-            Order::TreePlru { bits, .. } => Some(pointed_at(bits[set], ways)),
+            Order::Lru => Some(last(word, ways) as usize),
+            Order::LruByTime { used, .. } => Some(oldest(&used[base..base + ways])),
+            Order::TreePlru { .. } => Some(pointed_at(word, ways)),
             Order::Random { .. } | Order::Srrip { .. } => None,
         }
     }
 
-    /// Fetches the state of a set.
-    #[inline]
-    pub fn prefetch(&self, set: usize, ways: usize) {
-        match self {
-            Order::Lru { recency } => prefetch(recency, set),
-            Order::LruByTime { used, .. } => {
-                prefetch(used, set * ways);
-                prefetch(used, (set + 1) * ways - 1);
-            }
-            Order::TreePlru { bits, .. } => prefetch(bits, set),
-            Order::Random { .. } => {}
-            Order::Srrip { predicted } => prefetch(predicted, set * ways),
+    /// Fetches what is kept of the set's frames.
+    #[inline(always)]
+    pub fn prefetch(&self, base: usize, ways: usize) {
+        if let Order::LruByTime { used, .. } = self {
+            prefetch(used, base);
+            prefetch(used, base + ways - 1);
+        }
+        if let Order::Srrip { predicted } = self {
+            prefetch(predicted, base);
         }
     }
 
     /// The way to give up in a full set.
-    fn victim(&mut self, set: usize, ways: usize) -> usize {
-        let base = set * ways;
+    fn victim(&mut self, word: u64, base: usize, ways: usize) -> usize {
         match self {
-            Order::Lru { recency } => last(recency[set], ways),
+            Order::Lru => last(word, ways) as usize,
             Order::LruByTime { used, .. } => oldest(&used[base..base + ways]),
-            Order::TreePlru { bits, .. } => pointed_at(bits[set], ways),
+            Order::TreePlru { .. } => pointed_at(word, ways),
             Order::Random { state } => next_random(state) as usize % ways,
             Order::Srrip { predicted } => {
                 let set = &mut predicted[base..base + ways];
@@ -140,8 +140,14 @@ fn used_now(order: u64, way: usize) -> u64 {
 
 /// The way at an order's end.
 #[inline]
-fn last(order: u64, ways: usize) -> usize {
-    (order >> (4 * (ways - 1)) & 15) as usize
+fn last(order: u64, ways: usize) -> u64 {
+    order >> last_shift(ways)
+}
+
+/// Where an order's last way begins.
+#[inline]
+fn last_shift(ways: usize) -> u32 {
+    4 * (ways as u32 - 1)
 }
 
 /// The way used longest ago.
@@ -199,17 +205,19 @@ mod tests {
     #[test]
     fn one_word_orders_ways_as_times_of_use_do() {
         for ways in 1..=NIBBLES {
-            let mut word = Order::new(Replacement::Lru, 1, ways, 0, 0);
+            let (mut by_word, mut idle) = (Order::Lru, 0);
+            let mut word = by_word.unused(ways);
             let mut times = Order::LruByTime { used: vec![0; ways], clock: 0 };
             let mut state = ways as u64;
             for _ in 0..2000 {
-                assert_eq!(word.victim(0, ways), times.victim(0, ways), "{ways} ways");
+                assert_eq!(by_word.victim(word, 0, ways), times.victim(0, 0, ways), "{ways} ways");
                 if next_random(&mut state) & 1 == 0 {
-                    assert_eq!(word.replace(0, ways), times.replace(0, ways), "{ways} ways");
+                    let (way, same) = (by_word.replace(&mut word, 0, ways), times.replace(&mut idle, 0, ways));
+                    assert_eq!(way, same, "{ways} ways");
                 }
                 let way = next_random(&mut state) as usize % ways;
-                word.hit(0, way, way);
-                times.hit(0, way, way);
+                by_word.hit(&mut word, way, way);
+                times.hit(&mut idle, way, way);
             }
         }
     }

@@ -2,6 +2,7 @@
 
 use super::engine::{Access, Engine};
 use super::instructions::times;
+use super::misses::Misses;
 use super::options::{ModelError, ModelOptions, Position};
 use super::policy::Rules;
 use super::rounds::Round;
@@ -168,7 +169,7 @@ impl<E: Engine, O: Observer> Replay<E, O> {
             cpu.tally.cycles =
                 times(cpu.tally.instructions, self.cycles_per_instruction).saturating_add(cpu.tally.stall_cycles);
             let levels = totals.caches.iter().map(|c| usize::from(c.level)).max().unwrap_or(0);
-            cpu.tally.levels.resize(levels, Default::default());
+            cpu.tally.levels = cpu.misses[..levels].iter().map(Misses::tally).collect();
         }
         totals.cpus = cpus.into_iter().map(|cpu| cpu.tally).collect();
         totals.records = self.records;
@@ -292,20 +293,22 @@ impl<E: Engine, O: Observer> Replay<E, O> {
 
     /// Where one reference misses, those after it often do.
     #[inline(always)]
-    pub(super) fn look_ahead(&self, cpu: usize, records: &[Record], at: usize) {
-        self.prepare(cpu, records, at + SOON, true);
-        if self.cpus[cpu].deep {
-            self.prepare(cpu, records, at + NEXT, false);
+    pub(super) fn look_ahead(&mut self, cpu: usize, records: &[Record], at: usize) {
+        if let Some((kind, address, vaddr)) = self.reference(cpu, records, at + SOON) {
+            self.engine.prepare(cpu, kind, address, vaddr);
+        }
+        if self.cpus[cpu].deep
+            && let Some((kind, address, vaddr)) = self.reference(cpu, records, at + NEXT)
+        {
+            self.engine.prepare_fills(cpu, kind, address, vaddr);
         }
     }
 
-    #[inline]
-    fn prepare(&self, cpu: usize, records: &[Record], at: usize, soon: bool) {
-        if let Some(record) = records.get(at)
-            && let Some(kind @ (Kind::Load | Kind::Store | Kind::Fetch)) = record.kind()
-        {
-            self.engine.prepare(cpu, kind, self.address(cpu, *record), record.vaddr(), soon);
-        }
+    #[inline(always)]
+    fn reference(&self, cpu: usize, records: &[Record], at: usize) -> Option<(Kind, u64, u64)> {
+        let record = *records.get(at)?;
+        let kind @ (Kind::Load | Kind::Store | Kind::Fetch) = record.kind()? else { return None };
+        Some((kind, self.address(cpu, record), record.vaddr()))
     }
 
     /// Whether `second` is the other half of `first`, in the same first-level line.
@@ -321,10 +324,17 @@ impl<E: Engine, O: Observer> Replay<E, O> {
     }
 
     /// An access that may miss: asks the engine, counts, tells. Returns the levels missed.
-    pub(super) fn meet(&mut self, access: &Access, second: bool) -> u8 {
-        let cpu = access.cpu;
+    fn meet(&mut self, access: &Access, second: bool) -> u8 {
         let mut outcome = Outcome::default();
         let missed = self.engine.access(access, &mut outcome);
+        self.count(access, second, missed, &mut outcome);
+        missed
+    }
+
+    /// Counts and tells what an access met.
+    #[inline(always)]
+    pub(super) fn count(&mut self, access: &Access, second: bool, missed: u8, outcome: &mut Outcome) {
+        let cpu = access.cpu;
         let state = &mut self.cpus[cpu];
         state.missed = missed | access.missed_before;
         state.deep = missed > 1;
@@ -333,29 +343,24 @@ impl<E: Engine, O: Observer> Replay<E, O> {
         while counted != 0 {
             let level = counted.trailing_zeros() as usize;
             counted &= counted - 1;
-            let (Some(class), Some(level)) = (outcome.missed[level], state.tally.levels.get_mut(level)) else {
-                continue;
-            };
-            let row = match access.kind {
-                Kind::Fetch => &mut level.fetch_misses,
-                Kind::Store => &mut level.store_misses,
-                _ => &mut level.load_misses,
-            };
-            row[class as usize] += 1;
+            if let (Some(class), Some(misses)) = (outcome.missed[level], state.misses.get_mut(level)) {
+                misses.count(access.kind, class);
+            }
         }
         state.tally.stall_cycles += u64::from(outcome.stall_cycles);
-        outcome.add_traffic(&mut state.tally.bus);
+        if outcome.has_traffic() {
+            outcome.add_traffic(&mut state.tally.bus);
+        }
         let traffic = outcome.write_backs > 0
             || outcome.invalidated
             || outcome.nt_full > 0
             || outcome.nt_partial > 0
             || outcome.stall_cycles > 0;
         if missed != 0 || traffic {
-            self.observer.miss(cpu as u32, access.record, &outcome);
+            self.observer.miss(cpu as u32, access.record, outcome);
         } else {
             self.observer.hit(cpu as u32, access.record);
         }
-        missed
     }
 
     fn control(&mut self, cpu: usize, records: &[Record], at: usize, chunk: u64) -> Result<usize, ModelError> {

@@ -1,7 +1,7 @@
 //! A fully associative LRU cache that holds no data: what conflict misses are told apart by.
 //!
 //! Requests are written one after another into a ring; a line is where it was requested last, and a bit a place says
-//! which places still count. So a request writes where the one before it wrote and clears one bit, where a list would
+//! which places count no more. So a request writes where the one before it wrote and sets one bit, where a list would
 //! visit two neighbours, and the oldest line is found by scanning bits. When the ring is full, lines that count are
 //! written again at its head, in order.
 
@@ -25,15 +25,15 @@ pub(crate) type Time = u64;
 pub(crate) struct Shadow {
     /// By place, a time's lower bits: the line.
     lines: Vec<u32>,
-    /// A bit a place.
-    counts: Vec<u64>,
+    /// A bit a place; clear before the oldest and from the next on.
+    stale: Vec<u64>,
     capacity: usize,
     live: usize,
     /// Time of the next request.
     next: Time,
     /// All lines requested before are gone.
     oldest: Time,
-    /// Time of the request that finds no place, or no time.
+    /// No request before this time finds no place, or no time.
     full_at: Time,
     newest_line: u32,
     /// From here on, so many times might not be left as writing all lines again takes.
@@ -44,7 +44,7 @@ impl Shadow {
     pub fn new(capacity: usize) -> Self {
         Shadow {
             lines: vec![NONE; 1 << LEAST_LOG2],
-            counts: vec![0; 1],
+            stale: vec![0; 1],
             capacity,
             live: 0,
             next: 1,
@@ -74,7 +74,13 @@ impl Shadow {
 
     /// Whether the next request must wait for [`Shadow::tidy`].
     #[inline]
-    pub fn is_full(&self) -> bool {
+    pub fn is_full(&mut self) -> bool {
+        self.next >= self.full_at && self.has_become_full()
+    }
+
+    #[cold]
+    fn has_become_full(&mut self) -> bool {
+        self.full_at = self.last.min(self.oldest + self.lines.len() as u64);
         self.next >= self.full_at
     }
 
@@ -83,53 +89,47 @@ impl Shadow {
         self.next >= self.last
     }
 
-    /// A line that is there was requested again; returns its new time. Not while the ring is full.
-    #[inline]
-    pub fn touch(&mut self, time: Time, line: u32) -> Time {
-        let place = self.place(time);
-        self.counts[place >> 6] &= !(1 << (place & 63));
-        self.write(line)
-    }
-
-    /// Takes in a line that is not there, in the place of the oldest if it is full. Returns its time. Not while the
-    /// ring is full.
-    #[inline]
-    pub fn insert(&mut self, line: u32) -> Time {
-        if self.live == self.capacity {
+    /// A line was requested, which was before at `time` and is taken in if it is not there any more, in the place of
+    /// the oldest if there are too many. Whether it was there, and its new time. Not while the ring is full.
+    #[inline(always)]
+    pub fn request(&mut self, time: Time, line: u32) -> (bool, Time) {
+        let there = self.holds(time);
+        if there {
+            self.mark_stale(time);
+        } else if self.live == self.capacity {
             self.drop_oldest();
         } else {
             self.live += 1;
         }
-        self.write(line)
+        (there, self.write(line))
     }
 
-    #[inline]
+    #[inline(always)]
     fn write(&mut self, line: u32) -> Time {
         let (time, place) = (self.next, self.place(self.next));
         self.next += 1;
         self.newest_line = line;
         self.lines[place] = line;
-        self.counts[place >> 6] |= 1 << (place & 63);
         time
     }
 
-    #[inline]
-    fn begin_at(&mut self, oldest: Time) {
-        self.oldest = oldest;
-        self.full_at = self.last.min(oldest + self.lines.len() as u64);
+    #[inline(always)]
+    fn mark_stale(&mut self, time: Time) {
+        let place = self.place(time);
+        self.stale[place >> 6] |= 1 << (place & 63);
     }
 
-    #[inline]
+    #[inline(always)]
     fn drop_oldest(&mut self) {
         let mut time = self.oldest;
         loop {
             let place = self.place(time);
-            let word = &mut self.counts[place >> 6];
-            let from = *word >> (place & 63);
-            if from != 0 {
-                let first = from.trailing_zeros();
-                *word &= !(1 << (place as u32 % 64 + first));
-                return self.begin_at(time + u64::from(first) + 1);
+            let word = &mut self.stale[place >> 6];
+            let stale = (*word >> (place & 63)).trailing_ones();
+            *word &= word.wrapping_add(1 << (place & 63));
+            if stale < 64 - (place as u32 & 63) {
+                self.oldest = time + u64::from(stale) + 1;
+                return;
             }
             time += 64 - (place as u64 & 63);
         }
@@ -137,8 +137,7 @@ impl Shadow {
 
     /// The line of `time` was taken away.
     pub fn remove(&mut self, time: Time) {
-        let place = self.place(time);
-        self.counts[place >> 6] &= !(1 << (place & 63));
+        self.mark_stale(time);
         self.live -= 1;
         self.newest_line = NONE;
     }
@@ -148,17 +147,18 @@ impl Shadow {
     pub fn tidy(&mut self, mut tell: impl FnMut(u32, Time)) {
         let there = (self.oldest..self.next)
             .map(|time| self.place(time))
-            .filter(|place| self.counts[place >> 6] >> (place & 63) & 1 != 0);
+            .filter(|place| self.stale[place >> 6] >> (place & 63) & 1 == 0);
         let kept: Vec<u32> = there.map(|place| self.lines[place]).collect();
         let most = (self.capacity * SPARE).next_power_of_two().max(self.lines.len());
         let places = (kept.len().max(1) * SPARE).next_power_of_two().clamp(self.lines.len(), most);
         self.lines.resize(places, NONE);
-        self.counts.clear();
-        self.counts.resize(places >> LEAST_LOG2, 0);
+        self.stale.clear();
+        self.stale.resize(places >> LEAST_LOG2, 0);
         if self.begins_anew() {
             self.next = 1;
         }
-        self.begin_at(self.next);
+        self.oldest = self.next;
+        self.full_at = self.oldest;
         for line in kept {
             let time = self.write(line);
             tell(line, time);
@@ -173,17 +173,19 @@ mod tests {
     #[test]
     fn the_line_unused_longest_goes_and_a_hole_is_filled_first() {
         let mut shadow = Shadow::new(3);
-        let a = shadow.insert(10);
-        let b = shadow.insert(11);
-        let c = shadow.insert(12);
+        let insert = |shadow: &mut Shadow, line| shadow.request(0, line).1;
+        let a = insert(&mut shadow, 10);
+        let b = insert(&mut shadow, 11);
+        let c = insert(&mut shadow, 12);
         assert!(shadow.holds(a) && shadow.holds(b) && shadow.holds(c));
-        let a = shadow.touch(a, 10);
-        let d = shadow.insert(13);
+        let (there, a) = shadow.request(a, 10);
+        assert!(there);
+        let d = insert(&mut shadow, 13);
         assert!(!shadow.holds(b) && shadow.holds(c), "11 is the oldest: 10 was touched");
         shadow.remove(a);
-        let e = shadow.insert(14);
+        let e = insert(&mut shadow, 14);
         assert!(shadow.holds(c) && shadow.holds(d) && shadow.holds(e), "the hole 10 left");
-        shadow.insert(15);
+        insert(&mut shadow, 15);
         assert!(!shadow.holds(c) && shadow.holds(d));
         assert!(!shadow.holds(0));
     }
@@ -211,8 +213,7 @@ mod tests {
                 None => {}
             }
             list.push(line);
-            let time = times[line as usize];
-            times[line as usize] = if there.is_some() { shadow.touch(time, line) } else { shadow.insert(line) };
+            times[line as usize] = shadow.request(times[line as usize], line).1;
         }
     }
 }

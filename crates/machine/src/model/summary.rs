@@ -26,8 +26,8 @@ pub(crate) fn summary(plan: &Plan, caches: &[Cache], nodes: Vec<BusTally>, shari
     for (at, cache) in caches.iter().enumerate() {
         let instance = &plan.instances[at];
         let config = plan.config(at);
-        for (&pair, &misses) in &cache.pollution {
-            *pollution.entry((instance.config, (pair >> 32) as u32, pair as u32)).or_insert(0) += misses;
+        for (polluter, victim, misses) in cache.blames.counted() {
+            *pollution.entry((instance.config, polluter, victim)).or_insert(0) += misses;
         }
         let map = &mut sets[instance.config];
         for (set, counts) in cache.sets.iter().enumerate() {
@@ -35,17 +35,18 @@ pub(crate) fn summary(plan: &Plan, caches: &[Cache], nodes: Vec<BusTally>, shari
             map.conflict_misses[set] += counts.conflicts;
             map.lines[set] += counts.lines;
         }
+        let line_misses = cache.line_misses();
         rows.push(CacheTotals {
             name: config.name.clone(),
             level: config.level as u8 + 1,
             instance: instance.number,
             cpus: (0..64).filter(|cpu| instance.cpus >> cpu & 1 != 0).collect(),
-            accesses: cache.accesses(),
+            accesses: cache.hits + line_misses.iter().sum::<u64>(),
             hits: cache.hits,
             fills: cache.fills,
             dirty_evictions: cache.dirty_evictions,
-            line_misses: cache.line_misses,
-            references: cache.references,
+            line_misses,
+            references: cache.misses.tally(),
         });
     }
     let mut config = 0..;

@@ -2,6 +2,7 @@
 
 use super::engine::Drained;
 use super::instructions::Instructions;
+use super::misses::Misses;
 use crate::observer::Observer;
 use nearmiss_record::model::{MAX_LEVELS, Tally};
 use nearmiss_record::reference::Record;
@@ -9,7 +10,9 @@ use nearmiss_record::reference::Record;
 /// What is kept of each CPU.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Cpu {
+    /// But for its levels, which `misses` has.
     pub tally: Tally,
+    pub misses: [Misses; MAX_LEVELS],
     pub instructions: Instructions,
     /// Address space, for virtual tags.
     pub space: u64,
@@ -27,8 +30,7 @@ pub(super) struct Cpu {
 impl Cpu {
     /// A CPU that has executed nothing.
     pub fn new() -> Self {
-        let tally = Tally { levels: vec![Default::default(); MAX_LEVELS], ..Tally::default() };
-        Cpu { tally, space: 1, ..Cpu::default() }
+        Cpu { space: 1, ..Cpu::default() }
     }
 
     /// What tells a line apart without physical addresses: the address space, none for the kernel's, and the address.

@@ -1,0 +1,77 @@
+//! Pages that a CPU met lately on one of its ways: found by one look, where all pages take several.
+
+use super::history::Spot;
+use super::plan::{PAGE_LOG2, Way};
+use nearmiss_record::model::MAX_LEVELS;
+
+const ROWS: usize = 1024;
+
+/// What a reference asks about its page, in one line of this machine's cache.
+#[derive(Clone, Copy, Debug)]
+#[repr(align(64))]
+pub(crate) struct Row {
+    /// Number of the recorded page.
+    pub key: u64,
+    /// Address of its first byte in the modelled memory.
+    pub modelled: u64,
+    /// Its number.
+    pub page: u32,
+    /// Memory node.
+    pub home: u8,
+    /// All caches of the way know it, of all CPUs this one alone, and misses may go straight.
+    pub straight: bool,
+    /// By step of the way; the first one met it.
+    pub spots: [Spot; MAX_LEVELS],
+}
+
+const _: () = assert!(size_of::<Row>() == 64);
+
+impl Row {
+    pub fn new(address: u64) -> Self {
+        Row {
+            key: address >> PAGE_LOG2,
+            modelled: 0,
+            page: 0,
+            home: 0,
+            straight: false,
+            spots: [Spot::default(); MAX_LEVELS],
+        }
+    }
+}
+
+/// A way of a CPU, and where its caches keep the pages met lately.
+pub(crate) struct Front {
+    pub way: Way,
+    /// The cache of its first step.
+    pub first: Option<usize>,
+    /// By the recorded page's lower bits.
+    rows: Box<[Row; ROWS]>,
+}
+
+impl Front {
+    pub fn new(way: Way) -> Self {
+        Front { way, first: way.iter().next(), rows: Box::new([Row::new(u64::MAX); ROWS]) }
+    }
+
+    /// What is known of the page of `address`, if it was met lately.
+    #[inline(always)]
+    pub fn row(&self, address: u64) -> Option<&Row> {
+        let key = address >> PAGE_LOG2;
+        let row = &self.rows[key as usize % ROWS];
+        (row.key == key).then_some(row)
+    }
+
+    /// Remembers it.
+    pub fn remember(&mut self, row: Row) {
+        self.rows[row.key as usize % ROWS] = row;
+    }
+
+    /// Others met the page: what is remembered may be wrong.
+    pub fn forget(&mut self, address: u64) {
+        let key = address >> PAGE_LOG2;
+        let row = &mut self.rows[key as usize % ROWS];
+        if row.key == key {
+            *row = Row::new(u64::MAX);
+        }
+    }
+}

@@ -1,0 +1,41 @@
+//! The straight way of a miss: on a page that its CPU alone knows, where no cache is exclusive and none may hold the
+//! line elsewhere. Nobody need be asked, and each cache that misses is filled.
+
+use super::cache::{DIRTY, WRITABLE};
+use super::engine::Access;
+use super::fast::{Fast, Walk};
+use super::front::Row;
+use crate::observer::Outcome;
+use nearmiss_record::reference::Kind;
+
+impl Fast {
+    /// The whole of such a miss.
+    #[inline(always)]
+    pub(super) fn straight(&mut self, access: &Access, row: &Row, outcome: &mut Outcome) -> u8 {
+        outcome.home = row.home;
+        outcome.line_paddr = self.line_paddr(row.modelled, access);
+        let way = self.plan.way(access.cpu, access.kind);
+        let walk = self.walk(access, row.page, way, outcome, |_, step, _| row.spots[step]);
+        let cycles = self.answer_alone(access, &walk, outcome);
+        outcome.stall_cycles = self.plan.stall(cycles) as u32;
+        let written = if access.kind == Kind::Store { DIRTY | WRITABLE } else { 0 };
+        self.fill_straight(access, &walk, written, outcome);
+        walk.missed
+    }
+
+    /// [`Fast::fill`] of caches that keep what they have. `first`: flags of the line in the first level.
+    #[inline(always)]
+    fn fill_straight(&mut self, access: &Access, walk: &Walk, first: u8, outcome: &mut Outcome) {
+        for step in (0..walk.hit.unwrap_or(walk.way.len())).rev() {
+            let at = walk.way.at(step);
+            let cache = &mut self.caches[at];
+            let flags = if step == 0 { first } else { 0 };
+            let set = walk.sets[step] as usize;
+            let gone = cache.fill(set, access.address, walk.lines[step], walk.page, access.insn, flags);
+            let told = cache.inclusive;
+            if let Some(gone) = gone.filter(|gone| gone.dirty || told) {
+                self.evicted(at, gone, access, outcome);
+            }
+        }
+    }
+}
