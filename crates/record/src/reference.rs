@@ -34,16 +34,19 @@ pub enum Kind {
 }
 
 /// By number.
-const KINDS: [Option<Kind>; 16] = {
-    let mut kinds = [None; 16];
-    let all = [Kind::Load, Kind::Store, Kind::Atomic, Kind::NtStore, Kind::Fetch, Kind::Control];
+const KINDS: [Option<Kind>; 16] =
+    by_number(&[Kind::Load, Kind::Store, Kind::Atomic, Kind::NtStore, Kind::Fetch, Kind::Control]);
+const PLAIN_KINDS: [Option<Kind>; 16] = by_number(&[Kind::Load, Kind::Store, Kind::Fetch]);
+
+const fn by_number(kinds: &[Kind]) -> [Option<Kind>; 16] {
+    let mut by_number = [None; 16];
     let mut at = 0;
-    while at < all.len() {
-        kinds[all[at] as usize] = Some(all[at]);
+    while at < kinds.len() {
+        by_number[kinds[at] as usize] = Some(kinds[at]);
         at += 1;
     }
-    kinds
-};
+    by_number
+}
 
 /// Second half of a reference that straddles two lines.
 pub const FLAG_CONT: u8 = 1;
@@ -93,6 +96,12 @@ impl Record {
     #[inline]
     pub fn kind(self) -> Option<Kind> {
         KINDS[(self.a >> 48) as usize & 15]
+    }
+
+    /// The kind, if it is a load, a store or a fetch.
+    #[inline]
+    pub fn plain_kind(self) -> Option<Kind> {
+        PLAIN_KINDS[(self.a >> 48) as usize & 15]
     }
 
     /// Virtual address, sign-extended.

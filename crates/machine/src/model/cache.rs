@@ -23,7 +23,7 @@ pub(crate) const REUSED: u8 = 4;
 const EMPTY: Frame = Frame { address: 0, line: NONE, page: 0, insn: 0, displaced: NONE, blamed: NONE };
 
 /// What stays in this machine's own caches without being fetched ahead.
-const AT_HAND_BYTES: usize = 256 << 10;
+const AT_HAND_BYTES: usize = 1 << 20;
 
 /// Why a line is not there, by [`Standing`] and whether the shadow has it; of a line that another took, its bytes decide.
 const CLASSES: [[MissClass; 2]; 8] = {
@@ -53,6 +53,8 @@ pub(crate) struct Left {
 pub(crate) struct Cache {
     pub line_log2: u32,
     pub level: usize,
+    /// Until a line that it has is there.
+    pub latency_cycles: u64,
     pub exclusive: bool,
     pub inclusive: bool,
     /// The cache behind it.
@@ -88,7 +90,7 @@ pub(crate) struct Cache {
 
 impl Cache {
     /// The cache of `instance`. `virtual_tags`: what tells its lines apart is what indexes them too.
-    pub fn new(config: &Config, instance: &Instance, virtual_tags: bool) -> Self {
+    pub fn new(config: &Config, instance: &Instance, latency_cycles: u32, virtual_tags: bool) -> Self {
         let (sets, ways) = (config.sets as usize, config.ways);
         let frames = sets * ways;
         let order = Order::new(config.replacement, sets, ways, config.seed, instance.number);
@@ -96,6 +98,7 @@ impl Cache {
         Cache {
             line_log2: config.line_log2,
             level: config.level,
+            latency_cycles: u64::from(latency_cycles),
             exclusive: config.inclusion == Inclusion::Exclusive,
             inclusive: config.inclusion == Inclusion::Inclusive,
             parent: instance.parent,
@@ -126,13 +129,10 @@ impl Cache {
     pub fn add_page(&mut self, page_address: u64) -> Spot {
         let first = self.history.len();
         self.history.resize(first + self.last_in_page as usize + 1, History::default());
-        self.far = self.is_far();
+        let lines = self.history.len();
+        let bytes = lines * size_of::<History>() + lines.min(self.frames.len()) * size_of::<Frame>();
+        self.far = bytes > AT_HAND_BYTES;
         Spot::new(first as u32, self.indexing.base(page_address))
-    }
-
-    /// Its state is more than this machine keeps at hand anyway.
-    fn is_far(&self) -> bool {
-        self.history.len() * size_of::<History>() + self.frames.len() * size_of::<Frame>() > AT_HAND_BYTES
     }
 
     /// A line may be in another set than the one it is looked up in.
@@ -182,10 +182,14 @@ impl Cache {
 
     /// The whole of a first-level hit, if it is one that changes nothing elsewhere: `false` leaves all untouched.
     /// `wanted` are the flags a store needs, `gives` those that it leaves.
-    #[inline]
+    #[inline(always)]
     pub fn hit(&mut self, set: usize, line: u32, wanted: u8, gives: u8) -> bool {
-        let history = self.history(line);
-        let Some(frame) = self.frame_in(set, history) else { return false };
+        let frame = self.frame_in(set, self.history(line));
+        frame.is_some_and(|frame| self.hit_in(frame, set, line, wanted, gives))
+    }
+
+    #[inline]
+    fn hit_in(&mut self, frame: usize, set: usize, line: u32, wanted: u8, gives: u8) -> bool {
         if gives != 0 {
             let flags = &mut self.flags[frame];
             if *flags & wanted != wanted {
@@ -309,8 +313,8 @@ impl Cache {
         if displaced != NONE {
             let history = &mut self.history[displaced as usize];
             if history.is(Standing::EvictedBy, frame as u32) {
-                history
-                    .stands(if reused { Standing::Evicted } else { Standing::Polluted }, if reused { 0 } else { insn });
+                let (standing, value) = if reused { (Standing::Evicted, 0) } else { (Standing::Polluted, insn) };
+                history.stands(standing, value);
             }
         }
         Left { address, page, insn, dirty: flags & DIRTY != 0 }
@@ -464,7 +468,7 @@ impl Cache {
     pub fn prefetch(&self, set: usize, line: u32) {
         prefetch(&self.history, line as usize);
         prefetch(&self.states, set);
-        self.order.prefetch(set * self.ways, self.ways);
+        self.order.prefetch(set, self.ways);
     }
 
     /// Fetches what a hit will change beyond that.

@@ -32,7 +32,7 @@ impl Fast {
     pub(super) fn transfer(&mut self, access: &Access, walk: &Walk, outcome: &mut Outcome) -> u64 {
         let write = matches!(access.kind, Kind::Store | Kind::Atomic);
         let Some(last) = walk.way.last() else { return 0 };
-        if walk.hit == Some(0) && !write {
+        if walk.hit() == Some(0) && !write {
             return 0;
         }
         let cpu = access.cpu;
@@ -47,17 +47,14 @@ impl Fast {
         let mut cycles = 0;
         let mut dirty = [false; MAX_LEVELS];
         let answered_by = others.dirty_before_hit;
-        match (answered_by, walk.hit) {
+        match (answered_by, walk.hit()) {
             (Some(owner), _) => {
                 let same = self.plan.instances[owner].node == node;
                 let latency = &self.plan.latency;
                 cycles += u64::from(if same { latency.core_modified_cycles } else { latency.remote_cache_cycles });
             }
             (None, Some(0)) => {}
-            (None, Some(step)) => {
-                let level = self.caches[walk.way.at(step)].level;
-                cycles += u64::from(self.plan.latency.level_cycles[level]);
-            }
+            (None, Some(_)) => cycles += walk.hit_cycles,
             (None, None) => {
                 let latency = &self.plan.latency;
                 cycles += u64::from(if others.present_same_node {
@@ -69,12 +66,12 @@ impl Fast {
                 });
             }
         }
-        if walk.hit.is_none() {
+        if walk.hit().is_none() {
             cycles += self.read_from_bus(access, &others, outcome);
         }
 
         if write {
-            let upgrade = walk.hit.is_some()
+            let upgrade = walk.hit().is_some()
                 && answered_by.is_none()
                 && self.plan.asks
                 && (others.present || self.plan.protocol == Protocol::Msi && !own_dirty);
@@ -113,24 +110,27 @@ impl Fast {
     }
 
     /// Cycles until the line is there, where nobody else has it.
-    #[inline]
+    #[inline(always)]
     pub(super) fn answer_alone(&mut self, access: &Access, walk: &Walk, outcome: &mut Outcome) -> u64 {
-        let latency = &self.plan.latency;
-        match walk.hit {
+        match walk.hit() {
             Some(0) => 0,
-            Some(step) => u64::from(latency.level_cycles[self.caches[walk.way.at(step)].level]),
-            None => {
-                let near = outcome.home == self.plan.node[access.cpu];
-                let cycles = u64::from(if near { latency.memory_local_cycles } else { latency.memory_remote_cycles });
-                cycles + self.read_from_bus(access, &Others::default(), outcome)
-            }
+            Some(_) => walk.hit_cycles,
+            None => self.read_alone(access, outcome),
         }
+    }
+
+    /// Memory answers, and nobody else has the line.
+    fn read_alone(&mut self, access: &Access, outcome: &mut Outcome) -> u64 {
+        let latency = &self.plan.latency;
+        let near = outcome.home == self.plan.node[access.cpu];
+        let cycles = u64::from(if near { latency.memory_local_cycles } else { latency.memory_remote_cycles });
+        cycles + self.read_from_bus(access, &Others::default(), outcome)
     }
 
     fn survey(&self, access: &Access, walk: &Walk, last: usize) -> Others {
         let mut others = Others::default();
         let node = self.plan.node[access.cpu];
-        let hit_cpus = walk.hit.map(|step| self.plan.instances[walk.way.at(step)].cpus);
+        let hit_cpus = walk.hit().map(|step| self.plan.instances[walk.way.at(step)].cpus);
         self.for_others(access, walk, |at, _, line| {
             let Some(frame) = self.caches[at].frame_of(line) else { return };
             let instance = &self.plan.instances[at];
@@ -217,7 +217,7 @@ impl Fast {
             Some(step) if !self.caches[walk.way.at(step)].exclusive => {
                 let at = walk.way.at(step);
                 match self.caches[at].frame_of(walk.lines[step]) {
-                    Some(frame) if walk.hit == Some(step) => self.caches[at].set_flags(frame, DIRTY, 0),
+                    Some(frame) if walk.hit() == Some(step) => self.caches[at].set_flags(frame, DIRTY, 0),
                     _ => dirty[step] = true,
                 }
             }

@@ -51,6 +51,10 @@ pub trait Engine: Sized {
     fn new(machine: &Machine, policy: &Policy, options: &ModelOptions) -> Result<Self, ModelError>;
     /// A first-level hit that changes nothing elsewhere, done at once; `false`: use [`Engine::access`].
     fn hit(&mut self, cpu: usize, kind: Kind, address: u64, vaddr: u64) -> bool;
+    /// Whether it helps to prepare accesses.
+    fn is_far(&self) -> bool {
+        false
+    }
     /// An access will come soon. Changes nothing that counts.
     fn prepare(&mut self, cpu: usize, kind: Kind, address: u64, vaddr: u64) {
         let _ = (cpu, kind, address, vaddr);

@@ -5,7 +5,7 @@ use super::bytes::mask_within;
 use super::cache::{Cache, DIRTY, Left, WRITABLE};
 use super::combining::{Buffers, Combined};
 use super::engine::{Access, Drained, Engine};
-use super::front::{Front, Row};
+use super::front::Front;
 use super::history::{Pages, QuickMap, Spot};
 use super::options::{ModelError, ModelOptions};
 use super::places::Places;
@@ -33,6 +33,8 @@ pub struct Fast {
     pub(super) goes_straight: bool,
     /// Flags that a store needs of a line.
     wanted: u8,
+    /// Some cache is worth fetching ahead.
+    far: bool,
     /// By CPU: of data, of fetches.
     pub(super) fronts: Vec<[Front; 2]>,
     /// Bits of the first level's line: data, fetches.
@@ -50,18 +52,36 @@ pub(super) struct Walk {
     pub lines: [u32; MAX_LEVELS],
     /// Set by step of the way.
     pub sets: [u32; MAX_LEVELS],
-    /// Step at which it hit.
-    pub hit: Option<usize>,
+    /// Steps that missed.
+    pub steps: usize,
+    /// The step after them hit.
+    pub found: bool,
+    /// Latency of the cache that hit.
+    pub hit_cycles: u64,
     /// Levels missed.
     pub missed: u8,
+}
+
+impl Walk {
+    /// Step at which it hit.
+    #[inline(always)]
+    pub fn hit(&self) -> Option<usize> {
+        self.found.then_some(self.steps)
+    }
 }
 
 impl Engine for Fast {
     fn new(machine: &Machine, policy: &Policy, options: &ModelOptions) -> Result<Self, ModelError> {
         let plan = Plan::new(machine, options)?;
         let places = Places::new(machine, policy, options, plan.virtual_tags);
-        let mut caches: Vec<Cache> =
-            plan.instances.iter().map(|i| Cache::new(&plan.configs[i.config], i, plan.virtual_tags)).collect();
+        let mut caches: Vec<Cache> = plan
+            .instances
+            .iter()
+            .map(|instance| {
+                let config = &plan.configs[instance.config];
+                Cache::new(config, instance, plan.latency.level_cycles[config.level], plan.virtual_tags)
+            })
+            .collect();
         for at in 0..caches.len() {
             caches[at].victims_go_on = caches[at].parent.is_some_and(|outer| caches[outer].exclusive);
         }
@@ -84,6 +104,7 @@ impl Engine for Fast {
                 .map(|(data, fetch)| [data, fetch].map(|w| Front::new(*w)))
                 .collect(),
             met: Vec::new(),
+            far: false,
             wanted: if plan.asks { WRITABLE } else { 0 },
             plan,
         })
@@ -91,34 +112,35 @@ impl Engine for Fast {
 
     #[inline(always)]
     fn hit(&mut self, cpu: usize, kind: Kind, address: u64, vaddr: u64) -> bool {
-        let (wanted, gives) = match kind {
-            Kind::Load | Kind::Fetch => (0, 0),
-            Kind::Store => (self.wanted, DIRTY),
-            Kind::Atomic if self.buffers[self.plan.core[cpu]].is_empty() => (self.wanted, DIRTY),
-            _ => return false,
-        };
+        let (wanted, gives) = if matches!(kind, Kind::Load | Kind::Fetch) { (0, 0) } else { (self.wanted, DIRTY) };
+        if kind == Kind::NtStore || kind == Kind::Atomic && !self.buffers[self.plan.core[cpu]].is_empty() {
+            return false;
+        }
         let front = &self.fronts[cpu][usize::from(kind == Kind::Fetch)];
         let Some(first) = front.first else { return true };
-        let row = front.row(address).copied().or_else(|| self.remember(cpu, kind, address));
-        let Some(Row { spots: [spot, ..], .. }) = row else { return false };
+        let known = front.row(address).map(|row| row.spots[0]);
+        let Some(spot) = known.or_else(|| Some(self.remember(cpu, kind, address)?.spots[0])) else { return false };
         let cache = &mut self.caches[first];
         cache.hit(cache.set_of(spot, address, vaddr), cache.line_of(spot, address), wanted, gives)
     }
 
+    #[inline]
+    fn is_far(&self) -> bool {
+        self.far
+    }
+
     #[inline(always)]
     fn prepare(&mut self, cpu: usize, kind: Kind, address: u64, vaddr: u64) {
-        let front = &self.fronts[cpu][usize::from(kind == Kind::Fetch)];
-        let (way, spots) = match front.row(address) {
-            Some(row) => (front.way, row.spots),
-            None => match self.remember(cpu, kind, address) {
-                Some(row) => (self.plan.way(cpu, kind), row.spots),
-                None => return,
-            },
-        };
-        for (at, spot) in way.iter().zip(spots) {
+        let which = usize::from(kind == Kind::Fetch);
+        if self.fronts[cpu][which].row(address).is_none() {
+            self.remember(cpu, kind, address);
+        }
+        let front = &self.fronts[cpu][which];
+        let Some(row) = front.row(address) else { return };
+        for (at, spot) in front.way.iter().zip(&row.spots) {
             let cache = &self.caches[at];
             if cache.far && spot.met().is_some() {
-                cache.prefetch(cache.set_of(spot, address, vaddr), cache.line_of(spot, address));
+                cache.prefetch(cache.set_of(*spot, address, vaddr), cache.line_of(*spot, address));
             }
         }
     }
@@ -237,30 +259,6 @@ impl Fast {
         (page | access.address & 0xfff) >> line_log2 << line_log2
     }
 
-    /// Notes what a CPU's references ask about a page, if its first level met it.
-    fn remember(&mut self, cpu: usize, kind: Kind, address: u64) -> Option<Row> {
-        let page = self.pages.known(address)?;
-        let front = &mut self.fronts[cpu][usize::from(kind == Kind::Fetch)];
-        self.pages.spot(page, front.first?)?;
-        let known = self.pages.page(page);
-        let mut row = Row { modelled: known.modelled, page, home: known.home, ..Row::new(address) };
-        row.straight = self.goes_straight && self.pages.is_alone(page, cpu, self.plan.siblings[cpu]);
-        for (step, at) in front.way.iter().enumerate() {
-            match self.pages.spot(page, at) {
-                Some(spot) => row.spots[step] = spot,
-                None => row.straight = false,
-            }
-        }
-        front.remember(row);
-        Some(row)
-    }
-
-    /// Whether the first level of a way has the line of an access.
-    fn has_in_first(&self, row: &Row, access: &Access) -> bool {
-        let cache = &self.caches[self.plan.way(access.cpu, access.kind).at(0)];
-        cache.frame_of(cache.line_of(row.spots[0], access.address)).is_some()
-    }
-
     /// Where a cache keeps a page, which it meets now if it had not.
     #[inline]
     fn spot(&mut self, at: usize, page: u32) -> Spot {
@@ -274,6 +272,7 @@ impl Fast {
     fn first_spot(&mut self, at: usize, page: u32) -> Spot {
         let spot = self.caches[at].add_page(self.pages.page(page).modelled);
         self.pages.set_spot(page, at, spot);
+        self.far |= self.caches[at].far;
         spot
     }
 
@@ -303,9 +302,11 @@ impl Fast {
                 mask_within(access.address >> line_log2 << line_log2, line_log2, access.address, access.size)
             };
             let Err(missed) = cache.look_up(set, line, wanted) else {
-                walk.hit = Some(step);
+                walk.found = true;
+                walk.hit_cycles = cache.latency_cycles;
                 break;
             };
+            walk.steps = step + 1;
             let class = missed.class;
             walk.missed |= 1 << level;
             if class == MissClass::Compulsory {
@@ -345,9 +346,9 @@ impl Fast {
         clean: bool,
         outcome: &mut Outcome,
     ) {
-        let missed = walk.hit.unwrap_or(walk.way.len());
+        let missed = walk.steps;
         let mut carried = false;
-        if let Some(step) = walk.hit.filter(|step| *step > 0) {
+        if let Some(step) = walk.hit().filter(|step| *step > 0) {
             let at = walk.way.at(step);
             if self.caches[at].exclusive {
                 carried = self.caches[at].hand_on(walk.lines[step]);

@@ -1,8 +1,11 @@
 //! Pages that a CPU met lately on one of its ways: found by one look, where all pages take several.
 
+use super::engine::Access;
+use super::fast::Fast;
 use super::history::Spot;
 use super::plan::{PAGE_LOG2, Way};
 use nearmiss_record::model::MAX_LEVELS;
+use nearmiss_record::reference::Kind;
 
 const ROWS: usize = 1024;
 
@@ -73,5 +76,31 @@ impl Front {
         if row.key == key {
             *row = Row::new(u64::MAX);
         }
+    }
+}
+
+impl Fast {
+    /// Notes what a CPU's references ask about a page, if its first level met it.
+    pub(super) fn remember(&mut self, cpu: usize, kind: Kind, address: u64) -> Option<Row> {
+        let page = self.pages.known(address)?;
+        let front = &mut self.fronts[cpu][usize::from(kind == Kind::Fetch)];
+        self.pages.spot(page, front.first?)?;
+        let known = self.pages.page(page);
+        let mut row = Row { modelled: known.modelled, page, home: known.home, ..Row::new(address) };
+        row.straight = self.goes_straight && self.pages.is_alone(page, cpu, self.plan.siblings[cpu]);
+        for (step, at) in front.way.iter().enumerate() {
+            match self.pages.spot(page, at) {
+                Some(spot) => row.spots[step] = spot,
+                None => row.straight = false,
+            }
+        }
+        front.remember(row);
+        Some(row)
+    }
+
+    /// Whether the first level of a way has the line of an access.
+    pub(super) fn has_in_first(&self, row: &Row, access: &Access) -> bool {
+        let cache = &self.caches[self.plan.way(access.cpu, access.kind).at(0)];
+        cache.frame_of(cache.line_of(row.spots[0], access.address)).is_some()
     }
 }

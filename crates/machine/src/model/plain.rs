@@ -1,7 +1,7 @@
 //! The short way of a record: whole references that no policy changes, each in one first-level line.
 
 use super::engine::{Access, Engine};
-use super::replay::Replay;
+use super::replay::{Replay, count};
 use crate::observer::{Observer, Outcome};
 use nearmiss_record::reference::{FLAG_CONT, FLAG_KERNEL, Kind, Record};
 
@@ -14,7 +14,7 @@ impl<E: Engine, O: Observer> Replay<E, O> {
         let mut at = begin;
         while at < end {
             let record = records[at];
-            let Some(kind @ (Kind::Load | Kind::Store | Kind::Fetch)) = record.kind() else { break };
+            let Some(kind) = record.plain_kind() else { break };
             if record.flags() & not_plain != 0 {
                 break;
             }
@@ -22,9 +22,7 @@ impl<E: Engine, O: Observer> Replay<E, O> {
             let address = if self.virtual_tags { state.virtual_address(record) } else { record.paddr() };
             let new = state.instructions.record(record.instructions());
             state.tally.instructions += new;
-            state.tally.loads += u64::from(kind == Kind::Load);
-            state.tally.stores += u64::from(kind == Kind::Store);
-            state.tally.line_accesses += u64::from(kind != Kind::Fetch);
+            state.plain[kind as usize & 7] += 1;
             let hit = self.engine.hit(cpu, kind, address, record.vaddr());
             if new > 0 {
                 self.observer.instructions(cpu as u32, new);
@@ -63,6 +61,6 @@ impl<E: Engine, O: Observer> Replay<E, O> {
         };
         let mut outcome = Outcome::default();
         let missed = self.engine.miss(&access, &mut outcome);
-        self.count(&access, false, missed, &mut outcome);
+        count(&mut self.cpus[cpu], &mut self.observer, &access, false, missed, &mut outcome);
     }
 }

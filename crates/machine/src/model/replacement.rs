@@ -13,12 +13,12 @@ const LONG: u8 = 2;
 pub(crate) enum Order {
     /// The set's word: its ways, four bits each, the latest use lowest: up to 16 ways.
     Lru,
-    /// Time of last use by frame: more ways.
-    LruByTime { used: Vec<u64>, clock: u64 },
     /// The set's word: a tree of bits, node 1 the root; a set bit points right.
     TreePlru { touched: Vec<(u64, u64)> },
     /// A stream of numbers, one drawn an eviction.
     Random { state: u64 },
+    /// Time of last use by frame: more ways.
+    LruByTime { used: Vec<u64>, clock: u64 },
     /// Re-reference prediction by frame.
     Srrip { predicted: Vec<u8> },
 }
@@ -90,15 +90,16 @@ impl Order {
         }
     }
 
-    /// Fetches what is kept of the set's frames.
+    /// Fetches what is kept of a set's frames.
     #[inline(always)]
-    pub fn prefetch(&self, base: usize, ways: usize) {
-        if let Order::LruByTime { used, .. } = self {
-            prefetch(used, base);
-            prefetch(used, base + ways - 1);
-        }
-        if let Order::Srrip { predicted } = self {
-            prefetch(predicted, base);
+    pub fn prefetch(&self, set: usize, ways: usize) {
+        match self {
+            Order::Lru | Order::TreePlru { .. } | Order::Random { .. } => {}
+            Order::LruByTime { used, .. } => {
+                prefetch(used, set * ways);
+                prefetch(used, (set + 1) * ways - 1);
+            }
+            Order::Srrip { predicted } => prefetch(predicted, set * ways),
         }
     }
 

@@ -166,6 +166,7 @@ impl<E: Engine, O: Observer> Replay<E, O> {
         let Replay { engine, mut observer, mut cpus, .. } = self;
         let mut totals = engine.finish(&mut |drained| tell_drained(&mut cpus, &mut observer, drained));
         for cpu in &mut cpus {
+            cpu.count_plain();
             cpu.tally.cycles =
                 times(cpu.tally.instructions, self.cycles_per_instruction).saturating_add(cpu.tally.stall_cycles);
             let levels = totals.caches.iter().map(|c| usize::from(c.level)).max().unwrap_or(0);
@@ -177,6 +178,7 @@ impl<E: Engine, O: Observer> Replay<E, O> {
     }
 
     /// A CPU's clock: its instructions' cycles and its stalls.
+    #[inline]
     fn clock(&self, cpu: usize) -> u64 {
         let tally = &self.cpus[cpu].tally;
         times(tally.instructions, self.cycles_per_instruction) + tally.stall_cycles
@@ -294,6 +296,9 @@ impl<E: Engine, O: Observer> Replay<E, O> {
     /// Where one reference misses, those after it often do.
     #[inline(always)]
     pub(super) fn look_ahead(&mut self, cpu: usize, records: &[Record], at: usize) {
+        if !self.engine.is_far() {
+            return;
+        }
         if let Some((kind, address, vaddr)) = self.reference(cpu, records, at + SOON) {
             self.engine.prepare(cpu, kind, address, vaddr);
         }
@@ -307,8 +312,7 @@ impl<E: Engine, O: Observer> Replay<E, O> {
     #[inline(always)]
     fn reference(&self, cpu: usize, records: &[Record], at: usize) -> Option<(Kind, u64, u64)> {
         let record = *records.get(at)?;
-        let kind @ (Kind::Load | Kind::Store | Kind::Fetch) = record.kind()? else { return None };
-        Some((kind, self.address(cpu, record), record.vaddr()))
+        Some((record.plain_kind()?, self.address(cpu, record), record.vaddr()))
     }
 
     /// Whether `second` is the other half of `first`, in the same first-level line.
@@ -327,40 +331,8 @@ impl<E: Engine, O: Observer> Replay<E, O> {
     fn meet(&mut self, access: &Access, second: bool) -> u8 {
         let mut outcome = Outcome::default();
         let missed = self.engine.access(access, &mut outcome);
-        self.count(access, second, missed, &mut outcome);
+        count(&mut self.cpus[access.cpu], &mut self.observer, access, second, missed, &mut outcome);
         missed
-    }
-
-    /// Counts and tells what an access met.
-    #[inline(always)]
-    pub(super) fn count(&mut self, access: &Access, second: bool, missed: u8, outcome: &mut Outcome) {
-        let cpu = access.cpu;
-        let state = &mut self.cpus[cpu];
-        state.missed = missed | access.missed_before;
-        state.deep = missed > 1;
-        let mut counted = missed & !access.missed_before;
-        outcome.continuation = second && missed != 0 && counted == 0;
-        while counted != 0 {
-            let level = counted.trailing_zeros() as usize;
-            counted &= counted - 1;
-            if let (Some(class), Some(misses)) = (outcome.missed[level], state.misses.get_mut(level)) {
-                misses.count(access.kind, class);
-            }
-        }
-        state.tally.stall_cycles += u64::from(outcome.stall_cycles);
-        if outcome.has_traffic() {
-            outcome.add_traffic(&mut state.tally.bus);
-        }
-        let traffic = outcome.write_backs > 0
-            || outcome.invalidated
-            || outcome.nt_full > 0
-            || outcome.nt_partial > 0
-            || outcome.stall_cycles > 0;
-        if missed != 0 || traffic {
-            self.observer.miss(cpu as u32, access.record, outcome);
-        } else {
-            self.observer.hit(cpu as u32, access.record);
-        }
     }
 
     fn control(&mut self, cpu: usize, records: &[Record], at: usize, chunk: u64) -> Result<usize, ModelError> {
@@ -469,5 +441,38 @@ impl<E: Engine, O: Observer> Replay<E, O> {
     fn set_lead(&mut self, slice: &super::rounds::Slice) {
         let time = self.round_began + slice.offset;
         self.lead[slice.cpu] = time as i64 - slice.clock as i64;
+    }
+}
+
+/// Counts and tells what an access met.
+#[inline(always)]
+pub(super) fn count<O: Observer>(
+    state: &mut Cpu,
+    observer: &mut O,
+    access: &Access,
+    second: bool,
+    missed: u8,
+    outcome: &mut Outcome,
+) {
+    state.missed = missed | access.missed_before;
+    state.deep = missed > 1;
+    let mut counted = missed & !access.missed_before;
+    outcome.continuation = second && missed != 0 && counted == 0;
+    while counted != 0 {
+        let level = counted.trailing_zeros() as usize;
+        counted &= counted - 1;
+        if let (Some(class), Some(misses)) = (outcome.missed[level], state.misses.get_mut(level)) {
+            misses.count(access.kind, class);
+        }
+    }
+    state.tally.stall_cycles += u64::from(outcome.stall_cycles);
+    let traffic = outcome.has_traffic();
+    if traffic {
+        outcome.add_traffic(&mut state.tally.bus);
+    }
+    if missed != 0 || traffic || outcome.stall_cycles > 0 {
+        observer.miss(access.cpu as u32, access.record, outcome);
+    } else {
+        observer.hit(access.cpu as u32, access.record);
     }
 }

@@ -26,7 +26,7 @@ impl Fast {
     /// [`Fast::fill`] of caches that keep what they have. `first`: flags of the line in the first level.
     #[inline(always)]
     fn fill_straight(&mut self, access: &Access, walk: &Walk, first: u8, outcome: &mut Outcome) {
-        for step in (0..walk.hit.unwrap_or(walk.way.len())).rev() {
+        for step in (0..walk.steps).rev() {
             let at = walk.way.at(step);
             let cache = &mut self.caches[at];
             let flags = if step == 0 { first } else { 0 };

@@ -5,7 +5,7 @@ use super::instructions::Instructions;
 use super::misses::Misses;
 use crate::observer::Observer;
 use nearmiss_record::model::{MAX_LEVELS, Tally};
-use nearmiss_record::reference::Record;
+use nearmiss_record::reference::{Kind, Record};
 
 /// What is kept of each CPU.
 #[derive(Clone, Debug, Default)]
@@ -13,6 +13,8 @@ pub(super) struct Cpu {
     /// But for its levels, which `misses` has.
     pub tally: Tally,
     pub misses: [Misses; MAX_LEVELS],
+    /// Plain references by kind, not in `tally` yet; what no kind has for a number stays 0.
+    pub plain: [u64; 8],
     pub instructions: Instructions,
     /// Address space, for virtual tags.
     pub space: u64,
@@ -31,6 +33,15 @@ impl Cpu {
     /// A CPU that has executed nothing.
     pub fn new() -> Self {
         Cpu { space: 1, ..Cpu::default() }
+    }
+
+    /// Adds the plain references to the tally.
+    pub fn count_plain(&mut self) {
+        let plain = std::mem::take(&mut self.plain);
+        let (loads, stores) = (plain[Kind::Load as usize], plain[Kind::Store as usize]);
+        self.tally.loads += loads;
+        self.tally.stores += stores;
+        self.tally.line_accesses += loads + stores;
     }
 
     /// What tells a line apart without physical addresses: the address space, none for the kernel's, and the address.

@@ -5,7 +5,7 @@ use super::generate::{machines, policies, streams};
 use crate::model::{Access, Drained, Engine, Fast, ModelError, ModelOptions, ModelTotals, Replay};
 use crate::observer::{Observer, Outcome};
 use nearmiss_record::abi::ChunkHeader;
-use nearmiss_record::machine::{Index, Machine};
+use nearmiss_record::machine::{Inclusion, Index, Machine, Protocol, Topology};
 use nearmiss_record::model::Tally;
 use nearmiss_record::policy::{Order, Policy};
 use nearmiss_record::reference::{Control, Kind, Record};
@@ -164,6 +164,25 @@ fn options(m: &Machine, order: Order, filter_line_log2: u32, only_user: bool) ->
     }
 }
 
+/// The stream as a filter of 32-byte lines leaves it: each record in one line of every cache.
+fn split(stream: &Stream) -> Vec<(u32, bool, Vec<Record>, u64)> {
+    let shorten = |r: &Record| match r.kind() {
+        Some(Kind::Control) | None => *r,
+        _ => Record { a: r.a & !(63 << 52 | 31) | (r.a & 24) | 7 << 52, ..*r },
+    };
+    let shortened = |records: &[Record]| {
+        let mut records = records.to_vec();
+        let mut at = 0;
+        while at < records.len() {
+            let payload = if records[at].kind() == Some(Kind::Control) { records[at].payload_records() } else { None };
+            records[at] = shorten(&records[at]);
+            at += 1 + payload.unwrap_or(0);
+        }
+        records
+    };
+    stream.iter().map(|(cpu, same, records, ahead)| (*cpu, *same, shortened(records), *ahead)).collect()
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 2000, failure_persistence: None, ..ProptestConfig::default() })]
 
@@ -175,30 +194,29 @@ proptest! {
 
     #[test]
     fn fast_and_slow_agree_on_records_that_were_split(m in machines(), stream in streams(), modelled: bool) {
-        let split = |r: &Record| match r.kind() {
-            Some(Kind::Control) | None => *r,
-            _ => Record { a: r.a & !(63 << 52 | 31) | (r.a & 24) | 7 << 52, ..*r },
-        };
-        let stream: Vec<_> = stream.iter().map(|(cpu, same, records, ahead)| {
-            let mut records = records.clone();
-            let mut at = 0;
-            while at < records.len() {
-                let payload = if records[at].kind() == Some(Kind::Control) { records[at].payload_records() } else { None };
-                records[at] = split(&records[at]);
-                at += 1 + payload.unwrap_or(0);
-            }
-            (*cpu, *same, records, *ahead)
-        }).collect();
+        let stream = split(&stream);
         let order = if modelled { Order::Modelled } else { Order::Recorded };
         compare(&m, &Policy::default(), &options(&m, order, 5, false), &stream)?;
     }
 
     #[test]
-    fn fast_and_slow_agree_without_coherence(mut m in machines(), stream in streams(), virtual_tags: bool) {
+    fn fast_and_slow_agree_without_coherence(mut m in machines(), stream in streams(), virtual_tags: bool, whole: bool) {
         if virtual_tags {
             m.caches.iter_mut().for_each(|c| c.index = Index::Virtual);
         }
-        let o = ModelOptions { coherence: false, ..options(&m, Order::Recorded, 0, false) };
+        let (stream, filter_line_log2) = if whole { (stream, 0) } else { (split(&stream), 5) };
+        let o = ModelOptions { coherence: false, ..options(&m, Order::Recorded, filter_line_log2, false) };
         compare(&m, &Policy::default(), &o, &stream)?;
+    }
+
+    #[test]
+    fn fast_and_slow_agree_on_one_cpu_whose_misses_go_straight(m in machines(), stream in streams(), only_user: bool) {
+        let mut m = Machine { coherence: Protocol::Mesi, ..m };
+        m.topology = Topology { packages: 1, cores_per_package: 1, threads_per_core: 1, cores_per_cluster: 0 };
+        for cache in &mut m.caches {
+            cache.index = if cache.index == Index::Virtual { Index::Physical } else { cache.index };
+            cache.inclusion = if cache.inclusion == Inclusion::Exclusive { Inclusion::None } else { cache.inclusion };
+        }
+        compare(&m, &Policy::default(), &options(&m, Order::Recorded, 5, only_user), &split(&stream))?;
     }
 }
