@@ -17,7 +17,7 @@
 #include <stdint.h>
 
 #define NM_ABI_MAGIC 0x3130504154534d4eULL /* "NMSTAP01" */
-#define NM_ABI_VERSION 1u
+#define NM_ABI_VERSION 2u
 #define NM_MAX_VCPUS 64
 #define NM_MAX_NODES 8
 
@@ -26,7 +26,9 @@
  *    bits 48..51  kind (enum nm_kind)
  *    bits 52..57  bytes touched inside this line, minus 1 (references are split at the filter's line size)
  *    bits 58..63  flags (NM_F_*)
- * b: bits  0..27  instruction id (index into the nm_insn table)
+ * b: bits  0..22  instruction id (index into the nm_insn table)
+ *    bits 23..26  where the tap runs the first level, of a line that was not there: the way it takes; else 0
+ *    bit  27      the same: the line that had this way was used again after another line of the set was
  *    bits 28..55  physical page number (offset in guest RAM / 4096)
  *    bits 56..63  instructions this vCPU executed since its previous record, at most 255; the rest is carried over
  */
@@ -169,6 +171,10 @@ struct nm_control {
     uint32_t opened;           /* plugin: 1 once the window opened */
     uint64_t from_code;        /* NM_FROM_SYMBOL: the first 8 bytes of the symbol's code */
 
+    /* consumer, before start: the first level that the tap is to run, whose sets are the filter's; 0 ways: none */
+    uint32_t first_level_data_ways, first_level_fetch_ways;
+    uint32_t first_level_data_tree, first_level_fetch_tree; /* 1: ways go by a tree of bits; 0: by least recent use */
+
     /* plugin */
     _Alignas(64) uint64_t published; /* chunks filled, ever; release store, then futex wake on the low word */
     uint32_t consumer_waits;         /* consumer sets it before it sleeps on `published` */
@@ -195,7 +201,8 @@ _Static_assert(sizeof(struct nm_insn) == 64, "nm_insn");
 _Static_assert(sizeof(struct nm_ctx) == 8, "nm_ctx");
 _Static_assert(offsetof(struct nm_control, from_kind) == 1752, "nm_control.from_kind");
 _Static_assert(offsetof(struct nm_control, from_code) == 1784, "nm_control.from_code");
-_Static_assert(offsetof(struct nm_control, published) == 1792, "nm_control.published");
+_Static_assert(offsetof(struct nm_control, first_level_data_ways) == 1792, "nm_control.first_level_data_ways");
+_Static_assert(offsetof(struct nm_control, published) == 1856, "nm_control.published");
 _Static_assert(sizeof(struct nm_control) <= 4096, "nm_control fits a page");
 
 #endif

@@ -3,6 +3,7 @@
  * The callbacks of memory accesses. Those of plain loads and stores run for every access of the guest: a few
  * instructions if the filter drops it.
  */
+#include "first_level.h"
 #include "record.h"
 
 /* meminfo bits of every QEMU so far: MemOp from bit 4 on, whose low three bits are the size; rw from bit 16 on.
@@ -89,32 +90,6 @@ static inline __attribute__((always_inline)) void store(unsigned index, qemu_plu
     slow(v, insn, info, vaddr, NM_STORE, kernel);
 }
 
-/* What the filter did not drop, of the callbacks below: the whole of `slow`, but for what seldom is. */
-static __attribute__((noinline)) void solo_missed(qemu_plugin_meminfo_t info, uint64_t vaddr, struct nm_insn *insn,
-                                                  int store, int kernel)
-{
-    struct vcpu *v = &tap_vcpus[0];
-    struct filter_entry *e = &v->data[(vaddr >> SOLO_LINE_LOG2) & tap.index_mask];
-    const uint64_t from = vaddr & ~(uint64_t)((1u << SOLO_LINE_LOG2) - 1);
-    const unsigned size = size_of(info);
-    const enum nm_kind kind = store ? NM_STORE : NM_LOAD;
-    const uint64_t page = softtlb_known(v, vaddr);
-    const uint64_t line = (page << 12 | (vaddr & 4095)) >> SOLO_LINE_LOG2;
-    if (unlikely(v->attention || v->aside.valid || page == NO_PAGE || line == v->watched_line ||
-                 vaddr - from + size > 1u << SOLO_LINE_LOG2 || of_other_mode(kernel, vaddr))) {
-        slow(v, insn, info, vaddr, kind, kernel);
-        return;
-    }
-    record_send(v, insn, vaddr, size, kind, flags_of(insn, kind), page);
-    /* Which bytes were written matters to those who share. */
-    if (store)
-        e->store_from = from;
-    else if (e->load_from != from)
-        e->store_from = NOWHERE;
-    e->load_from = from;
-    e->line = line;
-}
-
 static inline __attribute__((always_inline)) void solo_hit(struct vcpu *v, struct nm_insn *insn, int store, int kernel)
 {
     if (store) {
@@ -126,21 +101,108 @@ static inline __attribute__((always_inline)) void solo_hit(struct vcpu *v, struc
     }
 }
 
+static inline struct filter_entry *solo_entry(struct vcpu *v, uint64_t vaddr)
+{
+    return &v->data[(vaddr >> SOLO_LINE_LOG2) & tap.index_mask];
+}
+
+static inline uint64_t solo_line(uint64_t vaddr) { return vaddr & ~(uint64_t)((1u << SOLO_LINE_LOG2) - 1); }
+
+static inline uint64_t solo_offset(uint64_t vaddr, uint64_t page) { return page << 12 | (vaddr & 4095); }
+
+/* 1 if there is more to an access than that the filter did not drop it. */
+static inline int solo_is_special(const struct vcpu *v, uint64_t vaddr, uint64_t page, unsigned size, int kernel)
+{
+    return v->attention || v->aside.valid || page == NO_PAGE ||
+           solo_offset(vaddr, page) >> SOLO_LINE_LOG2 == v->watched_line ||
+           (vaddr & ((1u << SOLO_LINE_LOG2) - 1)) + size > 1u << SOLO_LINE_LOG2 || of_other_mode(kernel, vaddr);
+}
+
+/* What the filter did not drop, of the callbacks below: the whole of `slow`, but for what seldom is. */
+static __attribute__((noinline)) void solo_missed(qemu_plugin_meminfo_t info, uint64_t vaddr, struct nm_insn *insn,
+                                                  int store, int kernel)
+{
+    struct vcpu *v = &tap_vcpus[0];
+    const enum nm_kind kind = store ? NM_STORE : NM_LOAD;
+    const uint64_t page = softtlb_known(v, vaddr);
+    if (unlikely(solo_is_special(v, vaddr, page, size_of(info), kernel))) {
+        slow(v, insn, info, vaddr, kind, kernel);
+        return;
+    }
+    record_send(v, insn, vaddr, size_of(info), kind, flags_of(insn, kind), page, 0);
+    /* Which bytes were written matters to those who share. */
+    struct filter_entry *e = solo_entry(v, vaddr);
+    const uint64_t from = solo_line(vaddr);
+    if (store)
+        e->store_from = from;
+    else if (e->load_from != from)
+        e->store_from = NOWHERE;
+    e->load_from = from;
+    e->line = solo_offset(vaddr, page) >> SOLO_LINE_LOG2;
+}
+
+/* The filter's line is this one from here on. */
+static inline void solo_remember(struct vcpu *v, uint64_t vaddr, uint64_t page, int stored)
+{
+    const uint64_t from = solo_line(vaddr), line = solo_offset(vaddr, page) >> SOLO_LINE_LOG2;
+    *solo_entry(v, vaddr) = (struct filter_entry){from, stored ? from : NOWHERE, 0, line};
+}
+
+/* A line that is not there, or whose use is news. */
+static __attribute__((noinline)) void solo_tell(qemu_plugin_meminfo_t info, uint64_t vaddr, struct nm_insn *insn,
+                                                int store, uint64_t page, unsigned word, int stored)
+{
+    struct vcpu *v = &tap_vcpus[0];
+    const enum nm_kind kind = store ? NM_STORE : NM_LOAD;
+    solo_remember(v, vaddr, page, stored);
+    record_send(v, insn, vaddr, size_of(info), kind, flags_of(insn, kind), page, word);
+}
+
+/* The same where the tap runs the first level: much of it hits there, and changes no more than its set's order. */
+static __attribute__((noinline)) void solo_first_level(qemu_plugin_meminfo_t info, uint64_t vaddr, struct nm_insn *insn,
+                                                       int store, int kernel)
+{
+    struct vcpu *v = &tap_vcpus[0];
+    const uint64_t page = softtlb_known(v, vaddr);
+    if (unlikely(solo_is_special(v, vaddr, page, size_of(info), kernel))) {
+        slow(v, insn, info, vaddr, store ? NM_STORE : NM_LOAD, kernel);
+        return;
+    }
+    struct first_level *c = &v->first_data;
+    struct first_level_set *set = first_level_set(c, vaddr);
+    const uint32_t found = first_level_ways(c, set, (uint32_t)page);
+    if (!found) {
+        solo_tell(info, vaddr, insn, store, page, first_level_fill(c, set, (uint32_t)page, store), store);
+        return;
+    }
+    const unsigned way = (unsigned)__builtin_ctz(found);
+    const int news = first_level_is_news(set, way, store);
+    first_level_hit(c, set, way);
+    if (unlikely(news)) {
+        first_level_tell(set, way, store);
+        solo_tell(info, vaddr, insn, store, page, 0, first_level_is_stored(set, way));
+        return;
+    }
+    solo_hit(v, insn, store, kernel);
+    solo_remember(v, vaddr, page, first_level_is_stored(set, way));
+}
+
 /* The same two, when there is nobody to share with and nothing of the filter's shape to be looked up. */
+typedef void solo_missed_fn(qemu_plugin_meminfo_t, uint64_t vaddr, struct nm_insn *, int store, int kernel);
 static inline __attribute__((always_inline)) void solo(qemu_plugin_meminfo_t info, uint64_t vaddr,
-                                                       struct nm_insn *insn, int kernel)
+                                                       struct nm_insn *insn, int kernel, solo_missed_fn *missed)
 {
     struct vcpu *v = &tap_vcpus[0];
     const struct filter_entry *e = &v->data[(vaddr >> SOLO_LINE_LOG2) & tap.index_mask];
     const uint64_t room = (1u << SOLO_LINE_LOG2) - size_of(info);
     if (stores(info)) {
         if (unlikely(vaddr - e->store_from > room)) {
-            solo_missed(info, vaddr, insn, 1, kernel);
+            missed(info, vaddr, insn, 1, kernel);
             return;
         }
     } else {
         if (unlikely(vaddr - e->load_from > room)) {
-            solo_missed(info, vaddr, insn, 0, kernel);
+            missed(info, vaddr, insn, 0, kernel);
             return;
         }
     }
@@ -222,7 +284,8 @@ static void pair(unsigned index, uint64_t vaddr, struct nm_insn *insn, qemu_plug
     }
 
 CALLBACK(on_plain, if (stores(info)) store(index, info, vaddr, insn, kernel); else load(index, info, vaddr, insn, kernel))
-CALLBACK(on_solo, (void)index; solo(info, vaddr, insn, kernel))
+CALLBACK(on_solo, (void)index; solo(info, vaddr, insn, kernel, solo_missed))
+CALLBACK(on_solo_first_level, (void)index; solo(info, vaddr, insn, kernel, solo_first_level))
 CALLBACK(on_solo_part, (void)index; solo_part(info, vaddr, insn, kernel))
 CALLBACK(on_part, part(index, info, vaddr, insn, stores(info) != 0, kernel))
 CALLBACK(on_atomic, if (stores(info)) slow(vcpu_of(index), insn, info, vaddr, NM_ATOMIC, kernel))
@@ -271,8 +334,12 @@ void access_register(struct qemu_plugin_insn *at, struct nm_insn *insn, enum acc
         [ACCESS_PLAIN] = {on_solo_user, on_solo_kernel},
         [ACCESS_WIDE] = {on_solo_part_user, on_solo_part_kernel},
     };
+    static const qemu_plugin_mem_cb_t first_level_callbacks[] = {on_solo_first_level_user, on_solo_first_level_kernel};
     const int solo = tap.solo && (access == ACCESS_PLAIN || access == ACCESS_WIDE);
-    add(at, (solo ? solo_callbacks : callbacks)[access][kernel], insn);
+    if (tap.first_level && access == ACCESS_PLAIN)
+        add(at, first_level_callbacks[kernel], insn);
+    else
+        add(at, (solo ? solo_callbacks : callbacks)[access][kernel], insn);
 }
 
 void access_watch_current_task(struct qemu_plugin_insn *at)

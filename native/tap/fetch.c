@@ -3,10 +3,11 @@
  * Execution enters a line of code: instructions are counted here, and the line is sent unless its set of the fetch
  * filter held it. That filter goes by physical lines, which are known at translation.
  */
+#include "first_level.h"
 #include "record.h"
 
 static __attribute__((noinline)) void missed(struct vcpu *v, const struct nm_insn *insn, uint64_t vaddr,
-                                             uint64_t line, uint64_t page, unsigned bytes, int kernel)
+                                             uint64_t line, uint64_t page, unsigned bytes, int kernel, unsigned word)
 {
     vcpu_lock(v);
     v->fetched[(vaddr >> tap.index_low) & tap.index_mask] = line;
@@ -14,8 +15,30 @@ static __attribute__((noinline)) void missed(struct vcpu *v, const struct nm_ins
         v->fetch_page = vaddr >> 12;
         maps_poll(v);
     }
-    record_send(v, insn, vaddr, bytes, NM_FETCH, kernel ? NM_F_KERNEL : 0, page);
+    record_send(v, insn, vaddr, bytes, NM_FETCH, kernel ? NM_F_KERNEL : 0, page, word);
     vcpu_unlock(v);
+}
+
+/* The same where the tap runs the first level: most of it hits there. */
+static __attribute__((noinline)) void first_level_missed(struct vcpu *v, const struct nm_insn *insn, uint64_t vaddr,
+                                                         uint64_t line, uint64_t page, unsigned bytes, int kernel)
+{
+    struct first_level *c = &v->first_fetch;
+    struct first_level_set *set = first_level_set(c, vaddr);
+    const uint32_t found = first_level_ways(c, set, (uint32_t)page);
+    if (unlikely(!found)) {
+        missed(v, insn, vaddr, line, page, bytes, kernel, first_level_fill(c, set, (uint32_t)page, 0));
+        return;
+    }
+    const unsigned way = (unsigned)__builtin_ctz(found);
+    const int news = first_level_is_news(set, way, 0);
+    first_level_hit(c, set, way);
+    if (unlikely(news)) {
+        first_level_tell(set, way, 0);
+        missed(v, insn, vaddr, line, page, bytes, kernel, 0);
+        return;
+    }
+    v->fetched[(vaddr >> SOLO_LINE_LOG2) & tap.index_mask] = line;
 }
 
 static inline void enter_line(struct vcpu *v, const struct nm_insn *insn, uint64_t vaddr, uint64_t paddr,
@@ -23,8 +46,13 @@ static inline void enter_line(struct vcpu *v, const struct nm_insn *insn, uint64
 {
     const uint64_t line = paddr >> (solo ? SOLO_LINE_LOG2 : tap.line_log2);
     const uint64_t set = (vaddr >> (solo ? SOLO_LINE_LOG2 : tap.index_low)) & tap.index_mask;
-    if (unlikely(v->fetched[set] != line))
-        missed(v, insn, vaddr, line, paddr >> 12, insn->flags >> bytes_shift & NM_I_FETCHED_MASK, kernel);
+    if (likely(v->fetched[set] == line))
+        return;
+    const unsigned bytes = insn->flags >> bytes_shift & NM_I_FETCHED_MASK;
+    if (solo && tap.first_level)
+        first_level_missed(v, insn, vaddr, line, paddr >> 12, bytes, kernel);
+    else
+        missed(v, insn, vaddr, line, paddr >> 12, bytes, kernel, 0);
 }
 
 /* 1 if what follows is recorded. */

@@ -13,7 +13,7 @@ static inline unsigned flags_of(const struct nm_insn *insn, enum nm_kind kind)
 }
 
 static inline void record_send(struct vcpu *v, const struct nm_insn *insn, uint64_t vaddr, unsigned bytes,
-                               enum nm_kind kind, unsigned flags, uint64_t page)
+                               enum nm_kind kind, unsigned flags, uint64_t page, unsigned word)
 {
     if (tap.contexts && v->task) {
         uint32_t context = contexts_now(&v->task->stacks[flags & NM_F_KERNEL ? KERNEL : USER]);
@@ -29,7 +29,7 @@ static inline void record_send(struct vcpu *v, const struct nm_insn *insn, uint6
         since = 255;
     v->instructions_reported += since;
     r->a = (vaddr & 0xffffffffffffULL) | (uint64_t)kind << 48 | (uint64_t)(bytes - 1) << 52 | (uint64_t)flags << 58;
-    r->b = insn_id(insn) | (page & 0xfffffff) << 28 | since << 56;
+    r->b = insn_id(insn) | (uint64_t)word << 23 | (page & 0xfffffff) << 28 | since << 56;
     v->used++;
     v->wide.record = r;
 }

@@ -2,6 +2,7 @@
  *
  * The slow path of an access: split it at the filter's lines, drop the parts that hit, send the others.
  */
+#include "first_level.h"
 #include "record.h"
 
 enum outcome { HIT, SENT, DEVICE };
@@ -25,6 +26,23 @@ static inline void remember(struct vcpu *v, struct filter_entry *e, uint64_t fro
     }
     if (unlikely(v->aside.valid))
         filter_displace(&v->aside.data[e - v->data]);
+}
+
+/* A use of a line where the tap runs the first level: 1 if the model must hear of it. */
+static int first_level_sends(struct vcpu *v, uint64_t vaddr, uint64_t page, int store, unsigned *word)
+{
+    struct first_level *c = &v->first_data;
+    struct first_level_set *set = first_level_set(c, vaddr);
+    const uint32_t found = first_level_ways(c, set, (uint32_t)page);
+    if (!found) {
+        *word = first_level_fill(c, set, (uint32_t)page, store);
+        return 1;
+    }
+    const unsigned way = (unsigned)__builtin_ctz(found);
+    const int news = first_level_is_news(set, way, store);
+    first_level_hit(c, set, way);
+    first_level_tell(set, way, store);
+    return news;
 }
 
 /* The bytes of a reference inside one line. */
@@ -51,8 +69,18 @@ piece(struct vcpu *v, struct nm_insn *insn, qemu_plugin_meminfo_t info, uint64_t
     int always = line == v->watched_line;
     if (tap.sharing && sharing_touch(v, line, store))
         always = 1;
-    record_send(v, insn, vaddr, bytes, kind, flags, page);
+    unsigned word = 0;
+    if (tap.first_level && kind != NM_NT_STORE) {
+        const int drains = kind == NM_ATOMIC && v->nt_pending;
+        if (!first_level_sends(v, vaddr, page, store, &word) && !always && !drains) {
+            remember(v, e, from, line, written);
+            return HIT;
+        }
+    }
+    record_send(v, insn, vaddr, bytes, kind, flags, page, word);
     if (kind == NM_NT_STORE) {
+        if (tap.first_level)
+            first_level_take(v, vaddr, page);
         v->nt_pending = 1;
         const uint64_t before = filter_take(v, line); /* the caches give the line up */
         if (tap.sharing && !always)

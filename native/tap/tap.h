@@ -14,6 +14,7 @@
 #pragma GCC visibility push(hidden)
 
 enum { FILTER_SETS_MAX = 1024, TLB_ENTRIES = 4096, RAM_LINE_LOG2_MAX = 6, SOLO_LINE_LOG2 = 6 };
+enum { FIRST_LEVEL_SETS_MAX = 64, FIRST_LEVEL_WAYS_MAX = 16 };
 
 /* An address that no access is near: not canonical. */
 #define NOWHERE 0x4000000000000000ULL
@@ -26,6 +27,23 @@ struct filter_entry {
     uint64_t store_from; /* the same, once a store to it was sent */
     uint64_t written;    /* bytes written since the line entered */
     uint64_t line;       /* offset in guest RAM >> line_log2 */
+};
+
+/* A set of the first level, where the tap runs it. */
+struct first_level_set {
+    uint64_t order;      /* of its ways, by use: digits, or the bits of a tree */
+    uint16_t stored;     /* by way, a bit each: a store was sent */
+    uint16_t told;       /* the same: a use was sent lately */
+    uint16_t again;      /* the same: it was used again after another line of the set was */
+    uint8_t newest, used; /* way used last; ways in use */
+    uint32_t pages[FIRST_LEVEL_WAYS_MAX]; /* by way: of its line; all sets lie inside a page */
+} __attribute__((aligned(64)));
+
+struct first_level {
+    struct first_level_set sets[FIRST_LEVEL_SETS_MAX];
+    uint64_t keep[FIRST_LEVEL_WAYS_MAX], point[FIRST_LEVEL_WAYS_MAX]; /* of a tree's bits, by way used */
+    uint32_t ways, tree;
+    uint32_t misses, told_for; /* misses since all was untold; how many there are until it is again */
 };
 
 struct tlb_entry {
@@ -57,6 +75,8 @@ struct vcpu {
     uint64_t instructions_limit; /* of both together; then the window may be over */
     struct filter_entry data[FILTER_SETS_MAX];
     uint64_t fetched[FILTER_SETS_MAX]; /* physical line of the last fetch of each set */
+
+    struct first_level first_data, first_fetch;
 
     /* what the slow path needs */
     struct tlb_entry tlb[TLB_ENTRIES];
@@ -111,6 +131,7 @@ struct tap {
     int sharing;  /* more than one vCPU */
     int contexts; /* call_contexts */
     int early;    /* only user mode is recorded: blocks are made for that from boot on, not translated anew */
+    int first_level; /* the tap runs the machine's first level; only where solo */
     int solo;     /* one vCPU, lines of 64 bytes, whose lowest index bit is their own: shorter callbacks */
 };
 extern struct tap tap;
@@ -173,6 +194,10 @@ uint64_t filter_take(struct vcpu *, uint64_t line);    /* forget a line in every
 void filter_set_aside(struct vcpu *);
 void filter_bring_back(struct vcpu *);
 void fetch_clear(struct vcpu *);
+
+/* first_level.c: the machine's first level, where the tap runs it */
+int first_level_init(void);
+void first_level_take(struct vcpu *, uint64_t vaddr, uint64_t page); /* the caches give the line up */
 
 /* softtlb.c */
 uint64_t softtlb_fill(struct vcpu *, qemu_plugin_meminfo_t, uint64_t vaddr);

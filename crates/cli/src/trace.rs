@@ -280,6 +280,10 @@ fn filter(args: &Args, machine: &Machine) -> Filter {
         filter.index_low = filter.line_log2;
     }
     filter.contexts = !args.no_stacks;
+    // Nobody else will want these records, and no curve that asks for what hits.
+    if args.no_trace && args.no_curve && !args.one_line_filter {
+        filter.first_level = describe::first_level_for(machine);
+    }
     filter
 }
 

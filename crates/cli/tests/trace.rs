@@ -3,7 +3,8 @@
 mod guest;
 
 use guest::can_trace;
-use nearmiss_record::model::{MissClass, ModelRecord, ObjectKind, Tally};
+use nearmiss_record::model::{ByClass, LevelTally, MissClass, ModelRecord, ObjectKind, Tally};
+use nearmiss_record::run::Manifest;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
@@ -337,12 +338,44 @@ fn two_deterministic_recordings_agree_in_every_class() {
     let (a, b) = (&first.totals, &second.totals);
     assert_eq!((a.instructions, a.loads, a.stores), (b.instructions, b.loads, b.stores));
     for (level, (a, b)) in a.levels.iter().zip(&b.levels).enumerate() {
-        for (a, b) in
-            [(&a.load_misses, &b.load_misses), (&a.store_misses, &b.store_misses), (&a.fetch_misses, &b.fetch_misses)]
-        {
+        for (a, b) in by_kind(a).into_iter().zip(by_kind(b)) {
             for (class, (a, b)) in a.iter().zip(b).enumerate() {
                 assert!(a.abs_diff(*b) <= (a / 1000).max(1000), "level {level}, class {class}: {a} and {b}");
             }
+        }
+    }
+}
+
+fn by_kind(level: &LevelTally) -> [&ByClass; 3] {
+    [&level.load_misses, &level.store_misses, &level.fetch_misses]
+}
+
+#[test]
+fn a_first_level_that_the_tap_runs_misses_what_the_model_s_own_does() {
+    if !can_trace() {
+        return;
+    }
+    let place = Place::new();
+    let input: String = (0..60_000u64).map(|n| format!("{}\n", n * 7_919 % 60_013)).collect();
+    std::fs::write(place.path().join("numbers"), input).expect("written");
+    let command = ["--", "sort", "-n", "numbers"];
+    let trace = |options: &[&str]| {
+        let (.., record) = place.trace(&[options, &command].concat());
+        let manifest = std::fs::read(place.run().join("manifest.json")).expect("a manifest");
+        (serde_json::from_slice::<Manifest>(&manifest).expect("a manifest"), record)
+    };
+    let quick =
+        ["-m", "xeon-sapphire-rapids", "--cpus", "1", "--only", "user", "--deterministic", "--no-trace", "--no-curve"];
+    let (whole, all) = trace(&[&quick[..], &["--one-line-filter"]].concat());
+    let (short, told) = trace(&quick);
+    assert!(whole.filter.first_level.is_none() && short.filter.first_level.is_some(), "{:?}", short.filter);
+    assert!(short.records * 3 < whole.records, "{} of {} records", short.records, whole.records);
+    let (a, b) = (&all.totals, &told.totals);
+    assert_eq!((a.instructions, a.loads, a.stores), (b.instructions, b.loads, b.stores));
+    for (level, (a, b)) in a.levels.iter().zip(&b.levels).enumerate() {
+        for (a, b) in by_kind(a).into_iter().zip(by_kind(b)) {
+            let (a, b) = (a.iter().sum::<u64>(), b.iter().sum::<u64>());
+            assert!(a.abs_diff(b) <= (a / 1000).max(200), "level {level}: {a} and {b}");
         }
     }
 }

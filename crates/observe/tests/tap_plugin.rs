@@ -151,7 +151,7 @@ fn record_under(
 }
 
 fn filter(line_log2: u32, index_bits: u32) -> Filter {
-    Filter { line_log2, index_low: line_log2, index_bits, clear_on_slice: false, fetches: true, contexts: true }
+    Filter { line_log2, index_low: line_log2, index_bits, fetches: true, contexts: true, ..Filter::default() }
 }
 
 #[test]

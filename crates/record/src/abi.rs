@@ -6,7 +6,7 @@ use std::mem::offset_of;
 /// `NM_ABI_MAGIC`: "NMSTAP01".
 pub const MAGIC: u64 = 0x3130_5041_5453_4d4e;
 /// `NM_ABI_VERSION`.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 /// Most vCPUs a guest may have.
 pub const MAX_VCPUS: usize = 64;
 /// Most memory nodes a guest may have.
@@ -132,6 +132,16 @@ pub struct ControlPage {
     pub opened: u32,
     /// [`FROM_SYMBOL`]: the first 8 bytes of the symbol's code.
     pub from_code: u64,
+    /// Ways of the first level of data that the tap is to run; 0: none. Its sets are the filter's.
+    pub first_level_data_ways: u32,
+    /// The same of instructions.
+    pub first_level_fetch_ways: u32,
+    /// 1: its ways go by a tree of bits; 0: by least recent use.
+    pub first_level_data_tree: u32,
+    /// The same of instructions.
+    pub first_level_fetch_tree: u32,
+    /// Padding to the plugin's cache line.
+    pub padding0: [u32; 12],
     /// Plugin: chunks filled, ever.
     pub published: u64,
     /// Consumer: asleep on `published`.
@@ -190,9 +200,10 @@ const _: () = {
     assert!(offset_of!(ControlPage, perf_ring_bytes) == 1232);
     assert!(offset_of!(ControlPage, from_kind) == 1752);
     assert!(offset_of!(ControlPage, from_code) == 1784);
-    assert!(offset_of!(ControlPage, published) == 1792);
-    assert!(offset_of!(ControlPage, error) == 1848);
-    assert!(offset_of!(ControlPage, consumed) == 2112);
-    assert!(offset_of!(ControlPage, stop) == 2124);
-    assert!(size_of::<ControlPage>() == 2176);
+    assert!(offset_of!(ControlPage, first_level_data_ways) == 1792);
+    assert!(offset_of!(ControlPage, published) == 1856);
+    assert!(offset_of!(ControlPage, error) == 1912);
+    assert!(offset_of!(ControlPage, consumed) == 2176);
+    assert!(offset_of!(ControlPage, stop) == 2188);
+    assert!(size_of::<ControlPage>() == 2240);
 };

@@ -11,7 +11,8 @@ use bytemuck::{Pod, Zeroable};
 pub struct Record {
     /// Virtual address (bits 0..48), kind (48..52), size − 1 (52..58), flags (58..64).
     pub a: u64,
-    /// Instruction id (bits 0..28), physical page (28..56), instructions since the vCPU's previous record (56..64).
+    /// Instruction id (bits 0..23), what the tap's first level says (23..28), physical page (28..56), instructions since the
+    /// vCPU's previous record (56..64).
     pub b: u64,
 }
 
@@ -58,7 +59,9 @@ pub const FLAG_KERNEL: u8 = 4;
 pub const FLAG_RMW: u8 = 8;
 
 /// Bits of an instruction id.
-pub const INSN_BITS: u32 = 28;
+pub const INSN_BITS: u32 = 23;
+/// Lowest bit of a physical page number.
+pub const PAGE_LOW: u32 = 28;
 /// Bits of a physical page number.
 pub const PAGE_BITS: u32 = 28;
 const ADDRESS_MASK: u64 = (1 << 48) - 1;
@@ -78,9 +81,7 @@ impl Record {
         debug_assert!((1..=64).contains(&size));
         Record {
             a: (vaddr & ADDRESS_MASK) | (kind as u64) << 48 | u64::from(size - 1) << 52 | u64::from(flags) << 58,
-            b: u64::from(insn.0)
-                | (physical_page & ((1 << PAGE_BITS) - 1)) << INSN_BITS
-                | u64::from(instructions) << 56,
+            b: u64::from(insn.0) | (physical_page & ((1 << PAGE_BITS) - 1)) << PAGE_LOW | u64::from(instructions) << 56,
         }
     }
 
@@ -119,7 +120,7 @@ impl Record {
     /// Physical page number.
     #[inline]
     pub fn physical_page(self) -> u64 {
-        (self.b >> INSN_BITS) & ((1 << PAGE_BITS) - 1)
+        (self.b >> PAGE_LOW) & ((1 << PAGE_BITS) - 1)
     }
 
     /// Bytes touched inside the line, 1..=64.
@@ -144,6 +145,18 @@ impl Record {
     #[inline]
     pub fn insn(self) -> InsnId {
         InsnId((self.b & ((1 << INSN_BITS) - 1)) as u32)
+    }
+
+    /// Where the tap runs the first level, of a line that was not there: the way it takes. Else 0.
+    #[inline]
+    pub fn way(self) -> usize {
+        (self.b >> INSN_BITS) as usize & 15
+    }
+
+    /// The same: whether the line that had this way was used again after another line of the set was.
+    #[inline]
+    pub fn goes_reused(self) -> bool {
+        self.b >> (INSN_BITS + 4) & 1 != 0
     }
 
     /// Instructions the vCPU executed since its previous record (the rest of a larger number is carried over).
@@ -360,14 +373,14 @@ mod tests {
             0xffff_8880_0123_4567,
             8,
             FLAG_KERNEL | FLAG_RMW,
-            InsnId(0x0abc_def1),
+            InsnId(0x003c_def1),
             0x12345,
             200,
         );
         assert_eq!(r.kind(), Some(Kind::Store));
         assert_eq!(r.vaddr(), 0xffff_8880_0123_4567);
         assert_eq!(r.paddr(), 0x1234_5567);
-        assert_eq!((r.size(), r.insn(), r.instructions()), (8, InsnId(0x0abc_def1), 200));
+        assert_eq!((r.size(), r.insn(), r.instructions()), (8, InsnId(0x003c_def1), 200));
         assert!(r.is_kernel());
         assert_eq!(r.flags(), FLAG_KERNEL | FLAG_RMW);
     }

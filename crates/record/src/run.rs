@@ -245,4 +245,25 @@ pub struct Filter {
     pub fetches: bool,
     /// Calling contexts were recorded.
     pub contexts: bool,
+    /// The tap ran the first level itself: what hit there was counted, but for what changed more than its set's order.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub first_level: Option<FirstLevel>,
+}
+
+/// A machine's first level, as the tap runs it: split, its sets those of the filter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FirstLevel {
+    /// Of data.
+    pub data: Associativity,
+    /// Of instructions.
+    pub fetch: Associativity,
+}
+
+/// How many lines a set of a cache has, and which of them goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Associativity {
+    /// Lines a set.
+    pub ways: u32,
+    /// Tree-PLRU; else LRU.
+    pub tree: bool,
 }

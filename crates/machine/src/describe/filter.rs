@@ -36,7 +36,7 @@
 
 use super::check::{cpus_per_instance, sets};
 use nearmiss_record::machine::{Cache, CacheKind, Inclusion, Index, Machine, Replacement};
-use nearmiss_record::run::Filter;
+use nearmiss_record::run::{Associativity, Filter, FirstLevel};
 
 /// log₂ of the smallest page any machine may have: below it virtual and physical addresses agree.
 const PAGE_LOG2: u32 = 12;
@@ -56,7 +56,42 @@ pub fn filter_for(machine: &Machine) -> Filter {
         clear_on_slice: must_clear(machine),
         fetches: machine.caches.iter().any(|c| c.kind == CacheKind::Instruction),
         contexts: false,
+        first_level: None,
     }
+}
+
+/// Ways of a set that a record can name.
+const WAYS_MAX: u32 = 16;
+
+/// The first level that the tap can run itself behind the filter of this machine (as cut down to the guest's CPUs),
+/// when the records go to one model of it that follows at once, and nowhere else.
+///
+/// The tap then is the first level, the model keeps only what it is told of it: exact if one CPU is all there is, sets
+/// and ways are the level's own, replacement can be followed without a clock or dice, and no outer level takes lines
+/// out of it. Beyond misses it tells of a line's first store, which makes it dirty, of a use now and then, for the
+/// shadow that tells conflicts from capacity, and of a line that goes whether it was used again, by which pollution is
+/// judged.
+pub fn first_level_for(machine: &Machine) -> Option<FirstLevel> {
+    let filter = filter_for(machine);
+    let alone = machine.topology.cpus() == 1 && filter.index_bits > 0 && filter.line_log2 == MASK_LOG2;
+    let inclusive = machine.caches.iter().any(|c| c.inclusion == Inclusion::Inclusive);
+    let first = |kind| {
+        let mut caches = machine.caches.iter().filter(|c| c.level == 1 && c.kind == kind);
+        let (cache, None) = (caches.next()?, caches.next()) else { return None };
+        let tree = match cache.replacement {
+            Replacement::Lru => false,
+            Replacement::TreePlru => true,
+            Replacement::Random | Replacement::Srrip => return None,
+        };
+        let whole = filter.index_low == MASK_LOG2
+            && cache.line.0 == 1 << filter.line_log2
+            && sets(cache) == 1 << filter.index_bits
+            && cache.ways <= WAYS_MAX
+            && cache.index != Index::Hashed;
+        whole.then_some(Associativity { ways: cache.ways, tree })
+    };
+    let (data, fetch) = (first(CacheKind::Data)?, first(CacheKind::Instruction)?);
+    (alone && !inclusive).then_some(FirstLevel { data, fetch })
 }
 
 /// Whether a trace made with this filter can be replayed exactly on this machine; if not, why.
@@ -75,6 +110,9 @@ pub fn can_replay(filter: Filter, machine: &Machine) -> Result<(), String> {
             "the trace has no instruction fetches and {} has instruction caches; {again}",
             machine.name
         ));
+    }
+    if filter.first_level.is_some() && filter.first_level != first_level_for(machine) {
+        return Err(format!("the tap ran another first level than that of {}; {again}", machine.name));
     }
     if filter.index_bits > 0 {
         if let Some(reason) = one_line_reason(machine) {
@@ -115,6 +153,9 @@ pub fn approximations(filter: Filter, machine: &Machine) -> Vec<&'static str> {
     if filter.index_bits > 0 {
         notes.push("The first level's division into conflict and capacity misses is approximate: its fully associative shadow did not see what the filter dropped.");
         notes.push("The miss-ratio curve is approximate for sizes near the first level's: the filter dropped repeats.");
+    }
+    if filter.first_level.is_some() {
+        notes.push("The first level's pollution counts lines that were in it at the end as never used again.");
     }
     if machine.caches.iter().any(|c| c.inclusion == Inclusion::Inclusive && c.kind == CacheKind::Unified)
         && filter.fetches

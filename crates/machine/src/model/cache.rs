@@ -1,12 +1,13 @@
 //! One cache: frames in flat arrays, replacement, shadow, and the history of every line it met.
 
+mod ahead;
+
 use super::blame::Blames;
 use super::frame::{Frame, SetCounts, SetState};
 use super::history::{History, QuickMap, Spot, Standing};
 use super::indexing::Indexing;
 use super::misses::Misses;
 use super::plan::{Config, Instance, PAGE_LOG2};
-use super::prefetch::prefetch;
 use super::replacement::Order;
 use super::shadow::{NONE, Shadow};
 use nearmiss_record::machine::{Inclusion, Index};
@@ -329,6 +330,19 @@ impl Cache {
         left
     }
 
+    /// From here on others say which way of its set a line takes: before it is brought in, by [`Cache::tell`].
+    pub fn is_told(&mut self) {
+        self.order = Order::Told { way: 0 };
+    }
+
+    /// The way that the next line will take in `set`, and whether the line there was used again.
+    #[inline]
+    pub fn tell(&mut self, set: usize, way: usize, reused: bool) {
+        let way = way.min(self.ways - 1);
+        self.order = Order::Told { way };
+        self.flags[set * self.ways + way] |= u8::from(reused) * REUSED;
+    }
+
     /// Brings a line in. Returns the line that had to go. Its shadow is not concerned.
     #[inline(always)]
     pub fn fill(&mut self, set: usize, address: u64, line: u32, page: u32, insn: u32, flags: u8) -> Option<Left> {
@@ -338,10 +352,13 @@ impl Cache {
         let address = address >> self.line_log2 << self.line_log2;
         let mut new = Frame { address, line, page, insn, displaced: NONE, blamed: NONE };
         let state = &mut self.states[set];
-        if state.used as usize != ways {
+        let empty = match self.order {
+            Order::Told { way } => (self.frames[base + way].line == NONE).then_some(way),
+            _ if state.used as usize == ways => None,
+            _ => self.frames[base..base + ways].iter().position(|f| f.line == NONE),
+        };
+        if let Some(way) = empty {
             state.used += 1;
-            let empty = self.frames[base..base + ways].iter().position(|f| f.line == NONE);
-            let way = empty.unwrap_or(0);
             let frame = base + way;
             state.recent = frame as u32;
             self.order.filled(&mut state.order, frame, way);
@@ -461,36 +478,5 @@ impl Cache {
             }
         }
         self.blames.count();
-    }
-
-    /// Fetches what a lookup of the line in `set` will want.
-    #[inline]
-    pub fn prefetch(&self, set: usize, line: u32) {
-        prefetch(&self.history, line as usize);
-        prefetch(&self.states, set);
-        self.order.prefetch(set, self.ways);
-    }
-
-    /// Fetches what a hit will change beyond that.
-    #[inline]
-    pub fn prefetch_hit(&self, frame: usize) {
-        prefetch(&self.flags, frame);
-    }
-
-    /// Fetches what a fill of the set will want, as far as it is known before. Returns address and page of the line
-    /// that will have to go.
-    #[inline]
-    pub fn prefetch_fill(&self, set: usize) -> Option<(u64, u32)> {
-        prefetch(&self.sets, set);
-        let state = self.states[set];
-        if state.used as usize != self.ways {
-            return None;
-        }
-        let base = set * self.ways;
-        let way = self.order.next(state.order, base, self.ways)?;
-        let Frame { address, line, page, displaced, .. } = self.frames[base + way];
-        prefetch(&self.history, line as usize);
-        prefetch(&self.history, displaced as usize);
-        Some((address, page))
     }
 }

@@ -3,7 +3,7 @@
 use super::bus::Bus;
 use super::bytes::mask_within;
 use super::cache::{Cache, DIRTY, Left, WRITABLE};
-use super::combining::{Buffers, Combined};
+use super::combining::Buffers;
 use super::engine::{Access, Drained, Engine};
 use super::front::Front;
 use super::history::{Pages, QuickMap, Spot};
@@ -31,6 +31,8 @@ pub struct Fast {
     pub(super) sharing: Sharing,
     /// Where nobody else knows a page, misses go [`Fast::straight`].
     pub(super) goes_straight: bool,
+    /// The tap runs the first level, and says which way a line takes there.
+    told: bool,
     /// Flags that a store needs of a line.
     wanted: u8,
     /// Some cache is worth fetching ahead.
@@ -84,6 +86,9 @@ impl Engine for Fast {
             .collect();
         for at in 0..caches.len() {
             caches[at].victims_go_on = caches[at].parent.is_some_and(|outer| caches[outer].exclusive);
+            if options.filter.first_level.is_some() && caches[at].level == 0 {
+                caches[at].is_told();
+            }
         }
         let first = |way: &[Way]| way.iter().find_map(|way| way.iter().next());
         let first_log2 =
@@ -105,6 +110,7 @@ impl Engine for Fast {
                 .collect(),
             met: Vec::new(),
             far: false,
+            told: options.filter.first_level.is_some(),
             wanted: if plan.asks { WRITABLE } else { 0 },
             plan,
         })
@@ -370,6 +376,7 @@ impl Fast {
                 dirty[step] |= left.dirty;
             }
             dirty[step] |= std::mem::take(&mut carried);
+            self.tell(access, walk, step);
             let gone = self.caches[at].fill(
                 walk.sets[step] as usize,
                 access.address,
@@ -381,6 +388,15 @@ impl Fast {
             if let Some(gone) = gone {
                 self.evicted(at, gone, access, outcome);
             }
+        }
+    }
+
+    /// Passes on what the tap says of the place that a line takes in the first level.
+    #[inline(always)]
+    pub(super) fn tell(&mut self, access: &Access, walk: &Walk, step: usize) {
+        if self.told && step == 0 {
+            let (set, record) = (walk.sets[0] as usize, access.record);
+            self.caches[walk.way.at(0)].tell(set, record.way(), record.goes_reused());
         }
     }
 
@@ -432,66 +448,5 @@ impl Fast {
         outcome.write_backs = outcome.write_backs.saturating_add(1);
         self.nodes[usize::from(home)].write_backs += 1;
         self.bus.transact(access.cpu, home, access.now);
-    }
-
-    fn send_combined(&mut self, combined: &Combined) -> (u8, u8) {
-        let (full, partial) = combined.transactions(self.caches[self.plan.data[0].at(0)].line_log2);
-        let tally = &mut self.nodes[usize::from(combined.home)];
-        tally.nt_full += u64::from(full);
-        tally.nt_partial += u64::from(partial);
-        (full, partial)
-    }
-
-    /// A buffer goes because of a reference: returns how long its transactions waited.
-    fn send_for(&mut self, combined: &Combined, access: &Access, outcome: &mut Outcome) -> u64 {
-        let (full, partial) = self.send_combined(combined);
-        outcome.nt_full += full;
-        outcome.nt_partial += partial;
-        (0..full + partial).map(|_| self.bus.transact(access.cpu, combined.home, access.now)).max().unwrap_or(0)
-    }
-
-    fn drain_for(&mut self, access: &Access, outcome: &mut Outcome) -> u64 {
-        let gone = self.buffers[self.plan.core[access.cpu]].drain();
-        gone.iter().map(|combined| self.send_for(combined, access, outcome)).max().unwrap_or(0)
-    }
-
-    /// A non-temporal store: cached copies go, modified ones written back first; the bytes wait in a buffer.
-    fn store_around(&mut self, access: &Access, page: u32, outcome: &mut Outcome) {
-        let unit = access.address >> self.plan.unit_log2 << self.plan.unit_log2;
-        let mut dirty = false;
-        for at in 0..self.caches.len() {
-            let own = self.plan.instances[at].cpus & 1 << access.cpu != 0;
-            if !own && self.plan.others[access.cpu].is_empty() {
-                continue;
-            }
-            let Some(spot) = self.pages.spot(page, at) else { continue };
-            let line_log2 = self.caches[at].line_log2;
-            for line_address in (unit..unit + (1 << self.plan.unit_log2)).step_by(1 << line_log2) {
-                let cache = &mut self.caches[at];
-                let line = cache.line_of(spot, line_address);
-                dirty |= cache.frame_of(line).is_some_and(|frame| cache.flags(frame) & DIRTY != 0);
-                if own {
-                    cache.thrown_out(line);
-                } else {
-                    cache.taken_by_other(line, mask_within(line_address, line_log2, access.address, access.size));
-                }
-            }
-        }
-        if dirty {
-            self.write_back(page, access, outcome);
-        }
-        let line_log2 = self.caches[self.plan.data[access.cpu].at(0)].line_log2;
-        let line_address = access.address >> line_log2 << line_log2;
-        let new = Combined {
-            line: access.address >> line_log2,
-            mask: mask_within(line_address, line_log2, access.address, access.size),
-            home: outcome.home,
-            last: access.record,
-            cpu: access.cpu as u32,
-        };
-        let core = self.plan.core[access.cpu];
-        let gone = self.buffers[core].store(new, self.plan.combining_buffers, line_log2);
-        let waits = gone.iter().flatten().map(|combined| self.send_for(combined, access, outcome)).max();
-        outcome.stall_cycles = self.plan.stall(waits.unwrap_or(0)) as u32;
     }
 }

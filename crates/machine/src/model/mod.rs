@@ -32,6 +32,7 @@
 //! [`Replay`] decodes the stream, keeps time and order, and applies policies; an [`Engine`] behind it holds the caches.
 //! [`Model`] is a replay on the fast engine; the slow twin (`crate::twin`) is written from this text alone.
 
+mod around;
 mod blame;
 pub(crate) mod bus;
 mod bytes;

@@ -21,6 +21,8 @@ pub(crate) enum Order {
     LruByTime { used: Vec<u64>, clock: u64 },
     /// Re-reference prediction by frame.
     Srrip { predicted: Vec<u8> },
+    /// Somebody else knows: the way of the next line.
+    Told { way: usize },
 }
 
 impl Order {
@@ -52,7 +54,7 @@ impl Order {
                 *clock += 1;
                 used[frame] = *clock;
             }
-            Order::Random { .. } => {}
+            Order::Random { .. } | Order::Told { .. } => {}
             Order::Srrip { predicted } => predicted[frame] = 0,
         }
     }
@@ -86,7 +88,7 @@ impl Order {
             Order::Lru => Some(last(word, ways) as usize),
             Order::LruByTime { used, .. } => Some(oldest(&used[base..base + ways])),
             Order::TreePlru { .. } => Some(pointed_at(word, ways)),
-            Order::Random { .. } | Order::Srrip { .. } => None,
+            Order::Random { .. } | Order::Srrip { .. } | Order::Told { .. } => None,
         }
     }
 
@@ -94,7 +96,7 @@ impl Order {
     #[inline(always)]
     pub fn prefetch(&self, set: usize, ways: usize) {
         match self {
-            Order::Lru | Order::TreePlru { .. } | Order::Random { .. } => {}
+            Order::Lru | Order::TreePlru { .. } | Order::Random { .. } | Order::Told { .. } => {}
             Order::LruByTime { used, .. } => {
                 prefetch(used, set * ways);
                 prefetch(used, (set + 1) * ways - 1);
@@ -110,6 +112,7 @@ impl Order {
             Order::LruByTime { used, .. } => oldest(&used[base..base + ways]),
             Order::TreePlru { .. } => pointed_at(word, ways),
             Order::Random { state } => next_random(state) as usize % ways,
+            Order::Told { way } => *way,
             Order::Srrip { predicted } => {
                 let set = &mut predicted[base..base + ways];
                 let farthest = set.iter().copied().max().unwrap_or(FAR);

@@ -27,6 +27,7 @@ impl Fast {
     #[inline(always)]
     fn fill_straight(&mut self, access: &Access, walk: &Walk, first: u8, outcome: &mut Outcome) {
         for step in (0..walk.steps).rev() {
+            self.tell(access, walk, step);
             let at = walk.way.at(step);
             let cache = &mut self.caches[at];
             let flags = if step == 0 { first } else { 0 };

@@ -106,6 +106,10 @@ impl Ring {
             nodes: config.node_bytes.len() as u32,
             ..bytemuck::Zeroable::zeroed()
         };
+        if let Some(first) = config.filter.first_level {
+            (head.first_level_data_ways, head.first_level_data_tree) = (first.data.ways, first.data.tree.into());
+            (head.first_level_fetch_ways, head.first_level_fetch_tree) = (first.fetch.ways, first.fetch.tree.into());
+        }
         (head.from_kind, head.from_value, head.until_mark, head.for_instructions) = config.window.words();
         head.node_bytes[..config.node_bytes.len()].copy_from_slice(&config.node_bytes);
         for (cpu, offset) in head.perf_pages_offset.iter_mut().take(config.cpus as usize).enumerate() {

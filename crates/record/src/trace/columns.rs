@@ -485,7 +485,7 @@ impl Decoder {
         Ok(Record {
             a: vaddr | u64::from(meta) << 48,
             b: u64::from(habit.id) & ((1 << crate::reference::INSN_BITS) - 1)
-                | (physical & ((1 << crate::reference::PAGE_BITS) - 1)) << crate::reference::INSN_BITS
+                | (physical & ((1 << crate::reference::PAGE_BITS) - 1)) << crate::reference::PAGE_LOW
                 | u64::from(count) << 56,
         })
     }

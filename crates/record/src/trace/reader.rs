@@ -90,6 +90,9 @@ impl TraceReader {
         if !(4..=6).contains(&header.filter.line_log2) {
             return Err(damaged(12, "the filter's line must be 16, 32 or 64 bytes"));
         }
+        if header.filter.first_level.is_some() {
+            return Err(damaged(12, "the tap ran the first level: such records are for one model as they come"));
+        }
 
         let first_block = 12 + u64::from(length);
         let mut tail = [0; TAIL_BYTES as usize];

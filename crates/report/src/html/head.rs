@@ -117,7 +117,8 @@ pub(super) fn notes(report: &Report) -> Markup {
         (
             "Filter of the tap",
             format!(
-                "{filter_text}; fetches {}, calling contexts {}",
+                "{filter_text}{}; fetches {}, calling contexts {}",
+                if filter.first_level.is_some() { ", the machine's first level behind them" } else { "" },
                 recorded(filter.fetches),
                 recorded(filter.contexts)
             ),

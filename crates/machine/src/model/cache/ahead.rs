@@ -1,0 +1,38 @@
+//! What an access that is near will want is fetched into this machine's own caches.
+
+use super::Cache;
+use crate::model::frame::Frame;
+use crate::model::prefetch::prefetch;
+
+impl Cache {
+    /// Fetches what a lookup of the line in `set` will want.
+    #[inline]
+    pub fn prefetch(&self, set: usize, line: u32) {
+        prefetch(&self.history, line as usize);
+        prefetch(&self.states, set);
+        self.order.prefetch(set, self.ways);
+    }
+
+    /// Fetches what a hit will change beyond that.
+    #[inline]
+    pub fn prefetch_hit(&self, frame: usize) {
+        prefetch(&self.flags, frame);
+    }
+
+    /// Fetches what a fill of the set will want, as far as it is known before. Returns address and page of the line
+    /// that will have to go.
+    #[inline]
+    pub fn prefetch_fill(&self, set: usize) -> Option<(u64, u32)> {
+        prefetch(&self.sets, set);
+        let state = self.states[set];
+        if state.used as usize != self.ways {
+            return None;
+        }
+        let base = set * self.ways;
+        let way = self.order.next(state.order, base, self.ways)?;
+        let Frame { address, line, page, displaced, .. } = self.frames[base + way];
+        prefetch(&self.history, line as usize);
+        prefetch(&self.history, displaced as usize);
+        Some((address, page))
+    }
+}

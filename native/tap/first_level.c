@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "first_level.h"
+
+/* Pages of ways that are empty, and that the level has not. */
+enum { EMPTY = ~0u, NO_WAY = ~0u - 1 };
+
+/* The model tells conflicts from capacity by a fully associative shadow of the level, which must not take a line for
+ * old that is used all the time: so its use is told again after this part of the level's lines was missed. */
+enum { TOLD_FOR_PART = 2 };
+
+static void clear(struct first_level *c, struct first_level_set *s)
+{
+    *s = (struct first_level_set){.newest = FIRST_LEVEL_WAYS_MAX};
+    for (uint32_t way = 0; way < FIRST_LEVEL_WAYS_MAX; way++)
+        s->pages[way] = way < c->ways ? EMPTY : NO_WAY;
+    if (!c->tree)
+        for (uint32_t way = 0; way < c->ways; way++)
+            s->order = s->order << 4 | way;
+}
+
+/* By way of a tree of bits, node 1 the root, a set bit pointing right: what makes every node on its path point away. */
+static void plant(struct first_level *c)
+{
+    for (uint32_t way = 0; way < c->ways; way++) {
+        c->keep[way] = ~0ULL;
+        c->point[way] = 0;
+        for (uint32_t node = way + c->ways; node > 1; node /= 2) {
+            c->keep[way] &= ~(1ULL << node / 2);
+            c->point[way] |= (uint64_t)(node % 2 == 0) << node / 2;
+        }
+    }
+}
+
+static int configure(struct first_level *c, uint32_t ways, uint32_t tree)
+{
+    if (ways == 0 || ways > FIRST_LEVEL_WAYS_MAX || (tree && ways & (ways - 1))) {
+        tap_fail("a first level of %u ways%s cannot be run by the tap", ways, tree ? " ordered by a tree" : "");
+        return -1;
+    }
+    c->ways = ways;
+    c->tree = tree != 0;
+    c->told_for = ((tap.index_mask + 1) * ways + TOLD_FOR_PART - 1) / TOLD_FOR_PART;
+    plant(c);
+    for (uint32_t i = 0; i <= tap.index_mask; i++)
+        clear(c, &c->sets[i]);
+    return 0;
+}
+
+int first_level_init(void)
+{
+    const struct nm_control *control = tap.control;
+    tap.first_level = control->first_level_data_ways != 0;
+    if (!tap.first_level)
+        return 0;
+    if (!tap.solo || tap.index_mask >= FIRST_LEVEL_SETS_MAX) {
+        tap_fail("a first level can be run by the tap for one vCPU and %u sets of 64-byte lines at most",
+                 FIRST_LEVEL_SETS_MAX);
+        return -1;
+    }
+    struct vcpu *v = &tap_vcpus[0];
+    if (configure(&v->first_data, control->first_level_data_ways, control->first_level_data_tree))
+        return -1;
+    return configure(&v->first_fetch, control->first_level_fetch_ways, control->first_level_fetch_tree);
+}
+
+static void forget_told(struct first_level *c)
+{
+    c->misses = 0;
+    for (uint32_t i = 0; i <= tap.index_mask; i++)
+        c->sets[i].told = 0;
+}
+
+/* The first way that is empty, or the one that goes. */
+static unsigned place(const struct first_level *c, struct first_level_set *s)
+{
+    if (unlikely(s->used < c->ways)) {
+        s->used++;
+        return (unsigned)__builtin_ctz(first_level_ways(c, s, EMPTY));
+    }
+    if (!c->tree)
+        return s->order >> 4 * (c->ways - 1) & 15;
+    uint32_t node = 1;
+    while (node < c->ways)
+        node = node * 2 + (s->order >> node & 1);
+    return node - c->ways;
+}
+
+unsigned first_level_fill(struct first_level *c, struct first_level_set *s, uint32_t page, int store)
+{
+    const unsigned way = place(c, s), again = s->again >> way & 1;
+    const uint16_t bit = (uint16_t)(1u << way);
+    s->pages[way] = page;
+    s->told |= bit;
+    s->again &= (uint16_t)~bit;
+    s->stored = (uint16_t)(store ? s->stored | bit : s->stored & ~bit);
+    first_level_used(c, s, way);
+    if (unlikely(++c->misses == c->told_for))
+        forget_told(c);
+    return way | again << 4;
+}
+
+static void take(struct first_level *c, uint64_t vaddr, uint32_t page)
+{
+    struct first_level_set *s = first_level_set(c, vaddr);
+    const uint32_t found = first_level_ways(c, s, page);
+    if (!found)
+        return;
+    const unsigned way = (unsigned)__builtin_ctz(found);
+    s->pages[way] = EMPTY;
+    s->again &= (uint16_t)~(1u << way);
+    s->used--;
+    if (s->newest == way)
+        s->newest = FIRST_LEVEL_WAYS_MAX;
+}
+
+void first_level_take(struct vcpu *v, uint64_t vaddr, uint64_t page)
+{
+    take(&v->first_data, vaddr, (uint32_t)page);
+    take(&v->first_fetch, vaddr, (uint32_t)page);
+}
