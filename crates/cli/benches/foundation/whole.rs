@@ -22,9 +22,9 @@ const SORT: [&str; 6] = ["sort", "-S", "20M", "--parallel=1", "-o", "/dev/null"]
 pub fn measure() -> Result<(), Box<dyn Error>> {
     println!("(b) whole machine, kernel included, three levels of `host`, classes and attribution on, 1 CPU: sort");
     let kinds: [(&str, &[&str]); 5] = [
-        ("set filter", &["--no-trace", "--no-curve"]),
-        ("set filter, no stacks, no heap", &["--no-trace", "--no-curve", "--no-stacks", "--no-heap"]),
-        ("set filter, instruction time", &["--no-trace", "--no-curve", "--clock", "instructions"]),
+        ("first level in the tap", &["--no-trace", "--no-curve"]),
+        ("the same, no stacks, no heap", &["--no-trace", "--no-curve", "--no-stacks", "--no-heap"]),
+        ("the same, instruction time", &["--no-trace", "--no-curve", "--clock", "instructions"]),
         ("one-line filter", &["--no-trace", "--no-curve", "--one-line-filter"]),
         ("set filter, trace kept", &["--no-curve"]),
     ];
