@@ -168,23 +168,13 @@ static __attribute__((noinline)) void solo_first_level(qemu_plugin_meminfo_t inf
         slow(v, insn, info, vaddr, store ? NM_STORE : NM_LOAD, kernel);
         return;
     }
-    struct first_level *c = &v->first_data;
-    struct first_level_set *set = first_level_set(c, vaddr);
-    const uint32_t found = first_level_ways(c, set, (uint32_t)page);
-    if (!found) {
-        solo_tell(info, vaddr, insn, store, page, first_level_fill(c, set, (uint32_t)page, store), store);
-        return;
-    }
-    const unsigned way = (unsigned)__builtin_ctz(found);
-    const int news = first_level_is_news(set, way, store);
-    first_level_hit(c, set, way);
-    if (unlikely(news)) {
-        first_level_tell(set, way, store);
-        solo_tell(info, vaddr, insn, store, page, 0, first_level_is_stored(set, way));
+    const struct first_level_use use = first_level_use(&v->first_data, vaddr, page, store);
+    if (use.sent) {
+        solo_tell(info, vaddr, insn, store, page, use.word, use.stored);
         return;
     }
     solo_hit(v, insn, store, kernel);
-    solo_remember(v, vaddr, page, first_level_is_stored(set, way));
+    solo_remember(v, vaddr, page, use.stored);
 }
 
 /* The same two, when there is nobody to share with and nothing of the filter's shape to be looked up. */

@@ -23,22 +23,11 @@ static __attribute__((noinline)) void missed(struct vcpu *v, const struct nm_ins
 static __attribute__((noinline)) void first_level_missed(struct vcpu *v, const struct nm_insn *insn, uint64_t vaddr,
                                                          uint64_t line, uint64_t page, unsigned bytes, int kernel)
 {
-    struct first_level *c = &v->first_fetch;
-    struct first_level_set *set = first_level_set(c, vaddr);
-    const uint32_t found = first_level_ways(c, set, (uint32_t)page);
-    if (unlikely(!found)) {
-        missed(v, insn, vaddr, line, page, bytes, kernel, first_level_fill(c, set, (uint32_t)page, 0));
-        return;
-    }
-    const unsigned way = (unsigned)__builtin_ctz(found);
-    const int news = first_level_is_news(set, way, 0);
-    first_level_hit(c, set, way);
-    if (unlikely(news)) {
-        first_level_tell(set, way, 0);
-        missed(v, insn, vaddr, line, page, bytes, kernel, 0);
-        return;
-    }
-    v->fetched[(vaddr >> SOLO_LINE_LOG2) & tap.index_mask] = line;
+    const struct first_level_use use = first_level_use(&v->first_fetch, vaddr, page, 0);
+    if (unlikely(use.sent))
+        missed(v, insn, vaddr, line, page, bytes, kernel, use.word);
+    else
+        v->fetched[(vaddr >> SOLO_LINE_LOG2) & tap.index_mask] = line;
 }
 
 static inline void enter_line(struct vcpu *v, const struct nm_insn *insn, uint64_t vaddr, uint64_t paddr,

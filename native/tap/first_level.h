@@ -51,30 +51,34 @@ static inline void first_level_used(const struct first_level *c, struct first_le
         s->order = first_level_recency(s->order, way);
 }
 
-/* Whether the model must hear of the use of a line that is there. */
-static inline int first_level_is_news(const struct first_level_set *s, unsigned way, int store)
-{
-    return !(s->told >> way & 1) || (store && !(s->stored >> way & 1));
-}
-
-/* A use of a line that is there. */
-static inline void first_level_hit(const struct first_level *c, struct first_level_set *s, unsigned way)
-{
-    if (s->newest != way) {
-        s->again |= (uint16_t)(1u << way);
-        first_level_used(c, s, way);
-    }
-}
-
-static inline void first_level_tell(struct first_level_set *s, unsigned way, int store)
-{
-    s->told |= (uint16_t)(1u << way);
-    s->stored |= (uint16_t)((unsigned)store << way);
-}
-
-static inline int first_level_is_stored(const struct first_level_set *s, unsigned way) { return s->stored >> way & 1; }
-
 /* A line that is not there takes the place of another; returns what its record says of that. */
 unsigned first_level_fill(struct first_level *, struct first_level_set *, uint32_t page, int store);
+
+/* What a use of a line came to. */
+struct first_level_use {
+    int sent;      /* the model must hear of it */
+    int stored;    /* a store to the line was sent */
+    unsigned word; /* as in its record */
+};
+
+static inline __attribute__((always_inline)) struct first_level_use
+first_level_use(struct first_level *c, uint64_t vaddr, uint64_t page, int store)
+{
+    struct first_level_set *s = first_level_set(c, vaddr);
+    const uint32_t found = first_level_ways(c, s, (uint32_t)page);
+    if (!found)
+        return (struct first_level_use){1, store, first_level_fill(c, s, (uint32_t)page, store)};
+    const unsigned way = (unsigned)__builtin_ctz(found), bit = 1u << way;
+    if (s->newest != way) {
+        s->again |= (uint16_t)bit;
+        first_level_used(c, s, way);
+    }
+    const int news = !(s->told & bit) || (store && !(s->stored & bit));
+    if (unlikely(news)) {
+        s->told |= (uint16_t)bit;
+        s->stored |= (uint16_t)((unsigned)store << way);
+    }
+    return (struct first_level_use){news, (s->stored & bit) != 0, 0};
+}
 
 #endif

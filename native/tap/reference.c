@@ -28,23 +28,6 @@ static inline void remember(struct vcpu *v, struct filter_entry *e, uint64_t fro
         filter_displace(&v->aside.data[e - v->data]);
 }
 
-/* A use of a line where the tap runs the first level: 1 if the model must hear of it. */
-static int first_level_sends(struct vcpu *v, uint64_t vaddr, uint64_t page, int store, unsigned *word)
-{
-    struct first_level *c = &v->first_data;
-    struct first_level_set *set = first_level_set(c, vaddr);
-    const uint32_t found = first_level_ways(c, set, (uint32_t)page);
-    if (!found) {
-        *word = first_level_fill(c, set, (uint32_t)page, store);
-        return 1;
-    }
-    const unsigned way = (unsigned)__builtin_ctz(found);
-    const int news = first_level_is_news(set, way, store);
-    first_level_hit(c, set, way);
-    first_level_tell(set, way, store);
-    return news;
-}
-
 /* The bytes of a reference inside one line. */
 static inline __attribute__((always_inline)) enum outcome
 piece(struct vcpu *v, struct nm_insn *insn, qemu_plugin_meminfo_t info, uint64_t vaddr, unsigned bytes,
@@ -69,15 +52,16 @@ piece(struct vcpu *v, struct nm_insn *insn, qemu_plugin_meminfo_t info, uint64_t
     int always = line == v->watched_line;
     if (tap.sharing && sharing_touch(v, line, store))
         always = 1;
-    unsigned word = 0;
+    struct first_level_use use = {.sent = 1};
     if (tap.first_level && kind != NM_NT_STORE) {
         const int drains = kind == NM_ATOMIC && v->nt_pending;
-        if (!first_level_sends(v, vaddr, page, store, &word) && !always && !drains) {
+        use = first_level_use(&v->first_data, vaddr, page, store);
+        if (!use.sent && !always && !drains) {
             remember(v, e, from, line, written);
             return HIT;
         }
     }
-    record_send(v, insn, vaddr, bytes, kind, flags, page, word);
+    record_send(v, insn, vaddr, bytes, kind, flags, page, use.word);
     if (kind == NM_NT_STORE) {
         if (tap.first_level)
             first_level_take(v, vaddr, page);

@@ -11,8 +11,8 @@ use bytemuck::{Pod, Zeroable};
 pub struct Record {
     /// Virtual address (bits 0..48), kind (48..52), size − 1 (52..58), flags (58..64).
     pub a: u64,
-    /// Instruction id (bits 0..23), what the tap's first level says (23..28), physical page (28..56), instructions since the
-    /// vCPU's previous record (56..64).
+    /// Instruction id (bits 0..23), what the tap's first level says (23..28), physical page (28..56), instructions since
+    /// the vCPU's previous record (56..64).
     pub b: u64,
 }
 

@@ -250,6 +250,25 @@ mod tests {
     }
 
     #[test]
+    fn a_first_level_is_run_by_the_tap_only_where_that_is_exact() {
+        let one = |name: &str| cut(&preset(name).expect("a preset").machine().expect("a good one"), 1);
+        let xeon = one("xeon-sapphire-rapids");
+        let first = first_level_for(&xeon).expect("a level of its own");
+        assert_eq!(first.data, Associativity { ways: 12, tree: false });
+        assert_eq!(first.fetch, Associativity { ways: 8, tree: true });
+        assert_eq!(first_level_for(&machine("xeon-sapphire-rapids")), None, "several CPUs");
+        assert_eq!(first_level_for(&one("zen4-genoa")), None, "its second level is inclusive");
+        assert_eq!(first_level_for(&one("pentium-pro-4way-512k")), None, "lines of 32 bytes");
+        let filter = Filter { first_level: Some(first), ..filter_for(&xeon) };
+        assert_eq!(can_replay(filter, &xeon), Ok(()));
+        assert!(can_replay(filter, &one("xeon-icelake-sp")).is_ok(), "the same first level");
+        let mut other = xeon;
+        other.caches[0].replacement = Replacement::Random;
+        let refused = can_replay(filter, &other).expect_err("another first level");
+        assert!(refused.contains("another first level"), "{refused}");
+    }
+
+    #[test]
     fn a_filter_can_always_be_replayed_on_its_own_machine() {
         for p in crate::describe::PRESETS {
             for cpus in [1, 2, 4, 64] {
