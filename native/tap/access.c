@@ -326,7 +326,7 @@ void access_register(struct qemu_plugin_insn *at, struct nm_insn *insn, enum acc
     };
     static const qemu_plugin_mem_cb_t first_level_callbacks[] = {on_solo_first_level_user, on_solo_first_level_kernel};
     const int solo = tap.solo && (access == ACCESS_PLAIN || access == ACCESS_WIDE);
-    if (tap.first_level && access == ACCESS_PLAIN)
+    if (tap.first_data && access == ACCESS_PLAIN)
         add(at, first_level_callbacks[kernel], insn);
     else
         add(at, (solo ? solo_callbacks : callbacks)[access][kernel], insn);

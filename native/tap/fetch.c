@@ -1,33 +1,23 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  *
  * Execution enters a line of code: instructions are counted here, and the line is sent unless its set of the fetch
- * filter held it. That filter goes by physical lines, which are known at translation.
+ * filter held it, or the first level has it, where the tap runs that. Both go by physical lines, which are known at
+ * translation.
  */
-#include "first_level.h"
+#include "code_line.h"
 #include "record.h"
 
-static __attribute__((noinline)) void missed(struct vcpu *v, const struct nm_insn *insn, uint64_t vaddr,
-                                             uint64_t line, uint64_t page, unsigned bytes, int kernel, unsigned word)
+static __attribute__((noinline)) void send(struct vcpu *v, const struct nm_insn *insn, uint64_t vaddr, uint64_t page,
+                                           unsigned bytes_shift, int kernel, unsigned word)
 {
+    const unsigned bytes = insn->flags >> bytes_shift & NM_I_FETCHED_MASK;
     vcpu_lock(v);
-    v->fetched[(vaddr >> tap.index_low) & tap.index_mask] = line;
     if (v->fetch_page != vaddr >> 12) {
         v->fetch_page = vaddr >> 12;
         maps_poll(v);
     }
     record_send(v, insn, vaddr, bytes, NM_FETCH, kernel ? NM_F_KERNEL : 0, page, word);
     vcpu_unlock(v);
-}
-
-/* The same where the tap runs the first level: most of it hits there. */
-static __attribute__((noinline)) void first_level_missed(struct vcpu *v, const struct nm_insn *insn, uint64_t vaddr,
-                                                         uint64_t line, uint64_t page, unsigned bytes, int kernel)
-{
-    const struct first_level_use use = first_level_use(&v->first_fetch, vaddr, page, 0);
-    if (unlikely(use.sent))
-        missed(v, insn, vaddr, line, page, bytes, kernel, use.word);
-    else
-        v->fetched[(vaddr >> SOLO_LINE_LOG2) & tap.index_mask] = line;
 }
 
 static inline void enter_line(struct vcpu *v, const struct nm_insn *insn, uint64_t vaddr, uint64_t paddr,
@@ -37,11 +27,8 @@ static inline void enter_line(struct vcpu *v, const struct nm_insn *insn, uint64
     const uint64_t set = (vaddr >> (solo ? SOLO_LINE_LOG2 : tap.index_low)) & tap.index_mask;
     if (likely(v->fetched[set] == line))
         return;
-    const unsigned bytes = insn->flags >> bytes_shift & NM_I_FETCHED_MASK;
-    if (solo && tap.first_level)
-        first_level_missed(v, insn, vaddr, line, paddr >> 12, bytes, kernel);
-    else
-        missed(v, insn, vaddr, line, paddr >> 12, bytes, kernel, 0);
+    v->fetched[set] = line;
+    send(v, insn, vaddr, paddr >> 12, bytes_shift, kernel, 0);
 }
 
 /* 1 if what follows is recorded. */
@@ -87,6 +74,50 @@ static inline __attribute__((always_inline)) void two_lines(unsigned index, stru
     enter_line(v, insn, second, paddr, NM_I_FETCHED_SECOND_SHIFT, kernel, solo);
 }
 
+static __attribute__((noinline)) void line_news(struct vcpu *v, const struct nm_insn *insn, struct code_line *line,
+                                                uint64_t vaddr, unsigned bytes_shift, int kernel)
+{
+    const unsigned word = code_line_news(&v->code, line);
+    send(v, insn, vaddr, line->line >> (12 - SOLO_LINE_LOG2), bytes_shift, kernel, word);
+}
+
+/* The same two where the tap runs the first level. */
+static inline __attribute__((always_inline)) void level_one_line(struct vcpu *v, const struct nm_insn *insn, int kernel)
+{
+    struct code_line *line = tap_code_lines[insn_id(insn)].first;
+    if (unlikely(code_line_used(&v->code, line, v->instructions[USER] + v->instructions[KERNEL])))
+        line_news(v, insn, line, insn->vaddr, NM_I_FETCHED_SHIFT, kernel);
+}
+
+static __attribute__((noinline)) void level_second_line(struct vcpu *v, const struct nm_insn *insn, int kernel)
+{
+    const uint64_t second = (insn->vaddr | (tap.line_bytes - 1)) + 1;
+    struct code_line *line = tap_code_lines[insn_id(insn)].second;
+    if (!line) {
+        const uint64_t page = softtlb_known(v, second);
+        if (page == NO_PAGE || !(line = code_line_at(page << 12)))
+            return;
+    }
+    if (code_line_used(&v->code, line, v->instructions[USER] + v->instructions[KERNEL]))
+        line_news(v, insn, line, second, NM_I_FETCHED_SECOND_SHIFT, kernel);
+}
+
+static inline void level_one(unsigned index, struct nm_insn *insn, int kernel, int solo)
+{
+    struct vcpu *v = vcpu_of(index, solo);
+    if (enter_run(v, insn, kernel, solo))
+        level_one_line(v, insn, kernel);
+}
+
+static inline void level_two(unsigned index, struct nm_insn *insn, int kernel, int solo)
+{
+    struct vcpu *v = vcpu_of(index, solo);
+    if (!enter_run(v, insn, kernel, solo))
+        return;
+    level_one_line(v, insn, kernel);
+    level_second_line(v, insn, kernel);
+}
+
 static inline void count_only(unsigned index, struct nm_insn *insn, int kernel, int solo)
 {
     enter_run(vcpu_of(index, solo), insn, kernel, solo);
@@ -102,12 +133,28 @@ static inline void count_only(unsigned index, struct nm_insn *insn, int kernel, 
 CALLBACK(one_line)
 CALLBACK(two_lines)
 CALLBACK(count_only)
+CALLBACK(level_one)
+CALLBACK(level_two)
+
+/* Which lines it is that execution enters, as far as translation knows; 0 if there are too many. */
+static int find_lines(const struct nm_insn *insn, int second_line)
+{
+    struct code_lines *of = &tap_code_lines[insn_id(insn)];
+    const uint64_t second = (insn->paddr | (tap.line_bytes - 1)) + 1;
+    of->first = code_line_at(insn->paddr);
+    of->second = second_line && second & 4095 ? code_line_at(second) : NULL;
+    return of->first && (of->second || !(second & 4095) || !second_line);
+}
 
 void fetch_register(struct qemu_plugin_tb *tb, size_t index, struct nm_insn *insn, int kernel, int second_line)
 {
     qemu_plugin_exec_cb_t callback;
     if (!tap.control->fetches || insn->paddr == ~0ULL)
         callback = count_only_callbacks[tap.solo][kernel];
+    else if (tap.first_fetch && !find_lines(insn, second_line))
+        return;
+    else if (tap.first_fetch)
+        callback = (second_line ? level_two_callbacks : level_one_callbacks)[tap.solo][kernel];
     else if (second_line)
         callback = two_lines_callbacks[tap.solo][kernel];
     else

@@ -13,54 +13,46 @@ static void clear(struct first_level *c, struct first_level_set *s)
     *s = (struct first_level_set){.newest = FIRST_LEVEL_WAYS_MAX};
     for (uint32_t way = 0; way < FIRST_LEVEL_WAYS_MAX; way++)
         s->pages[way] = way < c->ways ? EMPTY : NO_WAY;
-    if (!c->tree)
+    if (!c->tree.ways)
         for (uint32_t way = 0; way < c->ways; way++)
             s->order = s->order << 4 | way;
 }
 
-/* By way of a tree of bits, node 1 the root, a set bit pointing right: what makes every node on its path point away. */
-static void plant(struct first_level *c)
-{
-    for (uint32_t way = 0; way < c->ways; way++) {
-        c->keep[way] = ~0ULL;
-        c->point[way] = 0;
-        for (uint32_t node = way + c->ways; node > 1; node /= 2) {
-            c->keep[way] &= ~(1ULL << node / 2);
-            c->point[way] |= (uint64_t)(node % 2 == 0) << node / 2;
-        }
-    }
-}
-
-static int configure(struct first_level *c, uint32_t ways, uint32_t tree)
+int first_level_refused(uint32_t ways, uint32_t tree)
 {
     if (ways == 0 || ways > FIRST_LEVEL_WAYS_MAX || (tree && ways & (ways - 1))) {
         tap_fail("a first level of %u ways%s cannot be run by the tap", ways, tree ? " ordered by a tree" : "");
-        return -1;
+        return 1;
     }
-    c->ways = ways;
-    c->tree = tree != 0;
-    c->told_for = ((tap.index_mask + 1) * ways + TOLD_FOR_PART - 1) / TOLD_FOR_PART;
-    plant(c);
-    for (uint32_t i = 0; i <= tap.index_mask; i++)
-        clear(c, &c->sets[i]);
+    if (!tap.solo || tap.index_mask >= FIRST_LEVEL_SETS_MAX) {
+        tap_fail("a first level can be run by the tap for one vCPU and %u sets of 64-byte lines at most",
+                 FIRST_LEVEL_SETS_MAX);
+        return 1;
+    }
     return 0;
+}
+
+uint32_t first_level_told_for(uint32_t ways)
+{
+    return ((tap.index_mask + 1) * ways + TOLD_FOR_PART - 1) / TOLD_FOR_PART;
 }
 
 int first_level_init(void)
 {
     const struct nm_control *control = tap.control;
-    tap.first_level = control->first_level_data_ways != 0;
-    if (!tap.first_level)
+    struct first_level *c = &tap_vcpus[0].first_data;
+    tap.first_data = control->first_level_data_ways != 0;
+    if (!tap.first_data)
         return 0;
-    if (!tap.solo || tap.index_mask >= FIRST_LEVEL_SETS_MAX) {
-        tap_fail("a first level can be run by the tap for one vCPU and %u sets of 64-byte lines at most",
-                 FIRST_LEVEL_SETS_MAX);
+    if (first_level_refused(control->first_level_data_ways, control->first_level_data_tree))
         return -1;
-    }
-    struct vcpu *v = &tap_vcpus[0];
-    if (configure(&v->first_data, control->first_level_data_ways, control->first_level_data_tree))
-        return -1;
-    return configure(&v->first_fetch, control->first_level_fetch_ways, control->first_level_fetch_tree);
+    c->ways = control->first_level_data_ways;
+    c->told_for = first_level_told_for(c->ways);
+    if (control->first_level_data_tree)
+        tree_plant(&c->tree, c->ways);
+    for (uint32_t i = 0; i <= tap.index_mask; i++)
+        clear(c, &c->sets[i]);
+    return 0;
 }
 
 static void forget_told(struct first_level *c)
@@ -77,12 +69,7 @@ static unsigned place(const struct first_level *c, struct first_level_set *s)
         s->used++;
         return (unsigned)__builtin_ctz(first_level_ways(c, s, EMPTY));
     }
-    if (!c->tree)
-        return s->order >> 4 * (c->ways - 1) & 15;
-    uint32_t node = 1;
-    while (node < c->ways)
-        node = node * 2 + (s->order >> node & 1);
-    return node - c->ways;
+    return c->tree.ways ? tree_points_at(&c->tree, s->order) : s->order >> 4 * (c->ways - 1) & 15;
 }
 
 unsigned first_level_fill(struct first_level *c, struct first_level_set *s, uint32_t page, int store)
@@ -99,10 +86,10 @@ unsigned first_level_fill(struct first_level *c, struct first_level_set *s, uint
     return way | again << 4;
 }
 
-static void take(struct first_level *c, uint64_t vaddr, uint32_t page)
+void first_level_take(struct first_level *c, uint64_t vaddr, uint64_t page)
 {
     struct first_level_set *s = first_level_set(c, vaddr);
-    const uint32_t found = first_level_ways(c, s, page);
+    const uint32_t found = first_level_ways(c, s, (uint32_t)page);
     if (!found)
         return;
     const unsigned way = (unsigned)__builtin_ctz(found);
@@ -111,10 +98,4 @@ static void take(struct first_level *c, uint64_t vaddr, uint32_t page)
     s->used--;
     if (s->newest == way)
         s->newest = FIRST_LEVEL_WAYS_MAX;
-}
-
-void first_level_take(struct vcpu *v, uint64_t vaddr, uint64_t page)
-{
-    take(&v->first_data, vaddr, (uint32_t)page);
-    take(&v->first_fetch, vaddr, (uint32_t)page);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  *
- * The machine's first level itself, where the records go to one model that was told so, and nowhere else: what hits is
+ * The machine's first level of data itself, where the records go to one model that was told so, and nowhere else: what hits is
  * counted and dropped, but for a line's first store, which makes it dirty, and now and then a use, so that the model
  * does not take the line for old. A miss says which way it takes. Before it stands the filter, which holds the line that
  * each set used last.
@@ -8,7 +8,7 @@
 #ifndef NEARMISS_TAP_FIRST_LEVEL_H
 #define NEARMISS_TAP_FIRST_LEVEL_H
 
-#include "tap.h"
+#include "tree.h"
 
 #include <emmintrin.h>
 
@@ -45,8 +45,8 @@ static inline uint64_t first_level_recency(uint64_t order, unsigned way)
 static inline void first_level_used(const struct first_level *c, struct first_level_set *s, unsigned way)
 {
     s->newest = (uint8_t)way;
-    if (c->tree)
-        s->order = (s->order & c->keep[way]) | c->point[way];
+    if (c->tree.ways)
+        s->order = tree_used(&c->tree, s->order, way);
     else
         s->order = first_level_recency(s->order, way);
 }

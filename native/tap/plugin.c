@@ -95,7 +95,7 @@ static int configure(void)
     tap.early = c->only_user && !tap.modern;
     tap.solo = c->vcpus == 1 && !tap.multi && tap.line_log2 == SOLO_LINE_LOG2 && tap.index_low == SOLO_LINE_LOG2;
     tap.control->ctxs = 1;
-    return first_level_init();
+    return first_level_init() || code_line_init() ? -1 : 0;
 }
 
 QEMU_EXPORT int qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_t *info, int argc, char **argv)

@@ -53,7 +53,7 @@ piece(struct vcpu *v, struct nm_insn *insn, qemu_plugin_meminfo_t info, uint64_t
     if (tap.sharing && sharing_touch(v, line, store))
         always = 1;
     struct first_level_use use = {.sent = 1};
-    if (tap.first_level && kind != NM_NT_STORE) {
+    if (tap.first_data && kind != NM_NT_STORE) {
         const int drains = kind == NM_ATOMIC && v->nt_pending;
         use = first_level_use(&v->first_data, vaddr, page, store);
         if (!use.sent && !always && !drains) {
@@ -63,8 +63,10 @@ piece(struct vcpu *v, struct nm_insn *insn, qemu_plugin_meminfo_t info, uint64_t
     }
     record_send(v, insn, vaddr, bytes, kind, flags, page, use.word);
     if (kind == NM_NT_STORE) {
-        if (tap.first_level)
-            first_level_take(v, vaddr, page);
+        if (tap.first_data)
+            first_level_take(&v->first_data, vaddr, page);
+        if (tap.first_fetch)
+            code_line_take(&v->code, line);
         v->nt_pending = 1;
         const uint64_t before = filter_take(v, line); /* the caches give the line up */
         if (tap.sharing && !always)

@@ -29,7 +29,13 @@ struct filter_entry {
     uint64_t line;       /* offset in guest RAM >> line_log2 */
 };
 
-/* A set of the first level, where the tap runs it. */
+/* A tree of bits over the ways of a set. */
+struct tree {
+    uint64_t keep[FIRST_LEVEL_WAYS_MAX], point[FIRST_LEVEL_WAYS_MAX]; /* by way used */
+    uint32_t ways; /* 0: order is by time of use */
+};
+
+/* A set of the first level of data, where the tap runs it. */
 struct first_level_set {
     uint64_t order;      /* of its ways, by use: digits, or the bits of a tree */
     uint16_t stored;     /* by way, a bit each: a store was sent */
@@ -41,9 +47,24 @@ struct first_level_set {
 
 struct first_level {
     struct first_level_set sets[FIRST_LEVEL_SETS_MAX];
-    uint64_t keep[FIRST_LEVEL_WAYS_MAX], point[FIRST_LEVEL_WAYS_MAX]; /* of a tree's bits, by way used */
-    uint32_t ways, tree;
+    struct tree tree;
+    uint32_t ways;
     uint32_t misses, told_for; /* misses since all was untold; how many there are until it is again */
+};
+
+/* The same of instructions. */
+struct code_line;
+struct code_set {
+    struct code_line *ways[FIRST_LEVEL_WAYS_MAX]; /* NULL: empty */
+    struct code_line *newest;                     /* used last, or NULL */
+    uint64_t order;                               /* the bits of a tree */
+};
+
+struct code_level {
+    struct code_set sets[FIRST_LEVEL_SETS_MAX];
+    struct tree tree;
+    uint32_t ways;
+    uint32_t misses, told_for; /* as in first_level */
 };
 
 struct tlb_entry {
@@ -76,7 +97,8 @@ struct vcpu {
     struct filter_entry data[FILTER_SETS_MAX];
     uint64_t fetched[FILTER_SETS_MAX]; /* physical line of the last fetch of each set */
 
-    struct first_level first_data, first_fetch;
+    struct first_level first_data;
+    struct code_level code;
 
     /* what the slow path needs */
     struct tlb_entry tlb[TLB_ENTRIES];
@@ -131,7 +153,7 @@ struct tap {
     int sharing;  /* more than one vCPU */
     int contexts; /* call_contexts */
     int early;    /* only user mode is recorded: blocks are made for that from boot on, not translated anew */
-    int first_level; /* the tap runs the machine's first level; only where solo */
+    int first_data, first_fetch; /* the tap runs the machine's first level of data, of instructions; only where solo */
     int solo;     /* one vCPU, lines of 64 bytes, whose lowest index bit is their own: shorter callbacks */
 };
 extern struct tap tap;
@@ -195,9 +217,15 @@ void filter_set_aside(struct vcpu *);
 void filter_bring_back(struct vcpu *);
 void fetch_clear(struct vcpu *);
 
-/* first_level.c: the machine's first level, where the tap runs it */
+/* first_level.c: the machine's first level of data, where the tap runs it */
 int first_level_init(void);
-void first_level_take(struct vcpu *, uint64_t vaddr, uint64_t page); /* the caches give the line up */
+int first_level_refused(uint32_t ways, uint32_t tree); /* 1 if the tap cannot run such a level; says so */
+uint32_t first_level_told_for(uint32_t ways);
+void first_level_take(struct first_level *, uint64_t vaddr, uint64_t page); /* the caches give the line up */
+
+/* code_line.c: the same of instructions */
+int code_line_init(void);
+void code_line_take(struct code_level *, uint64_t line);
 
 /* softtlb.c */
 uint64_t softtlb_fill(struct vcpu *, qemu_plugin_meminfo_t, uint64_t vaddr);

@@ -105,7 +105,8 @@ proptest! {
         };
         let m = machine(1, 1, vec![l1(CacheKind::Data, trees[0]), l1(CacheKind::Instruction, trees[1]), l2]);
         let first = first_level_for(&m).unwrap();
-        let mut sets = [first.data, first.fetch].map(|of| [(); 4].map(|()| Set::new(of)));
+        let [data, fetch] = [first.data, first.fetch].map(Option::unwrap);
+        let mut sets = [data, fetch].map(|of| [(); 4].map(|()| Set::new(of)));
         let (mut all, mut kept) = (Vec::new(), Vec::new());
         for (at, &(what, line, word)) in references.iter().enumerate() {
             let kind = match what {
@@ -149,7 +150,7 @@ proptest! {
             totals.pollution.iter().filter(|pair| pair.cache == cache).map(|pair| pair.misses).sum::<u64>()
         };
         prop_assert_eq!(blamed(&whole, "L2"), blamed(&short, "L2"));
-        for (cache, lines) in [("L1d", first.data.ways * 4), ("L1i", first.fetch.ways * 4)] {
+        for (cache, lines) in [("L1d", data.ways * 4), ("L1i", fetch.ways * 4)] {
             let (exact, most) = (blamed(&whole, cache), blamed(&short, cache));
             prop_assert!(exact <= most && most <= exact + u64::from(lines), "{}: {} and {}", cache, exact, most);
         }

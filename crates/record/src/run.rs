@@ -1,5 +1,6 @@
 //! The run directory: one file an arrow of the data path, each written to a temporary name and renamed.
 
+use crate::machine::CacheKind;
 use crate::words;
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use std::fs;
@@ -250,13 +251,22 @@ pub struct Filter {
     pub first_level: Option<FirstLevel>,
 }
 
-/// A machine's first level, as the tap runs it: split, its sets those of the filter.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+impl Filter {
+    /// Whether the tap ran the first level's cache of this kind.
+    pub fn has_run(&self, kind: CacheKind) -> bool {
+        self.first_level.is_some_and(|first| if kind == CacheKind::Instruction { first.fetch } else { first.data }.is_some())
+    }
+}
+
+/// What the tap runs of a machine's first level: split, its sets those of the filter.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FirstLevel {
     /// Of data.
-    pub data: Associativity,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub data: Option<Associativity>,
     /// Of instructions.
-    pub fetch: Associativity,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fetch: Option<Associativity>,
 }
 
 /// How many lines a set of a cache has, and which of them goes.

@@ -335,12 +335,14 @@ impl Cache {
         self.order = Order::Told { way: 0 };
     }
 
-    /// The way that the next line will take in `set`, and whether the line there was used again.
+    /// The way that the next line will take in `set`, and whether the line there was used again; of no concern to a
+    /// cache that is not told.
     #[inline]
     pub fn tell(&mut self, set: usize, way: usize, reused: bool) {
-        let way = way.min(self.ways - 1);
-        self.order = Order::Told { way };
-        self.flags[set * self.ways + way] |= u8::from(reused) * REUSED;
+        if let Order::Told { way: next } = &mut self.order {
+            *next = way.min(self.ways - 1);
+            self.flags[set * self.ways + *next] |= u8::from(reused) * REUSED;
+        }
     }
 
     /// Brings a line in. Returns the line that had to go. Its shadow is not concerned.

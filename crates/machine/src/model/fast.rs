@@ -31,8 +31,6 @@ pub struct Fast {
     pub(super) sharing: Sharing,
     /// Where nobody else knows a page, misses go [`Fast::straight`].
     pub(super) goes_straight: bool,
-    /// The tap runs the first level, and says which way a line takes there.
-    told: bool,
     /// Flags that a store needs of a line.
     wanted: u8,
     /// Some cache is worth fetching ahead.
@@ -86,7 +84,8 @@ impl Engine for Fast {
             .collect();
         for at in 0..caches.len() {
             caches[at].victims_go_on = caches[at].parent.is_some_and(|outer| caches[outer].exclusive);
-            if options.filter.first_level.is_some() && caches[at].level == 0 {
+            let config = plan.config(at);
+            if config.level == 0 && options.filter.has_run(config.kind) {
                 caches[at].is_told();
             }
         }
@@ -110,7 +109,6 @@ impl Engine for Fast {
                 .collect(),
             met: Vec::new(),
             far: false,
-            told: options.filter.first_level.is_some(),
             wanted: if plan.asks { WRITABLE } else { 0 },
             plan,
         })
@@ -394,7 +392,7 @@ impl Fast {
     /// Passes on what the tap says of the place that a line takes in the first level.
     #[inline(always)]
     pub(super) fn tell(&mut self, access: &Access, walk: &Walk, step: usize) {
-        if self.told && step == 0 {
+        if step == 0 {
             let (set, record) = (walk.sets[0] as usize, access.record);
             self.caches[walk.way.at(0)].tell(set, record.way(), record.goes_reused());
         }

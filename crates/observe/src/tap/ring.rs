@@ -6,6 +6,7 @@ use super::window::Window;
 use memmap2::{MmapOptions, MmapRaw};
 use nearmiss_record::abi::{self, ChunkHeader, ControlPage};
 use nearmiss_record::reference::Record;
+use nearmiss_record::run::Associativity;
 use nearmiss_record::side::{Context, Insn, SideTables};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -106,10 +107,10 @@ impl Ring {
             nodes: config.node_bytes.len() as u32,
             ..bytemuck::Zeroable::zeroed()
         };
-        if let Some(first) = config.filter.first_level {
-            (head.first_level_data_ways, head.first_level_data_tree) = (first.data.ways, first.data.tree.into());
-            (head.first_level_fetch_ways, head.first_level_fetch_tree) = (first.fetch.ways, first.fetch.tree.into());
-        }
+        let first = config.filter.first_level.unwrap_or_default();
+        let words = |of: Option<Associativity>| of.map_or((0, 0), |of| (of.ways, of.tree.into()));
+        (head.first_level_data_ways, head.first_level_data_tree) = words(first.data);
+        (head.first_level_fetch_ways, head.first_level_fetch_tree) = words(first.fetch);
         (head.from_kind, head.from_value, head.until_mark, head.for_instructions) = config.window.words();
         head.node_bytes[..config.node_bytes.len()].copy_from_slice(&config.node_bytes);
         for (cpu, offset) in head.perf_pages_offset.iter_mut().take(config.cpus as usize).enumerate() {

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later
+ *
+ * The machine's first level of instructions, where the tap runs it. A line of code is known when it is translated, so
+ * that its use looks nothing up: it notes the time and whether there is news. What is sent and why is told in
+ * first_level.h.
+ */
+#ifndef NEARMISS_TAP_CODE_LINE_H
+#define NEARMISS_TAP_CODE_LINE_H
+
+#include "tree.h"
+
+struct code_line {
+    uint64_t used; /* time of its last use */
+    uint64_t line; /* offset in guest RAM >> SOLO_LINE_LOG2 */
+    uint8_t here;  /* in the first level */
+    uint8_t told;  /* and a use was sent lately */
+    uint8_t again; /* and used again after another line of its set */
+    uint8_t way;
+};
+
+/* The lines that an instruction begins in, and goes on in. */
+struct code_lines {
+    struct code_line *first, *second; /* second: NULL if there is none, or its page was not known */
+};
+extern struct code_lines *tap_code_lines; /* by instruction id; only where the tap runs this level */
+
+/* The line of this offset in guest RAM; NULL when there are too many, which ends the recording. */
+struct code_line *code_line_at(uint64_t paddr);
+
+/* A use of a line that the level has not, or of which none was sent lately; returns what its record says of it. */
+unsigned code_line_news(struct code_level *, struct code_line *);
+
+static inline struct code_set *code_set(struct code_level *c, const struct code_line *l)
+{
+    return &c->sets[l->line & tap.index_mask];
+}
+
+/* 1 if the model must hear of this use; `now` grows from use to use. */
+static inline __attribute__((always_inline)) int code_line_used(struct code_level *c, struct code_line *l, uint64_t now)
+{
+    struct code_set *s = code_set(c, l);
+    l->used = now;
+    if (unlikely(!l->told))
+        return 1;
+    l->again |= s->newest != l;
+    s->newest = l;
+    if (c->tree.ways)
+        s->order = tree_used(&c->tree, s->order, l->way);
+    return 0;
+}
+
+#endif
