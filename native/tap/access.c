@@ -179,24 +179,26 @@ static __attribute__((noinline)) void solo_first_level(qemu_plugin_meminfo_t inf
 
 /* The same two, when there is nobody to share with and nothing of the filter's shape to be looked up. */
 typedef void solo_missed_fn(qemu_plugin_meminfo_t, uint64_t vaddr, struct nm_insn *, int store, int kernel);
-static inline __attribute__((always_inline)) void solo(qemu_plugin_meminfo_t info, uint64_t vaddr,
-                                                       struct nm_insn *insn, int kernel, solo_missed_fn *missed)
+static inline __attribute__((always_inline)) void solo(qemu_plugin_meminfo_t info, uint64_t vaddr, struct nm_insn *insn,
+                                                       int store, int kernel, solo_missed_fn *missed)
 {
     struct vcpu *v = &tap_vcpus[0];
     const struct filter_entry *e = &v->data[(vaddr >> SOLO_LINE_LOG2) & tap.index_mask];
     const uint64_t room = (1u << SOLO_LINE_LOG2) - size_of(info);
-    if (stores(info)) {
-        if (unlikely(vaddr - e->store_from > room)) {
-            missed(info, vaddr, insn, 1, kernel);
-            return;
-        }
-    } else {
-        if (unlikely(vaddr - e->load_from > room)) {
-            missed(info, vaddr, insn, 0, kernel);
-            return;
-        }
-    }
-    solo_hit(v, insn, stores(info) != 0, kernel);
+    if (unlikely(vaddr - (store ? e->store_from : e->load_from) > room))
+        missed(info, vaddr, insn, store, kernel);
+    else
+        solo_hit(v, insn, store, kernel);
+}
+
+/* An instruction that may do either. */
+static inline __attribute__((always_inline)) void solo_either(qemu_plugin_meminfo_t info, uint64_t vaddr,
+                                                              struct nm_insn *insn, int kernel, solo_missed_fn *missed)
+{
+    if (stores(info))
+        solo(info, vaddr, insn, 1, kernel, missed);
+    else
+        solo(info, vaddr, insn, 0, kernel, missed);
 }
 
 static void part(unsigned index, qemu_plugin_meminfo_t info, uint64_t vaddr, struct nm_insn *insn, int is_store,
@@ -274,8 +276,8 @@ static void pair(unsigned index, uint64_t vaddr, struct nm_insn *insn, qemu_plug
     }
 
 CALLBACK(on_plain, if (stores(info)) store(index, info, vaddr, insn, kernel); else load(index, info, vaddr, insn, kernel))
-CALLBACK(on_solo, (void)index; solo(info, vaddr, insn, kernel, solo_missed))
-CALLBACK(on_solo_first_level, (void)index; solo(info, vaddr, insn, kernel, solo_first_level))
+CALLBACK(on_solo, (void)index; solo_either(info, vaddr, insn, kernel, solo_missed))
+CALLBACK(on_level, (void)index; solo_either(info, vaddr, insn, kernel, solo_first_level))
 CALLBACK(on_solo_part, (void)index; solo_part(info, vaddr, insn, kernel))
 CALLBACK(on_part, part(index, info, vaddr, insn, stores(info) != 0, kernel))
 CALLBACK(on_atomic, if (stores(info)) slow(vcpu_of(index), insn, info, vaddr, NM_ATOMIC, kernel))
@@ -287,6 +289,18 @@ CALLBACK(on_call, if (stores(info)) call_store(index, info, vaddr, insn, kernel)
          else load(index, info, vaddr, insn, kernel))
 CALLBACK(on_return, if (stores(info)) store(index, info, vaddr, insn, kernel);
          else return_load(index, info, vaddr, insn, kernel))
+
+/* Of user mode, what only loads or only stores. */
+#define ONE_WAY_CALLBACK(name, is_store, missed)                                                                       \
+    static void name(unsigned index, qemu_plugin_meminfo_t info, uint64_t vaddr, void *insn)                           \
+    {                                                                                                                  \
+        (void)index;                                                                                                   \
+        solo(info, vaddr, insn, is_store, USER, missed);                                                               \
+    }
+ONE_WAY_CALLBACK(on_solo_load, 0, solo_missed)
+ONE_WAY_CALLBACK(on_solo_store, 1, solo_missed)
+ONE_WAY_CALLBACK(on_level_load, 0, solo_first_level)
+ONE_WAY_CALLBACK(on_level_store, 1, solo_first_level)
 
 /* With `only_user`: the kernel's stores to its per-CPU data, of which one variable is the current task. */
 static void on_watched(unsigned index, qemu_plugin_meminfo_t info, uint64_t vaddr, void *unused)
@@ -316,20 +330,26 @@ void access_register(struct qemu_plugin_insn *at, struct nm_insn *insn, enum acc
 {
     static const qemu_plugin_mem_cb_t callbacks[][2] = {
         [ACCESS_PLAIN] = {on_plain_user, on_plain_kernel},    [ACCESS_WIDE] = {on_part_user, on_part_kernel},
+        [ACCESS_LOAD] = {on_plain_user},                      [ACCESS_STORE] = {on_plain_user},
         [ACCESS_ATOMIC] = {on_atomic_user, on_atomic_kernel}, [ACCESS_PAIR_8] = {on_pair_8_user, on_pair_8_kernel},
         [ACCESS_NT] = {on_nt_user, on_nt_kernel},             [ACCESS_PAIR_16] = {on_pair_16_user, on_pair_16_kernel},
         [ACCESS_CALL] = {on_call_user, on_call_kernel},       [ACCESS_RETURN] = {on_return_user, on_return_kernel},
     };
     static const qemu_plugin_mem_cb_t solo_callbacks[][2] = {
         [ACCESS_PLAIN] = {on_solo_user, on_solo_kernel},
+        [ACCESS_LOAD] = {on_solo_load},
+        [ACCESS_STORE] = {on_solo_store},
         [ACCESS_WIDE] = {on_solo_part_user, on_solo_part_kernel},
     };
-    static const qemu_plugin_mem_cb_t first_level_callbacks[] = {on_solo_first_level_user, on_solo_first_level_kernel};
-    const int solo = tap.solo && (access == ACCESS_PLAIN || access == ACCESS_WIDE);
-    if (tap.first_data && access == ACCESS_PLAIN)
-        add(at, first_level_callbacks[kernel], insn);
+    static const qemu_plugin_mem_cb_t level_callbacks[][2] = {
+        [ACCESS_PLAIN] = {on_level_user, on_level_kernel},
+        [ACCESS_LOAD] = {on_level_load},
+        [ACCESS_STORE] = {on_level_store},
+    };
+    if (tap.first_data && access <= ACCESS_STORE)
+        add(at, level_callbacks[access][kernel], insn);
     else
-        add(at, (solo ? solo_callbacks : callbacks)[access][kernel], insn);
+        add(at, (tap.solo && access <= ACCESS_WIDE ? solo_callbacks : callbacks)[access][kernel], insn);
 }
 
 void access_watch_current_task(struct qemu_plugin_insn *at)

@@ -104,48 +104,54 @@ static uint32_t one_byte(const struct insn *i)
         if ((op & 7) >= 4)
             return 0;
         bool to_memory = (op & 2) == 0 && op < 0x38;
-        return memory_if(memory, to_memory ? D_RMW : 0);
+        return memory_if(memory, to_memory ? D_RMW : D_LOADS);
     }
     if (op >= 0x50 && op <= 0x5f)
-        return D_MEMORY;
+        return D_MEMORY | (op < 0x58 ? D_STORES : D_LOADS);
     if (op >= 0xd8 && op <= 0xdf)
         return x87(i);
     switch (op) {
     case 0x68: case 0x6a:
-        return D_MEMORY | D_PUSH_IMMEDIATE;
+        return D_MEMORY | D_PUSH_IMMEDIATE | D_STORES;
     case 0x80: case 0x81: case 0x83:
-        return memory_if(memory, r == 7 ? 0 : D_RMW);
+        return memory_if(memory, r == 7 ? D_LOADS : D_RMW);
     case 0x86: case 0x87:
         return memory_if(memory, D_ATOMIC);
     case 0x8d:
         return 0;
-    case 0x63: case 0x69: case 0x6b: case 0x84: case 0x85: case 0x88: case 0x89: case 0x8a: case 0x8b: case 0x8c:
-    case 0x8e: case 0xc6: case 0xc7:
+    case 0x63: case 0x69: case 0x6b: case 0x84: case 0x85: case 0x8a: case 0x8b:
+        return memory_if(memory, D_LOADS);
+    case 0x8e: /* a descriptor is read besides, and marked as used */
         return memory_if(memory, 0);
-    case 0x8f: case 0x6c: case 0x6d: case 0x6e: case 0x6f: case 0x9c: case 0x9d: case 0xa0: case 0xa1: case 0xa2:
-    case 0xa3: case 0xa4: case 0xa5: case 0xa6: case 0xa7: case 0xaa: case 0xab: case 0xac: case 0xad: case 0xae:
-    case 0xaf: case 0xc8: case 0xc9: case 0xd7: case 0xcc: case 0xcd:
+    case 0x88: case 0x89: case 0x8c: case 0xc6: case 0xc7:
+        return memory_if(memory, D_STORES);
+    case 0x9d: case 0xa0: case 0xa1: case 0xa6: case 0xa7: case 0xac: case 0xad: case 0xae: case 0xaf: case 0xc9:
+    case 0xd7:
+        return D_MEMORY | D_LOADS;
+    case 0x9c: case 0xa2: case 0xa3: case 0xaa: case 0xab:
+        return D_MEMORY | D_STORES;
+    case 0x8f: case 0x6c: case 0x6d: case 0x6e: case 0x6f: case 0xa4: case 0xa5: case 0xc8: case 0xcc: case 0xcd:
         return D_MEMORY;
     case 0xc0: case 0xc1: case 0xd0: case 0xd1: case 0xd2: case 0xd3:
         return memory_if(memory, D_RMW);
     case 0xc2: case 0xc3: case 0xca: case 0xcb:
-        return D_MEMORY | D_RETURN;
+        return D_MEMORY | D_RETURN | D_LOADS;
     case 0xcf:
         return D_MEMORY | D_IRET | D_FENCE;
     case 0xe8:
-        return D_MEMORY | D_CALL;
+        return D_MEMORY | D_CALL | D_STORES;
     case 0xf4:
         return D_HALT;
     case 0xf6: case 0xf7:
-        return memory_if(memory, r == 2 || r == 3 ? D_RMW : 0);
+        return memory_if(memory, r == 2 || r == 3 ? D_RMW : D_LOADS);
     case 0xfe:
         return memory_if(memory, r <= 1 ? D_RMW : 0);
     case 0xff:
         if (r == 2 || r == 3)
-            return D_MEMORY | D_CALL;
+            return D_MEMORY | D_CALL | (memory ? 0 : D_STORES);
         if (r == 6)
-            return D_MEMORY;
-        return memory_if(memory, r <= 1 ? D_RMW : 0);
+            return D_MEMORY | (memory ? 0 : D_STORES);
+        return memory_if(memory, r <= 1 ? D_RMW : r == 4 ? D_LOADS : 0);
     }
     return 0;
 }
@@ -173,6 +179,27 @@ static bool vector_is_wide(const struct insn *i)
     }
     bool mmx = (op >= 0x60 && op <= 0x7f) || op >= 0xd0;
     return i->prefix == P66 || i->vex || !mmx;
+}
+
+/* Opcodes of the 0f map that only load, or only store; of the vectors' moves those that are narrow. */
+static uint32_t two_byte_direction(const struct insn *i)
+{
+    uint8_t op = i->opcode;
+    bool arithmetic = op >= 0x51 && op <= 0x5f, moves_if = op >= 0x40 && op <= 0x4f && !i->vex;
+    if (moves_if || arithmetic)
+        return D_LOADS;
+    if (op >= 0x90 && op <= 0x9f && !i->vex)
+        return D_STORES;
+    switch (op) {
+    case 0x10: case 0x12: case 0x16: case 0x2a: case 0x2c: case 0x2d: case 0x2e: case 0x2f: case 0x6e: case 0x6f:
+    case 0xa3: case 0xaf: case 0xb6: case 0xb7: case 0xbc: case 0xbd: case 0xbe: case 0xbf: case 0xc2:
+        return D_LOADS;
+    case 0x11: case 0x13: case 0x17: case 0x7f: case 0xd6:
+        return D_STORES;
+    case 0x7e: /* movd and movq to memory; with f3 movq from it */
+        return i->prefix == PF3 ? D_LOADS : D_STORES;
+    }
+    return 0;
 }
 
 static bool has_no_modrm(uint8_t op)
@@ -240,7 +267,7 @@ static uint32_t two_byte(const struct insn *i)
             return D_MEMORY | (i->lock ? D_PAIR_CX : D_RMW | D_WIDE);
         return memory_if(memory, D_WIDE);
     }
-    return memory_if(memory, vector_is_wide(i) ? D_WIDE : 0);
+    return memory_if(memory, two_byte_direction(i) | (vector_is_wide(i) ? D_WIDE : 0));
 }
 
 static uint32_t map_0f38(const struct insn *i)
@@ -278,7 +305,7 @@ uint32_t decode(const uint8_t *code, size_t length)
     default: flags = memory_if(is_memory_form(&i), D_WIDE); break;
     }
     if (i.lock && (flags & D_MEMORY))
-        flags = (flags & ~(uint32_t)(D_RMW | D_WIDE)) | D_ATOMIC;
+        flags = (flags & ~(uint32_t)(D_RMW | D_WIDE | D_LOADS | D_STORES)) | D_ATOMIC;
     if (i.gs)
         flags |= D_GS;
     return flags;

@@ -26,6 +26,8 @@ enum decoded {
     D_GS = 1u << 13,       /* gs prefix: the kernel's per-CPU data */
     D_PUSH_IMMEDIATE = 1u << 14, /* what an interrupt's entry stub begins with */
     D_TRIGGER = 1u << 15,  /* nopl imm32(%rax,%rax,1) */
+    D_LOADS = 1u << 16,    /* it may load, and stores nothing; with D_STORES not set either, anything */
+    D_STORES = 1u << 17,   /* it may store, and loads nothing */
 };
 
 /* `length` bytes of one whole instruction at `code` -> an OR of enum decoded. */

@@ -196,7 +196,10 @@ const uint8_t *insn_bytes(const struct qemu_plugin_insn *, size_t size, uint8_t 
 struct nm_insn *insns_entry(const struct insn_identity *, int *is_new);
 
 /* access.c: the callbacks of memory accesses */
-enum access { ACCESS_PLAIN, ACCESS_WIDE, ACCESS_ATOMIC, ACCESS_PAIR_8, ACCESS_PAIR_16, ACCESS_NT, ACCESS_CALL, ACCESS_RETURN };
+enum access {
+    ACCESS_PLAIN, ACCESS_LOAD, ACCESS_STORE, /* either, or one alone */
+    ACCESS_WIDE, ACCESS_ATOMIC, ACCESS_PAIR_8, ACCESS_PAIR_16, ACCESS_NT, ACCESS_CALL, ACCESS_RETURN,
+};
 void access_register(struct qemu_plugin_insn *, struct nm_insn *, enum access, int kernel);
 void access_watch_current_task(struct qemu_plugin_insn *);
 

@@ -128,6 +128,10 @@ static void register_access(struct qemu_plugin_insn *at, struct nm_insn *insn, u
         access = ACCESS_CALL;
     else if (tap.contexts && decoded & D_RETURN)
         access = ACCESS_RETURN;
+    else if (decoded & D_LOADS && !kernel) /* what an exception stores would come as loads of the kernel's instruction */
+        access = ACCESS_LOAD;
+    else if (decoded & D_STORES && !kernel)
+        access = ACCESS_STORE;
     access_register(at, insn, access, kernel);
 }
 

@@ -254,7 +254,8 @@ pub struct Filter {
 impl Filter {
     /// Whether the tap ran the first level's cache of this kind.
     pub fn has_run(&self, kind: CacheKind) -> bool {
-        self.first_level.is_some_and(|first| if kind == CacheKind::Instruction { first.fetch } else { first.data }.is_some())
+        self.first_level
+            .is_some_and(|first| if kind == CacheKind::Instruction { first.fetch } else { first.data }.is_some())
     }
 }
 
