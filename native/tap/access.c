@@ -10,6 +10,10 @@
  * translate_init checks that this QEMU agrees. */
 static inline unsigned size_of(qemu_plugin_meminfo_t info) { return 1u << (info >> 4 & 7); }
 
+/* Where in a line of 64 bytes an access of this size may begin, by its log2: shorter to look up than to shift. */
+static const uint64_t solo_room[8] = {63, 62, 60, 56, 48, 32, 0, 0};
+static inline uint64_t solo_room_of(qemu_plugin_meminfo_t info) { return solo_room[info >> 4 & 7]; }
+
 /* QEMU 7.2 mistakes the direction that a callback was registered for, so every one asks for both and looks itself. */
 static inline int stores(qemu_plugin_meminfo_t info) { return info >> 16 & QEMU_PLUGIN_MEM_W; }
 static inline int loads(qemu_plugin_meminfo_t info) { return info >> 16 & QEMU_PLUGIN_MEM_R; }
@@ -103,7 +107,8 @@ static inline __attribute__((always_inline)) void solo_hit(struct vcpu *v, struc
 
 static inline struct filter_entry *solo_entry(struct vcpu *v, uint64_t vaddr)
 {
-    return &v->data[(vaddr >> SOLO_LINE_LOG2) & tap.index_mask];
+    _Static_assert(sizeof(struct filter_entry) == 1u << (SOLO_LINE_LOG2 - 1), "an entry is half as long as a line");
+    return (void *)((char *)v->data + (vaddr >> 1 & tap.solo_mask));
 }
 
 static inline uint64_t solo_line(uint64_t vaddr) { return vaddr & ~(uint64_t)((1u << SOLO_LINE_LOG2) - 1); }
@@ -111,25 +116,25 @@ static inline uint64_t solo_line(uint64_t vaddr) { return vaddr & ~(uint64_t)((1
 static inline uint64_t solo_offset(uint64_t vaddr, uint64_t page) { return page << 12 | (vaddr & 4095); }
 
 /* 1 if there is more to an access than that the filter did not drop it. */
-static inline int solo_is_special(const struct vcpu *v, uint64_t vaddr, uint64_t page, unsigned size, int kernel)
+static inline int solo_is_special(const struct vcpu *v, uint64_t vaddr, uint64_t page, uint64_t room, int kernel)
 {
     return v->attention || v->aside.valid || page == NO_PAGE ||
-           solo_offset(vaddr, page) >> SOLO_LINE_LOG2 == v->watched_line ||
-           (vaddr & ((1u << SOLO_LINE_LOG2) - 1)) + size > 1u << SOLO_LINE_LOG2 || of_other_mode(kernel, vaddr);
+           (kernel && solo_offset(vaddr, page) >> SOLO_LINE_LOG2 == v->watched_line) ||
+           (vaddr & ((1u << SOLO_LINE_LOG2) - 1)) > room || of_other_mode(kernel, vaddr);
 }
 
 /* What the filter did not drop, of the callbacks below: the whole of `slow`, but for what seldom is. */
-static __attribute__((noinline)) void solo_missed(qemu_plugin_meminfo_t info, uint64_t vaddr, struct nm_insn *insn,
-                                                  int store, int kernel)
+static inline __attribute__((always_inline)) void solo_missed(qemu_plugin_meminfo_t info, uint64_t vaddr,
+                                                              struct nm_insn *insn, int store, int kernel)
 {
     struct vcpu *v = &tap_vcpus[0];
     const enum nm_kind kind = store ? NM_STORE : NM_LOAD;
     const uint64_t page = softtlb_known(v, vaddr);
-    if (unlikely(solo_is_special(v, vaddr, page, size_of(info), kernel))) {
+    if (unlikely(solo_is_special(v, vaddr, page, solo_room_of(info), kernel) || !record_is_ready(v, kernel))) {
         slow(v, insn, info, vaddr, kind, kernel);
         return;
     }
-    record_send(v, insn, vaddr, size_of(info), kind, flags_of(insn, kind), page, 0);
+    record_write(v, v->records + v->used, insn, vaddr, size_of(info), kind, flags_of(insn, kind, kernel), page, 0);
     /* Which bytes were written matters to those who share. */
     struct filter_entry *e = solo_entry(v, vaddr);
     const uint64_t from = solo_line(vaddr);
@@ -150,55 +155,59 @@ static inline void solo_remember(struct vcpu *v, uint64_t vaddr, uint64_t page, 
 
 /* A line that is not there, or whose use is news. */
 static __attribute__((noinline)) void solo_tell(qemu_plugin_meminfo_t info, uint64_t vaddr, struct nm_insn *insn,
-                                                int store, uint64_t page, unsigned word, int stored)
+                                                int store, uint64_t page, unsigned word, int stored, int kernel)
 {
     struct vcpu *v = &tap_vcpus[0];
     const enum nm_kind kind = store ? NM_STORE : NM_LOAD;
     solo_remember(v, vaddr, page, stored);
-    record_send(v, insn, vaddr, size_of(info), kind, flags_of(insn, kind), page, word);
+    record_send(v, insn, vaddr, size_of(info), kind, flags_of(insn, kind, kernel), page, word);
 }
 
 /* The same where the tap runs the first level: much of it hits there, and changes no more than its set's order. */
-static __attribute__((noinline)) void solo_first_level(qemu_plugin_meminfo_t info, uint64_t vaddr, struct nm_insn *insn,
-                                                       int store, int kernel)
+static inline __attribute__((always_inline)) void
+solo_first_level(qemu_plugin_meminfo_t info, uint64_t vaddr, struct nm_insn *insn, int store, int kernel)
 {
     struct vcpu *v = &tap_vcpus[0];
     const uint64_t page = softtlb_known(v, vaddr);
-    if (unlikely(solo_is_special(v, vaddr, page, size_of(info), kernel))) {
+    if (unlikely(solo_is_special(v, vaddr, page, solo_room_of(info), kernel))) {
         slow(v, insn, info, vaddr, store ? NM_STORE : NM_LOAD, kernel);
         return;
     }
     const struct first_level_use use = first_level_use(&v->first_data, vaddr, page, store);
     if (use.sent) {
-        solo_tell(info, vaddr, insn, store, page, use.word, use.stored);
+        solo_tell(info, vaddr, insn, store, page, use.word, use.stored, kernel);
         return;
     }
     solo_hit(v, insn, store, kernel);
     solo_remember(v, vaddr, page, use.stored);
 }
 
-/* The same two, when there is nobody to share with and nothing of the filter's shape to be looked up. */
-typedef void solo_missed_fn(qemu_plugin_meminfo_t, uint64_t vaddr, struct nm_insn *, int store, int kernel);
-static inline __attribute__((always_inline)) void solo(qemu_plugin_meminfo_t info, uint64_t vaddr, struct nm_insn *insn,
-                                                       int store, int kernel, solo_missed_fn *missed)
+/* With the arguments of a callback, so that one goes on to it as it is. */
+#define OUT_OF_LINE(name, what, store, kernel)                                                                         \
+    static __attribute__((noipa)) void name(unsigned index, qemu_plugin_meminfo_t info, uint64_t vaddr, void *insn)    \
+    {                                                                                                                  \
+        (void)index;                                                                                                   \
+        what(info, vaddr, insn, store, kernel);                                                                        \
+    }
+OUT_OF_LINE(missed_load_user, solo_missed, 0, USER)
+OUT_OF_LINE(missed_load_kernel, solo_missed, 0, KERNEL)
+OUT_OF_LINE(missed_store_user, solo_missed, 1, USER)
+OUT_OF_LINE(missed_store_kernel, solo_missed, 1, KERNEL)
+OUT_OF_LINE(level_load_user, solo_first_level, 0, USER)
+OUT_OF_LINE(level_load_kernel, solo_first_level, 0, KERNEL)
+OUT_OF_LINE(level_store_user, solo_first_level, 1, USER)
+OUT_OF_LINE(level_store_kernel, solo_first_level, 1, KERNEL)
+
+/* A plain load or store when there is nobody to share with. */
+static inline __attribute__((always_inline)) void solo(unsigned index, qemu_plugin_meminfo_t info, uint64_t vaddr,
+                                                       void *insn, int store, int kernel, qemu_plugin_mem_cb_t missed)
 {
     struct vcpu *v = &tap_vcpus[0];
-    const struct filter_entry *e = &v->data[(vaddr >> SOLO_LINE_LOG2) & tap.index_mask];
-    const uint64_t room = (1u << SOLO_LINE_LOG2) - size_of(info);
-    if (unlikely(vaddr - (store ? e->store_from : e->load_from) > room))
-        missed(info, vaddr, insn, store, kernel);
+    const struct filter_entry *e = solo_entry(v, vaddr);
+    if (unlikely(vaddr - (store ? e->store_from : e->load_from) > solo_room_of(info)))
+        missed(index, info, vaddr, insn);
     else
         solo_hit(v, insn, store, kernel);
-}
-
-/* An instruction that may do either. */
-static inline __attribute__((always_inline)) void solo_either(qemu_plugin_meminfo_t info, uint64_t vaddr,
-                                                              struct nm_insn *insn, int kernel, solo_missed_fn *missed)
-{
-    if (stores(info))
-        solo(info, vaddr, insn, 1, kernel, missed);
-    else
-        solo(info, vaddr, insn, 0, kernel, missed);
 }
 
 static void part(unsigned index, qemu_plugin_meminfo_t info, uint64_t vaddr, struct nm_insn *insn, int is_store,
@@ -219,11 +228,11 @@ static inline __attribute__((always_inline)) void solo_part(qemu_plugin_meminfo_
     struct vcpu *v = &tap_vcpus[0];
     const int store = stores(info) != 0;
     const unsigned size = size_of(info);
-    const struct filter_entry *e = &v->data[(vaddr >> SOLO_LINE_LOG2) & tap.index_mask];
+    const struct filter_entry *e = solo_entry(v, vaddr);
     const uint64_t into = vaddr - (store ? e->store_from : e->load_from);
     const int continued = v->wide.insn == insn && v->wide.store == store && v->wide.end == vaddr &&
                           v->wide.execution == insn->executions;
-    if (unlikely(into > (1u << SOLO_LINE_LOG2) - size || (continued && (!into || v->wide.record)) ||
+    if (unlikely(into > solo_room_of(info) || (continued && (!into || v->wide.record)) ||
                  insn->flags & NM_I_NT)) {
         part(0, info, vaddr, insn, store, kernel);
         return;
@@ -276,8 +285,6 @@ static void pair(unsigned index, uint64_t vaddr, struct nm_insn *insn, qemu_plug
     }
 
 CALLBACK(on_plain, if (stores(info)) store(index, info, vaddr, insn, kernel); else load(index, info, vaddr, insn, kernel))
-CALLBACK(on_solo, (void)index; solo_either(info, vaddr, insn, kernel, solo_missed))
-CALLBACK(on_level, (void)index; solo_either(info, vaddr, insn, kernel, solo_first_level))
 CALLBACK(on_solo_part, (void)index; solo_part(info, vaddr, insn, kernel))
 CALLBACK(on_part, part(index, info, vaddr, insn, stores(info) != 0, kernel))
 CALLBACK(on_atomic, if (stores(info)) slow(vcpu_of(index), insn, info, vaddr, NM_ATOMIC, kernel))
@@ -290,17 +297,32 @@ CALLBACK(on_call, if (stores(info)) call_store(index, info, vaddr, insn, kernel)
 CALLBACK(on_return, if (stores(info)) store(index, info, vaddr, insn, kernel);
          else return_load(index, info, vaddr, insn, kernel))
 
-/* Of user mode, what only loads or only stores. */
-#define ONE_WAY_CALLBACK(name, is_store, missed)                                                                       \
-    static void name(unsigned index, qemu_plugin_meminfo_t info, uint64_t vaddr, void *insn)                           \
+/* Of instructions that may do either, and of those of user mode that do one alone. */
+#define SOLO_CALLBACKS(on, missed)                                                                                     \
+    static void on##_user(unsigned index, qemu_plugin_meminfo_t info, uint64_t vaddr, void *insn)                       \
     {                                                                                                                  \
-        (void)index;                                                                                                   \
-        solo(info, vaddr, insn, is_store, USER, missed);                                                               \
+        if (stores(info))                                                                                              \
+            solo(index, info, vaddr, insn, 1, USER, missed##_store_user);                                              \
+        else                                                                                                           \
+            solo(index, info, vaddr, insn, 0, USER, missed##_load_user);                                               \
+    }                                                                                                                  \
+    static void on##_kernel(unsigned index, qemu_plugin_meminfo_t info, uint64_t vaddr, void *insn)                     \
+    {                                                                                                                  \
+        if (stores(info))                                                                                              \
+            solo(index, info, vaddr, insn, 1, KERNEL, missed##_store_kernel);                                          \
+        else                                                                                                           \
+            solo(index, info, vaddr, insn, 0, KERNEL, missed##_load_kernel);                                           \
+    }                                                                                                                  \
+    static void on##_load(unsigned index, qemu_plugin_meminfo_t info, uint64_t vaddr, void *insn)                       \
+    {                                                                                                                  \
+        solo(index, info, vaddr, insn, 0, USER, missed##_load_user);                                                   \
+    }                                                                                                                  \
+    static void on##_store(unsigned index, qemu_plugin_meminfo_t info, uint64_t vaddr, void *insn)                      \
+    {                                                                                                                  \
+        solo(index, info, vaddr, insn, 1, USER, missed##_store_user);                                                  \
     }
-ONE_WAY_CALLBACK(on_solo_load, 0, solo_missed)
-ONE_WAY_CALLBACK(on_solo_store, 1, solo_missed)
-ONE_WAY_CALLBACK(on_level_load, 0, solo_first_level)
-ONE_WAY_CALLBACK(on_level_store, 1, solo_first_level)
+SOLO_CALLBACKS(on_solo, missed)
+SOLO_CALLBACKS(on_level, level)
 
 /* With `only_user`: the kernel's stores to its per-CPU data, of which one variable is the current task. */
 static void on_watched(unsigned index, qemu_plugin_meminfo_t info, uint64_t vaddr, void *unused)

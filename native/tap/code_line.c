@@ -7,7 +7,7 @@
 /* 256 MiB of code. */
 enum { LINES_MAX = 1u << 22, PLACES_MIN = 1u << 14 };
 
-struct code_lines *tap_code_lines;
+struct code_run *tap_code_runs;
 
 static struct code_line *lines;
 static uint32_t *table; /* index + 1; 0: empty; open addressing */
@@ -37,8 +37,8 @@ int code_line_init(void)
     if (control->first_level_fetch_tree)
         tree_plant(&c->tree, c->ways);
     lines = reserve(sizeof *lines * LINES_MAX);
-    tap_code_lines = reserve(sizeof *tap_code_lines * control->insn_capacity);
-    if (!lines || !tap_code_lines) {
+    tap_code_runs = reserve(sizeof *tap_code_runs * control->insn_capacity);
+    if (!lines || !tap_code_runs) {
         tap_fail("no address space for %u lines of code", LINES_MAX);
         return -1;
     }

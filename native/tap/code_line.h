@@ -9,6 +9,8 @@
 
 #include "tree.h"
 
+#pragma GCC visibility push(hidden)
+
 struct code_line {
     uint64_t used; /* time of its last use */
     uint64_t line; /* offset in guest RAM >> SOLO_LINE_LOG2 */
@@ -18,11 +20,13 @@ struct code_line {
     uint8_t way;
 };
 
-/* The lines that an instruction begins in, and goes on in. */
-struct code_lines {
-    struct code_line *first, *second; /* second: NULL if there is none, or its page was not known */
+/* A run of instructions: what its callback is given. */
+struct code_run {
+    struct code_line *first, *second; /* the lines it enters; second: NULL if none, or its page was not known */
+    struct nm_insn *insn;             /* where it begins */
+    uint64_t instructions;            /* as nm_insn.run */
 };
-extern struct code_lines *tap_code_lines; /* by instruction id; only where the tap runs this level */
+extern struct code_run *tap_code_runs; /* by instruction id; only where the tap runs this level */
 
 /* The line of this offset in guest RAM; NULL when there are too many, which ends the recording. */
 struct code_line *code_line_at(uint64_t paddr);
@@ -48,5 +52,7 @@ static inline __attribute__((always_inline)) int code_line_used(struct code_leve
         s->order = tree_used(&c->tree, s->order, l->way);
     return 0;
 }
+
+#pragma GCC visibility pop
 
 #endif

@@ -32,7 +32,8 @@ static inline void enter_line(struct vcpu *v, const struct nm_insn *insn, uint64
 }
 
 /* 1 if what follows is recorded. */
-static inline int enter_run(struct vcpu *v, struct nm_insn *insn, int kernel, int solo)
+static inline __attribute__((always_inline)) int enter_run(struct vcpu *v, struct nm_insn *insn, uint64_t instructions,
+                                                           int kernel, int solo)
 {
     if (unlikely(v->attention) && !window_attend_run(v, kernel))
         return 0;
@@ -42,7 +43,7 @@ static inline int enter_run(struct vcpu *v, struct nm_insn *insn, int kernel, in
         insn->executions++;
     else
         tap_bump(&insn->executions);
-    v->instructions[kernel] += insn->run;
+    v->instructions[kernel] += instructions;
     return 1;
 }
 
@@ -51,7 +52,7 @@ static inline struct vcpu *vcpu_of(unsigned index, int solo) { return solo ? &ta
 static inline __attribute__((always_inline)) void one_line(unsigned index, struct nm_insn *insn, int kernel, int solo)
 {
     struct vcpu *v = vcpu_of(index, solo);
-    if (enter_run(v, insn, kernel, solo))
+    if (enter_run(v, insn, insn->run, kernel, solo))
         enter_line(v, insn, insn->vaddr, insn->paddr, NM_I_FETCHED_SHIFT, kernel, solo);
 }
 
@@ -59,7 +60,7 @@ static inline __attribute__((always_inline)) void one_line(unsigned index, struc
 static inline __attribute__((always_inline)) void two_lines(unsigned index, struct nm_insn *insn, int kernel, int solo)
 {
     struct vcpu *v = vcpu_of(index, solo);
-    if (!enter_run(v, insn, kernel, solo))
+    if (!enter_run(v, insn, insn->run, kernel, solo))
         return;
     enter_line(v, insn, insn->vaddr, insn->paddr, NM_I_FETCHED_SHIFT, kernel, solo);
     uint64_t second = (insn->vaddr | (tap.line_bytes - 1)) + 1;
@@ -82,45 +83,46 @@ static __attribute__((noinline)) void line_news(struct vcpu *v, const struct nm_
 }
 
 /* The same two where the tap runs the first level. */
-static inline __attribute__((always_inline)) void level_one_line(struct vcpu *v, const struct nm_insn *insn, int kernel)
+static inline __attribute__((always_inline)) int level_run(struct vcpu *v, const struct code_run *run, int kernel)
 {
-    struct code_line *line = tap_code_lines[insn_id(insn)].first;
-    if (unlikely(code_line_used(&v->code, line, v->instructions[USER] + v->instructions[KERNEL])))
-        line_news(v, insn, line, insn->vaddr, NM_I_FETCHED_SHIFT, kernel);
+    if (!enter_run(v, run->insn, run->instructions, kernel, 1))
+        return 0;
+    if (unlikely(code_line_used(&v->code, run->first, v->instructions[USER] + v->instructions[KERNEL])))
+        line_news(v, run->insn, run->first, run->insn->vaddr, NM_I_FETCHED_SHIFT, kernel);
+    return 1;
 }
 
-static __attribute__((noinline)) void level_second_line(struct vcpu *v, const struct nm_insn *insn, int kernel)
+static __attribute__((noinline)) void level_second(struct vcpu *v, const struct code_run *run, int kernel)
 {
-    const uint64_t second = (insn->vaddr | (tap.line_bytes - 1)) + 1;
-    struct code_line *line = tap_code_lines[insn_id(insn)].second;
+    const uint64_t second = (run->insn->vaddr | (tap.line_bytes - 1)) + 1;
+    struct code_line *line = run->second;
     if (!line) {
         const uint64_t page = softtlb_known(v, second);
         if (page == NO_PAGE || !(line = code_line_at(page << 12)))
             return;
     }
     if (code_line_used(&v->code, line, v->instructions[USER] + v->instructions[KERNEL]))
-        line_news(v, insn, line, second, NM_I_FETCHED_SECOND_SHIFT, kernel);
+        line_news(v, run->insn, line, second, NM_I_FETCHED_SECOND_SHIFT, kernel);
 }
 
-static inline void level_one(unsigned index, struct nm_insn *insn, int kernel, int solo)
-{
-    struct vcpu *v = vcpu_of(index, solo);
-    if (enter_run(v, insn, kernel, solo))
-        level_one_line(v, insn, kernel);
-}
-
-static inline void level_two(unsigned index, struct nm_insn *insn, int kernel, int solo)
-{
-    struct vcpu *v = vcpu_of(index, solo);
-    if (!enter_run(v, insn, kernel, solo))
-        return;
-    level_one_line(v, insn, kernel);
-    level_second_line(v, insn, kernel);
-}
+#define LEVEL_CALLBACKS(mode, kernel)                                                                                  \
+    static void level_one_line_##mode(unsigned index, void *run)                                                       \
+    {                                                                                                                  \
+        (void)index;                                                                                                   \
+        level_run(&tap_vcpus[0], run, kernel);                                                                         \
+    }                                                                                                                  \
+    static void level_two_lines_##mode(unsigned index, void *run)                                                      \
+    {                                                                                                                  \
+        (void)index;                                                                                                   \
+        if (level_run(&tap_vcpus[0], run, kernel))                                                                     \
+            level_second(&tap_vcpus[0], run, kernel);                                                                  \
+    }
+LEVEL_CALLBACKS(user, USER)
+LEVEL_CALLBACKS(kernel, KERNEL)
 
 static inline void count_only(unsigned index, struct nm_insn *insn, int kernel, int solo)
 {
-    enter_run(vcpu_of(index, solo), insn, kernel, solo);
+    enter_run(vcpu_of(index, solo), insn, insn->run, kernel, solo);
 }
 
 #define CALLBACK(name)                                                                                                 \
@@ -133,17 +135,33 @@ static inline void count_only(unsigned index, struct nm_insn *insn, int kernel, 
 CALLBACK(one_line)
 CALLBACK(two_lines)
 CALLBACK(count_only)
-CALLBACK(level_one)
-CALLBACK(level_two)
 
-/* Which lines it is that execution enters, as far as translation knows; 0 if there are too many. */
-static int find_lines(const struct nm_insn *insn, int second_line)
+static void on_entry(struct qemu_plugin_tb *tb, size_t index, qemu_plugin_exec_cb_t callback, void *data)
 {
-    struct code_lines *of = &tap_code_lines[insn_id(insn)];
+    if (index == 0)
+        qemu_plugin_register_vcpu_tb_exec_cb(tb, callback, QEMU_PLUGIN_CB_NO_REGS, data);
+    else
+        qemu_plugin_register_vcpu_insn_exec_cb(qemu_plugin_tb_get_insn(tb, index), callback, QEMU_PLUGIN_CB_NO_REGS,
+                                               data);
+}
+
+/* What is known of a run at its translation; NULL if it has too many lines. */
+static struct code_run *find_run(struct nm_insn *insn, int second_line)
+{
+    struct code_run *run = &tap_code_runs[insn_id(insn)];
     const uint64_t second = (insn->paddr | (tap.line_bytes - 1)) + 1;
-    of->first = code_line_at(insn->paddr);
-    of->second = second_line && second & 4095 ? code_line_at(second) : NULL;
-    return of->first && (of->second || !(second & 4095) || !second_line);
+    const int in_page = second_line && second & 4095;
+    *run = (struct code_run){code_line_at(insn->paddr), in_page ? code_line_at(second) : NULL, insn, insn->run};
+    return run->first && (run->second || !in_page) ? run : NULL;
+}
+
+static void level_register(struct qemu_plugin_tb *tb, size_t index, struct nm_insn *insn, int kernel, int second_line)
+{
+    static const qemu_plugin_exec_cb_t callbacks[2][2] = {{level_one_line_user, level_one_line_kernel},
+                                                          {level_two_lines_user, level_two_lines_kernel}};
+    struct code_run *run = find_run(insn, second_line);
+    if (run)
+        on_entry(tb, index, callbacks[second_line][kernel], run);
 }
 
 void fetch_register(struct qemu_plugin_tb *tb, size_t index, struct nm_insn *insn, int kernel, int second_line)
@@ -151,17 +169,11 @@ void fetch_register(struct qemu_plugin_tb *tb, size_t index, struct nm_insn *ins
     qemu_plugin_exec_cb_t callback;
     if (!tap.control->fetches || insn->paddr == ~0ULL)
         callback = count_only_callbacks[tap.solo][kernel];
-    else if (tap.first_fetch && !find_lines(insn, second_line))
-        return;
     else if (tap.first_fetch)
-        callback = (second_line ? level_two_callbacks : level_one_callbacks)[tap.solo][kernel];
+        return level_register(tb, index, insn, kernel, second_line);
     else if (second_line)
         callback = two_lines_callbacks[tap.solo][kernel];
     else
         callback = one_line_callbacks[tap.solo][kernel];
-    if (index == 0)
-        qemu_plugin_register_vcpu_tb_exec_cb(tb, callback, QEMU_PLUGIN_CB_NO_REGS, insn);
-    else
-        qemu_plugin_register_vcpu_insn_exec_cb(qemu_plugin_tb_get_insn(tb, index), callback, QEMU_PLUGIN_CB_NO_REGS,
-                                               insn);
+    on_entry(tb, index, callback, insn);
 }

@@ -94,6 +94,7 @@ static int configure(void)
     tap.contexts = c->call_contexts != 0;
     tap.early = c->only_user && !tap.modern;
     tap.solo = c->vcpus == 1 && !tap.multi && tap.line_log2 == SOLO_LINE_LOG2 && tap.index_low == SOLO_LINE_LOG2;
+    tap.solo_mask = (uint64_t)tap.index_mask * sizeof(struct filter_entry);
     tap.control->ctxs = 1;
     return first_level_init() || code_line_init() ? -1 : 0;
 }

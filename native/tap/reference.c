@@ -107,7 +107,7 @@ static __attribute__((noinline)) enum outcome
 pieces(struct vcpu *v, struct nm_insn *insn, qemu_plugin_meminfo_t info, uint64_t vaddr, unsigned bytes,
        enum nm_kind kind, int continued, enum outcome before)
 {
-    const unsigned base = flags_of(insn, kind);
+    const unsigned base = flags_of(insn, kind, insn->flags & NM_I_KERNEL);
     while (bytes) {
         unsigned room = tap.line_bytes - (unsigned)(vaddr & (tap.line_bytes - 1));
         unsigned now = bytes < room ? bytes : room;
@@ -136,7 +136,7 @@ void reference(struct vcpu *v, struct nm_insn *insn, qemu_plugin_meminfo_t info,
         pieces(v, insn, info, vaddr, size, kind, 0, HIT);
         return;
     }
-    if (piece(v, insn, info, vaddr, size, kind, flags_of(insn, kind)) == HIT)
+    if (piece(v, insn, info, vaddr, size, kind, flags_of(insn, kind, insn->flags & NM_I_KERNEL)) == HIT)
         count_hit(v, insn, kind != NM_LOAD);
 }
 

@@ -154,6 +154,7 @@ struct tap {
     int contexts; /* call_contexts */
     int early;    /* only user mode is recorded: blocks are made for that from boot on, not translated anew */
     int first_data, first_fetch; /* the tap runs the machine's first level of data, of instructions; only where solo */
+    uint64_t solo_mask; /* an address >> 1, so masked: where the entry of its set begins in the data filter */
     int solo;     /* one vCPU, lines of 64 bytes, whose lowest index bit is their own: shorter callbacks */
 };
 extern struct tap tap;
