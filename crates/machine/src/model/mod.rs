@@ -39,6 +39,7 @@ mod bytes;
 mod cache;
 mod coherence;
 mod combining;
+mod counts;
 mod engine;
 mod fast;
 mod frame;
@@ -62,6 +63,7 @@ mod summary;
 mod totals;
 mod vcpu;
 
+pub use counts::Counts;
 pub use engine::{Access, Drained, Engine};
 pub use fast::Fast;
 pub use options::{ModelError, ModelOptions};
@@ -71,3 +73,13 @@ pub use totals::{CacheTotals, ModelTotals, Pollution, SHARED_LINES, SharedLine};
 
 /// The model: a replay on the fast engine.
 pub type Model<O> = Replay<Fast, O>;
+
+/// Misses alone, counted on one CPU at a fraction of the model's time: a replay on tags.
+///
+/// Every level misses as often as [`Model`] says, and there its knowledge ends: no class of a miss (all are counted under
+/// [`MissClass::Capacity`](nearmiss_record::model::MissClass), so only their sum means something), no stalls and no
+/// cycles but the instructions', no waiting for the bus, no non-temporal transactions, no maps of sets, no pollution and
+/// no shared lines.
+/// A machine of several CPUs is refused, and so is a first level that is indexed by virtual bits above the page offset
+/// but tagged by physical ones.
+pub type Counter<O> = Replay<Counts, O>;

@@ -1,0 +1,238 @@
+//! Misses counted, and nothing told of why: tags, modified lines and replacement of one CPU's caches.
+//!
+//! The levels, their fills and their victims are those of the model's text for one CPU, so every level misses as often
+//! as [`super::Model`] says. What a report needs beyond that is not kept: no classes (each miss is counted under
+//! [`MissClass::Capacity`], which says nothing here: add the classes up), no pollution, no maps of sets, no lines met
+//! before. Nobody waits: there is no bus and no latency, and cycles are those of the instructions. Of the bus only
+//! write-backs are counted, all of them at node 0.
+
+mod pages;
+mod tags;
+
+use super::engine::{Access, Drained, Engine};
+use super::options::{ModelError, ModelOptions};
+use super::places::Places;
+use super::plan::{Plan, Way};
+use super::totals::{CacheTotals, ModelTotals};
+use crate::observer::Outcome;
+use nearmiss_record::machine::{Index, Machine};
+use nearmiss_record::model::{BusTally, ByClass, MAX_LEVELS, MissClass};
+use nearmiss_record::policy::Policy;
+use nearmiss_record::reference::Kind;
+use pages::Pages;
+use tags::{Gone, Tags};
+
+/// See [`Engine`], and [`super::Counter`] for what it leaves out.
+pub struct Counts {
+    plan: Plan,
+    pages: Pages,
+    caches: Vec<Tags>,
+    /// The ways of data and of fetches, and the first cache of each.
+    ways: [(Way, Option<usize>); 2],
+    /// The tap runs the first level, and says which way a line takes there.
+    told: bool,
+    write_backs: u64,
+}
+
+impl Engine for Counts {
+    fn new(machine: &Machine, policy: &Policy, options: &ModelOptions) -> Result<Self, ModelError> {
+        let plan = Plan::new(machine, options)?;
+        refuse(machine, &plan, options)?;
+        let places = Places::new(machine, policy, options, plan.virtual_tags);
+        let told = options.filter.first_level.is_some();
+        let mut caches: Vec<Tags> =
+            plan.instances.iter().map(|instance| Tags::new(&plan.configs[instance.config], instance)).collect();
+        for at in 0..caches.len() {
+            caches[at].tells_of_clean |= caches[at].parent.is_some_and(|outer| caches[outer].exclusive);
+            if told && caches[at].level == 0 {
+                caches[at].is_told();
+            }
+        }
+        let ways = [plan.data[0], plan.fetch[0]].map(|way| (way, way.iter().next()));
+        Ok(Counts { plan, pages: Pages::new(places), caches, ways, told, write_backs: 0 })
+    }
+
+    #[inline(always)]
+    fn hit(&mut self, _: usize, kind: Kind, address: u64, _: u64) -> bool {
+        if kind == Kind::NtStore {
+            return false;
+        }
+        let Some(first) = self.ways[usize::from(kind == Kind::Fetch)].1 else { return true };
+        let address = self.pages.modelled(address);
+        let cache = &mut self.caches[first];
+        cache.look_up(cache.set_of(address), address, writes(kind))
+    }
+
+    #[inline(always)]
+    fn miss(&mut self, access: &Access, outcome: &mut Outcome) -> u8 {
+        self.walk(access, true, outcome)
+    }
+
+    fn access(&mut self, access: &Access, outcome: &mut Outcome) -> u8 {
+        if access.kind == Kind::NtStore {
+            self.store_around(access, outcome);
+            return 0;
+        }
+        self.walk(access, false, outcome)
+    }
+
+    fn fence(&mut self, _: usize, _: u64, _: &mut dyn FnMut(Drained)) {}
+
+    fn share(&mut self, _: u64, _: usize, _: u64) {}
+
+    fn finish(self, _: &mut dyn FnMut(Drained)) -> ModelTotals {
+        let mut nodes = vec![BusTally::default(); self.plan.nodes];
+        nodes[0].write_backs = self.write_backs;
+        let caches = self.caches.iter().enumerate().map(|(at, cache)| self.totals(at, cache)).collect();
+        ModelTotals { caches, nodes, ..ModelTotals::default() }
+    }
+}
+
+/// What cannot be counted here, in one sentence.
+fn refuse(machine: &Machine, plan: &Plan, options: &ModelOptions) -> Result<(), ModelError> {
+    if options.cpus > 1 {
+        return Err(ModelError::Refused(format!(
+            "counts without classes are of one CPU, and there are {}: cut {} to one, or trace without --counts",
+            options.cpus, machine.name
+        )));
+    }
+    let has_synonyms = |c: &&super::plan::Config| c.index == Index::Virtual && !c.index_within_page();
+    if let Some(cache) = plan.configs.iter().find(has_synonyms).filter(|_| !plan.virtual_tags) {
+        return Err(ModelError::Refused(format!(
+            "{}: {} is indexed by virtual bits above the page offset, where a line may be in another set than it is \
+             looked up in: trace without --counts",
+            machine.name, cache.name
+        )));
+    }
+    Ok(())
+}
+
+#[inline(always)]
+fn writes(kind: Kind) -> bool {
+    !matches!(kind, Kind::Load | Kind::Fetch)
+}
+
+impl Counts {
+    /// Looks the line up level by level, counts the misses and fills the caches that missed. `first_missed`: the first
+    /// level was asked already, and has it not.
+    #[inline(always)]
+    fn walk(&mut self, access: &Access, first_missed: bool, outcome: &mut Outcome) -> u8 {
+        let address = self.pages.modelled(access.address);
+        let way = self.ways[usize::from(access.kind == Kind::Fetch)].0;
+        let written = writes(access.kind);
+        let mut missed = 0u8;
+        let mut missers = [(0usize, 0usize); MAX_LEVELS];
+        let mut steps = 0;
+        let mut dirty = false;
+        for at in way.iter() {
+            let cache = &mut self.caches[at];
+            let set = cache.set_of(address);
+            let asked = steps == 0 && first_missed;
+            if !asked && cache.look_up(set, address, written && steps == 0) {
+                dirty = steps > 0 && cache.exclusive && cache.take_out(address);
+                break;
+            }
+            missers[steps] = (at, set);
+            steps += 1;
+            missed |= 1 << cache.level;
+            if access.missed_before & 1 << cache.level != 0 {
+                cache.missed_again += 1;
+                continue;
+            }
+            cache.misses.count(access.kind, MissClass::Capacity);
+            outcome.missed[cache.level] = Some(MissClass::Capacity);
+        }
+        for step in (0..steps).rev() {
+            let (at, set) = missers[step];
+            let cache = &mut self.caches[at];
+            if cache.exclusive {
+                continue;
+            }
+            if step == 0 {
+                dirty |= written;
+                if self.told {
+                    cache.tell(access.record.way());
+                }
+            }
+            let gone = cache.fill(set, address, std::mem::take(&mut dirty));
+            if let Some(gone) = gone
+                && (gone.dirty || cache.tells_of_clean)
+            {
+                self.evicted(at, gone, outcome);
+            }
+        }
+        missed
+    }
+
+    /// What follows when a cache gives up a line: nearer copies go if it is inclusive, the line goes outward.
+    fn evicted(&mut self, at: usize, mut gone: Gone, outcome: &mut Outcome) {
+        if self.caches[at].inclusive {
+            let bytes = 1u64 << self.caches[at].line_log2;
+            for &nearer in &self.plan.instances[at].nearer {
+                let nearer = &mut self.caches[nearer];
+                for address in (gone.address..gone.address + bytes).step_by(1 << nearer.line_log2) {
+                    gone.dirty |= nearer.take_out(address);
+                }
+            }
+        }
+        let mut behind = self.caches[at].parent;
+        while let Some(outer) = behind {
+            let cache = &mut self.caches[outer];
+            if cache.exclusive {
+                if !cache.modify(gone.address, gone.dirty)
+                    && let Some(next) = cache.fill(cache.set_of(gone.address), gone.address, gone.dirty)
+                {
+                    self.evicted(outer, next, outcome);
+                }
+                return;
+            }
+            if !gone.dirty || cache.modify(gone.address, true) {
+                return;
+            }
+            behind = cache.parent;
+        }
+        if gone.dirty {
+            self.write_back(outcome);
+        }
+    }
+
+    /// A modified line goes to memory.
+    fn write_back(&mut self, outcome: &mut Outcome) {
+        outcome.write_backs = outcome.write_backs.saturating_add(1);
+        self.write_backs += 1;
+    }
+
+    /// A non-temporal store: cached copies go, modified ones written back first.
+    fn store_around(&mut self, access: &Access, outcome: &mut Outcome) {
+        let address = self.pages.modelled(access.address);
+        let unit = address >> self.plan.unit_log2 << self.plan.unit_log2;
+        let mut dirty = false;
+        for cache in &mut self.caches {
+            for address in (unit..unit + (1 << self.plan.unit_log2)).step_by(1 << cache.line_log2) {
+                dirty |= cache.take_out(address);
+            }
+        }
+        if dirty {
+            self.write_back(outcome);
+        }
+    }
+
+    fn totals(&self, at: usize, cache: &Tags) -> CacheTotals {
+        let (instance, config) = (&self.plan.instances[at], self.plan.config(at));
+        let references = cache.misses.tally();
+        let mut line_misses = ByClass::default();
+        line_misses[MissClass::Capacity as usize] = references.misses() + cache.missed_again;
+        CacheTotals {
+            name: config.name.clone(),
+            level: config.level as u8 + 1,
+            instance: instance.number,
+            cpus: vec![0],
+            accesses: cache.hits + line_misses.iter().sum::<u64>(),
+            hits: cache.hits,
+            fills: cache.fills,
+            dirty_evictions: cache.dirty_evictions,
+            line_misses,
+            references,
+        }
+    }
+}

@@ -1,0 +1,38 @@
+//! Where recorded pages lie in the modelled machine's memory, the pages met lately found by one look.
+
+use super::super::history::QuickMap;
+use super::super::places::Places;
+use super::super::plan::PAGE_LOG2;
+
+const ROWS: usize = 4096;
+const OFFSET: u64 = (1 << PAGE_LOG2) - 1;
+
+/// From recorded to modelled addresses.
+pub(super) struct Pages {
+    places: Places,
+    /// Number and modelled address of a recorded page, by the number's lower bits.
+    recent: Box<[(u64, u64); ROWS]>,
+    known: QuickMap<u64, u64>,
+}
+
+impl Pages {
+    pub fn new(places: Places) -> Self {
+        Pages { places, recent: Box::new([(u64::MAX, 0); ROWS]), known: QuickMap::default() }
+    }
+
+    /// The modelled address of a recorded one, whose page is placed now if it was not met before.
+    #[inline(always)]
+    pub fn modelled(&mut self, address: u64) -> u64 {
+        let page = address >> PAGE_LOG2;
+        let (recent, modelled) = self.recent[page as usize % ROWS];
+        (if recent == page { modelled } else { self.modelled_slowly(page) }) | address & OFFSET
+    }
+
+    #[inline(never)]
+    fn modelled_slowly(&mut self, page: u64) -> u64 {
+        let places = &mut self.places;
+        let modelled = *self.known.entry(page).or_insert_with(|| places.modelled(page << PAGE_LOG2));
+        self.recent[page as usize % ROWS] = (page, modelled);
+        modelled
+    }
+}

@@ -1,0 +1,186 @@
+//! One cache as its counts need it: which lines it has, which of them are modified, which goes next.
+
+use super::super::misses::Misses;
+use super::super::plan::{Config, Instance};
+use super::super::replacement::Order;
+use nearmiss_record::machine::{Inclusion, Index};
+
+/// No line has this number.
+const NONE: u64 = u64::MAX;
+
+/// A line that left.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Gone {
+    /// Modelled address of its first byte.
+    pub address: u64,
+    pub dirty: bool,
+}
+
+/// What is kept of a set beside its lines.
+#[derive(Clone, Copy, Debug)]
+struct State {
+    /// See [`Order`].
+    order: u64,
+    used: u32,
+}
+
+/// The index function, told apart once.
+enum Sets {
+    /// Plain, of a power of two: the number's lower bits.
+    Masked(u64),
+    /// Hashed, or of another number.
+    Other(Config),
+}
+
+pub(super) struct Tags {
+    pub line_log2: u32,
+    pub level: usize,
+    pub exclusive: bool,
+    pub inclusive: bool,
+    /// The cache behind it.
+    pub parent: Option<usize>,
+    /// What it gives up unmodified concerns another cache too.
+    pub tells_of_clean: bool,
+    sets: Sets,
+    ways: usize,
+    /// Number of the line by frame.
+    lines: Vec<u64>,
+    /// By frame.
+    dirty: Vec<bool>,
+    states: Vec<State>,
+    order: Order,
+    pub hits: u64,
+    pub fills: u64,
+    pub dirty_evictions: u64,
+    /// References that missed.
+    pub misses: Misses,
+    /// Lines missed by second halves of references that had missed before.
+    pub missed_again: u64,
+}
+
+impl Tags {
+    pub fn new(config: &Config, instance: &Instance) -> Self {
+        let (sets, ways) = (config.sets as usize, config.ways);
+        let order = Order::new(config.replacement, sets, ways, config.seed, instance.number);
+        let plain = config.index != Index::Hashed && config.sets.is_power_of_two();
+        Tags {
+            line_log2: config.line_log2,
+            level: config.level,
+            exclusive: config.inclusion == Inclusion::Exclusive,
+            inclusive: config.inclusion == Inclusion::Inclusive,
+            parent: instance.parent,
+            tells_of_clean: config.inclusion == Inclusion::Inclusive,
+            sets: if plain { Sets::Masked(config.sets - 1) } else { Sets::Other(config.clone()) },
+            ways,
+            lines: vec![NONE; sets * ways],
+            dirty: vec![false; sets * ways],
+            states: vec![State { order: order.unused(ways), used: 0 }; sets],
+            order,
+            hits: 0,
+            fills: 0,
+            dirty_evictions: 0,
+            misses: Misses::default(),
+            missed_again: 0,
+        }
+    }
+
+    #[inline(always)]
+    pub fn set_of(&self, address: u64) -> usize {
+        match &self.sets {
+            Sets::Masked(mask) => (address >> self.line_log2 & mask) as usize,
+            Sets::Other(config) => config.set_of(address) as usize,
+        }
+    }
+
+    /// The way of `set` that has the line of `address`.
+    #[inline(always)]
+    fn way_of(&self, set: usize, address: u64) -> Option<usize> {
+        let line = address >> self.line_log2;
+        let lines = &self.lines[set * self.ways..(set + 1) * self.ways];
+        // Where one comparison more costs less than a branch that is guessed wrong.
+        if let Ok(lines) = <&[u64; 8]>::try_from(lines) {
+            return way_among(lines, line);
+        }
+        if let Ok(lines) = <&[u64; 16]>::try_from(lines) {
+            return way_among(lines, line);
+        }
+        lines.iter().position(|there| *there == line)
+    }
+
+    /// The whole of a lookup: whether the line of `address` is in `set`. `written`: it then is modified.
+    #[inline(always)]
+    pub fn look_up(&mut self, set: usize, address: u64, written: bool) -> bool {
+        let Some(way) = self.way_of(set, address) else { return false };
+        let frame = set * self.ways + way;
+        self.hits += 1;
+        self.order.hit(&mut self.states[set].order, frame, way);
+        if written {
+            self.dirty[frame] = true;
+        }
+        true
+    }
+
+    /// From here on others say which way of its set a line takes: before it is brought in, by [`Tags::tell`].
+    pub fn is_told(&mut self) {
+        self.order = Order::Told { way: 0 };
+    }
+
+    /// The way that the next line will take.
+    #[inline]
+    pub fn tell(&mut self, way: usize) {
+        self.order = Order::Told { way: way.min(self.ways - 1) };
+    }
+
+    /// Brings the line of `address` in. Returns the line that had to go.
+    #[inline(always)]
+    pub fn fill(&mut self, set: usize, address: u64, dirty: bool) -> Option<Gone> {
+        let base = set * self.ways;
+        let line = address >> self.line_log2;
+        let state = &mut self.states[set];
+        self.fills += 1;
+        let empty = match self.order {
+            Order::Told { way } => (self.lines[base + way] == NONE).then_some(way),
+            _ if state.used as usize == self.ways => None,
+            _ => self.lines[base..base + self.ways].iter().position(|there| *there == NONE),
+        };
+        if let Some(way) = empty {
+            state.used += 1;
+            self.order.filled(&mut state.order, base + way, way);
+            (self.lines[base + way], self.dirty[base + way]) = (line, dirty);
+            return None;
+        }
+        let frame = base + self.order.replace(&mut state.order, base, self.ways);
+        let line = std::mem::replace(&mut self.lines[frame], line);
+        let dirty = std::mem::replace(&mut self.dirty[frame], dirty);
+        self.dirty_evictions += u64::from(dirty);
+        Some(Gone { address: line << self.line_log2, dirty })
+    }
+
+    /// Takes the line of `address` out, if it is there; whether it was modified.
+    pub fn take_out(&mut self, address: u64) -> bool {
+        let set = self.set_of(address);
+        let Some(way) = self.way_of(set, address) else { return false };
+        let frame = set * self.ways + way;
+        self.lines[frame] = NONE;
+        self.states[set].used -= 1;
+        std::mem::take(&mut self.dirty[frame])
+    }
+
+    /// The line of `address` is modified, if it is there; whether it is.
+    pub fn modify(&mut self, address: u64, dirty: bool) -> bool {
+        let set = self.set_of(address);
+        let Some(way) = self.way_of(set, address) else { return false };
+        self.dirty[set * self.ways + way] |= dirty;
+        true
+    }
+}
+
+/// Where `line` is among the lines of a set, by as many comparisons as there are ways and no branch between them.
+#[inline(always)]
+fn way_among<const WAYS: usize>(lines: &[u64; WAYS], line: u64) -> Option<usize> {
+    let mut found = 0u32;
+    for (way, there) in lines.iter().enumerate() {
+        found |= u32::from(*there == line) << way;
+    }
+    (found != 0).then_some(found.trailing_zeros() as usize)
+}
