@@ -1,5 +1,7 @@
 //! The verb `trace`: a command in the tap, modelled as it goes, kept as a run.
 
+mod counts;
+
 use crate::exit::CannotHere;
 use crate::modelling::{Modelling, OrderArg};
 use crate::progress::progress_of_a_wrapper;
@@ -34,6 +36,7 @@ const INSTRUCTION_CLOCK: InstructionClock = InstructionClock { shift: 1 };
   nearmiss trace -- sort words.txt                     this machine's caches
   nearmiss trace -m pentium-pro-4way-512k -- ./server  another machine's
   nearmiss trace --only user -- ./program              what cachegrind would see
+  nearmiss trace --counts -- ./program                 how often each cache misses, no more
   nearmiss trace --memory 4GiB --timeout 10m -- make   more room, and an end
   nearmiss trace --from mark:1 --until mark:2 -- ./p   the part between two marks of nearmiss.h
   nearmiss trace --from symbol:f --for 50Minsn -- ./p  from the first call of a function")]
@@ -47,6 +50,9 @@ pub struct Args {
     /// Record and model less than the whole machine
     #[arg(long, value_name = "PART", value_enum)]
     only: Option<Only>,
+    /// Count misses only, on one CPU: no classes, functions or objects, and no run is kept. Faster
+    #[arg(long, conflicts_with_all = ["cpus", "order", "max_trace", "runs"])]
+    counts: bool,
     /// In which order the records of several CPUs meet the model
     #[arg(long, value_enum, default_value_t = OrderArg::Recorded)]
     order: OrderArg,
@@ -98,7 +104,7 @@ pub struct Args {
     /// Where runs are kept
     #[arg(long, value_name = "DIR", default_value = run::DEFAULT_PARENT)]
     runs: PathBuf,
-    /// Also write the model's record here
+    /// Also write the model's record (with --counts: the counts) here
     #[arg(long, value_name = "FILE", value_parser = crate::json_file::json_file)]
     json: Option<PathBuf>,
     /// Do not print the report
@@ -132,7 +138,7 @@ impl Clock {
 
 /// Runs the verb. The command's exit status is ours.
 pub fn run(args: Args) -> anyhow::Result<ExitCode> {
-    let (_, status) = trace(&args, false)?;
+    let status = if args.counts { counts::count(&args)? } else { trace(&args, false)?.1 };
     Ok(ExitCode::from(match status {
         Some(CommandStatus::Exited(code)) => code as u8,
         Some(CommandStatus::Signaled(number)) => (128 + number) as u8,
@@ -343,11 +349,7 @@ fn manifest(
     summary: TraceSummary,
     notes: Vec<String>,
 ) -> Manifest {
-    let (exit_status, signal) = match recorded.exit.status {
-        Some(CommandStatus::Exited(code)) => (Some(code), None),
-        Some(CommandStatus::Signaled(number)) => (None, Some(number)),
-        None => (None, None),
-    };
+    let (exit_status, signal) = ends(recorded);
     Manifest {
         schema: run::SCHEMA.to_owned(),
         nearmiss: env!("CARGO_PKG_VERSION").into(),
@@ -370,5 +372,14 @@ fn manifest(
         window_ns: recorded.window.as_nanos() as u64,
         boot_ns: recorded.boot.as_nanos() as u64,
         notes,
+    }
+}
+
+/// The command's exit status, or the signal that ended it.
+fn ends(recorded: &Recorded) -> (Option<i32>, Option<i32>) {
+    match recorded.exit.status {
+        Some(CommandStatus::Exited(code)) => (Some(code), None),
+        Some(CommandStatus::Signaled(number)) => (None, Some(number)),
+        None => (None, None),
     }
 }

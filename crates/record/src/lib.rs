@@ -5,6 +5,7 @@
 //! tested from fixtures.
 
 pub mod abi;
+pub mod counts;
 pub mod finding;
 pub mod machine;
 pub mod maps;

@@ -163,6 +163,13 @@ pub fn approximations(filter: Filter, machine: &Machine) -> Vec<&'static str> {
     if filter.first_level.is_some() {
         notes.push("The first level's pollution counts lines that were in it at the end as never used again.");
     }
+    notes.extend(approximate_misses(filter, machine));
+    notes
+}
+
+/// Of those, the ones that concern how often a cache misses, and not only why.
+pub fn approximate_misses(filter: Filter, machine: &Machine) -> Vec<&'static str> {
+    let mut notes = Vec::new();
     if machine.caches.iter().any(|c| c.inclusion == Inclusion::Inclusive && c.kind == CacheKind::Unified)
         && filter.fetches
     {

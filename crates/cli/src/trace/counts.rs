@@ -1,0 +1,181 @@
+//! `nearmiss trace --counts`: misses counted on one CPU and nothing kept, for those who want no causes.
+
+use super::{Args, Clock, Only, filter, tap_config};
+use crate::report::terminal_width_of_stderr;
+use crate::table::{lines, table};
+use anyhow::Context;
+use comfy_table::CellAlignment;
+use nearmiss_machine::describe;
+use nearmiss_machine::model::{Counter, ModelOptions, ModelTotals};
+use nearmiss_machine::observer::Deaf;
+use nearmiss_observe::tap::guest::{CommandStatus, GuestCommand};
+use nearmiss_observe::tap::session::{Recorded, Session, TapConfig};
+use nearmiss_record::counts::{ByKind, CacheCounts, CountsRecord, SCHEMA};
+use nearmiss_record::machine::{CacheKind, Machine};
+use nearmiss_record::model::LevelTally;
+use nearmiss_record::policy::{Order, Policy};
+use nearmiss_record::run::{self, Filter};
+use nearmiss_record::side::{INSN_ATOMIC, SideTables};
+use nearmiss_record::words::{grouped, quoted};
+use nearmiss_workload::Workload;
+
+/// Runs the command and says how often each cache missed. Its exit status, if it came to one.
+pub fn count(args: &Args) -> anyhow::Result<Option<CommandStatus>> {
+    // The guest would say it too, after its boot.
+    Workload::new(args.command.iter().cloned()).program()?;
+    let machine = describe::cut(&describe::load(&args.machine)?, 1);
+    // What counts need: neither who called, nor a first level run by the tap, which pays where the model is slow.
+    let filter = Filter { contexts: false, first_level: None, ..filter(args, &machine) };
+    let clock = if args.deterministic { Clock::Instructions } else { args.clock };
+    let config = TapConfig { heap_shim: None, ..tap_config(args, &machine, filter, clock)? };
+    let session = Session::new(config)?.within(args.window.window());
+    let options = ModelOptions {
+        order: Order::Recorded,
+        only_user: args.only == Some(Only::User),
+        coherence: true,
+        filter,
+        node_bytes: session.header().node_bytes.clone(),
+        cpus: 1,
+    };
+    let mut counter = Counter::new(&machine, &Policy::default(), &options, Deaf)?;
+    let mut notes: Vec<_> = describe::approximate_misses(filter, &machine).into_iter().map(str::to_owned).collect();
+    let recorded = session.record(GuestCommand::inherit(&args.command)?, &mut |head, records| {
+        counter.chunk(head, records).map_err(|e| e.to_string())
+    })?;
+    if args.only.is_none() {
+        notes.push(
+            "Counted is all that the CPU executed: of the kernel, timer ticks, idling and the guest's own init too; \
+             --only user leaves them out."
+                .to_owned(),
+        );
+    }
+    notes.extend(recorded.notes.iter().cloned());
+    let totals = counter.finish()?.0;
+    let record = record(args, machine, filter, &recorded, &totals, notes);
+    if let Some(file) = &args.json {
+        let mut bytes = serde_json::to_vec(&record).context("record of counts")?;
+        bytes.push(b'\n');
+        run::write_whole(file, &bytes)?;
+    }
+    if !args.quiet {
+        anstream::eprintln!("{}", text(&record));
+    }
+    if let Some(cut) = &recorded.cut {
+        eprintln!("nearmiss: {cut}; counted is what was until then");
+    }
+    Ok(recorded.exit.status)
+}
+
+fn record(
+    args: &Args,
+    machine: Machine,
+    filter: Filter,
+    recorded: &Recorded,
+    totals: &ModelTotals,
+    notes: Vec<String>,
+) -> CountsRecord {
+    let (exit_status, signal) = super::ends(recorded);
+    CountsRecord {
+        schema: SCHEMA.to_owned(),
+        nearmiss: env!("CARGO_PKG_VERSION").to_owned(),
+        command: args.command.iter().map(|word| word.to_string_lossy().into_owned()).collect(),
+        exit_status,
+        signal,
+        cut: recorded.cut.clone(),
+        only_user: args.only == Some(Only::User),
+        filter,
+        records: totals.records,
+        window_ns: recorded.window.as_nanos() as u64,
+        instructions: totals.sum().instructions,
+        caches: caches(&machine, totals, &recorded.side),
+        machine,
+        notes,
+    }
+}
+
+/// Each cache's counts; what the filter dropped was asked of the first level, and hit there.
+fn caches(machine: &Machine, totals: &ModelTotals, side: &SideTables) -> Vec<CacheCounts> {
+    let sum = totals.sum();
+    let mut all = ByKind { loads: sum.loads, stores: sum.stores, fetches: sum.instructions };
+    for insn in &side.insns {
+        all.loads += insn.load_hits;
+        // An atomic is one load.
+        *(if insn.flags & INSN_ATOMIC != 0 { &mut all.loads } else { &mut all.stores }) += insn.store_hits;
+    }
+    let asked = |level: u8| match usize::from(level).checked_sub(2) {
+        Some(nearer) => misses(&sum.levels[nearer]),
+        None => all,
+    };
+    totals
+        .caches
+        .iter()
+        .map(|cache| CacheCounts {
+            name: cache.name.clone(),
+            level: cache.level,
+            references: served(kind(machine, &cache.name, cache.level), asked(cache.level)),
+            misses: misses(&cache.references),
+            fills: cache.fills,
+            dirty_evictions: cache.dirty_evictions,
+        })
+        .collect()
+}
+
+/// Classes added up: here they mean nothing.
+fn misses(level: &LevelTally) -> ByKind {
+    let sum = |classes: &[u64; 6]| classes.iter().sum();
+    ByKind { loads: sum(&level.load_misses), stores: sum(&level.store_misses), fetches: sum(&level.fetch_misses) }
+}
+
+fn kind(machine: &Machine, name: &str, level: u8) -> CacheKind {
+    let of_fetches = name.ends_with('i');
+    let same =
+        |c: &&nearmiss_record::machine::Cache| c.level == level && (c.kind == CacheKind::Instruction) == of_fetches;
+    machine.caches.iter().find(same).map_or(CacheKind::Unified, |cache| cache.kind)
+}
+
+/// What of some references goes to a cache of a kind.
+fn served(kind: CacheKind, asked: ByKind) -> ByKind {
+    match kind {
+        CacheKind::Unified => asked,
+        CacheKind::Data => ByKind { fetches: 0, ..asked },
+        CacheKind::Instruction => ByKind { fetches: asked.fetches, ..ByKind::default() },
+    }
+}
+
+/// What ran, on what, and a row for each kind of reference that a cache serves.
+fn text(record: &CountsRecord) -> String {
+    let part = if record.only_user { " of the command's user mode" } else { "" };
+    let mut rows = table(&["cache", "kind", "references", "misses", "of them"], terminal_width_of_stderr() as u16);
+    for cache in &record.caches {
+        let kinds = [
+            ("loads", cache.references.loads, cache.misses.loads),
+            ("stores", cache.references.stores, cache.misses.stores),
+            (if cache.level == 1 { "instructions" } else { "fetches" }, cache.references.fetches, cache.misses.fetches),
+        ];
+        let kind = kind(&record.machine, &cache.name, cache.level);
+        let served = match kind {
+            CacheKind::Unified => &kinds[..],
+            CacheKind::Data => &kinds[..2],
+            CacheKind::Instruction => &kinds[2..],
+        };
+        for (what, references, misses) in served {
+            let ratio = if *references == 0 {
+                "–".to_owned()
+            } else {
+                format!("{:.2}%", *misses as f64 * 100.0 / *references as f64)
+            };
+            rows.add_row([cache.name.clone(), (*what).to_owned(), grouped(*references), grouped(*misses), ratio]);
+        }
+    }
+    rows.column_iter_mut().skip(2).for_each(|column| column.set_cell_alignment(CellAlignment::Right));
+    let notes: String = record.notes.iter().map(|note| format!("\n{note}")).collect();
+    format!(
+        "Misses modelled on {}, one CPU, classes not told apart: {}\n{} instructions{part}\n\n{}\n{notes}",
+        record.machine.name,
+        quoted(&record.command),
+        grouped(record.instructions),
+        lines(&rows),
+    )
+    .trim_end()
+    .to_owned()
+}
