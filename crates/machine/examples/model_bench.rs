@@ -5,7 +5,7 @@
 
 use nearmiss_machine::curve::{Curve, Geometries};
 use nearmiss_machine::describe::{cut, preset};
-use nearmiss_machine::model::{Model, ModelOptions};
+use nearmiss_machine::model::{Counts, Engine, Fast, ModelOptions, Replay};
 use nearmiss_machine::observer::Deaf;
 use nearmiss_record::abi::ChunkHeader;
 use nearmiss_record::machine::{Machine, Replacement};
@@ -50,7 +50,7 @@ fn stream(mut next: impl FnMut(&mut Numbers, usize) -> (u64, bool)) -> Vec<Recor
 /// Misses and seconds; building the caches is not timed.
 type Run = Result<(u64, f64), Box<dyn Error>>;
 
-fn replay(machine: &Machine, cpus: u32, records: &[Record]) -> Run {
+fn replay<E: Engine>(machine: &Machine, cpus: u32, records: &[Record]) -> Run {
     let filter = Filter { fetches: true, line_log2: 6, clear_on_slice: true, ..Filter::default() };
     let options = ModelOptions {
         order: Order::Recorded,
@@ -60,7 +60,7 @@ fn replay(machine: &Machine, cpus: u32, records: &[Record]) -> Run {
         node_bytes: Vec::new(),
         cpus,
     };
-    let mut model = Model::new(machine, &Policy::default(), &options, Deaf)?;
+    let mut model = Replay::<E, Deaf>::new(machine, &Policy::default(), &options, Deaf)?;
     let start = cpu_seconds();
     for (seq, chunk) in records.chunks(CHUNK).enumerate() {
         let vcpu = (seq / 16) as u32 % cpus;
@@ -99,7 +99,13 @@ fn main() -> Result<(), Box<dyn Error>> {
         ("random, 64 MiB", &misses),
     ] {
         for (who, machine, cpus) in [("1 CPU", &one, 1), ("1 CPU, LRU", &one_lru, 1), ("4 CPUs", &four, 4)] {
-            works.push((format!("{name}, {who}"), Box::new(move || replay(machine, cpus, records))));
+            works.push((format!("{name}, {who}"), Box::new(move || replay::<Fast>(machine, cpus, records))));
+        }
+        for (who, machine) in [("1 CPU", &one), ("1 CPU, LRU", &one_lru)] {
+            works.push((
+                format!("{name}, {who}, counts alone"),
+                Box::new(move || replay::<Counts>(machine, 1, records)),
+            ));
         }
         works.push((
             format!("{name}, one LRU geometry"),

@@ -193,7 +193,7 @@ fn records(&(what, line, offset, size, way): &Reference, whole: bool) -> Vec<Rec
         82..86 => Kind::NtStore,
         _ => Kind::Fetch,
     };
-    let address = line * 64 % (1 << 16) + (line / 40 << 12) + offset;
+    let address = line * 64 + line / 40 * 4096 + offset;
     let size = if kind == Kind::Fetch { 1 } else { size };
     let record = |address: u64, size, flags| {
         let record = Record::reference(kind, address, size, flags, InsnId(1), (address >> 12) * 3 + 1, what % 5);

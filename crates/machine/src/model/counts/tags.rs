@@ -8,6 +8,9 @@ use nearmiss_record::machine::{Inclusion, Index};
 /// No line has this number.
 const NONE: u64 = u64::MAX;
 
+/// Ways of which hints are kept.
+const HINTED: usize = 16;
+
 /// A line that left.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Gone {
@@ -21,7 +24,19 @@ pub(super) struct Gone {
 struct State {
     /// See [`Order`].
     order: u64,
+    /// Of each of the first [`HINTED`] ways, the hint of the line that it has or had.
+    hints: [u64; HINTED / 8],
     used: u32,
+}
+
+impl State {
+    #[inline(always)]
+    fn hint(&mut self, way: usize, line: u64) {
+        if let Some(hints) = self.hints.get_mut(way / 8) {
+            let shift = way % 8 * 8;
+            *hints = *hints & !(0xff << shift) | u64::from(hint_of(line)) << shift;
+        }
+    }
 }
 
 /// The index function, told apart once.
@@ -74,7 +89,7 @@ impl Tags {
             ways,
             lines: vec![NONE; sets * ways],
             dirty: vec![false; sets * ways],
-            states: vec![State { order: order.unused(ways), used: 0 }; sets],
+            states: vec![State { order: order.unused(ways), hints: [0; HINTED / 8], used: 0 }; sets],
             order,
             hits: 0,
             fills: 0,
@@ -96,15 +111,26 @@ impl Tags {
     #[inline(always)]
     fn way_of(&self, set: usize, address: u64) -> Option<usize> {
         let line = address >> self.line_log2;
-        let lines = &self.lines[set * self.ways..(set + 1) * self.ways];
-        // Where one comparison more costs less than a branch that is guessed wrong.
-        if let Ok(lines) = <&[u64; 8]>::try_from(lines) {
-            return way_among(lines, line);
+        let base = set * self.ways;
+        if self.ways > HINTED {
+            return self.lines[base..base + self.ways].iter().position(|there| *there == line);
         }
-        if let Ok(lines) = <&[u64; 16]>::try_from(lines) {
-            return way_among(lines, line);
+        // Eight ways by one look, where comparing lines one by one asks for all of their memory.
+        for (eight, hints) in self.states[set].hints.into_iter().enumerate() {
+            let mut marked = alike(hints, hint_of(line));
+            while marked != 0 {
+                let way = eight * 8 + marked.trailing_zeros() as usize / 8;
+                // Beyond the ways lie other sets' lines, which are others.
+                if self.lines.get(base + way) == Some(&line) {
+                    return Some(way);
+                }
+                marked &= marked - 1;
+            }
+            if self.ways <= 8 {
+                break;
+            }
         }
-        lines.iter().position(|there| *there == line)
+        None
     }
 
     /// The whole of a lookup: whether the line of `address` is in `set`. `written`: it then is modified.
@@ -145,11 +171,14 @@ impl Tags {
         };
         if let Some(way) = empty {
             state.used += 1;
+            state.hint(way, line);
             self.order.filled(&mut state.order, base + way, way);
             (self.lines[base + way], self.dirty[base + way]) = (line, dirty);
             return None;
         }
-        let frame = base + self.order.replace(&mut state.order, base, self.ways);
+        let way = self.order.replace(&mut state.order, base, self.ways);
+        state.hint(way, line);
+        let frame = base + way;
         let line = std::mem::replace(&mut self.lines[frame], line);
         let dirty = std::mem::replace(&mut self.dirty[frame], dirty);
         self.dirty_evictions += u64::from(dirty);
@@ -175,12 +204,18 @@ impl Tags {
     }
 }
 
-/// Where `line` is among the lines of a set, by as many comparisons as there are ways and no branch between them.
+const ONES: u64 = 0x0101_0101_0101_0101;
+
+/// A byte that tells most lines of a set apart.
 #[inline(always)]
-fn way_among<const WAYS: usize>(lines: &[u64; WAYS], line: u64) -> Option<usize> {
-    let mut found = 0u32;
-    for (way, there) in lines.iter().enumerate() {
-        found |= u32::from(*there == line) << way;
-    }
-    (found != 0).then_some(found.trailing_zeros() as usize)
+fn hint_of(line: u64) -> u8 {
+    (line.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56) as u8
+}
+
+/// The bytes of `hints` that are `hint`, each by its highest bit; what is marked above one of them may be wrong.
+#[inline(always)]
+fn alike(hints: u64, hint: u8) -> u64 {
+    let everywhere = u64::from(hint) * ONES;
+    let differing = hints ^ everywhere;
+    differing.wrapping_sub(ONES) & !differing & ONES << 7
 }
