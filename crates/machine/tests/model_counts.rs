@@ -11,6 +11,7 @@ use nearmiss_record::machine::*;
 use nearmiss_record::model::LevelTally;
 use nearmiss_record::policy::Policy;
 use nearmiss_record::reference::*;
+use nearmiss_record::run::FirstLevel;
 use nearmiss_record::units::{Bytes, InsnId};
 use proptest::prelude::*;
 use support::*;
@@ -87,6 +88,7 @@ enum Way {
     Filtered,
     /// The tap says where a line goes.
     Told,
+    ToldOfFetches,
     /// As cachegrind has it.
     VirtualTags,
 }
@@ -161,7 +163,7 @@ fn suited(mut m: Machine, way: Way) -> (Machine, ModelOptions) {
     match way {
         Way::Unfiltered => {}
         Way::Filtered => o.filter = filter_for(&m),
-        Way::Told => {
+        Way::Told | Way::ToldOfFetches => {
             for first in m.caches.iter_mut().filter(|c| c.level == 1) {
                 first.size = Bytes(4 * 64 * u64::from(first.ways.min(16)));
                 (first.line, first.ways) = (Bytes(64), first.ways.min(16));
@@ -171,7 +173,11 @@ fn suited(mut m: Machine, way: Way) -> (Machine, ModelOptions) {
                 outer.inclusion = Inclusion::None;
             }
             o.filter = filter_for(&m);
-            o.filter.first_level = Some(first_level_for(&m).unwrap());
+            let whole = first_level_for(&m).unwrap();
+            o.filter.first_level = Some(match way {
+                Way::ToldOfFetches => FirstLevel { data: None, ..whole },
+                _ => whole,
+            });
         }
         Way::VirtualTags => {
             m.caches.iter_mut().for_each(|c| c.index = Index::Virtual);
@@ -216,7 +222,13 @@ proptest! {
     #[test]
     fn counts_are_the_sums_of_the_model_s(
         m in machines(),
-        way in prop::sample::select(vec![Way::Unfiltered, Way::Filtered, Way::Told, Way::VirtualTags]),
+        way in prop::sample::select(vec![
+            Way::Unfiltered,
+            Way::Filtered,
+            Way::Told,
+            Way::ToldOfFetches,
+            Way::VirtualTags
+        ]),
         references in prop::collection::vec((0..100u8, 0..200u64, 0..64u64, 1..33u32, 0..16u64), 1..600),
     ) {
         let (m, o) = suited(m, way);

@@ -2,7 +2,7 @@
 
 use super::programs::{Program, TUNABLES, all};
 use super::{RUNS, spread};
-use nearmiss_machine::describe::{cachegrind_like, filter_for};
+use nearmiss_machine::describe::{cachegrind_like, filter_for_counts};
 use nearmiss_machine::model::{Counter, ModelOptions};
 use nearmiss_machine::observer::Deaf;
 use nearmiss_observe::tap::guest::{GuestCommand, GuestShape, KernelImage, QemuBinary};
@@ -164,20 +164,21 @@ fn command(program: &Program) -> Result<GuestCommand, Box<dyn Error>> {
 fn guest_alone(program: &Program) -> Result<Duration, Box<dyn Error>> {
     let closed = Window { length: Some(Length::Instructions(1)), ..Window::default() };
     let started = Instant::now();
-    let recorded =
-        session(program, filter_for(&caches()?))?.within(closed).record(command(program)?, &mut |_, _| Ok(()))?;
+    let recorded = session(program, filter_for_counts(&caches()?))?
+        .within(closed)
+        .record(command(program)?, &mut |_, _| Ok(()))?;
     Ok(started.elapsed() - recorded.boot)
 }
 
 /// The window of a recording that nobody models.
 fn tap_alone(program: &Program) -> Result<Duration, Box<dyn Error>> {
-    let recorded = session(program, filter_for(&caches()?))?.record(command(program)?, &mut |_, _| Ok(()))?;
+    let recorded = session(program, filter_for_counts(&caches()?))?.record(command(program)?, &mut |_, _| Ok(()))?;
     Ok(recorded.window)
 }
 
 fn tap(program: &Program) -> Result<(Counts, Duration), Box<dyn Error>> {
     let machine = caches()?;
-    let filter = filter_for(&machine);
+    let filter = filter_for_counts(&machine);
     let session = session(program, filter)?;
     let options = ModelOptions {
         order: Order::Recorded,

@@ -24,8 +24,10 @@ pub fn count(args: &Args) -> anyhow::Result<Option<CommandStatus>> {
     // The guest would say it too, after its boot.
     Workload::new(args.command.iter().cloned()).program()?;
     let machine = describe::cut(&describe::load(&args.machine)?, 1);
-    // What counts need: neither who called, nor a first level run by the tap, which pays where the model is slow.
-    let filter = Filter { contexts: false, first_level: None, ..filter(args, &machine) };
+    let filter = match args.one_line_filter {
+        true => Filter { contexts: false, ..filter(args, &machine) },
+        false => describe::filter_for_counts(&machine),
+    };
     let clock = if args.deterministic { Clock::Instructions } else { args.clock };
     let config = TapConfig { heap_shim: None, ..tap_config(args, &machine, filter, clock)? };
     let session = Session::new(config)?.within(args.window.window());

@@ -94,6 +94,13 @@ pub fn first_level_for(machine: &Machine) -> Option<FirstLevel> {
     (alone && !inclusive && first != FirstLevel::default()).then_some(first)
 }
 
+/// The filter of [`filter_for`] for one model that only counts: the tap runs the first level of instructions, whose
+/// lines it knows since their translation. That of data it would have to look up, for which such a model is too fast.
+pub fn filter_for_counts(machine: &Machine) -> Filter {
+    let fetch = first_level_for(machine).and_then(|first| first.fetch);
+    Filter { first_level: fetch.map(|_| FirstLevel { data: None, fetch }), ..filter_for(machine) }
+}
+
 /// Whether the caches of `first` are those of `whole`.
 fn is_part(first: FirstLevel, whole: Option<FirstLevel>) -> bool {
     let same = |of: Option<Associativity>, its| of.is_none() || of == its;

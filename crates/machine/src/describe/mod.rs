@@ -17,7 +17,9 @@ pub use check::{Problem, check, cpus_per_instance, sets};
 pub use cut::{DEFAULT_CPUS, cut};
 pub use figures::{figures, is_assumed, source_of};
 pub use file::{parse, render};
-pub use filter::{approximate_misses, approximations, can_move_addresses, can_replay, filter_for, first_level_for};
+pub use filter::{
+    approximate_misses, approximations, can_move_addresses, can_replay, filter_for, filter_for_counts, first_level_for,
+};
 pub use presets::{PRESETS, Preset, preset};
 
 use nearmiss_record::machine::Machine;

@@ -29,8 +29,6 @@ pub struct Counts {
     caches: Vec<Tags>,
     /// The ways of data and of fetches, and the first cache of each.
     ways: [(Way, Option<usize>); 2],
-    /// The tap runs the first level, and says which way a line takes there.
-    told: bool,
     write_backs: u64,
 }
 
@@ -39,17 +37,17 @@ impl Engine for Counts {
         let plan = Plan::new(machine, options)?;
         refuse(machine, &plan, options)?;
         let places = Places::new(machine, policy, options, plan.virtual_tags);
-        let told = options.filter.first_level.is_some();
         let mut caches: Vec<Tags> =
             plan.instances.iter().map(|instance| Tags::new(&plan.configs[instance.config], instance)).collect();
         for at in 0..caches.len() {
             caches[at].tells_of_clean |= caches[at].parent.is_some_and(|outer| caches[outer].exclusive);
-            if told && caches[at].level == 0 {
+            let config = plan.config(at);
+            if config.level == 0 && options.filter.has_run(config.kind) {
                 caches[at].is_told();
             }
         }
         let ways = [plan.data[0], plan.fetch[0]].map(|way| (way, way.iter().next()));
-        Ok(Counts { plan, pages: Pages::new(places), caches, ways, told, write_backs: 0 })
+        Ok(Counts { plan, pages: Pages::new(places), caches, ways, write_backs: 0 })
     }
 
     #[inline(always)]
@@ -150,9 +148,7 @@ impl Counts {
             }
             if step == 0 {
                 dirty |= written;
-                if self.told {
-                    cache.tell(access.record.way());
-                }
+                cache.tell(access.record.way());
             }
             let gone = cache.fill(set, address, std::mem::take(&mut dirty));
             if let Some(gone) = gone

@@ -151,10 +151,12 @@ impl Tags {
         self.order = Order::Told { way: 0 };
     }
 
-    /// The way that the next line will take.
+    /// The way that the next line will take; of no concern to a cache that is not told.
     #[inline]
     pub fn tell(&mut self, way: usize) {
-        self.order = Order::Told { way: way.min(self.ways - 1) };
+        if let Order::Told { way: next } = &mut self.order {
+            *next = way.min(self.ways - 1);
+        }
     }
 
     /// Brings the line of `address` in. Returns the line that had to go.
