@@ -45,6 +45,15 @@ pub struct Drained {
     pub home: u8,
 }
 
+/// What a miss came to, of an engine that has no more to tell.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Quiet {
+    /// Levels that it missed, a bit each.
+    pub missed: u8,
+    /// Modified lines written back to memory because of it.
+    pub write_backs: u8,
+}
+
 /// Caches, coherence, buffers and bus.
 pub trait Engine: Sized {
     /// Builds it for a machine.
@@ -67,6 +76,11 @@ pub trait Engine: Sized {
     /// [`Engine::access`].
     fn miss(&mut self, access: &Access, outcome: &mut Outcome) -> u8 {
         self.access(access, outcome)
+    }
+    /// The same, where misses and write-backs are all that the engine tells; `None`: there is more, and nothing was done.
+    fn miss_quietly(&mut self, kind: Kind, address: u64, record: Record) -> Option<Quiet> {
+        let _ = (kind, address, record);
+        None
     }
     /// Any access. Fills `outcome`; returns the levels that it missed, a bit each, second halves included.
     fn access(&mut self, access: &Access, outcome: &mut Outcome) -> u8;

@@ -46,8 +46,12 @@ impl<E: Engine, O: Observer> Replay<E, O> {
 
     #[inline(always)]
     fn plain_miss(&mut self, cpu: usize, kind: Kind, address: u64, records: &[Record], at: usize) {
-        self.look_ahead(cpu, records, at);
         let record = records[at];
+        if let Some(quiet) = self.engine.miss_quietly(kind, address, record) {
+            self.cpus[cpu].count_quiet(kind, quiet);
+            return;
+        }
+        self.look_ahead(cpu, records, at);
         let access = Access {
             cpu,
             kind,

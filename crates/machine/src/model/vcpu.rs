@@ -1,10 +1,10 @@
 //! What a replay keeps of each CPU.
 
-use super::engine::Drained;
+use super::engine::{Drained, Quiet};
 use super::instructions::Instructions;
 use super::misses::Misses;
 use crate::observer::Observer;
-use nearmiss_record::model::{MAX_LEVELS, Tally};
+use nearmiss_record::model::{MAX_LEVELS, MissClass, Tally};
 use nearmiss_record::reference::{Kind, Record};
 
 /// What is kept of each CPU.
@@ -42,6 +42,18 @@ impl Cpu {
         self.tally.loads += loads;
         self.tally.stores += stores;
         self.tally.line_accesses += loads + stores;
+    }
+
+    /// Counts a miss of an engine without classes.
+    #[inline(always)]
+    pub fn count_quiet(&mut self, kind: Kind, quiet: Quiet) {
+        self.missed = quiet.missed;
+        self.tally.bus.write_backs += u64::from(quiet.write_backs);
+        for (level, misses) in self.misses.iter_mut().enumerate() {
+            if quiet.missed >> level & 1 != 0 {
+                misses.count(kind, MissClass::Capacity);
+            }
+        }
     }
 
     /// What tells a line apart without physical addresses: the address space, none for the kernel's, and the address.

@@ -9,7 +9,7 @@
 mod pages;
 mod tags;
 
-use super::engine::{Access, Drained, Engine};
+use super::engine::{Access, Drained, Engine, Quiet};
 use super::options::{ModelError, ModelOptions};
 use super::places::Places;
 use super::plan::{Plan, Way};
@@ -18,7 +18,7 @@ use crate::observer::Outcome;
 use nearmiss_record::machine::{Index, Machine};
 use nearmiss_record::model::{BusTally, ByClass, MAX_LEVELS, MissClass};
 use nearmiss_record::policy::Policy;
-use nearmiss_record::reference::Kind;
+use nearmiss_record::reference::{Kind, Record};
 use pages::Pages;
 use tags::{Gone, Tags};
 
@@ -62,16 +62,22 @@ impl Engine for Counts {
     }
 
     #[inline(always)]
-    fn miss(&mut self, access: &Access, outcome: &mut Outcome) -> u8 {
-        self.walk(access, true, outcome)
+    fn miss_quietly(&mut self, kind: Kind, address: u64, record: Record) -> Option<Quiet> {
+        Some(self.walk(kind, address, record.way(), 0, true))
     }
 
     fn access(&mut self, access: &Access, outcome: &mut Outcome) -> u8 {
         if access.kind == Kind::NtStore {
-            self.store_around(access, outcome);
+            outcome.write_backs = self.store_around(access);
             return 0;
         }
-        self.walk(access, false, outcome)
+        let before = access.missed_before;
+        let quiet = self.walk(access.kind, access.address, access.record.way(), before, false);
+        outcome.write_backs = quiet.write_backs;
+        for (level, class) in outcome.missed.iter_mut().enumerate() {
+            *class = ((quiet.missed & !before) >> level & 1 != 0).then_some(MissClass::Capacity);
+        }
+        quiet.missed
     }
 
     fn fence(&mut self, _: usize, _: u64, _: &mut dyn FnMut(Drained)) {}
@@ -111,14 +117,15 @@ fn writes(kind: Kind) -> bool {
 }
 
 impl Counts {
-    /// Looks the line up level by level, counts the misses and fills the caches that missed. `first_missed`: the first
-    /// level was asked already, and has it not.
+    /// Looks the line up level by level, counts the misses and fills the caches that missed. `told`: the way that the
+    /// tap says a line takes in the first level; `before`: levels, a bit each, where the reference does not miss again;
+    /// `first_missed`: the first level was asked already, and has it not.
     #[inline(always)]
-    fn walk(&mut self, access: &Access, first_missed: bool, outcome: &mut Outcome) -> u8 {
-        let address = self.pages.modelled(access.address);
-        let way = self.ways[usize::from(access.kind == Kind::Fetch)].0;
-        let written = writes(access.kind);
-        let mut missed = 0u8;
+    fn walk(&mut self, kind: Kind, address: u64, told: usize, before: u8, first_missed: bool) -> Quiet {
+        let address = self.pages.modelled(address);
+        let way = self.ways[usize::from(kind == Kind::Fetch)].0;
+        let written = writes(kind);
+        let mut quiet = Quiet::default();
         let mut missers = [(0usize, 0usize); MAX_LEVELS];
         let mut steps = 0;
         let mut dirty = false;
@@ -132,13 +139,12 @@ impl Counts {
             }
             missers[steps] = (at, set);
             steps += 1;
-            missed |= 1 << cache.level;
-            if access.missed_before & 1 << cache.level != 0 {
+            quiet.missed |= 1 << cache.level;
+            if before & 1 << cache.level != 0 {
                 cache.missed_again += 1;
-                continue;
+            } else {
+                cache.misses.count(kind, MissClass::Capacity);
             }
-            cache.misses.count(access.kind, MissClass::Capacity);
-            outcome.missed[cache.level] = Some(MissClass::Capacity);
         }
         for step in (0..steps).rev() {
             let (at, set) = missers[step];
@@ -148,20 +154,21 @@ impl Counts {
             }
             if step == 0 {
                 dirty |= written;
-                cache.tell(access.record.way());
+                cache.tell(told);
             }
             let gone = cache.fill(set, address, std::mem::take(&mut dirty));
             if let Some(gone) = gone
                 && (gone.dirty || cache.tells_of_clean)
             {
-                self.evicted(at, gone, outcome);
+                quiet.write_backs += self.evicted(at, gone);
             }
         }
-        missed
+        quiet
     }
 
-    /// What follows when a cache gives up a line: nearer copies go if it is inclusive, the line goes outward.
-    fn evicted(&mut self, at: usize, mut gone: Gone, outcome: &mut Outcome) {
+    /// What follows when a cache gives up a line: nearer copies go if it is inclusive, the line goes outward. Lines that
+    /// were written back.
+    fn evicted(&mut self, at: usize, mut gone: Gone) -> u8 {
         if self.caches[at].inclusive {
             let bytes = 1u64 << self.caches[at].line_log2;
             for &nearer in &self.plan.instances[at].nearer {
@@ -175,31 +182,21 @@ impl Counts {
         while let Some(outer) = behind {
             let cache = &mut self.caches[outer];
             if cache.exclusive {
-                if !cache.modify(gone.address, gone.dirty)
-                    && let Some(next) = cache.fill(cache.set_of(gone.address), gone.address, gone.dirty)
-                {
-                    self.evicted(outer, next, outcome);
-                }
-                return;
+                let there = cache.modify(gone.address, gone.dirty);
+                let next = if there { None } else { cache.fill(cache.set_of(gone.address), gone.address, gone.dirty) };
+                return next.map_or(0, |next| self.evicted(outer, next));
             }
             if !gone.dirty || cache.modify(gone.address, true) {
-                return;
+                return 0;
             }
             behind = cache.parent;
         }
-        if gone.dirty {
-            self.write_back(outcome);
-        }
+        self.write_backs += u64::from(gone.dirty);
+        u8::from(gone.dirty)
     }
 
-    /// A modified line goes to memory.
-    fn write_back(&mut self, outcome: &mut Outcome) {
-        outcome.write_backs = outcome.write_backs.saturating_add(1);
-        self.write_backs += 1;
-    }
-
-    /// A non-temporal store: cached copies go, modified ones written back first.
-    fn store_around(&mut self, access: &Access, outcome: &mut Outcome) {
+    /// A non-temporal store: cached copies go, modified ones written back first, which is counted and told.
+    fn store_around(&mut self, access: &Access) -> u8 {
         let address = self.pages.modelled(access.address);
         let unit = address >> self.plan.unit_log2 << self.plan.unit_log2;
         let mut dirty = false;
@@ -208,9 +205,8 @@ impl Counts {
                 dirty |= cache.take_out(address);
             }
         }
-        if dirty {
-            self.write_back(outcome);
-        }
+        self.write_backs += u64::from(dirty);
+        u8::from(dirty)
     }
 
     fn totals(&self, at: usize, cache: &Tags) -> CacheTotals {
