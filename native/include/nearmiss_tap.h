@@ -174,6 +174,8 @@ struct nm_control {
     /* consumer, before start: the first level that the tap is to run, whose sets are the filter's; 0 ways: none */
     uint32_t first_level_data_ways, first_level_fetch_ways;
     uint32_t first_level_data_tree, first_level_fetch_tree; /* 1: ways go by a tree of bits; 0: by least recent use */
+    uint32_t first_level_misses_only; /* 1: of the level of instructions nothing but misses; 0: a use now and then too, and
+                                         of a line that goes whether it was used again */
 
     /* plugin */
     _Alignas(64) uint64_t published; /* chunks filled, ever; release store, then futex wake on the low word */

@@ -34,6 +34,7 @@ int code_line_init(void)
         return -1;
     c->ways = control->first_level_fetch_ways;
     c->told_for = first_level_told_for(c->ways);
+    tap.misses_only = control->first_level_misses_only != 0;
     if (control->first_level_fetch_tree)
         tree_plant(&c->tree, c->ways);
     lines = reserve(sizeof *lines * LINES_MAX);
@@ -121,7 +122,7 @@ static unsigned fill(struct code_level *c, struct code_set *s, struct code_line 
     l->way = (uint8_t)way;
     l->here = 1;
     l->again = 0;
-    if (unlikely(++c->misses == c->told_for))
+    if (unlikely(++c->misses == c->told_for) && !tap.misses_only)
         forget_told(c);
     return way | again << 4;
 }

@@ -15,8 +15,8 @@ struct code_line {
     uint64_t used; /* time of its last use */
     uint64_t line; /* offset in guest RAM >> SOLO_LINE_LOG2 */
     uint8_t here;  /* in the first level */
-    uint8_t told;  /* and a use was sent lately */
-    uint8_t again; /* and used again after another line of its set */
+    uint8_t told;  /* and its miss was sent, or another use lately */
+    uint8_t again; /* and used again after another line of its set; not kept where misses are all that is sent */
     uint8_t way;
 };
 
@@ -40,12 +40,15 @@ static inline struct code_set *code_set(struct code_level *c, const struct code_
 }
 
 /* 1 if the model must hear of this use; `now` grows from use to use. */
-static inline __attribute__((always_inline)) int code_line_used(struct code_level *c, struct code_line *l, uint64_t now)
+static inline __attribute__((always_inline)) int code_line_used(struct code_level *c, struct code_line *l, uint64_t now,
+                                                                int misses_only)
 {
-    struct code_set *s = code_set(c, l);
     l->used = now;
     if (unlikely(!l->told))
         return 1;
+    if (misses_only && !c->tree.ways)
+        return 0;
+    struct code_set *s = code_set(c, l);
     l->again |= s->newest != l;
     s->newest = l;
     if (c->tree.ways)

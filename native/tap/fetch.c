@@ -83,11 +83,13 @@ static __attribute__((noinline)) void line_news(struct vcpu *v, const struct nm_
 }
 
 /* The same two where the tap runs the first level. */
-static inline __attribute__((always_inline)) int level_run(struct vcpu *v, const struct code_run *run, int kernel)
+static inline __attribute__((always_inline)) int level_run(struct vcpu *v, const struct code_run *run, int kernel,
+                                                           int misses_only)
 {
     if (!enter_run(v, run->insn, run->instructions, kernel, 1))
         return 0;
-    if (unlikely(code_line_used(&v->code, run->first, v->instructions[USER] + v->instructions[KERNEL])))
+    const uint64_t now = v->instructions[USER] + v->instructions[KERNEL];
+    if (unlikely(code_line_used(&v->code, run->first, now, misses_only)))
         line_news(v, run->insn, run->first, run->insn->vaddr, NM_I_FETCHED_SHIFT, kernel);
     return 1;
 }
@@ -101,24 +103,26 @@ static __attribute__((noinline)) void level_second(struct vcpu *v, const struct 
         if (page == NO_PAGE || !(line = code_line_at(page << 12)))
             return;
     }
-    if (code_line_used(&v->code, line, v->instructions[USER] + v->instructions[KERNEL]))
+    if (code_line_used(&v->code, line, v->instructions[USER] + v->instructions[KERNEL], tap.misses_only))
         line_news(v, run->insn, line, second, NM_I_FETCHED_SECOND_SHIFT, kernel);
 }
 
-#define LEVEL_CALLBACKS(mode, kernel)                                                                                  \
+#define LEVEL_CALLBACKS(mode, kernel, misses_only)                                                                     \
     static void level_one_line_##mode(unsigned index, void *run)                                                       \
     {                                                                                                                  \
         (void)index;                                                                                                   \
-        level_run(&tap_vcpus[0], run, kernel);                                                                         \
+        level_run(&tap_vcpus[0], run, kernel, misses_only);                                                            \
     }                                                                                                                  \
     static void level_two_lines_##mode(unsigned index, void *run)                                                      \
     {                                                                                                                  \
         (void)index;                                                                                                   \
-        if (level_run(&tap_vcpus[0], run, kernel))                                                                     \
+        if (level_run(&tap_vcpus[0], run, kernel, misses_only))                                                        \
             level_second(&tap_vcpus[0], run, kernel);                                                                  \
     }
-LEVEL_CALLBACKS(user, USER)
-LEVEL_CALLBACKS(kernel, KERNEL)
+LEVEL_CALLBACKS(user, USER, 0)
+LEVEL_CALLBACKS(kernel, KERNEL, 0)
+LEVEL_CALLBACKS(user_misses, USER, 1)
+LEVEL_CALLBACKS(kernel_misses, KERNEL, 1)
 
 static inline void count_only(unsigned index, struct nm_insn *insn, int kernel, int solo)
 {
@@ -157,11 +161,14 @@ static struct code_run *find_run(struct nm_insn *insn, int second_line)
 
 static void level_register(struct qemu_plugin_tb *tb, size_t index, struct nm_insn *insn, int kernel, int second_line)
 {
-    static const qemu_plugin_exec_cb_t callbacks[2][2] = {{level_one_line_user, level_one_line_kernel},
-                                                          {level_two_lines_user, level_two_lines_kernel}};
+    static const qemu_plugin_exec_cb_t callbacks[2][2][2] = {
+        {{level_one_line_user, level_one_line_kernel}, {level_two_lines_user, level_two_lines_kernel}},
+        {{level_one_line_user_misses, level_one_line_kernel_misses},
+         {level_two_lines_user_misses, level_two_lines_kernel_misses}},
+    };
     struct code_run *run = find_run(insn, second_line);
     if (run)
-        on_entry(tb, index, callbacks[second_line][kernel], run);
+        on_entry(tb, index, callbacks[tap.misses_only][second_line][kernel], run);
 }
 
 void fetch_register(struct qemu_plugin_tb *tb, size_t index, struct nm_insn *insn, int kernel, int second_line)

@@ -140,8 +140,11 @@ pub struct ControlPage {
     pub first_level_data_tree: u32,
     /// The same of instructions.
     pub first_level_fetch_tree: u32,
+    /// 1: of the level of instructions nothing but misses; 0: a use now and then too, and of a line that goes whether it
+    /// was used again.
+    pub first_level_misses_only: u32,
     /// Padding to the plugin's cache line.
-    pub padding0: [u32; 12],
+    pub padding0: [u32; 11],
     /// Plugin: chunks filled, ever.
     pub published: u64,
     /// Consumer: asleep on `published`.

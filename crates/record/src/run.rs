@@ -268,6 +268,9 @@ pub struct FirstLevel {
     /// Of instructions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fetch: Option<Associativity>,
+    /// Of instructions it sent nothing but misses: enough to count them, not to tell why.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub misses_only: bool,
 }
 
 /// How many lines a set of a cache has, and which of them goes.

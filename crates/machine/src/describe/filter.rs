@@ -90,7 +90,8 @@ pub fn first_level_for(machine: &Machine) -> Option<FirstLevel> {
             && cache.index != Index::Hashed;
         whole.then_some(Associativity { ways: cache.ways, tree })
     };
-    let first = FirstLevel { data: first(CacheKind::Data), fetch: first(CacheKind::Instruction) };
+    let (data, fetch) = (first(CacheKind::Data), first(CacheKind::Instruction));
+    let first = FirstLevel { data, fetch, misses_only: false };
     (alone && !inclusive && first != FirstLevel::default()).then_some(first)
 }
 
@@ -98,7 +99,7 @@ pub fn first_level_for(machine: &Machine) -> Option<FirstLevel> {
 /// lines it knows since their translation. That of data it would have to look up, for which such a model is too fast.
 pub fn filter_for_counts(machine: &Machine) -> Filter {
     let fetch = first_level_for(machine).and_then(|first| first.fetch);
-    Filter { first_level: fetch.map(|_| FirstLevel { data: None, fetch }), ..filter_for(machine) }
+    Filter { first_level: fetch.map(|_| FirstLevel { data: None, fetch, misses_only: true }), ..filter_for(machine) }
 }
 
 /// Whether the caches of `first` are those of `whole`.

@@ -73,6 +73,9 @@ impl Walk {
 impl Engine for Fast {
     fn new(machine: &Machine, policy: &Policy, options: &ModelOptions) -> Result<Self, ModelError> {
         let plan = Plan::new(machine, options)?;
+        if options.filter.first_level.is_some_and(|first| first.misses_only) {
+            return Err(ModelError::Refused("the tap told misses alone, from which no classes can be told".into()));
+        }
         let places = Places::new(machine, policy, options, plan.virtual_tags);
         let mut caches: Vec<Cache> = plan
             .instances

@@ -111,6 +111,7 @@ impl Ring {
         let words = |of: Option<Associativity>| of.map_or((0, 0), |of| (of.ways, of.tree.into()));
         (head.first_level_data_ways, head.first_level_data_tree) = words(first.data);
         (head.first_level_fetch_ways, head.first_level_fetch_tree) = words(first.fetch);
+        head.first_level_misses_only = first.misses_only.into();
         (head.from_kind, head.from_value, head.until_mark, head.for_instructions) = config.window.words();
         head.node_bytes[..config.node_bytes.len()].copy_from_slice(&config.node_bytes);
         for (cpu, offset) in head.perf_pages_offset.iter_mut().take(config.cpus as usize).enumerate() {
