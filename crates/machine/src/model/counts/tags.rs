@@ -115,20 +115,15 @@ impl Tags {
         if self.ways > HINTED {
             return self.lines[base..base + self.ways].iter().position(|there| *there == line);
         }
-        // Eight ways by one look, where comparing lines one by one asks for all of their memory.
-        for (eight, hints) in self.states[set].hints.into_iter().enumerate() {
-            let mut marked = alike(hints, hint_of(line));
-            while marked != 0 {
-                let way = eight * 8 + marked.trailing_zeros() as usize / 8;
-                // Beyond the ways lie other sets' lines, which are others.
-                if self.lines.get(base + way) == Some(&line) {
-                    return Some(way);
-                }
-                marked &= marked - 1;
+        // All ways by one look, where comparing lines one by one asks for all of their memory.
+        let mut marked = alike(self.states[set].hints, hint_of(line));
+        while marked != 0 {
+            let way = marked.trailing_zeros() as usize;
+            // Beyond the ways lie other sets' lines, which are others.
+            if self.lines.get(base + way) == Some(&line) {
+                return Some(way);
             }
-            if self.ways <= 8 {
-                break;
-            }
+            marked &= marked - 1;
         }
         None
     }
@@ -206,18 +201,27 @@ impl Tags {
     }
 }
 
-const ONES: u64 = 0x0101_0101_0101_0101;
-
 /// A byte that tells most lines of a set apart.
 #[inline(always)]
 fn hint_of(line: u64) -> u8 {
     (line.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56) as u8
 }
 
-/// The bytes of `hints` that are `hint`, each by its highest bit; what is marked above one of them may be wrong.
+/// The ways, a bit each, whose hint this is.
+#[cfg(target_arch = "x86_64")]
 #[inline(always)]
-fn alike(hints: u64, hint: u8) -> u64 {
-    let everywhere = u64::from(hint) * ONES;
-    let differing = hints ^ everywhere;
-    differing.wrapping_sub(ONES) & !differing & ONES << 7
+fn alike(hints: [u64; HINTED / 8], hint: u8) -> u32 {
+    use std::arch::x86_64::{_mm_cmpeq_epi8, _mm_movemask_epi8, _mm_set_epi64x, _mm_set1_epi8};
+    // SAFETY: SSE2 is part of x86-64, and no memory is touched.
+    unsafe {
+        let there = _mm_set_epi64x(hints[1].cast_signed(), hints[0].cast_signed());
+        _mm_movemask_epi8(_mm_cmpeq_epi8(there, _mm_set1_epi8(hint.cast_signed()))).cast_unsigned()
+    }
+}
+
+/// The ways, a bit each, whose hint this is.
+#[cfg(not(target_arch = "x86_64"))]
+fn alike(hints: [u64; HINTED / 8], hint: u8) -> u32 {
+    let bytes = hints.into_iter().flat_map(u64::to_le_bytes);
+    bytes.enumerate().fold(0, |marked, (way, there)| marked | u32::from(there == hint) << way)
 }
