@@ -3,7 +3,7 @@
 
 use nearmiss_record::abi::{CHUNK_LAST, ChunkHeader};
 use nearmiss_record::reference::{ControlKind, FLAG_KERNEL, Kind, Record};
-use nearmiss_record::run::Filter;
+use nearmiss_record::run::{Associativity, Filter, FirstLevel};
 use nearmiss_record::side::{Context, Insn, SideTables};
 use nearmiss_record::trace::{Block, TraceError, TraceHeader, TraceReader, TraceWriter, validate};
 use nearmiss_record::units::InsnId;
@@ -224,6 +224,18 @@ fn files_that_are_no_traces_say_so() {
 }
 
 /// The bounded run of `fuzz/fuzz_targets/trace.rs`: thousands of damaged files, each an error or a valid trace.
+#[test]
+fn a_file_of_records_that_were_for_one_model_is_refused() {
+    let place = tempfile::tempdir().unwrap();
+    let path = place.path().join("trace.nmt");
+    let mut header = header();
+    header.filter.first_level =
+        Some(FirstLevel { fetch: Some(Associativity { ways: 8, tree: false }), ..FirstLevel::default() });
+    TraceWriter::create(&path, &header).unwrap().finish(&side()).unwrap();
+    let error = read(&path).unwrap_err().to_string();
+    assert!(error.contains("the tap ran the first level"), "{error}");
+}
+
 #[test]
 fn damaged_files_are_errors_not_panics() {
     let dir = tempfile::tempdir().unwrap();

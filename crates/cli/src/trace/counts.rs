@@ -31,6 +31,7 @@ pub fn count(args: &Args) -> anyhow::Result<Option<CommandStatus>> {
     let clock = if args.deterministic { Clock::Instructions } else { args.clock };
     let config = TapConfig { heap_shim: None, ..tap_config(args, &machine, filter, clock)? };
     let session = Session::new(config)?.within(args.window.window());
+    let filter = session.header().filter; // not all that was asked for goes with every emulator
     let options = ModelOptions {
         order: Order::Recorded,
         only_user: args.only == Some(Only::User),
