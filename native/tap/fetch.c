@@ -107,11 +107,29 @@ static __attribute__((noinline)) void level_second(struct vcpu *v, const struct 
         line_news(v, run->insn, line, second, NM_I_FETCHED_SECOND_SHIFT, kernel);
 }
 
+/* The whole of `level_run` where nothing is out of the ordinary; 0: something is, and nothing was done. */
+static inline __attribute__((always_inline)) int level_run_plainly(struct vcpu *v, const struct code_run *run,
+                                                                   int kernel, int misses_only)
+{
+    const uint64_t before = v->instructions[USER] + v->instructions[KERNEL];
+    if (unlikely(v->attention || before >= v->instructions_limit || !run->first->told))
+        return 0;
+    run->insn->executions++;
+    v->instructions[kernel] += run->instructions;
+    code_line_used(&v->code, run->first, before + run->instructions, misses_only);
+    return 1;
+}
+
 #define LEVEL_CALLBACKS(mode, kernel, misses_only)                                                                     \
-    static void level_one_line_##mode(unsigned index, void *run)                                                       \
+    static __attribute__((noipa)) void level_one_line_slow_##mode(unsigned index, void *run)                           \
     {                                                                                                                  \
         (void)index;                                                                                                   \
         level_run(&tap_vcpus[0], run, kernel, misses_only);                                                            \
+    }                                                                                                                  \
+    static void level_one_line_##mode(unsigned index, void *run)                                                       \
+    {                                                                                                                  \
+        if (unlikely(!level_run_plainly(&tap_vcpus[0], run, kernel, misses_only)))                                     \
+            level_one_line_slow_##mode(index, run);                                                                    \
     }                                                                                                                  \
     static void level_two_lines_##mode(unsigned index, void *run)                                                      \
     {                                                                                                                  \
