@@ -298,29 +298,19 @@ CALLBACK(on_return, if (stores(info)) store(index, info, vaddr, insn, kernel);
          else return_load(index, info, vaddr, insn, kernel))
 
 /* Of instructions that may do either, and of those of user mode that do one alone. */
-#define SOLO_CALLBACKS(on, missed)                                                                                     \
-    static void on##_user(unsigned index, qemu_plugin_meminfo_t info, uint64_t vaddr, void *insn)                       \
+#define SOLO_CALLBACK(name, is_store, kernel, missed, mode)                                                            \
+    static void name(unsigned index, qemu_plugin_meminfo_t info, uint64_t vaddr, void *insn)                           \
     {                                                                                                                  \
-        if (stores(info))                                                                                              \
-            solo(index, info, vaddr, insn, 1, USER, missed##_store_user);                                              \
+        if (is_store)                                                                                                  \
+            solo(index, info, vaddr, insn, 1, kernel, missed##_store_##mode);                                          \
         else                                                                                                           \
-            solo(index, info, vaddr, insn, 0, USER, missed##_load_user);                                               \
-    }                                                                                                                  \
-    static void on##_kernel(unsigned index, qemu_plugin_meminfo_t info, uint64_t vaddr, void *insn)                     \
-    {                                                                                                                  \
-        if (stores(info))                                                                                              \
-            solo(index, info, vaddr, insn, 1, KERNEL, missed##_store_kernel);                                          \
-        else                                                                                                           \
-            solo(index, info, vaddr, insn, 0, KERNEL, missed##_load_kernel);                                           \
-    }                                                                                                                  \
-    static void on##_load(unsigned index, qemu_plugin_meminfo_t info, uint64_t vaddr, void *insn)                       \
-    {                                                                                                                  \
-        solo(index, info, vaddr, insn, 0, USER, missed##_load_user);                                                   \
-    }                                                                                                                  \
-    static void on##_store(unsigned index, qemu_plugin_meminfo_t info, uint64_t vaddr, void *insn)                      \
-    {                                                                                                                  \
-        solo(index, info, vaddr, insn, 1, USER, missed##_store_user);                                                  \
+            solo(index, info, vaddr, insn, 0, kernel, missed##_load_##mode);                                           \
     }
+#define SOLO_CALLBACKS(on, missed)                                                                                     \
+    SOLO_CALLBACK(on##_user, stores(info), USER, missed, user)                                                         \
+    SOLO_CALLBACK(on##_kernel, stores(info), KERNEL, missed, kernel)                                                   \
+    SOLO_CALLBACK(on##_load, 0, USER, missed, user)                                                                    \
+    SOLO_CALLBACK(on##_store, 1, USER, missed, user)
 SOLO_CALLBACKS(on_solo, missed)
 SOLO_CALLBACKS(on_level, level)
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  *
- * The machine's first level of data itself, where the records go to one model that was told so, and nowhere else: what hits is
- * counted and dropped, but for a line's first store, which makes it dirty, and now and then a use, so that the model
- * does not take the line for old. A miss says which way it takes. Before it stands the filter, which holds the line that
- * each set used last.
+ * The machine's first level of data itself, where the records go to one model that was told so, and nowhere else: what
+ * hits is counted and dropped, but for a line's first store, which makes it dirty, and now and then a use, so that the
+ * model does not take the line for old. A miss says which way it takes. Before it stands the filter, which holds the
+ * line that each set used last.
  */
 #ifndef NEARMISS_TAP_FIRST_LEVEL_H
 #define NEARMISS_TAP_FIRST_LEVEL_H

@@ -3,6 +3,7 @@
 //! All figures are *modelled*, and of one CPU.
 
 use crate::machine::Machine;
+use crate::model::{ByClass, LevelTally};
 use crate::run::Filter;
 use serde::{Deserialize, Serialize};
 
@@ -70,4 +71,12 @@ pub struct CountsRecord {
     pub caches: Vec<CacheCounts>,
     /// Facts a reader must know, one sentence each.
     pub notes: Vec<String>,
+}
+
+impl From<&LevelTally> for ByKind {
+    /// Misses of a level, their classes added up.
+    fn from(level: &LevelTally) -> Self {
+        let sum = |classes: &ByClass| classes.iter().sum();
+        ByKind { loads: sum(&level.load_misses), stores: sum(&level.store_misses), fetches: sum(&level.fetch_misses) }
+    }
 }

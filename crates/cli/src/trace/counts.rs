@@ -12,7 +12,6 @@ use nearmiss_observe::tap::guest::{CommandStatus, GuestCommand};
 use nearmiss_observe::tap::session::{Recorded, Session, TapConfig};
 use nearmiss_record::counts::{ByKind, CacheCounts, CountsRecord, SCHEMA};
 use nearmiss_record::machine::{CacheKind, Machine};
-use nearmiss_record::model::LevelTally;
 use nearmiss_record::policy::{Order, Policy};
 use nearmiss_record::run::{self, Filter};
 use nearmiss_record::side::{INSN_ATOMIC, SideTables};
@@ -106,7 +105,7 @@ fn caches(machine: &Machine, totals: &ModelTotals, side: &SideTables) -> Vec<Cac
         *(if insn.flags & INSN_ATOMIC != 0 { &mut all.loads } else { &mut all.stores }) += insn.store_hits;
     }
     let asked = |level: u8| match usize::from(level).checked_sub(2) {
-        Some(nearer) => misses(&sum.levels[nearer]),
+        Some(nearer) => (&sum.levels[nearer]).into(),
         None => all,
     };
     totals
@@ -116,17 +115,11 @@ fn caches(machine: &Machine, totals: &ModelTotals, side: &SideTables) -> Vec<Cac
             name: cache.name.clone(),
             level: cache.level,
             references: served(kind(machine, &cache.name, cache.level), asked(cache.level)),
-            misses: misses(&cache.references),
+            misses: (&cache.references).into(),
             fills: cache.fills,
             dirty_evictions: cache.dirty_evictions,
         })
         .collect()
-}
-
-/// Classes added up: here they mean nothing.
-fn misses(level: &LevelTally) -> ByKind {
-    let sum = |classes: &[u64; 6]| classes.iter().sum();
-    ByKind { loads: sum(&level.load_misses), stores: sum(&level.store_misses), fetches: sum(&level.fetch_misses) }
 }
 
 fn kind(machine: &Machine, name: &str, level: u8) -> CacheKind {

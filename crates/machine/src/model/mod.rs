@@ -63,6 +63,8 @@ mod summary;
 mod totals;
 mod vcpu;
 
+use crate::observer::Deaf;
+
 pub use counts::Counts;
 pub use engine::{Access, Drained, Engine};
 pub use fast::Fast;
@@ -81,5 +83,5 @@ pub type Model<O> = Replay<Fast, O>;
 /// cycles but the instructions', no waiting for the bus, no non-temporal transactions, no maps of sets, no pollution and
 /// no shared lines.
 /// A machine of several CPUs is refused, and so is a first level that is indexed by virtual bits above the page offset
-/// but tagged by physical ones.
-pub type Counter<O> = Replay<Counts, O>;
+/// but tagged by physical ones. Nobody can listen: most misses are not told to an observer.
+pub type Counter = Replay<Counts, Deaf>;
