@@ -30,6 +30,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         timeout: None,
         keep: None,
         aslr: false,
+        warm_up: false,
         libc_tunables: None,
     })?;
     let mut kinds = [0u64; 16];

@@ -1,12 +1,14 @@
 //! The guest is the machine that was asked for, tells where its records lie, and its end is explained.
 #![allow(clippy::unwrap_used)]
 
+mod emulator_crash;
 mod guest_support;
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::time::{Duration, Instant};
 
+use emulator_crash::unless_the_emulator_crashes;
 use guest_support::{ONE_AT_A_TIME, config, run, shell};
 use nearmiss_observe::tap::guest::{CommandStatus, ExitReason, Guest, GuestShape, InstructionClock, QemuBinary};
 
@@ -89,6 +91,10 @@ fn the_clock_can_follow_the_instructions() {
 
 #[test]
 fn qemu_10_runs_it_too() {
+    unless_the_emulator_crashes(runs_under_qemu_10);
+}
+
+fn runs_under_qemu_10() {
     let _one = ONE_AT_A_TIME.lock();
     let Some(mut config) = config(&["sh", "-c", "nproc; exit 3"]) else { return };
     config.qemu = match QemuBinary::unpacked() {
@@ -99,8 +105,25 @@ fn qemu_10_runs_it_too() {
         }
     };
     config.shape.cores = 2;
+    config.timeout = Some(Duration::from_secs(30));
     let outcome = run(config);
-    assert_eq!((outcome.output.as_str(), outcome.status()), ("2\n", CommandStatus::Exited(3)));
+    assert_eq!((outcome.status(), outcome.output.as_str()), (CommandStatus::Exited(3), "2\n"));
+}
+
+/// Known by what it leaves in the guest's page cache.
+#[test]
+fn a_small_program_starts_ahead_of_the_command_where_asked() {
+    let _one = ONE_AT_A_TIME.lock();
+    let cached_pages = |warm_up| {
+        let mut config = config(&["fincore", "-nbo", "PAGES", "/bin/true"])?;
+        config.warm_up = warm_up;
+        run(config).output.trim().parse::<u32>().ok()
+    };
+    let (Some(cold), Some(warm)) = (cached_pages(false), cached_pages(true)) else {
+        println!("skipped: no guest, or no fincore (apt-get install util-linux-extra)");
+        return;
+    };
+    assert!(cold == 0 && warm > 0, "pages of `true`: {cold}, and {warm} after a start");
 }
 
 #[test]

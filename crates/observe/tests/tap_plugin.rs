@@ -92,6 +92,7 @@ fn record_under(
         timeout: Some(Duration::from_secs(120)),
         keep: None,
         aslr: false,
+        warm_up: false,
         libc_tunables: None,
     });
     let session = session.unwrap();

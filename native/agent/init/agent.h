@@ -55,6 +55,7 @@ struct config {
     bool has_termios;
     struct termios termios;
     bool send_symbols;
+    bool warm_up;
     bool send_overlay;
     bool has_preload;
 };
@@ -80,6 +81,9 @@ int port_open(int number);
 void root_prepare(const struct config *config);
 /* The overlay's upper directory, from before the root was changed. */
 int root_upper(void);
+
+/* warmup.c */
+void warm_up(void);
 
 /* facts.c: what the consumer needs to read this guest's memory. */
 void facts_perf_rings(void);

@@ -91,6 +91,8 @@ int main(void)
     control_open();
     config_read(&config);
     root_prepare(&config);
+    if (config.warm_up)
+        warm_up();
     relay_prepare(&config);
     mlockall(MCL_CURRENT | MCL_FUTURE);
     facts_perf_rings();

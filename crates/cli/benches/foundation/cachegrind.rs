@@ -32,6 +32,13 @@ struct Counts {
     kept: u64,
 }
 
+/// Whether the guest starts `true` ahead of the command.
+#[derive(Clone, Copy, PartialEq)]
+enum Start {
+    Warm,
+    Cold,
+}
+
 /// Prints both columns for every program whose name contains `name`, and the geometric mean of the ratios of time.
 pub fn compare(name: &str) -> Result<(), Box<dyn Error>> {
     if Command::new("valgrind").arg("--version").output().is_err() {
@@ -51,12 +58,17 @@ pub fn compare(name: &str) -> Result<(), Box<dyn Error>> {
     println!(
         "    less that of `true`: no tap on this emulator can be faster. tap alone: window of the same recording, its"
     );
-    println!("    records thrown away: what is left if the model took no time\n");
+    println!("    records thrown away: what is left if the model took no time");
+    println!(
+        "    cold: what a trace does not do any more, its window with nothing started ahead of it. Before the window,"
+    );
+    println!("    in its boot, the guest starts `true`: what each start goes through is translated then\n");
     let nothing = Program { name: "true", argv: vec!["true".into()], floating: false, tunables: "" };
-    let (mut ratios, mut floors, mut taps) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut ratios, mut colds, mut floors, mut taps) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+    let (mut boots, mut cold_boots) = (Vec::new(), Vec::new());
     for program in all().into_iter().filter(|p| p.name.contains(name)) {
         let theirs = cachegrind(&program, true)?.0;
-        let ours = tap(&program)?.0;
+        let ours = tap(&program, Start::Warm)?.0;
         println!("{}", program.name);
         for (what, a, b) in [
             ("instructions", ours.instructions, theirs.instructions),
@@ -73,26 +85,42 @@ pub fn compare(name: &str) -> Result<(), Box<dyn Error>> {
         }
         println!("  records kept     {:>14}", ours.kept);
         let (mut mine, mut others, mut floor, mut taken) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        let mut cold = Vec::new();
         for _ in 0..RUNS {
-            mine.push(tap(&program)?.1);
+            for (start, windows, boots) in
+                [(Start::Warm, &mut mine, &mut boots), (Start::Cold, &mut cold, &mut cold_boots)]
+            {
+                let (_, window, boot) = tap(&program, start)?;
+                windows.push(window);
+                boots.push(boot);
+            }
             others.push(cachegrind(&program, false)?.1);
             taken.push(tap_alone(&program)?);
             floor.push(guest_alone(&program)?.saturating_sub(guest_alone(&nothing)?));
         }
         let ((a, ours), (b, theirs), (c, alone), (d, taps_own)) =
             (spread(mine), spread(others), spread(floor), spread(taken));
+        let (e, cold) = spread(cold);
         println!("  time             {ours}  {theirs}  {:.2}× as fast", b / a);
+        println!("  cold             {cold}  {:.2}× as fast", b / e);
         println!("  tap alone        {taps_own}  {:.2}× as fast", b / d);
         println!("  guest alone      {alone}  {:.2}× as fast\n", b / c);
         if !program.floating {
             ratios.push((b / a).ln());
+            colds.push((b / e).ln());
             floors.push((b / c).ln());
             taps.push((b / d).ln());
         }
     }
     let mean = |logs: &[f64]| (logs.iter().sum::<f64>() / logs.len() as f64).exp();
     println!("geometric mean over integer programs: {:.2}× as fast as cachegrind (wanted 1.25, goal 2)", mean(&ratios));
-    println!("of the tap alone: {:.2}×; of the guest alone: {:.2}×\n", mean(&taps), mean(&floors));
+    println!(
+        "cold: {:.2}×; of the tap alone: {:.2}×; of the guest alone: {:.2}×",
+        mean(&colds),
+        mean(&taps),
+        mean(&floors)
+    );
+    println!("boot ahead of the window: {}, cold {}\n", spread(boots).1, spread(cold_boots).1);
     Ok(())
 }
 
@@ -136,7 +164,7 @@ fn tunables(program: &Program) -> String {
     format!("{TUNABLES}{}", program.tunables)
 }
 
-fn session(program: &Program, filter: Filter) -> Result<Session, Box<dyn Error>> {
+fn session(program: &Program, filter: Filter, start: Start) -> Result<Session, Box<dyn Error>> {
     Ok(Session::new(TapConfig {
         shape: GuestShape::flat(1),
         memory: vec![1 << 30],
@@ -149,6 +177,7 @@ fn session(program: &Program, filter: Filter) -> Result<Session, Box<dyn Error>>
         timeout: Some(Duration::from_secs(300)),
         keep: None,
         aslr: false,
+        warm_up: start == Start::Warm,
         libc_tunables: Some(tunables(program)),
     })?)
 }
@@ -164,7 +193,7 @@ fn command(program: &Program) -> Result<GuestCommand, Box<dyn Error>> {
 fn guest_alone(program: &Program) -> Result<Duration, Box<dyn Error>> {
     let closed = Window { length: Some(Length::Instructions(1)), ..Window::default() };
     let started = Instant::now();
-    let recorded = session(program, filter_for_counts(&caches()?))?
+    let recorded = session(program, filter_for_counts(&caches()?), Start::Warm)?
         .within(closed)
         .record(command(program)?, &mut |_, _| Ok(()))?;
     Ok(started.elapsed() - recorded.boot)
@@ -172,14 +201,16 @@ fn guest_alone(program: &Program) -> Result<Duration, Box<dyn Error>> {
 
 /// The window of a recording that nobody models.
 fn tap_alone(program: &Program) -> Result<Duration, Box<dyn Error>> {
-    let recorded = session(program, filter_for_counts(&caches()?))?.record(command(program)?, &mut |_, _| Ok(()))?;
+    let recorded =
+        session(program, filter_for_counts(&caches()?), Start::Warm)?.record(command(program)?, &mut |_, _| Ok(()))?;
     Ok(recorded.window)
 }
 
-fn tap(program: &Program) -> Result<(Counts, Duration), Box<dyn Error>> {
+/// Counts, the window, and the boot before it.
+fn tap(program: &Program, start: Start) -> Result<(Counts, Duration, Duration), Box<dyn Error>> {
     let machine = caches()?;
     let filter = filter_for_counts(&machine);
-    let session = session(program, filter)?;
+    let session = session(program, filter, start)?;
     let options = ModelOptions {
         order: Order::Recorded,
         only_user: true,
@@ -203,5 +234,5 @@ fn tap(program: &Program) -> Result<(Counts, Duration), Box<dyn Error>> {
         i1: sum(&level(0).fetch_misses),
         kept: recorded.records,
     };
-    Ok((counts, recorded.window))
+    Ok((counts, recorded.window, recorded.boot))
 }

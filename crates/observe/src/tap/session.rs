@@ -47,6 +47,8 @@ pub struct TapConfig {
     pub keep: Option<PathBuf>,
     /// Random address layout.
     pub aslr: bool,
+    /// As [`GuestConfig::warm_up`].
+    pub warm_up: bool,
     /// `GLIBC_TUNABLES` for the command.
     pub libc_tunables: Option<String>,
 }
@@ -189,6 +191,7 @@ impl Session {
             keep: config.keep,
             timeout: config.timeout,
             aslr: config.aslr,
+            warm_up: config.warm_up,
             qemu: config.qemu,
             preload: config.heap_shim,
             libc_tunables: config.libc_tunables,

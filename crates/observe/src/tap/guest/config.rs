@@ -97,6 +97,9 @@ pub struct GuestConfig {
     pub timeout: Option<Duration>,
     /// Whether address spaces are laid out at random, as a kernel does by default.
     pub aslr: bool,
+    /// Starts a small program ahead of the command: the emulator then knows what every start goes through. For who does
+    /// not look at the kernel, which remembers it too.
+    pub warm_up: bool,
     /// Which QEMU.
     pub qemu: QemuBinary,
     /// A shared object that the command's programs preload.
@@ -118,6 +121,7 @@ impl GuestConfig {
             keep: None,
             timeout: None,
             aslr: true,
+            warm_up: false,
             qemu: QemuBinary::installed()?,
             preload: None,
             libc_tunables: None,

@@ -233,6 +233,7 @@ fn agent_config(config: &GuestConfig, streams: &[Option<OwnedFd>; 3], kinds: &[S
     }
     let known = config.kernel.kallsyms().exists() && config.kernel.btf().exists();
     put("symbols", if known { b"0" } else { b"1" });
+    put("warm_up", if config.warm_up { b"1" } else { b"0" });
     put("keep", if config.keep.is_some() { b"1" } else { b"0" });
     put("preload", if config.preload.is_some() { b"1" } else { b"0" });
     text
