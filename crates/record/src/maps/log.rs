@@ -89,17 +89,26 @@ impl MapLog {
     }
 
     /// Where instruction `id`, translated for `task` at `vaddr`, lies; `None` when nothing known is mapped there.
+    /// A task of 0: translated ahead of the window, for a program that had the same page of the same file there.
     pub fn place(&self, task: u64, id: u32, vaddr: u64) -> Option<Place<'_>> {
-        let images = self.processes.get(&self.process(task, id)?)?;
-        // Never a newer one: what was seen before it began was not translated in it. An older one may be right, for an
-        // id may be seen some time after its translation.
-        let of_time = images.iter().rev().map(|i| *i as usize).filter(|i| self.images[*i].from <= id);
-        let mapping = of_time.into_iter().find_map(|i| self.find(i, id, vaddr))?;
+        let mapping = if task == 0 { self.first_code(vaddr) } else { self.code_of(task, id, vaddr) }?;
         Some(Place {
             path: &mapping.path,
             file_offset: mapping.file_offset.saturating_add(vaddr - mapping.start),
             is_file: mapping.is_file(),
         })
+    }
+
+    fn first_code(&self, vaddr: u64) -> Option<&Mapping> {
+        (0..self.images.len()).filter_map(|image| self.find(image, u32::MAX, vaddr)).find(|mapping| mapping.executable)
+    }
+
+    fn code_of(&self, task: u64, id: u32, vaddr: u64) -> Option<&Mapping> {
+        let images = self.processes.get(&self.process(task, id)?)?;
+        // Never a newer one: what was seen before it began was not translated in it. An older one may be right, for an
+        // id may be seen some time after its translation.
+        let of_time = images.iter().rev().map(|i| *i as usize).filter(|i| self.images[*i].from <= id);
+        of_time.into_iter().find_map(|i| self.find(i, id, vaddr))
     }
 
     fn find(&self, image: usize, id: u32, vaddr: u64) -> Option<&Mapping> {
@@ -153,6 +162,21 @@ mod tests {
         assert_eq!(log.place(0xf00, 50, 0x3000), None);
         assert_eq!(log.place(0xbad, 50, 0x1010), None);
         assert_eq!(log.files(), ["/bin/sh", "/bin/ls"]);
+    }
+
+    #[test]
+    fn what_was_translated_ahead_of_the_window_is_the_first_program_s_that_has_code_there() {
+        let mut log = MapLog::default();
+        log.task(0, 0xf00, 5);
+        log.event(10, &exec(5));
+        let mut data = map(5, 0x1000, "/lib/data");
+        if let Event::Map { mapping, .. } = &mut data {
+            mapping.executable = false;
+        }
+        log.event(11, &data);
+        log.event(12, &map(6, 0x1000, "/lib/ld.so"));
+        assert_eq!(log.place(0, 3, 0x1010), Some(Place { path: "/lib/ld.so", file_offset: 0x210, is_file: true }));
+        assert_eq!(log.place(0, 3, 0x5000), None);
     }
 
     #[test]
