@@ -44,12 +44,13 @@ fn perf_records_are_read_from_guest_memory() {
     let begin = head();
     guest.go().unwrap();
     std::thread::sleep(Duration::from_millis(700));
+    let end = head(); // the guest goes on
     let mut bytes = vec![0; ring.data.len() * 4096];
     for (page, address) in ring.data.iter().enumerate() {
         memory.read_exact_at(&mut bytes[page * 4096..][..4096], *address).unwrap();
     }
     let (mut names, mut files, mut at) = (Vec::new(), Vec::new(), begin as usize);
-    while (at as u64) < head() {
+    while (at as u64) < end {
         let kind = u32::from_le_bytes(bytes[at..at + 4].try_into().unwrap());
         let size = u16::from_le_bytes(bytes[at + 6..at + 8].try_into().unwrap()) as usize;
         assert!(size >= 8, "a record of {size} bytes at {at}");
