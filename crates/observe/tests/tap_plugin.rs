@@ -3,7 +3,7 @@
 
 mod emulator_crash;
 
-use emulator_crash::unless_the_emulator_crashes;
+use emulator_crash::{CRASHED, unless_the_emulator_fails};
 use std::collections::{BTreeMap, HashSet};
 use std::fs::File;
 use std::io::Read;
@@ -231,7 +231,7 @@ fn two_pinned_threads_are_two_cpus_and_their_sharing_passes_the_filter() {
 
 #[test]
 fn two_pinned_threads_are_two_cpus_with_several_threads_of_qemu_10() {
-    unless_the_emulator_crashes(|| two_pinned_threads(QemuBinary::unpacked()));
+    unless_the_emulator_fails(&[CRASHED], || two_pinned_threads(QemuBinary::unpacked()));
 }
 
 fn two_pinned_threads(qemu: Result<QemuBinary, GuestError>) {

@@ -223,7 +223,6 @@ fn files_that_are_no_traces_say_so() {
     assert!(read(&path).unwrap_err().to_string().contains("not a nearmiss trace"));
 }
 
-/// The bounded run of `fuzz/fuzz_targets/trace.rs`: thousands of damaged files, each an error or a valid trace.
 #[test]
 fn a_file_of_records_that_were_for_one_model_is_refused() {
     let place = tempfile::tempdir().unwrap();
@@ -236,6 +235,7 @@ fn a_file_of_records_that_were_for_one_model_is_refused() {
     assert!(error.contains("the tap ran the first level"), "{error}");
 }
 
+/// The bounded run of `fuzz/fuzz_targets/trace.rs`: thousands of damaged files, each an error or a valid trace.
 #[test]
 fn damaged_files_are_errors_not_panics() {
     let dir = tempfile::tempdir().unwrap();

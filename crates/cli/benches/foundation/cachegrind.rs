@@ -8,6 +8,7 @@ use nearmiss_machine::observer::Deaf;
 use nearmiss_observe::tap::guest::{GuestCommand, GuestShape, KernelImage, QemuBinary};
 use nearmiss_observe::tap::session::{Session, TapConfig};
 use nearmiss_observe::tap::window::{Length, Window};
+use nearmiss_record::counts::ByKind;
 use nearmiss_record::machine::Machine;
 use nearmiss_record::policy::{Order, Policy};
 use nearmiss_record::run::Filter;
@@ -223,15 +224,14 @@ fn tap(program: &Program, start: Start) -> Result<(Counts, Duration, Duration), 
     let recorded = session
         .record(command(program)?, &mut |head, records| model.chunk(head, records).map_err(|e| e.to_string()))?;
     let totals = model.finish()?.0.sum();
-    let sum = |classes: &[u64; 6]| classes.iter().sum();
-    let level = |n: usize| totals.levels[n];
+    let (first, last) = (ByKind::from(&totals.levels[0]), ByKind::from(&totals.levels[1]));
     let counts = Counts {
         instructions: totals.instructions,
-        d1_read: sum(&level(0).load_misses),
-        d1_write: sum(&level(0).store_misses),
-        ll_read: sum(&level(1).load_misses),
-        ll_write: sum(&level(1).store_misses),
-        i1: sum(&level(0).fetch_misses),
+        d1_read: first.loads,
+        d1_write: first.stores,
+        ll_read: last.loads,
+        ll_write: last.stores,
+        i1: first.fetches,
         kept: recorded.records,
     };
     Ok((counts, recorded.window, recorded.boot))

@@ -100,7 +100,8 @@ impl MapLog {
     }
 
     fn first_code(&self, vaddr: u64) -> Option<&Mapping> {
-        (0..self.images.len()).filter_map(|image| self.find(image, u32::MAX, vaddr)).find(|mapping| mapping.executable)
+        let mut maps = self.images.iter().flat_map(|image| &image.maps).map(|(_, mapping)| mapping);
+        maps.find(|m| m.executable && (m.start..m.end).contains(&vaddr))
     }
 
     fn code_of(&self, task: u64, id: u32, vaddr: u64) -> Option<&Mapping> {
