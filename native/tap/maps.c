@@ -57,6 +57,8 @@ void maps_open(struct vcpu *v)
 {
     const uint64_t physical = tap.control->perf_head_paddr[v->index];
     v->perf_words = physical ? ram_at(ram_of_physical(physical), 16) : NULL;
+    if (v->perf_words) /* what is in it is of before the command */
+        v->perf_head = __atomic_load_n(v->perf_words, __ATOMIC_ACQUIRE);
 }
 
 void maps_poll(struct vcpu *v)

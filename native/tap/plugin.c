@@ -92,7 +92,6 @@ static int configure(void)
     tap.vcpus = c->vcpus;
     tap.sharing = c->vcpus > 1;
     tap.contexts = c->call_contexts != 0;
-    tap.early = c->only_user && !tap.modern;
     tap.solo = c->vcpus == 1 && !tap.multi && tap.line_log2 == SOLO_LINE_LOG2 && tap.index_low == SOLO_LINE_LOG2;
     tap.solo_mask = (uint64_t)tap.index_mask * sizeof(struct filter_entry);
     tap.control->ctxs = 1;
@@ -123,6 +122,6 @@ QEMU_EXPORT int qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_t *info
     if (map_file(fd) || configure() || ring_init() || translate_init())
         return -1;
     window_init();
-    qemu_plugin_register_vcpu_tb_trans_cb(id, tap.early ? translate_block : window_boot_block);
+    qemu_plugin_register_vcpu_tb_trans_cb(id, window_boot_block);
     return 0;
 }

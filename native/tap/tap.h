@@ -152,7 +152,7 @@ struct tap {
     int modern;   /* plugin interface version 2 or later */
     int sharing;  /* more than one vCPU */
     int contexts; /* call_contexts */
-    int early;    /* only user mode is recorded: blocks are made for that from boot on, not translated anew */
+    int ahead;    /* blocks are made for the window before it opens, and not translated anew then */
     int misses_only; /* of the level of instructions nothing else is sent */
     int first_data, first_fetch; /* the tap runs the machine's first level of data, of instructions; only where solo */
     uint64_t solo_mask; /* an address >> 1, so masked: where the entry of its set begins in the data filter */

@@ -247,8 +247,7 @@ static void translate(struct qemu_plugin_tb *tb)
 void translate_block(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
 {
     (void)id;
-    const int booting = tap.early && tap.control->state == NM_STATE_BOOTING;
-    if (!window_is_open() && (!booting || ram_init()))
+    if (!window_is_open() && tap.control->state != NM_STATE_BOOTING)
         return;
     pthread_mutex_lock(&lock);
     translate(tb);

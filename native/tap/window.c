@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  *
  * The window: opened and closed by triggers of the guest, closed by the consumer too; and the slices in which one TCG
- * thread runs the vCPUs. Nothing is instrumented before BEGIN but the triggers, and all code is translated anew then.
- * Where only user mode is recorded that would take longer than many a command runs, and little of the kernel's code is
- * followed: all is instrumented from boot on, and the callbacks find the window closed. Between BEGIN and a start inside
- * the command (ATTEND_PENDING) no access gets past the slow path, so the filters stay empty; tasks, maps, heap objects
- * and shadow stacks are followed.
+ * thread runs the vCPUs. While the guest boots nothing is instrumented but the triggers. From WARM on all is, what was
+ * translated before is dropped, and the callbacks find the window closed; where nothing is started ahead of the command,
+ * that comes with BEGIN. Between BEGIN and a start inside the command (ATTEND_PENDING) no access gets past the slow path,
+ * so the filters stay empty; tasks, maps, heap objects and shadow stacks are followed.
  */
 #include "decode.h"
 #include "nearmiss_trigger.h"
@@ -294,10 +293,24 @@ static void open_window(void)
 }
 
 /* QEMU has dropped all translated code and every callback: from here on everything is seen. */
+static void instrument(qemu_plugin_id_t id) { qemu_plugin_register_vcpu_tb_trans_cb(id, translate_block); }
+
 static void open_afresh(qemu_plugin_id_t id)
 {
     open_window();
-    qemu_plugin_register_vcpu_tb_trans_cb(id, translate_block);
+    instrument(id);
+}
+
+/* What the agent starts ahead of the command is translated for the window, which stays closed: the command then finds
+ * what every start goes through in QEMU's translation cache. Not where a function opens the window, which is looked for
+ * at translation, nor where several TCG threads must stand still while it opens: a reset sees to both. There cannot be
+ * two: QEMU 7.2 would keep a pointer to callbacks of the blocks that the second one drops. */
+static void warm(void)
+{
+    if (tap.modern || tap.control->from_kind == NM_FROM_SYMBOL || tap.ahead || window_is_open() || ram_init())
+        return;
+    tap.ahead = 1;
+    qemu_plugin_reset(tap.id, instrument);
 }
 
 static void begin(struct vcpu *v)
@@ -312,7 +325,7 @@ static void begin(struct vcpu *v)
     if (ram_init() || sharing_init())
         return;
     current = v;
-    if (tap.early) {
+    if (tap.ahead) {
         forget_executions();
         open_window();
     } else {
@@ -359,6 +372,8 @@ static void on_trigger(unsigned index, void *data)
     vcpu_lock(v);
     if (trigger == NEARMISS_TRIGGER_BEGIN)
         begin(v);
+    else if (trigger == NEARMISS_TRIGGER_WARM)
+        warm();
     else
         recording(v, trigger);
     vcpu_unlock(v);
@@ -367,7 +382,7 @@ static void on_trigger(unsigned index, void *data)
 void window_trigger_register(struct qemu_plugin_insn *at, uint32_t immediate)
 {
     const int numbered = (immediate & ~(uint32_t)NEARMISS_TRIGGER_MARK_MASK) == NEARMISS_TRIGGER_MARK_BASE;
-    if (numbered || (immediate >= NEARMISS_TRIGGER_BEGIN && immediate <= NEARMISS_TRIGGER_MAPS))
+    if (numbered || (immediate >= NEARMISS_TRIGGER_BEGIN && immediate <= NEARMISS_TRIGGER_WARM))
         qemu_plugin_register_vcpu_insn_exec_cb(at, on_trigger, QEMU_PLUGIN_CB_NO_REGS, (void *)(uintptr_t)immediate);
 }
 

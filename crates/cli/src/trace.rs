@@ -321,7 +321,7 @@ fn tap_config(args: &Args, machine: &Machine, filter: Filter, clock: Clock) -> a
         timeout: args.timeout,
         keep: args.keep.clone(),
         aslr: !(args.no_aslr || args.deterministic),
-        warm_up: args.only == Some(Only::User),
+        warm_up: true,
         libc_tunables: libc_tunables(machine),
     })
 }

@@ -73,6 +73,23 @@ fn a_window_that_never_opens_is_a_failure_of_the_wrapper_and_leaves_no_run() {
 }
 
 #[test]
+fn a_guest_that_ends_before_the_window_opens_is_named_as_the_cause() {
+    if !rustix::process::geteuid().is_root() {
+        println!("skipped: only root may power a guest off");
+        return;
+    }
+    let place = tempfile::tempdir().expect("a temporary directory");
+    if !program(place.path()) {
+        return;
+    }
+    let off = "echo o > /proc/sysrq-trigger; sleep 20";
+    let options = ["trace", "--memory", "1GiB", "--from", "mark:3", "--timeout", "5m"];
+    let output = nearmiss(place.path(), &[&options[..], &["--", "sh", "-c", off]].concat());
+    let err = text(&output.stderr);
+    assert_eq!(err.trim_end(), "nearmiss: the window never opened: the command powered the guest off");
+}
+
+#[test]
 fn a_point_or_length_that_cannot_be_is_refused_before_anything_runs() {
     let place = tempfile::tempdir().expect("a temporary directory");
     for (option, value, says) in [

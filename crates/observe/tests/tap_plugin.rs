@@ -92,7 +92,7 @@ fn record_under(
         timeout: Some(Duration::from_secs(120)),
         keep: None,
         aslr: false,
-        warm_up: false,
+        warm_up: true,
         libc_tunables: None,
     });
     let session = session.unwrap();

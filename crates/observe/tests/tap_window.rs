@@ -92,7 +92,7 @@ fn record_under(
         timeout: Some(Duration::from_secs(120)),
         keep: None,
         aslr: false,
-        warm_up: false,
+        warm_up: true,
         libc_tunables: None,
     });
     let (mut stores, mut usage, mut marks, mut maps) = (Vec::new(), Usage::default(), Vec::new(), 0);
@@ -226,6 +226,17 @@ fn the_first_call_of_a_function_opens_it() {
         let two_sweeps = 2 * SWEEP_INSTRUCTIONS;
         let instructions = seen.usage.user_instructions;
         assert!((two_sweeps..two_sweeps + 100).contains(&instructions), "{from}: {instructions}");
+    }
+}
+
+/// What the guest starts ahead of the command calls it too.
+#[test]
+fn a_function_that_was_called_before_the_command_opens_it_at_the_command_s_call() {
+    for only_user in [true, false] {
+        let Some(seen) = record(window(Some("symbol:exit"), None, None), "", 1, only_user) else { return };
+        let seen = seen.unwrap();
+        assert_eq!((seen.stores, seen.marks), ([0; 4], vec![1, 17, 18, 17, 2]));
+        assert!((1000..100_000).contains(&seen.usage.user_instructions), "{}", seen.usage.user_instructions);
     }
 }
 

@@ -91,8 +91,6 @@ int main(void)
     control_open();
     config_read(&config);
     root_prepare(&config);
-    if (config.warm_up)
-        warm_up();
     relay_prepare(&config);
     mlockall(MCL_CURRENT | MCL_FUTURE);
     facts_perf_rings();
@@ -103,6 +101,8 @@ int main(void)
     facts_wait_quiet();
     say("ready");
     wait_for_go();
+    if (config.warm_up)
+        warm_up();
     run(&config);
     for (;;)
         pause();

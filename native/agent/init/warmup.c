@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0
  *
  * One start of a small program ahead of the command's: what every start goes through, in the kernel and the dynamic
- * linker, is then in the emulator's translation cache, and the C library in the page cache, as on a host in use.
+ * linker, is then in the emulator's translation cache as the window needs it, and the C library in the page cache, as on
+ * a host in use.
  */
 #include "agent.h"
+#include "nearmiss_trigger.h"
 
 #include <fcntl.h>
 #include <sys/wait.h>
@@ -15,6 +17,7 @@ enum { LONGEST_S = 2 };
 void warm_up(void)
 {
     char *const arguments[] = {"true", NULL}, *const environment[] = {NULL};
+    NEARMISS_TRIGGER(NEARMISS_TRIGGER_WARM);
     const pid_t child = fork();
     if (child == 0) {
         for (int i = 0; i < 3; i++) {

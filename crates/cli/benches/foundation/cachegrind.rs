@@ -61,7 +61,7 @@ pub fn compare(name: &str) -> Result<(), Box<dyn Error>> {
     );
     println!("    records thrown away: what is left if the model took no time");
     println!(
-        "    cold: what a trace does not do any more, its window with nothing started ahead of it. Before the window,"
+        "    cold: what a trace does not do any more, its window with nothing translated ahead of it. Before the window,"
     );
     println!("    in its boot, the guest starts `true`: what each start goes through is translated then\n");
     let nothing = Program { name: "true", argv: vec!["true".into()], floating: false, tunables: "" };

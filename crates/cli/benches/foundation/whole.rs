@@ -21,6 +21,7 @@ const SORT: [&str; 6] = ["sort", "-S", "20M", "--parallel=1", "-o", "/dev/null"]
 /// Prints (b) to (f).
 pub fn measure() -> Result<(), Box<dyn Error>> {
     println!("(b) whole machine, kernel included, three levels of `host`, classes and attribution on, 1 CPU: sort");
+    println!("    the guest has started `true` ahead of the window: that is in the boot, as in (a)");
     let kinds: [(&str, &[&str]); 5] = [
         ("first level in the tap", &["--no-trace", "--no-curve"]),
         ("the same, no stacks, no heap", &["--no-trace", "--no-curve", "--no-stacks", "--no-heap"]),

@@ -223,7 +223,10 @@ impl Session {
             return Err(TapError::NotBegun(what.clone()));
         }
         if !ring.opened() {
-            return Err(TapError::NeverOpened(watch.never()));
+            return Err(TapError::NeverOpened(match &exit.reason {
+                ExitReason::Ended => watch.never(),
+                _ => ending(&exit),
+            }));
         }
         let (opened, began) = watch.times();
         let began = began.unwrap_or(window_end);

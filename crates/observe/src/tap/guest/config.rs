@@ -97,8 +97,8 @@ pub struct GuestConfig {
     pub timeout: Option<Duration>,
     /// Whether address spaces are laid out at random, as a kernel does by default.
     pub aslr: bool,
-    /// Starts a small program ahead of the command: the emulator then knows what every start goes through. For who does
-    /// not look at the kernel, which remembers it too.
+    /// Starts a small program ahead of the command: the emulator then knows what every start goes through, and the C
+    /// library is in the page cache.
     pub warm_up: bool,
     /// Which QEMU.
     pub qemu: QemuBinary,
