@@ -247,20 +247,6 @@ static inline __attribute__((always_inline)) void solo_part(qemu_plugin_meminfo_
     v->wide.end = vaddr + size;
 }
 
-static void call_store(unsigned index, qemu_plugin_meminfo_t info, uint64_t vaddr, struct nm_insn *insn, int kernel)
-{
-    store(index, info, vaddr, insn, kernel);
-    if (!of_other_mode(kernel, vaddr))
-        contexts_call(vcpu_of(index), insn, kernel, vaddr);
-}
-
-static void return_load(unsigned index, qemu_plugin_meminfo_t info, uint64_t vaddr, struct nm_insn *insn, int kernel)
-{
-    load(index, info, vaddr, insn, kernel);
-    if (!of_other_mode(kernel, vaddr))
-        contexts_return(vcpu_of(index), kernel, vaddr);
-}
-
 /* lock cmpxchg8b or 16b: two loads, and two stores if it succeeds; one record, at its first load. */
 static void pair(unsigned index, uint64_t vaddr, struct nm_insn *insn, qemu_plugin_meminfo_t info, unsigned bytes,
                  int kernel)
@@ -292,10 +278,6 @@ CALLBACK(on_pair_8, if (loads(info)) pair(index, vaddr, insn, info, 8, kernel))
 CALLBACK(on_pair_16, if (loads(info)) pair(index, vaddr, insn, info, 16, kernel))
 CALLBACK(on_nt, if (stores(info)) slow(vcpu_of(index), insn, info, vaddr, NM_NT_STORE, kernel);
          else load(index, info, vaddr, insn, kernel))
-CALLBACK(on_call, if (stores(info)) call_store(index, info, vaddr, insn, kernel);
-         else load(index, info, vaddr, insn, kernel))
-CALLBACK(on_return, if (stores(info)) store(index, info, vaddr, insn, kernel);
-         else return_load(index, info, vaddr, insn, kernel))
 
 /* Of instructions that may do either, and of those of user mode that do one alone. */
 #define SOLO_CALLBACK(name, is_store, kernel, missed, mode)                                                            \
@@ -313,6 +295,27 @@ CALLBACK(on_return, if (stores(info)) store(index, info, vaddr, insn, kernel);
     SOLO_CALLBACK(on##_store, 1, USER, missed, user)
 SOLO_CALLBACKS(on_solo, missed)
 SOLO_CALLBACKS(on_level, level)
+
+/* Calls and returns: such an access, and then what a call's store or a return's load shows of the stack. */
+#define STACK_CALLBACKS(on, mode, kernel)                                                                              \
+    static void on##_call_##mode(unsigned index, qemu_plugin_meminfo_t info, uint64_t vaddr, void *insn)               \
+    {                                                                                                                  \
+        on##_##mode(index, info, vaddr, insn);                                                                         \
+        if (stores(info) && !of_other_mode(kernel, vaddr))                                                             \
+            contexts_call(vcpu_of(index), insn, kernel, vaddr);                                                        \
+    }                                                                                                                  \
+    static void on##_return_##mode(unsigned index, qemu_plugin_meminfo_t info, uint64_t vaddr, void *insn)             \
+    {                                                                                                                  \
+        on##_##mode(index, info, vaddr, insn);                                                                         \
+        if (loads(info) && !of_other_mode(kernel, vaddr))                                                              \
+            contexts_return(vcpu_of(index), kernel, vaddr);                                                            \
+    }
+STACK_CALLBACKS(on_plain, user, USER)
+STACK_CALLBACKS(on_plain, kernel, KERNEL)
+STACK_CALLBACKS(on_solo, user, USER)
+STACK_CALLBACKS(on_solo, kernel, KERNEL)
+STACK_CALLBACKS(on_level, user, USER)
+STACK_CALLBACKS(on_level, kernel, KERNEL)
 
 /* With `only_user`: the kernel's stores to its per-CPU data, of which one variable is the current task. */
 static void on_watched(unsigned index, qemu_plugin_meminfo_t info, uint64_t vaddr, void *unused)
@@ -341,24 +344,33 @@ static void add(struct qemu_plugin_insn *at, qemu_plugin_mem_cb_t callback, void
 void access_register(struct qemu_plugin_insn *at, struct nm_insn *insn, enum access access, int kernel)
 {
     static const qemu_plugin_mem_cb_t callbacks[][2] = {
-        [ACCESS_PLAIN] = {on_plain_user, on_plain_kernel},    [ACCESS_WIDE] = {on_part_user, on_part_kernel},
-        [ACCESS_LOAD] = {on_plain_user},                      [ACCESS_STORE] = {on_plain_user},
-        [ACCESS_ATOMIC] = {on_atomic_user, on_atomic_kernel}, [ACCESS_PAIR_8] = {on_pair_8_user, on_pair_8_kernel},
-        [ACCESS_NT] = {on_nt_user, on_nt_kernel},             [ACCESS_PAIR_16] = {on_pair_16_user, on_pair_16_kernel},
-        [ACCESS_CALL] = {on_call_user, on_call_kernel},       [ACCESS_RETURN] = {on_return_user, on_return_kernel},
+        [ACCESS_PLAIN] = {on_plain_user, on_plain_kernel},
+        [ACCESS_LOAD] = {on_plain_user},
+        [ACCESS_STORE] = {on_plain_user},
+        [ACCESS_CALL] = {on_plain_call_user, on_plain_call_kernel},
+        [ACCESS_RETURN] = {on_plain_return_user, on_plain_return_kernel},
+        [ACCESS_WIDE] = {on_part_user, on_part_kernel},
+        [ACCESS_ATOMIC] = {on_atomic_user, on_atomic_kernel},
+        [ACCESS_PAIR_8] = {on_pair_8_user, on_pair_8_kernel},
+        [ACCESS_PAIR_16] = {on_pair_16_user, on_pair_16_kernel},
+        [ACCESS_NT] = {on_nt_user, on_nt_kernel},
     };
     static const qemu_plugin_mem_cb_t solo_callbacks[][2] = {
         [ACCESS_PLAIN] = {on_solo_user, on_solo_kernel},
         [ACCESS_LOAD] = {on_solo_load},
         [ACCESS_STORE] = {on_solo_store},
+        [ACCESS_CALL] = {on_solo_call_user, on_solo_call_kernel},
+        [ACCESS_RETURN] = {on_solo_return_user, on_solo_return_kernel},
         [ACCESS_WIDE] = {on_solo_part_user, on_solo_part_kernel},
     };
     static const qemu_plugin_mem_cb_t level_callbacks[][2] = {
         [ACCESS_PLAIN] = {on_level_user, on_level_kernel},
         [ACCESS_LOAD] = {on_level_load},
         [ACCESS_STORE] = {on_level_store},
+        [ACCESS_CALL] = {on_level_call_user, on_level_call_kernel},
+        [ACCESS_RETURN] = {on_level_return_user, on_level_return_kernel},
     };
-    if (tap.first_data && access <= ACCESS_STORE)
+    if (tap.first_data && access <= ACCESS_RETURN)
         add(at, level_callbacks[access][kernel], insn);
     else
         add(at, (tap.solo && access <= ACCESS_WIDE ? solo_callbacks : callbacks)[access][kernel], insn);

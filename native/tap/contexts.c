@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  *
  * Calling contexts: a shadow stack, kept by the stack pointer that calls and returns show, and a tree of the pairs
- * (context of the caller, call instruction).
+ * (context of the caller, call instruction). Recursion does not grow the tree: where the instruction called before on the
+ * way to the caller, the context is that of then (Ammons, Ball, Larus: Exploiting hardware performance counters with
+ * flow and context sensitive profiling, PLDI 1997). A sort that calls itself twice would have one for each part it sorts.
  */
 #include "tap.h"
 
@@ -17,7 +19,7 @@ struct entry {
 };
 
 static struct entry *table;
-static uint32_t table_size;
+static uint32_t table_size, pairs;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 /* Pairs met lately: the table is larger than a CPU's own caches. */
@@ -40,35 +42,46 @@ static struct entry *find(uint32_t parent, uint32_t call)
 
 static int grow(void)
 {
-    uint32_t count = tap.control->ctxs, size = table_size ? table_size * 2 : 1u << 14;
-    struct entry *larger = calloc(size, sizeof *larger);
+    const uint32_t old_size = table_size, size = old_size ? old_size * 2 : 1u << 14;
+    struct entry *old = table, *larger = calloc(size, sizeof *larger);
     if (!larger)
         return 0;
-    free(table);
     table = larger;
     table_size = size;
-    for (uint32_t c = 1; c < count; c++) {
-        const struct nm_ctx *ctx = &tap.ctxs[c];
-        *find(ctx->parent, ctx->call) = (struct entry){ctx->parent, ctx->call, c};
-    }
+    for (uint32_t at = 0; at < old_size; at++)
+        if (old[at].context)
+            *find(old[at].parent, old[at].call) = old[at];
+    free(old);
     return 1;
+}
+
+/* The context that `call` led to on the way to `parent`, or 0. */
+static uint32_t recursion(uint32_t parent, uint32_t call)
+{
+    while (parent && tap.ctxs[parent].call != call)
+        parent = tap.ctxs[parent].parent;
+    return parent;
 }
 
 /* The context of `call` under `parent`; `parent` itself when the tree is full. */
 static uint32_t intern(uint32_t parent, uint32_t call)
 {
-    uint32_t count = tap.control->ctxs;
-    if ((!table || count * 2 > table_size) && !grow())
+    if ((!table || pairs * 2 > table_size) && !grow())
         return parent;
     struct entry *e = find(parent, call);
     if (e->context)
         return e->context;
-    if (count >= tap.control->ctx_capacity)
-        return parent;
-    tap.ctxs[count] = (struct nm_ctx){parent, call};
-    *e = (struct entry){parent, call, count};
-    __atomic_store_n(&tap.control->ctxs, count + 1, __ATOMIC_RELEASE);
-    return count;
+    uint32_t context = recursion(parent, call);
+    if (!context) {
+        context = tap.control->ctxs;
+        if (context >= tap.control->ctx_capacity)
+            return parent;
+        tap.ctxs[context] = (struct nm_ctx){parent, call};
+        __atomic_store_n(&tap.control->ctxs, context + 1, __ATOMIC_RELEASE);
+    }
+    *e = (struct entry){parent, call, context};
+    pairs++;
+    return context;
 }
 
 static uint32_t child(uint32_t parent, uint32_t call)

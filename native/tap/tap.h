@@ -200,7 +200,8 @@ struct nm_insn *insns_entry(const struct insn_identity *, int *is_new);
 /* access.c: the callbacks of memory accesses */
 enum access {
     ACCESS_PLAIN, ACCESS_LOAD, ACCESS_STORE, /* either, or one alone */
-    ACCESS_WIDE, ACCESS_ATOMIC, ACCESS_PAIR_8, ACCESS_PAIR_16, ACCESS_NT, ACCESS_CALL, ACCESS_RETURN,
+    ACCESS_CALL, ACCESS_RETURN, /* the order matters to access_register */
+    ACCESS_WIDE, ACCESS_ATOMIC, ACCESS_PAIR_8, ACCESS_PAIR_16, ACCESS_NT,
 };
 void access_register(struct qemu_plugin_insn *, struct nm_insn *, enum access, int kernel);
 void access_watch_current_task(struct qemu_plugin_insn *);

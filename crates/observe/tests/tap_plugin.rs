@@ -284,3 +284,14 @@ fn heap_objects_and_stacks_are_told_and_the_shim_is_left_out() {
     assert_eq!(stream.heap.iter().filter(|e| e.0 == HeapOp::Stack && e.2 >= 65536).count(), 1);
     assert!(stream.recorded.side.skipped >= 6 * stream.heap.len() as u64, "six stores fill a mailbox");
 }
+
+#[test]
+fn a_function_that_calls_itself_has_contexts_by_its_call_sites_not_by_its_depth() {
+    let Some(stream) = record("recursion", GuestShape::flat(1), filter(6, 6), true, false) else { return };
+    let (halves, leaves) = (stream.places["halves"], stream.places["leaves"]);
+    assert_eq!(stream.count(leaves, 4096 * 64, Kind::Store), 4096);
+    let side = &stream.recorded.side;
+    let calls_itself = |call: u32| (halves..halves + 128).contains(&side.insns[call as usize].vaddr);
+    let deeper = side.contexts.iter().filter(|context| calls_itself(context.call)).count();
+    assert_eq!(deeper, 4, "first half, second, first of second, second of first");
+}

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  *
- * Touches memory in ways that can be counted by hand; prints where. `subject kinds`, `subject sharing`, `subject heap`.
+ * Touches memory in ways that can be counted by hand; prints where. `subject kinds`, `sharing`, `heap` or `recursion`.
  */
 #define _GNU_SOURCE
 #include <malloc.h>
@@ -124,6 +124,26 @@ static void heap(void)
     pthread_join(t, NULL);
 }
 
+static PAGE char leaves[4096 * 64];
+
+/* Calls itself at two places, down to one of 4,096 lines each. */
+static __attribute__((noinline)) void halves(char *from, size_t lines)
+{
+    if (lines == 1) {
+        *(volatile char *)from = 1;
+        return;
+    }
+    halves(from, lines / 2);
+    halves(from + lines / 2 * 64, lines / 2);
+    __asm__ volatile(""); /* so that neither is a jump */
+}
+
+static void recursion(void)
+{
+    halves(leaves, sizeof leaves / 64);
+    printf("halves %p\nleaves %p\n", (void *)(uintptr_t)halves, (void *)leaves);
+}
+
 int main(int argc, char **argv)
 {
     const char *what = argc > 1 ? argv[1] : "";
@@ -133,6 +153,8 @@ int main(int argc, char **argv)
         sharing();
     else if (!strcmp(what, "heap"))
         heap();
+    else if (!strcmp(what, "recursion"))
+        recursion();
     else
         return 2;
     return 0;
