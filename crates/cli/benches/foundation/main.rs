@@ -11,7 +11,7 @@ mod whole;
 use std::time::Duration;
 
 /// Timed runs of each side.
-const RUNS: usize = 3;
+const RUNS: usize = 5;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let place = tempfile::tempdir()?;
