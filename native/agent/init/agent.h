@@ -88,6 +88,7 @@ void warm_up(void);
 /* facts.c: what the consumer needs to read this guest's memory. */
 void facts_perf_rings(void);
 void facts_send_file(enum frame kind, const char *path);
+bool facts_settle(uint64_t *waited_ms); /* waits until the guest is quiet; false: it was not */
 void facts_wait_quiet(void);
 long facts_oom_kills(void);
 void facts_kernel_lines(const char *needle);

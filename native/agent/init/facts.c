@@ -125,7 +125,7 @@ static uint64_t ran_ns(void)
 
 /* Quiet: in two windows in a row, tasks ran for less than a tenth of one CPU. What the boot left
  * behind (key generation, self tests) would otherwise be recorded as if it were the command's. */
-void facts_wait_quiet(void)
+bool facts_settle(uint64_t *waited_ms)
 {
     enum { WINDOW_US = 25000, LONGEST_MS = 3000, WANTED = 2 };
     uint64_t begin = now_ns(), last_time = begin, last_ran = ran_ns();
@@ -137,8 +137,15 @@ void facts_wait_quiet(void)
         last_time = time;
         last_ran = ran;
     }
-    say("quiet ms=%llu settled=%d", (unsigned long long)((now_ns() - begin) / 1000000),
-        quiet >= WANTED);
+    *waited_ms = (now_ns() - begin) / 1000000;
+    return quiet >= WANTED;
+}
+
+void facts_wait_quiet(void)
+{
+    uint64_t waited_ms;
+    bool settled = facts_settle(&waited_ms);
+    say("quiet ms=%llu settled=%d", (unsigned long long)waited_ms, settled);
 }
 
 long facts_oom_kills(void)

@@ -30,4 +30,7 @@ void warm_up(void)
     }
     if (child > 0)
         waitpid(child, NULL, 0);
+    /* What was read ahead for it may be on its way still. */
+    uint64_t waited_ms;
+    facts_settle(&waited_ms);
 }
