@@ -307,7 +307,8 @@ static void open_afresh(qemu_plugin_id_t id)
  * two: QEMU 7.2 would keep a pointer to callbacks of the blocks that the second one drops. */
 static void warm(void)
 {
-    if (tap.modern || tap.control->from_kind == NM_FROM_SYMBOL || tap.ahead || window_is_open() || ram_init())
+    const struct nm_control *c = tap.control;
+    if (tap.modern || c->from_kind == NM_FROM_SYMBOL || tap.ahead || c->state != NM_STATE_BOOTING || ram_init())
         return;
     tap.ahead = 1;
     qemu_plugin_reset(tap.id, instrument);
