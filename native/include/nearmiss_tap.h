@@ -60,8 +60,9 @@ enum nm_control_kind {
     NM_C_MARK = 3,    /* a marker ran. arg = its number; below 16: enum nm_mark. payload: struct nm_usage of the
                          running task (3 records) */
     NM_C_CONTEXT = 4, /* this vCPU's records from here on have calling context `arg`; sent only ahead of such a record */
-    NM_C_SHARE = 5,   /* a line became shared. arg = physical address >> filter_line_log2, small argument = the vCPU that
-                         had it alone, b = mask of the bytes that vCPU wrote (bit = byte in the line) */
+    NM_C_SHARE = 5,   /* a line passes from the vCPU that had it to this record's. arg = physical address >>
+                         filter_line_log2, small argument = the vCPU that had it, b = mask of the bytes that vCPU wrote
+                         while it had the line (bit = byte in the line) */
     NM_C_HEAP = 6,    /* arg = enum nm_heap_op; payload: {address, size}, {old address, alignment} */
     NM_C_HALT = 7,    /* this vCPU halts until an interrupt */
     NM_C_FENCE = 8,   /* sfence, mfence or the like, while write-combining buffers may hold data */
@@ -184,7 +185,7 @@ struct nm_control {
     uint32_t ctxs;                   /* entries of nm_ctx in use; 0 is the root */
     uint32_t state;                  /* enum nm_state */
     uint64_t prefetches, io_accesses;
-    uint64_t lost_before_share; /* lines that became shared: what their owner's filter dropped until then was not sent */
+    uint64_t lost_before_share; /* times that a line became shared: what its owner's filter dropped until then was not sent */
     uint64_t skipped;
     char error[256]; /* why the plugin gave up, or empty */
 

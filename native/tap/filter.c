@@ -6,7 +6,8 @@
 
 void filter_displace(struct filter_entry *e)
 {
-    if (tap.sharing && e->written)
+    /* With several TCG threads a line may have been taken between a hit and the note of what the hit wrote. */
+    if (tap.sharing && e->written && e->line != NO_LINE)
         sharing_keep(e->line, e->written);
     *e = (struct filter_entry){NOWHERE, NOWHERE, 0, NO_LINE};
 }
@@ -26,15 +27,14 @@ void fetch_clear(struct vcpu *v)
         v->fetched[i] = NO_LINE;
 }
 
+/* The index bits lie inside the page offset, so the line's physical address tells its set. */
 static uint64_t take(struct filter_entry *sets, uint64_t line)
 {
-    uint64_t written = 0;
-    for (uint32_t i = 0; i <= tap.index_mask; i++) {
-        if (sets[i].line != line)
-            continue;
-        written |= sets[i].written;
-        sets[i] = (struct filter_entry){NOWHERE, NOWHERE, 0, NO_LINE};
-    }
+    struct filter_entry *e = &sets[line << tap.line_log2 >> tap.index_low & tap.index_mask];
+    if (e->line != line)
+        return 0;
+    const uint64_t written = e->written;
+    *e = (struct filter_entry){NOWHERE, NOWHERE, 0, NO_LINE};
     return written;
 }
 

@@ -80,7 +80,8 @@ static int configure(void)
         return -1;
     }
     if (c->filter_line_log2 < 4 || c->filter_line_log2 > RAM_LINE_LOG2_MAX ||
-        (1u << c->filter_index_bits) > FILTER_SETS_MAX || c->filter_index_low < c->filter_line_log2) {
+        (1u << c->filter_index_bits) > FILTER_SETS_MAX || c->filter_index_low < c->filter_line_log2 ||
+        (c->filter_index_bits && c->filter_index_low + c->filter_index_bits > 12)) {
         tap_fail("a filter of 2^%u-byte lines indexed by %u bits from bit %u cannot be built", c->filter_line_log2,
                  c->filter_index_bits, c->filter_index_low);
         return -1;

@@ -79,7 +79,7 @@ piece(struct vcpu *v, struct nm_insn *insn, qemu_plugin_meminfo_t info, uint64_t
         remember(v, e, from, line, written);
         if (unlikely(tap.multi)) {
             __atomic_thread_fence(__ATOMIC_SEQ_CST);
-            if (tap.sharing && sharing_touch(v, line, 0))
+            if (tap.sharing && sharing_lost(v, line, store))
                 filter_displace(e);
         }
     }

@@ -93,7 +93,7 @@ struct vcpu {
     /* by USER, KERNEL; since the window opened */
     uint64_t loads[2], stores[2]; /* dropped by the filter */
     uint64_t instructions[2];
-    uint64_t instructions_limit; /* of both together; then the window may be over */
+    uint64_t instructions_limit; /* of both together; then an epoch or the window may be over */
     struct filter_entry data[FILTER_SETS_MAX];
     uint64_t fetched[FILTER_SETS_MAX]; /* physical line of the last fetch of each set */
 
@@ -104,6 +104,7 @@ struct vcpu {
     struct tlb_entry tlb[TLB_ENTRIES];
     uint64_t tlb_generation;
     uint32_t pages; /* filled since its last flush */
+    uint32_t epoch; /* in which the filter was forgotten last */
     uint64_t watched_line; /* line that holds this CPU's current task */
     struct task *task;
     struct nm_usage reported; /* totals at the last report */
@@ -151,6 +152,7 @@ struct tap {
     int multi;    /* several TCG threads */
     int modern;   /* plugin interface version 2 or later */
     int sharing;  /* more than one vCPU */
+    uint32_t epoch; /* of sharing.c */
     int contexts; /* call_contexts */
     int ahead;    /* blocks are made for the window before it opens, and not translated anew then */
     int misses_only; /* of the level of instructions nothing else is sent */
@@ -218,7 +220,7 @@ void fetch_register(struct qemu_plugin_tb *, size_t index, struct nm_insn *, int
 /* filter.c */
 void filter_clear(struct vcpu *);                      /* forget the data filter, keeping what was written */
 void filter_displace(struct filter_entry *);           /* forget one set */
-uint64_t filter_take(struct vcpu *, uint64_t line);    /* forget a line in every set; the bytes written to it */
+uint64_t filter_take(struct vcpu *, uint64_t line);    /* forget a line; the bytes written to it */
 void filter_set_aside(struct vcpu *);
 void filter_bring_back(struct vcpu *);
 void fetch_clear(struct vcpu *);
@@ -266,10 +268,13 @@ uint64_t ram_of_physical(uint64_t physical);   /* offset in guest RAM, or ~0 */
 void *ram_at(uint64_t offset, uint64_t bytes); /* NULL when not all of it is guest RAM */
 uint64_t ram_bytes(void);
 
-/* sharing.c: which lines two vCPUs touch, one of them writing */
+/* sharing.c: which lines the filters of several vCPUs may remember, and which must always be sent */
 int sharing_init(void);
-/* Notes an access; 1 when the line must always be sent. Emits NM_C_SHARE when it became so. */
+/* Notes an access; 1 when the line must always be sent. Takes it from other vCPUs' filters, and emits NM_C_SHARE. */
 int sharing_touch(struct vcpu *, uint64_t line, int store);
+int sharing_lost(const struct vcpu *, uint64_t line, int store); /* 1 if the filter may not remember it any more */
+/* Of the instructions of all vCPUs so far; returns how many are left in the epoch. */
+uint64_t sharing_enter_epoch(struct vcpu *, uint64_t instructions);
 void sharing_keep(uint64_t line, uint64_t written); /* remembers bytes written, of a displaced filter entry */
 
 /* ring.c: records to the consumer */
@@ -302,6 +307,7 @@ struct task {
     struct task *next;
     uint64_t address, mm;
     uint32_t pid;
+    uint32_t number; /* of tasks so far */
     uint32_t irq_depth;
     int skip;            /* how many times it asked to be skipped */
     uint64_t last_store; /* of user mode, while skipped */

@@ -11,6 +11,7 @@
 enum { BUCKETS = 4096 };
 
 static struct task *buckets[BUCKETS];
+static uint32_t tasks; /* so far */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 /* Tasks lie in the direct map, but for the first one, which is part of the kernel's image. */
@@ -51,11 +52,13 @@ static struct task *find(uint64_t address, uint32_t pid)
             return NULL;
         t->address = address;
         t->pid = pid;
+        t->number = ++tasks;
         t->next = *bucket;
         *bucket = t;
     }
     if (t->pid != pid) {
         t->pid = pid;
+        t->number = ++tasks;
         t->irq_depth = 0;
         t->skip = 0;
         t->mm = 0;

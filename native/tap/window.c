@@ -106,14 +106,22 @@ static void close_window(struct vcpu *v)
 
 static uint64_t executed(const struct vcpu *v) { return v->instructions[USER] + v->instructions[KERNEL]; }
 
-/* How far this vCPU may go before the sum of all is looked at again: with one TCG thread the others stand still. */
-static void limit_instructions(struct vcpu *v)
+static uint64_t executed_by_all(void)
 {
     uint64_t sum = 0;
     for (uint32_t i = 0; i < tap.vcpus; i++)
         sum += executed(&tap_vcpus[i]);
-    const uint64_t wanted = tap.control->for_instructions, left = wanted > sum ? wanted - sum : 0;
-    if (wanted)
+    return sum;
+}
+
+/* How far this vCPU may go before the sum of all is looked at again: with one TCG thread the others stand still. */
+static void limit_instructions(struct vcpu *v)
+{
+    const uint64_t sum = executed_by_all(), wanted = tap.control->for_instructions;
+    uint64_t left = sharing_enter_epoch(v, sum);
+    if (wanted && (wanted <= sum || wanted - sum < left))
+        left = wanted > sum ? wanted - sum : 0;
+    if (left != ~0ULL)
         v->instructions_limit = executed(v) + (tap.multi ? (left + tap.vcpus - 1) / tap.vcpus : left);
 }
 
@@ -121,7 +129,8 @@ int window_spent(struct vcpu *v)
 {
     vcpu_lock(v);
     limit_instructions(v);
-    const int spent = executed(v) >= v->instructions_limit;
+    const uint64_t wanted = tap.control->for_instructions;
+    const int spent = wanted && executed_by_all() >= wanted;
     if (spent)
         close_window(v);
     vcpu_unlock(v);

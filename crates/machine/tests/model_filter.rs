@@ -2,6 +2,8 @@
 #![allow(clippy::unwrap_used)]
 
 mod support;
+#[path = "support/tap_filter.rs"]
+mod tap_filter;
 
 use nearmiss_machine::describe::filter_for;
 use nearmiss_machine::model::{ModelOptions, ModelTotals};
@@ -12,76 +14,14 @@ use nearmiss_record::reference::*;
 use nearmiss_record::run::Filter;
 use nearmiss_record::units::InsnId;
 use proptest::prelude::*;
-use std::collections::BTreeMap;
+use proptest::test_runner::TestRunner;
+use std::cell::RefCell;
 use support::*;
+use tap_filter::TapFilter;
 
-/// What the plugin keeps of one vCPU: by set (those of fetches apart), the line, and whether it was read and written.
-#[derive(Default)]
-struct Memory(BTreeMap<(bool, u64), (u64, bool, bool)>);
-
-/// What the plugin knows of a line: who had it alone, what it wrote, and whether it is shared by now.
-#[derive(Clone, Copy, Default)]
-struct Sharers {
-    cpus: u8,
-    written_by: u8,
-    mask: u64,
-}
-
-struct Plugin {
-    filter: Filter,
-    memories: Vec<Memory>,
-    lines: BTreeMap<u64, Sharers>,
-    last: u32,
-}
-
-impl Plugin {
-    fn new(filter: Filter, cpus: u32) -> Self {
-        let memories = (0..cpus).map(|_| Memory::default()).collect();
-        Plugin { filter, memories, lines: BTreeMap::new(), last: 0 }
-    }
-
-    /// The records that the plugin sends for one reference.
-    fn meet(&mut self, cpu: u32, record: Record) -> Vec<Record> {
-        if self.filter.clear_on_slice && self.last != cpu {
-            self.memories[cpu as usize].0.clear();
-        }
-        self.last = cpu;
-        let line = record.paddr() >> self.filter.line_log2;
-        let set = (record.paddr() >> self.filter.index_low) & ((1 << self.filter.index_bits) - 1);
-        let kind = record.kind().unwrap();
-        let set = (kind == Kind::Fetch && self.filter.index_bits > 0, set);
-        let (reads, writes) = (kind != Kind::Store, !matches!(kind, Kind::Load | Kind::Fetch));
-        let (_, read, written) =
-            self.memories[cpu as usize].0.get(&set).copied().filter(|m| m.0 == line).unwrap_or_default();
-        let sharers = self.lines.entry(line).or_default();
-        let was_shared = sharers.cpus.count_ones() > 1 && sharers.written_by != 0;
-        let mut sent = Vec::new();
-        let before = *sharers;
-        sharers.cpus |= 1 << cpu;
-        if writes {
-            sharers.written_by |= 1 << cpu;
-            let from = record.paddr() & ((1 << self.filter.line_log2) - 1);
-            sharers.mask |= (u64::MAX >> (64 - record.size())) << from;
-        }
-        let shared = sharers.cpus.count_ones() > 1 && sharers.written_by != 0;
-        if shared && !was_shared && before.cpus.count_ones() == 1 {
-            sent.push(Record::control(ControlKind::Share, line, before.cpus.trailing_zeros() as u8, before.mask));
-        }
-        let plain = matches!(kind, Kind::Load | Kind::Store | Kind::Fetch);
-        // A store after loads only is sent, a load after stores only is a hit.
-        let remembered = if writes { written } else { read || written };
-        if !plain || shared || !remembered {
-            sent.push(record);
-        }
-        if kind == Kind::NtStore {
-            // Its line leaves the caches.
-            self.memories.iter_mut().for_each(|m| m.0.retain(|_, held| held.0 != line));
-        } else {
-            self.memories[cpu as usize].0.insert(set, (line, read || reads, written || writes));
-        }
-        sent
-    }
-}
+/// Instructions of an epoch of two vCPUs, and of the time for which a line stays shared (native/tap/sharing.c).
+const EPOCH: u64 = 2 << 17;
+const LIFETIME: u64 = 32 * EPOCH;
 
 fn level(total: &ModelTotals) -> Vec<(u64, u64, [u64; 6], u64)> {
     let sum = total.sum();
@@ -119,46 +59,130 @@ fn machines() -> impl Strategy<Value = Machine> {
     )
 }
 
-proptest! {
-    #![proptest_config(ProptestConfig { cases: 1500, failure_persistence: None, ..ProptestConfig::default() })]
+/// A slice: its CPU, its task, how many instructions precede its references, and those: what, line and word.
+type SliceOf = (u32, u32, u64, Vec<(u8, u64, u64)>);
 
-    #[test]
-    fn filtering_changes_no_miss(
-        m in machines(),
-        runs in prop::collection::vec((0..2u32, prop::collection::vec((0..100u8, 0..24u64, 0..8u64), 1..60)), 1..10),
-    ) {
+/// Three tasks wander between two CPUs; epochs go by between slices or not.
+fn slices() -> impl Strategy<Value = Vec<SliceOf>> {
+    let instructions = prop_oneof![Just(0), Just(1000), Just(EPOCH), Just(LIFETIME)];
+    let references = prop::collection::vec((0..100u8, 0..24u64, 0..8u64), 1..60);
+    prop::collection::vec((0..2u32, 1..4u32, instructions, references), 1..14)
+}
+
+fn kind_of(what: u8, no_fetches: bool) -> Kind {
+    match what {
+        0..50 => Kind::Load,
+        50..82 => Kind::Store,
+        82..88 => Kind::Atomic,
+        88..92 => Kind::NtStore,
+        _ if no_fetches => Kind::Load,
+        _ => Kind::Fetch,
+    }
+}
+
+#[test]
+fn filtering_changes_no_miss() {
+    let Some(tap) = TapFilter::start() else { return };
+    let tap = RefCell::new(tap);
+    let mut runner =
+        TestRunner::new(ProptestConfig { cases: 1500, failure_persistence: None, ..ProptestConfig::default() });
+    let ran = runner.run(&(machines(), slices()), |(m, slices)| {
+        let mut tap = tap.borrow_mut();
         let filter = filter_for(&m);
-        let mut plugin = Plugin::new(filter, 2);
+        // Behind an inclusive unified level fetches push out data that the filter takes for held.
+        let no_fetches = m.caches[2].inclusion == Inclusion::Inclusive;
+        tap.begin(filter, 2);
         let (mut all, mut kept) = (Vec::new(), Vec::new());
-        for (slice, (cpu, references)) in runs.iter().enumerate() {
-            let (mut whole, mut sent) = (Vec::new(), Vec::new());
+        for (slice, (cpu, task, instructions, references)) in slices.iter().enumerate() {
+            tap.slice(*cpu, *task);
+            tap.run(*instructions);
+            let mut whole = Vec::new();
             for &(what, line, word) in references {
-                let kind = match what {
-                    0..50 => Kind::Load,
-                    50..82 => Kind::Store,
-                    82..88 => Kind::Atomic,
-                    88..92 => Kind::NtStore,
-                    // Behind an inclusive unified level fetches push out data that the filter takes for held.
-                    _ if m.caches[2].inclusion == Inclusion::Inclusive && filter.index_bits > 0 => Kind::Load,
-                    _ => Kind::Fetch,
-                };
-                // Fetches have pages of their own: code is not written.
+                let kind = kind_of(what, no_fetches);
+                // Fetches have pages of their own: code is not written. A third of the lines are one CPU's own, a third
+                // one task's own.
                 let page = if kind == Kind::Fetch { 2 } else { 0 };
-                // Half of the lines are one CPU's own.
-                let page = page + if line % 2 == 0 { 0 } else { 4 + u64::from(*cpu) * 4 };
+                let page = page + 16 * [0, 1 + u64::from(*cpu), 3 + u64::from(*task)][line as usize % 3];
                 let address = (page << 12) + line * 64 + word * 8;
-                let record = Record::reference(kind, address, 8, 0, InsnId(1), page, 0);
-                sent.extend(plugin.meet(*cpu, record));
+                let record = Record::reference(kind, address, 8, 0, InsnId(0), page, 0);
+                tap.reference(record);
                 whole.push(record);
             }
             all.push((*cpu, slice as u64, whole));
-            kept.push((*cpu, slice as u64, sent));
+            kept.push((*cpu, slice as u64, tap.sent()));
         }
         let exact = ModelOptions { filter, ..options(2) };
         let whole = replay_on(&m, &Policy::default(), &exact, &all, Deaf).0;
         let filtered = replay_on(&m, &Policy::default(), &exact, &kept, Deaf).0;
         prop_assert_eq!(level(&whole), level(&filtered), "{:?}", filter);
         prop_assert_eq!(&whole.nodes, &filtered.nodes);
-        prop_assert_eq!(whole.sets.iter().map(|s| &s.lines).collect::<Vec<_>>(), filtered.sets.iter().map(|s| &s.lines).collect::<Vec<_>>());
+        let lines = |totals: &ModelTotals| totals.sets.iter().map(|s| s.lines.clone()).collect::<Vec<_>>();
+        prop_assert_eq!(lines(&whole), lines(&filtered));
+        Ok(())
+    });
+    ran.unwrap();
+}
+
+/// Slices on the filter of 64 sets: CPU, task, instructions ahead, references; how many references each sent.
+fn sent_of(tap: &mut TapFilter, slices: &[(u32, u32, u64, Vec<Record>)]) -> Vec<usize> {
+    tap.begin(Filter { line_log2: 6, index_low: 6, index_bits: 6, ..Filter::default() }, 2);
+    let mut sent = Vec::new();
+    for (cpu, task, instructions, references) in slices {
+        tap.slice(*cpu, *task);
+        tap.run(*instructions);
+        references.iter().for_each(|record| tap.reference(*record));
+        sent.push(tap.sent().iter().filter(|record| record.kind() != Some(Kind::Control)).count());
     }
+    sent
+}
+
+#[test]
+fn a_line_that_two_tasks_write_on_two_cpus_is_sent_whole_for_as_long_as_they_do() {
+    let Some(mut tap) = TapFilter::start() else { return };
+    let slices: Vec<_> = (0..400u32).map(|n| (n % 2, 1 + n % 2, EPOCH, vec![store(0x1000); 100])).collect();
+    let sent = sent_of(&mut tap, &slices);
+    assert_eq!(sent[0], 1, "until another comes its line is its own");
+    assert!(sent[1..].iter().all(|n| *n == 100), "{sent:?}");
+}
+
+#[test]
+fn a_task_that_moves_takes_its_lines_along() {
+    let Some(mut tap) = TapFilter::start() else { return };
+    let mine: Vec<_> = (0..64 * 100).map(|n| store(0x1000 + n % 64 * 64)).collect();
+    let slices: Vec<_> = (0..50u32).map(|n| (n % 2, 1, 1000, mine.clone())).collect();
+    assert_eq!(sent_of(&mut tap, &slices), vec![64; 50], "each slice sends a line once");
+}
+
+#[test]
+fn tasks_of_one_cpu_share_nothing_by_taking_turns() {
+    let Some(mut tap) = TapFilter::start() else { return };
+    let slices: Vec<_> = (0..50u32).map(|n| (0, 1 + n % 3, 1000, vec![store(0x1000); 100])).collect();
+    let sent = sent_of(&mut tap, &slices);
+    assert_eq!((sent[0], sent.iter().sum::<usize>()), (1, 1));
+}
+
+#[test]
+fn a_line_is_shared_no_more_when_nothing_passes_for_a_while() {
+    let Some(mut tap) = TapFilter::start() else { return };
+    let touches = |cpu, task, instructions| (cpu, task, instructions, vec![store(0x1000); 10]);
+    let slices = [
+        touches(0, 1, 0),
+        touches(1, 2, 0),
+        touches(1, 2, LIFETIME / 2),
+        touches(1, 2, LIFETIME / 2), // a lifetime after it passed to task 2
+        touches(0, 1, LIFETIME),     // a lifetime apart: it passes, and is not shared for that
+        touches(1, 2, EPOCH),        // and again
+    ];
+    assert_eq!(sent_of(&mut tap, &slices), [1, 10, 10, 1, 1, 10]);
+}
+
+#[test]
+fn readers_are_filtered_and_what_one_of_them_writes_is_sent_to_all() {
+    let Some(mut tap) = TapFilter::start() else { return };
+    let reads = |cpu, task| (cpu, task, 0, vec![load(0x1000); 10]);
+    let slices = [reads(0, 1), reads(1, 2), reads(0, 1), (1, 2, 0, vec![store(0x1000)]), reads(0, 1), reads(1, 2)];
+    assert_eq!(sent_of(&mut tap, &slices), [1, 1, 0, 1, 10, 10]);
+    // Written once and read by all from then on: shared for a lifetime, no longer.
+    let later = [&slices[..4], &[(0, 1, LIFETIME, vec![load(0x1000); 10])]].concat();
+    assert_eq!(sent_of(&mut tap, &later), [1, 1, 0, 1, 1]);
 }

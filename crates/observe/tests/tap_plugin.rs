@@ -272,6 +272,18 @@ fn two_pinned_threads(qemu: Result<QemuBinary, GuestError>) {
 }
 
 #[test]
+fn a_task_that_moves_between_cpus_is_filtered_on_each() {
+    let shape = GuestShape { packages: 2, cores: 1, threads: 1, nodes: 1 };
+    let Some(stream) = record("moving", shape, filter(6, 6), true, false) else { return };
+    let carried = stream.places["carried"];
+    let stores = stream.count(carried, 16 * 64, Kind::Store);
+    // Each move sends a line once. The table's page may be entered again, and an epoch may begin, in the middle of it.
+    assert!((40 * 16..60 * 16).contains(&stores), "{stores} of {} stores were sent", 40 * 100 * 16);
+    let cpus: HashSet<u32> = stream.to(carried, 16 * 64).map(|(cpu, _)| cpu).collect();
+    assert_eq!(cpus, HashSet::from([0, 1]));
+}
+
+#[test]
 fn heap_objects_and_stacks_are_told_and_the_shim_is_left_out() {
     let Some(stream) = record("heap", GuestShape::flat(1), filter(6, 6), true, true) else { return };
     let place = |name: &str| stream.places[name];

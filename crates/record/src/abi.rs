@@ -159,7 +159,7 @@ pub struct ControlPage {
     pub prefetches: u64,
     /// Plugin: device accesses.
     pub io_accesses: u64,
-    /// Plugin: lines that became shared: what the filter dropped of them until then was not sent.
+    /// Plugin: times that a line became shared: what the filter dropped of it until then was not sent.
     pub lost_before_share: u64,
     /// Plugin: accesses of the heap shim, left out.
     pub skipped: u64,

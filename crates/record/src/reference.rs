@@ -199,7 +199,7 @@ pub enum ControlKind {
     Mark = 3,
     /// The vCPU's calling context from here on.
     Context = 4,
-    /// A line became shared.
+    /// A line passes from one vCPU to another.
     Share = 5,
     /// The program's allocator gave out or took back memory.
     Heap = 6,
@@ -249,13 +249,13 @@ pub enum Control<'a> {
     },
     /// Calling context id.
     Context(u32),
-    /// A line became shared.
+    /// A line passes to the record's vCPU.
     Share {
         /// Physical address divided by the filter's line size.
         line: u64,
-        /// The vCPU that had it alone.
+        /// The vCPU that had it.
         owner: u32,
-        /// Bytes of the line that the owner wrote.
+        /// Bytes of the line that the owner wrote while it had the line, sent or not.
         written: u64,
     },
     /// The allocator.

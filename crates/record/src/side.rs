@@ -63,7 +63,7 @@ pub struct SideTables {
     pub prefetches: u64,
     /// Device accesses.
     pub io_accesses: u64,
-    /// Lines that became shared: what the filter dropped of them until then was not sent.
+    /// Times that a line became shared: what the filter dropped of it until then was not sent.
     pub lost_before_share: u64,
     /// Accesses of the heap shim, left out.
     pub skipped: u64,

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  *
- * Touches memory in ways that can be counted by hand; prints where. `subject kinds`, `sharing`, `heap` or `recursion`.
+ * Touches memory in ways that can be counted by hand; prints where. `subject kinds`, `sharing`, `moving`,
+ * `heap` or `recursion`.
  */
 #define _GNU_SOURCE
 #include <malloc.h>
@@ -108,6 +109,19 @@ static void sharing(void)
            (void *)lines.own);
 }
 
+static PAGE volatile char carried[16 * 64];
+
+/* One task writes 16 lines 100 times over on one CPU, then on the other; 20 times each. */
+static void moving(void)
+{
+    for (int move = 0; move < 40; move++) {
+        pin(move % 2);
+        for (int i = 0; i < 100 * 16; i++)
+            carried[i % 16 * 64] = 1;
+    }
+    printf("carried %p\n", (void *)(uintptr_t)carried);
+}
+
 static void *stack_of_thread(void *unused) { return unused; }
 
 static void heap(void)
@@ -151,6 +165,8 @@ int main(int argc, char **argv)
         kinds();
     else if (!strcmp(what, "sharing"))
         sharing();
+    else if (!strcmp(what, "moving"))
+        moving();
     else if (!strcmp(what, "heap"))
         heap();
     else if (!strcmp(what, "recursion"))

@@ -18,48 +18,67 @@ use std::time::{Duration, Instant};
 
 const SORT: [&str; 6] = ["sort", "-S", "20M", "--parallel=1", "-o", "/dev/null"];
 
+/// The machine of a row: this host with one CPU, or one whose filter is the same on 1, 2 and 4.
+const HOST: [&str; 2] = ["--cpus", "1"];
+const FOUR_WAY: &str = "xeon-mp-4way-l3";
+
+/// What a row is called, and the options of its traces.
+type Row = (&'static str, &'static [&'static str], &'static [&'static str]);
+
+const ROWS: [Row; 8] = [
+    ("first level in the tap", &HOST, &["--no-trace", "--no-curve"]),
+    ("the same, no stacks, no heap", &HOST, &["--no-trace", "--no-curve", "--no-stacks", "--no-heap"]),
+    ("the same, instruction time", &HOST, &["--no-trace", "--no-curve", "--clock", "instructions"]),
+    ("one-line filter", &HOST, &["--no-trace", "--no-curve", "--one-line-filter"]),
+    ("xeon-mp-4way-l3, 1 CPU", &["-m", FOUR_WAY, "--cpus", "1"], &["--no-curve"]),
+    ("xeon-mp-4way-l3, 2 CPUs", &["-m", FOUR_WAY, "--cpus", "2"], &["--no-curve"]),
+    ("xeon-mp-4way-l3, 4 CPUs", &["-m", FOUR_WAY, "--cpus", "4"], &["--no-curve"]),
+    // The last one's trace is replayed.
+    ("set filter, trace kept", &HOST, &["--no-curve"]),
+];
+
 /// Prints (b) to (f).
 pub fn measure() -> Result<(), Box<dyn Error>> {
-    println!("(b) whole machine, kernel included, three levels of `host`, classes and attribution on, 1 CPU: sort");
+    println!("(b) whole machine, kernel included, classes and attribution on: sort, on `host` with 1 CPU unless named");
     println!("    the guest has started `true` ahead of the window: that is in the boot, as in (a)");
-    let kinds: [(&str, &[&str]); 5] = [
-        ("first level in the tap", &["--no-trace", "--no-curve"]),
-        ("the same, no stacks, no heap", &["--no-trace", "--no-curve", "--no-stacks", "--no-heap"]),
-        ("the same, instruction time", &["--no-trace", "--no-curve", "--clock", "instructions"]),
-        ("one-line filter", &["--no-trace", "--no-curve", "--one-line-filter"]),
-        ("set filter, trace kept", &["--no-curve"]),
-    ];
-    let mut runs: [Vec<_>; 5] = Default::default();
+    let mut runs: [Vec<_>; ROWS.len()] = Default::default();
     for _ in 0..RUNS {
-        for ((_, options), runs) in kinds.iter().zip(&mut runs) {
-            runs.push(trace(options)?);
+        for ((_, machine, options), runs) in ROWS.iter().zip(&mut runs) {
+            runs.push(trace(machine, options)?);
         }
     }
-    for ((what, _), runs) in kinds.iter().zip(&runs) {
-        let times = |of: fn(&Manifest) -> u64| {
-            spread(runs.iter().map(|(manifest, ..)| Duration::from_nanos(of(manifest))).collect())
-        };
-        let (window, shown) = times(|manifest| manifest.window_ns);
-        // Instructions and accesses are the same in each, but for ticks.
-        let model = &runs[0].1;
-        let all = [&model.totals, &model.idle, &model.ticks];
-        let accesses: u64 = all.iter().map(|t| t.loads + t.stores).sum();
-        let instructions: u64 = all.iter().map(|t| t.instructions).sum();
-        println!(
-            "    {what:<32} {:>6.1} M accesses/s  window {shown}; ticks {:.1}% of the instructions; (e) boot {}; (f) {} MiB \
-             beside the guest",
-            accesses as f64 / window / 1e6,
-            model.ticks.instructions as f64 * 100.0 / instructions as f64,
-            times(|manifest| manifest.boot_ns).1,
-            runs.iter().map(|(.., bytes)| bytes).max().unwrap_or(&0) >> 20
-        );
+    for ((what, ..), runs) in ROWS.iter().zip(&runs) {
+        print_row(what, runs);
     }
     replay(&RunDir::newest(Path::new("nearmiss-runs"))?)
 }
 
-fn trace(options: &[&str]) -> Result<(Manifest, ModelRecord, u64), Box<dyn Error>> {
+fn print_row(what: &str, runs: &[(Manifest, ModelRecord, u64)]) {
+    let times = |of: fn(&Manifest) -> u64| {
+        spread(runs.iter().map(|(manifest, ..)| Duration::from_nanos(of(manifest))).collect())
+    };
+    let (window, shown) = times(|manifest| manifest.window_ns);
+    // Instructions and accesses are the same in each, but for ticks.
+    let model = &runs[0].1;
+    let all = [&model.totals, &model.idle, &model.ticks];
+    let accesses: u64 = all.iter().map(|t| t.loads + t.stores).sum();
+    let instructions: u64 = all.iter().map(|t| t.instructions).sum();
+    let records = || runs.iter().map(|(manifest, ..)| manifest.records as f64 / 1e6);
+    println!(
+        "    {what:<32} {:>6.1} M accesses/s  window {shown}; {:.1} to {:.1} M records; ticks {:.1}% of the instructions; \
+         (e) boot {}; (f) {} MiB beside the guest",
+        accesses as f64 / window / 1e6,
+        records().fold(f64::INFINITY, f64::min),
+        records().fold(0.0, f64::max),
+        model.ticks.instructions as f64 * 100.0 / instructions as f64,
+        times(|manifest| manifest.boot_ns).1,
+        runs.iter().map(|(.., bytes)| bytes).max().unwrap_or(&0) >> 20
+    );
+}
+
+fn trace(machine: &[&str], options: &[&str]) -> Result<(Manifest, ModelRecord, u64), Box<dyn Error>> {
     let mut argv: Vec<String> = vec![env!("CARGO_BIN_EXE_nearmiss").into(), "trace".into(), "-q".into()];
-    argv.extend(["--cpus", "1", "--memory", "1GiB"].iter().chain(options).map(|o| (*o).to_owned()));
+    argv.extend(["--memory", "1GiB"].iter().chain(machine).chain(options).map(|o| (*o).to_owned()));
     argv.push("--".into());
     argv.extend(SORT.iter().map(|a| (*a).to_owned()));
     argv.push("words".into());

@@ -226,7 +226,7 @@ impl Attribution {
         });
         note(side.lost_before_share > 0, &|| {
             format!(
-                "{} lines became shared after the filter had dropped repeats on them: those are counted, but in no order",
+                "{} times a line became shared after the filter had dropped repeats on it: those are counted, but in no order",
                 side.lost_before_share
             )
         });

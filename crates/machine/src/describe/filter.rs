@@ -18,21 +18,27 @@
 //! so in the filter's (2, 4): any reference of this vCPU to X's set, in either, since the last one to X would have
 //! displaced X in the filter. None did, so X was the last line this vCPU touched there, and with (3, 4) the last that
 //! anyone touched there. It was filled or hit then; only a fill in the same set could evict it, from D or from behind,
-//! and there was none. Another CPU's store can invalidate it only if the line is shared, and the tap lets shared lines
-//! always pass. So X is in D: a hit, which no outer level sees. X is the most recently used line of its set: touching it
-//! again leaves LRU order and the tree's bits as they are, and random replacement keeps no state on a hit (5). SRRIP
-//! does not qualify: a second touch promotes a line that the fill had inserted as distant. A store to X after loads only
-//! does change state (clean to dirty, an upgrade): the filter remembers loads and stores apart, so the first store is
-//! sent. Fetches never enter D: a checked machine's first level is split. ∎
+//! and there was none. Another CPU's store can invalidate it: the tap makes every vCPU forget a line that another vCPU
+//! stores to, and the vCPU that stored forget a line that another loads (`native/tap/sharing.c`). So X is in D: a hit,
+//! which no outer level sees. X is the most recently used line of its set: touching it again leaves LRU order and the
+//! tree's bits as they are, and random replacement keeps no state on a hit (5). SRRIP does not qualify: a second touch
+//! promotes a line that the fill had inserted as distant. A store to X after loads only does change state (clean to
+//! dirty, an upgrade): the filter remembers loads and stores apart, so the first store is sent. Fetches never enter D: a
+//! checked machine's first level is split. ∎
 //!
 //! The same holds for fetches, their own filter (same index bits) and the first-level instruction cache, so its index
 //! bits count in (2) and its sharing in (3). One gap remains, and [`approximations`] names it: behind an inclusive
 //! *unified* level a fetch may push out a data line that the data filter remembers, and a reference a line of code.
 //!
 //! Where (3) or (4) fails, or an index is hashed, the **one-line filter** remains. It remembers only the very last line
-//! of its vCPU, so between two touches of X no other line was touched there; and where several CPUs use a first level
-//! or an inclusive one, it is cleared whenever another vCPU ran (`clear_on_slice`), so nothing happened anywhere. This
-//! holds for the recorded order. SRRIP (5) admits no filter of ours: again [`approximations`] says so.
+//! of data of its vCPU, and of code, so between two touches of X no other such line was touched there; and where several
+//! CPUs use a first level or an inclusive one, it is cleared whenever another vCPU ran (`clear_on_slice`), so nothing happened anywhere.
+//!
+//! All this holds for the recorded order. The modelled order moves references inside a round of slices. The tap therefore
+//! sends whole what two tasks touch on two CPUs, one of them writing, as long as they do; what its filter dropped before
+//! it knew is counted ([`SideTables::lost_before_share`](nearmiss_record::side::SideTables)).
+//!
+//! SRRIP (5) admits no filter of ours: again [`approximations`] says so.
 
 use super::check::{cpus_per_instance, sets};
 use nearmiss_record::machine::{Cache, CacheKind, Inclusion, Index, Machine, Replacement};
