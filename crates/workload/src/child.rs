@@ -1,6 +1,7 @@
 //! What the forked child does until `exec`: only calls that are safe between `fork` and
 //! `exec` of a process with threads, and no allocation.
 
+use crate::memory::RawPolicy;
 use std::ffi::{CStr, CString, c_char, c_int};
 use std::os::fd::RawFd;
 use std::ptr;
@@ -13,6 +14,7 @@ pub(crate) enum Step {
     Directory = 2,
     Affinity = 3,
     Exec = 4,
+    Memory = 5,
 }
 
 impl Step {
@@ -21,6 +23,7 @@ impl Step {
             1 => Step::Stdio,
             2 => Step::Directory,
             3 => Step::Affinity,
+            5 => Step::Memory,
             _ => Step::Exec,
         }
     }
@@ -34,6 +37,7 @@ pub(crate) struct Plan {
     environment: Pointers,
     directory: Option<CString>,
     cpus: Option<rustix::thread::CpuSet>,
+    memory: Option<RawPolicy>,
 }
 
 /// A NULL-terminated vector of C strings.
@@ -56,6 +60,7 @@ impl Plan {
         environment: Vec<CString>,
         directory: Option<CString>,
         cpus: Option<rustix::thread::CpuSet>,
+        memory: Option<RawPolicy>,
     ) -> Self {
         // A script without `#!` is run by the shell, as execvp does.
         let shell_argv = [c"/bin/sh".to_owned(), program.clone()].into_iter().chain(argv.iter().skip(1).cloned());
@@ -66,6 +71,7 @@ impl Plan {
             environment: Pointers::new(environment),
             directory,
             cpus,
+            memory,
         }
     }
 
@@ -120,6 +126,11 @@ pub(crate) fn run(plan: &Plan, d: &Descriptors<'_>, own_group: bool, mask: &libc
                 .is_err()
         {
             fail(d.failure, Step::Affinity);
+        }
+        if let Some(memory) = &plan.memory
+            && !memory.set()
+        {
+            fail(d.failure, Step::Memory);
         }
         libc::sigprocmask(libc::SIG_SETMASK, mask, ptr::null_mut());
         let mut byte = 0u8;

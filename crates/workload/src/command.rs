@@ -1,6 +1,7 @@
 use crate::child::Plan;
+use crate::guardian::Undo;
 use crate::launch::{self, Suspended};
-use crate::{CpuSet, Error};
+use crate::{CpuSet, Error, MemoryPolicy};
 use std::collections::BTreeMap;
 use std::ffi::{CString, OsStr, OsString};
 use std::os::fd::OwnedFd;
@@ -49,12 +50,13 @@ pub struct Workload {
     environment: BTreeMap<OsString, Option<OsString>>,
     directory: Option<PathBuf>,
     cpus: Option<CpuSet>,
+    memory: Option<MemoryPolicy>,
     pub(crate) stdin: Stdio,
     pub(crate) stdout: Stdio,
     pub(crate) stderr: Stdio,
     pub(crate) group: ProcessGroup,
     pub(crate) kept: Vec<Arc<OwnedFd>>,
-    pub(crate) remove_if_killed: Vec<PathBuf>,
+    pub(crate) undo_if_killed: Vec<Undo>,
 }
 
 impl Workload {
@@ -65,12 +67,13 @@ impl Workload {
             environment: BTreeMap::new(),
             directory: None,
             cpus: None,
+            memory: None,
             stdin: Stdio::Inherit,
             stdout: Stdio::Inherit,
             stderr: Stdio::Inherit,
             group: ProcessGroup::Own,
             kept: Vec::new(),
-            remove_if_killed: Vec::new(),
+            undo_if_killed: Vec::new(),
         }
     }
 
@@ -95,6 +98,13 @@ impl Workload {
     /// Lets it, and what it starts, run on these CPUs only.
     pub fn pin(mut self, cpus: CpuSet) -> Self {
         self.cpus = Some(cpus);
+        self
+    }
+
+    /// Lets it, and what it starts, take memory of these nodes. The kernel then leaves that memory out of automatic
+    /// NUMA balancing.
+    pub fn memory(mut self, policy: MemoryPolicy) -> Self {
+        self.memory = Some(policy);
         self
     }
 
@@ -131,7 +141,14 @@ impl Workload {
     /// A file or empty directory that the guardian removes should the launcher be killed;
     /// in the order given. A launcher that ends in order removes its files itself.
     pub fn remove_if_killed(mut self, path: impl Into<PathBuf>) -> Self {
-        self.remove_if_killed.push(path.into());
+        self.undo_if_killed.push(Undo::Remove(path.into()));
+        self
+    }
+
+    /// A file that the guardian writes should the launcher be killed, such as a setting of the kernel that was changed
+    /// for the command. A launcher that ends in order restores its settings itself.
+    pub fn restore_if_killed(mut self, path: impl Into<PathBuf>, content: impl Into<Vec<u8>>) -> Self {
+        self.undo_if_killed.push(Undo::Restore(path.into(), content.into()));
         self
     }
 
@@ -212,7 +229,8 @@ impl Workload {
             .collect::<Result<_, _>>()?;
         let directory = self.directory.as_ref().map(|d| c_string(d.as_os_str(), "the directory")).transpose()?;
         let cpus = self.cpus.as_ref().map(CpuSet::mask).transpose()?;
-        Ok(Plan::new(program, argv, environment, directory, cpus))
+        let memory = self.memory.as_ref().map(MemoryPolicy::raw).transpose()?;
+        Ok(Plan::new(program, argv, environment, directory, cpus, memory))
     }
 }
 

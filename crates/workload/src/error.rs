@@ -33,6 +33,15 @@ pub enum Error {
         /// What is wrong with it.
         why: String,
     },
+    /// A node that no kernel has.
+    #[error("memory node {node}: Linux numbers its nodes below 1024; `numactl --hardware` lists this machine's")]
+    Node {
+        /// As given.
+        node: u32,
+    },
+    /// A memory policy without nodes.
+    #[error("a memory policy names one node at least; `numactl --hardware` lists this machine's")]
+    NoNode,
     /// A step of the launch that the system refused.
     #[error("cannot {what}: {source}")]
     System {

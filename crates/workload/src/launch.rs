@@ -50,7 +50,7 @@ pub(crate) fn launch(workload: &Workload) -> Result<Suspended, Error> {
         unsafe { libc::setpgid(pid, pid) };
     }
     let process = Process::new(pid, own_group)?;
-    let guardian = Guardian::start(pid, own_group, &workload.remove_if_killed)?;
+    let guardian = Guardian::start(pid, own_group, &workload.undo_if_killed)?;
     drop(blocked);
     Ok(Suspended {
         process: process.guarded_by(guardian),
@@ -70,10 +70,14 @@ impl Suspended {
     /// Lets the command go; the clock starts. Returns once `exec` has succeeded or failed.
     pub fn resume(mut self) -> Result<Running, Error> {
         let started = Instant::now();
-        rustix::io::write(&self.release, &[1]).map_err(|e| Error::system("release the command", e))?;
+        // A command that failed before it waited says why in its report.
+        let released = rustix::io::write(&self.release, &[1]);
         let mut report = [0u8; 8];
         match self.failure.read_exact(&mut report) {
-            Err(e) if e.kind() == io::ErrorKind::UnexpectedEof => Ok(Running::new(self.process, started, self.ends)),
+            Err(e) if e.kind() == io::ErrorKind::UnexpectedEof => {
+                released.map_err(|e| Error::system("release the command", e))?;
+                Ok(Running::new(self.process, started, self.ends))
+            }
             Err(e) => Err(Error::system("learn whether the command has started", e)),
             Ok(()) => {
                 let [a, b, c, d, e, f, g, h] = report;
@@ -81,6 +85,7 @@ impl Suspended {
                 Err(match Step::from_raw(i32::from_ne_bytes([a, b, c, d])) {
                     Step::Stdio => Error::system("connect the command's streams", source),
                     Step::Directory => Error::system("enter the command's directory", source),
+                    Step::Memory => Error::system("set the command's memory policy", source),
                     Step::Affinity => Error::system("pin the command to its CPUs", source),
                     Step::Exec => Error::NotExecutable { path: self.program, source },
                 })

@@ -24,6 +24,7 @@ mod error;
 mod finished;
 mod guardian;
 mod launch;
+mod memory;
 mod running;
 mod signals;
 
@@ -32,5 +33,6 @@ pub use cpus::CpuSet;
 pub use error::Error;
 pub use finished::{Finished, Status};
 pub use launch::Suspended;
+pub use memory::MemoryPolicy;
 pub use running::Running;
 pub use signals::ForwardSignals;

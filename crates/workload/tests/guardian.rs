@@ -20,7 +20,8 @@ fn launcher() {
     let script = "trap 'exit 9' TERM; sleep 100 & echo pids $$ $!; wait";
     let running = Workload::new(["sh", "-c", script])
         .group(group)
-        .remove_if_killed(file)
+        .remove_if_killed(&file)
+        .restore_if_killed(file.with_extension("setting"), "as before")
         .launch_suspended()
         .unwrap()
         .resume()
@@ -62,19 +63,22 @@ fn all_gone(pids: &[i32]) -> bool {
 }
 
 #[test]
-fn killing_the_launcher_kills_the_command_and_removes_its_files() {
+fn killing_the_launcher_kills_the_command_removes_its_files_and_restores_settings() {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("file");
     std::fs::write(&file, "").unwrap();
+    let setting = file.with_extension("setting");
+    std::fs::write(&setting, "changed for the command").unwrap();
     let (mut launcher, pids) = start("own", &file);
     launcher.kill().unwrap();
     launcher.wait().unwrap();
     assert!(all_gone(&pids), "{pids:?}");
     let start = Instant::now();
-    while file.exists() && start.elapsed() < Duration::from_secs(3) {
+    let restored = || std::fs::read_to_string(&setting).unwrap() == "as before";
+    while (file.exists() || !restored()) && start.elapsed() < Duration::from_secs(3) {
         std::thread::sleep(Duration::from_millis(5));
     }
-    assert!(!file.exists());
+    assert!(!file.exists() && restored());
 }
 
 #[test]

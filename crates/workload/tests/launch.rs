@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used)]
 
-use nearmiss_workload::{CpuSet, Error, ProcessGroup, Status, Stdio, Workload};
+use nearmiss_workload::{CpuSet, Error, MemoryPolicy, ProcessGroup, Status, Stdio, Workload};
 use std::fs;
 use std::io::{Read, Write};
 use std::path::Path;
@@ -199,4 +199,29 @@ fn kept_descriptors_reach_the_command_and_no_others_do() {
     // Beside the kept one only the three standard streams, and what the shell itself opens.
     assert_eq!(text.lines().filter(|target| target.ends_with("/kept")).count(), 1, "{text}");
     assert!(!text.contains("/other"), "{text}");
+}
+
+#[test]
+fn memory_comes_from_the_nodes_asked_for_and_children_inherit_that() {
+    if !Path::new("/proc/self/numa_maps").exists() {
+        println!("skipped: this kernel knows no memory policies");
+        return;
+    }
+    let maps = || shell("sh -c 'cat /proc/self/numa_maps'");
+    let policies = [
+        (MemoryPolicy::Bind(vec![0]), " bind:0 "),
+        (MemoryPolicy::Interleave(vec![0]), " interleave:0 "),
+        (MemoryPolicy::Prefer(0), " prefer:0 "),
+    ];
+    for (policy, said) in policies {
+        let (text, status) = output(maps().memory(policy));
+        assert!(status.success() && text.lines().next().unwrap().contains(said), "{said}: {text}");
+    }
+    assert!(!output(maps()).0.contains(" bind:"));
+    let refused = |policy| maps().memory(policy).launch_suspended().err().map(|error| error.to_string());
+    assert!(refused(MemoryPolicy::Bind(vec![1024])).unwrap().contains("below 1024"));
+    assert!(refused(MemoryPolicy::Bind(Vec::new())).unwrap().contains("one node at least"));
+    // A node that this machine has not: the kernel refuses it.
+    let error = maps().memory(MemoryPolicy::Bind(vec![1023])).launch_suspended().unwrap().resume().err().unwrap();
+    assert_eq!(error.to_string(), "cannot set the command's memory policy: Invalid argument (os error 22)");
 }
