@@ -25,7 +25,7 @@ heading "nearmiss diagnose -- aligned-tasks  (the same run queue on this machine
 $nearmiss diagnose --cpus 2 -- target/subjects/aligned-tasks --objects 1024 --visits 300000
 run=nearmiss-runs/$(ls -t nearmiss-runs | head -n 1)
 # As many colors as were recommended.
-colors=$(grep -o 'apply color --colors [0-9]*' "$run/findings.json" | head -n 1 | cut -d' ' -f4)
+colors=$(grep -o '"apply","color","--colors","[0-9]*"' "$run/findings.json" | head -n 1 | tr -cd 0-9)
 
 heading "nearmiss apply color -- aligned-tasks"
 $nearmiss apply color --colors "${colors:-32}" -- target/subjects/aligned-tasks --objects 1024 --visits 4000000

@@ -4,8 +4,8 @@ use std::env;
 use std::path::{Path, PathBuf};
 
 const LIBRARIES: [(&str, &[&str]); 2] = [
-    ("color-stacks.so", &["stacks.c", "common.c"]),
-    ("color-blocks.so", &["blocks.c", "shifted.c", "early.c", "common.c"]),
+    ("color-stacks.so", &["color/stacks.c", "color/parameters.c", "kit/kit.c"]),
+    ("color-blocks.so", &["color/blocks.c", "color/shifted.c", "color/early.c", "color/parameters.c", "kit/kit.c"]),
 ];
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {

@@ -37,7 +37,7 @@ def sick(name, traced, measured, metric, dependent=False):
     finding = findings[0]
     function = finding["prediction"]["function"]
     low, high = sorted([function["gain"], function["dependent_gain"]])
-    options = finding["apply"].split(" -- ")[0].split()[3:]
+    options = finding["apply"][3:finding["apply"].index("--")]
     verdict = json.loads(nearmiss("verify", "color", "--json", *options, "--time-limit", SECONDS + "s", "--pairs", "40",
                                   "--metric", metric + " ([0-9.]+)", "--", f"{SUBJECTS}/{name}", *measured))
     comparison = verdict["comparison"]

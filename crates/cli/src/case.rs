@@ -1,11 +1,11 @@
-//! A traced run as `diagnose` and `rehearse` take it: which one, on which machine, how told.
+//! A run as `diagnose` and `rehearse` take it: which one, on which machine, how told.
 
 use crate::modelling::OrderArg;
 use crate::progress::progress;
 use nearmiss_machine::describe;
 use nearmiss_record::observed;
 use nearmiss_record::run::{self, RunDir};
-use nearmiss_remedy::Case;
+use nearmiss_remedy::{Case, Needs, Observation, Remedy, Traced};
 use std::path::Path;
 
 /// How a run is modelled, and what is shown of it.
@@ -26,24 +26,43 @@ pub struct How {
 }
 
 impl How {
-    /// Models the run.
+    /// Opens the run that was named, or the newest one that one of the remedies can look at, as far as it is whole.
+    pub fn open(&self, named: Option<&Path>, parent: &Path, remedies: &[&Remedy]) -> anyhow::Result<(RunDir, Case)> {
+        let run = find(named, parent, remedies)?;
+        let case = self.case(&run)?;
+        if remedies.iter().any(|remedy| remedy.needs.are_met_by(&case)) {
+            return Ok((run, case));
+        }
+        let lacks = |remedy: &&Remedy| format!("{} looks at {}", remedy.name, remedy.needs);
+        let lacks: Vec<String> = remedies.iter().map(lacks).collect();
+        anyhow::bail!("{}: nothing here can be looked at: {}", run.path().display(), lacks.join(", "))
+    }
+
+    /// What a run is known by: a trace is modelled, an observation is read.
     pub fn case(&self, run: &RunDir) -> anyhow::Result<Case> {
+        let observed = run.file(observed::FILE).is_file();
+        Ok(Case {
+            traced: if observed { None } else { Some(self.traced(run)?) },
+            observation: observed.then(|| Observation::open(run)).transpose()?,
+        })
+    }
+
+    fn traced(&self, run: &RunDir) -> anyhow::Result<Traced> {
         let machine = self.machine.as_deref().map(describe::load).transpose()?;
         progress("modelling the run");
-        let mut case = Case::open(run, machine.as_ref(), self.order.map(Into::into))?;
-        case.heard = |done, of| progress(&format!("rehearsing: {done} of {of} replays done"));
-        Ok(case)
+        let mut traced = Traced::open(run, machine.as_ref(), self.order.map(Into::into))?;
+        traced.heard = |done, of| progress(&format!("rehearsing: {done} of {of} replays done"));
+        Ok(traced)
     }
 }
 
-/// The run that was named, or the newest one that was traced.
-pub fn find(named: Option<&Path>, parent: &Path) -> anyhow::Result<RunDir> {
-    let Some(path) = named else {
-        return RunDir::newest_with(parent, run::MODEL).map_err(|error| anyhow::anyhow!("{error}"));
-    };
-    let run = RunDir::open(path).map_err(|error| anyhow::anyhow!("{error}"))?;
-    if run.file(observed::FILE).is_file() {
-        anyhow::bail!("{}: an observed run has no trace; record one with `nearmiss trace -- CMD`", path.display());
+/// The run that was named, or the newest one that was recorded as the remedies need it.
+pub fn find(named: Option<&Path>, parent: &Path, remedies: &[&Remedy]) -> anyhow::Result<RunDir> {
+    if let Some(path) = named {
+        return Ok(RunDir::open(path)?);
     }
-    Ok(run)
+    let wants = |unwanted: Needs| remedies.iter().any(|remedy| remedy.needs != unwanted);
+    let files = [(wants(Needs::Observation), run::MODEL), (wants(Needs::Trace), observed::FILE)];
+    let wanted: Vec<&str> = files.into_iter().filter_map(|(wanted, file)| wanted.then_some(file)).collect();
+    Ok(RunDir::newest_with(parent, &wanted)?)
 }

@@ -1,13 +1,15 @@
 //! The verb `diagnose`: what is wrong with a run, what would remedy it, what that would gain.
 
-use crate::case::{How, find};
+use crate::Remedies;
+use crate::case::How;
 use crate::progress::progress;
 use crate::report::{print, terminal_width};
 use crate::trace::Only;
 use anyhow::Context;
 use nearmiss_diagnose::{Options, diagnose};
 use nearmiss_machine::describe;
-use nearmiss_record::run;
+use nearmiss_record::run::{self, RunDir};
+use nearmiss_remedy::{Case, Needs};
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -17,9 +19,10 @@ use std::process::ExitCode;
 #[command(after_help = "Examples:
   nearmiss diagnose                    the newest run
   nearmiss diagnose RUN -m zen3-milan  a run, on another machine
-  nearmiss diagnose -- ./server        trace a command, then diagnose it
+  nearmiss diagnose -- ./server        record what the remedies look at of a command, then diagnose it
 
-Each finding is rehearsed in some 15 replays of the trace, two at a time on two CPUs: seconds for a run of a few
+A command is traced in a guest where a remedy looks at memory accesses, and observed on this machine where one looks at
+what the live program does. Each finding is rehearsed in some 15 replays of the trace, two at a time on two CPUs: seconds for a run of a few
 million references, minutes for a long one.")]
 pub struct Args {
     /// The run's directory [default: the newest one under ./nearmiss-runs]
@@ -42,16 +45,12 @@ pub struct Args {
 }
 
 /// Runs the verb.
-pub fn run(args: Args) -> anyhow::Result<ExitCode> {
-    let run = match (&args.run, args.command.is_empty()) {
-        (_, false) => {
-            let machine = args.how.machine.as_deref();
-            crate::trace::for_diagnosis(machine, args.cpus, args.only, &args.runs, &args.command)?
-        }
-        (named, true) => find(named.as_deref(), &args.runs)?,
+pub fn run(args: Args, remedies: Remedies) -> anyhow::Result<ExitCode> {
+    let (run, case) = match args.command.is_empty() {
+        false => record(&args, remedies)?,
+        true => args.how.open(args.run.as_deref(), &args.runs, remedies)?,
     };
-    let case = args.how.case(&run)?;
-    let findings = diagnose(&case, Options { all: args.how.all }, &mut |what| progress(what))?;
+    let findings = diagnose(&case, remedies, Options { all: args.how.all }, &mut |what| progress(what))?;
     run.write_json(run::FINDINGS, &findings)?;
     if args.how.json {
         print(&format!("{}\n", serde_json::to_string(&findings).context("findings")?))?;
@@ -59,4 +58,38 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
         print(&nearmiss_report::findings::render(&findings, terminal_width()))?;
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Records of a command what the remedies look at: a trace, an observation, or both. Also the run that the findings
+/// are written to.
+fn record(args: &Args, remedies: Remedies) -> anyhow::Result<(RunDir, Case)> {
+    let names = |needs: Needs| -> Vec<&str> {
+        remedies.iter().filter(|remedy| remedy.needs == needs).map(|remedy| remedy.name).collect()
+    };
+    let (of_trace, of_observation) = (names(Needs::Trace), names(Needs::Observation));
+    let observed = if of_observation.is_empty() {
+        None
+    } else {
+        say(&format!("observing the command on this machine, for {}", of_observation.join(", ")));
+        Some(crate::observe::for_diagnosis(&args.runs, &args.command)?)
+    };
+    let traced = if of_trace.is_empty() && observed.is_some() {
+        None
+    } else {
+        if observed.is_some() {
+            say(&format!("tracing the command in a guest, for {}", of_trace.join(", ")));
+        }
+        let machine = args.how.machine.as_deref();
+        Some(crate::trace::for_diagnosis(machine, args.cpus, args.only, &args.runs, &args.command)?)
+    };
+    let open = |run: &RunDir| args.how.case(run);
+    let cases = (traced.as_ref().map(open).transpose()?, observed.as_ref().map(open).transpose()?);
+    let case =
+        Case { traced: cases.0.and_then(|case| case.traced), observation: cases.1.and_then(|case| case.observation) };
+    let run = traced.or(observed).context("no remedy looks at anything")?;
+    Ok((run, case))
+}
+
+fn say(what: &str) {
+    eprintln!("nearmiss: {what}");
 }

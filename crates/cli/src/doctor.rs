@@ -3,6 +3,7 @@
 mod checks;
 mod probe;
 
+use crate::Remedies;
 use crate::table::{print_line, table};
 use probe::{Probe, System};
 use serde::Serialize;
@@ -19,8 +20,8 @@ pub struct Args {
 }
 
 /// Runs the verb.
-pub fn run(args: Args) -> anyhow::Result<ExitCode> {
-    let report = Report::of(&System);
+pub fn run(args: Args, remedies: Remedies) -> anyhow::Result<ExitCode> {
+    let report = Report::of(&System { remedies });
     if args.json {
         print_line(&serde_json::to_string_pretty(&report)?)?;
     } else {
@@ -58,7 +59,7 @@ struct Row {
     /// The verb that needs it.
     verb: &'static str,
     /// The thing.
-    name: &'static str,
+    name: String,
     state: State,
     /// What was found.
     found: String,
@@ -88,11 +89,11 @@ impl Report {
         let mut table = table(&["needed by", "what", "state", "found"], width);
         let mut todos: Vec<(&str, Vec<&str>)> = Vec::new();
         for row in &self.rows {
-            table.add_row([row.verb, row.name, row.state.word(), &row.found]);
+            table.add_row([row.verb, &row.name, row.state.word(), &row.found]);
             match todos.iter_mut().find(|(todo, _)| *todo == row.todo) {
-                Some((_, what_for)) => what_for.push(row.name),
+                Some((_, what_for)) => what_for.push(&row.name),
                 None if row.todo.is_empty() => {}
-                None => todos.push((&row.todo, vec![row.name])),
+                None => todos.push((&row.todo, vec![&row.name])),
             }
         }
         let mut text = crate::table::lines(&table);
@@ -113,15 +114,15 @@ impl Report {
 fn sentence(verb: &str, rows: &[Row]) -> String {
     let with = |state: State| -> Vec<&str> {
         let rows = rows.iter().filter(|r| r.verb == verb && r.state == state);
-        rows.map(|r| r.name.split(" (").next().unwrap_or(r.name)).collect()
+        rows.map(|r| r.name.split(" (").next().unwrap_or(&r.name)).collect()
     };
     let (missing, limited) = (with(State::Missing), with(State::Limited));
     let some = rows.iter().any(|r| r.verb == verb && matches!(r.state, State::Works | State::Limited));
     match (verb, missing.is_empty(), limited.is_empty()) {
-        // Its instruments do not need each other.
-        ("observe", false, none) if some => {
+        // Instruments do not need each other, nor do remedies.
+        ("observe" | "apply", false, none) if some => {
             let limits = if none { String::new() } else { format!("; with limits: {}", limited.join(", ")) };
-            format!("observe: works here without {}{limits}.", missing.join(", "))
+            format!("{verb}: works here without {}{limits}.", missing.join(", "))
         }
         (_, false, _) => format!("{verb}: does not work here yet; missing: {}.", missing.join(", ")),
         (_, true, false) => format!("{verb}: works here, with limits: {}.", limited.join(", ")),

@@ -1,6 +1,7 @@
 //! The verb `observe`.
 
 use crate::run_name::run_name;
+use crate::trace::OUTPUTS;
 use anyhow::Context;
 use nearmiss_observe::perf::StackMode;
 use nearmiss_observe::watch::{self, Asked, Options, Outcome, Target};
@@ -8,11 +9,12 @@ use nearmiss_record::observed::{self, Observed};
 use nearmiss_record::run::{self, Manifest, RunDir};
 use std::ffi::OsString;
 use std::io::{IsTerminal, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
+use tempfile::NamedTempFile;
 
 /// Arguments of `nearmiss observe`.
 #[derive(clap::Args)]
@@ -144,6 +146,29 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     })
 }
 
+/// Observes a command to be diagnosed: nothing is printed, every wait and poll is kept, its output too.
+pub fn for_diagnosis(runs: &Path, command: &[OsString]) -> anyhow::Result<RunDir> {
+    use clap::Parser;
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        args: Args,
+    }
+    let words = ["observe", "--log", "--runs"].map(OsString::from).into_iter().chain([runs.into(), "--".into()]);
+    let args = Line::try_parse_from(words.chain(command.iter().cloned()))?.args;
+    std::fs::create_dir_all(runs)?;
+    let (out, err) = (NamedTempFile::new_in(runs)?, NamedTempFile::new_in(runs)?);
+    let output = [out.reopen()?.into(), err.reopen()?.into()];
+    let options = Options { output: Some(output), ..options(&args) };
+    let target = target(&args)?;
+    let outcome = watch::observe(&target, &options, &Arc::default())?;
+    let run = write(&args, &target, &outcome)?;
+    for (file, name) in [out, err].into_iter().zip(OUTPUTS) {
+        file.persist(run.file(name)).map_err(|error| error.error)?;
+    }
+    Ok(run)
+}
+
 fn target(args: &Args) -> anyhow::Result<Target> {
     let target = match (&args.whom, args.command.is_empty()) {
         (Whom { pid: Some(pid), .. }, true) => Target::Process(*pid),
@@ -177,6 +202,7 @@ fn options(args: &Args) -> Options {
         log: args.log,
         acquisitions: args.acquisitions,
         limit: args.limit,
+        output: None,
     }
 }
 

@@ -1,8 +1,8 @@
 //! The verb `paper`: a paper's figures and ours side by side.
 
+use crate::Remedies;
 use crate::table::{lines, print_line, table, width};
 use anyhow::{Context, bail};
-use clap::{Args as _, FromArgMatches as _};
 use nearmiss_papers::record::{Here, PaperRecord};
 use nearmiss_papers::{PAPERS, text};
 use nearmiss_record::run::write_whole;
@@ -52,7 +52,7 @@ enum What {
 }
 
 /// Runs the verb.
-pub fn run(args: Args) -> anyhow::Result<ExitCode> {
+pub fn run(args: Args, remedies: Remedies) -> anyhow::Result<ExitCode> {
     match args.what {
         What::List => {
             let mut table = table(&["name", "paper", "what is computed"], width());
@@ -80,7 +80,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
             }
             if here {
                 print_line("")?;
-                return crate::verify::run(verify_args(&record.here)?);
+                return verify(&record.here, remedies);
             }
         }
     }
@@ -96,11 +96,11 @@ fn progress(done: usize, parts: usize) {
     }
 }
 
-fn verify_args(here: &Here) -> anyhow::Result<crate::verify::Args> {
+fn verify(here: &Here, remedies: Remedies) -> anyhow::Result<ExitCode> {
     let program = ["--", here.program];
     let words = ["verify"].iter().chain(here.verify).chain(&program).chain(here.arguments);
-    let matches = crate::verify::Args::augment_args(clap::Command::new("verify")).try_get_matches_from(words)?;
-    Ok(crate::verify::Args::from_arg_matches(&matches)?)
+    let given = crate::verify::arguments(clap::Command::new("verify"), remedies).try_get_matches_from(words)?;
+    crate::verify::run(&given, remedies)
 }
 
 fn write_pictures(record: &PaperRecord, out: &Path) -> anyhow::Result<()> {

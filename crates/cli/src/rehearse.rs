@@ -1,67 +1,78 @@
 //! The verb `rehearse`: a run replayed as if a remedy had been in place.
 
-use crate::case::{How, find};
+use crate::Remedies;
+use crate::case::How;
 use crate::progress::progress;
 use crate::report::print;
+use crate::verbs::{asked, of_remedies};
 use anyhow::Context;
+use clap::{Arg, ArgAction, ArgMatches, Args as _, Command, FromArgMatches};
+use nearmiss_record::finding::LEAST_GAIN;
 use nearmiss_record::rehearsal::{Rehearsals, SCHEMA};
 use nearmiss_record::run;
-use nearmiss_remedy::Suspicion;
+use nearmiss_remedy::{Case, Parameter, Remedy, Value};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-/// Arguments of `nearmiss rehearse`.
+/// What `rehearse` takes beside the remedy's parameter.
 #[derive(clap::Args)]
-#[command(after_help = "Examples:
-  nearmiss rehearse color                 the newest run, in 1 to 64 colors")]
-pub struct Args {
-    #[command(subcommand)]
-    remedy: Remedy,
+struct Own {
+    /// The run's directory [default: the newest one under ./nearmiss-runs]
+    run: Option<PathBuf>,
+    #[command(flatten)]
+    how: How,
 }
 
-#[derive(clap::Subcommand)]
-enum Remedy {
-    /// The run with its objects in 1, 2, 4, … colors
-    #[command(after_help = "Examples:
-  nearmiss rehearse color                              the newest run
-  nearmiss rehearse color RUN -m pentium-pro-4way-1m   on another machine
-  nearmiss rehearse color RUN --colors 1,8,32")]
-    Color {
-        /// The run's directory [default: the newest one under ./nearmiss-runs]
-        run: Option<PathBuf>,
-        /// Numbers of colors to try [default: 1,2,4,8,16,32,64]
-        #[arg(long, value_name = "N,…", value_delimiter = ',', value_parser = clap::value_parser!(u64).range(1..=1024))]
-        colors: Vec<u64>,
-        #[command(flatten)]
-        how: How,
-    },
+/// A subcommand a remedy.
+pub fn arguments(command: Command, remedies: Remedies) -> Command {
+    let arguments = |command: Command, remedy: &Remedy| Own::augment_args(command).arg(values(remedy.parameter));
+    of_remedies(command, remedies, |remedy| remedy.rehearse_help, arguments)
+}
+
+fn values(parameter: Parameter) -> Arg {
+    Arg::new(parameter.name)
+        .long(parameter.name)
+        .value_name(parameter.value_name)
+        .help(parameter.help)
+        .action(ArgAction::Append)
+        .value_delimiter(',')
+        .value_parser(parameter.parse)
 }
 
 /// Runs the verb.
-pub fn run(args: Args) -> anyhow::Result<ExitCode> {
-    let Remedy::Color { run, mut colors, how } = args.remedy;
-    colors.sort_unstable();
-    colors.dedup();
-    let run = find(run.as_deref(), Path::new(run::DEFAULT_PARENT))?;
-    let case = how.case(&run)?;
-    let mut suspicions = nearmiss_remedy::color::detect(&case)?;
-    suspicions.retain(|s| how.all || s.most_gain() >= nearmiss_record::finding::LEAST_GAIN);
-    suspicions.sort_by(|a, b| b.most_gain().total_cmp(&a.most_gain()));
-    let table = |suspicion: &dyn Suspicion| {
-        progress("rehearsing color");
-        suspicion.rehearse(&case, &colors)
-    };
-    let rehearsals = Rehearsals {
-        schema: SCHEMA.to_owned(),
-        machine: case.machine().name.clone(),
-        tables: suspicions.iter().map(|suspicion| table(suspicion.as_ref())).collect::<Result<_, _>>()?,
-        notes: case.model.notes.clone(),
-    };
-    case.run.write_json(run::REHEARSALS, &rehearsals)?;
-    if how.json {
+pub fn run(given: &ArgMatches, remedies: Remedies) -> anyhow::Result<ExitCode> {
+    let (remedy, given) = asked(given, remedies)?;
+    let own = Own::from_arg_matches(given)?;
+    let mut values: Vec<Value> = given.get_many(remedy.parameter.name).into_iter().flatten().cloned().collect();
+    values.sort();
+    values.dedup();
+    let (run, case) = own.how.open(own.run.as_deref(), Path::new(run::DEFAULT_PARENT), &[remedy])?;
+    let rehearsals = rehearse(remedy, &case, &values, own.how.all)?;
+    run.write_json(run::REHEARSALS, &rehearsals)?;
+    if own.how.json {
         print(&format!("{}\n", serde_json::to_string(&rehearsals).context("rehearsals")?))?;
     } else {
         print(&nearmiss_report::rehearsals::render(&rehearsals))?;
     }
     Ok(ExitCode::SUCCESS)
+}
+
+fn rehearse(remedy: &Remedy, case: &Case, values: &[Value], all: bool) -> anyhow::Result<Rehearsals> {
+    let mut suspicions = (remedy.detect)(case)?;
+    suspicions.retain(|suspicion| all || suspicion.most_gain() >= LEAST_GAIN);
+    suspicions.sort_by(|a, b| b.most_gain().total_cmp(&a.most_gain()));
+    let mut tables = Vec::new();
+    for suspicion in &suspicions {
+        progress(&format!("rehearsing {}", remedy.name));
+        tables.push(suspicion.rehearse(case, values)?);
+    }
+    let nothing = remedy.nothing_found;
+    Ok(Rehearsals {
+        schema: SCHEMA.to_owned(),
+        machine: case.machine_name().to_owned(),
+        remedy: remedy.name.to_owned(),
+        nothing: tables.is_empty().then(|| nothing.to_owned()),
+        tables,
+        notes: case.notes(),
+    })
 }

@@ -147,7 +147,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
 }
 
 /// Where a command's output is kept in its run, when it is not the verb that owns it.
-const OUTPUTS: [&str; 2] = ["command.out", "command.err"];
+pub const OUTPUTS: [&str; 2] = ["command.out", "command.err"];
 
 /// Traces a command to be diagnosed: nothing is printed, its output is kept in the run, and the filter is the one that
 /// is exact where addresses move.

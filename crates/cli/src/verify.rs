@@ -1,11 +1,14 @@
 //! The verb `verify`: a command with and without a remedy, interleaved, and a verdict.
 
+use crate::Remedies;
 use crate::counting::Counting;
 use crate::run_name::run_name;
+use crate::verbs::{asked, of_remedies};
 use anyhow::Context;
+use clap::{ArgMatches, Args as _, Command, FromArgMatches};
 use nearmiss_record::finding::{Findings, Prediction};
 use nearmiss_record::run::{self, RunDir, write_whole};
-use nearmiss_remedy::color::apply::{self as color, Options};
+use nearmiss_remedy::Remedy;
 use nearmiss_verify::{Better, Commands, Metric, Plan, SideCommand, Verdict};
 use nearmiss_workload::Workload;
 use std::ffi::OsString;
@@ -15,32 +18,20 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-/// Arguments of `nearmiss verify`.
+/// What `verify` takes beside a remedy's own options.
 #[derive(clap::Args)]
-#[command(after_help = "Examples:
-  nearmiss verify color -- ./program   with and without coloring, interleaved, and a verdict")]
-pub struct Args {
-    #[command(subcommand)]
-    remedy: Remedy,
+struct Own {
+    #[command(flatten)]
+    how: How,
+    /// The command and its arguments
+    #[arg(last = true, required = true, value_name = "CMD")]
+    command: Vec<OsString>,
 }
 
-#[derive(clap::Subcommand)]
-enum Remedy {
-    /// Does coloring help?
-    #[command(after_help = "Examples:
-  nearmiss verify color -- ./program
-  nearmiss verify color --metric 'ns_per_visit ([0-9.]+)' -- ./program
-  nearmiss verify color --beside './other' -- ./program    and does it harm another program?
-  nearmiss verify color --require-gain 5% -- ./program     exit code 1 unless 5% are gained for sure")]
-    Color {
-        #[command(flatten)]
-        color: color::Args,
-        #[command(flatten)]
-        how: How,
-        /// The command and its arguments
-        #[arg(last = true, required = true, value_name = "CMD")]
-        command: Vec<OsString>,
-    },
+/// A subcommand a remedy.
+pub fn arguments(command: Command, remedies: Remedies) -> Command {
+    let arguments = |command, remedy: &Remedy| Own::augment_args((remedy.options)(command));
+    of_remedies(command, remedies, |remedy| remedy.verify_help, arguments)
 }
 
 #[derive(clap::Args)]
@@ -95,7 +86,7 @@ fn parse_share(text: &str) -> Result<f64, String> {
 
 /// What was predicted of a remedy for a run.
 fn predicted(run: &Path, remedy: &str) -> anyhow::Result<Prediction> {
-    let findings: Findings = crate::case::find(Some(run), Path::new(run::DEFAULT_PARENT))?
+    let findings: Findings = RunDir::open(run)?
         .read_json(run::FINDINGS)
         .map_err(|error| anyhow::anyhow!("{error}; `nearmiss diagnose {}` writes it", run.display()))?;
     let finding = findings.findings.into_iter().find(|finding| finding.remedy == remedy);
@@ -114,9 +105,10 @@ fn beside(predicted: &Prediction, verdict: &Verdict, printed: bool) -> String {
         }
         _ => ("the command".to_owned(), predicted.low, predicted.high),
     };
-    let how = match printed {
-        true => format!(" (overlap {} to none)", percent(predicted.overlap)),
-        false => format!(" (overlap {})", percent(predicted.overlap)),
+    let how = match (predicted.overlap.map(percent), printed) {
+        (Some(overlap), true) => format!(" (overlap {overlap} to none)"),
+        (Some(overlap), false) => format!(" (overlap {overlap})"),
+        (None, _) => String::new(),
     };
     let apart = if measured < low { low - measured } else { (measured - high).max(0.0) };
     format!(
@@ -130,8 +122,9 @@ fn beside(predicted: &Prediction, verdict: &Verdict, printed: bool) -> String {
 }
 
 /// Runs the verb.
-pub fn run(args: Args) -> anyhow::Result<ExitCode> {
-    let Remedy::Color { color, how, command } = args.remedy;
+pub fn run(given: &ArgMatches, remedies: Remedies) -> anyhow::Result<ExitCode> {
+    let (remedy, given) = asked(given, remedies)?;
+    let Own { how, command } = Own::from_arg_matches(given)?;
     let metric = how.metric.as_deref().map_or_else(|| Ok(Metric::default()), Metric::printed)?;
     let plan = Plan {
         metric: metric.name().to_owned(),
@@ -143,13 +136,13 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
         required_gain: how.require_gain,
         ..Plan::default()
     };
-    let predicted = how.against.as_deref().map(|run| predicted(run, "color")).transpose()?;
+    let predicted = how.against.as_deref().map(|run| predicted(run, remedy.name)).transpose()?;
     let without = Workload::new(command);
-    let (with, coloring) = color::apply(without.clone(), &Options::from(&color))?;
-    let kept = RunDir::create(&how.runs, &run_name("verify-", "color"))?;
+    let applied = (remedy.apply)(without.clone(), given)?;
+    let kept = RunDir::create(&how.runs, &run_name("verify-", remedy.name))?;
     let commands = Commands::new(
         SideCommand { workload: without, engagement: None },
-        SideCommand { workload: with, engagement: Some(Box::new(coloring)) },
+        SideCommand { workload: applied.workload, engagement: Some(applied.engagement) },
         kept.path(),
     );
     let mut commands = commands.metric(metric);
@@ -170,7 +163,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
         }
         compared => compared?,
     };
-    verdict.remedy = Some(format!("color, {} colors", color.colors));
+    verdict.remedy = Some((remedy.title)(given));
     let json = serde_json::to_vec(&verdict).context("verdict")?;
     write_whole(&kept.file("verdict.json"), &json)?;
     if how.json {

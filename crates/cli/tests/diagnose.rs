@@ -65,6 +65,23 @@ fn text<'a>(value: &'a Value, name: &str) -> &'a str {
     value[name].as_str().unwrap_or_else(|| panic!("{name}: {}", value[name]))
 }
 
+/// A cell of one of the finding's tables, without its unit.
+fn cell<'a>(finding: &'a Value, title: &str, row: usize, column: &str) -> &'a Value {
+    let tables = finding["evidence"]["tables"].as_array().unwrap();
+    figure(tables.iter().find(|table| table["title"] == title).unwrap(), row, column)
+}
+
+fn figure<'a>(table: &'a Value, row: usize, column: &str) -> &'a Value {
+    let at = table["columns"].as_array().unwrap().iter().position(|name| name == column).unwrap();
+    table["rows"][row][at].as_object().unwrap().values().next().unwrap()
+}
+
+/// An argument vector as a shell would take it.
+fn line(finding: &Value, verb: &str) -> String {
+    let words: Vec<&str> = finding[verb].as_array().unwrap().iter().map(|word| word.as_str().unwrap()).collect();
+    words.join(" ")
+}
+
 fn number(value: &Value) -> u64 {
     value.as_u64().unwrap_or_else(|| panic!("{value}"))
 }
@@ -84,11 +101,12 @@ fn aligned_tasks_are_named_with_their_sets_and_colors_and_rehearsed() {
     let pieces = symptom.split(" pieces").next().and_then(|head| head.rsplit(' ').next()).unwrap();
     assert!((50..=66).contains(&pieces.parse::<u64>().unwrap()), "{symptom}");
     assert!(symptom.contains("on 1 of 64 sets at a time"), "{symptom}");
-    let name = text(&finding["evidence"]["objects"][0], "name");
+    let name = cell(finding, "objects", 0, "name").as_str().unwrap();
     assert!(name.contains("aligned-tasks.c") && name.contains("main"), "{name}");
-    let level = &finding["evidence"]["levels"][0];
-    assert_eq!((text(level, "cache"), number(&level["ways"]), &level["helps"]), ("L1d", 8, &Value::Bool(true)));
-    assert!((60.0..=65.0).contains(&level["lines_a_set"].as_f64().unwrap()), "{level}");
+    let level = |column: &str| cell(finding, "levels", 0, column);
+    assert_eq!((level("cache"), number(level("ways"))), (&Value::from("L1d"), 8));
+    assert!(level("verdict").as_str().unwrap().ends_with("every color reaches a set of its own"));
+    assert!((60.0..=65.0).contains(&level("lines a set").as_f64().unwrap()), "{}", level("lines a set"));
     // 64 lines, 8 ways, one set a color; what else is in use may ask for twice as many.
     let treatment = text(finding, "treatment");
     assert!(treatment.contains("equation 2 asks for 8 at least"), "{treatment}");
@@ -99,8 +117,8 @@ fn aligned_tasks_are_named_with_their_sets_and_colors_and_rehearsed() {
     assert!(finding["prediction"]["function"]["dependent_gain"].as_f64().unwrap() > 0.6);
     assert_eq!(finding["reach"], "outside", "it was built with nearmiss-color.h");
     let command = format!("{program} --objects 64 --visits 150000");
-    assert_eq!(text(finding, "apply"), format!("nearmiss apply color --colors {colors} -- {command}"));
-    assert_eq!(text(finding, "verify"), format!("nearmiss verify color --colors {colors} -- {command}"));
+    assert_eq!(line(finding, "apply"), format!("nearmiss apply color --colors {colors} -- {command}"));
+    assert_eq!(line(finding, "verify"), format!("nearmiss verify color --colors {colors} -- {command}"));
 
     // What the command printed is in the run, not in the findings.
     let run = place.run();
@@ -110,17 +128,18 @@ fn aligned_tasks_are_named_with_their_sets_and_colors_and_rehearsed() {
 
     let run = run.to_str().unwrap();
     let rehearsed = place.json(&["rehearse", "color", run, "--json", "--colors", "4,16"]);
-    assert_eq!(rehearsed["schema"], "nearmiss/rehearsals/1");
+    assert_eq!(rehearsed["schema"], "nearmiss/rehearsals/2");
     let table = &rehearsed["tables"][0];
-    assert!(text(table, "exactness").starts_with("exact"), "{table}");
-    let rows = table["rows"].as_array().unwrap();
-    assert_eq!(rows.iter().map(|row| number(&row["parameter"])).collect::<Vec<_>>(), [1, 4, 16]);
-    let misses = |row: usize| number(&rows[row]["misses"][0]);
+    assert!(text(table, "basis").contains("; exact: "), "{table}");
+    let of = |row: usize, column: &str| number(figure(&table["table"], row, column));
+    assert_eq!([0, 1, 2].map(|row| of(row, "colors")), [1, 4, 16]);
+    assert_eq!(table["table"]["rows"].as_array().unwrap().len(), 3);
+    let misses = |row: usize| of(row, "L1 misses");
     // Too few colors: 16 lines still pass through 8 ways in turn, so most of them miss.
     assert!(misses(1) > 100_000, "{} {}", misses(0), misses(1));
     assert!(misses(0) > 120_000 && misses(2) < 20_000, "{} {}", misses(0), misses(2));
-    assert!(number(&rows[2]["cycles"]) < number(&rows[0]["cycles"]));
-    assert_eq!(number(&rows[2]["memory_bytes"]), pieces.parse::<u64>().unwrap() * 15 * 64 / 2);
+    assert!(of(2, "cycles") < of(0, "cycles"));
+    assert_eq!(of(2, "memory"), pieces.parse::<u64>().unwrap() * 15 * 64 / 2);
 
     let words = place.nearmiss(&["diagnose", run]);
     let words = String::from_utf8(words.stdout).unwrap();
@@ -138,8 +157,8 @@ fn colliding_stacks_and_blocks_are_remedied_from_outside() {
     let stacks = Place::new().diagnose(&[&program, "--threads", "64", "--rounds", "2500"]);
     let finding = only(&stacks);
     assert!(text(finding, "symptom").contains("64 thread stacks"), "{}", finding["symptom"]);
-    assert!(text(finding, "apply").contains(" --stacks -- "), "{}", finding["apply"]);
-    assert_eq!(finding["evidence"]["functions"][0][0], "look_around");
+    assert!(line(finding, "apply").contains(" --stacks -- "), "{}", finding["apply"]);
+    assert_eq!(cell(finding, "functions", 0, "name"), "look_around");
     // Four lines a stack: as many colors as stacks leave some sets to each.
     assert!(finding["prediction"]["function"]["gain"].as_f64().unwrap() > 0.5, "{}", finding["treatment"]);
 
@@ -147,7 +166,7 @@ fn colliding_stacks_and_blocks_are_remedied_from_outside() {
     let blocks = Place::new().diagnose(&[&program, "--elements", "16384", "--rounds", "1"]);
     let finding = only(&blocks);
     assert!(text(finding, "symptom").contains(" malloc blocks of `lock-step.c"), "{}", finding["symptom"]);
-    assert!(text(finding, "apply").contains(" --blocks 131072 -- "), "{}", finding["apply"]);
+    assert!(line(finding, "apply").contains(" --blocks 131072 -- "), "{}", finding["apply"]);
 }
 
 #[test]
@@ -161,10 +180,10 @@ fn loads_behind_stores_of_their_page_offset_are_found() {
     let findings = place.json(&[&begin[..], &[&program, "--rounds", "100"]].concat());
     let finding = only(&findings);
     assert!(text(finding, "symptom").contains("wait for a store to the same offset"), "{}", finding["symptom"]);
-    assert!(text(finding, "apply").contains(" --colors 16 --blocks 16384 -- "), "{}", finding["apply"]);
-    assert_eq!(finding["evidence"]["functions"][0][0], "add_up");
+    assert!(line(finding, "apply").contains(" --colors 16 --blocks 16384 -- "), "{}", finding["apply"]);
+    assert_eq!(cell(finding, "functions", 0, "name"), "add_up");
     // But for the first of each page, all of 100 × 2,048 loads.
-    let loads = finding["evidence"]["functions"][0][1].as_u64().unwrap();
+    let loads = number(cell(finding, "functions", 0, "loads that wait"));
     assert!((195_000..=204_800).contains(&loads), "{loads}");
     // Nothing is left of it where the blocks lie far apart.
     let gain = finding["prediction"]["function"]["gain"].as_f64().unwrap();

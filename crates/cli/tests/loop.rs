@@ -60,10 +60,10 @@ fn verify_judges_a_neighbour_counts_events_and_stands_beside_the_prediction() {
     let run = place.path().join("predicted");
     std::fs::create_dir(&run).unwrap();
     std::fs::write(run.join("manifest.json"), "{}").unwrap();
-    let findings = r#"{"schema":"nearmiss/findings/1","machine":"m","command":["c"],"healthy":null,"notes":[],"findings":[
-        {"remedy":"color","symptom":"","cause":"","evidence":{"objects":[],"levels":[],"functions":[],"cycles_share":0.5},
+    let findings = r#"{"schema":"nearmiss/findings/2","machine":"m","command":["c"],"healthy":null,"notes":[],"known":"modelled","findings":[
+        {"remedy":"color","known":"modelled","symptom":"","cause":"","evidence":{"lines":[],"tables":[],"most_gain":0.5},
          "treatment":"","reach":"outside","unless":[],"apply":null,"verify":null,
-         "prediction":{"gain":0.3,"low":0.25,"high":0.35,"placements":[1,2,3,4,5],"overlap":0.6,"approximate":[],
+         "prediction":{"gain":0.3,"of":"the cycles","low":0.25,"high":0.35,"placements":[1,2,3,4,5],"overlap":0.6,"approximate":[],
             "function":{"name":"walk","gain":0.99,"cycles_before":10,"cycles_after":5,"dependent_gain":0.995}}}]}"#;
     std::fs::write(run.join("findings.json"), findings).unwrap();
     let program = subject("aligned-tasks");

@@ -99,3 +99,35 @@ fn breaches_would_be_seen() {
     assert_eq!(unexplained(&source(concat!("let x = unsafe", " { y() };"))).len(), 1);
     assert!(unexplained(&source(concat!("// SAFETY: y is pure\nlet x = unsafe", " { y() };"))).is_empty());
 }
+
+/// Where a remedy may be named: its own folder, the registry, what is preloaded for it, the paper behind it.
+fn is_of_remedy(path: &str, name: &str) -> bool {
+    let folder = format!("crates/remedy/src/{name}/");
+    let homes = [folder.as_str(), "crates/remedy/src/registry.rs", "crates/remedy/examples/", "native/", "papers/"];
+    homes.iter().any(|home| path.starts_with(home)) || path.starts_with("crates/verify/examples/")
+}
+
+/// Lines that name a remedy by its module or by its whole name.
+fn names_of_remedies(source: &Source, name: &str) -> Vec<String> {
+    if is_of_remedy(&source.path, name) || !source.path.ends_with(".rs") {
+        return Vec::new();
+    }
+    let words = [format!("\"{name}\""), format!("remedy::{name}"), format!("crate::{name}::")];
+    let named = source.text.lines().enumerate().filter(|(_, line)| words.iter().any(|word| line.contains(word)));
+    named.map(|(i, line)| format!("{}:{}: {}", source.path, i + 1, line.trim())).collect()
+}
+
+#[test]
+fn a_remedy_is_named_in_its_folder_and_in_the_registry_alone() {
+    let sources = sources();
+    for remedy in nearmiss_remedy::REMEDIES {
+        let named: Vec<String> = sources.iter().flat_map(|source| names_of_remedies(source, remedy.name)).collect();
+        assert!(named.is_empty(), "`{}` is named outside its folder:\n{}", remedy.name, named.join("\n"));
+    }
+    // The test sees what it forbids.
+    let bad = Source {
+        path: "crates/cli/src/verify.rs".into(),
+        text: format!("run({:?})", nearmiss_remedy::REMEDIES[0].name),
+    };
+    assert_eq!(names_of_remedies(&bad, nearmiss_remedy::REMEDIES[0].name).len(), 1);
+}

@@ -1,11 +1,13 @@
 //! `findings.json`: what is wrong with a run, what would remedy it, and what that would gain.
 //!
-//! Symptoms and evidence are *modelled*, gains are *predicted*; nothing here is measured.
+//! Symptoms and evidence are *modelled* where they come from a trace, *measured* where they come from an observation;
+//! gains are *predicted*.
 
+use crate::figures::Table;
 use serde::{Deserialize, Serialize};
 
-/// `nearmiss/findings/1`.
-pub const SCHEMA: &str = "nearmiss/findings/1";
+/// `nearmiss/findings/2`.
+pub const SCHEMA: &str = "nearmiss/findings/2";
 
 crate::run::is_record!(Findings);
 
@@ -17,10 +19,12 @@ pub const LEAST_GAIN: f64 = 0.02;
 pub struct Findings {
     /// [`SCHEMA`].
     pub schema: String,
-    /// The machine that the run was modelled on.
+    /// The machine that the run was modelled on; of an observation, the machine it was made on.
     pub machine: String,
-    /// The command.
+    /// The command; empty where a running process was observed.
     pub command: Vec<String>,
+    /// How the run is known: modelled where there is a trace.
+    pub known: Known,
     /// Those worth showing come first: most predicted gain first.
     pub findings: Vec<Finding>,
     /// Why there is nothing to remedy, if so: one sentence.
@@ -34,11 +38,13 @@ pub struct Findings {
 pub struct Finding {
     /// Name of the remedy, as typed.
     pub remedy: String,
-    /// What happens, in one sentence with its numbers; *modelled*.
+    /// How the symptom and its evidence are known.
+    pub known: Known,
+    /// What happens, in one sentence with its numbers.
     pub symptom: String,
     /// Why it happens.
     pub cause: String,
-    /// What it is seen by; *modelled*.
+    /// What it is seen by.
     pub evidence: Evidence,
     /// What to change, with its parameters, in one sentence.
     pub treatment: String,
@@ -48,10 +54,21 @@ pub struct Finding {
     pub prediction: Prediction,
     /// What would have to be true for it not to help.
     pub unless: Vec<String>,
-    /// The command line under the remedy; none where it cannot be applied from outside.
-    pub apply: Option<String>,
-    /// The command line that measures whether it helps.
-    pub verify: Option<String>,
+    /// The argument vector of the command under the remedy; none where it cannot be applied from outside.
+    pub apply: Option<Vec<String>>,
+    /// The argument vector that measures whether it helps.
+    pub verify: Option<Vec<String>>,
+}
+
+/// How something is known.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Known {
+    /// Counted exactly on the model of a machine.
+    #[default]
+    Modelled,
+    /// By a clock or a counter, or by the kernel's own events.
+    Measured,
 }
 
 /// Who can apply a remedy.
@@ -69,70 +86,41 @@ pub enum Reach {
     },
 }
 
-/// What a finding is seen by.
+/// What a finding is seen by: as its remedy words it, and as figures.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Evidence {
-    /// The objects, most misses first.
-    pub objects: Vec<ObjectEvidence>,
-    /// The levels at which they are in each other's way, nearest first; none where loads wait for stores instead.
-    pub levels: Vec<LevelEvidence>,
-    /// Functions that miss, with their misses, most first.
-    pub functions: Vec<(String, u64)>,
-    /// Share of the command's modelled cycles that wait for these misses: no remedy can gain more.
-    pub cycles_share: f64,
+    /// For people, in the order in which they are to be read.
+    pub lines: Vec<EvidenceLine>,
+    /// For machines, and for pages with room: the figures behind the lines.
+    pub tables: Vec<Table>,
+    /// Share of the command's cost that could be saved at the very most.
+    pub most_gain: f64,
 }
 
-/// Objects of one name.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct ObjectEvidence {
-    /// As in the report.
-    pub name: String,
-    /// Allocating call stack, outermost first, where there is one.
-    pub allocated_at: Vec<String>,
-    /// How many.
-    pub count: u64,
-    /// Bytes of one, where they are alike.
-    pub size_bytes: Option<u64>,
-    /// Their share of the misses of the heaviest level, or of the loads that wait.
-    pub miss_share: f64,
-}
-
-/// What happens at one level.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct LevelEvidence {
-    /// `L1d`, `L2`, `L3`.
-    pub cache: String,
-    /// Sets that the objects press on at a time.
-    pub sets: u64,
-    /// Sets of the cache.
-    pub of_sets: u64,
-    /// Ways.
-    pub ways: u32,
-    /// Lines that compete for one set.
-    pub lines_a_set: f64,
-    /// Conflict misses of the objects on these sets.
-    pub conflict_misses: u64,
-    /// Their share of the level's misses.
-    pub miss_share: f64,
-    /// Whether the remedy can help at this level, and why or why not.
-    pub verdict: String,
-    /// The same as yes or no.
-    pub helps: bool,
+/// One or a few sentences under a label.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EvidenceLine {
+    /// A word, such as `L1d` or `Calls`; empty where the label before goes on.
+    pub label: String,
+    /// Whole sentences.
+    pub text: String,
 }
 
 /// What a change would do; *predicted* by replaying the run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Prediction {
-    /// Share of the command's cycles saved: median over the placements.
+    /// Share saved.
     pub gain: f64,
-    /// Least over the placements.
+    /// Least that the replays gave.
     pub low: f64,
-    /// Most over the placements.
+    /// Most that the replays gave.
     pub high: f64,
-    /// Seeds of the page placements replayed.
+    /// Of what it is a share, as in `gain 5% of the cycles`.
+    pub of: String,
+    /// Seeds of the page placements replayed; none where pages do not matter.
     pub placements: Vec<u64>,
-    /// Share of a miss's latency that the machine is assumed to hide.
-    pub overlap: f64,
+    /// Share of a miss's latency that the machine is assumed to hide, where misses matter.
+    pub overlap: Option<f64>,
     /// The function that gains most, where one is known.
     pub function: Option<FunctionGain>,
     /// Why the figures are not exact, one sentence each.

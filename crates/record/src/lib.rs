@@ -6,6 +6,7 @@
 
 pub mod abi;
 pub mod counts;
+pub mod figures;
 pub mod finding;
 pub mod machine;
 pub mod maps;

@@ -116,15 +116,15 @@ impl RunDir {
 
     /// The newest run below `parent`, by its manifest's time of writing.
     pub fn newest(parent: &Path) -> Result<Self, RunError> {
-        Self::newest_with(parent, MANIFEST)
+        Self::newest_with(parent, &[MANIFEST])
     }
 
-    /// The newest run below `parent` that has this file.
-    pub fn newest_with(parent: &Path, name: &str) -> Result<Self, RunError> {
+    /// The newest run below `parent` that has one of these files.
+    pub fn newest_with(parent: &Path, names: &[&str]) -> Result<Self, RunError> {
         let entries = fs::read_dir(parent).map_err(|_| RunError::NoRun(parent.to_owned()))?;
         entries
             .flatten()
-            .filter(|e| e.path().join(name).is_file())
+            .filter(|e| names.iter().any(|name| e.path().join(name).is_file()))
             .filter_map(|e| Some((fs::metadata(e.path().join(MANIFEST)).ok()?.modified().ok()?, e.path())))
             .max()
             .map(|(_, path)| RunDir { path })

@@ -1,5 +1,7 @@
 //! Numbers as sentences have them.
 
+use crate::units::Bytes;
+
 /// `1,024`.
 pub fn grouped(number: u64) -> String {
     let digits = number.to_string();
@@ -22,6 +24,18 @@ pub fn counted(number: u64, noun: &str) -> String {
 pub fn percent(share: f64) -> String {
     let percent = share * 100.0;
     if percent.abs() < 9.95 { format!("{percent:.1}%") } else { format!("{percent:.0}%") }
+}
+
+/// `8 KiB` where that is exact, else `123.3 MiB`.
+pub fn bytes(n: u64) -> String {
+    let exact = Bytes(n).to_string();
+    let unit = [(40, "TiB"), (30, "GiB"), (20, "MiB"), (10, "KiB")].into_iter().find(|(shift, _)| n >> shift > 0);
+    match unit {
+        Some((shift, unit)) if exact.len() > "1023 KiB".len() || exact.ends_with(" B") => {
+            format!("{:.1} {unit}", n as f64 / (1u64 << shift) as f64)
+        }
+        _ => exact,
+    }
 }
 
 /// Words that a shell reads as one.

@@ -1,98 +1,99 @@
-//! A run under examination: everything that detection may look at.
+//! What is known of a command: a trace of it, an observation of it, or both.
 
-use crate::replay::{self, CaseError};
-use nearmiss_machine::attribution::{Alias, Attribution, Crowd, Options, RecordedData, Replay};
-use nearmiss_machine::describe;
-use nearmiss_record::machine::{Cache, CacheKind, Machine};
-use nearmiss_record::model::ModelRecord;
-use nearmiss_record::policy::{Order, Policy};
-use nearmiss_record::run::{self, Filter, Manifest, RunDir};
-use nearmiss_record::symbols::Symbols;
+use crate::replay::CaseError;
+use crate::traced::Traced;
+use nearmiss_record::observed::{self, Observed};
+use nearmiss_record::run::{self, Manifest, RunDir};
+use std::fmt;
 
-/// One run on one machine.
+/// What of a run a remedy looks at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Needs {
+    /// A trace of every memory access.
+    Trace,
+    /// An observation of the live program.
+    Observation,
+    /// Either.
+    Either,
+}
+
+impl Needs {
+    /// Whether a case has it.
+    pub fn are_met_by(self, case: &Case) -> bool {
+        match self {
+            Needs::Trace => case.traced.is_some(),
+            Needs::Observation => case.observation.is_some(),
+            Needs::Either => true,
+        }
+    }
+}
+
+/// As a sentence has it: `looks at …`.
+impl fmt::Display for Needs {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(match self {
+            Needs::Trace => "a trace (nearmiss trace -- CMD)",
+            Needs::Observation => "an observation (nearmiss observe -- CMD)",
+            Needs::Either => "a trace or an observation",
+        })
+    }
+}
+
+/// Everything that detection may look at; at least one of the two is there.
 pub struct Case {
-    /// Where it is kept.
+    /// A traced run on a machine.
+    pub traced: Option<Traced>,
+    /// An observed run.
+    pub observation: Option<Observation>,
+}
+
+/// An observed run.
+pub struct Observation {
+    /// Where it is kept; its logs lie beside the record.
     pub run: RunDir,
     /// What ran.
     pub manifest: Manifest,
-    /// What the model counted, without a policy.
-    pub model: ModelRecord,
-    /// Names of its instructions.
-    pub symbols: Symbols,
-    /// Objects that crowd on few sets.
-    pub crowds: Vec<Crowd>,
-    /// Loads that wait for stores to the same offset of another page.
-    pub aliases: Vec<Alias>,
-    /// The filter that made the trace.
-    pub filter: Filter,
-    /// Hears how many replays of a rehearsal are done, and of how many.
-    pub heard: fn(done: usize, of: usize),
+    /// What the instruments saw.
+    pub observed: Observed,
+}
+
+impl Observation {
+    /// Opens an observed run.
+    pub fn open(run: &RunDir) -> Result<Self, CaseError> {
+        Ok(Observation {
+            run: run.clone(),
+            manifest: run.read_json(run::MANIFEST)?,
+            observed: run.read_json(observed::FILE)?,
+        })
+    }
 }
 
 impl Case {
-    /// Opens a run and models it again, on the machine and in the order it was recorded with unless others are given.
-    pub fn open(run: &RunDir, machine: Option<&Machine>, order: Option<Order>) -> Result<Self, CaseError> {
-        let manifest: Manifest = run.read_json(run::MANIFEST)?;
-        let symbols: Symbols = run.read_json(run::SYMBOLS)?;
-        let header = replay::header(run)?;
-        let (machine, order) = match (machine, order) {
-            (Some(machine), Some(order)) => (machine.clone(), order),
-            _ => {
-                let model: ModelRecord = run.read_json(run::MODEL)?;
-                (machine.cloned().unwrap_or(model.machine), order.unwrap_or(model.order))
-            }
-        };
-        let machine = describe::cut(&machine, header.cpus);
-        let data = || machine.caches.iter().filter(|c| c.kind != CacheKind::Instruction);
-        let levels = data().map(|c| usize::from(c.level)).max().unwrap_or(0);
-        let attribution = Attribution::new(
-            Options {
-                cpus: header.cpus,
-                levels,
-                line_bytes: data().map(|c| c.line.0 as u32).min().unwrap_or(64),
-                command_pid: None,
-                crowd_sets: (0..levels).map(|l| level_cache(&machine, l).map_or(0, describe::sets)).collect(),
-                aliasing: machine.store_aliasing,
-            },
-            Box::new(RecordedData::new(&symbols)),
-        );
-        let replayed = replay::replay(run, &machine, &Policy::default(), order, attribution)?;
-        let crowds = replayed.observer.crowds(&replayed.side, &symbols);
-        let aliases = replayed.observer.aliases(&replayed.side, &symbols);
-        let model = replayed.observer.into_record(Replay {
-            machine,
-            policy: Policy::default(),
-            order,
-            only_user: header.only_user,
-            notes: replayed.notes,
-            totals: replayed.totals,
-            curve: None,
-            side: &replayed.side,
-            symbols: &symbols,
-        });
-        Ok(Case {
-            run: run.clone(),
-            manifest,
-            model,
-            symbols,
-            crowds,
-            aliases,
-            filter: header.filter,
-            heard: |_, _| (),
-        })
+    /// The trace; a remedy that needs one is asked only where there is one.
+    pub fn traced(&self) -> Result<&Traced, CaseError> {
+        self.traced.as_ref().ok_or_else(|| CaseError::Unfit("there is no trace to look at".to_owned()))
     }
 
-    /// The machine, cut down to the guest's CPUs.
-    pub fn machine(&self) -> &Machine {
-        &self.model.machine
+    /// The observation; a remedy that needs one is asked only where there is one.
+    pub fn observation(&self) -> Result<&Observation, CaseError> {
+        self.observation.as_ref().ok_or_else(|| CaseError::Unfit("there is no observation to look at".to_owned()))
     }
 
-    /// The data or unified cache of a level, nearest 0.
-    pub fn cache(&self, level: usize) -> Option<&Cache> {
-        level_cache(self.machine(), level)
+    /// What ran.
+    pub fn manifest(&self) -> Option<&Manifest> {
+        let observed = self.observation.as_ref().map(|observation| &observation.manifest);
+        self.traced.as_ref().map(|traced| &traced.manifest).or(observed)
     }
-}
 
-fn level_cache(machine: &Machine, level: usize) -> Option<&Cache> {
-    machine.caches.iter().find(|c| usize::from(c.level) == level + 1 && c.kind != CacheKind::Instruction)
+    /// The machine that the figures are about.
+    pub fn machine_name(&self) -> &str {
+        self.traced.as_ref().map_or("this machine", |traced| &traced.machine().name)
+    }
+
+    /// Facts a reader must know, one sentence each.
+    pub fn notes(&self) -> Vec<String> {
+        let traced = self.traced.iter().flat_map(|traced| &traced.model.notes);
+        let observed = self.observation.iter().flat_map(|observation| &observation.observed.notes);
+        traced.chain(observed).cloned().collect()
+    }
 }

@@ -1,21 +1,121 @@
-//! What every remedy can be asked, besides being applied.
+//! What a remedy is: one definition in its folder, from which every verb takes what it needs.
 
-use crate::case::Case;
+use crate::case::{Case, Needs};
+use crate::engagement::{CannotEngage, Engagement};
 use crate::replay::CaseError;
+use clap::{ArgMatches, Command};
 use nearmiss_record::finding::Finding;
 use nearmiss_record::rehearsal::Rehearsal;
+use nearmiss_workload::Workload;
+
+/// A remedy. Parser, help, man page, completions, `doctor` and all verbs read this and nothing else of it.
+pub struct Remedy {
+    /// As typed.
+    pub name: &'static str,
+    /// What it does, in a few words and without a full stop.
+    pub summary: &'static str,
+    /// Help of `apply NAME`.
+    pub apply_help: Help,
+    /// Help of `verify NAME`.
+    pub verify_help: Help,
+    /// Help of `rehearse NAME`.
+    pub rehearse_help: Help,
+    /// What of a run it looks at.
+    pub needs: Needs,
+    /// Adds the options that `apply` and `verify` take.
+    pub options: fn(Command) -> Command,
+    /// What a rehearsal varies.
+    pub parameter: Parameter,
+    /// Looks for what it may help with in a run that has what it needs.
+    pub detect: fn(&Case) -> Result<Suspicions, CaseError>,
+    /// What a run has not where `detect` finds nothing, as in `…, and no objects crowd on few sets`.
+    pub nothing_found: &'static str,
+    /// Puts a command under the remedy, with the options of its own as they were given.
+    pub apply: fn(Workload, &ArgMatches) -> Result<Applied, CannotEngage>,
+    /// The title of a verdict on it, with the options as they were given.
+    pub title: fn(&ArgMatches) -> String,
+    /// What of it works on this machine, each thing tried.
+    pub abilities: fn() -> Vec<Ability>,
+}
+
+/// What a remedy sees in a run.
+pub type Suspicions = Vec<Box<dyn Suspicion>>;
+
+/// A command under a remedy, and the remedy around it.
+pub struct Applied {
+    /// To be launched, as often as wanted.
+    pub workload: Workload,
+    /// Lives as long as the command is launched.
+    pub engagement: Box<dyn Engagement>,
+}
+
+/// What the help of a verb says of a remedy.
+#[derive(Clone, Copy, Debug)]
+pub struct Help {
+    /// One line without a full stop.
+    pub about: &'static str,
+    /// Examples, and what else a user must know.
+    pub after: &'static str,
+}
+
+/// What a rehearsal varies: `--NAME VALUE,…`.
+#[derive(Clone, Copy, Debug)]
+pub struct Parameter {
+    /// Name of the option, which is a plural.
+    pub name: &'static str,
+    /// What stands for a value in the help.
+    pub value_name: &'static str,
+    /// Help of the option; it ends with the usual values.
+    pub help: &'static str,
+    /// Reads one value.
+    pub parse: fn(&str) -> Result<Value, String>,
+}
+
+/// One value of a rehearsal's parameter. Ascending order is the order of the rows.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Value {
+    /// A number, in the parameter's unit.
+    Number(u64),
+    /// A name, such as a call site's.
+    Name(String),
+}
+
+impl Value {
+    /// The number, if it is one.
+    pub fn number(&self) -> Option<u64> {
+        match self {
+            Value::Number(number) => Some(*number),
+            Value::Name(_) => None,
+        }
+    }
+}
 
 /// Something in a run that a remedy may help with; not yet rehearsed.
 pub trait Suspicion: Sync {
-    /// Share of the command's modelled cycles that could be saved at the very most.
+    /// Share of the command's cost that could be saved at the very most.
     fn most_gain(&self) -> f64;
 
-    /// Rehearses the remedy on the run, under several page placements, and says all there is to say.
+    /// Rehearses the remedy on the run, and says all there is to say.
     fn finding(&self, case: &Case) -> Result<Finding, CaseError>;
 
-    /// The table of the remedy's parameters; those it thinks worth trying, unless they are given.
-    fn rehearse(&self, case: &Case, parameters: &[u64]) -> Result<Rehearsal, CaseError>;
+    /// The table of the remedy's parameter; of the values that it thinks worth trying, unless they are given.
+    fn rehearse(&self, case: &Case, values: &[Value]) -> Result<Rehearsal, CaseError>;
 }
 
-/// Looks for what a remedy may help with.
-pub type Detect = fn(&Case) -> Result<Vec<Box<dyn Suspicion>>, CaseError>;
+/// One thing that a remedy needs of a machine: a row of `doctor`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ability {
+    /// The thing, in a few words.
+    pub name: &'static str,
+    /// What was found, or why it does not work and what to do.
+    pub state: Result<String, Inability>,
+}
+
+/// Why something does not work, and what to do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Inability {
+    /// What was found.
+    pub why: String,
+    /// What to type or do.
+    pub todo: String,
+}

@@ -55,12 +55,29 @@ pub struct NotEngaged {
     pub why: String,
 }
 
-/// A remedy in place around a command, which may be launched many times under it. Dropping
-/// it undoes whatever applying it left on the machine.
+/// A remedy in place around a command, which may be launched many times under it.
+///
+/// Its life: `apply` has changed the workload (environment, affinity, memory policy) before; then, for each launch,
+/// [`started`](Engagement::started) and [`confirm`](Engagement::confirm); at last [`end`](Engagement::end). An
+/// engagement that is dropped must undo as much as `end` does. What must be undone even when nearmiss is killed is
+/// known to the workload's guardian ([`Workload::remove_if_killed`](nearmiss_workload::Workload::remove_if_killed),
+/// [`Workload::restore_if_killed`](nearmiss_workload::Workload::restore_if_killed)), and a helper process is a
+/// `Workload` of its own, which ends with its launcher.
 pub trait Engagement {
-    /// What the remedy did since the last call, or why the launched process `pid` ran
-    /// without it.
-    fn confirm(&self, pid: i32) -> Result<Engaged, NotEngaged>;
+    /// The command was launched as process `pid`, and has not run an instruction of its own yet: a daemon may begin.
+    fn started(&mut self, pid: i32) -> Result<(), CannotEngage> {
+        let _ = pid;
+        Ok(())
+    }
+
+    /// The process `pid` has ended. What the remedy did since the last call, or why that process ran without it.
+    fn confirm(&mut self, pid: i32) -> Result<Engaged, NotEngaged>;
+
+    /// No launch follows: takes back whatever applying the remedy left on the machine. Errors: what could not be taken
+    /// back, and how to do it by hand.
+    fn end(self: Box<Self>) -> Result<(), CannotEngage> {
+        Ok(())
+    }
 }
 
 /// What a remedy did to a command.

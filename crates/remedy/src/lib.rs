@@ -2,7 +2,8 @@
 //! *rehearse* the run under a changed policy, *apply* the policy to a live command from
 //! outside, and *undo* it.
 //!
-//! Detection looks at a [`Case`], a run modelled on a machine, and gives [`Suspicion`]s; each
+//! A [`Remedy`] is one definition in its folder and one line in the registry; everything else loops over the registry.
+//! Detection looks at a [`Case`], a traced run, an observed one or both, and gives [`Suspicion`]s; each
 //! rehearses itself by replaying the run, and becomes a finding or a table. Applying takes a
 //! described command and gives back the command under the remedy together with an
 //! [`Engagement`], which afterwards says whether the remedy was in place and what it did.
@@ -11,16 +12,19 @@ mod case;
 pub mod color;
 mod contract;
 mod engagement;
+pub mod preload;
 mod registry;
 mod rehearsal;
 mod replay;
+mod traced;
 mod translation;
 mod wrap;
 
-pub use case::Case;
-pub use contract::{Detect, Suspicion};
+pub use case::{Case, Needs, Observation};
+pub use contract::{Ability, Applied, Help, Inability, Parameter, Remedy, Suspicion, Suspicions, Value};
 pub use engagement::{CannotEngage, Engaged, Engagement, NotEngaged};
-pub use registry::{REMEDIES, Remedy, Undo, by_name};
+pub use registry::REMEDIES;
 pub use rehearsal::{Cost, PLACEMENTS, rehearse, seeds, spread};
 pub use replay::{CaseError, Replayed, header, replay};
+pub use traced::Traced;
 pub use wrap::{Wrapped, wrap};

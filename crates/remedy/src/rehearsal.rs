@@ -1,7 +1,7 @@
 //! Replays of one run under several policies and page placements.
 
-use crate::case::Case;
 use crate::replay::{CaseError, replay};
+use crate::traced::Traced;
 use nearmiss_machine::aliasing::StoreBuffer;
 use nearmiss_machine::model::Rules;
 use nearmiss_machine::observer::{Observer, Outcome};
@@ -122,7 +122,7 @@ pub fn seeds(machine: &Machine, count: usize) -> Vec<u64> {
 /// Replays the run under each policy and each placement; `ranges` (ascending, disjoint) tell which transactions are
 /// inside. By policy, then by seed.
 pub fn rehearse(
-    case: &Case,
+    case: &Traced,
     policies: &[Policy],
     seeds: &[u64],
     ranges: &[(u64, u64)],
@@ -156,7 +156,7 @@ pub fn rehearse(
     Ok(costs.chunks(seeds.len()).map(<[Cost]>::to_vec).collect())
 }
 
-fn one(case: &Case, policy: &Policy, seed: u64, ranges: &[(u64, u64)]) -> Result<Cost, CaseError> {
+fn one(case: &Traced, policy: &Policy, seed: u64, ranges: &[(u64, u64)]) -> Result<Cost, CaseError> {
     let mut machine = case.machine().clone();
     machine.memory.placement = Placement::Random;
     machine.memory.placement_seed = seed;

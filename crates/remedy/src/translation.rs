@@ -1,8 +1,8 @@
 //! First-level misses of address translation by instruction: what a remedy that moves lines within their pages leaves
 //! as it is, and what a prediction of one function's time must count.
 
-use crate::case::Case;
 use crate::replay::{CaseError, replay};
+use crate::traced::Traced;
 use nearmiss_machine::observer::{Observer, Outcome};
 use nearmiss_record::machine::Tlb;
 use nearmiss_record::policy::Policy;
@@ -62,7 +62,7 @@ impl Observer for Translations {
 }
 
 /// Misses by instruction. What the trace's filter dropped repeats a line, hence a page that is held.
-pub fn translation_misses(case: &Case, tlb: Tlb) -> Result<Vec<u64>, CaseError> {
+pub fn translation_misses(case: &Traced, tlb: Tlb) -> Result<Vec<u64>, CaseError> {
     let observer = Translations { entries: tlb.entries.max(1) as usize, held: Vec::new(), misses: Vec::new() };
     let replayed = replay(&case.run, case.machine(), &Policy::default(), case.model.order, observer)?;
     Ok(replayed.observer.misses)

@@ -1,5 +1,5 @@
-use crate::{Engaged, Engagement, NotEngaged};
-use nearmiss_workload::{Error, Finished, ForwardSignals, ProcessGroup, Workload};
+use crate::{Applied, CannotEngage, Engaged, NotEngaged};
+use nearmiss_workload::{Finished, ForwardSignals, ProcessGroup};
 
 /// A command that ran to its end under a remedy.
 #[derive(Debug)]
@@ -22,12 +22,16 @@ impl Wrapped {
 
 /// Runs a command under a remedy as `env` and `timeout` run theirs: it has the terminal and
 /// the standard streams, and signals sent to us reach it.
-pub fn wrap(workload: Workload, engagement: &dyn Engagement) -> Result<Wrapped, Error> {
+pub fn wrap(applied: Applied) -> Result<Wrapped, CannotEngage> {
+    let Applied { workload, mut engagement } = applied;
     let suspended = workload.group(ProcessGroup::Launcher).launch_suspended()?;
     let pid = suspended.pid();
+    engagement.started(pid)?;
     let running = suspended.resume()?;
     let forwarding = ForwardSignals::to(&running);
     let finished = running.wait()?;
     drop(forwarding);
-    Ok(Wrapped { finished, engaged: engagement.confirm(pid) })
+    let engaged = engagement.confirm(pid);
+    engagement.end()?;
+    Ok(Wrapped { finished, engaged })
 }

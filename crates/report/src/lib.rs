@@ -4,6 +4,7 @@
 //! *modelled*, wall times *measured*.
 
 pub mod callgrind;
+pub mod cell;
 pub mod cycles;
 pub mod findings;
 pub mod html;

@@ -1,7 +1,6 @@
 //! Numbers for people: grouped, scaled, and shares that add up.
 
-use nearmiss_record::units::Bytes;
-pub use nearmiss_record::words::{counted, grouped};
+pub use nearmiss_record::words::{bytes, counted, grouped};
 
 /// Exact and grouped below 100,000, else three significant digits with k, M, G, T, P, E.
 pub fn scaled(n: u64) -> String {
@@ -81,18 +80,6 @@ pub fn duration(nanos: u64) -> String {
         format!("{:.1} ms", seconds * 1e3)
     } else {
         format!("{:.0} µs", seconds * 1e6)
-    }
-}
-
-/// `8 KiB` where that is exact, else `123.3 MiB`.
-pub fn bytes(n: u64) -> String {
-    let exact = Bytes(n).to_string();
-    let unit = [(40, "TiB"), (30, "GiB"), (20, "MiB"), (10, "KiB")].into_iter().find(|(shift, _)| n >> shift > 0);
-    match unit {
-        Some((shift, unit)) if exact.len() > "1023 KiB".len() || exact.ends_with(" B") => {
-            format!("{:.1} {unit}", n as f64 / (1u64 << shift) as f64)
-        }
-        _ => exact,
     }
 }
 

@@ -1,8 +1,13 @@
 //! Findings and rehearsals as people read them.
 
+use nearmiss_record::figures::{Cell, Table};
 use nearmiss_record::finding::*;
-use nearmiss_record::rehearsal::{Rehearsal, RehearsalRow, Rehearsals};
+use nearmiss_record::rehearsal::{Rehearsal, Rehearsals};
 use nearmiss_report::{findings, rehearsals};
+
+fn words(line: &str) -> Vec<String> {
+    line.split(' ').map(str::to_owned).collect()
+}
 
 fn finding(reach: Reach) -> Finding {
     let outside = reach == Reach::Outside;
@@ -10,27 +15,17 @@ fn finding(reach: Reach) -> Finding {
         remedy: "color".into(),
         symptom: "81% of L1d data misses in `walk` are conflict misses of 64 malloc blocks that fall on 1 of 64 sets at a time".into(),
         cause: "Large blocks are mapped, so they all begin at the same offset of their pages: about 64 lines compete for each set, which holds 8.".into(),
+        known: Known::Modelled,
         evidence: Evidence {
-            objects: vec![ObjectEvidence {
-                name: "a.c:32 main".into(),
-                allocated_at: vec!["main".into()],
-                count: 64,
-                size_bytes: Some(1 << 17),
-                miss_share: 0.81,
-            }],
-            levels: vec![LevelEvidence {
-                cache: "L1d".into(),
-                sets: 1,
-                of_sets: 64,
-                ways: 8,
-                lines_a_set: 63.6,
-                conflict_misses: 299_654,
-                miss_share: 0.81,
-                verdict: "its index lies within the page: every color reaches a set of its own".into(),
-                helps: true,
-            }],
-            functions: vec![("walk".into(), 299_654)],
-            cycles_share: 0.077,
+            lines: [
+                ("Objects", "`a.c:32 main`: 64 objects of 128 KiB, allocated by main; 81% of the misses"),
+                ("L1d", "299,654 conflict misses (81% of its data misses), 64 lines for each of 1 of 64 sets (8 ways): its index lies within the page: every color reaches a set of its own."),
+                ("Cycles", "7.7% of the command's modelled cycles wait for these misses, in walk."),
+            ]
+            .map(|(label, text)| EvidenceLine { label: label.into(), text: text.into() })
+            .to_vec(),
+            tables: Vec::new(),
+            most_gain: 0.077,
         },
         treatment: "8 colors of 64 bytes, 14 KiB of memory".into(),
         reach,
@@ -39,7 +34,8 @@ fn finding(reach: Reach) -> Finding {
             low: 0.07,
             high: 0.081,
             placements: vec![1, 2, 3, 4, 5],
-            overlap: 0.6,
+            of: "the cycles".into(),
+            overlap: Some(0.6),
             function: Some(FunctionGain {
                 name: "walk".into(),
                 gain: 0.63,
@@ -50,8 +46,8 @@ fn finding(reach: Reach) -> Finding {
             approximate: vec!["approximate at the first level".into()],
         },
         unless: vec!["the machine hides more of each miss than the 60% assumed (overlap)".into()],
-        apply: outside.then(|| "nearmiss apply color --colors 8 --blocks 131072 -- ./a".into()),
-        verify: outside.then(|| "nearmiss verify color --colors 8 --blocks 131072 -- ./a".into()),
+        apply: outside.then(|| words("nearmiss apply color --colors 8 --blocks 131072 -- ./a")),
+        verify: outside.then(|| words("nearmiss verify color --colors 8 --blocks 131072 -- ./a")),
     }
 }
 
@@ -60,6 +56,7 @@ fn page(list: Vec<Finding>, healthy: Option<&str>) -> String {
         schema: SCHEMA.into(),
         machine: "zen3-milan".into(),
         command: vec!["./a".into()],
+        known: list.first().map_or(Known::Modelled, |finding| finding.known),
         findings: list,
         healthy: healthy.map(str::to_owned),
         notes: Vec::new(),
@@ -80,26 +77,60 @@ fn a_healthy_program_is_told_so() {
 
 #[test]
 fn a_rehearsal_is_a_table() {
-    let row = |parameter, misses, cycles| RehearsalRow {
-        parameter,
-        misses: vec![misses, 70_000],
-        transactions_on_objects: misses / 2,
-        transactions_elsewhere: 12_345,
-        cycles,
-        cycles_low: cycles - 10,
-        cycles_high: cycles + 10,
-        memory_bytes: (parameter - 1) * 2048,
+    let row = |colors, misses, cycles: u64| {
+        let counts = [misses, 70_000, misses / 2, 12_345].map(Cell::Count);
+        let cycles = [cycles, cycles - 10, cycles + 10].map(Cell::Cycles).into_iter();
+        let gain = Cell::Share(if colors == 1 { 0.0 } else { 0.5 });
+        [Cell::Count(colors)]
+            .into_iter()
+            .chain(counts)
+            .chain(cycles)
+            .chain([gain, Cell::Bytes((colors - 1) * 2048)])
+            .collect()
     };
+    let columns = [
+        "colors",
+        "L1 misses",
+        "L2 misses",
+        "bus, objects",
+        "bus, others",
+        "cycles",
+        "least",
+        "most",
+        "gain",
+        "memory",
+    ];
     let table = Rehearsal {
         remedy: "color".into(),
         subject: "64 malloc blocks".into(),
-        levels: vec!["L1".into(), "L2".into()],
+        basis: "medians over 5 page placements, overlap 0.6; exact: the trace was made with the one-line filter".into(),
         placements: vec![1, 2, 3, 4, 5],
-        overlap: 0.6,
-        exactness: "exact: the trace was made with the one-line filter".into(),
-        rows: vec![row(1, 299_654, 2_000_000), row(8, 654, 1_000_000)],
+        table: Table {
+            title: "rehearsal".into(),
+            columns: columns.map(str::to_owned).to_vec(),
+            rows: vec![row(1, 299_654, 2_000_000), row(8, 654, 1_000_000)],
+        },
     };
     let record = Rehearsals { machine: "zen3-milan".into(), tables: vec![table], ..Rehearsals::default() };
     insta::assert_snapshot!(rehearsals::render(&record));
-    assert!(rehearsals::render(&Rehearsals::default()).starts_with("nothing to rehearse"));
+    let nothing = Rehearsals { nothing: Some("no objects crowd on few sets".into()), ..Rehearsals::default() };
+    assert_eq!(rehearsals::render(&nothing), "nothing to rehearse: no objects crowd on few sets\n");
+}
+
+#[test]
+fn what_was_measured_says_so_and_knows_no_pages() {
+    let measured = Finding {
+        known: Known::Measured,
+        prediction: Prediction {
+            of: "the CPU time".into(),
+            placements: Vec::new(),
+            overlap: None,
+            function: None,
+            ..finding(Reach::Outside).prediction
+        },
+        ..finding(Reach::Outside)
+    };
+    let page = page(vec![measured], None);
+    assert!(page.starts_with("./a, observed on zen3-milan\n\n1. color: predicted gain 7.7% of the CPU time (7.0% to 8.1%).\nMeasured   81%"), "{page}");
+    assert!(page.contains("\nPredicted  predicted gain 7.7% of the CPU time (7.0% to 8.1%).\n"), "{page}");
 }

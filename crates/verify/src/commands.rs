@@ -92,7 +92,11 @@ impl Commands {
     /// Runs the whole comparison; the plan's metric must be this one's.
     pub fn compare(mut self, plan: &Plan) -> Result<Verdict, Error> {
         let start = Instant::now();
-        let mut verdict = compare(plan, |side| self.measure_unless_stopped(side), || start.elapsed())?;
+        let compared = compare(plan, |side| self.measure_unless_stopped(side), || start.elapsed());
+        for engagement in [self.without.engagement.take(), self.with.engagement.take()].into_iter().flatten() {
+            engagement.end()?;
+        }
+        let mut verdict = compared?;
         verdict.engaged = self.last_engaged.take();
         Ok(verdict)
     }
@@ -114,14 +118,17 @@ impl Commands {
         self.runs += 1;
         let run = self.runs;
         let command = match side {
-            Side::Without => &self.without,
-            Side::With => &self.with,
+            Side::Without => &mut self.without,
+            Side::With => &mut self.with,
         };
         let stem = format!("{run:03}-{side}");
         let (stdout, stderr) = (self.output.join(format!("{stem}.out")), self.output.join(format!("{stem}.err")));
         let workload = command.workload.clone().stdin(Stdio::Null).stdout(create(&stdout)?).stderr(create(&stderr)?);
         let suspended = workload.launch_suspended()?;
         let pid = suspended.pid();
+        if let Some(engagement) = &mut command.engagement {
+            engagement.started(pid)?;
+        }
         if let Some(probe) = &mut self.probe {
             probe.attach(pid)?;
         }
@@ -143,7 +150,7 @@ impl Commands {
                 .map_err(|how| failed(format!("had a neighbour that {how}")))?;
             sample.insert("beside_wall_s".to_owned(), finished.wall_ns as f64 * 1e-9);
         }
-        if let Some(engagement) = &command.engagement {
+        if let Some(engagement) = &mut command.engagement {
             let report = engagement.confirm(pid).map_err(|source| Error::NotEngaged { run, source })?;
             self.last_engaged = Some(report.text);
         }

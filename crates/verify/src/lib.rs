@@ -53,6 +53,9 @@ pub enum Error {
         /// What was missing.
         source: nearmiss_remedy::NotEngaged,
     },
+    /// The remedy could not begin beside a run, or could not be taken back.
+    #[error(transparent)]
+    Engagement(#[from] nearmiss_remedy::CannotEngage),
     /// The metric could not be read from a run.
     #[error("run {run} ({side}): {why}")]
     NoMetric {

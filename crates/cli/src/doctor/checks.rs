@@ -20,7 +20,7 @@ pub fn rows(probe: &dyn Probe) -> Vec<Row> {
         memory(probe),
         Row {
             verb: "trace",
-            name: "KVM",
+            name: "KVM".into(),
             state: State::NotNeeded,
             found: "the tap translates every instruction itself".into(),
             todo: String::new(),
@@ -28,11 +28,18 @@ pub fn rows(probe: &dyn Probe) -> Vec<Row> {
         caches(probe),
     ];
     rows.extend(instruments(probe));
+    rows.extend(remedies(probe));
     rows
 }
 
-fn row(verb: &'static str, name: &'static str, state: State, found: impl Into<String>, todo: impl Into<String>) -> Row {
-    Row { verb, name, state, found: found.into(), todo: todo.into() }
+fn row(
+    verb: &'static str,
+    name: impl Into<String>,
+    state: State,
+    found: impl Into<String>,
+    todo: impl Into<String>,
+) -> Row {
+    Row { verb, name: name.into(), state, found: found.into(), todo: todo.into() }
 }
 
 fn isa(probe: &dyn Probe) -> Row {
@@ -138,6 +145,18 @@ fn instruments(probe: &dyn Probe) -> Vec<Row> {
             (false, _) => State::Missing,
         };
         row("observe", c.what, state, if c.why_not.is_empty() { "tried".to_owned() } else { c.why_not }, c.what_to_type)
+    });
+    rows.collect()
+}
+
+/// What each remedy needs, tried.
+fn remedies(probe: &dyn Probe) -> Vec<Row> {
+    let rows = probe.remedies().into_iter().map(|(remedy, ability)| {
+        let name = format!("{remedy} ({})", ability.name);
+        match ability.state {
+            Ok(found) => row("apply", name, State::Works, found, ""),
+            Err(inability) => row("apply", name, State::Missing, inability.why, inability.todo),
+        }
     });
     rows.collect()
 }

@@ -1,8 +1,10 @@
 //! How `doctor` looks at a machine; tests put another machine in its place.
 
+use crate::Remedies;
 use nearmiss_machine::describe::host;
 use nearmiss_observe::tap::guest::{KernelImage, QemuBinary, TAP_PLUGIN};
 use nearmiss_observe::watch::{Capability, capabilities};
+use nearmiss_remedy::{Ability, Remedy};
 use std::path::Path;
 
 /// What can be asked of a machine.
@@ -25,10 +27,15 @@ pub trait Probe {
     fn root(&self) -> bool;
     /// What can be observed of a live program, by trying.
     fn instruments(&self) -> Vec<Capability>;
+    /// What the remedies need, by the remedy's name, by trying.
+    fn remedies(&self) -> Vec<(&'static str, Ability)>;
 }
 
 /// This machine.
-pub struct System;
+pub struct System {
+    /// Those that are offered.
+    pub remedies: Remedies,
+}
 
 impl Probe for System {
     fn read(&self, path: &str) -> Option<String> {
@@ -67,5 +74,13 @@ impl Probe for System {
 
     fn instruments(&self) -> Vec<Capability> {
         capabilities()
+    }
+
+    fn remedies(&self) -> Vec<(&'static str, Ability)> {
+        let of = |remedy: &&'static Remedy| {
+            let name = remedy.name;
+            (remedy.abilities)().into_iter().map(move |ability| (name, ability))
+        };
+        self.remedies.iter().flat_map(of).collect()
     }
 }

@@ -1,5 +1,6 @@
 use super::*;
 use nearmiss_observe::watch::Capability;
+use nearmiss_remedy::{Ability, Inability};
 use std::collections::HashMap;
 
 /// A machine made of files and answers.
@@ -11,6 +12,7 @@ struct Fake {
     isa: &'static str,
     root: bool,
     instruments: Vec<Capability>,
+    remedies: Vec<(&'static str, Ability)>,
 }
 
 /// What the instruments answer: name, why not, what to type.
@@ -52,6 +54,9 @@ impl Probe for Fake {
     fn instruments(&self) -> Vec<Capability> {
         self.instruments.clone()
     }
+    fn remedies(&self) -> Vec<(&'static str, Ability)> {
+        self.remedies.clone()
+    }
 }
 
 /// A server that has everything.
@@ -66,6 +71,7 @@ fn server() -> Fake {
         isa: "x86_64",
         root: true,
         instruments: instruments(&[("clock profile (--clock)", true, "", ""), ("lock waits (--locks)", true, "", "")]),
+        remedies: vec![("pad", Ability { name: "preloaded libraries", state: Ok("tried on `true`".into()) })],
     }
 }
 
@@ -80,6 +86,7 @@ fn a_machine_that_has_everything() {
 
 #[test]
 fn a_bare_machine_is_told_what_to_type() {
+    let noexec = Inability { why: "no directory to map libraries from".into(), todo: "export TMPDIR=DIR".into() };
     let bare = Fake {
         files: HashMap::from([
             ("/proc/meminfo".to_owned(), "MemAvailable: 700000 kB".to_owned()),
@@ -95,6 +102,7 @@ fn a_bare_machine_is_told_what_to_type() {
             ("lock waits (--locks)", false, "not allowed to load BPF programs", "run as root"),
             ("block I/O (--io)", false, "not allowed to load BPF programs", "run as root"),
         ]),
+        remedies: vec![("pad", Ability { name: "preloaded libraries", state: Err(noexec) })],
     };
     insta::assert_snapshot!(Report::of(&bare).text(100));
 }
@@ -117,7 +125,7 @@ fn taking_one_thing_away_changes_its_row_alone() {
         assert_eq!(row(&report, name).state, state, "{name}");
         assert!(!row(&report, name).todo.is_empty(), "{name}");
         for other in all.rows.iter().filter(|r| r.name != name) {
-            assert_eq!(&row(&report, other.name), other, "without {name}");
+            assert_eq!(&row(&report, &other.name), other, "without {name}");
         }
     }
 }

@@ -31,7 +31,9 @@ pub struct Outcome {
 pub fn observe(target: &Target, options: &Options, stop: &AtomicBool) -> Result<Outcome, ObserveError> {
     let suspended = match target {
         Target::Command(argv) => {
-            Some(Workload::new(argv.iter().cloned()).group(ProcessGroup::Launcher).launch_suspended()?)
+            let [out, err] = options.output.clone().unwrap_or_default();
+            let workload = Workload::new(argv.iter().cloned()).stdout(out).stderr(err);
+            Some(workload.group(ProcessGroup::Launcher).launch_suspended()?)
         }
         _ => None,
     };

@@ -1,6 +1,7 @@
 //! What to observe, and whom.
 
 use crate::perf::StackMode;
+use nearmiss_workload::Stdio;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -58,6 +59,8 @@ pub struct Options {
     pub acquisitions: bool,
     /// End after this time.
     pub limit: Option<Duration>,
+    /// Where a command's output and error output go, if not where ours do.
+    pub output: Option<[Stdio; 2]>,
 }
 
 /// Samples a second unless told otherwise: a prime, so as not to fall into step with timers.
@@ -74,6 +77,7 @@ impl Default for Options {
             log: false,
             acquisitions: false,
             limit: None,
+            output: None,
         }
     }
 }

@@ -1,15 +1,15 @@
 //! What is said of loads that wait for stores to the same offset of another page.
 
+use super::evidence::{Objects, Seen};
 use super::subject::{Class, Subject};
-use crate::case::Case;
-use nearmiss_record::finding::{Evidence, ObjectEvidence};
+use crate::traced::Traced;
 use nearmiss_record::words::grouped;
 
 /// How exact the count is.
 pub const EXACTNESS: &str = "aliased loads are a lower bound: repeats that the trace's filter dropped were not seen";
 
 /// Cycles that the subject's loads wait in all.
-pub fn wait_cycles(case: &Case, subject: &Subject) -> u64 {
+pub fn wait_cycles(case: &Traced, subject: &Subject) -> u64 {
     let each = case.machine().store_aliasing.map_or(0.0, |aliasing| aliasing.wait_cycles);
     (loads(subject) as f64 * each * (1.0 - case.machine().overlap)).round() as u64
 }
@@ -19,8 +19,8 @@ fn loads(subject: &Subject) -> u64 {
 }
 
 /// Both sides, most loads first.
-pub fn objects(subject: &Subject) -> Vec<ObjectEvidence> {
-    let mut list: Vec<ObjectEvidence> = Vec::new();
+pub fn objects(subject: &Subject) -> Vec<Objects> {
+    let mut list: Vec<Objects> = Vec::new();
     for (alias, side) in subject.aliased.iter().flat_map(|alias| [(alias, &alias.loaded), (alias, &alias.stored)]) {
         if list.iter().all(|known| known.name != side.name) {
             list.push(object(subject, &side.name, &side.allocated_at, alias.loads));
@@ -29,7 +29,7 @@ pub fn objects(subject: &Subject) -> Vec<ObjectEvidence> {
     list
 }
 
-fn object(subject: &Subject, name: &str, allocated_at: &[String], share_of: u64) -> ObjectEvidence {
+fn object(subject: &Subject, name: &str, allocated_at: &[String], share_of: u64) -> Objects {
     let sides = subject.aliased.iter().flat_map(|alias| [&alias.loaded, &alias.stored]);
     let mut extents: Vec<(u64, u64)> =
         sides.filter(|side| side.name == name).flat_map(|side| side.extents.iter().copied()).collect();
@@ -37,7 +37,7 @@ fn object(subject: &Subject, name: &str, allocated_at: &[String], share_of: u64)
     extents.dedup();
     let mut sizes = extents.iter().map(|(start, end)| end - start);
     let first = sizes.next();
-    ObjectEvidence {
+    Objects {
         name: name.to_owned(),
         allocated_at: allocated_at.to_vec(),
         count: extents.len() as u64,
@@ -47,8 +47,8 @@ fn object(subject: &Subject, name: &str, allocated_at: &[String], share_of: u64)
 }
 
 /// What happens.
-pub fn symptom(subject: &Subject, evidence: &Evidence) -> String {
-    let by = evidence.functions.first().map_or(String::new(), |(function, _)| format!(" in `{function}`"));
+pub fn symptom(subject: &Subject, seen: &Seen) -> String {
+    let by = seen.functions.first().map_or(String::new(), |(function, _)| format!(" in `{function}`"));
     let Some(most) = subject.aliased.first() else { return String::new() };
     format!(
         "{} loads{by} wait for a store to the same offset of another page, most of them loads of `{}` behind stores to `{}`",

@@ -5,8 +5,9 @@ use super::finding::Colors;
 use super::program;
 use super::subject::{Class, Subject};
 use crate::case::Case;
-use crate::contract::Suspicion;
+use crate::contract::{Suspicion, Suspicions};
 use crate::replay::CaseError;
+use crate::traced::Traced;
 use nearmiss_machine::attribution::{Crowd, Party};
 use nearmiss_record::machine::Index;
 use nearmiss_record::model::ObjectKind;
@@ -17,7 +18,8 @@ const PAGE_BYTES: u64 = 4096;
 const LEAST_SHARE: f64 = 0.05;
 
 /// Everything in a run that colors may help with, and what looks like it.
-pub fn detect(case: &Case) -> Result<Vec<Box<dyn Suspicion>>, CaseError> {
+pub fn detect(case: &Case) -> Result<Suspicions, CaseError> {
+    let case = case.traced()?;
     let asks_environment = program::asks_environment(&case.manifest);
     let mut subjects: BTreeMap<(Class, String), Subject> = BTreeMap::new();
     for crowd in &case.crowds {
@@ -44,7 +46,7 @@ pub fn detect(case: &Case) -> Result<Vec<Box<dyn Suspicion>>, CaseError> {
 }
 
 /// Objects whose loads wait for stores to the same offset of another page.
-fn aliased(case: &Case, asks_environment: bool) -> Vec<Subject> {
+fn aliased(case: &Traced, asks_environment: bool) -> Vec<Subject> {
     let all: u64 = case.aliases.iter().map(|alias| alias.loads).sum();
     let mut subjects: BTreeMap<(Class, String), Subject> = BTreeMap::new();
     for alias in case.aliases.iter().filter(|alias| alias.loads as f64 >= LEAST_SHARE * all as f64) {
@@ -75,7 +77,7 @@ fn alias_class(side: &Party) -> Option<Class> {
 }
 
 /// `None` for memory that no program decides on.
-fn class(case: &Case, crowd: &Crowd) -> Option<Class> {
+fn class(case: &Traced, crowd: &Crowd) -> Option<Class> {
     let ways = case.cache(crowd.level).map_or(1, |cache| cache.ways);
     // So few objects, a line each, cannot overflow a set: it is their own parts that do.
     let few = crowd.extents.len() as u64 <= u64::from(ways);
@@ -93,7 +95,7 @@ fn class(case: &Case, crowd: &Crowd) -> Option<Class> {
 }
 
 /// Whether coloring can help at a level, and why or why not.
-pub(super) fn level_verdict(case: &Case, level: usize, least_colors: Option<u64>, lines: u64) -> (bool, String) {
+pub(super) fn level_verdict(case: &Traced, level: usize, least_colors: Option<u64>, lines: u64) -> (bool, String) {
     let Some(cache) = case.cache(level) else { return (false, "no such cache".to_owned()) };
     let way_bytes = cache.size.0 / u64::from(cache.ways.max(1));
     match (cache.index, least_colors) {

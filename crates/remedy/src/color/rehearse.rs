@@ -1,15 +1,18 @@
 //! What a run would have cost with its objects in 1, 2, 4, … colors.
 
 use super::subject::Subject;
-use crate::case::Case;
 use crate::rehearsal::{Cost, PLACEMENTS, rehearse, seeds, spread};
 use crate::replay::CaseError;
+use crate::traced::Traced;
 use crate::translation::translation_misses;
+use nearmiss_record::figures::{Cell, Table};
 use nearmiss_record::finding::FunctionGain;
 use nearmiss_record::policy::Policy;
-use nearmiss_record::rehearsal::{Rehearsal, RehearsalRow};
+use nearmiss_record::rehearsal::Rehearsal;
 use std::collections::BTreeMap;
 
+/// What a rehearsal varies, as its option is named.
+pub const PARAMETER: &str = "colors";
 /// Most colors tried unless more are asked for.
 pub const MOST_COLORS: u64 = 64;
 /// So much of the most that any number of colors saves is enough.
@@ -37,7 +40,7 @@ pub fn usual_colors() -> Vec<u64> {
 impl Colorings {
     /// Replays the run in each number of colors, under each placement. 1 is added where it is missing.
     pub fn new(
-        case: &Case,
+        case: &Traced,
         subject: &Subject,
         colors: &[u64],
         line_bytes: u64,
@@ -62,7 +65,7 @@ impl Colorings {
 
     /// Finds the number of colors that is worth it on one placement, and replays it under all of them. Also says what
     /// share half as many colors save, of what it saves.
-    pub fn best(case: &Case, subject: &Subject, least: u64, line_bytes: u64) -> Result<(Self, f64), CaseError> {
+    pub fn best(case: &Traced, subject: &Subject, least: u64, line_bytes: u64) -> Result<(Self, f64), CaseError> {
         let seeds = seeds(case.machine(), PLACEMENTS);
         let (first, others) = seeds.split_at(1);
         let worth: Vec<u64> = [least / 2, least, least * 2, least * 4, least * 8]
@@ -103,7 +106,7 @@ impl Colorings {
     }
 
     /// The function that gains most in the `at`-th number of colors.
-    pub fn function(&self, case: &Case, at: usize) -> Result<Option<FunctionGain>, CaseError> {
+    pub fn function(&self, case: &Traced, at: usize) -> Result<Option<FunctionGain>, CaseError> {
         let sums = |cycles: &[u64]| {
             let mut sums: BTreeMap<u32, u64> = BTreeMap::new();
             for (insn, cycles) in cycles.iter().enumerate().filter(|(_, cycles)| **cycles > 0) {
@@ -148,38 +151,47 @@ impl Colorings {
     }
 
     /// The table.
-    pub fn table(&self, case: &Case, subject: &Subject, name: String, line_bytes: u64) -> Rehearsal {
-        let median = |figures: &dyn Fn(&Cost) -> u64, at: usize| {
+    pub fn table(&self, case: &Traced, subject: &Subject, name: String, line_bytes: u64) -> Rehearsal {
+        let levels = case.model.totals.levels.len();
+        let misses = (1..=levels).map(|level| format!("L{level} misses"));
+        let others = ["bus, objects", "bus, others", "cycles", "least", "most", "gain", "memory"].map(str::to_owned);
+        let columns = [PARAMETER.to_owned()].into_iter().chain(misses).chain(others).collect();
+        let rows = (0..self.colors.len()).map(|at| self.row(at, levels, subject, line_bytes)).collect();
+        Rehearsal {
+            remedy: super::NAME.to_owned(),
+            subject: name,
+            basis: format!(
+                "medians over {} page placements, overlap {}; {}",
+                self.placements.len(),
+                case.machine().overlap,
+                exactness(case)
+            ),
+            placements: self.placements.clone(),
+            table: Table { title: "rehearsal".to_owned(), columns, rows },
+        }
+    }
+
+    fn row(&self, at: usize, levels: usize, subject: &Subject, line_bytes: u64) -> Vec<Cell> {
+        let median = |figures: &dyn Fn(&Cost) -> u64| {
             spread(self.costs[at].iter().map(|cost| figures(cost) as f64)).0.round() as u64
         };
-        let levels = case.model.totals.levels.len();
-        let row = |(at, colors): (usize, &u64)| {
-            let (cycles, low, high) = spread((0..self.placements.len()).map(|p| self.cycles(at, p)));
-            RehearsalRow {
-                parameter: *colors,
-                misses: (0..levels).map(|l| median(&|cost| cost.misses.get(l).copied().unwrap_or(0), at)).collect(),
-                transactions_on_objects: median(&|cost| cost.transactions_inside, at),
-                transactions_elsewhere: median(&|cost| cost.transactions_outside, at),
-                cycles: cycles as u64,
-                cycles_low: low as u64,
-                cycles_high: high as u64,
-                memory_bytes: subject.memory_bytes(*colors, line_bytes),
-            }
-        };
-        Rehearsal {
-            remedy: "color".to_owned(),
-            subject: name,
-            levels: (1..=levels).map(|l| format!("L{l}")).collect(),
-            placements: self.placements.clone(),
-            overlap: case.machine().overlap,
-            exactness: exactness(case),
-            rows: self.colors.iter().enumerate().map(row).collect(),
-        }
+        let cycles = |at: usize| spread((0..self.placements.len()).map(|p| self.cycles(at, p)));
+        let (middle, low, high) = cycles(at);
+        let colors = self.colors[at];
+        let mut cells = vec![Cell::Count(colors)];
+        cells.extend((0..levels).map(|l| Cell::Count(median(&|cost| cost.misses.get(l).copied().unwrap_or(0)))));
+        cells.push(Cell::Count(median(&|cost| cost.transactions_inside)));
+        cells.push(Cell::Count(median(&|cost| cost.transactions_outside)));
+        cells.extend([middle, low, high].map(|cycles| Cell::Cycles(cycles as u64)));
+        let first = (cycles(0).0 as u64).max(1);
+        cells.push(Cell::Share(1.0 - (middle as u64) as f64 / first as f64));
+        cells.push(Cell::Bytes(subject.memory_bytes(colors, line_bytes)));
+        cells
     }
 }
 
 /// What the filter that made the trace allows to say.
-pub fn exactness(case: &Case) -> String {
+pub fn exactness(case: &Traced) -> String {
     match nearmiss_machine::describe::can_move_addresses(case.filter) {
         Ok(()) => "exact: the trace was made with the one-line filter".to_owned(),
         Err(_) => "approximate at the first level: the trace's filter of several lines assumed that lines stay where \

@@ -1,4 +1,4 @@
-//! The C probes of `native/preload/tests`, compiled once, and ways to run them.
+//! The C probes of `native/preload/color/tests`, compiled once, and ways to run them.
 
 use nearmiss_remedy::color::apply::{Options, Report, apply};
 use nearmiss_workload::{Finished, Stdio, Workload};
@@ -9,7 +9,7 @@ use std::sync::OnceLock;
 use std::time::Duration;
 
 fn build(directory: &Path, source: &str, output: &str, flags: &[&str]) {
-    let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../native/preload/tests");
+    let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../native/preload/color/tests");
     let status = Command::new("cc")
         .args(["-O1", "-g", "-pthread", "-Wall", "-Wextra", "-o"])
         .arg(directory.join(output))

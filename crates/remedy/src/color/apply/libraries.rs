@@ -1,69 +1,25 @@
-use super::Options;
-use crate::CannotEngage;
-use rustix::fs::{StatVfsMountFlags, statvfs};
-use std::ffi::OsStr;
-use std::fs::{self, Permissions};
-use std::os::unix::fs::PermissionsExt;
-use std::path::{Path, PathBuf};
-use tempfile::TempDir;
+//! The two preloaded libraries and what they count, as `native/preload/color/parameters.h` has it.
 
-const STACKS: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/color-stacks.so"));
-const BLOCKS: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/color-blocks.so"));
+use crate::preload::Library;
 
-/// The preloaded libraries as files, gone when dropped.
-#[derive(Debug)]
-pub(super) struct Libraries {
-    directory: TempDir,
-    files: Vec<PathBuf>,
-}
+pub const COLORED: &str = "colored";
+pub const LEFT: &str = "left";
+pub const ADDED_BYTES: &str = "added bytes";
+pub const DEEPBIND_DROPPED: &str = "deepbind dropped";
+pub const MALLOC_ELSEWHERE: &str = "malloc elsewhere";
 
-impl Libraries {
-    /// Writes only what is asked for: a library that is not there costs nothing.
-    pub(super) fn write(options: &Options) -> Result<Self, CannotEngage> {
-        let failed = |e| CannotEngage::system("write the preloaded libraries", e);
-        let directory = tempfile::Builder::new().prefix("nearmiss-").tempdir_in(place()?).map_err(failed)?;
-        let mut files = Vec::new();
-        let wanted = [
-            (options.stacks, "nearmiss-color-stacks.so", STACKS),
-            (options.block_bytes.is_some(), "nearmiss-color-blocks.so", BLOCKS),
-        ];
-        for (_, name, bytes) in wanted.iter().filter(|(wanted, ..)| *wanted) {
-            let path = directory.path().join(name);
-            fs::write(&path, bytes).map_err(failed)?;
-            fs::set_permissions(&path, Permissions::from_mode(0o444)).map_err(failed)?;
-            files.push(path);
-        }
-        // Readable by all: a server gives up its privileges before it starts others.
-        fs::set_permissions(directory.path(), Permissions::from_mode(0o755)).map_err(failed)?;
-        Ok(Libraries { directory, files })
-    }
+/// Threads start on a shifted stack.
+pub static STACKS: Library = Library {
+    name: "stacks",
+    file: "nearmiss-color-stacks.so",
+    bytes: include_bytes!(concat!(env!("OUT_DIR"), "/color-stacks.so")),
+    counters: &[COLORED, LEFT],
+};
 
-    pub(super) fn paths(&self) -> Vec<&OsStr> {
-        self.files.iter().map(|file| file.as_os_str()).collect()
-    }
-
-    /// Everything to remove, the directory last.
-    pub(super) fn removal_order(&self) -> impl Iterator<Item = &Path> {
-        self.files.iter().map(PathBuf::as_path).chain([self.directory.path()])
-    }
-}
-
-/// A directory from which libraries can be mapped, and whose name LD_PRELOAD can carry.
-fn place() -> Result<PathBuf, CannotEngage> {
-    let candidates = [std::env::temp_dir(), "/tmp".into(), "/dev/shm".into(), "/var/tmp".into()];
-    candidates
-        .into_iter()
-        .find(|place| {
-            let separators = place.to_string_lossy().contains([':', ' ', '$']);
-            !separators
-                && place.is_absolute()
-                && rustix::fs::access(place, rustix::fs::Access::WRITE_OK).is_ok()
-                && statvfs(place).is_ok_and(|s| !s.f_flag.contains(StatVfsMountFlags::NOEXEC))
-        })
-        .ok_or_else(|| {
-            CannotEngage::Parameters(
-                "no directory for the preloaded library: /tmp and others are not writable or mounted noexec; set TMPDIR"
-                    .to_owned(),
-            )
-        })
-}
+/// Blocks of malloc are handed out shifted.
+pub static BLOCKS: Library = Library {
+    name: "blocks",
+    file: "nearmiss-color-blocks.so",
+    bytes: include_bytes!(concat!(env!("OUT_DIR"), "/color-blocks.so")),
+    counters: &[COLORED, LEFT, ADDED_BYTES, DEEPBIND_DROPPED, MALLOC_ELSEWHERE],
+};

@@ -15,25 +15,27 @@
 
 mod libraries;
 mod options;
-mod program;
 mod report;
 
-pub use options::{Args, Options};
+pub use options::{Args, MOST_COLORS, Options};
 pub use report::{Blocks, Report, Stacks};
 
-use crate::{CannotEngage, Engaged, Engagement, NotEngaged};
-use libraries::Libraries;
-use nearmiss_workload::Workload;
-use report::SharedReport;
-use std::ffi::{OsStr, OsString};
+use super::colors::step;
+use crate::preload::{Preload, Refusals};
+use crate::{Ability, Applied, CannotEngage, Engaged, Engagement, Inability, NotEngaged};
+use clap::{ArgMatches, FromArgMatches};
+use nearmiss_workload::{Stdio, Workload};
 
-/// Coloring in place around a command. Nothing of it persists: dropping it removes the
-/// libraries' temporary directory, and the rest ends with the command's processes.
+const REFUSALS: Refusals = Refusals {
+    go: "its stacks and its heap come from Go's own runtime, which no preloaded library sees",
+    statically_linked: "or use nearmiss-color.h in its allocator",
+};
+
+/// Coloring in place around a command. Nothing of it persists.
 #[derive(Debug)]
 pub struct Coloring {
     options: Options,
-    shared: SharedReport,
-    _libraries: Libraries,
+    preload: Preload,
 }
 
 /// Puts a command under coloring.
@@ -42,99 +44,74 @@ pub struct Coloring {
 /// or the crate `nearmiss-color` how many colors to use.
 pub fn apply(workload: Workload, options: &Options) -> Result<(Workload, Coloring), CannotEngage> {
     options.check()?;
-    program::check(&workload)?;
-    let libraries = Libraries::write(options)?;
-    let shared = SharedReport::create()?;
-    let preload = join_preload(workload.variable("LD_PRELOAD"), libraries.paths());
-    let asan_options = workload.variable("ASAN_OPTIONS");
-    let mut workload = workload
-        .env("LD_PRELOAD", preload)
-        .env("NEARMISS_COLOR", options.colors.to_string())
-        .env("NEARMISS_COLOR_PRELOAD", shared.parameters(options))
-        .env("ASAN_OPTIONS", sanitizer_options(asan_options))
-        .keep_open(shared.descriptor());
-    for path in libraries.removal_order() {
-        workload = workload.remove_if_killed(path);
-    }
-    Ok((workload, Coloring { options: options.clone(), shared, _libraries: libraries }))
+    let stacks = options.stacks.then_some(&libraries::STACKS);
+    let blocks = options.block_bytes.map(|_| &libraries::BLOCKS);
+    let preload = Preload::new(&workload, stacks.into_iter().chain(blocks).collect(), &REFUSALS)?;
+    let workload = workload.env("NEARMISS_COLOR", options.colors.to_string());
+    let workload = preload.around(workload, "NEARMISS_COLOR_PRELOAD", &parameters(options));
+    Ok((workload, Coloring { options: options.clone(), preload }))
+}
+
+fn parameters(options: &Options) -> String {
+    format!(
+        "colors={},step={},line={},least={}",
+        options.colors,
+        step(options.colors.into()),
+        options.line_bytes,
+        options.block_bytes.unwrap_or(0)
+    )
+}
+
+/// As the registry asks for it, with the options as they were given.
+pub(super) fn engage(workload: Workload, given: &ArgMatches) -> Result<Applied, CannotEngage> {
+    let (workload, coloring) = apply(workload, &Options::from(&args(given)?))?;
+    Ok(Applied { workload, engagement: Box::new(coloring) })
+}
+
+/// `color, 32 colors`.
+pub(super) fn title(given: &ArgMatches) -> String {
+    let colors = args(given).map_or(0, |args| args.colors);
+    format!("{}, {colors} colors", super::NAME)
+}
+
+fn args(given: &ArgMatches) -> Result<Args, CannotEngage> {
+    Args::from_arg_matches(given).map_err(|error| CannotEngage::Parameters(error.to_string()))
+}
+
+/// Whether a program can be colored here: `true` is.
+pub(super) fn abilities() -> Vec<Ability> {
+    let state = match try_on_true() {
+        Ok(()) => Ok("tried on `true`: both libraries are loaded and answer".to_owned()),
+        Err(why) => {
+            Err(Inability { why, todo: "export TMPDIR=DIR, a directory that is not mounted noexec".to_owned() })
+        }
+    };
+    vec![Ability { name: "preloaded libraries", state }]
+}
+
+fn try_on_true() -> Result<(), String> {
+    let quiet = Workload::new(["true"]).stdin(Stdio::Null).stdout(Stdio::Null).stderr(Stdio::Null);
+    let (workload, coloring) = apply(quiet, &Options::default()).map_err(|error| error.to_string())?;
+    let suspended = workload.launch_suspended().map_err(|error| error.to_string())?;
+    let pid = suspended.pid();
+    suspended.resume().and_then(|running| running.wait()).map_err(|error| error.to_string())?;
+    coloring.report(pid).map(|_| ()).map_err(|error| error.to_string())
 }
 
 impl Coloring {
     /// What was colored since the last report, provided that the launched process `pid` was
     /// under coloring.
     pub fn report(&self, pid: i32) -> Result<Report, NotEngaged> {
-        let snapshot = self.shared.take();
-        let missing: Vec<&str> = [
-            (self.options.stacks, snapshot.stacks.has(pid), "stacks"),
-            (self.options.block_bytes.is_some(), snapshot.blocks.has(pid), "blocks"),
-        ]
-        .into_iter()
-        .filter_map(|(asked, engaged, name)| (asked && !engaged).then_some(name))
-        .collect();
-        if missing.is_empty() {
-            Ok(Report::new(&self.options, &snapshot))
-        } else {
-            Err(NotEngaged {
-                pid,
-                why: format!(
-                    "its program did not load the library for {} (did it start with LD_PRELOAD taken away, or end at once?)",
-                    missing.join(" and ")
-                ),
-            })
-        }
+        Ok(Report::new(&self.options, &self.preload.confirm(pid)?))
     }
 }
 
 impl Engagement for Coloring {
-    fn confirm(&self, pid: i32) -> Result<Engaged, NotEngaged> {
+    fn confirm(&mut self, pid: i32) -> Result<Engaged, NotEngaged> {
         self.report(pid).map(|report| Engaged {
             text: report.to_string(),
             // Plain numbers and names: it cannot fail.
             record: serde_json::to_value(&report).unwrap_or_default(),
         })
-    }
-}
-
-/// What is preloaded already stays. Ours comes before it, since it must wrap an allocator
-/// that is preloaded; only the sanitizers' runtimes insist on being first.
-fn join_preload(present: Option<OsString>, ours: Vec<&OsStr>) -> OsString {
-    let present = present.unwrap_or_default();
-    let text = present.to_string_lossy();
-    let mut entries: Vec<&OsStr> = ours;
-    let (first, rest): (Vec<&str>, Vec<&str>) = text
-        .split([':', ' '])
-        .filter(|entry| !entry.is_empty())
-        .partition(|entry| ["asan", "tsan", "lsan", "hwasan"].iter().any(|name| entry.contains(name)));
-    entries.splice(0..0, first.into_iter().map(OsStr::new));
-    entries.extend(rest.into_iter().map(OsStr::new));
-    entries.join(OsStr::new(":"))
-}
-
-/// Programs built with the address sanitizer refuse to start after another library, though
-/// both get on well; their other options stay.
-fn sanitizer_options(present: Option<OsString>) -> OsString {
-    const AFTER_US: &str = "verify_asan_link_order=0";
-    match present {
-        Some(mut options) if !options.is_empty() => {
-            options.push(":");
-            options.push(AFTER_US);
-            options
-        }
-        _ => AFTER_US.into(),
-    }
-}
-
-#[cfg(test)]
-#[allow(clippy::unwrap_used)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_is_preloaded_already_is_kept() {
-        let joined =
-            |present: &str| join_preload(Some(present.into()), vec![OsStr::new("/ours.so")]).into_string().unwrap();
-        assert_eq!(joined(""), "/ours.so");
-        assert_eq!(joined("/a.so /b.so:/c.so"), "/ours.so:/a.so:/b.so:/c.so");
-        assert_eq!(joined("/a.so:libasan.so.8"), "libasan.so.8:/ours.so:/a.so");
     }
 }

@@ -18,7 +18,7 @@ pub struct Options {
 const MAPPED_BLOCK_BYTES: u64 = 128 * 1024;
 
 /// Most colors the libraries take.
-const MOST_COLORS: u32 = 1024;
+pub const MOST_COLORS: u32 = 1024;
 
 /// Smallest block that can be colored: a page.
 const LEAST_BLOCK_BYTES: u64 = 4096;

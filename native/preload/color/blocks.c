@@ -4,7 +4,7 @@
  * what is not shifted goes through untouched. What has an alignment as its purpose
  * (aligned_alloc, posix_memalign, memalign, valloc) is not intercepted at all. */
 #define _GNU_SOURCE
-#include "common.h"
+#include "parameters.h"
 #include "early.h"
 #include "shifted.h"
 #include <dlfcn.h>
@@ -81,10 +81,10 @@ __attribute__((constructor)) static void begin(void)
 	if (!early_used())
 		atomic_store_explicit(&straight_back, 1, memory_order_relaxed);
 	atomic_store_explicit(&straight_below, SHIFTED_LEAST_BYTES, memory_order_release);
-	announce(NEARMISS_PART_BLOCKS, &parameters);
+	begin_coloring("blocks", &parameters);
 	if (!ours) {
 		/* The program's own malloc, or one preloaded before us: we are never asked. */
-		COUNT(malloc_elsewhere, 1);
+		count(BLOCKS_MALLOC_ELSEWHERE, 1);
 		parameters.block_bytes = 0;
 	}
 }
@@ -106,11 +106,11 @@ static void *hand_out(char *base, size_t shift_bytes)
 {
 	atomic_store_explicit(&straight_back, 0, memory_order_relaxed);
 	if (!shifted_put(base + shift_bytes, shift_bytes)) {
-		COUNT(blocks_plain, 1);
+		count(BLOCKS_LEFT, 1);
 		return base;
 	}
-	COUNT(blocks_colored, 1);
-	COUNT(blocks_bytes, shift_bytes);
+	count(BLOCKS_COLORED, 1);
+	count(BLOCKS_ADDED_BYTES, shift_bytes);
 	return base + shift_bytes;
 }
 
@@ -205,7 +205,7 @@ static void *grow_shifted(void *block, size_t shift_bytes, size_t bytes)
 	}
 	if (shifted_put(moved + shift_bytes, shift_bytes))
 		return moved + shift_bytes;
-	COUNT(blocks_plain, 1);
+	count(BLOCKS_LEFT, 1);
 	return memmove(moved, moved + shift_bytes, bytes);
 }
 
@@ -277,7 +277,7 @@ EXPORT void *dlopen(const char *file, int mode)
 	if (!found)
 		found = (void *(*)(const char *, int))dlsym(RTLD_NEXT, "dlopen");
 	if (mode & RTLD_DEEPBIND && parameters.block_bytes) {
-		COUNT(deepbind_dropped, 1);
+		count(BLOCKS_DEEPBIND_DROPPED, 1);
 		mode &= ~RTLD_DEEPBIND;
 	}
 	return found(file, mode);

@@ -13,15 +13,24 @@ use std::path::{Path, PathBuf};
 /// How many `#!` lines are followed, as the kernel does.
 const MOST_INTERPRETERS: usize = 5;
 
+/// What a remedy says of programs that it cannot reach by a library.
+#[derive(Clone, Copy, Debug)]
+pub struct Refusals {
+    /// Behind `it is a Go program: `, why that matters.
+    pub go: &'static str,
+    /// Behind `it is statically linked and loads no library; link it dynamically, `, what else to do.
+    pub statically_linked: &'static str,
+}
+
 /// Refuses programs that would ignore the library.
-pub(super) fn check(workload: &Workload) -> Result<(), CannotEngage> {
+pub(super) fn check(workload: &Workload, refusals: &Refusals) -> Result<(), CannotEngage> {
     let mut path = workload.program()?;
     for _ in 0..MOST_INTERPRETERS {
         let seen = match workload.directory() {
             Some(directory) => directory.join(&path),
             None => path.clone(),
         };
-        match inspect(&seen).map_err(|e| CannotEngage::system("read the program", e))? {
+        match inspect(&seen, refusals).map_err(|e| CannotEngage::system("read the program", e))? {
             Verdict::Engages => return Ok(()),
             Verdict::Refuses(why) => return Err(CannotEngage::Program { program: path, why }),
             Verdict::Script(interpreter) => path = interpreter,
@@ -36,7 +45,7 @@ enum Verdict {
     Script(PathBuf),
 }
 
-fn inspect(path: &Path) -> std::io::Result<Verdict> {
+fn inspect(path: &Path, refusals: &Refusals) -> std::io::Result<Verdict> {
     let refuse = |why: &str| Ok(Verdict::Refuses(why.to_owned()));
     let mut file = File::open(path)?;
     let mut start = [0u8; 256];
@@ -78,14 +87,13 @@ fn inspect(path: &Path) -> std::io::Result<Verdict> {
         return refuse("it is a program for another kind of processor");
     }
     if program.go {
-        return refuse(
-            "it is a Go program: its stacks and its heap come from Go's own runtime, which no preloaded library sees",
-        );
+        return refuse(&format!("it is a Go program: {}", refusals.go));
     }
     match program.loader {
-        None => refuse(
-            "it is statically linked and loads no library; link it dynamically, or use nearmiss-color.h in its allocator",
-        ),
+        None => refuse(&format!(
+            "it is statically linked and loads no library; link it dynamically, {}",
+            refusals.statically_linked
+        )),
         Some(loader) if !loader.contains("ld-linux") && !loader.contains("ld64") => Ok(Verdict::Refuses(format!(
             "its loader is {loader}, not the GNU C library's, for which nearmiss's library is built"
         ))),

@@ -4,7 +4,7 @@
  * The color is taken from the stack by a trampoline. Setting the stack's address instead
  * would cost the thread glibc's guard page and its cache of stacks. */
 #define _GNU_SOURCE
-#include "common.h"
+#include "parameters.h"
 #include <alloca.h>
 #include <dlfcn.h>
 #include <pthread.h>
@@ -32,7 +32,7 @@ static struct parameters parameters;
 
 __attribute__((constructor)) static void begin(void)
 {
-	announce(NEARMISS_PART_STACKS, &parameters);
+	begin_coloring("stacks", &parameters);
 }
 
 static struct start *take_start(void)
@@ -71,7 +71,7 @@ static struct start *prepare(const pthread_attr_t *attributes, void *argument)
 	size_t shift_bytes = shift_of(&parameters, atomic_fetch_add_explicit(&next_color, 1, memory_order_relaxed) + 1);
 	struct start *start = shift_bytes <= stack_bytes(attributes) / 8 ? take_start() : NULL;
 	if (!start) {
-		COUNT(stacks_plain, 1);
+		count(STACKS_LEFT, 1);
 		return NULL;
 	}
 	start->shift_bytes = shift_bytes;
@@ -141,7 +141,7 @@ EXPORT int pthread_create(pthread_t *thread, const pthread_attr_t *attributes,
 	if (error)
 		release(start);
 	else
-		COUNT(stacks_colored, 1);
+		count(STACKS_COLORED, 1);
 	return error;
 }
 
@@ -157,6 +157,6 @@ EXPORT int thrd_create(thrd_t *thread, thrd_start_t routine, void *argument)
 	if (error != thrd_success)
 		release(start);
 	else
-		COUNT(stacks_colored, 1);
+		count(STACKS_COLORED, 1);
 	return error;
 }

@@ -1,0 +1,47 @@
+//! The command line of `nearmiss`: one verb a stage. All printing and exit codes are here; the stages are libraries.
+//!
+//! [`run`] takes the remedies that it offers, so that a program with one remedy more is this command line with one
+//! remedy more.
+
+mod apply;
+mod case;
+mod counting;
+mod diagnose;
+mod doctor;
+mod exit;
+mod generate;
+mod json_file;
+mod machine;
+mod modelling;
+mod observe;
+mod observed_report;
+mod paper;
+mod progress;
+mod rehearse;
+mod report;
+mod reserve;
+mod run_name;
+mod table;
+mod top;
+mod trace;
+mod verbs;
+mod verify;
+mod window;
+
+use nearmiss_remedy::Remedy;
+use std::process::ExitCode;
+
+/// The remedies that are offered.
+pub type Remedies = &'static [&'static Remedy];
+
+/// Reads the command line of this process and does what it says.
+pub fn run(remedies: Remedies) -> ExitCode {
+    let given = match verbs::command(remedies).try_get_matches() {
+        Ok(given) => given,
+        Err(error) => return exit::wrong_use(&error),
+    };
+    let Some((verb, given)) = given.subcommand().and_then(|(name, given)| Some((verbs::by_name(name)?, given))) else {
+        return ExitCode::from(exit::BAD_INPUT);
+    };
+    (verb.run)(given, remedies).unwrap_or_else(|error| exit::explain(&error, verb.is_wrapper))
+}

@@ -1,0 +1,144 @@
+//! Every verb: one line each. Parser, help, man pages and completions are made of this table and of the registry of
+//! remedies.
+
+use crate::{Remedies, apply, diagnose, doctor, generate, machine, observe, paper, rehearse, report, trace, verify};
+use clap::{ArgMatches, Args, Command, FromArgMatches};
+use nearmiss_remedy::{Help, Remedy};
+use std::process::ExitCode;
+
+/// One verb.
+pub struct Verb {
+    /// As typed.
+    pub name: &'static str,
+    about: &'static str,
+    /// Its exit status is its command's; its own failures are told by 125 to 127.
+    pub is_wrapper: bool,
+    arguments: fn(Command, Remedies) -> Command,
+    /// Does it.
+    pub run: fn(&ArgMatches, Remedies) -> anyhow::Result<ExitCode>,
+}
+
+/// A verb whose module has `Args` and `run`, which may want the remedies too.
+macro_rules! verb {
+    ($name:literal, $module:ident, $about:literal) => {
+        verb!($name, $module, $about, false, |args, _| $module::run(args))
+    };
+    ($name:literal, $module:ident, $about:literal, wrapper) => {
+        verb!($name, $module, $about, true, |args, _| $module::run(args))
+    };
+    ($name:literal, $module:ident, $about:literal, remedies) => {
+        verb!($name, $module, $about, false, $module::run)
+    };
+    ($name:literal, $module:ident, $about:literal, $wrapper:literal, $run:expr) => {
+        Verb {
+            name: $name,
+            about: $about,
+            is_wrapper: $wrapper,
+            arguments: |command, _| <$module::Args as Args>::augment_args(command),
+            run: |given, remedies| {
+                let run: fn($module::Args, Remedies) -> anyhow::Result<ExitCode> = $run;
+                run($module::Args::from_arg_matches(given)?, remedies)
+            },
+        }
+    };
+}
+
+/// A verb with a subcommand a remedy.
+macro_rules! verb_of_remedies {
+    ($name:literal, $module:ident, $about:literal, $wrapper:literal) => {
+        Verb { name: $name, about: $about, is_wrapper: $wrapper, arguments: $module::arguments, run: $module::run }
+    };
+}
+
+const VERBS: &[Verb] = &[
+    verb!("doctor", doctor, "What this machine can observe and remedy, and how to enable the rest", remedies),
+    verb!("machine", machine, "Machine descriptions: list them, show one, read this machine"),
+    verb!(
+        "trace",
+        trace,
+        "Run a command unchanged in a throw-away guest, see every memory access, model its caches",
+        wrapper
+    ),
+    verb!(
+        "observe",
+        observe,
+        "Record what a live program does: samples, lock waits, polls, block I/O, scheduling",
+        wrapper
+    ),
+    verb!(
+        "diagnose",
+        diagnose,
+        "Say what is wrong with a run, what would remedy it, and what that would gain",
+        remedies
+    ),
+    verb_of_remedies!("rehearse", rehearse, "Replay a run as if a remedy had been in place", false),
+    verb_of_remedies!("apply", apply, "Run a command under a remedy, from outside", true),
+    verb_of_remedies!(
+        "verify",
+        verify,
+        "Measure whether a remedy helps: interleaved runs with and without it, and a verdict",
+        false
+    ),
+    verb!("paper", paper, "A paper's tables: its figures and ours side by side", remedies),
+    verb!("report", report, "Show what a run's misses are and where they come from"),
+    verb!("generate", generate, "Write man pages and shell completions", remedies),
+];
+
+const ABOUT: &str = "Finds the cache misses, lock waits and wake-ups that hold a Linux program back";
+
+const AFTER: &str = "Examples:
+  nearmiss trace -- sort words.txt     every memory access, on this machine's caches
+  nearmiss diagnose                    what is wrong with the newest run, and what would remedy it
+  nearmiss doctor                      what works here
+
+Exit status: 0 done; 1 done, and what was asked for was not met; 2 wrong use or bad input; 3 this machine cannot do it.
+trace, observe and apply end as their command does; 125: they failed themselves, 126 and 127: the command cannot be
+executed or found.";
+
+/// The whole command line.
+pub fn command(remedies: Remedies) -> Command {
+    let command = Command::new("nearmiss")
+        .version(env!("CARGO_PKG_VERSION"))
+        .propagate_version(true)
+        .about(ABOUT)
+        .after_help(AFTER)
+        .max_term_width(100)
+        .subcommand_required(true)
+        .arg_required_else_help(true);
+    let verb = |verb: &Verb| (verb.arguments)(Command::new(verb.name), remedies).about(verb.about);
+    command.subcommands(VERBS.iter().map(verb))
+}
+
+/// The verb of this name.
+pub fn by_name(name: &str) -> Option<&'static Verb> {
+    VERBS.iter().find(|verb| verb.name == name)
+}
+
+/// A verb's command with a subcommand a remedy. `help` is what the remedy says of the verb, `arguments` adds those of
+/// the remedy and the verb; the examples of the verb's own help are the first of each remedy.
+pub fn of_remedies(
+    command: Command,
+    remedies: Remedies,
+    help: fn(&Remedy) -> Help,
+    arguments: impl Fn(Command, &'static Remedy) -> Command,
+) -> Command {
+    let first = |remedy: &&Remedy| help(remedy).after.lines().nth(1).map(str::to_owned);
+    let examples: Vec<String> = ["Examples:".to_owned()].into_iter().chain(remedies.iter().filter_map(first)).collect();
+    let one = |remedy: &&'static Remedy| {
+        let help = help(remedy);
+        arguments(Command::new(remedy.name), remedy).about(help.about).after_help(help.after)
+    };
+    command
+        .after_help(examples.join("\n"))
+        .subcommand_required(true)
+        .arg_required_else_help(true)
+        .subcommands(remedies.iter().map(one))
+}
+
+/// Which remedy a verb was asked for, and with which arguments.
+pub fn asked<'a>(given: &'a ArgMatches, remedies: Remedies) -> anyhow::Result<(&'static Remedy, &'a ArgMatches)> {
+    let asked = given
+        .subcommand()
+        .and_then(|(name, given)| Some((remedies.iter().copied().find(|remedy| remedy.name == name)?, given)));
+    asked.ok_or_else(|| anyhow::anyhow!("which remedy? see --help"))
+}

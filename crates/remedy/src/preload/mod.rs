@@ -1,0 +1,76 @@
+//! The kit of remedies that act through preloaded libraries: it writes the libraries, builds the command's environment,
+//! keeps the page on which they shake hands and count, and refuses programs that would not load them.
+//!
+//! A remedy declares its [`Library`]s and their counters; everything else is here. The libraries' side is
+//! `native/preload/kit`.
+
+mod environment;
+mod libraries;
+mod page;
+mod program;
+
+pub use page::{Part, Parts};
+pub use program::Refusals;
+
+use crate::{CannotEngage, NotEngaged};
+use libraries::Files;
+use nearmiss_workload::Workload;
+use page::Page;
+
+/// A preloaded library of a remedy.
+#[derive(Debug)]
+pub struct Library {
+    /// Its name in the parameters and in messages, a word.
+    pub name: &'static str,
+    /// Its file's name.
+    pub file: &'static str,
+    /// The file.
+    pub bytes: &'static [u8],
+    /// Names of its counters, by their number.
+    pub counters: &'static [&'static str],
+}
+
+/// Libraries in place around a command. Dropping it removes their files; the rest ends with the command's processes.
+#[derive(Debug)]
+pub struct Preload {
+    libraries: Vec<&'static Library>,
+    files: Files,
+    page: Page,
+}
+
+impl Preload {
+    /// Writes the libraries and makes the page. `refusals` words why some programs cannot be reached.
+    pub fn new(
+        workload: &Workload,
+        libraries: Vec<&'static Library>,
+        refusals: &Refusals,
+    ) -> Result<Self, CannotEngage> {
+        program::check(workload, refusals)?;
+        let page = Page::create(libraries.len())?;
+        Ok(Preload { files: Files::write(&libraries)?, libraries, page })
+    }
+
+    /// The command with the libraries preloaded; `variable` carries their parameters, a list of `key=value`.
+    pub fn around(&self, workload: Workload, variable: &str, parameters: &str) -> Workload {
+        let parts = self.libraries.iter().enumerate().map(|(part, library)| format!(",{}={part}", library.name));
+        let parameters = format!("{parameters},{}{}", self.page.parameters(), parts.collect::<String>());
+        let workload = environment::preloading(workload, self.files.paths())
+            .env(variable, parameters)
+            .keep_open(self.page.descriptor());
+        self.files.removal_order().fold(workload, Workload::remove_if_killed)
+    }
+
+    /// What the libraries counted since the last call, provided that the launched process `pid` had all of them.
+    pub fn confirm(&self, pid: i32) -> Result<Parts, NotEngaged> {
+        let parts = self.page.take(&self.libraries);
+        let missing: Vec<&str> = parts.iter().filter(|part| !part.has(pid)).map(|part| part.library).collect();
+        if missing.is_empty() {
+            return Ok(parts);
+        }
+        let why = format!(
+            "its program did not load the library for {} (did it start with LD_PRELOAD taken away, or end at once?)",
+            missing.join(" and ")
+        );
+        Err(NotEngaged { pid, why })
+    }
+}

@@ -1,0 +1,129 @@
+//! The page shared with the preloaded libraries: they say that they are in place, and count.
+
+use super::Library;
+use crate::CannotEngage;
+use memmap2::{MmapOptions, MmapRaw};
+use rustix::fs::{MemfdFlags, SealFlags};
+use std::mem::offset_of;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
+
+const MAGIC: u64 = 0x3272_6c6f_636d_6e21;
+const PIDS: usize = 248;
+const COUNTERS: usize = 16;
+const PARTS: usize = 8;
+
+/// One library's. Mirrors `struct nearmiss_part` in `nearmiss-preload.h`.
+#[repr(C)]
+struct RawPart {
+    programs: AtomicU64,
+    pids: [AtomicI32; PIDS],
+    counters: [AtomicU64; COUNTERS],
+}
+
+/// Mirrors `struct nearmiss_page`.
+#[repr(C)]
+struct RawPage {
+    magic: AtomicU64,
+    token: AtomicU64,
+    parts: [RawPart; PARTS],
+}
+
+const _: () = assert!(offset_of!(RawPage, parts) == 16);
+const _: () = assert!(size_of::<RawPart>() == 1128);
+const _: () = assert!(size_of::<RawPage>() == 9040);
+
+/// Our side of the page.
+#[derive(Debug)]
+pub(super) struct Page {
+    page: MmapRaw,
+    descriptor: Arc<OwnedFd>,
+    token: u64,
+}
+
+/// What one library said and counted.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Part {
+    /// The library's name.
+    pub library: &'static str,
+    /// Programs in which the library was in place, the command's children included.
+    pub programs: u64,
+    pids: Vec<i32>,
+    counters: Vec<(&'static str, u64)>,
+}
+
+impl Part {
+    pub(super) fn has(&self, pid: i32) -> bool {
+        self.pids.contains(&pid)
+    }
+
+    /// A counter by its name; 0 for one that the library does not declare.
+    pub fn counter(&self, name: &str) -> u64 {
+        self.counters.iter().find(|(known, _)| *known == name).map_or(0, |(_, count)| *count)
+    }
+}
+
+/// By library, in the order in which they were declared.
+pub type Parts = Vec<Part>;
+
+impl Page {
+    /// For so many libraries.
+    pub(super) fn create(libraries: usize) -> Result<Self, CannotEngage> {
+        if libraries > PARTS {
+            return Err(CannotEngage::Parameters(format!("{libraries} libraries: the page has room for {PARTS}")));
+        }
+        let failed = |e: rustix::io::Errno| CannotEngage::system("make the shared page", e);
+        let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
+        let low = rustix::fs::memfd_create("nearmiss-preload", flags).map_err(failed)?;
+        rustix::fs::ftruncate(&low, size_of::<RawPage>() as u64).map_err(failed)?;
+        // A command that truncates it would take the page from under all the others.
+        rustix::fs::fcntl_add_seals(&low, SealFlags::SHRINK | SealFlags::GROW).map_err(failed)?;
+        // A number out of the way of those that shells and scripts choose by hand.
+        let high = rustix::io::fcntl_dupfd_cloexec(&low, 200).unwrap_or(low);
+        let page = MmapOptions::new()
+            .len(size_of::<RawPage>())
+            .map_raw(&high)
+            .map_err(|e| CannotEngage::system("map the shared page", e))?;
+        let shared = Page { page, descriptor: Arc::new(high), token: random()? };
+        shared.raw().token.store(shared.token, Ordering::SeqCst);
+        shared.raw().magic.store(MAGIC, Ordering::SeqCst);
+        Ok(shared)
+    }
+
+    pub(super) fn descriptor(&self) -> Arc<OwnedFd> {
+        self.descriptor.clone()
+    }
+
+    /// How the libraries find it.
+    pub(super) fn parameters(&self) -> String {
+        format!("fd={},pid={},token={:x}", self.descriptor.as_raw_fd(), std::process::id(), self.token)
+    }
+
+    fn raw(&self) -> &RawPage {
+        // SAFETY: the mapping is page-aligned, as large as `RawPage`, lives as long as `self`,
+        // and every field is an atomic, for which any bytes are a value.
+        unsafe { &*self.page.as_ptr().cast::<RawPage>() }
+    }
+
+    /// The counts since the last call, which start again from zero.
+    pub(super) fn take(&self, libraries: &[&'static Library]) -> Parts {
+        let zero = |counter: &AtomicU64| counter.swap(0, Ordering::SeqCst);
+        let part = |(library, raw): (&&'static Library, &RawPart)| Part {
+            library: library.name,
+            pids: raw.pids.iter().map(|pid| pid.swap(0, Ordering::SeqCst)).filter(|&pid| pid != 0).collect(),
+            programs: zero(&raw.programs),
+            counters: library.counters.iter().copied().zip(raw.counters.iter().map(zero)).collect(),
+        };
+        libraries.iter().zip(&self.raw().parts).map(part).collect()
+    }
+}
+
+fn random() -> Result<u64, CannotEngage> {
+    let mut token = [0u8; 8];
+    // SAFETY: fills the eight bytes given; so few are never given in part.
+    if unsafe { libc::getrandom(token.as_mut_ptr().cast(), token.len(), 0) } != 8 {
+        return Err(CannotEngage::system("draw a random number", std::io::Error::last_os_error()));
+    }
+    Ok(u64::from_ne_bytes(token))
+}

@@ -1,0 +1,98 @@
+//! A traced run, modelled on a machine.
+
+use crate::replay::{self, CaseError};
+use nearmiss_machine::attribution::{Alias, Attribution, Crowd, Options, RecordedData, Replay};
+use nearmiss_machine::describe;
+use nearmiss_record::machine::{Cache, CacheKind, Machine};
+use nearmiss_record::model::ModelRecord;
+use nearmiss_record::policy::{Order, Policy};
+use nearmiss_record::run::{self, Filter, Manifest, RunDir};
+use nearmiss_record::symbols::Symbols;
+
+/// One run on one machine.
+pub struct Traced {
+    /// Where it is kept.
+    pub run: RunDir,
+    /// What ran.
+    pub manifest: Manifest,
+    /// What the model counted, without a policy.
+    pub model: ModelRecord,
+    /// Names of its instructions.
+    pub symbols: Symbols,
+    /// Objects that crowd on few sets.
+    pub crowds: Vec<Crowd>,
+    /// Loads that wait for stores to the same offset of another page.
+    pub aliases: Vec<Alias>,
+    /// The filter that made the trace.
+    pub filter: Filter,
+    /// Hears how many replays of a rehearsal are done, and of how many.
+    pub heard: fn(done: usize, of: usize),
+}
+
+impl Traced {
+    /// Opens a run and models it again, on the machine and in the order it was recorded with unless others are given.
+    pub fn open(run: &RunDir, machine: Option<&Machine>, order: Option<Order>) -> Result<Self, CaseError> {
+        let manifest: Manifest = run.read_json(run::MANIFEST)?;
+        let symbols: Symbols = run.read_json(run::SYMBOLS)?;
+        let header = replay::header(run)?;
+        let (machine, order) = match (machine, order) {
+            (Some(machine), Some(order)) => (machine.clone(), order),
+            _ => {
+                let model: ModelRecord = run.read_json(run::MODEL)?;
+                (machine.cloned().unwrap_or(model.machine), order.unwrap_or(model.order))
+            }
+        };
+        let machine = describe::cut(&machine, header.cpus);
+        let data = || machine.caches.iter().filter(|c| c.kind != CacheKind::Instruction);
+        let levels = data().map(|c| usize::from(c.level)).max().unwrap_or(0);
+        let attribution = Attribution::new(
+            Options {
+                cpus: header.cpus,
+                levels,
+                line_bytes: data().map(|c| c.line.0 as u32).min().unwrap_or(64),
+                command_pid: None,
+                crowd_sets: (0..levels).map(|l| level_cache(&machine, l).map_or(0, describe::sets)).collect(),
+                aliasing: machine.store_aliasing,
+            },
+            Box::new(RecordedData::new(&symbols)),
+        );
+        let replayed = replay::replay(run, &machine, &Policy::default(), order, attribution)?;
+        let crowds = replayed.observer.crowds(&replayed.side, &symbols);
+        let aliases = replayed.observer.aliases(&replayed.side, &symbols);
+        let model = replayed.observer.into_record(Replay {
+            machine,
+            policy: Policy::default(),
+            order,
+            only_user: header.only_user,
+            notes: replayed.notes,
+            totals: replayed.totals,
+            curve: None,
+            side: &replayed.side,
+            symbols: &symbols,
+        });
+        Ok(Traced {
+            run: run.clone(),
+            manifest,
+            model,
+            symbols,
+            crowds,
+            aliases,
+            filter: header.filter,
+            heard: |_, _| (),
+        })
+    }
+
+    /// The machine, cut down to the guest's CPUs.
+    pub fn machine(&self) -> &Machine {
+        &self.model.machine
+    }
+
+    /// The data or unified cache of a level, nearest 0.
+    pub fn cache(&self, level: usize) -> Option<&Cache> {
+        level_cache(self.machine(), level)
+    }
+}
+
+fn level_cache(machine: &Machine, level: usize) -> Option<&Cache> {
+    machine.caches.iter().find(|c| usize::from(c.level) == level + 1 && c.kind != CacheKind::Instruction)
+}
