@@ -136,7 +136,7 @@ pub fn of_remedies(
 }
 
 /// Which remedy a verb was asked for, and with which arguments.
-pub fn asked<'a>(given: &'a ArgMatches, remedies: Remedies) -> anyhow::Result<(&'static Remedy, &'a ArgMatches)> {
+pub fn asked(given: &ArgMatches, remedies: Remedies) -> anyhow::Result<(&'static Remedy, &ArgMatches)> {
     let asked = given
         .subcommand()
         .and_then(|(name, given)| Some((remedies.iter().copied().find(|remedy| remedy.name == name)?, given)));

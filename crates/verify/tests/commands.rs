@@ -75,7 +75,7 @@ fn the_remedy_is_confirmed_in_every_run_under_it() {
 
     struct Absent;
     impl Engagement for Absent {
-        fn confirm(&self, pid: i32) -> Result<Engaged, NotEngaged> {
+        fn confirm(&mut self, pid: i32) -> Result<Engaged, NotEngaged> {
             Err(NotEngaged { pid, why: "absent".to_owned() })
         }
     }
