@@ -10,7 +10,9 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("record", &[]),
     ("color", &[]),
     ("workload", &["record"]),
-    ("observe", &["record", "workload"]),
+    ("symbols", &["record"]),
+    ("tap", &["record", "symbols"]),
+    ("observe", &["record", "symbols", "workload"]),
     ("machine", &["record"]),
     ("remedy", &["record", "machine", "workload", "color"]),
     ("diagnose", &["record", "machine", "remedy"]),
@@ -21,8 +23,8 @@ const ALLOWED: &[(&str, &[&str])] = &[
     (
         "cli",
         &[
-            "record", "color", "workload", "observe", "machine", "remedy", "diagnose", "verify", "lab", "report",
-            "papers",
+            "record", "color", "workload", "symbols", "tap", "observe", "machine", "remedy", "diagnose", "verify",
+            "lab", "report", "papers",
         ],
     ),
 ];

@@ -1,8 +1,8 @@
 //! How `doctor` looks at a machine; tests put another machine in its place.
 
 use nearmiss_machine::describe::host;
-use nearmiss_observe::tap::guest::{KernelImage, QemuBinary, TAP_PLUGIN};
 use nearmiss_observe::watch::{Capability, capabilities};
+use nearmiss_tap::guest::{KernelImage, QemuBinary, TAP_PLUGIN};
 use std::path::Path;
 
 /// What can be asked of a machine.

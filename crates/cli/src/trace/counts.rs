@@ -8,14 +8,14 @@ use comfy_table::CellAlignment;
 use nearmiss_machine::describe;
 use nearmiss_machine::model::{Counter, ModelOptions, ModelTotals};
 use nearmiss_machine::observer::Deaf;
-use nearmiss_observe::tap::guest::{CommandStatus, GuestCommand};
-use nearmiss_observe::tap::session::{Recorded, Session, TapConfig};
 use nearmiss_record::counts::{ByKind, CacheCounts, CountsRecord, SCHEMA};
 use nearmiss_record::machine::{CacheKind, Machine};
 use nearmiss_record::policy::{Order, Policy};
 use nearmiss_record::run::{self, Filter};
 use nearmiss_record::side::{INSN_ATOMIC, SideTables};
 use nearmiss_record::words::{grouped, quoted};
+use nearmiss_tap::guest::{CommandStatus, GuestCommand};
+use nearmiss_tap::session::{Recorded, Session, TapConfig};
 use nearmiss_workload::Workload;
 
 /// Runs the command and says how often each cache missed. Its exit status, if it came to one.

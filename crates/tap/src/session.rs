@@ -8,13 +8,13 @@ use super::guest::{
 use super::pages::{Physical, kernel_pages};
 use super::ring::{Next, Ring, RingConfig};
 use super::window::{Watch, Window};
-use crate::symbols::LiveData;
 use nearmiss_record::abi::{self, CHUNK_LAST, ChunkHeader};
 use nearmiss_record::reference::Record;
 use nearmiss_record::run::Filter;
 use nearmiss_record::side::SideTables;
 use nearmiss_record::symbols::{KernelLayout, KernelPages};
 use nearmiss_record::trace::{TraceHeader, Validator};
+use nearmiss_symbols::LiveData;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::FileExt;

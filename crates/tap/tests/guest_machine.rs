@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use emulator_crash::{CRASHED, unless_the_emulator_fails};
 use guest_support::{ONE_AT_A_TIME, config, run, shell};
-use nearmiss_observe::tap::guest::{CommandStatus, ExitReason, Guest, GuestShape, InstructionClock, QemuBinary};
+use nearmiss_tap::guest::{CommandStatus, ExitReason, Guest, GuestShape, InstructionClock, QemuBinary};
 
 #[test]
 fn packages_threads_and_nodes_are_the_shape_s() {

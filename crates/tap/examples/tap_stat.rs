@@ -1,9 +1,9 @@
 //! Records a command and prints how many records of each kind came: `tap_stat [--only-user] [--cpus N] -- COMMAND...`
 
-use nearmiss_observe::tap::guest::{GuestCommand, GuestShape, KernelImage, QemuBinary};
-use nearmiss_observe::tap::session::{Session, TapConfig};
 use nearmiss_record::reference::Kind;
 use nearmiss_record::run::Filter;
+use nearmiss_tap::guest::{GuestCommand, GuestShape, KernelImage, QemuBinary};
+use nearmiss_tap::session::{Session, TapConfig};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut arguments = std::env::args().skip(1);

@@ -30,9 +30,9 @@ impl Code {
 }
 
 /// An ELF file, mapped.
-pub(crate) struct Elf {
+pub struct Elf {
     bytes: Mmap,
-    pub segments: Vec<Segment>,
+    pub(crate) segments: Vec<Segment>,
     /// By start.
     functions: Vec<Code>,
     stubs: Vec<Code>,

@@ -11,12 +11,10 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-use nearmiss_observe::tap::guest::{
-    ExitReason, GuestCommand, GuestError, GuestShape, HEAP_SHIM, KernelImage, QemuBinary,
-};
-use nearmiss_observe::tap::session::{Recorded, Session, TapConfig, TapError};
 use nearmiss_record::reference::{Control, FLAG_CONT, FLAG_FIRST_HIT, FLAG_RMW, HeapOp, Kind, Record, Usage};
 use nearmiss_record::run::Filter;
+use nearmiss_tap::guest::{ExitReason, GuestCommand, GuestError, GuestShape, HEAP_SHIM, KernelImage, QemuBinary};
+use nearmiss_tap::session::{Recorded, Session, TapConfig, TapError};
 
 /// A recording, flattened.
 struct Stream {

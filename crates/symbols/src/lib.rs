@@ -13,7 +13,7 @@ mod resolve;
 mod tests;
 mod unwind;
 
-pub(crate) use elf::Elf;
+pub use elf::Elf;
 pub use entry::{Entry, entry};
 pub use live::LiveData;
 pub use resolve::{Sources, resolve};

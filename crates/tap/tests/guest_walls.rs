@@ -11,7 +11,7 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use guest_support::{ONE_AT_A_TIME, config, run, shell};
-use nearmiss_observe::tap::guest::{CommandStatus, ExitReason, Guest, KernelImage};
+use nearmiss_tap::guest::{CommandStatus, ExitReason, Guest, KernelImage};
 
 /// Root in the guest mounts the share again, writable as far as the guest can tell, and attacks.
 #[test]

@@ -53,7 +53,7 @@ impl QemuBinary {
     }
 
     /// Version 10 hands callbacks of one TCG thread the wrong CPU; 7.2 breaks guests with several.
-    pub(in crate::tap) fn tcg_threads(&self) -> &'static str {
+    pub(crate) fn tcg_threads(&self) -> &'static str {
         if self.version.0 >= 10 { "multi" } else { "single" }
     }
 }

@@ -4,13 +4,11 @@
 mod emulator_crash;
 
 use emulator_crash::{CRASHED, unless_the_emulator_fails};
-use nearmiss_observe::tap::guest::{
-    CommandStatus, GuestCommand, GuestError, GuestShape, HEAP_SHIM, KernelImage, QemuBinary,
-};
-use nearmiss_observe::tap::session::{Session, TapConfig, TapError};
-use nearmiss_observe::tap::window::Window;
 use nearmiss_record::reference::{Control, Kind, Usage};
 use nearmiss_record::run::Filter;
+use nearmiss_tap::guest::{CommandStatus, GuestCommand, GuestError, GuestShape, HEAP_SHIM, KernelImage, QemuBinary};
+use nearmiss_tap::session::{Session, TapConfig, TapError};
+use nearmiss_tap::window::Window;
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;

@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use nearmiss_observe::tap::guest::{
+use nearmiss_tap::guest::{
     CommandStatus, ExitReason, ForwardSignals, Guest, GuestCommand, GuestConfig, GuestShape, PluginConfig, QemuBinary,
 };
 

@@ -10,9 +10,7 @@ use std::sync::Mutex;
 use std::thread;
 use std::time::Duration;
 
-use nearmiss_observe::tap::guest::{
-    CommandStatus, ExitReason, Guest, GuestCommand, GuestConfig, GuestExit, GuestShape,
-};
+use nearmiss_tap::guest::{CommandStatus, ExitReason, Guest, GuestCommand, GuestConfig, GuestExit, GuestShape};
 
 /// Guests of one test program run one after the other: they would only slow each other down.
 pub static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());

@@ -9,7 +9,7 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::time::Duration;
 
 use guest_support::{ONE_AT_A_TIME, config, feed, outside, read_on_thread, run, shell};
-use nearmiss_observe::tap::guest::{CommandStatus, ExitReason, Guest, GuestEvent};
+use nearmiss_tap::guest::{CommandStatus, ExitReason, Guest, GuestEvent};
 
 #[test]
 fn it_finds_itself_where_it_is_outside() {

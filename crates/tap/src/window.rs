@@ -1,7 +1,6 @@
 //! Which part of a command's run is recorded.
 
 use super::ring::Ring;
-use crate::symbols;
 use nearmiss_record::abi::{ChunkHeader, FIRST_MARK, FROM_BEGIN, FROM_CONSUMER, FROM_MARK, FROM_SYMBOL};
 use nearmiss_record::maps::{Decoder, Event, Mapping};
 use nearmiss_record::reference::{Control, Kind, Record};
@@ -264,7 +263,7 @@ impl<'a> Search<'a> {
         if !self.known.insert((path.to_owned(), mapping.file_offset)) {
             return None;
         }
-        let entry = symbols::entry(path, self.name)?;
+        let entry = nearmiss_symbols::entry(path, self.name)?;
         let into = entry.file_offset.checked_sub(mapping.file_offset)?;
         (into < mapping.end - mapping.start).then_some((mapping.start + into, entry.code))
     }
