@@ -2,7 +2,6 @@
 
 use crate::modelling::OrderArg;
 use crate::progress::progress;
-use nearmiss_machine::describe;
 use nearmiss_record::observed;
 use nearmiss_record::run::{self, RunDir};
 use nearmiss_remedy::Case;
@@ -28,7 +27,7 @@ pub struct How {
 impl How {
     /// Models the run.
     pub fn case(&self, run: &RunDir) -> anyhow::Result<Case> {
-        let machine = self.machine.as_deref().map(describe::load).transpose()?;
+        let machine = self.machine.as_deref().map(nearmiss_host::load).transpose()?;
         progress("modelling the run");
         let mut case = Case::open(run, machine.as_ref(), self.order.map(Into::into))?;
         case.heard = |done, of| progress(&format!("rehearsing: {done} of {of} replays done"));

@@ -3,7 +3,6 @@
 use crate::modelling::{self, OrderArg};
 use crate::observed_report;
 use anyhow::Context;
-use nearmiss_machine::describe;
 use nearmiss_record::observed;
 use nearmiss_record::policy::Policy;
 use nearmiss_record::run::{self, RunDir};
@@ -108,7 +107,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     let mut report = Report::load(&run).map_err(flat)?;
     if args.machine.is_some() || args.order.is_some() {
         let machine = match &args.machine {
-            Some(name) => describe::load(name)?,
+            Some(name) => nearmiss_host::load(name)?,
             None => report.model.machine.clone(),
         };
         let order = args.order.map_or(report.model.order, Into::into);

@@ -176,7 +176,7 @@ pub fn for_diagnosis(
 fn trace(args: &Args, keep_output: bool) -> anyhow::Result<(RunDir, Option<CommandStatus>)> {
     // The guest would say it too, after its boot.
     Workload::new(args.command.iter().cloned()).program()?;
-    let machine = describe::cut(&describe::load(&args.machine)?, args.cpus);
+    let machine = describe::cut(&nearmiss_host::load(&args.machine)?, args.cpus);
     let filter = filter(args, &machine);
     let order = args.order.into();
     let clock = if args.deterministic { Clock::Instructions } else { args.clock };

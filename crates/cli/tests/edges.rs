@@ -14,6 +14,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("tap", &["record", "symbols"]),
     ("observe", &["record", "symbols", "workload"]),
     ("machine", &["record"]),
+    ("host", &["record", "machine"]),
     ("remedy", &["record", "machine", "workload", "color"]),
     ("diagnose", &["record", "machine", "remedy"]),
     ("verify", &["record", "remedy", "workload"]),
@@ -23,8 +24,8 @@ const ALLOWED: &[(&str, &[&str])] = &[
     (
         "cli",
         &[
-            "record", "color", "workload", "symbols", "tap", "observe", "machine", "remedy", "diagnose", "verify",
-            "lab", "report", "papers",
+            "record", "color", "workload", "symbols", "tap", "observe", "machine", "host", "remedy", "diagnose",
+            "verify", "lab", "report", "papers",
         ],
     ),
 ];

@@ -1,8 +1,9 @@
 //! (b) the whole machine, (c) replay, (d) many geometries, (e) boot, (f) memory: the command as a user runs it.
 
 use super::{RUNS, spread};
+use nearmiss_host::load;
 use nearmiss_machine::curve::Geometries;
-use nearmiss_machine::describe::{cut, load};
+use nearmiss_machine::describe::cut;
 use nearmiss_machine::model::{Model, ModelOptions};
 use nearmiss_machine::observer::Deaf;
 use nearmiss_record::model::ModelRecord;

@@ -22,7 +22,7 @@ use nearmiss_workload::Workload;
 pub fn count(args: &Args) -> anyhow::Result<Option<CommandStatus>> {
     // The guest would say it too, after its boot.
     Workload::new(args.command.iter().cloned()).program()?;
-    let machine = describe::cut(&describe::load(&args.machine)?, 1);
+    let machine = describe::cut(&nearmiss_host::load(&args.machine)?, 1);
     let filter = match args.one_line_filter {
         true => Filter { contexts: false, ..filter(args, &machine) },
         false => describe::filter_for_counts(&machine),

@@ -1,8 +1,7 @@
 //! From what sysfs lists to a machine description.
 
 use super::{Calibration, Found, FoundCache, HostError};
-use crate::describe::check::{check, sets};
-use crate::describe::figures::cache_name;
+use nearmiss_machine::describe::{cache_name, check, sets};
 use nearmiss_record::machine::{
     Bus, BusSharing, Cache, CacheKind, Inclusion, Index, Latency, Machine, Memory, Placement, Protocol, Replacement,
     Sharing, StoreAliasing, Tlb, Topology,

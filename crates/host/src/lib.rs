@@ -1,4 +1,6 @@
 //! The machine this program runs on: geometry and topology from sysfs, latencies measured by a pointer chase.
+//!
+//! A description is data, and what it means is in [`nearmiss_machine::describe`]; here is what looks at this host.
 
 mod aliasing;
 mod calibrate;
@@ -13,6 +15,7 @@ pub use calibrate::{Calibration, calibrate};
 pub use describe::describe;
 pub use sysfs::{Found, FoundCache, discover};
 
+use nearmiss_machine::describe::{DescribeError, Problem, preset_or_file};
 use nearmiss_record::machine::Machine;
 use std::path::{Path, PathBuf};
 
@@ -55,7 +58,27 @@ pub enum HostError {
     NoCaches(PathBuf),
     /// What was found makes no machine.
     #[error("what sysfs says makes no machine: {0}; name a machine with -m instead (`nearmiss machine list`)")]
-    Nonsense(super::Problem),
+    Nonsense(Problem),
+}
+
+/// Why there is no machine of a name.
+#[derive(Debug, thiserror::Error)]
+pub enum LoadError {
+    /// The name means this host, which could not be described.
+    #[error("host: {0}")]
+    Host(HostError),
+    /// No preset and no machine file.
+    #[error(transparent)]
+    Described(#[from] DescribeError),
+}
+
+/// The machine that `-m NAME` means: `host`, a preset, or the path of a machine file (anything with `/` or `.toml`).
+pub fn load(name: &str) -> Result<Machine, LoadError> {
+    match name {
+        // Not `#[from]`: the message has the cause already, and a source would be printed a second time.
+        "host" => host(Latencies::Calibrated).map_err(LoadError::Host),
+        _ => Ok(preset_or_file(name)?),
+    }
 }
 
 /// Describes this host.

@@ -1,6 +1,6 @@
 use super::*;
-use crate::describe::host::{Latencies, discover, host};
-use crate::describe::{figures, is_assumed, source_of};
+use crate::{Latencies, LoadError, discover, host, load};
+use nearmiss_machine::describe::{figures, is_assumed, source_of};
 use std::fs;
 use std::path::Path;
 
@@ -153,4 +153,12 @@ fn this_host_is_a_machine_or_says_why_not() {
         Ok(m) => assert!(m.topology.cpus() >= 1 && !m.caches.is_empty()),
         Err(e) => println!("skipped: {e}"),
     }
+}
+
+#[test]
+fn a_name_that_is_not_host_is_a_preset_or_a_file() {
+    assert_eq!(load("zen4-genoa").expect("a preset").name, "zen4-genoa");
+    let unknown = load("zen0").expect_err("there is none");
+    assert!(matches!(unknown, LoadError::Described(_)));
+    assert!(unknown.to_string().starts_with("zen0: no such machine; presets: pentium-pro-4way-256k, "));
 }
