@@ -5,8 +5,8 @@ use crate::table::{lines, print_line, table, width};
 use clap::Subcommand;
 use comfy_table::ColumnConstraint;
 use nearmiss_host::{Latencies, LoadError};
-use nearmiss_machine::describe::{self, DescribeError, PRESETS, cache_name};
-use nearmiss_record::machine::{Cache, CacheKind, Machine};
+use nearmiss_machine::describe::{self, DescribeError, PRESETS};
+use nearmiss_record::machine::{Cache, Machine};
 use serde::Serialize;
 use std::process::ExitCode;
 
@@ -118,10 +118,7 @@ fn list(machines: &[Machine], width: u16) -> String {
     let mut table = table(&["name", "cpus", "nodes", "L1d", "L2", "L3", "what"], width);
     for m in machines {
         let t = m.topology;
-        let size = |level| {
-            let data = m.caches.iter().find(|c| c.level == level && c.kind != CacheKind::Instruction);
-            data.map_or_else(|| "–".to_owned(), |c| c.size.to_string())
-        };
+        let size = |level| m.data_cache(level).map_or_else(|| "–".to_owned(), |c| c.size.to_string());
         table.add_row([
             m.name.clone(),
             format!("{}×{}×{}", t.packages, t.cores_per_package, t.threads_per_core),
@@ -145,7 +142,7 @@ fn list(machines: &[Machine], width: u16) -> String {
 
 /// `L1d 32 KiB, L1i 32 KiB, L2 1 MiB, L3 32 MiB`.
 pub fn caches_in_one_line(machine: &Machine) -> String {
-    let name = |c: &Cache| format!("{} {}", cache_name(c), c.size);
+    let name = |c: &Cache| format!("{} {}", c.name(), c.size);
     machine.caches.iter().map(name).collect::<Vec<_>>().join(", ")
 }
 

@@ -5,7 +5,7 @@ use nearmiss_machine::curve::Curve;
 use nearmiss_machine::describe;
 use nearmiss_machine::model::{Model, ModelError, ModelOptions, ModelTotals};
 use nearmiss_record::abi::ChunkHeader;
-use nearmiss_record::machine::{CacheKind, Machine};
+use nearmiss_record::machine::Machine;
 use nearmiss_record::maps::MapLog;
 use nearmiss_record::model::ModelRecord;
 use nearmiss_record::policy::{Order, Policy};
@@ -54,29 +54,11 @@ impl Modelling {
         curve: bool,
     ) -> anyhow::Result<Self> {
         describe::can_replay(header.filter, machine).map_err(anyhow::Error::msg)?;
-        let first = machine.caches.iter().filter(|c| c.level == 1 && c.kind != CacheKind::Instruction);
-        let line_bytes = first.map(|c| c.line.0 as u32).min().unwrap_or(64);
-        let attribution = Attribution::new(
-            Options {
-                cpus: header.cpus,
-                levels: machine.caches.iter().map(|c| usize::from(c.level)).max().unwrap_or(0),
-                line_bytes,
-                command_pid: None,
-                crowd_sets: Vec::new(),
-                aliasing: None,
-            },
-            data,
-        );
-        let options = ModelOptions {
-            order,
-            only_user: header.only_user,
-            coherence: true,
-            filter: header.filter,
-            node_bytes: header.node_bytes.clone(),
-            cpus: header.cpus,
-        };
+        let tables = Options::of(machine, header);
+        let curve = curve.then(|| Curve::new(tables.line_bytes));
+        let observer = (Attribution::new(tables, data), curve);
         Ok(Modelling {
-            model: Model::new(machine, policy, &options, (attribution, curve.then(|| Curve::new(line_bytes))))?,
+            model: Model::new(machine, policy, &ModelOptions::of(header, order), observer)?,
             filter: header.filter,
             machine: machine.clone(),
             policy: policy.clone(),

@@ -325,12 +325,8 @@ fn tap_config(args: &Args, machine: &Machine, filter: Filter, clock: Clock) -> a
 
 /// glibc picks its copy routines by cache size: it must see the modelled machine's, not the emulator's.
 fn libc_tunables(machine: &Machine) -> Option<String> {
-    let data = |level: u8| {
-        machine.caches.iter().find(|c| c.level == level && c.kind != nearmiss_record::machine::CacheKind::Instruction)
-    };
-    let outermost = machine.caches.iter().map(|c| c.level).max()?;
-    let mut tunables = vec![format!("glibc.cpu.x86_data_cache_size={}", data(1)?.size.0)];
-    if let Some(shared) = data(outermost) {
+    let mut tunables = vec![format!("glibc.cpu.x86_data_cache_size={}", machine.data_cache(1)?.size.0)];
+    if let Some(shared) = machine.data_cache(machine.levels()) {
         tunables.push(format!("glibc.cpu.x86_shared_cache_size={}", shared.size.0));
     }
     Some(tunables.join(":"))

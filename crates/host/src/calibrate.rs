@@ -3,7 +3,6 @@
 use super::chase::{Cycle, clock_mhz, handover_nanoseconds};
 use super::offsets::{sets_at_one_offset, translation};
 use super::{Found, aliasing};
-use nearmiss_record::machine::CacheKind;
 use rustix::thread::{CpuSet, sched_setaffinity};
 use serde::{Deserialize, Serialize};
 
@@ -83,7 +82,7 @@ pub fn calibrate(found: &Found) -> Calibration {
 
 /// What depends on page numbers: translation, and the sets of the second level.
 fn pages(found: &Found, level_ns: &[f64]) -> (Option<(u32, f64)>, Option<u64>) {
-    let data = |level: u8| found.caches.iter().find(|c| c.level == level && c.kind != CacheKind::Instruction);
+    let data = |level: u8| found.caches.iter().find(|c| c.level == level && c.kind.holds_data());
     let (Some(first), Some(second)) = (data(1), data(2)) else { return (None, None) };
     let translation = translation(first.size / first.line.max(1));
     let (Some(ways), [_, near_ns, next_ns, ..]) = (second.ways, level_ns) else { return (translation, None) };
@@ -100,7 +99,7 @@ fn least(passes: impl Iterator<Item = Vec<f64>>) -> Vec<f64> {
 
 /// Sizes of the data caches by level.
 fn levels(found: &Found) -> Vec<u64> {
-    let mut data: Vec<_> = found.caches.iter().filter(|c| c.kind != CacheKind::Instruction).collect();
+    let mut data: Vec<_> = found.caches.iter().filter(|c| c.kind.holds_data()).collect();
     data.sort_by_key(|c| c.level);
     data.iter().map(|c| c.size).collect()
 }

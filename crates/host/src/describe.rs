@@ -1,7 +1,7 @@
 //! From what sysfs lists to a machine description.
 
 use super::{Calibration, Found, FoundCache, HostError};
-use nearmiss_machine::describe::{cache_name, check, sets};
+use nearmiss_machine::describe::{check, sets};
 use nearmiss_record::machine::{
     Bus, BusSharing, Cache, CacheKind, Inclusion, Index, Latency, Machine, Memory, Placement, Protocol, Replacement,
     Sharing, StoreAliasing, Tlb, Topology,
@@ -46,7 +46,7 @@ pub fn describe(found: &Found, calibration: Option<&Calibration>) -> Result<Mach
         let shared_by = sharing(c, &mut topology, nodes);
         let (mut cache, from) = cache(c, shared_by);
         let reach = calibration.and_then(|c| c.second_level_reach).filter(|_| c.level == 2);
-        let name = format!("cache.{}", cache_name(&cache));
+        let name = format!("cache.{}", cache.name());
         source(&name, if found.caches_differ { "sysfs, of the first CPU: others have other caches" } else { from });
         source(&format!("{name}.replacement"), "assumed: sysfs does not tell");
         source(&format!("{name}.index"), set_index(&mut cache, reach));

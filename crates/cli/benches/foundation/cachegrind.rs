@@ -212,14 +212,7 @@ fn tap(program: &Program, start: Start) -> Result<(Counts, Duration, Duration), 
     let machine = caches()?;
     let filter = filter_for_counts(&machine);
     let session = session(program, filter, start)?;
-    let options = ModelOptions {
-        order: Order::Recorded,
-        only_user: true,
-        coherence: false,
-        filter,
-        node_bytes: session.header().node_bytes.clone(),
-        cpus: 1,
-    };
+    let options = ModelOptions { coherence: false, ..ModelOptions::of(session.header(), Order::Recorded) };
     let mut model = Counter::new(&machine, &Policy::default(), &options, Deaf)?;
     let recorded = session
         .record(command(program)?, &mut |head, records| model.chunk(head, records).map_err(|e| e.to_string()))?;

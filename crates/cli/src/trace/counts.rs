@@ -31,14 +31,7 @@ pub fn count(args: &Args) -> anyhow::Result<Option<CommandStatus>> {
     let config = TapConfig { heap_shim: None, ..tap_config(args, &machine, filter, clock)? };
     let session = Session::new(config)?.within(args.window.window());
     let filter = session.header().filter; // not all that was asked for goes with every emulator
-    let options = ModelOptions {
-        order: Order::Recorded,
-        only_user: args.only == Some(Only::User),
-        coherence: true,
-        filter,
-        node_bytes: session.header().node_bytes.clone(),
-        cpus: 1,
-    };
+    let options = ModelOptions::of(session.header(), Order::Recorded);
     let mut counter = Counter::new(&machine, &Policy::default(), &options, Deaf)?;
     let mut notes: Vec<_> = describe::approximate_misses(filter, &machine).into_iter().map(str::to_owned).collect();
     let recorded = session.record(GuestCommand::inherit(&args.command)?, &mut |head, records| {
@@ -114,7 +107,7 @@ fn caches(machine: &Machine, totals: &ModelTotals, side: &SideTables) -> Vec<Cac
         .map(|cache| CacheCounts {
             name: cache.name.clone(),
             level: cache.level,
-            references: served(kind(machine, &cache.name, cache.level), asked(cache.level)),
+            references: served(kind(machine, &cache.name), asked(cache.level)),
             misses: (&cache.references).into(),
             fills: cache.fills,
             dirty_evictions: cache.dirty_evictions,
@@ -122,11 +115,8 @@ fn caches(machine: &Machine, totals: &ModelTotals, side: &SideTables) -> Vec<Cac
         .collect()
 }
 
-fn kind(machine: &Machine, name: &str, level: u8) -> CacheKind {
-    let of_fetches = name.ends_with('i');
-    let same =
-        |c: &&nearmiss_record::machine::Cache| c.level == level && (c.kind == CacheKind::Instruction) == of_fetches;
-    machine.caches.iter().find(same).map_or(CacheKind::Unified, |cache| cache.kind)
+fn kind(machine: &Machine, name: &str) -> CacheKind {
+    machine.caches.iter().find(|cache| cache.name() == name).map_or(CacheKind::Unified, |cache| cache.kind)
 }
 
 /// What of some references goes to a cache of a kind.
@@ -148,7 +138,7 @@ fn text(record: &CountsRecord) -> String {
             ("stores", cache.references.stores, cache.misses.stores),
             (if cache.level == 1 { "instructions" } else { "fetches" }, cache.references.fetches, cache.misses.fetches),
         ];
-        let kind = kind(&record.machine, &cache.name, cache.level);
+        let kind = kind(&record.machine, &cache.name);
         let served = match kind {
             CacheKind::Unified => &kinds[..],
             CacheKind::Data => &kinds[..2],

@@ -71,8 +71,6 @@ pub struct Options {
     pub levels: usize,
     /// Line size of the machine's first data cache in bytes, a power of two.
     pub line_bytes: u32,
-    /// The command's process, where no BEGIN mark tells it.
-    pub command_pid: Option<u32>,
     /// Sets of each level's data cache, nearest first, to look for objects that crowd on few of them; empty: do not.
     pub crowd_sets: Vec<u64>,
     /// What tells loads that wait for a store to the same offset of another page; `None`: do not look for them.
@@ -129,9 +127,6 @@ impl Attribution {
         let cpus = (options.cpus as usize).clamp(1, MAX_VCPUS);
         let mut tasks = Tasks::default();
         let cpus: Vec<Cpu> = (0..cpus).map(|_| Cpu::new(tasks.first())).collect();
-        if let Some(pid) = options.command_pid {
-            tasks.add_command(pid);
-        }
         let levels = options.levels.min(MAX_LEVELS);
         let crowds = (!options.crowd_sets.is_empty()).then(|| Crowds::new(&options.crowd_sets, cpus.len()));
         let aliases = options.aliasing.map(|aliasing| Aliases::new(aliasing, cpus.len()));

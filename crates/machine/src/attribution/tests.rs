@@ -52,7 +52,6 @@ impl Stream {
             cpus: 2,
             levels: LEVELS,
             line_bytes: 64,
-            command_pid: None,
             crowd_sets: Vec::new(),
             aliasing: Some(StoreAliasing { stores: 4, wait_cycles: 1.0 }),
         };

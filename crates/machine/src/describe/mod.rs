@@ -14,7 +14,7 @@ mod presets;
 pub use cachegrind::{Geometry, cachegrind_like};
 pub use check::{Problem, check, cpus_per_instance, sets};
 pub use cut::{DEFAULT_CPUS, cut};
-pub use figures::{cache_name, figures, is_assumed, source_of};
+pub use figures::{figures, is_assumed, source_of};
 pub use file::{parse, render};
 pub use filter::{
     approximate_misses, approximations, can_move_addresses, can_replay, filter_for, filter_for_counts, first_level_for,

@@ -12,7 +12,6 @@ use crate::replay::CaseError;
 use nearmiss_machine::attribution::Crowd;
 use nearmiss_machine::describe;
 use nearmiss_record::finding::{Evidence, Finding, LevelEvidence, ObjectEvidence, Prediction, Reach};
-use nearmiss_record::machine::CacheKind;
 use nearmiss_record::rehearsal::Rehearsal;
 use nearmiss_record::units::Bytes;
 use nearmiss_record::words::{counted, grouped, percent, quoted};
@@ -65,8 +64,7 @@ impl Colors {
             cycles_share: share(waits, case.model.totals.cycles),
             levels,
         };
-        let data = case.machine().caches.iter().filter(|c| c.kind != CacheKind::Instruction);
-        let line_bytes = data.map(|c| c.line.0).max().unwrap_or(64);
+        let line_bytes = case.machine().data_caches().map(|c| c.line.0).max().unwrap_or(64);
         Colors { subject, evidence, least_colors: least, line_bytes }
     }
 
