@@ -1,6 +1,6 @@
 //! A stream through the model with attribution listening: while it is recorded, or again from a kept trace.
 
-use nearmiss_machine::attribution::{Attribution, Options, RecordedData, Replay};
+use nearmiss_machine::attribution::{Attribution, ModelledRun, Options, RecordedData};
 use nearmiss_machine::curve::Curve;
 use nearmiss_machine::describe;
 use nearmiss_machine::model::{Model, ModelError, ModelOptions, ModelTotals};
@@ -113,7 +113,7 @@ impl Modelled {
     pub fn into_record(self, side: &SideTables, symbols: &Symbols) -> ModelRecord {
         let dropped = side.insns.iter().map(|insn| insn.load_hits + insn.store_hits).sum();
         let exact = self.filter.index_bits == 0;
-        self.attribution.into_record(Replay {
+        self.attribution.into_record(ModelledRun {
             machine: self.machine,
             policy: self.policy,
             order: self.order,
@@ -128,7 +128,7 @@ impl Modelled {
 }
 
 /// Models a kept trace again: on another machine, in another order, under another policy.
-pub fn replay(run: &RunDir, machine: &Machine, policy: &Policy, order: Order) -> anyhow::Result<ModelRecord> {
+pub fn model_again(run: &RunDir, machine: &Machine, policy: &Policy, order: Order) -> anyhow::Result<ModelRecord> {
     let file = run.file(run::TRACE);
     if !file.is_file() {
         anyhow::bail!("{}: this run kept no trace to model again; record it without --no-trace", run.path().display());

@@ -111,7 +111,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
             None => report.model.machine.clone(),
         };
         let order = args.order.map_or(report.model.order, Into::into);
-        let model = modelling::replay(&run, &machine, &Policy::default(), order)?;
+        let model = modelling::model_again(&run, &machine, &Policy::default(), order)?;
         report.manifest.machine.clone_from(&model.machine.name);
         report = Report::new(report.manifest, model).map_err(flat)?;
     }

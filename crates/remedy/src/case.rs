@@ -1,7 +1,7 @@
 //! A run under examination: everything that detection may look at.
 
 use crate::replay::{self, CaseError};
-use nearmiss_machine::attribution::{Alias, Attribution, Crowd, Options, RecordedData, Replay};
+use nearmiss_machine::attribution::{Alias, Attribution, Crowd, ModelledRun, Options, RecordedData};
 use nearmiss_machine::describe;
 use nearmiss_record::machine::{Cache, Machine};
 use nearmiss_record::model::ModelRecord;
@@ -48,7 +48,7 @@ impl Case {
         let replayed = replay::replay(run, &machine, &Policy::default(), order, attribution)?;
         let crowds = replayed.observer.crowds(&replayed.side, &symbols);
         let aliases = replayed.observer.aliases(&replayed.side, &symbols);
-        let model = replayed.observer.into_record(Replay {
+        let model = replayed.observer.into_record(ModelledRun {
             machine,
             policy: Policy::default(),
             order,

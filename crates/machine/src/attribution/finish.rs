@@ -18,8 +18,8 @@ use nearmiss_record::policy::{Order, Policy};
 use nearmiss_record::side::{INSN_ATOMIC, INSN_KERNEL, INSN_NT, SideTables};
 use nearmiss_record::symbols::Symbols;
 
-/// What is known when a replay is over.
-pub struct Replay<'a> {
+/// What is known when a run has been through the model.
+pub struct ModelledRun<'a> {
     /// The machine modelled, as cut down to the guest's CPUs.
     pub machine: Machine,
     /// The policy replayed.
@@ -60,12 +60,12 @@ pub(super) struct Charged {
 
 impl Attribution {
     /// Names and adds up everything.
-    pub fn into_record(mut self, replay: Replay<'_>) -> ModelRecord {
+    pub fn into_record(mut self, run: ModelledRun<'_>) -> ModelRecord {
         self.add_repeats();
         for cpu in &mut self.cpus {
             cpu.settle(&mut self.tasks);
         }
-        let Replay { machine, policy, order, only_user, mut notes, totals: model, curve, side, symbols } = replay;
+        let ModelledRun { machine, policy, order, only_user, mut notes, totals: model, curve, side, symbols } = run;
         let names = Names::new(symbols, side);
         let whole = model.sum();
         let charged = self.charge(&names, whole.instructions, only_user);

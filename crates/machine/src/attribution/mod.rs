@@ -31,7 +31,7 @@ mod tests;
 
 pub use alias_tables::{Alias, Party};
 pub use crowd_tables::Crowd;
-pub use finish::Replay;
+pub use finish::ModelledRun;
 pub use nearmiss_record::symbols::DataSymbols;
 pub use tracker::RecordedData;
 

@@ -87,7 +87,7 @@ impl Stream {
 
     fn finish(self, side: &SideTables, symbols: &Symbols, instructions: u64) -> ModelRecord {
         let model = Tally { instructions, ..self.model };
-        self.attribution.into_record(Replay {
+        self.attribution.into_record(ModelledRun {
             machine: machine(),
             policy: Default::default(),
             order: Default::default(),
