@@ -17,7 +17,7 @@ use crate::PaperError;
 use crate::record::{Here, PaperRecord, Parameter, SCHEMA};
 use nearmiss_machine::describe::preset;
 use nearmiss_record::machine::Machine;
-use nearmiss_record::words::grouped;
+use nearmiss_record::words::{grouped, percentage};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Title and year.
@@ -67,10 +67,6 @@ fn way_bytes(machine: &Machine) -> Result<u64, PaperError> {
     second
         .map(|c| c.size.0 / u64::from(c.ways.max(1)))
         .ok_or_else(|| PaperError::NoMachine(format!("{} has no second level", machine.name)))
-}
-
-fn percent(part: u64, whole: u64) -> f64 {
-    if whole == 0 { 0.0 } else { part as f64 * 100.0 / whole as f64 }
 }
 
 /// Computes the tables that are wanted, and their pictures.

@@ -5,6 +5,7 @@ use crate::run_name::run_name;
 use anyhow::Context;
 use nearmiss_record::finding::{Findings, Prediction};
 use nearmiss_record::run::{self, RunDir, write_whole};
+use nearmiss_record::words::percent;
 use nearmiss_remedy::color::apply::{self as color, Options};
 use nearmiss_verify::{Better, Commands, Metric, Plan, SideCommand, Verdict};
 use nearmiss_workload::Workload;
@@ -105,7 +106,6 @@ fn predicted(run: &Path, remedy: &str) -> anyhow::Result<Prediction> {
 /// Predicted against measured. A number that the command prints is taken to be about the function that gains most, its
 /// wall time about the whole of it.
 fn beside(predicted: &Prediction, verdict: &Verdict, printed: bool) -> String {
-    let percent = |share: f64| format!("{:.0}%", share * 100.0);
     let measured = 1.0 - verdict.comparison.ratio;
     let (what, low, high) = match &predicted.function {
         Some(function) if printed => {

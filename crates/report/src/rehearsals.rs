@@ -1,6 +1,6 @@
 //! Rehearsals as text: a table a subject, a row a parameter.
 
-use crate::number::{bytes, grouped};
+use crate::number::{bytes, fixed_percent, grouped};
 use nearmiss_record::rehearsal::{Rehearsal, RehearsalRow, Rehearsals};
 
 /// All tables.
@@ -46,7 +46,7 @@ fn cells(row: &RehearsalRow, first: u64) -> Vec<String> {
     cells.extend(row.misses.iter().map(|misses| grouped(*misses)));
     cells.extend([row.transactions_on_objects, row.transactions_elsewhere, row.cycles].map(grouped));
     cells.extend([row.cycles_low, row.cycles_high].map(grouped));
-    cells.push(format!("{:.1}%", (1.0 - row.cycles as f64 / first as f64) * 100.0));
+    cells.push(fixed_percent(1.0 - row.cycles as f64 / first as f64, 1));
     cells.push(bytes(row.memory_bytes));
     cells
 }

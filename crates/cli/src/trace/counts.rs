@@ -13,7 +13,7 @@ use nearmiss_record::machine::{CacheKind, Machine};
 use nearmiss_record::policy::{Order, Policy};
 use nearmiss_record::run::{self, Filter};
 use nearmiss_record::side::{INSN_ATOMIC, SideTables};
-use nearmiss_record::words::{grouped, quoted};
+use nearmiss_record::words::{grouped, miss_ratio, quoted};
 use nearmiss_tap::guest::{CommandStatus, GuestCommand};
 use nearmiss_tap::session::{Recorded, Session, TapConfig};
 use nearmiss_workload::Workload;
@@ -145,11 +145,7 @@ fn text(record: &CountsRecord) -> String {
             CacheKind::Instruction => &kinds[2..],
         };
         for (what, references, misses) in served {
-            let ratio = if *references == 0 {
-                "–".to_owned()
-            } else {
-                format!("{:.2}%", *misses as f64 * 100.0 / *references as f64)
-            };
+            let ratio = miss_ratio(*misses, *references);
             rows.add_row([cache.name.clone(), (*what).to_owned(), grouped(*references), grouped(*misses), ratio]);
         }
     }
