@@ -1,8 +1,8 @@
 //! The verb `diagnose`: what is wrong with a run, what would remedy it, what that would gain.
 
 use crate::case::{How, find};
+use crate::output::{print, terminal_width};
 use crate::progress::progress;
-use crate::report::{print, terminal_width};
 use crate::trace::Only;
 use anyhow::Context;
 use nearmiss_diagnose::{Options, diagnose};

@@ -1,8 +1,8 @@
 //! The verb `rehearse`: a run replayed as if a remedy had been in place.
 
 use crate::case::{How, find};
+use crate::output::print;
 use crate::progress::progress;
-use crate::report::print;
 use anyhow::Context;
 use nearmiss_record::rehearsal::{Rehearsals, SCHEMA};
 use nearmiss_record::run;

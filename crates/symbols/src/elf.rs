@@ -1,5 +1,6 @@
 //! What an ELF file says of its functions and variables.
 
+use super::code::Code;
 use super::debug;
 use super::demangle::demangle;
 use super::plt;
@@ -12,22 +13,6 @@ use object::{LittleEndian, Object, ObjectSection};
 use std::cell::OnceCell;
 use std::fs::File;
 use std::path::Path;
-
-/// A function, or another known piece of code.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Code {
-    pub start: u64,
-    /// 0: unknown.
-    pub bytes: u64,
-    /// As in the file.
-    pub symbol: String,
-}
-
-impl Code {
-    fn holds(&self, address: u64) -> bool {
-        address >= self.start && address - self.start < self.bytes
-    }
-}
 
 /// An ELF file, mapped.
 pub struct Elf {

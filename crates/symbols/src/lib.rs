@@ -1,5 +1,6 @@
 //! Names for what a run executed and touched, resolved while the files are those that ran.
 
+mod code;
 mod debug;
 mod demangle;
 mod elf;

@@ -1,6 +1,6 @@
 //! Stubs through which a program calls functions of its libraries.
 
-use super::elf::Code;
+use super::code::Code;
 use object::elf::{R_X86_64_GLOB_DAT, R_X86_64_IRELATIVE, R_X86_64_JUMP_SLOT};
 use object::read::elf::{ElfFile64, Sym};
 use object::{LittleEndian, Object, ObjectSection, RelocationFlags, RelocationTarget};

@@ -5,4 +5,5 @@ pub mod guest;
 pub mod pages;
 pub mod ring;
 pub mod session;
+mod watch;
 pub mod window;

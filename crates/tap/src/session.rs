@@ -7,7 +7,8 @@ use super::guest::{
 };
 use super::pages::{Physical, kernel_pages};
 use super::ring::{Next, Ring, RingConfig};
-use super::window::{Watch, Window};
+use super::watch::Watch;
+use super::window::Window;
 use nearmiss_record::abi::{self, CHUNK_LAST, ChunkHeader};
 use nearmiss_record::reference::Record;
 use nearmiss_record::run::Filter;

@@ -1,7 +1,7 @@
 //! `nearmiss trace --counts`: misses counted on one CPU and nothing kept, for those who want no causes.
 
 use super::{Args, Clock, Only, filter, tap_config};
-use crate::report::terminal_width_of_stderr;
+use crate::output::terminal_width_of_stderr;
 use crate::table::{lines, table};
 use anyhow::Context;
 use comfy_table::CellAlignment;

@@ -13,7 +13,7 @@ use rustix::event::{PollFd, PollFlags, poll};
 use rustix::termios::{OptionalActions, Termios, tcgetattr, tcsetattr};
 
 use super::exit::ExitReason;
-use super::supervisor::Supervision;
+use super::supervision::Supervision;
 
 /// An input that nobody reads yet: until the guest is up, what is typed stays ours, and an end of
 /// input would look to the agent like a port that is not there.

@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use rustix::termios::{Termios, tcgetattr, tcgetwinsize};
 
+use super::arguments::{PORTS, QemuPlan, kernel_arguments};
 use super::command::{GuestCommand, StreamKind, stream_kinds};
 use super::config::{GuestConfig, available_memory, memory_by_node};
 use super::error::{GuestError, Tried};
@@ -20,9 +21,9 @@ use super::guardian::{Guardian, Program, connected_to_listener};
 use super::initramfs::Initramfs;
 use super::input::WaitingInput;
 use super::keep::{self, Unpacker};
-use super::qemu::{PORTS, QemuPlan, kernel_arguments};
 use super::relay::{Tail, outwards};
-use super::supervisor::{Supervision, Supervisor};
+use super::supervision::Supervision;
+use super::supervisor::Supervisor;
 use super::{Guest, NodeMemory, memory_file};
 
 static AGENT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/guest-init"));

@@ -10,6 +10,7 @@
 //! descriptors, and QEMU and the file server live in a PID namespace under a guardian that dies with
 //! this process.
 
+mod arguments;
 mod command;
 mod config;
 mod error;
@@ -26,6 +27,7 @@ mod messages;
 mod qemu;
 mod relay;
 mod signals;
+mod supervision;
 mod supervisor;
 
 use std::os::fd::BorrowedFd;
@@ -45,7 +47,7 @@ pub use qemu::QemuBinary;
 pub use signals::ForwardSignals;
 
 use error::Tried;
-use supervisor::Supervision;
+use supervision::Supervision;
 
 /// The TCG plugin that was built with this library.
 #[cfg(has_tap_plugin)]

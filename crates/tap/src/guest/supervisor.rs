@@ -3,62 +3,18 @@
 use std::io::{BufRead, BufReader, PipeReader};
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::Arc;
 use std::sync::mpsc::Sender;
-use std::sync::{Arc, Mutex};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::exit::{self, CommandStatus, ExitReason, GuestExit};
-use super::guardian::Guardian;
 use super::input::{InputRelay, WaitingInput};
 use super::keep::Unpacker;
 use super::kernel::store;
 use super::messages::{Frame, GuestEvent, Line, Totals, parse_line, read_frame};
 use super::relay::{Progress, Tail};
-
-/// What others may do to a guest: end it, for a reason.
-pub(super) struct Supervision {
-    guardian: Mutex<Guardian>,
-    reason: Mutex<Option<ExitReason>>,
-    ready: AtomicBool,
-    begun: AtomicBool,
-}
-
-impl Supervision {
-    pub(super) fn new(guardian: Guardian) -> Self {
-        Self {
-            guardian: Mutex::new(guardian),
-            reason: Mutex::new(None),
-            ready: AtomicBool::new(false),
-            begun: AtomicBool::new(false),
-        }
-    }
-
-    /// Ends the guest at once. The first reason counts.
-    pub(super) fn end(&self, reason: ExitReason) {
-        if let Ok(mut held) = self.reason.lock() {
-            held.get_or_insert(reason);
-        }
-        if let Ok(mut guardian) = self.guardian.lock() {
-            guardian.kill();
-        }
-    }
-
-    /// Whether the guest has booted.
-    pub(super) fn is_ready(&self) -> bool {
-        self.ready.load(Ordering::Acquire)
-    }
-
-    /// Whether the command has been started.
-    pub(super) fn has_begun(&self) -> bool {
-        self.begun.load(Ordering::Acquire)
-    }
-
-    fn reason(&self) -> Option<ExitReason> {
-        self.reason.lock().ok().and_then(|reason| reason.clone())
-    }
-}
+use super::supervision::Supervision;
 
 /// The host's side of a guest, until its end.
 pub(super) struct Supervisor {
@@ -139,11 +95,11 @@ impl Supervisor {
                 // Nobody may be listening to the events; the guest goes on all the same.
                 Some(Line::Event(event)) => {
                     if event == GuestEvent::Ready {
-                        self.supervision.ready.store(true, Ordering::Release);
+                        self.supervision.now_ready();
                         self.input = self.waiting_input.take().and_then(|input| input.start(&self.supervision).ok());
                     }
                     if matches!(event, GuestEvent::Begin { .. }) {
-                        self.supervision.begun.store(true, Ordering::Release);
+                        self.supervision.now_begun();
                     }
                     // Nobody may be listening; the guest goes on all the same.
                     drop(self.events.send(event));
@@ -173,9 +129,7 @@ impl Supervisor {
 
     /// Lets QEMU and its plugin finish, but not for long.
     fn end_quietly(&mut self) {
-        if let Ok(mut guardian) = self.supervision.guardian.lock() {
-            guardian.ask_to_end();
-        }
+        self.supervision.ask_to_end();
         self.end_soon();
     }
 
@@ -184,9 +138,7 @@ impl Supervisor {
         let waits = &mut [PollFd::new(&self.guardian_events, PollFlags::IN)];
         // Whatever poll answers, the end comes next.
         let _ = poll(waits, Some(&Timespec { tv_sec: 2, tv_nsec: 0 }));
-        if let Ok(mut guardian) = self.supervision.guardian.lock() {
-            guardian.kill();
-        }
+        self.supervision.kill();
     }
 
     fn command_ended(&mut self, totals: &Totals, seen: Seen) -> GuestExit {
