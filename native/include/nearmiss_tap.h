@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0
  *
- * What the TCG plugin (native/tap) and the consumer (crates/observe) agree on. Mirrored by crates/record/src/abi.rs
+ * What the TCG plugin (native/tap) and the consumer (crates/tap) agree on. Mirrored by crates/record/src/abi.rs
  * and crates/record/src/reference.rs; both sides assert sizes and offsets.
  *
  * One shared memory file holds, in this order:

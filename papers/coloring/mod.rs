@@ -16,8 +16,8 @@ pub mod web;
 use crate::PaperError;
 use crate::record::{Here, PaperRecord, Parameter, SCHEMA};
 use nearmiss_machine::describe::preset;
-use nearmiss_record::machine::{CacheKind, Machine};
-use nearmiss_record::words::grouped;
+use nearmiss_record::machine::Machine;
+use nearmiss_record::words::{grouped, percentage};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Title and year.
@@ -63,14 +63,10 @@ pub fn machine(name: &str) -> Result<Machine, PaperError> {
 
 /// Bytes that one way of the second level covers.
 fn way_bytes(machine: &Machine) -> Result<u64, PaperError> {
-    let second = machine.caches.iter().find(|c| c.level == 2 && c.kind == CacheKind::Unified);
+    let second = machine.data_cache(2);
     second
         .map(|c| c.size.0 / u64::from(c.ways.max(1)))
         .ok_or_else(|| PaperError::NoMachine(format!("{} has no second level", machine.name)))
-}
-
-fn percent(part: u64, whole: u64) -> f64 {
-    if whole == 0 { 0.0 } else { part as f64 * 100.0 / whole as f64 }
 }
 
 /// Computes the tables that are wanted, and their pictures.

@@ -138,7 +138,7 @@ impl Scaling {
 
     fn contended_percent(&self, kernel: usize, cpus: usize) -> f64 {
         let at = CPUS.iter().position(|c| *c == cpus);
-        at.and_then(|at| self.counts[kernel].get(at)).map_or(0.0, |c| super::percent(c.contended, c.schedules))
+        at.and_then(|at| self.counts[kernel].get(at)).map_or(0.0, |c| super::percentage(c.contended, c.schedules))
     }
 
     fn gains_percent(&self, kernel: usize, against: usize) -> Vec<f64> {

@@ -9,6 +9,7 @@ use nearmiss_record::model::BusTally;
 use nearmiss_record::policy::{Order, Policy};
 use nearmiss_record::reference::{Control, FLAG_KERNEL, Kind, Record};
 use nearmiss_record::run::Filter;
+use nearmiss_record::trace::TraceHeader;
 use nearmiss_record::units::InsnId;
 use std::cell::Cell;
 use std::rc::Rc;
@@ -91,14 +92,9 @@ impl Server {
     pub fn new(machine: &Machine, cpus: usize) -> Result<Self, PaperError> {
         let mut machine = machine.clone();
         machine.memory.placement = Placement::AsRecorded;
-        let options = ModelOptions {
-            order: Order::Recorded,
-            only_user: false,
-            coherence: true,
-            filter: Filter { line_log2: 5, fetches: true, clear_on_slice: true, ..Filter::default() },
-            node_bytes: Vec::new(),
-            cpus: cpus as u32,
-        };
+        let filter = Filter { line_log2: 5, fetches: true, clear_on_slice: true, ..Filter::default() };
+        let stream = TraceHeader { cpus: cpus as u32, filter, ..TraceHeader::default() };
+        let options = ModelOptions::of(&stream, Order::Recorded);
         let heard = Ear::default();
         let model = Model::new(&machine, &Policy::default(), &options, heard.clone())?;
         Ok(Server {

@@ -82,7 +82,7 @@ pub fn undisturbed(name: &str) -> Result<f64, PaperError> {
         for _ in 0..3 {
             let scheduled = queue.schedule(0, running, false, &mut server)?;
             running = scheduled.next;
-            share = super::percent(scheduled.walk.l2_misses, scheduled.walk.l2_reads);
+            share = super::percentage(scheduled.walk.l2_misses, scheduled.walk.l2_reads);
         }
         sum += share;
     }
@@ -92,7 +92,7 @@ pub fn undisturbed(name: &str) -> Result<f64, PaperError> {
 impl Pair {
     /// Miss ratios of the walk, standard and colored.
     pub fn miss_percent(&self) -> (f64, f64) {
-        let share = |c: &Counts| super::percent(c.walks.l2_misses, c.walks.l2_reads);
+        let share = |c: &Counts| super::percentage(c.walks.l2_misses, c.walks.l2_reads);
         (share(&self.standard), share(&self.colored))
     }
 

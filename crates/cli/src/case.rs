@@ -2,7 +2,6 @@
 
 use crate::modelling::OrderArg;
 use crate::progress::progress;
-use nearmiss_machine::describe;
 use nearmiss_record::observed;
 use nearmiss_record::run::{self, RunDir};
 use nearmiss_remedy::{Case, Needs, Observation, Remedy, Traced};
@@ -48,7 +47,7 @@ impl How {
     }
 
     fn traced(&self, run: &RunDir) -> anyhow::Result<Traced> {
-        let machine = self.machine.as_deref().map(describe::load).transpose()?;
+        let machine = self.machine.as_deref().map(nearmiss_host::load).transpose()?;
         progress("modelling the run");
         let mut traced = Traced::open(run, machine.as_ref(), self.order.map(Into::into))?;
         traced.heard = |done, of| progress(&format!("rehearsing: {done} of {of} replays done"));

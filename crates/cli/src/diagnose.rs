@@ -2,8 +2,8 @@
 
 use crate::Remedies;
 use crate::case::How;
+use crate::output::{print, terminal_width};
 use crate::progress::progress;
-use crate::report::{print, terminal_width};
 use crate::trace::Only;
 use anyhow::Context;
 use nearmiss_diagnose::{Options, diagnose};

@@ -44,10 +44,10 @@ pub fn run(args: Args, remedies: Remedies) -> anyhow::Result<ExitCode> {
         What::Completions { shell } => {
             let mut script = Vec::new();
             clap_complete::generate(shell, &mut command, "nearmiss", &mut script);
-            crate::report::print(&String::from_utf8_lossy(&script))?;
+            crate::output::print(&String::from_utf8_lossy(&script))?;
         }
         What::Man { all: Some(directory), .. } => write_all(&command, &directory)?,
-        What::Man { path, all: None } => crate::report::print(&page(below(&command, &path)?)?)?,
+        What::Man { path, all: None } => crate::output::print(&page(below(&command, &path)?)?)?,
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -4,8 +4,9 @@ use crate::exit::CannotHere;
 use crate::table::{lines, print_line, table, width};
 use clap::Subcommand;
 use comfy_table::ColumnConstraint;
-use nearmiss_machine::describe::{self, DescribeError, PRESETS, host};
-use nearmiss_record::machine::{Cache, CacheKind, Machine};
+use nearmiss_host::{Latencies, LoadError};
+use nearmiss_machine::describe::{self, DescribeError, PRESETS};
+use nearmiss_record::machine::{Cache, Machine};
 use serde::Serialize;
 use std::process::ExitCode;
 
@@ -61,11 +62,11 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
         What::Show { machine, cpus, json } => show(&machine, cpus, json)?,
         What::Host { uncalibrated, recalibrate, json } => {
             let latencies = match (uncalibrated, recalibrate) {
-                (true, _) => host::Latencies::Assumed,
-                (_, true) => host::Latencies::Recalibrated,
-                _ => host::Latencies::Calibrated,
+                (true, _) => Latencies::Assumed,
+                (_, true) => Latencies::Recalibrated,
+                _ => Latencies::Calibrated,
             };
-            present(&host::host(latencies).map_err(|e| CannotHere(format!("host: {e}")))?, json)?
+            present(&nearmiss_host::host(latencies).map_err(|e| CannotHere(format!("host: {e}")))?, json)?
         }
     };
     print_line(text.trim_end())?;
@@ -98,8 +99,8 @@ fn show(name: &str, cpus: Option<u32>, json: bool) -> anyhow::Result<String> {
         // As it was written, comments included.
         return Ok(preset.text.to_owned());
     }
-    let machine = describe::load(name).map_err(|e| match e {
-        DescribeError::Host(_) => anyhow::Error::new(CannotHere(e.to_string())),
+    let machine = nearmiss_host::load(name).map_err(|e| match e {
+        LoadError::Host(_) => anyhow::Error::new(CannotHere(e.to_string())),
         other => other.into(),
     })?;
     present(&cpus.map_or_else(|| machine.clone(), |n| describe::cut(&machine, n)), json)
@@ -117,10 +118,7 @@ fn list(machines: &[Machine], width: u16) -> String {
     let mut table = table(&["name", "cpus", "nodes", "L1d", "L2", "L3", "what"], width);
     for m in machines {
         let t = m.topology;
-        let size = |level| {
-            let data = m.caches.iter().find(|c| c.level == level && c.kind != CacheKind::Instruction);
-            data.map_or_else(|| "–".to_owned(), |c| c.size.to_string())
-        };
+        let size = |level| m.data_cache(level).map_or_else(|| "–".to_owned(), |c| c.size.to_string());
         table.add_row([
             m.name.clone(),
             format!("{}×{}×{}", t.packages, t.cores_per_package, t.threads_per_core),
@@ -144,14 +142,7 @@ fn list(machines: &[Machine], width: u16) -> String {
 
 /// `L1d 32 KiB, L1i 32 KiB, L2 1 MiB, L3 32 MiB`.
 pub fn caches_in_one_line(machine: &Machine) -> String {
-    let name = |c: &Cache| {
-        let kind = match c.kind {
-            CacheKind::Data => "d",
-            CacheKind::Instruction => "i",
-            CacheKind::Unified => "",
-        };
-        format!("L{}{kind} {}", c.level, c.size)
-    };
+    let name = |c: &Cache| format!("{} {}", c.name(), c.size);
     machine.caches.iter().map(name).collect::<Vec<_>>().join(", ")
 }
 

@@ -1,11 +1,11 @@
 //! A stream through the model with attribution listening: while it is recorded, or again from a kept trace.
 
-use nearmiss_machine::attribution::{Attribution, Options, RecordedData, Replay};
+use nearmiss_machine::attribution::{Attribution, ModelledRun, Options, RecordedData};
 use nearmiss_machine::curve::Curve;
 use nearmiss_machine::describe;
 use nearmiss_machine::model::{Model, ModelError, ModelOptions, ModelTotals};
 use nearmiss_record::abi::ChunkHeader;
-use nearmiss_record::machine::{CacheKind, Machine};
+use nearmiss_record::machine::Machine;
 use nearmiss_record::maps::MapLog;
 use nearmiss_record::model::ModelRecord;
 use nearmiss_record::policy::{Order, Policy};
@@ -54,29 +54,11 @@ impl Modelling {
         curve: bool,
     ) -> anyhow::Result<Self> {
         describe::can_replay(header.filter, machine).map_err(anyhow::Error::msg)?;
-        let first = machine.caches.iter().filter(|c| c.level == 1 && c.kind != CacheKind::Instruction);
-        let line_bytes = first.map(|c| c.line.0 as u32).min().unwrap_or(64);
-        let attribution = Attribution::new(
-            Options {
-                cpus: header.cpus,
-                levels: machine.caches.iter().map(|c| usize::from(c.level)).max().unwrap_or(0),
-                line_bytes,
-                command_pid: None,
-                crowd_sets: Vec::new(),
-                aliasing: None,
-            },
-            data,
-        );
-        let options = ModelOptions {
-            order,
-            only_user: header.only_user,
-            coherence: true,
-            filter: header.filter,
-            node_bytes: header.node_bytes.clone(),
-            cpus: header.cpus,
-        };
+        let tables = Options::of(machine, header);
+        let curve = curve.then(|| Curve::new(tables.line_bytes));
+        let observer = (Attribution::new(tables, data), curve);
         Ok(Modelling {
-            model: Model::new(machine, policy, &options, (attribution, curve.then(|| Curve::new(line_bytes))))?,
+            model: Model::new(machine, policy, &ModelOptions::of(header, order), observer)?,
             filter: header.filter,
             machine: machine.clone(),
             policy: policy.clone(),
@@ -131,7 +113,7 @@ impl Modelled {
     pub fn into_record(self, side: &SideTables, symbols: &Symbols) -> ModelRecord {
         let dropped = side.insns.iter().map(|insn| insn.load_hits + insn.store_hits).sum();
         let exact = self.filter.index_bits == 0;
-        self.attribution.into_record(Replay {
+        self.attribution.into_record(ModelledRun {
             machine: self.machine,
             policy: self.policy,
             order: self.order,
@@ -146,7 +128,7 @@ impl Modelled {
 }
 
 /// Models a kept trace again: on another machine, in another order, under another policy.
-pub fn replay(run: &RunDir, machine: &Machine, policy: &Policy, order: Order) -> anyhow::Result<ModelRecord> {
+pub fn model_again(run: &RunDir, machine: &Machine, policy: &Policy, order: Order) -> anyhow::Result<ModelRecord> {
     let file = run.file(run::TRACE);
     if !file.is_file() {
         anyhow::bail!("{}: this run kept no trace to model again; record it without --no-trace", run.path().display());

@@ -136,7 +136,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     }
     let outcome = watch::observe(&target, &options, &stop)?;
     let run = write(&args, &target, &outcome)?;
-    let page = nearmiss_report::observe::text(&outcome.observed, super::report::terminal_width_of_stderr(), args.rows);
+    let page = nearmiss_report::observe::text(&outcome.observed, crate::output::terminal_width_of_stderr(), args.rows);
     let mut err = anstream::stderr().lock();
     // A closed stderr must not change how the command's end is reported.
     let _ = writeln!(err, "{page}\nrun       {}", run.path().display());

@@ -1,6 +1,7 @@
 //! `nearmiss report` of a run of `observe`.
 
-use crate::report::{Form, print, terminal_width, write};
+use crate::output::{print, terminal_width, write};
+use crate::report_form::Form;
 use anyhow::Context;
 use nearmiss_observe::watch::{self, Logged};
 use nearmiss_record::observed;

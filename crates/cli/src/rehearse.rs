@@ -2,8 +2,8 @@
 
 use crate::Remedies;
 use crate::case::How;
+use crate::output::print;
 use crate::progress::progress;
-use crate::report::print;
 use crate::verbs::{asked, of_remedies};
 use anyhow::Context;
 use clap::{Arg, ArgAction, ArgMatches, Args as _, Command, FromArgMatches};

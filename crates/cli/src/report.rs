@@ -2,15 +2,14 @@
 
 use crate::modelling::{self, OrderArg};
 use crate::observed_report;
-use anyhow::Context;
-use nearmiss_machine::describe;
+use crate::output::{print, terminal_width, write};
+use crate::report_form::Form;
 use nearmiss_record::observed;
 use nearmiss_record::policy::Policy;
 use nearmiss_record::run::{self, RunDir};
 use nearmiss_record::trace::{self, TraceReader};
 use nearmiss_report::load::Report;
 use nearmiss_report::{callgrind, html, json, pprof, text};
-use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -36,48 +35,6 @@ pub struct Args {
     /// Rows of the text's longest table
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u16).range(1..=1000))]
     top: u16,
-}
-
-#[derive(clap::Args)]
-#[group(multiple = false)]
-pub(crate) struct Form {
-    /// Print the records of the run as one JSON object
-    #[arg(long)]
-    pub(crate) json: bool,
-    /// Write one self-contained HTML page [default: report.html in the run's directory]
-    #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true)]
-    pub(crate) html: Option<Option<PathBuf>>,
-    /// Write a profile for KCachegrind and callgrind_annotate
-    #[arg(long, value_name = "FILE")]
-    pub(crate) callgrind: Option<PathBuf>,
-    /// Write a profile for pprof
-    #[arg(long, value_name = "FILE")]
-    pub(crate) pprof: Option<PathBuf>,
-    /// Write a profile for the Firefox Profiler (of observed runs)
-    #[arg(long, value_name = "FILE")]
-    pub(crate) firefox: Option<PathBuf>,
-    /// Write a trace for Perfetto (of observed runs)
-    #[arg(long, value_name = "FILE")]
-    pub(crate) perfetto: Option<PathBuf>,
-    /// Write folded stacks for flame-graph tools (of observed runs)
-    #[arg(long, value_name = "FILE")]
-    pub(crate) folded: Option<PathBuf>,
-    /// Print every lock wait and poll of a run that kept them (observe --log)
-    #[arg(long)]
-    pub(crate) log: bool,
-    /// Print one function of an observed run: its lines, its instructions, its call sites
-    #[arg(long, value_name = "NAME")]
-    pub(crate) function: Option<String>,
-    /// Check the run's trace record by record; name the first bad one
-    #[arg(long)]
-    validate: bool,
-}
-
-impl Form {
-    fn only_of_observed_runs(&self) -> bool {
-        let files = [&self.firefox, &self.perfetto, &self.folded];
-        files.iter().any(|f| f.is_some()) || self.log || self.function.is_some()
-    }
 }
 
 /// Runs the verb.
@@ -108,11 +65,11 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     let mut report = Report::load(&run).map_err(flat)?;
     if args.machine.is_some() || args.order.is_some() {
         let machine = match &args.machine {
-            Some(name) => describe::load(name)?,
+            Some(name) => nearmiss_host::load(name)?,
             None => report.model.machine.clone(),
         };
         let order = args.order.map_or(report.model.order, Into::into);
-        let model = modelling::replay(&run, &machine, &Policy::default(), order)?;
+        let model = modelling::model_again(&run, &machine, &Policy::default(), order)?;
         report.manifest.machine.clone_from(&model.machine.name);
         report = Report::new(report.manifest, model).map_err(flat)?;
     }
@@ -140,35 +97,6 @@ fn validate(run: &RunDir) -> anyhow::Result<ExitCode> {
     let records = TraceReader::open(&file).and_then(|mut t| trace::validate(&mut t)).map_err(flat)?;
     print(&format!("{}: sound, {records} records\n", file.display()))?;
     Ok(ExitCode::SUCCESS)
-}
-
-/// Writes a file whole or not at all, and says where it is.
-pub(crate) fn write(file: &Path, bytes: &[u8]) -> anyhow::Result<()> {
-    run::write_whole(file, bytes).map_err(flat)?;
-    print(&format!("{}\n", file.display()))
-}
-
-/// Columns of the terminal, 80 where there is none.
-pub(crate) fn terminal_width() -> usize {
-    width_of(std::io::stdout())
-}
-
-/// As [`terminal_width`], for wrappers, whose own text goes to stderr.
-pub fn terminal_width_of_stderr() -> usize {
-    width_of(std::io::stderr())
-}
-
-fn width_of(stream: impl std::os::fd::AsFd) -> usize {
-    let columns = rustix::termios::tcgetwinsize(stream).ok().map(|size| usize::from(size.ws_col));
-    columns.filter(|c| *c > 0).unwrap_or(80)
-}
-
-/// Prints, without styles where no terminal reads. A reader that has seen enough is no error.
-pub(crate) fn print(text: &str) -> anyhow::Result<()> {
-    match anstream::stdout().lock().write_all(text.as_bytes()) {
-        Err(e) if e.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
-        written => written.context("cannot write to standard output"),
-    }
 }
 
 /// An error whose text already says its cause: kept as text, so that the cause is not said twice.

@@ -9,11 +9,6 @@ use crate::reserve::Reserve;
 use crate::run_name::run_name;
 use anyhow::Context;
 use nearmiss_machine::describe;
-use nearmiss_observe::symbols;
-use nearmiss_observe::tap::guest::{
-    CommandStatus, GuestCommand, GuestShape, InstructionClock, KernelImage, QemuBinary,
-};
-use nearmiss_observe::tap::session::{Recorded, Session, TapConfig};
 use nearmiss_record::machine::Machine;
 use nearmiss_record::policy::{Order, Policy};
 use nearmiss_record::run::{self, Filter, Manifest, RunDir};
@@ -21,6 +16,8 @@ use nearmiss_record::trace::{TraceHeader, TraceSummary, TraceWriter};
 use nearmiss_record::units::Bytes;
 use nearmiss_report::load::Report;
 use nearmiss_report::text;
+use nearmiss_tap::guest::{CommandStatus, GuestCommand, GuestShape, InstructionClock, KernelImage, QemuBinary};
+use nearmiss_tap::session::{Recorded, Session, TapConfig};
 use nearmiss_workload::Workload;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -179,7 +176,7 @@ pub fn for_diagnosis(
 fn trace(args: &Args, keep_output: bool) -> anyhow::Result<(RunDir, Option<CommandStatus>)> {
     // The guest would say it too, after its boot.
     Workload::new(args.command.iter().cloned()).program()?;
-    let machine = describe::cut(&describe::load(&args.machine)?, args.cpus);
+    let machine = describe::cut(&nearmiss_host::load(&args.machine)?, args.cpus);
     let filter = filter(args, &machine);
     let order = args.order.into();
     let clock = if args.deterministic { Clock::Instructions } else { args.clock };
@@ -249,7 +246,7 @@ fn record(
     }
     progress_of_a_wrapper("naming functions and variables");
     let modelled = modelling.finish()?;
-    let symbols = symbols::resolve(symbols::Sources {
+    let symbols = nearmiss_symbols::resolve(nearmiss_symbols::Sources {
         insns: &recorded.side.insns,
         maps: modelled.maps(),
         kallsyms: &kallsyms,
@@ -316,7 +313,7 @@ fn tap_config(args: &Args, machine: &Machine, filter: Filter, clock: Clock) -> a
         qemu: qemu.map_err(|e| CannotHere(e.to_string()))?,
         only_user: args.only == Some(Only::User),
         filter,
-        heap_shim: (!args.no_heap).then(|| nearmiss_observe::tap::guest::HEAP_SHIM.to_vec()),
+        heap_shim: (!args.no_heap).then(|| nearmiss_tap::guest::HEAP_SHIM.to_vec()),
         icount: (clock == Clock::Instructions).then_some(INSTRUCTION_CLOCK),
         timeout: args.timeout,
         keep: args.keep.clone(),
@@ -328,12 +325,8 @@ fn tap_config(args: &Args, machine: &Machine, filter: Filter, clock: Clock) -> a
 
 /// glibc picks its copy routines by cache size: it must see the modelled machine's, not the emulator's.
 fn libc_tunables(machine: &Machine) -> Option<String> {
-    let data = |level: u8| {
-        machine.caches.iter().find(|c| c.level == level && c.kind != nearmiss_record::machine::CacheKind::Instruction)
-    };
-    let outermost = machine.caches.iter().map(|c| c.level).max()?;
-    let mut tunables = vec![format!("glibc.cpu.x86_data_cache_size={}", data(1)?.size.0)];
-    if let Some(shared) = data(outermost) {
+    let mut tunables = vec![format!("glibc.cpu.x86_data_cache_size={}", machine.data_cache(1)?.size.0)];
+    if let Some(shared) = machine.data_cache(machine.levels()) {
         tunables.push(format!("glibc.cpu.x86_shared_cache_size={}", shared.size.0));
     }
     Some(tunables.join(":"))

@@ -8,6 +8,7 @@ use anyhow::Context;
 use clap::{ArgMatches, Args as _, Command, FromArgMatches};
 use nearmiss_record::finding::{Findings, Prediction};
 use nearmiss_record::run::{self, RunDir, write_whole};
+use nearmiss_record::words::percent;
 use nearmiss_remedy::Remedy;
 use nearmiss_verify::{Better, Commands, Metric, Plan, SideCommand, Verdict};
 use nearmiss_workload::Workload;
@@ -96,7 +97,6 @@ fn predicted(run: &Path, remedy: &str) -> anyhow::Result<Prediction> {
 /// Predicted against measured. A number that the command prints is taken to be about the function that gains most, its
 /// wall time about the whole of it.
 fn beside(predicted: &Prediction, verdict: &Verdict, printed: bool) -> String {
-    let percent = |share: f64| format!("{:.0}%", share * 100.0);
     let measured = 1.0 - verdict.comparison.ratio;
     let (what, low, high) = match &predicted.function {
         Some(function) if printed => {

@@ -1,6 +1,6 @@
 //! Options that say which part of a command's run is recorded.
 
-use nearmiss_observe::tap::window::{Length, Mark, Start, Window};
+use nearmiss_tap::window::{Length, Mark, Start, Window};
 
 /// The window; without options the whole command.
 #[derive(clap::Args)]

@@ -10,8 +10,11 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("record", &[]),
     ("color", &[]),
     ("workload", &["record"]),
-    ("observe", &["record", "workload"]),
+    ("symbols", &["record"]),
+    ("tap", &["record", "symbols"]),
+    ("observe", &["record", "symbols", "workload"]),
     ("machine", &["record"]),
+    ("host", &["record", "machine"]),
     ("remedy", &["record", "machine", "workload", "color"]),
     ("diagnose", &["record", "machine", "remedy"]),
     ("verify", &["record", "remedy", "workload"]),
@@ -21,8 +24,8 @@ const ALLOWED: &[(&str, &[&str])] = &[
     (
         "cli",
         &[
-            "record", "color", "workload", "observe", "machine", "remedy", "diagnose", "verify", "lab", "report",
-            "papers",
+            "record", "color", "workload", "symbols", "tap", "observe", "machine", "host", "remedy", "diagnose",
+            "verify", "lab", "report", "papers",
         ],
     ),
 ];

@@ -14,7 +14,7 @@ const NEARMISS: &str = env!("CARGO_BIN_EXE_nearmiss");
 static ALONE: Mutex<()> = Mutex::new(());
 
 const TIME: &str = r"[\d.]+ (?:ns|µs|ms|s)";
-const BYTES: &str = r"[\d.]+ (?:B|kB|MB|GB)";
+const BYTES: &str = r"[\d.]+ (?:B|KiB|MiB|GiB)";
 
 /// Finds each pattern in a line of its own, in this order, and at the beginning of that line.
 fn assert_lines(text: &str, patterns: &[&str]) {

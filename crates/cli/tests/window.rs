@@ -1,7 +1,7 @@
 //! `nearmiss trace --from --for --until`: what the run holds, and what is said when the window never opens.
 
-use nearmiss_observe::tap::guest::{KernelImage, QemuBinary};
 use nearmiss_record::model::ModelRecord;
+use nearmiss_tap::guest::{KernelImage, QemuBinary};
 use std::path::Path;
 use std::process::{Command, Output};
 

@@ -12,6 +12,7 @@ use nearmiss_record::machine::{Machine, Replacement};
 use nearmiss_record::policy::{Order, Policy};
 use nearmiss_record::reference::{Kind, Record};
 use nearmiss_record::run::Filter;
+use nearmiss_record::trace::TraceHeader;
 use nearmiss_record::units::InsnId;
 use rustix::time::{ClockId, clock_gettime};
 use std::error::Error;
@@ -52,14 +53,7 @@ type Run = Result<(u64, f64), Box<dyn Error>>;
 
 fn replay<E: Engine>(machine: &Machine, cpus: u32, records: &[Record]) -> Run {
     let filter = Filter { fetches: true, line_log2: 6, clear_on_slice: true, ..Filter::default() };
-    let options = ModelOptions {
-        order: Order::Recorded,
-        only_user: false,
-        coherence: true,
-        filter,
-        node_bytes: Vec::new(),
-        cpus,
-    };
+    let options = ModelOptions::of(&TraceHeader { cpus, filter, ..TraceHeader::default() }, Order::Recorded);
     let mut model = Replay::<E, Deaf>::new(machine, &Policy::default(), &options, Deaf)?;
     let start = cpu_seconds();
     for (seq, chunk) in records.chunks(CHUNK).enumerate() {

@@ -8,5 +8,6 @@ pub mod curve;
 pub mod describe;
 pub mod model;
 pub mod observer;
+mod of_trace;
 #[cfg(any(test, feature = "twin"))]
 pub mod twin;

@@ -1,8 +1,6 @@
-//! Records what a program does: the tap, counters, BPF.
+//! Records what a live program does: performance counters and samples, and the kernel's events by BPF.
 
 pub mod bpf;
 pub mod perf;
 mod rights;
-pub mod symbols;
-pub mod tap;
 pub mod watch;

@@ -49,6 +49,23 @@ pub struct Machine {
     pub sources: BTreeMap<String, String>,
 }
 
+impl Machine {
+    /// Levels of caches.
+    pub fn levels(&self) -> usize {
+        self.caches.iter().map(|c| usize::from(c.level)).max().unwrap_or(0)
+    }
+
+    /// The data and the unified caches.
+    pub fn data_caches(&self) -> impl Iterator<Item = &Cache> {
+        self.caches.iter().filter(|c| c.kind.holds_data())
+    }
+
+    /// The data or unified cache of a level, 1 being the nearest.
+    pub fn data_cache(&self, level: usize) -> Option<&Cache> {
+        self.data_caches().find(|c| usize::from(c.level) == level)
+    }
+}
+
 /// Packages × cores × hardware threads. CPU numbers: thread-minor, then core, then package.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -133,6 +150,18 @@ pub struct Cache {
     pub hashed_bits: u32,
 }
 
+impl Cache {
+    /// `L1d`, `L1i`, `L2`, …: what people call it.
+    pub fn name(&self) -> String {
+        let kind = match self.kind {
+            CacheKind::Data => "d",
+            CacheKind::Instruction => "i",
+            CacheKind::Unified => "",
+        };
+        format!("L{}{kind}", self.level)
+    }
+}
+
 fn is_zero(n: &u32) -> bool {
     *n == 0
 }
@@ -147,6 +176,13 @@ pub enum CacheKind {
     Instruction,
     /// Both.
     Unified,
+}
+
+impl CacheKind {
+    /// Data goes through such a cache.
+    pub fn holds_data(self) -> bool {
+        self != CacheKind::Instruction
+    }
 }
 
 /// Who shares one instance of a cache.

@@ -1,4 +1,4 @@
-//! Numbers as sentences have them.
+//! Numbers and words as people read them: the one place that says how a share or a size is printed.
 
 use crate::units::Bytes;
 
@@ -20,10 +20,45 @@ pub fn counted(number: u64, noun: &str) -> String {
     format!("{} {noun}{}", grouped(number), if number == 1 { "" } else { "s" })
 }
 
-/// `37%`, `0.4%`.
+/// `part` of `whole` in percent; 0 when there is no whole.
+pub fn percentage(part: u64, whole: u64) -> f64 {
+    if whole == 0 { 0.0 } else { part as f64 * 100.0 / whole as f64 }
+}
+
+/// A share with so many digits after the point, whatever its size: as a column has it.
+pub fn fixed_percent(share: f64, decimals: usize) -> String {
+    format!("{:.decimals$}%", share * 100.0)
+}
+
+/// `12.3%`: a part of a whole, as a column has it; `–` when there is no whole.
+pub fn percent_of(part: u64, whole: u64) -> String {
+    if whole == 0 { "–".to_owned() } else { fixed_percent(part as f64 / whole as f64, 1) }
+}
+
+/// `0.42%`: misses of references, of which most caches have few; `–` when there are none.
+pub fn miss_ratio(misses: u64, references: u64) -> String {
+    if references == 0 { "–".to_owned() } else { fixed_percent(misses as f64 / references as f64, 2) }
+}
+
+/// `37%`, `0.4%`: a share to two digits.
 pub fn percent(share: f64) -> String {
-    let percent = share * 100.0;
-    if percent.abs() < 9.95 { format!("{percent:.1}%") } else { format!("{percent:.0}%") }
+    fixed_percent(share, usize::from((share * 100.0).abs() < 9.95))
+}
+
+/// `83%`, `4%`, `0.3%`, `under 0.1%`: as a sentence says it.
+pub fn spoken_percent(part: u64, whole: u64) -> String {
+    let p = percentage(part, whole);
+    if part > 0 && p < 0.1 {
+        "under 0.1%".to_owned()
+    } else if part > 0 && p < 9.95 && part != whole {
+        let text = format!("{p:.1}");
+        format!("{}%", text.strip_suffix(".0").unwrap_or(&text))
+    } else if part < whole && p > 99.5 {
+        // A whole is only what is whole.
+        "over 99%".to_owned()
+    } else {
+        format!("{p:.0}%")
+    }
 }
 
 /// `8 KiB` where that is exact, else `123.3 MiB`.
@@ -76,6 +111,19 @@ mod tests {
         assert_eq!([0, 999, 1000, 1_234_567].map(grouped), ["0", "999", "1,000", "1,234,567"]);
         assert_eq!((counted(1, "set"), counted(32, "set")), ("1 set".to_owned(), "32 sets".to_owned()));
         assert_eq!([0.371, 0.004, -0.5].map(percent), ["37%", "0.4%", "-50%"]);
+        assert_eq!([percent_of(1, 3), miss_ratio(1, 3), percent_of(0, 0)], ["33.3%", "33.33%", "–"]);
+        assert_eq!([percentage(1, 4), percentage(1, 0)], [25.0, 0.0]);
+        assert_eq!([64, 8192, 3456, 129_278_272].map(bytes), ["64 B", "8 KiB", "3.4 KiB", "123.3 MiB"]);
+    }
+
+    #[test]
+    fn a_sentence_never_rounds_to_all_or_nothing() {
+        assert_eq!(spoken_percent(1, 100_000), "under 0.1%");
+        assert_eq!(spoken_percent(99_999, 100_000), "over 99%");
+        assert_eq!(spoken_percent(83, 100), "83%");
+        assert_eq!(spoken_percent(4, 100), "4%");
+        assert_eq!(spoken_percent(0, 100), "0%");
+        assert_eq!(spoken_percent(5, 5), "100%");
     }
 
     #[test]

@@ -66,15 +66,7 @@ pub fn replay<O: Observer>(
     let mut trace = open(run)?;
     let header = trace.header().clone();
     describe::can_replay(header.filter, machine).map_err(CaseError::Unfit)?;
-    let options = ModelOptions {
-        order,
-        only_user: header.only_user,
-        coherence: true,
-        filter: header.filter,
-        node_bytes: header.node_bytes.clone(),
-        cpus: header.cpus,
-    };
-    let mut model = Model::new(machine, policy, &options, observer)?;
+    let mut model = Model::new(machine, policy, &ModelOptions::of(&header, order), observer)?;
     let side = trace.side().clone();
     trace::each_chunk(&mut trace, |head, records| model.chunk(head, records).map_err(CaseError::from))?;
     let notes = model.notes().to_vec();

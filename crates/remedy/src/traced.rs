@@ -1,9 +1,9 @@
 //! A traced run, modelled on a machine.
 
 use crate::replay::{self, CaseError};
-use nearmiss_machine::attribution::{Alias, Attribution, Crowd, Options, RecordedData, Replay};
+use nearmiss_machine::attribution::{Alias, Attribution, Crowd, ModelledRun, Options, RecordedData};
 use nearmiss_machine::describe;
-use nearmiss_record::machine::{Cache, CacheKind, Machine};
+use nearmiss_record::machine::{Cache, Machine};
 use nearmiss_record::model::ModelRecord;
 use nearmiss_record::policy::{Order, Policy};
 use nearmiss_record::run::{self, Filter, Manifest, RunDir};
@@ -43,23 +43,12 @@ impl Traced {
             }
         };
         let machine = describe::cut(&machine, header.cpus);
-        let data = || machine.caches.iter().filter(|c| c.kind != CacheKind::Instruction);
-        let levels = data().map(|c| usize::from(c.level)).max().unwrap_or(0);
-        let attribution = Attribution::new(
-            Options {
-                cpus: header.cpus,
-                levels,
-                line_bytes: data().map(|c| c.line.0 as u32).min().unwrap_or(64),
-                command_pid: None,
-                crowd_sets: (0..levels).map(|l| level_cache(&machine, l).map_or(0, describe::sets)).collect(),
-                aliasing: machine.store_aliasing,
-            },
-            Box::new(RecordedData::new(&symbols)),
-        );
+        let options = Options::of(&machine, &header).and_evidence(&machine);
+        let attribution = Attribution::new(options, Box::new(RecordedData::new(&symbols)));
         let replayed = replay::replay(run, &machine, &Policy::default(), order, attribution)?;
         let crowds = replayed.observer.crowds(&replayed.side, &symbols);
         let aliases = replayed.observer.aliases(&replayed.side, &symbols);
-        let model = replayed.observer.into_record(Replay {
+        let model = replayed.observer.into_record(ModelledRun {
             machine,
             policy: Policy::default(),
             order,
@@ -89,10 +78,6 @@ impl Traced {
 
     /// The data or unified cache of a level, nearest 0.
     pub fn cache(&self, level: usize) -> Option<&Cache> {
-        level_cache(self.machine(), level)
+        self.machine().data_cache(level + 1)
     }
-}
-
-fn level_cache(machine: &Machine, level: usize) -> Option<&Cache> {
-    machine.caches.iter().find(|c| usize::from(c.level) == level + 1 && c.kind != CacheKind::Instruction)
 }

@@ -5,7 +5,7 @@
 mod probes;
 
 use nearmiss_remedy::color::apply::{Options, apply};
-use nearmiss_remedy::{CannotEngage, wrap};
+use nearmiss_remedy::{Applied, CannotEngage, wrap};
 use nearmiss_workload::Workload;
 use probes::{colored, default_options, probe, run};
 use std::fs;
@@ -162,14 +162,15 @@ fn each_launch_is_confirmed_by_itself() {
 fn a_wrapped_command_ends_as_it_would_by_itself() {
     let code = |script: &str| {
         let (workload, coloring) = apply(Workload::new(["sh", "-c", script]), &default_options()).unwrap();
-        let wrapped = wrap(workload, &coloring).unwrap();
+        let wrapped = wrap(Applied { workload, engagement: Box::new(coloring) }).unwrap();
         (wrapped.exit_code(), wrapped.engaged.is_ok())
     };
     assert_eq!(code("exit 7"), (7, true));
     assert_eq!(code("kill -15 $$"), (128 + 15, true));
     // A command that runs without the library after all is told from one that ran with it.
     let (workload, coloring) = apply(Workload::new(["true"]), &default_options()).unwrap();
-    let wrapped = wrap(workload.env_remove("LD_PRELOAD"), &coloring).unwrap();
+    let workload = workload.env_remove("LD_PRELOAD");
+    let wrapped = wrap(Applied { workload, engagement: Box::new(coloring) }).unwrap();
     assert_eq!((wrapped.exit_code(), wrapped.engaged.is_ok()), (125, false));
 }
 

@@ -6,7 +6,7 @@
 use crate::levels::level;
 use crate::load::Report;
 use crate::name::plain;
-use crate::number::percent;
+use crate::number::percent_of;
 use nearmiss_record::model::{LineRow, Tally};
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fmt::Write;
@@ -139,8 +139,8 @@ fn head(report: &Report, functions: &[Function<'_>]) -> String {
     let _ = writeln!(out, "desc: Modelled on: {}", plain(&model.machine.name));
     let _ = writeln!(
         out,
-        "desc: Source lines: known for {:.1}% of the stall cycles",
-        percent(known, model.totals.stall_cycles)
+        "desc: Source lines: known for {} of the stall cycles",
+        percent_of(known, model.totals.stall_cycles)
     );
     let _ = writeln!(out, "desc: Calls: with callees, stall cycles only; how often is not known and stands as once");
     let _ = writeln!(out, "positions: line");

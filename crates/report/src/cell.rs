@@ -1,6 +1,6 @@
 //! Tables of typed cells as text.
 
-use crate::number::{bytes, duration, grouped};
+use crate::number::{bytes, duration, fixed_percent, grouped};
 use nearmiss_record::figures::{Cell, Table};
 
 /// Head and rows, figures to the right, two blanks between columns.
@@ -21,7 +21,7 @@ pub fn cell(cell: &Cell) -> String {
     match cell {
         Cell::Count(number) | Cell::Cycles(number) => grouped(*number),
         Cell::Number(number) => format!("{number:.1}"),
-        Cell::Share(share) => format!("{:.1}%", share * 100.0),
+        Cell::Share(share) => fixed_percent(*share, 1),
         Cell::Bytes(count) => bytes(*count),
         Cell::Nanos(nanos) => duration(*nanos),
         Cell::Text(text) => text.clone(),

@@ -1,6 +1,6 @@
 //! The cache levels of the modelled machine, as the report names and weighs them.
 
-use nearmiss_record::machine::{Cache, CacheKind, Index, Machine};
+use nearmiss_record::machine::{Index, Machine};
 use nearmiss_record::model::{LevelTally, MissClass, ModelRecord, Tally};
 use nearmiss_record::units::Bytes;
 
@@ -49,7 +49,7 @@ pub struct Level {
 pub fn levels(model: &ModelRecord) -> Vec<Level> {
     (0..model.totals.levels.len())
         .map(|index| {
-            let cache = data_cache(&model.machine, index);
+            let cache = model.machine.data_cache(index + 1);
             Level {
                 name: format!("L{}", index + 1),
                 index,
@@ -60,10 +60,6 @@ pub fn levels(model: &ModelRecord) -> Vec<Level> {
             }
         })
         .collect()
-}
-
-fn data_cache(machine: &Machine, index: usize) -> Option<&Cache> {
-    machine.caches.iter().find(|c| usize::from(c.level) == index + 1 && c.kind != CacheKind::Instruction)
 }
 
 fn penalty_cycles(machine: &Machine, index: usize, count: usize) -> u64 {

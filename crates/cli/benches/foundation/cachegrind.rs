@@ -5,13 +5,13 @@ use super::{RUNS, spread};
 use nearmiss_machine::describe::{cachegrind_like, filter_for_counts};
 use nearmiss_machine::model::{Counter, ModelOptions};
 use nearmiss_machine::observer::Deaf;
-use nearmiss_observe::tap::guest::{GuestCommand, GuestShape, KernelImage, QemuBinary};
-use nearmiss_observe::tap::session::{Session, TapConfig};
-use nearmiss_observe::tap::window::{Length, Window};
 use nearmiss_record::counts::ByKind;
 use nearmiss_record::machine::Machine;
 use nearmiss_record::policy::{Order, Policy};
 use nearmiss_record::run::Filter;
+use nearmiss_tap::guest::{GuestCommand, GuestShape, KernelImage, QemuBinary};
+use nearmiss_tap::session::{Session, TapConfig};
+use nearmiss_tap::window::{Length, Window};
 use std::error::Error;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -212,14 +212,7 @@ fn tap(program: &Program, start: Start) -> Result<(Counts, Duration, Duration), 
     let machine = caches()?;
     let filter = filter_for_counts(&machine);
     let session = session(program, filter, start)?;
-    let options = ModelOptions {
-        order: Order::Recorded,
-        only_user: true,
-        coherence: false,
-        filter,
-        node_bytes: session.header().node_bytes.clone(),
-        cpus: 1,
-    };
+    let options = ModelOptions { coherence: false, ..ModelOptions::of(session.header(), Order::Recorded) };
     let mut model = Counter::new(&machine, &Policy::default(), &options, Deaf)?;
     let recorded = session
         .record(command(program)?, &mut |head, records| model.chunk(head, records).map_err(|e| e.to_string()))?;

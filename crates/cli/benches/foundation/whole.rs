@@ -1,8 +1,9 @@
 //! (b) the whole machine, (c) replay, (d) many geometries, (e) boot, (f) memory: the command as a user runs it.
 
 use super::{RUNS, spread};
+use nearmiss_host::load;
 use nearmiss_machine::curve::Geometries;
-use nearmiss_machine::describe::{cut, load};
+use nearmiss_machine::describe::cut;
 use nearmiss_machine::model::{Model, ModelOptions};
 use nearmiss_machine::observer::Deaf;
 use nearmiss_record::model::ModelRecord;
@@ -96,19 +97,7 @@ fn replay(run: &RunDir) -> Result<(), Box<dyn Error>> {
     let (mut decoding, mut modelling, mut records) = (Vec::new(), Vec::new(), 0);
     let mut lines = Vec::new();
     for n in 0..RUNS {
-        let mut model = Model::new(
-            &machine,
-            &Policy::default(),
-            &ModelOptions {
-                order: Order::Recorded,
-                only_user: false,
-                coherence: true,
-                filter: header.filter,
-                node_bytes: header.node_bytes.clone(),
-                cpus: 1,
-            },
-            Deaf,
-        )?;
+        let mut model = Model::new(&machine, &Policy::default(), &ModelOptions::of(&header, Order::Recorded), Deaf)?;
         let mut block = Block::default();
         let (mut decode, mut replay) = (Duration::ZERO, Duration::ZERO);
         records = 0;

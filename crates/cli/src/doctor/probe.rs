@@ -1,10 +1,9 @@
 //! How `doctor` looks at a machine; tests put another machine in its place.
 
 use crate::Remedies;
-use nearmiss_machine::describe::host;
-use nearmiss_observe::tap::guest::{KernelImage, QemuBinary, TAP_PLUGIN};
 use nearmiss_observe::watch::{Capability, capabilities};
 use nearmiss_remedy::{Ability, Remedy};
+use nearmiss_tap::guest::{KernelImage, QemuBinary, TAP_PLUGIN};
 use std::path::Path;
 
 /// What can be asked of a machine.
@@ -60,7 +59,7 @@ impl Probe for System {
     }
 
     fn caches(&self) -> Result<String, String> {
-        let machine = host::host(host::Latencies::Assumed).map_err(|e| e.to_string())?;
+        let machine = nearmiss_host::host(nearmiss_host::Latencies::Assumed).map_err(|e| e.to_string())?;
         Ok(crate::machine::caches_in_one_line(&machine))
     }
 

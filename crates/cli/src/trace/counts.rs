@@ -1,28 +1,28 @@
 //! `nearmiss trace --counts`: misses counted on one CPU and nothing kept, for those who want no causes.
 
 use super::{Args, Clock, Only, filter, tap_config};
-use crate::report::terminal_width_of_stderr;
+use crate::output::terminal_width_of_stderr;
 use crate::table::{lines, table};
 use anyhow::Context;
 use comfy_table::CellAlignment;
 use nearmiss_machine::describe;
 use nearmiss_machine::model::{Counter, ModelOptions, ModelTotals};
 use nearmiss_machine::observer::Deaf;
-use nearmiss_observe::tap::guest::{CommandStatus, GuestCommand};
-use nearmiss_observe::tap::session::{Recorded, Session, TapConfig};
 use nearmiss_record::counts::{ByKind, CacheCounts, CountsRecord, SCHEMA};
 use nearmiss_record::machine::{CacheKind, Machine};
 use nearmiss_record::policy::{Order, Policy};
 use nearmiss_record::run::{self, Filter};
 use nearmiss_record::side::{INSN_ATOMIC, SideTables};
-use nearmiss_record::words::{grouped, quoted};
+use nearmiss_record::words::{grouped, miss_ratio, quoted};
+use nearmiss_tap::guest::{CommandStatus, GuestCommand};
+use nearmiss_tap::session::{Recorded, Session, TapConfig};
 use nearmiss_workload::Workload;
 
 /// Runs the command and says how often each cache missed. Its exit status, if it came to one.
 pub fn count(args: &Args) -> anyhow::Result<Option<CommandStatus>> {
     // The guest would say it too, after its boot.
     Workload::new(args.command.iter().cloned()).program()?;
-    let machine = describe::cut(&describe::load(&args.machine)?, 1);
+    let machine = describe::cut(&nearmiss_host::load(&args.machine)?, 1);
     let filter = match args.one_line_filter {
         true => Filter { contexts: false, ..filter(args, &machine) },
         false => describe::filter_for_counts(&machine),
@@ -31,14 +31,7 @@ pub fn count(args: &Args) -> anyhow::Result<Option<CommandStatus>> {
     let config = TapConfig { heap_shim: None, ..tap_config(args, &machine, filter, clock)? };
     let session = Session::new(config)?.within(args.window.window());
     let filter = session.header().filter; // not all that was asked for goes with every emulator
-    let options = ModelOptions {
-        order: Order::Recorded,
-        only_user: args.only == Some(Only::User),
-        coherence: true,
-        filter,
-        node_bytes: session.header().node_bytes.clone(),
-        cpus: 1,
-    };
+    let options = ModelOptions::of(session.header(), Order::Recorded);
     let mut counter = Counter::new(&machine, &Policy::default(), &options, Deaf)?;
     let mut notes: Vec<_> = describe::approximate_misses(filter, &machine).into_iter().map(str::to_owned).collect();
     let recorded = session.record(GuestCommand::inherit(&args.command)?, &mut |head, records| {
@@ -114,7 +107,7 @@ fn caches(machine: &Machine, totals: &ModelTotals, side: &SideTables) -> Vec<Cac
         .map(|cache| CacheCounts {
             name: cache.name.clone(),
             level: cache.level,
-            references: served(kind(machine, &cache.name, cache.level), asked(cache.level)),
+            references: served(kind(machine, &cache.name), asked(cache.level)),
             misses: (&cache.references).into(),
             fills: cache.fills,
             dirty_evictions: cache.dirty_evictions,
@@ -122,11 +115,8 @@ fn caches(machine: &Machine, totals: &ModelTotals, side: &SideTables) -> Vec<Cac
         .collect()
 }
 
-fn kind(machine: &Machine, name: &str, level: u8) -> CacheKind {
-    let of_fetches = name.ends_with('i');
-    let same =
-        |c: &&nearmiss_record::machine::Cache| c.level == level && (c.kind == CacheKind::Instruction) == of_fetches;
-    machine.caches.iter().find(same).map_or(CacheKind::Unified, |cache| cache.kind)
+fn kind(machine: &Machine, name: &str) -> CacheKind {
+    machine.caches.iter().find(|cache| cache.name() == name).map_or(CacheKind::Unified, |cache| cache.kind)
 }
 
 /// What of some references goes to a cache of a kind.
@@ -148,18 +138,14 @@ fn text(record: &CountsRecord) -> String {
             ("stores", cache.references.stores, cache.misses.stores),
             (if cache.level == 1 { "instructions" } else { "fetches" }, cache.references.fetches, cache.misses.fetches),
         ];
-        let kind = kind(&record.machine, &cache.name, cache.level);
+        let kind = kind(&record.machine, &cache.name);
         let served = match kind {
             CacheKind::Unified => &kinds[..],
             CacheKind::Data => &kinds[..2],
             CacheKind::Instruction => &kinds[2..],
         };
         for (what, references, misses) in served {
-            let ratio = if *references == 0 {
-                "–".to_owned()
-            } else {
-                format!("{:.2}%", *misses as f64 * 100.0 / *references as f64)
-            };
+            let ratio = miss_ratio(*misses, *references);
             rows.add_row([cache.name.clone(), (*what).to_owned(), grouped(*references), grouped(*misses), ratio]);
         }
     }

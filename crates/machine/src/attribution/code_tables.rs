@@ -1,6 +1,6 @@
 //! The tables by code: functions, source lines, call stacks, pollution blame.
 
-use super::finish::{Charged, Cycles};
+use super::charged::{Charged, Cycles};
 use super::names::{Names, UNATTRIBUTED};
 use super::{Attribution, InsnRow};
 use crate::model::Pollution;

@@ -2,7 +2,7 @@
 
 use super::Attribution;
 use super::balance::difference;
-use super::finish::Cycles;
+use super::charged::Cycles;
 use super::names::{Names, UNATTRIBUTED};
 use super::objects::{Key, Object};
 use super::pages::PageSet;

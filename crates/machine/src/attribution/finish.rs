@@ -7,6 +7,7 @@
 //! the sums by instruction; what they lack goes to their unattributed row.
 
 use super::balance::{difference, fit, split};
+use super::charged::{Charged, Cycles};
 use super::cpu::Mode;
 use super::ledger::References;
 use super::names::Names;
@@ -18,8 +19,8 @@ use nearmiss_record::policy::{Order, Policy};
 use nearmiss_record::side::{INSN_ATOMIC, INSN_KERNEL, INSN_NT, SideTables};
 use nearmiss_record::symbols::Symbols;
 
-/// What is known when a replay is over.
-pub struct Replay<'a> {
+/// What is known when a run has been through the model.
+pub struct ModelledRun<'a> {
     /// The machine modelled, as cut down to the guest's CPUs.
     pub machine: Machine,
     /// The policy replayed.
@@ -40,32 +41,14 @@ pub struct Replay<'a> {
     pub symbols: &'a Symbols,
 }
 
-/// Counts by instruction once the dropped references are charged.
-pub(super) struct Charged {
-    /// By instruction id: of the command, references kept and dropped.
-    pub references: Vec<References>,
-    /// By instruction id: of the command.
-    pub instructions: Vec<u64>,
-    /// Of the command: instructions that no instruction of the table accounts for.
-    pub instructions_left: u64,
-    /// References and instructions of idle and of ticks, by [`Mode`].
-    pub apart: [(References, u64); 3],
-    /// Of the command's references, those that the filter dropped, by user and kernel.
-    pub dropped: [References; 2],
-    /// Of the command's dropped stores, those of atomics, by user and kernel: the tasks report them as stores.
-    pub dropped_atomics: [u64; 2],
-    /// Of the command, by user and kernel.
-    pub instructions_by_mode: [u64; 2],
-}
-
 impl Attribution {
     /// Names and adds up everything.
-    pub fn into_record(mut self, replay: Replay<'_>) -> ModelRecord {
+    pub fn into_record(mut self, run: ModelledRun<'_>) -> ModelRecord {
         self.add_repeats();
         for cpu in &mut self.cpus {
             cpu.settle(&mut self.tasks);
         }
-        let Replay { machine, policy, order, only_user, mut notes, totals: model, curve, side, symbols } = replay;
+        let ModelledRun { machine, policy, order, only_user, mut notes, totals: model, curve, side, symbols } = run;
         let names = Names::new(symbols, side);
         let whole = model.sum();
         let charged = self.charge(&names, whole.instructions, only_user);
@@ -252,22 +235,6 @@ fn disagreement(whole: &Tally, known: &Tally) -> Option<String> {
             model[0], model[1], model[2], told[0], told[1], told[2]
         )
     })
-}
-
-/// Cycles of rows, so that they sum to the total's whatever the rounding.
-pub(super) struct Cycles(f64);
-
-impl Cycles {
-    /// Sets `cycles` of consecutive rows of one table.
-    pub fn set<'a>(&self, rows: impl IntoIterator<Item = &'a mut Tally>) {
-        let (mut instructions, mut before) = (0u64, 0u64);
-        for row in rows {
-            instructions += row.instructions;
-            let now = (instructions as f64 * self.0) as u64;
-            row.cycles = now.saturating_sub(before) + row.stall_cycles;
-            before = now;
-        }
-    }
 }
 
 impl InsnRow {

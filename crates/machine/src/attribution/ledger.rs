@@ -1,9 +1,15 @@
 //! Compact counts: a row costs little until it misses.
 
-use super::repeats::Count;
 use crate::observer::Outcome;
 use nearmiss_record::model::{BusTally, ByClass, LevelTally, MAX_LEVELS, Tally};
 use nearmiss_record::reference::{FLAG_CONT, Kind, Record};
+
+/// How many misses, and their stalls.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Count {
+    pub times: u64,
+    pub stall_cycles: u64,
+}
 
 /// References and fetches, whether they hit or missed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -8,6 +8,7 @@ mod alias_tables;
 mod aliases;
 mod balance;
 mod blocks;
+mod charged;
 mod code_tables;
 mod cpu;
 mod crowd_tables;
@@ -31,7 +32,7 @@ mod tests;
 
 pub use alias_tables::{Alias, Party};
 pub use crowd_tables::Crowd;
-pub use finish::Replay;
+pub use finish::ModelledRun;
 pub use nearmiss_record::symbols::DataSymbols;
 pub use tracker::RecordedData;
 
@@ -39,7 +40,7 @@ use crate::observer::{BusRead, Observer, Outcome};
 use aliases::Aliases;
 use cpu::{Cpu, Mode};
 use crowds::Crowds;
-use ledger::{Ledger, References, Row};
+use ledger::{Count, Ledger, References, Row};
 use nearmiss_record::abi::MAX_VCPUS;
 use nearmiss_record::machine::StoreAliasing;
 use nearmiss_record::maps::{Event, MapLog};
@@ -47,7 +48,7 @@ use nearmiss_record::model::{MAX_LEVELS, MissClass, PageOffsets, StallSources};
 use nearmiss_record::reference::{Control, Kind, Record};
 use objects::Objects;
 use pages::PageSet;
-use repeats::{Count, Met, Repeats};
+use repeats::{Met, Repeats};
 use rustc_hash::FxHashMap;
 use sharing::SharedLines;
 use tasks::Tasks;
@@ -71,8 +72,6 @@ pub struct Options {
     pub levels: usize,
     /// Line size of the machine's first data cache in bytes, a power of two.
     pub line_bytes: u32,
-    /// The command's process, where no BEGIN mark tells it.
-    pub command_pid: Option<u32>,
     /// Sets of each level's data cache, nearest first, to look for objects that crowd on few of them; empty: do not.
     pub crowd_sets: Vec<u64>,
     /// What tells loads that wait for a store to the same offset of another page; `None`: do not look for them.
@@ -129,9 +128,6 @@ impl Attribution {
         let cpus = (options.cpus as usize).clamp(1, MAX_VCPUS);
         let mut tasks = Tasks::default();
         let cpus: Vec<Cpu> = (0..cpus).map(|_| Cpu::new(tasks.first())).collect();
-        if let Some(pid) = options.command_pid {
-            tasks.add_command(pid);
-        }
         let levels = options.levels.min(MAX_LEVELS);
         let crowds = (!options.crowd_sets.is_empty()).then(|| Crowds::new(&options.crowd_sets, cpus.len()));
         let aliases = options.aliasing.map(|aliasing| Aliases::new(aliasing, cpus.len()));

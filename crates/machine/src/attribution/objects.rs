@@ -1,7 +1,6 @@
 //! Data objects: what kind of memory an address belongs to, and whose.
 
-use super::ledger::{Ledger, References, Row};
-use super::repeats::Count;
+use super::ledger::{Count, Ledger, References, Row};
 use crate::observer::Outcome;
 use nearmiss_record::reference::{Kind, Record};
 use rustc_hash::FxHashMap;

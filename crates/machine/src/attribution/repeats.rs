@@ -4,6 +4,7 @@
 //! task and object, the same levels missed. The first of a kind goes to the tables at once, so that rows and their
 //! limits come in the order of the run.
 
+use super::ledger::Count;
 use super::objects::ObjectId;
 use crate::observer::Outcome;
 use nearmiss_record::reference::Record;
@@ -21,13 +22,6 @@ pub(super) struct Met {
     pub again: bool,
     pub record: Record,
     pub outcome: Outcome,
-}
-
-/// How many misses, and their stalls.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Count {
-    pub times: u64,
-    pub stall_cycles: u64,
 }
 
 type Likeness = [u64; 4];

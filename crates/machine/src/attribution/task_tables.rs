@@ -2,7 +2,7 @@
 
 use super::Attribution;
 use super::balance::{difference, fit, split};
-use super::finish::{Charged, Cycles};
+use super::charged::{Charged, Cycles};
 use super::ledger::References;
 use super::names::UNATTRIBUTED;
 use super::tasks::add_usage;

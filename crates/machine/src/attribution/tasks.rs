@@ -80,11 +80,6 @@ impl Tasks {
         self.rows[index as usize].identity.map_or(u32::MAX, |i| i.pid)
     }
 
-    /// Process `pid` is the command's.
-    pub fn add_command(&mut self, pid: u32) {
-        self.command.insert(pid);
-    }
-
     /// The row of a task whose identity is not known (yet).
     pub fn unknown(&mut self, task: u64) -> u32 {
         if let Some(index) = self.by_struct.get(&task) {

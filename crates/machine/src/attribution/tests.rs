@@ -52,7 +52,6 @@ impl Stream {
             cpus: 2,
             levels: LEVELS,
             line_bytes: 64,
-            command_pid: None,
             crowd_sets: Vec::new(),
             aliasing: Some(StoreAliasing { stores: 4, wait_cycles: 1.0 }),
         };
@@ -88,7 +87,7 @@ impl Stream {
 
     fn finish(self, side: &SideTables, symbols: &Symbols, instructions: u64) -> ModelRecord {
         let model = Tally { instructions, ..self.model };
-        self.attribution.into_record(Replay {
+        self.attribution.into_record(ModelledRun {
             machine: machine(),
             policy: Default::default(),
             order: Default::default(),

@@ -237,8 +237,7 @@ fn hierarchy(machine: &Machine) -> Result<(), Problem> {
                 "one a level and kind",
             ));
         }
-        let data = cache.kind != CacheKind::Instruction;
-        let serves = |c: &&Cache| c.level + 1 == cache.level && (c.kind != CacheKind::Instruction) == data;
+        let serves = |c: &&Cache| c.level + 1 == cache.level && c.kind.holds_data() == cache.kind.holds_data();
         let nearer = machine.caches.iter().find(serves);
         if cache.level > 1 && nearer.is_none() {
             return Err(Problem::new(
@@ -292,7 +291,7 @@ fn hierarchy(machine: &Machine) -> Result<(), Problem> {
 fn latency(machine: &Machine) -> Result<(), Problem> {
     let l = &machine.latency;
     let at = |key| [Key("latency"), Key(key)];
-    let levels = machine.caches.iter().map(|c| usize::from(c.level)).max().unwrap_or(0);
+    let levels = machine.levels();
     if l.level_cycles.len() != levels {
         return Err(Problem::new(
             at("level_cycles"),

@@ -3,17 +3,7 @@
 //! A figure is named by its dotted path without the unit (`cache.L2`, `cache.L2.replacement`, `latency.memory_local`).
 //! Its source is the entry of its own name or of the longest leading part of it.
 
-use nearmiss_record::machine::{Cache, CacheKind, Inclusion, Machine};
-
-/// `L1d`, `L1i`, `L2`, …: what people call a cache.
-pub fn cache_name(cache: &Cache) -> String {
-    let kind = match cache.kind {
-        CacheKind::Data => "d",
-        CacheKind::Instruction => "i",
-        CacheKind::Unified => "",
-    };
-    format!("L{}{kind}", cache.level)
-}
+use nearmiss_record::machine::{Inclusion, Machine};
 
 /// Names of every figure of a machine that must have a source or be marked assumed.
 pub fn figures(machine: &Machine) -> Vec<String> {
@@ -46,7 +36,7 @@ pub fn figures(machine: &Machine) -> Vec<String> {
         names.push(format!("latency.L{level}"));
     }
     for cache in &machine.caches {
-        let name = cache_name(cache);
+        let name = cache.name();
         names.push(format!("cache.{name}"));
         names.push(format!("cache.{name}.replacement"));
         names.push(format!("cache.{name}.index"));

@@ -1,7 +1,7 @@
-//! What machines there are: machine files, presets, this host, and what a description means for a trace.
+//! What machines there are: machine files and presets, and what a description means for a trace.
 //!
-//! A description is data ([`nearmiss_record::machine::Machine`]); here it is read, checked, found out from sysfs, cut
-//! down to a guest's size, and asked which filter a trace for it may be made with.
+//! A description is data ([`nearmiss_record::machine::Machine`]); here it is read, checked, cut down
+//! to a guest's size, and asked which filter a trace for it may be made with.
 
 mod cachegrind;
 mod check;
@@ -9,7 +9,6 @@ mod cut;
 mod figures;
 mod file;
 mod filter;
-pub mod host;
 mod presets;
 
 pub use cachegrind::{Geometry, cachegrind_like};
@@ -54,9 +53,6 @@ pub enum DescribeError {
         /// What there is.
         known: String,
     },
-    /// This host could not be described.
-    #[error("host: {0}")]
-    Host(host::HostError),
     /// A machine put together by a program, not by a file, is wrong.
     #[error("machine {name}: {problem}")]
     Wrong {
@@ -67,18 +63,8 @@ pub enum DescribeError {
     },
 }
 
-// Not `#[from]`: the message has it already, and a source would be printed a second time.
-impl From<host::HostError> for DescribeError {
-    fn from(error: host::HostError) -> Self {
-        DescribeError::Host(error)
-    }
-}
-
-/// The machine that `-m NAME` means: `host`, a preset, or the path of a machine file (anything with `/` or `.toml`).
-pub fn load(name: &str) -> Result<Machine, DescribeError> {
-    if name == "host" {
-        return Ok(host::host(host::Latencies::Calibrated)?);
-    }
+/// The preset of this name, or the machine file at this path (anything with `/` or `.toml`).
+pub fn preset_or_file(name: &str) -> Result<Machine, DescribeError> {
     if name.contains('/') || name.ends_with(".toml") {
         return read_file(Path::new(name));
     }

@@ -1,8 +1,7 @@
 //! Block requests by device, operation and submitter, and the devices' queues.
 
-use super::BpfError;
 use super::layout::{IoKey, IoStat, LOG2_SLOTS, QueueCell, name, trimmed};
-use super::session::refused;
+use super::{BpfError, refused};
 use aya::Ebpf;
 use aya::maps::{HashMap, PerCpuHashMap};
 use nearmiss_record::observed::{BlockIo, Queue};

@@ -1,12 +1,11 @@
 //! Which programs each instrument needs, and loading only those.
 
-use super::BpfError;
+use super::{BpfError, refused};
 use crate::perf::attach_to_point;
 use crate::rights::Rights;
 use aya::programs::uprobe::UProbeScope;
 use aya::programs::{Program, ProgramError};
 use aya::{Btf, Ebpf, EbpfLoader};
-use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 
 const OBJECT: &[u8] = aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/observe.bpf.o"));
@@ -79,6 +78,13 @@ const TASK_POINTS: [(&str, &str); 1] = [("task_switch", "sched_switch")];
 const FORK_POINTS: [(&str, &str); 1] = [("task_fork", "sched_process_fork")];
 const CALL_POINTS: [(&str, &str); 2] = [("any_call_enter", "sys_enter"), ("any_call_exit", "sys_exit")];
 
+/// Everyone's events count.
+pub const WHO_ALL: u32 = 0;
+/// Those of listed tasks and what they start.
+pub const WHO_TASKS: u32 = 1;
+/// Those of a cgroup.
+pub const WHO_CGROUP: u32 = 2;
+
 /// What the programs are told before they are loaded.
 pub struct Constants {
     pub who: u32,
@@ -126,7 +132,7 @@ pub fn load(wants: Wants, constants: &Constants) -> Result<Loaded, BpfError> {
         }
         Ok(())
     };
-    if constants.who == super::session::WHO_TASKS {
+    if constants.who == WHO_TASKS {
         attach(&FORK_POINTS)?;
     }
     if wants.locks {
@@ -264,22 +270,4 @@ fn try_poll_functions(ebpf: &mut Ebpf, btf: &Btf) -> Result<(), ProgramError> {
         }
     }
     Ok(())
-}
-
-/// Puts a load error into words; the cases a user can do something about by name.
-fn refused(what: &str, error: &(dyn std::error::Error + 'static)) -> BpfError {
-    let mut why = error.to_string();
-    let mut cause = error.source();
-    while let Some(inner) = cause {
-        if let Some(io) = inner.downcast_ref::<io::Error>()
-            && matches!(io.raw_os_error(), Some(libc::EPERM | libc::EACCES))
-            && Rights::now() != Rights::Full
-        {
-            return BpfError::NotAllowed(Rights::now());
-        }
-        why = format!("{why}: {inner}");
-        cause = inner.source();
-    }
-    let first = why.lines().next().unwrap_or_default();
-    BpfError::Refused { what: what.to_owned(), why: first.chars().take(300).collect() }
 }

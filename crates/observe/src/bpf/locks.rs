@@ -1,10 +1,9 @@
 //! Lock waits by lock and calling point.
 
-use super::BpfError;
 use super::futex::FutexSites;
 use super::layout::{LOCK_FUTEX, LOCK_FUTEX_PI, LOCK_FUTEXV, LOG2_SLOTS, LockKey, WaitStat, trimmed};
 use super::places::Places;
-use super::session::refused;
+use super::{BpfError, refused};
 use crate::perf::Symbolizer;
 use aya::Ebpf;
 use aya::maps::{HashMap, PerCpuHashMap, StackTraceMap};

@@ -9,12 +9,14 @@ mod layout;
 mod load;
 mod locks;
 mod places;
+mod poll_rows;
 mod polls;
 mod session;
 mod sets;
 mod tasks;
 
 use crate::rights::Rights;
+use std::io;
 
 pub use load::{CallTracing, Wants};
 pub use session::{BpfSession, Figures, Who};
@@ -53,6 +55,24 @@ impl BpfError {
             BpfError::Refused { .. } => "",
         }
     }
+}
+
+/// Puts an error of loading or reading into words; the cases a user can do something about by name.
+fn refused(what: &str, error: &(dyn std::error::Error + 'static)) -> BpfError {
+    let mut why = error.to_string();
+    let mut cause = error.source();
+    while let Some(inner) = cause {
+        if let Some(io) = inner.downcast_ref::<io::Error>()
+            && matches!(io.raw_os_error(), Some(libc::EPERM | libc::EACCES))
+            && Rights::now() != Rights::Full
+        {
+            return BpfError::NotAllowed(Rights::now());
+        }
+        why = format!("{why}: {inner}");
+        cause = inner.source();
+    }
+    let first = why.lines().next().unwrap_or_default();
+    BpfError::Refused { what: what.to_owned(), why: first.chars().take(300).collect() }
 }
 
 /// Whether BPF programs can be loaded here.

@@ -1,24 +1,16 @@
 //! Poll calls by thread.
 
-use super::BpfError;
 use super::layout::{POLL_CALLS, PollStat, name, trimmed};
-use super::session::refused;
 use super::sets::Sets;
+use super::{BpfError, poll_rows};
 use aya::Ebpf;
-use aya::maps::Array;
 use nearmiss_record::observed::Poll;
 
 pub fn rows(ebpf: &Ebpf, sets: &Sets) -> Result<Vec<Poll>, BpfError> {
-    let mut rows: Vec<Poll> = stats(ebpf)?.iter().filter(|stat| stat.calls > 0).map(|stat| row(stat, sets)).collect();
+    let mut rows: Vec<Poll> =
+        poll_rows::in_use(ebpf)?.iter().filter(|stat| stat.calls > 0).map(|stat| row(stat, sets)).collect();
     rows.sort_by(|a, b| b.calls.cmp(&a.calls).then(a.thread.cmp(&b.thread)).then(a.call.cmp(&b.call)));
     Ok(rows)
-}
-
-/// Every row in use: they are used in order.
-pub fn stats(ebpf: &Ebpf) -> Result<Vec<PollStat>, BpfError> {
-    let map = ebpf.map("poll_stats").ok_or(BpfError::NotBuilt)?;
-    let rows: Array<_, PollStat> = Array::try_from(map).map_err(|e| refused("poll_stats", &e))?;
-    Ok((0..rows.len()).map_while(|row| rows.get(&row, 0).ok().filter(|stat| stat.tid != 0)).collect())
 }
 
 fn row(stat: &PollStat, sets: &Sets) -> Poll {

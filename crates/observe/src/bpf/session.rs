@@ -2,9 +2,9 @@
 
 use super::futex::FutexSites;
 use super::layout::{COUNTERS, Counter, LockEvent, PollEvent, USER_STACK_BYTES, read};
-use super::load::{CallTracing, Constants, Loaded, Wants, load};
+use super::load::{CallTracing, Constants, Loaded, WHO_ALL, WHO_CGROUP, WHO_TASKS, Wants, load};
 use super::sets::Sets;
-use super::{BpfError, block, locks, polls, tasks};
+use super::{BpfError, block, locks, polls, refused, tasks};
 use crate::perf::{AddressSpaces, Symbolizer};
 use aya::maps::{Array, HashMap, MapData, PerCpuArray, RingBuf};
 use aya::programs::Program;
@@ -13,10 +13,6 @@ use std::fs;
 use std::io::Read;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-
-pub const WHO_ALL: u32 = 0;
-pub const WHO_TASKS: u32 = 1;
-pub const WHO_CGROUP: u32 = 2;
 
 /// Most log entries kept of each kind; later ones are counted as lost.
 const MOST_LOGGED: usize = 2_000_000;
@@ -292,8 +288,4 @@ fn level(path: &Path) -> u32 {
     let root = fs::metadata(path).map(|m| m.dev());
     let parents = path.ancestors().skip(1);
     parents.take_while(|p| fs::metadata(p).map(|m| m.dev()).ok() == root.as_ref().ok().copied()).count() as u32
-}
-
-pub(super) fn refused(what: &str, error: &dyn std::error::Error) -> BpfError {
-    BpfError::Refused { what: what.to_owned(), why: error.to_string() }
 }

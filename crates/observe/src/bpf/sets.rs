@@ -1,7 +1,7 @@
 //! How many descriptors an epoll set holds: its calls do not say, the kernel's description of the descriptor does.
 
 use super::layout::{POLL_CALLS, PollStat};
-use super::polls;
+use super::poll_rows;
 use aya::Ebpf;
 use std::collections::HashMap;
 use std::fs;
@@ -31,7 +31,7 @@ impl Sets {
         }
         self.rest = (self.rest * 2).min(REST);
         self.next = Instant::now() + self.rest;
-        let Ok(stats) = polls::stats(ebpf) else { return };
+        let Ok(stats) = poll_rows::in_use(ebpf) else { return };
         for stat in stats.iter().filter(|stat| is_epoll(stat)) {
             if let Some(size) = size(stat.tgid, stat.set) {
                 self.sizes.insert((stat.tid, stat.kind), size);

@@ -4,8 +4,7 @@ use super::layout::{
     OffKey, OffStat, REASON_BLOCK_IO, REASON_KERNEL_LOCK, REASON_KERNEL_THREAD, REASON_PAGE_FAULT, REASON_PREEMPTED,
     REASON_SYSCALL, TaskStat, name, task,
 };
-use super::session::refused;
-use super::{BpfError, calls};
+use super::{BpfError, calls, refused};
 use aya::Ebpf;
 use aya::maps::HashMap;
 use nearmiss_record::observed::Task;

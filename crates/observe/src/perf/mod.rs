@@ -1,6 +1,7 @@
 //! Sampling with `perf_event`: no driver, no BPF, and within its limits usable by an ordinary user.
 
 mod count;
+mod cpus;
 mod event;
 mod maps;
 mod open;

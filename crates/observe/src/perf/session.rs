@@ -1,7 +1,8 @@
 //! One sampling session: open, drain while the target runs, then name what was sampled.
 
+use super::cpus::online_cpus;
 use super::maps::AddressSpaces;
-use super::open::{Contents, Opened, STACK_BYTES, attributes, online_cpus, open_all};
+use super::open::{Contents, Opened, STACK_BYTES, attributes, open_all};
 use super::ring::Ring;
 use super::symbols::Symbolizer;
 use super::unwind::Unwinder;

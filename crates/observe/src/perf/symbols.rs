@@ -1,9 +1,9 @@
 //! Names of code and data, from the files and from the kernel's own table.
 
-use crate::symbols::Elf as ElfFile;
 use blazesym::symbolize::source::{Elf, Kernel, Source};
 use blazesym::symbolize::{CodeInfo, Input, Sym, Symbolized, Symbolizer as Blazesym};
 use nearmiss_record::observed::Frame;
+use nearmiss_symbols::Elf as ElfFile;
 use std::collections::HashMap;
 use std::fs;
 use std::path::Path;

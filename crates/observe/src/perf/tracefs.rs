@@ -1,7 +1,7 @@
 //! Tracepoints by name. Where no trace file system is mounted, an unattached mount of one serves: it is nowhere in the
 //! tree of files, and gone with this process.
 
-use super::open::online_cpus;
+use super::cpus::online_cpus;
 use perf_event_open_sys::{bindings as sys, ioctls};
 use rustix::fs::{Mode, OFlags, openat};
 use rustix::mount::{FsMountFlags, FsOpenFlags, MountAttrFlags, fsconfig_create, fsmount, fsopen};

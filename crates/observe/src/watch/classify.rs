@@ -2,6 +2,7 @@
 
 use super::phases::split;
 use nearmiss_record::observed::{LEAST_CLASSIFIED_NS, Observed, Phase, Tick};
+use nearmiss_record::words::fixed_percent;
 
 /// A run that spends at least this share of its active time waiting for locks is lock-contended.
 const LOCK_BORDER: f64 = 0.20;
@@ -91,7 +92,7 @@ impl Run {
 
     fn phase(&self, ticks: &[Tick]) -> Phase {
         let [cpu, lock, io] = self.shares(ticks);
-        let percent = |share: f64| format!("{:.0}%", share * 100.0);
+        let percent = |share: f64| fixed_percent(share, 0);
         let tasks =
             if self.workers == 1 { "its one busy task".to_owned() } else { format!("its {} busy tasks", self.workers) };
         let (class, margin, evidence) = if lock >= LOCK_BORDER {

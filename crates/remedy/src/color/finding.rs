@@ -14,7 +14,6 @@ use crate::traced::Traced;
 use nearmiss_machine::attribution::Crowd;
 use nearmiss_machine::describe;
 use nearmiss_record::finding::{Finding, Known, Prediction, Reach};
-use nearmiss_record::machine::CacheKind;
 use nearmiss_record::rehearsal::Rehearsal;
 use nearmiss_record::units::Bytes;
 use nearmiss_record::words::{counted, grouped, percent};
@@ -58,8 +57,7 @@ impl Colors {
         let crowding = by_level.keys().map(waiting).max().unwrap_or(0);
         let waits = crowding + aliasing::wait_cycles(case, &subject);
         let seen = Seen::new(case, &subject, levels, waits);
-        let data = case.machine().caches.iter().filter(|c| c.kind != CacheKind::Instruction);
-        let line_bytes = data.map(|c| c.line.0).max().unwrap_or(64);
+        let line_bytes = case.machine().data_caches().map(|c| c.line.0).max().unwrap_or(64);
         Colors { subject, seen, least_colors: least, line_bytes }
     }
 

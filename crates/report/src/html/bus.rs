@@ -3,7 +3,7 @@
 use super::Section;
 use super::plot::pct;
 use crate::load::Report;
-use crate::number::{grouped, percent, shares_tenths, tenths};
+use crate::number::{grouped, percentage, shares_tenths, tenths};
 use maud::html;
 
 pub(super) fn section(report: &Report) -> Option<Section> {
@@ -23,7 +23,7 @@ pub(super) fn section(report: &Report) -> Option<Section> {
     let body = html! {
         p { "Modelled transactions beyond the outermost cache. Reads are classed by where the line was: remote, or local and in another CPU's cache not at all, clean, or modified." }
         div.stack aria-hidden="true" {
-            @for (i, (name, _, n)) in classes.iter().enumerate().filter(|(_, c)| c.2 > 0) { span class={ "c" (i % 8) } style={ "width:" (pct(percent(*n, total))) } title=(name) {} }
+            @for (i, (name, _, n)) in classes.iter().enumerate().filter(|(_, c)| c.2 > 0) { span class={ "c" (i % 8) } style={ "width:" (pct(percentage(*n, total))) } title=(name) {} }
         }
         div.scroll tabindex="0" role="region" aria-label="Bus transactions by class" {
             table data-sort {

@@ -3,7 +3,7 @@
 use super::Section;
 use super::plot::{Plot, Tick, pct, round_ticks};
 use crate::load::Report;
-use crate::number::{grouped, percent};
+use crate::number::{grouped, miss_ratio, percentage};
 use maud::html;
 use nearmiss_record::units::Bytes;
 
@@ -13,12 +13,13 @@ pub(super) fn section(report: &Report) -> Option<Section> {
     let (first, last) = (points.iter().map(|p| p.0).min()?, points.iter().map(|p| p.0).max()?);
     let (low, high) = ((first as f64).log2(), (last as f64).log2());
     let x = |bytes: u64| if high > low { ((bytes as f64).log2() - low) * 100.0 / (high - low) } else { 50.0 };
-    let ratio = |count: u64| percent(count, curve.references);
+    let ratio = |count: u64| percentage(count, curve.references);
+    let shown = |count: u64| miss_ratio(count, curve.references);
     let highest = points.iter().map(|p| ratio(p.1)).fold(0.0, f64::max).max(0.001);
     let (y_ticks, end) = round_ticks(highest, |v| format!("{}%", (v * 1000.0).round() / 1000.0));
     let y = |count: u64| 100.0 - ratio(count) * 100.0 / end;
     let say = |(bytes, count): (u64, u64)| {
-        format!("{}: {:.2}% of references miss ({})", Bytes(bytes), ratio(count), grouped(count))
+        format!("{}: {} of references miss ({})", Bytes(bytes), shown(count), grouped(count))
     };
     let path: Vec<String> = points.iter().map(|p| format!("{:.3},{:.3}", x(p.0), y(p.1))).collect();
     let sizes: Vec<_> =
@@ -43,7 +44,7 @@ pub(super) fn section(report: &Report) -> Option<Section> {
             div.scroll tabindex="0" role="region" aria-label="Misses by cache size" {
                 table data-sort {
                     thead { tr { th.n scope="col" { "cache size" } th.n scope="col" { "misses" } th.n scope="col" { "of references" } } }
-                    tbody { @for (bytes, count) in &points { tr { td.n data-v=(bytes) { (Bytes(*bytes)) } td.n data-v=(count) { (grouped(*count)) } td.n data-v=(count) { (format!("{:.2}%", ratio(*count))) } } } }
+                    tbody { @for (bytes, count) in &points { tr { td.n data-v=(bytes) { (Bytes(*bytes)) } td.n data-v=(count) { (grouped(*count)) } td.n data-v=(count) { (shown(*count)) } } } }
                 }
             }
         }

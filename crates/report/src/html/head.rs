@@ -4,7 +4,7 @@ use crate::cycles::spent;
 use crate::levels::misses;
 use crate::load::Report;
 use crate::name::plain;
-use crate::number::{counted, duration, grouped, percent, scaled, shares_tenths, spoken_percent, tenths};
+use crate::number::{counted, duration, grouped, percentage, scaled, shares_tenths, spoken_percent, tenths};
 use crate::sentence::sentence;
 use crate::sums::{discrepancies, sum};
 use maud::{Markup, html};
@@ -65,7 +65,7 @@ fn cycles(report: &Report) -> Markup {
     html! {
         h2 #cycles { "Where the modelled cycles went" }
         div.stack aria-hidden="true" {
-            @for (i, row) in rows.iter().enumerate() { span class={ "c" (i % 8) } style={ "width:" (super::plot::pct(percent(row.cycles, total))) } title=(row.on) {} }
+            @for (i, row) in rows.iter().enumerate() { span class={ "c" (i % 8) } style={ "width:" (super::plot::pct(percentage(row.cycles, total))) } title=(row.on) {} }
         }
         ul.legend {
             @for (i, (row, share)) in rows.iter().zip(shares_tenths(&parts)).enumerate() {

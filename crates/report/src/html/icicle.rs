@@ -5,7 +5,7 @@ use super::plot::pct;
 use crate::levels::misses;
 use crate::load::Report;
 use crate::name::{fitted, plain};
-use crate::number::{counted, grouped, percent};
+use crate::number::{counted, grouped, percent_of, percentage};
 use crate::stacks::{Node, tree};
 use maud::html;
 use nearmiss_record::model::StackRow;
@@ -40,7 +40,7 @@ pub(super) fn section(report: &Report) -> Option<Section> {
     let depth = placed.iter().map(|p| p.node.depth).max().unwrap_or(0);
     let left_out = nodes.len() - 1 - placed.len();
     let say = |n: &Node| {
-        format!("{}: {:.1}%, {} {unit}", fitted(&n.name, NAME_WIDTH), percent(n.weight, total), grouped(n.weight))
+        format!("{}: {}, {} {unit}", fitted(&n.name, NAME_WIDTH), percent_of(n.weight, total), grouped(n.weight))
     };
     let mut heaviest: Vec<&StackRow> = stacks.iter().filter(|s| weight(s) > 0).collect();
     heaviest.sort_by_key(|s| std::cmp::Reverse(weight(s)));
@@ -74,7 +74,7 @@ pub(super) fn section(report: &Report) -> Option<Section> {
     Section::new("stacks", "Call stacks that wait", body)
 }
 
-/// Each drawn context with its place in percent, level by level from the outermost.
+/// Each drawn context with its place in percentage, level by level from the outermost.
 fn place(nodes: &[Node], total: u64) -> Vec<Placed<'_>> {
     let mut placed = Vec::new();
     let mut level: Vec<(usize, f64)> = vec![(0, 0.0)];
@@ -83,7 +83,7 @@ fn place(nodes: &[Node], total: u64) -> Vec<Placed<'_>> {
         for (node, from) in level {
             let mut at = from;
             for callee in &nodes[node].callees {
-                let width = percent(nodes[*callee].weight, total);
+                let width = percentage(nodes[*callee].weight, total);
                 if width >= LEAST_PERCENT {
                     placed.push(Placed { node: &nodes[*callee], from: at, width });
                     next.push((*callee, at));

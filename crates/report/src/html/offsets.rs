@@ -3,7 +3,7 @@
 use super::Section;
 use super::plot::{Plot, Tick, count_ticks, pct};
 use crate::load::Report;
-use crate::number::{grouped, percent};
+use crate::number::{grouped, percent_of};
 use maud::html;
 
 /// More bins than this are drawn together.
@@ -58,11 +58,9 @@ pub(super) fn section(report: &Report) -> Option<Section> {
     let page = width.saturating_mul(bins.len() as u64);
     let x_ticks = (0..=4u64).map(|i| Tick { at: i as f64 * 25.0, label: format!("{:#05x}", page / 4 * i) }).collect();
     let hint = match bins.iter().max_by_key(|b| b.user.saturating_add(b.kernel)) {
-        Some(b) => format!(
-            "Highest: {} ({:.1}% of all transactions).",
-            say(b),
-            percent(b.user.saturating_add(b.kernel), total)
-        ),
+        Some(b) => {
+            format!("Highest: {} ({} of all transactions).", say(b), percent_of(b.user.saturating_add(b.kernel), total))
+        }
         None => String::new(),
     };
     let mut ranked: Vec<&Bin> = bins.iter().filter(|b| b.user.saturating_add(b.kernel) > 0).collect();

@@ -5,7 +5,7 @@ use super::plot::pct;
 use crate::levels::{Level, class_name, level, misses, references};
 use crate::load::Report;
 use crate::name::{file_name, fitted, plain};
-use crate::number::{bytes, grouped, percent};
+use crate::number::{bytes, grouped, percent_of, percentage};
 use crate::ranking::Ranking;
 use crate::text::kind_name;
 use maud::{Markup, html};
@@ -96,7 +96,7 @@ fn cell(column: &Column<'_>, tally: &Tally, largest: u64) -> Markup {
                 span.bar aria-hidden="true" {
                     @for class in MissClass::ALL {
                         @let part = level(tally, of.index).class(class);
-                        @if part > 0 { span class={ "k" (class as usize) } style={ "width:" (pct(percent(part, largest))) } title={ (class_name(class)) ": " (grouped(part)) } {} }
+                        @if part > 0 { span class={ "k" (class as usize) } style={ "width:" (pct(percentage(part, largest))) } title={ (class_name(class)) ": " (grouped(part)) } {} }
                     }
                 }
             }
@@ -200,9 +200,9 @@ pub(super) fn lines(report: &Report, top: usize) -> Option<Section> {
         .into_iter()
         .chain(level_columns(&report.levels))
         .collect();
-    let known = percent(references(&ranking.total), references(&report.model.totals));
+    let known = percent_of(references(&ranking.total), references(&report.model.totals));
     let body = html! {
-        p { "Modelled. Source lines are known for " (format!("{known:.1}%")) " of the references." }
+        p { "Modelled. Source lines are known for " (known) " of the references." }
         (table_of("Source lines", &ranking, "lines", &["line", "function"], cells, &columns, Some((&report.model.totals, "no source line known"))))
     };
     Section::new("lines", "Source lines", body)

@@ -1,9 +1,9 @@
 //! One function looked at closely, and the log line by line.
 
 use super::hot::{Hot, call_sites, hottest, instructions, lines_of, total};
-use super::words::{cut, percent, place, short, time};
+use super::words::{cut, place, short, time};
 use crate::name::plain;
-use crate::number::grouped;
+use crate::number::{grouped, percent_of};
 use nearmiss_record::observed::{Observed, Profile};
 use std::fmt::Write;
 
@@ -25,7 +25,7 @@ pub fn function(observed: &Observed, name: &str, width: usize, top: usize) -> Op
             grouped(row.samples),
             grouped(all),
             event.name,
-            percent(row.samples, all)
+            percent_of(row.samples, all)
         );
         one_event(&mut out, profile, index as u32, &row, width, top);
     }
@@ -39,11 +39,11 @@ fn one_event(out: &mut String, profile: &Profile, event: u32, row: &Hot, width: 
         }
         let left = rows.len().saturating_sub(top);
         for (samples, name) in rows.iter().take(top) {
-            let _ = writeln!(out, "    {:>6}  {name}", percent(*samples, row.samples));
+            let _ = writeln!(out, "    {:>6}  {name}", percent_of(*samples, row.samples));
         }
         if left > 0 {
             let rest: u64 = rows.iter().skip(top).map(|r| r.0).sum();
-            let _ = writeln!(out, "    {:>6}  {left} more", percent(rest, row.samples));
+            let _ = writeln!(out, "    {:>6}  {left} more", percent_of(rest, row.samples));
         }
     };
     let room = width.saturating_sub(12);

@@ -34,9 +34,9 @@ pub struct CallSite {
 pub struct Ratio {
     /// The function.
     pub name: String,
-    /// Percent of the misses.
+    /// Of the misses, 0 to 1.
     pub misses: f64,
-    /// Percent of the references.
+    /// Of the references, 0 to 1.
     pub references: f64,
 }
 
@@ -168,7 +168,7 @@ pub fn ratios(profile: &Profile) -> Vec<Ratio> {
     let (Some(misses), Some(references)) = (event_of(profile, "misses"), event_of(profile, "references")) else {
         return Vec::new();
     };
-    let percent = |part: u64, whole: u64| if whole == 0 { 0.0 } else { part as f64 * 100.0 / whole as f64 };
+    let share = |part: u64, whole: u64| part as f64 / whole.max(1) as f64;
     let all_misses = total(profile, misses).1;
     let all_references = total(profile, references).1;
     let by_name: HashMap<String, u64> = hottest(profile, references).into_iter().map(|h| (h.name, h.weight)).collect();
@@ -176,8 +176,8 @@ pub fn ratios(profile: &Profile) -> Vec<Ratio> {
         .into_iter()
         .filter(|h| h.weight > 0)
         .map(|h| Ratio {
-            misses: percent(h.weight, all_misses),
-            references: percent(by_name.get(&h.name).copied().unwrap_or(0), all_references),
+            misses: share(h.weight, all_misses),
+            references: share(by_name.get(&h.name).copied().unwrap_or(0), all_references),
             name: h.name,
         })
         .collect();
@@ -237,6 +237,6 @@ mod tests {
     #[test]
     fn misses_stand_beside_references() {
         let rows = ratios(&profile());
-        assert_eq!(rows[0], Ratio { name: "copy".into(), misses: 60.0, references: 10.0 });
+        assert_eq!(rows[0], Ratio { name: "copy".into(), misses: 0.6, references: 0.1 });
     }
 }

@@ -1,9 +1,9 @@
 //! The terminal view's lines.
 
 use super::hot::{Hot, event_of, hottest, total};
-use super::words::{bytes, cut, percent, short, time};
+use super::words::{cut, short, time};
 use crate::name::plain;
-use crate::number::grouped;
+use crate::number::{bytes, grouped, percent_of};
 use nearmiss_record::observed::{Observed, Profile};
 
 /// Lines of one refresh, with whether each is a title: they fill, and never exceed, so many columns and rows.
@@ -45,7 +45,12 @@ fn functions(profile: &Profile, event: u32, title: &str, width: usize) -> (Strin
     let (samples, _) = total(profile, event);
     let name_width = width.saturating_sub(28);
     let row = |h: &Hot| {
-        format!("{:>6}  {:<name_width$}  {}", percent(h.samples, samples), cut(&h.name, name_width), short(&h.module))
+        format!(
+            "{:>6}  {:<name_width$}  {}",
+            percent_of(h.samples, samples),
+            cut(&h.name, name_width),
+            short(&h.module)
+        )
     };
     let rows = hottest(profile, event).iter().filter(|h| h.samples > 0).map(row).collect();
     (format!("Functions by {title} ({} samples)", grouped(samples)), rows)
@@ -77,7 +82,7 @@ fn polls(o: &Observed) -> (String, Vec<String>) {
             "{:>8} calls {:>6.2} events each {:>6} empty {:>8} on CPU  {} {} {}",
             grouped(p.calls),
             p.events as f64 / p.calls.max(1) as f64,
-            percent(p.empty, p.calls),
+            percent_of(p.empty, p.calls),
             time(p.on_cpu_ns / p.calls.max(1)),
             p.call,
             p.name,
@@ -93,7 +98,7 @@ fn block(o: &Observed) -> (String, Vec<String>) {
         format!(
             "{:<10} busy {:>6}  mean queue {:.2}",
             q.device,
-            percent(q.busy_ns, o.duration_ns),
+            percent_of(q.busy_ns, o.duration_ns),
             q.weighted_ns as f64 / o.duration_ns.max(1) as f64
         )
     });

@@ -7,9 +7,9 @@ use super::export::folded;
 use super::hot::{Hot, call_sites, hottest, lines, ratios, total};
 use super::plot::{distribution, timeline};
 use super::text::{asked, missing};
-use super::words::{bytes, percent, short, time};
+use super::words::{short, time};
 use crate::name::{fitted, plain};
-use crate::number::grouped;
+use crate::number::{bytes, fixed_percent, grouped, percent_of};
 use inferno::flamegraph::color::BackgroundColor;
 use inferno::flamegraph::{self, Direction, Options};
 use maud::{DOCTYPE, Markup, PreEscaped, html};
@@ -63,7 +63,7 @@ pub fn html(observed: &Observed) -> String {
                     dl.tiles {
                         (tile("wall time", &time(observed.duration_ns)))
                         (tile("CPU time", &time(observed.cpu_ns)))
-                        (tile("of one CPU", &percent(observed.cpu_ns, observed.duration_ns)))
+                        (tile("of one CPU", &percent_of(observed.cpu_ns, observed.duration_ns)))
                         (tile("in lock waits", &time(observed.locks.iter().filter(|l| l.contended).map(|l| l.total_ns).sum())))
                         (tile("poll calls", &grouped(observed.polls.iter().map(|p| p.calls).sum())))
                         (tile("block I/O", &bytes(observed.io.iter().map(|i| i.bytes).sum())))
@@ -91,7 +91,7 @@ fn points(phase: &Phase) -> String {
 }
 
 fn phases(phases: &[Phase]) -> Markup {
-    let share = |part: f64| format!("{:.0}%", part * 100.0);
+    let share = |part: f64| fixed_percent(part, 0);
     html! { div.scroll { table.wide {
         caption { "Phases" }
         tr { th { "from" } th { "to" } th.name { "class" } th { "margin" } th { "CPU" } th { "locks" } th { "block I/O" } th.name { "why" } }
@@ -150,7 +150,7 @@ fn profile_section(profile: &Profile, event: u32) -> Markup {
         (flame(profile, event))
         @if what.role == "misses" {
             @for r in ratios(profile).iter().take(5) {
-                p { code { (plain(&r.name)) } " has " (format!("{:.0}%", r.references)) " of references, " (format!("{:.0}%", r.misses)) " of misses" }
+                p { code { (plain(&r.name)) } " has " (fixed_percent(r.references, 0)) " of references, " (fixed_percent(r.misses, 0)) " of misses" }
             }
         }
         div.scroll { table.wide {
@@ -158,9 +158,9 @@ fn profile_section(profile: &Profile, event: u32) -> Markup {
             tr { th { "self" } th { "with callees" } th.name { "function" } th.name { "in" } th.name { "called from" } }
             @for h in hot.iter().filter(|h| h.samples > 0).take(ROWS) {
                 tr {
-                    td { (percent(h.samples, samples)) } td { (percent(h.inclusive, samples)) }
+                    td { (percent_of(h.samples, samples)) } td { (percent_of(h.inclusive, samples)) }
                     td.name { code { (plain(&h.name)) } } td.name { (plain(short(&h.module))) }
-                    td.name { @for s in call_sites(profile, event, &h.name).iter().take(2) { (plain(&s.frame.function)) " " (percent(s.samples, h.samples)) " " } }
+                    td.name { @for s in call_sites(profile, event, &h.name).iter().take(2) { (plain(&s.frame.function)) " " (percent_of(s.samples, h.samples)) " " } }
                 }
             }
         } }
@@ -169,7 +169,7 @@ fn profile_section(profile: &Profile, event: u32) -> Markup {
                 caption { "By source line" }
                 tr { th { "self" } th.name { "line" } }
                 @for h in by_line.iter().take(ROWS) {
-                    tr { td { (percent(h.samples, samples)) } td.name { code { (plain(&h.name)) } } }
+                    tr { td { (percent_of(h.samples, samples)) } td.name { code { (plain(&h.name)) } } }
                 }
             } }
         }
@@ -211,7 +211,7 @@ fn locks(o: &Observed) -> Markup {
                 td { (time(l.total_ns)) } td { (grouped(l.count)) } td { (time(l.total_ns / l.count.max(1))) }
                 td { (time(l.max_ns)) } td { (time(l.min_ns)) } td { (distribution(&l.log2_ns)) }
                 td.name { (plain(&name(l))) @if !l.contended { " " span.tag { "waits for an event" } }
-                    @if l.acquisitions > 0 { br; (percent(l.count, l.acquisitions)) " of " (grouped(l.acquisitions)) " acquisitions" }
+                    @if l.acquisitions > 0 { br; (percent_of(l.count, l.acquisitions)) " of " (grouped(l.acquisitions)) " acquisitions" }
                 }
                 td.name {
                     @if l.call_sites.is_empty() {
@@ -232,7 +232,7 @@ fn polls(o: &Observed) -> Markup {
             tr {
                 td { (grouped(p.calls)) } td { (format!("{:.1}", calls * 1e9 / p.span_ns.max(1) as f64)) }
                 td { (format!("{:.2}", p.events as f64 / calls)) } td { (asked(p)) }
-                td { (percent(p.empty, p.calls)) } td { (time(p.blocked_ns / p.calls.max(1))) } td { (time(p.on_cpu_ns / p.calls.max(1))) }
+                td { (percent_of(p.empty, p.calls)) } td { (time(p.blocked_ns / p.calls.max(1))) } td { (time(p.on_cpu_ns / p.calls.max(1))) }
                 td { (distribution(&p.log2_interval_ns)) } td.name { (plain(&p.call)) " " (plain(&p.name)) " " (p.thread) }
             }
         }
@@ -251,7 +251,7 @@ fn block(o: &Observed) -> Markup {
         }
     } }
     @for q in &o.queues {
-        p { "Queue of " (plain(&q.device)) ": busy " (percent(q.busy_ns, o.duration_ns)) ", mean length " (format!("{:.2}", q.weighted_ns as f64 / o.duration_ns.max(1) as f64)) ", at most " (q.max) "." }
+        p { "Queue of " (plain(&q.device)) ": busy " (percent_of(q.busy_ns, o.duration_ns)) ", mean length " (format!("{:.2}", q.weighted_ns as f64 / o.duration_ns.max(1) as f64)) ", at most " (q.max) "." }
     } }
 }
 

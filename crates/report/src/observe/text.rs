@@ -1,8 +1,8 @@
 //! The page of text.
 
 use super::hot::{call_sites, event_of, hottest, lines, ratios, total};
-use super::words::{bytes, cut, percent, place, quantile, short, time};
-use crate::number::grouped;
+use super::words::{cut, place, quantile, short, time};
+use crate::number::{bytes, fixed_percent, grouped, percent_of};
 use nearmiss_record::observed::{LEAST_CLASSIFIED_NS, Lock, Observed, Poll, Profile};
 use std::fmt::Write;
 
@@ -67,7 +67,7 @@ impl Page<'_> {
             o.cpus,
             if o.cpus == 1 { "" } else { "s" },
             time(cpu),
-            percent(cpu, o.duration_ns)
+            percent_of(cpu, o.duration_ns)
         ));
         if o.duration_ns < LEAST_CLASSIFIED_NS {
             self.line(format!("class     not told of runs under {}", time(LEAST_CLASSIFIED_NS)));
@@ -108,7 +108,7 @@ impl Page<'_> {
             format!("{} Hz", what.frequency_hz)
         };
         let shared = if what.running_ns < what.enabled_ns {
-            format!(", counted {} of the time", percent(what.running_ns, what.enabled_ns))
+            format!(", counted {} of the time", percent_of(what.running_ns, what.enabled_ns))
         } else {
             String::new()
         };
@@ -124,8 +124,8 @@ impl Page<'_> {
         for h in hot.iter().filter(|h| h.samples > 0).take(self.top) {
             self.line(format!(
                 "  {:>6} {:>6}  {:<name_width$}  {}",
-                percent(h.samples, samples),
-                percent(h.inclusive, samples),
+                percent_of(h.samples, samples),
+                percent_of(h.inclusive, samples),
                 cut(&h.name, name_width),
                 cut(short(&h.module), 18)
             ));
@@ -135,7 +135,7 @@ impl Page<'_> {
             self.line(format!(
                 "  hottest line: {} ({})",
                 place(&first.name, self.width.saturating_sub(30)),
-                percent(first.samples, samples)
+                percent_of(first.samples, samples)
             ));
         }
         let copy = hot.iter().find(|h| COPIES.contains(&h.name.as_str()) && h.samples * 50 >= samples);
@@ -144,7 +144,7 @@ impl Page<'_> {
             let list: Vec<String> = sites
                 .iter()
                 .take(3)
-                .map(|s| format!("{} {}", s.frame.function, percent(s.samples, copy.samples)))
+                .map(|s| format!("{} {}", s.frame.function, percent_of(s.samples, copy.samples)))
                 .collect();
             let callers = format!("{} is called by {}", copy.name, list.join(", "));
             for (i, part) in crate::name::wrapped(&callers, self.width.saturating_sub(4)).iter().enumerate() {
@@ -161,8 +161,10 @@ impl Page<'_> {
     fn tell_tale(&mut self, profile: &Profile) {
         if let Some(worst) = ratios(profile).first() {
             self.line(format!(
-                "  {} has {:.0}% of references, {:.0}% of misses",
-                worst.name, worst.references, worst.misses
+                "  {} has {} of references, {} of misses",
+                worst.name,
+                fixed_percent(worst.references, 0),
+                fixed_percent(worst.misses, 0)
             ));
         }
     }
@@ -183,7 +185,7 @@ impl Page<'_> {
     fn lock_table(&mut self, title: &str, locks: &[&Lock]) {
         let total: u64 = locks.iter().map(|l| l.total_ns).sum();
         let waits: u64 = locks.iter().map(|l| l.count).sum();
-        let share = percent(total, self.observed.duration_ns);
+        let share = percent_of(total, self.observed.duration_ns);
         self.title(&format!("{title}: {}, {} in all, {share} of run time", grouped(waits), time(total)));
         if locks.is_empty() {
             return;
@@ -212,7 +214,7 @@ impl Page<'_> {
             time(lock.min_ns),
         ));
         if lock.acquisitions > 0 {
-            let share = percent(lock.count, lock.acquisitions);
+            let share = percent_of(lock.count, lock.acquisitions);
             self.line(format!("            waited for in {share} of {} acquisitions", grouped(lock.acquisitions)));
         }
         let sampled: u64 = lock.call_sites.iter().map(|(_, n)| n).sum();
@@ -248,7 +250,7 @@ impl Page<'_> {
             grouped(calls),
             grouped(calls.saturating_mul(1_000_000_000).checked_div(o.duration_ns).unwrap_or(0)),
             if calls == 0 { 0.0 } else { events as f64 / calls as f64 },
-            percent(on_cpu, o.duration_ns)
+            percent_of(on_cpu, o.duration_ns)
         ));
         if o.polls.is_empty() {
             return;
@@ -271,7 +273,7 @@ impl Page<'_> {
             grouped(p.calls),
             rate,
             a_call(p.events),
-            percent(p.empty, p.calls),
+            percent_of(p.empty, p.calls),
             time(p.blocked_ns / p.calls.max(1)),
             time(p.on_cpu_ns / p.calls.max(1)),
             p.call,
@@ -313,7 +315,7 @@ impl Page<'_> {
             self.line(format!(
                 "  queue of {}: busy {}, mean length {:.2}, at most {}",
                 q.device,
-                percent(q.busy_ns, o.duration_ns),
+                percent_of(q.busy_ns, o.duration_ns),
                 q.weighted_ns as f64 / o.duration_ns.max(1) as f64,
                 q.max
             ));

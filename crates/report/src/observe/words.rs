@@ -1,23 +1,12 @@
 //! Figures in words.
 
-/// `1.25 s`, `340 ms`, `17.0 µs`, `250 ns`.
+/// `1.25 s`, `340 ms`, `17.0 µs`, `250 ns`: three digits.
 pub fn time(ns: u64) -> String {
-    scaled(ns, ["ns", "µs", "ms", "s"])
-}
-
-/// `12.3 MB`.
-pub fn bytes(n: u64) -> String {
-    scaled(n, ["B", "kB", "MB", "GB"])
-}
-
-/// Exact in the first unit, three digits in the others, each a thousand of the one before.
-fn scaled(n: u64, units: [&str; 4]) -> String {
-    let [one, thousand, million, billion] = units;
-    let (value, unit) = match n {
-        0..1_000 => return format!("{n} {one}"),
-        1_000..1_000_000 => (n as f64 / 1e3, thousand),
-        1_000_000..1_000_000_000 => (n as f64 / 1e6, million),
-        _ => (n as f64 / 1e9, billion),
+    let (value, unit) = match ns {
+        0..1_000 => return format!("{ns} ns"),
+        1_000..1_000_000 => (ns as f64 / 1e3, "µs"),
+        1_000_000..1_000_000_000 => (ns as f64 / 1e6, "ms"),
+        _ => (ns as f64 / 1e9, "s"),
     };
     let decimals = if value < 9.995 {
         2
@@ -27,11 +16,6 @@ fn scaled(n: u64, units: [&str; 4]) -> String {
         0
     };
     format!("{value:.decimals$} {unit}")
-}
-
-/// A part of a whole in percent.
-pub fn percent(part: u64, whole: u64) -> String {
-    if whole == 0 { "–".to_owned() } else { format!("{:.1}%", part as f64 * 100.0 / whole as f64) }
 }
 
 /// The value below which this share of a log₂ histogram lies: the upper end of its slot.
@@ -82,7 +66,6 @@ mod tests {
         assert_eq!(time(999), "999 ns");
         assert_eq!(time(2_000_000), "2.00 ms");
         assert_eq!(time(12_345_678), "12.3 ms");
-        assert_eq!(bytes(524_288_000), "524 MB");
         assert_eq!(quantile(&[0, 0, 0, 5, 5], 0.5), 16);
         assert_eq!(quantile(&[0, 0, 0, 5, 5], 0.9), 32);
         assert_eq!(place("/a/b/c.c:12", 6), "….c:12");

@@ -3,7 +3,7 @@
 use super::{Candidate, Cause, function_phrase, outermost, top_function, weigh};
 use crate::levels::{level, misses, references};
 use crate::load::Report;
-use crate::number::{percent, spoken_percent};
+use crate::number::{percentage, spoken_percent};
 use nearmiss_record::model::{MissClass, Tally};
 
 /// From this share of the misses on.
@@ -16,8 +16,8 @@ pub(super) fn candidate(report: &Report) -> Option<Candidate> {
     let at = outermost(report)?;
     let (row, count) = top_function(model, |t: &Tally| misses(t, at.index))?;
     let all_misses = misses(&model.totals, at.index);
-    let share = percent(count, all_misses);
-    let reference_share = percent(references(&row.tally), references(&model.totals));
+    let share = percentage(count, all_misses);
+    let reference_share = percentage(references(&row.tally), references(&model.totals));
     if share < LEAST_MISS_PERCENT || share < LEAST_RATIO * reference_share {
         return None;
     }

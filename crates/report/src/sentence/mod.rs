@@ -13,7 +13,7 @@ pub(crate) use conflict::hot;
 use crate::levels::{Level, misses};
 use crate::load::Report;
 use crate::name::{file_name, fitted};
-use crate::number::{percent, spoken_percent};
+use crate::number::{percentage, spoken_percent};
 use nearmiss_record::model::{FunctionRow, ModelRecord, ObjectKind, ObjectRow, Tally};
 use nearmiss_record::units::Bytes;
 use serde::Serialize;
@@ -73,7 +73,7 @@ pub fn sentence(report: &Report) -> Sentence {
     if report.levels.iter().all(|l| misses(totals, l.index) == 0) {
         return none("No cache stands out: there was not a single miss.".to_owned());
     }
-    if totals.stall_cycles > 0 && percent(totals.stall_cycles, totals.cycles) < LEAST_STALL_PERCENT {
+    if totals.stall_cycles > 0 && percentage(totals.stall_cycles, totals.cycles) < LEAST_STALL_PERCENT {
         return none(format!("No cache stands out: only {waiting} of the modelled cycles wait for caches or memory."));
     }
     let whole: f64 = report.levels.iter().map(|l| weigh(misses(totals, l.index), l.penalty_cycles)).sum();

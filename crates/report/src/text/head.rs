@@ -4,7 +4,7 @@ use super::Page;
 use crate::cycles::spent;
 use crate::levels::references;
 use crate::name::{cell, fitted, plain, right, wrapped};
-use crate::number::{counted, duration, percent, scaled, shares_tenths, tenths};
+use crate::number::{counted, duration, percent_of, scaled, shares_tenths, tenths};
 use crate::sentence::sentence;
 use nearmiss_record::policy::{AddressPolicy, HomePolicy, Order, Policy, StorePolicy};
 
@@ -105,7 +105,7 @@ impl Page<'_> {
             format!("{:.2}", misses as f64 * 1000.0 / instructions as f64)
         } else {
             // Without instruction counts (only data was recorded), by references.
-            format!("{:.1}%", percent(misses, references(&self.report.model.totals)))
+            percent_of(misses, references(&self.report.model.totals))
         }
     }
 }

@@ -3,7 +3,7 @@
 use super::Page;
 use crate::levels::{class_short, dominant, misses, references};
 use crate::name::{cell, file_name, fitted, plain, right};
-use crate::number::{bytes, counted, grouped, percent, scaled, shares_tenths, tenths};
+use crate::number::{bytes, counted, grouped, percent_of, scaled, shares_tenths, tenths};
 use crate::ranking::Ranking;
 use nearmiss_record::model::{FunctionRow, MissClass, ObjectKind, ObjectRow, Tally, TaskRow};
 use nearmiss_record::policy::Order;
@@ -126,12 +126,12 @@ impl Page<'_> {
 
     fn kernel_and_user(&mut self, total: &Tally) {
         let kernel = crate::sums::sum(self.report.model.tasks.iter().map(|r| &r.kernel));
-        let mut text = format!("{:.1}% of the cycles; misses", percent(kernel.cycles, total.cycles));
+        let mut text = format!("{} of the cycles; misses", percent_of(kernel.cycles, total.cycles));
         for level in &self.report.levels {
-            text +=
-                &format!(" {} {:.1}%", level.name, percent(misses(&kernel, level.index), misses(total, level.index)));
+            let share = percent_of(misses(&kernel, level.index), misses(total, level.index));
+            text += &format!(" {} {share}", level.name);
         }
-        text += &format!("; bus {:.1}%", percent(kernel.bus.transactions(), total.bus.transactions()));
+        text += &format!("; bus {}", percent_of(kernel.bus.transactions(), total.bus.transactions()));
         self.labelled("In kernel", &text);
     }
 

@@ -1,0 +1,35 @@
+//! What verbs print and write.
+
+use anyhow::Context;
+use nearmiss_record::run;
+use std::io::Write;
+use std::path::Path;
+
+/// Writes a file whole or not at all, and says where it is.
+pub fn write(file: &Path, bytes: &[u8]) -> anyhow::Result<()> {
+    run::write_whole(file, bytes).map_err(|error| anyhow::anyhow!("{error}"))?;
+    print(&format!("{}\n", file.display()))
+}
+
+/// Columns of the terminal, 80 where there is none.
+pub fn terminal_width() -> usize {
+    width_of(std::io::stdout())
+}
+
+/// As [`terminal_width`], for wrappers, whose own text goes to stderr.
+pub fn terminal_width_of_stderr() -> usize {
+    width_of(std::io::stderr())
+}
+
+fn width_of(stream: impl std::os::fd::AsFd) -> usize {
+    let columns = rustix::termios::tcgetwinsize(stream).ok().map(|size| usize::from(size.ws_col));
+    columns.filter(|c| *c > 0).unwrap_or(80)
+}
+
+/// Prints, without styles where no terminal reads. A reader that has seen enough is no error.
+pub fn print(text: &str) -> anyhow::Result<()> {
+    match anstream::stdout().lock().write_all(text.as_bytes()) {
+        Err(e) if e.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
+        written => written.context("cannot write to standard output"),
+    }
+}

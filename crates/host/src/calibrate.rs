@@ -1,0 +1,165 @@
+//! Measures this host's latencies. The geometry walked is always the same; the times are what they are.
+
+use super::chase::{Cycle, clock_mhz, handover_nanoseconds};
+use super::offsets::{sets_at_one_offset, translation};
+use super::{Found, aliasing};
+use rustix::thread::{CpuSet, sched_setaffinity};
+use serde::{Deserialize, Serialize};
+
+/// Latencies of a host, *measured*.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Calibration {
+    /// The core's clock while it was measured.
+    pub clock_mhz: Option<u32>,
+    /// Load-to-use by level, nearest first, in nanoseconds.
+    pub level_ns: Vec<f64>,
+    /// Own node's memory.
+    pub memory_local_ns: Option<f64>,
+    /// Another node's memory, where there is one.
+    pub memory_remote_ns: Option<f64>,
+    /// A modified line from another core of the node.
+    pub core_to_core_ns: Option<f64>,
+    /// A modified line from a core of another node.
+    pub remote_cache_ns: Option<f64>,
+    /// Sets of the second level that lines at one offset of their pages reach.
+    pub second_level_reach: Option<u64>,
+    /// First level of address translation: pages, and nanoseconds that a page costs which only the second level holds.
+    pub translation: Option<(u32, f64)>,
+    /// What a load waits behind a store to the same offset of another page.
+    pub aliased_load_ns: Option<f64>,
+}
+
+/// Walks through lines at one offset.
+const REACH_WALKS: usize = 4;
+const LEAST_MEMORY_WALK: u64 = 64 << 20;
+const MOST_MEMORY_WALK: u64 = 512 << 20;
+
+/// Measures; takes about two seconds. Runs in a thread of its own, so the caller's affinity stays as it is.
+pub fn calibrate(found: &Found) -> Calibration {
+    let home = found.nodes.first().and_then(|n| n.first()).copied().unwrap_or(0);
+    let far = found.nodes.get(1).and_then(|n| n.first()).copied();
+    let neighbour = neighbour(found, home);
+    let handover = |other: u32| handover_nanoseconds(|which| pin(if which == 0 { home } else { other }));
+    let levels = levels(found);
+    let hear = || {
+        pin(home);
+        (0..levels.len()).map_while(|i| chase(walk_of_level(&levels, i))).collect::<Vec<f64>>()
+    };
+    std::thread::scope(|scope| {
+        let first = scope.spawn(hear).join().ok();
+        let memory = scope.spawn(|| {
+            pin(home);
+            let walk = levels.last().copied().unwrap_or(0).saturating_mul(4).clamp(LEAST_MEMORY_WALK, MOST_MEMORY_WALK);
+            (clock_mhz(), chase(walk), far.and_then(|cpu| remote_chase(home, cpu, walk)))
+        });
+        // The threads do nothing that panics; should one, what it would have measured counts as not measured.
+        let (clock_mhz, memory_local_ns, memory_remote_ns) = memory.join().unwrap_or_default();
+        let second = scope.spawn(hear).join().ok();
+        let core_to_core_ns = scope.spawn(|| neighbour.and_then(handover)).join().ok().flatten();
+        let remote_cache_ns = scope.spawn(|| far.and_then(handover)).join().ok().flatten();
+        let third = scope.spawn(hear).join().ok();
+        let level_ns = least([first, second, third].into_iter().flatten());
+        let heard = level_ns.clone();
+        let pages = scope.spawn(move || {
+            pin(home);
+            pages(found, &heard)
+        });
+        let aliased_load_ns = scope.spawn(|| pin(home).then(aliasing::wait_ns)).join().ok().flatten();
+        let (translation, second_level_reach) = pages.join().unwrap_or_default();
+        Calibration {
+            clock_mhz,
+            level_ns,
+            second_level_reach,
+            translation,
+            aliased_load_ns,
+            memory_local_ns,
+            memory_remote_ns,
+            core_to_core_ns,
+            remote_cache_ns,
+        }
+    })
+}
+
+/// What depends on page numbers: translation, and the sets of the second level.
+fn pages(found: &Found, level_ns: &[f64]) -> (Option<(u32, f64)>, Option<u64>) {
+    let data = |level: u8| found.caches.iter().find(|c| c.level == level && c.kind.holds_data());
+    let (Some(first), Some(second)) = (data(1), data(2)) else { return (None, None) };
+    let translation = translation(first.size / first.line.max(1));
+    let (Some(ways), [_, near_ns, next_ns, ..]) = (second.ways, level_ns) else { return (translation, None) };
+    let page_sets = (second.size / u64::from(ways.max(1)) / 4096).max(1);
+    // The most of several walks: others only push lines out, none brings them back.
+    let reach = || sets_at_one_offset(ways, page_sets, *near_ns, *next_ns, translation);
+    (translation, (0..REACH_WALKS).filter_map(|_| reach()).max())
+}
+
+/// Place by place the least: other programs come and go within the seconds that all this takes.
+fn least(passes: impl Iterator<Item = Vec<f64>>) -> Vec<f64> {
+    passes.reduce(|a, b| a.iter().zip(&b).map(|(x, y)| x.min(*y)).collect()).unwrap_or_default()
+}
+
+/// Sizes of the data caches by level.
+fn levels(found: &Found) -> Vec<u64> {
+    let mut data: Vec<_> = found.caches.iter().filter(|c| c.kind.holds_data()).collect();
+    data.sort_by_key(|c| c.level);
+    data.iter().map(|c| c.size).collect()
+}
+
+/// Bytes to walk to hear one level: more than the nearer level holds, no more of this one than needed, since other
+/// programs (on a virtual machine: other guests) take their share of a large one.
+fn walk_of_level(sizes: &[u64], level: usize) -> u64 {
+    let own = sizes[level];
+    match level.checked_sub(1).map(|nearer| sizes[nearer]) {
+        None => own / 2,
+        Some(nearer) if nearer.saturating_mul(4) <= own => nearer * 3,
+        Some(nearer) => nearer / 2 + own / 2,
+    }
+}
+
+/// A CPU of another core of the same package.
+fn neighbour(found: &Found, home: u32) -> Option<u32> {
+    let package = found.packages.iter().find(|p| p.iter().any(|core| core.contains(&home)))?;
+    package.iter().find(|core| !core.contains(&home))?.first().copied()
+}
+
+/// Nothing where there is no memory for it.
+fn chase(bytes: u64) -> Option<f64> {
+    Some(Cycle::new(usize::try_from(bytes).ok()?).ok()?.nanoseconds())
+}
+
+/// Memory touched first on `far`, walked from `home`.
+fn remote_chase(home: u32, far: u32, bytes: u64) -> Option<f64> {
+    if !pin(far) {
+        return None;
+    }
+    let cycle = Cycle::new(usize::try_from(bytes).ok()?).ok();
+    if !pin(home) {
+        return None;
+    }
+    cycle.map(|c| c.nanoseconds())
+}
+
+fn pin(cpu: u32) -> bool {
+    let mut set = CpuSet::new();
+    set.set(cpu as usize);
+    sched_setaffinity(None, &set).is_ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{least, walk_of_level};
+
+    #[test]
+    fn a_walk_is_larger_than_the_nearer_level_and_fits_its_own() {
+        let sizes = [48 << 10, 1 << 20, 32 << 20, 40 << 20];
+        assert_eq!(walk_of_level(&sizes, 0), 24 << 10);
+        assert_eq!(walk_of_level(&sizes, 1), 144 << 10);
+        assert_eq!(walk_of_level(&sizes, 2), 3 << 20);
+        assert_eq!(walk_of_level(&sizes, 3), 36 << 20);
+    }
+
+    #[test]
+    fn the_least_of_each_level_counts() {
+        assert_eq!(least([vec![1.0, 9.0], vec![2.0, 5.0]].into_iter()), [1.0, 5.0]);
+        assert!(least(std::iter::empty()).is_empty());
+    }
+}

@@ -1,0 +1,266 @@
+//! From what sysfs lists to a machine description.
+
+use super::{Calibration, Found, FoundCache, HostError};
+use nearmiss_machine::describe::{check, sets};
+use nearmiss_record::machine::{
+    Bus, BusSharing, Cache, CacheKind, Inclusion, Index, Latency, Machine, Memory, Placement, Protocol, Replacement,
+    Sharing, StoreAliasing, Tlb, Topology,
+};
+use nearmiss_record::model::MAX_LEVELS;
+use nearmiss_record::units::Bytes;
+use std::collections::BTreeMap;
+
+const SYSFS: &str = "sysfs";
+const MEASURED: &str = "measured here by a pointer chase";
+const PING: &str = "measured here by a line passed between two CPUs";
+/// Typical load-to-use cycles by level, for a host that was not measured.
+const TYPICAL_LEVEL_CYCLES: [u32; MAX_LEVELS] = [4, 14, 50, 90];
+const TYPICAL_MEMORY_CYCLES: u32 = 280;
+/// A level whose walk took this share of memory's time was not heard: its lines had been taken by other programs or,
+/// on a virtual machine, by other guests.
+const MOST_OF_MEMORY: f64 = 0.5;
+const TYPICAL_CLOCK_MHZ: u32 = 2500;
+/// Share of a miss that other work hides, where nothing tells.
+const OVERLAP: f64 = 0.6;
+/// Stores that a load is compared with, where nothing tells.
+const COMPARED_STORES: u32 = 24;
+
+/// The host as a machine; without a calibration its latencies are typical figures, marked assumed.
+pub fn describe(found: &Found, calibration: Option<&Calibration>) -> Result<Machine, HostError> {
+    let mut sources: BTreeMap<String, String> = BTreeMap::new();
+    let mut source = |figure: &str, from: &str| {
+        sources.insert(figure.to_owned(), from.to_owned());
+    };
+    let mut topology = topology(found);
+    let nodes = nodes(found, &topology);
+    let regular = topology.cpus() as usize == found.cpus().count();
+    source("topology", if regular { SYSFS } else { "sysfs, made regular: packages or cores differ in size" });
+    source(
+        "memory.nodes",
+        if nodes as usize == found.nodes.len() { SYSFS } else { "assumed: sysfs lists nodes of unequal size" },
+    );
+    source("memory.page_size", "assumed: the kernel's base page");
+
+    let mut caches = Vec::new();
+    for c in &found.caches {
+        let shared_by = sharing(c, &mut topology, nodes);
+        let (mut cache, from) = cache(c, shared_by);
+        let reach = calibration.and_then(|c| c.second_level_reach).filter(|_| c.level == 2);
+        let name = format!("cache.{}", cache.name());
+        source(&name, if found.caches_differ { "sysfs, of the first CPU: others have other caches" } else { from });
+        source(&format!("{name}.replacement"), "assumed: sysfs does not tell");
+        source(&format!("{name}.index"), set_index(&mut cache, reach));
+        if cache.level > 1 {
+            source(&format!("{name}.inclusion"), "assumed: sysfs does not tell");
+        }
+        caches.push(cache);
+    }
+    let levels = caches.iter().map(|c| usize::from(c.level)).max().unwrap_or(0);
+
+    let clock_mhz = match (calibration.and_then(|c| c.clock_mhz), found.clock_mhz) {
+        (Some(mhz), _) => {
+            source("clock_mhz", "measured here by a chain of multiplications");
+            mhz
+        }
+        (None, Some(mhz)) => {
+            source("clock_mhz", "sysfs or /proc/cpuinfo");
+            mhz
+        }
+        (None, None) => {
+            source("clock_mhz", "assumed: the kernel does not tell");
+            TYPICAL_CLOCK_MHZ
+        }
+    };
+    let cycles = |ns: f64| ((ns * f64::from(clock_mhz) / 1000.0).round() as u32).max(1);
+    let measured = |ns: Option<f64>| ns.map(cycles);
+
+    let mut level_cycles: Vec<u32> = Vec::new();
+    for level in 1..=levels {
+        let typical = TYPICAL_LEVEL_CYCLES[(level - 1).min(MAX_LEVELS - 1)];
+        let ns = calibration.and_then(|c| c.level_ns.get(level - 1).copied());
+        let memory_ns = calibration.and_then(|c| c.memory_local_ns).unwrap_or(f64::INFINITY);
+        let (own, from) = match ns {
+            None => (typical, "assumed: typical of today's servers".to_owned()),
+            Some(ns) if ns > MOST_OF_MEMORY * memory_ns => {
+                let why = format!("others hold most of this level: measured {} cycles, nearly memory's", cycles(ns));
+                (typical, format!("assumed: typical of today's servers; {why}"))
+            }
+            Some(ns) => (cycles(ns), MEASURED.to_owned()),
+        };
+        source(&format!("latency.L{level}"), &from);
+        // Noise must not make an outer level nearer than an inner one.
+        level_cycles.push(own.max(level_cycles.last().copied().unwrap_or(1)));
+    }
+    let last = level_cycles.last().copied().unwrap_or(1);
+    let mut latency = |figure: &str, ns: Option<f64>, how: &str, otherwise: u32, why: &str| {
+        source(&format!("latency.{figure}"), if ns.is_some() { how } else { why });
+        measured(ns).unwrap_or(otherwise)
+    };
+    let local = latency(
+        "memory_local",
+        calibration.and_then(|c| c.memory_local_ns),
+        MEASURED,
+        TYPICAL_MEMORY_CYCLES,
+        "assumed: typical of today's servers",
+    )
+    .max(last);
+    let remote_ns = calibration.and_then(|c| c.memory_remote_ns);
+    let why = if nodes > 1 { "assumed: 1.7 times local" } else { "assumed: one node, as local" };
+    let remote =
+        latency("memory_remote", remote_ns, MEASURED, if nodes > 1 { local * 17 / 10 } else { local }, why).max(local);
+    let core_ns = calibration.and_then(|c| c.core_to_core_ns);
+    let modified = latency("core_modified", core_ns, PING, last * 2, "assumed: twice the last level");
+    let clean = latency("core_clean", None, "", modified, "assumed: as modified");
+    let far_ns = calibration.and_then(|c| c.remote_cache_ns);
+    let why = if nodes > 1 { "assumed: as remote memory" } else { "assumed: one node, as core_modified" };
+    let remote_cache = latency("remote_cache", far_ns, PING, if nodes > 1 { remote } else { modified }, why);
+
+    source("cycles_per_instruction", "assumed: about 2.5 instructions a cycle while it hits");
+    source("coherence", "assumed from the vendor");
+    source("overlap", "assumed: more than half of a miss hides behind others");
+    source("bus", "assumed: two memory channels a node, 64 bytes at 25.6 GB/s");
+    source("write_combining_buffers", "assumed: 8");
+    let tlb = calibration.and_then(|c| c.translation).map(|(entries, ns)| Tlb { entries, miss_cycles: cycles(ns) });
+    if tlb.is_some() {
+        source("tlb", "measured here by a chase through pages");
+    }
+    let store_aliasing = calibration.and_then(|c| c.aliased_load_ns).map(|ns| StoreAliasing {
+        stores: COMPARED_STORES,
+        // What was measured is what other work did not hide.
+        wait_cycles: (ns * f64::from(clock_mhz) / 1e3 / (1.0 - OVERLAP) * 100.0).round() / 100.0,
+    });
+    if store_aliasing.is_some() {
+        source("store_aliasing", "measured here by a running sum; how many stores: assumed");
+    }
+    let machine = Machine {
+        name: "host".into(),
+        title: format!("this machine: {}", found.model),
+        isa: std::env::consts::ARCH.into(),
+        clock_mhz,
+        cycles_per_instruction: 0.4,
+        topology,
+        memory: Memory { nodes, page_size: Bytes(4096), placement: Placement::Random, placement_seed: 1 },
+        caches,
+        coherence: if matches!(found.vendor.as_str(), "AuthenticAMD" | "HygonGenuine") {
+            Protocol::Moesi
+        } else {
+            Protocol::Mesi
+        },
+        latency: Latency {
+            level_cycles,
+            core_clean_cycles: clean,
+            core_modified_cycles: modified,
+            remote_cache_cycles: remote_cache,
+            memory_local_cycles: local,
+            memory_remote_cycles: remote,
+        },
+        tlb,
+        store_aliasing,
+        overlap: OVERLAP,
+        bus: Bus { transaction_cycles: cycles(2.5), shared_by: BusSharing::Node, channels: 2 },
+        write_combining_buffers: 8,
+        sources,
+    };
+    match check(&machine) {
+        Ok(()) => Ok(machine),
+        Err(problem) => Err(HostError::Nonsense(problem)),
+    }
+}
+
+/// How a cache picks the set, as far as the sets that lines at one offset of their pages reach tell; and where that is
+/// from. More of them than pages of a way mean that a hash of the page's number reaches into the offset's bits.
+fn set_index(cache: &mut Cache, reach: Option<u64>) -> &'static str {
+    let Some(reach) = reach else { return "assumed: sysfs does not tell" };
+    let sets = sets(cache);
+    if reach > sets * cache.line.0 / 4096 {
+        cache.index = Index::Hashed;
+        cache.hashed_bits = reach.min(sets).next_power_of_two().trailing_zeros();
+    }
+    "measured here by a chase through lines at one offset of their pages"
+}
+
+/// The largest regular shape inside what was found.
+fn topology(found: &Found) -> Topology {
+    let cores = found.packages.iter().map(Vec::len).min().unwrap_or(1).max(1);
+    let threads = found.packages.iter().flatten().map(Vec::len).min().unwrap_or(1).max(1);
+    let number = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
+    Topology {
+        packages: number(found.packages.len().max(1)),
+        cores_per_package: number(cores),
+        threads_per_core: number(threads),
+        cores_per_cluster: 0,
+    }
+}
+
+/// Nodes, if they divide the machine evenly; else one.
+fn nodes(found: &Found, topology: &Topology) -> u32 {
+    let nodes = u32::try_from(found.nodes.len()).unwrap_or(1).max(1);
+    let size = found.nodes.first().map(Vec::len);
+    let equal = found.nodes.iter().all(|n| Some(n.len()) == size);
+    let cores = topology.packages * topology.cores_per_package;
+    let whole = cores.is_multiple_of(nodes)
+        && (topology.packages.is_multiple_of(nodes) || nodes.is_multiple_of(topology.packages));
+    if equal && whole { nodes } else { 1 }
+}
+
+/// Who shares a cache, by how many CPUs its list names. May make the clusters that it finds.
+fn sharing(cache: &FoundCache, topology: &mut Topology, nodes: u32) -> Sharing {
+    let sharers = u32::try_from(cache.cpus.len()).unwrap_or(u32::MAX).max(1);
+    let package = topology.cores_per_package * topology.threads_per_core;
+    let cores = sharers / topology.threads_per_core;
+    if sharers >= package && package > topology.threads_per_core {
+        Sharing::Package
+    } else if sharers == topology.cpus() / nodes && cores > 1 {
+        Sharing::Node
+    } else if cores > 1
+        && topology.cores_per_package.is_multiple_of(cores)
+        && [0, cores].contains(&topology.cores_per_cluster)
+    {
+        topology.cores_per_cluster = cores;
+        Sharing::Cluster
+    } else if cores > 1 {
+        Sharing::Package
+    } else if sharers < topology.threads_per_core {
+        Sharing::Thread
+    } else if cache.level >= 3 && package == topology.threads_per_core {
+        Sharing::Package
+    } else {
+        Sharing::Core
+    }
+}
+
+/// The cache, with sets made a power of two where the hardware's many slices give another number.
+fn cache(found: &FoundCache, shared_by: Sharing) -> (Cache, &'static str) {
+    let mut from = if found.ways.is_some() { SYSFS } else { "sysfs; ways assumed: it does not tell" };
+    let line = found.line.max(1);
+    let mut ways = found.ways.unwrap_or(8);
+    let lines = (found.size / line).max(1);
+    let sets = lines / u64::from(ways).max(1);
+    let mut size = found.size;
+    if !sets.is_power_of_two() || sets * u64::from(ways) != lines {
+        let rounded = if sets <= 1 { 1 } else { 1u64 << sets.ilog2() };
+        ways = u32::try_from((lines + rounded / 2) / rounded).unwrap_or(1).max(1);
+        size = rounded * u64::from(ways) * line;
+        from = "sysfs, with sets rounded to a power of two and ways to the nearest size";
+    }
+    let replacement = if ways.is_power_of_two() && ways <= 64 { Replacement::TreePlru } else { Replacement::Lru };
+    let hashed = found.level >= 3 && !matches!(shared_by, Sharing::Thread | Sharing::Core);
+    let cache = Cache {
+        level: found.level,
+        kind: if found.level == 1 && found.kind == CacheKind::Unified { CacheKind::Data } else { found.kind },
+        size: Bytes(size),
+        ways,
+        line: Bytes(line),
+        shared_by,
+        replacement,
+        seed: 0,
+        inclusion: Inclusion::None,
+        index: if hashed { Index::Hashed } else { Index::Physical },
+        hashed_bits: 0,
+    };
+    (cache, from)
+}
+
+#[cfg(test)]
+#[path = "tests.rs"]
+mod tests;

@@ -1,0 +1,103 @@
+//! The machine this program runs on: geometry and topology from sysfs, latencies measured by a pointer chase.
+//!
+//! A description is data, and what it means is in [`nearmiss_machine::describe`]; here is what looks at this host.
+
+mod aliasing;
+mod calibrate;
+mod chase;
+mod describe;
+mod offsets;
+mod quiet;
+mod store;
+mod sysfs;
+
+pub use calibrate::{Calibration, calibrate};
+pub use describe::describe;
+pub use sysfs::{Found, FoundCache, discover};
+
+use nearmiss_machine::describe::{DescribeError, Problem, preset_or_file};
+use nearmiss_record::machine::Machine;
+use std::path::{Path, PathBuf};
+
+/// Where latencies come from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Latencies {
+    /// Measured, once; then from the user's cache directory.
+    Calibrated,
+    /// Measured now, whatever the cache holds.
+    Recalibrated,
+    /// Typical figures, marked assumed: nothing is measured.
+    Assumed,
+}
+
+/// Why this host could not be described.
+#[derive(Debug, thiserror::Error)]
+pub enum HostError {
+    /// A file of sysfs cannot be read.
+    #[error("{path}: {why}; name a machine with -m instead (`nearmiss machine list`)")]
+    Unreadable {
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        why: std::io::Error,
+    },
+    /// A file of sysfs does not say what it should.
+    #[error("{path}: {found:?} is not {expected}; name a machine with -m instead (`nearmiss machine list`)")]
+    Unexpected {
+        /// Which.
+        path: PathBuf,
+        /// What it says.
+        found: String,
+        /// What it should.
+        expected: &'static str,
+    },
+    /// The kernel tells nothing of caches.
+    #[error(
+        "{0}: no caches listed, as on some virtual machines; name a machine with -m instead (`nearmiss machine list`)"
+    )]
+    NoCaches(PathBuf),
+    /// What was found makes no machine.
+    #[error("what sysfs says makes no machine: {0}; name a machine with -m instead (`nearmiss machine list`)")]
+    Nonsense(Problem),
+}
+
+/// Why there is no machine of a name.
+#[derive(Debug, thiserror::Error)]
+pub enum LoadError {
+    /// The name means this host, which could not be described.
+    #[error("host: {0}")]
+    Host(HostError),
+    /// No preset and no machine file.
+    #[error(transparent)]
+    Described(#[from] DescribeError),
+}
+
+/// The machine that `-m NAME` means: `host`, a preset, or the path of a machine file (anything with `/` or `.toml`).
+pub fn load(name: &str) -> Result<Machine, LoadError> {
+    match name {
+        // Not `#[from]`: the message has the cause already, and a source would be printed a second time.
+        "host" => host(Latencies::Calibrated).map_err(LoadError::Host),
+        _ => Ok(preset_or_file(name)?),
+    }
+}
+
+/// Describes this host.
+pub fn host(latencies: Latencies) -> Result<Machine, HostError> {
+    let found = discover(Path::new("/"))?;
+    let calibration = match latencies {
+        Latencies::Assumed => None,
+        Latencies::Recalibrated => Some(measure(&found)),
+        Latencies::Calibrated => Some(store::load(&found).unwrap_or_else(|| measure(&found))),
+    };
+    describe(&found, calibration.as_ref())
+}
+
+fn measure(found: &Found) -> Calibration {
+    let (calibration, quiet) = quiet::watched(|| calibrate(found));
+    if quiet {
+        // A cache that cannot be written costs a second the next time, nothing else; and what was measured beside other
+        // work is not worth keeping.
+        let _ = store::save(found, &calibration);
+    }
+    calibration
+}

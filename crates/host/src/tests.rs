@@ -1,0 +1,164 @@
+use super::*;
+use crate::{Latencies, LoadError, discover, host, load};
+use nearmiss_machine::describe::{figures, is_assumed, source_of};
+use std::fs;
+use std::path::Path;
+
+fn write(root: &Path, path: &str, text: &str) {
+    let path = root.join(path);
+    fs::create_dir_all(path.parent().expect("a directory")).expect("made");
+    fs::write(path, format!("{text}\n")).expect("written");
+}
+
+/// A cache: level, type, size, ways, shared list.
+type Line<'a> = (u8, &'a str, &'a str, u32, String);
+
+fn cpu(root: &Path, cpu: u32, package: u32, siblings: &str, caches: &[Line<'_>]) {
+    let at = format!("sys/devices/system/cpu/cpu{cpu}");
+    write(root, &format!("{at}/topology/physical_package_id"), &package.to_string());
+    write(root, &format!("{at}/topology/thread_siblings_list"), siblings);
+    for (i, (level, kind, size, ways, shared)) in caches.iter().enumerate() {
+        let at = format!("{at}/cache/index{i}");
+        write(root, &format!("{at}/level"), &level.to_string());
+        write(root, &format!("{at}/type"), kind);
+        write(root, &format!("{at}/size"), size);
+        write(root, &format!("{at}/ways_of_associativity"), &ways.to_string());
+        write(root, &format!("{at}/coherency_line_size"), "64");
+        write(root, &format!("{at}/shared_cpu_list"), shared);
+    }
+}
+
+/// Two sockets of 4 cores of 2 threads, numbered as Linux does: cores first, then their siblings.
+fn two_sockets(root: &Path, l3: &str, l3_cores: u32) {
+    write(root, "sys/devices/system/cpu/online", "0-15");
+    write(root, "sys/devices/system/node/online", "0-1");
+    write(root, "sys/devices/system/node/node0/cpulist", "0-3,8-11");
+    write(root, "sys/devices/system/node/node1/cpulist", "4-7,12-15");
+    write(root, "proc/cpuinfo", "vendor_id\t: AuthenticAMD\nmodel name\t: Test 16\ncpu MHz\t\t: 2450.5");
+    for n in 0..16u32 {
+        let core = n % 8;
+        let pair = format!("{core},{}", core + 8);
+        let low = core / l3_cores * l3_cores;
+        let high = low + l3_cores - 1;
+        let shared = format!("{low}-{high},{}-{}", low + 8, high + 8);
+        cpu(
+            root,
+            n,
+            core / 4,
+            &pair,
+            &[
+                (1, "Data", "32K", 8, pair.clone()),
+                (1, "Instruction", "32K", 8, pair.clone()),
+                (2, "Unified", "512K", 8, pair.clone()),
+                (3, "Unified", l3, 16, shared),
+            ],
+        );
+    }
+}
+
+#[test]
+fn two_sockets_with_hardware_threads() {
+    let dir = tempfile::tempdir().expect("a directory");
+    two_sockets(dir.path(), "32768K", 4);
+    let m = describe(&discover(dir.path()).expect("found"), None).expect("a machine");
+    assert_eq!(m.topology, Topology { packages: 2, cores_per_package: 4, threads_per_core: 2, cores_per_cluster: 0 });
+    assert_eq!((m.memory.nodes, m.clock_mhz, m.coherence), (2, 2451, Protocol::Moesi));
+    let sharing: Vec<_> = m.caches.iter().map(|c| (c.level, c.shared_by)).collect();
+    assert_eq!(sharing, [(1, Sharing::Core), (1, Sharing::Core), (2, Sharing::Core), (3, Sharing::Package)]);
+    assert_eq!(m.caches[3].size, Bytes(32 << 20));
+    for figure in figures(&m) {
+        assert!(source_of(&m, &figure).is_some(), "{figure}");
+    }
+    assert!(is_assumed(&m.sources["latency.memory_local"]) && !is_assumed(&m.sources["cache.L2"]));
+}
+
+#[test]
+fn a_last_level_shared_by_part_of_a_package_makes_clusters() {
+    let dir = tempfile::tempdir().expect("a directory");
+    two_sockets(dir.path(), "16384K", 2);
+    let m = describe(&discover(dir.path()).expect("found"), None).expect("a machine");
+    assert_eq!(m.topology.cores_per_cluster, 2);
+    assert_eq!(m.caches[3].shared_by, Sharing::Cluster);
+}
+
+#[test]
+fn sliced_last_levels_are_rounded_to_a_power_of_two_of_sets_and_say_so() {
+    let dir = tempfile::tempdir().expect("a directory");
+    // 54 MiB in 12 ways, as 36 slices of 1.5 MiB: 73,728 sets.
+    two_sockets(dir.path(), "55296K", 4);
+    let root = dir.path();
+    for n in 0..16 {
+        write(root, &format!("sys/devices/system/cpu/cpu{n}/cache/index3/ways_of_associativity"), "12");
+    }
+    let m = describe(&discover(root).expect("found"), None).expect("a machine");
+    assert_eq!((m.caches[3].ways, m.caches[3].size), (14, Bytes(56 << 20)));
+    assert!(m.sources["cache.L3"].contains("rounded"));
+}
+
+#[test]
+fn cpus_that_differ_are_said_to() {
+    let dir = tempfile::tempdir().expect("a directory");
+    two_sockets(dir.path(), "32768K", 4);
+    write(dir.path(), "sys/devices/system/cpu/cpu5/cache/index2/size", "256K");
+    let m = describe(&discover(dir.path()).expect("found"), None).expect("a machine");
+    assert!(m.sources["cache.L2"].contains("others have other caches"));
+    write(dir.path(), "sys/devices/system/cpu/online", "0-14");
+    let m = describe(&discover(dir.path()).expect("found"), None).expect("a machine");
+    assert!(m.sources["topology"].contains("made regular"));
+}
+
+#[test]
+fn calibration_becomes_cycles_of_the_measured_clock() {
+    let dir = tempfile::tempdir().expect("a directory");
+    two_sockets(dir.path(), "32768K", 4);
+    let calibration = Calibration {
+        clock_mhz: Some(2000),
+        level_ns: vec![2.0, 6.0, 5.5],
+        memory_local_ns: Some(100.0),
+        memory_remote_ns: Some(180.0),
+        core_to_core_ns: Some(40.0),
+        remote_cache_ns: None,
+        second_level_reach: None,
+        translation: Some((64, 3.5)),
+        aliased_load_ns: Some(0.2),
+    };
+    let m = describe(&discover(dir.path()).expect("found"), Some(&calibration)).expect("a machine");
+    // The third level cannot be nearer than the second.
+    assert_eq!(m.latency.level_cycles, [4, 12, 12]);
+    assert_eq!((m.latency.memory_local_cycles, m.latency.memory_remote_cycles), (200, 360));
+    assert_eq!((m.latency.core_modified_cycles, m.latency.remote_cache_cycles), (80, 360));
+    assert!(
+        m.sources["latency.L1"].starts_with("measured") && m.sources["latency.remote_cache"].starts_with("assumed")
+    );
+}
+
+#[test]
+fn what_is_missing_or_wrong_is_one_line() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let root = dir.path();
+    let error = |root: &Path| discover(root).expect_err("this must fail").to_string();
+    assert!(error(root).contains("cpu/online"));
+    write(root, "sys/devices/system/cpu/online", "0-99999999");
+    assert!(error(root).contains("list such as"));
+    write(root, "sys/devices/system/cpu/online", "0");
+    assert!(error(root).contains("no caches listed"));
+    cpu(root, 0, 0, "0", &[(1, "Data", "many", 8, "0".into())]);
+    assert!(error(root).contains("\"many\" is not a size"));
+    assert_eq!(error(root).lines().count(), 1);
+}
+
+#[test]
+fn this_host_is_a_machine_or_says_why_not() {
+    match host(Latencies::Assumed) {
+        Ok(m) => assert!(m.topology.cpus() >= 1 && !m.caches.is_empty()),
+        Err(e) => println!("skipped: {e}"),
+    }
+}
+
+#[test]
+fn a_name_that_is_not_host_is_a_preset_or_a_file() {
+    assert_eq!(load("zen4-genoa").expect("a preset").name, "zen4-genoa");
+    let unknown = load("zen0").expect_err("there is none");
+    assert!(matches!(unknown, LoadError::Described(_)));
+    assert!(unknown.to_string().starts_with("zen0: no such machine; presets: pentium-pro-4way-256k, "));
+}

@@ -1,8 +1,0 @@
-//! The tap: a command runs unchanged in a throw-away guest, and every access of it is seen.
-
-pub mod facts;
-pub mod guest;
-pub mod pages;
-pub mod ring;
-pub mod session;
-pub mod window;

@@ -1,0 +1,20 @@
+//! Names for what a run executed and touched, resolved while the files are those that ran.
+
+mod code;
+mod debug;
+mod demangle;
+mod elf;
+mod entry;
+mod kallsyms;
+mod lines;
+mod live;
+mod plt;
+mod resolve;
+#[cfg(test)]
+mod tests;
+mod unwind;
+
+pub use elf::Elf;
+pub use entry::{Entry, entry};
+pub use live::LiveData;
+pub use resolve::{Sources, resolve};

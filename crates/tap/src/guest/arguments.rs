@@ -1,0 +1,140 @@
+//! The emulator's command line, and the guest kernel's.
+
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::path::Path;
+
+use super::config::{GuestShape, InstructionClock, PluginConfig};
+use super::memory_file::inherited_path;
+use super::qemu::QemuBinary;
+
+/// The virtio-serial ports, in the order of their numbers, which begin at 1.
+pub(super) const PORTS: [&str; 4] = ["control", "input", "output", "error"];
+
+/// What QEMU is started with. Descriptors are inherited.
+pub(super) struct QemuPlan<'a> {
+    pub(super) qemu: &'a QemuBinary,
+    pub(super) shape: GuestShape,
+    pub(super) memory: &'a [(u64, OwnedFd)],
+    pub(super) kernel: &'a OwnedFd,
+    pub(super) initramfs: &'a OwnedFd,
+    pub(super) kernel_arguments: String,
+    pub(super) icount: Option<InstructionClock>,
+    pub(super) plugin: Option<&'a PluginConfig>,
+    pub(super) console: &'a OwnedFd,
+    pub(super) ports: &'a [OwnedFd],
+    pub(super) file_server: &'a OwnedFd,
+}
+
+impl QemuPlan<'_> {
+    pub(super) fn arguments(&self) -> Vec<String> {
+        let mut list: Vec<String> = Vec::new();
+        let mut add = |option: &str, value: String| {
+            list.push(option.into());
+            list.push(value);
+        };
+        let shape = self.shape;
+        if let Some(firmware) = &self.qemu.firmware {
+            add("-L", firmware.display().to_string());
+        }
+        add("-name", "nearmiss,debug-threads=on".into());
+        add("-M", "q35,usb=off,smbus=off,sata=off,vmport=off,hpet=off".into());
+        add("-accel", format!("tcg,thread={}", self.qemu.tcg_threads()));
+        // ERMS and FSRM make the kernel copy byte by byte, each an access of its own under TCG.
+        add("-cpu", "max,vendor=GenuineIntel,erms=off,fsrm=off".into());
+        add(
+            "-smp",
+            format!("{},sockets={},cores={},threads={}", shape.cpus(), shape.packages, shape.cores, shape.threads),
+        );
+        let total: u64 = self.memory.iter().map(|(bytes, _)| bytes).sum();
+        add("-m", format!("{}k", total / 1024));
+        for (node, (bytes, file)) in self.memory.iter().enumerate() {
+            let path = inherited_path(file);
+            add("-object", format!("memory-backend-file,id=m{node},mem-path={path},size={bytes},share=on"));
+        }
+        for node in 0..shape.nodes {
+            let cpus = shape.cpus_of_node(node);
+            let cpus = if cpus.is_empty() { String::new() } else { format!(",cpus={}-{}", cpus.start, cpus.end - 1) };
+            add("-numa", format!("node,nodeid={node},memdev=m{node}{cpus}"));
+        }
+        if let Some(clock) = self.icount {
+            add("-icount", format!("shift={},sleep=off", clock.shift));
+        }
+        add("-kernel", inherited_path(self.kernel));
+        add("-initrd", inherited_path(self.initramfs));
+        add("-append", self.kernel_arguments.clone());
+        if let Some(plugin) = self.plugin {
+            add("-plugin", plugin_argument(plugin));
+        }
+        add("-chardev", format!("socket,id=console,fd={}", self.console.as_raw_fd()));
+        add("-serial", "chardev:console".into());
+        add("-chardev", format!("socket,id=files,fd={}", self.file_server.as_raw_fd()));
+        add("-device", "vhost-user-fs-pci,chardev=files,tag=root,queue-size=1024".into());
+        add("-device", format!("virtio-serial-pci,id=ports,max_ports={}", PORTS.len() + 1));
+        for ((number, name), socket) in (1..).zip(PORTS).zip(self.ports) {
+            add("-chardev", format!("socket,id={name},fd={}", socket.as_raw_fd()));
+            add("-device", format!("virtserialport,bus=ports.0,nr={number},chardev={name},name=nearmiss.{name}"));
+        }
+        add("-sandbox", "on,obsolete=deny,elevateprivileges=deny,spawn=deny".into());
+        for flag in ["-nodefaults", "-no-user-config", "-no-reboot"] {
+            list.push(flag.into());
+        }
+        list.extend(["-display".into(), "none".into(), "-monitor".into(), "none".into()]);
+        list
+    }
+
+    /// The descriptors that QEMU needs.
+    pub(super) fn descriptors(&self) -> Vec<i32> {
+        let mut list: Vec<i32> = self.memory.iter().map(|(_, file)| file.as_raw_fd()).collect();
+        list.extend([self.kernel, self.initramfs, self.console, self.file_server].map(AsRawFd::as_raw_fd));
+        list.extend(self.ports.iter().map(AsRawFd::as_raw_fd));
+        if let Some(plugin) = self.plugin {
+            list.extend(plugin.library.iter().map(AsRawFd::as_raw_fd));
+            list.extend(plugin.descriptors.iter().map(|(_, file)| file.as_raw_fd()));
+        }
+        list
+    }
+}
+
+fn plugin_argument(plugin: &PluginConfig) -> String {
+    // QEMU takes a doubled comma for one of the value's own.
+    let escape = |text: &str| text.replace(',', ",,");
+    let path = match (&plugin.library, &plugin.path) {
+        (Some(library), _) => inherited_path(library),
+        (None, path) => path.as_deref().unwrap_or(Path::new("")).display().to_string(),
+    };
+    let mut argument = format!("file={}", escape(&path));
+    for (key, value) in &plugin.arguments {
+        argument.push_str(&format!(",{key}={}", escape(value)));
+    }
+    for (key, file) in &plugin.descriptors {
+        argument.push_str(&format!(",{key}={}", file.as_raw_fd()));
+    }
+    argument
+}
+
+/// The kernel's command line.
+pub(super) fn kernel_arguments(aslr: bool) -> String {
+    let mut line = String::from(
+        "console=ttyS0 quiet loglevel=3 panic=-1 oops=panic clocksource=tsc tsc=reliable nokaslr mitigations=off \
+         no5lvl no_timer_check random.trust_cpu=on cryptomgr.notests audit=0 rdinit=/init",
+    );
+    if !aslr {
+        line.push_str(" norandmaps");
+    }
+    line
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_plugin_argument_keeps_its_commas() {
+        let plugin = PluginConfig {
+            path: Some("/tmp/a,b.so".into()),
+            arguments: vec![("events".into(), "x,y".into())],
+            ..PluginConfig::default()
+        };
+        assert_eq!(plugin_argument(&plugin), "file=/tmp/a,,b.so,events=x,,y");
+    }
+}

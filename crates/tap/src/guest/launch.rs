@@ -1,0 +1,296 @@
+//! Puts a guest together and starts it.
+
+use std::fs::File;
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::net::UnixStream;
+use std::sync::mpsc::channel;
+use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::Duration;
+
+use rustix::termios::{Termios, tcgetattr, tcgetwinsize};
+
+use super::arguments::{PORTS, QemuPlan, kernel_arguments};
+use super::command::{GuestCommand, StreamKind, stream_kinds};
+use super::config::{GuestConfig, available_memory, memory_by_node};
+use super::error::{GuestError, Tried};
+use super::exit::ExitReason;
+use super::file_server::FileServer;
+use super::guardian::{Guardian, Program, connected_to_listener};
+use super::initramfs::Initramfs;
+use super::input::WaitingInput;
+use super::keep::{self, Unpacker};
+use super::relay::{Tail, outwards};
+use super::supervision::Supervision;
+use super::supervisor::Supervisor;
+use super::{Guest, NodeMemory, memory_file};
+
+static AGENT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/guest-init"));
+
+/// Where the agent puts the preloaded library inside.
+const PRELOAD_PATH: &str = "/run/nearmiss/preload.so";
+
+/// It takes two seconds; a machine with much else to do gets more, before the guest counts as stuck.
+const LONGEST_BOOT: Duration = Duration::from_secs(180);
+
+/// Ends a guest that is still there after a time, if there is a reason to.
+fn end_after(
+    limit: Duration,
+    supervision: &Arc<Supervision>,
+    reason: impl FnOnce(&Supervision) -> Option<ExitReason> + Send + 'static,
+) {
+    let supervision = Arc::downgrade(supervision);
+    thread::spawn(move || {
+        thread::sleep(limit);
+        if let Some(supervision) = supervision.upgrade()
+            && let Some(reason) = reason(&supervision)
+        {
+            supervision.end(reason);
+        }
+    });
+}
+
+pub(super) fn launch(mut config: GuestConfig) -> Result<Guest, GuestError> {
+    if config.command.argv.is_empty() {
+        return Err(GuestError::Config("no command is given".into()));
+    }
+    let keep = config.keep.as_deref().map(keep::prepare).transpose()?;
+    let sizes = memory_by_node(&config.memory, config.shape.nodes, available_memory())?;
+    let mut memory = Vec::new();
+    for (node, bytes) in sizes.into_iter().enumerate() {
+        let file = memory_file::sized(&format!("nearmiss-node{node}"), bytes)?;
+        if let Some(plugin) = &mut config.plugin {
+            plugin.descriptors.push((format!("ram{node}"), file.try_clone().tried("a descriptor for the plugin")?));
+        }
+        memory.push((bytes, file));
+    }
+    let streams = std::mem::take(&mut config.command.streams);
+    let kinds = stream_kinds(&streams);
+    let initramfs = memory_file::holding("nearmiss-initramfs", &initramfs(&config, &streams, &kinds)?)?;
+    let image = config.kernel.bootable();
+    let kernel: OwnedFd = File::open(&image).tried(image.display().to_string())?.into();
+    let (console, console_inside) = UnixStream::pair().tried("socketpair")?;
+    let mut ports = Vec::new();
+    let mut ports_inside: Vec<OwnedFd> = Vec::new();
+    for _ in PORTS {
+        let (outside, inside) = UnixStream::pair().tried("socketpair")?;
+        ports.push(outside);
+        ports_inside.push(inside.into());
+    }
+    let (file_client, file_listener) = connected_to_listener()?;
+
+    let plan = QemuPlan {
+        qemu: &config.qemu,
+        shape: config.shape,
+        memory: &memory,
+        kernel: &kernel,
+        initramfs: &initramfs,
+        kernel_arguments: kernel_arguments(config.aslr),
+        icount: config.icount,
+        plugin: config.plugin.as_ref(),
+        console: &console_inside.into(),
+        ports: &ports_inside,
+        file_server: &file_client,
+    };
+    let qemu = Program {
+        path: config.qemu.path.display().to_string(),
+        arguments: plan.arguments(),
+        descriptors: plan.descriptors(),
+    };
+    let server = FileServer::new(&file_listener)?;
+    let (guardian, reports) = Guardian::start(&server.program(), &qemu)?;
+    drop((plan, server));
+    // Only QEMU may hold the other ends, or its death would not be noticed.
+    drop((ports_inside, file_client, file_listener));
+
+    let supervision = Arc::new(Supervision::new(guardian));
+    let (events, event_receiver) = channel();
+    let [control, input_port, output_port, error_port]: [UnixStream; 4] =
+        ports.try_into().map_err(|_| GuestError::Config("the number of ports is fixed".into()))?;
+    let [input, output, error] = streams;
+    let terminal_stream = [(&kinds[0], &input), (&kinds[1], &output), (&kinds[2], &error)]
+        .into_iter()
+        .find(|(kind, _)| **kind == StreamKind::Terminal)
+        .and_then(|(_, stream)| stream.as_ref()?.try_clone().ok());
+    let mut supervisor = Supervisor {
+        control: control.try_clone().tried("the control port")?,
+        events,
+        supervision: Arc::clone(&supervision),
+        guardian_events: reports.events,
+        console: Tail::follow(console),
+        log: Tail::follow(reports.log),
+        terminal: None,
+        output: None,
+        error: None,
+        unpacker: keep.map(Unpacker::start),
+        waiting_input: None,
+        input: None,
+        kallsyms: config.kernel.kallsyms(),
+        btf: config.kernel.btf(),
+        program: config.command.argv[0].to_string_lossy().into_owned(),
+        directory: config.command.directory.display().to_string(),
+    };
+    if let Some(stream) = terminal_stream {
+        supervisor.terminal = Some(outwards(input_port.try_clone().tried("the input port")?, stream));
+    }
+    if let (StreamKind::Port, Some(stream)) = (&kinds[1], output) {
+        supervisor.output = Some(outwards(output_port, stream));
+    }
+    if let (StreamKind::Port, Some(stream)) = (&kinds[2], error) {
+        supervisor.error = Some(outwards(error_port, stream));
+    }
+    match (&kinds[0], input) {
+        (StreamKind::Port, Some(stream)) => {
+            supervisor.waiting_input = Some(WaitingInput { port: input_port, stream, terminal: false });
+        }
+        (StreamKind::Terminal, Some(stream)) => {
+            supervisor.waiting_input = Some(WaitingInput { port: input_port, stream, terminal: true });
+        }
+        _ => {}
+    }
+    if let Some(limit) = config.timeout {
+        end_after(limit, &supervision, |_| Some(ExitReason::TimedOut));
+    }
+    end_after(LONGEST_BOOT, &supervision, |supervision| {
+        let why = format!("the guest was not ready after {} s", LONGEST_BOOT.as_secs());
+        (!supervision.is_ready()).then_some(ExitReason::Failed(why))
+    });
+    let supervisor = thread::spawn(move || supervisor.run());
+    Ok(Guest {
+        memory: memory.into_iter().map(|(bytes, file)| NodeMemory { bytes, file }).collect(),
+        events: event_receiver,
+        control: Mutex::new(control),
+        supervision,
+        supervisor: Some(supervisor),
+    })
+}
+
+fn initramfs(
+    config: &GuestConfig,
+    streams: &[Option<OwnedFd>; 3],
+    kinds: &[StreamKind; 3],
+) -> Result<Vec<u8>, GuestError> {
+    let mut archive = Initramfs::new();
+    for directory in ["dev", "proc", "sys", "root", "lower", "layer"] {
+        archive.directory(directory);
+    }
+    archive.file("init", 0o755, AGENT);
+    if let Some(module) = config.kernel.overlay_module()? {
+        archive.file("overlay.ko", 0o644, &module);
+    }
+    if let Some(library) = &config.preload {
+        archive.file("preload.so", 0o755, library);
+    }
+    archive.file("nearmiss.conf", 0o644, &agent_config(config, streams, kinds));
+    Ok(archive.finish())
+}
+
+/// `key=value`, each ended by a NUL.
+fn agent_config(config: &GuestConfig, streams: &[Option<OwnedFd>; 3], kinds: &[StreamKind; 3]) -> Vec<u8> {
+    let mut text = Vec::new();
+    let mut put = |key: &str, value: &[u8]| {
+        text.extend_from_slice(key.as_bytes());
+        text.push(b'=');
+        text.extend_from_slice(value);
+        text.push(0);
+    };
+    let command = &config.command;
+    for argument in &command.argv {
+        put("arg", argument.as_bytes());
+    }
+    for variable in environment(command, config) {
+        put("env", &variable);
+    }
+    put("cwd", command.directory.as_os_str().as_bytes());
+    put("uid", command.uid.to_string().as_bytes());
+    put("gid", command.gid.to_string().as_bytes());
+    for group in &command.groups {
+        put("group", group.to_string().as_bytes());
+    }
+    put("umask", format!("{:o}", command.umask).as_bytes());
+    for (kind, soft, hard) in &command.limits {
+        put("rlimit", format!("{kind}:{soft}:{hard}").as_bytes());
+    }
+    put("ignored", format!("{:x}", command.ignored_signals).as_bytes());
+    if let Ok(name) = std::fs::read_to_string("/proc/sys/kernel/hostname") {
+        put("hostname", name.trim().as_bytes());
+    }
+    // The overlay may use three quarters of the memory: what is left keeps the guest going.
+    put("overlay", b"mode=0755,size=75%,nr_inodes=0");
+    for (key, kind) in ["stdin", "stdout", "stderr"].into_iter().zip(kinds) {
+        put(key, &kind.to_config());
+    }
+    if let Some(terminal) =
+        (0..3).find(|number| kinds[*number] == StreamKind::Terminal).and_then(|n| streams[n].as_ref())
+    {
+        if let Ok(size) = tcgetwinsize(terminal) {
+            let text = format!("{}:{}:{}:{}", size.ws_row, size.ws_col, size.ws_xpixel, size.ws_ypixel);
+            put("window", text.as_bytes());
+        }
+        if let Ok(settings) = tcgetattr(terminal) {
+            put("termios", termios_text(&settings, kinds[0] == StreamKind::Terminal).as_bytes());
+        }
+    }
+    let known = config.kernel.kallsyms().exists() && config.kernel.btf().exists();
+    put("symbols", if known { b"0" } else { b"1" });
+    put("warm_up", if config.warm_up { b"1" } else { b"0" });
+    put("keep", if config.keep.is_some() { b"1" } else { b"0" });
+    put("preload", if config.preload.is_some() { b"1" } else { b"0" });
+    text
+}
+
+/// The command's environment with our preloaded library and tunables behind its own.
+fn environment(command: &GuestCommand, config: &GuestConfig) -> Vec<Vec<u8>> {
+    let mut variables = command.env.clone();
+    let mut extend = |name: &str, value: &str| match variables.iter_mut().find(|(key, _)| key == name) {
+        Some((_, held)) if !held.is_empty() => {
+            held.push(":");
+            held.push(value);
+        }
+        _ => variables.push((name.into(), value.into())),
+    };
+    if config.preload.is_some() {
+        extend("LD_PRELOAD", PRELOAD_PATH);
+    }
+    if let Some(tunables) = &config.libc_tunables {
+        extend("GLIBC_TUNABLES", tunables);
+    }
+    variables.into_iter().map(|(name, value)| [name.into_vec(), b"=".to_vec(), value.into_vec()].concat()).collect()
+}
+
+/// The terminal's settings for the one inside. Where ours stays in its cooked mode (our input is not
+/// the terminal), lines would otherwise get their carriage return twice.
+fn termios_text(settings: &Termios, raw_outside: bool) -> String {
+    let flags = [
+        settings.input_modes.bits(),
+        if raw_outside { settings.output_modes.bits() } else { 0 },
+        settings.control_modes.bits(),
+        settings.local_modes.bits(),
+    ];
+    use rustix::termios::SpecialCodeIndex as Code;
+    let codes = [
+        Code::VINTR,
+        Code::VQUIT,
+        Code::VERASE,
+        Code::VKILL,
+        Code::VEOF,
+        Code::VTIME,
+        Code::VMIN,
+        Code::VSWTC,
+        Code::VSTART,
+        Code::VSTOP,
+        Code::VSUSP,
+        Code::VEOL,
+        Code::VREPRINT,
+        Code::VDISCARD,
+        Code::VWERASE,
+        Code::VLNEXT,
+        Code::VEOL2,
+    ];
+    let mut text: String = flags.iter().map(|flag| format!("{flag:x}:")).collect();
+    for code in codes {
+        text.push_str(&format!("{:02x}", settings.special_codes[code]));
+    }
+    text
+}

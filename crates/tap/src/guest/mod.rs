@@ -1,0 +1,231 @@
+//! The tap's guest: a throw-away machine under QEMU's TCG that runs one command of the host.
+//!
+//! [`Guest::launch`] boots Debian's cloud kernel with an agent of our own as init, the host's root
+//! read-only under an overlay, and everything about the command as it is outside. The guest's memory
+//! is shared ([`Guest::memory`]), so that a consumer can read it. The agent waits before it starts the
+//! command: [`Guest::boot`] gathers what it tells until then, [`Guest::go`] lets it start, and
+//! [`Guest::wait`] gives the command's status back.
+//!
+//! Nothing has a name that could be left behind: memory, archives and sockets are inherited as
+//! descriptors, and QEMU and the file server live in a PID namespace under a guardian that dies with
+//! this process.
+
+mod arguments;
+mod command;
+mod config;
+mod error;
+mod exit;
+mod file_server;
+mod guardian;
+mod initramfs;
+mod input;
+mod keep;
+mod kernel;
+mod launch;
+mod memory_file;
+mod messages;
+mod qemu;
+mod relay;
+mod signals;
+mod supervision;
+mod supervisor;
+
+use std::os::fd::BorrowedFd;
+use std::os::unix::net::UnixStream;
+use std::sync::mpsc::Receiver;
+use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+pub use command::GuestCommand;
+pub use config::{GuestConfig, GuestShape, InstructionClock, PluginConfig};
+pub use error::GuestError;
+pub use exit::{CommandStatus, ExitReason, GuestExit};
+pub use kernel::KernelImage;
+pub use messages::{GuestEvent, PerfRing};
+pub use qemu::QemuBinary;
+pub use signals::ForwardSignals;
+
+use error::Tried;
+use supervision::Supervision;
+
+/// The TCG plugin that was built with this library.
+#[cfg(has_tap_plugin)]
+pub static TAP_PLUGIN: Option<&[u8]> = Some(include_bytes!(concat!(env!("OUT_DIR"), "/tap-plugin.so")));
+/// The TCG plugin that was built with this library.
+#[cfg(not(has_tap_plugin))]
+pub static TAP_PLUGIN: Option<&[u8]> = None;
+
+/// The library that tells the tap of heap objects, as a file's content; preloaded into the command.
+pub static HEAP_SHIM: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/heapshim.so"));
+
+/// What [`Guest::launch`] will make of `asked` bytes by node (empty: half of what is available, split evenly).
+pub fn plan_memory(asked: &[u64], nodes: u32) -> Result<Vec<u64>, GuestError> {
+    config::memory_by_node(asked, nodes, config::available_memory())
+}
+
+/// The memory of one node of the guest.
+#[derive(Debug)]
+pub struct NodeMemory {
+    bytes: u64,
+    file: std::os::fd::OwnedFd,
+}
+
+impl NodeMemory {
+    /// Its size.
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// The shared file that holds it.
+    pub fn file(&self) -> BorrowedFd<'_> {
+        std::os::fd::AsFd::as_fd(&self.file)
+    }
+}
+
+/// What the agent told before it was ready.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct BootFacts {
+    /// The perf rings, a CPU each.
+    pub perf_rings: Vec<PerfRing>,
+    /// How long the guest took to become quiet after its boot, in ms.
+    pub quiet_ms: u64,
+    /// Whether it did; if not, its own work is in what is recorded.
+    pub settled: bool,
+}
+
+/// A running guest. Dropping it ends it.
+pub struct Guest {
+    memory: Vec<NodeMemory>,
+    events: Receiver<GuestEvent>,
+    control: Mutex<UnixStream>,
+    supervision: Arc<Supervision>,
+    supervisor: Option<JoinHandle<GuestExit>>,
+}
+
+impl Guest {
+    /// Boots a guest. It does not start the command before [`Guest::go`].
+    pub fn launch(config: GuestConfig) -> Result<Self, GuestError> {
+        launch::launch(config)
+    }
+
+    /// The guest's memory by node. Node 0 begins at guest-physical 0; what does not fit below the
+    /// PCI hole (all memory below 2.75 GiB in total, else 2 GiB) continues at 4 GiB; the other nodes
+    /// follow where the one before ends.
+    pub fn memory(&self) -> &[NodeMemory] {
+        &self.memory
+    }
+
+    /// The next event; `None` when there will be none (the guest has ended) or none came in time.
+    pub fn next_event(&self, within: Option<Duration>) -> Option<GuestEvent> {
+        match within {
+            Some(time) => self.events.recv_timeout(time).ok(),
+            None => self.events.recv().ok(),
+        }
+    }
+
+    /// Waits until the agent is ready to start the command; `None` when the guest ended instead
+    /// ([`Guest::wait`] tells why).
+    pub fn boot(&self) -> Option<BootFacts> {
+        let mut facts = BootFacts::default();
+        loop {
+            match self.events.recv().ok()? {
+                GuestEvent::Perf(ring) => facts.perf_rings.push(ring),
+                GuestEvent::Quiet { ms, settled } => (facts.quiet_ms, facts.settled) = (ms, settled),
+                GuestEvent::Ready => return Some(facts),
+                GuestEvent::Begin { .. } | GuestEvent::Ended { .. } => {}
+            }
+        }
+    }
+
+    /// Lets the agent start the command.
+    pub fn go(&self) -> Result<(), GuestError> {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        self.order(&format!("go {} {}", now.as_secs(), now.subsec_nanos()))
+    }
+
+    /// Sends a signal to the command's process group.
+    pub fn signal(&self, number: i32) -> Result<(), GuestError> {
+        self.order(&format!("signal {number}"))
+    }
+
+    /// Changes the size of the command's terminal.
+    pub fn resize(&self, rows: u16, columns: u16) -> Result<(), GuestError> {
+        self.order(&format!("window {rows} {columns} 0 0"))
+    }
+
+    /// Ends the guest at once.
+    pub fn kill(&self) {
+        self.supervision.end(ExitReason::Killed);
+    }
+
+    /// A handle for other threads, which can signal, resize and kill.
+    pub fn remote(&self) -> Result<GuestRemote, GuestError> {
+        let control = self.control.lock().ok().and_then(|control| control.try_clone().ok());
+        let control = control.ok_or_else(|| GuestError::Config("no descriptor left for the guest".into()))?;
+        Ok(GuestRemote { control: Mutex::new(control), supervision: Arc::clone(&self.supervision) })
+    }
+
+    /// Whether the guest is gone, so that nothing more will come from it.
+    pub fn has_ended(&self) -> bool {
+        self.supervisor.as_ref().is_none_or(JoinHandle::is_finished)
+    }
+
+    /// Waits for the guest's end.
+    pub fn wait(mut self) -> GuestExit {
+        let exit = self.supervisor.take().and_then(|thread| thread.join().ok());
+        exit.unwrap_or_else(|| GuestExit {
+            status: None,
+            reason: ExitReason::Failed("the guest's supervisor failed".into()),
+            notes: Vec::new(),
+            deleted: Vec::new(),
+        })
+    }
+
+    fn order(&self, order: &str) -> Result<(), GuestError> {
+        send(&self.control, order)
+    }
+}
+
+impl Drop for Guest {
+    fn drop(&mut self) {
+        if let Some(thread) = self.supervisor.take() {
+            self.kill();
+            // It ends as soon as the guest is gone; how it ended no longer matters.
+            let _ = thread.join();
+        }
+    }
+}
+
+/// Acts on a guest from another thread.
+pub struct GuestRemote {
+    control: Mutex<UnixStream>,
+    supervision: Arc<Supervision>,
+}
+
+impl GuestRemote {
+    /// Sends a signal to the command's process group.
+    pub fn signal(&self, number: i32) -> Result<(), GuestError> {
+        send(&self.control, &format!("signal {number}"))
+    }
+
+    /// Changes the size of the command's terminal.
+    pub fn resize(&self, rows: u16, columns: u16) -> Result<(), GuestError> {
+        send(&self.control, &format!("window {rows} {columns} 0 0"))
+    }
+
+    /// Ends the guest at once.
+    pub fn kill(&self) {
+        self.supervision.end(ExitReason::Killed);
+    }
+
+    /// Whether the command has been started.
+    pub fn has_begun(&self) -> bool {
+        self.supervision.has_begun()
+    }
+}
+
+fn send(control: &Mutex<UnixStream>, order: &str) -> Result<(), GuestError> {
+    let mut control = control.lock().map_err(|_| GuestError::Config("the guest's supervisor failed".into()))?;
+    messages::send_order(&mut *control, order).tried("talking to the guest's agent")
+}

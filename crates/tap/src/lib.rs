@@ -1,0 +1,9 @@
+//! The tap: a command runs unchanged in a throw-away guest, and every access of it is seen.
+
+pub mod facts;
+pub mod guest;
+pub mod pages;
+pub mod ring;
+pub mod session;
+mod watch;
+pub mod window;

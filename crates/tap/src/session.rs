@@ -1,0 +1,323 @@
+//! One recording: a guest with the tap in it, its ring drained into a sink until the command ends.
+
+use super::facts::{FactsError, KernelFacts};
+use super::guest::{
+    ExitReason, ForwardSignals, Guest, GuestCommand, GuestConfig, GuestError, GuestExit, GuestShape, InstructionClock,
+    KernelImage, PluginConfig, QemuBinary, TAP_PLUGIN, plan_memory,
+};
+use super::pages::{Physical, kernel_pages};
+use super::ring::{Next, Ring, RingConfig};
+use super::watch::Watch;
+use super::window::Window;
+use nearmiss_record::abi::{self, CHUNK_LAST, ChunkHeader};
+use nearmiss_record::reference::Record;
+use nearmiss_record::run::Filter;
+use nearmiss_record::side::SideTables;
+use nearmiss_record::symbols::{KernelLayout, KernelPages};
+use nearmiss_record::trace::{TraceHeader, Validator};
+use nearmiss_symbols::LiveData;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::FileExt;
+use std::path::PathBuf;
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
+
+/// How to record.
+#[derive(Debug)]
+pub struct TapConfig {
+    /// The guest's topology.
+    pub shape: GuestShape,
+    /// Bytes of memory by node; empty: half of what is available here.
+    pub memory: Vec<u64>,
+    /// The guest's kernel.
+    pub kernel: KernelImage,
+    /// The emulator.
+    pub qemu: QemuBinary,
+    /// Only the command's user-mode references.
+    pub only_user: bool,
+    /// What need not be kept.
+    pub filter: Filter,
+    /// The heap shim to preload, if heap objects are wanted.
+    pub heap_shim: Option<Vec<u8>>,
+    /// Count time by instructions.
+    pub icount: Option<InstructionClock>,
+    /// End the guest after this time.
+    pub timeout: Option<Duration>,
+    /// Where the command's writes go at the end.
+    pub keep: Option<PathBuf>,
+    /// Random address layout.
+    pub aslr: bool,
+    /// As [`GuestConfig::warm_up`].
+    pub warm_up: bool,
+    /// `GLIBC_TUNABLES` for the command.
+    pub libc_tunables: Option<String>,
+}
+
+/// A recording that failed.
+#[derive(Debug, thiserror::Error)]
+pub enum TapError {
+    /// The guest.
+    #[error(transparent)]
+    Guest(#[from] GuestError),
+    /// The kernel's symbols.
+    #[error(transparent)]
+    Facts(#[from] FactsError),
+    /// The guest ended before the command began.
+    #[error("the guest ended before the command began: {0}")]
+    NotBegun(String),
+    /// What should open the window did not happen.
+    #[error("the window never opened: {0}")]
+    NeverOpened(String),
+    /// The plugin gave up.
+    #[error("the tap gave up: {0}")]
+    Plugin(String),
+    /// The plugin sent what cannot be: a defect of nearmiss.
+    #[error("the tap sent a bad record (a defect of nearmiss; please report it): {0}")]
+    BadRecord(String),
+    /// The sink failed.
+    #[error("{0}")]
+    Sink(String),
+    /// Shared memory.
+    #[error("shared memory for the tap: {0}")]
+    Memory(#[from] io::Error),
+    /// Built without the plugin.
+    #[error("this nearmiss was built without the tap plugin: install gcc and build again")]
+    NoPlugin,
+}
+
+/// What came out of a recording besides its stream.
+#[derive(Debug)]
+pub struct Recorded {
+    /// How command and guest ended.
+    pub exit: GuestExit,
+    /// Tables beside the stream.
+    pub side: SideTables,
+    /// Release of the guest's kernel.
+    pub kernel: String,
+    /// The emulator and its version.
+    pub emulator: String,
+    /// What the guest's pages served for at the end.
+    pub pages: KernelPages,
+    /// Where the guest's kernel keeps things.
+    pub layout: KernelLayout,
+    /// From launch to the command's first instruction, *measured*.
+    pub boot: Duration,
+    /// From then until its end, *measured*.
+    pub window: Duration,
+    /// Records, payload included.
+    pub records: u64,
+    /// Why the stream ends before the command did.
+    pub cut: Option<String>,
+    /// Facts a reader must know.
+    pub notes: Vec<String>,
+}
+
+/// Takes the stream. An error ends the recording.
+pub type Sink<'a> = dyn FnMut(&ChunkHeader, &[Record]) -> Result<(), String> + 'a;
+
+/// A recording about to begin.
+pub struct Session {
+    config: TapConfig,
+    header: TraceHeader,
+    layout: Arc<OnceLock<KernelLayout>>,
+    window: Window,
+}
+
+impl Session {
+    /// Settles what must be known before the guest exists: its memory. Errors: there is too little.
+    pub fn new(mut config: TapConfig) -> Result<Self, TapError> {
+        config.memory = plan_memory(&config.memory, config.shape.nodes)?;
+        if config.qemu.tcg_threads() != "single" {
+            config.filter.first_level = None; // the tap runs it without a lock
+        }
+        let header = TraceHeader {
+            schema: nearmiss_record::trace::SCHEMA.into(),
+            cpus: config.shape.cpus(),
+            node_bytes: config.memory.clone(),
+            only_user: config.only_user,
+            filter: config.filter,
+        };
+        Ok(Session { config, header, layout: Arc::default(), window: Window::default() })
+    }
+
+    /// Records only this part of the run.
+    pub fn within(mut self, window: Window) -> Self {
+        self.window = window;
+        self
+    }
+
+    /// Where the guest kernel's symbols are once the guest has booted.
+    pub fn kallsyms(&self) -> PathBuf {
+        self.config.kernel.kallsyms()
+    }
+
+    /// Names of the variables that the run will touch, for whoever follows the stream.
+    pub fn data_symbols(&self) -> LiveData {
+        LiveData::new(&self.kallsyms(), Arc::clone(&self.layout))
+    }
+
+    /// What a trace of this recording says of itself.
+    pub fn header(&self) -> &TraceHeader {
+        &self.header
+    }
+
+    /// Runs `command` to its end; this process's signals go to it meanwhile.
+    pub fn record(self, command: GuestCommand, sink: &mut Sink<'_>) -> Result<Recorded, TapError> {
+        let Session { config, header, layout, window } = self;
+        let plugin = TAP_PLUGIN.ok_or(TapError::NoPlugin)?;
+        let mut ring = Ring::create(&RingConfig {
+            cpus: header.cpus,
+            node_bytes: header.node_bytes.clone(),
+            only_user: config.only_user,
+            filter: config.filter,
+            window: window.clone(),
+        })?;
+        let kernel_directory = config.kernel.directory().to_owned();
+        let kernel = config.kernel.release();
+        let emulator = format!("QEMU {}.{}", config.qemu.version.0, config.qemu.version.1);
+        let started = Instant::now();
+        let guest = Guest::launch(GuestConfig {
+            shape: config.shape,
+            memory: config.memory,
+            kernel: config.kernel,
+            command,
+            plugin: Some(PluginConfig {
+                library: Some(memory_file(plugin)?),
+                path: None,
+                arguments: Vec::new(),
+                descriptors: vec![("fd".into(), ring.file().try_clone_to_owned()?)],
+            }),
+            icount: config.icount,
+            keep: config.keep,
+            timeout: config.timeout,
+            aslr: config.aslr,
+            warm_up: config.warm_up,
+            qemu: config.qemu,
+            preload: config.heap_shim,
+            libc_tunables: config.libc_tunables,
+        })?;
+        let _signals = ForwardSignals::to(&guest)?;
+        let Some(boot) = guest.boot() else {
+            return Err(TapError::NotBegun(ending(&guest.wait())));
+        };
+        let facts = KernelFacts::of(&kernel_directory)?;
+        let memory = Physical::new(guest.memory())?;
+        let told = facts
+            .of_boot(header.cpus, &boot.perf_rings, |at| memory.word(at))
+            .ok_or_else(|| TapError::NotBegun("the guest's per-CPU areas lie outside its memory".into()))?;
+        ring.tell(&told);
+        let layout = layout
+            .get_or_init(|| KernelLayout { direct_map_base: told.direct_map_base, per_cpu_bases: told.per_cpu_bases });
+        guest.go()?;
+
+        let mut watch = Watch::new(&window);
+        let mut drained = drain(&mut ring, &guest, &header, &mut watch, sink)?;
+        let window_end = Instant::now();
+        if ring.state() == abi::State::Failed {
+            return Err(TapError::Plugin(ring.error()));
+        }
+        let side = ring.side_tables();
+        let pages = facts.pages.as_ref().map(|pages| kernel_pages(&memory, pages)).unwrap_or_default();
+        let exit = guest.wait();
+        if let ExitReason::Refused(what) = &exit.reason {
+            return Err(TapError::NotBegun(what.clone()));
+        }
+        if !ring.opened() {
+            return Err(TapError::NeverOpened(match &exit.reason {
+                ExitReason::Ended => watch.never(),
+                _ => ending(&exit),
+            }));
+        }
+        let (opened, began) = watch.times();
+        let began = began.unwrap_or(window_end);
+        if !boot.settled {
+            drained.notes.push(format!(
+                "the guest was still busy with its boot after {} ms: some of that work may be in this run",
+                boot.quiet_ms
+            ));
+        }
+        drained.notes.extend(window.note());
+        drained.notes.extend(exit.notes.iter().cloned());
+        Ok(Recorded {
+            side,
+            kernel,
+            emulator,
+            pages,
+            layout: layout.clone(),
+            boot: began - started,
+            window: window_end - opened.unwrap_or(began),
+            records: drained.records,
+            cut: (!drained.complete).then(|| ending(&exit)),
+            notes: drained.notes,
+            exit,
+        })
+    }
+}
+
+#[derive(Default)]
+struct Drained {
+    records: u64,
+    complete: bool,
+    notes: Vec<String>,
+}
+
+fn drain(
+    ring: &mut Ring,
+    guest: &Guest,
+    header: &TraceHeader,
+    watch: &mut Watch<'_>,
+    sink: &mut Sink<'_>,
+) -> Result<Drained, TapError> {
+    let mut drained = Drained::default();
+    let mut validator = Validator::new(header, None);
+    let mut last_look = false;
+    while !drained.complete {
+        watch.look(ring);
+        match ring.next(Duration::from_millis(20)).map_err(TapError::BadRecord)? {
+            Next::Chunk(head, records) => {
+                validator.chunk(head, records).map_err(|bad| {
+                    TapError::BadRecord(format!(
+                        "vCPU {}, record {}, chunk {}: {}",
+                        bad.vcpu, bad.record, bad.chunk, bad.what
+                    ))
+                })?;
+                sink(head, records).map_err(TapError::Sink)?;
+                drained.records += records.len() as u64;
+                drained.complete = head.flags & CHUNK_LAST != 0;
+                if let Some((address, code)) = watch.chunk(head, records) {
+                    ring.opens_at(address, code);
+                }
+                ring.release();
+                last_look = false;
+            }
+            Next::Nothing => {
+                if last_look || ring.state() == abi::State::Failed {
+                    break;
+                }
+                // What the guest published before its end may still be on its way.
+                last_look = guest.has_ended();
+            }
+        }
+    }
+    Ok(drained)
+}
+
+/// A guest's end in a sentence.
+fn ending(exit: &GuestExit) -> String {
+    match &exit.reason {
+        ExitReason::Ended => "the command ended, the tap did not notice".into(),
+        ExitReason::Refused(what) | ExitReason::Failed(what) => what.clone(),
+        ExitReason::TimedOut => "the time given by --timeout was over".into(),
+        ExitReason::Killed => "it was interrupted".into(),
+        ExitReason::PoweredOff => "the command powered the guest off".into(),
+        ExitReason::Panicked(line) => format!("the guest's kernel gave up: {line}"),
+    }
+}
+
+fn memory_file(content: &[u8]) -> io::Result<OwnedFd> {
+    let file = rustix::fs::memfd_create("nearmiss-tap.so", rustix::fs::MemfdFlags::CLOEXEC)?;
+    let file = std::fs::File::from(file);
+    file.write_all_at(content, 0)?;
+    Ok(file.into())
+}

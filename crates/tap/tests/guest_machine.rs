@@ -1,0 +1,183 @@
+//! The guest is the machine that was asked for, tells where its records lie, and its end is explained.
+#![allow(clippy::unwrap_used)]
+
+mod emulator_crash;
+mod guest_support;
+
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::time::{Duration, Instant};
+
+use emulator_crash::{CRASHED, unless_the_emulator_fails};
+use guest_support::{ONE_AT_A_TIME, config, run, shell};
+use nearmiss_tap::guest::{CommandStatus, ExitReason, Guest, GuestShape, InstructionClock, QemuBinary};
+
+#[test]
+fn packages_threads_and_nodes_are_the_shape_s() {
+    let _one = ONE_AT_A_TIME.lock();
+    let script = "cd /sys/devices/system; for i in 0 1 2 3; do echo $(cat cpu/cpu$i/topology/physical_package_id \
+                  cpu/cpu$i/topology/thread_siblings_list) $(basename cpu/cpu$i/node*); done; ls -d node/node* | wc -l";
+    let Some(mut config) = config(&["sh", "-c", script]) else { return };
+    config.shape = GuestShape { packages: 2, cores: 1, threads: 2, nodes: 2 };
+    config.memory = vec![384 << 20, 256 << 20];
+    assert_eq!(run(config).output, "0 0-1 node0\n0 0-1 node0\n1 2-3 node1\n1 2-3 node1\n2\n");
+}
+
+/// Reads the perf rings from the guest's memory, as the consumer does, and finds the command's records.
+#[test]
+fn perf_records_are_read_from_guest_memory() {
+    let _one = ONE_AT_A_TIME.lock();
+    const RECORD_COMM: u32 = 3;
+    const RECORD_MMAP2: u32 = 10;
+    let Some(config) = config(&["sh", "-c", "/bin/true; sleep 0.3; sleep 1"]) else { return };
+    let guest = Guest::launch(config).unwrap();
+    let facts = guest.boot().unwrap();
+    assert_eq!(facts.perf_rings.len(), 1);
+    assert!(facts.settled, "the guest was quiet after {} ms", facts.quiet_ms);
+    let ring = &facts.perf_rings[0];
+    let memory = File::from(guest.memory()[0].file().try_clone_to_owned().unwrap());
+    let head = || {
+        let mut word = [0; 8];
+        memory.read_exact_at(&mut word, ring.user_page + 1024).unwrap();
+        u64::from_le_bytes(word)
+    };
+    let begin = head();
+    guest.go().unwrap();
+    std::thread::sleep(Duration::from_millis(700));
+    let end = head(); // the guest goes on
+    let mut bytes = vec![0; ring.data.len() * 4096];
+    for (page, address) in ring.data.iter().enumerate() {
+        memory.read_exact_at(&mut bytes[page * 4096..][..4096], *address).unwrap();
+    }
+    let (mut names, mut files, mut at) = (Vec::new(), Vec::new(), begin as usize);
+    while (at as u64) < end {
+        let kind = u32::from_le_bytes(bytes[at..at + 4].try_into().unwrap());
+        let size = u16::from_le_bytes(bytes[at + 6..at + 8].try_into().unwrap()) as usize;
+        assert!(size >= 8, "a record of {size} bytes at {at}");
+        let text = |offset: usize| {
+            let text = &bytes[at + offset..at + size];
+            String::from_utf8_lossy(text.split(|byte| *byte == 0).next().unwrap()).into_owned()
+        };
+        match kind {
+            RECORD_COMM => names.push(text(16)),
+            RECORD_MMAP2 => files.push(text(72)),
+            _ => {}
+        }
+        at += size;
+    }
+    guest.kill();
+    for name in ["sh", "true", "sleep"] {
+        assert!(names.iter().any(|found| found == name), "no {name} in {names:?}");
+    }
+    assert!(files.iter().any(|file| file.ends_with("libc.so.6")), "{files:?}");
+    assert!(files.iter().any(|file| file == "[stack]"), "{files:?}");
+}
+
+#[test]
+fn the_clock_can_follow_the_instructions() {
+    let _one = ONE_AT_A_TIME.lock();
+    // A sleep costs no instructions: the clock leaps over it, and the host's time goes by with the rest. (The clock
+    // also leaps while the guest waits for the host's files, so it shows more than the sleep.)
+    let script = "a=$(date +%s); sleep 100; b=$(date +%s); echo $((b - a))";
+    let Some(mut config) = config(&["sh", "-c", script]) else { return };
+    config.shape.cores = 2;
+    config.icount = Some(InstructionClock { shift: 1 });
+    let started = Instant::now();
+    let outcome = run(config);
+    let taken = started.elapsed();
+    assert_eq!(outcome.status(), CommandStatus::Exited(0), "{outcome:?}");
+    let slept: u64 = outcome.output.trim().parse().unwrap();
+    assert!(slept >= 100 && taken < Duration::from_secs(90), "{slept} s of the guest in {taken:?}");
+}
+
+#[test]
+fn qemu_10_runs_it_too() {
+    unless_the_emulator_fails(&[CRASHED, "TimedOut"], runs_under_qemu_10); // no tap that could have stopped it
+}
+
+fn runs_under_qemu_10() {
+    let _one = ONE_AT_A_TIME.lock();
+    let Some(mut config) = config(&["sh", "-c", "nproc; exit 3"]) else { return };
+    config.qemu = match QemuBinary::unpacked() {
+        Ok(qemu) => qemu,
+        Err(error) => {
+            println!("skipped: {error}");
+            return;
+        }
+    };
+    config.shape.cores = 2;
+    config.timeout = Some(Duration::from_secs(30));
+    let outcome = run(config);
+    assert_eq!((outcome.status(), outcome.output.as_str()), (CommandStatus::Exited(3), "2\n"));
+}
+
+/// Known by what it leaves in the guest's page cache.
+#[test]
+fn a_small_program_starts_ahead_of_the_command_where_asked() {
+    let _one = ONE_AT_A_TIME.lock();
+    let cached_pages = |warm_up| {
+        let mut config = config(&["fincore", "-nbo", "PAGES", "/bin/true"])?;
+        config.warm_up = warm_up;
+        run(config).output.trim().parse::<u32>().ok()
+    };
+    let (Some(cold), Some(warm)) = (cached_pages(false), cached_pages(true)) else {
+        println!("skipped: no guest, or no fincore (apt-get install util-linux-extra)");
+        return;
+    };
+    assert!(cold == 0 && warm > 0, "pages of `true`: {cold}, and {warm} after a start");
+}
+
+#[test]
+fn the_guest_is_up_in_seconds() {
+    let _one = ONE_AT_A_TIME.lock();
+    let Some(config) = config(&["true"]) else { return };
+    let started = Instant::now();
+    let guest = Guest::launch(config).unwrap();
+    guest.boot().unwrap();
+    let booted = started.elapsed();
+    guest.go().unwrap();
+    assert_eq!(guest.wait().status, Some(CommandStatus::Exited(0)));
+    println!("ready after {booted:?}, ended after {:?}", started.elapsed());
+    // 5 s is the aim on an idle machine; a busy one gets four times that before it is a failure.
+    assert!(booted < Duration::from_secs(20), "ready after {booted:?}");
+}
+
+#[test]
+fn its_end_is_explained() {
+    let _one = ONE_AT_A_TIME.lock();
+    let hog = "python3 -c 'x = [bytearray(1 << 24) for i in range(100)]'";
+    let Some(outcome) = shell(hog) else { return };
+    if !outcome.error.contains("not found") {
+        assert!(outcome.exit.notes[0].contains("ran out of memory"), "{outcome:?}");
+    }
+    let outcome = shell("dd if=/dev/zero of=/tmp/full bs=1M").unwrap();
+    assert!(outcome.exit.notes[0].contains("No space left on device"), "{outcome:?}");
+
+    let reason = |script| shell(script).unwrap().exit.reason;
+    assert_eq!(reason("echo o > /proc/sysrq-trigger; sleep 20"), ExitReason::PoweredOff);
+    assert_eq!(reason("echo b > /proc/sysrq-trigger; sleep 20"), ExitReason::PoweredOff);
+    let panic = ExitReason::Panicked("Kernel panic - not syncing: sysrq triggered crash".into());
+    assert_eq!(reason("echo c > /proc/sysrq-trigger; sleep 20"), panic);
+    let mut endless = config(&["sleep", "100"]).unwrap();
+    endless.timeout = Some(Duration::from_secs(1));
+    assert_eq!(run(endless).exit.reason, ExitReason::TimedOut);
+}
+
+#[test]
+fn an_instruction_beyond_the_emulator_is_explained() {
+    let _one = ONE_AT_A_TIME.lock();
+    let home = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let source = home.path().join("wide.c");
+    std::fs::write(&source, "int main(void) { __asm__ volatile(\"vpaddd %zmm0, %zmm1, %zmm2\"); }").unwrap();
+    let program = home.path().join("wide");
+    let status = std::process::Command::new("cc").arg(&source).arg("-o").arg(&program).status();
+    if !status.is_ok_and(|status| status.success()) {
+        println!("skipped: no C compiler for AVX-512");
+        return;
+    }
+    let Some(config) = config(&[program.to_str().unwrap()]) else { return };
+    let outcome = run(config);
+    assert_eq!(outcome.status(), CommandStatus::Signaled(libc::SIGILL));
+    assert!(outcome.exit.notes[0].contains("AVX-512"), "{outcome:?}");
+    assert!(outcome.exit.notes[0].contains("wide"), "names the program: {outcome:?}");
+}

@@ -1,0 +1,100 @@
+//! What the tests of the guest share.
+#![allow(clippy::unwrap_used)]
+#![allow(dead_code, reason = "each test file uses a part of it")]
+
+use std::fs::File;
+use std::io::{Read, Write};
+use std::os::fd::OwnedFd;
+use std::process::{Command, Stdio};
+use std::sync::Mutex;
+use std::thread;
+use std::time::Duration;
+
+use nearmiss_tap::guest::{CommandStatus, ExitReason, Guest, GuestCommand, GuestConfig, GuestExit, GuestShape};
+
+/// Guests of one test program run one after the other: they would only slow each other down.
+pub static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+
+/// A guest's output and end.
+#[derive(Debug)]
+pub struct Outcome {
+    pub output: String,
+    pub error: String,
+    pub exit: GuestExit,
+}
+
+impl Outcome {
+    pub fn status(&self) -> CommandStatus {
+        assert_eq!(self.exit.reason, ExitReason::Ended, "{self:?}");
+        self.exit.status.unwrap()
+    }
+}
+
+/// A guest that runs this command, with streams of the test's own; `None`, and one line that says
+/// why, where this machine cannot run guests.
+pub fn config(argv: &[&str]) -> Option<GuestConfig> {
+    let mut command = GuestCommand::inherit(argv.iter().copied()).unwrap();
+    command.streams = [Some(File::open("/dev/null").unwrap().into()), None, None];
+    // Tests also run in the background of a shell, where interrupts are ignored; what these commands do about signals
+    // must not depend on it.
+    command.ignored_signals = 0;
+    match GuestConfig::new(command) {
+        Ok(mut config) => {
+            config.shape = GuestShape::flat(1);
+            config.memory = vec![512 << 20];
+            config.timeout = Some(Duration::from_secs(120));
+            Some(config)
+        }
+        Err(error) => {
+            println!("skipped: {error}");
+            None
+        }
+    }
+}
+
+/// Runs a configured guest with output and error caught.
+pub fn run(mut config: GuestConfig) -> Outcome {
+    let (output_reader, output) = std::io::pipe().unwrap();
+    let (error_reader, error) = std::io::pipe().unwrap();
+    config.command.streams[1] = Some(output.into());
+    config.command.streams[2] = Some(error.into());
+    let output = read_on_thread(output_reader.into());
+    let error = read_on_thread(error_reader.into());
+    let guest = Guest::launch(config).unwrap();
+    if guest.boot().is_some() {
+        guest.go().unwrap();
+    }
+    let exit = guest.wait();
+    Outcome { output: output.join().unwrap(), error: error.join().unwrap(), exit }
+}
+
+/// Runs a shell script in a guest.
+pub fn shell(script: &str) -> Option<Outcome> {
+    config(&["sh", "-c", script]).map(run)
+}
+
+pub fn read_on_thread(from: OwnedFd) -> thread::JoinHandle<String> {
+    thread::spawn(move || {
+        let mut text = Vec::new();
+        // A terminal ends with an error instead of an end of file.
+        let _ = File::from(from).read_to_end(&mut text);
+        String::from_utf8_lossy(&text).into_owned()
+    })
+}
+
+/// What a command prints outside.
+pub fn outside(argv: &[&str]) -> (String, String, Option<i32>) {
+    let output = Command::new(argv[0]).args(&argv[1..]).stdin(Stdio::null()).output().unwrap();
+    (
+        String::from_utf8_lossy(&output.stdout).into_owned(),
+        String::from_utf8_lossy(&output.stderr).into_owned(),
+        output.status.code(),
+    )
+}
+
+/// Input for a guest, written by a thread.
+pub fn feed(bytes: Vec<u8>) -> OwnedFd {
+    let (reader, mut writer) = std::io::pipe().unwrap();
+    thread::spawn(move || writer.write_all(&bytes));
+    reader.into()
+}

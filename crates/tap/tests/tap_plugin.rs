@@ -1,0 +1,307 @@
+//! What the plugin sends, of a program whose accesses can be counted by hand, on the reference engine.
+#![allow(clippy::unwrap_used)]
+
+mod emulator_crash;
+
+use emulator_crash::{CRASHED, unless_the_emulator_fails};
+use std::collections::{BTreeMap, HashSet};
+use std::fs::File;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use nearmiss_record::reference::{Control, FLAG_CONT, FLAG_FIRST_HIT, FLAG_RMW, HeapOp, Kind, Record, Usage};
+use nearmiss_record::run::Filter;
+use nearmiss_tap::guest::{ExitReason, GuestCommand, GuestError, GuestShape, HEAP_SHIM, KernelImage, QemuBinary};
+use nearmiss_tap::session::{Recorded, Session, TapConfig, TapError};
+
+/// A recording, flattened.
+struct Stream {
+    /// vCPU and record, in recorded order, payload left out.
+    records: Vec<(u32, Record)>,
+    shares: Vec<(u64, u32, u64)>,
+    heap: Vec<(HeapOp, u64, u64, u64)>,
+    fences: usize,
+    usage: Usage,
+    last_instructions: BTreeMap<u32, u64>,
+    places: BTreeMap<String, u64>,
+    recorded: Recorded,
+}
+
+impl Stream {
+    /// References of user mode to `bytes` at `start`.
+    fn to(&self, start: u64, bytes: u64) -> impl Iterator<Item = (u32, Record)> + '_ {
+        self.records.iter().copied().filter(move |(_, r)| {
+            !r.is_kernel() && r.kind() != Some(Kind::Fetch) && (start..start + bytes).contains(&r.vaddr())
+        })
+    }
+
+    fn count(&self, start: u64, bytes: u64, kind: Kind) -> usize {
+        self.to(start, bytes).filter(|(_, r)| r.kind() == Some(kind)).count()
+    }
+}
+
+fn subject(scratch: &Path) -> Option<PathBuf> {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../native/tap/tests/subject.c");
+    let program = scratch.join("subject");
+    let built = Command::new("cc").args(["-std=gnu11", "-O1", "-pthread", "-o"]).args([&program, &source]).status();
+    built.is_ok_and(|status| status.success()).then_some(program)
+}
+
+/// Records `subject WHAT`; `None`, and a line that says why, where this machine cannot.
+fn record(what: &str, shape: GuestShape, filter: Filter, only_user: bool, heap: bool) -> Option<Stream> {
+    record_under(QemuBinary::installed(), what, shape, filter, only_user, heap)
+}
+
+fn record_under(
+    qemu: Result<QemuBinary, GuestError>,
+    what: &str,
+    shape: GuestShape,
+    filter: Filter,
+    only_user: bool,
+    heap: bool,
+) -> Option<Stream> {
+    let scratch = tempfile::tempdir().unwrap();
+    let (kernel, qemu) = match (KernelImage::newest(), qemu) {
+        (Ok(kernel), Ok(qemu)) => (kernel, qemu),
+        (Err(error), _) | (_, Err(error)) => {
+            println!("skipped: {error}");
+            return None;
+        }
+    };
+    let Some(program) = subject(scratch.path()) else {
+        println!("skipped: no C compiler");
+        return None;
+    };
+    let mut command = GuestCommand::inherit([program.as_os_str(), what.as_ref()]).unwrap();
+    let (mut reader, writer) = std::io::pipe().unwrap();
+    command.streams = [Some(File::open("/dev/null").unwrap().into()), Some(writer.into()), None];
+    let memory = vec![256 << 20; shape.nodes as usize];
+    let session = Session::new(TapConfig {
+        shape,
+        memory,
+        kernel,
+        qemu,
+        only_user,
+        filter,
+        heap_shim: heap.then(|| HEAP_SHIM.to_vec()),
+        icount: None,
+        timeout: Some(Duration::from_secs(120)),
+        keep: None,
+        aslr: false,
+        warm_up: true,
+        libc_tunables: None,
+    });
+    let session = session.unwrap();
+    let (mut records, mut shares, mut objects, mut fences) = (Vec::new(), Vec::new(), Vec::new(), 0);
+    let mut usage = Usage::default();
+    let mut last_instructions = BTreeMap::new();
+    let mut add = |more: Usage| {
+        usage.user_instructions += more.user_instructions;
+        usage.kernel_instructions += more.kernel_instructions;
+        usage.user_loads += more.user_loads;
+        usage.kernel_loads += more.kernel_loads;
+        usage.user_stores += more.user_stores;
+        usage.kernel_stores += more.kernel_stores;
+    };
+    let recorded = session.record(command, &mut |head, these| {
+        last_instructions.insert(head.vcpu, head.instructions);
+        let mut at = 0;
+        while at < these.len() {
+            let record = these[at];
+            at += 1;
+            if record.kind() != Some(Kind::Control) {
+                records.push((head.vcpu, record));
+                continue;
+            }
+            let payload = &these[at..at + record.payload_records().unwrap()];
+            at += payload.len();
+            match Control::decode(record, payload)? {
+                Control::Share { line, owner, written } => shares.push((line, owner, written)),
+                Control::Heap { op, address, size, old, .. } => objects.push((op, address, size, old)),
+                Control::Fence => fences += 1,
+                Control::Switch { usage, .. } | Control::Mark { usage, .. } => add(usage),
+                _ => {}
+            }
+        }
+        Ok(())
+    });
+    let recorded = match recorded {
+        Ok(recorded) => recorded,
+        Err(TapError::NoPlugin) => {
+            println!("skipped: built without the plugin");
+            return None;
+        }
+        Err(error) => panic!("{error}"),
+    };
+    assert_eq!(recorded.exit.reason, ExitReason::Ended);
+    assert_eq!(recorded.cut, None);
+    let mut text = String::new();
+    reader.read_to_string(&mut text).unwrap();
+    let places = text
+        .lines()
+        .filter_map(|line| {
+            let (name, address) = line.split_once(" 0x")?;
+            Some((name.to_owned(), u64::from_str_radix(address, 16).ok()?))
+        })
+        .collect();
+    Some(Stream { records, shares, heap: objects, fences, usage, last_instructions, places, recorded })
+}
+
+fn filter(line_log2: u32, index_bits: u32) -> Filter {
+    Filter { line_log2, index_low: line_log2, index_bits, fetches: true, contexts: true, ..Filter::default() }
+}
+
+#[test]
+fn kinds_sizes_and_halves_are_exact_through_the_one_line_filter() {
+    let Some(stream) = record("kinds", GuestShape::flat(1), filter(6, 0), true, false) else { return };
+    let swept = stream.places["swept"];
+    // 16,384 lines, twice, each store on another line than the one before.
+    assert_eq!(stream.count(swept, 1 << 20, Kind::Store), 2 * 16384);
+    let pages: HashSet<u64> = stream.to(swept, 1 << 20).map(|(_, r)| r.physical_page()).collect();
+    assert_eq!(pages.len(), 256, "each virtual page on a page of its own");
+    let virtual_and_physical: HashSet<(u64, u64)> =
+        stream.to(swept, 1 << 20).map(|(_, r)| (r.vaddr() >> 12, r.physical_page())).collect();
+    assert_eq!(virtual_and_physical.len(), 256, "and always on the same one");
+
+    let vectors = stream.places["vectors"];
+    let line = |n: u64| stream.to(vectors + 64 * n, 64).map(|(_, r)| r).collect::<Vec<_>>();
+    let all = |n: u64, kind: Kind, offset: u64, size: u32, flags: u8| {
+        let these: Vec<_> = line(n)
+            .into_iter()
+            .filter(|r| {
+                r.kind() == Some(kind)
+                    && r.size() == size
+                    && r.vaddr() == vectors + 64 * n + offset
+                    && r.flags() == flags
+            })
+            .collect();
+        these.len()
+    };
+    assert_eq!(all(0, Kind::Store, 0x38, 8, 0), 1000, "first half of the straddling store");
+    assert_eq!(all(1, Kind::Store, 0, 8, FLAG_CONT), 1000, "second half, right behind the first");
+    assert_eq!(all(1, Kind::Store, 0, 8, FLAG_CONT | FLAG_FIRST_HIT), 0);
+    assert_eq!(all(2, Kind::Load, 0, 16, 0), 1000, "two 8-byte parts are one load");
+    assert_eq!(all(3, Kind::NtStore, 0, 16, 0), 1000);
+    assert_eq!(all(3, Kind::NtStore, 16, 8, 0), 1000);
+    assert_eq!(stream.fences, 1000, "the atomic drains by itself");
+    assert_eq!(all(4, Kind::Atomic, 0, 8, 0), 1000);
+    // Load and store of one instruction touch one line: the load brings it in, the store is sent for its first write.
+    assert_eq!(all(5, Kind::Load, 0, 8, 0), 1000);
+    assert_eq!(all(5, Kind::Store, 0, 8, FLAG_RMW), 1000);
+    assert_eq!(all(6, Kind::Atomic, 0, 8, 0), 1000);
+    assert_eq!(all(7, Kind::Atomic, 0, 16, 0), 1000, "cmpxchg16b, failing");
+    assert!((1000..1100).contains(&stream.recorded.side.prefetches));
+}
+
+#[test]
+fn nothing_is_lost_between_records_counters_and_tables() {
+    let Some(stream) = record("kinds", GuestShape::flat(2), filter(6, 6), false, false) else { return };
+    let insns = &stream.recorded.side.insns;
+    let (mut user_loads, mut user_stores, mut kernel_loads, mut kernel_stores, mut instructions) = (0, 0, 0, 0, 0);
+    for insn in insns {
+        if insn.flags & nearmiss_record::side::INSN_KERNEL == 0 {
+            user_loads += insn.load_hits;
+            user_stores += insn.store_hits;
+        } else {
+            kernel_loads += insn.load_hits;
+            kernel_stores += insn.store_hits;
+        }
+        instructions += u64::from(insn.run) * insn.executions;
+    }
+    let usage = stream.usage;
+    assert_eq!((usage.user_loads, usage.user_stores), (user_loads, user_stores));
+    assert_eq!((usage.kernel_loads, usage.kernel_stores), (kernel_loads, kernel_stores));
+    let counted = usage.user_instructions + usage.kernel_instructions;
+    assert_eq!(counted, instructions, "executions by run are the instructions of all tasks");
+    assert!(stream.last_instructions.values().sum::<u64>() <= counted);
+    // The second sweep finds every set of the filter on another line, as the first did.
+    assert_eq!(stream.count(stream.places["swept"], 1 << 20, Kind::Store), 2 * 16384);
+    // In the set filter, the loop's plain accesses hit their own sets; non-temporal stores never do.
+    assert_eq!(stream.count(stream.places["vectors"] + 192, 64, Kind::NtStore), 2000);
+}
+
+#[test]
+fn two_pinned_threads_are_two_cpus_and_their_sharing_passes_the_filter() {
+    two_pinned_threads(QemuBinary::installed());
+}
+
+#[test]
+fn two_pinned_threads_are_two_cpus_with_several_threads_of_qemu_10() {
+    unless_the_emulator_fails(&[CRASHED], || two_pinned_threads(QemuBinary::unpacked()));
+}
+
+fn two_pinned_threads(qemu: Result<QemuBinary, GuestError>) {
+    let shape = GuestShape { packages: 2, cores: 1, threads: 1, nodes: 2 };
+    let Some(stream) = record_under(qemu, "sharing", shape, filter(6, 6), true, false) else { return };
+    let by = |place: &str, offset: u64, cpu: u32, kind: Kind| {
+        stream.to(stream.places[place] + offset, 64).filter(|(vcpu, r)| *vcpu == cpu && r.kind() == Some(kind)).count()
+    };
+    let line = |place: &str| stream.to(stream.places[place], 64).next().unwrap().1.paddr() >> 6;
+
+    // Each its own line: the filter drops nearly all, and nothing comes from the other CPU.
+    for me in [0, 1] {
+        assert!((1..50).contains(&by("own", 64 * u64::from(me), me, Kind::Store)));
+        assert_eq!(by("own", 64 * u64::from(me), 1 - me, Kind::Store), 0);
+    }
+    // Read by both: filtered. Written by one of them after that: every later read of either passes.
+    for me in [0, 1] {
+        let loads = by("read", 0, me, Kind::Load);
+        assert!((1001..1050).contains(&loads), "CPU {me} sent {loads} loads of the line");
+    }
+    assert_eq!(by("read", 0, 0, Kind::Store), 1);
+    assert_eq!(stream.shares.iter().filter(|s| s.0 == line("read")).count(), 1);
+    // Written in part by CPU 0, read by CPU 1: what was written is told, though the filter may have held it back.
+    let told: Vec<_> = stream.shares.iter().filter(|s| s.0 == line("told")).collect();
+    assert_eq!(told, [&(line("told"), 0, 0x0f00_ff00)]);
+    // Both increment: whatever came after the line became shared was sent. The first slice alone may be missing.
+    let counted: usize = [0, 1].iter().map(|me| by("counted", 0, *me, Kind::Store)).sum();
+    assert!(counted >= 200_000, "{counted} of 400,000 stores were sent");
+    assert_eq!(stream.shares.iter().filter(|s| s.0 == line("counted")).count(), 1);
+
+    // Pages touched on a node's CPU lie in that node's memory.
+    for (node, place) in ["node0", "node1"].iter().enumerate() {
+        let pages: HashSet<u64> =
+            stream.to(stream.places[*place], 64 << 12).map(|(_, r)| r.paddr() / (256 << 20)).collect();
+        assert_eq!(pages, HashSet::from([node as u64]), "{place}");
+        assert_eq!(stream.to(stream.places[*place], 64 << 12).count(), 64);
+    }
+}
+
+#[test]
+fn a_task_that_moves_between_cpus_is_filtered_on_each() {
+    let shape = GuestShape { packages: 2, cores: 1, threads: 1, nodes: 1 };
+    let Some(stream) = record("moving", shape, filter(6, 6), true, false) else { return };
+    let carried = stream.places["carried"];
+    let stores = stream.count(carried, 16 * 64, Kind::Store);
+    // Each move sends a line once. The table's page may be entered again, and an epoch may begin, in the middle of it.
+    assert!((40 * 16..60 * 16).contains(&stores), "{stores} of {} stores were sent", 40 * 100 * 16);
+    let cpus: HashSet<u32> = stream.to(carried, 16 * 64).map(|(cpu, _)| cpu).collect();
+    assert_eq!(cpus, HashSet::from([0, 1]));
+}
+
+#[test]
+fn heap_objects_and_stacks_are_told_and_the_shim_is_left_out() {
+    let Some(stream) = record("heap", GuestShape::flat(1), filter(6, 6), true, true) else { return };
+    let place = |name: &str| stream.places[name];
+    let has = |event: (HeapOp, u64, u64, u64)| stream.heap.iter().filter(|e| **e == event).count();
+    assert_eq!(has((HeapOp::Alloc, place("malloc"), 1001, 0)), 1);
+    assert_eq!(has((HeapOp::Alloc, place("calloc"), 7 * 286, 0)), 1);
+    assert_eq!(has((HeapOp::Alloc, place("aligned"), 3072, 0)), 1);
+    assert_eq!(has((HeapOp::Realloc, place("realloc"), 400_004, place("malloc"))), 1);
+    assert_eq!(has((HeapOp::Free, place("realloc"), 0, 0)), 1);
+    assert_eq!(stream.heap.iter().filter(|e| e.0 == HeapOp::Stack && e.2 >= 65536).count(), 1);
+    assert!(stream.recorded.side.skipped >= 6 * stream.heap.len() as u64, "six stores fill a mailbox");
+}
+
+#[test]
+fn a_function_that_calls_itself_has_contexts_by_its_call_sites_not_by_its_depth() {
+    let Some(stream) = record("recursion", GuestShape::flat(1), filter(6, 6), true, false) else { return };
+    let (halves, leaves) = (stream.places["halves"], stream.places["leaves"]);
+    assert_eq!(stream.count(leaves, 4096 * 64, Kind::Store), 4096);
+    let side = &stream.recorded.side;
+    let calls_itself = |call: u32| (halves..halves + 128).contains(&side.insns[call as usize].vaddr);
+    let deeper = side.contexts.iter().filter(|context| calls_itself(context.call)).count();
+    assert_eq!(deeper, 4, "first half, second, first of second, second of first");
+}
