@@ -7,9 +7,11 @@
 pub mod abi;
 pub mod counts;
 pub mod finding;
+pub mod logs;
 pub mod machine;
 pub mod maps;
 pub mod model;
+pub mod observation;
 pub mod observed;
 pub mod policy;
 pub mod reference;

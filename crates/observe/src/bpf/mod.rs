@@ -8,6 +8,7 @@ mod futex;
 mod layout;
 mod load;
 mod locks;
+mod pace;
 mod places;
 mod polls;
 mod session;
@@ -17,6 +18,7 @@ mod tasks;
 use crate::rights::Rights;
 
 pub use load::{CallTracing, Wants};
+pub(crate) use session::EventLog;
 pub use session::{BpfSession, Figures, Who};
 
 /// Why the kernel instruments cannot be had.
@@ -60,7 +62,7 @@ pub fn usable() -> Result<(), BpfError> {
     BpfSession::start(Wants { io: true, ..Wants::default() }, &Who::Tasks(Vec::new())).map(drop)
 }
 
-pub(crate) use layout::LockEvent;
+pub(crate) use layout::{LockEvent, PollEvent};
 pub(crate) use locks::kind as lock_kind;
 
 /// The poll call a log entry stands for.

@@ -214,7 +214,7 @@ impl Instruments {
             observed.queues = counted.queues;
             observed.tasks = counted.tasks;
             observed.lost = counted.lost;
-            log = super::tables::Log::of(bpf, &observed.locks, started_ns);
+            log = super::tables::Log::of(bpf.take_log(), &observed.locks, started_ns);
         }
         observed.profile = self.perf.map(|perf| perf.finish(&mut symbolizer));
         if let Some(profile) = &observed.profile {
@@ -223,11 +223,13 @@ impl Instruments {
                 observed.lost.push(("samples".to_owned(), lost));
             }
         }
-        let of_tasks: u64 = observed.tasks.iter().map(|t: &Task| t.cpu_ns).sum();
+        let to_their_end = self.rows.iter().any(|row| row.name == "sched" && row.on);
+        let of_tasks = observed.tasks.iter().map(|t: &Task| t.cpu_ns).sum::<u64>();
         observed.cpu_ns = match finished {
-            _ if of_tasks > 0 => of_tasks,
+            _ if of_tasks > 0 && to_their_end => of_tasks,
             Some(finished) => finished.user_ns + finished.system_ns,
             None if machine => timeline.machine_cpu_ns(),
+            None if self.bpf.is_some() => of_tasks,
             None => observed.profile.as_ref().map_or(0, clock_total),
         };
         observed.timeline = timeline.finish(observed.profile.as_ref(), observed.cpu_ns);
