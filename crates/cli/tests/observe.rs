@@ -185,7 +185,9 @@ fn the_log_has_every_poll() {
 /// Asks about a readable pipe with each call of the family that has a timeout, so that each returns at once.
 fn poll_in_every_way(pipe: i32, set: i32) {
     use libc::{POLLIN, epoll_event, pollfd, syscall, timespec, timeval};
-    let spec = timespec { tv_sec: 3, tv_nsec: 7_500_000 };
+    // The kernel writes what is left of a timeout over it.
+    let mut specs = [timespec { tv_sec: 3, tv_nsec: 7_500_000 }; 3];
+    let [for_poll, for_select, for_set] = &mut specs;
     let mut value = timeval { tv_sec: 3, tv_usec: 4_000 };
     let mut asked = pollfd { fd: pipe, events: POLLIN, revents: 0 };
     let mut event = epoll_event { events: 0, u64: 0 };
@@ -199,13 +201,13 @@ fn poll_in_every_way(pipe: i32, set: i32) {
         [
             syscall(libc::SYS_poll, &raw mut asked, one, 11),
             syscall(libc::SYS_poll, &raw mut asked, one, -1),
-            syscall(libc::SYS_ppoll, &raw mut asked, one, &raw const spec, none, mask),
+            syscall(libc::SYS_ppoll, &raw mut asked, one, &raw mut *for_poll, none, mask),
             syscall(libc::SYS_ppoll, &raw mut asked, one, none, none, mask),
             syscall(libc::SYS_select, pipe + 1, &raw mut first, none, none, &raw mut value),
-            syscall(libc::SYS_pselect6, pipe + 1, &raw mut second, none, none, &raw const spec, none),
+            syscall(libc::SYS_pselect6, pipe + 1, &raw mut second, none, none, &raw mut *for_select, none),
             syscall(libc::SYS_epoll_wait, set, &raw mut event, 1, 12),
             syscall(libc::SYS_epoll_pwait, set, &raw mut event, 1, -1, none, mask),
-            syscall(libc::SYS_epoll_pwait2, set, &raw mut event, 1, &raw const spec, none, mask),
+            syscall(libc::SYS_epoll_pwait2, set, &raw mut event, 1, &raw mut *for_set, none, mask),
         ]
     };
     assert_eq!(returned, [1; 9]);

@@ -144,7 +144,7 @@ mod tests {
             cpu: 1,
             ..LockWait::default()
         };
-        let poll = |exit_ns, failed| PollCall {
+        let poll = |exit_ns, failed: bool| PollCall {
             enter_ns: exit_ns - 2_000,
             exit_ns,
             call: "poll".into(),
