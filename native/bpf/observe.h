@@ -72,8 +72,10 @@ enum poll_kind {
 struct poll_stat {
     __u32 tid, kind;
     __u64 started_ns; /* tells a thread from a later one of the same number */
-    /* The call under way: when it began, 0 if there is none; the thread's CPU time then; what it asks for. */
+    /* The call under way: when it began, 0 if there is none; the thread's CPU time then; what it asks for; how long it
+     * would wait, below 0 if without limit. */
     __u64 enter_ns, enter_runtime_ns, asks;
+    __s64 timeout_ns;
     __u32 tgid, last_cpu;
     __u64 calls, asked, events;
     __u64 with_events, empty, failed; /* calls that returned > 0, 0, < 0 */
@@ -84,12 +86,13 @@ struct poll_stat {
     __u64 first_ns, last_exit_ns;
     __u32 log2_interval_ns[LOG2_SLOTS];
     __u32 log2_events[16]; /* of the calls with events */
-    __u32 set, at_once; /* of the last call: its epoll descriptor, and whether it does not wait */
+    __u32 set, padding; /* the epoll descriptor of the last call */
     char comm[16];
 };
 
 struct poll_event { /* one call, on request */
     __u64 enter_ns, exit_ns, blocked_ns, on_cpu_ns, interval_ns;
+    __s64 timeout_ns; /* below 0: without limit */
     __u32 asked, kind;
     __s32 returned;
     __u32 cpu, tid, tgid;

@@ -96,7 +96,7 @@ static __always_inline struct poll_stat *poll_new_row(struct task_struct *task, 
     return stat;
 }
 
-static __always_inline void poll_begin(__u32 kind, __u64 asked, bool zero_timeout, __u32 set)
+static __always_inline void poll_begin(__u32 kind, __u64 asked, __s64 timeout_ns, __u32 set)
 {
     struct task_struct *task = bpf_get_current_task_btf();
     struct poll_stat *stat = poll_row(task, kind);
@@ -115,7 +115,7 @@ static __always_inline void poll_begin(__u32 kind, __u64 asked, bool zero_timeou
     stat->enter_ns = now;
     stat->enter_runtime_ns = running_for(task, now);
     stat->asks = asked;
-    stat->at_once = zero_timeout;
+    stat->timeout_ns = timeout_ns;
     stat->set = set;
 }
 
@@ -147,7 +147,7 @@ static __always_inline void poll_end(__u32 kind, long returned)
     stat->last_cpu = cpu;
     stat->calls++;
     stat->asked += stat->asks;
-    stat->zero_timeout += stat->at_once;
+    stat->zero_timeout += !stat->timeout_ns;
     stat->on_cpu_ns += on_cpu;
     stat->blocked_ns += elapsed - on_cpu;
     if (returned > 0) {
@@ -169,6 +169,7 @@ static __always_inline void poll_end(__u32 kind, long returned)
             event->blocked_ns = elapsed - on_cpu;
             event->on_cpu_ns = on_cpu;
             event->interval_ns = interval;
+            event->timeout_ns = stat->timeout_ns;
             event->asked = stat->asks;
             event->kind = kind;
             event->returned = returned;
@@ -183,13 +184,23 @@ static __always_inline void poll_end(__u32 kind, long returned)
     stat->last_exit_ns = now;
 }
 
-/* A timeout given by pointer: true when it is there and zero (two words in every ABI used here). */
-static __always_inline bool zero_time(unsigned long pointer)
+#define WITHOUT_LIMIT (-1)
+#define MOST_SECONDS (1ULL << 33) /* in nanoseconds still a signed word */
+
+/* A timeout in milliseconds. */
+static __always_inline __s64 milliseconds(int timeout)
+{
+    return timeout < 0 ? WITHOUT_LIMIT : timeout * 1000000LL;
+}
+
+/* A timeout given by pointer (two words in every ABI used here): seconds, and parts of `part_ns` of one. Where it cannot
+ * be read the call fails. */
+static __always_inline __s64 timeout_at(unsigned long pointer, __u64 part_ns)
 {
     __u64 parts[2];
-    if (!pointer || bpf_probe_read_user(parts, sizeof(parts), (void *)pointer))
-        return false;
-    return !parts[0] && !parts[1];
+    if (!pointer || bpf_probe_read_user(parts, sizeof(parts), (void *)pointer) || parts[0] >= MOST_SECONDS)
+        return WITHOUT_LIMIT;
+    return parts[0] * 1000000000ULL + (__u32)parts[1] * part_ns;
 }
 
 static __always_inline __u64 ones(__u64 word)
@@ -222,19 +233,20 @@ static __always_inline void poll_call(__u32 kind, __u64 a0, __u64 a1, __u64 a2, 
 {
     switch (kind) {
     case POLL_POLL:
-        return poll_begin(kind, a1, (int)a2 == 0, 0);
+        return poll_begin(kind, a1, milliseconds(a2), 0);
     case POLL_PPOLL:
-        return poll_begin(kind, a1, zero_time(a2), 0);
+        return poll_begin(kind, a1, timeout_at(a2, 1), 0);
     case POLL_SELECT:
+        return poll_begin(kind, select_asked(a0, a1, a2, a3), timeout_at(a4, 1000), 0);
     case POLL_PSELECT6:
-        return poll_begin(kind, select_asked(a0, a1, a2, a3), zero_time(a4), 0);
+        return poll_begin(kind, select_asked(a0, a1, a2, a3), timeout_at(a4, 1), 0);
     case POLL_EPOLL_WAIT:
     case POLL_EPOLL_PWAIT:
-        return poll_begin(kind, 0, (int)a3 == 0, a0);
+        return poll_begin(kind, 0, milliseconds(a3), a0);
     case POLL_EPOLL_PWAIT2:
-        return poll_begin(kind, 0, zero_time(a3), a0);
+        return poll_begin(kind, 0, timeout_at(a3, 1), a0);
     case POLL_IO_URING_ENTER:
-        return poll_begin(kind, a1, a2 == 0, 0);
+        return poll_begin(kind, a1, a2 == 0 ? 0 : WITHOUT_LIMIT, 0);
     }
 }
 

@@ -2,7 +2,10 @@
 
 #![allow(clippy::unwrap_used)]
 
+use nearmiss_record::logs::{PollCall, PollTotals};
+use nearmiss_record::observation::Observation;
 use serde_json::Value;
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::{Mutex, MutexGuard};
@@ -166,10 +169,110 @@ fn the_log_has_every_poll() {
     let of_three = text.lines().filter(|l| l.ends_with("poll: 3 asked, 1 events")).count();
     let empty = text.lines().filter(|l| l.ends_with("poll: 1 asked, 0 events")).count();
     assert_eq!((of_three, empty), (80, 20), "{text}");
+    let observation = Observation::open(&o.run).unwrap();
+    let calls: Vec<PollCall> = observation.log().unwrap().unwrap().map(Result::unwrap).collect();
+    let with = |timeout_ns| calls.iter().filter(|call| call.timeout_ns == Some(timeout_ns)).count();
+    assert_eq!((with(0), with(2_000_000)), (80, 20));
+    let totals: Vec<PollTotals> = observation.log().unwrap().unwrap().map(Result::unwrap).collect();
+    assert_eq!(totals, observation.observed().polls.iter().map(PollTotals::from).collect::<Vec<_>>());
+    assert_eq!(calls.iter().map(|call| call.on_cpu_ns).sum::<u64>(), totals[0].on_cpu_ns);
     let o = observe(&["--polls", "--", "true"]);
     let out = Command::new(NEARMISS).args(["report", o.run.to_str().unwrap(), "--log"]).output().unwrap();
     assert_eq!(out.status.code(), Some(2));
     assert!(String::from_utf8_lossy(&out.stderr).contains("observe with --log"));
+}
+
+/// Asks about a readable pipe with each call of the family that has a timeout, so that each returns at once.
+fn poll_in_every_way(pipe: i32, set: i32) {
+    use libc::{POLLIN, epoll_event, pollfd, syscall, timespec, timeval};
+    // The kernel writes what is left of a timeout over it.
+    let mut specs = [timespec { tv_sec: 3, tv_nsec: 7_500_000 }; 3];
+    let [for_poll, for_select, for_set] = &mut specs;
+    let mut value = timeval { tv_sec: 3, tv_usec: 4_000 };
+    let mut asked = pollfd { fd: pipe, events: POLLIN, revents: 0 };
+    let mut event = epoll_event { events: 0, u64: 0 };
+    let words = 1u64 << pipe;
+    let (mut first, mut second) = (words, words);
+    // What the kernel takes as a whole word must be one.
+    let (none, one, mask) = (0usize, 1usize, 8usize);
+    // SAFETY: every pointer is to a local of the type that the call expects, or null where it may be; the sets of select
+    // are one word long, as `pipe + 1` says.
+    let returned = unsafe {
+        [
+            syscall(libc::SYS_poll, &raw mut asked, one, 11),
+            syscall(libc::SYS_poll, &raw mut asked, one, -1),
+            syscall(libc::SYS_ppoll, &raw mut asked, one, &raw mut *for_poll, none, mask),
+            syscall(libc::SYS_ppoll, &raw mut asked, one, none, none, mask),
+            syscall(libc::SYS_select, pipe + 1, &raw mut first, none, none, &raw mut value),
+            syscall(libc::SYS_pselect6, pipe + 1, &raw mut second, none, none, &raw mut *for_select, none),
+            syscall(libc::SYS_epoll_wait, set, &raw mut event, 1, 12),
+            syscall(libc::SYS_epoll_pwait, set, &raw mut event, 1, -1, none, mask),
+            syscall(libc::SYS_epoll_pwait2, set, &raw mut event, 1, &raw mut *for_set, none, mask),
+        ]
+    };
+    assert_eq!(returned, [1; 9]);
+}
+
+#[test]
+fn the_log_has_the_timeout_of_every_call() {
+    use rustix::event::epoll;
+    use std::os::fd::AsRawFd;
+    let Some(_guard) = with_bpf() else { return };
+    let (reader, writer) = rustix::pipe::pipe().unwrap();
+    if reader.as_raw_fd() >= 64 {
+        println!("skipped: the sets of this test have 64 descriptors, and more are open");
+        return;
+    }
+    rustix::io::write(&writer, b"x").unwrap();
+    let set = epoll::create(epoll::CreateFlags::CLOEXEC).unwrap();
+    epoll::add(&set, &reader, epoll::EventData::new_u64(1), epoll::EventFlags::IN).unwrap();
+    let polling = std::thread::spawn(move || {
+        let started = Instant::now();
+        while started.elapsed() < Duration::from_secs(4) {
+            poll_in_every_way(reader.as_raw_fd(), set.as_raw_fd());
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        (reader, writer)
+    });
+    let o = observe(&["--polls", "--log", "-p", &std::process::id().to_string(), "--for", "1s"]);
+    polling.join().unwrap();
+    let log = Observation::open(&o.run).unwrap().log::<PollCall>().unwrap().unwrap();
+    let found: BTreeSet<(String, Option<u64>)> =
+        log.map(Result::unwrap).filter(|c| c.events == 1).map(|c| (c.call, c.timeout_ns)).collect();
+    let exact = Some(3_007_500_000);
+    let expected = [
+        ("epoll_pwait", None),
+        ("epoll_pwait2", exact),
+        ("epoll_wait", Some(12_000_000)),
+        ("poll", None),
+        ("poll", Some(11_000_000)),
+        ("ppoll", None),
+        ("ppoll", exact),
+        ("pselect6", exact),
+        ("select", Some(3_004_000_000)),
+    ];
+    let expected = expected.map(|(call, timeout)| (call.to_owned(), timeout));
+    assert_eq!(found, BTreeSet::from(expected));
+}
+
+#[test]
+fn one_instrument_alone_knows_the_cpu_time() {
+    let Some(_guard) = with_bpf() else { return };
+    let mut busy = Command::new("sh").args(["-c", "while :; do :; done"]).spawn().unwrap();
+    let pid = busy.id().to_string();
+    let alone = ["--polls", "--locks", "--io"].map(|one| observe(&[one, "-p", &pid, "--for", "1s"]));
+    busy.kill().unwrap();
+    busy.wait().unwrap();
+    for o in alone {
+        let tasks = o.record["tasks"].as_array().unwrap();
+        assert_eq!(tasks.len(), 1, "{tasks:?}");
+        let of = |name: &str| tasks[0][name].as_f64().unwrap();
+        assert_eq!((of("process"), &o.record["cpu_ns"]), (f64::from(busy.id()), &tasks[0]["cpu_ns"]));
+        // What always wants a CPU has one or waits for one.
+        let wanted = of("cpu_ns") + of("wait_ns");
+        assert!(near(wanted, o.record["duration_ns"].as_f64().unwrap(), 0.1), "{wanted}: {}", o.stderr);
+        assert!(of("cpu_ns") > 0.0 && o.record["phases"][0]["class"] == "CPU-busy", "{}", o.stderr);
+    }
 }
 
 #[test]

@@ -29,8 +29,9 @@ pub struct Observed {
     pub duration_ns: u64,
     /// CPUs online.
     pub cpus: u32,
-    /// CPU time of the target: by the kernel's task accounts, else as the kernel reports it for the command, else by
-    /// the clock samples, else (for the whole machine) by `/proc/stat`.
+    /// CPU time of the target: with `sched` by the kernel's task accounts, to the end of each task; else as the kernel
+    /// reports it for the command, or for the whole machine in `/proc/stat`; else by the task accounts, read once a
+    /// second; else by the clock samples.
     pub cpu_ns: u64,
     /// What was asked for, and what became of it.
     pub instruments: Vec<Instrument>,
@@ -44,7 +45,7 @@ pub struct Observed {
     pub io: Vec<BlockIo>,
     /// Queues of the block devices.
     pub queues: Vec<Queue>,
-    /// Tasks, most CPU time first.
+    /// Tasks, most CPU time first. Without `sched` their accounts were read once a second, and reasons are unknown.
     pub tasks: Vec<Task>,
     /// The time line, oldest first.
     pub timeline: Vec<Tick>,

@@ -56,6 +56,9 @@ pub enum RunError {
     /// There is no run.
     #[error("{0}: no run here (no manifest.json); record one with `nearmiss trace -- CMD`")]
     NoRun(PathBuf),
+    /// There is a run, of another recorder.
+    #[error("{0}: this run is no observation (no observe.json); record one with `nearmiss observe -- CMD`")]
+    NotObserved(PathBuf),
 }
 
 /// A record of a run that says what it is.

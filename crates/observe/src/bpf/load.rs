@@ -19,7 +19,7 @@ pub struct Wants {
     pub polls: bool,
     /// Block requests.
     pub io: bool,
-    /// Tasks, and why they were off the CPU.
+    /// Why tasks were off the CPU, and their accounts to their very end.
     pub sched: bool,
     /// Every lock wait and poll, one by one.
     pub log: bool,
@@ -154,9 +154,8 @@ pub fn load(wants: Wants, constants: &Constants) -> Result<Loaded, BpfError> {
         // Only for names: a kernel built otherwise goes without.
         let _ = iter.load("task", &btf);
     }
-    if wants.sched
-        && let Some(Program::Iter(iter)) = ebpf.program_mut("snapshot")
-    {
+    // Every instrument says how much CPU time its target had.
+    if let Some(Program::Iter(iter)) = ebpf.program_mut("snapshot") {
         iter.load("task", &btf).map_err(|e| refused("the task list", &e))?;
     }
     Ok(Loaded { ebpf, calls, _points: points })
@@ -174,7 +173,7 @@ fn sizes(wants: Wants) -> Vec<(&'static str, u32)> {
     shrink(wants.acquisitions, &["acquisitions"]);
     shrink(wants.polls, &["poll_stats", "poll_seats"]);
     shrink(wants.io, &["io_flights", "io_stats", "queues"]);
-    shrink(wants.locks || wants.sched, &["tasks", "off_stats"]);
+    shrink(wants.locks || wants.sched, &["off_stats"]);
     if wants.locks {
         sizes.push(("lock_log", if wants.log { 16 << 20 } else { 1 << 20 }));
     }

@@ -8,6 +8,7 @@ mod futex;
 mod layout;
 mod load;
 mod locks;
+mod pace;
 mod places;
 mod poll_rows;
 mod polls;
@@ -19,6 +20,7 @@ use crate::rights::Rights;
 use std::io;
 
 pub use load::{CallTracing, Wants};
+pub(crate) use session::EventLog;
 pub use session::{BpfSession, Figures, Who};
 
 /// Why the kernel instruments cannot be had.
@@ -80,7 +82,7 @@ pub fn usable() -> Result<(), BpfError> {
     BpfSession::start(Wants { io: true, ..Wants::default() }, &Who::Tasks(Vec::new())).map(drop)
 }
 
-pub(crate) use layout::LockEvent;
+pub(crate) use layout::{LockEvent, PollEvent};
 pub(crate) use locks::kind as lock_kind;
 
 /// The poll call a log entry stands for.

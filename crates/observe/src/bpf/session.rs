@@ -3,19 +3,18 @@
 use super::futex::FutexSites;
 use super::layout::{COUNTERS, Counter, LockEvent, PollEvent, USER_STACK_BYTES, read};
 use super::load::{CallTracing, Constants, Loaded, WHO_ALL, WHO_CGROUP, WHO_TASKS, Wants, load};
+use super::pace::Pace;
 use super::sets::Sets;
 use super::{BpfError, block, locks, polls, refused, tasks};
 use crate::perf::{AddressSpaces, Symbolizer};
 use aya::maps::{Array, HashMap, MapData, PerCpuArray, RingBuf};
 use aya::programs::Program;
+use nearmiss_record::logs::MOST_LOGGED;
 use nearmiss_record::observed::{BlockIo, Lock, Poll, Queue, Task};
 use std::fs;
 use std::io::Read;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-
-/// Most log entries kept of each kind; later ones are counted as lost.
-const MOST_LOGGED: usize = 2_000_000;
 
 /// Whose events count.
 #[derive(Clone, Debug)]
@@ -91,10 +90,17 @@ pub struct Counted {
     pub io: Vec<BlockIo>,
     /// Queues.
     pub queues: Vec<Queue>,
-    /// Tasks.
+    /// Tasks; without the scheduler's instrument those that a look has found, up to the last one, and no reasons.
     pub tasks: Vec<Task>,
     /// What found no room.
     pub lost: Vec<(String, u64)>,
+}
+
+/// Every lock wait and poll, in the order in which they ended; `None` where no log was wanted.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct EventLog {
+    pub locks: Option<Vec<LockEvent>>,
+    pub polls: Option<Vec<PollEvent>>,
 }
 
 /// Programs in the kernel, counting.
@@ -105,8 +111,8 @@ pub struct BpfSession {
     poll_ring: Option<RingBuf<MapData>>,
     sites: FutexSites,
     sets: Sets,
-    lock_log: Vec<LockEvent>,
-    poll_log: Vec<PollEvent>,
+    pace: Pace,
+    log: EventLog,
     log_overflow: u64,
 }
 
@@ -134,17 +140,18 @@ impl BpfSession {
             poll_ring,
             sites: FutexSites::default(),
             sets: Sets::default(),
-            lock_log: Vec::new(),
-            poll_log: Vec::new(),
+            pace: Pace::default(),
+            log: EventLog {
+                locks: (wants.locks && wants.log).then(Vec::new),
+                polls: (wants.polls && wants.log).then(Vec::new),
+            },
             log_overflow: 0,
         };
         if wants.locks {
             // Only for names.
             let _ = session.walk("find_runqueues");
         }
-        if wants.sched {
-            session.snapshot(0)?;
-        }
+        session.snapshot(0)?;
         Ok(session)
     }
 
@@ -174,10 +181,21 @@ impl BpfSession {
         Ok(())
     }
 
-    /// Empties the rings. `spaces`: what the sampler knows of the processes' mappings, if it runs.
-    pub fn drain(&mut self, spaces: Option<&AddressSpaces>) {
+    /// Looks at what will be gone when a task ends.
+    fn look(&mut self) {
         if self.wants.polls {
             self.sets.look(&self.loaded.ebpf);
+        }
+        if !self.wants.sched {
+            // No program sees tasks end. A failure shows when the observation ends, where it is an error.
+            let _ = self.snapshot(1);
+        }
+    }
+
+    /// Empties the rings. `spaces`: what the sampler knows of the processes' mappings, if it runs.
+    pub fn drain(&mut self, spaces: Option<&AddressSpaces>) {
+        if self.pace.is_due() {
+            self.look();
         }
         if let Some(ring) = &mut self.lock_ring {
             while let Some(item) = ring.next() {
@@ -185,23 +203,15 @@ impl BpfSession {
                     if let Some(sent) = read(&item) {
                         self.sites.take(&sent, spaces);
                     }
-                } else if let Some(event) = read(&item) {
-                    if self.lock_log.len() < MOST_LOGGED {
-                        self.lock_log.push(event);
-                    } else {
-                        self.log_overflow += 1;
-                    }
+                } else if let (Some(event), Some(log)) = (read(&item), &mut self.log.locks) {
+                    keep(event, log, &mut self.log_overflow);
                 }
             }
         }
-        if let Some(ring) = &mut self.poll_ring {
+        if let (Some(ring), Some(log)) = (&mut self.poll_ring, &mut self.log.polls) {
             while let Some(item) = ring.next() {
                 if let Some(event) = read(&item) {
-                    if self.poll_log.len() < MOST_LOGGED {
-                        self.poll_log.push(event);
-                    } else {
-                        self.log_overflow += 1;
-                    }
+                    keep(event, log, &mut self.log_overflow);
                 }
             }
         }
@@ -228,9 +238,7 @@ impl BpfSession {
     /// What was counted so far, named. `last` takes the tasks' final accounts.
     pub fn read(&mut self, symbolizer: &mut Symbolizer, spaces: Option<&AddressSpaces>) -> Result<Counted, BpfError> {
         self.drain(spaces);
-        if self.wants.sched {
-            self.snapshot(1)?;
-        }
+        self.snapshot(1)?;
         let ebpf = &self.loaded.ebpf;
         let mut counted = Counted { lost: self.figures().lost(), ..Counted::default() };
         if self.log_overflow > 0 {
@@ -246,15 +254,13 @@ impl BpfSession {
             counted.io = block::rows(ebpf)?;
             counted.queues = block::queues(ebpf)?;
         }
-        if self.wants.sched {
-            counted.tasks = tasks::rows(ebpf)?;
-        }
+        counted.tasks = tasks::rows(ebpf)?;
         Ok(counted)
     }
 
-    /// The log of lock waits and of polls, if it was wanted.
-    pub(crate) fn log(&self) -> (&[LockEvent], &[PollEvent]) {
-        (&self.lock_log, &self.poll_log)
+    /// Gives the log away.
+    pub(crate) fn take_log(&mut self) -> EventLog {
+        std::mem::take(&mut self.log)
     }
 
     /// Bytes the maps hold in the kernel, as the kernel accounts them.
@@ -269,6 +275,15 @@ impl BpfSession {
             }
         }
         sum
+    }
+}
+
+/// Keeps a log entry, or counts it as lost.
+fn keep<T>(event: T, log: &mut Vec<T>, overflow: &mut u64) {
+    if log.len() < MOST_LOGGED {
+        log.push(event);
+    } else {
+        *overflow += 1;
     }
 }
 

@@ -5,32 +5,16 @@ use super::poll_rows;
 use aya::Ebpf;
 use std::collections::HashMap;
 use std::fs;
-use std::time::{Duration, Instant};
-
-/// The longest time from one look to the next; the first looks follow faster.
-const REST: Duration = Duration::from_secs(1);
 
 /// The sets that were looked at.
+#[derive(Default)]
 pub struct Sets {
-    next: Instant,
-    rest: Duration,
     sizes: HashMap<(u32, u32), u64>,
 }
 
-impl Default for Sets {
-    fn default() -> Self {
-        Sets { next: Instant::now(), rest: Duration::from_millis(50), sizes: HashMap::new() }
-    }
-}
-
 impl Sets {
-    /// Looks at the set of each thread that waits on one, if it is time to look again.
+    /// Looks at the set of each thread that waits on one.
     pub fn look(&mut self, ebpf: &Ebpf) {
-        if Instant::now() < self.next {
-            return;
-        }
-        self.rest = (self.rest * 2).min(REST);
-        self.next = Instant::now() + self.rest;
         let Ok(stats) = poll_rows::in_use(ebpf) else { return };
         for stat in stats.iter().filter(|stat| is_epoll(stat)) {
             if let Some(size) = size(stat.tgid, stat.set) {

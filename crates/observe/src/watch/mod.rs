@@ -4,7 +4,6 @@ mod capabilities;
 mod classify;
 mod clock;
 mod live;
-mod logs;
 mod observation;
 mod options;
 mod phases;
@@ -14,7 +13,6 @@ mod timeline;
 pub use capabilities::{Capability, capabilities};
 pub use classify::classify;
 pub use live::{Live, Snapshot};
-pub use logs::{Logged, read_log};
 pub use observation::{Outcome, observe};
 pub use options::{Asked, DEFAULT_FREQUENCY_HZ, Options, Target};
 pub use tables::write_tables;
@@ -34,12 +32,7 @@ pub enum ObserveError {
     /// Reading the kernel's counts failed.
     #[error(transparent)]
     Bpf(#[from] crate::bpf::BpfError),
-    /// A table could not be written.
-    #[error("{path}: {why}")]
-    Table {
-        /// Which.
-        path: std::path::PathBuf,
-        /// Why.
-        why: String,
-    },
+    /// A log or table could not be written.
+    #[error(transparent)]
+    Log(#[from] nearmiss_record::logs::LogError),
 }

@@ -216,26 +216,49 @@ impl Instruments {
             observed.queues = counted.queues;
             observed.tasks = counted.tasks;
             observed.lost = counted.lost;
-            log = super::tables::Log::of(bpf, &observed.locks, started_ns);
+            log = super::tables::Log::of(bpf.take_log(), &observed.locks, started_ns);
         }
-        observed.profile = self.perf.map(|perf| perf.finish(&mut symbolizer));
+        observed.profile = self.perf.take().map(|perf| perf.finish(&mut symbolizer));
         if let Some(profile) = &observed.profile {
             let lost: u64 = profile.events.iter().map(|e| e.lost).sum();
             if lost > 0 {
                 observed.lost.push(("samples".to_owned(), lost));
             }
         }
-        let of_tasks: u64 = observed.tasks.iter().map(|t: &Task| t.cpu_ns).sum();
-        observed.cpu_ns = match finished {
-            _ if of_tasks > 0 => of_tasks,
-            Some(finished) => finished.user_ns + finished.system_ns,
-            None if machine => timeline.machine_cpu_ns(),
-            None => observed.profile.as_ref().map_or(0, clock_total),
-        };
+        let of_machine = machine.then(|| timeline.machine_cpu_ns());
+        observed.cpu_ns = self.cpu_ns(&mut observed, finished, of_machine);
         observed.timeline = timeline.finish(observed.profile.as_ref(), observed.cpu_ns);
         observed.instruments = self.rows;
         Ok(Outcome { observed, finished, log })
     }
+
+    /// CPU time of the target by the best account there is, with a note where that falls short.
+    fn cpu_ns(&self, observed: &mut Observed, finished: Option<Finished>, of_machine: Option<u64>) -> u64 {
+        let of_tasks = observed.tasks.iter().map(|t: &Task| t.cpu_ns).sum::<u64>();
+        if of_tasks > 0 && self.rows.iter().any(|row| row.name == "sched" && row.on) {
+            return of_tasks;
+        }
+        let reported = finished.map(|finished| finished.user_ns + finished.system_ns).or(of_machine);
+        if let Some(reported) = reported {
+            return reported;
+        }
+        if self.bpf.is_none() {
+            return observed.profile.as_ref().map_or(0, clock_total);
+        }
+        if some_ended(observed) {
+            observed.notes.push(
+                "The CPU time of tasks that ended lacks what they used since they were last looked at, up to a second \
+                 before; with --sched it is whole."
+                    .to_owned(),
+            );
+        }
+        of_tasks
+    }
+}
+
+/// Some of its tasks are gone, and with them what they did since the last look.
+fn some_ended(observed: &Observed) -> bool {
+    observed.tasks.iter().any(|t| !Path::new(&format!("/proc/{}/task/{}", t.process, t.thread)).exists())
 }
 
 /// Only the unified hierarchy can be followed in the kernel; elsewhere an observation would find nothing, silently.

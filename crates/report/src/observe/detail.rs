@@ -4,6 +4,7 @@ use super::hot::{Hot, call_sites, hottest, instructions, lines_of, total};
 use super::words::{cut, place, short, time};
 use crate::name::plain;
 use crate::number::{grouped, percent_of};
+use nearmiss_record::logs::{LockWait, PollCall};
 use nearmiss_record::observed::{Observed, Profile};
 use std::fmt::Write;
 
@@ -61,30 +62,40 @@ fn one_event(out: &mut String, profile: &Profile, event: u32, row: &Hot, width: 
     );
 }
 
-/// A lock wait or poll of the log.
-#[derive(Clone, Copy, Debug)]
-pub struct LogLine<'a> {
-    /// Its end, from the start of the observation.
-    pub end_ns: u64,
-    /// How long it was.
-    pub length_ns: u64,
-    /// Thread.
-    pub thread: u64,
-    /// CPU it ended on.
-    pub cpu: u64,
-    /// What waited for what.
-    pub what: &'a str,
+/// The log, a line an entry, in the order in which waits and polls ended.
+///
+/// Errors: those of the rows.
+pub fn log<E>(
+    waits: impl Iterator<Item = Result<LockWait, E>>,
+    polls: impl Iterator<Item = Result<PollCall, E>>,
+) -> Result<String, E> {
+    let mut lines = waits.map(|wait| wait.map(lock_line)).collect::<Result<Vec<_>, E>>()?;
+    for poll in polls {
+        lines.push(poll_line(&poll?));
+    }
+    lines.sort_by_key(|(end_ns, _)| *end_ns);
+    let mut out = format!("{:>12} {:>9} {:>8} {:>4}  {}\n", "ended at s", "took", "thread", "CPU", "what, measured");
+    lines.iter().for_each(|(_, line)| out.push_str(line));
+    Ok(out)
 }
 
-/// The log, a line an entry.
-pub fn log(entries: &[LogLine<'_>]) -> String {
-    let mut out = format!("{:>12} {:>9} {:>8} {:>4}  {}\n", "ended at s", "took", "thread", "CPU", "what, measured");
-    for e in entries {
-        let seconds = e.end_ns as f64 / 1e9;
-        let _ =
-            writeln!(out, "{seconds:>12.6} {:>9} {:>8} {:>4}  {}", time(e.length_ns), e.thread, e.cpu, plain(e.what));
-    }
-    out
+/// When it ended, and the line.
+fn log_line(end_ns: u64, length_ns: u64, thread: u32, cpu: u32, what: &str) -> (u64, String) {
+    let seconds = end_ns as f64 / 1e9;
+    // A name has as many characters as it likes, a line of the log a few hundred.
+    let what = cut(&plain(what), 300);
+    (end_ns, format!("{seconds:>12.6} {:>9} {thread:>8} {cpu:>4}  {what}\n", time(length_ns)))
+}
+
+fn lock_line(wait: LockWait) -> (u64, String) {
+    let name = if wait.name.is_empty() { format!("{:#x}", wait.address.0) } else { wait.name };
+    log_line(wait.end_ns, wait.wait_ns, wait.thread, wait.cpu, &format!("{} {name}", wait.kind))
+}
+
+fn poll_line(poll: &PollCall) -> (u64, String) {
+    let returned = if poll.failed { "failed".to_owned() } else { format!("{} events", poll.events) };
+    let what = format!("{}: {} asked, {returned}", poll.call, poll.asked);
+    log_line(poll.exit_ns, poll.exit_ns.saturating_sub(poll.enter_ns), poll.thread, poll.cpu, &what)
 }
 
 #[cfg(test)]
@@ -118,5 +129,41 @@ mod tests {
              25.0%  1 more\n"
         );
         assert_eq!(function(&observed, "h", 80, 1), None);
+    }
+
+    #[test]
+    fn the_log_is_in_the_order_of_the_ends() {
+        use nearmiss_record::logs::Address;
+        let wait = |name: &str, end_ns| LockWait {
+            name: name.into(),
+            end_ns,
+            wait_ns: 1_500,
+            address: Address(0xf00),
+            kind: "futex".into(),
+            thread: 8,
+            cpu: 1,
+            ..LockWait::default()
+        };
+        let poll = |exit_ns, failed: bool| PollCall {
+            enter_ns: exit_ns - 2_000,
+            exit_ns,
+            call: "poll".into(),
+            asked: 3,
+            events: u32::from(!failed),
+            failed,
+            thread: 9,
+            ..PollCall::default()
+        };
+        let waits = [Ok(wait("mutex", 5_000_000)), Ok(wait("", 1_000_000))];
+        let polls = [Ok::<_, ()>(poll(2_000_000, false)), Ok(poll(3_000_000, true))];
+        let lines = [
+            "  ended at s      took   thread  CPU  what, measured",
+            "    0.001000   1.50 µs        8    1  futex 0xf00",
+            "    0.002000   2.00 µs        9    0  poll: 3 asked, 1 events",
+            "    0.003000   2.00 µs        9    0  poll: 3 asked, failed",
+            "    0.005000   1.50 µs        8    1  futex mutex",
+        ];
+        assert_eq!(log(waits.into_iter(), polls.into_iter()).unwrap(), lines.map(|l| format!("{l}\n")).concat());
+        assert_eq!(log([Err(7)].into_iter(), std::iter::empty()), Err(7));
     }
 }

@@ -9,7 +9,7 @@ mod plot;
 mod text;
 mod words;
 
-pub use detail::{LogLine, function, log};
+pub use detail::{function, log};
 pub use export::{firefox, folded, perfetto, to_pprof};
 pub use hot::{CallSite, Hot, Ratio, call_sites, event_of, hottest, instructions, lines, ratios};
 pub use live::top_lines;

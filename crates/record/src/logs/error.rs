@@ -1,0 +1,85 @@
+//! Why a log cannot be read or written.
+
+use crate::words;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// A log that cannot be read or written. Each message is one line: what, where, why, what to do.
+#[derive(Debug, thiserror::Error)]
+pub enum LogError {
+    /// Reading or writing failed.
+    #[error("{path}: {}", words::io_error(source))]
+    Io {
+        /// Which file.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// The file is no log, or only a part of one, or its bytes contradict one another.
+    #[error("{path}: {why}; the file is damaged: observe again")]
+    Damaged {
+        /// Which file.
+        path: PathBuf,
+        /// What is wrong.
+        why: String,
+    },
+    /// Another version wrote the file.
+    #[error("{path}: schema `{found}`, this nearmiss reads `{expected}`: observe again")]
+    Schema {
+        /// Which file.
+        path: PathBuf,
+        /// What the file says it is.
+        found: String,
+        /// What is read.
+        expected: &'static str,
+    },
+    /// A version that did not name its schema wrote the file, with other columns.
+    #[error(
+        "{path}: names no schema and {why}, so an earlier nearmiss wrote it; this one reads `{expected}`: observe again"
+    )]
+    Unversioned {
+        /// Which file.
+        path: PathBuf,
+        /// Which column differs, and how.
+        why: String,
+        /// What is read.
+        expected: &'static str,
+    },
+    /// A value that its field cannot have.
+    #[error("{path}: row {row}, column `{column}`: {why}; the file is damaged: observe again")]
+    Value {
+        /// Which file.
+        path: PathBuf,
+        /// Which row, the first being 1.
+        row: u64,
+        /// Which column.
+        column: &'static str,
+        /// What is wrong.
+        why: String,
+    },
+    /// A row whose fields contradict one another.
+    #[error("{path}: row {row}: {why}; the file is damaged: observe again")]
+    Row {
+        /// Which file.
+        path: PathBuf,
+        /// Which row, the first being 1.
+        row: u64,
+        /// What is wrong.
+        why: &'static str,
+    },
+}
+
+impl LogError {
+    pub(super) fn io(path: &Path, source: io::Error) -> Self {
+        LogError::Io { path: path.to_owned(), source }
+    }
+
+    pub(super) fn damaged(path: &Path, why: impl std::fmt::Display) -> Self {
+        LogError::Damaged { path: path.to_owned(), why: line(&why.to_string()) }
+    }
+}
+
+/// What a damaged file or a library says, as part of one line.
+pub(super) fn line(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() { ' ' } else { c }).take(200).collect()
+}

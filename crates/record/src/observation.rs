@@ -1,0 +1,50 @@
+//! A run of `nearmiss observe`, opened: what a remedy is given as evidence.
+
+use crate::logs::{LogError, Reader, Row};
+use crate::observed::{self, Observed};
+use crate::run::{self, Manifest, RunDir, RunError};
+use std::path::Path;
+
+/// The run directory of an observation. The manifest and the record are read when it is opened, logs when asked for.
+#[derive(Clone, Debug)]
+pub struct Observation {
+    run: RunDir,
+    manifest: Manifest,
+    observed: Observed,
+}
+
+impl Observation {
+    /// Opens the run directory of an observation.
+    ///
+    /// Errors: a directory that is no run, a run of another recorder, a record that cannot be read.
+    pub fn open(path: &Path) -> Result<Self, RunError> {
+        let run = RunDir::open(path)?;
+        if !run.file(observed::FILE).is_file() {
+            return Err(RunError::NotObserved(path.to_owned()));
+        }
+        let manifest = run.read_json(run::MANIFEST)?;
+        let observed = run.read_json(observed::FILE)?;
+        Ok(Observation { run, manifest, observed })
+    }
+
+    /// The directory.
+    pub fn run(&self) -> &RunDir {
+        &self.run
+    }
+
+    /// What ran, where and how.
+    pub fn manifest(&self) -> &Manifest {
+        &self.manifest
+    }
+
+    /// What was found, *measured*.
+    pub fn observed(&self) -> &Observed {
+        &self.observed
+    }
+
+    /// A log, as in `observation.log::<PollCall>()`; `None` where the observation did not write it.
+    pub fn log<R: Row>(&self) -> Result<Option<Reader<R>>, LogError> {
+        let path = self.run.file(R::FILE);
+        path.exists().then(|| Reader::open(&path)).transpose()
+    }
+}
