@@ -3,8 +3,7 @@
 use crate::modelling::OrderArg;
 use crate::progress::progress;
 use nearmiss_machine::describe;
-use nearmiss_record::observed;
-use nearmiss_record::run::{self, RunDir};
+use nearmiss_record::run::{self, RunDir, RunKind};
 use nearmiss_remedy::Case;
 use std::path::Path;
 
@@ -42,8 +41,9 @@ pub fn find(named: Option<&Path>, parent: &Path) -> anyhow::Result<RunDir> {
         return RunDir::newest_with(parent, run::MODEL).map_err(|error| anyhow::anyhow!("{error}"));
     };
     let run = RunDir::open(path).map_err(|error| anyhow::anyhow!("{error}"))?;
-    if run.file(observed::FILE).is_file() {
-        anyhow::bail!("{}: an observed run has no trace; record one with `nearmiss trace -- CMD`", path.display());
+    let kind = run.kind();
+    if kind != RunKind::Traced {
+        anyhow::bail!("{}: {kind}, which has no trace; record one with `nearmiss trace -- CMD`", path.display());
     }
     Ok(run)
 }

@@ -20,6 +20,7 @@ mod run_name;
 mod table;
 mod top;
 mod trace;
+mod verified_report;
 mod verify;
 mod window;
 
@@ -58,7 +59,7 @@ enum Verb {
     Rehearse(rehearse::Args),
     /// Run a command under a remedy, from outside
     Apply(apply::Args),
-    /// Measure whether a remedy helps: interleaved runs with and without it, and a verdict
+    /// Measure whether a remedy helps, or which of two commands is better: interleaved runs, and a verdict
     Verify(verify::Args),
     /// A paper's tables: its figures and ours side by side
     Paper(paper::Args),

@@ -1,12 +1,11 @@
 //! The verb `report`.
 
 use crate::modelling::{self, OrderArg};
-use crate::observed_report;
+use crate::{observed_report, verified_report};
 use anyhow::Context;
 use nearmiss_machine::describe;
-use nearmiss_record::observed;
 use nearmiss_record::policy::Policy;
-use nearmiss_record::run::{self, RunDir};
+use nearmiss_record::run::{self, RunDir, RunKind};
 use nearmiss_record::trace::{self, TraceReader};
 use nearmiss_report::load::Report;
 use nearmiss_report::{callgrind, html, json, pprof, text};
@@ -21,7 +20,8 @@ use std::process::ExitCode;
   nearmiss report RUN -m zen3-milan    its kept trace on another machine
   nearmiss report --html               a page beside the run, its path on stdout
   nearmiss report --function memcpy    of an observed run: its lines, instructions and callers
-  nearmiss report --log                every lock wait and poll that observe --log kept")]
+  nearmiss report --log                every lock wait and poll that observe --log kept
+  nearmiss report VERIFIED             the verdict of a run of verify, again")]
 pub struct Args {
     /// The run's directory [default: the newest one under ./nearmiss-runs]
     run: Option<PathBuf>,
@@ -74,6 +74,12 @@ pub(crate) struct Form {
 }
 
 impl Form {
+    /// The form of what has text, JSON and a page alone.
+    pub(crate) fn is_basic(&self) -> bool {
+        let files = [&self.callgrind, &self.pprof];
+        files.iter().all(|f| f.is_none()) && !self.only_of_observed_runs() && !self.validate
+    }
+
     fn only_of_observed_runs(&self) -> bool {
         let files = [&self.firefox, &self.perfetto, &self.folded];
         files.iter().any(|f| f.is_some()) || self.log || self.function.is_some()
@@ -86,15 +92,22 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
         Some(path) => RunDir::open(path).map_err(flat)?,
         None => RunDir::newest(Path::new(run::DEFAULT_PARENT)).map_err(flat)?,
     };
-    if run.file(observed::FILE).is_file() {
-        if args.machine.is_some() || args.order.is_some() || args.form.validate {
-            anyhow::bail!(
-                "{}: an observed run has no trace: -m, --order and --validate are for runs of `nearmiss trace`",
-                run.path().display()
-            );
-        }
-        return observed_report::write_form(&run, &args.form, args.top.into());
+    let kind = run.kind();
+    if kind != RunKind::Traced && (args.machine.is_some() || args.order.is_some() || args.form.validate) {
+        anyhow::bail!(
+            "{}: {kind}, which has no trace: -m, --order and --validate are for runs of `nearmiss trace`",
+            run.path().display()
+        );
     }
+    match kind {
+        RunKind::Observed => observed_report::write_form(&run, &args.form, args.top.into()),
+        RunKind::Verified => verified_report::write_form(&run, &args.form),
+        RunKind::Traced => write_form(&run, args),
+    }
+}
+
+/// A run of `trace` in the form asked for.
+fn write_form(run: &RunDir, args: Args) -> anyhow::Result<ExitCode> {
     if args.form.only_of_observed_runs() {
         anyhow::bail!(
             "{}: a traced run: --firefox, --perfetto, --folded, --log and --function are for runs of `nearmiss observe`; \
@@ -103,16 +116,16 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
         );
     }
     if args.form.validate {
-        return validate(&run);
+        return validate(run);
     }
-    let mut report = Report::load(&run).map_err(flat)?;
+    let mut report = Report::load(run).map_err(flat)?;
     if args.machine.is_some() || args.order.is_some() {
         let machine = match &args.machine {
             Some(name) => describe::load(name)?,
             None => report.model.machine.clone(),
         };
         let order = args.order.map_or(report.model.order, Into::into);
-        let model = modelling::replay(&run, &machine, &Policy::default(), order)?;
+        let model = modelling::replay(run, &machine, &Policy::default(), order)?;
         report.manifest.machine.clone_from(&model.machine.name);
         report = Report::new(report.manifest, model).map_err(flat)?;
     }

@@ -19,4 +19,5 @@ pub mod side;
 pub mod symbols;
 pub mod trace;
 pub mod units;
+pub mod verdict;
 pub mod words;

@@ -20,3 +20,4 @@ pub mod sentence;
 pub mod stacks;
 pub mod sums;
 pub mod text;
+pub mod verdict;

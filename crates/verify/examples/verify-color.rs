@@ -29,12 +29,12 @@ fn main() -> Result<(), Box<dyn Error>> {
     let output = std::env::temp_dir().join(format!("verify-color-{}", std::process::id()));
     std::fs::create_dir_all(&output)?;
     let commands = Commands::new(
-        SideCommand { workload: without, engagement: None },
-        SideCommand { workload: with, engagement: Some(Box::new(coloring)) },
+        SideCommand { name: "without color".to_owned(), workload: without, engagement: None },
+        SideCommand { name: "with color".to_owned(), workload: with, engagement: Some(Box::new(coloring)) },
         &output,
     );
     let verdict = commands.metric(metric).compare(&plan)?;
     std::fs::remove_dir_all(&output)?;
-    println!("{verdict}");
+    print!("{}", nearmiss_report::verdict::render(&verdict));
     Ok(())
 }
