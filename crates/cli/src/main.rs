@@ -2,6 +2,7 @@
 
 mod apply;
 mod case;
+mod compared_report;
 mod counting;
 mod diagnose;
 mod doctor;

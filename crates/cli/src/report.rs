@@ -1,7 +1,7 @@
 //! The verb `report`.
 
 use crate::modelling::{self, OrderArg};
-use crate::{observed_report, verified_report};
+use crate::{compared_report, observed_report, verified_report};
 use anyhow::Context;
 use nearmiss_machine::describe;
 use nearmiss_record::policy::Policy;
@@ -21,10 +21,14 @@ use std::process::ExitCode;
   nearmiss report --html               a page beside the run, its path on stdout
   nearmiss report --function memcpy    of an observed run: its lines, instructions and callers
   nearmiss report --log                every lock wait and poll that observe --log kept
-  nearmiss report VERIFIED             the verdict of a run of verify, again")]
+  nearmiss report VERIFIED             the verdict of a run of verify, again
+  nearmiss report --compare RUN1 RUN2  two runs of trace, or two of observe, side by side: what got better, what worse")]
 pub struct Args {
     /// The run's directory [default: the newest one under ./nearmiss-runs]
     run: Option<PathBuf>,
+    /// Set two runs of `trace`, or two of `observe`, side by side; with --json, --html or as text
+    #[arg(long, value_names = ["RUN1", "RUN2"], num_args = 2, conflicts_with_all = ["run", "machine", "order"])]
+    compare: Option<Vec<PathBuf>>,
     /// Model the kept trace again, on this machine: `host`, a preset, or a machine file
     #[arg(short, long, value_name = "MACHINE")]
     machine: Option<String>,
@@ -88,6 +92,9 @@ impl Form {
 
 /// Runs the verb.
 pub fn run(args: Args) -> anyhow::Result<ExitCode> {
+    if let Some([before, after]) = args.compare.as_deref() {
+        return compared_report::write_form(before, after, &args.form, args.top.into());
+    }
     let run = match &args.run {
         Some(path) => RunDir::open(path).map_err(flat)?,
         None => RunDir::newest(Path::new(run::DEFAULT_PARENT)).map_err(flat)?,
@@ -185,6 +192,6 @@ pub(crate) fn print(text: &str) -> anyhow::Result<()> {
 }
 
 /// An error whose text already says its cause: kept as text, so that the cause is not said twice.
-fn flat(error: impl std::fmt::Display) -> anyhow::Error {
+pub(crate) fn flat(error: impl std::fmt::Display) -> anyhow::Error {
     anyhow::anyhow!("{error}")
 }

@@ -139,6 +139,7 @@ fn a_verify_run_has_no_other_forms() {
         &["report", "--validate", &run],
         &["report", "-m", "host", &run],
         &["diagnose", &run],
+        &["report", "--compare", &run, &run],
     ]
     .iter()
     .map(|arguments| refusal(place.path(), arguments).replace(&run, "RUN"))
@@ -151,5 +152,6 @@ fn help_has_examples() {
     let place = tempfile::tempdir().unwrap();
     let help = |arguments: &[&str]| text(&nearmiss(place.path(), arguments).stdout);
     assert!(help(&["verify", "--help"]).contains("\n  nearmiss verify commands './old' './new'     is the second"));
+    assert!(help(&["report", "--help"]).contains("\n  nearmiss report --compare RUN1 RUN2  two runs of trace"));
     insta::assert_snapshot!(help(&["verify", "commands", "--help"]));
 }

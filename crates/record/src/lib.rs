@@ -5,6 +5,7 @@
 //! tested from fixtures.
 
 pub mod abi;
+pub mod comparison;
 pub mod counts;
 pub mod finding;
 pub mod machine;

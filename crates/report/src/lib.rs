@@ -4,6 +4,7 @@
 //! *modelled*, wall times *measured*.
 
 pub mod callgrind;
+pub mod compare;
 pub mod cycles;
 pub mod findings;
 pub mod html;
