@@ -59,7 +59,7 @@ struct Poller {
 }
 
 fn detect(case: &Case) -> Result<Suspicions, CaseError> {
-    let polls = &case.observation()?.observed.polls;
+    let polls = &case.observation()?.observed().polls;
     let poller = |poll: &nearmiss_record::observed::Poll| Poller {
         thread: poll.name.clone(),
         calls: poll.calls,
@@ -86,7 +86,7 @@ impl Suspicion for Poller {
     }
 
     fn finding(&self, case: &Case) -> Result<Finding, CaseError> {
-        let command = &case.observation()?.manifest.command;
+        let command = &case.observation()?.manifest().command;
         let line = |verb: &str| {
             let words = ["nearmiss", verb, NAP.name, "--least", "1ms", "--"].map(str::to_owned);
             Some(words.iter().chain(command).cloned().collect())

@@ -2,9 +2,10 @@
 
 use crate::modelling::OrderArg;
 use crate::progress::progress;
+use nearmiss_record::observation::Observation;
 use nearmiss_record::observed;
-use nearmiss_record::run::{self, RunDir};
-use nearmiss_remedy::{Case, Needs, Observation, Remedy, Traced};
+use nearmiss_record::run::{self, RunDir, RunKind};
+use nearmiss_remedy::{Case, Needs, Remedy, Traced};
 use std::path::Path;
 
 /// How a run is modelled, and what is shown of it.
@@ -39,10 +40,10 @@ impl How {
 
     /// What a run is known by: a trace is modelled, an observation is read.
     pub fn case(&self, run: &RunDir) -> anyhow::Result<Case> {
-        let observed = run.file(observed::FILE).is_file();
-        Ok(Case {
-            traced: if observed { None } else { Some(self.traced(run)?) },
-            observation: observed.then(|| Observation::open(run)).transpose()?,
+        Ok(match run.kind() {
+            RunKind::Traced => Case { traced: Some(self.traced(run)?), observation: None },
+            RunKind::Observed => Case { traced: None, observation: Some(Observation::open(run.path())?) },
+            kind => anyhow::bail!("{}: {kind}, which has neither a trace nor an observation", run.path().display()),
         })
     }
 

@@ -5,6 +5,7 @@
 
 mod apply;
 mod case;
+mod compared_report;
 mod counting;
 mod diagnose;
 mod doctor;
@@ -27,6 +28,7 @@ mod table;
 mod top;
 mod trace;
 mod verbs;
+mod verified_report;
 mod verify;
 mod window;
 

@@ -7,7 +7,7 @@ use std::path::Path;
 
 /// Writes a file whole or not at all, and says where it is.
 pub fn write(file: &Path, bytes: &[u8]) -> anyhow::Result<()> {
-    run::write_whole(file, bytes).map_err(|error| anyhow::anyhow!("{error}"))?;
+    run::write_whole(file, bytes).map_err(flat)?;
     print(&format!("{}\n", file.display()))
 }
 
@@ -32,4 +32,9 @@ pub fn print(text: &str) -> anyhow::Result<()> {
         Err(e) if e.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
         written => written.context("cannot write to standard output"),
     }
+}
+
+/// An error whose text already says its cause: kept as text, so that the cause is not said twice.
+pub fn flat(error: impl std::fmt::Display) -> anyhow::Error {
+    anyhow::anyhow!("{error}")
 }

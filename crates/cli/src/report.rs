@@ -1,12 +1,11 @@
 //! The verb `report`.
 
 use crate::modelling::{self, OrderArg};
-use crate::observed_report;
-use crate::output::{print, terminal_width, write};
+use crate::output::{flat, print, terminal_width, write};
 use crate::report_form::Form;
-use nearmiss_record::observed;
+use crate::{compared_report, observed_report, verified_report};
 use nearmiss_record::policy::Policy;
-use nearmiss_record::run::{self, RunDir};
+use nearmiss_record::run::{self, RunDir, RunKind};
 use nearmiss_record::trace::{self, TraceReader};
 use nearmiss_report::load::Report;
 use nearmiss_report::{callgrind, html, json, pprof, text};
@@ -20,10 +19,15 @@ use std::process::ExitCode;
   nearmiss report RUN -m zen3-milan    its kept trace on another machine
   nearmiss report --html               a page beside the run, its path on stdout
   nearmiss report --function memcpy    of an observed run: its lines, instructions and callers
-  nearmiss report --log                every lock wait and poll that observe --log kept")]
+  nearmiss report --log                every lock wait and poll that observe --log kept
+  nearmiss report VERIFIED             the verdict of a run of verify, again
+  nearmiss report --compare RUN1 RUN2  two runs of trace, or two of observe, side by side: what got better, what worse")]
 pub struct Args {
     /// The run's directory [default: the newest one under ./nearmiss-runs]
     run: Option<PathBuf>,
+    /// Set two runs of `trace`, or two of `observe`, side by side; with --json, --html or as text
+    #[arg(long, value_names = ["RUN1", "RUN2"], num_args = 2, conflicts_with_all = ["run", "machine", "order"])]
+    compare: Option<Vec<PathBuf>>,
     /// Model the kept trace again, on this machine: `host`, a preset, or a machine file
     #[arg(short, long, value_name = "MACHINE")]
     machine: Option<String>,
@@ -39,19 +43,29 @@ pub struct Args {
 
 /// Runs the verb.
 pub fn run(args: Args) -> anyhow::Result<ExitCode> {
+    if let Some([before, after]) = args.compare.as_deref() {
+        return compared_report::write_form(before, after, &args.form, args.top.into());
+    }
     let run = match &args.run {
         Some(path) => RunDir::open(path).map_err(flat)?,
         None => RunDir::newest(Path::new(run::DEFAULT_PARENT)).map_err(flat)?,
     };
-    if run.file(observed::FILE).is_file() {
-        if args.machine.is_some() || args.order.is_some() || args.form.validate {
-            anyhow::bail!(
-                "{}: an observed run has no trace: -m, --order and --validate are for runs of `nearmiss trace`",
-                run.path().display()
-            );
-        }
-        return observed_report::write_form(&run, &args.form, args.top.into());
+    let kind = run.kind();
+    if kind != RunKind::Traced && (args.machine.is_some() || args.order.is_some() || args.form.validate) {
+        anyhow::bail!(
+            "{}: {kind}, which has no trace: -m, --order and --validate are for runs of `nearmiss trace`",
+            run.path().display()
+        );
     }
+    match kind {
+        RunKind::Observed => observed_report::write_form(&run, &args.form, args.top.into()),
+        RunKind::Verified => verified_report::write_form(&run, &args.form),
+        RunKind::Traced => write_form(&run, args),
+    }
+}
+
+/// A run of `trace` in the form asked for.
+fn write_form(run: &RunDir, args: Args) -> anyhow::Result<ExitCode> {
     if args.form.only_of_observed_runs() {
         anyhow::bail!(
             "{}: a traced run: --firefox, --perfetto, --folded, --log and --function are for runs of `nearmiss observe`; \
@@ -60,16 +74,16 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
         );
     }
     if args.form.validate {
-        return validate(&run);
+        return validate(run);
     }
-    let mut report = Report::load(&run).map_err(flat)?;
+    let mut report = Report::load(run).map_err(flat)?;
     if args.machine.is_some() || args.order.is_some() {
         let machine = match &args.machine {
             Some(name) => nearmiss_host::load(name)?,
             None => report.model.machine.clone(),
         };
         let order = args.order.map_or(report.model.order, Into::into);
-        let model = modelling::model_again(&run, &machine, &Policy::default(), order)?;
+        let model = modelling::model_again(run, &machine, &Policy::default(), order)?;
         report.manifest.machine.clone_from(&model.machine.name);
         report = Report::new(report.manifest, model).map_err(flat)?;
     }
@@ -97,9 +111,4 @@ fn validate(run: &RunDir) -> anyhow::Result<ExitCode> {
     let records = TraceReader::open(&file).and_then(|mut t| trace::validate(&mut t)).map_err(flat)?;
     print(&format!("{}: sound, {records} records\n", file.display()))?;
     Ok(ExitCode::SUCCESS)
-}
-
-/// An error whose text already says its cause: kept as text, so that the cause is not said twice.
-fn flat(error: impl std::fmt::Display) -> anyhow::Error {
-    anyhow::anyhow!("{error}")
 }

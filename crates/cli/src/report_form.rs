@@ -39,6 +39,12 @@ pub struct Form {
 }
 
 impl Form {
+    /// The form of what has text, JSON and a page alone.
+    pub fn is_basic(&self) -> bool {
+        let files = [&self.callgrind, &self.pprof];
+        files.iter().all(|f| f.is_none()) && !self.only_of_observed_runs() && !self.validate
+    }
+
     /// One that a traced run does not come in.
     pub fn only_of_observed_runs(&self) -> bool {
         let files = [&self.firefox, &self.perfetto, &self.folded];

@@ -76,7 +76,7 @@ const VERBS: &[Verb] = &[
     verb_of_remedies!(
         "verify",
         verify,
-        "Measure whether a remedy helps: interleaved runs with and without it, and a verdict",
+        "Measure whether a remedy helps, or which of two commands is better: interleaved runs, and a verdict",
         false
     ),
     verb!("paper", paper, "A paper's tables: its figures and ours side by side", remedies),

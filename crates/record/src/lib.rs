@@ -5,6 +5,7 @@
 //! tested from fixtures.
 
 pub mod abi;
+pub mod comparison;
 pub mod counts;
 pub mod figures;
 pub mod finding;
@@ -22,4 +23,5 @@ pub mod side;
 pub mod symbols;
 pub mod trace;
 pub mod units;
+pub mod verdict;
 pub mod words;

@@ -1,8 +1,9 @@
 //! The run directory: one file an arrow of the data path, each written to a temporary name and renamed.
 
 use crate::machine::CacheKind;
-use crate::words;
+use crate::{observed, words};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
+use std::fmt;
 use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -21,6 +22,8 @@ pub const MODEL: &str = "model.json";
 pub const FINDINGS: &str = "findings.json";
 /// What remedies would have changed: [`crate::rehearsal::Rehearsals`].
 pub const REHEARSALS: &str = "rehearsals.json";
+/// Which of two sides is better: [`crate::verdict::Verdict`].
+pub const VERDICT: &str = "verdict.json";
 /// The page to look at.
 pub const REPORT: &str = "report.html";
 
@@ -84,6 +87,28 @@ macro_rules! is_record {
 }
 pub(crate) use is_record;
 
+/// What a run is a run of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum RunKind {
+    /// `trace`: a command in the guest.
+    Traced,
+    /// `observe`: a live program.
+    Observed,
+    /// `verify`: two sides, interleaved.
+    Verified,
+}
+
+impl fmt::Display for RunKind {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(match self {
+            RunKind::Traced => "a run of `nearmiss trace`",
+            RunKind::Observed => "a run of `nearmiss observe`",
+            RunKind::Verified => "a run of `nearmiss verify`",
+        })
+    }
+}
+
 /// A run directory.
 #[derive(Clone, Debug)]
 pub struct RunDir {
@@ -132,6 +157,17 @@ impl RunDir {
             .max()
             .map(|(_, path)| RunDir { path })
             .ok_or_else(|| RunError::NoRun(parent.to_owned()))
+    }
+
+    /// What kind of run it is, by the files that only this kind has.
+    pub fn kind(&self) -> RunKind {
+        if self.file(observed::FILE).is_file() {
+            RunKind::Observed
+        } else if self.file(VERDICT).is_file() {
+            RunKind::Verified
+        } else {
+            RunKind::Traced
+        }
     }
 
     /// The directory.
@@ -200,7 +236,7 @@ pub struct Manifest {
     pub cwd: String,
     /// RFC 3339, UTC.
     pub started: String,
-    /// What recorded it: `tap` or `observe`.
+    /// What recorded it: `tap`, `observe` or `verify`.
     pub recorder: String,
     /// Machine the guest was shaped by.
     pub machine: String,

@@ -2,8 +2,8 @@
 
 use crate::replay::CaseError;
 use crate::traced::Traced;
-use nearmiss_record::observed::{self, Observed};
-use nearmiss_record::run::{self, Manifest, RunDir};
+use nearmiss_record::observation::Observation;
+use nearmiss_record::run::Manifest;
 use std::fmt;
 
 /// What of a run a remedy looks at.
@@ -47,27 +47,6 @@ pub struct Case {
     pub observation: Option<Observation>,
 }
 
-/// An observed run.
-pub struct Observation {
-    /// Where it is kept; its logs lie beside the record.
-    pub run: RunDir,
-    /// What ran.
-    pub manifest: Manifest,
-    /// What the instruments saw.
-    pub observed: Observed,
-}
-
-impl Observation {
-    /// Opens an observed run.
-    pub fn open(run: &RunDir) -> Result<Self, CaseError> {
-        Ok(Observation {
-            run: run.clone(),
-            manifest: run.read_json(run::MANIFEST)?,
-            observed: run.read_json(observed::FILE)?,
-        })
-    }
-}
-
 impl Case {
     /// The trace; a remedy that needs one is asked only where there is one.
     pub fn traced(&self) -> Result<&Traced, CaseError> {
@@ -81,7 +60,7 @@ impl Case {
 
     /// What ran.
     pub fn manifest(&self) -> Option<&Manifest> {
-        let observed = self.observation.as_ref().map(|observation| &observation.manifest);
+        let observed = self.observation.as_ref().map(Observation::manifest);
         self.traced.as_ref().map(|traced| &traced.manifest).or(observed)
     }
 
@@ -93,7 +72,7 @@ impl Case {
     /// Facts a reader must know, one sentence each.
     pub fn notes(&self) -> Vec<String> {
         let traced = self.traced.iter().flat_map(|traced| &traced.model.notes);
-        let observed = self.observation.iter().flat_map(|observation| &observation.observed.notes);
+        let observed = self.observation.iter().flat_map(|observation| &observation.observed().notes);
         traced.chain(observed).cloned().collect()
     }
 }

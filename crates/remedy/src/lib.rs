@@ -20,7 +20,7 @@ mod traced;
 mod translation;
 mod wrap;
 
-pub use case::{Case, Needs, Observation};
+pub use case::{Case, Needs};
 pub use contract::{Ability, Applied, Help, Inability, Parameter, Remedy, Suspicion, Suspicions, Value};
 pub use engagement::{CannotEngage, Engaged, Engagement, NotEngaged};
 pub use registry::REMEDIES;

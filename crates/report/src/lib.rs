@@ -5,6 +5,7 @@
 
 pub mod callgrind;
 pub mod cell;
+pub mod compare;
 pub mod cycles;
 pub mod findings;
 pub mod html;
@@ -21,3 +22,4 @@ pub mod sentence;
 pub mod stacks;
 pub mod sums;
 pub mod text;
+pub mod verdict;

@@ -15,7 +15,11 @@ fn main() -> Result<(), Box<dyn Error>> {
         return Err("usage: repeat-verdict RUNS SECONDS 'COMMAND A' 'COMMAND B'".into());
     };
     let (runs, seconds): (u64, u64) = (runs.parse()?, seconds.parse()?);
-    let side = |script: &str| SideCommand { workload: Workload::new(["sh", "-c", script]), engagement: None };
+    let side = |script: &str| SideCommand {
+        name: script.to_owned(),
+        workload: Workload::new(["sh", "-c", script]),
+        engagement: None,
+    };
     let directory = std::env::temp_dir().join(format!("repeat-verdict-{}", std::process::id()));
     let mut counts = [0u64; 4];
     for run in 0..runs {
@@ -25,7 +29,8 @@ fn main() -> Result<(), Box<dyn Error>> {
         let verdict = commands.compare(&plan);
         std::fs::remove_dir_all(&directory)?;
         let verdict = verdict?;
-        println!("{run}: {}, {} pairs, {}", verdict.outcome, verdict.pairs, verdict.comparison);
+        let figures = nearmiss_report::verdict::comparison(&verdict, &verdict.comparison);
+        println!("{run}: {}, {} pairs, {figures}", verdict.outcome, verdict.pairs);
         counts[match verdict.outcome {
             Outcome::Gain => 0,
             Outcome::Loss => 1,

@@ -1,14 +1,17 @@
 use crate::{Error, Metric, Plan, Sample, Side, Verdict, compare};
+use nearmiss_record::verdict::Sides;
 use nearmiss_remedy::Engagement;
 use nearmiss_workload::{Finished, Running, Status, Stdio, Workload};
 use std::fs::{self, File};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 /// One side's command, and what tells whether its remedy was in place.
 pub struct SideCommand {
+    /// What the verdict calls this side.
+    pub name: String,
     /// The command.
     pub workload: Workload,
     /// The remedy around it; `None` on the side without.
@@ -29,6 +32,7 @@ pub trait Probe {
 pub struct Commands {
     without: SideCommand,
     with: SideCommand,
+    prepare: Option<Workload>,
     beside: Option<Workload>,
     metric: Metric,
     probe: Option<Box<dyn Probe>>,
@@ -48,6 +52,7 @@ impl Commands {
         Commands {
             without,
             with,
+            prepare: None,
             beside: None,
             metric: Metric::default(),
             probe: None,
@@ -62,6 +67,12 @@ impl Commands {
     /// The metric of the verdict, which may have to be found in the output.
     pub fn metric(mut self, metric: Metric) -> Self {
         self.metric = metric;
+        self
+    }
+
+    /// A command that runs to its end before each run; nothing of it is measured.
+    pub fn prepare(mut self, prepare: Workload) -> Self {
+        self.prepare = Some(prepare);
         self
     }
 
@@ -98,6 +109,7 @@ impl Commands {
         }
         let mut verdict = compared?;
         verdict.engaged = self.last_engaged.take();
+        verdict.sides = Sides { without: self.without.name, with: self.with.name };
         Ok(verdict)
     }
 
@@ -114,65 +126,118 @@ impl Commands {
     }
 
     /// Runs one side once.
-    pub fn measure(&mut self, side: Side) -> Result<Sample, Error> {
+    fn measure(&mut self, side: Side) -> Result<Sample, Error> {
         self.runs += 1;
-        let run = self.runs;
-        let command = match side {
-            Side::Without => &mut self.without,
-            Side::With => &mut self.with,
-        };
-        let stem = format!("{run:03}-{side}");
-        let (stdout, stderr) = (self.output.join(format!("{stem}.out")), self.output.join(format!("{stem}.err")));
-        let workload = command.workload.clone().stdin(Stdio::Null).stdout(create(&stdout)?).stderr(create(&stderr)?);
-        let suspended = workload.launch_suspended()?;
-        let pid = suspended.pid();
-        if let Some(engagement) = &mut command.engagement {
-            engagement.started(pid)?;
-        }
-        if let Some(probe) = &mut self.probe {
-            probe.attach(pid)?;
-        }
-        let neighbour = match &self.beside {
-            Some(neighbour) => {
-                let quiet = create(&self.output.join(format!("{stem}-beside.out")))?;
-                let neighbour = neighbour.clone().stdin(Stdio::Null).stdout(quiet.clone()).stderr(quiet);
-                Some(neighbour.launch_suspended()?.resume()?)
-            }
-            None => None,
-        };
-        let running = suspended.resume()?;
-        let failed = |how: String| Error::RunFailed { run, side, how, output: stderr.display().to_string() };
-        let finished = finish(running, self.run_limit).and_then(successful).map_err(failed)?;
-        let mut sample = figures(&finished, "");
-        if let Some(neighbour) = neighbour {
-            let finished = finish(neighbour, self.run_limit)
-                .and_then(successful)
-                .map_err(|how| failed(format!("had a neighbour that {how}")))?;
-            sample.insert("beside_wall_s".to_owned(), finished.wall_ns as f64 * 1e-9);
-        }
-        if let Some(engagement) = &mut command.engagement {
-            let report = engagement.confirm(pid).map_err(|source| Error::NotEngaged { run, source })?;
+        let run = Run { number: self.runs, side, stem: self.output.join(format!("{:03}-{side}", self.runs)) };
+        self.prepare_for(&run)?;
+        let (pid, mut sample) = self.timed(&run)?;
+        if let Some(engagement) = &mut self.side_mut(side).engagement {
+            let report = engagement.confirm(pid).map_err(|source| Error::NotEngaged { run: run.number, source })?;
             self.last_engaged = Some(report.text);
         }
         if let Some(probe) = &mut self.probe {
             sample.extend(probe.read()?);
         }
-        let mut text = String::new();
-        if let Metric::Printed(_) = &self.metric {
-            for path in [&stderr, &stdout] {
-                let bytes = fs::read(path).map_err(|source| Error::Output { path: path.clone(), source })?;
-                text.push_str(&String::from_utf8_lossy(&bytes));
-            }
-        }
-        if let Some(value) = self.metric.find(&text, run, side)? {
+        if let Some(value) = self.metric.find(&self.printed(&run)?, run.number, &self.side(side).name)? {
             sample.insert(self.metric.name().to_owned(), value);
         }
         Ok(sample)
     }
+
+    fn side(&self, side: Side) -> &SideCommand {
+        match side {
+            Side::Without => &self.without,
+            Side::With => &self.with,
+        }
+    }
+
+    fn side_mut(&mut self, side: Side) -> &mut SideCommand {
+        match side {
+            Side::Without => &mut self.without,
+            Side::With => &mut self.with,
+        }
+    }
+
+    fn prepare_for(&self, run: &Run) -> Result<(), Error> {
+        let Some(prepare) = &self.prepare else { return Ok(()) };
+        let output = run.file("-prepare.out");
+        let running = quiet(prepare, &output)?.launch_suspended()?.resume()?;
+        self.ended(run, running, "could not be prepared: its --prepare ", &output)?;
+        Ok(())
+    }
+
+    /// The launched process, and its times with those of its neighbour.
+    fn timed(&mut self, run: &Run) -> Result<(i32, Sample), Error> {
+        let (stdout, stderr) = (run.file(".out"), run.file(".err"));
+        let workload = self.side(run.side).workload.clone().stdin(Stdio::Null);
+        let suspended = workload.stdout(create(&stdout)?).stderr(create(&stderr)?).launch_suspended()?;
+        let pid = suspended.pid();
+        if let Some(engagement) = &mut self.side_mut(run.side).engagement {
+            engagement.started(pid)?;
+        }
+        if let Some(probe) = &mut self.probe {
+            probe.attach(pid)?;
+        }
+        let beside = run.file("-beside.out");
+        let neighbour = match &self.beside {
+            Some(neighbour) => Some(quiet(neighbour, &beside)?.launch_suspended()?.resume()?),
+            None => None,
+        };
+        let finished = self.ended(run, suspended.resume()?, "", &stderr)?;
+        let mut sample = figures(&finished);
+        if let Some(neighbour) = neighbour {
+            let finished = self.ended(run, neighbour, "had a neighbour that ", &beside)?;
+            sample.insert("beside_wall_s".to_owned(), finished.wall_ns as f64 * 1e-9);
+        }
+        Ok((pid, sample))
+    }
+
+    fn ended(&self, run: &Run, running: Running, whose: &str, output: &Path) -> Result<Finished, Error> {
+        finish(running, self.run_limit).and_then(successful).map_err(|how| Error::RunFailed {
+            run: run.number,
+            side: self.side(run.side).name.clone(),
+            how: format!("{whose}{how}"),
+            output: output.display().to_string(),
+        })
+    }
+
+    /// What the run wrote, where a metric is to be found in it.
+    fn printed(&self, run: &Run) -> Result<String, Error> {
+        let mut text = String::new();
+        if let Metric::Printed(_) = &self.metric {
+            for path in [run.file(".err"), run.file(".out")] {
+                let bytes = fs::read(&path).map_err(|source| Error::Output { path, source })?;
+                text.push_str(&String::from_utf8_lossy(&bytes));
+            }
+        }
+        Ok(text)
+    }
 }
 
-fn create(path: &PathBuf) -> Result<Stdio, Error> {
-    File::create(path).map(Stdio::from).map_err(|source| Error::Output { path: path.clone(), source })
+/// One run of a side.
+struct Run {
+    number: usize,
+    side: Side,
+    /// What the names of its files begin with.
+    stem: PathBuf,
+}
+
+impl Run {
+    fn file(&self, ending: &str) -> PathBuf {
+        let mut name = self.stem.clone().into_os_string();
+        name.push(ending);
+        name.into()
+    }
+}
+
+/// A command whose output goes to one file.
+fn quiet(workload: &Workload, output: &Path) -> Result<Workload, Error> {
+    let output = create(output)?;
+    Ok(workload.clone().stdin(Stdio::Null).stdout(output.clone()).stderr(output))
+}
+
+fn create(path: &Path) -> Result<Stdio, Error> {
+    File::create(path).map(Stdio::from).map_err(|source| Error::Output { path: path.to_owned(), source })
 }
 
 fn finish(running: Running, limit: Duration) -> Result<Finished, String> {
@@ -196,7 +261,7 @@ fn successful(finished: Finished) -> Result<Finished, String> {
     }
 }
 
-fn figures(finished: &Finished, prefix: &str) -> Sample {
+fn figures(finished: &Finished) -> Sample {
     let seconds = |ns: u64| ns as f64 * 1e-9;
     [
         ("wall_s", seconds(finished.wall_ns)),
@@ -205,6 +270,6 @@ fn figures(finished: &Finished, prefix: &str) -> Sample {
         ("max_rss_bytes", finished.max_rss_bytes as f64),
     ]
     .into_iter()
-    .map(|(name, value)| (format!("{prefix}{name}"), value))
+    .map(|(name, value)| (name.to_owned(), value))
     .collect()
 }

@@ -1,8 +1,8 @@
 use crate::interval::{median, median_interval, smallest_detectable};
 use crate::looks::looks;
 use crate::order::{Coin, Side, letters};
-use crate::verdict::{Comparison, Outcome, Stopped, Summary, Verdict};
-use crate::{Better, Error, Sample};
+use crate::{Better, Comparison, Error, Outcome, Sample, Stopped, Summary, Verdict};
+use nearmiss_record::verdict::{SCHEMA, Sides};
 use std::time::Duration;
 
 /// How a comparison is carried out.
@@ -99,17 +99,22 @@ impl Pairs {
             interval: interval.map(|(low, high)| (low.exp(), high.exp())),
             confidence: 1.0 - alpha,
             smallest_detectable: interval.map(|i| smallest_detectable(i, alpha).exp() - 1.0),
-            without: Summary::of(&Self::values(&self.without, metric)?)?,
-            with: Summary::of(&Self::values(&self.with, metric)?)?,
+            without: summary(Self::values(&self.without, metric)?)?,
+            with: summary(Self::values(&self.with, metric)?)?,
         })
     }
+}
+
+fn summary(mut values: Vec<f64>) -> Option<Summary> {
+    values.sort_by(f64::total_cmp);
+    Some(Summary { median: median(&values)?, least: *values.first()?, largest: *values.last()? })
 }
 
 /// Compares two sides by samples of them.
 ///
 /// `measure` runs one side once. `elapsed` is the time since the beginning. The samples
 /// come in pairs, one of each side. The figures beside the plan's metric are given with
-/// plain 95% intervals: they decide nothing.
+/// plain 95% intervals: they decide nothing. Who the sides are is for the caller to say.
 pub fn compare(
     plan: &Plan,
     mut measure: impl FnMut(Side) -> Result<Sample, Error>,
@@ -148,7 +153,7 @@ pub fn compare(
                 plan.metric
             ))
         })?;
-        let decided = comparison.decided(plan);
+        let decided = is_decided(&comparison, plan);
         if decided || last {
             let stopped = match (decided, out_of_time) {
                 (true, _) => Stopped::Decided,
@@ -178,23 +183,20 @@ fn run_pair(
     Ok(())
 }
 
-impl Comparison {
-    /// Whether going on could no longer change what is said.
-    fn decided(&self, plan: &Plan) -> bool {
-        let outcome = self.outcome(plan.resolution);
-        let settled = match outcome {
-            Outcome::Gain | Outcome::Loss => true,
-            // Twice as fine as need be: what is asked for would have been seen by now.
-            Outcome::NoDifference => self.smallest_detectable.is_some_and(|seen| seen <= plan.resolution / 2.0),
-            Outcome::TooNoisy => false,
-        };
-        let requirement_settled = match (plan.required_gain, self.gain_interval()) {
-            (None, _) => true,
-            (Some(_), None) => false,
-            (Some(required), Some((low, high))) => low >= required || high < required,
-        };
-        settled && requirement_settled
-    }
+/// Whether going on could no longer change what is said.
+fn is_decided(comparison: &Comparison, plan: &Plan) -> bool {
+    let settled = match comparison.outcome(plan.resolution) {
+        Outcome::Gain | Outcome::Loss => true,
+        // Twice as fine as need be: what is asked for would have been seen by now.
+        Outcome::NoDifference => comparison.smallest_detectable.is_some_and(|seen| seen <= plan.resolution / 2.0),
+        Outcome::TooNoisy => false,
+    };
+    let requirement_settled = match (plan.required_gain, comparison.gain_interval()) {
+        (None, _) => true,
+        (Some(_), None) => false,
+        (Some(required), Some((low, high))) => low >= required || high < required,
+    };
+    settled && requirement_settled
 }
 
 fn judge(plan: &Plan, pairs: &Pairs, comparison: Comparison, looks: Vec<usize>, stopped: Stopped) -> Verdict {
@@ -209,9 +211,10 @@ fn judge(plan: &Plan, pairs: &Pairs, comparison: Comparison, looks: Vec<usize>, 
         .required_gain
         .map(|required| outcome == Outcome::Gain && comparison.gain_interval().is_some_and(|(low, _)| low >= required));
     Verdict {
-        schema: Verdict::SCHEMA,
-        kind: "measured",
+        schema: SCHEMA.to_owned(),
+        kind: "measured".to_owned(),
         remedy: None,
+        sides: Sides::default(),
         outcome,
         comparison,
         resolution: plan.resolution,
@@ -225,6 +228,8 @@ fn judge(plan: &Plan, pairs: &Pairs, comparison: Comparison, looks: Vec<usize>, 
         required_gain: plan.required_gain,
         required_gain_met: met,
         engaged: None,
+        predicted: None,
+        notes: Vec::new(),
         without: pairs.without.clone(),
         with: pairs.with.clone(),
     }

@@ -1,5 +1,5 @@
-//! Does a remedy help? Measured by interleaved runs without (A) and with it (B), and judged
-//! so that the error rate stands.
+//! Is one of two sides better: a command with a remedy (B) than without (A), or one command than
+//! another? Measured by interleaved runs, and judged so that the error rate stands.
 //!
 //! - Runs come in pairs AB or BA, each as a coin of its own falls, from a printed seed: what
 //!   drifts or bursts favours neither side, and no pair tells anything of another.
@@ -11,7 +11,8 @@
 //! - A verdict of *no difference* says what difference would have been seen; if that is
 //!   larger than the resolution asked for, the verdict is *too noisy* instead.
 //!
-//! [`compare`] drives any source of samples; [`Commands`] is the one that runs commands.
+//! [`compare`] drives any source of samples; [`Commands`] is the one that runs commands. The verdict is a record
+//! ([`nearmiss_record::verdict`]); `nearmiss-report` puts it into words.
 
 mod commands;
 mod compare;
@@ -19,13 +20,12 @@ mod interval;
 mod looks;
 mod metric;
 mod order;
-mod verdict;
 
 pub use commands::{Commands, Probe, SideCommand};
 pub use compare::{Plan, compare};
-pub use metric::{Better, Metric, Sample};
+pub use metric::Metric;
+pub use nearmiss_record::verdict::{Better, Comparison, Outcome, Sample, Stopped, Summary, Verdict};
 pub use order::Side;
-pub use verdict::{Comparison, Outcome, Stopped, Summary, Verdict};
 
 /// Why a comparison could not be finished.
 #[derive(Debug, thiserror::Error)]
@@ -38,8 +38,8 @@ pub enum Error {
     RunFailed {
         /// Which run, counted from 1.
         run: usize,
-        /// Without or with the remedy.
-        side: Side,
+        /// Name of its side.
+        side: String,
         /// How it ended.
         how: String,
         /// Where its output is kept.
@@ -61,8 +61,8 @@ pub enum Error {
     NoMetric {
         /// Which run, counted from 1.
         run: usize,
-        /// Without or with the remedy.
-        side: Side,
+        /// Name of its side.
+        side: String,
         /// What is missing.
         why: String,
     },

@@ -1,21 +1,5 @@
-use crate::{Error, Side};
+use crate::Error;
 use regex::Regex;
-use serde::Serialize;
-use std::collections::BTreeMap;
-
-/// Which way is better.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Better {
-    /// Less is better: times, misses.
-    #[default]
-    Lower,
-    /// More is better: messages a second.
-    Higher,
-}
-
-/// The figures of one run, by metric.
-pub type Sample = BTreeMap<String, f64>;
 
 /// What the verdict is about.
 #[derive(Clone, Debug)]
@@ -53,9 +37,9 @@ impl Metric {
     }
 
     /// Finds a printed metric in a run's output; nothing is to be found of a measured one.
-    pub(crate) fn find(&self, output: &str, run: usize, side: Side) -> Result<Option<f64>, Error> {
+    pub(crate) fn find(&self, output: &str, run: usize, side: &str) -> Result<Option<f64>, Error> {
         let Metric::Printed(expression) = self else { return Ok(None) };
-        let missing = |why: String| Error::NoMetric { run, side, why };
+        let missing = |why: String| Error::NoMetric { run, side: side.to_owned(), why };
         let found = expression
             .captures_iter(output)
             .last()
@@ -80,11 +64,11 @@ mod tests {
     fn the_last_match_counts_by_its_group() {
         let metric = Metric::printed(r"ns_per_visit ([0-9.]+)").unwrap();
         let output = "ns_per_visit 9.5\nns_per_visit 7.25\n";
-        assert_eq!(metric.find(output, 1, Side::With).unwrap(), Some(7.25));
-        let error = metric.find("nothing", 3, Side::With).unwrap_err().to_string();
+        assert_eq!(metric.find(output, 1, "with").unwrap(), Some(7.25));
+        let error = metric.find("nothing", 3, "with").unwrap_err().to_string();
         assert!(error.contains("run 3 (with)"), "{error}");
         let whole = Metric::printed("total.*").unwrap();
-        assert!(whole.find("total 5", 1, Side::With).is_err());
+        assert!(whole.find("total 5", 1, "with").is_err());
         assert!(Metric::printed("(").is_err());
     }
 }

@@ -1,15 +1,13 @@
 use rand::{RngExt as _, SeedableRng};
 use rand_pcg::Pcg64Mcg;
-use serde::Serialize;
 use std::fmt;
 
 /// One side of the comparison.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Side {
-    /// A: the command as it is.
+    /// A: the command as it is, or the first of two.
     Without,
-    /// B: the command under the remedy.
+    /// B: the command under the remedy, or the second of two.
     With,
 }
 

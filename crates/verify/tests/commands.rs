@@ -12,7 +12,11 @@ fn shell(script: &str) -> Workload {
 }
 
 fn plain(script: &str) -> SideCommand {
-    SideCommand { workload: shell(script), engagement: None }
+    side(script, shell(script))
+}
+
+fn side(name: &str, workload: Workload) -> SideCommand {
+    SideCommand { name: name.to_owned(), workload, engagement: None }
 }
 
 fn run(commands: Commands, metric: Metric, better: Better) -> Result<Verdict, Error> {
@@ -34,6 +38,7 @@ fn a_number_that_the_program_prints_is_compared() {
     let verdict = run(commands, metric, Better::Higher).unwrap();
     assert_eq!((verdict.outcome, verdict.pairs), (Outcome::Gain, 10));
     assert_eq!(verdict.comparison.interval, Some((1.5, 1.5)));
+    assert_eq!((verdict.sides.without.as_str(), verdict.sides.with.as_str()), ("echo rate 100", "echo rate 150"));
     // Two warm-up runs and twenty that count, each with its output and errors.
     assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 2 * 22);
     assert_eq!(std::fs::read_to_string(directory.path().join("001-without.out")).unwrap(), "rate 100\n");
@@ -51,11 +56,26 @@ fn a_neighbour_is_measured_beside_both_sides() {
 }
 
 #[test]
+fn each_run_is_prepared_and_a_preparation_that_fails_ends_it() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("made");
+    // Each run takes away what its preparation made.
+    let take = format!("rm {} && echo 1", file.display());
+    let commands = Commands::new(plain(&take), plain(&take), directory.path())
+        .prepare(shell(&format!("touch {}", file.display())));
+    assert_eq!(run(commands, Metric::printed("1").unwrap(), Better::Lower).unwrap().comparison.ratio, 1.0);
+    let commands = Commands::new(plain("true"), plain("true"), directory.path()).prepare(shell("exit 4"));
+    let error = run(commands, Metric::default(), Better::Lower).unwrap_err().to_string();
+    assert!(error.starts_with("run 1 (true) could not be prepared: its --prepare exited with status 4; "), "{error}");
+    assert!(error.ends_with("001-without-prepare.out"), "{error}");
+}
+
+#[test]
 fn a_run_that_fails_ends_the_comparison_and_says_where_to_look() {
     let directory = tempfile::tempdir().unwrap();
     let commands = Commands::new(plain("true"), plain("exit 3"), directory.path());
     let error = run(commands, Metric::default(), Better::Lower).unwrap_err().to_string();
-    assert!(error.contains("run 2 (with) exited with status 3") && error.contains("002-with.err"), "{error}");
+    assert!(error.contains("run 2 (exit 3) exited with status 3") && error.contains("002-with.err"), "{error}");
     let commands =
         Commands::new(plain("sleep 10"), plain("true"), directory.path()).run_limit(Duration::from_millis(50));
     let error = run(commands, Metric::default(), Better::Lower).unwrap_err().to_string();
@@ -67,7 +87,7 @@ fn the_remedy_is_confirmed_in_every_run_under_it() {
     let directory = tempfile::tempdir().unwrap();
     let show = "echo colors ${NEARMISS_COLOR:-1}";
     let (workload, coloring) = apply(shell(show), &Options::default()).unwrap();
-    let with = SideCommand { workload, engagement: Some(Box::new(coloring)) };
+    let with = SideCommand { engagement: Some(Box::new(coloring)), ..side("colored", workload) };
     let commands = Commands::new(plain(show), with, directory.path());
     let verdict = run(commands, Metric::printed(r"colors (\d+)").unwrap(), Better::Higher).unwrap();
     assert_eq!(verdict.comparison.ratio, 32.0);
@@ -79,7 +99,7 @@ fn the_remedy_is_confirmed_in_every_run_under_it() {
             Err(NotEngaged { pid, why: "absent".to_owned() })
         }
     }
-    let with = SideCommand { workload: shell("true"), engagement: Some(Box::new(Absent)) };
+    let with = SideCommand { engagement: Some(Box::new(Absent)), ..plain("true") };
     let commands = Commands::new(plain("true"), with, directory.path());
     let error = run(commands, Metric::default(), Better::Lower).unwrap_err();
     assert!(matches!(error, Error::NotEngaged { run: 2, .. }), "{error}");

@@ -15,3 +15,4 @@ pub use hot::{CallSite, Hot, Ratio, call_sites, event_of, hottest, instructions,
 pub use live::top_lines;
 pub use page::html;
 pub use text::text;
+pub(crate) use words::time;

@@ -3,6 +3,7 @@
 #![allow(dead_code)] // each test binary uses a part
 
 pub mod chromium;
+pub mod server;
 
 use nearmiss_record::machine::*;
 use nearmiss_record::model::*;
@@ -306,6 +307,22 @@ use MissClass::*;
 
 /// A run queue as in Linux 2.4: every task's words on the same few sets, walked under a lock.
 pub fn run_queue() -> Builder {
+    queue(400_000, 700)
+}
+
+/// The same of another build, colored: nine of ten visits that missed for crowding hit, and its copies miss more.
+pub fn run_queue_colored() -> Builder {
+    let mut b = queue(40_000, 2_700);
+    for function in b.model.functions.iter_mut().filter(|f| f.module == "/usr/bin/aligned-tasks") {
+        function.module = "/opt/colored/aligned-tasks-2".into();
+    }
+    b.manifest.command = ["aligned-tasks-2", "--tasks", "1024"].map(String::from).to_vec();
+    b.manifest.started = "2026-01-01T00:10:00Z".into();
+    b
+}
+
+/// Of 400,000 visits of a task to its own words, so many that miss for crowding; and so many copies that miss.
+fn queue(crowded: u64, copied: u64) -> Builder {
     let mut b =
         Builder::new(&["aligned-tasks", "--tasks", "1024"], &[(1, 32 << 10, 8), (2, 512 << 10, 8), (3, 4 << 20, 16)]);
     b.function("schedule", "[kernel]").function("copy_user", "[kernel]").function("do_softirq", "[kernel]");
@@ -336,11 +353,15 @@ pub fn run_queue() -> Builder {
             task: tid,
             cpu,
             offset: 0x20,
-            count: 400_000,
+            count: crowded,
             missed: &[Conflict, Conflict],
             sets: &[0, 256],
             ..Event::default()
         });
+        if crowded < 400_000 {
+            let count = 400_000 - crowded;
+            b.event(Event { function: "schedule", object: "task", task: tid, cpu, count, ..Event::default() });
+        }
         b.event(Event {
             function: "schedule",
             object: "task",
@@ -403,7 +424,7 @@ pub fn run_queue() -> Builder {
             task: tid,
             cpu,
             offset: 0xf00,
-            count: 700,
+            count: copied,
             missed: &[Capacity],
             sets: &[60],
             ..Event::default()

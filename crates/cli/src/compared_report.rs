@@ -1,0 +1,29 @@
+//! `nearmiss report --compare`: two runs side by side.
+
+use crate::output::{flat, print, terminal_width, write};
+use crate::report_form::Form;
+use nearmiss_record::run::RunDir;
+use nearmiss_report::compare;
+use std::path::Path;
+use std::process::ExitCode;
+
+/// What the page is called where the user does not say, in the second run's directory.
+const PAGE: &str = "comparison.html";
+
+/// The comparison in the form asked for.
+pub fn write_form(before: &Path, after: &Path, form: &Form, rows: usize) -> anyhow::Result<ExitCode> {
+    if !form.is_basic() {
+        anyhow::bail!("--compare has text, --json and --html only");
+    }
+    let (before, after) = (RunDir::open(before).map_err(flat)?, RunDir::open(after).map_err(flat)?);
+    let comparison = compare::compare(&before, &after).map_err(flat)?;
+    if form.json {
+        print(&format!("{}\n", serde_json::to_string(&comparison)?))?;
+    } else if let Some(file) = &form.html {
+        let file = file.clone().unwrap_or_else(|| after.file(PAGE));
+        write(&file, compare::html(&comparison).as_bytes())?;
+    } else {
+        print(&compare::text(&comparison, terminal_width(), rows))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,84 @@
+//! `verify` of a remedy: a command with and without it.
+
+use super::how::How;
+use super::sides::{Title, compare_sides};
+use crate::Remedies;
+use crate::verbs::asked;
+use anyhow::Context;
+use clap::{ArgMatches, Args as _, Command, FromArgMatches};
+use nearmiss_record::finding::{Findings, Prediction};
+use nearmiss_record::run::{self, RunDir};
+use nearmiss_record::verdict::Predicted;
+use nearmiss_remedy::Remedy;
+use nearmiss_verify::SideCommand;
+use nearmiss_workload::Workload;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+/// What `verify` takes beside a remedy's own options.
+#[derive(clap::Args)]
+struct Own {
+    #[command(flatten)]
+    how: How,
+    /// Set the verdict beside what `diagnose` predicted for this run
+    #[arg(long, value_name = "RUN")]
+    against: Option<PathBuf>,
+    /// The command and its arguments
+    #[arg(last = true, required = true, value_name = "CMD")]
+    command: Vec<OsString>,
+}
+
+/// The arguments of one remedy's subcommand.
+pub fn arguments(command: Command, remedy: &Remedy) -> Command {
+    Own::augment_args((remedy.options)(command))
+}
+
+/// Runs the verb.
+pub fn run(given: &ArgMatches, remedies: Remedies) -> anyhow::Result<ExitCode> {
+    let (remedy, given) = asked(given, remedies)?;
+    let Own { how, against, command } = Own::from_arg_matches(given)?;
+    let name = (remedy.title)(given);
+    let title = Title {
+        stem: remedy.name.to_owned(),
+        command: command.iter().map(|word| word.to_string_lossy().into_owned()).collect(),
+        remedy: Some(name.clone()),
+        predicted: against.as_deref().map(|run| predicted(run, remedy.name, how.metric.is_some())).transpose()?,
+        notes: Vec::new(),
+    };
+    let without = Workload::new(command);
+    let with = (remedy.apply)(without.clone(), given)?;
+    let side = |name, workload, engagement| SideCommand { name, workload, engagement };
+    compare_sides(
+        &how,
+        title,
+        side(format!("without {}", remedy.name), without, None),
+        side(format!("with {name}"), with.workload, Some(with.engagement)),
+    )
+}
+
+/// What was predicted of a remedy for a run. A number that the command prints is taken to be about the function that
+/// gains most, its wall time about the whole of it.
+fn predicted(run: &Path, remedy: &str, printed: bool) -> anyhow::Result<Predicted> {
+    let prediction = prediction(run, remedy)?;
+    let function = prediction.function.filter(|_| printed);
+    let (low, high) = match &function {
+        Some(f) => (f.gain.min(f.dependent_gain), f.gain.max(f.dependent_gain)),
+        None => (prediction.low, prediction.high),
+    };
+    Ok(Predicted {
+        run: run.display().to_string(),
+        function: function.map(|f| f.name),
+        low,
+        high,
+        overlap: prediction.overlap,
+    })
+}
+
+fn prediction(run: &Path, remedy: &str) -> anyhow::Result<Prediction> {
+    let findings: Findings = RunDir::open(run)?
+        .read_json(run::FINDINGS)
+        .map_err(|error| anyhow::anyhow!("{error}; `nearmiss diagnose {}` writes it", run.display()))?;
+    let finding = findings.findings.into_iter().find(|finding| finding.remedy == remedy);
+    Ok(finding.with_context(|| format!("{}: nothing was found that {remedy} remedies", run.display()))?.prediction)
+}

@@ -1,0 +1,116 @@
+//! Runs two sides, keeps the verdict as a run, prints it.
+
+use super::how::How;
+use crate::counting::Counting;
+use crate::exit;
+use crate::output::print;
+use crate::run_name::run_name;
+use anyhow::Context;
+use nearmiss_record::run::{self, Manifest, RunDir};
+use nearmiss_record::verdict::{Predicted, Verdict};
+use nearmiss_verify::{Commands, Error, SideCommand};
+use nearmiss_workload::Workload;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+/// What a comparison is about, beside its two sides.
+pub struct Title {
+    /// What the run's directory is called after: a remedy, or a program.
+    pub stem: String,
+    /// What was typed to be run, for the manifest.
+    pub command: Vec<String>,
+    /// The remedy with its parameters; none: two commands.
+    pub remedy: Option<String>,
+    /// What was predicted, where the verdict is to stand beside it.
+    pub predicted: Option<Predicted>,
+    /// Facts that a reader of the verdict must know.
+    pub notes: Vec<String>,
+}
+
+/// Compares two sides and says which is better. The status is that of the gate (`--require-gain`).
+pub fn compare_sides(how: &How, title: Title, without: SideCommand, with: SideCommand) -> anyhow::Result<ExitCode> {
+    let metric = how.judged()?;
+    let plan = how.plan(&metric);
+    let counts = Counting::new(&how.count)?;
+    let stop = stopped_by_signals()?;
+    // Bad input is refused before anything is left on the disk.
+    let kept = RunDir::create(&how.runs, &run_name("verify-", &title.stem))?;
+    let started = jiff::Timestamp::now();
+    let mut commands = Commands::new(without, with, kept.path()).metric(metric).stop(stop);
+    if let Some(prepare) = &how.prepare {
+        commands = commands.prepare(shell(prepare));
+    }
+    if let Some(neighbour) = &how.beside {
+        commands = commands.beside(shell(neighbour));
+    }
+    if let Some(counts) = counts {
+        commands = commands.probe(Box::new(counts));
+    }
+    match commands.compare(&plan) {
+        Ok(verdict) => keep_and_print(how, title, started, &kept, verdict),
+        Err(interrupted @ Error::Interrupted { .. }) => {
+            eprintln!("nearmiss: {interrupted}");
+            Ok(ExitCode::from(exit::INTERRUPTED))
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
+fn shell(command: &str) -> Workload {
+    Workload::new(["/bin/sh", "-c", command])
+}
+
+/// Becomes true when somebody asks us to stop.
+fn stopped_by_signals() -> anyhow::Result<Arc<AtomicBool>> {
+    let stop = Arc::new(AtomicBool::new(false));
+    for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
+        signal_hook::flag::register(signal, stop.clone()).context("cannot listen for Ctrl-C")?;
+    }
+    Ok(stop)
+}
+
+/// The manifest is written last: a directory with one is a run whose verdict is whole.
+fn keep_and_print(
+    how: &How,
+    title: Title,
+    started: jiff::Timestamp,
+    kept: &RunDir,
+    mut verdict: Verdict,
+) -> anyhow::Result<ExitCode> {
+    let manifest = manifest(&title, started);
+    verdict.remedy = title.remedy;
+    verdict.predicted = title.predicted;
+    verdict.notes = title.notes;
+    kept.write_json(run::VERDICT, &verdict)?;
+    kept.write_json(run::MANIFEST, &manifest)?;
+    if how.json {
+        print(&format!("{}\n", serde_json::to_string(&verdict).context("verdict")?))?;
+    } else {
+        print(&nearmiss_report::verdict::render(&verdict))?;
+        print(&format!("\noutput of the runs: {}\n", kept.path().display()))?;
+    }
+    Ok(gate(&verdict))
+}
+
+fn manifest(title: &Title, started: jiff::Timestamp) -> Manifest {
+    Manifest {
+        schema: run::SCHEMA.to_owned(),
+        nearmiss: env!("CARGO_PKG_VERSION").to_owned(),
+        command: title.command.clone(),
+        cwd: std::env::current_dir().map(|d| d.display().to_string()).unwrap_or_default(),
+        started: started.strftime("%Y-%m-%dT%H:%M:%SZ").to_string(),
+        recorder: "verify".to_owned(),
+        machine: "host".to_owned(),
+        cpus: std::thread::available_parallelism().map_or(0, |n| n.get() as u32),
+        notes: title.notes.clone(),
+        ..Manifest::default()
+    }
+}
+
+fn gate(verdict: &Verdict) -> ExitCode {
+    match verdict.required_gain_met {
+        Some(false) => ExitCode::from(exit::CONDITION_FAILED),
+        _ => ExitCode::SUCCESS,
+    }
+}

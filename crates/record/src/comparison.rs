@@ -1,0 +1,130 @@
+//! Two runs of one kind side by side: what `nearmiss report --compare` says. Modelled figures of two traces, measured
+//! ones of two observations; nothing here tells noise from difference.
+
+use crate::run::RunKind;
+use serde::{Deserialize, Serialize};
+
+/// `nearmiss/comparison/1`.
+pub const SCHEMA: &str = "nearmiss/comparison/1";
+
+crate::run::is_record!(RunComparison);
+
+/// Name of the row of what could not be attributed.
+pub const UNATTRIBUTED: &str = "[unattributed]";
+
+/// The whole record.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RunComparison {
+    /// [`SCHEMA`].
+    pub schema: String,
+    /// What both are runs of.
+    pub kind: RunKind,
+    /// Where the figures are from: `modelled` or `measured`.
+    pub origin: String,
+    /// Run A, which is compared with.
+    pub before: ComparedRun,
+    /// Run B, which got better or worse.
+    pub after: ComparedRun,
+    /// The tables.
+    pub tables: Vec<ComparedTable>,
+    /// Facts a reader must know, one sentence each.
+    pub notes: Vec<String>,
+}
+
+/// One of the two runs.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ComparedRun {
+    /// Its directory.
+    pub path: String,
+    /// The command, or who was observed.
+    pub target: String,
+    /// RFC 3339, UTC.
+    pub started: String,
+    /// The machine that was modelled, or `host`.
+    pub machine: String,
+}
+
+/// A table of both runs.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ComparedTable {
+    /// A word for programs: `functions`.
+    pub name: String,
+    /// For people.
+    pub title: String,
+    /// What each row has a figure of; the rows are ordered by the first. Less is better of each.
+    pub columns: Vec<ComparedColumn>,
+    /// Largest difference first, [`UNATTRIBUTED`] last.
+    pub rows: Vec<ComparedRow>,
+    /// Sums of the columns, where the rows are parts of a whole.
+    pub total: Option<Vec<Figures>>,
+}
+
+/// A column of a table.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ComparedColumn {
+    /// For people.
+    pub name: String,
+    /// What its figures count.
+    pub unit: Unit,
+}
+
+/// What a figure counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Unit {
+    /// Events or cycles.
+    Count,
+    /// Time.
+    Nanoseconds,
+    /// Memory or traffic.
+    Bytes,
+}
+
+/// A row of a table.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ComparedRow {
+    /// A function, an object, a class of misses, a lock.
+    pub name: String,
+    /// Its module or kind; where the runs have it from two, `A → B`.
+    pub detail: String,
+    /// By column.
+    pub figures: Vec<Figures>,
+}
+
+/// One figure of both runs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Figures {
+    /// Run A.
+    pub before: u64,
+    /// Run B.
+    pub after: u64,
+    /// B − A; at the ends of its type where it is beyond them.
+    pub difference: i64,
+}
+
+impl Figures {
+    /// Both figures with their difference.
+    pub fn new(before: u64, after: u64) -> Self {
+        let difference = i128::from(after) - i128::from(before);
+        let difference = difference.clamp(i128::from(i64::MIN), i128::from(i64::MAX)) as i64;
+        Figures { before, after, difference }
+    }
+
+    /// Sum of both sides.
+    pub fn plus(self, other: Figures) -> Self {
+        Figures::new(self.before.saturating_add(other.before), self.after.saturating_add(other.after))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn differences_have_a_sign_and_never_overflow() {
+        assert_eq!(Figures::new(10, 4), Figures { before: 10, after: 4, difference: -6 });
+        assert_eq!(Figures::new(10, 4).plus(Figures::new(0, 7)), Figures { before: 10, after: 11, difference: 1 });
+        assert_eq!(Figures::new(u64::MAX, 0).difference, i64::MIN);
+        assert_eq!(Figures::new(0, u64::MAX).plus(Figures::new(0, 1)).difference, i64::MAX);
+    }
+}

@@ -1,0 +1,262 @@
+//! `verdict.json`: what an interleaved comparison of two sides says; *measured*.
+
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::fmt;
+
+/// `nearmiss/verdict/2`.
+pub const SCHEMA: &str = "nearmiss/verdict/2";
+
+crate::run::is_record!(Verdict);
+
+/// The figures of one run, by metric.
+pub type Sample = BTreeMap<String, f64>;
+
+/// Which way is better.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Better {
+    /// Less is better: times, misses.
+    #[default]
+    Lower,
+    /// More is better: messages a second.
+    Higher,
+}
+
+/// What the comparison says of side B.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Outcome {
+    /// B is better.
+    Gain,
+    /// B is worse.
+    Loss,
+    /// No difference, and one of the resolution asked for would have been seen.
+    NoDifference,
+    /// No difference was seen, but one of the resolution asked for could have been missed.
+    TooNoisy,
+}
+
+impl fmt::Display for Outcome {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(match self {
+            Outcome::Gain => "gain",
+            Outcome::Loss => "loss",
+            Outcome::NoDifference => "no difference",
+            Outcome::TooNoisy => "too noisy",
+        })
+    }
+}
+
+/// Why no further pairs were run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Stopped {
+    /// Further pairs could not have changed the outcome at its error rate.
+    Decided,
+    /// All planned pairs were run.
+    PlannedEnd,
+    /// The time was up.
+    TimeLimit,
+}
+
+/// One side's figures.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Summary {
+    /// The median.
+    pub median: f64,
+    /// The smallest.
+    pub least: f64,
+    /// The largest.
+    pub largest: f64,
+}
+
+/// One metric of the two sides.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Comparison {
+    /// Its name: with its unit, or the expression that finds it in the output.
+    pub metric: String,
+    /// Which way it is better.
+    pub better: Better,
+    /// Median of the pairs' ratios, B ÷ A.
+    pub ratio: f64,
+    /// Interval for that median; absent where there are too few pairs for one.
+    pub interval: Option<(f64, f64)>,
+    /// Confidence of the interval itself. For the metric that the verdict is about it is
+    /// higher than that of the verdict, as it pays for all looks.
+    pub confidence: f64,
+    /// The relative difference that four of five such comparisons would have seen.
+    pub smallest_detectable: Option<f64>,
+    /// Side A.
+    pub without: Summary,
+    /// Side B.
+    pub with: Summary,
+}
+
+impl Comparison {
+    /// The gain as a share: how much less time it takes, or how much more it does.
+    pub fn gain(&self) -> f64 {
+        self.as_gain(self.ratio)
+    }
+
+    /// The interval as gains, low to high.
+    pub fn gain_interval(&self) -> Option<(f64, f64)> {
+        self.interval.map(|(low, high)| match self.better {
+            Better::Lower => (self.as_gain(high), self.as_gain(low)),
+            Better::Higher => (self.as_gain(low), self.as_gain(high)),
+        })
+    }
+
+    /// The share of the time that B saves, where the metric is a time or a rate: who does a quarter more in a second
+    /// takes a fifth less time for the same work.
+    pub fn saved(&self) -> f64 {
+        match self.better {
+            Better::Lower => 1.0 - self.ratio,
+            Better::Higher => 1.0 - 1.0 / self.ratio,
+        }
+    }
+
+    fn as_gain(&self, ratio: f64) -> f64 {
+        match self.better {
+            Better::Lower => 1.0 - ratio,
+            Better::Higher => ratio - 1.0,
+        }
+    }
+
+    /// What it says, where a difference of `resolution` must not be missed.
+    pub fn outcome(&self, resolution: f64) -> Outcome {
+        match self.gain_interval() {
+            Some((low, _)) if low > 0.0 => Outcome::Gain,
+            Some((_, high)) if high < 0.0 => Outcome::Loss,
+            _ if self.smallest_detectable.is_some_and(|seen| seen <= resolution) => Outcome::NoDifference,
+            _ => Outcome::TooNoisy,
+        }
+    }
+}
+
+/// Names of the two sides.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Sides {
+    /// Side A, which is compared with: `without color`, or the first command as typed.
+    pub without: String,
+    /// Side B, which the verdict is about: `with color, 32 colors`, or the second command as typed.
+    pub with: String,
+}
+
+/// What `diagnose` predicted of the remedy for a run; *predicted*.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Predicted {
+    /// The run.
+    pub run: String,
+    /// The function that the prediction is about; none: the whole command.
+    pub function: Option<String>,
+    /// The least share of the time that it saves.
+    pub low: f64,
+    /// The largest share of the time that it saves.
+    pub high: f64,
+    /// Share of a miss's latency that the machine is assumed to hide, where misses matter.
+    pub overlap: Option<f64>,
+}
+
+impl Predicted {
+    /// How far a measured saving lies outside of what was predicted, as a share.
+    pub fn apart(&self, saved: f64) -> f64 {
+        (self.low - saved).max(saved - self.high).max(0.0)
+    }
+}
+
+/// The result of `verify`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Verdict {
+    /// [`SCHEMA`].
+    pub schema: String,
+    /// `measured`.
+    pub kind: String,
+    /// The remedy that was compared, with its parameters; none: two commands.
+    pub remedy: Option<String>,
+    /// The two sides.
+    pub sides: Sides,
+    /// What it says.
+    pub outcome: Outcome,
+    /// The metric that it is about.
+    pub comparison: Comparison,
+    /// The relative difference that must not be missed.
+    pub resolution: f64,
+    /// How often a difference is claimed where there is none, at most.
+    pub error_rate: f64,
+    /// Pairs of runs.
+    pub pairs: usize,
+    /// After how many pairs the results were looked at.
+    pub looks: Vec<usize>,
+    /// Why no further pairs were run.
+    pub stopped: Stopped,
+    /// What decided the order.
+    pub seed: u64,
+    /// The order within each pair: `AB` or `BA`.
+    pub order: Vec<String>,
+    /// The other metrics, each with a plain 95% interval of its own.
+    pub others: Vec<Comparison>,
+    /// The gain that was asked for, as a share.
+    pub required_gain: Option<f64>,
+    /// Whether it was reached: the whole interval lies at it or above.
+    pub required_gain_met: Option<bool>,
+    /// What the remedy reported of the last run under it.
+    pub engaged: Option<String>,
+    /// What was predicted of the remedy, where the verdict is set beside it.
+    pub predicted: Option<Predicted>,
+    /// Facts a reader must know, one sentence each.
+    pub notes: Vec<String>,
+    /// Every run of side A, in order.
+    pub without: Vec<Sample>,
+    /// Every run of side B, in order; the n-th makes a pair with the n-th of side A.
+    pub with: Vec<Sample>,
+}
+
+impl Verdict {
+    /// Of a neighbour measured beside the command: each of its metrics, whose names begin
+    /// with `beside_`, and what it says.
+    pub fn neighbour(&self) -> impl Iterator<Item = (&Comparison, Outcome)> {
+        self.others
+            .iter()
+            .filter(|other| other.metric.starts_with("beside_"))
+            .map(|other| (other, other.outcome(self.resolution)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn comparison(better: Better, ratio: f64) -> Comparison {
+        let summary = Summary { median: 1.0, least: 1.0, largest: 1.0 };
+        Comparison {
+            metric: "m".to_owned(),
+            better,
+            ratio,
+            interval: Some((ratio - 0.125, ratio + 0.125)),
+            confidence: 0.95,
+            smallest_detectable: Some(0.25),
+            without: summary,
+            with: summary,
+        }
+    }
+
+    #[test]
+    fn a_gain_and_the_time_saved_differ_for_rates() {
+        let time = comparison(Better::Lower, 0.75);
+        assert_eq!((time.gain(), time.saved(), time.gain_interval()), (0.25, 0.25, Some((0.125, 0.375))));
+        let rate = comparison(Better::Higher, 1.25);
+        assert_eq!((rate.gain(), rate.gain_interval()), (0.25, Some((0.125, 0.375))));
+        assert!((rate.saved() - 0.2).abs() < 1e-12, "{}", rate.saved());
+        assert_eq!((time.outcome(0.03), rate.outcome(0.03)), (Outcome::Gain, Outcome::Gain));
+        assert_eq!(comparison(Better::Higher, 0.75).outcome(0.03), Outcome::Loss);
+        assert_eq!(comparison(Better::Lower, 1.0).outcome(0.03), Outcome::TooNoisy);
+        assert_eq!(comparison(Better::Lower, 1.0).outcome(0.3), Outcome::NoDifference);
+    }
+
+    #[test]
+    fn what_lies_within_a_prediction_is_not_apart_from_it() {
+        let predicted = Predicted { run: "r".to_owned(), function: None, low: 0.25, high: 0.5, overlap: Some(0.6) };
+        assert_eq!([0.125, 0.25, 0.4, 0.5, 0.75].map(|saved| predicted.apart(saved)), [0.125, 0.0, 0.0, 0.0, 0.25]);
+    }
+}

@@ -1,0 +1,107 @@
+//! A verdict in words, whole.
+
+#![allow(clippy::unwrap_used)]
+
+use nearmiss_record::verdict::*;
+use nearmiss_report::verdict::render;
+
+fn comparison(metric: &str, better: Better, ratio: f64, medians: [f64; 2]) -> Comparison {
+    let summary = |median| Summary { median, least: median, largest: median };
+    Comparison {
+        metric: metric.to_owned(),
+        better,
+        ratio,
+        interval: Some((ratio - 0.02, ratio + 0.02)),
+        confidence: 0.99,
+        smallest_detectable: Some(0.04),
+        without: summary(medians[0]),
+        with: summary(medians[1]),
+    }
+}
+
+/// Of two commands.
+fn verdict() -> Verdict {
+    Verdict {
+        schema: SCHEMA.to_owned(),
+        kind: "measured".to_owned(),
+        remedy: None,
+        sides: Sides { without: "sort a".to_owned(), with: "sort -u a".to_owned() },
+        outcome: Outcome::Gain,
+        comparison: comparison("wall_s", Better::Lower, 0.75, [0.5, 0.375]),
+        resolution: 0.03,
+        error_rate: 0.05,
+        pairs: 10,
+        looks: vec![10],
+        stopped: Stopped::Decided,
+        seed: 7,
+        order: vec!["AB".to_owned(), "BA".to_owned()],
+        others: vec![comparison("max_rss_bytes", Better::Lower, 1.0, [123_456.0, 123_456.0])],
+        required_gain: None,
+        required_gain_met: None,
+        engaged: None,
+        predicted: None,
+        notes: vec!["Both commands ran through /bin/sh: its start is part of every time.".to_owned()],
+        without: vec![Sample::from([("wall_s".to_owned(), 0.5)])],
+        with: vec![Sample::from([("wall_s".to_owned(), 0.375)])],
+    }
+}
+
+#[test]
+fn two_commands_go_by_their_names() {
+    insta::assert_snapshot!(render(&verdict()));
+}
+
+#[test]
+fn a_remedy_stands_beside_what_was_predicted() {
+    let mut beside = comparison("beside_wall_s", Better::Lower, 1.0, [2.0, 2.0]);
+    beside.smallest_detectable = Some(0.02);
+    insta::assert_snapshot!(render(&Verdict {
+        remedy: Some("color, 32 colors".to_owned()),
+        outcome: Outcome::TooNoisy,
+        required_gain: Some(0.05),
+        required_gain_met: Some(false),
+        engaged: Some("color (measured): engaged, 32 colors\n2 stacks".to_owned()),
+        predicted: Some(Predicted {
+            run: "r".to_owned(),
+            function: Some("walk".to_owned()),
+            low: 0.3,
+            high: 0.5,
+            overlap: Some(0.6),
+        }),
+        others: vec![beside],
+        notes: Vec::new(),
+        ..verdict()
+    }));
+}
+
+/// A rate that is a quarter higher saves a fifth of the time: that, and its sign, is what a prediction is about.
+#[test]
+fn a_rate_is_set_beside_a_prediction_as_time_saved() {
+    let predicted = Predicted { run: "r".to_owned(), function: None, low: 0.1, high: 0.15, overlap: Some(0.6) };
+    let rate = Verdict {
+        comparison: comparison("rate", Better::Higher, 1.25, [100.0, 125.0]),
+        predicted: Some(predicted),
+        ..verdict()
+    };
+    let last = render(&rate).lines().last().unwrap().to_owned();
+    assert_eq!(last, "measured, rate: 20% saved; 5 points from what was predicted");
+}
+
+#[test]
+fn a_verdict_reads_back_as_it_was_written() {
+    let directory = tempfile::tempdir().unwrap();
+    let run = nearmiss_record::run::RunDir::create(directory.path(), "verify").unwrap();
+    run.write_json(nearmiss_record::run::VERDICT, &verdict()).unwrap();
+    assert_eq!(run.read_json::<Verdict>(nearmiss_record::run::VERDICT).unwrap(), verdict());
+    let older = Verdict { schema: "nearmiss/verdict/1".to_owned(), ..verdict() };
+    run.write_json(nearmiss_record::run::VERDICT, &older).unwrap();
+    let error = run.read_json::<Verdict>(nearmiss_record::run::VERDICT).unwrap_err().to_string();
+    assert!(error.contains("schema `nearmiss/verdict/1`, this nearmiss reads `nearmiss/verdict/2`"), "{error}");
+}
+
+#[test]
+fn names_do_not_steer_the_terminal() {
+    let hostile = Verdict { sides: Sides { without: "\x1b[2J".to_owned(), with: "\u{202e}".to_owned() }, ..verdict() };
+    let text = render(&hostile);
+    assert!(!text.contains('\x1b') && !text.contains('\u{202e}'), "{text}");
+}
