@@ -7,8 +7,8 @@
  * with no store to the set between them. A mask of bytes would not do: it does not tell a load before a store from one
  * behind it.
  *
- * Where a replay may place tasks anew (tap.by_task), each stay of a task on a vCPU begins with an empty filter, and a
- * store is dropped only if its bytes were stored to before, so that no byte is written unseen. In both modes no store
+ * Where a replay may place tasks anew (tap.by_task), each chunk and each stay of a task on a vCPU begins with an empty
+ * filter, and a store is dropped only if its bytes were stored to before, so that no byte is written unseen. In both modes no store
  * takes the callbacks' short way: store_from stays NOWHERE.
  */
 #include "tap.h"

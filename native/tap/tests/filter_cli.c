@@ -156,7 +156,7 @@ static struct vcpu *command(const char *line, struct vcpu *v)
         struct vcpu *next = &tap_vcpus[n[0]];
         enter_slice(next, (uint32_t)n[1]);
         next->used = v->used;
-        if (control.clear_on_slice && next != v) {
+        if (tap.by_task || (control.clear_on_slice && next != v)) {
             filter_clear(next);
             fetch_clear(next);
         }

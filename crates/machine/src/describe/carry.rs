@@ -17,9 +17,10 @@
 //! buffers get every byte in its order. ∎ With one line any store of this CPU makes the filter forget, whatever the unit.
 //!
 //! **Tasks** (`by_task`). *Claim*: each task's references to user addresses may be met by another CPU than they were, with
-//! other tasks' references between them, if nobody else uses that CPU's first level, nor an inclusive level over it. *Proof*: each stay
-//! of a task on a vCPU begins with an empty filter, so a dropped reference repeats one of the same task's same stay: since
-//! then the task touched no other line of that set. Kernel addresses are left out of such a replay, but the kernel's
+//! other tasks' references between them, if nobody else uses that CPU's first level, nor an inclusive level over it. *Proof*: each
+//! chunk, and each stay of a task on a vCPU, begins with an empty filter, so a dropped reference repeats one of the same
+//! task in the same chunk: since then the task touched no other line of that set, and a task of the same CPU comes
+//! between chunks only. Kernel addresses are left out of such a replay, but the kernel's
 //! references to user addresses are kept: the filter goes by virtual address, so only those can stand for a user's.
 //! Another task's store takes the line: a line that two tasks touch, one of them writing, is sent whole from when the
 //! second one came, and no store is dropped that writes a byte for the first time. ∎ What was dropped before the second

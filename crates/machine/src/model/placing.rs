@@ -14,7 +14,7 @@ use super::instructions::Instructions;
 use super::options::{ModelError, Position};
 use nearmiss_record::abi::ChunkHeader;
 use nearmiss_record::policy::Placed;
-use nearmiss_record::reference::{Control, ControlKind, Kind, Record};
+use nearmiss_record::reference::{Control, ControlKind, Kind, Record, Usage};
 use std::collections::VecDeque;
 
 /// Most records held back, of all CPUs together; one recorded chunk more at times.
@@ -27,6 +27,8 @@ struct Source {
     pid: Option<u32>,
     context: u32,
     instructions: Instructions,
+    /// Sum of the reports of usage.
+    reported: u64,
     /// The latest reference was of the kind that is kept.
     kept: bool,
 }
@@ -133,12 +135,24 @@ impl Placing {
                 at += 1;
             }
         }
-        let rest = self.sources[vcpu].instructions.chunk(header.instructions);
+        self.executed(vcpu, header.instructions);
+        Ok(())
+    }
+
+    /// A vCPU executed so many instructions in all: what no record told yet is its present task's.
+    fn executed(&mut self, vcpu: usize, total: u64) {
+        let rest = self.sources[vcpu].instructions.chunk(total);
         if let Some(cpu) = self.lane_of(vcpu).filter(|_| self.sources[vcpu].kept) {
             self.lanes[cpu].instructions += rest;
             self.lanes[cpu].untold += rest;
         }
-        Ok(())
+    }
+
+    /// A report of what the task did that leaves, or goes on.
+    fn leave(&mut self, vcpu: usize, usage: Usage) {
+        let reported = usage.user_instructions.saturating_add(usage.kernel_instructions);
+        self.sources[vcpu].reported = self.sources[vcpu].reported.saturating_add(reported);
+        self.executed(vcpu, self.sources[vcpu].reported);
     }
 
     /// The CPU of the task that runs on a vCPU.
@@ -183,7 +197,8 @@ impl Placing {
     fn control(&mut self, vcpu: usize, group: &[Record], here: Position) -> Result<(), ModelError> {
         let control = Control::decode(group[0], &group[1..]).map_err(|what| here.bad(what))?;
         match control {
-            Control::Switch { pid, .. } => {
+            Control::Switch { pid, usage, .. } => {
+                self.leave(vcpu, usage);
                 self.sources[vcpu].pid = Some(pid);
                 let mut told = group.to_vec();
                 // What the filter dropped, and for whom, was counted for another order of tasks.
@@ -191,6 +206,7 @@ impl Placing {
                 told[1].b = 0;
                 self.switches.insert(pid, told);
             }
+            Control::Mark { usage, .. } => self.leave(vcpu, usage),
             Control::Context(context) => self.sources[vcpu].context = context,
             Control::Heap { .. } | Control::Fence => {
                 if let Some(cpu) = self.lane_of(vcpu) {
