@@ -72,7 +72,8 @@ pub struct Args {
     /// The exact filter for every purpose: drops only repeats of the very last line
     #[arg(long)]
     one_line_filter: bool,
-    /// What a replay may change, and the trace then carries: more is recorded (docs/trace.md has how much)
+    /// What a replay may change, and the trace then carries. More is recorded: of `sort`, 3.2 times as much for
+    /// addresses, 2.3 times for stores, 1.5 times for tasks
     #[arg(long, value_name = "PART", value_enum, value_delimiter = ',', conflicts_with = "counts")]
     carry: Vec<Carry>,
     /// Do not keep calling contexts: faster, no call stacks
