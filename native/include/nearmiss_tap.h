@@ -17,7 +17,7 @@
 #include <stdint.h>
 
 #define NM_ABI_MAGIC 0x3130504154534d4eULL /* "NMSTAP01" */
-#define NM_ABI_VERSION 2u
+#define NM_ABI_VERSION 3u
 #define NM_MAX_VCPUS 64
 #define NM_MAX_NODES 8
 
@@ -177,6 +177,10 @@ struct nm_control {
     uint32_t first_level_data_tree, first_level_fetch_tree; /* 1: ways go by a tree of bits; 0: by least recent use */
     uint32_t first_level_misses_only; /* 1: of the level of instructions nothing but misses; 0: a use now and then too, and
                                          of a line that goes whether it was used again */
+    /* consumer, before start: what a replay may change (filter.c); not together with a first level */
+    uint32_t ordered_stores; /* 1: every store is sent, and what was stored to is forgotten */
+    uint32_t by_task;        /* 1: a vCPU's filter is cleared at each switch of tasks, lines are shared by tasks, and
+                                NM_C_SHARE is not sent: no byte is written unseen */
 
     /* plugin */
     _Alignas(64) uint64_t published; /* chunks filled, ever; release store, then futex wake on the low word */
@@ -205,6 +209,7 @@ _Static_assert(sizeof(struct nm_ctx) == 8, "nm_ctx");
 _Static_assert(offsetof(struct nm_control, from_kind) == 1752, "nm_control.from_kind");
 _Static_assert(offsetof(struct nm_control, from_code) == 1784, "nm_control.from_code");
 _Static_assert(offsetof(struct nm_control, first_level_data_ways) == 1792, "nm_control.first_level_data_ways");
+_Static_assert(offsetof(struct nm_control, ordered_stores) == 1812, "nm_control.ordered_stores");
 _Static_assert(offsetof(struct nm_control, published) == 1856, "nm_control.published");
 _Static_assert(sizeof(struct nm_control) <= 4096, "nm_control fits a page");
 

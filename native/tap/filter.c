@@ -1,13 +1,22 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  *
  * The filter: an access to the line that its set touched last is counted, not sent.
+ *
+ * Where a replay may make any store non-temporal (tap.ordered), a store takes its line from the caches and leaves its
+ * bytes in a buffer: every store is sent, and its set forgets. What is dropped is then a load behind a load of the line
+ * with no store to the set between them. A mask of bytes would not do: it does not tell a load before a store from one
+ * behind it.
+ *
+ * Where a replay may place tasks anew (tap.by_task), each chunk and each stay of a task on a vCPU begins with an empty
+ * filter, and a store is dropped only if its bytes were stored to before, so that no byte is written unseen. In both modes no store
+ * takes the callbacks' short way: store_from stays NOWHERE.
  */
 #include "tap.h"
 
 void filter_displace(struct filter_entry *e)
 {
     /* With several TCG threads a line may have been taken between a hit and the note of what the hit wrote. */
-    if (tap.sharing && e->written && e->line != NO_LINE)
+    if (tap.sharing && !tap.by_task && e->written && e->line != NO_LINE)
         sharing_keep(e->line, e->written);
     *e = (struct filter_entry){NOWHERE, NOWHERE, 0, NO_LINE};
 }

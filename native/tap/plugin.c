@@ -91,9 +91,16 @@ static int configure(void)
     tap.index_low = c->filter_index_low;
     tap.index_mask = (1u << c->filter_index_bits) - 1;
     tap.vcpus = c->vcpus;
-    tap.sharing = c->vcpus > 1;
+    tap.ordered = c->ordered_stores != 0;
+    tap.by_task = c->by_task != 0;
+    tap.sharing = c->vcpus > 1 || tap.by_task;
     tap.contexts = c->call_contexts != 0;
-    tap.solo = c->vcpus == 1 && !tap.multi && tap.line_log2 == SOLO_LINE_LOG2 && tap.index_low == SOLO_LINE_LOG2;
+    tap.solo = c->vcpus == 1 && !tap.multi && tap.line_log2 == SOLO_LINE_LOG2 && tap.index_low == SOLO_LINE_LOG2 &&
+               !tap.ordered && !tap.by_task;
+    if ((tap.ordered || tap.by_task) && (c->first_level_data_ways || c->first_level_fetch_ways)) {
+        tap_fail("the tap cannot run a first level whose stores or tasks a replay may change");
+        return -1;
+    }
     tap.solo_mask = (uint64_t)tap.index_mask * sizeof(struct filter_entry);
     tap.control->ctxs = 1;
     return first_level_init() || code_line_init() ? -1 : 0;

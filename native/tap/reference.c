@@ -21,11 +21,25 @@ static inline void remember(struct vcpu *v, struct filter_entry *e, uint64_t fro
         e->line = line;
     }
     if (written) {
-        e->store_from = from;
+        e->store_from = tap.by_task ? NOWHERE : from;
         e->written |= written;
     }
     if (unlikely(v->aside.valid))
         filter_displace(&v->aside.data[e - v->data]);
+}
+
+/* The set's line is sent again whatever comes. */
+static inline void forget(struct vcpu *v, struct filter_entry *e)
+{
+    filter_displace(e);
+    if (v->aside.valid)
+        filter_displace(&v->aside.data[e - v->data]);
+}
+
+/* With by_task: whether all these bytes were stored to since the line entered. */
+static inline int is_known(const struct filter_entry *e, uint64_t from, uint64_t written)
+{
+    return tap.by_task && e->load_from == from && !(written & ~e->written);
 }
 
 /* The bytes of a reference inside one line. */
@@ -39,7 +53,8 @@ piece(struct vcpu *v, struct nm_insn *insn, qemu_plugin_meminfo_t info, uint64_t
     struct filter_entry *e = filter_set(v, vaddr);
     if (!store && e->load_from == from)
         return HIT;
-    if (store && e->store_from == from && kind != NM_NT_STORE && !(kind == NM_ATOMIC && v->nt_pending)) {
+    if (store && (e->store_from == from || is_known(e, from, written)) && kind != NM_NT_STORE &&
+        !(kind == NM_ATOMIC && v->nt_pending)) {
         e->written |= written;
         return HIT;
     }
@@ -69,12 +84,10 @@ piece(struct vcpu *v, struct nm_insn *insn, qemu_plugin_meminfo_t info, uint64_t
             code_line_take(&v->code, line);
         v->nt_pending = 1;
         const uint64_t before = filter_take(v, line); /* the caches give the line up */
-        if (tap.sharing && !always)
+        if (tap.sharing && !always && !tap.by_task)
             sharing_keep(line, before | written);
-    } else if (unlikely(always)) {
-        filter_displace(e);
-        if (v->aside.valid)
-            filter_displace(&v->aside.data[e - v->data]);
+    } else if (unlikely(always || (store && tap.ordered))) {
+        forget(v, e);
     } else {
         remember(v, e, from, line, written);
         if (unlikely(tap.multi)) {
@@ -174,6 +187,8 @@ void reference_part(struct vcpu *v, struct nm_insn *insn, qemu_plugin_meminfo_t 
     }
     if (!size)
         return;
+    if (store && tap.by_task) /* what a part hides must be known of all that come after it: none is dropped */
+        filter_set(v, vaddr)->written = filter_set(v, vaddr + size - 1)->written = 0;
     if (pieces(v, insn, info, vaddr, size, kind, continued, before) != SENT)
         v->wide.record = NULL;
 }

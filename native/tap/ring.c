@@ -105,6 +105,10 @@ void ring_publish(struct vcpu *v, uint32_t flags)
         pthread_mutex_unlock(&order);
     v->used = 0;
     v->wide.record = NULL;
+    if (tap.by_task) { /* a replay puts other tasks' chunks between this one and the next */
+        filter_clear(v);
+        fetch_clear(v);
+    }
     refill_look(v);
 }
 

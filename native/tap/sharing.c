@@ -10,6 +10,9 @@
  * tasks: another task alone does not either. A shared line on which nothing passed between two such tasks for LIFETIME is
  * shared no more.
  *
+ * Where a replay may place tasks anew (tap.by_task), tasks alone count: a line is shared when two tasks touched it, one of
+ * them writing, be it on one vCPU. What is written there is always sent, so nothing need be told when a line passes.
+ *
  * Time goes in epochs of instructions. A hit in the filter is not seen here, so each vCPU forgets its filter when it
  * enters an epoch: what it goes on using is sent, and seen here, once an epoch.
  *
@@ -97,7 +100,11 @@ static uint32_t touched_by(const struct vcpu *v)
            ((v->task ? v->task->number : 0) << TASK_SHIFT & TASK_MASK);
 }
 
-static int is_elsewhere(uint32_t state, uint32_t me) { return ((state ^ me) & VCPU_MASK) != 0; }
+/* Another vCPU had it or, where tasks count, another task. */
+static int is_elsewhere(uint32_t state, uint32_t me)
+{
+    return ((state ^ me) & (tap.by_task ? VCPU_MASK | TASK_MASK : VCPU_MASK)) != 0;
+}
 static int is_stranger(uint32_t state, uint32_t me) { return is_elsewhere(state, me) && (state ^ me) & TASK_MASK; }
 static int is_recent(uint32_t state, uint32_t me)
 {
@@ -148,7 +155,7 @@ static void take(struct vcpu *v, uint64_t line, uint32_t state, int is_shared)
     written |= take_written(line);
     if (is_shared)
         __atomic_fetch_add(&tap.control->lost_before_share, 1, __ATOMIC_RELAXED);
-    if (written || is_shared)
+    if ((written || is_shared) && !tap.by_task)
         ring_control(v, NM_C_SHARE, line, (state & VCPU_MASK) >> VCPU_SHIFT, written, NULL, 0);
 }
 
@@ -175,5 +182,5 @@ int sharing_lost(const struct vcpu *v, uint64_t line, int store)
     const uint32_t state = __atomic_load_n(&states[line], __ATOMIC_SEQ_CST);
     if (state & SHARED)
         return 1;
-    return is_elsewhere(state, v->index << VCPU_SHIFT) ? store || state & WRITTEN : store && !(state & WRITTEN);
+    return is_elsewhere(state, touched_by(v)) ? store || state & WRITTEN : store && !(state & WRITTEN);
 }

@@ -154,6 +154,8 @@ struct tap {
     int sharing;  /* more than one vCPU */
     uint32_t epoch; /* of sharing.c */
     int contexts; /* call_contexts */
+    int ordered;  /* ordered_stores */
+    int by_task;  /* the control page's */
     int ahead;    /* blocks are made for the window before it opens, and not translated anew then */
     int misses_only; /* of the level of instructions nothing else is sent */
     int first_data, first_fetch; /* the tap runs the machine's first level of data, of instructions; only where solo */
@@ -171,6 +173,9 @@ struct insn_identity {
 };
 
 extern struct insn_identity *tap_identities; /* by instruction id */
+
+/* Whether a fence drains anything: in the core's own buffers, or in those of a replay that sends stores there. */
+static inline int fence_matters(const struct vcpu *v) { return v->nt_pending || tap.ordered; }
 
 static inline uint32_t insn_id(const struct nm_insn *insn) { return (uint32_t)(insn - tap.insns); }
 

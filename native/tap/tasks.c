@@ -121,6 +121,10 @@ void tasks_enter(struct vcpu *v)
     pthread_mutex_lock(&lock);
     struct task *task = find(address, pid);
     pthread_mutex_unlock(&lock);
+    if (tap.by_task && task != v->task) {
+        filter_clear(v);
+        fetch_clear(v);
+    }
     v->task = task;
     apply_skip(v);
 }

@@ -71,7 +71,7 @@ static void on_fence(unsigned index, void *unused)
 {
     (void)unused;
     struct vcpu *v = &tap_vcpus[index];
-    if (!v->nt_pending || v->attention & (ATTEND_CLOSED | ATTEND_SKIP))
+    if (!fence_matters(v) || v->attention & (ATTEND_CLOSED | ATTEND_SKIP))
         return;
     vcpu_lock(v);
     ring_control(v, NM_C_FENCE, 0, 0, 0, NULL, 0);

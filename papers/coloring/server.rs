@@ -2,7 +2,7 @@
 
 use crate::PaperError;
 use nearmiss_machine::model::{Model, ModelOptions};
-use nearmiss_machine::observer::{Observer, Outcome};
+use nearmiss_machine::observer::{Effective, Observer, Outcome};
 use nearmiss_record::abi::ChunkHeader;
 use nearmiss_record::machine::{Machine, Placement};
 use nearmiss_record::model::BusTally;
@@ -57,10 +57,10 @@ struct Ear(Rc<Cell<Piece>>);
 
 impl Observer for Ear {
     fn control(&mut self, _: u32, _: &Control<'_>) {}
-    fn hit(&mut self, _: u32, _: Record) {}
+    fn hit(&mut self, _: &Effective) {}
     fn instructions(&mut self, _: u32, _: u64) {}
 
-    fn miss(&mut self, _: u32, _: Record, outcome: &Outcome) {
+    fn miss(&mut self, _: &Effective, outcome: &Outcome) {
         let mut piece = self.0.get();
         piece.cycles += u64::from(outcome.stall_cycles);
         piece.l2_reads += u64::from(outcome.missed[0].is_some());

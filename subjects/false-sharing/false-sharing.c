@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0
  *
  * Two pinned threads, each adding to a counter of its own. The counters lie in one line, which therefore moves from
- * CPU to CPU with every addition; with --padded each has a line of its own and nothing moves. */
+ * CPU to CPU with every addition; with --padded each has a line of its own and nothing moves. With --one-cpu both
+ * threads take turns on one CPU, and the line stays there. */
 #include "subject.h"
 
 enum { LINE = 64 };
@@ -27,10 +28,11 @@ static void *count(void *argument) {
 static _Alignas(4 * LINE) char counters[4 * LINE];
 
 int main(int argc, char **argv) {
-    uint64_t times = 10000000, padded = 0;
+    uint64_t times = 10000000, padded = 0, one_cpu = 0;
     const struct subject_option options[] = {
         {"times", "additions a thread", &times, 0},
         {"padded", "a line of its own for each counter", &padded, 1},
+        {"one-cpu", "both threads on the first CPU", &one_cpu, 1},
         {0},
     };
     subject_options(argc, argv, "Two threads write different words of one line.", options);
@@ -40,7 +42,8 @@ int main(int argc, char **argv) {
     pthread_t thread[2];
     double begun = subject_now_ns();
     for (unsigned i = 0; i < 2; i++) {
-        worker[i] = (struct worker){(uint64_t *)(counters + i * (padded ? 2 * LINE : 8)), times, i, argv[0], &start};
+        worker[i] = (struct worker){(uint64_t *)(counters + i * (padded ? 2 * LINE : 8)), times,
+                                    one_cpu ? 0 : i, argv[0], &start};
         if (pthread_create(&thread[i], NULL, count, &worker[i]) != 0)
             subject_fail(argv[0], "cannot start a thread");
     }

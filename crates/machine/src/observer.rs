@@ -3,7 +3,27 @@
 //! The model knows caches, CPUs and lines; it knows nothing of functions, objects or tasks. An [`Observer`] does.
 
 use nearmiss_record::model::{BusTally, MAX_LEVELS, MissClass};
-use nearmiss_record::reference::{Control, Record};
+use nearmiss_record::reference::{Control, Kind, Record};
+
+/// A reference, or its part in one first-level line, as the machine met it: after the policy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Effective {
+    /// CPU that it ran on.
+    pub cpu: u32,
+    /// Memory node of that CPU; the node of the line is [`Outcome::home`].
+    pub node: u8,
+    /// Load, store, atomic, non-temporal store or fetch.
+    pub kind: Kind,
+    /// What tells lines apart: the recorded physical address, moved as the policy moves it; without coherence the
+    /// virtual one with its address space.
+    pub address: u64,
+    /// Virtual address.
+    pub vaddr: u64,
+    /// Bytes.
+    pub size: u32,
+    /// As recorded, but for its kind: its addresses are those by which objects were recorded.
+    pub record: Record,
+}
 
 /// What a reference that missed the first level, or that caused bus traffic, met.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -83,15 +103,15 @@ pub trait Observer {
     /// A control record.
     fn control(&mut self, vcpu: u32, control: &Control<'_>);
     /// A kept reference or fetch that hit the first level and caused no traffic.
-    fn hit(&mut self, vcpu: u32, record: Record);
+    fn hit(&mut self, met: &Effective);
     /// A kept reference or fetch that missed the first level or caused traffic.
-    fn miss(&mut self, vcpu: u32, record: Record, outcome: &Outcome);
+    fn miss(&mut self, met: &Effective, outcome: &Outcome);
     /// Instructions this vCPU executed before the record that is told next (or before its chunk's end).
     fn instructions(&mut self, vcpu: u32, instructions: u64);
     /// A write-combining buffer went to memory because of a fence or the window's end, not of a reference: `last` is
     /// the latest non-temporal store into it, `home` its memory node.
-    fn drained(&mut self, vcpu: u32, last: Record, full: u8, partial: u8, home: u8) {
-        let _ = (vcpu, last, full, partial, home);
+    fn drained(&mut self, last: &Effective, full: u8, partial: u8, home: u8) {
+        let _ = (last, full, partial, home);
     }
 }
 
@@ -101,8 +121,8 @@ pub struct Deaf;
 
 impl Observer for Deaf {
     fn control(&mut self, _: u32, _: &Control<'_>) {}
-    fn hit(&mut self, _: u32, _: Record) {}
-    fn miss(&mut self, _: u32, _: Record, _: &Outcome) {}
+    fn hit(&mut self, _: &Effective) {}
+    fn miss(&mut self, _: &Effective, _: &Outcome) {}
     fn instructions(&mut self, _: u32, _: u64) {}
 }
 
@@ -112,21 +132,21 @@ impl<A: Observer, B: Observer> Observer for (A, B) {
         self.0.control(vcpu, control);
         self.1.control(vcpu, control);
     }
-    fn hit(&mut self, vcpu: u32, record: Record) {
-        self.0.hit(vcpu, record);
-        self.1.hit(vcpu, record);
+    fn hit(&mut self, met: &Effective) {
+        self.0.hit(met);
+        self.1.hit(met);
     }
-    fn miss(&mut self, vcpu: u32, record: Record, outcome: &Outcome) {
-        self.0.miss(vcpu, record, outcome);
-        self.1.miss(vcpu, record, outcome);
+    fn miss(&mut self, met: &Effective, outcome: &Outcome) {
+        self.0.miss(met, outcome);
+        self.1.miss(met, outcome);
     }
     fn instructions(&mut self, vcpu: u32, instructions: u64) {
         self.0.instructions(vcpu, instructions);
         self.1.instructions(vcpu, instructions);
     }
-    fn drained(&mut self, vcpu: u32, last: Record, full: u8, partial: u8, home: u8) {
-        self.0.drained(vcpu, last, full, partial, home);
-        self.1.drained(vcpu, last, full, partial, home);
+    fn drained(&mut self, last: &Effective, full: u8, partial: u8, home: u8) {
+        self.0.drained(last, full, partial, home);
+        self.1.drained(last, full, partial, home);
     }
 }
 
@@ -136,14 +156,14 @@ impl<O: Observer> Observer for Option<O> {
             observer.control(vcpu, control);
         }
     }
-    fn hit(&mut self, vcpu: u32, record: Record) {
+    fn hit(&mut self, met: &Effective) {
         if let Some(observer) = self {
-            observer.hit(vcpu, record);
+            observer.hit(met);
         }
     }
-    fn miss(&mut self, vcpu: u32, record: Record, outcome: &Outcome) {
+    fn miss(&mut self, met: &Effective, outcome: &Outcome) {
         if let Some(observer) = self {
-            observer.miss(vcpu, record, outcome);
+            observer.miss(met, outcome);
         }
     }
     fn instructions(&mut self, vcpu: u32, instructions: u64) {
@@ -151,9 +171,9 @@ impl<O: Observer> Observer for Option<O> {
             observer.instructions(vcpu, instructions);
         }
     }
-    fn drained(&mut self, vcpu: u32, last: Record, full: u8, partial: u8, home: u8) {
+    fn drained(&mut self, last: &Effective, full: u8, partial: u8, home: u8) {
         if let Some(observer) = self {
-            observer.drained(vcpu, last, full, partial, home);
+            observer.drained(last, full, partial, home);
         }
     }
 }

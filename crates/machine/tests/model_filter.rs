@@ -1,10 +1,13 @@
 //! The tap's filter, in software, must not change what the first level misses on machines that it is exact for.
 #![allow(clippy::unwrap_used)]
 
+#[path = "support/filtered.rs"]
+mod filtered;
 mod support;
 #[path = "support/tap_filter.rs"]
 mod tap_filter;
 
+use filtered::{level, machines};
 use nearmiss_machine::describe::filter_for;
 use nearmiss_machine::model::{ModelOptions, ModelTotals};
 use nearmiss_machine::observer::Deaf;
@@ -22,42 +25,6 @@ use tap_filter::TapFilter;
 /// Instructions of an epoch of two vCPUs, and of the time for which a line stays shared (native/tap/sharing.c).
 const EPOCH: u64 = 2 << 17;
 const LIFETIME: u64 = 32 * EPOCH;
-
-fn level(total: &ModelTotals) -> Vec<(u64, u64, [u64; 6], u64)> {
-    let sum = total.sum();
-    let sets = total.sets[0].misses.iter().sum::<u64>();
-    let conflict_and_capacity = |mut c: [u64; 6]| {
-        c[4] += c[5];
-        c[5] = 0;
-        c
-    };
-    let mut rows: Vec<_> = total
-        .caches
-        .iter()
-        .map(|c| (c.fills, c.dirty_evictions, conflict_and_capacity(c.line_misses), c.accesses - c.hits))
-        .collect();
-    rows.push((sum.bus.reads(), sum.bus.transactions(), [0; 6], sets));
-    rows
-}
-
-fn machines() -> impl Strategy<Value = Machine> {
-    (0..3usize, 0..3usize, 0..3usize, 0..2usize, 0..3usize, any::<bool>()).prop_map(
-        |(first, second, inclusion, threads, protocol, hashed)| {
-            let replacement = [Replacement::Lru, Replacement::TreePlru, Replacement::Random];
-            let (packages, threads) = [(2, 1), (1, 2)][threads];
-            let l1 = |kind| Cache { replacement: replacement[first], ..cache(1, kind, 4, 2, 64, Sharing::Core) };
-            let l2 = Cache {
-                replacement: [Replacement::Lru, Replacement::Srrip, Replacement::Random][second],
-                inclusion: [Inclusion::None, Inclusion::Inclusive, Inclusion::Exclusive][inclusion],
-                index: if hashed { Index::Hashed } else { Index::Physical },
-                ..cache(2, CacheKind::Unified, 8, 2, 64, Sharing::Core)
-            };
-            let mut m = machine(packages, threads, vec![l1(CacheKind::Data), l1(CacheKind::Instruction), l2]);
-            m.coherence = [Protocol::Msi, Protocol::Mesi, Protocol::Moesi][protocol];
-            m
-        },
-    )
-}
 
 /// A slice: its CPU, its task, how many instructions precede its references, and those: what, line and word.
 type SliceOf = (u32, u32, u64, Vec<(u8, u64, u64)>);

@@ -6,7 +6,7 @@ mod support;
 use nearmiss_machine::observer::Deaf;
 use nearmiss_record::machine::*;
 use nearmiss_record::model::MissClass::*;
-use nearmiss_record::policy::{AddressPolicy, Order, Policy, Shifted, StorePolicy};
+use nearmiss_record::policy::{AddressPolicy, CallSite, Order, Policy, Shifted, StorePolicy};
 use nearmiss_record::reference::*;
 use nearmiss_record::units::{Bytes, InsnId};
 use support::*;
@@ -147,7 +147,10 @@ fn non_temporal_stores_go_by_lines_or_by_pieces() {
 #[test]
 fn a_policy_sends_stores_around_the_caches() {
     let m = two_levels(1, 1);
-    let p = Policy { store: StorePolicy::NonTemporal { insns: vec![2] }, ..Policy::default() };
+    let p = Policy {
+        store: StorePolicy::NonTemporal { sites: vec![CallSite { context: 0, insn: 2 }] },
+        ..Policy::default()
+    };
     let chunk: Vec<Record> = (0..8).map(|i| store(i * 8)).collect();
     let t = replay_on(&m, &p, &options(1), &[(0, 0, chunk)], Deaf).0;
     assert_eq!((t.cpus[0].nt_stores, t.cpus[0].bus.nt_full, t.cpus[0].levels[0].misses()), (8, 1, 0));

@@ -6,7 +6,7 @@ use std::mem::offset_of;
 /// `NM_ABI_MAGIC`: "NMSTAP01".
 pub const MAGIC: u64 = 0x3130_5041_5453_4d4e;
 /// `NM_ABI_VERSION`.
-pub const VERSION: u32 = 2;
+pub const VERSION: u32 = 3;
 /// Most vCPUs a guest may have.
 pub const MAX_VCPUS: usize = 64;
 /// Most memory nodes a guest may have.
@@ -143,8 +143,12 @@ pub struct ControlPage {
     /// 1: of the level of instructions nothing but misses; 0: a use now and then too, and of a line that goes whether it
     /// was used again.
     pub first_level_misses_only: u32,
+    /// 1: every store is sent, and what was stored to is forgotten.
+    pub ordered_stores: u32,
+    /// 1: a vCPU's filter is cleared at each switch of tasks, and lines are shared by tasks.
+    pub by_task: u32,
     /// Padding to the plugin's cache line.
-    pub padding0: [u32; 11],
+    pub padding0: [u32; 9],
     /// Plugin: chunks filled, ever.
     pub published: u64,
     /// Consumer: asleep on `published`.
@@ -204,6 +208,7 @@ const _: () = {
     assert!(offset_of!(ControlPage, from_kind) == 1752);
     assert!(offset_of!(ControlPage, from_code) == 1784);
     assert!(offset_of!(ControlPage, first_level_data_ways) == 1792);
+    assert!(offset_of!(ControlPage, ordered_stores) == 1812);
     assert!(offset_of!(ControlPage, published) == 1856);
     assert!(offset_of!(ControlPage, error) == 1912);
     assert!(offset_of!(ControlPage, consumed) == 2176);

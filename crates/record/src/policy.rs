@@ -2,6 +2,7 @@
 //!
 //! The default is the run as recorded; each remedy changes one part.
 
+use crate::units::Nanos;
 use serde::{Deserialize, Serialize};
 
 /// How a recorded run meets a machine.
@@ -10,10 +11,14 @@ use serde::{Deserialize, Serialize};
 pub struct Policy {
     /// Where objects really lie.
     pub address: AddressPolicy,
-    /// Which node a page belongs to.
-    pub home: HomePolicy,
     /// Which stores go through the caches.
     pub store: StorePolicy,
+    /// Which CPU a task runs on, and when.
+    pub place: PlacePolicy,
+    /// Which node a page belongs to.
+    pub home: HomePolicy,
+    /// When a waiting server looks again.
+    pub wake: WakePolicy,
 }
 
 /// Where objects really lie.
@@ -53,19 +58,6 @@ pub struct Shifted {
     pub by: i64,
 }
 
-/// Which node a page belongs to.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum HomePolicy {
-    /// The node whose memory it was recorded in.
-    #[default]
-    Recorded,
-    /// The node of the CPU that touches it first.
-    FirstTouch,
-    /// Page by page round robin.
-    Interleave,
-}
-
 /// Which stores go through the caches.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -73,11 +65,101 @@ pub enum StorePolicy {
     /// All that were recorded as such.
     #[default]
     Recorded,
-    /// Stores of these instruction ids become non-temporal.
+    /// The plain stores of these call sites become non-temporal.
     NonTemporal {
-        /// Instruction ids of the trace.
-        insns: Vec<u32>,
+        /// In any order.
+        sites: Vec<CallSite>,
     },
+}
+
+/// An instruction as one caller reaches it: one `memcpy` serves many.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct CallSite {
+    /// Calling context of the trace.
+    pub context: u32,
+    /// Instruction id of the trace.
+    pub insn: u32,
+}
+
+/// Which CPU a task runs on, and when.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum PlacePolicy {
+    /// As recorded.
+    #[default]
+    Recorded,
+    /// These tasks run on these CPUs, all CPUs at the same time; other tasks do not run.
+    Tasks {
+        /// No task twice.
+        tasks: Vec<Placed>,
+        /// Instructions that a CPU executes before the next one has its turn; at least 1.
+        window_instructions: u64,
+    },
+}
+
+/// A task and its CPU.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Placed {
+    /// Thread id, as recorded.
+    pub pid: u32,
+    /// Hardware thread of the machine.
+    pub cpu: u32,
+}
+
+/// Which node a page belongs to.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum HomePolicy {
+    /// The node whose memory it was recorded in.
+    #[default]
+    Recorded,
+    /// The first rule that any reference to the page fits; where none does, as recorded.
+    Rules(Vec<HomeRule>),
+}
+
+impl HomePolicy {
+    /// One rule for every page.
+    pub fn everywhere(home: Home) -> Self {
+        HomePolicy::Rules(vec![HomeRule { pages: None, task: None, home }])
+    }
+}
+
+/// Whose home it decides, and how.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HomeRule {
+    /// Half-open range of virtual addresses, as recorded; none: every page, the kernel's included.
+    pub pages: Option<(u64, u64)>,
+    /// Thread id of the task that touches the page, as recorded; none: any task.
+    pub task: Option<u32>,
+    /// Its node.
+    pub home: Home,
+}
+
+/// A node for a page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Home {
+    /// The node whose memory it was recorded in.
+    Recorded,
+    /// This one.
+    Node(u32),
+    /// The node of the CPU that touches it first.
+    FirstTouch,
+    /// Page by page round robin.
+    Interleave,
+    /// The node of the CPU that allocated the heap block there: a pool a node. Fits heap blocks alone.
+    Pool,
+}
+
+/// When a waiting server looks again.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum WakePolicy {
+    /// At once.
+    #[default]
+    AtOnce,
+    /// Not before so long after it looked last.
+    LeastInterval(Nanos),
 }
 
 /// In which order the records of several CPUs meet the model.

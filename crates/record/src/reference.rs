@@ -105,6 +105,16 @@ impl Record {
         PLAIN_KINDS[(self.a >> 48) as usize & 15]
     }
 
+    /// The same reference of another kind.
+    pub fn with_kind(self, kind: Kind) -> Self {
+        Record { a: self.a & !(15 << 48) | (kind as u64) << 48, ..self }
+    }
+
+    /// The same reference, so many instructions after the record before it; at most 255.
+    pub fn with_instructions(self, instructions: u8) -> Self {
+        Record { b: self.b << 8 >> 8 | u64::from(instructions) << 56, ..self }
+    }
+
     /// Virtual address, sign-extended.
     #[inline]
     pub fn vaddr(self) -> u64 {

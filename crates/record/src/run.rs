@@ -288,6 +288,15 @@ pub struct Filter {
     /// The tap ran the first level itself: what hit there was counted, but for what changed more than its set's order.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub first_level: Option<FirstLevel>,
+    /// Every store was kept, and the next load of its line: any of them may become non-temporal.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub ordered_stores: bool,
+    /// It forgot at each switch of tasks, and a line is shared by tasks wherever they ran: tasks may be placed anew.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub by_task: bool,
+    /// What the command's allocator did was recorded.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub heap: bool,
 }
 
 impl Filter {

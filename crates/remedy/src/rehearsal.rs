@@ -3,8 +3,7 @@
 use crate::replay::{CaseError, replay};
 use crate::traced::Traced;
 use nearmiss_machine::aliasing::StoreBuffer;
-use nearmiss_machine::model::Rules;
-use nearmiss_machine::observer::{Observer, Outcome};
+use nearmiss_machine::observer::{Effective, Observer, Outcome};
 use nearmiss_record::machine::{Machine, Placement, StoreAliasing};
 use nearmiss_record::policy::Policy;
 use nearmiss_record::reference::{Control, Kind, Record};
@@ -32,7 +31,6 @@ pub struct Cost {
 /// Counts what [`Cost`] holds.
 struct Watcher<'a> {
     ranges: &'a [(u64, u64)],
-    rules: Rules,
     aliasing: Option<StoreAliasing>,
     /// Share of a wait that other work does not hide.
     shown: f64,
@@ -50,19 +48,18 @@ impl Watcher<'_> {
     }
 
     /// What a reference of user mode meets in the store buffer.
-    fn buffered(&mut self, vcpu: u32, record: Record, aliasing: StoreAliasing) {
-        let vcpu = vcpu as usize;
-        if record.is_kernel() {
+    fn buffered(&mut self, met: &Effective, aliasing: StoreAliasing) {
+        let cpu = met.cpu as usize;
+        if met.record.is_kernel() {
             return;
         }
-        if vcpu >= self.stores.len() {
-            self.stores.resize(vcpu + 1, StoreBuffer::new(aliasing));
+        if cpu >= self.stores.len() {
+            self.stores.resize(cpu + 1, StoreBuffer::new(aliasing));
         }
-        let vaddr = record.vaddr().wrapping_add(self.rules.shift(record.vaddr()));
-        match record.kind() {
-            Some(Kind::Store) => self.stores[vcpu].store(vaddr, record),
-            Some(Kind::Load) if self.stores[vcpu].waited_for(vaddr, record.size().into()).is_some() => {
-                add(&mut self.aliased, record, 1);
+        match met.kind {
+            Kind::Store => self.stores[cpu].store(met.vaddr, met.record),
+            Kind::Load if self.stores[cpu].waited_for(met.vaddr, met.record.size().into()).is_some() => {
+                add(&mut self.aliased, met.record, 1);
             }
             _ => {}
         }
@@ -95,18 +92,18 @@ impl Observer for Watcher<'_> {
     fn control(&mut self, _: u32, _: &Control<'_>) {}
     fn instructions(&mut self, _: u32, _: u64) {}
 
-    fn hit(&mut self, vcpu: u32, record: Record) {
+    fn hit(&mut self, met: &Effective) {
         if let Some(aliasing) = self.aliasing {
-            self.buffered(vcpu, record, aliasing);
+            self.buffered(met, aliasing);
         }
     }
 
-    fn miss(&mut self, vcpu: u32, record: Record, outcome: &Outcome) {
-        self.hit(vcpu, record);
-        add(&mut self.cost.by_insn, record, u64::from(outcome.stall_cycles));
+    fn miss(&mut self, met: &Effective, outcome: &Outcome) {
+        self.hit(met);
+        add(&mut self.cost.by_insn, met.record, u64::from(outcome.stall_cycles));
         let mut bus = Default::default();
         outcome.add_traffic(&mut bus);
-        if record.kind() != Some(Kind::Fetch) && self.inside(record.vaddr()) {
+        if met.kind != Kind::Fetch && self.inside(met.record.vaddr()) {
             self.cost.transactions_inside += bus.transactions();
         } else {
             self.cost.transactions_outside += bus.transactions();
@@ -162,7 +159,6 @@ fn one(case: &Traced, policy: &Policy, seed: u64, ranges: &[(u64, u64)]) -> Resu
     machine.memory.placement_seed = seed;
     let watcher = Watcher {
         ranges,
-        rules: Rules::new(policy)?,
         aliasing: machine.store_aliasing,
         shown: 1.0 - machine.overlap,
         stores: Vec::new(),

@@ -3,10 +3,10 @@
 
 use crate::replay::{CaseError, replay};
 use crate::traced::Traced;
-use nearmiss_machine::observer::{Observer, Outcome};
+use nearmiss_machine::observer::{Effective, Observer, Outcome};
 use nearmiss_record::machine::Tlb;
 use nearmiss_record::policy::Policy;
-use nearmiss_record::reference::{Control, Kind, Record};
+use nearmiss_record::reference::{Control, Kind};
 
 /// Fully associative and LRU, one a CPU; emptied by nothing, since entries carry their address space.
 struct Translations {
@@ -17,13 +17,13 @@ struct Translations {
 }
 
 impl Translations {
-    fn meet(&mut self, vcpu: u32, record: Record) {
-        if record.kind() == Some(Kind::Fetch) {
+    fn meet(&mut self, met: &Effective) {
+        if met.kind == Kind::Fetch {
             return;
         }
         // The physical page stands for the virtual one: it tells address spaces apart.
-        let page = record.physical_page();
-        let vcpu = vcpu as usize;
+        let page = met.record.physical_page();
+        let vcpu = met.cpu as usize;
         if vcpu >= self.held.len() {
             self.held.resize(vcpu + 1, Vec::new());
         }
@@ -38,7 +38,7 @@ impl Translations {
                     held.remove(0);
                 }
                 held.push(page);
-                let insn = record.insn().0 as usize;
+                let insn = met.record.insn().0 as usize;
                 if insn >= self.misses.len() {
                     self.misses.resize(insn + 1, 0);
                 }
@@ -52,12 +52,12 @@ impl Observer for Translations {
     fn control(&mut self, _: u32, _: &Control<'_>) {}
     fn instructions(&mut self, _: u32, _: u64) {}
 
-    fn hit(&mut self, vcpu: u32, record: Record) {
-        self.meet(vcpu, record);
+    fn hit(&mut self, met: &Effective) {
+        self.meet(met);
     }
 
-    fn miss(&mut self, vcpu: u32, record: Record, _: &Outcome) {
-        self.meet(vcpu, record);
+    fn miss(&mut self, met: &Effective, _: &Outcome) {
+        self.meet(met);
     }
 }
 

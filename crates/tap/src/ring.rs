@@ -104,6 +104,8 @@ impl Ring {
             clear_on_slice: config.filter.clear_on_slice.into(),
             call_contexts: config.filter.contexts.into(),
             fetches: config.filter.fetches.into(),
+            ordered_stores: config.filter.ordered_stores.into(),
+            by_task: config.filter.by_task.into(),
             nodes: config.node_bytes.len() as u32,
             ..bytemuck::Zeroable::zeroed()
         };

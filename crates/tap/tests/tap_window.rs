@@ -83,7 +83,7 @@ fn record_under(
             clear_on_slice: false,
             fetches: true,
             contexts: true,
-            first_level: None,
+            ..Filter::default()
         },
         heap_shim: Some(HEAP_SHIM.to_vec()),
         icount: None,

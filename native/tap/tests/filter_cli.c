@@ -3,11 +3,14 @@
  * The plugin's filters without QEMU: reads references, prints the records that the plugin sends for them. One command a
  * line, numbers in hexadecimal; every answer ends with a line `end`.
  *
- *     new VCPUS LINE_LOG2 INDEX_LOW INDEX_BITS CLEAR_ON_SLICE   begin anew
- *     slice VCPU TASK                                           this vCPU runs from here on, on it this task
- *     run INSTRUCTIONS                                          it executes so many
- *     ref KIND ADDRESS SIZE                                     it touches memory; virtual address = physical address
- *     send                                                      print what was sent since: two words a record
+ *     new VCPUS LINE_LOG2 INDEX_LOW INDEX_BITS MODES   begin anew; modes: 1 clear_on_slice, 2 ordered_stores, 4 by_task
+ *     slice VCPU TASK                                  this vCPU runs from here on, on it this task
+ *     run INSTRUCTIONS                                 it executes so many
+ *     ref KIND ADDRESS SIZE INSN                       it touches memory; virtual address = physical address
+ *     wide ADDRESS PARTS INSN                          one store, reported in parts of 8 bytes
+ *     context CONTEXT                                  what follows has this calling context
+ *     fence                                            it executes a fence
+ *     send                                             print what was sent since: two words a record
  */
 #include "../fetch.c"
 
@@ -22,8 +25,10 @@ struct insn_identity *tap_identities;
 __thread struct vcpu *tap_here;
 
 static struct nm_control control;
-static struct nm_insn insn;
-static struct task tasks[NM_MAX_VCPUS * 64];
+enum { INSNS = 256, TASKS = 64 };
+enum { CLEAR_ON_SLICE = 1, ORDERED_STORES = 2, BY_TASK = 4 };
+static struct nm_insn insns[INSNS];
+static struct task tasks[TASKS], idle[NM_MAX_VCPUS];
 static struct nm_record sent[1 << 20];
 
 uint64_t softtlb_fill(struct vcpu *v, qemu_plugin_meminfo_t info, uint64_t vaddr)
@@ -50,7 +55,7 @@ void ring_control(struct vcpu *v, enum nm_control_kind kind, uint64_t argument, 
     v->used++;
 }
 
-uint64_t ram_bytes(void) { return 1 << 20; }
+uint64_t ram_bytes(void) { return 32 << 20; }
 void tap_fail(const char *why, ...) { fprintf(stderr, "%s\n", why), exit(1); }
 void tasks_stored(struct vcpu *v, uint64_t offset) { (void)v, (void)offset; }
 void maps_poll(struct vcpu *v) { (void)v; }
@@ -71,12 +76,13 @@ struct qemu_plugin_insn *qemu_plugin_tb_get_insn(const struct qemu_plugin_tb *tb
     return (void)tb, (void)i, NULL;
 }
 
-static void begin(uint32_t vcpus, uint32_t line_log2, uint32_t index_low, uint32_t index_bits, uint32_t clear_on_slice)
+static void begin(uint32_t vcpus, uint32_t line_log2, uint32_t index_low, uint32_t index_bits, uint32_t modes)
 {
-    control = (struct nm_control){.fetches = 1, .clear_on_slice = clear_on_slice};
-    tap = (struct tap){.control = &control, .insns = &insn, .chunk_capacity = UINT32_MAX, .line_log2 = line_log2,
+    control = (struct nm_control){.fetches = 1, .clear_on_slice = modes & CLEAR_ON_SLICE};
+    tap = (struct tap){.control = &control, .insns = insns, .chunk_capacity = UINT32_MAX, .line_log2 = line_log2,
                        .line_bytes = 1u << line_log2, .index_low = index_low, .index_mask = (1u << index_bits) - 1,
-                       .vcpus = vcpus, .sharing = vcpus > 1};
+                       .vcpus = vcpus, .sharing = vcpus > 1 || modes & BY_TASK,
+                       .ordered = (modes & ORDERED_STORES) != 0, .by_task = (modes & BY_TASK) != 0};
     if (sharing_init())
         exit(1);
     for (uint32_t i = 0; i < vcpus; i++) {
@@ -90,14 +96,42 @@ static void begin(uint32_t vcpus, uint32_t line_log2, uint32_t index_low, uint32
     }
 }
 
-static void touch(struct vcpu *v, enum nm_kind kind, uint64_t address, unsigned size)
+static void touch(struct vcpu *v, enum nm_kind kind, uint64_t address, unsigned size, struct nm_insn *insn)
 {
     if (kind == NM_FETCH) {
-        insn = (struct nm_insn){.vaddr = address, .paddr = address, .flags = size << NM_I_FETCHED_SHIFT};
-        one_line(v->index, &insn, USER, 0);
+        *insn = (struct nm_insn){.vaddr = address, .paddr = address, .flags = size << NM_I_FETCHED_SHIFT};
+        one_line(v->index, insn, USER, 0);
     } else {
-        reference(v, &insn, 0, address, size, kind);
+        reference(v, insn, 0, address, size, kind);
     }
+}
+
+static void store_wide(struct vcpu *v, uint64_t address, unsigned parts, struct nm_insn *insn)
+{
+    insn->executions++;
+    for (unsigned i = 0; i < parts; i++)
+        reference_part(v, insn, 0, address + 8 * i, 8, NM_STORE, 1);
+}
+
+/* As tasks.c does it. */
+static void run_task(struct vcpu *v, struct task *task)
+{
+    if (v->task != task && tap.by_task) {
+        filter_clear(v);
+        fetch_clear(v);
+    }
+    v->task = task;
+}
+
+/* A task that moves leaves the vCPU where it was to the idle task there. */
+static void enter_slice(struct vcpu *v, uint32_t number)
+{
+    struct task *task = &tasks[number % TASKS];
+    task->number = number;
+    for (uint32_t i = 0; i < tap.vcpus; i++)
+        if (tap_vcpus[i].task == task && i != v->index)
+            run_task(&tap_vcpus[i], &idle[i]);
+    run_task(v, task);
 }
 
 /* As window.c does it: the instructions of all vCPUs tell the epoch. */
@@ -120,10 +154,9 @@ static struct vcpu *command(const char *line, struct vcpu *v)
     }
     if (!strncmp(line, "slice ", 6) && numbers == 2) {
         struct vcpu *next = &tap_vcpus[n[0]];
-        next->task = &tasks[n[1]];
-        next->task->number = (uint32_t)n[1];
+        enter_slice(next, (uint32_t)n[1]);
         next->used = v->used;
-        if (control.clear_on_slice && next != v) {
+        if (tap.by_task || (control.clear_on_slice && next != v)) {
             filter_clear(next);
             fetch_clear(next);
         }
@@ -133,8 +166,17 @@ static struct vcpu *command(const char *line, struct vcpu *v)
     if (!strncmp(line, "run ", 4) && numbers == 1) {
         v->instructions[USER] += n[0];
         look_at_epoch(v);
-    } else if (!strncmp(line, "ref ", 4) && numbers == 3) {
-        touch(v, (enum nm_kind)n[0], n[1], (unsigned)n[2]);
+    } else if (!strncmp(line, "ref ", 4) && numbers == 4) {
+        touch(v, (enum nm_kind)n[0], n[1], (unsigned)n[2], &insns[n[3] % INSNS]);
+    } else if (!strncmp(line, "wide ", 5) && numbers == 3) {
+        store_wide(v, n[0], (unsigned)n[1], &insns[n[2] % INSNS]);
+    } else if (!strncmp(line, "context ", 8) && numbers == 1) {
+        v->context = (uint32_t)n[0];
+        ring_control(v, NM_C_CONTEXT, n[0], 0, 0, NULL, 0);
+    } else if (!strncmp(line, "fence", 5)) {
+        if (fence_matters(v))
+            ring_control(v, NM_C_FENCE, 0, 0, 0, NULL, 0);
+        v->nt_pending = 0;
     } else if (!strncmp(line, "send", 4)) {
         for (uint32_t i = 0; i < v->used; i++)
             printf("%" PRIx64 " %" PRIx64 "\n", sent[i].a, sent[i].b);

@@ -24,7 +24,7 @@ pub fn count(args: &Args) -> anyhow::Result<Option<CommandStatus>> {
     Workload::new(args.command.iter().cloned()).program()?;
     let machine = describe::cut(&nearmiss_host::load(&args.machine)?, 1);
     let filter = match args.one_line_filter {
-        true => Filter { contexts: false, ..filter(args, &machine) },
+        true => Filter { contexts: false, heap: false, ..filter(args, &machine) },
         false => describe::filter_for_counts(&machine),
     };
     let clock = if args.deterministic { Clock::Instructions } else { args.clock };

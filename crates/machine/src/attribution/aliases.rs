@@ -3,6 +3,7 @@
 use super::objects::ObjectId;
 use super::tracker::Tracker;
 use crate::aliasing::StoreBuffer;
+use crate::observer::Effective;
 use nearmiss_record::machine::StoreAliasing;
 use nearmiss_record::reference::{Kind, Record};
 use rustc_hash::FxHashMap;
@@ -34,15 +35,15 @@ impl Aliases {
 
     /// A data reference of user mode.
     #[inline]
-    pub fn met(&mut self, vcpu: usize, pid: u32, record: Record, tracker: &mut Tracker) {
+    pub fn met(&mut self, vcpu: usize, pid: u32, met: &Effective, tracker: &mut Tracker) {
         let buffer = &mut self.buffers[vcpu];
-        match record.kind() {
-            Some(Kind::Load) => {
-                if let Some(store) = buffer.waited_for(record.vaddr(), record.size().into()) {
-                    self.waits(pid, record, store, tracker);
+        match met.kind {
+            Kind::Load => {
+                if let Some(store) = buffer.waited_for(met.vaddr, met.record.size().into()) {
+                    self.waits(pid, met.record, store, tracker);
                 }
             }
-            Some(Kind::Store) => buffer.store(record.vaddr(), record),
+            Kind::Store => buffer.store(met.vaddr, met.record),
             _ => {}
         }
     }

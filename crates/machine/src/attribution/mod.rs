@@ -36,7 +36,7 @@ pub use finish::ModelledRun;
 pub use nearmiss_record::symbols::DataSymbols;
 pub use tracker::RecordedData;
 
-use crate::observer::{BusRead, Observer, Outcome};
+use crate::observer::{BusRead, Effective, Observer, Outcome};
 use aliases::Aliases;
 use cpu::{Cpu, Mode};
 use crowds::Crowds;
@@ -356,31 +356,32 @@ impl Observer for Attribution {
     }
 
     #[inline]
-    fn hit(&mut self, vcpu: u32, record: Record) {
-        let vcpu = index(vcpu, self.cpus.len());
+    fn hit(&mut self, met: &Effective) {
+        let record = met.record;
+        let vcpu = index(met.cpu, self.cpus.len());
         let cpu = &mut self.cpus[vcpu];
         row(&mut self.insns[cpu.mode() as usize], record).references.count(record);
         cpu.kernel = record.is_kernel();
         cpu.pending[usize::from(cpu.kernel)].count(record);
         if let Some(aliases) = self.aliases.as_mut().filter(|_| !cpu.kernel && cpu.mode() == Mode::Command) {
-            aliases.met(vcpu, cpu.pid, record, &mut self.tracker);
+            aliases.met(vcpu, cpu.pid, met, &mut self.tracker);
         }
     }
 
-    fn miss(&mut self, vcpu: u32, record: Record, outcome: &Outcome) {
-        self.hit(vcpu, record);
-        self.met(index(vcpu, self.cpus.len()), record, outcome, false);
+    fn miss(&mut self, met: &Effective, outcome: &Outcome) {
+        self.hit(met);
+        self.met(index(met.cpu, self.cpus.len()), met.record, outcome, false);
     }
 
     // Instructions come from the tables beside the stream: what a record says of them belongs to whatever ran since the
     // last record, which may be another task.
     fn instructions(&mut self, _: u32, _: u64) {}
 
-    fn drained(&mut self, vcpu: u32, last: Record, full: u8, partial: u8, home: u8) {
-        let line_paddr = last.paddr() & !u64::from(self.options.line_bytes - 1);
+    fn drained(&mut self, last: &Effective, full: u8, partial: u8, home: u8) {
+        let line_paddr = last.address & !u64::from(self.options.line_bytes - 1);
         let outcome = Outcome { nt_full: full, nt_partial: partial, home, line_paddr, ..Outcome::default() };
-        let vcpu = index(vcpu, self.cpus.len());
-        self.met(vcpu, last, &outcome, true);
+        let vcpu = index(last.cpu, self.cpus.len());
+        self.met(vcpu, last.record, &outcome, true);
     }
 }
 

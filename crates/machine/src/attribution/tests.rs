@@ -74,11 +74,11 @@ impl Stream {
     }
 
     fn hit(&mut self, vcpu: u32, record: Record) {
-        self.attribution.hit(vcpu, record);
+        self.attribution.hit(&as_recorded(vcpu, record));
     }
 
     fn miss(&mut self, vcpu: u32, record: Record, outcome: Outcome) {
-        self.attribution.miss(vcpu, record, &outcome);
+        self.attribution.miss(&as_recorded(vcpu, record), &outcome);
         let mut ledger = Ledger::default();
         let mut row = Row::default();
         ledger.add(&mut row, record, &outcome);
@@ -99,6 +99,11 @@ impl Stream {
             symbols,
         })
     }
+}
+
+fn as_recorded(cpu: u32, record: Record) -> Effective {
+    let (kind, address, vaddr, size) = (record.kind().unwrap(), record.paddr(), record.vaddr(), record.size());
+    Effective { cpu, node: 0, kind, address, vaddr, size, record }
 }
 
 fn load(vaddr: u64, insn: u32) -> Record {
@@ -382,7 +387,7 @@ proptest! {
                 }
                 Step::Drained(address, insn) => {
                     let last = Record::reference(Kind::NtStore, address, 8, 0, InsnId(insn), 1, 0);
-                    s.attribution.drained(vcpu, last, 1, 2, 0);
+                    s.attribution.drained(&as_recorded(vcpu, last), 1, 2, 0);
                     s.model.bus.nt_full += 1;
                     s.model.bus.nt_partial += 2;
                 }

@@ -6,9 +6,9 @@ mod stack;
 pub use geometries::Geometries;
 pub use stack::Stack;
 
-use crate::observer::{Observer, Outcome};
+use crate::observer::{Effective, Observer, Outcome};
 use nearmiss_record::model::MissRatioCurve;
-use nearmiss_record::reference::{Control, Kind, Record};
+use nearmiss_record::reference::{Control, Kind};
 
 /// Listens to a replay and gives the miss-ratio curve of its data references.
 #[derive(Clone, Debug)]
@@ -44,20 +44,20 @@ impl Curve {
         }
     }
 
-    fn record(&mut self, record: Record) {
-        if matches!(record.kind(), Some(Kind::Load | Kind::Store | Kind::Atomic)) {
-            self.reference(record.paddr());
+    fn meet(&mut self, met: &Effective) {
+        if matches!(met.kind, Kind::Load | Kind::Store | Kind::Atomic) {
+            self.reference(met.address);
         }
     }
 }
 
 impl Observer for Curve {
     fn control(&mut self, _: u32, _: &Control<'_>) {}
-    fn hit(&mut self, _: u32, record: Record) {
-        self.record(record);
+    fn hit(&mut self, met: &Effective) {
+        self.meet(met);
     }
-    fn miss(&mut self, _: u32, record: Record, _: &Outcome) {
-        self.record(record);
+    fn miss(&mut self, met: &Effective, _: &Outcome) {
+        self.meet(met);
     }
     fn instructions(&mut self, _: u32, _: u64) {}
 }

@@ -49,8 +49,8 @@ const PAGE_LOG2: u32 = 12;
 /// log₂ of the most bytes a record's mask covers.
 const MASK_LOG2: u32 = 6;
 
-/// The strongest exact filter for a machine (as cut down to the guest's CPUs). `contexts` is left off: it is the
-/// user's choice and changes no figure.
+/// The strongest exact filter for a machine (as cut down to the guest's CPUs). What else a trace is to carry
+/// (contexts, stores, tasks, the heap) is left off: it is the user's choice and changes no figure.
 pub fn filter_for(machine: &Machine) -> Filter {
     let line_log2 = line_log2(machine);
     let (index_low, index_bits) =
@@ -61,8 +61,7 @@ pub fn filter_for(machine: &Machine) -> Filter {
         index_bits,
         clear_on_slice: must_clear(machine),
         fetches: machine.caches.iter().any(|c| c.kind == CacheKind::Instruction),
-        contexts: false,
-        first_level: None,
+        ..Filter::default()
     }
 }
 
@@ -158,15 +157,6 @@ pub fn can_replay(filter: Filter, machine: &Machine) -> Result<(), String> {
     Ok(())
 }
 
-/// Whether a replay may move addresses (a color policy): objects that move change which lines share a set, so only a
-/// filter that needs no sets is exact.
-pub fn can_move_addresses(filter: Filter) -> Result<(), String> {
-    if filter.index_bits == 0 {
-        return Ok(());
-    }
-    Err("the trace was made with a filter of several lines, which is exact only where lines stay; record it with the one-line filter".into())
-}
-
 /// Figures that a replay of such a trace on such a machine gives only approximately, one sentence each.
 pub fn approximations(filter: Filter, machine: &Machine) -> Vec<&'static str> {
     let mut notes = Vec::new();
@@ -239,7 +229,7 @@ fn one_line_reason(machine: &Machine) -> Option<String> {
 }
 
 /// Another vCPU can change what this vCPU's first level holds, or in which order.
-fn must_clear(machine: &Machine) -> bool {
+pub(super) fn must_clear(machine: &Machine) -> bool {
     machine
         .caches
         .iter()
@@ -335,7 +325,6 @@ mod tests {
         for p in crate::describe::PRESETS {
             assert_eq!(can_replay(all, &machine(p.name)), Ok(()), "{}", p.name);
         }
-        assert!(can_move_addresses(all).is_ok() && can_move_addresses(mp).is_err());
         assert_eq!(approximations(mp, &machine("xeon-mp-4way-l3")).len(), 2);
     }
 

@@ -4,6 +4,7 @@
 //! to a guest's size, and asked which filter a trace for it may be made with.
 
 mod cachegrind;
+mod carry;
 mod check;
 mod cut;
 mod figures;
@@ -12,13 +13,12 @@ mod filter;
 mod presets;
 
 pub use cachegrind::{Geometry, cachegrind_like};
+pub use carry::{approximate_policy, can_go_around, can_move_addresses, can_place_tasks, can_pool, can_wake};
 pub use check::{Problem, check, cpus_per_instance, sets};
 pub use cut::{DEFAULT_CPUS, cut};
 pub use figures::{figures, is_assumed, source_of};
 pub use file::{parse, render};
-pub use filter::{
-    approximate_misses, approximations, can_move_addresses, can_replay, filter_for, filter_for_counts, first_level_for,
-};
+pub use filter::{approximate_misses, approximations, can_replay, filter_for, filter_for_counts, first_level_for};
 pub use presets::{PRESETS, Preset, preset};
 
 use nearmiss_record::machine::Machine;

@@ -60,8 +60,7 @@ impl Fast {
             line: access.address >> line_log2,
             mask: mask_within(line_address, line_log2, access.address, access.size),
             home: outcome.home,
-            last: access.record,
-            cpu: access.cpu as u32,
+            last: access.effective(self.plan.node[access.cpu]),
         };
         let core = self.plan.core[access.cpu];
         let gone = self.buffers[core].store(new, self.plan.combining_buffers, line_log2);

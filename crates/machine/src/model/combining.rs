@@ -1,6 +1,6 @@
 //! Write-combining buffers: where non-temporal stores wait until their line is whole.
 
-use nearmiss_record::reference::Record;
+use crate::observer::Effective;
 
 /// A line being put together.
 #[derive(Clone, Copy, Debug)]
@@ -8,9 +8,8 @@ pub(crate) struct Combined {
     pub line: u64,
     pub mask: u128,
     pub home: u8,
-    /// Latest store into it, and its CPU.
-    pub last: Record,
-    pub cpu: u32,
+    /// Latest store into it.
+    pub last: Effective,
 }
 
 impl Combined {

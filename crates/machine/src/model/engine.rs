@@ -2,10 +2,10 @@
 
 use super::options::{ModelError, ModelOptions};
 use super::totals::ModelTotals;
-use crate::observer::Outcome;
+use crate::observer::{Effective, Outcome};
 use nearmiss_record::machine::Machine;
 use nearmiss_record::policy::Policy;
-use nearmiss_record::reference::{Kind, Record};
+use nearmiss_record::reference::{Control, Kind, Record};
 
 /// One access to one first-level line.
 #[derive(Clone, Copy, Debug)]
@@ -26,17 +26,24 @@ pub struct Access {
     pub missed_before: u8,
     /// The CPU's time in cycles.
     pub now: u64,
-    /// As recorded.
+    /// As recorded, but for its kind.
     pub record: Record,
+}
+
+impl Access {
+    /// What observers are told of it, given the node of its CPU.
+    #[inline(always)]
+    pub fn effective(&self, node: u8) -> Effective {
+        let &Access { cpu, kind, address, vaddr, size, record, .. } = self;
+        Effective { cpu: cpu as u32, node, kind, address, vaddr, size, record }
+    }
 }
 
 /// A write-combining buffer that no reference drained.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Drained {
-    /// CPU of `last`.
-    pub cpu: u32,
     /// Latest store into it.
-    pub last: Record,
+    pub last: Effective,
     /// Full lines.
     pub full: u8,
     /// Parts of lines.
@@ -88,6 +95,12 @@ pub trait Engine: Sized {
     fn fence(&mut self, cpu: usize, now: u64, tell: &mut dyn FnMut(Drained));
     /// `owner` wrote these bytes at `address` before others met the line.
     fn share(&mut self, address: u64, owner: usize, written: u64);
+    /// A control record of this CPU, for what the homes of pages depend on.
+    fn control(&mut self, cpu: usize, control: &Control<'_>) {
+        let _ = (cpu, control);
+    }
+    /// The node of a CPU.
+    fn node(&self, cpu: usize) -> u8;
     /// The window closes.
     fn finish(self, tell: &mut dyn FnMut(Drained)) -> ModelTotals;
 }

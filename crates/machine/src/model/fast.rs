@@ -7,6 +7,7 @@ use super::combining::Buffers;
 use super::engine::{Access, Drained, Engine};
 use super::front::Front;
 use super::history::{Pages, QuickMap, Spot};
+use super::homes::Toucher;
 use super::options::{ModelError, ModelOptions};
 use super::places::Places;
 use super::plan::{Plan, Way};
@@ -15,7 +16,7 @@ use crate::observer::Outcome;
 use nearmiss_record::machine::Machine;
 use nearmiss_record::model::{BusTally, MAX_LEVELS, MissClass};
 use nearmiss_record::policy::{Order, Policy};
-use nearmiss_record::reference::Kind;
+use nearmiss_record::reference::{Control, Kind};
 
 /// Misses on a shared line: true and false sharing.
 pub(crate) type Sharing = QuickMap<u64, (u64, u64)>;
@@ -193,7 +194,8 @@ impl Engine for Fast {
 
     fn access(&mut self, access: &Access, outcome: &mut Outcome) -> u8 {
         let cpu = access.cpu;
-        let page = self.pages.locate(access.address, self.plan.node[cpu]);
+        let by = Toucher { cpu, node: self.plan.node[cpu], vaddr: Some(access.record.vaddr()) };
+        let page = self.pages.locate(access.address, by);
         let known = self.pages.page(page);
         (outcome.home, outcome.line_paddr) = (known.home, self.line_paddr(known.modelled, access));
         if access.kind == Kind::NtStore {
@@ -221,7 +223,7 @@ impl Engine for Fast {
             for _ in 0..full + partial {
                 self.bus.transact(cpu, combined.home, now);
             }
-            tell(Drained { cpu: combined.cpu, last: combined.last, full, partial, home: combined.home });
+            tell(Drained { last: combined.last, full, partial, home: combined.home });
         }
     }
 
@@ -229,7 +231,7 @@ impl Engine for Fast {
         if self.plan.others[owner].is_empty() || self.plan.virtual_tags {
             return;
         }
-        let page = self.pages.locate(address, self.plan.node[owner]);
+        let page = self.pages.locate(address, Toucher { cpu: owner, node: self.plan.node[owner], vaddr: None });
         let unit = address >> self.plan.unit_log2 << self.plan.unit_log2;
         for i in 0..self.plan.others[owner].len() {
             let at = self.plan.others[owner][i];
@@ -246,11 +248,19 @@ impl Engine for Fast {
         }
     }
 
+    fn control(&mut self, cpu: usize, control: &Control<'_>) {
+        self.pages.control(cpu, self.plan.node[cpu], control);
+    }
+
+    fn node(&self, cpu: usize) -> u8 {
+        self.plan.node[cpu]
+    }
+
     fn finish(mut self, tell: &mut dyn FnMut(Drained)) -> ModelTotals {
         for core in 0..self.buffers.len() {
             for combined in self.buffers[core].drain() {
                 let (full, partial) = self.send_combined(&combined);
-                tell(Drained { cpu: combined.cpu, last: combined.last, full, partial, home: combined.home });
+                tell(Drained { last: combined.last, full, partial, home: combined.home });
             }
         }
         self.caches.iter_mut().for_each(Cache::close);

@@ -80,12 +80,15 @@ impl Front {
 }
 
 impl Fast {
-    /// Notes what a CPU's references ask about a page, if its first level met it.
+    /// Notes what a CPU's references ask about a page, if its first level met it and its home is settled.
     pub(super) fn remember(&mut self, cpu: usize, kind: Kind, address: u64) -> Option<Row> {
         let page = self.pages.known(address)?;
         let front = &mut self.fronts[cpu][usize::from(kind == Kind::Fetch)];
         self.pages.spot(page, front.first?)?;
         let known = self.pages.page(page);
+        if !known.is_settled {
+            return None;
+        }
         let mut row = Row { modelled: known.modelled, page, home: known.home, ..Row::new(address) };
         row.straight = self.goes_straight && self.pages.is_alone(page, cpu, self.plan.siblings[cpu]);
         for (step, at) in front.way.iter().enumerate() {

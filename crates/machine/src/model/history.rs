@@ -1,8 +1,10 @@
 //! What each cache remembers of each line it ever met: one word a line, in blocks of a page.
 
+use super::homes::Toucher;
 use super::places::Places;
 use super::plan::PAGE_LOG2;
 use super::shadow::Time;
+use nearmiss_record::reference::Control;
 
 /// How a line stands to a cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -91,6 +93,8 @@ pub(crate) struct Page {
     pub modelled: u64,
     /// Memory node.
     pub home: u8,
+    /// Which no later touch changes.
+    pub is_settled: bool,
     /// CPUs that looked up lines of it in a cache.
     pub cpus: u64,
 }
@@ -164,13 +168,23 @@ impl Pages {
         self.leaves[leaf as usize][page as usize % GROUP].checked_sub(1)
     }
 
-    /// The number of the page of an address; first met here through a CPU of `node`.
+    /// The number of the page of an address, which is touched now.
     #[inline]
-    pub fn locate(&mut self, address: u64, node: u8) -> u32 {
-        self.known(address).unwrap_or_else(|| self.locate_slowly(address, node))
+    pub fn locate(&mut self, address: u64, by: Toucher) -> u32 {
+        let page = self.known(address).unwrap_or_else(|| self.locate_slowly(address, by));
+        let known = &mut self.pages[page as usize];
+        if !known.is_settled {
+            (known.home, known.is_settled) = self.places.home(address, by);
+        }
+        page
     }
 
-    fn locate_slowly(&mut self, address: u64, node: u8) -> u32 {
+    /// Follows what the homes of pages depend on, on a CPU of `node`.
+    pub fn control(&mut self, cpu: usize, node: u8, control: &Control<'_>) {
+        self.places.control(cpu, node, control);
+    }
+
+    fn locate_slowly(&mut self, address: u64, by: Toucher) -> u32 {
         let page = address >> PAGE_LOG2;
         let group = page >> GROUP_LOG2;
         let next = self.leaves.len() as u32;
@@ -182,8 +196,8 @@ impl Pages {
         let entry = &mut self.leaves[leaf as usize][page as usize % GROUP];
         if *entry == 0 {
             let address = page << PAGE_LOG2;
-            let home = self.places.home(address, node);
-            self.pages.push(Page { modelled: self.places.modelled(address), home, cpus: 0 });
+            let (home, is_settled) = self.places.home(address, by);
+            self.pages.push(Page { modelled: self.places.modelled(address), home, is_settled, cpus: 0 });
             self.spots.resize(self.spots.len() + self.caches, Spot::default());
             *entry = self.pages.len() as u32;
         }

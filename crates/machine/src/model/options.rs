@@ -1,6 +1,7 @@
 //! What a replay is asked for, and why it may be refused.
 
 use nearmiss_record::policy::Order;
+use nearmiss_record::reference::Record;
 use nearmiss_record::run::Filter;
 
 /// How a trace is replayed.
@@ -17,7 +18,7 @@ pub struct ModelOptions {
     pub filter: Filter,
     /// Bytes of guest memory by node; empty: one node.
     pub node_bytes: Vec<u64>,
-    /// CPUs of the guest: its CPU `i` is CPU `i` of the machine.
+    /// CPUs of the guest: its CPU `i` is CPU `i` of the machine. A place policy uses all of the machine's.
     pub cpus: u32,
 }
 
@@ -49,6 +50,14 @@ pub(crate) struct Position {
 impl Position {
     pub fn bad(self, what: impl Into<String>) -> ModelError {
         ModelError::BadRecord { chunk: self.chunk, record: self.record, what: what.into() }
+    }
+
+    /// The control record here, with its payload.
+    pub fn group(self, records: &[Record]) -> Result<&[Record], ModelError> {
+        let length = records[self.record].payload_records().ok_or_else(|| self.bad("unknown control record"))?;
+        let end = (self.record + 1).checked_add(length).filter(|end| *end <= records.len());
+        let end = end.ok_or_else(|| self.bad("a control record's payload reaches beyond its chunk"))?;
+        Ok(&records[self.record..end])
     }
 }
 

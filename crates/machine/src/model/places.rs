@@ -1,9 +1,11 @@
 //! Where recorded pages lie in the modelled machine's memory, and which node they belong to.
 
 use super::history::QuickMap;
+use super::homes::{Homes, Toucher};
 use super::options::ModelOptions;
 use nearmiss_record::machine::{Machine, Placement};
 use nearmiss_record::policy::{HomePolicy, Policy};
+use nearmiss_record::reference::Control;
 
 /// Places pages. A page that a home policy moves to another node keeps the frame that the placement gave it in its
 /// recorded node: homes change latencies and classes, not sets.
@@ -12,15 +14,14 @@ pub(crate) struct Places {
     page_log2: u32,
     placement: Placement,
     seed: u64,
-    home: HomePolicy,
+    /// None: pages stay in their recorded nodes.
+    homes: Option<Homes>,
     /// First page and number of pages of each node's memory, as recorded.
     nodes: Vec<(u64, u64)>,
     machine_nodes: u64,
     /// Pages by order of first touch in their node.
     frames: QuickMap<u64, u64>,
     next: Vec<u64>,
-    /// First touch: homes so far.
-    homes: QuickMap<u64, u8>,
 }
 
 impl Places {
@@ -39,12 +40,14 @@ impl Places {
             page_log2,
             placement: if keep { Placement::AsRecorded } else { machine.memory.placement },
             seed: machine.memory.placement_seed,
-            home: policy.home,
+            homes: match &policy.home {
+                HomePolicy::Recorded => None,
+                HomePolicy::Rules(rules) => Some(Homes::new(rules, machine.memory.nodes.max(1).into())),
+            },
             next: vec![0; nodes.len()],
             nodes,
             machine_nodes: u64::from(machine.memory.nodes.max(1)),
             frames: QuickMap::default(),
-            homes: QuickMap::default(),
         }
     }
 
@@ -52,16 +55,18 @@ impl Places {
         self.nodes.iter().position(|&(first, pages)| page >= first && page - first < pages)
     }
 
-    /// The memory node of a recorded address, first touched by a CPU of node `toucher`.
-    pub fn home(&mut self, address: u64, toucher: u8) -> u8 {
+    /// The memory node of a recorded address that is touched now, and whether no later touch can change it.
+    pub fn home(&mut self, address: u64, by: Toucher) -> (u8, bool) {
         let page = address >> self.page_log2;
-        match self.home {
-            HomePolicy::Recorded => {
-                let node = self.node_of(page).unwrap_or(self.nodes.len() - 1) as u64;
-                node.min(self.machine_nodes - 1) as u8
-            }
-            HomePolicy::FirstTouch => *self.homes.entry(page).or_insert(toucher),
-            HomePolicy::Interleave => (page % self.machine_nodes) as u8,
+        let node = self.node_of(page).unwrap_or(self.nodes.len() - 1) as u64;
+        let recorded = node.min(self.machine_nodes - 1) as u8;
+        self.homes.as_mut().map_or((recorded, true), |homes| homes.home(page, by, recorded))
+    }
+
+    /// Follows what the homes depend on, on a CPU of `node`.
+    pub fn control(&mut self, cpu: usize, node: u8, control: &Control<'_>) {
+        if let Some(homes) = &mut self.homes {
+            homes.control(cpu, node, control);
         }
     }
 

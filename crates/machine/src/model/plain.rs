@@ -2,7 +2,7 @@
 
 use super::engine::{Access, Engine};
 use super::replay::{Replay, count};
-use crate::observer::{Observer, Outcome};
+use crate::observer::{Effective, Observer, Outcome};
 use nearmiss_record::reference::{FLAG_CONT, FLAG_KERNEL, Kind, Record};
 
 impl<E: Engine, O: Observer> Replay<E, O> {
@@ -29,7 +29,8 @@ impl<E: Engine, O: Observer> Replay<E, O> {
             }
             if hit {
                 state.missed = 0;
-                self.observer.hit(cpu as u32, record);
+                let (node, vaddr, size) = (state.node, record.vaddr(), record.size());
+                self.observer.hit(&Effective { cpu: cpu as u32, node, kind, address, vaddr, size, record });
             } else {
                 self.plain_miss(cpu, kind, address, records, at);
             }

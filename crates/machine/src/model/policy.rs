@@ -1,11 +1,53 @@
-//! What a policy changes about a reference before the caches see it.
+//! What a policy changes about a reference before the caches see it, and what of a policy is refused.
 
-use super::options::ModelError;
-use nearmiss_record::policy::{AddressPolicy, Policy, StorePolicy};
+use super::options::{ModelError, ModelOptions};
+use crate::describe;
+use nearmiss_record::machine::Machine;
+use nearmiss_record::policy::{AddressPolicy, CallSite, Home, HomePolicy, HomeRule, PlacePolicy, Policy};
+use nearmiss_record::policy::{StorePolicy, WakePolicy};
+use rustc_hash::FxHashSet;
+
+/// Refuses what the machine or the trace's filter does not carry, in one sentence; returns what is only approximate.
+pub(super) fn check(
+    policy: &Policy,
+    machine: &Machine,
+    options: &ModelOptions,
+) -> Result<Vec<&'static str>, ModelError> {
+    let filter = options.filter;
+    let places = matches!(policy.place, PlacePolicy::Tasks { .. });
+    if let StorePolicy::NonTemporal { .. } = policy.store {
+        describe::can_go_around(filter, machine).map_err(ModelError::Refused)?;
+    }
+    if places {
+        describe::can_place_tasks(filter).map_err(ModelError::Refused)?;
+    }
+    if let HomePolicy::Rules(rules) = &policy.home {
+        rules.iter().try_for_each(|rule| check_home(rule, machine, options)).map_err(ModelError::Refused)?;
+    }
+    if policy.wake != WakePolicy::AtOnce {
+        describe::can_wake().map_err(ModelError::Refused)?;
+    }
+    let moves = policy.address != AddressPolicy::Recorded;
+    Ok(describe::approximate_policy(filter, machine, moves, places))
+}
+
+fn check_home(rule: &HomeRule, machine: &Machine, options: &ModelOptions) -> Result<(), String> {
+    if let Some((from, to)) = rule.pages.filter(|(from, to)| from >= to) {
+        return Err(format!("home: the range {from:#x} to {to:#x} is empty; its end must lie above its begin"));
+    }
+    match rule.home {
+        Home::Node(node) if node >= machine.memory.nodes => Err(format!(
+            "home: node {node} of {}, which has {}; name one from 0 on",
+            machine.name, machine.memory.nodes
+        )),
+        Home::Pool => describe::can_pool(options.filter),
+        _ => Ok(()),
+    }
+}
 
 /// A policy made ready to be asked once a reference.
 #[derive(Clone, Debug)]
-pub struct Rules {
+pub(super) struct Rules {
     /// Sorted, disjoint.
     ranges: Vec<(u64, u64)>,
     /// One a range, where objects move by numbers of their own; else empty.
@@ -13,8 +55,9 @@ pub struct Rules {
     align_log2: u32,
     colors: u64,
     color_bytes: u64,
-    /// A bit an instruction.
+    /// A bit an instruction: some of its call sites go around.
     around: Vec<u64>,
+    sites: FxHashSet<CallSite>,
 }
 
 impl Rules {
@@ -27,6 +70,7 @@ impl Rules {
             colors: 1,
             color_bytes: 0,
             around: Vec::new(),
+            sites: FxHashSet::default(),
         };
         if let AddressPolicy::Color { ranges, align, colors, line } = &policy.address {
             if !align.is_power_of_two() || *colors == 0 {
@@ -60,13 +104,14 @@ impl Rules {
             // Modulo 2^64 a move down is a large move up.
             rules.shifts = sorted.iter().map(|object| object.by as u64).collect();
         }
-        if let StorePolicy::NonTemporal { insns } = &policy.store {
-            for &insn in insns {
-                let word = insn as usize / 64;
+        if let StorePolicy::NonTemporal { sites } = &policy.store {
+            for site in sites {
+                let word = site.insn as usize / 64;
                 if word >= rules.around.len() {
                     rules.around.resize(word + 1, 0);
                 }
-                rules.around[word] |= 1 << (insn % 64);
+                rules.around[word] |= 1 << (site.insn % 64);
+                rules.sites.insert(*site);
             }
         }
         Ok(rules)
@@ -96,9 +141,10 @@ impl Rules {
         (vaddr >> self.align_log2) % self.colors * self.color_bytes
     }
 
-    /// Whether a store of this instruction becomes non-temporal.
+    /// Whether a store of this instruction, in this calling context, becomes non-temporal.
     #[inline]
-    pub fn goes_around(&self, insn: u32) -> bool {
+    pub fn goes_around(&self, context: u32, insn: u32) -> bool {
         self.around.get(insn as usize / 64).is_some_and(|word| word >> (insn % 64) & 1 != 0)
+            && self.sites.contains(&CallSite { context, insn })
     }
 }

@@ -4,15 +4,16 @@ use super::engine::{Access, Engine};
 use super::instructions::times;
 use super::misses::Misses;
 use super::options::{ModelError, ModelOptions, Position};
-use super::policy::Rules;
+use super::placing::Placing;
+use super::policy::{self, Rules};
 use super::rounds::Round;
 use super::totals::ModelTotals;
 use super::vcpu::{Cpu, tell_drained};
 use crate::describe;
-use crate::observer::{Observer, Outcome};
+use crate::observer::{Effective, Observer, Outcome};
 use nearmiss_record::abi::ChunkHeader;
 use nearmiss_record::machine::{CacheKind, Index, Machine};
-use nearmiss_record::policy::{Order, Policy};
+use nearmiss_record::policy::{Order, PlacePolicy, Policy};
 use nearmiss_record::reference::{Control, FLAG_CONT, FLAG_FIRST_HIT, Kind, Record};
 
 /// Records from a miss to the one whose line is fetched ahead.
@@ -25,6 +26,8 @@ pub struct Replay<E: Engine, O: Observer> {
     pub(super) engine: E,
     pub(super) observer: O,
     rules: Rules,
+    /// Puts tasks on other CPUs first.
+    placing: Option<Placing>,
     order: Order,
     pub(super) only_user: bool,
     filter_line_log2: u32,
@@ -36,25 +39,31 @@ pub struct Replay<E: Engine, O: Observer> {
     joins: bool,
     pub(super) virtual_tags: bool,
     /// None of all that applies to any record: hits need no more than a look, which [`Replay::plain`] has taken.
-    is_plain: bool,
+    pub(super) is_plain: bool,
     /// Cycles an instruction in 1/65536.
     cycles_per_instruction: u64,
     pub(super) cpus: Vec<Cpu>,
     spaces: Vec<u64>,
     notes: Vec<String>,
     next_seq: Option<u64>,
+    /// By recorded CPU: instructions at the end of its latest chunk.
+    chunk_totals: Vec<u64>,
     pub(super) records: u64,
-    round: Round,
+    pub(super) round: Round,
     /// Modelled order: time at which the present round began.
-    round_began: u64,
+    pub(super) round_began: u64,
     /// Modelled order: added to a CPU's clock to get the time.
-    lead: Vec<i64>,
+    pub(super) lead: Vec<i64>,
 }
 
 impl<E: Engine, O: Observer> Replay<E, O> {
     /// Builds the model of a machine under a policy. Refuses, in one sentence, what the machine, the policy or the
     /// trace's filter does not allow; what is merely approximate is in [`Replay::notes`].
     pub fn new(machine: &Machine, policy: &Policy, options: &ModelOptions, observer: O) -> Result<Self, ModelError> {
+        let recorded_cpus = options.cpus as usize;
+        let placing = placing_of(machine, policy, options)?;
+        let cpus = if placing.is_some() { machine.topology.cpus() } else { options.cpus };
+        let options = &ModelOptions { cpus, ..options.clone() };
         let engine = E::new(machine, policy, options)?;
         let rules = Rules::new(policy)?;
         let filter = options.filter;
@@ -62,10 +71,8 @@ impl<E: Engine, O: Observer> Replay<E, O> {
         if filter.line_log2 > 0 {
             describe::can_replay(filter, machine).map_err(ModelError::Refused)?;
             notes.extend(describe::approximations(filter, machine).into_iter().map(str::to_owned));
-            if rules.moves() && filter.index_bits > 0 {
-                notes.push("First-level figures are approximate: the policy moves addresses and the trace's filter of several lines assumed that they stay.".to_owned());
-            }
         }
+        notes.extend(policy::check(policy, machine, options)?.into_iter().map(str::to_owned));
         let lines = |kind: CacheKind| {
             let first = machine
                 .caches
@@ -93,7 +100,11 @@ impl<E: Engine, O: Observer> Replay<E, O> {
         let cuts = filter.line_log2 == 0 || filter.line_log2 > nearest || rules.moves();
         let joins = filter.line_log2 > 0 && line_log2[0].max(line_log2[1]) > filter.line_log2;
         let virtual_tags = !options.coherence && machine.caches.iter().any(|c| c.index == Index::Virtual);
+        let node_of = |cpu| engine.node(cpu as usize);
         Ok(Replay {
+            cpus: (0..options.cpus).map(|cpu| Cpu::new(node_of(cpu))).collect(),
+            chunk_totals: vec![0; recorded_cpus],
+            placing,
             engine,
             observer,
             is_plain: !cuts && !joins && !rules.changes(),
@@ -106,7 +117,6 @@ impl<E: Engine, O: Observer> Replay<E, O> {
             line_log2,
             virtual_tags,
             cycles_per_instruction: (machine.cycles_per_instruction.max(0.0) * 65536.0).round() as u64,
-            cpus: vec![Cpu::new(); options.cpus as usize],
             spaces: Vec::new(),
             notes,
             next_seq: None,
@@ -124,22 +134,46 @@ impl<E: Engine, O: Observer> Replay<E, O> {
 
     /// Takes the next chunk, in order of `seq`.
     pub fn chunk(&mut self, header: &ChunkHeader, records: &[Record]) -> Result<(), ModelError> {
+        self.check(header, records)?;
+        let Some(mut placing) = self.placing.take() else { return self.meet_chunk(header, records) };
+        placing.take(header, records)?;
+        self.meet_placed(&mut placing, false)?;
+        self.placing = Some(placing);
+        Ok(())
+    }
+
+    /// Whether a chunk can be what a recorder wrote behind the ones before.
+    fn check(&mut self, header: &ChunkHeader, records: &[Record]) -> Result<(), ModelError> {
         let here = Position { chunk: header.seq, record: 0 };
         if self.next_seq.is_some_and(|next| next != header.seq) {
             return Err(here.bad(format!("chunk {} was expected", self.next_seq.unwrap_or(0))));
         }
         self.next_seq = header.seq.checked_add(1);
-        let Some(cpu) = self.cpus.get_mut(header.vcpu as usize) else {
-            return Err(here.bad(format!("vCPU {} of {}", header.vcpu, self.cpus.len())));
+        let cpus = self.chunk_totals.len();
+        let Some(total) = self.chunk_totals.get_mut(header.vcpu as usize) else {
+            return Err(here.bad(format!("vCPU {} of {cpus}", header.vcpu)));
         };
         if header.records as usize != records.len() {
             return Err(here.bad(format!("{} records announced, {} there", header.records, records.len())));
         }
-        if header.instructions < cpu.chunk_total {
+        if header.instructions < *total {
             return Err(here.bad("the vCPU's instruction count runs backwards"));
         }
-        cpu.chunk_total = header.instructions;
+        *total = header.instructions;
+        Ok(())
+    }
+
+    fn meet_placed(&mut self, placing: &mut Placing, ended: bool) -> Result<(), ModelError> {
+        while let Some((header, records)) = placing.next(ended) {
+            self.meet_chunk(&header, &records)?;
+        }
+        Ok(())
+    }
+
+    /// A chunk of the CPU that it runs on.
+    fn meet_chunk(&mut self, header: &ChunkHeader, records: &[Record]) -> Result<(), ModelError> {
         if self.order == Order::Recorded {
+            self.cpus[header.vcpu as usize].context = header.context;
             let mut at = 0;
             loop {
                 if self.is_plain {
@@ -162,6 +196,9 @@ impl<E: Engine, O: Observer> Replay<E, O> {
 
     /// The window is over.
     pub fn finish(mut self) -> Result<(ModelTotals, O), ModelError> {
+        if let Some(mut placing) = self.placing.take() {
+            self.meet_placed(&mut placing, true)?;
+        }
         self.run_round()?;
         let Replay { engine, mut observer, mut cpus, .. } = self;
         let mut totals = engine.finish(&mut |drained| tell_drained(&mut cpus, &mut observer, drained));
@@ -179,7 +216,7 @@ impl<E: Engine, O: Observer> Replay<E, O> {
 
     /// A CPU's clock: its instructions' cycles and its stalls.
     #[inline]
-    fn clock(&self, cpu: usize) -> u64 {
+    pub(super) fn clock(&self, cpu: usize) -> u64 {
         let tally = &self.cpus[cpu].tally;
         times(tally.instructions, self.cycles_per_instruction) + tally.stall_cycles
     }
@@ -197,7 +234,7 @@ impl<E: Engine, O: Observer> Replay<E, O> {
         }
     }
 
-    fn end_chunk(&mut self, header: &ChunkHeader) {
+    pub(super) fn end_chunk(&mut self, header: &ChunkHeader) {
         let state = &mut self.cpus[header.vcpu as usize];
         let new = state.instructions.chunk(header.instructions);
         let told = !(self.only_user && state.in_kernel);
@@ -206,7 +243,7 @@ impl<E: Engine, O: Observer> Replay<E, O> {
 
     /// Meets the record at `at` and what belongs to it; returns where the next begins.
     #[inline]
-    fn step(&mut self, cpu: usize, records: &[Record], at: usize, chunk: u64) -> Result<usize, ModelError> {
+    pub(super) fn step(&mut self, cpu: usize, records: &[Record], at: usize, chunk: u64) -> Result<usize, ModelError> {
         let record = records[at];
         let kind = match record.kind() {
             Some(Kind::Control) => return self.control(cpu, records, at, chunk),
@@ -227,7 +264,8 @@ impl<E: Engine, O: Observer> Replay<E, O> {
             return Ok(at + 1);
         }
         let insn = record.insn().0;
-        let kind = if kind == Kind::Store && self.rules.goes_around(insn) { Kind::NtStore } else { kind };
+        let around = kind == Kind::Store && self.rules.goes_around(self.cpus[cpu].context, insn);
+        let kind = if around { Kind::NtStore } else { kind };
         let (mut size, mut next) = (record.size(), at + 1);
         if self.joins {
             while let Some(second) = records.get(next).filter(|second| self.joined(record, **second)) {
@@ -237,6 +275,7 @@ impl<E: Engine, O: Observer> Replay<E, O> {
                 next += 1;
             }
         }
+        let record = if around { record.with_kind(kind) } else { record };
         let (mut vaddr, mut address) = (record.vaddr(), self.address(cpu, record));
         if self.rules.moves() {
             let shift = self.rules.shift(vaddr);
@@ -279,7 +318,8 @@ impl<E: Engine, O: Observer> Replay<E, O> {
             self.cpus[cpu].missed |= missed;
         } else if !self.is_plain && self.engine.hit(cpu, kind, address, vaddr) {
             self.cpus[cpu].missed = missed_before;
-            self.observer.hit(cpu as u32, record);
+            let node = self.cpus[cpu].node;
+            self.observer.hit(&Effective { cpu: cpu as u32, node, kind, address, vaddr, size, record });
         } else {
             let now = self.now(cpu);
             self.meet(&Access { cpu, kind, address, vaddr, size, insn, missed_before, now, record }, second);
@@ -337,11 +377,8 @@ impl<E: Engine, O: Observer> Replay<E, O> {
 
     fn control(&mut self, cpu: usize, records: &[Record], at: usize, chunk: u64) -> Result<usize, ModelError> {
         let here = Position { chunk, record: at };
-        let record = records[at];
-        let length = record.payload_records().ok_or_else(|| here.bad("unknown control record"))?;
-        let end = (at + 1).checked_add(length).filter(|end| *end <= records.len());
-        let end = end.ok_or_else(|| here.bad("a control record's payload reaches beyond its chunk"))?;
-        let control = Control::decode(record, &records[at + 1..end]).map_err(|what| here.bad(what))?;
+        let group = here.group(records)?;
+        let control = Control::decode(group[0], &group[1..]).map_err(|what| here.bad(what))?;
         match &control {
             Control::Switch { mm, .. } if *mm != 0 => {
                 let known = self.spaces.iter().position(|known| known == mm);
@@ -357,6 +394,7 @@ impl<E: Engine, O: Observer> Replay<E, O> {
                 }
                 self.engine.share(line << self.filter_line_log2, *owner as usize, *written);
             }
+            Control::Context(context) => self.cpus[cpu].context = *context,
             Control::Halt => self.cpus[cpu].halted = true,
             Control::Fence => {
                 let now = self.now(cpu);
@@ -365,82 +403,18 @@ impl<E: Engine, O: Observer> Replay<E, O> {
             }
             _ => {}
         }
+        self.engine.control(cpu, &control);
         self.observer.control(cpu as u32, &control);
-        Ok(end)
+        Ok(at + group.len())
     }
+}
 
-    /// Merges the slices of the round by cycles since it began.
-    fn run_round(&mut self) -> Result<(), ModelError> {
-        let mut round = std::mem::take(&mut self.round);
-        for i in 0..round.slices.len() {
-            let cpu = round.slices[i].cpu;
-            round.slices[i].clock = self.clock(cpu);
-            round.slices[i].after = (i > 0 && self.cpus[cpu].halted).then(|| i - 1);
-            self.set_lead(&round.slices[i]);
+fn placing_of(machine: &Machine, policy: &Policy, options: &ModelOptions) -> Result<Option<Placing>, ModelError> {
+    match &policy.place {
+        PlacePolicy::Recorded => Ok(None),
+        PlacePolicy::Tasks { tasks, window_instructions } => {
+            Placing::new(tasks, *window_instructions, options.cpus, machine.topology.cpus()).map(Some)
         }
-        let mut ended: Vec<Option<u64>> = vec![None; round.slices.len()];
-        loop {
-            // The slice whose CPU is least far goes on, up to where the next one stands.
-            let mut first: Option<(u64, usize, usize)> = None;
-            let mut limit = (u64::MAX, usize::MAX);
-            for (i, slice) in round.slices.iter().enumerate() {
-                if ended[i].is_some() || slice.after.is_some() {
-                    continue;
-                }
-                let key = (self.clock(slice.cpu) - slice.clock + slice.offset, slice.cpu, i);
-                match first {
-                    Some(f) if (f.0, f.1) < (key.0, key.1) => limit = limit.min((key.0, key.1)),
-                    _ => {
-                        if let Some(f) = first {
-                            limit = limit.min((f.0, f.1));
-                        }
-                        first = Some(key);
-                    }
-                }
-            }
-            let Some((_, cpu, i)) = first else { break };
-            let mut time;
-            loop {
-                let slice = &mut round.slices[i];
-                let Some((header, records)) = slice.chunks.front() else { break };
-                if slice.at < records.len() {
-                    let begin = slice.at;
-                    if self.is_plain {
-                        slice.at = self.plain(cpu, records, begin, 1);
-                    }
-                    if slice.at == begin {
-                        slice.at = self.step(cpu, records, begin, header.seq)?;
-                    }
-                }
-                if slice.at >= records.len() {
-                    self.end_chunk(header);
-                    slice.at = 0;
-                    slice.chunks.pop_front();
-                }
-                time = self.clock(cpu) - slice.clock + slice.offset;
-                if (time, cpu) >= limit {
-                    break;
-                }
-            }
-            if round.slices[i].chunks.is_empty() {
-                let end = self.clock(cpu) - round.slices[i].clock + round.slices[i].offset;
-                ended[i] = Some(end);
-                for j in i + 1..round.slices.len() {
-                    if round.slices[j].after == Some(i) {
-                        round.slices[j].after = None;
-                        round.slices[j].offset = end;
-                        self.set_lead(&round.slices[j]);
-                    }
-                }
-            }
-        }
-        self.round_began += ended.into_iter().flatten().max().unwrap_or(0);
-        Ok(())
-    }
-
-    fn set_lead(&mut self, slice: &super::rounds::Slice) {
-        let time = self.round_began + slice.offset;
-        self.lead[slice.cpu] = time as i64 - slice.clock as i64;
     }
 }
 
@@ -471,8 +445,8 @@ pub(super) fn count<O: Observer>(
         outcome.add_traffic(&mut state.tally.bus);
     }
     if missed != 0 || traffic || outcome.stall_cycles > 0 {
-        observer.miss(access.cpu as u32, access.record, outcome);
+        observer.miss(&access.effective(state.node), outcome);
     } else {
-        observer.hit(access.cpu as u32, access.record);
+        observer.hit(&access.effective(state.node));
     }
 }

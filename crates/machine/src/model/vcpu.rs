@@ -25,14 +25,16 @@ pub(super) struct Cpu {
     /// The latest record was executed in kernel mode.
     pub in_kernel: bool,
     pub halted: bool,
-    /// Total of the latest chunk.
-    pub chunk_total: u64,
+    /// Calling context of the latest record.
+    pub context: u32,
+    /// Memory node.
+    pub node: u8,
 }
 
 impl Cpu {
-    /// A CPU that has executed nothing.
-    pub fn new() -> Self {
-        Cpu { space: 1, ..Cpu::default() }
+    /// A CPU of this node that has executed nothing.
+    pub fn new(node: u8) -> Self {
+        Cpu { space: 1, node, ..Cpu::default() }
     }
 
     /// Adds the plain references to the tally.
@@ -66,8 +68,8 @@ impl Cpu {
 
 /// Counts and tells a write-combining buffer that no reference drained.
 pub(super) fn tell_drained<O: Observer>(cpus: &mut [Cpu], observer: &mut O, drained: Drained) {
-    let bus = &mut cpus[drained.cpu as usize].tally.bus;
+    let bus = &mut cpus[drained.last.cpu as usize].tally.bus;
     bus.nt_full += u64::from(drained.full);
     bus.nt_partial += u64::from(drained.partial);
-    observer.drained(drained.cpu, drained.last, drained.full, drained.partial, drained.home);
+    observer.drained(&drained.last, drained.full, drained.partial, drained.home);
 }

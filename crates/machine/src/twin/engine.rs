@@ -3,6 +3,7 @@
 use super::buffer::Buffer;
 use super::cache::{Resident, Table, Went};
 use crate::model::bus::Bus;
+use crate::model::homes::Toucher;
 use crate::model::places::Places;
 use crate::model::plan::Plan;
 use crate::model::{Access, Drained, Engine, ModelError, ModelOptions, ModelTotals};
@@ -10,7 +11,7 @@ use crate::observer::{BusRead, Outcome};
 use nearmiss_record::machine::{Inclusion, Index, Machine, Protocol};
 use nearmiss_record::model::{BusTally, MissClass};
 use nearmiss_record::policy::{Order, Policy};
-use nearmiss_record::reference::Kind;
+use nearmiss_record::reference::{Control, Kind};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// See [`Engine`].
@@ -58,7 +59,8 @@ impl Engine for Slow {
         if access.kind == Kind::Fetch && way.is_empty() {
             return 0;
         }
-        let (modelled, home) = self.page(access.address, self.plan.node[cpu]);
+        let by = Toucher { cpu, node: self.plan.node[cpu], vaddr: Some(access.record.vaddr()) };
+        let (modelled, home) = self.page(access.address, by);
         outcome.home = home;
         let line = way.first().map_or(1 << self.plan.unit_log2, |&at| self.tables[at].line_bytes());
         outcome.line_paddr = (modelled | access.address & 0xfff) / line * line;
@@ -88,7 +90,7 @@ impl Engine for Slow {
             for _ in 0..full + partial {
                 self.bus.transact(cpu, buffer.home, now);
             }
-            tell(Drained { cpu: buffer.cpu, last: buffer.last, full, partial, home: buffer.home });
+            tell(Drained { last: buffer.last, full, partial, home: buffer.home });
         }
     }
 
@@ -96,7 +98,7 @@ impl Engine for Slow {
         if self.plan.others[owner].is_empty() || self.plan.virtual_tags {
             return;
         }
-        self.page(address, self.plan.node[owner]);
+        self.page(address, Toucher { cpu: owner, node: self.plan.node[owner], vaddr: None });
         for &at in &self.plan.others[owner] {
             let bytes = self.tables[at].line_bytes();
             for line in self.lines_of_unit(at, address) {
@@ -108,11 +110,19 @@ impl Engine for Slow {
         }
     }
 
+    fn control(&mut self, cpu: usize, control: &Control<'_>) {
+        self.places.control(cpu, self.plan.node[cpu], control);
+    }
+
+    fn node(&self, cpu: usize) -> u8 {
+        self.plan.node[cpu]
+    }
+
     fn finish(mut self, tell: &mut dyn FnMut(Drained)) -> ModelTotals {
         for core in 0..self.buffers.len() {
             for buffer in std::mem::take(&mut self.buffers[core]) {
                 let (full, partial) = self.send(&buffer);
-                tell(Drained { cpu: buffer.cpu, last: buffer.last, full, partial, home: buffer.home });
+                tell(Drained { last: buffer.last, full, partial, home: buffer.home });
             }
         }
         self.totals()
@@ -135,13 +145,13 @@ impl Slow {
         self.plan.way(access.cpu, access.kind).iter().collect()
     }
 
-    fn page(&mut self, address: u64, node: u8) -> (u64, u8) {
+    fn page(&mut self, address: u64, by: Toucher) -> (u64, u8) {
         let page = address >> 12;
-        if !self.pages.contains_key(&page) {
-            let home = self.places.home(page << 12, node);
-            self.pages.insert(page, (self.places.modelled(page << 12), home));
-        }
-        self.pages[&page]
+        let (home, _) = self.places.home(page << 12, by);
+        let places = &mut self.places;
+        let known = self.pages.entry(page).or_insert_with(|| (places.modelled(page << 12), home));
+        known.1 = home;
+        *known
     }
 
     fn set_of(&mut self, at: usize, address: u64, vaddr: Option<u64>) -> usize {
@@ -438,11 +448,7 @@ impl Slow {
         let (full, partial) = self.send(buffer);
         outcome.nt_full += full;
         outcome.nt_partial += partial;
-        let mut longest = 0;
-        for _ in 0..full + partial {
-            longest = longest.max(self.bus.transact(access.cpu, buffer.home, access.now));
-        }
-        longest
+        (0..full + partial).map(|_| self.bus.transact(access.cpu, buffer.home, access.now)).max().unwrap_or(0)
     }
 
     fn store_around(&mut self, access: &Access, outcome: &mut Outcome) {
@@ -468,6 +474,7 @@ impl Slow {
         let bytes = self.tables[self.plan.data[cpu].at(0)].line_bytes();
         let line = access.address / bytes;
         let core = self.plan.core[cpu];
+        let last = access.effective(self.plan.node[cpu]);
         let mut waits = 0;
         let mut at = self.buffers[core].iter().position(|b| b.line == line);
         if at.is_none() {
@@ -475,14 +482,13 @@ impl Slow {
                 let oldest = self.buffers[core].remove(0);
                 waits = waits.max(self.send_for(&oldest, access, outcome));
             }
-            let (last, home) = (access.record, outcome.home);
-            self.buffers[core].push(Buffer { line, bytes: BTreeSet::new(), last, cpu: cpu as u32, home });
+            self.buffers[core].push(Buffer { line, bytes: BTreeSet::new(), last, home: outcome.home });
             at = Some(self.buffers[core].len() - 1);
         }
         if let Some(at) = at {
             let buffer = &mut self.buffers[core][at];
             buffer.bytes.extend(written);
-            (buffer.last, buffer.cpu, buffer.home) = (access.record, cpu as u32, outcome.home);
+            (buffer.last, buffer.home) = (last, outcome.home);
             if buffer.bytes.len() as u64 == bytes {
                 let whole = self.buffers[core].remove(at);
                 waits = waits.max(self.send_for(&whole, access, outcome));

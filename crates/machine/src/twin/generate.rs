@@ -1,8 +1,9 @@
 //! Random machines and random streams, small enough that everything collides.
 
 use nearmiss_record::machine::*;
-use nearmiss_record::policy::{AddressPolicy, HomePolicy, Policy, Shifted, StorePolicy};
-use nearmiss_record::reference::{ControlKind, FLAG_CONT, FLAG_FIRST_HIT, FLAG_KERNEL, Kind, Record};
+use nearmiss_record::policy::{AddressPolicy, CallSite, Home, HomePolicy, HomeRule, PlacePolicy, Placed, Policy};
+use nearmiss_record::policy::{Shifted, StorePolicy};
+use nearmiss_record::reference::{ControlKind, FLAG_CONT, FLAG_FIRST_HIT, FLAG_KERNEL, HeapOp, Kind, Record};
 use nearmiss_record::units::{Bytes, InsnId};
 use proptest::prelude::*;
 
@@ -104,9 +105,9 @@ pub(super) fn machines() -> impl Strategy<Value = Machine> {
     )
 }
 
-/// Any policy.
+/// Any policy of references met where they were recorded.
 pub(super) fn policies() -> impl Strategy<Value = Policy> {
-    (0..4usize, 0..3usize, any::<bool>()).prop_map(|(address, home, around)| Policy {
+    (0..4usize, 0..5usize, any::<bool>()).prop_map(|(address, home, around)| Policy {
         address: match address {
             0 => AddressPolicy::Color {
                 ranges: vec![(0, 3 * 4096), (9 * 4096, 10 * 4096)],
@@ -122,8 +123,41 @@ pub(super) fn policies() -> impl Strategy<Value = Policy> {
             },
             _ => AddressPolicy::Recorded,
         },
-        home: [HomePolicy::Recorded, HomePolicy::FirstTouch, HomePolicy::Interleave][home],
-        store: if around { StorePolicy::NonTemporal { insns: vec![3, 70] } } else { StorePolicy::Recorded },
+        home: homes(home),
+        store: match around {
+            true => StorePolicy::NonTemporal {
+                sites: [(0, 3), (0, 70), (1, 3), (2, 4)].map(|(context, insn)| CallSite { context, insn }).to_vec(),
+            },
+            false => StorePolicy::Recorded,
+        },
+        ..Policy::default()
+    })
+}
+
+fn homes(number: usize) -> HomePolicy {
+    let rule = |pages, task, home| HomeRule { pages, task, home };
+    match number {
+        0 => HomePolicy::Recorded,
+        1 => HomePolicy::everywhere(Home::FirstTouch),
+        2 => HomePolicy::everywhere(Home::Interleave),
+        // Pages are mapped twice, and tasks change: what comes first in the list often fits last.
+        3 => HomePolicy::Rules(vec![
+            rule(Some((9 * 4096, 11 * 4096)), None, Home::Node(0)),
+            rule(None, Some(5), Home::FirstTouch),
+        ]),
+        _ => HomePolicy::Rules(vec![
+            rule(None, Some(6), Home::Interleave),
+            rule(None, None, Home::Pool),
+            rule(None, None, Home::FirstTouch),
+        ]),
+    }
+}
+
+/// Tasks on other CPUs than they were recorded on, all of them or not.
+pub(super) fn places(cpus: u32) -> impl Strategy<Value = PlacePolicy> {
+    (prop::collection::vec(0..cpus, 1..4), 1..40u64).prop_map(|(on, window_instructions)| {
+        let tasks = on.iter().zip(5..).map(|(&cpu, pid)| Placed { pid, cpu }).collect();
+        PlacePolicy::Tasks { tasks, window_instructions }
     })
 }
 
@@ -154,17 +188,24 @@ fn records(op: &Op) -> Vec<Record> {
         96 => vec![Record::control(ControlKind::Halt, 0, 0, 0)],
         97 => {
             let mut switch = vec![Record::default(); 6];
-            switch[0] = Record::control(ControlKind::Switch, 64, 0, 5);
+            let pid = u64::from(5 + insn % 3);
+            switch[0] = Record::control(ControlKind::Switch, 64, 0, pid | (pid % 2) << 32);
             switch[1].a = u64::from(insn) % 3;
             switch
         }
-        _ => vec![Record::control(ControlKind::Share, (physical << 12 | offset) >> 6, 0, u64::MAX >> size)],
+        98..100 => vec![Record::control(ControlKind::Share, (physical << 12 | offset) >> 6, 0, u64::MAX >> size)],
+        100..102 => vec![Record::control(ControlKind::Context, u64::from(insn % 3), 0, 0)],
+        _ => {
+            let op = if instructions < 4 { HeapOp::Alloc } else { HeapOp::Free };
+            let place = Record { a: vaddr, b: u64::from(size) * 100 };
+            vec![Record::control(ControlKind::Heap, op as u64, 0, 0), place, Record::default()]
+        }
     }
 }
 
 /// A stream: each chunk's vCPU (modulo those there are), slice, records and instructions told ahead.
 pub(super) fn streams() -> impl Strategy<Value = Vec<(u32, bool, Vec<Record>, u64)>> {
-    let op = (0..4usize, 0..12u64, 0..32u64, 1..33u32, 0..80u32, 0..6u8, 0..100u8);
+    let op = (0..4usize, 0..12u64, 0..32u64, 1..33u32, 0..80u32, 0..6u8, 0..103u8);
     let chunk = (0..8u32, any::<bool>(), prop::collection::vec(op, 0..40), 0..20u64);
     prop::collection::vec(chunk, 1..12).prop_map(|chunks| {
         let flat = |ops: &Vec<Op>| ops.iter().flat_map(records).collect();

@@ -1,9 +1,9 @@
 //! The fast engine against the slow one: every event and every counter, on random machines and streams.
 
 use super::Slow;
-use super::generate::{machines, policies, streams};
+use super::generate::{machines, places, policies, streams};
 use crate::model::{Access, Drained, Engine, Fast, ModelError, ModelOptions, ModelTotals, Replay};
-use crate::observer::{Observer, Outcome};
+use crate::observer::{Effective, Observer, Outcome};
 use nearmiss_record::abi::ChunkHeader;
 use nearmiss_record::machine::{Inclusion, Index, Machine, Protocol, Topology};
 use nearmiss_record::model::Tally;
@@ -19,27 +19,27 @@ struct Log(Vec<Event>);
 #[derive(Debug, PartialEq)]
 enum Event {
     Control(u32, String),
-    Hit(u32, Record),
-    Miss(u32, Record, Outcome),
+    Hit(Effective),
+    Miss(Effective, Outcome),
     Instructions(u32, u64),
-    Drained(u32, Record, u8, u8, u8),
+    Drained(Effective, u8, u8, u8),
 }
 
 impl Observer for Log {
     fn control(&mut self, vcpu: u32, control: &Control<'_>) {
         self.0.push(Event::Control(vcpu, format!("{control:?}")));
     }
-    fn hit(&mut self, vcpu: u32, record: Record) {
-        self.0.push(Event::Hit(vcpu, record));
+    fn hit(&mut self, met: &Effective) {
+        self.0.push(Event::Hit(*met));
     }
-    fn miss(&mut self, vcpu: u32, record: Record, outcome: &Outcome) {
-        self.0.push(Event::Miss(vcpu, record, *outcome));
+    fn miss(&mut self, met: &Effective, outcome: &Outcome) {
+        self.0.push(Event::Miss(*met, *outcome));
     }
     fn instructions(&mut self, vcpu: u32, instructions: u64) {
         self.0.push(Event::Instructions(vcpu, instructions));
     }
-    fn drained(&mut self, vcpu: u32, last: Record, full: u8, partial: u8, home: u8) {
-        self.0.push(Event::Drained(vcpu, last, full, partial, home));
+    fn drained(&mut self, last: &Effective, full: u8, partial: u8, home: u8) {
+        self.0.push(Event::Drained(*last, full, partial, home));
     }
 }
 
@@ -63,6 +63,12 @@ impl Engine for Checked {
     }
     fn share(&mut self, address: u64, owner: usize, written: u64) {
         self.0.share(address, owner, written);
+    }
+    fn control(&mut self, cpu: usize, control: &Control<'_>) {
+        self.0.control(cpu, control);
+    }
+    fn node(&self, cpu: usize) -> u8 {
+        self.0.node(cpu)
     }
     fn finish(self, tell: &mut dyn FnMut(Drained)) -> ModelTotals {
         self.0.finish(tell)
@@ -152,13 +158,18 @@ fn log_instructions(log: &Log) -> u64 {
     log.0.iter().map(|e| if let Event::Instructions(_, n) = e { *n } else { 0 }).sum()
 }
 
+/// A trace that carries every policy.
+fn everything() -> Filter {
+    Filter { contexts: true, ordered_stores: true, by_task: true, heap: true, ..Filter::default() }
+}
+
 fn options(m: &Machine, order: Order, filter_line_log2: u32, only_user: bool) -> ModelOptions {
     let nodes = m.memory.nodes as usize;
     ModelOptions {
         order,
         only_user,
         coherence: true,
-        filter: Filter { line_log2: filter_line_log2, fetches: true, clear_on_slice: true, ..Filter::default() },
+        filter: Filter { line_log2: filter_line_log2, fetches: true, clear_on_slice: true, ..everything() },
         node_bytes: [64 * 4096, 1 << 24][..nodes].to_vec(),
         cpus: m.topology.cpus(),
     }
@@ -190,6 +201,15 @@ proptest! {
     fn fast_and_slow_agree(m in machines(), p in policies(), stream in streams(), modelled: bool, only_user: bool) {
         let order = if modelled { Order::Modelled } else { Order::Recorded };
         compare(&m, &p, &options(&m, order, 0, only_user), &stream)?;
+    }
+
+    #[test]
+    fn fast_and_slow_agree_on_tasks_that_were_placed(
+        (m, place) in machines().prop_flat_map(|m| (Just(m.clone()), places(m.topology.cpus()))),
+        p in policies(), stream in streams(), modelled: bool,
+    ) {
+        let order = if modelled { Order::Modelled } else { Order::Recorded };
+        compare(&m, &Policy { place, ..p }, &options(&m, order, 0, false), &stream)?;
     }
 
     #[test]

@@ -2,7 +2,7 @@
 #![allow(dead_code, clippy::unwrap_used)]
 
 use nearmiss_machine::model::{Model, ModelOptions, ModelTotals};
-use nearmiss_machine::observer::{Deaf, Observer, Outcome};
+use nearmiss_machine::observer::{Deaf, Effective, Observer, Outcome};
 use nearmiss_record::abi::ChunkHeader;
 use nearmiss_record::machine::*;
 use nearmiss_record::policy::{Order, Policy};
@@ -65,7 +65,7 @@ pub fn two_levels(packages: u32, threads: u32) -> Machine {
 }
 
 pub fn options(cpus: u32) -> ModelOptions {
-    let filter = Filter { line_log2: 0, fetches: true, ..Filter::default() };
+    let filter = Filter { line_log2: 0, fetches: true, contexts: true, heap: true, ..Filter::default() };
     ModelOptions { order: Order::Recorded, only_user: false, coherence: true, filter, node_bytes: Vec::new(), cpus }
 }
 
@@ -121,16 +121,16 @@ impl Observer for Log {
     fn control(&mut self, vcpu: u32, control: &Control<'_>) {
         self.0.push(format!("{vcpu} {control:?}"));
     }
-    fn hit(&mut self, vcpu: u32, record: Record) {
-        self.0.push(format!("{vcpu} hit {record:?}"));
+    fn hit(&mut self, met: &Effective) {
+        self.0.push(format!("hit {met:?}"));
     }
-    fn miss(&mut self, vcpu: u32, record: Record, outcome: &Outcome) {
-        self.0.push(format!("{vcpu} miss {record:?} {outcome:?}"));
+    fn miss(&mut self, met: &Effective, outcome: &Outcome) {
+        self.0.push(format!("miss {met:?} {outcome:?}"));
     }
     fn instructions(&mut self, vcpu: u32, instructions: u64) {
         self.0.push(format!("{vcpu} instructions {instructions}"));
     }
-    fn drained(&mut self, vcpu: u32, last: Record, full: u8, partial: u8, home: u8) {
-        self.0.push(format!("{vcpu} drained {last:?} {full} {partial} {home}"));
+    fn drained(&mut self, last: &Effective, full: u8, partial: u8, home: u8) {
+        self.0.push(format!("drained {last:?} {full} {partial} {home}"));
     }
 }

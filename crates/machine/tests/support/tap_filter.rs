@@ -41,9 +41,9 @@ impl TapFilter {
 
     /// Forgets everything.
     pub fn begin(&mut self, filter: Filter, vcpus: u32) {
-        let Filter { line_log2, index_low, index_bits, clear_on_slice, .. } = filter;
-        let clear = u8::from(clear_on_slice);
-        writeln!(self.commands, "new {vcpus:x} {line_log2:x} {index_low:x} {index_bits:x} {clear}").unwrap();
+        let Filter { line_log2, index_low, index_bits, clear_on_slice, ordered_stores, by_task, .. } = filter;
+        let modes = u8::from(clear_on_slice) | u8::from(ordered_stores) << 1 | u8::from(by_task) << 2;
+        writeln!(self.commands, "new {vcpus:x} {line_log2:x} {index_low:x} {index_bits:x} {modes:x}").unwrap();
     }
 
     /// From here on this vCPU runs this task.
@@ -59,7 +59,23 @@ impl TapFilter {
     /// It touches memory; the record's virtual address is its physical one.
     pub fn reference(&mut self, record: Record) {
         let kind = record.kind().unwrap() as u8;
-        writeln!(self.commands, "ref {kind:x} {:x} {:x}", record.vaddr(), record.size()).unwrap();
+        let (address, size, insn) = (record.vaddr(), record.size(), record.insn().0);
+        writeln!(self.commands, "ref {kind:x} {address:x} {size:x} {insn:x}").unwrap();
+    }
+
+    /// One store that the emulator reports in so many parts of 8 bytes.
+    pub fn wide_store(&mut self, address: u64, parts: u32, insn: u32) {
+        writeln!(self.commands, "wide {address:x} {parts:x} {insn:x}").unwrap();
+    }
+
+    /// What follows on this vCPU has this calling context.
+    pub fn context(&mut self, context: u32) {
+        writeln!(self.commands, "context {context:x}").unwrap();
+    }
+
+    /// The vCPU executes a fence.
+    pub fn fence(&mut self) {
+        self.commands.push_str("fence\n");
     }
 
     /// What the plugin sent since the last time.

@@ -6,7 +6,7 @@ use crate::levels::references;
 use crate::name::{cell, fitted, plain, right, wrapped};
 use crate::number::{counted, duration, percent_of, scaled, shares_tenths, tenths};
 use crate::sentence::sentence;
-use nearmiss_record::policy::{AddressPolicy, HomePolicy, Order, Policy, StorePolicy};
+use nearmiss_record::policy::{AddressPolicy, HomePolicy, Order, PlacePolicy, Policy, StorePolicy, WakePolicy};
 
 impl Page<'_> {
     pub(super) fn head(&mut self) {
@@ -116,13 +116,17 @@ pub(crate) fn policy(policy: &Policy) -> String {
     if let AddressPolicy::Color { colors, align, .. } = &policy.address {
         text += &format!("; policy: {colors} colors for objects {} apart", nearmiss_record::units::Bytes(*align));
     }
-    match policy.home {
-        HomePolicy::Recorded => {}
-        HomePolicy::FirstTouch => text += "; policy: pages on the node that touches them first",
-        HomePolicy::Interleave => text += "; policy: pages dealt to nodes in turn",
+    if let StorePolicy::NonTemporal { sites } = &policy.store {
+        text += &format!("; policy: non-temporal stores at {}", counted(sites.len() as u64, "call site"));
     }
-    if let StorePolicy::NonTemporal { insns } = &policy.store {
-        text += &format!("; policy: non-temporal stores at {}", counted(insns.len() as u64, "instruction"));
+    if let PlacePolicy::Tasks { tasks, .. } = &policy.place {
+        text += &format!("; policy: {} placed", counted(tasks.len() as u64, "task"));
+    }
+    if let HomePolicy::Rules(rules) = &policy.home {
+        text += &format!("; policy: {} for the homes of pages", counted(rules.len() as u64, "rule"));
+    }
+    if let WakePolicy::LeastInterval(interval) = &policy.wake {
+        text += &format!("; policy: {interval} ns between two looks at least");
     }
     text
 }

@@ -132,7 +132,7 @@ impl Builder {
                     clear_on_slice: false,
                     fetches: true,
                     contexts: true,
-                    first_level: None,
+                    ..Filter::default()
                 },
                 clock: "instructions".into(),
                 window_ns: 2_340_000_000,

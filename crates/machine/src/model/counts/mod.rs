@@ -84,6 +84,10 @@ impl Engine for Counts {
 
     fn share(&mut self, _: u64, _: usize, _: u64) {}
 
+    fn node(&self, cpu: usize) -> u8 {
+        self.plan.node[cpu]
+    }
+
     fn finish(self, _: &mut dyn FnMut(Drained)) -> ModelTotals {
         let mut nodes = vec![BusTally::default(); self.plan.nodes];
         nodes[0].write_backs = self.write_backs;

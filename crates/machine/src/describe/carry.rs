@@ -1,0 +1,113 @@
+//! What of a policy a trace's filter can carry.
+//!
+//! The filter is exact for the run as recorded ([`can_replay`](super::can_replay)). Each part of a policy changes what
+//! the caches meet, and so which references would have hit; a trace carries it if the filter sent all that could miss
+//! under any policy of that part. The tap has a mode for each part that the plain filter cannot carry.
+//!
+//! **Addresses.** Objects that move change which lines share a set. The one-line filter knows no sets: between two
+//! touches of its line its CPU touched no other, wherever both lie.
+//!
+//! **Stores** (`ordered_stores`). *Claim*: what is dropped hits, whichever plain stores are turned non-temporal, if the
+//! filter's conditions hold and no line of the machine is longer than the filter's, or the filter has one line. *Proof*:
+//! the tap sends every store and every fence, and a store makes its set forget. What is dropped is a load of a line X
+//! whose set saw nothing since another load of X. That load was sent, or was dropped for the same reason, so X was in the
+//! first level behind it. Only a non-temporal store to X's coherence unit could take it from there otherwise than the
+//! filter's proof has it. One by this CPU would be a store to X's set, since the unit is X's line; one by another CPU
+//! is a store to X, for which the tap makes every filter forget X. A store never hits silently, so the write-combining
+//! buffers get every byte in its order. ∎ With one line any store of this CPU makes the filter forget, whatever the unit.
+//!
+//! **Tasks** (`by_task`). *Claim*: each task's references to user addresses may be met by another CPU than they were, with
+//! other tasks' references between them, if nobody else uses that CPU's first level, nor an inclusive level over it. *Proof*: each
+//! chunk, and each stay of a task on a vCPU, begins with an empty filter, so a dropped reference repeats one of the same
+//! task in the same chunk: since then the task touched no other line of that set, and a task of the same CPU comes
+//! between chunks only. Kernel addresses are left out of such a replay, but the kernel's
+//! references to user addresses are kept: the filter goes by virtual address, so only those can stand for a user's.
+//! Another task's store takes the line: a line that two tasks touch, one of them writing, is sent whole from when the
+//! second one came, and no store is dropped that writes a byte for the first time. ∎ What was dropped before the second
+//! came is counted ([`SideTables::lost_before_share`](nearmiss_record::side::SideTables)), as for the modelled order.
+//!
+//! **Homes** change no set and no hit: every filter carries them. Pools need to know who allocated what.
+//!
+//! **Wakes** concern when a server looks again. A trace of references has no waits.
+
+use super::filter::must_clear;
+use nearmiss_record::machine::Machine;
+use nearmiss_record::run::Filter;
+
+/// No filter at all: every reference was kept.
+fn is_whole(filter: Filter) -> bool {
+    filter.line_log2 == 0
+}
+
+/// Whether a replay may move addresses (a color policy).
+pub fn can_move_addresses(filter: Filter) -> Result<(), String> {
+    if filter.index_bits == 0 {
+        return Ok(());
+    }
+    Err("the trace was made with a filter of several lines, which is exact only where lines stay; record it with the one-line filter".into())
+}
+
+/// Whether a replay may turn stores of chosen call sites non-temporal.
+pub fn can_go_around(filter: Filter, machine: &Machine) -> Result<(), String> {
+    let again = "record the run again with `nearmiss trace --carry stores`";
+    if !filter.contexts {
+        return Err(format!(
+            "the store policy names call sites and the trace has no calling contexts; {again} and without --no-stacks"
+        ));
+    }
+    if is_whole(filter) {
+        return Ok(());
+    }
+    if !filter.ordered_stores {
+        return Err(format!(
+            "the store policy needs every store, and the trace's filter dropped repeated ones; {again}"
+        ));
+    }
+    let longest = machine.caches.iter().map(|c| c.line.0.max(1).ilog2()).max().unwrap_or(0);
+    if filter.index_bits > 0 && longest > filter.line_log2 {
+        return Err(format!(
+            "{} has lines of {} bytes, of which a non-temporal store takes all, and the trace was filtered by lines of {}; {again},addresses",
+            machine.name,
+            1u64 << longest,
+            1u64 << filter.line_log2
+        ));
+    }
+    Ok(())
+}
+
+/// Whether a replay may run tasks on other CPUs than they were recorded on.
+pub fn can_place_tasks(filter: Filter) -> Result<(), String> {
+    if is_whole(filter) || filter.by_task {
+        return Ok(());
+    }
+    Err("the place policy moves tasks, and the trace's filter went by CPU; record the run again with `nearmiss trace --carry tasks`".into())
+}
+
+/// Whether a replay may take pages from pools, by who allocated the block that lies there.
+pub fn can_pool(filter: Filter) -> Result<(), String> {
+    if filter.heap {
+        return Ok(());
+    }
+    Err("the home policy has pools, and the trace has no heap events; record the run again without --no-heap".into())
+}
+
+/// Whether a replay of references may say when a server looks again: never.
+pub fn can_wake() -> Result<(), String> {
+    Err("the wake policy concerns waits, and a trace of memory references has none; rehearse it on recorded polls"
+        .into())
+}
+
+/// What is only approximate when a trace that carries the policy is replayed, one sentence each.
+pub fn approximate_policy(filter: Filter, machine: &Machine, moves: bool, places: bool) -> Vec<&'static str> {
+    let mut notes = Vec::new();
+    if moves && can_move_addresses(filter).is_err() {
+        notes.push("First-level figures are approximate: the policy moves addresses and the trace's filter of several lines assumed that they stay.");
+    }
+    if places {
+        notes.push("The place policy leaves out tasks that it does not name, and kernel addresses.");
+    }
+    if places && !is_whole(filter) && must_clear(machine) {
+        notes.push("First-level figures of CPUs that share a cache are approximate under the place policy: what the filter dropped may not have hit where windows meet.");
+    }
+    notes
+}

@@ -1,0 +1,257 @@
+//! A stage ahead of the replay: takes a recorded stream apart by task, and puts the tasks on the CPUs that a policy names.
+//!
+//! What is kept of a task is what touches user addresses, be it the kernel that copies for it: a kernel address is often
+//! the recorded CPU's own. Beside those references go the task's calling contexts, fences and heap events. Tasks that
+//! the policy does not name are left out, idle ones with them.
+//!
+//! All CPUs run at the same time, window by window of so many instructions; records would not do for a measure, since the
+//! filter drops more of one task than of another. Tasks of one CPU follow one another there as they did when recorded. A CPU
+//! whose tasks did nothing yet is waited for until [`MOST_HELD`] records are held; then the others go on without it. So
+//! memory is bounded, and a task that starts late meets the others there where they are.
+
+use super::history::QuickMap;
+use super::instructions::Instructions;
+use super::options::{ModelError, Position};
+use nearmiss_record::abi::ChunkHeader;
+use nearmiss_record::policy::Placed;
+use nearmiss_record::reference::{Control, ControlKind, Kind, Record, Usage};
+use std::collections::VecDeque;
+
+/// Most records held back, of all CPUs together; one recorded chunk more at times.
+const MOST_HELD: usize = 1 << 22;
+
+/// A recorded vCPU.
+#[derive(Clone, Debug, Default)]
+struct Source {
+    /// Thread that runs.
+    pid: Option<u32>,
+    context: u32,
+    instructions: Instructions,
+    /// Sum of the reports of usage.
+    reported: u64,
+    /// The latest reference was of the kind that is kept.
+    kept: bool,
+}
+
+/// What a CPU executes in one window.
+#[derive(Clone, Debug)]
+struct Window {
+    number: u64,
+    /// Calling context in force when it begins.
+    context: u32,
+    records: Vec<Record>,
+}
+
+/// A CPU of the machine.
+#[derive(Clone, Debug, Default)]
+struct Lane {
+    windows: VecDeque<Window>,
+    /// Instructions of its tasks so far.
+    instructions: u64,
+    /// Of these, not told by a record yet.
+    untold: u64,
+    /// The window that it executes next.
+    next: u64,
+    /// Task and calling context of the latest record.
+    pid: Option<u32>,
+    context: u32,
+    /// Some task was placed here.
+    is_used: bool,
+}
+
+impl Lane {
+    /// The window in which the latest instruction lies.
+    fn now(&self, window: u64) -> u64 {
+        self.instructions.saturating_sub(1) / window
+    }
+
+    /// Whether the next window is whole; at the end of the stream, whether there is one.
+    fn is_ready(&self, window: u64, ended: bool) -> bool {
+        let now = self.now(window);
+        self.next < now || ended && self.next == now && (self.instructions > 0 || !self.windows.is_empty())
+    }
+
+    fn push(&mut self, record: Record, window: u64) {
+        let number = self.now(window);
+        match self.windows.back_mut().filter(|last| last.number == number) {
+            Some(last) => last.records.push(record),
+            None => self.windows.push_back(Window { number, context: self.context, records: vec![record] }),
+        }
+    }
+}
+
+/// See the module's text.
+#[derive(Clone, Debug)]
+pub(super) struct Placing {
+    window: u64,
+    cpu_of: QuickMap<u32, usize>,
+    sources: Vec<Source>,
+    lanes: Vec<Lane>,
+    /// By thread: the latest record that said it runs.
+    switches: QuickMap<u32, Vec<Record>>,
+    held: usize,
+    /// CPUs whose turn it still is.
+    turn: VecDeque<usize>,
+    /// Windows given out.
+    given: u64,
+}
+
+impl Placing {
+    /// For a recording of so many CPUs on a machine of so many. Refuses, in one sentence, what makes no sense.
+    pub fn new(tasks: &[Placed], window: u64, recorded: u32, cpus: u32) -> Result<Self, ModelError> {
+        let refused = |why: String| Err(ModelError::Refused(why));
+        if window == 0 || tasks.is_empty() {
+            return refused("place: no task, or windows of no instructions; give at least one of each".into());
+        }
+        let mut lanes = vec![Lane::default(); cpus as usize];
+        let mut cpu_of = QuickMap::default();
+        for &Placed { pid, cpu } in tasks {
+            let Some(lane) = lanes.get_mut(cpu as usize) else {
+                return refused(format!("place: task {pid} on CPU {cpu} of a machine of {cpus}; name one from 0 on"));
+            };
+            lane.is_used = true;
+            if cpu_of.insert(pid, cpu as usize).is_some() {
+                return refused(format!("place: task {pid} is named twice; a task runs on one CPU"));
+            }
+        }
+        let sources = vec![Source::default(); recorded as usize];
+        let switches = QuickMap::default();
+        Ok(Placing { window, cpu_of, sources, lanes, switches, held: 0, turn: VecDeque::new(), given: 0 })
+    }
+
+    /// Takes a recorded chunk.
+    pub fn take(&mut self, header: &ChunkHeader, records: &[Record]) -> Result<(), ModelError> {
+        let vcpu = header.vcpu as usize;
+        self.sources[vcpu].context = header.context;
+        let mut at = 0;
+        while let Some(&record) = records.get(at) {
+            let here = Position { chunk: header.seq, record: at };
+            if record.kind() == Some(Kind::Control) {
+                let group = here.group(records)?;
+                self.control(vcpu, group, here)?;
+                at += group.len();
+            } else {
+                self.reference(vcpu, record);
+                at += 1;
+            }
+        }
+        self.executed(vcpu, header.instructions);
+        Ok(())
+    }
+
+    /// A vCPU executed so many instructions in all: what no record told yet is its present task's.
+    fn executed(&mut self, vcpu: usize, total: u64) {
+        let rest = self.sources[vcpu].instructions.chunk(total);
+        if let Some(cpu) = self.lane_of(vcpu).filter(|_| self.sources[vcpu].kept) {
+            self.lanes[cpu].instructions += rest;
+            self.lanes[cpu].untold += rest;
+        }
+    }
+
+    /// A report of what the task did that leaves, or goes on.
+    fn leave(&mut self, vcpu: usize, usage: Usage) {
+        let reported = usage.user_instructions.saturating_add(usage.kernel_instructions);
+        self.sources[vcpu].reported = self.sources[vcpu].reported.saturating_add(reported);
+        self.executed(vcpu, self.sources[vcpu].reported);
+    }
+
+    /// The CPU of the task that runs on a vCPU.
+    fn lane_of(&self, vcpu: usize) -> Option<usize> {
+        self.cpu_of.get(&self.sources[vcpu].pid?).copied()
+    }
+
+    fn reference(&mut self, vcpu: usize, record: Record) {
+        let source = &mut self.sources[vcpu];
+        let new = source.instructions.record(record.instructions());
+        source.kept = record.vaddr() >> 63 == 0;
+        let (kept, context) = (source.kept, source.context);
+        let Some(cpu) = self.lane_of(vcpu).filter(|_| kept) else { return };
+        self.enter(cpu, vcpu);
+        let lane = &mut self.lanes[cpu];
+        lane.instructions += new;
+        lane.untold += new;
+        if lane.context != context {
+            lane.context = context;
+            lane.push(Record::control(ControlKind::Context, context.into(), 0, 0), self.window);
+            self.held += 1;
+        }
+        let told = lane.untold.min(255);
+        lane.untold -= told;
+        lane.push(record.with_instructions(told as u8), self.window);
+        self.held += 1;
+    }
+
+    /// Tells the lane which task goes on there, if it is another one.
+    fn enter(&mut self, cpu: usize, vcpu: usize) {
+        let (pid, lane) = (self.sources[vcpu].pid, &mut self.lanes[cpu]);
+        if lane.pid == pid {
+            return;
+        }
+        lane.pid = pid;
+        for record in pid.and_then(|pid| self.switches.get(&pid)).into_iter().flatten() {
+            lane.push(*record, self.window);
+            self.held += 1;
+        }
+    }
+
+    fn control(&mut self, vcpu: usize, group: &[Record], here: Position) -> Result<(), ModelError> {
+        let control = Control::decode(group[0], &group[1..]).map_err(|what| here.bad(what))?;
+        match control {
+            Control::Switch { pid, usage, .. } => {
+                self.leave(vcpu, usage);
+                self.sources[vcpu].pid = Some(pid);
+                let mut told = group.to_vec();
+                // What the filter dropped, and for whom, was counted for another order of tasks.
+                told[3..].fill(Record::default());
+                told[1].b = 0;
+                self.switches.insert(pid, told);
+            }
+            Control::Mark { usage, .. } => self.leave(vcpu, usage),
+            Control::Context(context) => self.sources[vcpu].context = context,
+            Control::Heap { .. } | Control::Fence => {
+                if let Some(cpu) = self.lane_of(vcpu) {
+                    self.enter(cpu, vcpu);
+                    group.iter().for_each(|record| self.lanes[cpu].push(*record, self.window));
+                    self.held += group.len();
+                }
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// The next window to be executed, if all that it must wait for is there; `ended`: nothing more comes.
+    pub fn next(&mut self, ended: bool) -> Option<(ChunkHeader, Vec<Record>)> {
+        if self.turn.is_empty() {
+            let lanes = self.lanes.iter().enumerate();
+            self.turn = lanes.filter(|(_, lane)| lane.is_ready(self.window, ended)).map(|(cpu, _)| cpu).collect();
+            let wanted = self.lanes.iter().filter(|lane| lane.is_used).count();
+            if self.turn.len() < wanted && self.held < MOST_HELD && !ended {
+                self.turn.clear();
+            }
+        }
+        let cpu = self.turn.pop_front()?;
+        Some(self.give(cpu))
+    }
+
+    /// The next window of a CPU; no records where nothing of it was kept.
+    fn give(&mut self, cpu: usize) -> (ChunkHeader, Vec<Record>) {
+        let lane = &mut self.lanes[cpu];
+        let has_records = lane.windows.front().is_some_and(|front| front.number == lane.next);
+        let window = if has_records { lane.windows.pop_front() } else { None };
+        let (context, records) = window.map_or((lane.context, Vec::new()), |window| (window.context, window.records));
+        lane.next += 1;
+        let header = ChunkHeader {
+            seq: self.given,
+            slice: self.given,
+            vcpu: cpu as u32,
+            records: records.len() as u32,
+            instructions: lane.instructions.min(lane.next.saturating_mul(self.window)),
+            context,
+            ..ChunkHeader::default()
+        };
+        self.held -= records.len();
+        self.given += 1;
+        (header, records)
+    }
+}

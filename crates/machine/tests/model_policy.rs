@@ -1,0 +1,236 @@
+//! Each part of a policy on streams that are small enough to follow by hand, and what of it is refused.
+#![allow(clippy::unwrap_used)]
+
+mod support;
+
+use nearmiss_machine::model::{Model, ModelOptions, ModelTotals};
+use nearmiss_machine::observer::{Deaf, Effective, Observer, Outcome};
+use nearmiss_record::machine::Machine;
+use nearmiss_record::policy::*;
+use nearmiss_record::reference::*;
+use nearmiss_record::run::Filter;
+use nearmiss_record::units::{InsnId, Nanos};
+use support::*;
+
+const KERNEL: u64 = 0xffff_8880_0000_0000;
+
+/// Two CPUs, each in a node of its own with a megabyte.
+fn two_nodes() -> (Machine, ModelOptions) {
+    let mut m = two_levels(2, 1);
+    m.memory.nodes = 2;
+    (m, ModelOptions { node_bytes: vec![1 << 20, 1 << 20], ..options(2) })
+}
+
+fn rule(pages: Option<(u64, u64)>, task: Option<u32>, home: Home) -> HomeRule {
+    HomeRule { pages, task, home }
+}
+
+/// Chunks of CPUs under rules of homes.
+fn at_home(rules: Vec<HomeRule>, chunks: &[(u32, Vec<Record>)]) -> ModelTotals {
+    let (m, o) = two_nodes();
+    let policy = Policy { home: HomePolicy::Rules(rules), ..Policy::default() };
+    let chunks: Vec<_> = chunks.iter().enumerate().map(|(n, (cpu, r))| (*cpu, n as u64, r.clone())).collect();
+    replay_on(&m, &policy, &o, &chunks, Deaf).0
+}
+
+fn remote_reads(totals: &ModelTotals) -> [u64; 2] {
+    [0, 1].map(|cpu| totals.cpus[cpu].bus.read_remote)
+}
+
+fn switch(pid: u32, tgid: u32) -> Vec<Record> {
+    let mut records = vec![Record::default(); 6];
+    records[0] = Record::control(ControlKind::Switch, u64::from(pid) << 12, 0, u64::from(pid) | u64::from(tgid) << 32);
+    records
+}
+
+fn heap(op: HeapOp, address: u64, size: u64) -> Vec<Record> {
+    vec![Record::control(ControlKind::Heap, op as u64, 0, 0), Record { a: address, b: size }, Record::default()]
+}
+
+#[test]
+fn pages_of_a_range_lie_where_its_rule_has_them_and_others_stay() {
+    let rules = || vec![rule(Some((0x1000, 0x3000)), None, Home::Node(1))];
+    let walk: Vec<_> = (0..5).map(|page| load(page * 4096)).collect();
+    assert_eq!(remote_reads(&at_home(rules(), &[(0, walk.clone())])), [2, 0], "pages 1 and 2 of five");
+    assert_eq!(remote_reads(&at_home(rules(), &[(1, walk)])), [0, 3]);
+}
+
+#[test]
+fn a_page_that_the_kernel_cleared_goes_where_its_range_belongs_when_it_is_used() {
+    let kernel =
+        |address| Record::reference(Kind::Store, KERNEL + address, 8, FLAG_KERNEL, InsnId(3), address >> 12, 0);
+    let rules = vec![rule(Some((0x1000, 0x3000)), None, Home::Node(1)), rule(None, None, Home::FirstTouch)];
+    // Cleared by CPU 0, whose node it is until the program's first use; a hit is a use too.
+    let chunk = vec![kernel(0x1000), load(0x1000), kernel(0x1040), kernel(0x4000), kernel(0x4040)];
+    assert_eq!(remote_reads(&at_home(rules, &[(0, chunk)])), [1, 0], "the second line of page 1");
+}
+
+#[test]
+fn a_task_s_rule_governs_the_pages_that_it_touches_first() {
+    let rules = || vec![rule(None, Some(7), Home::FirstTouch), rule(None, Some(8), Home::Interleave)];
+    let one = |pid, address| [switch(pid, 5), vec![load(address), load(address + 64)]].concat();
+    // Page 1 of node 0 by task 7 on CPU 1; page 2 by task 9, whom no rule names; pages 3 and 4 by task 8.
+    let chunks = [(1, one(7, 0x1000)), (1, one(9, 0x2000)), (1, one(8, 0x3000)), (1, one(8, 0x4000))];
+    assert_eq!(remote_reads(&at_home(rules(), &chunks)), [0, 4]);
+}
+
+#[test]
+fn a_pool_gives_blocks_of_its_own_node() {
+    let rules = || vec![rule(None, None, Home::Pool)];
+    let allocates = |pid, tgid| [switch(pid, tgid), heap(HeapOp::Alloc, 0x4010, 0x2000)].concat();
+    let uses = |pid, tgid| [switch(pid, tgid), vec![load(0x4010), load(0x6000), load(0x7000)]].concat();
+    // Allocated on CPU 1, first used on CPU 0: two pages of node 1, and one behind the block as recorded.
+    let chunks = [(1, allocates(6, 5)), (0, uses(7, 5))];
+    assert_eq!(remote_reads(&at_home(rules(), &chunks)), [2, 0]);
+    let of_another_process = [(1, allocates(6, 6)), (0, uses(7, 5))];
+    assert_eq!(remote_reads(&at_home(rules(), &of_another_process)), [0, 0]);
+    let freed = [(1, [allocates(6, 5), heap(HeapOp::Free, 0x4010, 0)].concat()), (0, uses(7, 5))];
+    assert_eq!(remote_reads(&at_home(rules(), &freed)), [0, 0]);
+}
+
+#[test]
+fn a_call_site_is_an_instruction_in_its_calling_context() {
+    let m = two_levels(1, 1);
+    let sites = vec![CallSite { context: 4, insn: 2 }];
+    let p = Policy { store: StorePolicy::NonTemporal { sites }, ..Policy::default() };
+    let context = |number| Record::control(ControlKind::Context, number, 0, 0);
+    let line = |at: u64| (0..8).map(move |word| store(at + word * 8));
+    let mut chunk: Vec<_> = line(0).collect();
+    chunk.push(context(4));
+    chunk.extend(line(64));
+    chunk.push(access(Kind::Store, 128, 8, 3));
+    chunk.push(context(5));
+    chunk.extend(line(192));
+    for order in [Order::Recorded, Order::Modelled] {
+        let o = ModelOptions { order, ..options(1) };
+        let t = replay_on(&m, &p, &o, &[(0, 0, chunk.clone())], Deaf).0.sum();
+        assert_eq!((t.stores, t.nt_stores, t.bus.nt_full, t.bus.reads()), (25, 8, 1, 3));
+    }
+}
+
+/// What the replay of a placed stream tells: CPU and address, or CPU and task.
+#[derive(Default)]
+struct Met(Vec<(u32, u64)>);
+
+impl Observer for Met {
+    fn control(&mut self, cpu: u32, control: &Control<'_>) {
+        if let Control::Switch { pid, .. } = control {
+            self.0.push((cpu, u64::from(*pid)));
+        }
+    }
+    fn hit(&mut self, met: &Effective) {
+        self.0.push((met.cpu, met.vaddr));
+    }
+    fn miss(&mut self, met: &Effective, _: &Outcome) {
+        self.0.push((met.cpu, met.vaddr));
+    }
+    fn instructions(&mut self, _: u32, _: u64) {}
+}
+
+fn placed(tasks: &[(u32, u32)], window_instructions: u64) -> Policy {
+    let tasks = tasks.iter().map(|&(pid, cpu)| Placed { pid, cpu }).collect();
+    Policy { place: PlacePolicy::Tasks { tasks, window_instructions }, ..Policy::default() }
+}
+
+/// A load that so many instructions precede.
+fn later(address: u64, instructions: u8) -> Record {
+    load(address).with_instructions(instructions)
+}
+
+#[test]
+fn placed_tasks_meet_window_by_window_of_instructions() {
+    let m = two_levels(2, 1);
+    let kernel = Record::reference(Kind::Load, KERNEL, 8, FLAG_KERNEL, InsnId(3), 0, 10);
+    let copy = Record::reference(Kind::Load, 0x1080, 8, FLAG_KERNEL, InsnId(3), 1, 10);
+    // One CPU: task 1, then task 3, whom nobody places, then task 2.
+    let first = [switch(1, 1), vec![later(0x1000, 5), later(0x1040, 5), kernel, copy, later(0x10c0, 25)]].concat();
+    let unplaced = [switch(3, 3), vec![later(0x3000, 50)]].concat();
+    let second = [switch(2, 2), vec![later(0x2000, 10), later(0x2040, 1), later(0x2080, 30)]].concat();
+    let chunks = [(0, 0, first), (0, 1, unplaced), (0, 2, second)];
+    let told = replay_on(&m, &placed(&[(1, 0), (2, 1)], 10), &options(1), &chunks, Met::default()).1.0;
+    let by_window = [
+        vec![(0, 1), (0, 0x1000), (0, 0x1040), (1, 2), (1, 0x2000)], // instructions 1 to 10 of both
+        vec![(0, 0x1080), (1, 0x2040)],                              // 11 to 20
+        vec![(0, 0x10c0), (1, 0x2080)],                              // 41 to 50 of each
+    ];
+    assert_eq!(told, by_window.concat());
+}
+
+#[test]
+fn tasks_of_one_cpu_follow_one_another_and_what_a_switch_reports_is_the_leaver_s() {
+    let m = two_levels(2, 1);
+    let mut leaves = switch(2, 2);
+    leaves[4].a = 0;
+    leaves[3] = Record { a: 35, b: 0 }; // 35 instructions of task 1, of which its records told 5
+    let chunk = [switch(1, 1), vec![later(0x1000, 5)], leaves, vec![later(0x2000, 32), later(0x2040, 1)]].concat();
+    let other = [switch(4, 4), vec![later(0x4000, 5), later(0x4040, 28), later(0x4080, 6)]].concat();
+    let policy = placed(&[(1, 0), (2, 0), (4, 1)], 10);
+    let told = replay_on(&m, &policy, &options(2), &[(0, 0, chunk), (1, 1, other)], Met::default()).1.0;
+    let by_window = [
+        vec![(0, 1), (0, 0x1000), (1, 4), (1, 0x4000)],
+        vec![(0, 2), (0, 0x2000), (0, 0x2040), (1, 0x4040), (1, 0x4080)], // from instruction 31 on
+    ];
+    assert_eq!(told, by_window.concat());
+}
+
+#[test]
+fn a_cpu_whose_task_starts_late_is_waited_for_until_so_much_is_held() {
+    let m = two_levels(2, 1);
+    let early = (0..200u64).map(|n| {
+        let records: Vec<_> = (0..25_000).map(|_| later(0x1000, 1)).collect();
+        (0, n, if n == 0 { [switch(1, 1), records].concat() } else { records })
+    });
+    let late = (0, 200, [switch(2, 2), vec![later(0x2000, 1); 2000]].concat());
+    let chunks: Vec<_> = early.chain([late]).collect();
+    let told = replay_on(&m, &placed(&[(1, 0), (2, 1)], 1000), &options(1), &chunks, Met::default()).1.0;
+    let before = told.iter().position(|(cpu, _)| *cpu == 1).unwrap();
+    // Of 5,000,006 records 4 Mi were held back, but for what is less than a window.
+    assert_eq!(before, 807_001);
+    assert_eq!(told.len(), 5_002_002);
+}
+
+#[test]
+fn what_no_machine_or_trace_carries_is_refused_by_name() {
+    let (m, o) = two_nodes();
+    let refused = |policy: Policy, options: &ModelOptions| {
+        Model::new(&m, &policy, options, Deaf).err().map(|error| error.to_string()).unwrap_or_default()
+    };
+    let home = |rule| Policy { home: HomePolicy::Rules(vec![rule]), ..Policy::default() };
+    assert_eq!(refused(home(rule(None, None, Home::Node(1))), &o), "");
+    assert!(refused(home(rule(None, None, Home::Node(2))), &o).starts_with("home: node 2 of test, which has 2"));
+    assert!(refused(home(rule(Some((8, 8)), None, Home::FirstTouch)), &o).contains("range 0x8 to 0x8 is empty"));
+    let no_heap = ModelOptions { filter: Filter { heap: false, ..o.filter }, ..o.clone() };
+    assert!(refused(home(rule(None, None, Home::Pool)), &no_heap).contains("the trace has no heap events"));
+    assert_eq!(refused(home(rule(None, None, Home::Pool)), &o), "");
+    assert!(refused(placed(&[(1, 2)], 10), &o).starts_with("place: task 1 on CPU 2 of a machine of 2"));
+    assert!(refused(placed(&[(1, 0), (1, 1)], 10), &o).contains("named twice"));
+    assert!(refused(placed(&[(1, 0)], 0), &o).contains("windows of no instructions"));
+    let wake = Policy { wake: WakePolicy::LeastInterval(Nanos(200_000)), ..Policy::default() };
+    assert!(refused(wake, &o).starts_with("the wake policy concerns waits"));
+}
+
+#[test]
+fn observers_are_told_where_and_how_a_reference_was_met() {
+    struct Last(Option<Effective>);
+    impl Observer for Last {
+        fn control(&mut self, _: u32, _: &Control<'_>) {}
+        fn hit(&mut self, met: &Effective) {
+            self.0 = Some(*met);
+        }
+        fn miss(&mut self, met: &Effective, _: &Outcome) {
+            self.0 = Some(*met);
+        }
+        fn instructions(&mut self, _: u32, _: u64) {}
+    }
+    let (m, o) = two_nodes();
+    let p = Policy {
+        address: AddressPolicy::Shift { objects: vec![Shifted { from: 0x1000, to: 0x2000, by: 64 }] },
+        store: StorePolicy::NonTemporal { sites: vec![CallSite { context: 0, insn: 2 }] },
+        ..placed(&[(1, 1)], 10)
+    };
+    let chunk = [switch(1, 1), vec![store(0x1008)]].concat();
+    let met = replay_on(&m, &p, &o, &[(0, 0, chunk)], Last(None)).1.0.unwrap();
+    let record = access(Kind::NtStore, 0x1008, 8, 2);
+    let expected = Effective { cpu: 1, node: 1, kind: Kind::NtStore, address: 0x1048, vaddr: 0x1048, size: 8, record };
+    assert_eq!(met, expected);
+}
