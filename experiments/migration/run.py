@@ -6,36 +6,12 @@ Ends with status 1 if `sort` on several CPUs sends more than 1.3 times, or the m
 records of the smallest run on one CPU.
 """
 
-import json, os, random, re, subprocess, sys, tempfile
+import os, sys, tempfile
 
-NEARMISS = os.path.realpath("target/release/nearmiss")
-SUBJECTS = os.path.realpath("target/subjects")
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+from traced import MACHINE, SUBJECTS, cpu, numbers, trace
+
 RUNS = int(sys.argv[1]) if len(sys.argv) > 1 else 10
-MACHINE = "xeon-mp-4way-l3"
-
-
-def numbers():
-    """0.8 MB of shuffled numbers, the same in every run."""
-    lines = [str(n) for n in range(120000)]
-    random.Random(1).shuffle(lines)
-    with open("numbers", "w") as file:
-        file.write("\n".join(lines) + "\n")
-
-
-def trace(cpus, command):
-    """Traces a command; a guest that its emulator ends is tried again, and said."""
-    for _ in range(3):
-        done = subprocess.run([NEARMISS, "trace", "-q", "-m", MACHINE, "--cpus", str(cpus), "--", *command],
-                              stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
-        if done.returncode == 0:
-            break
-        print(f"    again: {done.stderr.strip()}")
-    else:
-        sys.exit(1)
-    run = max(os.scandir("nearmiss-runs"), key=lambda entry: entry.name).path
-    manifest, model = (json.load(open(f"{run}/{name}.json")) for name in ("manifest", "model"))
-    subprocess.run(["rm", "-r", run], check=True)
-    return manifest, model
 
 
 def measure(what, command, limit, rounds):
@@ -61,8 +37,7 @@ def measure(what, command, limit, rounds):
 def main():
     with tempfile.TemporaryDirectory() as place:
         os.chdir(place)
-        cpu = re.search("model name\\s*: (.*)", open("/proc/cpuinfo").read())
-        print(f"on {cpu[1] if cpu else 'an unnamed CPU'}, {os.cpu_count()} CPUs")
+        print(cpu())
         numbers()
         good = measure("sort -o /dev/null of 120,000 numbers", ["sort", "-o", "/dev/null", "numbers"], 1.3, RUNS)
         good &= measure("migrating: to the next CPU after every 200,000 updates",

@@ -1,0 +1,37 @@
+"""What the experiments on the size of traces share: the input, the machine, one trace."""
+
+import json, os, random, re, subprocess, sys
+
+NEARMISS = os.path.realpath("target/release/nearmiss")
+SUBJECTS = os.path.realpath("target/subjects")
+MACHINE = "xeon-mp-4way-l3"
+
+
+def cpu():
+    """The CPU that this runs on, as the first line of a figure's output names it."""
+    model = re.search("model name\\s*: (.*)", open("/proc/cpuinfo").read())
+    return f"on {model[1] if model else 'an unnamed CPU'}, {os.cpu_count()} CPUs"
+
+
+def numbers():
+    """Writes 0.8 MB of shuffled numbers, the same in every run."""
+    lines = [str(n) for n in range(120000)]
+    random.Random(1).shuffle(lines)
+    with open("numbers", "w") as file:
+        file.write("\n".join(lines) + "\n")
+
+
+def trace(cpus, command, *options):
+    """Traces a command; returns the run's manifest and model. A guest that its emulator ends is tried again, and said."""
+    for _ in range(3):
+        words = [NEARMISS, "trace", "-q", "-m", MACHINE, "--cpus", str(cpus), *options, "--", *command]
+        done = subprocess.run(words, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+        if done.returncode == 0:
+            break
+        print(f"    again: {done.stderr.strip()}")
+    else:
+        sys.exit(1)
+    run = max(os.scandir("nearmiss-runs"), key=lambda entry: entry.name).path
+    manifest, model = (json.load(open(f"{run}/{name}.json")) for name in ("manifest", "model"))
+    subprocess.run(["rm", "-r", run], check=True)
+    return manifest, model
