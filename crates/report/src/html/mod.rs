@@ -4,12 +4,11 @@
 //! text and attributes; nothing else writes markup, and the script reads names only as text.
 
 mod bus;
+mod calls;
 mod curve;
 mod head;
 mod heat;
-mod icicle;
 mod offsets;
-mod plot;
 mod rows;
 mod shared;
 
@@ -17,10 +16,10 @@ use crate::load::Report;
 use crate::name::{fitted, plain};
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
-const STYLE: &str = include_str!("page.css");
-const SCRIPT: &str = include_str!("page.js");
+pub(crate) const STYLE: &str = include_str!("page.css");
+pub(crate) const SCRIPT: &str = include_str!("page.js");
 /// What the page may load: nothing but itself.
-const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'";
+pub(crate) const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'";
 
 /// How many rows a table shows before the rest becomes one row.
 #[derive(Clone, Copy, Debug)]
@@ -46,7 +45,7 @@ pub fn render(report: &Report, options: Options) -> String {
         bus::section(report),
         curve::section(report),
         shared::lines(report, options.top),
-        icicle::section(report),
+        calls::section(report),
         shared::blame(report, options.top),
         rows::lines(report, options.top),
         rows::tasks(report, options.top),
