@@ -6,7 +6,6 @@
 
 pub mod coloring;
 pub mod parallel;
-pub mod plot;
 pub mod record;
 pub mod text;
 

@@ -5,8 +5,8 @@ use super::colors::{self, Series as Processes};
 use super::scaling::{CPUS, KERNELS, Scaling, name};
 use super::walk::{Pair, per_slice, rate};
 use super::{figures, grouped};
-use crate::plot::{Marks, Panel, Series, picture};
 use crate::record::Picture;
+use nearmiss_report::plot::figure::{Marks, Panel, Series, picture};
 
 fn named(number: u32, title: &str, note: &str, panels: &[Panel]) -> Picture {
     let title = format!("Figure {number}: {title}");

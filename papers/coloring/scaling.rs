@@ -7,9 +7,9 @@ use super::web::{Sleep, Web};
 use super::{AWAY_MICROS, Kernel, SEED, WEB_WORK, machine};
 use crate::PaperError;
 use crate::parallel::answer;
-use crate::plot::{Marks, Panel, Series};
 use crate::record::{Grid, GridRow, Row, Shape, Table, Theirs, Unit};
 use crate::text::figure;
+use nearmiss_report::plot::figure::{Marks, Panel, Series};
 
 /// CPUs tried.
 pub const CPUS: [usize; 5] = [1, 2, 4, 6, 8];

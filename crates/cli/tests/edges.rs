@@ -20,7 +20,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("verify", &["record", "remedy", "workload"]),
     ("lab", &["record", "verify", "workload"]),
     ("report", &["record"]),
-    ("papers", &["record", "machine", "color"]),
+    ("papers", &["record", "machine", "color", "report"]),
     (
         "cli",
         &[

@@ -412,7 +412,7 @@ fn every_form_is_written(run: &Path) {
     let out = Command::new(NEARMISS).args(["report", run.to_str().unwrap(), "--html"]).output().unwrap();
     assert!(out.status.success());
     let page = std::fs::read_to_string(run.join("report.html")).unwrap();
-    assert!(page.contains("iframe") && page.contains("Over time") && !page.contains("http://localhost"));
+    assert!(page.contains("data-icicle") && page.contains("Over time") && !page.contains("http://localhost"));
 }
 
 #[test]

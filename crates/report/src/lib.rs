@@ -15,6 +15,7 @@ pub mod load;
 pub mod name;
 pub mod number;
 pub mod observe;
+pub mod plot;
 pub mod pprof;
 pub mod ranking;
 pub mod rehearsals;

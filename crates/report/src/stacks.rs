@@ -1,6 +1,5 @@
 //! Call stacks as a tree.
 
-use nearmiss_record::model::StackRow;
 use std::collections::HashMap;
 
 /// A function in its calling context.
@@ -22,20 +21,21 @@ pub struct Node {
 const MOST_DEPTH: usize = 64;
 
 /// The tree of all stacks: index 0 is the root, with everything below it.
-pub fn tree(stacks: &[StackRow], weight: impl Fn(&StackRow) -> u64) -> Vec<Node> {
+///
+/// `stacks`: frames, the outermost first, and the weight of each.
+pub fn tree<'a, F: IntoIterator<Item = &'a str>>(stacks: impl IntoIterator<Item = (F, u64)>) -> Vec<Node> {
     let mut nodes = vec![Node::default()];
     let mut known: HashMap<(usize, &str), usize> = HashMap::new();
-    for row in stacks {
-        let weight = weight(row);
+    for (frames, weight) in stacks {
         if weight == 0 {
             continue;
         }
         let mut at = 0;
         nodes[0].weight = nodes[0].weight.saturating_add(weight);
-        for frame in row.frames.iter().take(MOST_DEPTH) {
+        for frame in frames.into_iter().take(MOST_DEPTH) {
             let next = *known.entry((at, frame)).or_insert(nodes.len());
             if next == nodes.len() {
-                nodes.push(Node { name: frame.clone(), parent: at, depth: nodes[at].depth + 1, ..Node::default() });
+                nodes.push(Node { name: frame.to_owned(), parent: at, depth: nodes[at].depth + 1, ..Node::default() });
                 nodes[at].callees.push(next);
             }
             nodes[next].weight = nodes[next].weight.saturating_add(weight);
@@ -57,13 +57,7 @@ mod tests {
 
     #[test]
     fn equal_callers_are_one_node() {
-        let row = |frames: &[&str], stall_cycles| StackRow {
-            frames: frames.iter().map(|f| (*f).to_owned()).collect(),
-            misses: vec![],
-            stall_cycles,
-        };
-        let tree =
-            tree(&[row(&["a", "b"], 3), row(&["a", "c"], 4), row(&["a"], 5), row(&["z"], 0)], |r| r.stall_cycles);
+        let tree = tree([(vec!["a", "b"], 3), (vec!["a", "c"], 4), (vec!["a"], 5), (vec!["z"], 0)]);
         assert_eq!(tree.len(), 4);
         assert_eq!((tree[0].weight, tree[1].weight), (12, 12));
         let callees: Vec<(&str, u64)> =

@@ -1,9 +1,9 @@
 //! Transactions on the bus by class.
 
 use super::Section;
-use super::plot::pct;
 use crate::load::Report;
 use crate::number::{grouped, percentage, shares_tenths, tenths};
+use crate::plot::chart::pct;
 use maud::html;
 
 pub(super) fn section(report: &Report) -> Option<Section> {

@@ -1,9 +1,9 @@
 //! The miss-ratio curve: how many references would miss a cache of another size.
 
 use super::Section;
-use super::plot::{Plot, Tick, pct, round_ticks};
 use crate::load::Report;
 use crate::number::{grouped, miss_ratio, percentage};
+use crate::plot::chart::{Plot, Tick, pct, ticks_to};
 use maud::html;
 use nearmiss_record::units::Bytes;
 
@@ -16,7 +16,7 @@ pub(super) fn section(report: &Report) -> Option<Section> {
     let ratio = |count: u64| percentage(count, curve.references);
     let shown = |count: u64| miss_ratio(count, curve.references);
     let highest = points.iter().map(|p| ratio(p.1)).fold(0.0, f64::max).max(0.001);
-    let (y_ticks, end) = round_ticks(highest, |v| format!("{}%", (v * 1000.0).round() / 1000.0));
+    let (y_ticks, end) = ticks_to(highest, |v| format!("{}%", (v * 1000.0).round() / 1000.0));
     let y = |count: u64| 100.0 - ratio(count) * 100.0 / end;
     let say = |(bytes, count): (u64, u64)| {
         format!("{}: {} of references miss ({})", Bytes(bytes), shown(count), grouped(count))

@@ -65,7 +65,7 @@ fn cycles(report: &Report) -> Markup {
     html! {
         h2 #cycles { "Where the modelled cycles went" }
         div.stack aria-hidden="true" {
-            @for (i, row) in rows.iter().enumerate() { span class={ "c" (i % 8) } style={ "width:" (super::plot::pct(percentage(row.cycles, total))) } title=(row.on) {} }
+            @for (i, row) in rows.iter().enumerate() { span class={ "c" (i % 8) } style={ "width:" (crate::plot::chart::pct(percentage(row.cycles, total))) } title=(row.on) {} }
         }
         ul.legend {
             @for (i, (row, share)) in rows.iter().zip(shares_tenths(&parts)).enumerate() {

@@ -1,10 +1,10 @@
 //! Pressure on the sets of each cache level.
 
 use super::Section;
-use super::plot::pct;
 use crate::load::Report;
 use crate::name::plain;
 use crate::number::{counted, grouped, spoken_percent};
+use crate::plot::chart::pct;
 use crate::sentence::hot;
 use maud::{Markup, html};
 use nearmiss_record::model::SetMap;

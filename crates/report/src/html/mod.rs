@@ -4,12 +4,11 @@
 //! text and attributes; nothing else writes markup, and the script reads names only as text.
 
 mod bus;
+mod calls;
 mod curve;
 mod head;
 mod heat;
-mod icicle;
 mod offsets;
-mod plot;
 mod rows;
 mod shared;
 
@@ -46,7 +45,7 @@ pub fn render(report: &Report, options: Options) -> String {
         bus::section(report),
         curve::section(report),
         shared::lines(report, options.top),
-        icicle::section(report),
+        calls::section(report),
         shared::blame(report, options.top),
         rows::lines(report, options.top),
         rows::tasks(report, options.top),

@@ -1,9 +1,9 @@
 //! Bus transactions against the offset within the page: the picture that gave the first paper's culprit away.
 
 use super::Section;
-use super::plot::{Plot, Tick, count_ticks, pct};
 use crate::load::Report;
 use crate::number::{grouped, percent_of};
+use crate::plot::chart::{Plot, Tick, count_ticks, pct};
 use maud::html;
 
 /// More bins than this are drawn together.

@@ -49,7 +49,7 @@
 
   // Call stacks: arrow keys move among the functions, Enter or a click widens one, again or Escape shows all.
   for (const icicle of document.querySelectorAll("[data-icicle]")) {
-    const readout = icicle.parentElement.querySelector("output.readout");
+    const readout = icicle.closest(".flame").querySelector("output.readout");
     const frames = [...icicle.querySelectorAll("button")];
     let wide = null;
     const widen = (frame) => {

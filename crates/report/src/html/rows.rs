@@ -1,11 +1,11 @@
 //! The tables of functions, objects, source lines, tasks, CPUs and nodes.
 
 use super::Section;
-use super::plot::pct;
 use crate::levels::{Level, class_name, level, misses, references};
 use crate::load::Report;
 use crate::name::{file_name, fitted, plain};
 use crate::number::{bytes, grouped, percent_of, percentage};
+use crate::plot::chart::pct;
 use crate::ranking::Ranking;
 use crate::text::kind_name;
 use maud::{Markup, html};

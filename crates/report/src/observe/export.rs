@@ -13,16 +13,23 @@ use std::time::SystemTime;
 /// Stacks of an event, outermost frame first, joined by `;`, a space, and the samples: what flame-graph tools read.
 pub fn folded(profile: &Profile, event: u32) -> String {
     let mut counts: BTreeMap<String, u64> = BTreeMap::new();
-    for sample in samples(profile, event) {
-        let thread = profile.threads.get(sample.thread as usize).map_or("?", |t| t.2.as_str());
-        let mut stack = clean(thread);
-        for frame in names(profile, sample).into_iter().rev() {
-            stack.push(';');
-            stack.push_str(&clean(frame));
-        }
-        *counts.entry(stack).or_default() += 1;
+    for stack in outermost_first(profile, event) {
+        let cleaned: Vec<String> = stack.into_iter().map(clean).collect();
+        *counts.entry(cleaned.join(";")).or_default() += 1;
     }
     counts.into_iter().map(|(stack, n)| format!("{stack} {n}\n")).collect()
+}
+
+/// The frames of each sample of an event, behind the name of its thread.
+pub(super) fn outermost_first(profile: &Profile, event: u32) -> Vec<Vec<&str>> {
+    let stack = |sample: &Sample| {
+        let thread = profile.threads.get(sample.thread as usize).map_or("?", |t| t.2.as_str());
+        let mut frames = names(profile, sample);
+        frames.push(thread);
+        frames.reverse();
+        frames
+    };
+    samples(profile, event).map(stack).collect()
 }
 
 /// What separates frames and counts must not be in a name.

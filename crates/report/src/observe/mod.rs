@@ -5,8 +5,8 @@ mod export;
 mod hot;
 mod live;
 mod page;
-mod plot;
 mod text;
+mod timeline;
 mod words;
 
 pub use detail::{function, log};

@@ -1,35 +1,31 @@
 //! One HTML file that needs nothing else.
 //!
 //! Names come from observed programs and are hostile until escaped: `maud` escapes all text and attributes, and the
-//! flame graphs are documents of their own, in frames.
+//! script, which is the other page's, reads names only as text.
 
-use super::export::folded;
+use super::export::outermost_first;
 use super::hot::{Hot, call_sites, hottest, lines, ratios, total};
-use super::plot::{distribution, timeline};
 use super::text::{asked, missing};
+use super::timeline::{distribution, timeline};
 use super::words::{short, time};
+use crate::html::{POLICY, SCRIPT, STYLE};
 use crate::name::{fitted, plain};
 use crate::number::{bytes, fixed_percent, grouped, percent_of};
-use inferno::flamegraph::color::BackgroundColor;
-use inferno::flamegraph::{self, Direction, Options};
+use crate::plot::flame::flame;
+use crate::stacks::tree;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 use nearmiss_record::observed::{LEAST_CLASSIFIED_NS, Lock, Observed, Phase, Profile};
 
-const STYLE: &str = include_str!("../html/page.css");
 const MORE_STYLE: &str = "
 .track { margin: 0.6rem 0; } .track svg { width: 100%; height: 64px; background: var(--panel); border: 1px solid var(--line); }
 .track figcaption { font-size: 0.85rem; color: var(--quiet); }
-iframe.flame { width: 100%; height: 30rem; border: 1px solid var(--line); background: #fff; }
+.frames { max-height: 30rem; overflow-y: auto; }
 table.wide td, table.wide th { text-align: right; padding: 0.15rem 0.6rem; font-variant-numeric: tabular-nums; vertical-align: top; width: 1%; white-space: nowrap; min-width: 0; }
 table.wide td.name, table.wide th.name { text-align: left; width: auto; } table.wide td.name code { overflow-wrap: normal; }
 table.wide td.words { white-space: normal; min-width: 18rem; }
 table.wide caption { text-align: left; padding: 0.25rem 0.6rem; color: var(--quiet); }
 ";
-const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'";
 const ROWS: usize = 40;
-const FLAME_WIDTH: usize = 1150;
-/// As wide as the window, and readable in a narrow one, which scrolls.
-const FLAME_STYLE: &str = "<style>body{margin:0}svg{width:100%;min-width:800px;height:auto}</style>";
 
 /// The page.
 pub fn html(observed: &Observed) -> String {
@@ -80,6 +76,7 @@ pub fn html(observed: &Observed) -> String {
                         }
                     }
                 }
+                script { (PreEscaped(SCRIPT)) }
             }
         }
     };
@@ -147,7 +144,7 @@ fn profile_section(profile: &Profile, event: u32) -> Markup {
     let by_line: Vec<Hot> = lines(profile, event).into_iter().filter(|h| h.name.contains(':')).collect();
     html! {
         p.quiet { (grouped(samples)) " samples of " (plain(&what.name)) ", " (what.lost) " lost" }
-        (flame(profile, event))
+        (flame_of(profile, event))
         @if what.role == "misses" {
             @for r in ratios(profile).iter().take(5) {
                 p { code { (plain(&r.name)) } " has " (fixed_percent(r.references, 0)) " of references, " (fixed_percent(r.misses, 0)) " of misses" }
@@ -176,24 +173,15 @@ fn profile_section(profile: &Profile, event: u32) -> Markup {
     }
 }
 
-fn flame(profile: &Profile, event: u32) -> Markup {
-    let stacks = folded(profile, event);
-    let mut options = Options::default();
-    options.title = String::new();
-    options.count_name = "samples".to_owned();
-    options.deterministic = true;
-    options.image_width = Some(FLAME_WIDTH);
-    // Roots on top: what is cut off below is the least.
-    options.direction = Direction::Inverted;
-    options.bgcolors = Some(BackgroundColor::Flat((255, 255, 255).into()));
-    let mut svg = Vec::new();
-    let drawn = flamegraph::from_lines(&mut options, stacks.lines(), &mut svg).is_ok();
+fn flame_of(profile: &Profile, event: u32) -> Markup {
+    let stacks = outermost_first(profile, event);
+    let nodes = tree(stacks.iter().map(|frames| (frames.iter().copied(), 1)));
     let name = profile.events.get(event as usize).map_or("", |e| e.name.as_str());
     html! {
-        @if drawn {
-            iframe.flame title={ "Flame graph of " (plain(name)) } srcdoc={ (FLAME_STYLE) (String::from_utf8_lossy(&svg)) } {}
-        } @else {
+        @if stacks.is_empty() {
             p.quiet { "No samples, so no flame graph." }
+        } @else {
+            (flame(&nodes, "Measured", "samples", &format!("Flame graph of {}", plain(name))))
         }
     }
 }

@@ -1,10 +1,11 @@
-//! Pictures with axes: marks in percent of the plot's area, so that they stretch while text keeps its size.
+//! Charts of a page: marks in percent of the plot's area, so that they stretch while text keeps its size.
 
+use super::axis::round_ticks;
 use crate::number::scaled;
 use maud::{Markup, html};
 
 /// A labelled place on an axis.
-pub(super) struct Tick {
+pub(crate) struct Tick {
     /// Where, in percent of the axis.
     pub at: f64,
     /// What it says.
@@ -12,7 +13,7 @@ pub(super) struct Tick {
 }
 
 /// A picture.
-pub(super) struct Plot<'a> {
+pub(crate) struct Plot<'a> {
     /// Said instead of the picture.
     pub alt: &'a str,
     /// Name and unit of the horizontal axis.
@@ -33,7 +34,7 @@ pub(super) struct Plot<'a> {
 
 impl Plot<'_> {
     /// The picture with its axes and the line that reads marks out.
-    pub(super) fn draw(self) -> Markup {
+    pub(crate) fn draw(self) -> Markup {
         html! {
             div.plot {
                 div.ytitle { (self.y_title) }
@@ -59,27 +60,21 @@ impl Plot<'_> {
 }
 
 /// A percentage as CSS and SVG write it.
-pub(super) fn pct(value: f64) -> String {
+pub(crate) fn pct(value: f64) -> String {
     format!("{value:.3}%")
 }
 
 /// Four or five round ticks from 0 to at least `max`, and the end of the axis.
-pub(super) fn round_ticks(max: f64, label: impl Fn(f64) -> String) -> (Vec<Tick>, f64) {
-    let rough = max.max(f64::MIN_POSITIVE) / 4.0;
-    let power = 10f64.powf(rough.log10().floor());
-    let step = [1.0, 2.0, 2.5, 5.0, 10.0].into_iter().map(|m| m * power).find(|s| *s >= rough * 0.999).unwrap_or(rough);
-    let steps = (max / step).ceil().clamp(1.0, 8.0);
-    let end = steps * step;
-    let ticks = (0..=steps as u32)
-        .map(|i| Tick { at: f64::from(i) * 100.0 / steps, label: label(f64::from(i) * step) })
-        .collect();
-    (ticks, end)
+pub(crate) fn ticks_to(max: f64, label: impl Fn(f64) -> String) -> (Vec<Tick>, f64) {
+    let values = round_ticks(0.0, max, 4.0);
+    let end = values.last().copied().unwrap_or(max);
+    (values.into_iter().map(|value| Tick { at: value * 100.0 / end, label: label(value) }).collect(), end)
 }
 
 /// Round ticks for a count.
-pub(super) fn count_ticks(max: u64) -> (Vec<Tick>, f64) {
+pub(crate) fn count_ticks(max: u64) -> (Vec<Tick>, f64) {
     // Steps below one would repeat labels.
-    round_ticks((max as f64).max(4.0), |v| scaled(v.round() as u64))
+    ticks_to((max as f64).max(4.0), |v| scaled(v.round() as u64))
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
-//! Pictures: SVG that stands alone, readable on light and on dark pages, every mark with its value as a title.
+//! Figures of a paper: SVG that stands alone, readable on light and on dark pages, every mark with its value as a title.
 
+use super::axis::round_ticks;
 use maud::{Markup, PreEscaped, html};
 
 /// How a panel draws its series.
@@ -68,14 +69,11 @@ svg{--bg:#fff;--fg:#1b1f24;--grid:#d5dae0;--s0:#1f5fc4;--s1:#b8520a;--s2:#0b7a5c
 .r{fill:none;stroke:var(--fg);stroke-width:1.5}.p{fill:var(--bg);stroke:var(--fg);stroke-width:1.5}
 ";
 
-/// Least and most of an axis, and its ticks.
+/// Least and most of an axis that has zero, and its ticks.
 fn axis(values: impl Iterator<Item = f64>) -> (f64, f64, Vec<f64>) {
     let (low, high) = values.fold((0.0_f64, 0.0_f64), |(low, high), v| (low.min(v), high.max(v)));
-    let rough = ((high - low) / 5.0).max(1e-9);
-    let power = 10f64.powf(rough.log10().floor());
-    let step = [1.0, 2.0, 2.5, 5.0, 10.0].into_iter().map(|m| m * power).find(|s| *s >= rough * 0.999).unwrap_or(rough);
-    let (first, last) = ((low / step).floor() as i64, (high / step).ceil() as i64);
-    (first as f64 * step, last as f64 * step, (first..=last).map(|i| i as f64 * step).collect())
+    let ticks = round_ticks(low, high, 5.0);
+    (ticks.first().copied().unwrap_or(low), ticks.last().copied().unwrap_or(high), ticks)
 }
 
 /// A number without needless digits.
@@ -241,14 +239,6 @@ fn bars(panel: &Panel, frame: &Frame) -> Markup {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn axes_end_at_round_numbers_and_hold_zero() {
-        assert_eq!(axis([3.0, 42.9].into_iter()), (0.0, 50.0, vec![0.0, 10.0, 20.0, 30.0, 40.0, 50.0]));
-        let (low, high, ticks) = axis([-53.3, 0.8].into_iter());
-        assert_eq!((low, high, ticks.len()), (-60.0, 20.0, 5));
-        assert_eq!(axis(std::iter::empty()).2.len(), 1);
-    }
 
     #[test]
     fn numbers_are_short() {
