@@ -40,13 +40,17 @@ fn returns<R: Row + Debug + PartialEq>(cells: &[(Vec<i64>, Vec<String>)]) {
     assert_eq!(read::<R>(&path).unwrap(), rows);
 }
 
+fn number() -> impl Strategy<Value = i64> {
+    prop_oneof![any::<i64>(), -1..3i64]
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
     #[test]
     fn rows_of_every_kind_return_exactly(
         cells in prop::collection::vec(
-            (prop::collection::vec(any::<i64>(), 1..20), prop::collection::vec(".{0,40}", 1..9)),
+            (prop::collection::vec(number(), 1..20), prop::collection::vec(".{0,40}", 1..9)),
             0..60,
         )
     ) {
@@ -89,13 +93,15 @@ fn a_log_of_several_row_groups_returns_in_order() {
 }
 
 #[test]
-fn a_writer_that_does_not_finish_leaves_nothing() {
+fn what_is_not_finished_leaves_nothing_and_what_is_no_file_is_refused() {
     let directory = tempfile::tempdir().unwrap();
     let mut writer = Writer::create(&directory.path().join(PollCall::FILE)).unwrap();
     writer.push(&call(1)).unwrap();
     assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 1);
     drop(writer);
     assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 0);
+    let refused = read::<PollCall>(directory.path()).unwrap_err().to_string();
+    assert_eq!(refused, format!("{}: not a regular file", directory.path().display()));
     let refused = write(Path::new("/no/such/folder"), [call(1)]).unwrap_err().to_string();
     assert!(refused.starts_with("/no/such/folder/polls-log.parquet: no such file or directory"), "{refused}");
 }

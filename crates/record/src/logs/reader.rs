@@ -11,7 +11,6 @@ use parquet::column::page::PageReader;
 use parquet::column::reader::ColumnReaderImpl;
 use parquet::data_type::{ByteArray, ByteArrayType, Int64Type};
 use parquet::schema::types::{SchemaDescPtr, SchemaDescriptor};
-use std::fs::File;
 use std::marker::PhantomData;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -50,8 +49,7 @@ impl<R: Row> Reader<R> {
     ///
     /// Errors: a file that cannot be read, is no log, or is a log of other rows or of another version.
     pub fn open(path: &Path) -> Result<Self, LogError> {
-        let file = File::open(path).and_then(Source::new);
-        let source = file.map_err(|e| LogError::io(path, e))?;
+        let source = Source::open(path).map_err(|e| LogError::io(path, e))?;
         let groups = footer::read::<R>(&source, path)?;
         let schema = schema::of(R::COLUMNS).map_err(|e| LogError::damaged(path, e))?;
         Ok(Reader {

@@ -3,9 +3,10 @@
 use bytes::Bytes;
 use parquet::errors::{ParquetError, Result};
 use parquet::file::reader::{ChunkReader, Length};
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{self, BufReader, Read};
 use std::os::unix::fs::FileExt;
+use std::path::Path;
 use std::sync::Arc;
 
 /// The largest piece of a file that is read at once, and the largest page after decompression. A page that [`super::Writer`]
@@ -20,7 +21,12 @@ pub(super) struct Source {
 }
 
 impl Source {
-    pub(super) fn new(file: File) -> io::Result<Self> {
+    /// Opens a regular file; to open a pipe would wait for its writer.
+    pub(super) fn open(path: &Path) -> io::Result<Self> {
+        if !fs::metadata(path)?.is_file() {
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file"));
+        }
+        let file = File::open(path)?;
         let bytes = file.metadata()?.len();
         Ok(Source { file: Arc::new(file), bytes })
     }
