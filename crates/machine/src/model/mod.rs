@@ -28,6 +28,10 @@
 //!   follow one another that ran at once. `modelled` merges the slices of a round record by record by cycles since the
 //!   round began, ties by CPU; a CPU that halted starts where the slice before it ended.
 //!
+//! - **Policy**: addresses move, stores of call sites go around, tasks run on other CPUs and pages have other homes than
+//!   recorded, before any of the above; what a trace does not carry is refused (`describe/carry.rs`). A page's home is
+//!   decided by the first rule that any reference to it fits: a rule takes the page over from a later one, hits included.
+//!
 //! # How
 //! [`Replay`] decodes the stream, keeps time and order, and applies policies; an [`Engine`] behind it holds the caches.
 //! [`Model`] is a replay on the fast engine; the slow twin (`crate::twin`) is written from this text alone.
