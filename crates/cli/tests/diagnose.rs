@@ -48,7 +48,7 @@ impl Place {
 
 /// The only finding worth showing.
 fn only(findings: &Value) -> &Value {
-    assert_eq!(findings["schema"], "nearmiss/findings/1");
+    assert_eq!(findings["schema"], "nearmiss/findings/2");
     assert!(findings["healthy"].is_null(), "{}", findings["healthy"]);
     let list = findings["findings"].as_array().unwrap();
     assert_eq!(list.len(), 1, "{list:#?}");
