@@ -1,7 +1,7 @@
 //! What the stream's front hands to the caches behind it: the model proper, or its slow twin.
 
-use super::options::{ModelError, ModelOptions};
-use super::totals::ModelTotals;
+use crate::model::options::{ModelError, ModelOptions};
+use crate::model::totals::ModelTotals;
 use crate::observer::{Effective, Outcome};
 use nearmiss_record::machine::Machine;
 use nearmiss_record::policy::Policy;

@@ -35,39 +35,38 @@
 //! # How
 //! [`Replay`] decodes the stream, keeps time and order, and applies policies; an [`Engine`] behind it holds the caches.
 //! [`Model`] is a replay on the fast engine; the slow twin (`crate::twin`) is written from this text alone.
+//!
+//! # Where
+//! | folder | what |
+//! |---|---|
+//! | `stream/` | from chunks to single references: placing of tasks, rounds, policies, clocks |
+//! | `engine.rs` | what the stream asks of the caches behind it |
+//! | `fast/` | the engine of [`Model`]: levels, coherence, bus, write combining, page by page fast paths |
+//! | `cache/` | one cache: sets, replacement, history of lines, shadow, blame |
+//! | `pages/` | where pages lie, and whose home they have |
+//! | `counts/` | the engine of [`Counter`]: tags alone |
+//! | `../twin/` | the slow and obvious engine that tests compare with |
+//!
+//! # The fast paths
+//! Each path does what the general one would do, for records that cannot meet what the path leaves out.
+//!
+//! | path | which records take it | why it is exact |
+//! |---|---|---|
+//! | `stream/plain` | plain loads, stores and fetches, whole, of a replay whose policy changes no record and whose lines are the filter's | a policy, a cut and a join are all that the general way adds ahead of the engine |
+//! | `Engine::hit` | the first level has the line, and a store may write the copy without asking | such a hit moves the line up and marks it modified, and no outer level sees it |
+//! | `Engine::miss_quietly` | plain misses of the counting engine | nothing follows but a count |
+//! | `fast/front` | the page was met lately by this CPU on this way | a row keeps what all lookups of a page would find; it is dropped when another CPU meets the page |
+//! | `fast/straight` | a miss on a page that this CPU alone ever met, where no cache is exclusive | no other cache can hold the line, so nobody need be asked, and each level that missed is filled |
+//! | `Fast::access` | everything else | the text above, step by step |
 
-mod around;
-mod blame;
-pub(crate) mod bus;
-mod bytes;
-mod cache;
-mod coherence;
-mod combining;
+pub(crate) mod cache;
 mod counts;
 mod engine;
-mod fast;
-mod frame;
-mod front;
-mod history;
-pub(crate) mod homes;
-mod indexing;
-mod instructions;
-mod misses;
+pub(crate) mod fast;
 mod options;
-pub(crate) mod places;
-mod placing;
-mod plain;
-pub(crate) mod plan;
-mod policy;
-mod prefetch;
-pub(crate) mod replacement;
-mod replay;
-mod rounds;
-mod shadow;
-mod straight;
-mod summary;
+pub(crate) mod pages;
+mod stream;
 mod totals;
-mod vcpu;
 
 use crate::observer::Deaf;
 
@@ -75,7 +74,7 @@ pub use counts::Counts;
 pub use engine::{Access, Drained, Engine};
 pub use fast::Fast;
 pub use options::{ModelError, ModelOptions};
-pub use replay::Replay;
+pub use stream::replay::Replay;
 pub use totals::{CacheTotals, ModelTotals, Pollution, SHARED_LINES, SharedLine};
 
 /// The model: a replay on the fast engine.

@@ -64,7 +64,7 @@ impl Position {
 #[cfg(test)]
 impl ModelOptions {
     /// Of an unfiltered recording of a whole machine with one CPU.
-    pub(super) fn of_one_cpu() -> Self {
+    pub(in crate::model) fn of_one_cpu() -> Self {
         ModelOptions {
             order: Order::Recorded,
             only_user: false,

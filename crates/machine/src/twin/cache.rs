@@ -1,7 +1,7 @@
 //! A cache as a table of sets, with everything it ever knew kept by line number.
 
-use crate::model::plan::Config;
-use crate::model::replacement::{next_random, random_start};
+use crate::model::cache::replacement::{next_random, random_start};
+use crate::model::fast::plan::Config;
 use nearmiss_record::machine::{Inclusion, Replacement};
 use nearmiss_record::model::{ByClass, LevelTally, MissClass};
 use std::collections::{BTreeMap, BTreeSet};

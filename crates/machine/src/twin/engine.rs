@@ -2,10 +2,10 @@
 
 use super::buffer::Buffer;
 use super::cache::{Resident, Table, Went};
-use crate::model::bus::Bus;
-use crate::model::homes::Toucher;
-use crate::model::places::Places;
-use crate::model::plan::Plan;
+use crate::model::fast::bus::Bus;
+use crate::model::fast::plan::Plan;
+use crate::model::pages::homes::Toucher;
+use crate::model::pages::places::Places;
 use crate::model::{Access, Drained, Engine, ModelError, ModelOptions, ModelTotals};
 use crate::observer::{BusRead, Outcome};
 use nearmiss_record::machine::{Inclusion, Index, Machine, Protocol};

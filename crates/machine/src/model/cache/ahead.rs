@@ -1,8 +1,8 @@
 //! What an access that is near will want is fetched into this machine's own caches.
 
 use super::Cache;
-use crate::model::frame::Frame;
-use crate::model::prefetch::prefetch;
+use crate::model::cache::frame::Frame;
+use crate::model::fast::prefetch::prefetch;
 
 impl Cache {
     /// Fetches what a lookup of the line in `set` will want.

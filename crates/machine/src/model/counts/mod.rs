@@ -1,7 +1,7 @@
 //! Misses counted, and nothing told of why: tags, modified lines and replacement of one CPU's caches.
 //!
 //! The levels, their fills and their victims are those of the model's text for one CPU, so every level misses as often
-//! as [`super::Model`] says. What a report needs beyond that is not kept: no classes (each miss is counted under
+//! as [`crate::model::Model`] says. What a report needs beyond that is not kept: no classes (each miss is counted under
 //! [`MissClass::Capacity`], which says nothing here: add the classes up), no pollution, no maps of sets, no lines met
 //! before. Nobody waits: there is no bus and no latency, and cycles are those of the instructions. Of the bus only
 //! write-backs are counted, all of them at node 0.
@@ -9,11 +9,11 @@
 mod pages;
 mod tags;
 
-use super::engine::{Access, Drained, Engine, Quiet};
-use super::options::{ModelError, ModelOptions};
-use super::places::Places;
-use super::plan::{Plan, Way};
-use super::totals::{CacheTotals, ModelTotals};
+use crate::model::engine::{Access, Drained, Engine, Quiet};
+use crate::model::fast::plan::{Plan, Way};
+use crate::model::options::{ModelError, ModelOptions};
+use crate::model::pages::places::Places;
+use crate::model::totals::{CacheTotals, ModelTotals};
 use crate::observer::Outcome;
 use nearmiss_record::machine::{Index, Machine};
 use nearmiss_record::model::{BusTally, ByClass, MAX_LEVELS, MissClass};
@@ -22,7 +22,7 @@ use nearmiss_record::reference::{Kind, Record};
 use pages::Pages;
 use tags::{Gone, Tags};
 
-/// See [`Engine`], and [`super::Counter`] for what it leaves out.
+/// See [`Engine`], and [`crate::model::Counter`] for what it leaves out.
 pub struct Counts {
     plan: Plan,
     pages: Pages,
@@ -104,7 +104,7 @@ fn refuse(machine: &Machine, plan: &Plan, options: &ModelOptions) -> Result<(), 
             options.cpus, machine.name
         )));
     }
-    let has_synonyms = |c: &&super::plan::Config| c.index == Index::Virtual && !c.index_within_page();
+    let has_synonyms = |c: &&crate::model::fast::plan::Config| c.index == Index::Virtual && !c.index_within_page();
     if let Some(cache) = plan.configs.iter().find(has_synonyms).filter(|_| !plan.virtual_tags) {
         return Err(ModelError::Refused(format!(
             "{}: {} is indexed by virtual bits above the page offset, where a line may be in another set than it is \

@@ -1,8 +1,8 @@
 //! Where recorded pages lie in the modelled machine's memory, the pages met lately found by one look.
 
-use super::super::history::QuickMap;
-use super::super::places::Places;
-use super::super::plan::PAGE_LOG2;
+use crate::model::cache::history::QuickMap;
+use crate::model::fast::plan::PAGE_LOG2;
+use crate::model::pages::places::Places;
 
 const ROWS: usize = 4096;
 const OFFSET: u64 = (1 << PAGE_LOG2) - 1;

@@ -1,8 +1,8 @@
 //! One cache as its counts need it: which lines it has, which of them are modified, which goes next.
 
-use super::super::misses::Misses;
-use super::super::plan::{Config, Instance};
-use super::super::replacement::Order;
+use crate::model::cache::replacement::Order;
+use crate::model::fast::plan::{Config, Instance};
+use crate::model::stream::misses::Misses;
 use nearmiss_record::machine::{Inclusion, Index};
 
 /// No line has this number.

@@ -1,17 +1,17 @@
 //! The straight way of a miss: on a page that its CPU alone knows, where no cache is exclusive and none may hold the
 //! line elsewhere. Nobody need be asked, and each cache that misses is filled.
 
-use super::cache::{DIRTY, WRITABLE};
-use super::engine::Access;
-use super::fast::{Fast, Walk};
-use super::front::Row;
+use crate::model::cache::{DIRTY, WRITABLE};
+use crate::model::engine::Access;
+use crate::model::fast::front::Row;
+use crate::model::fast::{Fast, Walk};
 use crate::observer::Outcome;
 use nearmiss_record::reference::Kind;
 
 impl Fast {
     /// The whole of such a miss.
     #[inline(always)]
-    pub(super) fn straight(&mut self, access: &Access, row: &Row, outcome: &mut Outcome) -> u8 {
+    pub(in crate::model) fn straight(&mut self, access: &Access, row: &Row, outcome: &mut Outcome) -> u8 {
         outcome.home = row.home;
         outcome.line_paddr = self.line_paddr(row.modelled, access);
         let way = self.plan.way(access.cpu, access.kind);

@@ -1,14 +1,14 @@
 //! The short way of a record: whole references that no policy changes, each in one first-level line.
 
-use super::engine::{Access, Engine};
-use super::replay::{Replay, count};
+use crate::model::engine::{Access, Engine};
+use crate::model::stream::replay::{Replay, count};
 use crate::observer::{Effective, Observer, Outcome};
 use nearmiss_record::reference::{FLAG_CONT, FLAG_KERNEL, Kind, Record};
 
 impl<E: Engine, O: Observer> Replay<E, O> {
     /// The short way of [`Replay::step`]: meets the plain references there are from `at` on, `most` at most; returns
     /// where the next record begins.
-    pub(super) fn plain(&mut self, cpu: usize, records: &[Record], begin: usize, most: usize) -> usize {
+    pub(in crate::model) fn plain(&mut self, cpu: usize, records: &[Record], begin: usize, most: usize) -> usize {
         let end = records.len().min(begin.saturating_add(most));
         let not_plain = FLAG_CONT | if self.only_user { FLAG_KERNEL } else { 0 };
         let mut at = begin;

@@ -1,8 +1,8 @@
 //! The modelled order: slices that followed one another in the recorder, taken as simultaneous.
 
-use super::engine::Engine;
-use super::options::ModelError;
-use super::replay::Replay;
+use crate::model::engine::Engine;
+use crate::model::options::ModelError;
+use crate::model::stream::replay::Replay;
 use crate::observer::Observer;
 use nearmiss_record::abi::ChunkHeader;
 use nearmiss_record::reference::Record;
@@ -57,7 +57,7 @@ impl Round {
 
 impl<E: Engine, O: Observer> Replay<E, O> {
     /// Merges the slices of the round by cycles since it began.
-    pub(super) fn run_round(&mut self) -> Result<(), ModelError> {
+    pub(in crate::model) fn run_round(&mut self) -> Result<(), ModelError> {
         let mut round = std::mem::take(&mut self.round);
         for i in 0..round.slices.len() {
             let cpu = round.slices[i].cpu;

@@ -1,6 +1,6 @@
 //! What carries transactions to memory: each occupies a channel for a while.
 
-use super::plan::Plan;
+use crate::model::fast::plan::Plan;
 
 /// Busy channels. In the recorded order each CPU has a clock of its own, so each has its own queue; in the modelled
 /// order all share one time and one queue.

@@ -1,6 +1,6 @@
 //! Which set a line goes to, with the work that is the same for all lines of a page done once a page.
 
-use super::plan::{Config, PAGE_LOG2};
+use crate::model::fast::plan::{Config, PAGE_LOG2};
 use nearmiss_record::machine::Index;
 
 /// The index function of one cache, split in two: what a page gives ([`Indexing::base`]) and what its line adds.
@@ -48,8 +48,8 @@ impl Indexing {
 mod tests {
     use super::*;
     use crate::describe::PRESETS;
+    use crate::model::fast::plan::Plan;
     use crate::model::options::ModelOptions;
-    use crate::model::plan::Plan;
 
     #[test]
     fn both_parts_give_the_set_of_the_whole() {

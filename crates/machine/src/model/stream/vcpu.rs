@@ -1,15 +1,15 @@
 //! What a replay keeps of each CPU.
 
-use super::engine::{Drained, Quiet};
-use super::instructions::Instructions;
-use super::misses::Misses;
+use crate::model::engine::{Drained, Quiet};
+use crate::model::stream::instructions::Instructions;
+use crate::model::stream::misses::Misses;
 use crate::observer::Observer;
 use nearmiss_record::model::{MAX_LEVELS, MissClass, Tally};
 use nearmiss_record::reference::{Kind, Record};
 
 /// What is kept of each CPU.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Cpu {
+pub(in crate::model) struct Cpu {
     /// But for its levels, which `misses` has.
     pub tally: Tally,
     pub misses: [Misses; MAX_LEVELS],
@@ -67,7 +67,7 @@ impl Cpu {
 }
 
 /// Counts and tells a write-combining buffer that no reference drained.
-pub(super) fn tell_drained<O: Observer>(cpus: &mut [Cpu], observer: &mut O, drained: Drained) {
+pub(in crate::model) fn tell_drained<O: Observer>(cpus: &mut [Cpu], observer: &mut O, drained: Drained) {
     let bus = &mut cpus[drained.last.cpu as usize].tally.bus;
     bus.nt_full += u64::from(drained.full);
     bus.nt_partial += u64::from(drained.partial);

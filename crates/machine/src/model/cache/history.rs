@@ -1,9 +1,9 @@
 //! What each cache remembers of each line it ever met: one word a line, in blocks of a page.
 
-use super::homes::Toucher;
-use super::places::Places;
-use super::plan::PAGE_LOG2;
-use super::shadow::Time;
+use crate::model::cache::shadow::Time;
+use crate::model::fast::plan::PAGE_LOG2;
+use crate::model::pages::homes::Toucher;
+use crate::model::pages::places::Places;
 use nearmiss_record::reference::Control;
 
 /// How a line stands to a cache.

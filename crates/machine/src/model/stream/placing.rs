@@ -9,9 +9,9 @@
 //! whose tasks did nothing yet is waited for until [`MOST_HELD`] records are held; then the others go on without it. So
 //! memory is bounded, and a task that starts late meets the others there where they are.
 
-use super::history::QuickMap;
-use super::instructions::Instructions;
-use super::options::{ModelError, Position};
+use crate::model::cache::history::QuickMap;
+use crate::model::options::{ModelError, Position};
+use crate::model::stream::instructions::Instructions;
 use nearmiss_record::abi::ChunkHeader;
 use nearmiss_record::policy::Placed;
 use nearmiss_record::reference::{Control, ControlKind, Kind, Record, Usage};
@@ -82,7 +82,7 @@ impl Lane {
 
 /// See the module's text.
 #[derive(Clone, Debug)]
-pub(super) struct Placing {
+pub(in crate::model) struct Placing {
     window: u64,
     cpu_of: QuickMap<u32, usize>,
     sources: Vec<Source>,

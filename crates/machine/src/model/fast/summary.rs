@@ -1,9 +1,9 @@
 //! Counters of the caches put together as totals.
 
-use super::cache::Cache;
-use super::fast::Sharing;
-use super::plan::Plan;
-use super::totals::{CacheTotals, ModelTotals, Pollution, SHARED_LINES, SharedLine};
+use crate::model::cache::Cache;
+use crate::model::fast::Sharing;
+use crate::model::fast::plan::Plan;
+use crate::model::totals::{CacheTotals, ModelTotals, Pollution, SHARED_LINES, SharedLine};
 use nearmiss_record::machine::CacheKind;
 use nearmiss_record::model::{BusTally, SetMap};
 use std::collections::BTreeMap;

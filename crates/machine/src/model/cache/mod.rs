@@ -1,15 +1,22 @@
 //! One cache: frames in flat arrays, replacement, shadow, and the history of every line it met.
 
 mod ahead;
+pub(in crate::model) mod blame;
+pub(in crate::model) mod bytes;
+pub(in crate::model) mod frame;
+pub(in crate::model) mod history;
+pub(in crate::model) mod indexing;
+pub(crate) mod replacement;
+pub(in crate::model) mod shadow;
 
-use super::blame::Blames;
-use super::frame::{Frame, SetCounts, SetState};
-use super::history::{History, QuickMap, Spot, Standing};
-use super::indexing::Indexing;
-use super::misses::Misses;
-use super::plan::{Config, Instance, PAGE_LOG2};
-use super::replacement::Order;
-use super::shadow::{NONE, Shadow};
+use crate::model::cache::blame::Blames;
+use crate::model::cache::frame::{Frame, SetCounts, SetState};
+use crate::model::cache::history::{History, QuickMap, Spot, Standing};
+use crate::model::cache::indexing::Indexing;
+use crate::model::cache::replacement::Order;
+use crate::model::cache::shadow::{NONE, Shadow};
+use crate::model::fast::plan::{Config, Instance, PAGE_LOG2};
+use crate::model::stream::misses::Misses;
 use nearmiss_record::machine::{Inclusion, Index};
 use nearmiss_record::model::{ByClass, MissClass};
 use nearmiss_record::reference::Kind;

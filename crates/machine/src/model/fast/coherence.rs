@@ -3,10 +3,10 @@
 //! There is no directory beside the caches: a cache's history of a line says whether it holds it, and pages know which
 //! CPUs ever looked them up, so a page that one CPU alone uses costs one comparison.
 
-use super::bytes::mask_within;
-use super::cache::{DIRTY, WRITABLE};
-use super::engine::Access;
-use super::fast::{Fast, Walk};
+use crate::model::cache::bytes::mask_within;
+use crate::model::cache::{DIRTY, WRITABLE};
+use crate::model::engine::Access;
+use crate::model::fast::{Fast, Walk};
 use crate::observer::{BusRead, Outcome};
 use nearmiss_record::machine::Protocol;
 use nearmiss_record::model::MAX_LEVELS;
@@ -29,7 +29,7 @@ struct Others {
 impl Fast {
     /// Everything after the lookups: where the line comes from, what others must do, what is filled. Returns the
     /// cycles it takes.
-    pub(super) fn transfer(&mut self, access: &Access, walk: &Walk, outcome: &mut Outcome) -> u64 {
+    pub(in crate::model) fn transfer(&mut self, access: &Access, walk: &Walk, outcome: &mut Outcome) -> u64 {
         let write = matches!(access.kind, Kind::Store | Kind::Atomic);
         let Some(last) = walk.way.last() else { return 0 };
         if walk.hit() == Some(0) && !write {
@@ -111,7 +111,7 @@ impl Fast {
 
     /// Cycles until the line is there, where nobody else has it.
     #[inline(always)]
-    pub(super) fn answer_alone(&mut self, access: &Access, walk: &Walk, outcome: &mut Outcome) -> u64 {
+    pub(in crate::model) fn answer_alone(&mut self, access: &Access, walk: &Walk, outcome: &mut Outcome) -> u64 {
         match walk.hit() {
             Some(0) => 0,
             Some(_) => walk.hit_cycles,

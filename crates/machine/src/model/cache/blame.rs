@@ -1,6 +1,6 @@
 //! Who is to blame for misses: pairs of instructions, counted many at a time.
 
-use super::history::QuickMap;
+use crate::model::cache::history::QuickMap;
 
 /// Pairs that wait.
 const WAITING: usize = 1024;

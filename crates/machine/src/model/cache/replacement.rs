@@ -1,7 +1,7 @@
 //! Which line of a set goes.
 
-use super::places::mixed;
-use super::prefetch::prefetch;
+use crate::model::fast::prefetch::prefetch;
+use crate::model::pages::places::mixed;
 use nearmiss_record::machine::Replacement;
 
 const FAR: u8 = 3;

@@ -1,8 +1,8 @@
 //! Where recorded pages lie in the modelled machine's memory, and which node they belong to.
 
-use super::history::QuickMap;
-use super::homes::{Homes, Toucher};
-use super::options::ModelOptions;
+use crate::model::cache::history::QuickMap;
+use crate::model::options::ModelOptions;
+use crate::model::pages::homes::{Homes, Toucher};
 use nearmiss_record::machine::{Machine, Placement};
 use nearmiss_record::policy::{HomePolicy, Policy};
 use nearmiss_record::reference::Control;

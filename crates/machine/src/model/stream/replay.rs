@@ -1,15 +1,15 @@
 //! The stream's front: decodes records, keeps instructions, time and order, and asks the engine.
 
-use super::engine::{Access, Engine};
-use super::instructions::times;
-use super::misses::Misses;
-use super::options::{ModelError, ModelOptions, Position};
-use super::placing::Placing;
-use super::policy::{self, Rules};
-use super::rounds::Round;
-use super::totals::ModelTotals;
-use super::vcpu::{Cpu, tell_drained};
 use crate::describe;
+use crate::model::engine::{Access, Engine};
+use crate::model::options::{ModelError, ModelOptions, Position};
+use crate::model::stream::instructions::times;
+use crate::model::stream::misses::Misses;
+use crate::model::stream::placing::Placing;
+use crate::model::stream::policy::{self, Rules};
+use crate::model::stream::rounds::Round;
+use crate::model::stream::vcpu::{Cpu, tell_drained};
+use crate::model::totals::ModelTotals;
 use crate::observer::{Effective, Observer, Outcome};
 use nearmiss_record::abi::ChunkHeader;
 use nearmiss_record::machine::{CacheKind, Index, Machine};
@@ -23,13 +23,13 @@ const NEXT: usize = 3;
 
 /// A replay of one stream on one machine; see the module's text.
 pub struct Replay<E: Engine, O: Observer> {
-    pub(super) engine: E,
-    pub(super) observer: O,
+    pub(in crate::model) engine: E,
+    pub(in crate::model) observer: O,
     rules: Rules,
     /// Puts tasks on other CPUs first.
     placing: Option<Placing>,
     order: Order,
-    pub(super) only_user: bool,
+    pub(in crate::model) only_user: bool,
     filter_line_log2: u32,
     /// First-level lines, data and fetches.
     line_log2: [u32; 2],
@@ -37,23 +37,23 @@ pub struct Replay<E: Engine, O: Observer> {
     cuts: bool,
     /// Halves of a straddling record may lie in one first-level line, and are joined.
     joins: bool,
-    pub(super) virtual_tags: bool,
+    pub(in crate::model) virtual_tags: bool,
     /// None of all that applies to any record: hits need no more than a look, which [`Replay::plain`] has taken.
-    pub(super) is_plain: bool,
+    pub(in crate::model) is_plain: bool,
     /// Cycles an instruction in 1/65536.
     cycles_per_instruction: u64,
-    pub(super) cpus: Vec<Cpu>,
+    pub(in crate::model) cpus: Vec<Cpu>,
     spaces: Vec<u64>,
     notes: Vec<String>,
     next_seq: Option<u64>,
     /// By recorded CPU: instructions at the end of its latest chunk.
     chunk_totals: Vec<u64>,
-    pub(super) records: u64,
-    pub(super) round: Round,
+    pub(in crate::model) records: u64,
+    pub(in crate::model) round: Round,
     /// Modelled order: time at which the present round began.
-    pub(super) round_began: u64,
+    pub(in crate::model) round_began: u64,
     /// Modelled order: added to a CPU's clock to get the time.
-    pub(super) lead: Vec<i64>,
+    pub(in crate::model) lead: Vec<i64>,
 }
 
 impl<E: Engine, O: Observer> Replay<E, O> {
@@ -216,14 +216,14 @@ impl<E: Engine, O: Observer> Replay<E, O> {
 
     /// A CPU's clock: its instructions' cycles and its stalls.
     #[inline]
-    pub(super) fn clock(&self, cpu: usize) -> u64 {
+    pub(in crate::model) fn clock(&self, cpu: usize) -> u64 {
         let tally = &self.cpus[cpu].tally;
         times(tally.instructions, self.cycles_per_instruction) + tally.stall_cycles
     }
 
     /// The time at which a CPU acts: its own clock, or in the modelled order the round's.
     #[inline]
-    pub(super) fn now(&self, cpu: usize) -> u64 {
+    pub(in crate::model) fn now(&self, cpu: usize) -> u64 {
         self.clock(cpu).saturating_add_signed(self.lead[cpu])
     }
 
@@ -234,7 +234,7 @@ impl<E: Engine, O: Observer> Replay<E, O> {
         }
     }
 
-    pub(super) fn end_chunk(&mut self, header: &ChunkHeader) {
+    pub(in crate::model) fn end_chunk(&mut self, header: &ChunkHeader) {
         let state = &mut self.cpus[header.vcpu as usize];
         let new = state.instructions.chunk(header.instructions);
         let told = !(self.only_user && state.in_kernel);
@@ -243,7 +243,13 @@ impl<E: Engine, O: Observer> Replay<E, O> {
 
     /// Meets the record at `at` and what belongs to it; returns where the next begins.
     #[inline]
-    pub(super) fn step(&mut self, cpu: usize, records: &[Record], at: usize, chunk: u64) -> Result<usize, ModelError> {
+    pub(in crate::model) fn step(
+        &mut self,
+        cpu: usize,
+        records: &[Record],
+        at: usize,
+        chunk: u64,
+    ) -> Result<usize, ModelError> {
         let record = records[at];
         let kind = match record.kind() {
             Some(Kind::Control) => return self.control(cpu, records, at, chunk),
@@ -329,13 +335,13 @@ impl<E: Engine, O: Observer> Replay<E, O> {
 
     /// What tells the record's line apart.
     #[inline]
-    pub(super) fn address(&self, cpu: usize, record: Record) -> u64 {
+    pub(in crate::model) fn address(&self, cpu: usize, record: Record) -> u64 {
         if self.virtual_tags { self.cpus[cpu].virtual_address(record) } else { record.paddr() }
     }
 
     /// Where one reference misses, those after it often do.
     #[inline(always)]
-    pub(super) fn look_ahead(&mut self, cpu: usize, records: &[Record], at: usize) {
+    pub(in crate::model) fn look_ahead(&mut self, cpu: usize, records: &[Record], at: usize) {
         if !self.engine.is_far() {
             return;
         }
@@ -420,7 +426,7 @@ fn placing_of(machine: &Machine, policy: &Policy, options: &ModelOptions) -> Res
 
 /// Counts and tells what an access met.
 #[inline(always)]
-pub(super) fn count<O: Observer>(
+pub(in crate::model) fn count<O: Observer>(
     state: &mut Cpu,
     observer: &mut O,
     access: &Access,

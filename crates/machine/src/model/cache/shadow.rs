@@ -5,7 +5,7 @@
 //! visit two neighbours, and the oldest line is found by scanning bits. When the ring is full, lines that count are
 //! written again at its head, in order.
 
-use super::history::TIMES;
+use crate::model::cache::history::TIMES;
 
 /// No line.
 pub(crate) const NONE: u32 = u32::MAX;

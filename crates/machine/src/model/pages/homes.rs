@@ -1,6 +1,6 @@
 //! Which node a page belongs to under a policy's rules.
 
-use super::history::QuickMap;
+use crate::model::cache::history::QuickMap;
 use nearmiss_record::policy::{Home, HomeRule};
 use nearmiss_record::reference::{Control, HeapOp};
 use std::collections::BTreeMap;

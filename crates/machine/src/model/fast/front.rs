@@ -1,9 +1,9 @@
 //! Pages that a CPU met lately on one of its ways: found by one look, where all pages take several.
 
-use super::engine::Access;
-use super::fast::Fast;
-use super::history::Spot;
-use super::plan::{PAGE_LOG2, Way};
+use crate::model::cache::history::Spot;
+use crate::model::engine::Access;
+use crate::model::fast::Fast;
+use crate::model::fast::plan::{PAGE_LOG2, Way};
 use nearmiss_record::model::MAX_LEVELS;
 use nearmiss_record::reference::Kind;
 
@@ -81,7 +81,7 @@ impl Front {
 
 impl Fast {
     /// Notes what a CPU's references ask about a page, if its first level met it and its home is settled.
-    pub(super) fn remember(&mut self, cpu: usize, kind: Kind, address: u64) -> Option<Row> {
+    pub(in crate::model) fn remember(&mut self, cpu: usize, kind: Kind, address: u64) -> Option<Row> {
         let page = self.pages.known(address)?;
         let front = &mut self.fronts[cpu][usize::from(kind == Kind::Fetch)];
         self.pages.spot(page, front.first?)?;
@@ -102,7 +102,7 @@ impl Fast {
     }
 
     /// Whether the first level of a way has the line of an access.
-    pub(super) fn has_in_first(&self, row: &Row, access: &Access) -> bool {
+    pub(in crate::model) fn has_in_first(&self, row: &Row, access: &Access) -> bool {
         let cache = &self.caches[self.plan.way(access.cpu, access.kind).at(0)];
         cache.frame_of(cache.line_of(row.spots[0], access.address)).is_some()
     }

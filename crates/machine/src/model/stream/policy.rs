@@ -1,14 +1,14 @@
 //! What a policy changes about a reference before the caches see it, and what of a policy is refused.
 
-use super::options::{ModelError, ModelOptions};
 use crate::describe;
+use crate::model::options::{ModelError, ModelOptions};
 use nearmiss_record::machine::Machine;
 use nearmiss_record::policy::{AddressPolicy, CallSite, Home, HomePolicy, HomeRule, PlacePolicy, Policy};
 use nearmiss_record::policy::{StorePolicy, WakePolicy};
 use rustc_hash::FxHashSet;
 
 /// Refuses what the machine or the trace's filter does not carry, in one sentence; returns what is only approximate.
-pub(super) fn check(
+pub(in crate::model) fn check(
     policy: &Policy,
     machine: &Machine,
     options: &ModelOptions,
@@ -47,7 +47,7 @@ fn check_home(rule: &HomeRule, machine: &Machine, options: &ModelOptions) -> Res
 
 /// A policy made ready to be asked once a reference.
 #[derive(Clone, Debug)]
-pub(super) struct Rules {
+pub(in crate::model) struct Rules {
     /// Sorted, disjoint.
     ranges: Vec<(u64, u64)>,
     /// One a range, where objects move by numbers of their own; else empty.

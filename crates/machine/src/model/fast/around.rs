@@ -1,14 +1,14 @@
 //! Non-temporal stores go around the caches, by way of write-combining buffers.
 
-use super::bytes::mask_within;
-use super::cache::DIRTY;
-use super::combining::Combined;
-use super::engine::Access;
-use super::fast::Fast;
+use crate::model::cache::DIRTY;
+use crate::model::cache::bytes::mask_within;
+use crate::model::engine::Access;
+use crate::model::fast::Fast;
+use crate::model::fast::combining::Combined;
 use crate::observer::Outcome;
 
 impl Fast {
-    pub(super) fn send_combined(&mut self, combined: &Combined) -> (u8, u8) {
+    pub(in crate::model) fn send_combined(&mut self, combined: &Combined) -> (u8, u8) {
         let (full, partial) = combined.transactions(self.caches[self.plan.data[0].at(0)].line_log2);
         let tally = &mut self.nodes[usize::from(combined.home)];
         tally.nt_full += u64::from(full);
@@ -24,13 +24,13 @@ impl Fast {
         (0..full + partial).map(|_| self.bus.transact(access.cpu, combined.home, access.now)).max().unwrap_or(0)
     }
 
-    pub(super) fn drain_for(&mut self, access: &Access, outcome: &mut Outcome) -> u64 {
+    pub(in crate::model) fn drain_for(&mut self, access: &Access, outcome: &mut Outcome) -> u64 {
         let gone = self.buffers[self.plan.core[access.cpu]].drain();
         gone.iter().map(|combined| self.send_for(combined, access, outcome)).max().unwrap_or(0)
     }
 
     /// A non-temporal store: cached copies go, modified ones written back first; the bytes wait in a buffer.
-    pub(super) fn store_around(&mut self, access: &Access, page: u32, outcome: &mut Outcome) {
+    pub(in crate::model) fn store_around(&mut self, access: &Access, page: u32, outcome: &mut Outcome) {
         let unit = access.address >> self.plan.unit_log2 << self.plan.unit_log2;
         let mut dirty = false;
         for at in 0..self.caches.len() {

@@ -1,17 +1,27 @@
 //! The model proper: caches in flat arrays; only what misses or asks leaves the first level's fast way.
 
-use super::bus::Bus;
-use super::bytes::mask_within;
-use super::cache::{Cache, DIRTY, Left, WRITABLE};
-use super::combining::Buffers;
-use super::engine::{Access, Drained, Engine};
-use super::front::Front;
-use super::history::{Pages, QuickMap, Spot};
-use super::homes::Toucher;
-use super::options::{ModelError, ModelOptions};
-use super::places::Places;
-use super::plan::{Plan, Way};
-use super::totals::ModelTotals;
+pub(in crate::model) mod around;
+pub(crate) mod bus;
+pub(in crate::model) mod coherence;
+pub(in crate::model) mod combining;
+pub(in crate::model) mod front;
+pub(crate) mod plan;
+pub(in crate::model) mod prefetch;
+pub(in crate::model) mod straight;
+pub(in crate::model) mod summary;
+
+use crate::model::cache::bytes::mask_within;
+use crate::model::cache::history::{Pages, QuickMap, Spot};
+use crate::model::cache::{Cache, DIRTY, Left, WRITABLE};
+use crate::model::engine::{Access, Drained, Engine};
+use crate::model::fast::bus::Bus;
+use crate::model::fast::combining::Buffers;
+use crate::model::fast::front::Front;
+use crate::model::fast::plan::{Plan, Way};
+use crate::model::options::{ModelError, ModelOptions};
+use crate::model::pages::homes::Toucher;
+use crate::model::pages::places::Places;
+use crate::model::totals::ModelTotals;
 use crate::observer::Outcome;
 use nearmiss_record::machine::Machine;
 use nearmiss_record::model::{BusTally, MAX_LEVELS, MissClass};
@@ -23,30 +33,30 @@ pub(crate) type Sharing = QuickMap<u64, (u64, u64)>;
 
 /// See [`Engine`].
 pub struct Fast {
-    pub(super) plan: Plan,
-    pub(super) pages: Pages,
-    pub(super) caches: Vec<Cache>,
-    pub(super) buffers: Vec<Buffers>,
-    pub(super) bus: Bus,
-    pub(super) nodes: Vec<BusTally>,
-    pub(super) sharing: Sharing,
+    pub(in crate::model) plan: Plan,
+    pub(in crate::model) pages: Pages,
+    pub(in crate::model) caches: Vec<Cache>,
+    pub(in crate::model) buffers: Vec<Buffers>,
+    pub(in crate::model) bus: Bus,
+    pub(in crate::model) nodes: Vec<BusTally>,
+    pub(in crate::model) sharing: Sharing,
     /// Where nobody else knows a page, misses go [`Fast::straight`].
-    pub(super) goes_straight: bool,
+    pub(in crate::model) goes_straight: bool,
     /// Flags that a store needs of a line.
     wanted: u8,
     /// Some cache is worth fetching ahead.
     far: bool,
     /// By CPU: of data, of fetches.
-    pub(super) fronts: Vec<[Front; 2]>,
+    pub(in crate::model) fronts: Vec<[Front; 2]>,
     /// Bits of the first level's line: data, fetches.
     first_log2: [u32; 2],
     /// Scratch: lines of others met by one access.
-    pub(super) met: Vec<(usize, u64, u32)>,
+    pub(in crate::model) met: Vec<(usize, u64, u32)>,
 }
 
 /// Where an access looked and what it found on its own way.
 #[derive(Clone, Copy, Default)]
-pub(super) struct Walk {
+pub(in crate::model) struct Walk {
     pub way: Way,
     pub page: u32,
     /// History index by step of the way.
@@ -264,14 +274,14 @@ impl Engine for Fast {
             }
         }
         self.caches.iter_mut().for_each(Cache::close);
-        super::summary::summary(&self.plan, &self.caches, self.nodes, &self.sharing)
+        crate::model::fast::summary::summary(&self.plan, &self.caches, self.nodes, &self.sharing)
     }
 }
 
 impl Fast {
     /// The first-level line of an access, given the modelled address of its page.
     #[inline]
-    pub(super) fn line_paddr(&self, page: u64, access: &Access) -> u64 {
+    pub(in crate::model) fn line_paddr(&self, page: u64, access: &Access) -> u64 {
         let line_log2 = self.first_log2[usize::from(access.kind == Kind::Fetch)];
         (page | access.address & 0xfff) >> line_log2 << line_log2
     }
@@ -296,7 +306,7 @@ impl Fast {
     /// Looks the line up level by level and counts the misses. `spot_of` knows where a cache, the one of a step, keeps
     /// the page.
     #[inline(always)]
-    pub(super) fn walk(
+    pub(in crate::model) fn walk(
         &mut self,
         access: &Access,
         page: u32,
@@ -355,7 +365,7 @@ impl Fast {
 
     /// Brings the line into the caches that missed it. `dirty` marks, by step, those that take a modified line over;
     /// `clean`: what an exclusive cache hands on modified is written back.
-    pub(super) fn fill(
+    pub(in crate::model) fn fill(
         &mut self,
         access: &Access,
         walk: &Walk,
@@ -383,7 +393,7 @@ impl Fast {
             }
             // A synonym: the same line under another virtual index moves over.
             if let Some(frame) = self.caches[at].frame_of(walk.lines[step]) {
-                let left = self.caches[at].take_out(frame, super::history::Standing::Evicted);
+                let left = self.caches[at].take_out(frame, crate::model::cache::history::Standing::Evicted);
                 dirty[step] |= left.dirty;
             }
             dirty[step] |= std::mem::take(&mut carried);
@@ -404,7 +414,7 @@ impl Fast {
 
     /// Passes on what the tap says of the place that a line takes in the first level.
     #[inline(always)]
-    pub(super) fn tell(&mut self, access: &Access, walk: &Walk, step: usize) {
+    pub(in crate::model) fn tell(&mut self, access: &Access, walk: &Walk, step: usize) {
         if step == 0 {
             let (set, record) = (walk.sets[0] as usize, access.record);
             self.caches[walk.way.at(0)].tell(set, record.way(), record.goes_reused());
@@ -412,7 +422,7 @@ impl Fast {
     }
 
     /// What follows when a cache gives up a line: nearer copies go if it is inclusive, the line goes outward.
-    pub(super) fn evicted(&mut self, at: usize, mut gone: Left, access: &Access, outcome: &mut Outcome) {
+    pub(in crate::model) fn evicted(&mut self, at: usize, mut gone: Left, access: &Access, outcome: &mut Outcome) {
         if self.caches[at].inclusive {
             let bytes = 1u64 << self.caches[at].line_log2;
             for &nearer in &self.plan.instances[at].nearer {
@@ -454,7 +464,7 @@ impl Fast {
     }
 
     /// A modified line goes to memory.
-    pub(super) fn write_back(&mut self, page: u32, access: &Access, outcome: &mut Outcome) {
+    pub(in crate::model) fn write_back(&mut self, page: u32, access: &Access, outcome: &mut Outcome) {
         let home = self.pages.page(page).home;
         outcome.write_backs = outcome.write_backs.saturating_add(1);
         self.nodes[usize::from(home)].write_backs += 1;

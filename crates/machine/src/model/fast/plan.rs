@@ -1,6 +1,6 @@
 //! A machine as the model needs it: which cache instance serves which CPU, who stands behind whom.
 
-use super::options::{ModelError, ModelOptions};
+use crate::model::options::{ModelError, ModelOptions};
 use nearmiss_record::abi::MAX_VCPUS;
 use nearmiss_record::machine::{
     BusSharing, Cache, CacheKind, Inclusion, Index, Latency, Machine, Protocol, Replacement, Sharing,

@@ -1,0 +1,4 @@
+//! Pages: where each lies in the modelled machine, and which node is its home.
+
+pub(crate) mod homes;
+pub(crate) mod places;

@@ -1,0 +1,15 @@
+//! The stream's side of the model: decodes records, keeps instructions, time and order, applies policies, and asks the
+//! engine.
+//!
+//! Chunks come in recorded order. [`placing`] puts tasks on other CPUs where the policy says so; [`rounds`] holds a round
+//! back where the order is modelled; [`replay`] then meets record by record, by the short way of [`plain`] where nothing is
+//! out of the ordinary.
+
+pub(in crate::model) mod instructions;
+pub(in crate::model) mod misses;
+pub(in crate::model) mod placing;
+pub(in crate::model) mod plain;
+pub(in crate::model) mod policy;
+pub(in crate::model) mod replay;
+pub(in crate::model) mod rounds;
+pub(in crate::model) mod vcpu;
