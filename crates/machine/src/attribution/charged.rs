@@ -11,7 +11,7 @@ pub(super) struct Charged {
     pub instructions: Vec<u64>,
     /// Of the command: instructions that no instruction of the table accounts for.
     pub instructions_left: u64,
-    /// References and instructions of idle and of ticks, by [`Mode`].
+    /// References and instructions of idle and of ticks, by `Mode`.
     pub apart: [(References, u64); 3],
     /// Of the command's references, those that the filter dropped, by user and kernel.
     pub dropped: [References; 2],
