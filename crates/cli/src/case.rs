@@ -43,7 +43,10 @@ impl How {
         Ok(match run.kind() {
             RunKind::Traced => Case { traced: Some(self.traced(run)?), observation: None },
             RunKind::Observed => Case { traced: None, observation: Some(Observation::open(run.path())?) },
-            kind => anyhow::bail!("{}: {kind}, which has neither a trace nor an observation", run.path().display()),
+            kind => anyhow::bail!(
+                "{}: {kind}, which has neither a trace nor an observation; record one with `nearmiss trace -- CMD` or `nearmiss observe -- CMD`",
+                run.path().display()
+            ),
         })
     }
 
