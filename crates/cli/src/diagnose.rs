@@ -31,10 +31,10 @@ pub struct Args {
     #[command(flatten)]
     how: How,
     /// CPUs of the guest that a command is traced in, at most
-    #[arg(long, value_name = "N", default_value_t = describe::DEFAULT_CPUS, value_parser = clap::value_parser!(u32).range(1..=64))]
+    #[arg(long, value_name = "N", default_value_t = describe::DEFAULT_CPUS, requires = "command", value_parser = clap::value_parser!(u32).range(1..=64))]
     cpus: u32,
     /// Of a command that is traced: record less than the whole machine
-    #[arg(long, value_name = "PART", value_enum)]
+    #[arg(long, value_name = "PART", value_enum, requires = "command")]
     only: Option<Only>,
     /// Where runs are kept
     #[arg(long, value_name = "DIR", default_value = run::DEFAULT_PARENT)]

@@ -23,6 +23,18 @@ impl std::fmt::Display for CannotHere {
 
 impl std::error::Error for CannotHere {}
 
+/// Ctrl-C ended what was asked for.
+#[derive(Debug)]
+pub struct Interrupted(pub String);
+
+impl std::fmt::Display for Interrupted {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for Interrupted {}
+
 /// Prints help or what is wrong with the arguments. A wrapper's status 2 is its command's: its own is 125.
 pub fn wrong_use(error: &clap::Error) -> ExitCode {
     // A closed stream must not change the status.
@@ -35,7 +47,7 @@ pub fn wrong_use(error: &clap::Error) -> ExitCode {
 }
 
 /// Prints one line and picks the exit code: for wrappers 127 and 126 where the command cannot be found or executed,
-/// else 125; 3 for [`CannotHere`], else 2.
+/// else 125; 3 for [`CannotHere`], 130 for [`Interrupted`], else 2.
 pub fn explain(error: &anyhow::Error, wrapper: bool) -> ExitCode {
     let mut text = error.to_string();
     for cause in error.chain().skip(1).map(ToString::to_string) {
@@ -49,6 +61,8 @@ pub fn explain(error: &anyhow::Error, wrapper: bool) -> ExitCode {
         error.chain().find_map(|cause| cause.downcast_ref()).map_or(WRAPPER_FAILED, nearmiss_workload::Error::exit_code)
     } else if error.downcast_ref::<CannotHere>().is_some() {
         3
+    } else if error.downcast_ref::<Interrupted>().is_some() {
+        INTERRUPTED
     } else {
         BAD_INPUT
     })

@@ -55,13 +55,15 @@ pub fn run(args: Args, remedies: Remedies) -> anyhow::Result<ExitCode> {
 fn below<'a>(command: &'a clap::Command, path: &[String]) -> anyhow::Result<&'a clap::Command> {
     path.iter().try_fold(command, |command, name| {
         let found = command.find_subcommand(name);
-        found.with_context(|| format!("no page of `{name}`: `nearmiss --help` lists the verbs"))
+        let above = command.get_display_name().unwrap_or(command.get_name()).replace('-', " ");
+        found.with_context(|| format!("no page of `{name}`: `{above} --help` lists what there is"))
     })
 }
 
 fn page(command: &clap::Command) -> anyhow::Result<String> {
     let mut page = Vec::new();
-    clap_mangen::Man::new(command.clone()).render(&mut page).context("man page")?;
+    let source = concat!("nearmiss ", env!("CARGO_PKG_VERSION"));
+    clap_mangen::Man::new(command.clone()).source(source).render(&mut page).context("man page")?;
     Ok(String::from_utf8_lossy(&page).into_owned())
 }
 

@@ -171,6 +171,9 @@ pub fn for_diagnosis(runs: &Path, command: &[OsString]) -> anyhow::Result<RunDir
 
 fn target(args: &Args) -> anyhow::Result<Target> {
     let target = match (&args.whom, args.command.is_empty()) {
+        (Whom { pid: Some(pid), .. }, true) if !Path::new("/proc").join(pid.to_string()).exists() => {
+            anyhow::bail!("process {pid}: there is no such process; `ps -e` lists them")
+        }
         (Whom { pid: Some(pid), .. }, true) => Target::Process(*pid),
         (Whom { cgroup: Some(path), .. }, true) => Target::Cgroup(path.clone()),
         (Whom { all: true, .. }, true) => Target::Machine,

@@ -2,7 +2,7 @@
 
 mod counts;
 
-use crate::exit::CannotHere;
+use crate::exit::{CannotHere, Interrupted};
 use crate::modelling::{Modelling, OrderArg};
 use crate::progress::progress_of_a_wrapper;
 use crate::reserve::Reserve;
@@ -181,6 +181,13 @@ pub fn for_diagnosis(
     let mut line = Line::try_parse_from(words.chain(command.iter().cloned()))?;
     line.args.only = only;
     let (run, status) = trace(&line.args, true)?;
+    if status == Some(CommandStatus::Signaled(signal_hook::consts::SIGINT)) {
+        let run = run.path().display();
+        return Err(Interrupted(format!(
+            "the command was interrupted; `nearmiss diagnose {run}` diagnoses what it did"
+        ))
+        .into());
+    }
     if status != Some(CommandStatus::Exited(0)) {
         eprintln!("nearmiss: the command did not end well; its output: {}", run.file(OUTPUTS[1]).display());
     }
@@ -191,6 +198,9 @@ fn trace(args: &Args, keep_output: bool) -> anyhow::Result<(RunDir, Option<Comma
     // The guest would say it too, after its boot.
     Workload::new(args.command.iter().cloned()).program()?;
     let machine = describe::cut(&nearmiss_host::load(&args.machine)?, args.cpus);
+    if !args.carry.is_empty() && args.no_trace {
+        bail!("--carry is about the trace that is kept, and --no-trace keeps none; give one of the two");
+    }
     if args.carry.contains(&Carry::Stores) && args.no_stacks {
         bail!("--carry stores keeps stores by their call sites, and --no-stacks leaves those out; give one of the two");
     }

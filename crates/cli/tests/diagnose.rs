@@ -256,6 +256,8 @@ fn bad_input_is_one_line() {
         &["rehearse", "color", "none"],
         &["rehearse", "color", "--colors", "0"],
         &["verify", "color", "--against", "none", "--", "true"],
+        &["diagnose", "none", "--cpus", "2"],
+        &["diagnose", "none", "--only", "user"],
     ] {
         let output = place.nearmiss(arguments);
         let said = String::from_utf8(output.stderr).unwrap();

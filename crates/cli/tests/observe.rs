@@ -334,6 +334,19 @@ fn a_lock_without_a_symbol_has_a_name() {
 }
 
 #[test]
+fn a_process_that_is_not_there_is_refused_by_every_instrument() {
+    for instrument in ["--clock", "--polls", "--locks", "--io", "--sched"] {
+        let place = tempfile::tempdir().unwrap();
+        let words = ["observe", instrument, "-p", "4194305", "--for", "1s"];
+        let refused = Command::new(NEARMISS).args(words).current_dir(place.path()).output().unwrap();
+        let said = String::from_utf8_lossy(&refused.stderr).into_owned();
+        assert_eq!((refused.status.code(), said.lines().count()), (Some(125), 1), "{said}");
+        assert!(said.contains("process 4194305: there is no such process"), "{said}");
+        assert!(!place.path().join("nearmiss-runs").exists(), "a run is left");
+    }
+}
+
+#[test]
 fn a_cgroup_alone_is_seen() {
     let Some(_guard) = with_bpf() else { return };
     let refused = Command::new(NEARMISS).args(["observe", "--cgroup", "/tmp", "--for", "1s"]).output().unwrap();

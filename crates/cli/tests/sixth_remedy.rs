@@ -47,6 +47,7 @@ fn it_is_in_every_help_page_and_completion() {
     assert!(said(&["verify", "nap", "--help"]).contains("--least <TIME>"));
     assert!(said(&["rehearse", "nap", "--help"]).contains("--naps <TIME,…>"));
     let page = said(&["generate", "man", "apply", "nap"]);
+    assert!(page.contains("nearmiss 0.1.0"), "{page}");
     assert!(page.starts_with(".ie") && page.contains(r"\-\-least") && page.contains("naps of 200"), "{page}");
     for shell in ["bash", "zsh", "fish"] {
         let script = said(&["generate", "completions", shell]);

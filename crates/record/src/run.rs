@@ -202,8 +202,14 @@ impl RunDir {
     }
 }
 
-/// Writes a file under a temporary name, then renames it.
+/// Writes a file under a temporary name, then renames it. A link is followed; what is no regular file, such as a pipe or
+/// a device, is written to and stays what it is.
 pub fn write_whole(path: &Path, bytes: &[u8]) -> Result<(), RunError> {
+    let path = &fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+    if fs::metadata(path).is_ok_and(|about| !about.is_file() && !about.is_dir()) {
+        let write = || fs::File::options().write(true).open(path)?.write_all(bytes);
+        return write().map_err(|source| RunError::Io { path: path.to_owned(), source });
+    }
     let temporary = path.with_extension(format!("part-{}", std::process::id()));
     let write = || {
         let mut file = fs::File::create(&temporary)?;
@@ -328,4 +334,32 @@ pub struct Associativity {
     pub ways: u32,
     /// Tree-PLRU; else LRU.
     pub tree: bool,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Read;
+
+    #[test]
+    fn links_are_followed_and_pipes_stay_pipes() -> Result<(), Box<dyn std::error::Error>> {
+        let place = tempfile::tempdir()?;
+        let (file, link, pipe) = (place.path().join("file"), place.path().join("link"), place.path().join("pipe"));
+        fs::write(&file, "before")?;
+        std::os::unix::fs::symlink(&file, &link)?;
+        write_whole(&link, b"after")?;
+        assert!(fs::symlink_metadata(&link)?.is_symlink());
+        assert_eq!(fs::read(&file)?, b"after");
+
+        rustix::fs::mkfifoat(rustix::fs::CWD, &pipe, rustix::fs::Mode::RWXU)?;
+        let reader = std::thread::spawn({
+            let pipe = pipe.clone();
+            move || fs::File::open(pipe).and_then(|mut pipe| pipe.read_to_end(&mut Vec::new()))
+        });
+        write_whole(&pipe, b"through")?;
+        assert_eq!(reader.join().map_err(|_| "the reader panicked")??, 7);
+        assert!(!fs::metadata(&pipe)?.is_file());
+        assert_eq!(fs::read_dir(place.path())?.count(), 3, "nothing is left beside them");
+        Ok(())
+    }
 }

@@ -43,6 +43,8 @@ pub struct Commands {
     stop: Arc<AtomicBool>,
 }
 
+/// How often a wait for a command looks whether somebody asks us to stop.
+const LOOK: Duration = Duration::from_millis(100);
 /// How long a command may take to end after it was asked to.
 const GRACE: Duration = Duration::from_secs(2);
 
@@ -193,12 +195,34 @@ impl Commands {
     }
 
     fn ended(&self, run: &Run, running: Running, whose: &str, output: &Path) -> Result<Finished, Error> {
-        finish(running, self.run_limit).and_then(successful).map_err(|how| Error::RunFailed {
+        self.finish(running).and_then(successful).map_err(|how| Error::RunFailed {
             run: run.number,
             side: self.side(run.side).name.clone(),
             how: format!("{whose}{how}"),
             output: output.display().to_string(),
         })
+    }
+
+    /// Waits for its end: until the run's limit, or until somebody asks us to stop.
+    fn finish(&self, mut running: Running) -> Result<Finished, String> {
+        let limit = Instant::now() + self.run_limit;
+        loop {
+            running = match running.wait_for(LOOK).map_err(|e| format!("was lost: {e}"))? {
+                Ok(finished) => return Ok(finished),
+                Err(running) => running,
+            };
+            let why = if self.stop.load(Ordering::Relaxed) {
+                "was interrupted".to_owned()
+            } else if Instant::now() >= limit {
+                format!("took more than {} s", self.run_limit.as_secs())
+            } else {
+                continue;
+            };
+            return Err(match running.terminate(GRACE) {
+                Ok(_) => format!("{why} and was stopped"),
+                Err(e) => format!("{why} and could not be stopped: {e}"),
+            });
+        }
     }
 
     /// What the run wrote, where a metric is to be found in it.
@@ -238,19 +262,6 @@ fn quiet(workload: &Workload, output: &Path) -> Result<Workload, Error> {
 
 fn create(path: &Path) -> Result<Stdio, Error> {
     File::create(path).map(Stdio::from).map_err(|source| Error::Output { path: path.to_owned(), source })
-}
-
-fn finish(running: Running, limit: Duration) -> Result<Finished, String> {
-    match running.wait_for(limit).map_err(|e| format!("was lost: {e}"))? {
-        Ok(finished) => Ok(finished),
-        Err(running) => {
-            let stopped = running.terminate(GRACE);
-            Err(match stopped {
-                Ok(_) => format!("took more than {} s and was stopped", limit.as_secs()),
-                Err(e) => format!("took more than {} s and could not be stopped: {e}", limit.as_secs()),
-            })
-        }
-    }
 }
 
 fn successful(finished: Finished) -> Result<Finished, String> {

@@ -104,3 +104,19 @@ fn the_remedy_is_confirmed_in_every_run_under_it() {
     let error = run(commands, Metric::default(), Better::Lower).unwrap_err();
     assert!(matches!(error, Error::NotEngaged { run: 2, .. }), "{error}");
 }
+
+#[test]
+fn a_run_under_way_ends_when_somebody_asks_to_stop() {
+    let directory = tempfile::tempdir().unwrap();
+    let stop = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(false));
+    let commands = Commands::new(plain("sleep 100"), plain("sleep 100"), directory.path()).stop(stop.clone());
+    let asks = std::thread::spawn(move || {
+        std::thread::sleep(std::time::Duration::from_millis(300));
+        stop.store(true, std::sync::atomic::Ordering::Relaxed);
+    });
+    let begun = std::time::Instant::now();
+    let error = commands.compare(&Plan::default()).unwrap_err();
+    asks.join().unwrap();
+    assert!(matches!(error, Error::Interrupted { runs: 0, .. }), "{error}");
+    assert!(begun.elapsed() < std::time::Duration::from_secs(50), "the run was waited for");
+}

@@ -6,7 +6,7 @@ use crate::Remedies;
 use crate::verbs::asked;
 use anyhow::Context;
 use clap::{ArgMatches, Args as _, Command, FromArgMatches};
-use nearmiss_record::finding::{Findings, Prediction};
+use nearmiss_record::finding::{Findings, Prediction, Reach};
 use nearmiss_record::run::{self, RunDir};
 use nearmiss_record::verdict::Predicted;
 use nearmiss_remedy::Remedy;
@@ -79,6 +79,14 @@ fn prediction(run: &Path, remedy: &str) -> anyhow::Result<Prediction> {
     let findings: Findings = RunDir::open(run)?
         .read_json(run::FINDINGS)
         .map_err(|error| anyhow::anyhow!("{error}; `nearmiss diagnose {}` writes it", run.display()))?;
-    let finding = findings.findings.into_iter().find(|finding| finding.remedy == remedy);
-    Ok(finding.with_context(|| format!("{}: nothing was found that {remedy} remedies", run.display()))?.prediction)
+    let of_remedy = findings.findings.into_iter().filter(|finding| finding.remedy == remedy);
+    let (outside, inside): (Vec<_>, Vec<_>) = of_remedy.partition(|finding| finding.reach == Reach::Outside);
+    let nothing = match inside.first() {
+        Some(_) => {
+            format!("what was found is for the program's author to change: {remedy} does not reach it from outside")
+        }
+        None => format!("nothing was found that {remedy} remedies"),
+    };
+    let finding = outside.into_iter().next();
+    Ok(finding.with_context(|| format!("{}: {nothing}", run.display()))?.prediction)
 }
