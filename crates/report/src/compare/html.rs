@@ -1,7 +1,7 @@
 //! The comparison as one HTML file that needs nothing else. Names are hostile until escaped: `maud` escapes all text.
 
 use super::shown::{amount, change, direction, shown, signed};
-use crate::html::{POLICY, SCRIPT, STYLE};
+use crate::html::{SCRIPT, page_head};
 use crate::name::{fitted, plain};
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 use nearmiss_record::comparison::{ComparedColumn, ComparedRow, ComparedRun, ComparedTable, Figures, RunComparison};
@@ -15,15 +15,7 @@ pub fn html(comparison: &RunComparison) -> String {
     let page = html! {
         (DOCTYPE)
         html lang="en" {
-            head {
-                meta charset="utf-8";
-                meta name="viewport" content="width=device-width, initial-scale=1";
-                meta http-equiv="Content-Security-Policy" content=(POLICY);
-                meta name="color-scheme" content="light dark";
-                link rel="icon" href="data:,";
-                title { "nearmiss: " (b) " against " (a) }
-                style { (PreEscaped(STYLE)) }
-            }
+            (page_head(&format!("{b} against {a}"), &html! {}, ""))
             body {
                 a.skip href="#main" { "Skip to the figures" }
                 header {

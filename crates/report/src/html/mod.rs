@@ -16,10 +16,10 @@ use crate::load::Report;
 use crate::name::{fitted, plain};
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
-pub(crate) const STYLE: &str = include_str!("page.css");
+const STYLE: &str = include_str!("page.css");
 pub(crate) const SCRIPT: &str = include_str!("page.js");
 /// What the page may load: nothing but itself.
-pub(crate) const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'";
+const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'";
 
 /// How many rows a table shows before the rest becomes one row.
 #[derive(Clone, Copy, Debug)]
@@ -31,6 +31,22 @@ pub struct Options {
 impl Default for Options {
     fn default() -> Self {
         Options { top: 40 }
+    }
+}
+
+/// The head of every page: what a browser may load, which is nothing, and the style, with what one page adds to both.
+pub(crate) fn page_head(title: &str, meta: &Markup, more_style: &str) -> Markup {
+    html! {
+        head {
+            meta charset="utf-8";
+            meta name="viewport" content="width=device-width, initial-scale=1";
+            meta http-equiv="Content-Security-Policy" content=(POLICY);
+            meta name="color-scheme" content="light dark";
+            (meta)
+            link rel="icon" href="data:,";
+            title { "nearmiss: " (title) }
+            style { (PreEscaped(STYLE)) (PreEscaped(more_style)) }
+        }
     }
 }
 
@@ -54,19 +70,11 @@ pub fn render(report: &Report, options: Options) -> String {
     .into_iter()
     .flatten()
     .collect();
+    let generator = html! { meta name="generator" content={ "nearmiss " (plain(&report.manifest.nearmiss)) }; };
     let page = html! {
         (DOCTYPE)
         html lang="en" {
-            head {
-                meta charset="utf-8";
-                meta name="viewport" content="width=device-width, initial-scale=1";
-                meta http-equiv="Content-Security-Policy" content=(POLICY);
-                meta name="color-scheme" content="light dark";
-                meta name="generator" content={ "nearmiss " (plain(&report.manifest.nearmiss)) };
-                link rel="icon" href="data:,";
-                title { "nearmiss: " (command) }
-                style { (PreEscaped(STYLE)) }
-            }
+            (page_head(&command, &generator, ""))
             body {
                 a.skip href="#main" { "Skip to the figures" }
                 (head::header(report, &command))

@@ -8,7 +8,7 @@ use super::hot::{Hot, call_sites, hottest, lines, ratios, total};
 use super::text::{asked, missing};
 use super::timeline::{distribution, timeline};
 use super::words::{short, time};
-use crate::html::{POLICY, SCRIPT, STYLE};
+use crate::html::{SCRIPT, page_head};
 use crate::name::{fitted, plain};
 use crate::number::{bytes, fixed_percent, grouped, percent_of};
 use crate::plot::flame::flame;
@@ -34,15 +34,7 @@ pub fn html(observed: &Observed) -> String {
     let page = html! {
         (DOCTYPE)
         html lang="en" {
-            head {
-                meta charset="utf-8";
-                meta name="viewport" content="width=device-width, initial-scale=1";
-                meta http-equiv="Content-Security-Policy" content=(POLICY);
-                meta name="color-scheme" content="light dark";
-                link rel="icon" href="data:,";
-                title { "nearmiss: " (target) }
-                style { (PreEscaped(STYLE)) (PreEscaped(MORE_STYLE)) }
-            }
+            (page_head(&target, &html! {}, MORE_STYLE))
             body {
                 a.skip href="#main" { "Skip to the figures" }
                 header {
