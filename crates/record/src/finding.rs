@@ -4,6 +4,7 @@
 //! gains are *predicted*.
 
 use crate::figures::Table;
+use crate::waits::Wait;
 use serde::{Deserialize, Serialize};
 
 /// `nearmiss/findings/2`.
@@ -29,8 +30,22 @@ pub struct Findings {
     pub findings: Vec<Finding>,
     /// Why there is nothing to remedy, if so: one sentence.
     pub healthy: Option<String>,
+    /// What the command waits for, where no remedy explains waits that something could save.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unexplained: Option<Unexplained>,
     /// Facts a reader must know, one sentence each.
     pub notes: Vec<String>,
+}
+
+/// Waits that none of the remedies explains.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Unexplained {
+    /// The remedies that were asked, as typed.
+    pub asked: Vec<String>,
+    /// What is known of the run: one sentence.
+    pub why: String,
+    /// The heaviest waits of the command, heaviest first.
+    pub waits: Vec<Wait>,
 }
 
 /// One thing that is wrong.

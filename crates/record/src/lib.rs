@@ -24,4 +24,5 @@ pub mod symbols;
 pub mod trace;
 pub mod units;
 pub mod verdict;
+pub mod waits;
 pub mod words;

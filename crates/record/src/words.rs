@@ -20,6 +20,14 @@ pub fn counted(number: u64, noun: &str) -> String {
     format!("{} {noun}{}", grouped(number), if number == 1 { "" } else { "s" })
 }
 
+/// `color`, `color or apart`, `color, apart or pace`: with the word before the last.
+pub fn listed(names: &[String], word: &str) -> String {
+    match names {
+        [all @ .., last] if !all.is_empty() => format!("{} {word} {last}", all.join(", ")),
+        _ => names.concat(),
+    }
+}
+
 /// `part` of `whole` in percent; 0 when there is no whole.
 pub fn percentage(part: u64, whole: u64) -> f64 {
     if whole == 0 { 0.0 } else { part as f64 * 100.0 / whole as f64 }

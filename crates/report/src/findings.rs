@@ -2,8 +2,8 @@
 
 use crate::name::wrapped;
 use crate::number::{counted, grouped};
-use nearmiss_record::finding::{Finding, Findings, Known, Prediction, Reach};
-use nearmiss_record::words::{percent, quoted};
+use nearmiss_record::finding::{Finding, Findings, Known, Prediction, Reach, Unexplained};
+use nearmiss_record::words::{listed, percent, quoted};
 
 const LABEL: usize = 11;
 
@@ -22,6 +22,10 @@ pub fn render(findings: &Findings, width: usize) -> String {
     if let Some(why) = &findings.healthy {
         page.out.push('\n');
         page.labelled(known(findings.known), &format!("nothing to remedy: {why}"));
+    }
+    if let Some(unexplained) = &findings.unexplained {
+        page.out.push('\n');
+        page.unexplained(findings.known, unexplained);
     }
     page.out
 }
@@ -54,7 +58,8 @@ impl Page {
     }
 
     fn finding(&mut self, number: usize, finding: &Finding) {
-        self.text(&format!("{number}. {}: {}.", finding.remedy, gain(&finding.prediction)));
+        let author = if matches!(finding.reach, Reach::Inside { .. }) { "; a change of the program" } else { "" };
+        self.text(&format!("{number}. {}: {}{author}.", finding.remedy, gain(&finding.prediction)));
         self.labelled(known(finding.known), &format!("{}.", finding.symptom));
         for line in &finding.evidence.lines {
             self.labelled(&line.label, &line.text);
@@ -73,6 +78,14 @@ impl Page {
         }
         if let Some(command) = &finding.verify {
             self.command("Verify", command);
+        }
+    }
+
+    fn unexplained(&mut self, how: Known, unexplained: &Unexplained) {
+        let asked = listed(&unexplained.asked, "or");
+        self.labelled(known(how), &format!("nothing that {asked} explains: {}", unexplained.why));
+        for (i, wait) in unexplained.waits.iter().enumerate() {
+            self.labelled(if i == 0 { "Waits" } else { "" }, &format!("{}.", wait.words()));
         }
     }
 

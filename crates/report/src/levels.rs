@@ -1,8 +1,9 @@
 //! The cache levels of the modelled machine, as the report names and weighs them.
 
-use nearmiss_record::machine::{Index, Machine};
+use nearmiss_record::machine::Index;
 use nearmiss_record::model::{LevelTally, MissClass, ModelRecord, Tally};
 use nearmiss_record::units::Bytes;
+use nearmiss_record::waits::penalty_cycles;
 
 /// Name of a miss class for people.
 pub fn class_name(class: MissClass) -> &'static str {
@@ -60,18 +61,6 @@ pub fn levels(model: &ModelRecord) -> Vec<Level> {
             }
         })
         .collect()
-}
-
-fn penalty_cycles(machine: &Machine, index: usize, count: usize) -> u64 {
-    let latency = &machine.latency;
-    let here = latency.level_cycles.get(index).copied().unwrap_or(0);
-    let next = if index + 1 < count {
-        latency.level_cycles.get(index + 1).copied().unwrap_or(here)
-    } else {
-        latency.memory_local_cycles
-    };
-    // Never nothing: a miss weighs something even on a machine without latencies.
-    u64::from(next.saturating_sub(here)).max(1)
 }
 
 /// The tally of one level; empty when the row has none.

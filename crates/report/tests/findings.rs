@@ -3,6 +3,7 @@
 use nearmiss_record::figures::{Cell, Table};
 use nearmiss_record::finding::*;
 use nearmiss_record::rehearsal::{Rehearsal, Rehearsals};
+use nearmiss_record::waits::{Reason, Wait};
 use nearmiss_report::{findings, rehearsals};
 
 fn words(line: &str) -> Vec<String> {
@@ -59,6 +60,7 @@ fn page(list: Vec<Finding>, healthy: Option<&str>) -> String {
         known: list.first().map_or(Known::Modelled, |finding| finding.known),
         findings: list,
         healthy: healthy.map(str::to_owned),
+        unexplained: None,
         notes: Vec::new(),
     };
     findings::render(&findings, 80)
@@ -73,6 +75,33 @@ fn a_finding_has_all_that_is_to_be_said() {
 #[test]
 fn a_healthy_program_is_told_so() {
     insta::assert_snapshot!(page(Vec::new(), Some("3.1% of the modelled cycles wait for caches and memory.")));
+}
+
+#[test]
+fn waits_that_nothing_explains_are_named() {
+    let wait = |cycles: u64, reason, function: &str, object: Option<&str>| Wait {
+        cycles,
+        share: cycles as f64 / 1000.0,
+        reason,
+        level: "L3".into(),
+        function: function.into(),
+        kernel: function == "clear_page",
+        object: object.map(str::to_owned),
+    };
+    let findings = Findings {
+        command: vec!["./a".into()],
+        machine: "zen3-milan".into(),
+        unexplained: Some(Unexplained {
+            asked: ["color", "apart"].map(str::to_owned).to_vec(),
+            why: "61% of the modelled cycles wait for caches and memory, and no objects crowd on few sets.".into(),
+            waits: vec![
+                wait(410, Reason::Capacity, "lookup", Some("table")),
+                wait(150, Reason::FirstTouch, "clear_page", None),
+            ],
+        }),
+        ..Findings::default()
+    };
+    insta::assert_snapshot!(findings::render(&findings, 80));
 }
 
 #[test]

@@ -50,7 +50,7 @@ fn one_array_in_few_sets_wants_padding_and_a_hashed_cache_no_coloring() {
     };
     assert_eq!(
         says(conflict(1, Index::Physical), Cause::SetConflict),
-        "100% of L1d data misses are conflict misses in 4 of 64 sets, caused by `main` reading `b`: \
+        "93% of the command's cycles wait for conflict misses in 4 of the 64 sets of L1d, caused by `main` reading `b`: \
          coloring or padding its parts would spread them."
     );
     assert!(
@@ -70,7 +70,8 @@ fn conflicts_all_over_are_not_for_coloring() {
     b.event(Event { function: "worker", count: 200_000, missed: &[Conflict], sets: &sets, ..Event::default() });
     assert_eq!(
         says(b, Cause::Conflict),
-        "100% of L1 misses are conflict misses in `worker` on 40 objects `heap`, spread over many sets: more ways would hold them."
+        "70% of the command's cycles wait for conflict misses of L1 in `worker` on 40 objects `heap`: lines in use share sets; \
+         `nearmiss diagnose` tells whether to move them apart."
     );
 }
 
@@ -96,8 +97,8 @@ fn false_sharing_names_line_and_order() {
     b.model.order = Order::Modelled;
     assert_eq!(
         says(b, Cause::FalseSharing),
-        "75% of L2 misses are false sharing on the line of `counters+0x0` in `worker`: CPUs write different bytes of it; \
-         apart, each would keep its own line (modelled order)."
+        "76% of the command's cycles wait for false sharing in `worker` on the line of `counters+0x0`: CPUs write different bytes \
+         of it; apart, each would keep its own line (modelled order)."
     );
 }
 
@@ -113,7 +114,7 @@ fn true_sharing_on_many_lines() {
     });
     assert_eq!(
         says(b, Cause::TrueSharing),
-        "100% of L2 misses are true sharing in `worker`: CPUs hand the same bytes to each other; \
+        "88% of the command's cycles wait for true sharing in `worker` on 40 objects `heap`: CPUs hand the same bytes to each other; \
          fewer hand-overs would help, not another place (recorded order: a lower bound)."
     );
 }
@@ -139,8 +140,8 @@ fn a_copy_that_pollutes() {
     b.model.blame = vec![row("L3", 15_000), row("L2", 16_000)];
     assert_eq!(
         says(b, Cause::Copy),
-        "The kernel's `copy_user` has 67% of L3 misses but 3.8% of the references, nearly all first touches; lines it brought \
-         in and never used again pushed out what makes another 25%."
+        "19% of the command's cycles wait for what the kernel's `copy_user` pushed out of L3 with lines that it never used again: \
+         it has 67% of the misses there but 3.8% of the references."
     );
 }
 
@@ -152,7 +153,7 @@ fn memory_of_another_node() {
     b.event(Event { count: 60_000, missed, sets: &[1], remote: true, ..Event::default() });
     assert_eq!(
         says(b, Cause::RemoteMemory),
-        "100% of the memory reads go to another node in `main` on 40 objects `heap`, at 900 instead of 250 cycles: \
+        "71% of the command's cycles wait for the memory of another node in `main` on 40 objects `heap`, at 900 instead of 250 cycles: \
          keeping pages beside their CPU would help."
     );
 }
@@ -168,8 +169,8 @@ fn too_much_data_names_the_size_that_would_do() {
     });
     assert_eq!(
         says(b, Cause::Capacity),
-        "100% of L3 misses are capacity misses in `main` on 40 objects `heap`: what is used again does not fit the 16 MiB of L3; \
-         half of them would hit with 64 MiB."
+        "99% of the command's cycles wait for capacity misses of L3 in `main` on 40 objects `heap`: what is used again does not fit \
+         the 16 MiB of L3; half of them would hit with 64 MiB."
     );
 }
 
@@ -178,16 +179,59 @@ fn first_touches_are_nobodys_fault() {
     let mut b = program();
     b.event(Event { count: 300_000, missed: &[Compulsory, Compulsory, Compulsory], sets: &[1], ..Event::default() });
     assert_eq!(
-        says(b, Cause::FirstTouch),
-        "100% of L3 misses are compulsory, first touches in `main` on 40 objects `heap`: no cache of any size would hold them."
+        says(b, Cause::None),
+        "No cache stands out: 98% of the command's cycles wait, most for first touches in `main` on 40 objects `heap`, \
+         as any cache would; `main` has the most cycles, 100%."
     );
 }
 
 #[test]
+fn the_programs_own_waits_come_before_the_kernels() {
+    let both = |kernel: u64| {
+        let mut b = program();
+        let missed = &[Capacity, Capacity, Capacity];
+        b.event(Event { function: "worker", count: 10_000, missed, sets: &[1, 2, 3], ..Event::default() });
+        b.event(Event {
+            function: "copy_user",
+            object: "counters",
+            count: kernel,
+            missed,
+            sets: &[1, 2, 3],
+            ..Event::default()
+        });
+        says(b, Cause::Capacity)
+    };
+    assert!(both(19_000).contains("most in `worker`"), "{}", both(19_000));
+    assert!(both(21_000).contains(" in the kernel's `copy_user`"), "{}", both(21_000));
+}
+
+#[test]
+fn a_wait_of_less_than_a_twentieth_is_no_headline() {
+    let waiting = |count| {
+        let mut b = program();
+        b.work("main", 100, 0, 10_000_000);
+        b.event(Event {
+            function: "worker",
+            count,
+            missed: &[Capacity, Capacity, Capacity],
+            sets: &[1, 2, 3],
+            ..Event::default()
+        });
+        sentence(&b.report()).cause
+    };
+    // 250 cycles each, of some 11 M cycles and what is waited for.
+    assert_eq!(waiting(2_000), Cause::None);
+    assert_eq!(waiting(2_500), Cause::Capacity);
+}
+
+#[test]
 fn nothing_stands_out() {
-    assert_eq!(says(program(), Cause::None), "No cache stands out: there was not a single miss.");
+    assert_eq!(
+        says(program(), Cause::None),
+        "No cache stands out: there was not a single miss; `main` has the most cycles, 100%."
+    );
     assert_eq!(
         says(support::healthy(), Cause::None),
-        "No cache stands out: only 1.2% of the modelled cycles wait for caches or memory."
+        "No cache stands out: only 1.2% of the command's cycles wait for caches or memory; `main` has the most cycles, 100%."
     );
 }

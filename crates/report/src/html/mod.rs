@@ -54,16 +54,16 @@ pub(crate) fn page_head(title: &str, meta: &Markup, more_style: &str) -> Markup 
 pub fn render(report: &Report, options: Options) -> String {
     let command = fitted(&report.manifest.command.join(" "), 120);
     let sections: Vec<Section> = [
-        offsets::section(report),
-        heat::section(report),
         rows::functions(report, options.top),
         rows::objects(report, options.top),
-        bus::section(report),
-        curve::section(report),
+        rows::lines(report, options.top),
         shared::lines(report, options.top),
         calls::section(report),
+        heat::section(report),
+        offsets::section(report),
+        bus::section(report),
+        curve::section(report),
         shared::blame(report, options.top),
-        rows::lines(report, options.top),
         rows::tasks(report, options.top),
         rows::processors(report),
     ]

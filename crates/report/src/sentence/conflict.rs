@@ -1,11 +1,13 @@
 //! Conflict misses: on a few sets, or all over.
 
-use super::{Candidate, Cause, function_phrase, object_phrase, top_function, top_object, weigh, where_phrase};
+use super::ranked::Ranked;
+use super::{Candidate, Cause, function_phrase, object_phrase};
 use crate::levels::{Level, level};
 use crate::load::Report;
-use crate::number::{counted, grouped, spoken_percent};
+use crate::number::{counted, grouped};
 use nearmiss_record::machine::Index;
-use nearmiss_record::model::{MissClass, ObjectRow, SetMap, Tally};
+use nearmiss_record::model::{MissClass, ObjectRow, SetMap};
+use nearmiss_record::waits::Reason;
 
 /// Share of the conflict misses that the hot sets hold together.
 const HOT_SHARE: f64 = 0.9;
@@ -41,37 +43,38 @@ fn level_of<'a>(report: &'a Report, map: &SetMap) -> Option<&'a Level> {
     report.levels.get(digit.checked_sub(1)?)
 }
 
-/// Conflict misses that a few sets hold.
-pub(super) fn candidate(report: &Report) -> Option<Candidate> {
+/// Conflict misses, in few sets or all over.
+pub(super) fn candidate(report: &Report, ranked: &Ranked<'_>) -> Option<Candidate> {
     let heaviest = report.model.sets.iter().filter_map(|map| {
         let level = level_of(report, map)?;
         let hot = hot(&map.conflict_misses)?;
-        (hot.sets.saturating_mul(FEW) <= map.misses.len())
-            .then(|| (weigh(hot.held, level.penalty_cycles), map, level, hot))
+        let few = hot.sets.saturating_mul(FEW) <= map.misses.len();
+        few.then(|| (hot.held.saturating_mul(level.penalty_cycles), map, level, hot))
     });
-    let (weight, map, at, hot) = heaviest.max_by(|a, b| a.0.total_cmp(&b.0))?;
-    let all = map.misses.iter().fold(0u64, |a, b| a.saturating_add(*b));
-    let conflicts = |t: &Tally| level(t, at.index).class(MissClass::Conflict);
-    let whole = conflicts(&report.model.totals);
-    let object = top_object(&report.model, conflicts).filter(|(_, n)| n.saturating_mul(2) >= whole);
-    let function = top_function(&report.model, conflicts).filter(|(_, n)| n.saturating_mul(2) >= whole);
+    match heaviest.max_by_key(|(weight, ..)| *weight) {
+        Some((_, map, at, hot)) => Some(in_few_sets(ranked, map, at, hot)),
+        None => everywhere(report, ranked),
+    }
+}
+
+fn in_few_sets(ranked: &Ranked<'_>, map: &SetMap, at: &Level, hot: Hot) -> Candidate {
+    let whole = ranked.cycles(Reason::Conflict);
+    let object = ranked.object(Reason::Conflict);
+    let function = ranked.function(Reason::Conflict).filter(|(_, n)| n.saturating_mul(2) >= whole);
     let caused = match (function, object) {
-        (Some((f, _)), Some((o, _))) => {
-            format!(", caused by {} {} {}", function_phrase(f), verb(o, at), object_phrase(o))
-        }
+        (Some((f, _)), Some(o)) => format!(", caused by {} {} {}", function_phrase(f), verb(o, at), object_phrase(o)),
         (Some((f, _)), None) => format!(", most of them in {}", function_phrase(f)),
-        (None, Some((o, _))) => format!(", most of them on {}", object_phrase(o)),
+        (None, Some(o)) => format!(", most of them on {}", object_phrase(o)),
         (None, None) => String::new(),
     };
+    let sets = counted(map.misses.len() as u64, "set");
     let text = format!(
-        "{} of {} data misses are conflict misses in {} of {}{caused}: {}.",
-        spoken_percent(hot.held, all),
-        map.cache,
+        "conflict misses in {} of the {sets} of {}{caused}: {}",
         grouped(hot.sets as u64),
-        counted(map.misses.len() as u64, "set"),
-        hint(at, object.map(|(o, _)| o)),
+        map.cache,
+        hint(at, object)
     );
-    Some(Candidate { cause: Cause::SetConflict, text, weight })
+    Candidate::waiting(Cause::SetConflict, Reason::Conflict, ranked, text)
 }
 
 fn verb(object: &ObjectRow, at: &Level) -> &'static str {
@@ -91,14 +94,12 @@ fn hint(at: &Level, object: Option<&ObjectRow>) -> &'static str {
 }
 
 /// Conflict misses without such sets.
-pub(super) fn everywhere(report: &Report) -> Option<Candidate> {
-    let (weight, at, count) = super::reach::heaviest_class(report, MissClass::Conflict)?;
-    let conflicts = |t: &Tally| level(t, at.index).class(MissClass::Conflict);
-    let place = where_phrase(top_function(&report.model, conflicts), top_object(&report.model, conflicts), count);
-    let share = spoken_percent(count, level(&report.model.totals, at.index).misses());
+fn everywhere(report: &Report, ranked: &Ranked<'_>) -> Option<Candidate> {
+    let at = super::reach::heaviest(report, MissClass::Conflict)?;
     let text = format!(
-        "{share} of {} misses are conflict misses{place}, spread over many sets: more ways would hold them.",
-        at.name
+        "conflict misses of {}{}: lines in use share sets; `nearmiss diagnose` tells whether to move them apart",
+        at.name,
+        ranked.place(Reason::Conflict)
     );
-    Some(Candidate { cause: Cause::Conflict, text, weight: weight / 2.0 })
+    Some(Candidate::waiting(Cause::Conflict, Reason::Conflict, ranked, text).general())
 }

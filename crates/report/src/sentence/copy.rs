@@ -1,6 +1,6 @@
 //! The tell-tale of cache-polluting copies: a function with far more misses than references (P1).
 
-use super::{Candidate, Cause, function_phrase, outermost, top_function, weigh};
+use super::{Candidate, Cause, function_phrase, outermost, top_function};
 use crate::levels::{level, misses, references};
 use crate::load::Report;
 use crate::number::{percentage, spoken_percent};
@@ -27,32 +27,17 @@ pub(super) fn candidate(report: &Report) -> Option<Candidate> {
     if streaming.saturating_mul(2) < count {
         return None;
     }
-    let mut phrase = function_phrase(row);
-    if let Some(lower) = phrase.strip_prefix("the ") {
-        phrase = format!("The {lower}");
-    }
     // The outermost level's own pollution: blame of inner levels would count one loss several times.
-    let blamed: u64 = model
-        .blame
-        .iter()
-        .filter(|b| b.cache == at.name && b.evictor == row.name && b.victim != row.name)
-        .map(|b| b.misses)
-        .sum();
-    let pollution = if blamed.saturating_mul(20) >= all_misses {
-        format!(
-            "; lines it brought in and never used again pushed out what makes another {}",
-            spoken_percent(blamed, all_misses)
-        )
-    } else {
-        String::new()
-    };
-    let first = own.class(MissClass::Compulsory);
-    let first = if first.saturating_mul(10) >= count.saturating_mul(9) { ", nearly all first touches" } else { "" };
+    let own_victims =
+        model.blame.iter().filter(|b| b.cache == at.name && b.evictor == row.name && b.victim != row.name);
+    let blamed: u64 = own_victims.map(|b| b.misses).sum();
     let text = format!(
-        "{phrase} has {} of {} misses but {} of the references{first}{pollution}.",
-        spoken_percent(count, all_misses),
+        "what {} pushed out of {} with lines that it never used again: it has {} of the misses there but {} of the references",
+        function_phrase(row),
         at.name,
+        spoken_percent(count, all_misses),
         spoken_percent(references(&row.tally), references(&model.totals)),
     );
-    Some(Candidate { cause: Cause::Copy, text, weight: weigh(count, at.penalty_cycles) * 0.8 })
+    let cycles = (blamed as f64 * at.penalty_cycles as f64 * (1.0 - model.machine.overlap)).round() as u64;
+    Some(Candidate { cause: Cause::Copy, text, cycles, worth: cycles as f64 })
 }

@@ -1,11 +1,15 @@
-//! The one sentence that matters: the heaviest thing that a person could act on, or that there is none.
+//! The one sentence that matters: the heaviest thing that a person could act on, or where the cycles go.
 //!
-//! Each kind of cause offers a candidate with the modelled cycles its misses weigh (misses × what a miss costs over a
-//! hit at that level, overlap aside). The heaviest wins; general causes count half, since a special one says more.
+//! Each kind of cause offers a candidate with the cycles of the command that wait for it
+//! ([`nearmiss_record::waits`]). The heaviest wins: general causes count half, since a special one says more, and so do
+//! the kernel's waits, since the program's own are nearer to its author. First touches are no candidate: any cache has
+//! them.
 
+mod calm;
 mod coherence;
 mod conflict;
 mod copy;
+mod ranked;
 mod reach;
 
 pub(crate) use conflict::hot;
@@ -13,17 +17,17 @@ pub(crate) use conflict::hot;
 use crate::levels::{Level, misses};
 use crate::load::Report;
 use crate::name::{file_name, fitted};
-use crate::number::{percentage, spoken_percent};
-use nearmiss_record::model::{FunctionRow, ModelRecord, ObjectKind, ObjectRow, Tally};
+use crate::number::spoken_percent;
+use nearmiss_record::model::{FunctionRow, ModelRecord, ObjectRow, Tally};
 use nearmiss_record::units::Bytes;
+use nearmiss_record::waits::Reason;
+use ranked::Ranked;
 use serde::Serialize;
 
 /// Columns that a name may take in a sentence.
 const NAME_WIDTH: usize = 48;
-/// Waiting below this share of the cycles is nothing to act on.
-const LEAST_STALL_PERCENT: f64 = 5.0;
-/// A candidate below this share of the weight of all misses is not worth a sentence.
-const LEAST_WEIGHT_SHARE: f64 = 0.15;
+/// A wait below this share of the command's cycles is not worth a sentence.
+const LEAST_SHARE: f64 = 0.05;
 
 /// What a sentence is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -43,8 +47,6 @@ pub enum Cause {
     RemoteMemory,
     /// More data in use than the cache holds.
     Capacity,
-    /// Data touched for the first time.
-    FirstTouch,
     /// Nothing stands out.
     None,
 }
@@ -60,42 +62,45 @@ pub struct Sentence {
 
 struct Candidate {
     cause: Cause,
+    /// What is waited for, why, and what would help: the rest of `N% of the command's cycles wait for`.
     text: String,
-    weight: f64,
+    /// Cycles waited that something could save.
+    cycles: u64,
+    /// Cycles by which candidates are compared.
+    worth: f64,
+}
+
+impl Candidate {
+    fn waiting(cause: Cause, reason: Reason, ranked: &Ranked<'_>, text: String) -> Self {
+        Candidate { cause, text, cycles: ranked.cycles(reason), worth: ranked.worth(reason) }
+    }
+
+    /// A special cause says more than a general one of the same weight.
+    fn general(self) -> Self {
+        Candidate { worth: self.worth / 2.0, ..self }
+    }
 }
 
 /// The sentence for a run.
 pub fn sentence(report: &Report) -> Sentence {
-    let model = &report.model;
-    let totals = &model.totals;
-    let waiting = spoken_percent(totals.stall_cycles, totals.cycles);
-    let none = |text: String| Sentence { cause: Cause::None, text };
-    if report.levels.iter().all(|l| misses(totals, l.index) == 0) {
-        return none("No cache stands out: there was not a single miss.".to_owned());
+    let totals = &report.model.totals;
+    let ranked = Ranked::new(report);
+    let candidates = [
+        conflict::candidate(report, &ranked),
+        coherence::candidate(report, &ranked),
+        copy::candidate(report),
+        reach::remote(report, &ranked),
+        reach::capacity(report, &ranked),
+    ];
+    let heavy = |c: &Candidate| c.cycles > 0 && c.cycles as f64 >= LEAST_SHARE * totals.cycles as f64;
+    let heaviest = candidates.into_iter().flatten().filter(heavy).max_by(|a, b| a.worth.total_cmp(&b.worth));
+    match heaviest {
+        Some(Candidate { cause, text, cycles, .. }) => {
+            let share = spoken_percent(cycles, totals.cycles);
+            Sentence { cause, text: format!("{share} of the command's cycles wait for {text}.") }
+        }
+        None => Sentence { cause: Cause::None, text: calm::text(report, &ranked) },
     }
-    if totals.stall_cycles > 0 && percentage(totals.stall_cycles, totals.cycles) < LEAST_STALL_PERCENT {
-        return none(format!("No cache stands out: only {waiting} of the modelled cycles wait for caches or memory."));
-    }
-    let whole: f64 = report.levels.iter().map(|l| weigh(misses(totals, l.index), l.penalty_cycles)).sum();
-    let candidates =
-        [conflict::candidate(report), coherence::candidate(report), copy::candidate(report)].into_iter().chain([
-            reach::remote(report),
-            reach::capacity(report),
-            reach::first_touch(report),
-            conflict::everywhere(report),
-        ]);
-    candidates
-        .flatten()
-        .filter(|c| c.weight >= LEAST_WEIGHT_SHARE * whole)
-        .max_by(|a, b| a.weight.total_cmp(&b.weight))
-        .map(|c| Sentence { cause: c.cause, text: c.text })
-        .unwrap_or_else(|| {
-            none(format!("No cache stands out: {waiting} of the modelled cycles wait, for many small reasons."))
-        })
-}
-
-fn weigh(misses: u64, penalty_cycles: u64) -> f64 {
-    misses as f64 * penalty_cycles as f64
 }
 
 /// The outermost level in which anything missed.
@@ -119,12 +124,6 @@ fn top_function(model: &ModelRecord, figure: impl Fn(&Tally) -> u64) -> Option<(
     named.map(|r| (r, figure(&r.tally))).filter(|(_, n)| *n > 0).max_by_key(|(_, n)| *n)
 }
 
-/// The known object with the most of something, and how much.
-fn top_object(model: &ModelRecord, figure: impl Fn(&Tally) -> u64) -> Option<(&ObjectRow, u64)> {
-    let known = model.objects.iter().filter(|r| r.kind != ObjectKind::Unattributed);
-    known.map(|r| (r, figure(&r.tally))).filter(|(_, n)| *n > 0).max_by_key(|(_, n)| *n)
-}
-
 /// `1,024 objects `task` of 8 KiB alignment`.
 fn object_phrase(row: &ObjectRow) -> String {
     let name = if row.name.starts_with('/') { file_name(&row.name) } else { &row.name };
@@ -136,12 +135,4 @@ fn object_phrase(row: &ObjectRow) -> String {
         text += &format!(" of {} alignment", Bytes(alignment));
     }
     text
-}
-
-/// ` in F` and ` on O` where they are known to be most of `whole`.
-fn where_phrase(function: Option<(&FunctionRow, u64)>, object: Option<(&ObjectRow, u64)>, whole: u64) -> String {
-    let most = |n: u64| n.saturating_mul(2) >= whole;
-    let function = function.filter(|(_, n)| most(*n)).map(|(row, _)| format!(" in {}", function_phrase(row)));
-    let object = object.filter(|(_, n)| most(*n)).map(|(row, _)| format!(" on {}", object_phrase(row)));
-    function.unwrap_or_default() + &object.unwrap_or_default()
 }

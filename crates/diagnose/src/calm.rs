@@ -1,0 +1,70 @@
+//! A run without a finding: nothing to remedy, or waits that no remedy explains.
+
+use nearmiss_record::finding::{LEAST_GAIN, Unexplained};
+use nearmiss_record::model::{MissClass, ModelRecord};
+use nearmiss_record::waits::{Reason, Waits};
+use nearmiss_record::words::percent;
+use nearmiss_remedy::{Case, Remedy};
+
+/// Waits that something could save, below this share of the command's cycles, leave nothing to remedy.
+const LEAST_WAIT: f64 = 0.05;
+/// Waits that are named.
+const NAMED: usize = 3;
+
+/// What the remedies found out though none of them helps.
+pub(crate) struct Rehearsed {
+    /// Suspicions.
+    pub suspected: usize,
+    /// The largest bound of a suspicion.
+    pub most: f64,
+    /// The largest gain that a rehearsal predicted.
+    pub best: f64,
+}
+
+/// What is to be said.
+pub(crate) enum Calm {
+    Healthy(String),
+    Unexplained(Unexplained),
+}
+
+impl Calm {
+    pub(crate) fn of(case: &Case, asked: &[&Remedy], rehearsed: Rehearsed) -> Self {
+        let seen = seen(asked, &rehearsed);
+        let Some(traced) = &case.traced else { return Calm::Healthy(format!("{seen}.")) };
+        let why = format!("{}, and {seen}.", waiting(&traced.model));
+        if can_be_saved(&traced.model) < LEAST_WAIT {
+            return Calm::Healthy(why);
+        }
+        let asked = asked.iter().map(|remedy| remedy.name.to_owned()).collect();
+        Calm::Unexplained(Unexplained { asked, why, waits: Waits::new(&traced.model).heaviest(NAMED) })
+    }
+}
+
+/// What the remedies saw.
+fn seen(asked: &[&Remedy], rehearsed: &Rehearsed) -> String {
+    if rehearsed.suspected == 0 {
+        asked.iter().map(|remedy| remedy.nothing_found).collect::<Vec<_>>().join(", ")
+    } else if rehearsed.most < LEAST_GAIN {
+        format!("what looks like something to remedy costs {} at most", percent(rehearsed.most))
+    } else {
+        format!("the best remedy that was rehearsed would gain {}", percent(rehearsed.best))
+    }
+}
+
+/// Share of the command's cycles that wait for what something could save.
+fn can_be_saved(model: &ModelRecord) -> f64 {
+    let parts = Waits::new(model).of(&model.totals);
+    let saved = Reason::ALL.into_iter().filter(|reason| reason.can_be_saved()).map(|reason| parts[reason as usize]);
+    saved.sum::<u64>() as f64 / model.totals.cycles.max(1) as f64
+}
+
+fn waiting(model: &ModelRecord) -> String {
+    let totals = &model.totals;
+    let waiting = percent(totals.stall_cycles as f64 / totals.cycles.max(1) as f64);
+    let conflicts: u64 = totals.levels.iter().map(|level| level.class(MissClass::Conflict)).sum();
+    let misses: u64 = totals.levels.iter().map(|level| level.misses()).sum();
+    let conflicts = percent(conflicts as f64 / misses.max(1) as f64);
+    format!(
+        "{waiting} of the modelled cycles wait for caches and memory, {conflicts} of all misses are conflict misses"
+    )
+}

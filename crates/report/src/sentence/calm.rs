@@ -1,0 +1,45 @@
+//! Where the cycles go when nothing stands out.
+
+use super::ranked::{Ranked, named};
+use super::{LEAST_SHARE, function_phrase};
+use crate::levels::misses;
+use crate::load::Report;
+use crate::number::spoken_percent;
+use nearmiss_record::model::FunctionRow;
+use nearmiss_record::waits::Reason;
+
+/// The sentence.
+pub(super) fn text(report: &Report, ranked: &Ranked<'_>) -> String {
+    if report.levels.iter().all(|l| misses(&report.model.totals, l.index) == 0) {
+        return format!("No cache stands out: there was not a single miss{}.", busiest(report));
+    }
+    format!("No cache stands out: {}{}.", waiting(report, ranked), busiest(report))
+}
+
+/// `88% of the command's cycles wait, most for first touches in `f``.
+fn waiting(report: &Report, ranked: &Ranked<'_>) -> String {
+    let totals = &report.model.totals;
+    let share = spoken_percent(totals.stall_cycles, totals.cycles);
+    let most = Reason::ALL.into_iter().max_by_key(|reason| ranked.cycles(*reason)).unwrap_or(Reason::Other);
+    let cycles = ranked.cycles(most);
+    if (totals.stall_cycles as f64) < LEAST_SHARE * totals.cycles as f64 {
+        return format!("only {share} of the command's cycles wait for caches or memory");
+    }
+    if cycles.saturating_mul(2) < totals.stall_cycles {
+        return format!("{share} of the command's cycles wait, for many small reasons");
+    }
+    let why = if most == Reason::FirstTouch { ", as any cache would" } else { "" };
+    let what = match most {
+        Reason::FirstTouch | Reason::Other => most.words(""),
+        _ => "misses of many functions".to_owned(),
+    };
+    format!("{share} of the command's cycles wait, most for {what}{}{why}", ranked.place(most))
+}
+
+/// `; most of the cycles are those of `main` (71%)`.
+fn busiest(report: &Report) -> String {
+    let model = &report.model;
+    let rows: Vec<(&FunctionRow, u64)> = model.functions.iter().map(|row| (row, row.tally.cycles)).collect();
+    let Some((row, cycles)) = named(&rows, |cycles| *cycles) else { return String::new() };
+    format!("; {} has the most cycles, {}", function_phrase(row), spoken_percent(cycles, model.totals.cycles))
+}
