@@ -234,7 +234,7 @@ pub struct ModelRecord {
     pub nodes: Vec<Tally>,
     /// The command's bus transactions by offset within the page.
     pub page_offsets: PageOffsets,
-    /// Pressure on each set of each data or unified cache level (instances added up): of all that the CPUs executed.
+    /// Pressure on each set of each data or unified cache level (instances added up): of the command.
     pub sets: Vec<SetMap>,
     /// Who evicted whom: of all that the CPUs executed, since what others evict is missed by the command too.
     pub blame: Vec<BlameRow>,
@@ -371,7 +371,7 @@ pub struct SetMap {
     pub misses: Vec<u64>,
     /// Of those, conflict misses.
     pub conflict_misses: Vec<u64>,
-    /// Distinct lines that ever mapped to each set.
+    /// Distinct lines that ever mapped to each set, whoever touched them.
     pub lines: Vec<u64>,
 }
 

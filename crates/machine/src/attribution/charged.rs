@@ -64,7 +64,7 @@ impl Charged {
         let mut weights = weights(attribution, names, count);
         for kernel in [0, 1] {
             let of_mode = |id: usize| counted(id).is_some_and(|insn| is_kernel(insn) == kernel);
-            scale(&mut weights, &executed, of_mode, &wanted(attribution, kernel));
+            scale(&mut weights, &executed, of_mode, wanted(attribution, kernel));
         }
         let part = |whose: Whose, instructions_left| Part {
             references: (0..count).map(|id| attribution.kept(whose, id)).collect(),
@@ -172,17 +172,16 @@ fn scale(
     weights: &mut [Weights],
     executed: &[u64],
     chosen: impl Fn(usize) -> bool,
-    wanted: &impl Fn([f64; 4]) -> [f64; 4],
+    wanted: impl Fn([f64; 4]) -> [f64; 4],
 ) {
     let chosen: Vec<usize> = (0..weights.len()).filter(|id| chosen(*id) && executed[*id] > 0).collect();
     let mut factors = [1.0; 4];
-    let mut goal = None;
+    let goal = wanted(sums(weights, executed, &chosen, factors));
+    if goal[..2] == [0.0; 2] {
+        return;
+    }
     for _ in 0..ROUNDS {
         let sums = sums(weights, executed, &chosen, factors);
-        let goal = *goal.get_or_insert_with(|| wanted(sums));
-        if goal[..2] == [0.0; 2] {
-            return;
-        }
         for ((factor, sum), goal) in factors.iter_mut().zip(sums).zip(goal) {
             if sum > 0.0 {
                 *factor = (*factor * goal / sum).clamp(1.0 / MOST_SCALED, MOST_SCALED);
@@ -190,10 +189,8 @@ fn scale(
         }
     }
     for id in chosen {
-        weights[id] = match weights[id] {
-            [0, 0, 0, 0] => goal.unwrap_or_default().map(|share| share as u64),
-            own => std::array::from_fn(|i| (own[i] as f64 * factors[i] * PRECISION).round() as u64),
-        };
+        let own = weights[id];
+        weights[id] = std::array::from_fn(|i| (own[i] as f64 * factors[i] * PRECISION).round() as u64);
     }
 }
 

@@ -94,6 +94,7 @@ impl Attribution {
         });
         let nodes = nodes.collect();
         self.add_notes(&mut notes, &charged, side);
+        let sets = self.pressure.of_command(model.sets, &machine);
         ModelRecord {
             schema: SCHEMA.to_owned(),
             machine,
@@ -115,7 +116,7 @@ impl Attribution {
             cpus,
             nodes,
             page_offsets: self.page_offsets,
-            sets: model.sets,
+            sets,
             blame: code_tables::blame(&names, &model.pollution),
             shared_lines,
             curve,

@@ -20,6 +20,7 @@ mod ledger;
 mod names;
 mod objects;
 mod pages;
+mod pressure;
 mod repeats;
 mod sharing;
 mod spaces;
@@ -49,6 +50,7 @@ use nearmiss_record::model::{MAX_LEVELS, MissClass, PageOffsets, StallSources};
 use nearmiss_record::reference::{Control, Kind, Record, Usage};
 use objects::Objects;
 use pages::PageSet;
+use pressure::Pressure;
 use repeats::{Met, Repeats};
 use rustc_hash::FxHashMap;
 use sharing::SharedLines;
@@ -112,6 +114,7 @@ pub struct Attribution {
     repeats: Repeats,
     sharing: SharedLines,
     page_offsets: PageOffsets,
+    pressure: Pressure,
     stalls: StallSources,
     /// Pages that user mode missed on.
     user_pages: PageSet,
@@ -153,6 +156,7 @@ impl Attribution {
             repeats: Repeats::default(),
             sharing: SharedLines::default(),
             page_offsets: PageOffsets { bin_bytes: line, user: vec![0; bins], kernel: vec![0; bins] },
+            pressure: Pressure::new(levels),
             stalls: StallSources { levels: vec![0; levels], ..StallSources::default() },
             user_pages: PageSet::default(),
             reported: Default::default(),
@@ -231,6 +235,7 @@ impl Attribution {
             apart => return self.ledger.add(&mut self.apart[apart as usize], record, outcome),
         }
         let (kernel, pid) = (record.is_kernel(), cpu.pid);
+        self.pressure.met(record, outcome);
         let mut met =
             Met { vcpu, task: cpu.task, context: cpu.context, object: None, again, record, outcome: *outcome };
         let transactions = ledger::transactions(outcome);
