@@ -45,7 +45,7 @@ fn json_is_one_object_and_nothing_else() {
     let value: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(value["schema"], "nearmiss/report/1");
     assert_eq!(value["sentence"]["cause"], "set-conflict");
-    assert_eq!(value["model"]["schema"], "nearmiss/model/1");
+    assert_eq!(value["model"]["schema"], "nearmiss/model/2");
     assert_eq!(value["manifest"]["command"][0], "aligned-tasks");
     assert!(output.stderr.is_empty());
 }
@@ -81,7 +81,7 @@ fn bad_input_is_one_line_that_says_what_to_do() {
     with_file(d, "manifest.json", "[]");
     lines.push(refusal(&[&run, "--json"], d));
     let model = std::fs::read_to_string(fixture("run-queue").join("model.json")).unwrap();
-    with_file(d, "model.json", &model.replace("nearmiss/model/1", "nearmiss/model/9"));
+    with_file(d, "model.json", &model.replace("nearmiss/model/2", "nearmiss/model/9"));
     lines.push(refusal(&[&run, "--html"], d));
     let manifest = std::fs::read_to_string(fixture("run-queue").join("manifest.json")).unwrap();
     with_file(d, "manifest.json", &manifest.replace("nearmiss/manifest/1", "nearmiss/manifest/9"));

@@ -69,8 +69,12 @@ fn sums_agree(model: &ModelRecord) {
     let functions = sum(model.functions.iter().map(|r| &r.tally));
     assert_eq!(references(&functions), references(&model.totals), "functions");
     assert_eq!(functions.instructions, model.totals.instructions, "instructions of functions");
-    let tasks = sum(model.tasks.iter().flat_map(|r| [&r.user, &r.kernel]));
-    assert_eq!(references(&tasks), references(&model.totals), "tasks");
+    for (of_command, totals) in [(true, &model.totals), (false, &model.others)] {
+        let tasks = model.tasks.iter().filter(|r| r.of_command == of_command);
+        assert_eq!(references(&sum(tasks.flat_map(|r| [&r.user, &r.kernel]))), references(totals), "tasks");
+    }
+    let beside = sum(model.other_functions.iter().map(|r| &r.tally));
+    assert_eq!((references(&beside), beside.cycles), (references(&model.others), model.others.cycles), "other tasks");
     assert_eq!(references(&sum(model.cpus.iter())), references(&model.totals), "CPUs");
     let on_bus: u64 = model.page_offsets.user.iter().chain(&model.page_offsets.kernel).sum();
     assert!(on_bus <= model.totals.bus.transactions() && on_bus >= model.totals.bus.reads(), "page offsets");

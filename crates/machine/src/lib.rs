@@ -11,3 +11,4 @@ pub mod observer;
 mod of_trace;
 #[cfg(any(test, feature = "twin"))]
 pub mod twin;
+pub mod whose;

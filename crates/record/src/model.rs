@@ -1,15 +1,16 @@
 //! `model.json`: what the machine model counted in a run.
 //!
-//! Every table's rows sum to [`ModelRecord::totals`]; each has a row for what could not be attributed. Timer ticks and
-//! idle are rows (and totals) of their own. All figures are *modelled*.
+//! [`ModelRecord::totals`] are the command's, and the rows of a table sum to them unless the table says otherwise; each
+//! has a row for what could not be attributed. Other tasks, idle and timer ticks have totals of their own: the four
+//! together are all that the CPUs executed. All figures are *modelled*.
 
 use crate::machine::Machine;
 use crate::policy::{Order, Policy};
 use serde::{Deserialize, Serialize};
 use std::ops::AddAssign;
 
-/// `nearmiss/model/1`.
-pub const SCHEMA: &str = "nearmiss/model/1";
+/// `nearmiss/model/2`.
+pub const SCHEMA: &str = "nearmiss/model/2";
 
 crate::run::is_record!(ModelRecord);
 
@@ -204,38 +205,42 @@ pub struct ModelRecord {
     pub only_user: bool,
     /// Facts a reader must know, one sentence each (approximate figures, filter, what is not seen).
     pub notes: Vec<String>,
-    /// Of the command: all rows but idle and ticks.
+    /// Of the command: its tasks in user mode, and the kernel while one of them is current.
     pub totals: Tally,
     /// Where the stall cycles of `totals` were spent.
     #[serde(default)]
     pub stalls: StallSources,
+    /// Other tasks: the kernel's own threads, the guest's init, and interrupts on idle CPUs; not part of `totals`.
+    pub others: Tally,
     /// Idle loops of the guest's CPUs; not part of `totals`.
     pub idle: Tally,
-    /// Timer ticks; not part of `totals`.
+    /// Timer ticks, whichever task they interrupt; not part of `totals`.
     pub ticks: Tally,
-    /// By function, most stall cycles first.
+    /// Of the command, by function, most stall cycles first.
     pub functions: Vec<FunctionRow>,
-    /// By source line where one is known.
+    /// Of other tasks, by function, most stall cycles first: sums to `others`.
+    pub other_functions: Vec<FunctionRow>,
+    /// Of the command, by source line where one is known.
     pub lines: Vec<LineRow>,
-    /// By call stack: `(contexts index, tally)`; see [`StackRow`].
+    /// Of the command, by call stack; see [`StackRow`].
     pub stacks: Vec<StackRow>,
-    /// By data object.
+    /// Of the command, by data object.
     pub objects: Vec<ObjectRow>,
-    /// By task.
+    /// By task: the command's sum to `totals`, the others' to `others`.
     pub tasks: Vec<TaskRow>,
-    /// By CPU.
+    /// Of the command, by CPU.
     pub cpus: Vec<Tally>,
-    /// By memory node of the data (data references that missed the first level only).
+    /// Of the command, by memory node of the data (data references that missed the first level only).
     pub nodes: Vec<Tally>,
-    /// Bus transactions by offset within the page.
+    /// The command's bus transactions by offset within the page.
     pub page_offsets: PageOffsets,
-    /// Pressure on each set of each data or unified cache level (instances added up).
+    /// Pressure on each set of each data or unified cache level (instances added up): of the command.
     pub sets: Vec<SetMap>,
-    /// Who evicted whom.
+    /// Who evicted whom: of all that the CPUs executed, since what others evict is missed by the command too.
     pub blame: Vec<BlameRow>,
-    /// Lines with the most coherence misses.
+    /// Lines with the most coherence misses of the command.
     pub shared_lines: Vec<SharedLineRow>,
-    /// Misses over cache sizes, from one pass.
+    /// Misses over cache sizes, from one pass over all that the CPUs executed.
     pub curve: Option<MissRatioCurve>,
 }
 
@@ -366,7 +371,7 @@ pub struct SetMap {
     pub misses: Vec<u64>,
     /// Of those, conflict misses.
     pub conflict_misses: Vec<u64>,
-    /// Distinct lines that ever mapped to each set.
+    /// Distinct lines that ever mapped to each set, whoever touched them.
     pub lines: Vec<u64>,
 }
 

@@ -4,6 +4,7 @@ use crate::replay::{CaseError, replay};
 use crate::traced::Traced;
 use nearmiss_machine::aliasing::StoreBuffer;
 use nearmiss_machine::observer::{Effective, Observer, Outcome};
+use nearmiss_machine::whose::{Running, Whose};
 use nearmiss_record::machine::{Machine, Placement, StoreAliasing};
 use nearmiss_record::policy::Policy;
 use nearmiss_record::reference::{Control, Kind, Record};
@@ -13,7 +14,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 /// Page placements that a prediction is made on.
 pub const PLACEMENTS: usize = 5;
 
-/// What one replay cost.
+/// What one replay cost the command: what other tasks, idle CPUs and ticks met is not in it.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Cost {
     /// Data misses by level, nearest first.
@@ -22,7 +23,7 @@ pub struct Cost {
     pub transactions_inside: u64,
     /// All others.
     pub transactions_outside: u64,
-    /// Stall cycles of all CPUs, idle and ticks and what loads wait for stores of their page offset included.
+    /// Stall cycles, what loads wait for stores of their page offset included.
     pub stall_cycles: u64,
     /// Stall cycles by instruction.
     pub by_insn: Vec<u64>,
@@ -31,6 +32,7 @@ pub struct Cost {
 /// Counts what [`Cost`] holds.
 struct Watcher<'a> {
     ranges: &'a [(u64, u64)],
+    running: Running,
     aliasing: Option<StoreAliasing>,
     /// Share of a wait that other work does not hide.
     shown: f64,
@@ -41,7 +43,23 @@ struct Watcher<'a> {
     cost: Cost,
 }
 
-impl Watcher<'_> {
+impl<'a> Watcher<'a> {
+    fn new(machine: &Machine, ranges: &'a [(u64, u64)]) -> Self {
+        Watcher {
+            ranges,
+            running: Running::new(machine.topology.cpus() as usize),
+            aliasing: machine.store_aliasing,
+            shown: 1.0 - machine.overlap,
+            stores: Vec::new(),
+            aliased: Vec::new(),
+            cost: Cost { misses: vec![0; machine.levels()], ..Cost::default() },
+        }
+    }
+
+    fn is_commands(&self, met: &Effective) -> bool {
+        self.running.whose(met.cpu as usize) == Whose::Command
+    }
+
     fn inside(&self, address: u64) -> bool {
         let at = self.ranges.partition_point(|(from, _)| *from <= address);
         at > 0 && address < self.ranges[at - 1].1
@@ -50,7 +68,7 @@ impl Watcher<'_> {
     /// What a reference of user mode meets in the store buffer.
     fn buffered(&mut self, met: &Effective, aliasing: StoreAliasing) {
         let cpu = met.cpu as usize;
-        if met.record.is_kernel() {
+        if met.record.is_kernel() || !self.is_commands(met) {
             return;
         }
         if cpu >= self.stores.len() {
@@ -66,9 +84,8 @@ impl Watcher<'_> {
     }
 
     /// The cost, with what aliased loads waited.
-    fn finish(self, stall_cycles: u64) -> Cost {
+    fn finish(self) -> Cost {
         let mut cost = self.cost;
-        cost.stall_cycles = stall_cycles;
         let each = self.aliasing.map_or(0.0, |aliasing| aliasing.wait_cycles * self.shown);
         cost.by_insn.resize(cost.by_insn.len().max(self.aliased.len()), 0);
         for (cycles, loads) in cost.by_insn.iter_mut().zip(&self.aliased) {
@@ -89,7 +106,10 @@ fn add(by_insn: &mut Vec<u64>, record: Record, count: u64) {
 }
 
 impl Observer for Watcher<'_> {
-    fn control(&mut self, _: u32, _: &Control<'_>) {}
+    fn control(&mut self, vcpu: u32, control: &Control<'_>) {
+        self.running.control(vcpu, control);
+    }
+
     fn instructions(&mut self, _: u32, _: u64) {}
 
     fn hit(&mut self, met: &Effective) {
@@ -100,7 +120,16 @@ impl Observer for Watcher<'_> {
 
     fn miss(&mut self, met: &Effective, outcome: &Outcome) {
         self.hit(met);
+        if !self.is_commands(met) {
+            return;
+        }
+        self.cost.stall_cycles += u64::from(outcome.stall_cycles);
         add(&mut self.cost.by_insn, met.record, u64::from(outcome.stall_cycles));
+        if met.kind != Kind::Fetch {
+            for (misses, class) in self.cost.misses.iter_mut().zip(outcome.missed) {
+                *misses += u64::from(class.is_some());
+            }
+        }
         let mut bus = Default::default();
         outcome.add_traffic(&mut bus);
         if met.kind != Kind::Fetch && self.inside(met.record.vaddr()) {
@@ -157,18 +186,8 @@ fn one(case: &Traced, policy: &Policy, seed: u64, ranges: &[(u64, u64)]) -> Resu
     let mut machine = case.machine().clone();
     machine.memory.placement = Placement::Random;
     machine.memory.placement_seed = seed;
-    let watcher = Watcher {
-        ranges,
-        aliasing: machine.store_aliasing,
-        shown: 1.0 - machine.overlap,
-        stores: Vec::new(),
-        aliased: Vec::new(),
-        cost: Cost::default(),
-    };
-    let replayed = replay(&case.run, &machine, policy, case.model.order, watcher)?;
-    let sum = replayed.totals.sum();
-    let misses = sum.levels.iter().map(|level| level.data_misses()).collect();
-    Ok(Cost { misses, ..replayed.observer.finish(sum.stall_cycles) })
+    let watcher = Watcher::new(&machine, ranges);
+    Ok(replay(&case.run, &machine, policy, case.model.order, watcher)?.observer.finish())
 }
 
 /// Median, least and most.
@@ -184,6 +203,75 @@ pub fn spread(values: impl Iterator<Item = f64>) -> (f64, f64, f64) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use nearmiss_machine::describe::{cut, preset};
+    use nearmiss_machine::model::{Model, ModelOptions};
+    use nearmiss_record::abi::ChunkHeader;
+    use nearmiss_record::machine::Sharing;
+    use nearmiss_record::policy::{AddressPolicy, Order};
+    use nearmiss_record::reference::ControlKind;
+    use nearmiss_record::run;
+    use nearmiss_record::trace::TraceHeader;
+    use nearmiss_record::units::InsnId;
+
+    const PAGE_BYTES: u64 = 4096;
+
+    /// A walk over the first line of each of 16 pages, twice; `rounds` walks in all.
+    fn walk(pages: u64, insn: u32, rounds: u64) -> Vec<Record> {
+        let load = |page: u64| Record::reference(Kind::Load, page * PAGE_BYTES, 8, 0, InsnId(insn), page, 1);
+        (0..rounds).flat_map(|_| (pages..pages + 16).map(load)).collect()
+    }
+
+    fn switch(tid: u64) -> Vec<Record> {
+        let mut records = vec![Record::control(ControlKind::Switch, 0x1000 + tid, 0, tid | tid << 32)];
+        records.resize(6, Record::default());
+        records
+    }
+
+    fn begin() -> Vec<Record> {
+        let mut records = vec![Record::control(ControlKind::Mark, 1, 0, 0)];
+        records.resize(4, Record::default());
+        records
+    }
+
+    /// Costs of a command on CPU 0, as recorded and colored, with strangers on CPU 1 or not.
+    fn costs(strangers: bool) -> [Cost; 2] {
+        let mut machine = cut(&preset("zen3-milan").unwrap().machine().unwrap(), 2);
+        machine.caches.retain(|cache| cache.shared_by == Sharing::Core);
+        machine.latency.level_cycles.truncate(machine.levels());
+        machine.memory.placement = Placement::AsRecorded;
+        let colored =
+            AddressPolicy::Color { ranges: vec![(0, 64 * PAGE_BYTES)], align: PAGE_BYTES, colors: 16, line: 64 };
+        [AddressPolicy::Recorded, colored].map(|address| {
+            let filter = run::Filter { line_log2: 6, fetches: true, clear_on_slice: true, ..Default::default() };
+            let header = TraceHeader { cpus: 2, filter, ..TraceHeader::default() };
+            let policy = Policy { address, ..Policy::default() };
+            let options = ModelOptions::of(&header, Order::Recorded);
+            let watcher = Watcher::new(&machine, &[(0, 64 * PAGE_BYTES)]);
+            let mut model = Model::new(&machine, &policy, &options, watcher).unwrap();
+            let mut chunks = vec![(0, [switch(50), begin(), walk(1, 3, 4)].concat())];
+            if strangers {
+                // On a CPU with caches of its own.
+                chunks.push((1, [switch(30), walk(101, 3, 40)].concat()));
+                chunks.push((0, [switch(0), switch(50)].concat()));
+            }
+            chunks.push((0, walk(1, 4, 4)));
+            for (seq, (vcpu, records)) in chunks.iter().enumerate() {
+                let (seq, records_there) = (seq as u64, records.len() as u32);
+                let header = ChunkHeader { seq, vcpu: *vcpu, records: records_there, ..ChunkHeader::default() };
+                model.chunk(&header, records).unwrap();
+            }
+            model.finish().unwrap().1.finish()
+        })
+    }
+
+    #[test]
+    fn strangers_change_neither_the_cost_of_a_command_nor_its_gain() {
+        let [alone, colored] = costs(false);
+        // 16 lines for one set of eight ways: all but what two walks could share miss, and colored only the first walk.
+        assert!(alone.misses[0] > 8 * 16 / 2 && alone.stall_cycles > colored.stall_cycles, "{alone:?} {colored:?}");
+        assert_eq!(colored.misses[0], 16);
+        assert_eq!(costs(true), [alone, colored]);
+    }
 
     #[test]
     fn the_middle_of_an_even_number_is_between_two() {

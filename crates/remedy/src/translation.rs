@@ -1,9 +1,10 @@
-//! First-level misses of address translation by instruction: what a remedy that moves lines within their pages leaves
+//! The command's first-level misses of address translation by instruction: what a remedy that moves lines within their pages leaves
 //! as it is, and what a prediction of one function's time must count.
 
 use crate::replay::{CaseError, replay};
 use crate::traced::Traced;
 use nearmiss_machine::observer::{Effective, Observer, Outcome};
+use nearmiss_machine::whose::{Running, Whose};
 use nearmiss_record::machine::Tlb;
 use nearmiss_record::policy::Policy;
 use nearmiss_record::reference::{Control, Kind};
@@ -13,6 +14,8 @@ struct Translations {
     entries: usize,
     /// By CPU: pages, latest last.
     held: Vec<Vec<u64>>,
+    running: Running,
+    /// Of the command.
     misses: Vec<u64>,
 }
 
@@ -38,6 +41,9 @@ impl Translations {
                     held.remove(0);
                 }
                 held.push(page);
+                if self.running.whose(vcpu) != Whose::Command {
+                    return;
+                }
                 let insn = met.record.insn().0 as usize;
                 if insn >= self.misses.len() {
                     self.misses.resize(insn + 1, 0);
@@ -49,7 +55,10 @@ impl Translations {
 }
 
 impl Observer for Translations {
-    fn control(&mut self, _: u32, _: &Control<'_>) {}
+    fn control(&mut self, vcpu: u32, control: &Control<'_>) {
+        self.running.control(vcpu, control);
+    }
+
     fn instructions(&mut self, _: u32, _: u64) {}
 
     fn hit(&mut self, met: &Effective) {
@@ -63,7 +72,8 @@ impl Observer for Translations {
 
 /// Misses by instruction. What the trace's filter dropped repeats a line, hence a page that is held.
 pub fn translation_misses(case: &Traced, tlb: Tlb) -> Result<Vec<u64>, CaseError> {
-    let observer = Translations { entries: tlb.entries.max(1) as usize, held: Vec::new(), misses: Vec::new() };
+    let running = Running::new(case.machine().topology.cpus() as usize);
+    let observer = Translations { entries: tlb.entries.max(1) as usize, held: Vec::new(), running, misses: Vec::new() };
     let replayed = replay(&case.run, case.machine(), &Policy::default(), case.model.order, observer)?;
     Ok(replayed.observer.misses)
 }

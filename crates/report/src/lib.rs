@@ -20,6 +20,7 @@ pub mod pprof;
 pub mod ranking;
 pub mod rehearsals;
 pub mod sentence;
+pub mod split;
 pub mod stacks;
 pub mod sums;
 pub mod text;

@@ -16,12 +16,17 @@ pub fn discrepancies(model: &ModelRecord) -> Vec<String> {
     let totals = &model.totals;
     let all_misses = |t: &Tally| (0..t.levels.len()).map(|i| misses(t, i)).fold(0, u64::wrapping_add);
     let data_misses = |t: &Tally| t.levels.iter().map(|l| l.data_misses()).fold(0, u64::wrapping_add);
-    let whole: [(&str, Tally); 3] = [
-        ("function", sum(model.functions.iter().map(|r| &r.tally))),
-        ("task", sum(model.tasks.iter().flat_map(|r| [&r.user, &r.kernel]))),
-        ("CPU", sum(&model.cpus)),
+    let tasks = |of_command: bool| {
+        sum(model.tasks.iter().filter(|r| r.of_command == of_command).flat_map(|r| [&r.user, &r.kernel]))
+    };
+    let whole: [(&str, Tally, &Tally); 5] = [
+        ("function", sum(model.functions.iter().map(|r| &r.tally)), totals),
+        ("task", tasks(true), totals),
+        ("CPU", sum(&model.cpus), totals),
+        ("other tasks'", tasks(false), &model.others),
+        ("other tasks' function", sum(model.other_functions.iter().map(|r| &r.tally)), &model.others),
     ];
-    for (table, rows) in &whole {
+    for (table, rows, totals) in &whole {
         check(table, "misses", all_misses(rows), all_misses(totals));
         check(table, "cycles", rows.cycles, totals.cycles);
     }

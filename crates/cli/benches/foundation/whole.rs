@@ -61,7 +61,7 @@ fn print_row(what: &str, runs: &[(Manifest, ModelRecord, u64)]) {
     let (window, shown) = times(|manifest| manifest.window_ns);
     // Instructions and accesses are the same in each, but for ticks.
     let model = &runs[0].1;
-    let all = [&model.totals, &model.idle, &model.ticks];
+    let all = [&model.totals, &model.others, &model.idle, &model.ticks];
     let accesses: u64 = all.iter().map(|t| t.loads + t.stores).sum();
     let instructions: u64 = all.iter().map(|t| t.instructions).sum();
     let records = || runs.iter().map(|(manifest, ..)| manifest.records as f64 / 1e6);

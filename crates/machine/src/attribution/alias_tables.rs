@@ -4,7 +4,7 @@ use super::aliases::AliasRow;
 use super::data_tables::{Namer, Title};
 use super::names::Names;
 use super::objects::ObjectId;
-use super::{Attribution, Mode};
+use super::{Attribution, Whose};
 use nearmiss_record::model::ObjectKind;
 use nearmiss_record::side::SideTables;
 use nearmiss_record::symbols::Symbols;
@@ -59,7 +59,7 @@ impl Attribution {
             *waiting.entry(*insn).or_default() += loads;
         }
         let all =
-            |insn: &u32| self.insns[Mode::Command as usize].get(*insn as usize).map_or(0, |row| row.references.loads);
+            |insn: &u32| self.insns[Whose::Command as usize].get(*insn as usize).map_or(0, |row| row.references.loads);
         waiting.retain(|insn, loads| *loads * LEAST_PART >= all(insn));
         let steady = |row: &AliasRow| {
             row.insns.iter().filter(|(insn, _)| waiting.contains_key(insn)).map(|(_, n)| *n).sum::<u64>()

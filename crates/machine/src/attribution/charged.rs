@@ -1,24 +1,210 @@
-//! What the tables are made from: references and instructions charged to instructions, and cycles of rows.
+//! Who is charged with what was counted by instruction and not by record: references that the filter dropped, and
+//! instructions.
+//!
+//! An instruction's are split between the command, others, idle and ticks as its kept references are (or its function's,
+//! where it has none). A kept reference stands for fewer dropped ones where caches are cold, so the weights of each are
+//! scaled until its instructions sum to what its tasks reported at their switches, which is exact.
 
+use super::Attribution;
+use super::balance::{fit, split};
 use super::ledger::References;
+use super::names::Names;
+use crate::whose::{Class, Whose};
 use nearmiss_record::model::Tally;
+use nearmiss_record::side::{INSN_ATOMIC, INSN_KERNEL, INSN_NT, Insn};
+
+/// Rounds of scaling: each brings the sums closer, and mixed kernel code settles within a few.
+const ROUNDS: usize = 20;
+/// No weight is scaled by more, or by less than one part of it: reports that contradict the kept references do not win.
+const MOST_SCALED: f64 = 64.0;
+/// Whole numbers stand for scaled weights of this fraction.
+const PRECISION: f64 = 1024.0;
+
+/// By [`Whose`].
+type Weights = [u64; 4];
+
+/// What the command, or what others are charged with.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Part {
+    /// By instruction id: references kept and dropped.
+    pub references: Vec<References>,
+    /// By instruction id.
+    pub instructions: Vec<u64>,
+    /// Instructions that no instruction of the table accounts for.
+    pub instructions_left: u64,
+    /// Of the references, those that the filter dropped, by user and kernel.
+    pub dropped: [References; 2],
+    /// Of the dropped stores, those of atomics, by user and kernel: the tasks report them as stores.
+    pub dropped_atomics: [u64; 2],
+    /// By user and kernel.
+    pub instructions_by_mode: [u64; 2],
+}
 
 /// Counts by instruction once the dropped references are charged.
 pub(super) struct Charged {
-    /// By instruction id: of the command, references kept and dropped.
-    pub references: Vec<References>,
-    /// By instruction id: of the command.
-    pub instructions: Vec<u64>,
-    /// Of the command: instructions that no instruction of the table accounts for.
-    pub instructions_left: u64,
-    /// References and instructions of idle and of ticks, by `Mode`.
-    pub apart: [(References, u64); 3],
-    /// Of the command's references, those that the filter dropped, by user and kernel.
-    pub dropped: [References; 2],
-    /// Of the command's dropped stores, those of atomics, by user and kernel: the tasks report them as stores.
-    pub dropped_atomics: [u64; 2],
-    /// Of the command, by user and kernel.
-    pub instructions_by_mode: [u64; 2],
+    /// Of the command.
+    pub command: Part,
+    /// Of other tasks.
+    pub others: Part,
+    /// References and instructions by [`Whose`]; of idle and ticks alone.
+    pub apart: [(References, u64); 4],
+}
+
+impl Charged {
+    /// Charges `instructions` in all, and what the filter dropped.
+    pub fn new(attribution: &Attribution, names: &Names<'_>, instructions: u64, only_user: bool) -> Self {
+        let count = names.insns.len().max(attribution.insns.iter().map(Vec::len).max().unwrap_or(0));
+        let counted = |id: usize| {
+            let insn = names.insns.get(id)?;
+            (!only_user || insn.flags & INSN_KERNEL == 0).then_some(insn)
+        };
+        let mut executed: Vec<u64> =
+            (0..count).map(|id| counted(id).map_or(0, |i| i.executions.saturating_mul(u64::from(i.run)))).collect();
+        let instructions_left = fit(&mut executed, instructions);
+        let mut weights = weights(attribution, names, count);
+        for kernel in [0, 1] {
+            let of_mode = |id: usize| counted(id).is_some_and(|insn| is_kernel(insn) == kernel);
+            scale(&mut weights, &executed, of_mode, wanted(attribution, kernel));
+        }
+        let part = |whose: Whose, instructions_left| Part {
+            references: (0..count).map(|id| attribution.kept(whose, id)).collect(),
+            instructions: vec![0; count],
+            instructions_left,
+            ..Part::default()
+        };
+        let mut charged = Charged {
+            command: part(Whose::Command, instructions_left),
+            others: part(Whose::Others, 0),
+            apart: Default::default(),
+        };
+        for whose in [Whose::Idle, Whose::Ticks] {
+            for cpu in &attribution.cpus {
+                charged.apart[whose as usize].0.add(&cpu.references[whose as usize]);
+            }
+        }
+        for id in 0..count {
+            if let Some(insn) = counted(id) {
+                charged.split(id, insn, executed[id], weights[id]);
+            }
+        }
+        charged
+    }
+
+    /// Splits what one instruction did and no record tells.
+    fn split(&mut self, id: usize, insn: &Insn, executed: u64, weights: Weights) {
+        let [loads, stores] = [insn.load_hits, insn.store_hits].map(|amount| split(amount, weights));
+        let [seconds, executed] = [insn.cont_hits, executed].map(|amount| split(amount, weights));
+        let (kernel, atomic) = (is_kernel(insn), insn.flags & INSN_ATOMIC != 0);
+        for whose in 0..4 {
+            let dropped = References {
+                loads: loads[whose] + if atomic { stores[whose] } else { 0 },
+                stores: if atomic { 0 } else { stores[whose] },
+                nt_stores: if insn.flags & INSN_NT != 0 { stores[whose] } else { 0 },
+                second_halves: seconds[whose],
+                fetches: 0,
+            };
+            let part = match whose {
+                0 => &mut self.command,
+                1 => &mut self.others,
+                _ => {
+                    self.apart[whose].0.add(&dropped);
+                    self.apart[whose].1 += executed[whose];
+                    continue;
+                }
+            };
+            part.references[id].add(&dropped);
+            part.instructions[id] = executed[whose];
+            part.dropped[kernel].add(&dropped);
+            part.dropped_atomics[kernel] += if atomic { stores[whose] } else { 0 };
+            part.instructions_by_mode[kernel] += executed[whose];
+        }
+    }
+}
+
+fn is_kernel(insn: &Insn) -> usize {
+    usize::from(insn.flags & INSN_KERNEL != 0)
+}
+
+/// By instruction: its kept references, or its function's. User mode is never idle's and never a tick's.
+fn weights(attribution: &Attribution, names: &Names<'_>, count: usize) -> Vec<Weights> {
+    let kept = |id: usize| {
+        let user = names.insns.get(id).is_some_and(|insn| is_kernel(insn) == 0);
+        [Whose::Command, Whose::Others, Whose::Idle, Whose::Ticks].map(|whose| match whose {
+            Whose::Idle | Whose::Ticks if user => 0,
+            _ => attribution.kept(whose, id).all(),
+        })
+    };
+    let mut by_function = vec![Weights::default(); names.symbols.functions.len().max(1)];
+    for id in 0..count {
+        let sum = &mut by_function[names.function(id as u32) as usize];
+        sum.iter_mut().zip(kept(id)).for_each(|(sum, weight)| *sum += weight);
+    }
+    let of = |id: usize| match kept(id) {
+        [0, 0, 0, 0] => by_function[names.function(id as u32) as usize],
+        weights => weights,
+    };
+    (0..count).map(of).collect()
+}
+
+/// The instructions of user mode or of the kernel that each should sum to, given what each sums to by kept references:
+/// what the tasks of each class reported, less their part of the ticks. Interrupts on idle CPUs are others'.
+fn wanted(attribution: &Attribution, kernel: usize) -> impl Fn([f64; 4]) -> [f64; 4] + use<> {
+    let reported = attribution.reported.map(|class| class[kernel] as f64);
+    let kept = attribution.kept_by.map(|class| class.map(|references| references as f64));
+    move |sums| {
+        let [own, others, nobodys, ticks] =
+            [Whose::Command, Whose::Others, Whose::Idle, Whose::Ticks].map(|w| w as usize);
+        let a_tick = sums[ticks] / kept.iter().map(|class| class[ticks]).sum::<f64>().max(1.0);
+        let rest = |class: Class| (reported[class as usize] - kept[class as usize][ticks] * a_tick).max(0.0);
+        let [idle, interrupts] = [nobodys, others].map(|whose| kept[Class::Idle as usize][whose]);
+        let interrupting = rest(Class::Idle) * interrupts / (idle + interrupts).max(1.0);
+        let mut wanted = [0.0; 4];
+        wanted[own] = rest(Class::Command);
+        wanted[others] = rest(Class::Other) + interrupting;
+        wanted[nobodys] = rest(Class::Idle) - interrupting;
+        wanted[ticks] = sums[ticks];
+        wanted
+    }
+}
+
+/// Scales the weights of some instructions so that what each is charged with comes to what is `wanted` of the sums.
+fn scale(
+    weights: &mut [Weights],
+    executed: &[u64],
+    chosen: impl Fn(usize) -> bool,
+    wanted: impl Fn([f64; 4]) -> [f64; 4],
+) {
+    let chosen: Vec<usize> = (0..weights.len()).filter(|id| chosen(*id) && executed[*id] > 0).collect();
+    let mut factors = [1.0; 4];
+    let goal = wanted(sums(weights, executed, &chosen, factors));
+    if goal[..2] == [0.0; 2] {
+        return;
+    }
+    for _ in 0..ROUNDS {
+        let sums = sums(weights, executed, &chosen, factors);
+        for ((factor, sum), goal) in factors.iter_mut().zip(sums).zip(goal) {
+            if sum > 0.0 {
+                *factor = (*factor * goal / sum).clamp(1.0 / MOST_SCALED, MOST_SCALED);
+            }
+        }
+    }
+    for id in chosen {
+        let own = weights[id];
+        weights[id] = std::array::from_fn(|i| (own[i] as f64 * factors[i] * PRECISION).round() as u64);
+    }
+}
+
+/// Instructions of each under scaled weights.
+fn sums(weights: &[Weights], executed: &[u64], chosen: &[usize], factors: [f64; 4]) -> [f64; 4] {
+    let mut sums = [0.0; 4];
+    for id in chosen {
+        let scaled: [f64; 4] = std::array::from_fn(|i| weights[*id][i] as f64 * factors[i]);
+        let whole: f64 = scaled.iter().sum();
+        if whole > 0.0 {
+            sums.iter_mut().zip(scaled).for_each(|(sum, part)| *sum += executed[*id] as f64 * part / whole);
+        }
+    }
+    sums
 }
 
 /// Cycles of rows, so that they sum to the total's whatever the rounding.

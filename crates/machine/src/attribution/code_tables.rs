@@ -1,9 +1,10 @@
 //! The tables by code: functions, source lines, call stacks, pollution blame.
 
-use super::charged::{Charged, Cycles};
+use super::charged::{Cycles, Part};
 use super::names::{Names, UNATTRIBUTED};
 use super::{Attribution, InsnRow};
 use crate::model::Pollution;
+use crate::whose::Whose;
 use nearmiss_record::model::{BlameRow, FunctionRow, LevelTally, LineRow, StackRow, Tally};
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
@@ -45,38 +46,45 @@ impl CodeTables {
 }
 
 /// Sums up by function, line and stack; the unattributed rows of functions and lines come last, there or not.
-pub(super) fn code(attribution: &Attribution, names: &Names<'_>, charged: &Charged) -> CodeTables {
-    let levels = attribution.options.levels;
-    let empty = || Tally { levels: vec![LevelTally::default(); levels], ..Tally::default() };
-    let mut functions: FxHashMap<u32, Tally> = FxHashMap::default();
-    let mut lines: BTreeMap<(u32, &str, u32), Tally> = BTreeMap::new();
-    let mut rest = Tally { instructions: charged.instructions_left, ..empty() };
-    let mut no_line = rest.clone();
-    for (id, references) in charged.references.iter().enumerate() {
-        let misses = attribution.insns[0].get(id).map(|row| row.misses).unwrap_or_default();
-        let instructions = charged.instructions[id];
-        if instructions == 0 && (InsnRow { references: *references, misses }).is_idle() {
-            continue;
-        }
-        let mut tally = attribution.ledger.tally(misses, references, levels);
-        tally.instructions = instructions;
-        let function = names.function(id as u32);
-        match function {
-            0 => rest += &tally,
-            _ => *functions.entry(function).or_insert_with(empty) += &tally,
-        }
-        match names.line(id as u32) {
-            Some((file, line)) => *lines.entry((function, file, line)).or_insert_with(empty) += &tally,
-            None => no_line += &tally,
-        }
+pub(super) fn code(attribution: &Attribution, names: &Names<'_>, command: &Part) -> CodeTables {
+    CodeTables {
+        functions: functions(attribution, names, Whose::Command, command),
+        lines: lines(attribution, names, command),
+        stacks: stacks(attribution, names),
     }
+}
+
+fn empty(attribution: &Attribution) -> Tally {
+    Tally { levels: vec![LevelTally::default(); attribution.options.levels], ..Tally::default() }
+}
+
+/// Instructions that did anything, with what they did.
+fn tallies<'a>(attribution: &'a Attribution, whose: Whose, part: &'a Part) -> impl Iterator<Item = (u32, Tally)> + 'a {
+    part.references.iter().zip(&part.instructions).enumerate().filter_map(move |(id, (references, instructions))| {
+        let misses = attribution.insns[whose as usize].get(id).map(|row| row.misses).unwrap_or_default();
+        if *instructions == 0 && (InsnRow { references: *references, misses }).is_idle() {
+            return None;
+        }
+        let tally = attribution.ledger.tally(misses, references, attribution.options.levels);
+        Some((id as u32, Tally { instructions: *instructions, ..tally }))
+    })
+}
+
+/// Sums up by function, most stall cycles first; the unattributed row comes last, there or not.
+pub(super) fn functions(attribution: &Attribution, names: &Names<'_>, whose: Whose, part: &Part) -> Vec<FunctionRow> {
+    let mut sums: FxHashMap<u32, Tally> = FxHashMap::default();
+    for (id, tally) in tallies(attribution, whose, part) {
+        *sums.entry(names.function(id)).or_insert_with(|| empty(attribution)) += &tally;
+    }
+    let mut rest = sums.remove(&0).unwrap_or_else(|| empty(attribution));
+    rest.instructions += part.instructions_left;
     let row = |name: &str, module: &str, kernel, tally| FunctionRow {
         name: name.into(),
         module: module.into(),
         kernel,
         tally,
     };
-    let mut functions: Vec<_> = functions
+    let mut functions: Vec<_> = sums
         .into_iter()
         .map(|(f, tally)| row(names.function_name(f), names.module(f), names.is_kernel_function(f), tally))
         .collect();
@@ -89,16 +97,30 @@ pub(super) fn code(attribution: &Attribution, names: &Names<'_>, charged: &Charg
         ))
     });
     functions.push(row(UNATTRIBUTED, "", false, rest));
-    let line_row = |((function, file, line), tally): ((u32, &str, u32), Tally)| LineRow {
+    functions
+}
+
+fn lines(attribution: &Attribution, names: &Names<'_>, command: &Part) -> Vec<LineRow> {
+    let mut sums: BTreeMap<(u32, &str, u32), Tally> = BTreeMap::new();
+    let mut rest = Tally { instructions: command.instructions_left, ..empty(attribution) };
+    for (id, tally) in tallies(attribution, Whose::Command, command) {
+        match names.line(id) {
+            Some((file, line)) => {
+                *sums.entry((names.function(id), file, line)).or_insert_with(|| empty(attribution)) += &tally;
+            }
+            None => rest += &tally,
+        }
+    }
+    let row = |((function, file, line), tally): ((u32, &str, u32), Tally)| LineRow {
         function: names.function_name(function).into(),
         file: file.into(),
         line,
         tally,
     };
-    let mut lines: Vec<_> = lines.into_iter().map(line_row).collect();
+    let mut lines: Vec<_> = sums.into_iter().map(row).collect();
     lines.sort_by_key(|l| std::cmp::Reverse((l.tally.stall_cycles, l.tally.instructions)));
-    lines.push(LineRow { function: UNATTRIBUTED.into(), file: String::new(), line: 0, tally: no_line });
-    CodeTables { functions, lines, stacks: stacks(attribution, names) }
+    lines.push(LineRow { function: UNATTRIBUTED.into(), file: String::new(), line: 0, tally: rest });
+    lines
 }
 
 fn stacks(attribution: &Attribution, names: &Names<'_>) -> Vec<StackRow> {

@@ -1,22 +1,21 @@
 //! From counts to the run's record: who is charged with what the filter dropped, and that every table sums up.
 //!
 //! Sources and their rank. Misses, transactions and stalls: told by the model, reference by reference. References that
-//! the filter dropped and instructions: counted by instruction over the whole window; how much of an instruction's was
-//! done for idle and ticks is not counted, so it is split as its kept references are (or its function's, where it has
-//! none). Tables by task and CPU take the dropped references and instructions from the tasks' reports and are fitted to
-//! the sums by instruction; what they lack goes to their unattributed row.
+//! the filter dropped and instructions: counted by instruction over the whole window, and split between the command,
+//! others, idle and ticks (`charged.rs`). Tables by task and CPU take them from the tasks' reports and are fitted to the
+//! sums by instruction; what they lack goes to their unattributed row.
 
-use super::balance::{difference, fit, split};
+use super::balance::difference;
 use super::charged::{Charged, Cycles};
-use super::cpu::Mode;
 use super::ledger::References;
 use super::names::Names;
 use super::{Attribution, InsnRow, code_tables, data_tables, task_tables};
 use crate::model::ModelTotals;
+use crate::whose::Whose;
 use nearmiss_record::machine::Machine;
-use nearmiss_record::model::{MissRatioCurve, ModelRecord, SCHEMA, Tally};
+use nearmiss_record::model::{FunctionRow, MissRatioCurve, ModelRecord, SCHEMA, Tally};
 use nearmiss_record::policy::{Order, Policy};
-use nearmiss_record::side::{INSN_ATOMIC, INSN_KERNEL, INSN_NT, SideTables};
+use nearmiss_record::side::SideTables;
 use nearmiss_record::symbols::Symbols;
 
 /// What is known when a run has been through the model.
@@ -45,32 +44,36 @@ impl Attribution {
     /// Names and adds up everything.
     pub fn into_record(mut self, run: ModelledRun<'_>) -> ModelRecord {
         self.add_repeats();
-        for cpu in &mut self.cpus {
-            cpu.settle(&mut self.tasks);
-        }
+        self.settle_all();
         let ModelledRun { machine, policy, order, only_user, mut notes, totals: model, curve, side, symbols } = run;
         let names = Names::new(symbols, side);
         let whole = model.sum();
-        let charged = self.charge(&names, whole.instructions, only_user);
+        let charged = Charged::new(&self, &names, whole.instructions, only_user);
         let cycles = Cycles(machine.cycles_per_instruction);
         let levels = self.options.levels;
 
-        let apart = |mode: Mode| {
-            let (references, instructions) = &charged.apart[mode as usize];
-            let mut tally = self.ledger.tally(self.modes[mode as usize], references, levels);
+        let apart = |whose: Whose| {
+            let (references, instructions) = &charged.apart[whose as usize];
+            let mut tally = self.ledger.tally(self.apart[whose as usize], references, levels);
             tally.instructions = *instructions;
             cycles.set([&mut tally]);
             tally
         };
-        let (idle, ticks) = (apart(Mode::Idle), apart(Mode::Tick));
-        let mut code = code_tables::code(&self, &names, &charged);
-        let mut totals = Tally { levels: vec![Default::default(); levels], ..Tally::default() };
-        code.functions.iter().for_each(|row| totals += &row.tally);
+        let (idle, ticks) = (apart(Whose::Idle), apart(Whose::Ticks));
+        let mut code = code_tables::code(&self, &names, &charged.command);
+        let sum_of = |rows: &[FunctionRow]| {
+            let mut sum = Tally { levels: vec![Default::default(); levels], ..Tally::default() };
+            rows.iter().for_each(|row| sum += &row.tally);
+            sum
+        };
+        let mut totals = sum_of(&code.functions);
+        let mut other_functions = code_tables::functions(&self, &names, Whose::Others, &charged.others);
+        cycles.set(other_functions.iter_mut().map(|row| &mut row.tally));
+        let others = sum_of(&other_functions);
 
         // What the model counted and told nobody: none, unless the two disagree; then it is in the open.
         let mut known = totals.clone();
-        known += &idle;
-        known += &ticks;
+        [&others, &idle, &ticks].into_iter().for_each(|part| known += part);
         let mut told_more = false;
         let untold = misses_only(&difference(&whole, &known, &mut told_more));
         totals += &untold;
@@ -81,7 +84,7 @@ impl Attribution {
         cycles.set([&mut totals]);
         code.set_cycles(&cycles, &totals);
 
-        let (tasks, cpus) = task_tables::tasks_and_cpus(&self, &charged, &totals, &cycles);
+        let (tasks, cpus) = task_tables::tasks_and_cpus(&self, &charged, [&totals, &others], &cycles);
         let objects = data_tables::objects(&self, &names, &totals, &cycles);
         let shared_lines = data_tables::shared_lines(&self, &names);
         let nodes = self.nodes.iter().map(|n| self.ledger.tally(n.misses, &n.references, levels));
@@ -91,6 +94,7 @@ impl Attribution {
         });
         let nodes = nodes.collect();
         self.add_notes(&mut notes, &charged, side);
+        let sets = self.pressure.of_command(model.sets, &machine);
         ModelRecord {
             schema: SCHEMA.to_owned(),
             machine,
@@ -100,9 +104,11 @@ impl Attribution {
             notes,
             stalls: self.stalls.clone(),
             totals,
+            others,
             idle,
             ticks,
             functions: code.functions,
+            other_functions,
             lines: code.lines,
             stacks: code.stacks,
             objects,
@@ -110,78 +116,16 @@ impl Attribution {
             cpus,
             nodes,
             page_offsets: self.page_offsets,
-            sets: model.sets,
+            sets,
             blame: code_tables::blame(&names, &model.pollution),
             shared_lines,
             curve,
         }
     }
 
-    /// Charges what the filter dropped, and instructions.
-    fn charge(&self, names: &Names<'_>, instructions: u64, only_user: bool) -> Charged {
-        let kept = |mode: Mode, id: usize| self.insns[mode as usize].get(id).copied().unwrap_or_default().references;
-        let weight = |id: usize| [Mode::Command, Mode::Idle, Mode::Tick].map(|mode| kept(mode, id).all());
-        let count = names.insns.len().max(self.insns.iter().map(Vec::len).max().unwrap_or(0));
-
-        let mut by_function = vec![[0u64; 3]; names.symbols.functions.len().max(1)];
-        for id in 0..count {
-            let sum = &mut by_function[names.function(id as u32) as usize];
-            sum.iter_mut().zip(weight(id)).for_each(|(sum, weight)| *sum += weight);
-        }
-        let counted = |id: usize| {
-            let insn = names.insns.get(id)?;
-            (!only_user || insn.flags & INSN_KERNEL == 0).then_some(insn)
-        };
-        let mut executed: Vec<u64> =
-            (0..count).map(|id| counted(id).map_or(0, |i| i.executions.saturating_mul(u64::from(i.run)))).collect();
-        let instructions_left = fit(&mut executed, instructions);
-
-        let mut charged = Charged {
-            references: (0..count).map(|id| kept(Mode::Command, id)).collect(),
-            instructions: executed,
-            instructions_left,
-            apart: [(References::default(), 0); 3],
-            dropped: [References::default(); 2],
-            dropped_atomics: [0; 2],
-            instructions_by_mode: [0; 2],
-        };
-        for mode in [Mode::Idle, Mode::Tick] {
-            for cpu in &self.cpus {
-                charged.apart[mode as usize].0.add(&cpu.apart[mode as usize]);
-            }
-        }
-        for id in 0..count {
-            let Some(insn) = counted(id) else { continue };
-            let kernel = usize::from(insn.flags & INSN_KERNEL != 0);
-            let mut weights = weight(id);
-            if weights == [0; 3] {
-                weights = by_function[names.function(id as u32) as usize];
-            }
-            let atomic = insn.flags & INSN_ATOMIC != 0;
-            let parts = |amount| if kernel == 1 { split(amount, weights) } else { [amount, 0, 0] };
-            let (loads, stores) = (parts(insn.load_hits), parts(insn.store_hits));
-            let (seconds, executed) = (parts(insn.cont_hits), parts(charged.instructions[id]));
-            for mode in 0..3 {
-                let dropped = References {
-                    loads: loads[mode] + if atomic { stores[mode] } else { 0 },
-                    stores: if atomic { 0 } else { stores[mode] },
-                    nt_stores: if insn.flags & INSN_NT != 0 { stores[mode] } else { 0 },
-                    second_halves: seconds[mode],
-                    fetches: 0,
-                };
-                if mode == Mode::Command as usize {
-                    charged.references[id].add(&dropped);
-                    charged.dropped[kernel].add(&dropped);
-                    charged.dropped_atomics[kernel] += if atomic { stores[mode] } else { 0 };
-                    charged.instructions_by_mode[kernel] += executed[mode];
-                } else {
-                    charged.apart[mode].0.add(&dropped);
-                    charged.apart[mode].1 += executed[mode];
-                }
-            }
-            charged.instructions[id] = executed[Mode::Command as usize];
-        }
-        charged
+    /// The references that an instruction made and the filter kept.
+    pub(super) fn kept(&self, whose: Whose, id: usize) -> References {
+        self.insns[whose as usize].get(id).copied().unwrap_or_default().references
     }
 
     fn add_notes(&self, notes: &mut Vec<String>, charged: &Charged, side: &SideTables) {
@@ -190,12 +134,10 @@ impl Attribution {
                 notes.push(text());
             }
         };
-        let all: u64 = charged.instructions.iter().sum::<u64>() + charged.instructions_left;
-        note(charged.instructions_left * 100 > all, &|| {
-            format!(
-                "{} of {all} instructions are not known by place: they are in the unattributed row",
-                charged.instructions_left
-            )
+        let left = charged.command.instructions_left;
+        let all: u64 = charged.command.instructions.iter().sum::<u64>() + left;
+        note(left * 100 > all, &|| {
+            format!("{left} of {all} instructions are not known by place: they are in the unattributed row")
         });
         note(self.stacks_full, &|| "more call stacks than are told apart: the rest is in the unattributed row".into());
         note(self.sharing.full, &|| "more shared lines than are told apart: later ones are left out".into());

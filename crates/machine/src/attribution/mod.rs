@@ -1,8 +1,8 @@
 //! Whose the misses are: by code, call stack, object, task, CPU, node, set and page offset.
 //!
 //! [`Attribution`] listens to a model while it replays and keeps compact counts; [`Attribution::into_record`] names and
-//! adds up when the run is over. What an interrupt handler of the timer did ("ticks") and what idle CPUs did are counted
-//! apart and never part of the command's.
+//! adds up when the run is over. What other tasks did, an interrupt handler of the timer ("ticks") and idle CPUs is
+//! counted apart and never part of the command's: [`crate::whose`] tells them apart.
 
 mod alias_tables;
 mod aliases;
@@ -20,6 +20,7 @@ mod ledger;
 mod names;
 mod objects;
 mod pages;
+mod pressure;
 mod repeats;
 mod sharing;
 mod spaces;
@@ -37,17 +38,19 @@ pub use nearmiss_record::symbols::DataSymbols;
 pub use tracker::RecordedData;
 
 use crate::observer::{BusRead, Effective, Observer, Outcome};
+use crate::whose::{Class, Running, Whose};
 use aliases::Aliases;
-use cpu::{Cpu, Mode};
+use cpu::Cpu;
 use crowds::Crowds;
 use ledger::{Count, Ledger, References, Row};
 use nearmiss_record::abi::MAX_VCPUS;
 use nearmiss_record::machine::StoreAliasing;
 use nearmiss_record::maps::{Event, MapLog};
 use nearmiss_record::model::{MAX_LEVELS, MissClass, PageOffsets, StallSources};
-use nearmiss_record::reference::{Control, Kind, Record};
+use nearmiss_record::reference::{Control, Kind, Record, Usage};
 use objects::Objects;
 use pages::PageSet;
+use pressure::Pressure;
 use repeats::{Met, Repeats};
 use rustc_hash::FxHashMap;
 use sharing::SharedLines;
@@ -55,7 +58,6 @@ use tasks::Tasks;
 use tracker::{HeapCall, Tracker};
 
 const PAGE_BYTES: u64 = 4096;
-const MARK_BEGIN: u64 = 1;
 /// Instruction ids from here on are counted as one: no run has so many, a damaged file may claim so.
 const MAX_INSNS: usize = 1 << 24;
 /// Most rows of the object table while the run goes on.
@@ -96,14 +98,15 @@ struct StackCount {
 pub struct Attribution {
     options: Options,
     ledger: Ledger,
-    /// By [`Mode`], by instruction id.
-    insns: [Vec<InsnRow>; 3],
+    /// By [`Whose`], by instruction id; misses of the command and of others alone.
+    insns: [Vec<InsnRow>; 4],
     cpus: Vec<Cpu>,
+    running: Running,
     tasks: Tasks,
     tracker: Tracker,
     log: MapLog,
-    /// Of idle and of ticks, by [`Mode`]; the command's is the sum of its instructions.
-    modes: [Row; 3],
+    /// Of idle and of ticks, by [`Whose`]; the others' are the sums of their instructions.
+    apart: [Row; 4],
     nodes: Vec<InsnRow>,
     code: InsnRow,
     stacks: FxHashMap<(u32, u32), StackCount>,
@@ -111,9 +114,14 @@ pub struct Attribution {
     repeats: Repeats,
     sharing: SharedLines,
     page_offsets: PageOffsets,
+    pressure: Pressure,
     stalls: StallSources,
     /// Pages that user mode missed on.
     user_pages: PageSet,
+    /// Instructions that tasks reported, by [`Class`], then user and kernel.
+    reported: [[u64; 2]; 3],
+    /// Kept references by the [`Class`] of the task that ran, then by [`Whose`] they are.
+    kept_by: [[u64; 4]; 3],
     crowds: Option<Crowds>,
     aliases: Option<Aliases>,
     lost_events: u64,
@@ -134,12 +142,13 @@ impl Attribution {
         Attribution {
             options: Options { line_bytes: line, levels, ..options },
             ledger: Ledger::default(),
-            insns: [Vec::new(), Vec::new(), Vec::new()],
+            insns: Default::default(),
+            running: Running::new(cpus.len()),
             cpus,
             tasks,
             tracker: Tracker::new(data, MAX_OBJECTS),
             log: MapLog::default(),
-            modes: [Row::default(); 3],
+            apart: [Row::default(); 4],
             nodes: Vec::new(),
             code: InsnRow::default(),
             stacks: FxHashMap::default(),
@@ -147,8 +156,11 @@ impl Attribution {
             repeats: Repeats::default(),
             sharing: SharedLines::default(),
             page_offsets: PageOffsets { bin_bytes: line, user: vec![0; bins], kernel: vec![0; bins] },
+            pressure: Pressure::new(levels),
             stalls: StallSources { levels: vec![0; levels], ..StallSources::default() },
             user_pages: PageSet::default(),
+            reported: Default::default(),
+            kept_by: Default::default(),
             crowds,
             aliases,
             lost_events: 0,
@@ -166,12 +178,12 @@ impl Attribution {
     }
 
     fn maps(&mut self, vcpu: usize, bytes: &[u8]) {
+        self.settle_all();
         let seen = self.seen();
-        let cpu = &mut self.cpus[vcpu];
         let mut events = Vec::new();
-        // What came before the damage is told all the same.
-        let damaged = cpu.decoder.feed(bytes, |event| events.push(event)).is_err();
-        self.damaged_rings += u64::from(damaged);
+        let sound = self.running.maps(vcpu, bytes, |event| events.push(event));
+        self.damaged_rings += u64::from(!sound);
+        let cpu = &mut self.cpus[vcpu];
         for event in events {
             match &event {
                 Event::Lost(count) => self.lost_events += count,
@@ -185,16 +197,45 @@ impl Attribution {
             self.log.event(seen, &event);
         }
         cpu.pid = self.tasks.pid(cpu.task);
+        self.judge_tasks();
+    }
+
+    fn settle(&mut self, vcpu: usize) {
+        let (cpu, whose) = (&mut self.cpus[vcpu], self.running.whose(vcpu));
+        let class = self.running.class(vcpu) as usize;
+        self.kept_by[class][whose as usize] += cpu.pending.iter().map(References::all).sum::<u64>();
+        cpu.settle(&mut self.tasks, whose);
+    }
+
+    fn settle_all(&mut self) {
+        (0..self.cpus.len()).for_each(|vcpu| self.settle(vcpu));
+    }
+
+    /// Running tasks go on in rows of those whose they are.
+    fn judge_tasks(&mut self) {
+        for (vcpu, cpu) in self.cpus.iter_mut().enumerate() {
+            cpu.task = self.tasks.belongs(cpu.task, self.running.class(vcpu) == Class::Command);
+        }
+    }
+
+    /// The running task's report of what the filter dropped for it.
+    fn report(&mut self, vcpu: usize, usage: &Usage) {
+        let class = self.running.class(vcpu);
+        self.reported[class as usize][0] += usage.user_instructions;
+        self.reported[class as usize][1] += usage.kernel_instructions;
+        self.cpus[vcpu].report(&mut self.tasks, class, usage);
     }
 
     /// Counts what `record` met. `again`: it was counted as a reference before, only its effects are new.
     fn met(&mut self, vcpu: usize, record: Record, outcome: &Outcome, again: bool) {
         let cpu = &mut self.cpus[vcpu];
-        if cpu.mode() != Mode::Command {
-            self.ledger.add(&mut self.modes[cpu.mode() as usize], record, outcome);
-            return;
+        match self.running.whose(vcpu) {
+            Whose::Command => {}
+            Whose::Others => return self.met_by_others(vcpu, record, outcome),
+            apart => return self.ledger.add(&mut self.apart[apart as usize], record, outcome),
         }
         let (kernel, pid) = (record.is_kernel(), cpu.pid);
+        self.pressure.met(record, outcome);
         let mut met =
             Met { vcpu, task: cpu.task, context: cpu.context, object: None, again, record, outcome: *outcome };
         let transactions = ledger::transactions(outcome);
@@ -222,6 +263,14 @@ impl Attribution {
         }
     }
 
+    fn met_by_others(&mut self, vcpu: usize, record: Record, outcome: &Outcome) {
+        let insn = row(&mut self.insns[Whose::Others as usize], record);
+        let task = &mut self.tasks.rows[self.cpus[vcpu].task as usize];
+        for row in [&mut insn.misses, &mut task.misses[usize::from(record.is_kernel())]] {
+            self.ledger.add(row, record, outcome);
+        }
+    }
+
     #[inline]
     fn count_or_add(&mut self, met: &Met) {
         if let Some((before, count)) = self.repeats.note(met) {
@@ -242,7 +291,7 @@ impl Attribution {
     /// Adds misses to the tables in which like ones share their rows.
     fn add(&mut self, met: &Met, count: Count) {
         let Met { vcpu, task, context, object, again, record, ref outcome } = *met;
-        let insn = row(&mut self.insns[Mode::Command as usize], record);
+        let insn = row(&mut self.insns[Whose::Command as usize], record);
         let misses = &mut self.tasks.rows[task as usize].misses[usize::from(record.is_kernel())];
         for row in [&mut insn.misses, &mut self.cpus[vcpu].misses, misses] {
             self.ledger.add_all(row, record, outcome, count);
@@ -323,33 +372,34 @@ fn index(vcpu: u32, cpus: usize) -> usize {
 impl Observer for Attribution {
     fn control(&mut self, vcpu: u32, control: &Control<'_>) {
         let vcpu = index(vcpu, self.cpus.len());
-        let cpu = &mut self.cpus[vcpu];
         match control {
             Control::Switch { task, pid, tgid, outgoing, comm, usage, .. } => {
-                cpu.settle(&mut self.tasks);
-                cpu.report(&mut self.tasks, usage);
-                self.tasks.was(cpu.task, *outgoing);
-                cpu.switch_to(&mut self.tasks, *task, *pid, *tgid, comm);
+                self.settle(vcpu);
+                self.report(vcpu, usage);
+                self.tasks.was(self.cpus[vcpu].task, *outgoing);
+                self.running.control(vcpu as u32, control);
+                let row = self.tasks.known(*task, *pid, *tgid, comm);
+                self.cpus[vcpu].switch_to(row, *tgid);
+                self.judge_tasks();
                 let seen = self.seen();
                 self.log.task(seen, *task, *tgid);
             }
-            Control::Mark { number, usage } => {
-                cpu.settle(&mut self.tasks);
-                cpu.report(&mut self.tasks, usage);
-                if *number == MARK_BEGIN {
-                    self.tasks.begin(cpu.task);
-                }
+            Control::Mark { usage, .. } => {
+                self.settle_all();
+                self.report(vcpu, usage);
+                self.running.control(vcpu as u32, control);
+                self.judge_tasks();
             }
-            Control::Irq(entered) => {
-                cpu.settle(&mut self.tasks);
-                cpu.interrupt(*entered);
+            Control::Irq(_) => {
+                self.settle(vcpu);
+                self.running.control(vcpu as u32, control);
             }
-            Control::Context(context) => cpu.enter_context(*context),
+            Control::Context(context) => self.cpus[vcpu].enter_context(*context),
             Control::Maps(bytes) => self.maps(vcpu, bytes),
             Control::Heap { op, address, size, old, alignment } => {
                 let call = HeapCall { op: *op, address: *address, bytes: *size, old: *old, alignment: *alignment };
-                let (pid, context) = (cpu.pid, cpu.context);
-                self.tracker.heap(pid, context, call);
+                let cpu = &self.cpus[vcpu];
+                self.tracker.heap(cpu.pid, cpu.context, call);
             }
             Control::Share { .. } | Control::Halt | Control::Fence => {}
         }
@@ -359,11 +409,12 @@ impl Observer for Attribution {
     fn hit(&mut self, met: &Effective) {
         let record = met.record;
         let vcpu = index(met.cpu, self.cpus.len());
+        let whose = self.running.whose(vcpu);
         let cpu = &mut self.cpus[vcpu];
-        row(&mut self.insns[cpu.mode() as usize], record).references.count(record);
+        row(&mut self.insns[whose as usize], record).references.count(record);
         cpu.kernel = record.is_kernel();
         cpu.pending[usize::from(cpu.kernel)].count(record);
-        if let Some(aliases) = self.aliases.as_mut().filter(|_| !cpu.kernel && cpu.mode() == Mode::Command) {
+        if let Some(aliases) = self.aliases.as_mut().filter(|_| !cpu.kernel && whose == Whose::Command) {
             aliases.met(vcpu, cpu.pid, met, &mut self.tracker);
         }
     }

@@ -2,7 +2,7 @@
 
 use super::Attribution;
 use super::balance::{difference, fit, split};
-use super::charged::{Charged, Cycles};
+use super::charged::{Charged, Cycles, Part};
 use super::ledger::References;
 use super::names::UNATTRIBUTED;
 use super::tasks::add_usage;
@@ -13,16 +13,27 @@ use std::collections::BTreeMap;
 /// What interrupts other than the timer's did on idle CPUs.
 const IDLE_INTERRUPTS: &str = "[interrupts on idle CPUs]";
 
-/// Rows by thread, the unattributed one last, and by CPU.
+/// Rows by thread: the command's, then the others', with the unattributed one last in each; and by CPU, of the command.
 pub(super) fn tasks_and_cpus(
     attribution: &Attribution,
     charged: &Charged,
-    totals: &Tally,
+    [totals, others]: [&Tally; 2],
     cycles: &Cycles,
 ) -> (Vec<TaskRow>, Vec<Tally>) {
-    let (mut rows, mut usages) = rows(attribution);
+    let (own, foreign): (Vec<_>, Vec<_>) = rows(attribution).into_iter().partition(|(row, _)| row.of_command);
+    let mut rows = fitted(own, &charged.command, totals, cycles, true);
+    rows.extend(fitted(foreign, &charged.others, others, cycles, false));
+
+    let mut cpus = cpus(attribution, totals);
+    cycles.set(cpus.iter_mut());
+    (rows, cpus)
+}
+
+/// Rows that sum to `totals`, most stall cycles first.
+fn fitted(rows: Vec<(TaskRow, Usage)>, part: &Part, totals: &Tally, cycles: &Cycles, of_command: bool) -> Vec<TaskRow> {
+    let (mut rows, mut usages): (Vec<_>, Vec<_>) = rows.into_iter().unzip();
     for kernel in [0, 1] {
-        fit_usages(&mut usages, charged, kernel);
+        fit_usages(&mut usages, part, kernel);
     }
     for (row, usage) in rows.iter_mut().zip(&usages) {
         add(&mut row.user, usage.user_instructions, usage.user_loads, usage.user_stores);
@@ -31,31 +42,28 @@ pub(super) fn tasks_and_cpus(
     rows.sort_by(|a, b| {
         let stalls = |row: &TaskRow| row.user.stall_cycles + row.kernel.stall_cycles;
         let instructions = |row: &TaskRow| row.user.instructions + row.kernel.instructions;
-        (b.of_command, stalls(b), instructions(b), a.tid).cmp(&(a.of_command, stalls(a), instructions(a), b.tid))
+        (stalls(b), instructions(b), a.tid).cmp(&(stalls(a), instructions(a), b.tid))
     });
-    rows.push(rest(&rows, totals, charged));
+    rows.push(TaskRow { of_command, ..rest(&rows, totals, part) });
     cycles.set(rows.iter_mut().flat_map(|row| [&mut row.user, &mut row.kernel]));
-
-    let mut cpus = cpus(attribution, totals);
-    cycles.set(cpus.iter_mut());
-    (rows, cpus)
+    rows
 }
 
 /// One row a thread, without what the filter dropped; and what it dropped.
-fn rows(attribution: &Attribution) -> (Vec<TaskRow>, Vec<Usage>) {
+fn rows(attribution: &Attribution) -> Vec<(TaskRow, Usage)> {
     let levels = attribution.options.levels;
-    let mut by_thread: BTreeMap<(u32, u32), (TaskRow, Usage)> = BTreeMap::new();
+    let mut by_thread: BTreeMap<(bool, u32, u32), (TaskRow, Usage)> = BTreeMap::new();
     let tasks = &attribution.tasks;
     for task in &tasks.rows {
         let known = task.same_as.map_or(task, |other| &tasks.rows[other as usize]);
         let Some(identity) = known.identity else { continue };
         let (comm, tid) = if identity.tid == 0 { (IDLE_INTERRUPTS, 0) } else { (known.comm.as_str(), identity.tid) };
-        let (row, usage) = by_thread.entry((identity.pid, tid)).or_insert_with(|| {
+        let (row, usage) = by_thread.entry((task.of_command, identity.pid, tid)).or_insert_with(|| {
             let row = TaskRow {
                 tid,
                 pid: identity.pid,
                 comm: comm.to_owned(),
-                of_command: tasks.of_command(identity.pid),
+                of_command: task.of_command,
                 user: attribution.ledger.tally(Default::default(), &References::default(), levels),
                 kernel: attribution.ledger.tally(Default::default(), &References::default(), levels),
             };
@@ -72,12 +80,12 @@ fn rows(attribution: &Attribution) -> (Vec<TaskRow>, Vec<Usage>) {
             || row.user.levels.iter().chain(&row.kernel.levels).any(|l| l.misses() > 0)
             || *usage != Usage::default()
     };
-    by_thread.into_values().filter(seen).unzip()
+    by_thread.into_values().filter(seen).collect()
 }
 
 /// Takes from the reports what was done in ticks, and turns stores of atomics into loads, so that they sum to at most
 /// what the instructions' counts say.
-fn fit_usages(usages: &mut [Usage], charged: &Charged, kernel: usize) {
+fn fit_usages(usages: &mut [Usage], part: &Part, kernel: usize) {
     type Field = fn(&mut Usage) -> &mut u64;
     let (instructions, loads, stores): (Field, Field, Field) = if kernel == 1 {
         (|u| &mut u.kernel_instructions, |u| &mut u.kernel_loads, |u| &mut u.kernel_stores)
@@ -88,9 +96,9 @@ fn fit_usages(usages: &mut [Usage], charged: &Charged, kernel: usize) {
     let put = |usages: &mut [Usage], field: Field, values: &[u64]| {
         usages.iter_mut().zip(values).for_each(|(u, v)| *field(u) = *v);
     };
-    let dropped = &charged.dropped[kernel];
+    let dropped = &part.dropped[kernel];
     let mut values = collect(usages, instructions);
-    fit(&mut values, charged.instructions_by_mode[kernel]);
+    fit(&mut values, part.instructions_by_mode[kernel]);
     put(usages, instructions, &values);
 
     let reported = collect(usages, stores);
@@ -98,7 +106,7 @@ fn fit_usages(usages: &mut [Usage], charged: &Charged, kernel: usize) {
     fit(&mut plain, dropped.stores);
     put(usages, stores, &plain);
     let mut atomics: Vec<u64> = reported.iter().zip(&plain).map(|(all, plain)| all - plain).collect();
-    fit(&mut atomics, charged.dropped_atomics[kernel]);
+    fit(&mut atomics, part.dropped_atomics[kernel]);
     let mut values: Vec<u64> = collect(usages, loads).iter().zip(&atomics).map(|(a, b)| a + b).collect();
     fit(&mut values, dropped.loads);
     put(usages, loads, &values);
@@ -112,7 +120,7 @@ fn add(tally: &mut Tally, instructions: u64, loads: u64, stores: u64) {
 }
 
 /// The row of what no task is charged with: mostly tasks whose last report never came.
-fn rest(rows: &[TaskRow], totals: &Tally, charged: &Charged) -> TaskRow {
+fn rest(rows: &[TaskRow], totals: &Tally, part: &Part) -> TaskRow {
     let (mut user, mut kernel) = (Tally::default(), Tally::default());
     for row in rows {
         user += &row.user;
@@ -123,7 +131,7 @@ fn rest(rows: &[TaskRow], totals: &Tally, charged: &Charged) -> TaskRow {
     let mut rest = difference(totals, &known, &mut false);
     let mut rest_user = Tally { levels: vec![Default::default(); rest.levels.len()], ..Tally::default() };
     // Misses that nobody was told of have no mode; instructions have.
-    rest_user.instructions = charged.instructions_by_mode[0].saturating_sub(user.instructions).min(rest.instructions);
+    rest_user.instructions = part.instructions_by_mode[0].saturating_sub(user.instructions).min(rest.instructions);
     rest.instructions -= rest_user.instructions;
     TaskRow { tid: 0, pid: 0, comm: UNATTRIBUTED.to_owned(), of_command: false, user: rest_user, kernel: rest }
 }
@@ -133,7 +141,7 @@ fn cpus(attribution: &Attribution, totals: &Tally) -> Vec<Tally> {
     let levels = attribution.options.levels;
     let usages = attribution.cpus.iter().map(|cpu| &cpu.usage);
     let mut rows: Vec<Tally> =
-        attribution.cpus.iter().map(|cpu| attribution.ledger.tally(cpu.misses, &cpu.references, levels)).collect();
+        attribution.cpus.iter().map(|cpu| attribution.ledger.tally(cpu.misses, &cpu.references[0], levels)).collect();
     for (row, usage) in rows.iter_mut().zip(usages) {
         let (loads, stores) = (usage.user_loads + usage.kernel_loads, usage.user_stores + usage.kernel_stores);
         add(row, usage.user_instructions + usage.kernel_instructions, loads, stores);

@@ -1,9 +1,9 @@
-//! Who ran: tasks by `task_struct`, and which of them belong to the command.
+//! Who ran: tasks by `task_struct`.
 
 use super::ledger::{References, Row};
 use nearmiss_record::maps::Event;
 use nearmiss_record::reference::Usage;
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashMap;
 
 /// One task while it lives.
 #[derive(Clone, Debug, Default)]
@@ -14,6 +14,8 @@ pub(super) struct Task {
     pub same_as: Option<u32>,
     /// `None` until a switch told.
     pub identity: Option<Identity>,
+    /// Whose all that it did is: what it did before that was known is another row's.
+    pub of_command: bool,
     /// Last name known.
     pub comm: String,
     /// Kept references by mode (user, kernel); of an idle task only those in device interrupts.
@@ -21,6 +23,15 @@ pub(super) struct Task {
     pub misses: [Row; 2],
     /// What the filter dropped, and instructions.
     pub usage: Usage,
+}
+
+impl Task {
+    /// Nothing was charged to it yet.
+    fn is_unused(&self) -> bool {
+        self.references == <[References; 2]>::default()
+            && self.misses == <[Row; 2]>::default()
+            && self.usage == Usage::default()
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,9 +46,6 @@ pub(super) struct Tasks {
     pub rows: Vec<Task>,
     by_struct: FxHashMap<u64, u32>,
     by_tid: FxHashMap<u32, u32>,
-    command: FxHashSet<u32>,
-    /// Task that ran at the BEGIN mark: its process is the command's.
-    root: Option<u32>,
 }
 
 impl Tasks {
@@ -70,9 +78,6 @@ impl Tasks {
     fn identify(&mut self, index: u32, identity: Identity) {
         self.rows[index as usize].identity = Some(identity);
         self.by_tid.insert(identity.tid, index);
-        if self.root == Some(index) {
-            self.command.insert(identity.pid);
-        }
     }
 
     /// Process of a row, `u32::MAX` while not known.
@@ -113,31 +118,34 @@ impl Tasks {
         self.rows.len() as u32 - 1
     }
 
-    /// The command starts in this task.
-    pub fn begin(&mut self, index: u32) {
-        self.root = Some(index);
-        if let Some(identity) = self.rows[index as usize].identity {
-            self.command.insert(identity.pid);
+    /// The row of the same task from when it turns out to be the command's, or not to be.
+    pub fn belongs(&mut self, index: u32, of_command: bool) -> u32 {
+        let row = &mut self.rows[index as usize];
+        if row.of_command == of_command {
+            return index;
         }
+        if row.is_unused() {
+            row.of_command = of_command;
+            return index;
+        }
+        let (task, same_as, identity, comm) = (row.task, row.same_as, row.identity, row.comm.clone());
+        self.rows.push(Task { task, same_as, identity, of_command, comm, ..Task::default() });
+        let new = self.rows.len() as u32 - 1;
+        for known in task.and_then(|task| self.by_struct.get_mut(&task)).into_iter().filter(|row| **row == index) {
+            *known = new;
+        }
+        for known in identity.and_then(|i| self.by_tid.get_mut(&i.tid)).into_iter().filter(|row| **row == index) {
+            *known = new;
+        }
+        new
     }
 
-    /// Process `pid` belongs to the command.
-    pub fn of_command(&self, pid: u32) -> bool {
-        self.command.contains(&pid)
-    }
-
-    /// Forks make relatives, names change.
+    /// Names change.
     pub fn event(&mut self, event: &Event) {
-        match event {
-            Event::Fork { pid, parent, .. } if self.command.contains(parent) => {
-                self.command.insert(*pid);
-            }
-            Event::Name { tid, name, .. } => {
-                if let Some(index) = self.by_tid.get(tid) {
-                    self.rows[*index as usize].comm.clone_from(name);
-                }
-            }
-            _ => {}
+        if let Event::Name { tid, name, .. } = event
+            && let Some(index) = self.by_tid.get(tid)
+        {
+            self.rows[*index as usize].comm.clone_from(name);
         }
     }
 
@@ -162,18 +170,24 @@ mod tests {
     use super::*;
 
     #[test]
-    fn descendants_of_the_process_at_begin_are_the_commands() {
+    fn names_change() {
         let mut tasks = Tasks::default();
-        let first = tasks.unknown(0x1000);
-        tasks.begin(first);
-        assert!(!tasks.of_command(50), "its identity is not known yet");
-        assert_eq!(tasks.known(0x1000, 50, 50, "sh"), first);
-        tasks.event(&Event::Fork { pid: 51, parent: 50, tid: 51 });
-        tasks.event(&Event::Fork { pid: 52, parent: 51, tid: 52 });
-        tasks.event(&Event::Fork { pid: 60, parent: 1, tid: 60 });
-        assert_eq!([50, 51, 52, 60, 1].map(|p| tasks.of_command(p)), [true, true, true, false, false]);
+        let first = tasks.known(0x1000, 50, 50, "sh");
         tasks.event(&Event::Name { pid: 50, tid: 50, exec: true, name: "sort".into() });
         assert_eq!(tasks.rows[first as usize].comm, "sort");
+    }
+
+    #[test]
+    fn what_a_task_did_before_it_was_the_commands_keeps_its_row() {
+        let mut tasks = Tasks::default();
+        let a = tasks.known(0x1000, 50, 50, "a");
+        assert_eq!(tasks.belongs(a, true), a, "it did nothing yet");
+        tasks.add_usage(a, &Usage { user_loads: 1, ..Usage::default() });
+        let b = tasks.belongs(a, false);
+        assert_ne!(b, a);
+        assert_eq!(tasks.known(0x1000, 50, 50, "a"), b);
+        assert_eq!([a, b].map(|row| tasks.rows[row as usize].of_command), [true, false]);
+        assert_eq!(tasks.rows[b as usize].usage, Usage::default());
     }
 
     #[test]

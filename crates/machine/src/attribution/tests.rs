@@ -1,5 +1,7 @@
 //! Hand-made streams with known answers, and random ones whose tables must sum up.
 
+mod shares;
+
 use super::*;
 use crate::model::ModelTotals;
 use nearmiss_record::machine::*;
@@ -71,6 +73,20 @@ impl Stream {
             vcpu,
             Control::Switch { task, pid: tid, tgid: tid, mm: 0, outgoing, comm: format!("t{tid}"), usage },
         );
+    }
+
+    /// The command's first task, 7, runs on CPU 0.
+    fn begin(&mut self) {
+        self.switch(0, 7, 0, Usage::default());
+        self.control(0, Control::Mark { number: 1, usage: Usage::default() });
+    }
+
+    /// Process `parent` made process `pid`.
+    fn fork(&mut self, vcpu: u32, pid: u32, parent: u32) {
+        let mut fork = 7u32.to_le_bytes().to_vec();
+        fork.extend([0u16.to_le_bytes(), 32u16.to_le_bytes()].concat());
+        [pid, parent, pid, parent, 0, 0].iter().for_each(|v| fork.extend(v.to_le_bytes()));
+        self.control(vcpu, Control::Maps(&fork));
     }
 
     fn hit(&mut self, vcpu: u32, record: Record) {
@@ -145,7 +161,11 @@ fn assert_sums(record: &ModelRecord) {
     assert_eq!(sum(&mut record.functions.iter().map(|r| &r.tally)), record.totals, "functions");
     assert_eq!(sum(&mut record.lines.iter().map(|r| &r.tally)), record.totals, "lines");
     assert_eq!(sum(&mut record.objects.iter().map(|r| &r.tally)), record.totals, "objects");
-    assert_eq!(sum(&mut record.tasks.iter().flat_map(|r| [&r.user, &r.kernel])), record.totals, "tasks");
+    assert_eq!(sum(&mut record.other_functions.iter().map(|r| &r.tally)), record.others, "other tasks' functions");
+    for (of_command, totals) in [(true, &record.totals), (false, &record.others)] {
+        let rows = record.tasks.iter().filter(|r| r.of_command == of_command);
+        assert_eq!(sum(&mut rows.flat_map(|r| [&r.user, &r.kernel])), *totals, "tasks");
+    }
     let cpus = sum(&mut record.cpus.iter());
     assert_eq!(Tally { cycles: record.totals.cycles, ..cpus.clone() }, record.totals, "CPUs");
     assert_eq!(cpus.cycles, record.totals.cycles, "cycles of CPUs");
@@ -161,79 +181,9 @@ fn assert_sums(record: &ModelRecord) {
 }
 
 #[test]
-fn two_tasks_a_tick_and_idle() {
-    let mut s = Stream::new();
-    s.control(0, Control::Mark { number: 1, usage: Usage::default() });
-    s.switch(0, 7, 0x5000, Usage::default());
-    // The first task of the CPU forked 7: it is the command's, though nobody named it.
-    s.control(0, Control::Context(2));
-    s.hit(0, load(0x1000, 0));
-    s.miss(0, load(0x1000, 1), missed(MissClass::Conflict, 1, 10));
-    s.control(0, Control::Irq(Some(true)));
-    s.miss(0, kernel(load(0xffff_8880_0000_2000, 4)), missed(MissClass::Capacity, 2, 100));
-    s.control(0, Control::Irq(None));
-    let usage =
-        Usage { user_loads: 30, user_instructions: 100, kernel_loads: 5, kernel_instructions: 50, ..Usage::default() };
-    s.switch(0, 0, 0, usage);
-    s.miss(0, kernel(load(0xffff_8880_0000_3000, 5)), missed(MissClass::Compulsory, 1, 10));
-    s.control(0, Control::Irq(Some(false)));
-    s.miss(0, kernel(load(0xffff_8880_0000_3000, 5)), missed(MissClass::Compulsory, 2, 100));
-    let insn = |executions, load_hits, flags| Insn { executions, run: 1, load_hits, flags, ..Insn::default() };
-    let side = SideTables {
-        insns: vec![insn(60, 30, 0), insn(40, 0, 0), insn(0, 0, 0), insn(0, 0, 0), insn(20, 4, 1), insn(30, 2, 1)],
-        contexts: vec![Context::default(), Context { parent: 0, call: 2 }, Context { parent: 1, call: 1 }],
-        ..SideTables::default()
-    };
-    let record = s.finish(&side, &names(6), 150);
-    assert_sums(&record);
-    // Kept: 2 user loads and one in an idle CPU's device interrupt. Dropped: 30 of insn 0, half of insn 5's 2.
-    assert_eq!((record.totals.loads, record.idle.loads, record.ticks.loads), (2 + 1 + 30 + 1, 1 + 1, 1 + 4));
-    assert_eq!((record.totals.instructions, record.idle.instructions, record.ticks.instructions), (115, 15, 20));
-    assert_eq!(record.totals.cycles, (115.0f64 * 0.7) as u64 + 110);
-    assert_eq!(record.ticks.levels[1].class(MissClass::Capacity), 1);
-    assert_eq!(record.idle.levels[0].class(MissClass::Compulsory), 1);
-    let function = |name: &str| record.functions.iter().find(|f| f.name == name).unwrap().tally.clone();
-    assert_eq!((function("f1").loads, function("f1").stall_cycles, function("f3").loads), (32, 10, 2));
-    let stack = &record.stacks.iter().find(|s| s.stall_cycles == 10).unwrap();
-    assert_eq!((stack.frames.join(">"), &stack.misses), ("f2>f1>f1".into(), &vec![1, 0]));
-    let task = |comm: &str| record.tasks.iter().find(|t| t.comm == comm).unwrap();
-    assert_eq!((task("t7").user.loads, task("t7").user.instructions), (32, 100));
-    assert_eq!(task("[interrupts on idle CPUs]").kernel.loads, 1);
-    assert_eq!(record.page_offsets.kernel[1], 1);
-}
-
-#[test]
-fn relatives_of_the_process_at_begin_belong_to_the_command() {
-    let mut s = Stream::new();
-    s.control(0, Control::Mark { number: 1, usage: Usage::default() });
-    let comm = |pid: u32, misc: u16, name: &[u8; 8]| {
-        let mut bytes = 3u32.to_le_bytes().to_vec();
-        bytes.extend([misc.to_le_bytes(), 24u16.to_le_bytes()].concat());
-        bytes.extend([pid.to_le_bytes(), pid.to_le_bytes()].concat());
-        bytes.extend(name);
-        bytes
-    };
-    s.control(0, Control::Maps(&comm(50, 1 << 13, b"sort\0\0\0\0")));
-    let mut fork = 7u32.to_le_bytes().to_vec();
-    fork.extend([0u16.to_le_bytes(), 32u16.to_le_bytes()].concat());
-    [51u32, 50, 51, 50, 0, 0].iter().for_each(|v| fork.extend(v.to_le_bytes()));
-    s.control(0, Control::Maps(&fork));
-    s.hit(0, load(0x1000, 0));
-    for tid in [51, 60] {
-        s.switch(0, tid, 0x5000, Usage::default());
-        s.hit(0, load(0x1000, 0));
-    }
-    let record = s.finish(&SideTables::default(), &Symbols::default(), 0);
-    let of = |tid| record.tasks.iter().find(|t| t.tid == tid).map(|t| (t.comm.clone(), t.of_command, t.user.loads));
-    assert_eq!(of(50), Some(("sort".into(), true, 1)));
-    assert_eq!(of(51), Some(("t51".into(), true, 1)));
-    assert_eq!(of(60), Some(("t60".into(), false, 1)));
-}
-
-#[test]
 fn misses_find_their_heap_block_and_its_allocation() {
     let mut s = Stream::new();
-    s.switch(0, 7, 0, Usage::default());
+    s.begin();
     s.control(0, Control::Context(2));
     for i in 0..4u64 {
         s.control(
@@ -268,7 +218,7 @@ fn misses_find_their_heap_block_and_its_allocation() {
 #[test]
 fn loads_behind_stores_of_their_page_offset_find_both_blocks() {
     let mut s = Stream::new();
-    s.switch(0, 7, 0, Usage::default());
+    s.begin();
     for (context, address) in [(1, 0x1_0000), (2, 0x2_0010)] {
         s.control(0, Control::Context(context));
         s.control(0, Control::Heap { op: HeapOp::Alloc, address, size: 4096, old: 0, alignment: 0 });
@@ -298,7 +248,7 @@ fn loads_behind_stores_of_their_page_offset_find_both_blocks() {
 #[test]
 fn loads_that_wait_by_chance_are_not_told_of() {
     let mut s = Stream::new();
-    s.switch(0, 7, 0, Usage::default());
+    s.begin();
     for i in 0..10u64 {
         s.hit(0, load(0x1_0000 + i * 8, 0));
         // Four of ten are stored where the next is loaded.
@@ -312,7 +262,7 @@ fn loads_that_wait_by_chance_are_not_told_of() {
 #[test]
 fn atomics_are_loads_even_where_the_filter_called_them_stores() {
     let mut s = Stream::new();
-    s.switch(0, 7, 0, Usage::default());
+    s.begin();
     s.switch(0, 8, 0, Usage { user_stores: 12, ..Usage::default() });
     let insn = |store_hits, flags| Insn { store_hits, flags, ..Insn::default() };
     let side = SideTables { insns: vec![insn(5, 0), insn(7, INSN_ATOMIC)], ..SideTables::default() };
@@ -326,6 +276,8 @@ fn atomics_are_loads_even_where_the_filter_called_them_stores() {
 #[derive(Clone, Debug)]
 enum Step {
     Switch(u32, u64),
+    Begin,
+    Fork(u32, u32),
     Irq(Option<bool>),
     Context(u32),
     Heap(u64, u64),
@@ -339,6 +291,8 @@ fn steps() -> impl Strategy<Value = Vec<(u32, Step)>> {
     let flags = prop_oneof![Just(0u8), Just(FLAG_CONT), Just(FLAG_KERNEL)];
     let step = prop_oneof![
         (0u32..5, 0u64..40).prop_map(|(t, u)| Step::Switch(t, u)),
+        Just(Step::Begin),
+        (1u32..5, 1u32..5).prop_map(|(pid, parent)| Step::Fork(pid, parent)),
         proptest::option::of(any::<bool>()).prop_map(Step::Irq),
         (0u32..6).prop_map(Step::Context),
         (0u64..0x8000, 0u64..0x400).prop_map(|(a, s)| Step::Heap(a, s)),
@@ -368,6 +322,8 @@ proptest! {
                     user_instructions: 3 * n, kernel_instructions: n, user_loads: n, kernel_loads: n / 2,
                     user_stores: n / 3, kernel_stores: n,
                 }),
+                Step::Begin => s.control(vcpu, Control::Mark { number: 1, usage: Usage::default() }),
+                Step::Fork(pid, parent) => s.fork(vcpu, pid, parent),
                 Step::Irq(entered) => s.control(vcpu, Control::Irq(entered)),
                 Step::Context(id) => s.control(vcpu, Control::Context(id)),
                 Step::Heap(address, size) => {
@@ -410,7 +366,7 @@ proptest! {
         let kept = kept(&s);
         let record = s.finish(&side, &names(8), instructions);
         assert_sums(&record);
-        let parts = [&record.totals, &record.idle, &record.ticks];
+        let parts = [&record.totals, &record.others, &record.idle, &record.ticks];
         prop_assert_eq!(parts.iter().map(|t| t.loads + t.stores).sum::<u64>(), kept + dropped);
         prop_assert_eq!(parts.iter().map(|t| t.instructions).sum::<u64>(), instructions);
     }

@@ -28,8 +28,6 @@ pub struct Colorings {
     pub placements: Vec<u64>,
     /// Cycles of the command but for stalls.
     computing_cycles: u64,
-    /// Stall cycles under the first placement that are not the command's.
-    foreign_stalls: u64,
 }
 
 /// 1, 2, 4, … up to the most that are tried.
@@ -54,13 +52,7 @@ impl Colorings {
         let policies: Vec<Policy> = all.iter().map(policy).collect();
         let costs = rehearse(case, &policies, &placements, &subject.extents())?;
         let totals = &case.model.totals;
-        Ok(Colorings {
-            colors: all,
-            costs,
-            placements,
-            computing_cycles: totals.cycles - totals.stall_cycles,
-            foreign_stalls: case.model.idle.stall_cycles + case.model.ticks.stall_cycles,
-        })
+        Ok(Colorings { colors: all, costs, placements, computing_cycles: totals.cycles - totals.stall_cycles })
     }
 
     /// Finds the number of colors that is worth it on one placement, and replays it under all of them. Also says what
@@ -89,8 +81,7 @@ impl Colorings {
 
     /// The command's cycles in the `at`-th number of colors under a placement.
     fn cycles(&self, at: usize, placement: usize) -> f64 {
-        let stalls = self.costs[at][placement].stall_cycles.saturating_sub(self.foreign_stalls);
-        (self.computing_cycles + stalls) as f64
+        (self.computing_cycles + self.costs[at][placement].stall_cycles) as f64
     }
 
     /// Share of the cycles that the `at`-th number of colors saves: median, least, most over the placements.

@@ -7,12 +7,12 @@ use crate::name::file_name;
 use crate::sums::discrepancies;
 use crate::text::kind_name;
 use nearmiss_record::comparison::{ComparedColumn, ComparedTable, Figures, UNATTRIBUTED, Unit};
-use nearmiss_record::model::{FunctionRow, MissClass, ObjectKind, ObjectRow, Tally};
+use nearmiss_record::model::{FunctionRow, MissClass, ModelRecord, ObjectKind, ObjectRow, Tally};
 
-/// All tables: totals, levels, classes of each level, functions, objects.
+/// All tables: totals, what is beside them, levels, classes of each level, functions, objects.
 pub fn tables(before: &Report, after: &Report) -> Vec<ComparedTable> {
     let depth = before.levels.len().max(after.levels.len());
-    let mut tables = vec![totals(before, after), levels(before, after, depth)];
+    let mut tables = vec![totals(before, after), beside(before, after), levels(before, after, depth)];
     tables.extend((0..depth).map(|index| classes(before, after, index)));
     tables.push(functions(before, after, depth));
     tables.push(objects(before, after, depth));
@@ -29,6 +29,15 @@ fn totals(before: &Report, after: &Report) -> ComparedTable {
         row("bus transactions", |t| t.bus.transactions()),
     ];
     list(("totals", "The command"), columns([("count", Unit::Count)]), rows)
+}
+
+fn beside(before: &Report, after: &Report) -> ComparedTable {
+    let row = |name: &str, part: fn(&ModelRecord) -> &Tally| {
+        let figures = Figures::new(part(&before.model).cycles, part(&after.model).cycles);
+        (name.to_owned(), vec![figures])
+    };
+    let rows = [row("other tasks", |m| &m.others), row("idle", |m| &m.idle), row("timer ticks", |m| &m.ticks)];
+    list(("beside", "Beside the command"), columns([("cycles", Unit::Count)]), rows)
 }
 
 fn both(before: &Report, after: &Report, figure: impl Fn(&Tally) -> u64) -> Figures {

@@ -6,7 +6,8 @@ use crate::load::Report;
 use crate::name::plain;
 use crate::number::{counted, duration, grouped, percentage, scaled, shares_tenths, spoken_percent, tenths};
 use crate::sentence::sentence;
-use crate::sums::{discrepancies, sum};
+use crate::split::{self, in_kernel};
+use crate::sums::discrepancies;
 use maud::{Markup, html};
 use nearmiss_record::policy::Order;
 
@@ -27,6 +28,7 @@ pub(super) fn header(report: &Report, command: &str) -> Markup {
                 (crate::text::policy(&model.policy))
                 ". " (ended(report))
             }
+            @if let Some(split) = split::sentence(model) { p.ran { "All CPUs, by modelled cycles: " (split) "." } }
         }
     }
 }
@@ -38,7 +40,7 @@ fn marked(text: &str) -> Markup {
 
 fn figures(report: &Report) -> Markup {
     let (model, totals) = (&report.model, &report.model.totals);
-    let kernel = sum(model.tasks.iter().map(|t| &t.kernel));
+    let kernel = in_kernel(model);
     let tile = |value: String, label: &str, origin: &str| html! { div.tile { dt { (label) } dd { (value) } dd.origin { (origin) } } };
     html! {
         dl.tiles {
@@ -130,7 +132,12 @@ pub(super) fn notes(report: &Report) -> Markup {
         ),
         (
             "Beside the totals (modelled)",
-            format!("{} cycles idle, {} in timer ticks", scaled(model.idle.cycles), scaled(model.ticks.cycles)),
+            format!(
+                "{} cycles of other tasks, {} idle, {} in timer ticks",
+                scaled(model.others.cycles),
+                scaled(model.idle.cycles),
+                scaled(model.ticks.cycles)
+            ),
         ),
         ("nearmiss", manifest.nearmiss.clone()),
     ];

@@ -209,17 +209,6 @@ pub(super) fn lines(report: &Report, top: usize) -> Option<Section> {
 }
 
 pub(super) fn tasks(report: &Report, top: usize) -> Option<Section> {
-    let ranking = Ranking::new(&report.model.tasks, top, |r: &TaskRow| crate::sums::sum([&r.user, &r.kernel]));
-    let cells = |r: &TaskRow| {
-        let kernel_cycles = r.kernel.cycles;
-        vec![
-            html! { th scope="row" { code { (fitted(&r.comm, 32)) } } },
-            html! { td.n data-v=(r.tid) { (r.tid) } },
-            html! { td.n data-v=(r.pid) { (r.pid) } },
-            html! { td { @if r.of_command { "yes" } @else { "no" } } },
-            html! { td.n data-v=(kernel_cycles) { (grouped(kernel_cycles)) } },
-        ]
-    };
     let columns: Vec<Column<'_>> =
         [column("cycles", |t| t.cycles), column("waiting", |t| t.stall_cycles), column("references", references)]
             .into_iter()
@@ -227,17 +216,43 @@ pub(super) fn tasks(report: &Report, top: usize) -> Option<Section> {
             .collect();
     let body = html! {
         (class_legend())
-        (table("Tasks", &ranking, "tasks", &["task", "thread id", "process id", "of the command", "kernel cycles"], cells, &columns))
+        (task_table(report, top, true, &columns))
         (kernel_and_user(report, &columns))
+        @if report.model.others.cycles > 0 {
+            h3 { "Other tasks" }
+            p { "Modelled: the kernel's own threads, the guest's init, and interrupts on idle CPUs. No other table counts them." }
+            (task_table(report, top, false, &columns))
+            (other_functions(report, top, &columns))
+        }
     };
     Section::new("tasks", "Tasks, kernel and user", body)
 }
 
+fn task_table(report: &Report, top: usize, of_command: bool, columns: &[Column<'_>]) -> Markup {
+    let tasks = crate::split::tasks(&report.model, of_command);
+    let ranking = Ranking::new(&tasks, top, |r: &TaskRow| crate::sums::sum([&r.user, &r.kernel]));
+    let cells = |r: &TaskRow| {
+        let kernel_cycles = r.kernel.cycles;
+        vec![
+            html! { th scope="row" { code { (fitted(&r.comm, 32)) } } },
+            html! { td.n data-v=(r.tid) { (r.tid) } },
+            html! { td.n data-v=(r.pid) { (r.pid) } },
+            html! { td.n data-v=(kernel_cycles) { (grouped(kernel_cycles)) } },
+        ]
+    };
+    let name = if of_command { "The command's tasks" } else { "Other tasks" };
+    table(name, &ranking, "tasks", &["task", "thread id", "process id", "kernel cycles"], cells, columns)
+}
+
+fn other_functions(report: &Report, top: usize, columns: &[Column<'_>]) -> Markup {
+    let ranking = Ranking::new(&report.model.other_functions, top, |r: &FunctionRow| r.tally.clone());
+    let cells = |r: &FunctionRow| vec![html! { th scope="row" { code { (fitted(&r.name, NAME_WIDTH)) } } }];
+    table("Functions of other tasks", &ranking, "functions", &["function"], cells, columns)
+}
+
 fn kernel_and_user(report: &Report, columns: &[Column<'_>]) -> Markup {
-    let halves = [
-        ("kernel", crate::sums::sum(report.model.tasks.iter().map(|r| &r.kernel))),
-        ("user", crate::sums::sum(report.model.tasks.iter().map(|r| &r.user))),
-    ];
+    let model = &report.model;
+    let halves = [("kernel", crate::split::in_kernel(model)), ("user", crate::split::in_user(model))];
     let ranking = Ranking::new(&halves, 2, |h: &(&str, Tally)| h.1.clone());
     html! {
         h3 { "Kernel and user mode" }

@@ -60,6 +60,9 @@ impl Page<'_> {
                 scaled(totals.cycles)
             ),
         );
+        if let Some(split) = crate::split::sentence(model) {
+            self.labelled("All CPUs", &format!("by modelled cycles: {split}"));
+        }
     }
 
     pub(super) fn cycles(&mut self) {

@@ -103,7 +103,8 @@ impl Page<'_> {
 
     pub(super) fn tasks(&mut self) {
         let whole = |r: &TaskRow| crate::sums::sum([&r.user, &r.kernel]);
-        let mut ranking = Ranking::new(&self.report.model.tasks, 2, whole);
+        let tasks = crate::split::tasks(&self.report.model, true);
+        let mut ranking = Ranking::new(&tasks, 2, whole);
         // A line of tasks says who used the time: most cycles first.
         ranking.shown.sort_by_key(|(_, t)| std::cmp::Reverse(t.cycles));
         let cycles = ranking.column(|t| t.cycles);
@@ -125,7 +126,7 @@ impl Page<'_> {
     }
 
     fn kernel_and_user(&mut self, total: &Tally) {
-        let kernel = crate::sums::sum(self.report.model.tasks.iter().map(|r| &r.kernel));
+        let kernel = crate::split::in_kernel(&self.report.model);
         let mut text = format!("{} of the cycles; misses", percent_of(kernel.cycles, total.cycles));
         for level in &self.report.levels {
             let share = percent_of(misses(&kernel, level.index), misses(total, level.index));

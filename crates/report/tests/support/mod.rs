@@ -149,9 +149,11 @@ impl Builder {
                 notes: vec![],
                 totals: empty(),
                 stalls: StallSources { levels: vec![0; caches.len()], ..Default::default() },
+                others: empty(),
                 idle: empty(),
                 ticks: empty(),
                 functions: vec![],
+                other_functions: vec![],
                 lines: vec![],
                 stacks: vec![],
                 objects: vec![],
@@ -208,6 +210,19 @@ impl Builder {
             kernel: Tally::default(),
         };
         self.model.tasks.push(row);
+        self
+    }
+
+    /// A task that is not the command's, in one function.
+    pub fn stranger(&mut self, tid: u32, comm: &str, function: &str, instructions: u64) -> &mut Self {
+        self.task(tid, comm);
+        let kernel = Tally { instructions, cycles: instructions, ..self.model.others.clone() };
+        self.model.others += &kernel;
+        let (name, module) = (function.to_owned(), "[kernel]".to_owned());
+        self.model.other_functions.push(FunctionRow { name, module, kernel: true, tally: kernel.clone() });
+        if let Some(row) = self.model.tasks.last_mut() {
+            (row.of_command, row.kernel) = (false, kernel);
+        }
         self
     }
 
@@ -343,7 +358,8 @@ fn queue(crowded: u64, copied: u64) -> Builder {
         .task(102, "worker")
         .task(103, "worker")
         .task(104, "worker")
-        .task(105, "worker");
+        .task(105, "worker")
+        .stranger(33, "khugepaged", "collapse_huge_page", 23_153_276);
     for (i, tid) in (100..106).enumerate() {
         let cpu = i % 2;
         b.work("serve", tid, cpu, 900_000).work("main", tid, cpu, 50_000).work("schedule", tid, cpu, 700_000);

@@ -2,7 +2,7 @@
 //!
 //! What is kept of a task is what touches user addresses, be it the kernel that copies for it: a kernel address is often
 //! the recorded CPU's own. Beside those references go the task's calling contexts, fences and heap events. Tasks that
-//! the policy does not name are left out, idle ones with them.
+//! the policy does not name are left out, idle ones with them; those that it names are the command.
 //!
 //! All CPUs run at the same time, window by window of so many instructions; records would not do for a measure, since the
 //! filter drops more of one task than of another. Tasks of one CPU follow one another there as they did when recorded. A CPU
@@ -19,6 +19,12 @@ use std::collections::VecDeque;
 
 /// Most records held back, of all CPUs together; one recorded chunk more at times.
 const MOST_HELD: usize = 1 << 22;
+
+/// The mark at which the command begins, with an empty report.
+fn begins() -> [Record; 4] {
+    let mark = Record::control(ControlKind::Mark, 1, 0, 0);
+    [mark, Record::default(), Record::default(), Record::default()]
+}
 
 /// A recorded vCPU.
 #[derive(Clone, Debug, Default)]
@@ -204,6 +210,7 @@ impl Placing {
                 // What the filter dropped, and for whom, was counted for another order of tasks.
                 told[3..].fill(Record::default());
                 told[1].b = 0;
+                told.extend(begins());
                 self.switches.insert(pid, told);
             }
             Control::Mark { usage, .. } => self.leave(vcpu, usage),
