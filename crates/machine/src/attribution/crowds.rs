@@ -204,9 +204,9 @@ impl Crowds {
                 Some(Found::Displaced) => self.missed_if_spread(level, object),
                 Some(Found::Crowded(before, now)) => {
                     let instance = self.levels[level].as_ref().map_or(0, |at| at.instances[self.vcpu]);
-                    let last = self.watch(level, self.vcpu).map(|watch| {
-                        std::mem::replace(&mut watch.sets[outcome.set[level] as usize].1, start)
-                    });
+                    let last = self
+                        .watch(level, self.vcpu)
+                        .map(|watch| std::mem::replace(&mut watch.sets[outcome.set[level] as usize].1, start));
                     let row = self.rows.entry((level as u8, object)).or_default();
                     row.within_one += u64::from(last == Some(start));
                     row.crowded(before, now, record, outcome.stall_cycles);

@@ -44,10 +44,11 @@ impl Bursts {
     /// Bytes from piece to piece of a walk whose lines pass over about `sets` sets of ways of `way_bytes` before they
     /// return; else what most distances between lines of one set are multiples of. `None`: nothing is known.
     pub fn spacing(&self, sets: f64, way_bytes: u64, line_bytes: u64) -> Option<u64> {
-        let walks = (1..=MOST_LINES_A_PIECE).filter_map(|lag| self.walked(lag, line_bytes));
+        // Longer lags have multiples of the shortest one's distance.
+        let walk = (1..=MOST_LINES_A_PIECE).find_map(|lag| self.walked(lag, line_bytes));
         let pressed = |apart: u64| (way_bytes / greatest_common(apart, way_bytes)) as f64;
         let fits = |apart: &u64| *apart > line_bytes && pressed(*apart) <= 2.0 * sets;
-        walks.into_iter().find(fits).or_else(|| common(&self.within_sets(line_bytes)))
+        walk.filter(fits).or_else(|| common(&self.within_sets(line_bytes)))
     }
 
     /// The distance between most misses and those `lag` before.
@@ -153,7 +154,8 @@ mod tests {
     fn two_lines_a_piece_are_not_two_pieces() {
         let walk = (0..100u64).flat_map(|_| (0..64u64).flat_map(|slot| [slot * 8192, slot * 8192 + 512]));
         assert_eq!(spacing(walk, 2.0), Some(8192));
-        let lines = (0..100u64).flat_map(|_| (0..16u64).flat_map(|t| (0..20u64).map(move |line| t * 65536 + line * 64)));
+        let lines =
+            (0..100u64).flat_map(|_| (0..16u64).flat_map(|t| (0..20u64).map(move |line| t * 65536 + line * 64)));
         assert_eq!(spacing(lines, 20.0), Some(65536));
     }
 
@@ -166,9 +168,8 @@ mod tests {
         };
         for size in [4096, 12288, 65536] {
             // One in ten is a bystander of the same set.
-            let order: Vec<u64> = (0..4000)
-                .map(|i| if i % 10 == 0 { random() % 999 * 4096 } else { random() % 50 * size })
-                .collect();
+            let order: Vec<u64> =
+                (0..4000).map(|i| if i % 10 == 0 { random() % 999 * 4096 } else { random() % 50 * size }).collect();
             assert_eq!(spacing(order.into_iter(), 1.0), Some(size));
         }
         assert_eq!(spacing(std::iter::empty(), 1.0), None);

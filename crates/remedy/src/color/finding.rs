@@ -117,7 +117,9 @@ impl Colors {
             Class::Stacks => {
                 "Stacks are mapped alike, so frames of equal depth lie at the same offset of their pages".to_owned()
             }
-            Class::Variables => "Variables of a power of two of bytes begin at the same offset of their pages".to_owned(),
+            Class::Variables => {
+                "Variables of a power of two of bytes begin at the same offset of their pages".to_owned()
+            }
             Class::Blocks => "Large blocks are mapped, so they all begin at the same offset of their pages".to_owned(),
             _ => format!("They lie at the same offset of pieces of {alignment}"),
         };
@@ -144,7 +146,9 @@ impl Colors {
             ),
             Class::Variables => inside(
                 "the linker places variables, and the program's code has their addresses in it",
-                format!("make each of them larger by whole lines of {line} bytes, so that no two begin at the same offset of a page"),
+                format!(
+                    "make each of them larger by whole lines of {line} bytes, so that no two begin at the same offset of a page"
+                ),
             ),
             Class::AlignedBlocks => inside(
                 "an alignment that was asked for is a promise, and the program may rely on it",
