@@ -1,7 +1,6 @@
 //! What the model and the attribution are asked for, by the head of the trace that they are given.
 
 use crate::attribution::Options;
-use crate::describe::sets;
 use crate::model::ModelOptions;
 use nearmiss_record::machine::Machine;
 use nearmiss_record::policy::Order;
@@ -28,7 +27,7 @@ impl Options {
             cpus: trace.cpus,
             levels: machine.levels(),
             line_bytes: machine.data_cache(1).map_or(64, |c| c.line.0 as u32),
-            crowd_sets: Vec::new(),
+            crowds: None,
             aliasing: None,
         }
     }
@@ -36,8 +35,7 @@ impl Options {
     /// Also for what remedies look at: objects that crowd on few sets, and loads that wait for stores to the same offset
     /// of another page.
     pub fn and_evidence(self, machine: &Machine) -> Self {
-        let crowd_sets = (1..=self.levels).map(|level| machine.data_cache(level).map_or(0, sets)).collect();
-        Options { crowd_sets, aliasing: machine.store_aliasing, ..self }
+        Options { crowds: Some(machine.clone()), aliasing: machine.store_aliasing, ..self }
     }
 }
 
@@ -57,8 +55,8 @@ mod tests {
         assert_eq!((model.filter, model.node_bytes), (filter, vec![1 << 30, 2 << 30]));
         let tables = Options::of(&machine, &trace);
         assert_eq!((tables.cpus, tables.levels, tables.line_bytes), (2, 3, 64));
-        assert!(tables.crowd_sets.is_empty() && tables.aliasing.is_none());
+        assert!(tables.crowds.is_none() && tables.aliasing.is_none());
         let all = tables.and_evidence(&machine);
-        assert_eq!((all.crowd_sets, all.aliasing), (vec![64, 2048, 32768], machine.store_aliasing));
+        assert_eq!((all.crowds.as_ref(), all.aliasing), (Some(&machine), machine.store_aliasing));
     }
 }

@@ -21,6 +21,8 @@ pub struct Traced {
     pub symbols: Symbols,
     /// Objects that crowd on few sets.
     pub crowds: Vec<Crowd>,
+    /// Cycles that the command's references waited which had a conflict miss.
+    pub conflict_waits: u64,
     /// Loads that wait for stores to the same offset of another page.
     pub aliases: Vec<Alias>,
     /// The filter that made the trace.
@@ -47,6 +49,7 @@ impl Traced {
         let attribution = Attribution::new(options, Box::new(RecordedData::new(&symbols)));
         let replayed = replay::replay(run, &machine, &Policy::default(), order, attribution)?;
         let crowds = replayed.observer.crowds(&replayed.side, &symbols);
+        let conflict_waits = replayed.observer.conflict_waits();
         let aliases = replayed.observer.aliases(&replayed.side, &symbols);
         let model = replayed.observer.into_record(ModelledRun {
             machine,
@@ -65,6 +68,7 @@ impl Traced {
             model,
             symbols,
             crowds,
+            conflict_waits,
             aliases,
             filter: header.filter,
             heard: |_, _| (),

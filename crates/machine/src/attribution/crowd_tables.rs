@@ -1,13 +1,15 @@
 //! Crowds with the names of their objects.
 
 use super::Attribution;
+use super::PAGE_BYTES;
 use super::crowds::CrowdRow;
 use super::data_tables::{Namer, Title};
 use super::names::Names;
+use super::objects::ObjectId;
+use super::spacing::{STRAY, pieces};
 use nearmiss_record::model::ObjectKind;
 use nearmiss_record::side::SideTables;
 use nearmiss_record::symbols::Symbols;
-use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 
 /// Objects of one name that crowd on few sets of one level.
@@ -23,23 +25,42 @@ pub struct Crowd {
     pub allocated_at: Vec<String>,
     /// Largest alignment the program asked the allocator for, in bytes; 0: none.
     pub asked_alignment: u64,
-    /// Conflict misses while the level's conflict misses fell on few sets.
+    /// How often memory of this name was mapped or allocated.
+    pub made: u64,
+    /// Misses that would be hits if the lines were spread over all sets.
     pub misses: u64,
     /// Cycles that the references with these misses waited in all.
     pub stall_cycles: u64,
-    /// Sets that such misses fell on within a short time, on average.
+    /// Cycles that all references to these objects waited which had a capacity miss at any level and no conflict miss.
+    pub capacity_waits: u64,
+    /// Sets that lines pass over before they return, on average.
     pub sets: f64,
-    /// Lines that competed for one set, on average.
+    /// Lines that compete for one set, on average.
     pub lines_a_set: f64,
-    /// Bytes of the pieces, a power of two, at whose same offset the lines lie.
-    pub alignment_bytes: u64,
+    /// Share of the misses in whose set a line of the same object had missed before: 1 where the parts of one object are
+    /// in each other's way, 0 where whole objects are.
+    pub within_one: f64,
+    /// Bytes from piece to piece, as far as they are regular.
+    pub spacing_bytes: u64,
+    /// Pieces so far apart that have lines in use; at least so many where there are very many.
+    pub pieces: u64,
     /// Objects: first address, address behind the last, misses; ascending.
     pub extents: Vec<(u64, u64, u64)>,
-    /// Lines that missed: virtual addresses, ascending; not all where there are very many.
-    pub lines: Vec<u64>,
     /// Functions that missed, with their misses, most first.
     pub functions: Vec<(String, u64)>,
 }
+
+impl Crowd {
+    /// The largest power of two at whose same offset all pieces begin.
+    pub fn alignment_bytes(&self) -> u64 {
+        1 << self.spacing_bytes.trailing_zeros().min(63)
+    }
+}
+
+/// Fewer crowded misses are no crowd.
+const LEAST_MISSES: u64 = 256;
+/// Of a crowd's misses at least this part would be saved: more than chance saves of lines at random.
+const LEAST_SAVED: u64 = 2;
 
 impl Attribution {
     /// What crowds on few sets; empty if it was not looked for. Most misses first within a level.
@@ -47,56 +68,103 @@ impl Attribution {
         let Some(crowds) = &self.crowds else { return Vec::new() };
         let names = Names::new(symbols, side);
         let namer = Namer::new(self, &names);
-        let mut groups: BTreeMap<(u8, Title), Vec<&CrowdRow>> = BTreeMap::new();
-        let mut asked: FxHashMap<Title, u64> = FxHashMap::default();
-        for ((level, object), row) in &crowds.rows {
-            let object = &self.tracker.objects.rows[object.0 as usize];
-            let title = namer.title(&object.key);
-            let alignment = asked.entry(title.clone()).or_default();
-            *alignment = (*alignment).max(object.asked_alignment);
-            groups.entry((*level, title)).or_default().push(row);
+        let line_bytes = u64::from(self.options.line_bytes);
+        let mut groups: BTreeMap<(u8, Title), Group<'_>> = BTreeMap::new();
+        for ((level, id), row) in &crowds.rows {
+            let object = &self.tracker.objects.rows[id.0 as usize];
+            let group = groups.entry((*level, namer.title(&object.key))).or_default();
+            group.asked_alignment = group.asked_alignment.max(object.asked_alignment);
+            group.made += object.count;
+            group.capacity_waits += crowds.capacity_waits.get(id.0 as usize).copied().unwrap_or(0);
+            group.rows.push((*id, row));
         }
         let mut found: Vec<Crowd> = groups
             .into_iter()
-            .map(|((level, title), rows)| {
-                let asked_alignment = asked.get(&title).copied().unwrap_or(0);
-                crowd(usize::from(level), title, asked_alignment, &rows, &names)
-            })
+            .filter(|(_, group)| group.is_crowd())
+            .map(|((level, title), group)| group.named(usize::from(level), title, line_bytes, &names))
             .collect();
         found.sort_by_key(|crowd| (crowd.level, std::cmp::Reverse(crowd.misses)));
         found
     }
+
+    /// Cycles that the command's references waited which had a conflict miss; 0 if crowds were not looked for.
+    pub fn conflict_waits(&self) -> u64 {
+        self.crowds.as_ref().map_or(0, |crowds| crowds.conflict_waits)
+    }
 }
 
-fn crowd(level: usize, title: Title, asked_alignment: u64, rows: &[&CrowdRow], names: &Names<'_>) -> Crowd {
-    let misses: u64 = rows.iter().map(|row| row.misses).sum();
-    let mean = |figure: &dyn Fn(&CrowdRow) -> f64| {
-        rows.iter().map(|row| figure(row) * row.misses as f64).sum::<f64>() / misses.max(1) as f64
-    };
-    let mut extents: BTreeMap<u64, (u64, u64)> = BTreeMap::new();
-    for row in rows {
-        for ((_, start), (end, count)) in &row.extents {
+/// Rows of one name.
+#[derive(Default)]
+struct Group<'a> {
+    asked_alignment: u64,
+    made: u64,
+    capacity_waits: u64,
+    rows: Vec<(ObjectId, &'a CrowdRow)>,
+}
+
+impl Group<'_> {
+    fn sum(&self, figure: impl Fn(&CrowdRow) -> u64) -> u64 {
+        self.rows.iter().map(|(_, row)| figure(row)).sum()
+    }
+
+    fn mean(&self, figure: impl Fn(&CrowdRow) -> f64) -> f64 {
+        let sum: f64 = self.rows.iter().map(|(_, row)| figure(row) * row.misses as f64).sum();
+        sum / self.sum(|row| row.misses).max(1) as f64
+    }
+
+    fn is_crowd(&self) -> bool {
+        let misses = self.sum(|row| row.misses);
+        let saved = misses.saturating_sub(self.sum(|row| row.spread_misses));
+        saved >= LEAST_MISSES && saved * LEAST_SAVED >= misses
+    }
+
+    fn named(mut self, level: usize, title: Title, line_bytes: u64, names: &Names<'_>) -> Crowd {
+        self.rows.sort_by_key(|(id, row)| (std::cmp::Reverse(row.misses), id.0));
+        let sets = self.mean(CrowdRow::sets);
+        let spacing = self.rows.first().and_then(|(_, row)| row.bursts.spacing(sets, PAGE_BYTES, line_bytes));
+        let spacing_bytes = spacing.unwrap_or(PAGE_BYTES);
+        let extents = self.extents();
+        Crowd {
+            level,
+            kind: title.kind,
+            name: title.name,
+            allocated_at: title.allocated_at,
+            asked_alignment: self.asked_alignment,
+            made: self.made,
+            misses: self.sum(|row| row.misses),
+            stall_cycles: self.sum(|row| row.stall_cycles),
+            capacity_waits: self.capacity_waits,
+            sets,
+            lines_a_set: self.mean(CrowdRow::competing),
+            within_one: self.mean(CrowdRow::within_one),
+            spacing_bytes,
+            pieces: self.pieces(&extents, spacing_bytes),
+            extents,
+            functions: names.most_of(self.rows.iter().flat_map(|(_, row)| &row.insns)),
+        }
+    }
+
+    /// Those without a few stray misses.
+    fn extents(&self) -> Vec<(u64, u64, u64)> {
+        let mut extents: BTreeMap<u64, (u64, u64)> = BTreeMap::new();
+        for ((_, start), (end, count)) in self.rows.iter().flat_map(|(_, row)| &row.extents) {
             let extent = extents.entry(*start).or_insert((*end, 0));
             *extent = (extent.0.max(*end), extent.1 + count);
         }
+        let (all, count) = (extents.values().map(|(_, misses)| misses).sum::<u64>(), extents.len() as u64);
+        let counts = |(_, misses): &(u64, u64)| misses * count * STRAY >= all;
+        let kept = extents.into_iter().filter(|(_, extent)| counts(extent));
+        kept.map(|(start, (end, misses))| (start, end, misses)).collect()
     }
-    let mut lines: Vec<u64> = rows.iter().flat_map(|row| row.lines.iter().copied()).collect();
-    lines.sort_unstable();
-    lines.dedup();
-    let heaviest = rows.iter().max_by_key(|row| row.misses);
-    Crowd {
-        level,
-        kind: title.kind,
-        name: title.name,
-        allocated_at: title.allocated_at,
-        asked_alignment,
-        misses,
-        stall_cycles: rows.iter().map(|row| row.stall_cycles).sum(),
-        sets: mean(&CrowdRow::sets),
-        lines_a_set: mean(&CrowdRow::competing),
-        alignment_bytes: heaviest.map_or(0, |row| row.alignment_bytes()),
-        extents: extents.into_iter().map(|(start, (end, count))| (start, end, count)).collect(),
-        lines,
-        functions: names.most_of(rows.iter().flat_map(|row| &row.insns)),
+
+    fn pieces(&self, extents: &[(u64, u64, u64)], spacing: u64) -> u64 {
+        let mut missed: Vec<(u64, u64)> = self.rows.iter().flat_map(|(_, row)| row.lines.values().copied()).collect();
+        missed.sort_unstable();
+        let within = |(start, end, _): &(u64, u64, u64)| {
+            let from = missed.partition_point(|(address, _)| address < start);
+            let to = missed.partition_point(|(address, _)| address < end);
+            pieces(*start, missed.get(from..to).unwrap_or_default(), spacing)
+        };
+        extents.iter().map(within).sum()
     }
 }

@@ -1,262 +1,273 @@
-//! Objects that crowd on few sets: conflict misses that, within a short time, fall on a small part of a cache's sets.
+//! Objects that crowd on few sets: misses that would be hits if the lines were spread over all sets of the same cache.
 //!
-//! Over a whole run a walk of several buffers in lock-step misses in every set, though at any moment it presses on one.
-//! So concentration is judged over the last [`WINDOW`] conflict misses of a CPU at a level.
+//! A conflict miss alone tells little: lines that lie at random have such misses too, and no other place helps them.
+//! So each cache has a twin in which lines are spread ([`Spread`]). A miss whose line the twin has is *crowded*; a hit
+//! whose line the twin has not counts against it. Of lines at random the two are as many; of lines that lie at the same
+//! offset of aligned pieces all misses are crowded, however many sets they pass over and whoever runs between.
 
 use super::objects::ObjectId;
-use super::tracker::Tracker;
-use crate::observer::Outcome;
+use super::spacing::Bursts;
+use super::spread::{Mark, Spread, turn_of};
+use super::tracker::{Tracker, USER_END};
+use crate::model::fast::plan::{Config, number_of};
+use crate::observer::{Effective, Outcome};
+use nearmiss_record::machine::{Cache, Machine};
 use nearmiss_record::model::{MAX_LEVELS, MissClass};
-use nearmiss_record::reference::Record;
-use rustc_hash::{FxHashMap, FxHashSet};
+use nearmiss_record::reference::{Kind, Record};
+use rustc_hash::FxHashMap;
 
-/// Conflict misses that are judged together.
-const WINDOW: usize = 256;
-/// At most this part of the sets is few, as in the report.
-const FEW: u64 = 8;
-/// A window that touches more sets than this part of its misses is spread, however many sets there are.
-const LEAST_MISSES_A_SET: usize = 4;
-/// Lines of one set that are told apart when the number of those that compete is counted.
-const MAX_COMPETING: usize = 256;
 /// Objects and lines of one row that are remembered.
-const MAX_EXTENTS: usize = 1 << 14;
-/// log₂ of the largest alignment looked for.
-const MAX_ALIGN_LOG2: usize = 24;
-const LINE_LOG2: usize = 6;
-/// Share of a window's lines that must lie at the same offset of aligned pieces.
-const ALIGNED_SHARE: f64 = 0.75;
-
-/// One conflict miss.
-#[derive(Clone, Copy, Debug)]
-struct Miss {
-    set: u32,
-    pid: u32,
-    /// Of the first byte, not of its line: a block may begin within one.
-    address: u64,
-    object: ObjectId,
-    insn: u32,
-    stall_cycles: u32,
-    /// Lines that missed in this set since this one last did, itself included; 0: it is the first time.
-    competing: u32,
-}
-
-impl Miss {
-    fn line(&self) -> u64 {
-        self.address >> LINE_LOG2 << LINE_LOG2
-    }
-}
-
-/// What is remembered of one level of one CPU.
-#[derive(Debug, Default)]
-struct Watch {
-    window: Vec<Miss>,
-    /// By set: lines that missed, latest first.
-    recent: FxHashMap<u32, Vec<u64>>,
-}
+pub(super) const MAX_EXTENTS: usize = 1 << 16;
+const LINE_LOG2: u32 = 6;
+const SHARE_LOG2: u32 = 20;
 
 /// What crowded misses of one object at one level add up to.
 #[derive(Debug, Default)]
 pub(super) struct CrowdRow {
+    /// Crowded misses.
     pub misses: u64,
+    /// Hits that would be misses if the lines were spread.
+    pub spread_misses: u64,
     pub stall_cycles: u64,
-    /// Sum over misses of the sets of their window.
-    sets: u64,
-    competing: u64,
-    competed: u64,
-    /// Windows by log₂ of the alignment that their lines have in common.
-    alignments: [u64; MAX_ALIGN_LOG2 + 1],
+    /// Crowded misses of lines that had missed before, and sums over them: misses of the line's set since then, and the
+    /// share that these are of the misses of all sets, in 2^-20.
+    returned: u64,
+    in_set: u64,
+    share: u64,
+    /// Crowded misses after one of the same object in the set.
+    within_one: u64,
     /// By process and first address: end, misses.
     pub extents: FxHashMap<(u32, u64), (u64, u64)>,
-    pub lines: FxHashSet<u64>,
+    /// By line: the first byte of it that missed, misses.
+    pub lines: FxHashMap<u64, (u64, u64)>,
     pub insns: FxHashMap<u32, u64>,
+    pub bursts: Bursts,
 }
 
 impl CrowdRow {
-    /// Sets that a window of misses falls on, on average.
+    /// Sets that lines pass over before they return, on average.
     pub fn sets(&self) -> f64 {
-        self.sets as f64 / self.misses.max(1) as f64
+        ((self.returned << SHARE_LOG2) as f64 / self.share.max(1) as f64).max(1.0)
     }
 
-    /// Lines that compete for one set, on average.
+    /// Lines that miss in a set until a line returns, itself included, on average.
     pub fn competing(&self) -> f64 {
-        self.competing as f64 / self.competed.max(1) as f64
+        self.in_set as f64 / self.returned.max(1) as f64
     }
 
-    /// The alignment that most windows' lines have in common.
-    pub fn alignment_bytes(&self) -> u64 {
-        let most = self.alignments.iter().enumerate().max_by_key(|(log2, votes)| (**votes, *log2));
-        1 << most.map_or(LINE_LOG2, |(log2, _)| log2)
+    /// Share of the misses in whose set a line of the same object had missed before.
+    pub fn within_one(&self) -> f64 {
+        self.within_one as f64 / self.misses.max(1) as f64
     }
+}
+
+/// One cache and its twin.
+struct Watch {
+    spread: Spread,
+    /// By set: misses of user memory, and where the object begins that had the last crowded one.
+    sets: Vec<(u32, u64)>,
+    /// Of all sets.
+    misses: u32,
+}
+
+/// The caches of one level.
+struct Level {
+    /// By CPU.
+    instances: Vec<usize>,
+    watches: Vec<Watch>,
+}
+
+/// What the twin says of one level of a reference that missed.
+#[derive(Clone, Copy, Debug)]
+enum Found {
+    /// A crowded miss: what the cache had counted when the line last missed there, and what it has counted now.
+    Crowded(Mark, Mark),
+    /// A hit, and a miss in the twin.
+    Displaced,
 }
 
 /// See the module's text.
-#[derive(Debug)]
 pub(super) struct Crowds {
-    sets: Vec<u64>,
-    /// By level, then CPU.
-    watches: Vec<Vec<Watch>>,
+    /// `None`: a level whose sets nobody picks.
+    levels: Vec<Option<Level>>,
+    /// Of the reference that missed last.
+    found: [Option<Found>; MAX_LEVELS],
+    vcpu: usize,
     pub rows: FxHashMap<(u8, ObjectId), CrowdRow>,
+    /// Cycles that the command's references with a conflict miss waited.
+    pub conflict_waits: u64,
+    /// By object: cycles that those of its other references waited which had a capacity miss.
+    pub capacity_waits: Vec<u64>,
+}
+
+impl Level {
+    fn new(machine: &Machine, cache: &Cache, cpus: usize) -> Option<Self> {
+        let number = |cpu| number_of(machine, cache.shared_by, cpu as u64) as usize;
+        let instances: Vec<usize> = (0..cpus).map(number).collect();
+        let most = instances.iter().max().map_or(0, |last| last + 1);
+        let watch = |instance| {
+            let spread = Spread::new(Config::of(machine, cache).ok()?, instance as u32)?;
+            Some(Watch { sets: vec![(0, 0); spread.sets()], spread, misses: 0 })
+        };
+        Some(Level { instances, watches: (0..most).map(watch).collect::<Option<_>>()? })
+    }
+}
+
+impl Watch {
+    /// Looks a line up in the twin. `set`: the one in which the cache itself missed, if it did; `class`: its class there.
+    #[inline]
+    fn meet(&mut self, address: u64, vaddr: u64, missed: Option<(usize, MissClass)>, is_data: bool) -> Option<Found> {
+        let of_user = is_data && vaddr < USER_END;
+        let (there, mark) = self.spread.meet(address, if of_user { turn_of(vaddr) } else { 0 });
+        if !of_user {
+            return None;
+        }
+        let Some((set, class)) = missed else { return (!there).then_some(Found::Displaced) };
+        let counted = &mut self.sets[set].0;
+        *counted = counted.wrapping_add(1);
+        self.misses = self.misses.wrapping_add(1);
+        let now = Mark { in_set: *counted, in_all: self.misses };
+        let before = std::mem::replace(mark, now);
+        let movable = matches!(class, MissClass::Conflict | MissClass::Capacity);
+        (there && movable).then_some(Found::Crowded(before, now))
+    }
 }
 
 impl Crowds {
-    /// `sets`: of each level's data cache, nearest first.
-    pub fn new(sets: &[u64], cpus: usize) -> Self {
-        let levels = sets.len().min(MAX_LEVELS);
-        let watches = (0..levels).map(|_| (0..cpus).map(|_| Watch::default()).collect()).collect();
-        Crowds { sets: sets[..levels].to_vec(), watches, rows: FxHashMap::default() }
+    pub fn new(machine: &Machine, cpus: usize) -> Self {
+        let levels = 1..=machine.levels().min(MAX_LEVELS);
+        Crowds {
+            levels: levels.map(|level| Level::new(machine, machine.data_cache(level)?, cpus)).collect(),
+            found: [None; MAX_LEVELS],
+            vcpu: 0,
+            rows: FxHashMap::default(),
+            conflict_waits: 0,
+            capacity_waits: Vec::new(),
+        }
     }
 
-    /// `record`, a data reference to `object`, missed or caused traffic.
+    #[inline]
+    fn watch(&mut self, level: usize, vcpu: usize) -> Option<&mut Watch> {
+        let level = self.levels.get_mut(level)?.as_mut()?;
+        level.watches.get_mut(*level.instances.get(vcpu)?)
+    }
+
+    /// A reference hit the first level. Whether it would have missed with its lines spread.
+    #[inline]
+    pub fn hit(&mut self, vcpu: usize, met: &Effective) -> bool {
+        if met.kind == Kind::Fetch {
+            return false;
+        }
+        let Some(watch) = self.watch(0, vcpu) else { return false };
+        let address = if watch.spread.is_virtual() { met.vaddr } else { met.address };
+        watch.meet(address, met.vaddr, None, true).is_some()
+    }
+
+    /// A reference missed the first level or caused traffic: looks it up in the twins. [`Crowds::met`] follows if it is
+    /// the command's.
+    pub fn missed(&mut self, vcpu: usize, met: &Effective, outcome: &Outcome) {
+        self.found = [None; MAX_LEVELS];
+        self.vcpu = vcpu;
+        let is_data = met.kind != Kind::Fetch;
+        for level in 0..self.levels.len() {
+            if level > 0 && outcome.missed[level - 1].is_none() {
+                break;
+            }
+            if level == 0 && !is_data {
+                continue;
+            }
+            let Some(watch) = self.watch(level, vcpu) else { continue };
+            let address = match level {
+                0 if watch.spread.is_virtual() => met.vaddr,
+                0 => met.address,
+                _ => outcome.line_paddr,
+            };
+            let missed = outcome.missed[level].map(|class| (outcome.set[level] as usize, class));
+            self.found[level] = watch.meet(address, met.vaddr, missed, is_data).filter(|_| !outcome.continuation);
+        }
+    }
+
+    /// The reference of the last [`Crowds::missed`] was the command's, to an object that begins at `start`; `None`: to
+    /// code.
     pub fn met(
         &mut self,
-        vcpu: usize,
+        object: Option<(ObjectId, u64)>,
         pid: u32,
-        object: ObjectId,
         record: Record,
         outcome: &Outcome,
         tracker: &Tracker,
     ) {
-        for level in 0..self.watches.len() {
-            if outcome.missed[level] != Some(MissClass::Conflict) {
-                continue;
+        self.waited(object.map(|(id, _)| id), outcome);
+        let Some((object, start)) = object else { return };
+        for level in 0..self.levels.len() {
+            match self.found[level] {
+                Some(Found::Displaced) => self.missed_if_spread(level, object),
+                Some(Found::Crowded(before, now)) => {
+                    let instance = self.levels[level].as_ref().map_or(0, |at| at.instances[self.vcpu]);
+                    let last = self
+                        .watch(level, self.vcpu)
+                        .map(|watch| std::mem::replace(&mut watch.sets[outcome.set[level] as usize].1, start));
+                    let row = self.rows.entry((level as u8, object)).or_default();
+                    row.within_one += u64::from(last == Some(start));
+                    row.crowded(before, now, record, outcome.stall_cycles);
+                    row.bursts.add(instance as u32, outcome.set[level], record.vaddr());
+                    row.place(pid, start, record.vaddr(), tracker);
+                }
+                None => {}
             }
-            let watch = &mut self.watches[level][vcpu];
-            let recent = watch.recent.entry(outcome.set[level]).or_default();
-            let before = recent.iter().position(|line| *line == outcome.line_paddr);
-            match before {
-                Some(at) => recent[..=at].rotate_right(1),
-                None => {
-                    recent.insert(0, outcome.line_paddr);
-                    recent.truncate(MAX_COMPETING);
+        }
+    }
+
+    fn waited(&mut self, object: Option<ObjectId>, outcome: &Outcome) {
+        let has = |class| outcome.missed.contains(&Some(class));
+        if has(MissClass::Conflict) {
+            self.conflict_waits += u64::from(outcome.stall_cycles);
+        } else if let Some(object) = object.filter(|_| has(MissClass::Capacity)) {
+            let at = object.0 as usize;
+            if at >= self.capacity_waits.len() {
+                self.capacity_waits.resize(at + 1, 0);
+            }
+            self.capacity_waits[at] += u64::from(outcome.stall_cycles);
+        }
+    }
+
+    /// A reference of the command to `object` hit at `level`, where it would have missed with its lines spread.
+    pub fn missed_if_spread(&mut self, level: usize, object: ObjectId) {
+        self.rows.entry((level as u8, object)).or_default().spread_misses += 1;
+    }
+}
+
+impl CrowdRow {
+    fn crowded(&mut self, before: Mark, now: Mark, record: Record, stall_cycles: u32) {
+        self.misses += 1;
+        self.stall_cycles += u64::from(stall_cycles);
+        if before.in_all != 0 {
+            self.returned += 1;
+            let in_set = u64::from(now.in_set.wrapping_sub(before.in_set));
+            self.in_set += in_set;
+            self.share += (in_set << SHARE_LOG2) / u64::from(now.in_all.wrapping_sub(before.in_all)).max(1);
+        }
+        *self.insns.entry(record.insn().0).or_default() += 1;
+        let line = record.vaddr() >> LINE_LOG2;
+        if self.lines.len() < MAX_EXTENTS || self.lines.contains_key(&line) {
+            self.lines.entry(line).or_insert((record.vaddr(), 0)).1 += 1;
+        }
+    }
+
+    /// Counts a miss at `address` for the object that begins at `start`.
+    fn place(&mut self, pid: u32, start: u64, address: u64, tracker: &Tracker) {
+        let room = self.extents.len() < MAX_EXTENTS;
+        match self.extents.get_mut(&(pid, start)) {
+            Some((end, misses)) => {
+                *misses += 1;
+                if address >= *end {
+                    *end = tracker.extent(pid, address).1;
                 }
             }
-            watch.window.push(Miss {
-                set: outcome.set[level],
-                pid,
-                address: record.vaddr(),
-                object,
-                insn: record.insn().0,
-                stall_cycles: outcome.stall_cycles,
-                competing: before.map_or(0, |at| at as u32 + 1),
-            });
-            if watch.window.len() == WINDOW {
-                let window = std::mem::take(&mut watch.window);
-                self.judge(level as u8, &window, tracker);
-                self.watches[level][vcpu].window = window;
-                self.watches[level][vcpu].window.clear();
+            None if room => {
+                self.extents.insert((pid, start), (tracker.extent(pid, address).1, 1));
             }
+            None => {}
         }
-    }
-
-    fn judge(&mut self, level: u8, window: &[Miss], tracker: &Tracker) {
-        let sets: FxHashSet<u32> = window.iter().map(|miss| miss.set).collect();
-        let few = sets.len() as u64 * FEW <= self.sets[level as usize] && sets.len() * LEAST_MISSES_A_SET <= WINDOW;
-        if !few {
-            return;
-        }
-        let alignment = common_alignment_log2(window);
-        for miss in window {
-            let row = self.rows.entry((level, miss.object)).or_default();
-            row.misses += 1;
-            row.stall_cycles += u64::from(miss.stall_cycles);
-            row.sets += sets.len() as u64;
-            if miss.competing > 0 {
-                row.competing += u64::from(miss.competing);
-                row.competed += 1;
-            }
-            row.alignments[alignment] += 1;
-            *row.insns.entry(miss.insn).or_default() += 1;
-            if row.lines.len() < MAX_EXTENTS {
-                row.lines.insert(miss.line());
-            }
-            let (start, end) = tracker.extent(miss.pid, miss.address);
-            if row.extents.len() < MAX_EXTENTS || row.extents.contains_key(&(miss.pid, start)) {
-                let extent = row.extents.entry((miss.pid, start)).or_insert((end, 0));
-                extent.0 = extent.0.max(end);
-                extent.1 += 1;
-            }
-        }
-    }
-}
-
-/// log₂ of the largest alignment at whose pieces most of the lines have the same offset.
-fn common_alignment_log2(window: &[Miss]) -> usize {
-    let mut offsets: FxHashMap<u64, usize> = FxHashMap::default();
-    for log2 in (LINE_LOG2 + 1..=MAX_ALIGN_LOG2).rev() {
-        offsets.clear();
-        for miss in window {
-            *offsets.entry(miss.line() & ((1 << log2) - 1)).or_default() += 1;
-        }
-        let most = offsets.values().max().copied().unwrap_or(0);
-        if most as f64 >= ALIGNED_SHARE * window.len() as f64 {
-            return log2;
-        }
-    }
-    LINE_LOG2
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::attribution::RecordedData;
-    use nearmiss_record::reference::Kind;
-    use nearmiss_record::units::InsnId;
-
-    const OBJECT: ObjectId = ObjectId(3);
-
-    /// Conflict misses at the first level, of 64 sets, one a line address.
-    fn watched(lines: impl Iterator<Item = u64>) -> Crowds {
-        let tracker = Tracker::new(Box::new(RecordedData::default()), 10);
-        let mut crowds = Crowds::new(&[64], 1);
-        for address in lines {
-            let record = Record::reference(Kind::Load, address, 8, 0, InsnId(9), address >> 12, 1);
-            let mut outcome = Outcome { line_paddr: address & !63, stall_cycles: 7, ..Outcome::default() };
-            outcome.missed[0] = Some(MissClass::Conflict);
-            outcome.set[0] = (address / 64 % 64) as u32;
-            crowds.met(0, 5, OBJECT, record, &outcome, &tracker);
-        }
-        crowds
-    }
-
-    #[test]
-    fn a_walk_in_lock_step_crowds_though_it_passes_over_every_set() {
-        // 32 buffers of 8 KiB: 1,024 steps of 8 bytes.
-        let crowds = watched((0..1024 * 32).map(|i| (i % 32) * 8192 + i / 32 * 8));
-        let row = &crowds.rows[&(0, OBJECT)];
-        assert_eq!((row.misses, row.stall_cycles), (1024 * 32, 1024 * 32 * 7));
-        // Eight steps of 32 misses fill a window, and a line.
-        assert_eq!((row.sets(), row.alignment_bytes()), (1.0, 8192));
-        assert_eq!((row.competing(), row.lines.len()), (32.0, 32 * 128));
-        assert_eq!(row.insns[&9], 1024 * 32);
-    }
-
-    #[test]
-    fn misses_that_are_spread_do_not() {
-        let mut state = 1u64;
-        let crowds = watched((0..10_000).map(|_| {
-            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-            (state >> 40) % 4096 * 64
-        }));
-        assert!(crowds.rows.is_empty());
-    }
-
-    #[test]
-    fn too_few_misses_to_judge_are_not_judged() {
-        assert!(watched((0..255).map(|i| i % 32 * 4096)).rows.is_empty());
-        assert_eq!(watched((0..256).map(|i| i % 32 * 4096)).rows[&(0, OBJECT)].misses, 256);
-    }
-
-    #[test]
-    fn other_levels_and_classes_do_not_count() {
-        let tracker = Tracker::new(Box::new(RecordedData::default()), 10);
-        let mut crowds = Crowds::new(&[64], 1);
-        let record = Record::reference(Kind::Load, 4096, 8, 0, InsnId(9), 1, 1);
-        for _ in 0..1000 {
-            let mut outcome = Outcome::default();
-            outcome.missed[0] = Some(MissClass::Capacity);
-            outcome.missed[1] = Some(MissClass::Conflict);
-            crowds.met(0, 5, OBJECT, record, &outcome, &tracker);
-        }
-        assert!(crowds.rows.is_empty());
     }
 }

@@ -24,6 +24,8 @@ mod pressure;
 mod repeats;
 mod sharing;
 mod spaces;
+mod spacing;
+mod spread;
 mod task_tables;
 mod tasks;
 mod tracker;
@@ -44,7 +46,7 @@ use cpu::Cpu;
 use crowds::Crowds;
 use ledger::{Count, Ledger, References, Row};
 use nearmiss_record::abi::MAX_VCPUS;
-use nearmiss_record::machine::StoreAliasing;
+use nearmiss_record::machine::{Machine, StoreAliasing};
 use nearmiss_record::maps::{Event, MapLog};
 use nearmiss_record::model::{MAX_LEVELS, MissClass, PageOffsets, StallSources};
 use nearmiss_record::reference::{Control, Kind, Record, Usage};
@@ -74,8 +76,8 @@ pub struct Options {
     pub levels: usize,
     /// Line size of the machine's first data cache in bytes, a power of two.
     pub line_bytes: u32,
-    /// Sets of each level's data cache, nearest first, to look for objects that crowd on few of them; empty: do not.
-    pub crowd_sets: Vec<u64>,
+    /// Machine in whose data caches objects that crowd on few sets are looked for; `None`: do not look for them.
+    pub crowds: Option<Machine>,
     /// What tells loads that wait for a store to the same offset of another page; `None`: do not look for them.
     pub aliasing: Option<StoreAliasing>,
 }
@@ -137,7 +139,7 @@ impl Attribution {
         let mut tasks = Tasks::default();
         let cpus: Vec<Cpu> = (0..cpus).map(|_| Cpu::new(tasks.first())).collect();
         let levels = options.levels.min(MAX_LEVELS);
-        let crowds = (!options.crowd_sets.is_empty()).then(|| Crowds::new(&options.crowd_sets, cpus.len()));
+        let crowds = options.crowds.as_ref().map(|machine| Crowds::new(machine, cpus.len()));
         let aliases = options.aliasing.map(|aliasing| Aliases::new(aliasing, cpus.len()));
         Attribution {
             options: Options { line_bytes: line, levels, ..options },
@@ -245,6 +247,9 @@ impl Attribution {
             bins[bin] += transactions;
         }
         if record.kind() == Some(Kind::Fetch) {
+            if let Some(crowds) = &mut self.crowds {
+                crowds.met(None, pid, record, outcome, &self.tracker);
+            }
             return self.count_or_add(&met);
         }
         if !kernel {
@@ -253,8 +258,8 @@ impl Attribution {
         let (object, start) = self.tracker.find(pid, record.vaddr(), record.physical_page());
         met.object = Some(object);
         self.count_or_add(&met);
-        if let Some(crowds) = &mut self.crowds {
-            crowds.met(vcpu, pid, object, record, outcome, &self.tracker);
+        if let Some(crowds) = self.crowds.as_mut().filter(|_| !again) {
+            crowds.met(Some((object, start)), pid, record, outcome, &self.tracker);
         }
         if let Some(class) = sharing_class(outcome) {
             let line = record.paddr() & !u64::from(self.options.line_bytes - 1);
@@ -268,6 +273,30 @@ impl Attribution {
         let task = &mut self.tasks.rows[self.cpus[vcpu].task as usize];
         for row in [&mut insn.misses, &mut task.misses[usize::from(record.is_kernel())]] {
             self.ledger.add(row, record, outcome);
+        }
+    }
+
+    /// Counts a kept reference, whatever it met.
+    #[inline]
+    fn reference(&mut self, met: &Effective) {
+        let record = met.record;
+        let vcpu = index(met.cpu, self.cpus.len());
+        let whose = self.running.whose(vcpu);
+        let cpu = &mut self.cpus[vcpu];
+        row(&mut self.insns[whose as usize], record).references.count(record);
+        cpu.kernel = record.is_kernel();
+        cpu.pending[usize::from(cpu.kernel)].count(record);
+        if let Some(aliases) = self.aliases.as_mut().filter(|_| !cpu.kernel && whose == Whose::Command) {
+            aliases.met(vcpu, cpu.pid, met, &mut self.tracker);
+        }
+    }
+
+    /// A reference of the command hit the first level, where it would have missed with its lines spread.
+    fn missed_if_spread(&mut self, vcpu: usize, record: Record) {
+        let pid = self.cpus[vcpu].pid;
+        let (object, _) = self.tracker.find(pid, record.vaddr(), record.physical_page());
+        if let Some(crowds) = &mut self.crowds {
+            crowds.missed_if_spread(0, object);
         }
     }
 
@@ -407,23 +436,23 @@ impl Observer for Attribution {
 
     #[inline]
     fn hit(&mut self, met: &Effective) {
-        let record = met.record;
+        self.reference(met);
         let vcpu = index(met.cpu, self.cpus.len());
-        let whose = self.running.whose(vcpu);
-        let cpu = &mut self.cpus[vcpu];
-        row(&mut self.insns[whose as usize], record).references.count(record);
-        cpu.kernel = record.is_kernel();
-        cpu.pending[usize::from(cpu.kernel)].count(record);
-        if let Some(aliases) = self.aliases.as_mut().filter(|_| !cpu.kernel && whose == Whose::Command) {
-            aliases.met(vcpu, cpu.pid, met, &mut self.tracker);
+        let crowds = self.crowds.as_mut();
+        let missed_if_spread = crowds.is_some_and(|crowds| crowds.hit(vcpu, met));
+        if missed_if_spread && self.running.whose(vcpu) == Whose::Command {
+            self.missed_if_spread(vcpu, met.record);
         }
     }
 
     fn miss(&mut self, met: &Effective, outcome: &Outcome) {
-        self.hit(met);
-        self.met(index(met.cpu, self.cpus.len()), met.record, outcome, false);
+        self.reference(met);
+        let vcpu = index(met.cpu, self.cpus.len());
+        if let Some(crowds) = &mut self.crowds {
+            crowds.missed(vcpu, met, outcome);
+        }
+        self.met(vcpu, met.record, outcome, false);
     }
-
     // Instructions come from the tables beside the stream: what a record says of them belongs to whatever ran since the
     // last record, which may be another task.
     fn instructions(&mut self, _: u32, _: u64) {}

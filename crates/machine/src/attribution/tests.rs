@@ -54,7 +54,7 @@ impl Stream {
             cpus: 2,
             levels: LEVELS,
             line_bytes: 64,
-            crowd_sets: Vec::new(),
+            crowds: None,
             aliasing: Some(StoreAliasing { stores: 4, wait_cycles: 1.0 }),
         };
         Stream {

@@ -50,7 +50,7 @@ pub(super) struct HeapCall {
 }
 
 /// First address that is not user space's.
-const USER_END: u64 = 1 << 47;
+pub(super) const USER_END: u64 = 1 << 47;
 
 /// See the module's text.
 pub(super) struct Tracker {

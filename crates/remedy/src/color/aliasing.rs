@@ -3,15 +3,17 @@
 use super::evidence::{Objects, Seen};
 use super::subject::{Class, Subject};
 use crate::traced::Traced;
+use nearmiss_machine::attribution::Alias;
 use nearmiss_record::words::grouped;
 
 /// How exact the count is.
 pub const EXACTNESS: &str = "aliased loads are a lower bound: repeats that the trace's filter dropped were not seen";
 
-/// Cycles that the subject's loads wait in all.
-pub fn wait_cycles(case: &Traced, subject: &Subject) -> u64 {
+/// Cycles that loads wait in all.
+pub fn wait_cycles(case: &Traced, aliases: &[Alias]) -> u64 {
     let each = case.machine().store_aliasing.map_or(0.0, |aliasing| aliasing.wait_cycles);
-    (loads(subject) as f64 * each * (1.0 - case.machine().overlap)).round() as u64
+    let loads: u64 = aliases.iter().map(|alias| alias.loads).sum();
+    (loads as f64 * each * (1.0 - case.machine().overlap)).round() as u64
 }
 
 fn loads(subject: &Subject) -> u64 {

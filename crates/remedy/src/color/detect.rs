@@ -1,14 +1,15 @@
-//! Which objects are in each other's way: from crowds of conflict misses to subjects.
+//! Which objects are in each other's way: from crowded misses to subjects.
 
 use super::colors::fully_hashed;
 use super::finding::Colors;
 use super::program;
-use super::subject::{Class, Subject};
+use super::subject::{Class, Subject, is_of_pieces};
 use crate::case::Case;
 use crate::contract::{Suspicion, Suspicions};
 use crate::replay::CaseError;
 use crate::traced::Traced;
 use nearmiss_machine::attribution::{Crowd, Party};
+use nearmiss_record::finding::LEAST_GAIN;
 use nearmiss_record::machine::Index;
 use nearmiss_record::model::ObjectKind;
 use std::collections::BTreeMap;
@@ -17,16 +18,18 @@ const PAGE_BYTES: u64 = 4096;
 /// Objects with less than this share of a level's crowded misses are bystanders.
 const LEAST_SHARE: f64 = 0.05;
 
+/// Share of the command's cycles: what waits less than that for its crowded misses gains too little to be a finding.
+const LEAST_WAITS: f64 = LEAST_GAIN / 4.0;
+
 /// Everything in a run that colors may help with, and what looks like it.
 pub fn detect(case: &Case) -> Result<Suspicions, CaseError> {
     let case = case.traced()?;
     let asks_environment = program::asks_environment(&case.manifest);
     let mut subjects: BTreeMap<(Class, String), Subject> = BTreeMap::new();
     for crowd in &case.crowds {
-        let Some(class) = class(case, crowd) else { continue };
+        let Some(class) = class(crowd) else { continue };
         let name = if class.of_many() { String::new() } else { crowd.name.clone() };
-        let ways = case.cache(crowd.level).map_or(1, |cache| cache.ways.into());
-        let subject = subjects.entry((class, name)).or_insert_with(|| Subject::new(class, asks_environment, ways));
+        let subject = subjects.entry((class, name)).or_insert_with(|| Subject::new(class, asks_environment));
         subject.crowds.push(crowd.clone());
     }
     let mut crowded: BTreeMap<usize, u64> = BTreeMap::new();
@@ -41,6 +44,8 @@ pub fn detect(case: &Case) -> Result<Suspicions, CaseError> {
         };
         subject.crowds.iter().any(|c| share(c.level) >= LEAST_SHARE)
     });
+    let waits = |subject: &Subject| subject.by_name().iter().map(|crowd| crowd.stall_cycles).sum::<u64>() as f64;
+    subjects.retain(|_, subject| waits(subject) >= LEAST_WAITS * case.model.totals.cycles as f64);
     let suspicion = |subject| Box::new(Colors::new(case, subject)) as Box<dyn Suspicion>;
     Ok(subjects.into_values().chain(aliased(case, asks_environment)).map(suspicion).collect())
 }
@@ -55,7 +60,7 @@ fn aliased(case: &Traced, asks_environment: bool) -> Vec<Subject> {
         let classes = sides.map(alias_class);
         let Some(class) = classes.into_iter().flatten().min() else { continue };
         let name = if class.of_many() { String::new() } else { alias.stored.name.clone() };
-        let subject = subjects.entry((class, name)).or_insert_with(|| Subject::new(class, asks_environment, 1));
+        let subject = subjects.entry((class, name)).or_insert_with(|| Subject::new(class, asks_environment));
         let moved = sides.into_iter().zip(classes).filter(|(_, of)| *of == Some(class));
         subject.aliased_extents.extend(moved.flat_map(|(side, _)| side.extents.iter().copied()));
         subject.aliased.push(alias.clone());
@@ -77,18 +82,18 @@ fn alias_class(side: &Party) -> Option<Class> {
 }
 
 /// `None` for memory that no program decides on.
-fn class(case: &Traced, crowd: &Crowd) -> Option<Class> {
-    let ways = case.cache(crowd.level).map_or(1, |cache| cache.ways);
-    // So few objects, a line each, cannot overflow a set: it is their own parts that do.
-    let few = crowd.extents.len() as u64 <= u64::from(ways);
+fn class(crowd: &Crowd) -> Option<Class> {
+    let pieces = is_of_pieces(crowd);
     Some(match crowd.kind {
-        ObjectKind::Stack if crowd.extents.len() > 1 => Class::Stacks,
+        ObjectKind::Stack if crowd.extents.len() > 1 && !pieces => Class::Stacks,
+        ObjectKind::Global if !pieces => Class::Variables,
         ObjectKind::Stack | ObjectKind::Global => Class::Parts,
-        ObjectKind::Heap if crowd.asked_alignment >= 64 && !few => Class::AlignedBlocks,
-        ObjectKind::Heap if few => Class::Parts,
+        ObjectKind::Heap if pieces => Class::Parts,
+        ObjectKind::Heap if crowd.asked_alignment >= 64 => Class::AlignedBlocks,
         ObjectKind::Heap if crowd.extents.iter().all(|(start, end, _)| end - start < PAGE_BYTES) => Class::SmallBlocks,
         ObjectKind::Heap => Class::Blocks,
-        // Mappings that touch become one, so few may be many.
+        // Mappings that touch become one: where most pieces were mapped one by one, they are mappings.
+        ObjectKind::Anonymous | ObjectKind::File if pieces && crowd.made * 2 <= crowd.pieces => Class::Slots,
         ObjectKind::Anonymous | ObjectKind::File => Class::Mappings,
         _ => return None,
     })
@@ -101,9 +106,9 @@ pub(super) fn level_verdict(case: &Traced, level: usize, least_colors: Option<u6
     match (cache.index, least_colors) {
         _ if fully_hashed(cache) => (false, "its sets are hashed: no color moves a line to a set of choice".to_owned()),
         (_, None) => (
-            false,
+            true,
             format!(
-                "{lines} lines are in use at a time and it holds {}: capacity, not sets",
+                "{lines} lines are in use at a time and it holds {}: a part of them finds room",
                 cache.size.0 / cache.line.0
             ),
         ),

@@ -1,7 +1,7 @@
 //! What a subject is seen by: its objects, the levels at which they crowd, the functions that wait.
 
 use super::aliasing;
-use super::subject::{Class, Subject};
+use super::subject::{Class, Subject, is_of_pieces};
 use crate::traced::Traced;
 use nearmiss_machine::attribution::Crowd;
 use nearmiss_machine::describe;
@@ -21,8 +21,10 @@ pub struct Seen {
     pub levels: Vec<Level>,
     /// Functions that miss, with their misses, most first.
     pub functions: Vec<(String, u64)>,
-    /// Share of the command's modelled cycles that wait for these misses: no remedy can gain more.
+    /// Share of the command's modelled cycles that wait for these misses.
     pub cycles_share: f64,
+    /// Share that moving the objects could save at the very most.
+    pub most_gain: f64,
 }
 
 /// Objects of one name.
@@ -51,8 +53,8 @@ pub struct Level {
     pub ways: u32,
     /// Lines that compete for one set.
     pub lines_a_set: f64,
-    /// Conflict misses of the objects on these sets.
-    pub conflict_misses: u64,
+    /// Misses of the objects that would be hits if their lines were spread over all sets.
+    pub crowded_misses: u64,
     /// Their share of the level's misses.
     pub miss_share: f64,
     /// Whether the remedy can help at this level, and why or why not.
@@ -62,13 +64,14 @@ pub struct Level {
 }
 
 impl Seen {
-    /// Of a subject whose levels are known, and the cycles that wait for it.
-    pub fn new(case: &Traced, subject: &Subject, levels: Vec<Level>, wait_cycles: u64) -> Self {
+    /// Of a subject whose levels are known, the cycles that wait for it, and those that it could save at the very most.
+    pub fn new(case: &Traced, subject: &Subject, levels: Vec<Level>, wait_cycles: u64, most_saved: u64) -> Self {
         let aliased = !subject.aliased.is_empty();
         Seen {
             objects: if aliased { aliasing::objects(subject) } else { objects(case, subject) },
             functions: functions(subject),
             cycles_share: share(wait_cycles, case.model.totals.cycles),
+            most_gain: share(most_saved, case.model.totals.cycles),
             levels,
         }
     }
@@ -82,7 +85,7 @@ impl Seen {
         lines.extend(self.levels.iter().map(|level| line(&level.cache, level.line())));
         lines.push(line("Cycles", self.cycles_line()));
         let tables = vec![self.objects_table(), self.levels_table(), self.functions_table()];
-        Evidence { lines, tables, most_gain: self.cycles_share }
+        Evidence { lines, tables, most_gain: self.most_gain }
     }
 
     fn objects_line(&self, objects: &Objects) -> String {
@@ -132,13 +135,13 @@ impl Seen {
                 Cell::Count(level.of_sets),
                 Cell::Count(level.ways.into()),
                 Cell::Number(level.lines_a_set),
-                Cell::Count(level.conflict_misses),
+                Cell::Count(level.crowded_misses),
                 Cell::Share(level.miss_share),
                 Cell::text(&level.verdict),
             ]
         };
         let columns =
-            ["cache", "sets pressed", "of sets", "ways", "lines a set", "conflict misses", "of its misses", "verdict"];
+            ["cache", "sets pressed", "of sets", "ways", "lines a set", "crowded misses", "of its misses", "verdict"];
         table("levels", &columns, self.levels.iter().map(row))
     }
 
@@ -152,8 +155,8 @@ impl Seen {
 impl Level {
     fn line(&self) -> String {
         format!(
-            "{} conflict misses ({} of its data misses), {:.0} lines for each of {} of {} ({} ways): {}.",
-            grouped(self.conflict_misses),
+            "{} misses on crowded sets ({} of its data misses), {:.0} lines for each of {} of {} ({} ways): {}.",
+            grouped(self.crowded_misses),
             percent(self.miss_share),
             self.lines_a_set,
             grouped(self.sets),
@@ -192,7 +195,7 @@ pub fn level(case: &Traced, level: usize, crowds: &[&Crowd], verdict: String, he
         of_sets: cache.map_or(0, describe::sets),
         ways: cache.map_or(0, |cache| cache.ways),
         lines_a_set: mean(&|c| c.lines_a_set),
-        conflict_misses: misses,
+        crowded_misses: misses,
         miss_share: share(misses, all),
         verdict,
         helps,
@@ -200,24 +203,19 @@ pub fn level(case: &Traced, level: usize, crowds: &[&Crowd], verdict: String, he
 }
 
 fn objects(case: &Traced, subject: &Subject) -> Vec<Objects> {
-    // Of each name, what its heaviest level says.
-    let mut heaviest: BTreeMap<&str, &Crowd> = BTreeMap::new();
-    for crowd in &subject.crowds {
-        let best = heaviest.entry(&crowd.name).or_insert(crowd);
-        if crowd.misses > best.misses {
-            *best = crowd;
-        }
-    }
-    let mut list: Vec<Objects> = heaviest
-        .into_values()
+    let mut list: Vec<Objects> = subject
+        .by_name()
+        .into_iter()
         .map(|crowd| {
             let sizes: Vec<u64> = crowd.extents.iter().map(|(start, end, _)| end - start).collect();
             let all = case.model.totals.levels.get(crowd.level).map_or(0, |tally| tally.data_misses());
+            let objects = crowd.extents.len() as u64;
+            let merged = subject.class == Class::Mappings && is_of_pieces(crowd);
             Objects {
                 name: if subject.class == Class::Stacks { "thread stacks".to_owned() } else { crowd.name.clone() },
                 // A stack is told of by its own thread: who made the thread is not known.
                 allocated_at: if subject.class == Class::Stacks { Vec::new() } else { crowd.allocated_at.clone() },
-                count: crowd.extents.len() as u64,
+                count: if merged { crowd.pieces } else { objects },
                 size_bytes: sizes.first().copied().filter(|first| sizes.iter().all(|bytes| bytes == first)),
                 miss_share: share(crowd.misses, all),
             }

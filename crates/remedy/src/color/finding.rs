@@ -52,11 +52,12 @@ impl Colors {
                 Some(evidence)
             })
             .collect();
-        // The same references wait at several levels: the heaviest level that can be helped bounds the gain.
+        // The same references wait at several levels: the heaviest one's stand for all.
         let waiting = |level: &usize| by_level[level].iter().map(|c| c.stall_cycles).sum::<u64>();
         let crowding = by_level.keys().map(waiting).max().unwrap_or(0);
-        let waits = crowding + aliasing::wait_cycles(case, &subject);
-        let seen = Seen::new(case, &subject, levels, waits);
+        let waits = crowding + aliasing::wait_cycles(case, &subject.aliased);
+        let most = most_saved(case, &subject);
+        let seen = Seen::new(case, &subject, levels, waits, most);
         let line_bytes = case.machine().data_caches().map(|c| c.line.0).max().unwrap_or(64);
         Colors { subject, seen, least_colors: least, line_bytes }
     }
@@ -66,25 +67,27 @@ impl Colors {
     }
 
     fn heaviest(&self) -> Option<&Level> {
-        self.seen.levels.iter().max_by_key(|level| level.conflict_misses)
+        self.seen.levels.iter().max_by_key(|level| level.crowded_misses)
     }
 
     fn name(&self) -> String {
-        let lines = self.subject.competing_lines();
+        let count = self.subject.count();
+        let one = self.seen.objects.len() == 1;
         let first = self.seen.objects.first().map_or("objects", |o| o.name.as_str());
-        match self.subject.class {
-            Class::Stacks => counted(lines, "thread stack"),
-            Class::Blocks | Class::SmallBlocks if self.seen.objects.len() == 1 => {
-                format!("{} of `{first}`", counted(lines, "malloc block"))
-            }
-            Class::Blocks | Class::SmallBlocks => counted(lines, "malloc block"),
-            Class::AlignedBlocks => format!("{} of `{first}`", counted(lines, "aligned block")),
-            Class::Mappings if self.subject.whole_objects() => format!("{} of `{first}`", counted(lines, "mapping")),
-            Class::Mappings | Class::Parts => {
-                let pieces = counted(lines, "piece");
-                format!("{pieces}, {} apart, of `{first}`", Bytes(self.subject.alignment_bytes()))
-            }
-        }
+        let apart = match self.subject.whole_objects() {
+            true => String::new(),
+            false => format!(", {} apart,", Bytes(self.subject.spacing_bytes())),
+        };
+        let what = match self.subject.class {
+            Class::Stacks => return counted(count, "thread stack"),
+            Class::Variables => return counted(count, "variable"),
+            Class::Blocks | Class::SmallBlocks => "malloc block",
+            Class::AlignedBlocks => "aligned block",
+            Class::Mappings => "mapping",
+            Class::Slots | Class::Parts => "piece",
+        };
+        let of = if one { format!(" of `{first}`") } else { String::new() };
+        format!("{}{apart}{of}", counted(count, what))
     }
 
     fn symptom(&self) -> String {
@@ -94,7 +97,7 @@ impl Colors {
             None => String::new(),
         };
         format!(
-            "{} of {} data misses{by} are conflict misses of {} that fall on {} of {} at a time",
+            "{} of {} data misses{by} come from {} that crowd on {} of {} at a time",
             percent(level.miss_share),
             level.cache,
             self.name(),
@@ -113,6 +116,9 @@ impl Colors {
         let why = match self.subject.class {
             Class::Stacks => {
                 "Stacks are mapped alike, so frames of equal depth lie at the same offset of their pages".to_owned()
+            }
+            Class::Variables => {
+                "Variables of a power of two of bytes begin at the same offset of their pages".to_owned()
             }
             Class::Blocks => "Large blocks are mapped, so they all begin at the same offset of their pages".to_owned(),
             _ => format!("They lie at the same offset of pieces of {alignment}"),
@@ -133,6 +139,17 @@ impl Colors {
                 "mmap promises whole pages at page addresses, and the program may unmap or protect what it mapped",
                 format!("begin the data of each buffer some whole lines of {line} bytes further, or {header}"),
             ),
+            Class::Slots if self.subject.asks_environment => (Reach::Outside, Vec::new()),
+            Class::Slots => inside(
+                "they are slots of one mapping, whose layout the program computes with",
+                format!("pad each slot by a line: {} + {line} bytes apart, or {header}", self.subject.spacing_bytes()),
+            ),
+            Class::Variables => inside(
+                "the linker places variables, and the program's code has their addresses in it",
+                format!(
+                    "make each of them larger by whole lines of {line} bytes, so that no two begin at the same offset of a page"
+                ),
+            ),
             Class::AlignedBlocks => inside(
                 "an alignment that was asked for is a promise, and the program may rely on it",
                 format!("keep the alignment for the piece and move the object within it: {header}"),
@@ -143,7 +160,7 @@ impl Colors {
             ),
             Class::Parts => inside(
                 "they are parts of one object, whose layout the program computes with",
-                format!("pad each row or part by a line: {} + {line} bytes apart", self.subject.alignment_bytes()),
+                format!("pad each row or part by a line: {} + {line} bytes apart", self.subject.spacing_bytes()),
             ),
         }
     }
@@ -209,7 +226,7 @@ impl Colors {
 
 impl Suspicion for Colors {
     fn most_gain(&self) -> f64 {
-        if self.helps() { self.seen.cycles_share } else { 0.0 }
+        if self.helps() { self.seen.most_gain } else { 0.0 }
     }
 
     fn finding(&self, case: &Case) -> Result<Finding, CaseError> {
@@ -219,15 +236,19 @@ impl Suspicion for Colors {
         let colors = colorings.colors[at];
         let (reach, mut options) = self.reach();
         let outside = reach == Reach::Outside;
+        let prediction = self.prediction(case, &colorings, at)?;
+        let mut evidence = self.seen.evidence();
+        // The bound is of one placement of pages; on another one more may wait.
+        evidence.most_gain = evidence.most_gain.max(prediction.high);
         options.splice(0..0, ["--colors".to_owned(), colors.to_string()]);
         Ok(Finding {
             remedy: super::NAME.to_owned(),
             known: Known::Modelled,
             symptom: self.symptom(),
             cause: self.cause(),
-            evidence: self.seen.evidence(),
+            evidence,
             treatment: self.treatment(colors, half >= 0.5),
-            prediction: self.prediction(case, &colorings, at)?,
+            prediction,
             unless: self.unless(case),
             apply: outside.then(|| command("apply", &options, &case.manifest.command)),
             verify: outside.then(|| command("verify", &options, &case.manifest.command)),
@@ -243,6 +264,14 @@ impl Suspicion for Colors {
         let colorings = Colorings::new(case, &self.subject, &colors, self.line_bytes, placements)?;
         Ok(colorings.table(case, &self.subject, self.name(), self.line_bytes))
     }
+}
+
+/// Cycles that moving the objects could save at the very most: what waits for conflict misses, whosever they are, since
+/// others are pushed out too; what waits for capacity misses of the objects, which may find room in other sets; and what
+/// waits for stores to the same offset of another page.
+fn most_saved(case: &Traced, subject: &Subject) -> u64 {
+    let capacity: u64 = subject.by_name().iter().map(|crowd| crowd.capacity_waits).sum();
+    case.conflict_waits + capacity + aliasing::wait_cycles(case, &case.aliases)
 }
 
 /// The argument vector of a verb of nearmiss on the command.

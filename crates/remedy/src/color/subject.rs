@@ -3,8 +3,16 @@
 use super::colors::step;
 use nearmiss_machine::attribution::{Alias, Crowd};
 use nearmiss_record::policy::{AddressPolicy, Shifted};
+use std::collections::BTreeMap;
 
 const PAGE_BYTES: u64 = 4096;
+/// Share of a crowd's misses beside a line of the same object from which on it is the object's pieces that crowd.
+const OF_PIECES: f64 = 0.5;
+
+/// Whether pieces of one object are in each other's way.
+pub fn is_of_pieces(crowd: &Crowd) -> bool {
+    crowd.within_one >= OF_PIECES
+}
 
 /// What kind of objects they are: it decides who can color them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -17,16 +25,20 @@ pub enum Class {
     SmallBlocks,
     /// Blocks that were asked for with an alignment, which is a promise.
     AlignedBlocks,
+    /// Variables of the program's file.
+    Variables,
     /// Mappings.
     Mappings,
+    /// Pieces of a mapping.
+    Slots,
     /// Parts of one object, such as the rows of a matrix.
     Parts,
 }
 
 impl Class {
-    /// What one remedy moves together is one subject; what its author must change is one a name.
+    /// Whole objects are in each other's way whatever their names; parts are in the way of parts of the same object.
     pub fn of_many(self) -> bool {
-        matches!(self, Class::Stacks | Class::Blocks)
+        !matches!(self, Class::Slots | Class::Parts)
     }
 }
 
@@ -43,20 +55,17 @@ pub struct Subject {
     pub aliased_extents: Vec<(u64, u64)>,
     /// The program colors them itself when the environment asks it to: it was built with `nearmiss-color.h`.
     pub asks_environment: bool,
-    /// Ways of the cache at whose sets they crowd.
-    pub ways: u64,
 }
 
 impl Subject {
-    /// Of no objects yet. `asks_environment`: whether the program asks it; `ways`: of the cache where they crowd.
-    pub fn new(class: Class, asks_environment: bool, ways: u64) -> Self {
+    /// Of no objects yet. `asks_environment`: whether the program asks it.
+    pub fn new(class: Class, asks_environment: bool) -> Self {
         Subject {
             class,
             crowds: Vec::new(),
             aliased: Vec::new(),
             aliased_extents: Vec::new(),
-            asks_environment: asks_environment && class == Class::Mappings,
-            ways,
+            asks_environment: asks_environment && matches!(class, Class::Mappings | Class::Slots),
         }
     }
 
@@ -76,41 +85,49 @@ impl Subject {
         disjoint
     }
 
-    /// Whether whole objects get in each other's way, rather than parts of one.
+    /// Whether objects whose ends are known get in each other's way, rather than pieces of larger ones.
     pub fn whole_objects(&self) -> bool {
-        !matches!(self.class, Class::Parts) && !self.pieces_of_one()
+        self.class.of_many() && !self.crowds.iter().any(is_of_pieces)
     }
 
-    fn pieces_of_one(&self) -> bool {
-        self.class == Class::Mappings
-            && !self.crowds.is_empty()
-            && self.crowds.iter().all(|c| c.extents.len() as u64 <= self.ways)
+    fn heaviest(&self) -> Option<&Crowd> {
+        self.crowds.iter().max_by_key(|c| c.misses)
     }
 
     /// Bytes of the pieces at whose same offset the lines lie.
     pub fn alignment_bytes(&self) -> u64 {
-        self.crowds.iter().max_by_key(|c| c.misses).map_or(PAGE_BYTES, |c| c.alignment_bytes)
+        self.heaviest().map_or(PAGE_BYTES, Crowd::alignment_bytes)
     }
 
-    /// Lines in use at a time at the same offset of their pieces: objects, or pieces of the one object.
+    /// Bytes from piece to piece.
+    pub fn spacing_bytes(&self) -> u64 {
+        self.heaviest().map_or(PAGE_BYTES, |c| c.spacing_bytes)
+    }
+
+    /// Of each name, what its heaviest level says.
+    pub fn by_name(&self) -> Vec<&Crowd> {
+        let mut heaviest: BTreeMap<&str, &Crowd> = BTreeMap::new();
+        for crowd in &self.crowds {
+            let best = heaviest.entry(&crowd.name).or_insert(crowd);
+            if crowd.misses > best.misses {
+                *best = crowd;
+            }
+        }
+        heaviest.into_values().collect()
+    }
+
+    /// Objects in each other's way, or pieces of them.
+    pub fn count(&self) -> u64 {
+        match self.whole_objects() {
+            true => self.extents().len() as u64,
+            false => self.by_name().iter().map(|crowd| crowd.pieces).sum(),
+        }
+    }
+
+    /// Lines in use at a time.
     pub fn competing_lines(&self) -> u64 {
-        if self.whole_objects() {
-            return self.extents().len() as u64;
-        }
-        let Some(heaviest) = self.crowds.iter().max_by_key(|c| c.misses) else {
-            return self.extents().len() as u64;
-        };
-        let pressing = (heaviest.lines_a_set * heaviest.sets).round() as u64;
-        let mut pieces: Vec<u64> = heaviest.lines.iter().map(|line| line / heaviest.alignment_bytes).collect();
-        pieces.dedup();
-        // Where each piece has one line in use, they can be counted, unless some of them go by another name; else what
-        // presses on the sets at a time counts, but no more than there are pieces.
-        let all = pieces.len() as u64;
-        match pieces.len() == heaviest.lines.len() {
-            true if all * 10 >= pressing * 9 => all,
-            true => pressing,
-            false => pressing.min(all),
-        }
+        let pressing = |crowd: &Crowd| crowd.lines_a_set.round() * crowd.sets.round();
+        self.heaviest().map_or_else(|| self.count(), |crowd| pressing(crowd) as u64)
     }
 
     /// The policy that colors them.
@@ -136,7 +153,6 @@ impl Subject {
 
     /// Bytes of memory that the colors take: on average half the largest shift an object.
     pub fn memory_bytes(&self, colors: u64, line_bytes: u64) -> u64 {
-        let objects = if self.whole_objects() { self.extents().len() as u64 } else { self.competing_lines() };
-        objects * (colors.saturating_sub(1)) * line_bytes / 2
+        self.count() * (colors.saturating_sub(1)) * line_bytes / 2
     }
 }

@@ -31,6 +31,49 @@ pub(crate) struct Config {
 }
 
 impl Config {
+    /// As the machine describes it; refuses what the model cannot hold.
+    pub fn of(machine: &Machine, cache: &Cache) -> Result<Self, ModelError> {
+        let suffix = match cache.kind {
+            CacheKind::Data => "d",
+            CacheKind::Instruction => "i",
+            CacheKind::Unified => "",
+        };
+        let suffix = if cache.level > 1 && cache.kind == CacheKind::Data { "" } else { suffix };
+        let name = format!("L{}{suffix}", cache.level);
+        let bad = |what: &str| refused(format!("{}: {name} {what}", machine.name));
+        if cache.level == 0 || usize::from(cache.level) > MAX_LEVELS {
+            return bad("is no level from 1 to 4");
+        }
+        if !cache.line.0.is_power_of_two() || cache.line.0.ilog2() > MAX_LINE_LOG2 || cache.line.0 < 8 {
+            return bad("has a line that the model cannot hold; lines are 8 to 128 bytes, a power of two");
+        }
+        let set_bytes = u64::from(cache.ways).saturating_mul(cache.line.0);
+        if set_bytes == 0
+            || cache.size.0 == 0
+            || !cache.size.0.is_multiple_of(set_bytes)
+            || cache.size.0 / cache.line.0 >= 1 << 28
+        {
+            return bad("has no whole number of sets, or more than 2^28 lines");
+        }
+        if cache.replacement == Replacement::TreePlru && !(cache.ways.is_power_of_two() && cache.ways <= 64) {
+            return bad("is tree-plru and has ways that are no power of two up to 64");
+        }
+        let level = usize::from(cache.level) - 1;
+        Ok(Config {
+            name,
+            level,
+            kind: cache.kind,
+            sets: cache.size.0 / set_bytes,
+            ways: cache.ways as usize,
+            line_log2: cache.line.0.ilog2(),
+            replacement: cache.replacement,
+            seed: cache.seed,
+            inclusion: if level == 0 { Inclusion::None } else { cache.inclusion },
+            index: cache.index,
+            hashed_bits: hashed_bits(cache, cache.size.0 / set_bytes),
+        })
+    }
+
     /// Whether virtual, recorded and modelled physical address give the same set.
     pub fn index_within_page(&self) -> bool {
         self.index != Index::Hashed && self.sets << self.line_log2 <= 1 << PAGE_LOG2
@@ -173,7 +216,7 @@ impl Plan {
         }
         let mut sorted: Vec<&Cache> = machine.caches.iter().collect();
         sorted.sort_by_key(|c| (c.level, matches!(c.kind, CacheKind::Instruction)));
-        let configs = sorted.iter().map(|c| config(machine, c)).collect::<Result<Vec<_>, _>>()?;
+        let configs = sorted.iter().map(|c| Config::of(machine, c)).collect::<Result<Vec<_>, _>>()?;
         let levels = configs.iter().map(|c| c.level + 1).max().unwrap_or(0);
         if machine.latency.level_cycles.len() < levels {
             return refused(format!(
@@ -320,7 +363,8 @@ impl Plan {
     }
 }
 
-fn number_of(machine: &Machine, sharing: Sharing, cpu: u64) -> u32 {
+/// Which of its kind the instance is that a CPU uses of what is shared so.
+pub(crate) fn number_of(machine: &Machine, sharing: Sharing, cpu: u64) -> u32 {
     let t = &machine.topology;
     let core = cpu / u64::from(t.threads_per_core.max(1));
     let per_package = u64::from(t.cores_per_package.max(1));
@@ -342,48 +386,6 @@ fn number_of(machine: &Machine, sharing: Sharing, cpu: u64) -> u32 {
 fn hashed_bits(cache: &Cache, sets: u64) -> u32 {
     let all = sets.next_power_of_two().trailing_zeros();
     if cache.hashed_bits == 0 { all } else { cache.hashed_bits.min(all) }
-}
-
-fn config(machine: &Machine, cache: &Cache) -> Result<Config, ModelError> {
-    let suffix = match cache.kind {
-        CacheKind::Data => "d",
-        CacheKind::Instruction => "i",
-        CacheKind::Unified => "",
-    };
-    let suffix = if cache.level > 1 && cache.kind == CacheKind::Data { "" } else { suffix };
-    let name = format!("L{}{suffix}", cache.level);
-    let bad = |what: &str| refused(format!("{}: {name} {what}", machine.name));
-    if cache.level == 0 || usize::from(cache.level) > MAX_LEVELS {
-        return bad("is no level from 1 to 4");
-    }
-    if !cache.line.0.is_power_of_two() || cache.line.0.ilog2() > MAX_LINE_LOG2 || cache.line.0 < 8 {
-        return bad("has a line that the model cannot hold; lines are 8 to 128 bytes, a power of two");
-    }
-    let set_bytes = u64::from(cache.ways).saturating_mul(cache.line.0);
-    if set_bytes == 0
-        || cache.size.0 == 0
-        || !cache.size.0.is_multiple_of(set_bytes)
-        || cache.size.0 / cache.line.0 >= 1 << 28
-    {
-        return bad("has no whole number of sets, or more than 2^28 lines");
-    }
-    if cache.replacement == Replacement::TreePlru && !(cache.ways.is_power_of_two() && cache.ways <= 64) {
-        return bad("is tree-plru and has ways that are no power of two up to 64");
-    }
-    let level = usize::from(cache.level) - 1;
-    Ok(Config {
-        name,
-        level,
-        kind: cache.kind,
-        sets: cache.size.0 / set_bytes,
-        ways: cache.ways as usize,
-        line_log2: cache.line.0.ilog2(),
-        replacement: cache.replacement,
-        seed: cache.seed,
-        inclusion: if level == 0 { Inclusion::None } else { cache.inclusion },
-        index: cache.index,
-        hashed_bits: hashed_bits(cache, cache.size.0 / set_bytes),
-    })
 }
 
 #[cfg(test)]

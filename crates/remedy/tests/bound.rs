@@ -1,0 +1,121 @@
+//! What a suspicion says could be saved at most, beside what its rehearsal then saves.
+#![allow(clippy::unwrap_used)]
+
+use nearmiss_machine::describe::{cut, filter_for, preset};
+use nearmiss_record::abi::ChunkHeader;
+use nearmiss_record::finding::Finding;
+use nearmiss_record::machine::Machine;
+use nearmiss_record::policy::Order;
+use nearmiss_record::reference::{ControlKind, Kind, Record};
+use nearmiss_record::run::{MANIFEST, RunDir, SYMBOLS, TRACE};
+use nearmiss_record::side::{Context, Insn, SideTables};
+use nearmiss_record::symbols::Symbols;
+use nearmiss_record::trace::{TraceHeader, TraceWriter};
+use nearmiss_record::units::InsnId;
+use nearmiss_remedy::color::REMEDY;
+use nearmiss_remedy::{Case, Traced};
+use std::path::Path;
+
+const BASE: u64 = 0x7f00_0000_0000;
+const HEAP_ALLOC: u64 = 1;
+
+fn random(mut state: u64) -> impl FnMut(u64) -> u64 {
+    move |below| {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 33) % below
+    }
+}
+
+fn load(address: u64) -> Record {
+    Record::reference(Kind::Load, address, 8, 0, InsnId(1), address >> 12, 4)
+}
+
+/// A run whose heap blocks (first address, bytes) are read so.
+fn run(place: &Path, machine: &Machine, blocks: &[(u64, u64)], reads: &[u64]) -> RunDir {
+    let run = RunDir::create(place, "run").unwrap();
+    let fixture = Path::new(env!("CARGO_MANIFEST_DIR")).join("../report/fixtures/healthy").join(MANIFEST);
+    std::fs::copy(fixture, run.file(MANIFEST)).unwrap();
+    run.write_json(SYMBOLS, &Symbols::default()).unwrap();
+    let header = TraceHeader { cpus: 1, filter: filter_for(machine), ..TraceHeader::default() };
+    let mut writer = TraceWriter::create(&run.file(TRACE), &header).unwrap();
+    let mut records = vec![Record::control(ControlKind::Switch, 0x7000, 0, 7 << 32 | 7)];
+    records.extend([Record::default(); 5]);
+    records.push(Record::control(ControlKind::Context, 1, 0, 0));
+    for (address, bytes) in blocks {
+        records.push(Record::control(ControlKind::Heap, HEAP_ALLOC, 0, 0));
+        records.extend([Record { a: *address, b: *bytes }, Record { a: 0, b: 0 }]);
+    }
+    let mut chunks = vec![records];
+    chunks.extend(reads.chunks(4000).map(|reads| reads.iter().map(|address| load(*address)).collect()));
+    for (seq, records) in chunks.iter().enumerate() {
+        let head = ChunkHeader { seq: seq as u64, records: records.len() as u32, ..ChunkHeader::default() };
+        writer.chunk(&head, records).unwrap();
+    }
+    let side = SideTables {
+        insns: vec![Insn::default(); 4],
+        contexts: vec![Context::default(), Context { parent: 0, call: 1 }],
+        ..SideTables::default()
+    };
+    writer.finish(&side).unwrap();
+    run
+}
+
+/// What is suspected, and what its rehearsal says.
+fn suspected(machine: &Machine, blocks: &[(u64, u64)], reads: &[u64]) -> Vec<(f64, Finding)> {
+    let place = tempfile::tempdir().unwrap();
+    let run = run(place.path(), machine, blocks, reads);
+    let traced = Traced::open(&run, Some(machine), Some(Order::Recorded)).unwrap();
+    let case = Case { traced: Some(traced), observation: None };
+    let suspicions = (REMEDY.detect)(&case).unwrap();
+    suspicions.iter().map(|suspicion| (suspicion.most_gain(), suspicion.finding(&case).unwrap())).collect()
+}
+
+#[test]
+fn nothing_saves_more_than_its_suspicion_allows() {
+    let mut next = random(11);
+    let mut found = 0;
+    for case in 0..24 {
+        let name = ["xeon-sapphire-rapids", "zen3-milan"][case % 2];
+        let machine = cut(&preset(name).unwrap().machine().unwrap(), 1);
+        let count = 6 + next(60);
+        let apart = 4096 << next(3);
+        let table = (BASE - (1 << 30), (8 << next(12)) << 10);
+        let mut blocks: Vec<(u64, u64)> = (0..count).map(|n| (BASE + n * apart, apart)).collect();
+        blocks.push(table);
+        let share = next(5);
+        let reads: Vec<u64> = (0..40_000)
+            .map(|i| match next(8) < share {
+                true => table.0 + next(table.1 / 8) * 8,
+                false => BASE + i % count * apart + i / count * 8 % apart,
+            })
+            .collect();
+        for (most, finding) in suspected(&machine, &blocks, &reads) {
+            found += 1;
+            let gain = finding.prediction.gain;
+            assert!(gain <= most, "case {case}: {gain} of {most}: {}", finding.symptom);
+            assert!(finding.prediction.high <= finding.evidence.most_gain, "case {case}");
+        }
+    }
+    assert!(found >= 12, "{found} suspicions");
+}
+
+#[test]
+fn blocks_are_counted_and_shifted_and_rows_padded() {
+    let machine = cut(&preset("xeon-sapphire-rapids").unwrap().machine().unwrap(), 1);
+    let lock_step = |count: u64| (0..count * 1024).map(move |i| BASE + i % count * 8192 + i / count * 8);
+    for count in [14, 26, 40, 160] {
+        let blocks: Vec<(u64, u64)> = (0..count).map(|n| (BASE + n * 8192, 8192)).collect();
+        let reads: Vec<u64> = lock_step(count).collect();
+        let found = suspected(&machine, &blocks, &reads);
+        let [(_, finding)] = found.as_slice() else { panic!("{count} blocks: {} suspicions", found.len()) };
+        assert!(finding.symptom.contains(&format!(" come from {count} malloc blocks of ")), "{}", finding.symptom);
+        assert!(finding.apply.as_ref().is_some_and(|words| words.contains(&"--blocks".to_owned())));
+        assert!(finding.prediction.gain > 0.05, "{}", finding.prediction.gain);
+        // The same addresses within one block.
+        let found = suspected(&machine, &[(BASE, count * 8192)], &reads);
+        let [(_, finding)] = found.as_slice() else { panic!("{count} rows: {} suspicions", found.len()) };
+        let change = format!("{:?}", finding.reach);
+        assert!(finding.symptom.contains(&format!(" {count} pieces, 8 KiB apart, of ")), "{}", finding.symptom);
+        assert!(change.contains("pad each row or part by a line: 8192 + 64 bytes apart"), "{change}");
+    }
+}
