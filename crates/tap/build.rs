@@ -18,7 +18,7 @@ fn main() {
     let parts: [(&str, &[&str], &str); 4] = [
         ("agent/init", &program, "guest-init"),
         ("agent/guard", &program, "guest-guard"),
-        ("agent/fileserver", &library, "fileserver-noatime.so"),
+        ("agent/fileserver", &library, "fileserver-unprivileged.so"),
         ("heapshim", &preloaded, "heapshim.so"),
     ];
     for (folder, flags, output) in parts {

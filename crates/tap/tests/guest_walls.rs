@@ -47,6 +47,39 @@ fn root_inside_cannot_write_outside() {
     assert_eq!(fs::read_dir(home.path()).unwrap().count(), 1);
 }
 
+/// A mount that goes with the test.
+struct Mounted<'a>(&'a Path);
+
+impl Drop for Mounted<'_> {
+    fn drop(&mut self) {
+        let _ = rustix::mount::unmount(self.0, rustix::mount::UnmountFlags::DETACH);
+    }
+}
+
+/// A chroot's /proc shows the host's processes as the host's own does.
+#[test]
+fn the_hosts_processes_are_out_of_sight_wherever_they_are_mounted() {
+    let _one = ONE_AT_A_TIME.lock();
+    let home = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let (whole, file) = (home.path().join("a chroot's proc"), home.path().join("cmdline"));
+    fs::create_dir(&whole).unwrap();
+    fs::write(&file, "").unwrap();
+    let flags = rustix::mount::MountFlags::empty();
+    if let Err(error) = rustix::mount::mount("none", &whole, "proc", flags, None) {
+        println!("skipped: cannot mount proc: {error}");
+        return;
+    }
+    let _whole = Mounted(&whole);
+    rustix::mount::mount_bind("/proc/1/cmdline", &file).unwrap();
+    let _file = Mounted(&file);
+    assert!(whole.join("1").exists() && !fs::read(&file).unwrap().is_empty(), "nothing to hide");
+    let script = "ls \"$1\" | wc -l; wc -c < \"$2\"; ls /proc/1 >/dev/null && echo its own";
+    let Some(config) = config(&["sh", "-c", script, "sh", whole.to_str().unwrap(), file.to_str().unwrap()]) else {
+        return;
+    };
+    assert_eq!(run(config).output, "0\n0\nits own\n");
+}
+
 #[test]
 fn only_loopback_and_no_socket_of_the_host() {
     let _one = ONE_AT_A_TIME.lock();
@@ -160,6 +193,18 @@ fn descendants_of(pid: u32) -> Vec<u32> {
     found
 }
 
+/// Becomes a user as a login does it: with a group of its own and with those of every user of a desktop.
+fn log_in(user: u32) -> std::io::Result<()> {
+    const AUDIO: u32 = 29;
+    const USERS: u32 = 100;
+    let groups = [user, AUDIO, USERS];
+    // SAFETY: the calls read the array and nothing else.
+    let done = unsafe {
+        libc::setgroups(groups.len(), groups.as_ptr()) == 0 && libc::setgid(user) == 0 && libc::setuid(user) == 0
+    };
+    if done { Ok(()) } else { Err(std::io::Error::last_os_error()) }
+}
+
 /// Without root it works through a user namespace: the user's own files and rights, no more.
 #[test]
 fn it_works_without_root() {
@@ -186,9 +231,11 @@ fn it_works_without_root() {
         }
     }
     fs::set_permissions(cache.path(), std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
-    let output =
-        launcher_command(script).env("XDG_CACHE_HOME", cache.path()).current_dir("/").uid(NOBODY).gid(NOBODY).output();
-    let output = match output {
+    let mut launcher = launcher_command(script);
+    launcher.env("XDG_CACHE_HOME", cache.path()).current_dir("/");
+    // SAFETY: between fork and exec only system calls are made, on values that the closure owns; nothing is allocated.
+    unsafe { launcher.pre_exec(|| log_in(NOBODY)) };
+    let output = match launcher.output() {
         Ok(output) => output,
         Err(error) => {
             println!("skipped: this test program cannot be run by another user: {error}");

@@ -37,6 +37,7 @@
 /* The tree that the guest sees, below a mount of this namespace only. */
 #define STAGE "/run"
 #define SHARED STAGE "/root"
+#define NOTHING STAGE "/nothing"
 
 static int report_fd;
 
@@ -90,15 +91,79 @@ static bool separate(void)
     return true;
 }
 
-static void hide(const char *directory)
+/* Covers a directory of the copy with an empty one, and anything else with an empty file. */
+static void hide(const char *path)
 {
-    char path[256];
     struct stat status;
-    snprintf(path, sizeof(path), SHARED "/%s", directory);
     /* Absent, or a link elsewhere: nothing to hide. */
-    if (lstat(path, &status) == 0 && S_ISDIR(status.st_mode) &&
-        mount("none", path, "tmpfs", MS_RDONLY | MS_NOSUID | MS_NODEV, "size=4k,mode=0555") != 0)
+    if (lstat(path, &status) != 0 || S_ISLNK(status.st_mode))
+        return;
+    int failed = S_ISDIR(status.st_mode)
+                     ? mount("none", path, "tmpfs", MS_RDONLY | MS_NOSUID | MS_NODEV, "size=4k,mode=0555")
+                     : mount(NOTHING, path, NULL, MS_BIND, NULL);
+    if (failed)
         give_up(path);
+}
+
+/* File systems whose files are the host's kernel, wherever they are mounted. */
+static bool is_kernels(const char *type)
+{
+    static const char *const types[] = {
+        "proc", "sysfs", "devtmpfs", "devpts", "securityfs", "debugfs", "tracefs", "bpf", "cgroup", "cgroup2",
+        "configfs", "fusectl", "pstore", "efivarfs", "selinuxfs", "rpc_pipefs", "autofs", "nsfs", "mqueue", "binfmt_misc"};
+    for (size_t i = 0; i < sizeof(types) / sizeof(*types); i++)
+        if (!strcmp(type, types[i]))
+            return true;
+    return false;
+}
+
+/* mountinfo writes space, tab, newline and backslash as \ and three octal digits (proc(5)). */
+static void decode(char *path)
+{
+    char *to = path;
+    for (const char *from = path; *from; to++) {
+        if (from[0] == '\\' && from[1] && from[2] && from[3]) {
+            *to = (char)((from[1] - '0') << 6 | (from[2] - '0') << 3 | (from[3] - '0'));
+            from += 4;
+        } else {
+            *to = *from++;
+        }
+    }
+    *to = 0;
+}
+
+/* Below the copy, hides what shows the host's kernel elsewhere than at its usual place, as a chroot's /proc does. The
+ * list is read whole first: each mount changes it. */
+static void hide_kernels_files(void)
+{
+    FILE *list = fopen("/proc/self/mountinfo", "re");
+    char *line = NULL, **found = NULL;
+    size_t room = 0, count = 0;
+    if (!list)
+        give_up("/proc/self/mountinfo");
+    while (getline(&line, &room, list) > 0) {
+        char *path = NULL, *type = strstr(line, " - ");
+        if (!type || sscanf(line, "%*s %*s %*s %*s %ms", &path) != 1)
+            continue;
+        type = strtok(type + 3, " ");
+        decode(path);
+        if (!type || !is_kernels(type) || strncmp(path, SHARED "/", strlen(SHARED "/"))) {
+            free(path);
+            continue;
+        }
+        char **more = realloc(found, (count + 1) * sizeof(*found));
+        if (!more)
+            give_up("memory");
+        found = more;
+        found[count++] = path;
+    }
+    fclose(list);
+    free(line);
+    for (size_t i = 0; i < count; i++) {
+        hide(found[i]);
+        free(found[i]);
+    }
+    free(found);
 }
 
 /* A copy of the whole tree without the host's proc, sys, dev and run, then everything in this
@@ -113,14 +178,19 @@ static void build_shared_tree(void)
         give_up("cannot copy the mount tree");
     if (mount("none", STAGE, "tmpfs", MS_NOSUID | MS_NODEV, "size=64k,mode=0755") != 0)
         give_up("cannot mount over " STAGE);
+    int nothing = open(NOTHING, O_WRONLY | O_CREAT | O_CLOEXEC, 0444);
+    if (nothing < 0)
+        give_up(NOTHING);
+    close(nothing);
     if (mkdir(SHARED, 0755) != 0 ||
         syscall(SYS_move_mount, tree, "", AT_FDCWD, SHARED, MOVE_MOUNT_F_EMPTY_PATH) != 0)
         give_up("cannot mount the copy of the tree");
     close(tree);
-    hide("proc");
-    hide("sys");
-    hide("dev");
-    hide("run");
+    hide(SHARED "/proc");
+    hide(SHARED "/sys");
+    hide(SHARED "/dev");
+    hide(SHARED "/run");
+    hide_kernels_files();
     if (syscall(SYS_mount_setattr, AT_FDCWD, "/", AT_RECURSIVE, &read_only, sizeof(read_only)) != 0)
         give_up("cannot make the mounts read-only");
 }

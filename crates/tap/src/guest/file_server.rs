@@ -11,7 +11,7 @@ use super::memory_file;
 const PLACES: [&str; 3] = ["/usr/lib/qemu/virtiofsd", "/usr/libexec/virtiofsd", "/usr/libexec/qemu/virtiofsd"];
 
 /// See `native/agent/fileserver`.
-static WITHOUT_NOATIME: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/fileserver-noatime.so"));
+static UNPRIVILEGED: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/fileserver-unprivileged.so"));
 
 /// A file server about to be started.
 pub(super) struct FileServer<'a> {
@@ -29,7 +29,7 @@ impl<'a> FileServer<'a> {
         let preload = if rustix::process::geteuid().is_root() {
             None
         } else {
-            Some(memory_file::holding("nearmiss-noatime", WITHOUT_NOATIME)?)
+            Some(memory_file::holding("nearmiss-unprivileged", UNPRIVILEGED)?)
         };
         Ok(Self { path, listener, preload })
     }

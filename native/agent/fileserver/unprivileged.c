@@ -1,12 +1,18 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0
  *
- * Preloaded into the file server when it does not run as root. The guest's overlay opens every file
- * with O_NOATIME, which the host grants to a file's owner only; the share is read-only, so opening
- * it without does no harm.
+ * Preloaded into the file server when it does not run as root.
+ *
+ * The guest's overlay opens every file with O_NOATIME, which the host grants to a file's owner only; the share is
+ * read-only, so opening it without does no harm.
+ *
+ * The server gives up its supplementary groups when it has any. A user namespace made without privilege forbids that
+ * (user_namespaces(7), on /proc/PID/setgroups), and every login user has some. The groups stay: with them the server
+ * may read what the user may read, and no more.
  */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
+#include <grp.h>
 #include <stdarg.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -54,4 +60,13 @@ int __openat_2(int directory, const char *path, int flags)
 int __openat64_2(int directory, const char *path, int flags)
 {
     return open_at(directory, path, flags, 0);
+}
+
+int setgroups(size_t count, const gid_t *groups)
+{
+    (void)groups;
+    if (count == 0)
+        return 0;
+    errno = EPERM;
+    return -1;
 }
