@@ -1,7 +1,7 @@
 # setup: install what is missing   build: everything   run: the demonstration   test, bench, lint: as named
 CARGO ?= cargo
 
-.PHONY: setup setup-tests build subjects run test bench lint lint-fast
+.PHONY: setup setup-tests build subjects run test bench lint lint-fast install uninstall deb
 
 setup:
 	scripts/setup.sh
@@ -34,3 +34,22 @@ lint-fast:
 lint: lint-fast
 	$(CARGO) clippy --release --workspace --all-targets -- -D warnings
 	$(MAKE) --no-print-directory -B -C subjects CFLAGS='-O2 -g -Werror'
+
+# PREFIX and DESTDIR as everywhere. Builds only what is not built yet, so that `sudo make install` builds nothing.
+PREFIX ?= /usr/local
+DESTDIR ?=
+BINARY ?= target/release/nearmiss
+export PREFIX DESTDIR
+
+install: $(BINARY)
+	scripts/install.sh $(BINARY)
+
+uninstall:
+	scripts/install.sh $(BINARY) --remove
+
+# Debian packages under target/debian: the program, and its debug symbols.
+deb: $(BINARY)
+	scripts/make-deb.sh $(BINARY)
+
+target/release/nearmiss:
+	$(MAKE) --no-print-directory build

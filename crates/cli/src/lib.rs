@@ -12,6 +12,7 @@ mod doctor;
 mod exit;
 mod generate;
 mod json_file;
+mod kernel;
 mod machine;
 mod modelling;
 mod observe;

@@ -1,7 +1,9 @@
 //! Every verb: one line each. Parser, help, man pages and completions are made of this table and of the registry of
 //! remedies.
 
-use crate::{Remedies, apply, diagnose, doctor, generate, machine, observe, paper, rehearse, report, trace, verify};
+use crate::{
+    Remedies, apply, diagnose, doctor, generate, kernel, machine, observe, paper, rehearse, report, trace, verify,
+};
 use clap::{ArgMatches, Args, Command, FromArgMatches};
 use nearmiss_remedy::{Help, Remedy};
 use std::process::ExitCode;
@@ -53,6 +55,7 @@ macro_rules! verb_of_remedies {
 const VERBS: &[Verb] = &[
     verb!("doctor", doctor, "What this machine can observe and remedy, and how to enable the rest", remedies),
     verb!("machine", machine, "Machine descriptions: list them, show one, read this machine"),
+    verb!("kernel", kernel, "The guest's kernel: which one boots, and how to get one"),
     verb!(
         "trace",
         trace,

@@ -86,7 +86,7 @@ fn file_server(probe: &dyn Probe) -> Row {
 fn kernel(probe: &dyn Probe) -> Row {
     match probe.kernel() {
         Ok(release) => row("trace", "guest kernel", State::Works, release, ""),
-        Err(why) => row("trace", "guest kernel", State::Missing, why, "scripts/setup-kernel.sh"),
+        Err(why) => row("trace", "guest kernel", State::Missing, why, "nearmiss kernel --unpack"),
     }
 }
 

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 #[derive(Debug, thiserror::Error)]
 pub enum GuestError {
     /// No unpacked kernel was found.
-    #[error("no guest kernel in {}: run scripts/setup-kernel.sh of the repository, or name one with --kernel", .0.display())]
+    #[error("no guest kernel in {}: run `nearmiss kernel --unpack`, or name one with --kernel", .0.display())]
     NoKernel(PathBuf),
     /// A part of the kernel package is unusable.
     #[error("guest kernel: {}: {what}", .path.display())]

@@ -93,9 +93,10 @@ impl KernelImage {
         let path = self.directory.join("overlay.ko");
         match fs::read(&path) {
             Ok(module) if module.starts_with(b"\x7fELF") => Ok(Some(module)),
-            Ok(_) => {
-                Err(GuestError::Kernel { path, what: "is not an ELF file: run scripts/setup-kernel.sh again".into() })
-            }
+            Ok(_) => Err(GuestError::Kernel {
+                path,
+                what: "is not an ELF file: run `nearmiss kernel --unpack` again".into(),
+            }),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
             Err(error) => Err(error).tried(path.display().to_string()),
         }

@@ -1,0 +1,52 @@
+//! The verb `kernel`: which kernel the guests boot, and how to get one.
+//!
+//! Debian's package is unpacked into a folder of nearmiss's own and never installed: what this machine boots stays as
+//! it is.
+
+use crate::exit::CannotHere;
+use anyhow::Context;
+use nearmiss_tap::guest::KernelImage;
+use std::io::Write;
+use std::process::{Command, ExitCode, Stdio};
+
+/// The script that fetches and unpacks: the same as a clone of the repository runs.
+const UNPACK: &str = include_str!("../../../scripts/setup-kernel.sh");
+
+/// Arguments of `nearmiss kernel`.
+#[derive(clap::Args)]
+#[command(after_help = "Examples:
+  nearmiss kernel                          which kernel the guests of `trace` boot
+  nearmiss kernel --unpack                 fetch Debian's newest 6.12 cloud kernel with apt, unpack it, install nothing
+  nearmiss kernel --unpack ./linux-image-6.12.63+deb12-cloud-amd64_6.12.63-1_amd64.deb
+
+Kernels lie under $XDG_CACHE_HOME/nearmiss/kernel (~/.cache/nearmiss/kernel): remove a directory there to forget one.")]
+pub struct Args {
+    /// Fetch a kernel and unpack it: the newest suitable, a package by name, or a .deb file
+    #[arg(long, value_name = "PACKAGE", num_args = 0..=1, default_missing_value = "")]
+    unpack: Option<String>,
+}
+
+/// Runs the verb.
+pub fn run(args: Args) -> anyhow::Result<ExitCode> {
+    if let Some(package) = args.unpack {
+        unpack(&package)?;
+    }
+    let kernel = KernelImage::newest().map_err(|error| CannotHere(error.to_string()))?;
+    crate::output::print(&format!("{}  {}\n", kernel.release(), kernel.directory().display()))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn unpack(package: &str) -> anyhow::Result<()> {
+    const WHAT: &str = "cannot run /bin/sh to unpack the guest's kernel";
+    let mut shell = Command::new("/bin/sh");
+    shell.args(["-s", "--"]).args((!package.is_empty()).then_some(package));
+    let mut child = shell.stdin(Stdio::piped()).stdout(Stdio::null()).spawn().context(WHAT)?;
+    let mut script = child.stdin.take().context(WHAT)?;
+    // A shell that stopped reading has failed, and its status says so.
+    let _ = script.write_all(UNPACK.as_bytes());
+    drop(script);
+    if child.wait().context(WHAT)?.success() {
+        return Ok(());
+    }
+    Err(CannotHere("no kernel was unpacked; the line before says why".to_owned()).into())
+}

@@ -1,0 +1,81 @@
+//! What `make install` and `make deb` put where: only the installed files are used from then on.
+
+#![allow(clippy::unwrap_used)]
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+fn repository() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
+}
+
+/// A script of the repository on the binary under test.
+fn script(name: &str, root: &Path, arguments: &[&str]) -> Output {
+    let binary = env!("CARGO_BIN_EXE_nearmiss");
+    Command::new(repository().join("scripts").join(name))
+        .arg(binary)
+        .args(arguments)
+        .envs([("DESTDIR", root.to_str().unwrap()), ("PREFIX", "/usr")])
+        .output()
+        .unwrap()
+}
+
+fn files_below(directory: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(directory).into_iter().flatten().map(|entry| entry.unwrap().path());
+    entries.flat_map(|path| if path.is_dir() { files_below(&path) } else { vec![path] }).collect()
+}
+
+#[test]
+fn what_is_installed_is_small_works_and_goes_again() {
+    let root = tempfile::tempdir().unwrap();
+    let output = script("install.sh", root.path(), &[]);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let installed = root.path().join("usr/bin/nearmiss");
+    let bytes = installed.metadata().unwrap().len();
+    assert!(bytes < 30 << 20, "{bytes} bytes: debug information is installed");
+    let version = Command::new(&installed).arg("--version").output().unwrap();
+    assert_eq!(version.stdout, format!("nearmiss {}\n", env!("CARGO_PKG_VERSION")).as_bytes());
+    for path in [
+        "bin/.debug/nearmiss.debug",
+        "include/nearmiss-color.h",
+        "share/man/man1/nearmiss-trace.1.gz",
+        "share/man/man1/nearmiss-apply-color.1.gz",
+        "share/bash-completion/completions/nearmiss",
+        "share/zsh/vendor-completions/_nearmiss",
+        "share/fish/vendor_completions.d/nearmiss.fish",
+        "share/doc/nearmiss/README.md",
+    ] {
+        assert!(root.path().join("usr").join(path).is_file(), "{path}");
+    }
+    // A second time changes nothing and leaves no part behind.
+    let before = files_below(root.path()).len();
+    assert!(script("install.sh", root.path(), &[]).status.success());
+    assert_eq!(files_below(root.path()).len(), before);
+    assert!(script("install.sh", root.path(), &["--remove"]).status.success());
+    assert_eq!(files_below(root.path()), Vec::<PathBuf>::new());
+}
+
+#[test]
+fn the_package_names_its_kernel_as_a_suggestion_alone() {
+    if Command::new("dpkg-shlibdeps").arg("--version").output().is_err() {
+        eprintln!("skipped: dpkg-dev is not installed");
+        return;
+    }
+    let root = tempfile::tempdir().unwrap();
+    let output = script("make-deb.sh", root.path(), &[root.path().to_str().unwrap()]);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let said = String::from_utf8(output.stdout).unwrap();
+    let packages: Vec<&str> = said.lines().collect();
+    assert_eq!(packages.len(), 2, "{said}");
+    let field = |name: &str| {
+        let output = Command::new("dpkg-deb").args(["-f", packages[0], name]).output().unwrap();
+        String::from_utf8(output.stdout).unwrap()
+    };
+    assert!(field("Depends").contains("libc6"), "{}", field("Depends"));
+    assert!(!field("Depends").contains("linux") && !field("Recommends").contains("linux"));
+    assert!(field("Suggests").contains("linux-image"));
+    match Command::new("lintian").args(&packages).output() {
+        Ok(output) => assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout)),
+        Err(_) => eprintln!("skipped: lintian is not installed"),
+    }
+}
