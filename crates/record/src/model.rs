@@ -224,6 +224,10 @@ pub struct ModelRecord {
     pub lines: Vec<LineRow>,
     /// Of the command, by call stack; see [`StackRow`].
     pub stacks: Vec<StackRow>,
+    /// Functions of the program by what the kernel waited for on their behalf, most first; of the command's kernel
+    /// waits, those of which a caller is known.
+    #[serde(default)]
+    pub callers: Vec<CallerRow>,
     /// Of the command, by data object.
     pub objects: Vec<ObjectRow>,
     /// By task: the command's sum to `totals`, the others' to `others`.
@@ -279,6 +283,17 @@ pub struct StackRow {
     pub misses: Vec<u64>,
     /// Stall cycles.
     pub stall_cycles: u64,
+}
+
+/// A function of the program, and the kernel's waits on its behalf.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct CallerRow {
+    /// Name: the innermost function that no library holds, where there is one.
+    pub function: String,
+    /// Module path.
+    pub module: String,
+    /// Stall cycles of kernel mode between its system calls, its faults, and the next instruction of user mode.
+    pub kernel_stall_cycles: u64,
 }
 
 /// What kind of memory an object is.

@@ -186,6 +186,28 @@ fn first_touches_are_nobodys_fault() {
 }
 
 #[test]
+fn what_the_kernel_waits_for_is_someones() {
+    let mut b = program();
+    let first = &[Compulsory, Compulsory, Compulsory];
+    b.event(Event { function: "copy_user", count: 300_000, missed: first, sets: &[1], ..Event::default() });
+    let caller = |kernel_stall_cycles| {
+        vec![CallerRow { function: "worker".into(), module: "/bin/program".into(), kernel_stall_cycles }]
+    };
+    let waited = 300_000 * 250;
+    let said = |callers| {
+        let mut report = Builder { manifest: b.manifest.clone(), model: b.model.clone() }.report();
+        report.model.callers = callers;
+        sentence(&report).text
+    };
+    assert_eq!(
+        said(caller(waited / 2)),
+        "No cache stands out: 98% of the command's cycles wait, most for first touches in the kernel's `copy_user` for `worker` \
+         on 40 objects `heap`, as any cache would; the kernel's `copy_user` for `worker` has the most cycles, 99%."
+    );
+    assert!(!said(caller(waited / 2 - 1)).contains("worker"));
+}
+
+#[test]
 fn the_programs_own_waits_come_before_the_kernels() {
     let both = |kernel: u64| {
         let mut b = program();

@@ -111,6 +111,7 @@ impl Attribution {
             other_functions,
             lines: code.lines,
             stacks: code.stacks,
+            callers: self.callers.rows(&names),
             objects,
             tasks,
             cpus,

@@ -8,6 +8,7 @@ mod alias_tables;
 mod aliases;
 mod balance;
 mod blocks;
+mod callers;
 mod charged;
 mod code_tables;
 mod cpu;
@@ -42,6 +43,7 @@ pub use tracker::RecordedData;
 use crate::observer::{BusRead, Effective, Observer, Outcome};
 use crate::whose::{Class, Running, Whose};
 use aliases::Aliases;
+use callers::Callers;
 use cpu::Cpu;
 use crowds::Crowds;
 use ledger::{Count, Ledger, References, Row};
@@ -113,6 +115,7 @@ pub struct Attribution {
     code: InsnRow,
     stacks: FxHashMap<(u32, u32), StackCount>,
     stacks_full: bool,
+    callers: Callers,
     repeats: Repeats,
     sharing: SharedLines,
     page_offsets: PageOffsets,
@@ -141,6 +144,7 @@ impl Attribution {
         let levels = options.levels.min(MAX_LEVELS);
         let crowds = options.crowds.as_ref().map(|machine| Crowds::new(machine, cpus.len()));
         let aliases = options.aliasing.map(|aliasing| Aliases::new(aliasing, cpus.len()));
+        let callers = Callers::new(cpus.len());
         Attribution {
             options: Options { line_bytes: line, levels, ..options },
             ledger: Ledger::default(),
@@ -155,6 +159,7 @@ impl Attribution {
             code: InsnRow::default(),
             stacks: FxHashMap::default(),
             stacks_full: false,
+            callers,
             repeats: Repeats::default(),
             sharing: SharedLines::default(),
             page_offsets: PageOffsets { bin_bytes: line, user: vec![0; bins], kernel: vec![0; bins] },
@@ -237,6 +242,9 @@ impl Attribution {
             apart => return self.ledger.add(&mut self.apart[apart as usize], record, outcome),
         }
         let (kernel, pid) = (record.is_kernel(), cpu.pid);
+        if kernel {
+            self.callers.waited(vcpu, outcome.stall_cycles);
+        }
         self.pressure.met(record, outcome);
         let mut met =
             Met { vcpu, task: cpu.task, context: cpu.context, object: None, again, record, outcome: *outcome };
@@ -286,6 +294,9 @@ impl Attribution {
         row(&mut self.insns[whose as usize], record).references.count(record);
         cpu.kernel = record.is_kernel();
         cpu.pending[usize::from(cpu.kernel)].count(record);
+        if !cpu.kernel && whose == Whose::Command {
+            self.callers.user(vcpu, cpu.context, record);
+        }
         if let Some(aliases) = self.aliases.as_mut().filter(|_| !cpu.kernel && whose == Whose::Command) {
             aliases.met(vcpu, cpu.pid, met, &mut self.tracker);
         }
@@ -408,6 +419,7 @@ impl Observer for Attribution {
                 self.tasks.was(self.cpus[vcpu].task, *outgoing);
                 self.running.control(vcpu as u32, control);
                 let row = self.tasks.known(*task, *pid, *tgid, comm);
+                self.callers.switch(vcpu, self.cpus[vcpu].task, row);
                 self.cpus[vcpu].switch_to(row, *tgid);
                 self.judge_tasks();
                 let seen = self.seen();

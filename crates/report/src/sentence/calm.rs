@@ -1,7 +1,7 @@
 //! Where the cycles go when nothing stands out.
 
-use super::ranked::{Ranked, named};
-use super::{LEAST_SHARE, function_phrase};
+use super::LEAST_SHARE;
+use super::ranked::{Ranked, named, on_behalf};
 use crate::levels::misses;
 use crate::load::Report;
 use crate::number::spoken_percent;
@@ -41,5 +41,5 @@ fn busiest(report: &Report) -> String {
     let model = &report.model;
     let rows: Vec<(&FunctionRow, u64)> = model.functions.iter().map(|row| (row, row.tally.cycles)).collect();
     let Some((row, cycles)) = named(&rows, |cycles| *cycles) else { return String::new() };
-    format!("; {} has the most cycles, {}", function_phrase(row), spoken_percent(cycles, model.totals.cycles))
+    format!("; {} has the most cycles, {}", on_behalf(model, row), spoken_percent(cycles, model.totals.cycles))
 }

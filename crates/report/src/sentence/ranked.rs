@@ -1,13 +1,14 @@
 //! The waits of a run's functions and objects by reason, and which of them a sentence names.
 
-use super::{function_phrase, object_phrase};
+use super::{function_phrase, object_phrase, quoted};
 use crate::load::Report;
 use crate::number::spoken_percent;
-use nearmiss_record::model::{FunctionRow, ObjectKind, ObjectRow};
+use nearmiss_record::model::{FunctionRow, ModelRecord, ObjectKind, ObjectRow};
 use nearmiss_record::waits::{ByReason, Reason, Waits};
 
 /// See the module's text.
 pub(super) struct Ranked<'a> {
+    model: &'a ModelRecord,
     functions: Vec<(&'a FunctionRow, ByReason)>,
     objects: Vec<(&'a ObjectRow, ByReason)>,
 }
@@ -16,6 +17,7 @@ impl<'a> Ranked<'a> {
     pub(super) fn new(report: &'a Report) -> Self {
         let waits = Waits::new(&report.model);
         Ranked {
+            model: &report.model,
             functions: report.model.functions.iter().map(|row| (row, waits.of(&row.tally))).collect(),
             objects: report.model.objects.iter().map(|row| (row, waits.of(&row.tally))).collect(),
         }
@@ -58,12 +60,22 @@ impl<'a> Ranked<'a> {
     pub(super) fn function_on(&self, reason: Reason, object: String) -> String {
         let whole = self.cycles(reason);
         match self.function(reason) {
-            Some((row, n)) if n.saturating_mul(2) >= whole => format!(" in {}{object}", function_phrase(row)),
+            Some((row, n)) if n.saturating_mul(2) >= whole => format!(" in {}{object}", on_behalf(self.model, row)),
             Some((row, n)) if n.saturating_mul(5) >= whole => {
-                format!("{object}, most in {} ({} of them)", function_phrase(row), spoken_percent(n, whole))
+                format!("{object}, most in {} ({} of them)", on_behalf(self.model, row), spoken_percent(n, whole))
             }
             _ => object,
         }
+    }
+}
+
+/// A function; of the kernel's, also the function of the program on whose behalf the kernel waits, where one has half.
+pub(super) fn on_behalf(model: &ModelRecord, row: &FunctionRow) -> String {
+    let waits: u64 = model.functions.iter().filter(|row| row.kernel).map(|row| row.tally.stall_cycles).sum();
+    let caller = model.callers.first().filter(|caller| caller.kernel_stall_cycles.saturating_mul(2) >= waits);
+    match caller.filter(|_| row.kernel) {
+        Some(caller) => format!("{} for {}", function_phrase(row), quoted(&caller.function)),
+        None => function_phrase(row),
     }
 }
 

@@ -156,6 +156,7 @@ impl Builder {
                 other_functions: vec![],
                 lines: vec![],
                 stacks: vec![],
+                callers: vec![],
                 objects: vec![],
                 tasks: vec![],
                 cpus: vec![empty(), empty()],

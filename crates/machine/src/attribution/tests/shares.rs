@@ -10,6 +10,38 @@ use nearmiss_record::run::Filter;
 use nearmiss_record::trace::TraceHeader;
 
 #[test]
+fn the_kernels_waits_are_on_behalf_of_where_user_mode_was() {
+    let mut s = Stream::new();
+    s.begin();
+    s.control(0, Control::Context(2));
+    s.hit(0, load(0x1000, 3));
+    let kernel_miss = |s: &mut Stream, cycles| {
+        s.miss(0, kernel(load(0xffff_8880_0000_2000, 6)), missed(MissClass::Capacity, 2, cycles));
+    };
+    kernel_miss(&mut s, 100);
+    // Another task of nobody runs, and the first goes on inside its system call.
+    s.switch(0, 30, 0, Usage::default());
+    kernel_miss(&mut s, 1000);
+    s.switch(0, 7, 7, Usage::default());
+    kernel_miss(&mut s, 30);
+    s.hit(0, load(0x1000, 4));
+    kernel_miss(&mut s, 1);
+    let side = SideTables {
+        insns: vec![Insn::default(); 8],
+        contexts: vec![Context::default(), Context { parent: 0, call: 2 }, Context { parent: 1, call: 1 }],
+        ..SideTables::default()
+    };
+    let mut symbols = names(8);
+    // Instruction 3 is a library's: its caller is instruction 1's function.
+    symbols.modules.push("/lib/libc.so.6".into());
+    let function = symbols.insns[3].0 as usize;
+    symbols.functions[function].module = symbols.modules.len() as u32 - 1;
+    let record = s.finish(&side, &symbols, 0);
+    let callers: Vec<_> = record.callers.iter().map(|c| (c.function.as_str(), c.kernel_stall_cycles)).collect();
+    assert_eq!(callers, [("f1", 130), ("f3", 1)]);
+}
+
+#[test]
 fn two_tasks_a_tick_and_idle() {
     let mut s = Stream::new();
     s.begin();
