@@ -24,3 +24,4 @@ pub mod stacks;
 pub mod sums;
 pub mod text;
 pub mod verdict;
+mod wall;

@@ -7,6 +7,7 @@ use crate::name::plain;
 use crate::number::{counted, duration, grouped, percentage, scaled, shares_tenths, spoken_percent, tenths};
 use crate::sentence::sentence;
 use crate::sums::{discrepancies, sum};
+use crate::wall::before_the_window;
 use maud::{Markup, html};
 use nearmiss_record::policy::Order;
 
@@ -126,7 +127,7 @@ pub(super) fn notes(report: &Report) -> Markup {
         ("Records kept", grouped(manifest.records)),
         (
             "Wall time (measured)",
-            format!("{} in the window, {} to boot", duration(manifest.window_ns), duration(manifest.boot_ns)),
+            format!("{} in the window; {}", duration(manifest.window_ns), before_the_window(manifest)),
         ),
         (
             "Beside the totals (modelled)",

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0
  *
- * One start of a small program ahead of the command's: what every start goes through, in the kernel and the dynamic
- * linker, is then in the emulator's translation cache as the window needs it, and the C library in the page cache, as on
- * a host in use.
+ * One start of a small program ahead of the command: what every start goes through, in the kernel and the dynamic
+ * linker, is then in the emulator's translation cache as the window needs it.
  */
 #include "agent.h"
 #include "nearmiss_trigger.h"
@@ -14,7 +13,7 @@
 /* It ends at once; should the host have something else of this name, after this long. */
 enum { LONGEST_S = 2 };
 
-void warm_up(void)
+void start_ahead(void)
 {
     char *const arguments[] = {"true", NULL}, *const environment[] = {NULL};
     NEARMISS_TRIGGER(NEARMISS_TRIGGER_WARM);
@@ -30,7 +29,7 @@ void warm_up(void)
     }
     if (child > 0)
         waitpid(child, NULL, 0);
-    /* What was read ahead for it may be on its way still. */
+    /* What was read ahead, or what a run ahead left to the kernel, may be on its way still. */
     uint64_t waited_ms;
     facts_settle(&waited_ms);
 }
