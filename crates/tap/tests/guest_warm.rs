@@ -103,7 +103,7 @@ fn a_whole_run_leaves_files_in_memory_and_nothing_else() {
     let place = place();
     std::fs::write(place.path().join("data"), vec![7; 3 << 20]).unwrap();
     let script = "test -e made && echo made; cat /proc/[0-9]*/comm | grep -c sleep; ls /run /dev/shm /tmp | grep litter
-                  fincore -nbo PAGES data; cat data > /dev/null; echo x > made; sleep 1000 & touch /dev/shm/litter \
+                  fincore -nbo PAGES data | tr -d ' '; cat data > /dev/null; echo x > made; sleep 1000 & touch /dev/shm/litter \
                   /run/litter /tmp/litter; read line; test \"$line\" = once";
     let Some(mut config) = shell_at(place.path(), script) else { return };
     config.command.streams[0] = Some(feed(b"once\n".to_vec()));

@@ -96,7 +96,7 @@ void warm_run_prepare(void);
 void warm_run(const struct config *config);
 
 /* start.c */
-void start_ahead(void);
+void start_ahead(const struct config *config);
 
 /* facts.c: what the consumer needs to read this guest's memory. */
 void facts_perf_rings(void);

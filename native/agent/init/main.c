@@ -107,7 +107,7 @@ int main(void)
     if (config.warm >= WARM_RUN)
         warm_run(&config);
     if (config.warm >= WARM_FILES)
-        start_ahead();
+        start_ahead(&config);
     run(&config);
     for (;;)
         pause();

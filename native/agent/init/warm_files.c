@@ -18,7 +18,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { CHUNK = 1 << 20, MOST_FILES = 1024, MOST_INTERPRETERS = 4 };
+/* A chunk is what the kernel reads ahead at most for one call. */
+enum { CHUNK = 128 << 10, MOST_FILES = 1024, MOST_INTERPRETERS = 4 };
 
 /* Shared with the agent: it is read even when the child was cut short. */
 struct progress {
