@@ -1,4 +1,4 @@
-"""What the experiments on the size of traces share: the input, the machine, one trace."""
+"""What the experiments that trace share: the input, the machine, one trace."""
 
 import json, os, random, re, subprocess, sys
 
@@ -21,10 +21,10 @@ def numbers():
         file.write("\n".join(lines) + "\n")
 
 
-def trace(cpus, command, *options):
+def trace(cpus, command, *options, machine=MACHINE):
     """Traces a command; returns the run's manifest and model. A guest that its emulator ends is tried again, and said."""
     for _ in range(3):
-        words = [NEARMISS, "trace", "-q", "-m", MACHINE, "--cpus", str(cpus), *options, "--", *command]
+        words = [NEARMISS, "trace", "-q", "-m", machine, "--cpus", str(cpus), *options, "--", *command]
         done = subprocess.run(words, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
         if done.returncode == 0:
             break

@@ -46,8 +46,8 @@ pub fn wrong_use(error: &clap::Error) -> ExitCode {
     ExitCode::from(if wrapper { WRAPPER_FAILED } else { BAD_INPUT })
 }
 
-/// Prints one line and picks the exit code: for wrappers 127 and 126 where the command cannot be found or executed,
-/// else 125; 3 for [`CannotHere`], 130 for [`Interrupted`], else 2.
+/// Prints one line and picks the exit code: 130 for [`Interrupted`]; for wrappers 127 and 126 where the command cannot
+/// be found or executed, else 125; 3 for [`CannotHere`], else 2.
 pub fn explain(error: &anyhow::Error, wrapper: bool) -> ExitCode {
     let mut text = error.to_string();
     for cause in error.chain().skip(1).map(ToString::to_string) {
@@ -57,12 +57,12 @@ pub fn explain(error: &anyhow::Error, wrapper: bool) -> ExitCode {
         }
     }
     eprintln!("nearmiss: {text}");
-    ExitCode::from(if wrapper {
+    ExitCode::from(if error.downcast_ref::<Interrupted>().is_some() {
+        INTERRUPTED
+    } else if wrapper {
         error.chain().find_map(|cause| cause.downcast_ref()).map_or(WRAPPER_FAILED, nearmiss_workload::Error::exit_code)
     } else if error.downcast_ref::<CannotHere>().is_some() {
         3
-    } else if error.downcast_ref::<Interrupted>().is_some() {
-        INTERRUPTED
     } else {
         BAD_INPUT
     })

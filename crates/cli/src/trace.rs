@@ -1,6 +1,7 @@
 //! The verb `trace`: a command in the tap, modelled as it goes, kept as a run.
 
 mod counts;
+mod warm;
 
 use crate::exit::{CannotHere, Interrupted};
 use crate::modelling::{Modelling, OrderArg};
@@ -17,7 +18,7 @@ use nearmiss_record::units::Bytes;
 use nearmiss_report::load::Report;
 use nearmiss_report::text;
 use nearmiss_tap::guest::{CommandStatus, GuestCommand, GuestShape, InstructionClock, KernelImage, QemuBinary};
-use nearmiss_tap::session::{Recorded, Session, TapConfig};
+use nearmiss_tap::session::{Recorded, Session, TapConfig, TapError};
 use nearmiss_workload::Workload;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -34,6 +35,7 @@ const INSTRUCTION_CLOCK: InstructionClock = InstructionClock { shift: 1 };
   nearmiss trace -m pentium-pro-4way-512k -- ./server  another machine's
   nearmiss trace --only user -- ./program              what cachegrind would see
   nearmiss trace --counts -- ./program                 how often each cache misses, no more
+  nearmiss trace --warm -- make -C project             as on a host where it has just run
   nearmiss trace --memory 4GiB --timeout 10m -- make   more room, and an end
   nearmiss trace --from mark:1 --until mark:2 -- ./p   the part between two marks of nearmiss.h
   nearmiss trace --from symbol:f --for 50Minsn -- ./p  from the first call of a function")]
@@ -90,6 +92,8 @@ pub struct Args {
     max_trace: Bytes,
     #[command(flatten)]
     window: crate::window::WindowArgs,
+    #[command(flatten)]
+    warm: warm::WarmArgs,
     /// End the run after this time, such as 90s or 10m
     #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration)]
     timeout: Option<Duration>,
@@ -209,22 +213,23 @@ fn trace(args: &Args, keep_output: bool) -> anyhow::Result<(RunDir, Option<Comma
     let clock = if args.deterministic { Clock::Instructions } else { args.clock };
     let session = Session::new(tap_config(args, &machine, filter, clock)?)?.within(args.window.window());
     let program = args.command.first().map(|program| program.to_string_lossy()).unwrap_or_default();
+    let command = args.warm.command(&args.command)?;
     let run = RunDir::create(&args.runs, &run_name("", &program))?;
-    let command = || {
-        let mut command = GuestCommand::inherit(&args.command)?;
-        if keep_output {
-            for (stream, name) in command.streams[1..].iter_mut().zip(OUTPUTS) {
-                *stream = Some(std::fs::File::create(run.file(name)).context(name)?.into());
-            }
-        }
-        anyhow::Ok(command)
-    };
-    let result = command().and_then(|command| record(args, session, command, &machine, order, clock, &run));
+    let command = if keep_output { with_output_in(&run, command) } else { Ok(command) };
+    let result = command.and_then(|command| record(args, session, command, &machine, order, clock, &run));
     if result.is_err() {
         // Nothing was recorded: leave no empty run behind. A failure here would only hide the error that matters.
         let _ = std::fs::remove_dir_all(run.path());
     }
     Ok((run, result?))
+}
+
+/// The command, its output and errors going to files of the run.
+fn with_output_in(run: &RunDir, mut command: GuestCommand) -> anyhow::Result<GuestCommand> {
+    for (stream, name) in command.streams[1..].iter_mut().zip(OUTPUTS) {
+        *stream = Some(std::fs::File::create(run.file(name)).context(name)?.into());
+    }
+    Ok(command)
 }
 
 fn record(
@@ -258,7 +263,8 @@ fn record(
             notes.push(format!("the trace is cut: {error}"));
         }
         modelling.chunk(head, records).map_err(|e| e.to_string())
-    })?;
+    });
+    let recorded = recorded.map_err(told)?;
     drop(reserve);
     let summary = match writer {
         Some(trace) => trace.finish(&recorded.side)?,
@@ -281,6 +287,7 @@ fn record(
         pages: recorded.pages.clone(),
     });
     run.write_json(run::SYMBOLS, &symbols)?;
+    notes.extend(warm::notes(&recorded));
     notes.extend(recorded.notes.iter().cloned());
     let manifest = manifest(args, machine, &recorded, &header, clock, started, summary, notes);
     let model = modelled.into_record(&recorded.side, &symbols);
@@ -300,6 +307,14 @@ fn record(
         eprintln!("\nrun: {}", run.path().display());
     }
     Ok(recorded.exit.status)
+}
+
+/// An interrupt has an exit status of its own.
+fn told(error: TapError) -> anyhow::Error {
+    match error {
+        TapError::Interrupted => Interrupted(error.to_string()).into(),
+        error => error.into(),
+    }
 }
 
 /// The filter that is exact for the machine, or the one that is exact for every machine, and what else it is to carry.
@@ -349,7 +364,7 @@ fn tap_config(args: &Args, machine: &Machine, filter: Filter, clock: Clock) -> a
         timeout: args.timeout,
         keep: args.keep.clone(),
         aslr: !(args.no_aslr || args.deterministic),
-        warm_up: true,
+        warm_up: args.warm.warm_up(),
         libc_tunables: libc_tunables(machine),
     })
 }
@@ -374,7 +389,7 @@ fn manifest(
     summary: TraceSummary,
     notes: Vec<String>,
 ) -> Manifest {
-    let (exit_status, signal) = ends(recorded);
+    let (exit_status, signal) = ends(recorded.exit.status);
     Manifest {
         schema: run::SCHEMA.to_owned(),
         nearmiss: env!("CARGO_PKG_VERSION").into(),
@@ -396,13 +411,14 @@ fn manifest(
         node_bytes: header.node_bytes.clone(),
         window_ns: recorded.window.as_nanos() as u64,
         boot_ns: recorded.boot.as_nanos() as u64,
+        warm: Some(warm::facts(recorded)),
         notes,
     }
 }
 
 /// The command's exit status, or the signal that ended it.
-fn ends(recorded: &Recorded) -> (Option<i32>, Option<i32>) {
-    match recorded.exit.status {
+fn ends(status: Option<CommandStatus>) -> (Option<i32>, Option<i32>) {
+    match status {
         Some(CommandStatus::Exited(code)) => (Some(code), None),
         Some(CommandStatus::Signaled(number)) => (None, Some(number)),
         None => (None, None),

@@ -57,6 +57,16 @@ pub struct Outcome {
 }
 
 impl Outcome {
+    /// Whether it went to memory because the outermost cache met the line for the first time, and another CPU was no
+    /// part of it.
+    #[inline]
+    pub fn is_first_touch(&self) -> bool {
+        self.missed.iter().rev().flatten().next() == Some(&MissClass::Compulsory)
+            && self.read.is_some_and(|read| read != BusRead::LocalModified)
+            && !self.invalidated
+            && !self.missed.iter().flatten().any(|class| class.is_sharing())
+    }
+
     /// Whether it caused any transaction.
     #[inline]
     pub fn has_traffic(&self) -> bool {

@@ -43,6 +43,11 @@ impl MissClass {
         MissClass::Conflict,
         MissClass::Capacity,
     ];
+
+    /// Whether another CPU's store is the cause.
+    pub fn is_sharing(self) -> bool {
+        matches!(self, MissClass::TrueSharing | MissClass::FalseSharing)
+    }
 }
 
 /// Misses by class, indexed by `MissClass as usize`.
@@ -134,6 +139,10 @@ pub struct Tally {
     pub cycles: u64,
     /// Of those, waiting for data or instructions.
     pub stall_cycles: u64,
+    /// Of those, waiting for memory by first touches: misses of the outermost cache that are compulsory. What a program
+    /// does again does not pay them again. Older records do not tell them.
+    #[serde(default)]
+    pub first_touch_cycles: u64,
 }
 
 impl AddAssign<&Tally> for Tally {
@@ -145,6 +154,7 @@ impl AddAssign<&Tally> for Tally {
         self.nt_stores += other.nt_stores;
         self.cycles += other.cycles;
         self.stall_cycles += other.stall_cycles;
+        self.first_touch_cycles += other.first_touch_cycles;
         if self.levels.len() < other.levels.len() {
             self.levels.resize(other.levels.len(), LevelTally::default());
         }
@@ -175,6 +185,9 @@ pub struct StallSources {
     pub levels: Vec<u64>,
     /// A true or false sharing miss at any level, a line modified in another CPU's cache, or an invalidation of others.
     pub coherence: u64,
+    /// Memory, by first touches: the total's `first_touch_cycles`. Of older records, they are among the next two.
+    #[serde(default)]
+    pub first_touch: u64,
     /// Memory of the own node.
     pub memory_local: u64,
     /// Memory of another node.
@@ -186,7 +199,8 @@ pub struct StallSources {
 impl StallSources {
     /// All sources.
     pub fn total(&self) -> u64 {
-        self.levels.iter().sum::<u64>() + self.coherence + self.memory_local + self.memory_remote + self.other
+        let memory = self.first_touch + self.memory_local + self.memory_remote;
+        self.levels.iter().sum::<u64>() + self.coherence + memory + self.other
     }
 }
 

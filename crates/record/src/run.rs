@@ -270,10 +270,42 @@ pub struct Manifest {
     pub node_bytes: Vec<u64>,
     /// Wall time of the window in nanoseconds, *measured*.
     pub window_ns: u64,
-    /// Wall time from start to the command's first instruction, *measured*.
+    /// Wall time from start to a guest that is ready, *measured*.
     pub boot_ns: u64,
+    /// What was done between boot and command. Older runs do not say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub warm: Option<Warm>,
     /// Facts a reader must know, one sentence each.
     pub notes: Vec<String>,
+}
+
+/// What the guest did between its boot and the command, so that files are in memory as on a host in use.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Warm {
+    /// Wall time of all that, *measured*.
+    pub time_ns: u64,
+    /// Files read ahead.
+    pub files: u64,
+    /// Bytes of them.
+    pub bytes: u64,
+    /// The time for reading ahead was over before everything was read.
+    pub cut: bool,
+    /// The whole run ahead of the recorded one, if there was one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub run: Option<WarmRun>,
+}
+
+/// A run of the command ahead of the recorded one.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WarmRun {
+    /// Its wall time, *measured*.
+    pub time_ns: u64,
+    /// Its exit status, if it exited.
+    pub exit_status: Option<i32>,
+    /// Signal that ended it, if one did.
+    pub signal: Option<i32>,
+    /// It was ended because its time was over.
+    pub cut: bool,
 }
 
 /// The filter a trace was made with: repeats of what it remembers were counted, not kept.

@@ -29,6 +29,7 @@ pub fn spent(model: &ModelRecord, levels: &[Level]) -> Vec<Spent> {
             rows.push(row(&format!("waiting for {name}"), *cycles));
         }
         rows.push(row("waiting for another CPU", stalls.coherence));
+        rows.push(row("first touches of memory", stalls.first_touch));
         rows.push(row("waiting for memory", stalls.memory_local));
         rows.push(row("waiting for remote memory", stalls.memory_remote));
         rows.push(row("waiting otherwise", stalls.other + (stall_cycles - known)));

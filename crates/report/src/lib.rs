@@ -25,3 +25,4 @@ pub mod stacks;
 pub mod sums;
 pub mod text;
 pub mod verdict;
+mod wall;

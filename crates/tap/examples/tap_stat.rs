@@ -2,7 +2,7 @@
 
 use nearmiss_record::reference::Kind;
 use nearmiss_record::run::Filter;
-use nearmiss_tap::guest::{GuestCommand, GuestShape, KernelImage, QemuBinary};
+use nearmiss_tap::guest::{GuestCommand, GuestShape, KernelImage, QemuBinary, WarmUp};
 use nearmiss_tap::session::{Session, TapConfig};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -30,7 +30,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         timeout: None,
         keep: None,
         aslr: false,
-        warm_up: false,
+        warm_up: WarmUp::Nothing,
         libc_tunables: None,
     })?;
     let mut kinds = [0u64; 16];

@@ -3,7 +3,7 @@
 use super::facts::{FactsError, KernelFacts};
 use super::guest::{
     ExitReason, ForwardSignals, Guest, GuestCommand, GuestConfig, GuestError, GuestExit, GuestShape, InstructionClock,
-    KernelImage, PluginConfig, QemuBinary, TAP_PLUGIN, plan_memory,
+    KernelImage, PluginConfig, QemuBinary, TAP_PLUGIN, WarmUp, Warmth, plan_memory,
 };
 use super::pages::{Physical, kernel_pages};
 use super::ring::{Next, Ring, RingConfig};
@@ -49,7 +49,7 @@ pub struct TapConfig {
     /// Random address layout.
     pub aslr: bool,
     /// As [`GuestConfig::warm_up`].
-    pub warm_up: bool,
+    pub warm_up: WarmUp,
     /// `GLIBC_TUNABLES` for the command.
     pub libc_tunables: Option<String>,
 }
@@ -66,6 +66,9 @@ pub enum TapError {
     /// The guest ended before the command began.
     #[error("the guest ended before the command began: {0}")]
     NotBegun(String),
+    /// An interrupt ended the guest before the window opened.
+    #[error("interrupted before anything was recorded")]
+    Interrupted,
     /// What should open the window did not happen.
     #[error("the window never opened: {0}")]
     NeverOpened(String),
@@ -101,9 +104,13 @@ pub struct Recorded {
     pub pages: KernelPages,
     /// Where the guest's kernel keeps things.
     pub layout: KernelLayout,
-    /// From launch to the command's first instruction, *measured*.
+    /// From launch to a guest that is ready, *measured*.
     pub boot: Duration,
-    /// From then until its end, *measured*.
+    /// From then to the command's first instruction, *measured*.
+    pub warm: Duration,
+    /// What was done meanwhile.
+    pub warmth: Warmth,
+    /// From the window's opening until its end, *measured*.
     pub window: Duration,
     /// Records, payload included.
     pub records: u64,
@@ -199,7 +206,11 @@ impl Session {
         })?;
         let _signals = ForwardSignals::to(&guest)?;
         let Some(boot) = guest.boot() else {
-            return Err(TapError::NotBegun(ending(&guest.wait())));
+            let exit = guest.wait();
+            return Err(match exit.reason {
+                ExitReason::Killed => TapError::Interrupted,
+                _ => TapError::NotBegun(ending(&exit)),
+            });
         };
         let facts = KernelFacts::of(&kernel_directory)?;
         let memory = Physical::new(guest.memory())?;
@@ -209,7 +220,8 @@ impl Session {
         ring.tell(&told);
         let layout = layout
             .get_or_init(|| KernelLayout { direct_map_base: told.direct_map_base, per_cpu_bases: told.per_cpu_bases });
-        guest.go()?;
+        let ready = Instant::now();
+        let warmth = guest.go_warmly(config.warm_up, ready - started)?;
 
         let mut watch = Watch::new(&window);
         let mut drained = drain(&mut ring, &guest, &header, &mut watch, sink)?;
@@ -224,10 +236,11 @@ impl Session {
             return Err(TapError::NotBegun(what.clone()));
         }
         if !ring.opened() {
-            return Err(TapError::NeverOpened(match &exit.reason {
-                ExitReason::Ended => watch.never(),
-                _ => ending(&exit),
-            }));
+            return Err(match &exit.reason {
+                ExitReason::Killed => TapError::Interrupted,
+                ExitReason::Ended => TapError::NeverOpened(watch.never()),
+                _ => TapError::NeverOpened(ending(&exit)),
+            });
         }
         let (opened, began) = watch.times();
         let began = began.unwrap_or(window_end);
@@ -245,7 +258,9 @@ impl Session {
             emulator,
             pages,
             layout: layout.clone(),
-            boot: began - started,
+            boot: ready - started,
+            warm: began - ready,
+            warmth,
             window: window_end - opened.unwrap_or(began),
             records: drained.records,
             cut: (!drained.complete).then(|| ending(&exit)),

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use emulator_crash::{CRASHED, unless_the_emulator_fails};
 use guest_support::{ONE_AT_A_TIME, config, run, shell};
-use nearmiss_tap::guest::{CommandStatus, ExitReason, Guest, GuestShape, InstructionClock, QemuBinary};
+use nearmiss_tap::guest::{CommandStatus, ExitReason, Guest, GuestShape, InstructionClock, QemuBinary, WarmUp};
 
 #[test]
 fn packages_threads_and_nodes_are_the_shape_s() {
@@ -120,7 +120,7 @@ fn a_small_program_starts_ahead_of_the_command_where_asked() {
         config.warm_up = warm_up;
         run(config).output.trim().parse::<u32>().ok()
     };
-    let (Some(cold), Some(warm)) = (cached_pages(false), cached_pages(true)) else {
+    let (Some(cold), Some(warm)) = (cached_pages(WarmUp::Nothing), cached_pages(WarmUp::Files)) else {
         println!("skipped: no guest, or no fincore (apt-get install util-linux-extra)");
         return;
     };

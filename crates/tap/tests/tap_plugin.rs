@@ -13,7 +13,9 @@ use std::time::Duration;
 
 use nearmiss_record::reference::{Control, FLAG_CONT, FLAG_FIRST_HIT, FLAG_RMW, HeapOp, Kind, Record, Usage};
 use nearmiss_record::run::Filter;
-use nearmiss_tap::guest::{ExitReason, GuestCommand, GuestError, GuestShape, HEAP_SHIM, KernelImage, QemuBinary};
+use nearmiss_tap::guest::{
+    ExitReason, GuestCommand, GuestError, GuestShape, HEAP_SHIM, KernelImage, QemuBinary, WarmUp,
+};
 use nearmiss_tap::session::{Recorded, Session, TapConfig, TapError};
 
 /// A recording, flattened.
@@ -90,7 +92,7 @@ fn record_under(
         timeout: Some(Duration::from_secs(120)),
         keep: None,
         aslr: false,
-        warm_up: true,
+        warm_up: WarmUp::Files,
         libc_tunables: None,
     });
     let session = session.unwrap();

@@ -6,7 +6,9 @@ mod emulator_crash;
 use emulator_crash::{CRASHED, unless_the_emulator_fails};
 use nearmiss_record::reference::{Control, Kind, Usage};
 use nearmiss_record::run::Filter;
-use nearmiss_tap::guest::{CommandStatus, GuestCommand, GuestError, GuestShape, HEAP_SHIM, KernelImage, QemuBinary};
+use nearmiss_tap::guest::{
+    CommandStatus, GuestCommand, GuestError, GuestShape, HEAP_SHIM, KernelImage, QemuBinary, WarmUp,
+};
 use nearmiss_tap::session::{Session, TapConfig, TapError};
 use nearmiss_tap::window::Window;
 use std::fs::File;
@@ -90,7 +92,7 @@ fn record_under(
         timeout: Some(Duration::from_secs(120)),
         keep: None,
         aslr: false,
-        warm_up: true,
+        warm_up: WarmUp::Files,
         libc_tunables: None,
     });
     let (mut stores, mut usage, mut marks, mut maps) = (Vec::new(), Usage::default(), Vec::new(), 0);

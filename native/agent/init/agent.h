@@ -35,6 +35,9 @@ struct limit {
 #define MAX_GROUPS 1024
 #define MAX_LIMITS 32
 
+/* What is done ahead of the window; each includes those before it. */
+enum warm { WARM_NOTHING, WARM_FILES, WARM_RUN };
+
 /* The file /nearmiss.conf of the initramfs: key=value, each ended by a NUL. */
 struct config {
     char **argv;
@@ -55,7 +58,7 @@ struct config {
     bool has_termios;
     struct termios termios;
     bool send_symbols;
-    bool warm_up;
+    enum warm warm;
     bool send_overlay;
     bool has_preload;
 };
@@ -75,15 +78,25 @@ void die(const char *what, const char *which) __attribute__((noreturn));
 /* The next order, NUL-ended and valid until the next call, or NULL when none is complete. */
 const char *control_next(void);
 const char *control_wait(void);
+/* Waits until this child has ended, or until this order comes and its process group is ended. */
+void control_await(pid_t child, const char *enough);
 int port_open(int number);
 
 /* root.c */
 void root_prepare(const struct config *config);
 /* The overlay's upper directory, from before the root was changed. */
 int root_upper(void);
+void root_loopback_up(void);
 
-/* warmup.c */
-void warm_up(void);
+/* warm_files.c */
+void warm_files(const struct config *config);
+
+/* warm_run.c */
+void warm_run_prepare(void);
+void warm_run(const struct config *config);
+
+/* start.c */
+void start_ahead(const struct config *config);
 
 /* facts.c: what the consumer needs to read this guest's memory. */
 void facts_perf_rings(void);
@@ -108,6 +121,12 @@ void relay_drain(struct relay_totals *totals);
 void relay_resize(const char *order);
 
 /* command.c */
+/* 0, or why `name`, looked up as execvp does, cannot be executed. */
+int command_find(const struct config *config, const char *name, char *found, size_t size);
+/* Takes on the command's limits, directory and identity; 0, or the stage and errno that failed. */
+int command_settle(const struct config *config);
+/* Becomes the command outside the window. */
+void command_become(const struct config *config) __attribute__((noreturn));
 pid_t command_start(const struct config *config, int *exec_error);
 
 /* keep.c */

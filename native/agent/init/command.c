@@ -37,9 +37,8 @@ static int executable(const char *path)
     return 0;
 }
 
-static int find(const struct config *config, char *found, size_t size)
+int command_find(const struct config *config, const char *name, char *found, size_t size)
 {
-    const char *name = config->argv[0];
     if (strchr(name, '/')) {
         snprintf(found, size, "%s", name);
         return executable(found);
@@ -90,42 +89,76 @@ static void restore_signals(uint64_t ignored)
     sigprocmask(SIG_SETMASK, &none, NULL);
 }
 
-static void become(const struct config *config, int report, int go)
+int command_settle(const struct config *config)
 {
-    char path[4096], byte;
-    write_file("/proc/self/oom_score_adj", "0");
-    relay_enter(config);
     for (size_t i = 0; i < config->limit_count; i++)
         setrlimit(config->limits[i].resource, &config->limits[i].value);
     if (chdir(config->directory) != 0)
-        fail(report, errno | 1 << 16);
+        return errno | 1 << 16;
     umask(config->umask);
     if (setgroups(config->group_count, config->groups) != 0 || setresgid(config->gid, config->gid, config->gid) != 0 ||
         setresuid(config->uid, config->uid, config->uid) != 0)
-        fail(report, errno | 2 << 16);
-    int error = find(config, path, sizeof(path));
+        return errno | 2 << 16;
+    return 0;
+}
+
+struct image {
+    char path[4096];
+    char **arguments;
+};
+
+/* 0, or why the command cannot be executed. */
+static int image_of(const struct config *config, struct image *image)
+{
+    int error = command_find(config, config->argv[0], image->path, sizeof(image->path));
+    image->arguments = config->argv;
+    if (error || !wants_shell(image->path))
+        return error;
+    size_t count = 0;
+    while (config->argv[count])
+        count++;
+    char **shell = calloc(count + 2, sizeof(char *));
+    if (!shell)
+        return ENOMEM;
+    shell[0] = config->argv[0];
+    shell[1] = strdup(image->path);
+    memcpy(shell + 2, config->argv + 1, count * sizeof(char *));
+    image->arguments = shell;
+    strcpy(image->path, "/bin/sh");
+    return 0;
+}
+
+static void prepare(const struct config *config, int report, struct image *image)
+{
+    write_file("/proc/self/oom_score_adj", "0");
+    int error = command_settle(config);
+    if (!error)
+        error = image_of(config, image);
     if (error)
         fail(report, error);
-    char **arguments = config->argv;
-    if (wants_shell(path)) {
-        size_t count = 0;
-        while (arguments[count])
-            count++;
-        char **shell = calloc(count + 2, sizeof(char *));
-        if (!shell)
-            fail(report, ENOMEM);
-        shell[0] = arguments[0];
-        shell[1] = strdup(path);
-        memcpy(shell + 2, arguments + 1, count * sizeof(char *));
-        arguments = shell;
-        strcpy(path, "/bin/sh");
-    }
     restore_signals(config->ignored_signals);
+}
+
+void command_become(const struct config *config)
+{
+    static struct image image;
+    prepare(config, -1, &image);
+    execve(image.path, image.arguments, config->envp);
+    fail(-1, errno);
+}
+
+static void become_recorded(const struct config *config, int report, int go) __attribute__((noreturn));
+static void become_recorded(const struct config *config, int report, int go)
+{
+    static struct image image;
+    char byte;
+    relay_enter(config);
+    prepare(config, report, &image);
     /* The host must know the command's number before the window opens. */
     if (read(go, &byte, 1) != 1)
         fail(report, EPIPE);
     NEARMISS_TRIGGER(NEARMISS_TRIGGER_BEGIN);
-    execve(path, arguments, config->envp);
+    execve(image.path, image.arguments, config->envp);
     fail(report, errno);
 }
 
@@ -138,7 +171,7 @@ pid_t command_start(const struct config *config, int *exec_error)
     if (child < 0)
         die("cannot start", "the command");
     if (child == 0)
-        become(config, report[1], go[0]);
+        become_recorded(config, report[1], go[0]);
     close(report[1]);
     close(go[0]);
     relay_started();

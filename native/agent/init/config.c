@@ -146,8 +146,8 @@ void config_read(struct config *config)
             termios_parse(config, value);
         else if (IS("symbols"))
             config->send_symbols = *value == '1';
-        else if (IS("warm_up"))
-            config->warm_up = *value == '1';
+        else if (IS("warm"))
+            config->warm = (enum warm)strtoul(value, NULL, 10);
         else if (IS("keep"))
             config->send_overlay = *value == '1';
         else if (IS("preload"))

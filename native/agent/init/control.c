@@ -4,10 +4,13 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 static int control = -1;
@@ -153,4 +156,24 @@ const char *control_wait(void)
         if (wait.revents & POLLHUP)
             usleep(1000);
     }
+}
+
+void control_await(pid_t child, const char *enough)
+{
+    int ended = (int)syscall(SYS_pidfd_open, child, 0);
+    if (child < 0 || ended < 0)
+        die("cannot wait for", "what runs ahead of the command");
+    while (waitpid(child, NULL, WNOHANG) == 0) {
+        struct pollfd waits[] = {{.fd = ended, .events = POLLIN}, {.fd = control, .events = POLLIN}};
+        poll(waits, 2, -1);
+        for (const char *order; waits[1].revents & POLLIN && (order = control_next());) {
+            if (!strcmp(order, enough)) {
+                kill(-child, SIGKILL);
+                kill(child, SIGKILL);
+            } else {
+                relay_resize(order);
+            }
+        }
+    }
+    close(ended);
 }

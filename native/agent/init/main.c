@@ -90,6 +90,7 @@ int main(void)
 
     control_open();
     config_read(&config);
+    warm_run_prepare();
     root_prepare(&config);
     relay_prepare(&config);
     mlockall(MCL_CURRENT | MCL_FUTURE);
@@ -101,8 +102,12 @@ int main(void)
     facts_wait_quiet();
     say("ready");
     wait_for_go();
-    if (config.warm_up)
-        warm_up();
+    if (config.warm >= WARM_FILES)
+        warm_files(&config);
+    if (config.warm >= WARM_RUN)
+        warm_run(&config);
+    if (config.warm >= WARM_FILES)
+        start_ahead(&config);
     run(&config);
     for (;;)
         pause();

@@ -42,7 +42,7 @@ static void load_overlay_module(void)
     unlink("/overlay.ko");
 }
 
-static void loopback_up(void)
+void root_loopback_up(void)
 {
     struct ifreq request = {.ifr_name = "lo"};
     int socket_ = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
@@ -106,5 +106,5 @@ void root_prepare(const struct config *config)
         chdir("/") != 0)
         die("cannot change to", "the new root");
     sethostname(config->hostname, strlen(config->hostname));
-    loopback_up();
+    root_loopback_up();
 }

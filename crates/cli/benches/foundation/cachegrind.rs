@@ -9,7 +9,7 @@ use nearmiss_record::counts::ByKind;
 use nearmiss_record::machine::Machine;
 use nearmiss_record::policy::{Order, Policy};
 use nearmiss_record::run::Filter;
-use nearmiss_tap::guest::{GuestCommand, GuestShape, KernelImage, QemuBinary};
+use nearmiss_tap::guest::{GuestCommand, GuestShape, KernelImage, QemuBinary, WarmUp};
 use nearmiss_tap::session::{Session, TapConfig};
 use nearmiss_tap::window::{Length, Window};
 use std::error::Error;
@@ -178,7 +178,7 @@ fn session(program: &Program, filter: Filter, start: Start) -> Result<Session, B
         timeout: Some(Duration::from_secs(300)),
         keep: None,
         aslr: false,
-        warm_up: start == Start::Warm,
+        warm_up: if start == Start::Warm { WarmUp::Files } else { WarmUp::Nothing },
         libc_tunables: Some(tunables(program)),
     })?)
 }
@@ -197,7 +197,7 @@ fn guest_alone(program: &Program) -> Result<Duration, Box<dyn Error>> {
     let recorded = session(program, filter_for_counts(&caches()?), Start::Warm)?
         .within(closed)
         .record(command(program)?, &mut |_, _| Ok(()))?;
-    Ok(started.elapsed() - recorded.boot)
+    Ok(started.elapsed() - recorded.boot - recorded.warm)
 }
 
 /// The window of a recording that nobody models.
@@ -207,7 +207,7 @@ fn tap_alone(program: &Program) -> Result<Duration, Box<dyn Error>> {
     Ok(recorded.window)
 }
 
-/// Counts, the window, and the boot before it.
+/// Counts, the window, and the boot and warming before it.
 fn tap(program: &Program, start: Start) -> Result<(Counts, Duration, Duration), Box<dyn Error>> {
     let machine = caches()?;
     let filter = filter_for_counts(&machine);
@@ -227,5 +227,5 @@ fn tap(program: &Program, start: Start) -> Result<(Counts, Duration, Duration), 
         i1: first.fetches,
         kept: recorded.records,
     };
-    Ok((counts, recorded.window, recorded.boot))
+    Ok((counts, recorded.window, recorded.boot + recorded.warm))
 }

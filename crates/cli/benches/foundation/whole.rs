@@ -72,7 +72,7 @@ fn print_row(what: &str, runs: &[(Manifest, ModelRecord, u64)]) {
         records().fold(f64::INFINITY, f64::min),
         records().fold(0.0, f64::max),
         model.ticks.instructions as f64 * 100.0 / instructions as f64,
-        times(|manifest| manifest.boot_ns).1,
+        times(|manifest| manifest.boot_ns + manifest.warm.as_ref().map_or(0, |warm| warm.time_ns)).1,
         runs.iter().map(|(.., bytes)| bytes).max().unwrap_or(&0) >> 20
     );
 }

@@ -14,7 +14,7 @@ use nearmiss_record::policy::{Order, Policy};
 use nearmiss_record::run::{self, Filter};
 use nearmiss_record::side::{INSN_ATOMIC, SideTables};
 use nearmiss_record::words::{grouped, miss_ratio, quoted};
-use nearmiss_tap::guest::{CommandStatus, GuestCommand};
+use nearmiss_tap::guest::CommandStatus;
 use nearmiss_tap::session::{Recorded, Session, TapConfig};
 use nearmiss_workload::Workload;
 
@@ -34,9 +34,10 @@ pub fn count(args: &Args) -> anyhow::Result<Option<CommandStatus>> {
     let options = ModelOptions::of(session.header(), Order::Recorded);
     let mut counter = Counter::new(&machine, &Policy::default(), &options, Deaf)?;
     let mut notes: Vec<_> = describe::approximate_misses(filter, &machine).into_iter().map(str::to_owned).collect();
-    let recorded = session.record(GuestCommand::inherit(&args.command)?, &mut |head, records| {
-        counter.chunk(head, records).map_err(|e| e.to_string())
-    })?;
+    let command = args.warm.command(&args.command)?;
+    let recorded = session
+        .record(command, &mut |head, records| counter.chunk(head, records).map_err(|e| e.to_string()))
+        .map_err(super::told)?;
     if args.only.is_none() {
         notes.push(
             "Counted is all that the CPU executed: of the kernel, timer ticks, idling and the guest's own init too; \
@@ -44,6 +45,7 @@ pub fn count(args: &Args) -> anyhow::Result<Option<CommandStatus>> {
                 .to_owned(),
         );
     }
+    notes.extend(super::warm::notes(&recorded));
     notes.extend(recorded.notes.iter().cloned());
     let totals = counter.finish()?.0;
     let record = record(args, machine, filter, &recorded, &totals, notes);
@@ -69,7 +71,7 @@ fn record(
     totals: &ModelTotals,
     notes: Vec<String>,
 ) -> CountsRecord {
-    let (exit_status, signal) = super::ends(recorded);
+    let (exit_status, signal) = super::ends(recorded.exit.status);
     CountsRecord {
         schema: SCHEMA.to_owned(),
         nearmiss: env!("CARGO_PKG_VERSION").to_owned(),

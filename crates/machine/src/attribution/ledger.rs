@@ -83,6 +83,7 @@ struct Slot {
     misses: [ByClass; MAX_LEVELS],
     bus: BusTally,
     stall_cycles: u64,
+    first_touch_cycles: u64,
 }
 
 /// Misses of a row: indices into the [`Ledger`], 0 while there are none.
@@ -126,6 +127,9 @@ impl Ledger {
             outcome.add_traffic_of(count.times, &mut slot.bus);
         }
         slot.stall_cycles += count.stall_cycles;
+        if outcome.is_first_touch() {
+            slot.first_touch_cycles += count.stall_cycles;
+        }
     }
 
     /// The row as the record writes it; cycles hold the stalls only.
@@ -147,7 +151,8 @@ impl Ledger {
                     _ => level.fetch_misses = *misses,
                 }
             }
-            tally += &Tally { bus: slot.bus, stall_cycles: slot.stall_cycles, ..Tally::default() };
+            let Slot { bus, stall_cycles, first_touch_cycles, .. } = *slot;
+            tally += &Tally { bus, stall_cycles, first_touch_cycles, ..Tally::default() };
         }
         tally
     }

@@ -361,6 +361,8 @@ impl Attribution {
             || outcome.invalidated
         {
             &mut self.stalls.coherence
+        } else if outcome.is_first_touch() {
+            &mut self.stalls.first_touch
         } else {
             match (outcome.read, hit_level) {
                 (Some(BusRead::Remote), _) => &mut self.stalls.memory_remote,
@@ -401,8 +403,7 @@ fn row(rows: &mut Vec<InsnRow>, record: Record) -> &mut InsnRow {
 
 /// Whether it was a coherence miss at any level, and of which class.
 fn sharing_class(outcome: &Outcome) -> Option<MissClass> {
-    let shared = |c: &MissClass| matches!(c, MissClass::TrueSharing | MissClass::FalseSharing);
-    outcome.missed.iter().flatten().copied().find(shared)
+    outcome.missed.iter().flatten().copied().find(|class| class.is_sharing())
 }
 
 fn index(vcpu: u32, cpus: usize) -> usize {

@@ -170,6 +170,7 @@ fn assert_sums(record: &ModelRecord) {
     assert_eq!(Tally { cycles: record.totals.cycles, ..cpus.clone() }, record.totals, "CPUs");
     assert_eq!(cpus.cycles, record.totals.cycles, "cycles of CPUs");
     assert_eq!(record.stalls.total(), record.totals.stall_cycles, "stalls");
+    assert_eq!(record.stalls.first_touch, record.totals.first_touch_cycles, "first touches");
     let bins = record.page_offsets.user.iter().chain(&record.page_offsets.kernel).sum::<u64>();
     assert_eq!(bins, record.totals.bus.transactions(), "page offsets");
     for level in 0..LEVELS {
@@ -213,6 +214,31 @@ fn misses_find_their_heap_block_and_its_allocation() {
     assert_eq!((line.false_sharing, line.object.as_str()), (1, "prog.c:3 f2+0x0"));
     assert_eq!(line.functions, ["f1"]);
     assert_eq!((record.stalls.coherence, record.stalls.levels[1], record.stalls.memory_local), (20, 10, 100));
+}
+
+#[test]
+fn first_touches_are_told_apart_from_what_recurs() {
+    let mut s = Stream::new();
+    s.switch(0, 7, 0, Usage::default());
+    let of_level = |outermost, read| {
+        let mut outcome = missed(MissClass::Compulsory, LEVELS, 100);
+        (outcome.missed[LEVELS - 1], outcome.read) = (Some(outermost), Some(read));
+        outcome
+    };
+    s.miss(0, load(0x1000, 0), of_level(MissClass::Compulsory, BusRead::LocalNone));
+    s.miss(0, load(0x1000, 0), of_level(MissClass::Compulsory, BusRead::Remote));
+    s.miss(0, load(0x1000, 1), of_level(MissClass::Capacity, BusRead::LocalNone));
+    s.miss(0, load(0x1000, 1), of_level(MissClass::TrueSharing, BusRead::LocalNone));
+    s.miss(0, load(0x1000, 1), of_level(MissClass::Compulsory, BusRead::LocalModified));
+    s.miss(0, load(0x1000, 1), missed(MissClass::Compulsory, 1, 10));
+    let side = SideTables { insns: vec![Insn::default(); 4], ..SideTables::default() };
+    let record = s.finish(&side, &names(6), 0);
+    assert_sums(&record);
+    let line = |n: u32| &record.lines.iter().find(|line| line.line == n).unwrap().tally;
+    assert_eq!((line(0).first_touch_cycles, line(0).stall_cycles), (200, 200));
+    assert_eq!((line(1).first_touch_cycles, line(1).stall_cycles), (0, 310));
+    assert_eq!((record.stalls.first_touch, record.stalls.memory_local, record.stalls.coherence), (200, 100, 200));
+    assert_eq!(record.tasks[0].user.first_touch_cycles, 200);
 }
 
 #[test]

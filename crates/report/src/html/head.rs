@@ -8,6 +8,7 @@ use crate::number::{counted, duration, grouped, percentage, scaled, shares_tenth
 use crate::sentence::sentence;
 use crate::split::{self, in_kernel};
 use crate::sums::discrepancies;
+use crate::wall::before_the_window;
 use maud::{Markup, html};
 use nearmiss_record::policy::Order;
 
@@ -128,7 +129,7 @@ pub(super) fn notes(report: &Report) -> Markup {
         ("Records kept", grouped(manifest.records)),
         (
             "Wall time (measured)",
-            format!("{} in the window, {} to boot", duration(manifest.window_ns), duration(manifest.boot_ns)),
+            format!("{} in the window; {}", duration(manifest.window_ns), before_the_window(manifest)),
         ),
         (
             "Beside the totals (modelled)",

@@ -6,6 +6,7 @@ use crate::levels::references;
 use crate::name::{cell, fitted, plain, right, wrapped};
 use crate::number::{counted, duration, percent_of, scaled, shares_tenths, tenths};
 use crate::sentence::sentence;
+use crate::wall::before_the_window;
 use nearmiss_record::policy::{AddressPolicy, HomePolicy, Order, PlacePolicy, Policy, StorePolicy, WakePolicy};
 
 impl Page<'_> {
@@ -43,9 +44,10 @@ impl Page<'_> {
         self.labelled(
             "Measured",
             &format!(
-                "{} in the guest under the tap ({} clock){end}",
+                "{} in the guest under the tap ({} clock){end}; {}",
                 duration(manifest.window_ns),
-                plain(&manifest.clock)
+                plain(&manifest.clock),
+                before_the_window(manifest)
             ),
         );
         let totals = &model.totals;

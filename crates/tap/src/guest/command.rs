@@ -6,10 +6,12 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use rustix::fs::{FileType, OFlags, fstat};
 
 use super::error::{GuestError, Tried};
+use super::spool::{Spooled, spool};
 
 /// A command and all that it would inherit.
 #[derive(Debug)]
@@ -34,6 +36,8 @@ pub struct GuestCommand {
     pub ignored_signals: u64,
     /// Standard input, output and error; `None`: closed.
     pub streams: [Option<OwnedFd>; 3],
+    /// The standard input, for a run ahead of this one, where it can be read only once.
+    pub(super) spooled: Option<Vec<u8>>,
 }
 
 impl GuestCommand {
@@ -52,7 +56,22 @@ impl GuestCommand {
             // The Rust runtime ignores SIGPIPE; whoever started this process did not ask for it.
             ignored_signals: status_field(&status, "SigIgn:", 16).unwrap_or(0) & !(1 << (libc::SIGPIPE - 1)),
             streams: [0, 1, 2].map(duplicate),
+            spooled: None,
         })
+    }
+
+    /// Keeps an input that can be read only once, so that a run ahead of the command ([`WarmUp::Run`]) and the command
+    /// itself both read it. Errors: it is neither a pipe nor a file, too long, or does not end in time.
+    ///
+    /// [`WarmUp::Run`]: super::WarmUp::Run
+    pub fn spool_input(&mut self, within: Duration) -> Result<(), GuestError> {
+        if let [StreamKind::Port, ..] = stream_kinds(&self.streams)
+            && let Some(input) = &self.streams[0]
+        {
+            let Spooled { content, stream } = spool(input, within)?;
+            (self.streams[0], self.spooled) = (Some(stream), Some(content));
+        }
+        Ok(())
     }
 }
 

@@ -76,6 +76,19 @@ pub struct PluginConfig {
     pub descriptors: Vec<(String, OwnedFd)>,
 }
 
+/// What is done in the guest ahead of the command.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum WarmUp {
+    /// Nothing: the guest is as a fresh boot leaves it.
+    #[default]
+    Nothing,
+    /// What the command will surely read is read ahead, for a tenth of the boot's time at most, and a small program is
+    /// started, after which the emulator knows what every start goes through.
+    Files,
+    /// That, and a whole run of the command, for this time at most.
+    Run(Duration),
+}
+
 /// Everything that makes a guest.
 #[derive(Debug)]
 pub struct GuestConfig {
@@ -97,9 +110,8 @@ pub struct GuestConfig {
     pub timeout: Option<Duration>,
     /// Whether address spaces are laid out at random, as a kernel does by default.
     pub aslr: bool,
-    /// Starts a small program ahead of the command: the emulator then knows what every start goes through, and the C
-    /// library is in the page cache.
-    pub warm_up: bool,
+    /// What is done ahead of the command.
+    pub warm_up: WarmUp,
     /// Which QEMU.
     pub qemu: QemuBinary,
     /// A shared object that the command's programs preload.
@@ -121,7 +133,7 @@ impl GuestConfig {
             keep: None,
             timeout: None,
             aslr: true,
-            warm_up: false,
+            warm_up: WarmUp::Nothing,
             qemu: QemuBinary::installed()?,
             preload: None,
             libc_tunables: None,

@@ -13,7 +13,7 @@ use rustix::termios::{Termios, tcgetattr, tcgetwinsize};
 
 use super::arguments::{PORTS, QemuPlan, kernel_arguments};
 use super::command::{GuestCommand, StreamKind, stream_kinds};
-use super::config::{GuestConfig, available_memory, memory_by_node};
+use super::config::{GuestConfig, WarmUp, available_memory, memory_by_node};
 use super::error::{GuestError, Tried};
 use super::exit::ExitReason;
 use super::file_server::FileServer;
@@ -182,6 +182,9 @@ fn initramfs(
     if let Some(library) = &config.preload {
         archive.file("preload.so", 0o755, library);
     }
+    if let Some(input) = &config.command.spooled {
+        archive.file("warm-input", 0o600, input);
+    }
     archive.file("nearmiss.conf", 0o644, &agent_config(config, streams, kinds));
     Ok(archive.finish())
 }
@@ -234,7 +237,14 @@ fn agent_config(config: &GuestConfig, streams: &[Option<OwnedFd>; 3], kinds: &[S
     }
     let known = config.kernel.kallsyms().exists() && config.kernel.btf().exists();
     put("symbols", if known { b"0" } else { b"1" });
-    put("warm_up", if config.warm_up { b"1" } else { b"0" });
+    put(
+        "warm",
+        match config.warm_up {
+            WarmUp::Nothing => b"0",
+            WarmUp::Files => b"1",
+            WarmUp::Run(_) => b"2",
+        },
+    );
     put("keep", if config.keep.is_some() { b"1" } else { b"0" });
     put("preload", if config.preload.is_some() { b"1" } else { b"0" });
     text

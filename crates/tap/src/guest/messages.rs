@@ -3,6 +3,8 @@
 use std::io::{self, Read, Write};
 use std::path::PathBuf;
 
+use super::exit::CommandStatus;
+
 /// A frame of the agent.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Frame {
@@ -60,6 +62,28 @@ pub struct PerfRing {
     pub data: Vec<u64>,
 }
 
+/// What was read ahead of the command.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct WarmFiles {
+    /// Files.
+    pub files: u64,
+    /// Bytes of them.
+    pub bytes: u64,
+    /// Whether that was all there was to read; if not, its time was over.
+    pub whole: bool,
+}
+
+/// How a run ahead of the command ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum WarmEnd {
+    /// By itself.
+    Ended(CommandStatus),
+    /// Its time was over.
+    CutShort,
+    /// It could not be set up in the guest: what failed.
+    Failed(String),
+}
+
 /// Something that happened in the guest.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum GuestEvent {
@@ -74,6 +98,10 @@ pub enum GuestEvent {
     },
     /// The agent waits for `Guest::go`.
     Ready,
+    /// What the command will surely read was read ahead.
+    Warmed(WarmFiles),
+    /// The run ahead of the command has ended.
+    WarmRun(WarmEnd),
     /// The command's process exists; the window opens when it executes the command.
     Begin {
         /// Its process id inside.
@@ -116,6 +144,19 @@ pub(super) fn parse_line(line: &str) -> Option<Line> {
     Some(match word {
         "ready" => Line::Event(GuestEvent::Ready),
         "quiet" => Line::Event(GuestEvent::Quiet { ms: number("ms")?, settled: number("settled")? == 1 }),
+        "warmed" => Line::Event(GuestEvent::Warmed(WarmFiles {
+            files: number("files")?,
+            bytes: number("bytes")?,
+            whole: number("whole")? == 1,
+        })),
+        "warm-run" => {
+            let status = CommandStatus::from_wait_status(i32::try_from(number("status")?).ok()?);
+            Line::Event(GuestEvent::WarmRun(match rest.split_once("failed=")?.1 {
+                "" if number("ended")? == 1 => WarmEnd::Ended(status),
+                "" => WarmEnd::CutShort,
+                what => WarmEnd::Failed(what.into()),
+            }))
+        }
         "begin" => Line::Event(GuestEvent::Begin { pid: u32::try_from(number("pid")?).ok()? }),
         "ended" => Line::Event(GuestEvent::Ended { status: i32::try_from(number("status")?).ok()? }),
         "perf" => Line::Event(GuestEvent::Perf(PerfRing {
@@ -164,6 +205,19 @@ mod tests {
         let ring = PerfRing { cpu: 1, user_page: 0x1000, data: vec![0x2000, 0x5000] };
         assert_eq!(line, Some(Line::Event(GuestEvent::Perf(ring))));
         assert_eq!(parse_line("perf cpu=1 user_page=0x1000 data=0x2000,zz"), None);
+    }
+
+    #[test]
+    fn a_warm_run_ended_was_cut_short_or_failed() {
+        let end = |line| match parse_line(line) {
+            Some(Line::Event(GuestEvent::WarmRun(end))) => end,
+            other => panic!("{other:?}"),
+        };
+        let ended = WarmEnd::Ended(CommandStatus::Exited(3));
+        assert_eq!(end("warm-run status=768 ended=1 failed="), ended);
+        assert_eq!(end("warm-run status=0 ended=0 failed="), WarmEnd::CutShort);
+        let failed = WarmEnd::Failed("/run: No such file or directory".into());
+        assert_eq!(end("warm-run status=0 ended=0 failed=/run: No such file or directory"), failed);
     }
 
     #[test]

@@ -27,8 +27,10 @@ mod messages;
 mod qemu;
 mod relay;
 mod signals;
+mod spool;
 mod supervision;
 mod supervisor;
+mod warm;
 
 use std::os::fd::BorrowedFd;
 use std::os::unix::net::UnixStream;
@@ -38,13 +40,14 @@ use std::thread::JoinHandle;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 pub use command::GuestCommand;
-pub use config::{GuestConfig, GuestShape, InstructionClock, PluginConfig};
+pub use config::{GuestConfig, GuestShape, InstructionClock, PluginConfig, WarmUp};
 pub use error::GuestError;
 pub use exit::{CommandStatus, ExitReason, GuestExit};
 pub use kernel::KernelImage;
-pub use messages::{GuestEvent, PerfRing};
+pub use messages::{GuestEvent, PerfRing, WarmEnd, WarmFiles};
 pub use qemu::QemuBinary;
 pub use signals::ForwardSignals;
+pub use warm::Warmth;
 
 use error::Tried;
 use supervision::Supervision;
@@ -133,7 +136,7 @@ impl Guest {
                 GuestEvent::Perf(ring) => facts.perf_rings.push(ring),
                 GuestEvent::Quiet { ms, settled } => (facts.quiet_ms, facts.settled) = (ms, settled),
                 GuestEvent::Ready => return Some(facts),
-                GuestEvent::Begin { .. } | GuestEvent::Ended { .. } => {}
+                _ => {}
             }
         }
     }

@@ -96,10 +96,11 @@ impl Supervisor {
                 Some(Line::Event(event)) => {
                     if event == GuestEvent::Ready {
                         self.supervision.now_ready();
-                        self.input = self.waiting_input.take().and_then(|input| input.start(&self.supervision).ok());
                     }
                     if matches!(event, GuestEvent::Begin { .. }) {
                         self.supervision.now_begun();
+                        // Not before: until then an interrupt that is typed ends nearmiss.
+                        self.input = self.waiting_input.take().and_then(|input| input.start(&self.supervision).ok());
                     }
                     // Nobody may be listening; the guest goes on all the same.
                     drop(self.events.send(event));

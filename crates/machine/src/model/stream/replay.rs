@@ -446,6 +446,9 @@ pub(in crate::model) fn count<O: Observer>(
         }
     }
     state.tally.stall_cycles += u64::from(outcome.stall_cycles);
+    if outcome.is_first_touch() {
+        state.tally.first_touch_cycles += u64::from(outcome.stall_cycles);
+    }
     let traffic = outcome.has_traffic();
     if traffic {
         outcome.add_traffic(&mut state.tally.bus);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0
  *
- * One start of a small program ahead of the command's: what every start goes through, in the kernel and the dynamic
- * linker, is then in the emulator's translation cache as the window needs it, and the C library in the page cache, as on
- * a host in use.
+ * One start of a small program ahead of the command: what every start goes through, in the kernel and the dynamic
+ * linker, is then in the emulator's translation cache as the window needs it. The command's environment names the locale
+ * and the libraries that are preloaded, whose files are then in memory too.
  */
 #include "agent.h"
 #include "nearmiss_trigger.h"
@@ -14,9 +14,10 @@
 /* It ends at once; should the host have something else of this name, after this long. */
 enum { LONGEST_S = 2 };
 
-void warm_up(void)
+void start_ahead(const struct config *config)
 {
-    char *const arguments[] = {"true", NULL}, *const environment[] = {NULL};
+    /* With an argument it looks at its locale. */
+    char *const arguments[] = {"true", "ahead", NULL};
     NEARMISS_TRIGGER(NEARMISS_TRIGGER_WARM);
     const pid_t child = fork();
     if (child == 0) {
@@ -25,12 +26,12 @@ void warm_up(void)
             open("/dev/null", O_RDWR);
         }
         alarm(LONGEST_S);
-        execve("/bin/true", arguments, environment);
+        execve("/bin/true", arguments, config->envp);
         _exit(127);
     }
     if (child > 0)
         waitpid(child, NULL, 0);
-    /* What was read ahead for it may be on its way still. */
+    /* What was read ahead, or what a run ahead left to the kernel, may be on its way still. */
     uint64_t waited_ms;
     facts_settle(&waited_ms);
 }
