@@ -1,7 +1,7 @@
 //! The class of a run, after P1: CPU-busy, CPU-idle or lock-contended, phase by phase.
 
 use super::phases::split;
-use nearmiss_record::observed::{LEAST_CLASSIFIED_NS, Observed, Phase, Tick};
+use nearmiss_record::observed::{LEAST_CLASSIFIED_NS, Observed, Phase, Task, Tick};
 use nearmiss_record::words::fixed_percent;
 
 /// A run that spends at least this share of its active time waiting for locks is lock-contended.
@@ -44,8 +44,8 @@ pub fn classify(observed: &Observed) -> Vec<Phase> {
 struct Run {
     cpus: f64,
     workers: usize,
-    /// Time wanting a CPU, for each nanosecond that had one: more than 1 where others took it.
-    wanted_per_used: f64,
+    /// Where switches were not watched: time wanting a CPU for each nanosecond that had one.
+    wanted_per_used: Option<f64>,
     /// Share of futex waits that were contention.
     futex_contention: f64,
     bound_by: String,
@@ -55,7 +55,6 @@ impl Run {
     fn of(observed: &Observed) -> Self {
         let tasks = &observed.tasks;
         let cpu: u64 = tasks.iter().map(|t| t.cpu_ns).sum();
-        let waiting: u64 = tasks.iter().map(|t| t.wait_ns).sum();
         let workers = tasks.iter().filter(|t| t.cpu_ns as f64 >= WORKER_SHARE * cpu as f64).count().max(1);
         let futexes = |contended: Option<bool>| {
             let of = observed.locks.iter().filter(|l| l.process.is_some());
@@ -64,7 +63,7 @@ impl Run {
         Run {
             cpus: f64::from(observed.cpus.max(1)),
             workers,
-            wanted_per_used: if cpu > 0 { (cpu + waiting) as f64 / cpu as f64 } else { 1.0 },
+            wanted_per_used: (!tasks.iter().any(|t| t.life_ns > 0)).then(|| wanted_per_used(tasks)),
             futex_contention: if futexes(None) > 0.0 { futexes(Some(true)) / futexes(None) } else { 0.0 },
             bound_by: bound_by(observed),
         }
@@ -75,7 +74,7 @@ impl Run {
         let sum = |of: fn(&Tick) -> u64| ticks.iter().map(of).sum::<u64>() as f64;
         let wall = sum(|t| t.length_ns).max(1.0);
         let used = sum(|t| t.cpu_ns);
-        let wanted = used * self.wanted_per_used;
+        let wanted = self.wanted_per_used.map_or_else(|| used + sum(|t| t.preempted_ns), |each| used * each);
         let locks = sum(|t| t.lock_wait_ns) + sum(|t| t.futex_wait_ns) * self.futex_contention;
         let with_io =
             ticks.iter().filter(|t| t.in_flight > 0 || t.io_done > 0).map(|t| t.length_ns).sum::<u64>() as f64;
@@ -133,6 +132,14 @@ impl Run {
     }
 }
 
+/// By the accounts of tasks: of the time they waited for a CPU, the share of the times at which another task had taken it
+/// from them. A task that was woken and has to wait for a CPU that others have would else look busy while it sleeps.
+fn wanted_per_used(tasks: &[Task]) -> f64 {
+    let taken = |t: &Task| t.wait_ns as f64 * (t.involuntary as f64 / t.runs.max(1) as f64).min(1.0);
+    let cpu: u64 = tasks.iter().map(|t| t.cpu_ns).sum();
+    if cpu > 0 { (cpu as f64 + tasks.iter().map(taken).sum::<f64>()) / cpu as f64 } else { 1.0 }
+}
+
 /// What the busiest tasks wait for, in the words of the report.
 fn bound_by(observed: &Observed) -> String {
     let total = observed.tasks.iter().map(|t| t.cpu_ns).sum::<u64>() as f64;
@@ -140,7 +147,7 @@ fn bound_by(observed: &Observed) -> String {
     for task in observed.tasks.iter().filter(|t| t.cpu_ns as f64 >= WORKER_SHARE * total) {
         for (reason, ns, _) in &task.off {
             let word = match reason.as_str() {
-                "preempted" | "kernel thread" => continue,
+                "kernel thread" => continue,
                 "block I/O" | "fsync" | "fdatasync" | "sync" | "syncfs" | "sync_file_range" => "the device",
                 "nanosleep" | "clock_nanosleep" | "pause" => "its own sleep",
                 "recvfrom" | "recvmsg" | "accept" | "accept4" | "connect" | "sendto" | "sendmsg" | "epoll_wait"
@@ -162,7 +169,7 @@ fn bound_by(observed: &Observed) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use nearmiss_record::observed::{Lock, Task};
+    use nearmiss_record::observed::Lock;
 
     const STEP: u64 = 100_000_000;
 
