@@ -2,65 +2,16 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod observing;
+
 use nearmiss_record::logs::{PollCall, PollTotals};
 use nearmiss_record::observation::Observation;
+use observing::{NEARMISS, alone, observe, with_bpf};
 use serde_json::Value;
 use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
-use std::sync::{Mutex, MutexGuard};
 use std::time::{Duration, Instant};
-
-const NEARMISS: &str = env!("CARGO_BIN_EXE_nearmiss");
-
-/// One observation at a time: they would see each other's programs in the kernel.
-static ALONE: Mutex<()> = Mutex::new(());
-
-fn alone() -> MutexGuard<'static, ()> {
-    ALONE.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
-}
-
-/// The guard of a test that needs BPF; `None`, and a line that says why, where there is none.
-fn with_bpf() -> Option<MutexGuard<'static, ()>> {
-    let guard = alone();
-    match nearmiss_observe::bpf::usable() {
-        Ok(()) => Some(guard),
-        Err(why) => {
-            println!("skipped: {why}");
-            None
-        }
-    }
-}
-
-struct Observed {
-    record: Value,
-    stdout: String,
-    stderr: String,
-    code: i32,
-    _directory: tempfile::TempDir,
-    run: PathBuf,
-}
-
-fn observe(arguments: &[&str]) -> Observed {
-    let directory = tempfile::tempdir().unwrap();
-    let json = directory.path().join("record.json");
-    let runs = directory.path().join("runs");
-    let out = Command::new(NEARMISS)
-        .args(["observe", "--runs", runs.to_str().unwrap(), "--json", json.to_str().unwrap()])
-        .args(arguments)
-        .output()
-        .unwrap();
-    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    let record = std::fs::read(&json).unwrap_or_else(|_| panic!("no record: {}", text(&out.stderr)));
-    Observed {
-        record: serde_json::from_slice(&record).unwrap(),
-        stdout: text(&out.stdout),
-        stderr: text(&out.stderr),
-        code: out.status.code().unwrap_or(-1),
-        run: std::fs::read_dir(&runs).unwrap().next().unwrap().unwrap().path(),
-        _directory: directory,
-    }
-}
 
 fn subject(name: &str) -> Option<String> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/subjects").join(name);

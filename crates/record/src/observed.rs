@@ -159,6 +159,9 @@ pub struct Lock {
     /// For futexes: the named variable that holds it; empty on a heap or a stack.
     #[serde(default)]
     pub variable: String,
+    /// How many locks that read alike the row stands for, where more than one; the address is then that of the first.
+    #[serde(default)]
+    pub alike: u64,
     /// Process, for futexes.
     pub process: Option<i32>,
     /// Calling point first, then its callers.

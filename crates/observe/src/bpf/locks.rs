@@ -115,19 +115,21 @@ fn longest_first(rows: &mut [Lock]) {
 /// Callers of a kernel lock by which its rows are told apart.
 const CALLERS: usize = 3;
 
-/// Kernel locks that no reader could tell apart as one row: the same name and the same callers, of as many as a report
-/// shows. A lock without a name goes by its address, a futex by its address and process.
+/// Locks that no reader could tell apart as one row: locks of the kernel with the same name and the same callers, of as
+/// many as a report shows, and what threads of one process wait for at one point without contention, such as the ends of
+/// other threads. Contended locks of a program, and whatever has no name, go by the address.
 pub fn merged(rows: Vec<Lock>) -> Vec<Lock> {
     let mut merged: Vec<Lock> = Vec::new();
-    let mut places: StdMap<(String, String, u64, Vec<String>), usize> = StdMap::new();
+    let mut places: StdMap<_, usize> = StdMap::new();
     for row in rows {
-        let callers = row.stack.iter().take(CALLERS).map(|f| f.function.clone()).collect();
-        let address = if row.name.is_empty() { row.address } else { 0 };
-        let key = (row.kind.clone(), row.name.clone(), address, callers);
+        let callers: Vec<String> = row.stack.iter().take(CALLERS).map(|f| f.function.clone()).collect();
+        let by_address = row.name.is_empty() || (row.process.is_some() && (row.contended || !row.variable.is_empty()));
+        let address = if by_address { row.address } else { 0 };
+        let key = (row.kind.clone(), row.name.clone(), row.process, address, callers);
         let place = *places.entry(key).or_insert(merged.len());
         match merged.get_mut(place) {
-            Some(first) if row.process.is_none() => join(first, &row),
-            _ => merged.push(row),
+            Some(first) => join(first, &row),
+            None => merged.push(row),
         }
     }
     longest_first(&mut merged);
@@ -135,6 +137,15 @@ pub fn merged(rows: Vec<Lock>) -> Vec<Lock> {
 }
 
 fn join(first: &mut Lock, other: &Lock) {
+    if first.address != other.address {
+        first.alike = first.alike.max(1) + 1;
+    }
+    for (frame, waits) in &other.call_sites {
+        match first.call_sites.iter_mut().find(|(known, _)| known == frame) {
+            Some((_, sum)) => *sum += waits,
+            None => first.call_sites.push((frame.clone(), *waits)),
+        }
+    }
     first.count += other.count;
     first.total_ns += other.total_ns;
     first.min_ns = first.min_ns.min(other.min_ns);
@@ -255,11 +266,14 @@ mod tests {
             lock(2, "", &deep("d"), 0),
             lock(1, "mutex", &deep("d"), 7),
             lock(1, "mutex", &deep("d"), 8),
+            lock(8, "thread join", &deep("d"), 7),
+            lock(9, "thread join", &deep("d"), 7),
             lock(6, "rq.__lock", &["x"], 0),
         ]);
         let told: Vec<_> = rows.iter().map(|l| (l.address, l.count, l.total_ns)).collect();
-        assert_eq!(told, [(5, 4, 90), (6, 2, 60), (3, 2, 30), (2, 2, 20), (1, 2, 10), (1, 2, 10)]);
-        assert_eq!((rows[0].min_ns, rows[0].max_ns, rows[0].log2_ns.clone()), (4, 45, vec![2, 2, 2, 2, 1]));
+        assert_eq!(told, [(8, 4, 170), (5, 4, 90), (6, 2, 60), (3, 2, 30), (2, 2, 20), (1, 2, 10), (1, 2, 10)]);
+        assert_eq!((rows[1].min_ns, rows[1].max_ns, rows[1].log2_ns.clone()), (4, 45, vec![2, 2, 2, 2, 1]));
+        assert_eq!((rows[0].alike, rows[1].alike, rows[2].alike), (2, 2, 0));
     }
 
     #[test]

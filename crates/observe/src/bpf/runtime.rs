@@ -3,8 +3,7 @@
 use nearmiss_record::observed::Frame;
 
 /// Libraries, by the beginning of their file names.
-const LIBRARIES: [&str; 8] =
-    ["libc.so", "libc-", "libpthread", "libstdc++", "libc++", "ld-linux", "ld-musl", "[vdso]"];
+const LIBRARIES: [&str; 8] = ["libc.so", "libc-", "libpthread", "libstdc++", "libc++", "ld-linux", "ld-musl", "[vdso]"];
 /// Where the headers and sources of libraries lie, inlined into the program: anywhere in a path.
 const SOURCES: [&str; 9] = [
     "/usr/include/",
@@ -23,8 +22,19 @@ const NAMESPACES: [&str; 9] =
 /// Functions of libc and of the compiler's libraries, by the beginning of their names, as a program linked statically and
 /// headers inlined into a program have them.
 const FUNCTIONS: [&str; 13] = [
-    "pthread_", "__pthread", "___pthread", "lll_", "__lll", "futex_", "__futex", "__GI_", "__gthread", "__new_sem",
-    "sem_wait", "mtx_lock", "syscall",
+    "pthread_",
+    "__pthread",
+    "___pthread",
+    "lll_",
+    "__lll",
+    "futex_",
+    "__futex",
+    "__GI_",
+    "__gthread",
+    "__new_sem",
+    "sem_wait",
+    "mtx_lock",
+    "syscall",
 ];
 
 /// Whether the frame is the runtime's own.

@@ -10,6 +10,8 @@ const LOCK_BORDER: f64 = 0.20;
 const LOCK_FLOOR: f64 = 0.05;
 /// A run that wants a CPU at least this share of the time it could want one is CPU-busy.
 const BUSY_BORDER: f64 = 0.70;
+/// Delays of woken tasks that make up this share of the time are said.
+const WORTH_SAYING: f64 = 0.10;
 /// A task counts among those that could use a CPU when it has at least this share of all CPU time.
 const WORKER_SHARE: f64 = 0.02;
 
@@ -94,6 +96,13 @@ impl Run {
         let percent = |share: f64| fixed_percent(share, 0);
         let tasks =
             if self.workers == 1 { "its one busy task".to_owned() } else { format!("its {} busy tasks", self.workers) };
+        let woken = ticks.iter().map(|t| t.runnable_ns - t.preempted_ns.min(t.runnable_ns)).sum::<u64>() as f64;
+        let wall = ticks.iter().map(|t| t.length_ns).sum::<u64>().max(1) as f64;
+        let delayed = if woken >= WORTH_SAYING * wall {
+            format!("; woken tasks waited {:.2} s for CPUs that others had", woken / 1e9)
+        } else {
+            String::new()
+        };
         let (class, margin, evidence) = if lock >= LOCK_BORDER {
             let text = format!(
                 "{} of its active time went into waiting for locks (border {})",
@@ -116,7 +125,7 @@ impl Run {
                 percent(cpu),
                 percent(BUSY_BORDER)
             );
-            ("CPU-idle", (BUSY_BORDER - cpu).min(LOCK_BORDER - lock), text)
+            ("CPU-idle", (BUSY_BORDER - cpu).min(LOCK_BORDER - lock), text + &delayed)
         };
         Phase {
             from_ns: ticks.first().map_or(0, |t| t.at_ns.saturating_sub(t.length_ns)),
@@ -219,6 +228,29 @@ mod tests {
         let observed = run((0..30).map(|_| Tick { lock_wait_ns: 400_000, ..busy(0.001) }));
         let phase = &classify(&observed)[0];
         assert_eq!((phase.class.as_str(), phase.lock_share), ("CPU-idle", 0.0), "0.4 ms in 100 ms, whatever else ran");
+    }
+
+    #[test]
+    fn a_sleeping_server_on_a_busy_machine_is_idle() {
+        let woken = |runnable_ns, preempted_ns| Tick { runnable_ns, preempted_ns, ..busy(0.02) };
+        let mut observed = run((0..30).map(|_| woken(STEP * 9 / 10, STEP / 100)));
+        observed.tasks[0].life_ns = 30 * STEP;
+        let phase = &classify(&observed)[0];
+        assert_eq!(phase.class, "CPU-idle", "{phase:?}");
+        assert!(phase.evidence.ends_with("; woken tasks waited 2.67 s for CPUs that others had"), "{}", phase.evidence);
+        observed.timeline.iter_mut().for_each(|t| t.preempted_ns = t.runnable_ns);
+        let phase = &classify(&observed)[0];
+        assert_eq!(phase.class, "CPU-busy", "a task that others took the CPU from wants to run: {phase:?}");
+    }
+
+    #[test]
+    fn without_switches_only_the_waits_of_preempted_tasks_count() {
+        let mut observed = run((0..30).map(|_| busy(0.02)));
+        let cpu = observed.tasks[0].cpu_ns;
+        observed.tasks[0] = Task { wait_ns: 45 * cpu, runs: 1_000, involuntary: 10, ..observed.tasks[0].clone() };
+        assert_eq!(classify(&observed)[0].class, "CPU-idle");
+        observed.tasks[0].involuntary = 1_000;
+        assert_eq!(classify(&observed)[0].class, "CPU-busy");
     }
 
     #[test]
