@@ -389,7 +389,7 @@ fn start_bpf(
                     }
                     ("locks", _) => "lock contention tracepoints; futexes at the scheduler",
                     ("io", _) => "block tracepoints",
-                    _ => "the kernel's task accounts; reasons at the scheduler",
+                    _ => "every switch and every wake-up, at the scheduler",
                 };
                 rows.push(running(name, how.to_owned()));
             }

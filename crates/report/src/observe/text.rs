@@ -63,12 +63,13 @@ impl Page<'_> {
         self.line(format!("observed  {}", o.target));
         let cpu = o.cpu_ns;
         self.line(format!(
-            "measured  {} on {} CPU{}, {} of CPU time ({} of one CPU)",
+            "measured  {} on {} CPU{}, {} of CPU time ({} of one CPU){}",
             time(o.duration_ns),
             o.cpus,
             if o.cpus == 1 { "" } else { "s" },
             time(cpu),
-            percent_of(cpu, o.duration_ns)
+            percent_of(cpu, o.duration_ns),
+            lacks(o, "tasks")
         ));
         if o.duration_ns < LEAST_CLASSIFIED_NS {
             self.line(format!("class     not told of runs under {}", time(LEAST_CLASSIFIED_NS)));
@@ -188,7 +189,7 @@ impl Page<'_> {
         let total: u64 = locks.iter().map(|l| l.total_ns).sum();
         let waits: u64 = locks.iter().map(|l| l.count).sum();
         let share = percent_of(total, self.observed.duration_ns);
-        let lacks = lacks(self.observed, "locks");
+        let lacks = lacks(self.observed, "lock waits");
         self.title(&format!("{title}: {}, {} in all, {share} of run time{lacks}", grouped(waits), time(total)));
         if locks.is_empty() {
             return;
@@ -250,7 +251,7 @@ impl Page<'_> {
             rate(calls, o),
             if calls == 0 { 0.0 } else { events as f64 / calls as f64 },
             percent_of(on_cpu, o.duration_ns),
-            lacks(o, "polls")
+            lacks(o, "poll threads")
         ));
         if o.polls.is_empty() {
             return;
