@@ -245,7 +245,9 @@ impl Instruments {
             }
         }
         if self.bpf.as_ref().is_some_and(BpfSession::follows_switches) {
-            observed.cpu_ns = timeline.cpu_ns();
+            // The time line also has the tasks that found no room.
+            let lost = observed.lost.iter().any(|(what, _)| what.starts_with("tasks"));
+            observed.cpu_ns = if lost { timeline.cpu_ns() } else { cpu_of_tasks(&observed) };
             observed.timeline = timeline.counted();
         } else {
             let of_machine = machine.then(|| timeline.machine_cpu_ns());
@@ -260,10 +262,14 @@ impl Instruments {
     fn cpu_ns(&self, observed: &Observed, finished: Option<Finished>, of_machine: Option<u64>) -> u64 {
         let reported = finished.map(|finished| finished.user_ns + finished.system_ns).or(of_machine);
         reported.unwrap_or_else(|| match self.bpf {
-            Some(_) => observed.tasks.iter().map(|t: &Task| t.cpu_ns).sum(),
+            Some(_) => cpu_of_tasks(observed),
             None => observed.profile.as_ref().map_or(0, clock_total),
         })
     }
+}
+
+fn cpu_of_tasks(observed: &Observed) -> u64 {
+    observed.tasks.iter().map(|t: &Task| t.cpu_ns).sum()
 }
 
 /// Only the unified hierarchy can be followed in the kernel; elsewhere an observation would find nothing, silently.
