@@ -49,7 +49,7 @@ compare "poll calls / strace -c" "$(field "$work/o.json" 'sum(p["calls"] for p i
 
 observed --locks -- target/subjects/known-lock-wait --times 300
 compare "futex wait, ns / the waiter's own clock" "$(field "$work/o.json" 'o["locks"][0]["total_ns"]')" \
-    "$(sed -n 's/.*waited_ns=\([0-9]*\).*/\1/p' "$work/out")" 5 "the way into the kernel and out"
+    "$(sed -n 's/.*waited_ns=\([0-9]*\).*/\1/p' "$work/out")" 5 "the way into the kernel and out; the way from waking to a CPU"
 
 mounted=
 if ! [ -e /sys/kernel/tracing/events/lock/contention_begin ]; then

@@ -16,6 +16,10 @@ const volatile __u64 cgroup_id = 0;
 const volatile __u32 self_tgid = 0; /* the observer, never part of what it observes */
 const volatile __u32 log_events = 0;
 const volatile __u32 want_locks = 0;
+const volatile __u32 want_polls = 0;
+const volatile __u32 want_switches = 0; /* the scheduler's tracepoints are watched */
+
+volatile struct control control = {};
 
 struct {
     __uint(type, BPF_MAP_TYPE_HASH);
@@ -57,6 +61,50 @@ static __always_inline void add(__u32 counter, __u64 amount)
     __u64 *cell = bpf_map_lookup_elem(&counters, &counter);
     if (cell)
         *cell += amount;
+}
+
+/* Time between two instants, cut to the window. */
+static __always_inline __u64 within(__u64 from, __u64 to)
+{
+    __u64 begin = control.begin_ns, end = control.end_ns;
+    if (!begin)
+        return 0;
+    if (from < begin)
+        from = begin;
+    if (end && to > end)
+        to = end;
+    return to > from ? to - from : 0;
+}
+
+/* Whether what ends now ends in the window, or after it. */
+static __always_inline bool has_begun(__u64 now)
+{
+    return control.begin_ns && now >= control.begin_ns;
+}
+
+/* After the window all stays as it is, and what is under way is for the observer to cut. */
+static __always_inline bool is_over(__u64 now)
+{
+    return control.end_ns && now > control.end_ns;
+}
+
+struct {
+    __uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+    __uint(max_entries, 1);
+    __type(key, __u32);
+    __type(value, struct flows);
+} flows SEC(".maps");
+
+static __always_inline void flow_change(__u32 flow, __u64 now, int by)
+{
+    __u32 zero = 0;
+    struct flows *all = bpf_map_lookup_elem(&flows, &zero);
+    if (!all || flow >= FLOWS)
+        return;
+    struct flow_cell *cell = &all->of[flow];
+    cell->area_ns += cell->open * (__s64)(now - cell->changed_ns);
+    cell->changed_ns = now;
+    cell->open += by;
 }
 
 static __always_inline __u32 log2_slot(__u64 value, __u32 slots)

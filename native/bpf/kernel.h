@@ -68,7 +68,8 @@ struct css_set {
 
 struct task_struct {
     int pid, tgid;
-    unsigned int flags;
+    int on_cpu, exit_state;
+    unsigned int __state, flags;
     char comm[16];
     struct sched_entity se;
     struct sched_info sched_info;

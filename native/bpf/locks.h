@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Waits for kernel locks (lock:contention_begin/end) and for futexes. A futex wait is the time a task is off
- * the CPU inside a futex call: sched.h sees it, so calls that need not wait cost nothing. */
+/* Waits for kernel locks (lock:contention_begin/end) and for futexes. A futex wait is the time a task sleeps inside a
+ * futex call, until it is woken: sched.h sees it, so calls that need not wait cost nothing. */
 
 #define LCB_F_SPIN 1
 #define LCB_F_MUTEX 32
@@ -117,8 +117,10 @@ static __always_inline void place_lock(__u64 address)
         bpf_map_update_elem(&lock_places, &address, &place, BPF_ANY);
 }
 
-static __always_inline struct wait_stat *count_wait(struct lock_key *key, __u64 wait_ns)
+/* Whether it is the lock's first. */
+static __always_inline bool count_wait(struct lock_key *key, __u64 wait_ns)
 {
+    bool first = false;
     struct wait_stat *stat = bpf_map_lookup_elem(&lock_stats, key);
     if (!stat) {
         __u32 zero = 0;
@@ -128,10 +130,9 @@ static __always_inline struct wait_stat *count_wait(struct lock_key *key, __u64 
         stat = bpf_map_lookup_elem(&lock_stats, key);
         if (!stat) {
             add(COUNT_DROPPED_LOCKS, 1);
-            return 0;
+            return false;
         }
-        if (key->flags < LOCK_FUTEX)
-            place_lock(key->address);
+        first = true;
     }
     stat->count++;
     stat->total_ns += wait_ns;
@@ -140,7 +141,7 @@ static __always_inline struct wait_stat *count_wait(struct lock_key *key, __u64 
     if (~wait_ns > stat->inverse_min_ns)
         stat->inverse_min_ns = ~wait_ns;
     stat->log2_ns[log2_slot(wait_ns, LOG2_SLOTS)]++;
-    return stat;
+    return first;
 }
 
 static __always_inline void log_wait(struct lock_key *key, __u64 now, __u64 wait_ns, __u32 tid, __u32 tgid)
@@ -183,9 +184,14 @@ int lock_begin(__u64 *ctx)
     if (bpf_map_lookup_elem(&lock_waits, &slot))
         return 0; /* a mutex begins to wait twice, spinning first: the first counts */
     struct lock_wait wait = {.begin_ns = bpf_ktime_get_ns(), .address = ctx[0], .flags = flags};
+    if (is_over(wait.begin_ns))
+        return 0;
     wait.stack = bpf_get_stackid(ctx, &lock_stacks, BPF_F_FAST_STACK_CMP | 1);
-    if (bpf_map_update_elem(&lock_waits, &slot, &wait, BPF_NOEXIST))
+    if (bpf_map_update_elem(&lock_waits, &slot, &wait, BPF_NOEXIST)) {
         add(COUNT_DROPPED_LOCKS, 1);
+        return 0;
+    }
+    flow_change(FLOW_KERNEL_LOCK, wait.begin_ns, 1);
     return 0;
 }
 
@@ -202,12 +208,16 @@ int lock_end(__u64 *ctx)
             return 0;
     }
     __u64 now = bpf_ktime_get_ns();
-    __u64 wait_ns = now - wait->begin_ns;
+    if (is_over(now))
+        return 0;
+    __u64 wait_ns = within(wait->begin_ns, now);
     struct lock_key key = {.address = wait->address, .flags = wait->flags, .stack = wait->stack};
     bpf_map_delete_elem(&lock_waits, &slot);
-    count_wait(&key, wait_ns);
-    add(COUNT_LOCK_WAIT_NS, wait_ns);
-    add(COUNT_LOCK_WAITS, 1);
+    flow_change(FLOW_KERNEL_LOCK, now, -1);
+    if (!has_begun(now))
+        return 0;
+    if (count_wait(&key, wait_ns))
+        place_lock(key.address);
     log_wait(&key, now, wait_ns, id, id >> 32);
     return 0;
 }
@@ -268,8 +278,10 @@ static __always_inline __u32 futex_sleep(long number, unsigned long operation)
 }
 
 /* The sleeper's registers and the top of its stack, from which the observer unwinds the calling point:
- * Debian's libc has no frame pointers, so the kernel cannot. Called while the sleeper is current. */
-static __always_inline void send_stack(struct pt_regs *regs, struct task_struct *task, __u64 address, __u64 nth)
+ * Debian's libc has no frame pointers, so the kernel cannot. Only a current task's stack can be read here; another's is
+ * left to the observer. */
+static __always_inline void send_stack(struct pt_regs *regs, struct task_struct *task, __u64 address, __u64 nth,
+                                       bool current)
 {
     if (nth > EXACT_STACKS && nth % SAMPLED_STACKS)
         return;
@@ -285,8 +297,8 @@ static __always_inline void send_stack(struct pt_regs *regs, struct task_struct 
     sent->tgid = task->tgid;
     sent->tid = task->pid;
     sent->nth = nth;
-    sent->bytes = USER_STACK_BYTES;
-    if (bpf_probe_read_user(sent->stack, USER_STACK_BYTES, (void *)sent->sp)) {
+    sent->bytes = current ? USER_STACK_BYTES : 0;
+    if (current && bpf_probe_read_user(sent->stack, USER_STACK_BYTES, (void *)sent->sp)) {
         sent->bytes = 512; /* near the top of the stack's mapping */
         if (bpf_probe_read_user(sent->stack, 512, (void *)sent->sp))
             sent->bytes = 0;
@@ -294,8 +306,9 @@ static __always_inline void send_stack(struct pt_regs *regs, struct task_struct 
     bpf_ringbuf_submit(sent, BPF_RB_NO_WAKEUP);
 }
 
-/* A task is about to sleep on a futex: says which one, or 0. */
-static __always_inline __u64 futex_begin(struct task_struct *task, struct pt_regs *regs, long number, __u32 *kind)
+/* A task goes to sleep on a futex, or sleeps on one already: says which one, or 0. */
+static __always_inline __u64 futex_begin(struct task_struct *task, struct pt_regs *regs, long number, __u32 *kind,
+                                         bool current)
 {
     *kind = futex_sleep(number, BPF_CORE_READ(regs, si));
     if (!*kind)
@@ -303,15 +316,15 @@ static __always_inline __u64 futex_begin(struct task_struct *task, struct pt_reg
     __u64 address = BPF_CORE_READ(regs, di);
     struct lock_key key = {.address = address, .flags = *kind, .stack = -1, .tgid = task->tgid};
     struct wait_stat *stat = bpf_map_lookup_elem(&lock_stats, &key);
-    send_stack(regs, task, address, stat ? stat->count + 1 : 1);
+    send_stack(regs, task, address, stat ? stat->count + 1 : 1, current);
     return address;
 }
 
 static __always_inline void futex_end(struct task_struct *task, __u64 address, __u32 kind, __u64 now, __u64 wait_ns)
 {
     struct lock_key key = {.address = address, .flags = kind, .stack = -1, .tgid = task->tgid};
+    if (!has_begun(now))
+        return;
     count_wait(&key, wait_ns);
-    add(COUNT_FUTEX_WAIT_NS, wait_ns);
-    add(COUNT_FUTEX_WAITS, 1);
     log_wait(&key, now, wait_ns, task->pid, task->tgid);
 }

@@ -121,40 +121,72 @@ struct queue_stat { /* per device: requests in flight, seen by each request as i
     __u32 log2_length[16]; /* slot 0: empty queue; slot i: length in [2^(i-1), 2^i) */
 };
 
-#define REASON_PREEMPTED 0
 #define REASON_BLOCK_IO 1
 #define REASON_KERNEL_LOCK 2
 #define REASON_PAGE_FAULT 3
 #define REASON_KERNEL_THREAD 4
+#define REASON_OTHER 5    /* more reasons than a task has room for */
 #define REASON_SYSCALL 16 /* + the number of the system call the task sleeps in */
 
-struct off_key {
-    __u32 tid, reason;
+/* What the observer tells the programs while they run. */
+struct control {
+    __u64 begin_ns, end_ns; /* the window; 0: not yet known */
+    __u32 phase, padding;   /* of `snapshot`: 0: the observation begins, 1: it ends */
 };
 
-struct off_stat {
-    __u64 ns, count;
+#define OFF_REASONS 12
+
+struct off_stat { /* the waits of a task for one reason */
+    __u32 reason, count;
+    __u64 ns;
 };
 
-#define TASK_AT_START 1 /* base taken when the observation began */
-#define TASK_ENDED 2    /* figures final */
+enum task_state {
+    STATE_UNKNOWN, /* nobody saw it switch */
+    STATE_ON_CPU,
+    STATE_PREEMPTED, /* runnable, and would go on: another came first, or it has never run yet */
+    STATE_WOKEN,     /* runnable again after a wait */
+    STATE_WAITING,
+};
 
+/* A task's time in the window, by the state it was in, and the kernel's own accounts of it. */
 struct task_stat {
     __u32 tid, tgid;
     char comm[16];
-    __u64 off_since_ns, futex; /* the futex it sleeps on, or 0 */
-    __u32 off_reason, futex_kind;
-    __u32 state, padding;
+    __u64 born_ns, ended_ns; /* 0: before the observation; 0: it lives */
+    __u64 since_ns;          /* of the state under way */
+    __u64 runtime_ns;        /* the kernel's account of its CPU time when the state began */
+    __u64 futex;             /* the futex it sleeps on, or 0 */
+    __u32 futex_kind, state, reason, padding;
+    __u64 on_cpu_ns, preempted_ns, woken_ns;
+    __u64 stolen_ns; /* of on_cpu_ns: what the kernel's account of the task lacks */
     __u64 base_cpu_ns, base_wait_ns, base_runs, base_voluntary, base_involuntary, base_migrations, base_user_ns,
         base_system_ns;
     __u64 cpu_ns, wait_ns, runs, voluntary, involuntary, migrations, user_ns, system_ns;
+    struct off_stat off[OFF_REASONS]; /* the last: all further reasons */
+};
+
+/* How many are in a state, and for how long: the sum over the CPUs of area + open * (t - changed_ns) is the time spent
+ * in the state until t, and grows while a wait lasts. A task may enter a state on one CPU and leave it on another. */
+enum flow {
+    FLOW_ON_CPU,
+    FLOW_PREEMPTED,
+    FLOW_WOKEN,
+    FLOW_FUTEX,
+    FLOW_KERNEL_LOCK,
+    FLOWS
+};
+
+struct flow_cell {
+    __s64 area_ns, open;
+    __u64 changed_ns;
+};
+
+struct flows {
+    struct flow_cell of[FLOWS];
 };
 
 enum counter { /* per CPU, for the time line */
-    COUNT_LOCK_WAIT_NS,
-    COUNT_LOCK_WAITS,
-    COUNT_FUTEX_WAIT_NS,
-    COUNT_FUTEX_WAITS,
     COUNT_POLL_CALLS,
     COUNT_POLL_EVENTS,
     COUNT_IO_DONE,

@@ -6,6 +6,7 @@
 #define SEATS_LOG2 14
 #define SEAT_TRIES 8
 #define POLL_ROWS 8192
+#define NOT_KNOWN (~0ULL)
 
 struct poll_seat {
     __u64 owner; /* thread << 32 | kind + 1; 0: free. A seat once taken is never given back */
@@ -92,7 +93,7 @@ static __always_inline struct poll_stat *poll_new_row(struct task_struct *task, 
     stat->tgid = task->tgid;
     stat->started_ns = task->start_time;
     stat->last_cpu = bpf_get_smp_processor_id();
-    bpf_get_current_comm(stat->comm, sizeof(stat->comm));
+    bpf_probe_read_kernel(stat->comm, sizeof(stat->comm), task->comm);
     return stat;
 }
 
@@ -112,6 +113,8 @@ static __always_inline void poll_begin(__u32 kind, __u64 asked, __s64 timeout_ns
         }
     }
     __u64 now = bpf_ktime_get_ns();
+    if (is_over(now))
+        return;
     stat->enter_ns = now;
     stat->enter_runtime_ns = running_for(task, now);
     stat->asks = asked;
@@ -125,13 +128,19 @@ static __always_inline void poll_end(__u32 kind, long returned)
     struct poll_stat *stat = poll_row(task, kind);
     if (!stat || !stat->enter_ns || stat->started_ns != task->start_time)
         return;
+    __u64 now = bpf_ktime_get_ns();
+    if (is_over(now))
+        return;
     __u64 entered = stat->enter_ns;
     stat->enter_ns = 0;
+    if (!has_begun(now))
+        return;
+    if (entered < control.begin_ns)
+        entered = control.begin_ns;
     if (!stat->first_ns)
         stat->first_ns = entered;
-    __u64 now = bpf_ktime_get_ns();
     __u64 elapsed = now - entered;
-    __u64 on_cpu = running_for(task, now) - stat->enter_runtime_ns;
+    __u64 on_cpu = stat->enter_runtime_ns == NOT_KNOWN ? 0 : running_for(task, now) - stat->enter_runtime_ns;
     if (on_cpu > elapsed)
         on_cpu = elapsed;
     __u64 interval = 0;
@@ -309,6 +318,28 @@ static __always_inline int kind_of(long number)
         return POLL_EPOLL_PWAIT2;
     }
     return -1;
+}
+
+/* A task that sleeps in a poll since before the observation. Its memory cannot be read here: of what it asks for, only the
+ * arguments themselves are known. */
+static __always_inline void poll_found(struct task_struct *task, __u64 now)
+{
+    struct pt_regs *regs = (void *)bpf_task_pt_regs(task);
+    int kind = kind_of(BPF_CORE_READ(regs, orig_ax));
+    if (kind < 0 || poll_row(task, kind))
+        return;
+    struct poll_stat *stat = poll_new_row(task, kind);
+    if (!stat) {
+        add(COUNT_DROPPED_POLLS, 1);
+        return;
+    }
+    bool counted = kind == POLL_POLL || kind == POLL_PPOLL;
+    bool timed = kind == POLL_POLL || kind == POLL_EPOLL_WAIT || kind == POLL_EPOLL_PWAIT;
+    stat->asks = counted ? BPF_CORE_READ(regs, si) : 0;
+    stat->timeout_ns = timed ? milliseconds(counted ? BPF_CORE_READ(regs, dx) : BPF_CORE_READ(regs, r10)) : WITHOUT_LIMIT;
+    stat->set = BPF_CORE_READ(regs, di);
+    stat->enter_runtime_ns = NOT_KNOWN;
+    stat->enter_ns = now;
 }
 
 SEC("tp_btf/sys_enter")

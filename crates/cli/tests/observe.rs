@@ -2,65 +2,16 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod observing;
+
 use nearmiss_record::logs::{PollCall, PollTotals};
 use nearmiss_record::observation::Observation;
+use observing::{NEARMISS, alone, observe, with_bpf};
 use serde_json::Value;
 use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
-use std::sync::{Mutex, MutexGuard};
 use std::time::{Duration, Instant};
-
-const NEARMISS: &str = env!("CARGO_BIN_EXE_nearmiss");
-
-/// One observation at a time: they would see each other's programs in the kernel.
-static ALONE: Mutex<()> = Mutex::new(());
-
-fn alone() -> MutexGuard<'static, ()> {
-    ALONE.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
-}
-
-/// The guard of a test that needs BPF; `None`, and a line that says why, where there is none.
-fn with_bpf() -> Option<MutexGuard<'static, ()>> {
-    let guard = alone();
-    match nearmiss_observe::bpf::usable() {
-        Ok(()) => Some(guard),
-        Err(why) => {
-            println!("skipped: {why}");
-            None
-        }
-    }
-}
-
-struct Observed {
-    record: Value,
-    stdout: String,
-    stderr: String,
-    code: i32,
-    _directory: tempfile::TempDir,
-    run: PathBuf,
-}
-
-fn observe(arguments: &[&str]) -> Observed {
-    let directory = tempfile::tempdir().unwrap();
-    let json = directory.path().join("record.json");
-    let runs = directory.path().join("runs");
-    let out = Command::new(NEARMISS)
-        .args(["observe", "--runs", runs.to_str().unwrap(), "--json", json.to_str().unwrap()])
-        .args(arguments)
-        .output()
-        .unwrap();
-    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    let record = std::fs::read(&json).unwrap_or_else(|_| panic!("no record: {}", text(&out.stderr)));
-    Observed {
-        record: serde_json::from_slice(&record).unwrap(),
-        stdout: text(&out.stdout),
-        stderr: text(&out.stderr),
-        code: out.status.code().unwrap_or(-1),
-        run: std::fs::read_dir(&runs).unwrap().next().unwrap().unwrap().path(),
-        _directory: directory,
-    }
-}
 
 fn subject(name: &str) -> Option<String> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/subjects").join(name);
@@ -90,7 +41,10 @@ fn a_known_lock_wait_is_found_to_the_line() {
     assert_eq!((lock["name"].as_str(), lock["contended"].as_bool()), (Some("mutex"), Some(true)), "{lock}");
     // Each wait is one sleep; the waiter's own clock also has the way into the kernel and out of it.
     assert!(near(lock["count"].as_f64().unwrap(), figure(&o.stdout, "waits"), 0.05), "{lock}");
-    assert!(near(lock["total_ns"].as_f64().unwrap(), waited, 0.05), "{} against {waited}", lock["total_ns"]);
+    // And the time for which it is awake and has no CPU yet.
+    let total = lock["total_ns"].as_f64().unwrap();
+    let delayed: f64 = o.record["tasks"].as_array().unwrap().iter().map(|t| t["wait_ns"].as_f64().unwrap()).sum();
+    assert!(total <= 1.01 * waited && total + delayed >= 0.95 * waited, "{total} and {delayed} against {waited}");
     let line = lock["call_sites"][0][0]["line"].as_str().unwrap();
     assert!(line.ends_with(&line_of("known-lock-wait", "known lock wait */")), "{line}");
     assert_eq!(lock["call_sites"][0][0]["function"], "wait_for_the_lock");

@@ -66,11 +66,11 @@ fn a_writer_line_by_line() {
             r" +PERCENT +PERCENT  \S*(?:copy|movs|clear|iov_iter|zero)\S* +\[kernel\]",
             r"  \S+ is called by \S+ PERCENT",
             "Lock waits: [\\d,]+, TIME in all, PERCENT of run time",
-            "Polls: 0 calls, 0 a second, 0.00 events a call, PERCENT of one CPU in them",
+            "Polls: 0 calls, 0.0 a second, 0.00 events a call, PERCENT of one CPU in them",
             "Block I/O: [\\d,]+ requests, BYTES",
             "Tasks: 1; [\\d,]+ switches, \\d+ migrations, TIME waiting for a CPU",
-            "     on CPU  runnable  switches   moves  task: off the CPU for",
-            " +TIME +TIME +[\\d,]+ +\\d+  dd \\d+: ",
+            "    on CPU runnable  waiting   in all switches  moves  task, waiting for",
+            " +TIME +TIME +TIME +TIME +[\\d,]+ +\\d+  dd \\d+",
             "Notes",
             "  the instruments held BYTES of memory",
             "run       .*-observe-dd",
@@ -155,7 +155,7 @@ fn the_whole_machine_line_by_line() {
     busy.wait().unwrap();
     let text = String::from_utf8_lossy(&out.stderr);
     assert_eq!(out.status.code(), Some(0), "{text}");
-    let shell = format!(r" +TIME +TIME +[\d,]+ +\d+  sh {}: preempted TIME", busy.id());
+    let shell = format!(r" +TIME +TIME +TIME +TIME +[\d,]+ +\d+  sh {}", busy.id());
     assert_lines(
         &text,
         &[
@@ -165,7 +165,7 @@ fn the_whole_machine_line_by_line() {
             r"Where time goes \((?:cpu-clock|cycles), [\d,]+ samples at 499 Hz, \d+ lost",
             r" +PERCENT +PERCENT  \S+",
             r"Lock waits: [\d,]+, TIME in all, PERCENT of run time",
-            r"Polls: [\d,]+ calls, [\d,]+ a second, [\d.]+ events a call, PERCENT of one CPU in them",
+            r"Polls: [\d,]+ calls, [\d,.]+ a second, [\d.]+ events a call, PERCENT of one CPU in them",
             r"Block I/O: [\d,]+ requests, BYTES",
             r"Tasks: \d+; [\d,]+ switches, \d+ migrations, TIME waiting for a CPU",
             &shell,

@@ -29,9 +29,9 @@ pub struct Observed {
     pub duration_ns: u64,
     /// CPUs online.
     pub cpus: u32,
-    /// CPU time of the target: with `sched` by the kernel's task accounts, to the end of each task; else as the kernel
-    /// reports it for the command, or for the whole machine in `/proc/stat`; else by the task accounts, read once a
-    /// second; else by the clock samples.
+    /// CPU time of the target: with `sched` or `locks` from switch to switch; else as the kernel reports it for the
+    /// command, or for the whole machine in `/proc/stat`; else by the kernel's task accounts, to the end of each task;
+    /// else by the clock samples.
     pub cpu_ns: u64,
     /// What was asked for, and what became of it.
     pub instruments: Vec<Instrument>,
@@ -45,7 +45,7 @@ pub struct Observed {
     pub io: Vec<BlockIo>,
     /// Queues of the block devices.
     pub queues: Vec<Queue>,
-    /// Tasks, most CPU time first. Without `sched` their accounts were read once a second, and reasons are unknown.
+    /// Tasks, most CPU time first. Without `sched` and `locks` only the kernel's accounts of them are known.
     pub tasks: Vec<Task>,
     /// The time line, oldest first.
     pub timeline: Vec<Tick>,
@@ -156,6 +156,12 @@ pub struct Lock {
     /// Waiting for it is contention: others hold it. False for waits for something to happen, such as a condition
     /// variable, and for futexes whose stacks do not tell.
     pub contended: bool,
+    /// For futexes: the named variable that holds it; empty on a heap or a stack.
+    #[serde(default)]
+    pub variable: String,
+    /// How many locks that read alike the row stands for, where more than one; the address is then that of the first.
+    #[serde(default)]
+    pub alike: u64,
     /// Process, for futexes.
     pub process: Option<i32>,
     /// Calling point first, then its callers.
@@ -166,9 +172,9 @@ pub struct Lock {
     /// Times it was taken, of a libc mutex whose takings were counted; else zero.
     #[serde(default)]
     pub acquisitions: u64,
-    /// Waits.
+    /// Waits, those included that began before the observation or lasted at its end.
     pub count: u64,
-    /// Sum of their times.
+    /// Sum of their times, cut to the observation.
     pub total_ns: u64,
     /// Shortest.
     pub min_ns: u64,
@@ -191,6 +197,9 @@ pub struct Poll {
     pub name: String,
     /// Calls that ended.
     pub calls: u64,
+    /// A call was under way when the observation ended.
+    #[serde(default)]
+    pub open: bool,
     /// Descriptors asked about, summed over calls; zero for epoll, whose calls do not say: see `watched`.
     pub asked: u64,
     /// For epoll: descriptors in the set, as last looked at (once a second); zero where it was not.
@@ -206,7 +215,7 @@ pub struct Poll {
     pub failed: u64,
     /// Calls with timeout zero.
     pub zero_timeout: u64,
-    /// Time in the calls off the CPU.
+    /// Time in the calls off the CPU, cut to the observation; of a call under way at an end all time counts as such.
     pub blocked_ns: u64,
     /// Time in the calls on the CPU.
     pub on_cpu_ns: u64,
@@ -285,14 +294,24 @@ pub struct Task {
     pub thread: i32,
     /// Name.
     pub name: String,
+    /// Time for which it existed, cut to the observation: `cpu_ns`, `wait_ns` and the sum of `off`. Zero where switches
+    /// were not watched.
+    #[serde(default)]
+    pub life_ns: u64,
     /// Time on a CPU.
     pub cpu_ns: u64,
+    /// Part of `cpu_ns` that the kernel's account of the task lacks: what a hypervisor took.
+    #[serde(default)]
+    pub stolen_ns: u64,
     /// In user mode, as the kernel accounts it.
     pub user_ns: u64,
     /// In the kernel.
     pub system_ns: u64,
     /// Time runnable, waiting for a CPU.
     pub wait_ns: u64,
+    /// Part of `wait_ns` after another task took the CPU, or before the task first ran; the rest is after a wait.
+    #[serde(default)]
+    pub preempted_ns: u64,
     /// Times it was given a CPU.
     pub runs: u64,
     /// Switches because it waited.
@@ -301,7 +320,8 @@ pub struct Task {
     pub involuntary: u64,
     /// Moves to another CPU.
     pub migrations: u64,
-    /// Time off the CPU by reason: (reason, nanoseconds, times). Includes the wait for a CPU after waking.
+    /// Time waiting, by reason: (reason, nanoseconds, times), until the task is woken. Records of before `life_ns` count
+    /// the wait for a CPU after waking too.
     pub off: Vec<(String, u64, u64)>,
 }
 
@@ -312,15 +332,22 @@ pub struct Tick {
     pub at_ns: u64,
     /// Length of the step.
     pub length_ns: u64,
-    /// CPU time of the target in it, by the clock samples; without them all steps have the same share.
+    /// CPU time of the target in it: from switch to switch; where switches were not watched by the clock samples; without
+    /// them all steps have the same share.
     pub cpu_ns: u64,
+    /// Time its tasks were runnable without a CPU.
+    #[serde(default)]
+    pub runnable_ns: u64,
+    /// Part of `runnable_ns` after another task took the CPU, or before a task first ran.
+    #[serde(default)]
+    pub preempted_ns: u64,
     /// CPU time used by anyone.
     pub machine_cpu_ns: u64,
     /// Time any CPU idled with a task waiting for block I/O.
     pub iowait_ns: u64,
-    /// Kernel lock waits.
+    /// Kernel lock waits, as far as they lie in the step.
     pub lock_wait_ns: u64,
-    /// Futex waits.
+    /// Futex waits, as far as they lie in the step.
     pub futex_wait_ns: u64,
     /// Poll calls.
     pub poll_calls: u64,

@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used)]
 
-use nearmiss_record::observed::{Event, Frame, Instrument, Observed, Profile, Sample};
+use nearmiss_record::observed::{Event, Frame, Instrument, Observed, Poll, Profile, Sample, Task};
 use nearmiss_report::observe::text;
 
 const COPY: &str = "rep_movs_alternative";
@@ -78,4 +78,67 @@ fn without_a_unit_the_report_says_who_can_tell() {
     at(&page, "  its shares of references and of misses: modelled by nearmiss trace -- CMD,\n");
     at(&page, "  no misses: no unit; ask\n");
     assert!(!page.contains("% of misses"), "what was not measured is not told:\n{page}");
+}
+
+/// Two seconds of one thread that polls for half of them, and one that sleeps.
+fn two_seconds() -> Observed {
+    let on = |name: &str| Instrument { name: name.into(), on: true, ..Instrument::default() };
+    let task = |name: &str, cpu_ns, wait_ns, slept: u64, life_ns| Task {
+        name: name.into(),
+        thread: 7,
+        cpu_ns,
+        wait_ns,
+        life_ns,
+        off: vec![("poll".into(), slept / 4, 9), ("nanosleep".into(), slept / 4 * 3, 1)],
+        ..Task::default()
+    };
+    Observed {
+        duration_ns: 2_000_000_000,
+        cpus: 1,
+        cpu_ns: 500_000_000,
+        instruments: ["polls", "sched", "locks"].map(on).to_vec(),
+        polls: vec![Poll {
+            call: "poll".into(),
+            name: "asks".into(),
+            thread: 7,
+            calls: 3_000,
+            open: true,
+            blocked_ns: 3_001_000,
+            span_ns: 1_000_000_000,
+            ..Poll::default()
+        }],
+        tasks: vec![
+            task("asks", 500_000_000, 300_000_000, 400_000_000, 1_200_000_000),
+            task("before", 1_000, 2_000, 3_000, 0),
+        ],
+        lost: vec![("tasks".into(), 12), ("poll threads".into(), 3)],
+        ..Observed::default()
+    }
+}
+
+#[test]
+fn a_second_is_a_second_of_the_observation() {
+    let page = text(&two_seconds(), 90, 8);
+    at(&page, "Polls: 3,000 calls, 1500.0 a second, 0.00 events a call");
+    at(&page, "      3,000   1500.0    0.00       –   0.0%  1.00 µs     0 ns  poll asks 7\n");
+}
+
+#[test]
+fn a_tasks_states_stand_beside_its_life() {
+    let page = text(&two_seconds(), 90, 8);
+    at(&page, "    on CPU runnable  waiting   in all switches  moves  task, waiting for\n");
+    at(
+        &page,
+        "    500 ms   300 ms   400 ms   1.20 s        0      0  asks 7\n            poll 100 ms, nanosleep 300 ms\n",
+    );
+    at(&page, "   1.00 µs  2.00 µs  3.00 µs        –        0      0  before 7\n");
+}
+
+#[test]
+fn sums_say_what_they_lack() {
+    let page = text(&two_seconds(), 90, 8);
+    at(&page, "measured  2.00 s on 1 CPU, 500 ms of CPU time (25.0% of one CPU); without 12 that found no");
+    at(&page, "0.0% of one CPU in them; without 3 that found no");
+    at(&page, "waiting for a CPU; without 12 that found no room");
+    assert!(at(&page, "Lock waits: 0") > 0 && !page.contains("run time; without"), "locks lost nothing:\n{page}");
 }

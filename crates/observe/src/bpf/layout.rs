@@ -7,12 +7,14 @@ pub const LOCK_FUTEX: u32 = 0x100;
 pub const LOCK_FUTEX_PI: u32 = 0x200;
 pub const LOCK_FUTEXV: u32 = 0x400;
 pub const USER_STACK_BYTES: usize = 2048;
-pub const REASON_PREEMPTED: u32 = 0;
 pub const REASON_BLOCK_IO: u32 = 1;
 pub const REASON_KERNEL_LOCK: u32 = 2;
 pub const REASON_PAGE_FAULT: u32 = 3;
 pub const REASON_KERNEL_THREAD: u32 = 4;
+pub const REASON_OTHER: u32 = 5;
 pub const REASON_SYSCALL: u32 = 16;
+pub const OFF_REASONS: usize = 12;
+pub const FLOWS: usize = 5;
 
 /// The poll family, in the order of `enum poll_kind`.
 pub const POLL_CALLS: [&str; 8] =
@@ -22,7 +24,7 @@ macro_rules! mirror {
     ($(#[$doc:meta])* $name:ident, $bytes:expr, { $($field:ident: $type:ty),* $(,)? }) => {
         $(#[$doc])*
         #[repr(C)]
-        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         pub struct $name { $(pub $field: $type),* }
         const _: () = assert!(size_of::<$name>() == $bytes);
         // SAFETY: plain integers and arrays of them, without padding: the size above is the sum of the fields.
@@ -60,12 +62,36 @@ mirror!(QueueCell, 136, {
     lock: u32, padding: u32, in_flight: u64, samples: u64, sum: u64, max: u64, busy_ns: u64, busy_since_ns: u64,
     weighted_ns: u64, changed_ns: u64, log2_length: [u32; 16],
 });
-mirror!(OffKey, 8, { tid: u32, reason: u32 });
-mirror!(OffStat, 16, { ns: u64, count: u64 });
-mirror!(TaskStat, 184, {
-    tid: u32, tgid: u32, comm: [u8; 16], off_since_ns: u64, futex: u64, off_reason: u32, futex_kind: u32,
-    state: u32, padding: u32, base: [u64; 8], last: [u64; 8],
+mirror!(Control, 24, { begin_ns: u64, end_ns: u64, phase: u32, padding: u32 });
+mirror!(LockPending, 24, { begin_ns: u64, address: u64, flags: u32, stack: i32 });
+mirror!(OffStat, 16, { reason: u32, count: u32, ns: u64 });
+mirror!(TaskStat, 432, {
+    tid: u32, tgid: u32, comm: [u8; 16], born_ns: u64, ended_ns: u64, since_ns: u64, runtime_ns: u64, futex: u64,
+    futex_kind: u32, state: u32, reason: u32, padding: u32,
+    on_cpu_ns: u64, preempted_ns: u64, woken_ns: u64, stolen_ns: u64,
+    base: [u64; 8], last: [u64; 8], off: [OffStat; OFF_REASONS],
 });
+mirror!(FlowCell, 24, { area_ns: i64, open: i64, changed_ns: u64 });
+mirror!(Flows, 24 * FLOWS, { of: [FlowCell; FLOWS] });
+
+/// `enum task_state`.
+pub mod state {
+    pub const ON_CPU: u32 = 1;
+    pub const PREEMPTED: u32 = 2;
+    pub const WOKEN: u32 = 3;
+    pub const WAITING: u32 = 4;
+}
+
+/// `enum flow`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub enum Flow {
+    OnCpu,
+    Preempted,
+    Woken,
+    Futex,
+    KernelLock,
+}
 
 /// Places in [`TaskStat::base`] and [`TaskStat::last`].
 pub mod task {
@@ -83,10 +109,6 @@ pub mod task {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub enum Counter {
-    LockWaitNs,
-    LockWaits,
-    FutexWaitNs,
-    FutexWaits,
     PollCalls,
     PollEvents,
     IoDone,

@@ -27,6 +27,13 @@ pub struct Wants {
     pub acquisitions: bool,
 }
 
+impl Wants {
+    /// Whether the scheduler's tracepoints are watched: every task's time is then known by what it did with it.
+    pub fn switches(self) -> bool {
+        self.locks || self.sched
+    }
+}
+
 /// How system calls are watched.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum CallTracing {
@@ -74,7 +81,9 @@ impl CallTracing {
 const LOCK_POINTS: [(&str, &str); 2] = [("lock_begin", "contention_begin"), ("lock_end", "contention_end")];
 const IO_POINTS: [(&str, &str); 3] =
     [("io_start", "block_io_start"), ("io_issue", "block_rq_issue"), ("io_complete", "block_rq_complete")];
-const TASK_POINTS: [(&str, &str); 1] = [("task_switch", "sched_switch")];
+const TASK_POINTS: [(&str, &str); 3] =
+    [("task_wakes", "sched_wakeup"), ("task_begins", "sched_wakeup_new"), ("task_switch", "sched_switch")];
+const END_POINTS: [(&str, &str); 1] = [("task_free", "sched_process_free")];
 const FORK_POINTS: [(&str, &str); 1] = [("task_fork", "sched_process_fork")];
 const CALL_POINTS: [(&str, &str); 2] = [("any_call_enter", "sys_enter"), ("any_call_exit", "sys_exit")];
 
@@ -111,7 +120,7 @@ pub fn load(wants: Wants, constants: &Constants) -> Result<Loaded, BpfError> {
     }
     let btf = Btf::from_sys_fs().map_err(|_| BpfError::NoBtf)?;
     let self_tgid = std::process::id();
-    let (log, locks) = (u32::from(wants.log), u32::from(wants.locks));
+    let [log, locks, polls, switches] = [wants.log, wants.locks, wants.polls, wants.switches()].map(u32::from);
     let mut loader = EbpfLoader::new();
     loader
         .btf(Some(&btf))
@@ -121,7 +130,9 @@ pub fn load(wants: Wants, constants: &Constants) -> Result<Loaded, BpfError> {
         .override_global("cgroup_level", &constants.cgroup_level, true)
         .override_global("self_tgid", &self_tgid, true)
         .override_global("log_events", &log, true)
-        .override_global("want_locks", &locks, true);
+        .override_global("want_locks", &locks, true)
+        .override_global("want_polls", &polls, true)
+        .override_global("want_switches", &switches, true);
     for (map, entries) in sizes(wants) {
         loader.map_max_entries(map, entries);
     }
@@ -132,13 +143,14 @@ pub fn load(wants: Wants, constants: &Constants) -> Result<Loaded, BpfError> {
         }
         Ok(())
     };
+    attach(&END_POINTS)?;
     if constants.who == WHO_TASKS {
         attach(&FORK_POINTS)?;
     }
     if wants.locks {
         attach(&LOCK_POINTS)?;
     }
-    if wants.locks || wants.sched {
+    if wants.switches() {
         attach(&TASK_POINTS)?;
     }
     if wants.io {
@@ -147,7 +159,7 @@ pub fn load(wants: Wants, constants: &Constants) -> Result<Loaded, BpfError> {
     if wants.acquisitions {
         mutexes(&mut ebpf)?;
     }
-    let (calls, points) = if wants.polls { polls(&mut ebpf, &btf)? } else { (CallTracing::None, Vec::new()) };
+    let (calls, points) = if wants.polls { poll_calls(&mut ebpf, &btf)? } else { (CallTracing::None, Vec::new()) };
     if wants.locks
         && let Some(Program::Iter(iter)) = ebpf.program_mut("find_runqueues")
     {
@@ -173,7 +185,6 @@ fn sizes(wants: Wants) -> Vec<(&'static str, u32)> {
     shrink(wants.acquisitions, &["acquisitions"]);
     shrink(wants.polls, &["poll_stats", "poll_seats"]);
     shrink(wants.io, &["io_flights", "io_stats", "queues"]);
-    shrink(wants.locks || wants.sched, &["off_stats"]);
     if wants.locks {
         sizes.push(("lock_log", if wants.log { 16 << 20 } else { 1 << 20 }));
     }
@@ -208,7 +219,7 @@ fn mutexes(ebpf: &mut Ebpf) -> Result<(), BpfError> {
 }
 
 /// Attaches to the poll family in the cheapest way that this kernel grants.
-fn polls(ebpf: &mut Ebpf, btf: &Btf) -> Result<(CallTracing, Vec<OwnedFd>), BpfError> {
+fn poll_calls(ebpf: &mut Ebpf, btf: &Btf) -> Result<(CallTracing, Vec<OwnedFd>), BpfError> {
     if poll_functions(ebpf, btf).is_ok() {
         return Ok((CallTracing::Functions, Vec::new()));
     }

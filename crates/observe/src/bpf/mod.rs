@@ -4,6 +4,7 @@
 
 mod block;
 mod calls;
+mod flows;
 mod futex;
 mod layout;
 mod load;
@@ -12,9 +13,11 @@ mod pace;
 mod places;
 mod poll_rows;
 mod polls;
+mod runtime;
 mod session;
 mod sets;
 mod tasks;
+mod window;
 
 use crate::rights::Rights;
 use std::io;
@@ -83,7 +86,7 @@ pub fn usable() -> Result<(), BpfError> {
 }
 
 pub(crate) use layout::{LockEvent, PollEvent};
-pub(crate) use locks::kind as lock_kind;
+pub(crate) use locks::{kind as lock_kind, merged as merged_locks};
 
 /// The poll call a log entry stands for.
 pub(crate) fn poll_call(kind: u32) -> &'static str {

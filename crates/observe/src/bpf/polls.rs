@@ -2,15 +2,34 @@
 
 use super::layout::{POLL_CALLS, PollStat, name, trimmed};
 use super::sets::Sets;
+use super::window::Window;
 use super::{BpfError, poll_rows};
 use aya::Ebpf;
 use nearmiss_record::observed::Poll;
 
-pub fn rows(ebpf: &Ebpf, sets: &Sets) -> Result<Vec<Poll>, BpfError> {
-    let mut rows: Vec<Poll> =
-        poll_rows::in_use(ebpf)?.iter().filter(|stat| stat.calls > 0).map(|stat| row(stat, sets)).collect();
+/// `ended_ns`: when a thread ended, if it did.
+pub fn rows(
+    ebpf: &Ebpf,
+    sets: &Sets,
+    window: Window,
+    ended_ns: impl Fn(u32) -> Option<u64>,
+) -> Result<Vec<Poll>, BpfError> {
+    let mut rows: Vec<Poll> = poll_rows::in_use(ebpf)?
+        .iter()
+        .map(|stat| cut(row(stat, sets), stat, window, ended_ns(stat.tid)))
+        .filter(|poll| poll.calls > 0 || poll.blocked_ns > 0)
+        .collect();
     rows.sort_by(|a, b| b.calls.cmp(&a.calls).then(a.thread.cmp(&b.thread)).then(a.call.cmp(&b.call)));
     Ok(rows)
+}
+
+/// Adds the call under way, up to the end of the window or of the thread.
+fn cut(mut poll: Poll, stat: &PollStat, window: Window, ended_ns: Option<u64>) -> Poll {
+    if stat.enter_ns > 0 && window.end_ns > 0 {
+        poll.open = ended_ns.is_none();
+        poll.blocked_ns += window.within(stat.enter_ns, ended_ns.unwrap_or(window.end_ns));
+    }
+    poll
 }
 
 fn row(stat: &PollStat, sets: &Sets) -> Poll {
@@ -20,6 +39,7 @@ fn row(stat: &PollStat, sets: &Sets) -> Poll {
         thread: stat.tid as i32,
         name: name(&stat.comm),
         calls: stat.calls,
+        open: false,
         asked: stat.asked,
         watched: sets.of(stat),
         events: stat.events,

@@ -1,16 +1,20 @@
 //! One observation by BPF: attach, collect while the target runs, read the maps.
 
+use super::flows::Spent;
 use super::futex::FutexSites;
-use super::layout::{COUNTERS, Counter, LockEvent, PollEvent, USER_STACK_BYTES, read};
+use super::layout::{COUNTERS, Control, Counter, Flow, LockEvent, PollEvent, TaskStat, USER_STACK_BYTES, read};
 use super::load::{CallTracing, Constants, Loaded, WHO_ALL, WHO_CGROUP, WHO_TASKS, Wants, load};
+use super::locks::Namers;
 use super::pace::Pace;
 use super::sets::Sets;
+use super::window::Window;
 use super::{BpfError, block, locks, polls, refused, tasks};
 use crate::perf::{AddressSpaces, Symbolizer};
 use aya::maps::{Array, HashMap, MapData, PerCpuArray, RingBuf};
 use aya::programs::Program;
 use nearmiss_record::logs::MOST_LOGGED;
 use nearmiss_record::observed::{BlockIo, Lock, Poll, Queue, Task};
+use std::collections::HashMap as StdMap;
 use std::fs;
 use std::io::Read;
 use std::os::unix::fs::MetadataExt;
@@ -31,6 +35,7 @@ pub enum Who {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Figures {
     counters: [u64; COUNTERS],
+    spent: Spent,
     /// Block requests in flight.
     pub in_flight: u64,
 }
@@ -41,10 +46,17 @@ impl Figures {
         self.counters.get(counter as usize).copied().unwrap_or(0)
     }
 
-    /// Time waited for kernel locks, for futexes; waits of each.
-    pub fn lock_waits(&self) -> (u64, u64, u64, u64) {
-        let of = |c| self.of(c);
-        (of(Counter::LockWaitNs), of(Counter::FutexWaitNs), of(Counter::LockWaits), of(Counter::FutexWaits))
+    /// Time since an earlier moment: waiting for kernel locks, and for futexes.
+    pub fn lock_waits_since(&self, before: &Self) -> (u64, u64) {
+        let spent = self.spent.since(&before.spent);
+        (spent.of(Flow::KernelLock), spent.of(Flow::Futex))
+    }
+
+    /// Time since an earlier moment: on a CPU, runnable without one, and of that after another task took the CPU.
+    pub fn cpu_since(&self, before: &Self) -> (u64, u64, u64) {
+        let spent = self.spent.since(&before.spent);
+        let preempted = spent.of(Flow::Preempted);
+        (spent.of(Flow::OnCpu), preempted + spent.of(Flow::Woken), preempted)
     }
 
     /// Poll calls, and events they returned.
@@ -90,7 +102,7 @@ pub struct Counted {
     pub io: Vec<BlockIo>,
     /// Queues.
     pub queues: Vec<Queue>,
-    /// Tasks; without the scheduler's instrument those that a look has found, up to the last one, and no reasons.
+    /// Tasks; where switches were not watched, by the kernel's accounts alone.
     pub tasks: Vec<Task>,
     /// What found no room.
     pub lost: Vec<(String, u64)>,
@@ -114,10 +126,14 @@ pub struct BpfSession {
     pace: Pace,
     log: EventLog,
     log_overflow: u64,
+    window: Window,
+    ended_ring: RingBuf<MapData>,
+    ended: Vec<TaskStat>,
+    ended_overflow: u64,
 }
 
 impl BpfSession {
-    /// Loads and attaches. A command's process must still be suspended.
+    /// Loads and attaches. A command's process must still be suspended. Nothing counts before [`BpfSession::begin`].
     pub fn start(wants: Wants, who: &Who) -> Result<Self, BpfError> {
         let mut loaded = load(wants, &constants(who)?)?;
         if let Who::Tasks(pids) = who {
@@ -133,6 +149,7 @@ impl BpfSession {
         };
         let lock_ring = if wants.locks { Some(ring("lock_log")?) } else { None };
         let poll_ring = if wants.polls && wants.log { Some(ring("poll_log")?) } else { None };
+        let ended_ring = ring("ended_tasks")?;
         let mut session = BpfSession {
             loaded,
             wants,
@@ -146,6 +163,10 @@ impl BpfSession {
                 polls: (wants.polls && wants.log).then(Vec::new),
             },
             log_overflow: 0,
+            window: Window::default(),
+            ended_ring,
+            ended: Vec::new(),
+            ended_overflow: 0,
         };
         if wants.locks {
             // Only for names.
@@ -160,12 +181,34 @@ impl BpfSession {
         self.loaded.calls
     }
 
+    /// The window begins: what was under way before counts from here on.
+    pub fn begin(&mut self, at_ns: u64) -> Result<(), BpfError> {
+        self.window.begin_ns = at_ns;
+        self.control(1)
+    }
+
+    /// The window ends: from here on nothing changes any more.
+    pub fn end(&mut self, at_ns: u64) -> Result<(), BpfError> {
+        self.window.end_ns = at_ns;
+        self.control(1)
+    }
+
+    /// Whether every task's time is known by what it did with it.
+    pub fn follows_switches(&self) -> bool {
+        self.wants.switches()
+    }
+
+    fn control(&mut self, phase: u32) -> Result<(), BpfError> {
+        let map = self.loaded.ebpf.map_mut(".bss").ok_or(BpfError::NotBuilt)?;
+        let mut variables: Array<_, Control> = Array::try_from(map).map_err(|e| refused("control", &e))?;
+        let Window { begin_ns, end_ns } = self.window;
+        let control = Control { begin_ns, end_ns, phase, padding: 0 };
+        variables.set(0, control, 0).map_err(|e| refused("control", &e))
+    }
+
     /// Walks all tasks and takes their accounts.
     fn snapshot(&mut self, phase: u32) -> Result<(), BpfError> {
-        if let Some(map) = self.loaded.ebpf.map_mut(".bss") {
-            let mut variables: Array<_, u32> = Array::try_from(map).map_err(|e| refused("phase", &e))?;
-            variables.set(0, phase, 0).map_err(|e| refused("phase", &e))?;
-        }
+        self.control(phase)?;
         self.walk("snapshot")
     }
 
@@ -186,8 +229,8 @@ impl BpfSession {
         if self.wants.polls {
             self.sets.look(&self.loaded.ebpf);
         }
-        if !self.wants.sched {
-            // No program sees tasks end. A failure shows when the observation ends, where it is an error.
+        if !self.follows_switches() {
+            // Tasks that end meanwhile are seen as they go. A failure shows when the observation ends, where it is an error.
             let _ = self.snapshot(1);
         }
     }
@@ -197,6 +240,11 @@ impl BpfSession {
         if self.pace.is_due() {
             self.look();
         }
+        while let Some(item) = self.ended_ring.next() {
+            if let Some(task) = read(&item) {
+                keep(task, &mut self.ended, tasks::MOST_ENDED, &mut self.ended_overflow);
+            }
+        }
         if let Some(ring) = &mut self.lock_ring {
             while let Some(item) = ring.next() {
                 if item.len() > USER_STACK_BYTES {
@@ -204,22 +252,22 @@ impl BpfSession {
                         self.sites.take(&sent, spaces);
                     }
                 } else if let (Some(event), Some(log)) = (read(&item), &mut self.log.locks) {
-                    keep(event, log, &mut self.log_overflow);
+                    keep(event, log, MOST_LOGGED, &mut self.log_overflow);
                 }
             }
         }
         if let (Some(ring), Some(log)) = (&mut self.poll_ring, &mut self.log.polls) {
             while let Some(item) = ring.next() {
                 if let Some(event) = read(&item) {
-                    keep(event, log, &mut self.log_overflow);
+                    keep(event, log, MOST_LOGGED, &mut self.log_overflow);
                 }
             }
         }
     }
 
-    /// The counters now.
-    pub fn figures(&self) -> Figures {
-        let mut figures = Figures::default();
+    /// The counters at this moment, which is now or was the end of the window.
+    pub fn figures(&self, at_ns: u64) -> Figures {
+        let mut figures = Figures { spent: Spent::until(&self.loaded.ebpf, at_ns), ..Figures::default() };
         if let Some(map) = self.loaded.ebpf.map("counters")
             && let Ok(cells) = PerCpuArray::<_, u64>::try_from(map)
         {
@@ -240,21 +288,32 @@ impl BpfSession {
         self.drain(spaces);
         self.snapshot(1)?;
         let ebpf = &self.loaded.ebpf;
-        let mut counted = Counted { lost: self.figures().lost(), ..Counted::default() };
+        let mut counted = Counted { lost: self.figures(self.window.end_ns).lost(), ..Counted::default() };
+        if self.ended_overflow > 0 {
+            counted.lost.push((format!("tasks beyond {}", tasks::MOST_ENDED), self.ended_overflow));
+        }
+        let living = tasks::living(ebpf, self.window)?;
         if self.log_overflow > 0 {
             counted.lost.push(("log entries beyond two million".to_owned(), self.log_overflow));
         }
         if self.wants.locks {
-            counted.locks = locks::rows(ebpf, symbolizer, &mut self.sites)?;
+            let open = locks::open(ebpf, &living, self.window)?;
+            let mut names = Namers { symbolizer, sites: &mut self.sites, spaces };
+            counted.locks = locks::rows(ebpf, &open, &mut names)?;
+            if let Some(log) = &mut self.log.locks {
+                open.into_iter().for_each(|event| keep(event, log, MOST_LOGGED, &mut self.log_overflow));
+            }
         }
         if self.wants.polls {
-            counted.polls = polls::rows(ebpf, &self.sets)?;
+            let ended: StdMap<u32, u64> = self.ended.iter().map(|task| (task.tid, task.ended_ns)).collect();
+            counted.polls = polls::rows(ebpf, &self.sets, self.window, |tid| ended.get(&tid).copied())?;
         }
         if self.wants.io {
             counted.io = block::rows(ebpf)?;
             counted.queues = block::queues(ebpf)?;
         }
-        counted.tasks = tasks::rows(ebpf)?;
+        let all = living.iter().chain(&self.ended);
+        counted.tasks = tasks::rows(all, self.window, self.wants.switches());
         Ok(counted)
     }
 
@@ -279,8 +338,8 @@ impl BpfSession {
 }
 
 /// Keeps a log entry, or counts it as lost.
-fn keep<T>(event: T, log: &mut Vec<T>, overflow: &mut u64) {
-    if log.len() < MOST_LOGGED {
+fn keep<T>(event: T, log: &mut Vec<T>, most: usize, overflow: &mut u64) {
+    if log.len() < most {
         log.push(event);
     } else {
         *overflow += 1;

@@ -10,6 +10,7 @@ mod session;
 mod symbols;
 mod tracefs;
 mod unwind;
+mod variables;
 
 use crate::rights::Rights;
 
@@ -22,6 +23,7 @@ pub use symbols::Symbolizer;
 pub(crate) use maps::AddressSpaces;
 pub(crate) use tracefs::attach_to_point;
 pub(crate) use unwind::Unwinder;
+pub(crate) use variables::Variables;
 
 /// Why sampling cannot be had.
 #[derive(Debug, thiserror::Error)]

@@ -1,7 +1,7 @@
 //! The class of a run, after P1: CPU-busy, CPU-idle or lock-contended, phase by phase.
 
 use super::phases::split;
-use nearmiss_record::observed::{LEAST_CLASSIFIED_NS, Observed, Phase, Tick};
+use nearmiss_record::observed::{LEAST_CLASSIFIED_NS, Observed, Phase, Task, Tick};
 use nearmiss_record::words::fixed_percent;
 
 /// A run that spends at least this share of its active time waiting for locks is lock-contended.
@@ -10,6 +10,8 @@ const LOCK_BORDER: f64 = 0.20;
 const LOCK_FLOOR: f64 = 0.05;
 /// A run that wants a CPU at least this share of the time it could want one is CPU-busy.
 const BUSY_BORDER: f64 = 0.70;
+/// Delays of woken tasks that make up this share of the time are said.
+const WORTH_SAYING: f64 = 0.10;
 /// A task counts among those that could use a CPU when it has at least this share of all CPU time.
 const WORKER_SHARE: f64 = 0.02;
 
@@ -44,8 +46,8 @@ pub fn classify(observed: &Observed) -> Vec<Phase> {
 struct Run {
     cpus: f64,
     workers: usize,
-    /// Time wanting a CPU, for each nanosecond that had one: more than 1 where others took it.
-    wanted_per_used: f64,
+    /// Where switches were not watched: time wanting a CPU for each nanosecond that had one.
+    wanted_per_used: Option<f64>,
     /// Share of futex waits that were contention.
     futex_contention: f64,
     bound_by: String,
@@ -55,7 +57,6 @@ impl Run {
     fn of(observed: &Observed) -> Self {
         let tasks = &observed.tasks;
         let cpu: u64 = tasks.iter().map(|t| t.cpu_ns).sum();
-        let waiting: u64 = tasks.iter().map(|t| t.wait_ns).sum();
         let workers = tasks.iter().filter(|t| t.cpu_ns as f64 >= WORKER_SHARE * cpu as f64).count().max(1);
         let futexes = |contended: Option<bool>| {
             let of = observed.locks.iter().filter(|l| l.process.is_some());
@@ -64,7 +65,7 @@ impl Run {
         Run {
             cpus: f64::from(observed.cpus.max(1)),
             workers,
-            wanted_per_used: if cpu > 0 { (cpu + waiting) as f64 / cpu as f64 } else { 1.0 },
+            wanted_per_used: (!tasks.iter().any(|t| t.life_ns > 0)).then(|| wanted_per_used(tasks)),
             futex_contention: if futexes(None) > 0.0 { futexes(Some(true)) / futexes(None) } else { 0.0 },
             bound_by: bound_by(observed),
         }
@@ -75,7 +76,7 @@ impl Run {
         let sum = |of: fn(&Tick) -> u64| ticks.iter().map(of).sum::<u64>() as f64;
         let wall = sum(|t| t.length_ns).max(1.0);
         let used = sum(|t| t.cpu_ns);
-        let wanted = used * self.wanted_per_used;
+        let wanted = self.wanted_per_used.map_or_else(|| used + sum(|t| t.preempted_ns), |each| used * each);
         let locks = sum(|t| t.lock_wait_ns) + sum(|t| t.futex_wait_ns) * self.futex_contention;
         let with_io =
             ticks.iter().filter(|t| t.in_flight > 0 || t.io_done > 0).map(|t| t.length_ns).sum::<u64>() as f64;
@@ -95,6 +96,13 @@ impl Run {
         let percent = |share: f64| fixed_percent(share, 0);
         let tasks =
             if self.workers == 1 { "its one busy task".to_owned() } else { format!("its {} busy tasks", self.workers) };
+        let woken = ticks.iter().map(|t| t.runnable_ns - t.preempted_ns.min(t.runnable_ns)).sum::<u64>() as f64;
+        let wall = ticks.iter().map(|t| t.length_ns).sum::<u64>().max(1) as f64;
+        let delayed = if woken >= WORTH_SAYING * wall {
+            format!("; woken tasks waited {:.2} s for CPUs that others had", woken / 1e9)
+        } else {
+            String::new()
+        };
         let (class, margin, evidence) = if lock >= LOCK_BORDER {
             let text = format!(
                 "{} of its active time went into waiting for locks (border {})",
@@ -117,7 +125,7 @@ impl Run {
                 percent(cpu),
                 percent(BUSY_BORDER)
             );
-            ("CPU-idle", (BUSY_BORDER - cpu).min(LOCK_BORDER - lock), text)
+            ("CPU-idle", (BUSY_BORDER - cpu).min(LOCK_BORDER - lock), text + &delayed)
         };
         Phase {
             from_ns: ticks.first().map_or(0, |t| t.at_ns.saturating_sub(t.length_ns)),
@@ -133,6 +141,14 @@ impl Run {
     }
 }
 
+/// By the accounts of tasks: of the time they waited for a CPU, the share of the times at which another task had taken it
+/// from them. A task that was woken and has to wait for a CPU that others have would else look busy while it sleeps.
+fn wanted_per_used(tasks: &[Task]) -> f64 {
+    let taken = |t: &Task| t.wait_ns as f64 * (t.involuntary as f64 / t.runs.max(1) as f64).min(1.0);
+    let cpu: u64 = tasks.iter().map(|t| t.cpu_ns).sum();
+    if cpu > 0 { (cpu as f64 + tasks.iter().map(taken).sum::<f64>()) / cpu as f64 } else { 1.0 }
+}
+
 /// What the busiest tasks wait for, in the words of the report.
 fn bound_by(observed: &Observed) -> String {
     let total = observed.tasks.iter().map(|t| t.cpu_ns).sum::<u64>() as f64;
@@ -140,7 +156,7 @@ fn bound_by(observed: &Observed) -> String {
     for task in observed.tasks.iter().filter(|t| t.cpu_ns as f64 >= WORKER_SHARE * total) {
         for (reason, ns, _) in &task.off {
             let word = match reason.as_str() {
-                "preempted" | "kernel thread" => continue,
+                "kernel thread" => continue,
                 "block I/O" | "fsync" | "fdatasync" | "sync" | "syncfs" | "sync_file_range" => "the device",
                 "nanosleep" | "clock_nanosleep" | "pause" => "its own sleep",
                 "recvfrom" | "recvmsg" | "accept" | "accept4" | "connect" | "sendto" | "sendmsg" | "epoll_wait"
@@ -162,7 +178,7 @@ fn bound_by(observed: &Observed) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use nearmiss_record::observed::{Lock, Task};
+    use nearmiss_record::observed::Lock;
 
     const STEP: u64 = 100_000_000;
 
@@ -212,6 +228,29 @@ mod tests {
         let observed = run((0..30).map(|_| Tick { lock_wait_ns: 400_000, ..busy(0.001) }));
         let phase = &classify(&observed)[0];
         assert_eq!((phase.class.as_str(), phase.lock_share), ("CPU-idle", 0.0), "0.4 ms in 100 ms, whatever else ran");
+    }
+
+    #[test]
+    fn a_sleeping_server_on_a_busy_machine_is_idle() {
+        let woken = |runnable_ns, preempted_ns| Tick { runnable_ns, preempted_ns, ..busy(0.02) };
+        let mut observed = run((0..30).map(|_| woken(STEP * 9 / 10, STEP / 100)));
+        observed.tasks[0].life_ns = 30 * STEP;
+        let phase = &classify(&observed)[0];
+        assert_eq!(phase.class, "CPU-idle", "{phase:?}");
+        assert!(phase.evidence.ends_with("; woken tasks waited 2.67 s for CPUs that others had"), "{}", phase.evidence);
+        observed.timeline.iter_mut().for_each(|t| t.preempted_ns = t.runnable_ns);
+        let phase = &classify(&observed)[0];
+        assert_eq!(phase.class, "CPU-busy", "a task that others took the CPU from wants to run: {phase:?}");
+    }
+
+    #[test]
+    fn without_switches_only_the_waits_of_preempted_tasks_count() {
+        let mut observed = run((0..30).map(|_| busy(0.02)));
+        let cpu = observed.tasks[0].cpu_ns;
+        observed.tasks[0] = Task { wait_ns: 45 * cpu, runs: 1_000, involuntary: 10, ..observed.tasks[0].clone() };
+        assert_eq!(classify(&observed)[0].class, "CPU-idle");
+        observed.tasks[0].involuntary = 1_000;
+        assert_eq!(classify(&observed)[0].class, "CPU-busy");
     }
 
     #[test]

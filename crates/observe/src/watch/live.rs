@@ -4,6 +4,7 @@ use super::ObserveError;
 use super::clock::monotonic_ns;
 use super::observation::{Instruments, describe, gone};
 use super::options::{Options, Target};
+use crate::bpf::merged_locks;
 use crate::perf::{PerfSession, Symbolizer};
 use nearmiss_record::observed::{BlockIo, Instrument, Lock, Observed, Poll, Queue, SCHEMA};
 use nearmiss_workload::{ProcessGroup, Running, Workload};
@@ -45,10 +46,7 @@ impl Live {
             _ => None,
         };
         let mut instruments = Instruments::start(target, suspended.as_ref().map(|s| s.pid()), options)?;
-        let last_ns = monotonic_ns();
-        if let Some(perf) = &mut instruments.perf {
-            perf.enable(last_ns, suspended.is_some())?;
-        }
+        let last_ns = instruments.begin(suspended.is_some())?;
         let command = suspended.map(|s| s.resume()).transpose()?;
         Ok(Live {
             target: target.clone(),
@@ -100,11 +98,10 @@ impl Live {
                 queues: counted.queues,
                 ..Observed::default()
             };
-            observed.locks = since(&total.locks, &self.before.locks, lock_key, lock_minus);
+            observed.locks = merged_locks(since(&total.locks, &self.before.locks, lock_key, lock_minus));
             observed.polls = since(&total.polls, &self.before.polls, |p| (p.thread, p.call.clone()), poll_minus);
             observed.io = since(&total.io, &self.before.io, io_key, io_minus);
             observed.queues = since(&total.queues, &self.before.queues, |q| q.device.clone(), queue_minus);
-            observed.locks.sort_by_key(|l| std::cmp::Reverse(l.total_ns));
             observed.polls.sort_by_key(|p| std::cmp::Reverse(p.calls));
             observed.io.sort_by_key(|i| std::cmp::Reverse(i.count));
             observed.lost = counted.lost;

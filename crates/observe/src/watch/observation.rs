@@ -4,7 +4,7 @@ use super::clock::monotonic_ns;
 use super::options::{Options, Target};
 use super::timeline::{Timeline, clock_samples};
 use super::{ObserveError, classify};
-use crate::bpf::{BpfSession, Figures, Wants, Who};
+use crate::bpf::{BpfSession, Figures, Wants, Who, merged_locks};
 use crate::perf::{EventSpec, PerfError, PerfSession, Rate, Reach, Role, Symbolizer, event, has_pmu, pmu};
 use nearmiss_record::observed::{Instrument, Observed, Profile, SCHEMA, Task};
 use nearmiss_record::words;
@@ -38,11 +38,8 @@ pub fn observe(target: &Target, options: &Options, stop: &AtomicBool) -> Result<
         _ => None,
     };
     let mut instruments = Instruments::start(target, suspended.as_ref().map(Suspended::pid), options)?;
-    let started_ns = monotonic_ns();
-    if let Some(perf) = &mut instruments.perf {
-        perf.enable(started_ns, suspended.is_some())?;
-    }
-    let mut timeline = Timeline::new(started_ns, instruments.figures());
+    let started_ns = instruments.begin(suspended.is_some())?;
+    let mut timeline = Timeline::new(started_ns, instruments.figures(started_ns));
     let finished = match suspended {
         Some(suspended) => Some(follow_command(suspended, &mut instruments, &mut timeline, options, stop)?),
         None => {
@@ -50,8 +47,8 @@ pub fn observe(target: &Target, options: &Options, stop: &AtomicBool) -> Result<
             None
         }
     };
-    let ended_ns = monotonic_ns();
-    timeline.tick(ended_ns, instruments.figures());
+    let ended_ns = instruments.end()?;
+    timeline.tick(ended_ns, instruments.figures(ended_ns));
     let machine = matches!(target, Target::Machine);
     let mut outcome = instruments.finish(timeline, started_ns, ended_ns, machine, finished)?;
     outcome.observed.target = describe(target);
@@ -149,8 +146,29 @@ impl Instruments {
         Ok(Instruments { perf, bpf, rows })
     }
 
-    fn figures(&self) -> Figures {
-        self.bpf.as_ref().map(BpfSession::figures).unwrap_or_default()
+    /// The window begins now; returns when that is.
+    pub(crate) fn begin(&mut self, of_command: bool) -> Result<u64, ObserveError> {
+        let now = monotonic_ns();
+        if let Some(bpf) = &mut self.bpf {
+            bpf.begin(now)?;
+        }
+        if let Some(perf) = &mut self.perf {
+            perf.enable(now, of_command)?;
+        }
+        Ok(now)
+    }
+
+    /// The window ends now; returns when that is.
+    fn end(&mut self) -> Result<u64, ObserveError> {
+        let now = monotonic_ns();
+        if let Some(bpf) = &mut self.bpf {
+            bpf.end(now)?;
+        }
+        Ok(now)
+    }
+
+    fn figures(&self, at_ns: u64) -> Figures {
+        self.bpf.as_ref().map(|bpf| bpf.figures(at_ns)).unwrap_or_default()
     }
 
     /// What was asked for, and what became of it.
@@ -176,7 +194,7 @@ impl Instruments {
         self.drain();
         let now = monotonic_ns();
         if timeline.is_due(now, STEP) {
-            timeline.tick(now, self.figures());
+            timeline.tick(now, self.figures(now));
         }
     }
 
@@ -217,6 +235,7 @@ impl Instruments {
             observed.tasks = counted.tasks;
             observed.lost = counted.lost;
             log = super::tables::Log::of(bpf.take_log(), &observed.locks, started_ns);
+            observed.locks = merged_locks(std::mem::take(&mut observed.locks));
         }
         observed.profile = self.perf.take().map(|perf| perf.finish(&mut symbolizer));
         if let Some(profile) = &observed.profile {
@@ -225,40 +244,32 @@ impl Instruments {
                 observed.lost.push(("samples".to_owned(), lost));
             }
         }
-        let of_machine = machine.then(|| timeline.machine_cpu_ns());
-        observed.cpu_ns = self.cpu_ns(&mut observed, finished, of_machine);
-        observed.timeline = timeline.finish(observed.profile.as_ref(), observed.cpu_ns);
+        if self.bpf.as_ref().is_some_and(BpfSession::follows_switches) {
+            // The time line also has the tasks that found no room.
+            let lost = observed.lost.iter().any(|(what, _)| what.starts_with("tasks"));
+            observed.cpu_ns = if lost { timeline.cpu_ns() } else { cpu_of_tasks(&observed) };
+            observed.timeline = timeline.counted();
+        } else {
+            let of_machine = machine.then(|| timeline.machine_cpu_ns());
+            observed.cpu_ns = self.cpu_ns(&observed, finished, of_machine);
+            observed.timeline = timeline.spread(observed.profile.as_ref(), observed.cpu_ns);
+        }
         observed.instruments = self.rows;
         Ok(Outcome { observed, finished, log })
     }
 
-    /// CPU time of the target by the best account there is, with a note where that falls short.
-    fn cpu_ns(&self, observed: &mut Observed, finished: Option<Finished>, of_machine: Option<u64>) -> u64 {
-        let of_tasks = observed.tasks.iter().map(|t: &Task| t.cpu_ns).sum::<u64>();
-        if of_tasks > 0 && self.rows.iter().any(|row| row.name == "sched" && row.on) {
-            return of_tasks;
-        }
+    /// CPU time of the target by the best account there is where switches were not watched.
+    fn cpu_ns(&self, observed: &Observed, finished: Option<Finished>, of_machine: Option<u64>) -> u64 {
         let reported = finished.map(|finished| finished.user_ns + finished.system_ns).or(of_machine);
-        if let Some(reported) = reported {
-            return reported;
-        }
-        if self.bpf.is_none() {
-            return observed.profile.as_ref().map_or(0, clock_total);
-        }
-        if some_ended(observed) {
-            observed.notes.push(
-                "The CPU time of tasks that ended lacks what they used since they were last looked at, up to a second \
-                 before; with --sched it is whole."
-                    .to_owned(),
-            );
-        }
-        of_tasks
+        reported.unwrap_or_else(|| match self.bpf {
+            Some(_) => cpu_of_tasks(observed),
+            None => observed.profile.as_ref().map_or(0, clock_total),
+        })
     }
 }
 
-/// Some of its tasks are gone, and with them what they did since the last look.
-fn some_ended(observed: &Observed) -> bool {
-    observed.tasks.iter().any(|t| !Path::new(&format!("/proc/{}/task/{}", t.process, t.thread)).exists())
+fn cpu_of_tasks(observed: &Observed) -> u64 {
+    observed.tasks.iter().map(|t: &Task| t.cpu_ns).sum()
 }
 
 /// Only the unified hierarchy can be followed in the kernel; elsewhere an observation would find nothing, silently.
@@ -384,7 +395,7 @@ fn start_bpf(
                     }
                     ("locks", _) => "lock contention tracepoints; futexes at the scheduler",
                     ("io", _) => "block tracepoints",
-                    _ => "the kernel's task accounts; reasons at the scheduler",
+                    _ => "every switch and every wake-up, at the scheduler",
                 };
                 rows.push(running(name, how.to_owned()));
             }

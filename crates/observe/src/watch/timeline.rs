@@ -58,8 +58,8 @@ impl Timeline {
     pub fn tick(&mut self, now_ns: u64, figures: Figures) {
         let machine = MachineTime::now();
         let length_ns = now_ns.saturating_sub(self.last_ns);
-        let (lock, futex, ..) = figures.lock_waits();
-        let (lock_before, futex_before, ..) = self.figures.lock_waits();
+        let (lock_wait_ns, futex_wait_ns) = figures.lock_waits_since(&self.figures);
+        let (cpu_ns, runnable_ns, preempted_ns) = figures.cpu_since(&self.figures);
         let (polls, events) = figures.polls();
         let (polls_before, events_before) = self.figures.polls();
         let (done, bytes) = figures.io();
@@ -67,11 +67,13 @@ impl Timeline {
         self.ticks.push(Tick {
             at_ns: now_ns.saturating_sub(self.started_ns),
             length_ns,
-            cpu_ns: 0,
+            cpu_ns,
+            runnable_ns,
+            preempted_ns,
             machine_cpu_ns: machine.busy_since(&self.machine, length_ns),
             iowait_ns: machine.iowait_ns.saturating_sub(self.machine.iowait_ns),
-            lock_wait_ns: lock - lock_before,
-            futex_wait_ns: futex - futex_before,
+            lock_wait_ns,
+            futex_wait_ns,
             poll_calls: polls - polls_before,
             poll_events: events - events_before,
             io_done: done - done_before,
@@ -89,8 +91,18 @@ impl Timeline {
         self.ticks.iter().map(|t| t.machine_cpu_ns).sum()
     }
 
+    /// CPU time used by the target so far, where switches were watched.
+    pub fn cpu_ns(&self) -> u64 {
+        self.ticks.iter().map(|t| t.cpu_ns).sum()
+    }
+
+    /// The steps, as they were counted.
+    pub fn counted(self) -> Vec<Tick> {
+        self.ticks
+    }
+
     /// The steps, with the target's CPU time spread over them as the clock samples fell; evenly without samples.
-    pub fn finish(mut self, profile: Option<&Profile>, cpu_ns: u64) -> Vec<Tick> {
+    pub fn spread(mut self, profile: Option<&Profile>, cpu_ns: u64) -> Vec<Tick> {
         let mut weights: Vec<u64> = vec![0; self.ticks.len()];
         let last = self.ticks.len().saturating_sub(1);
         for sample in profile.into_iter().flat_map(clock_samples) {

@@ -71,11 +71,12 @@ fn locks(title: (&str, &str), contended: bool, before: &Observed, after: &Observ
     table(title, columns, By::NameAndDetail, rows(before), rows(after))
 }
 
-/// Its symbol, and who waits: an address is another in each run.
+/// Its symbol or variable, and who waits: an address is another in each run.
 fn lock_name(lock: &Lock) -> String {
     let caller = lock.call_sites.first().map(|(frame, _)| frame).or_else(|| lock.stack.first());
     let caller = caller.map(|frame| format!("in {}", frame.function));
-    match (lock.name.as_str(), caller) {
+    let name = if lock.variable.is_empty() { lock.name.clone() } else { format!("{} `{}`", lock.name, lock.variable) };
+    match (name.trim_start(), caller) {
         ("", None) => UNATTRIBUTED.to_owned(),
         ("", Some(caller)) => caller,
         (name, None) => name.to_owned(),

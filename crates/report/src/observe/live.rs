@@ -1,7 +1,7 @@
 //! The terminal view's lines.
 
 use super::hot::{Hot, event_of, hottest, total};
-use super::words::{cut, short, time};
+use super::words::{cut, lock_name, of_processes, short, time};
 use crate::name::plain;
 use crate::number::{bytes, grouped, percent_of};
 use nearmiss_record::observed::{Observed, Profile};
@@ -57,18 +57,18 @@ fn functions(profile: &Profile, event: u32, title: &str, width: usize) -> (Strin
 }
 
 fn locks(o: &Observed) -> (String, Vec<String>) {
+    let processes = of_processes(&o.locks);
     let contended: Vec<_> = o.locks.iter().filter(|l| l.contended).collect();
     let total: u64 = contended.iter().map(|l| l.total_ns).sum();
     let rows = contended.iter().map(|l| {
         let caller = l.call_sites.first().map(|(f, _)| f).or_else(|| l.stack.first());
         let caller = caller.map_or("", |f| f.function.as_str());
         format!(
-            "{:>8} {:>7} waits {:>8} each  {} {} {caller}",
+            "{:>8} {:>7} waits {:>8} each  {} {caller}",
             time(l.total_ns),
             grouped(l.count),
             time(l.total_ns / l.count.max(1)),
-            l.kind,
-            l.name
+            lock_name(l, processes)
         )
     });
     (format!("Lock waits: {} in all", time(total)), rows.collect())

@@ -2,6 +2,7 @@
 
 mod detail;
 mod export;
+mod folded;
 mod hot;
 mod live;
 mod page;

@@ -7,7 +7,7 @@ use super::export::outermost_first;
 use super::hot::{Hot, call_sites, hottest, lines, ratios, total};
 use super::text::{asked, missing};
 use super::timeline::{distribution, timeline};
-use super::words::{short, time};
+use super::words::{lock_name, of_processes, rate, short, time, waited};
 use crate::html::{SCRIPT, page_head};
 use crate::name::{fitted, plain};
 use crate::number::{bytes, fixed_percent, grouped, percent_of};
@@ -179,11 +179,8 @@ fn flame_of(profile: &Profile, event: u32) -> Markup {
 }
 
 fn locks(o: &Observed) -> Markup {
-    let name = |l: &Lock| match (l.name.as_str(), l.process) {
-        ("", Some(pid)) => format!("{} {:#x} of process {pid}", l.kind, l.address),
-        ("", None) => format!("{} {:#x}", l.kind, l.address),
-        (name, _) => format!("{} {name}", l.kind),
-    };
+    let processes = of_processes(&o.locks);
+    let name = |l: &Lock| lock_name(l, processes);
     html! { div.scroll { table.wide {
         tr { th { "total" } th { "waits" } th { "average" } th { "max" } th { "min" } th { "distribution" } th.name { "lock" } th.name { "called from" } }
         @for l in o.locks.iter().take(ROWS) {
@@ -210,9 +207,9 @@ fn polls(o: &Observed) -> Markup {
         @for p in o.polls.iter().take(ROWS) {
             @let calls = p.calls.max(1) as f64;
             tr {
-                td { (grouped(p.calls)) } td { (format!("{:.1}", calls * 1e9 / p.span_ns.max(1) as f64)) }
+                td { (grouped(p.calls)) } td { (format!("{:.1}", rate(p.calls, o))) }
                 td { (format!("{:.2}", p.events as f64 / calls)) } td { (asked(p)) }
-                td { (percent_of(p.empty, p.calls)) } td { (time(p.blocked_ns / p.calls.max(1))) } td { (time(p.on_cpu_ns / p.calls.max(1))) }
+                td { (percent_of(p.empty, p.calls)) } td { (time(p.blocked_ns / (p.calls + u64::from(p.open)).max(1))) } td { (time(p.on_cpu_ns / p.calls.max(1))) }
                 td { (distribution(&p.log2_interval_ns)) } td.name { (plain(&p.call)) " " (plain(&p.name)) " " (p.thread) }
             }
         }
@@ -237,10 +234,10 @@ fn block(o: &Observed) -> Markup {
 
 fn tasks(o: &Observed) -> Markup {
     html! { div.scroll { table.wide {
-        tr { th { "on CPU" } th { "waiting for a CPU" } th { "switches" } th { "migrations" } th.name { "task" } th.name { "off the CPU for" } }
+        tr { th { "on CPU" } th { "runnable" } th { "waiting" } th { "in all" } th { "switches" } th { "migrations" } th.name { "task" } th.name { "waiting for" } }
         @for t in o.tasks.iter().take(ROWS) {
             tr {
-                td { (time(t.cpu_ns)) } td { (time(t.wait_ns)) } td { (grouped(t.voluntary + t.involuntary)) } td { (t.migrations) }
+                td { (time(t.cpu_ns)) } td { (time(t.wait_ns)) } td { (time(waited(t))) } td { @if t.life_ns > 0 { (time(t.life_ns)) } @else { "–" } } td { (grouped(t.voluntary + t.involuntary)) } td { (t.migrations) }
                 td.name { (plain(&t.name)) " " (t.thread) }
                 td.name { @for (reason, ns, n) in t.off.iter().take(4) { (plain(reason)) " " (time(*ns)) " in " (grouped(*n)) "; " } }
             }

@@ -1,9 +1,10 @@
 //! The page of text.
 
-use super::hot::{call_sites, event_of, hottest, lines, ratios, total};
-use super::words::{cut, place, quantile, short, time};
+use super::folded::{folded, of_table};
+use super::hot::{Hot, call_sites, event_of, hottest, lines, ratios, total};
+use super::words::{cut, lacks, lock_name, of_processes, place, quantile, rate, short, time, waited};
 use crate::number::{bytes, fixed_percent, grouped, percent_of};
-use nearmiss_record::observed::{LEAST_CLASSIFIED_NS, Lock, Observed, Poll, Profile};
+use nearmiss_record::observed::{LEAST_CLASSIFIED_NS, Lock, Observed, Poll, Profile, Task};
 use std::fmt::Write;
 
 /// Kernel functions that copy to or from user memory, whose callers the report lists.
@@ -62,12 +63,13 @@ impl Page<'_> {
         self.line(format!("observed  {}", o.target));
         let cpu = o.cpu_ns;
         self.line(format!(
-            "measured  {} on {} CPU{}, {} of CPU time ({} of one CPU)",
+            "measured  {} on {} CPU{}, {} of CPU time ({} of one CPU){}",
             time(o.duration_ns),
             o.cpus,
             if o.cpus == 1 { "" } else { "s" },
             time(cpu),
-            percent_of(cpu, o.duration_ns)
+            percent_of(cpu, o.duration_ns),
+            lacks(o, "tasks")
         ));
         if o.duration_ns < LEAST_CLASSIFIED_NS {
             self.line(format!("class     not told of runs under {}", time(LEAST_CLASSIFIED_NS)));
@@ -121,12 +123,13 @@ impl Page<'_> {
         let hot = hottest(profile, event);
         let name_width = self.width.saturating_sub(38);
         self.line(format!("  {:>6} {:>6}  {:<name_width$}  {}", "self", "with", "function", "in"));
-        for h in hot.iter().filter(|h| h.samples > 0).take(self.top) {
+        let shown: Vec<&Hot> = hot.iter().filter(|h| h.samples > 0).take(self.top).collect();
+        for (h, name) in shown.iter().zip(of_table(shown.iter().map(|h| h.name.as_str()))) {
             self.line(format!(
                 "  {:>6} {:>6}  {:<name_width$}  {}",
                 percent_of(h.samples, samples),
                 percent_of(h.inclusive, samples),
-                cut(&h.name, name_width),
+                cut(&name, name_width),
                 cut(short(&h.module), 18)
             ));
         }
@@ -186,7 +189,8 @@ impl Page<'_> {
         let total: u64 = locks.iter().map(|l| l.total_ns).sum();
         let waits: u64 = locks.iter().map(|l| l.count).sum();
         let share = percent_of(total, self.observed.duration_ns);
-        self.title(&format!("{title}: {}, {} in all, {share} of run time", grouped(waits), time(total)));
+        let lacks = lacks(self.observed, "lock waits");
+        self.title(&format!("{title}: {}, {} in all, {share} of run time{lacks}", grouped(waits), time(total)));
         if locks.is_empty() {
             return;
         }
@@ -200,11 +204,7 @@ impl Page<'_> {
     }
 
     fn lock(&mut self, lock: &Lock) {
-        let name = match (lock.name.as_str(), lock.process) {
-            ("", Some(pid)) => format!("{} {:#x} of {pid}", lock.kind, lock.address),
-            ("", None) => format!("{} {:#x}", lock.kind, lock.address),
-            (name, _) => format!("{} {name}", lock.kind),
-        };
+        let name = lock_name(lock, of_processes(&self.observed.locks));
         self.line(format!(
             "  {:>9} {:>8} {:>8} {:>8} {:>8}  {name}",
             time(lock.total_ns),
@@ -219,7 +219,7 @@ impl Page<'_> {
         }
         let sampled: u64 = lock.call_sites.iter().map(|(_, n)| n).sum();
         if lock.call_sites.is_empty() {
-            let callers: Vec<&str> = lock.stack.iter().take(3).map(|f| f.function.as_str()).collect();
+            let callers: Vec<String> = lock.stack.iter().take(3).map(|f| folded(&f.function)).collect();
             if !callers.is_empty() {
                 self.line(format!("            {}", callers.join(" ← ")));
             }
@@ -227,7 +227,7 @@ impl Page<'_> {
         for (frame, n) in lock.call_sites.iter().take(3) {
             let share = format!(" ({n} of {sampled} looked at)");
             let room = self.width.saturating_sub(12 + share.len());
-            let name = cut(&frame.function, room / 2);
+            let name = cut(&folded(&frame.function), room / 2);
             let at = if frame.line.is_empty() {
                 String::new()
             } else {
@@ -246,11 +246,12 @@ impl Page<'_> {
         let events: u64 = o.polls.iter().map(|p| p.events).sum();
         let on_cpu: u64 = o.polls.iter().map(|p| p.on_cpu_ns).sum();
         self.title(&format!(
-            "Polls: {} calls, {} a second, {:.2} events a call, {} of one CPU in them",
+            "Polls: {} calls, {:.1} a second, {:.2} events a call, {} of one CPU in them{}",
             grouped(calls),
-            grouped(calls.saturating_mul(1_000_000_000).checked_div(o.duration_ns).unwrap_or(0)),
+            rate(calls, o),
             if calls == 0 { 0.0 } else { events as f64 / calls as f64 },
-            percent_of(on_cpu, o.duration_ns)
+            percent_of(on_cpu, o.duration_ns),
+            lacks(o, "poll threads")
         ));
         if o.polls.is_empty() {
             return;
@@ -266,15 +267,14 @@ impl Page<'_> {
 
     fn poll(&mut self, p: &Poll) {
         let a_call = |sum: u64| sum as f64 / p.calls.max(1) as f64;
-        let rate = if p.span_ns > 0 && p.calls > 1 { (p.calls as f64) * 1e9 / p.span_ns as f64 } else { 0.0 };
         let asked = asked(p);
         self.line(format!(
             "  {:>9} {:>8.1} {:>7.2} {asked:>7} {:>6} {:>8} {:>8}  {} {} {}",
             grouped(p.calls),
-            rate,
+            rate(p.calls, self.observed),
             a_call(p.events),
             percent_of(p.empty, p.calls),
-            time(p.blocked_ns / p.calls.max(1)),
+            time(p.blocked_ns / (p.calls + u64::from(p.open)).max(1)),
             time(p.on_cpu_ns / p.calls.max(1)),
             p.call,
             p.name,
@@ -337,30 +337,43 @@ impl Page<'_> {
         if !self.ran("sched") || o.tasks.is_empty() {
             return;
         }
-        let sum = |f: fn(&nearmiss_record::observed::Task) -> u64| o.tasks.iter().map(f).sum::<u64>();
+        let sum = |f: fn(&Task) -> u64| o.tasks.iter().map(f).sum::<u64>();
         self.title(&format!(
-            "Tasks: {}; {} switches, {} migrations, {} waiting for a CPU",
+            "Tasks: {}; {} switches, {} migrations, {} waiting for a CPU{}",
             o.tasks.len(),
             grouped(sum(|t| t.voluntary + t.involuntary)),
             grouped(sum(|t| t.migrations)),
-            time(sum(|t| t.wait_ns))
+            time(sum(|t| t.wait_ns)),
+            lacks(o, "tasks")
         ));
         self.line(format!(
-            "  {:>9} {:>9} {:>9} {:>7}  {}",
-            "on CPU", "runnable", "switches", "moves", "task: off the CPU for"
+            "  {:>8} {:>8} {:>8} {:>8} {:>8} {:>6}  {}",
+            "on CPU", "runnable", "waiting", "in all", "switches", "moves", "task, waiting for"
         ));
         for t in o.tasks.iter().take(self.top) {
-            let off: Vec<String> = t.off.iter().take(3).map(|(r, ns, _)| format!("{r} {}", time(*ns))).collect();
-            self.line(format!(
-                "  {:>9} {:>9} {:>9} {:>7}  {} {}: {}",
-                time(t.cpu_ns),
-                time(t.wait_ns),
-                grouped(t.voluntary + t.involuntary),
-                t.migrations,
-                t.name,
-                t.thread,
-                off.join(", ")
-            ));
+            self.task(t);
+        }
+        let (cpu, stolen) = (sum(|t| t.cpu_ns), sum(|t| t.stolen_ns));
+        if stolen * 100 >= cpu.max(1) {
+            self.line(format!("  a hypervisor took {} of the time on CPU", percent_of(stolen, cpu)));
+        }
+    }
+
+    fn task(&mut self, t: &Task) {
+        let in_all = if t.life_ns > 0 { time(t.life_ns) } else { "–".to_owned() };
+        self.line(format!(
+            "  {:>8} {:>8} {:>8} {in_all:>8} {:>8} {:>6}  {} {}",
+            time(t.cpu_ns),
+            time(t.wait_ns),
+            time(waited(t)),
+            grouped(t.voluntary + t.involuntary),
+            t.migrations,
+            t.name,
+            t.thread
+        ));
+        let off: Vec<String> = t.off.iter().take(4).map(|(r, ns, _)| format!("{r} {}", time(*ns))).collect();
+        if !off.is_empty() {
+            self.line(format!("            {}", off.join(", ")));
         }
     }
 

@@ -1,5 +1,8 @@
 //! Figures in words.
 
+use crate::number::grouped;
+use nearmiss_record::observed::{Lock, Observed, Task};
+
 /// `1.25 s`, `340 ms`, `17.0 µs`, `250 ns`: three digits.
 pub fn time(ns: u64) -> String {
     let (value, unit) = match ns {
@@ -31,6 +34,50 @@ pub fn quantile(slots: &[u32], share: f64) -> u64 {
     0
 }
 
+/// What a lock is to a reader: its symbol, or where a futex has a name that of the variable, else an address. `processes`:
+/// futexes of several are shown, and must be told apart.
+pub fn lock_name(lock: &Lock, processes: bool) -> String {
+    let Some(pid) = lock.process else {
+        return match lock.name.as_str() {
+            "" => format!("{} {:#x}", lock.kind, lock.address),
+            name => format!("{} {name}", lock.kind),
+        };
+    };
+    let what = match (lock.kind.as_str(), lock.name.as_str()) {
+        ("futex", "") | (_, "") => lock.kind.clone(),
+        ("futex", name) => name.to_owned(),
+        (kind, name) => format!("{name}, {kind}"),
+    };
+    let which = match (lock.variable.as_str(), lock.alike) {
+        ("", 2..) => format!("{what}, {} of them", grouped(lock.alike)),
+        ("", _) => format!("{what} at {:#x}", lock.address),
+        (variable, _) => format!("{what} `{variable}`"),
+    };
+    if processes { format!("{which} of process {pid}") } else { which }
+}
+
+/// Whether futexes of more than one process are among the locks.
+pub fn of_processes(locks: &[Lock]) -> bool {
+    let mut processes = locks.iter().filter_map(|lock| lock.process);
+    processes.next().is_some_and(|first| processes.any(|other| other != first))
+}
+
+/// What found no room, where that makes a sum too small: `; 12 found no room`, else nothing.
+pub fn lacks(observed: &Observed, what: &str) -> String {
+    let lost: u64 = observed.lost.iter().filter(|(name, _)| name.starts_with(what)).map(|(_, n)| n).sum();
+    if lost == 0 { String::new() } else { format!("; without {} that found no room", grouped(lost)) }
+}
+
+/// Calls a second of the observation.
+pub fn rate(calls: u64, observed: &Observed) -> f64 {
+    calls as f64 * 1e9 / observed.duration_ns.max(1) as f64
+}
+
+/// Time a task waited, for whatever reason.
+pub fn waited(task: &Task) -> u64 {
+    task.off.iter().map(|(_, ns, _)| ns).sum()
+}
+
 /// The last part of a path.
 pub fn short(module: &str) -> &str {
     module.rsplit('/').next().unwrap_or(module)
@@ -60,6 +107,29 @@ pub fn place(line: &str, width: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_lock_is_told_by_its_variable_or_its_address() {
+        let lock = |name: &str, variable: &str, alike| Lock {
+            kind: "futex".into(),
+            name: name.into(),
+            variable: variable.into(),
+            process: Some(7),
+            address: 0xf00,
+            alike,
+            ..Lock::default()
+        };
+        assert_eq!(lock_name(&lock("mutex", "big", 0), false), "mutex `big`");
+        assert_eq!(lock_name(&lock("mutex", "", 0), false), "mutex at 0xf00");
+        assert_eq!(lock_name(&lock("", "", 1), true), "futex at 0xf00 of process 7");
+        assert_eq!(lock_name(&lock("thread join", "", 3), false), "thread join, 3 of them");
+        let inheriting = Lock { kind: "futex (priority inheriting)".into(), ..lock("mutex", "big", 0) };
+        assert_eq!(lock_name(&inheriting, false), "mutex, futex (priority inheriting) `big`");
+        let kernel = Lock { kind: "rwsem:R".into(), address: 0xf00, ..Lock::default() };
+        assert_eq!(lock_name(&kernel, true), "rwsem:R 0xf00");
+        assert!(of_processes(&[lock("", "", 0), Lock { process: Some(8), ..kernel }]));
+        assert!(!of_processes(&[lock("", "", 0), lock("", "", 0)]));
+    }
 
     #[test]
     fn three_digits_and_a_unit() {

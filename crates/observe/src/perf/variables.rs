@@ -1,0 +1,65 @@
+//! The named variable at an address of a process.
+
+use super::maps::{AddressSpace, Mapping};
+use nearmiss_record::symbols::ModuleData;
+use nearmiss_symbols::Elf;
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::Arc;
+
+/// The variables of the files that were asked about.
+#[derive(Default)]
+pub struct Variables {
+    files: HashMap<Arc<Path>, Option<File>>,
+}
+
+struct File {
+    elf: Elf,
+    data: ModuleData,
+}
+
+impl Variables {
+    /// The variable that holds the address, with the offset in it if there is one; `None` on a heap or a stack.
+    pub fn name(&mut self, space: &AddressSpace, address: u64) -> Option<String> {
+        space.iter().find_map(|(start, mapping)| self.in_file(*start, mapping, address))
+    }
+
+    fn in_file(&mut self, start: u64, mapping: &Mapping, address: u64) -> Option<String> {
+        let file = self.files.entry(mapping.path.clone()).or_insert_with(|| {
+            let elf = Elf::open(&mapping.path)?;
+            let data = elf.data(&mapping.path.to_string_lossy());
+            Some(File { elf, data })
+        });
+        let file = file.as_ref()?;
+        // The loader moves a file as a whole: what is mapped executable tells by how much.
+        let moved = start.wrapping_sub(file.elf.address(mapping.file_offset)?);
+        let linked = address.wrapping_sub(moved);
+        let object = file.data.objects.get(file.data.object_at(linked)?)?;
+        match linked - object.vaddr {
+            0 => Some(object.name.clone()),
+            offset => Some(format!("{}+{offset:#x}", object.name)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::maps::AddressSpaces;
+    use super::*;
+
+    static NAMED: [u64; 4] = [1, 2, 3, 4];
+
+    #[test]
+    fn a_variable_of_this_program_is_found() {
+        let mut spaces = AddressSpaces::default();
+        let pid = std::process::id() as i32;
+        spaces.read(pid);
+        let mut variables = Variables::default();
+        let at = |index: usize| std::ptr::from_ref(&NAMED[index]) as u64;
+        let name = variables.name(spaces.of(pid).unwrap(), at(0)).unwrap();
+        assert!(name.ends_with("NAMED"), "{name}");
+        assert_eq!(variables.name(spaces.of(pid).unwrap(), at(2)), Some(format!("{name}+0x10")));
+        let on_heap = Box::new(7u64);
+        assert_eq!(variables.name(spaces.of(pid).unwrap(), std::ptr::from_ref(&*on_heap) as u64), None);
+    }
+}
