@@ -8,7 +8,7 @@
  *: kind = "crowd"
  *: names = ["add_up"]
  *: reach = "outside"
- *: traced = 8
+ *: traced = 3
  *: measured = 100
  *: [[case]]
  *: shape = ["ways+1"]

@@ -9,7 +9,7 @@
  *: names = ["find_key"]
  *: reach = "inside"
  *: pieces = 256
- *: traced = 1500
+ *: traced = 500
  *: measured = 20000
  */
 #include "../planted.h"

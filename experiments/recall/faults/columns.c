@@ -8,7 +8,7 @@
  *: kind = "crowd"
  *: names = ["column_sum"]
  *: reach = "inside"
- *: traced = 6000
+ *: traced = 2500
  *: measured = 30000
  *: [[case]]
  *: shape = [128]

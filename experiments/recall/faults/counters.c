@@ -8,7 +8,7 @@
  *: kind = "sharing"
  *: names = ["hits"]
  *: reach = "inside"
- *: traced = 600
+ *: traced = 300
  *: measured = 15000
  *: [[case]]
  *: shape = [2]

@@ -8,7 +8,7 @@
  *: kind = "sharing"
  *: names = ["link_state", "new_link", "receive", "transmit"]
  *: reach = "inside"
- *: traced = 600
+ *: traced = 300
  *: measured = 15000
  */
 #include "../planted.h"

@@ -8,7 +8,7 @@
  *: kind = "sharing"
  *: names = ["control"]
  *: reach = "inside"
- *: traced = 600
+ *: traced = 300
  *: measured = 15000
  *: [[case]]
  *: shape = [1]

@@ -9,7 +9,7 @@
  *: names = ["smooth_column", "image"]
  *: reach = "inside"
  *: pieces = 256
- *: traced = 4000
+ *: traced = 1500
  *: measured = 30000
  */
 #include "../planted.h"

@@ -9,7 +9,7 @@
  *: kind = "crowd"
  *: names = ["step"]
  *: reach = "inside"
- *: traced = 8
+ *: traced = 3
  *: measured = 100
  *: [[case]]
  *: shape = [14]

@@ -7,7 +7,7 @@
  *: kind = "sharing"
  *: names = ["new_session", "serve"]
  *: reach = "outside"
- *: traced = 400
+ *: traced = 300
  *: measured = 10000
  */
 #include "../planted.h"

@@ -8,7 +8,7 @@
 //: kind = "sharing"
 //: names = ["partials", "accumulate", "make_partials"]
 //: reach = "inside"
-//: traced = 400
+//: traced = 300
 //: measured = 10000
 #include "../planted.h"
 

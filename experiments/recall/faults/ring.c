@@ -9,7 +9,7 @@
  *: kind = "sharing"
  *: names = ["ring", "produce", "consume"]
  *: reach = "inside"
- *: traced = 400
+ *: traced = 300
  *: measured = 6000
  */
 #include "../planted.h"

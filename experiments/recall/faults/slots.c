@@ -8,7 +8,7 @@
  *: kind = "crowd"
  *: names = ["poll_slots"]
  *: reach = "inside"
- *: traced = 3000
+ *: traced = 1000
  *: measured = 20000
  *: [[case]]
  *: shape = [22]

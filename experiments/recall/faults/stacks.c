@@ -9,7 +9,7 @@
  *: names = ["scan_frames"]
  *: reach = "outside"
  *: pieces = 32
- *: traced = 4000
+ *: traced = 1500
  *: measured = 60000
  *: [[case]]
  *: shape = [4, 1]

@@ -9,7 +9,7 @@
  *: names = ["relax", "density", "energy", "pressure", "velocity"]
  *: reach = "inside"
  *: pieces = 16
- *: traced = 8
+ *: traced = 3
  *: measured = 200
  */
 #include "../planted.h"

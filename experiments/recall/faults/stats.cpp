@@ -8,7 +8,7 @@
 //: kind = "sharing"
 //: names = ["server_stats"]
 //: reach = "inside"
-//: traced = 500
+//: traced = 300
 //: measured = 6000
 #include "../planted.h"
 

@@ -8,7 +8,7 @@
  *: kind = "crowd"
  *: names = ["pick_next"]
  *: reach = "inside"
- *: traced = 4000
+ *: traced = 1500
  *: measured = 15000
  *: [[case]]
  *: shape = [20]

@@ -9,7 +9,7 @@
  *: names = ["transpose"]
  *: reach = "inside"
  *: pieces = 512
- *: traced = 16
+ *: traced = 6
  *: measured = 50
  */
 #include "../planted.h"
