@@ -1,6 +1,6 @@
 """What the judges share: the options, the build of the programs, one call of nearmiss, and how a finding is read."""
 
-import argparse, concurrent.futures, fnmatch, json, os, re, signal, subprocess, sys, tempfile, time
+import argparse, concurrent.futures, fnmatch, json, os, re, signal, subprocess, sys, tempfile, time, tomllib
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
@@ -27,6 +27,8 @@ class Judge:
         self.nearmiss = os.path.realpath(chosen.nearmiss)
         if not chosen.build_only and not os.access(self.nearmiss, os.X_OK):
             sys.exit(f"{chosen.nearmiss} is no program: build nearmiss first, or name the binary with --nearmiss")
+        self.running = set()
+        signal.signal(signal.SIGTERM, signal.getsignal(signal.SIGINT))
         self.place = tempfile.TemporaryDirectory(prefix="nearmiss-recall-")
         self.record = {"cpu": cpu(), "date": time.strftime("%Y-%m-%d %H:%M"), "binary": version(chosen, self.nearmiss)}
         self.say(f"{self.record['cpu']}, {self.record['date']}; {self.record['binary']}")
@@ -39,8 +41,13 @@ class Judge:
 
     def each(self, work, items):
         """The results of `work` on all items, in their order, as they come."""
-        with concurrent.futures.ThreadPoolExecutor(self.chosen.jobs) as pool:
+        pool = concurrent.futures.ThreadPoolExecutor(self.chosen.jobs)
+        try:
             yield from pool.map(work, items)
+        finally:
+            for process in list(self.running):
+                end(process)
+            pool.shutdown(cancel_futures=True)
 
     def build(self, source, name, *flags):
         """Compiles a program of this folder; its name ends so that no name in its source is the same."""
@@ -55,11 +62,14 @@ class Judge:
         """Calls nearmiss in a folder of its own; returns its output, or a line that says why there is none."""
         process = subprocess.Popen([self.nearmiss, *words], cwd=folder, stdin=subprocess.DEVNULL, text=True,
                                    stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True)
+        self.running.add(process)
         try:
             out, err = process.communicate(timeout=self.chosen.time_limit)
         except subprocess.TimeoutExpired:
             end(process)
             return None, f"not done after {self.chosen.time_limit:.0f} s"
+        finally:
+            self.running.discard(process)
         if process.returncode == 0:
             return out, None
         return None, f"status {process.returncode}: {(err.strip().splitlines() or ['no message'])[-1]}"
@@ -80,6 +90,19 @@ class Judge:
         return 0 if good else 1
 
 
+def table(source):
+    """What the head of a program says of it: TOML in the lines that begin with ` *:`, `//:` or `#:`."""
+    lines = re.findall(r"^(?: \*|//|#):(?: (.*))?$", open(source).read(), re.M)
+    try:
+        return tomllib.loads("\n".join(lines))
+    except tomllib.TOMLDecodeError as why:
+        sys.exit(f"{source}: the table in its head is no TOML: {why}")
+
+
+def program_of(source):
+    return os.path.splitext(os.path.basename(source))[0]
+
+
 def cpu():
     model = re.search("model name\\s*: (.*)", open("/proc/cpuinfo").read())
     return f"on {model[1] if model else 'an unnamed CPU'}, {os.cpu_count()} CPUs"
@@ -95,10 +118,10 @@ def end(process):
     """Asks our own child to end, and ends its session when it does not."""
     process.terminate()
     try:
-        process.communicate(timeout=15)
+        process.wait(timeout=15)
     except subprocess.TimeoutExpired:
         os.killpg(process.pid, signal.SIGKILL)
-        process.communicate()
+        process.wait()
 
 
 def kind(finding):

@@ -5,10 +5,10 @@ Run from anywhere after `make build`: experiments/recall/run.py [--only GLOB] [-
 Ends with status 1 if under 95% of the faults are found, if a twin has a finding, or if a run failed.
 """
 
-import glob, os, re, statistics, subprocess, sys, tomllib
+import glob, os, re, statistics, subprocess, sys
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from judging import HERE, Judge, kind, names, options, rows, told
+from judging import HERE, Judge, kind, names, options, program_of, rows, table, told
 
 ENOUGH = 0.95
 CASE_KEYS = {"shape", "pieces", "traced", "measured", "names", "reach"}
@@ -29,11 +29,7 @@ def number(value):
 
 def cases(source):
     """The faults of a source file: the table in its head, once for each case."""
-    lines = re.findall(r"^(?: \*|//):(?: (.*))?$", open(source).read(), re.M)
-    try:
-        head = tomllib.loads("\n".join(lines))
-    except tomllib.TOMLDecodeError as why:
-        sys.exit(f"{source}: the table in its head is no TOML: {why}")
+    head = table(source)
     for case in head.get("case", [{}]):
         fault = {"half": "first", "split": True, "shape": [], "pieces": None, **head, **case}
         wrong = (set(head) - KEYS) | (set(case) - CASE_KEYS)
@@ -42,7 +38,7 @@ def cases(source):
             sys.exit(f"{source}: the table in its head has keys too many {sorted(wrong)} or too few {sorted(missing)}")
         fault["pieces"] = number(fault["pieces"])
         fault["shape"] = [str(number(value)) for value in fault["shape"]]
-        program = os.path.splitext(os.path.basename(source))[0]
+        program = program_of(source)
         fault |= {"source": source, "program": program, "name": "-".join([program, *fault["shape"]])}
         yield fault
 
