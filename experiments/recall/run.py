@@ -14,6 +14,7 @@ ENOUGH = 0.95
 CASE_KEYS = {"shape", "pieces", "traced", "measured", "names", "reach"}
 KEYS = CASE_KEYS | {"kind", "half", "split", "case"}
 SPLIT = re.compile(r"alignas|align|\bpad|lines? of (its|their|his) own|\bapart\b|separate lines|another line", re.I)
+COPIES = re.compile(r"\b(per|each|every)[- ](thread|cpu|task|worker)|\bcop(y|ies)\b|\blocal\b", re.I)
 DENIED = re.compile(r"\bnot?\b|\bnothing\b|\bnever\b|\bcannot\b|n't\b|instead of|rather than|worse", re.I)
 PIECES = re.compile(r"([\d,]+) (?:\w+ )?(?:piece|block|mapping|array|row|stack|object|part|slot|buffer|variable)s?\b")
 
@@ -66,10 +67,14 @@ def build(judge, faults):
             sys.exit(f"{fault['name']}: the program and its twin print unlike digests, so they do unlike work")
 
 
-def advises_to_split(finding):
+def advice_right(fault, finding):
+    """False sharing is to be split. True sharing is not, but each thread may get a copy of its own."""
     inside = finding["reach"]["inside"] if isinstance(finding["reach"], dict) else {}
     sentences = re.split(r"(?<=[.;:])\s", f"{finding['treatment']}. {inside.get('change', '')}")
-    return bool(finding["apply"]) or any(SPLIT.search(s) and not DENIED.search(s) for s in sentences)
+    splitting = [sentence for sentence in sentences if SPLIT.search(sentence)]
+    if fault["split"]:
+        return bool(finding["apply"] or splitting)
+    return not finding["apply"] and all(DENIED.search(s) or COPIES.search(s) for s in splitting)
 
 
 def pieces_counted(finding):
@@ -88,7 +93,7 @@ def judge_finding(fault, finding):
         "kind": kind(finding),
         "found": right_kind and names(told(finding), fault["names"]),
         "reach_right": reach == fault["reach"],
-        "advice_right": fault["kind"] != "sharing" or advises_to_split(finding) == fault["split"],
+        "advice_right": fault["kind"] != "sharing" or advice_right(fault, finding),
         "pieces": pieces_counted(finding) if right_kind else None,
         "symptom": finding["symptom"],
         "prediction": {key: finding["prediction"][key] for key in ("gain", "low", "high", "function")},

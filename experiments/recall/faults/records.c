@@ -26,7 +26,7 @@
  */
 #include "../planted.h"
 
-enum { MOST_COLUMNS = 64, COLUMN_BYTES = 160 << 10 };
+enum { MOST_COLUMNS = 64, BLOCK_BYTES = 160 << 10, COLUMN_BYTES = 32 << 10 };
 
 static char *column[MOST_COLUMNS];
 
@@ -46,7 +46,7 @@ int main(int argc, char **argv) {
     if (record_bytes % 16 != 0)
         planted_fail("a record has a multiple of 16 bytes");
     for (uint64_t c = 0; c < columns; c++) {
-        char *begin = malloc(COLUMN_BYTES + PAGE);
+        char *begin = malloc(BLOCK_BYTES);
         if (!begin)
             planted_fail("not enough memory for that size");
         column[c] = begin + (TWINNED ? c * LINE : 0);
