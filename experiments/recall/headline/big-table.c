@@ -3,7 +3,7 @@
  * Random look-ups in a table of 16 MiB take most of the time, in `lookup` reading `prices`.
  *
  *: names = ["lookup", "prices"]
- *: size = 500
+ *: size = 1000
  */
 #include "../planted.h"
 

@@ -4,7 +4,7 @@
  * looks into `unknowns` at random.
  *
  *: names = ["solve_phase", "unknowns"]
- *: size = 500
+ *: size = 1000
  */
 #include "../planted.h"
 
