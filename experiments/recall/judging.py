@@ -12,9 +12,9 @@ def options(description):
     parser = argparse.ArgumentParser(description=description)
     parser.add_argument("--nearmiss", default=f"{ROOT}/target/release/nearmiss", help="the binary that is judged")
     parser.add_argument("--only", metavar="GLOB", default="*", help="only what has such a name")
-    parser.add_argument("--json", action="store_true", help="print a record as JSON, and the progress to standard error")
+    parser.add_argument("--json", action="store_true", help="print a record, and the progress to standard error")
     parser.add_argument("--jobs", type=int, default=1, help="so many at a time; more than one makes times worthless")
-    parser.add_argument("--time-limit", type=float, default=300, metavar="SECONDS", help="of one call of nearmiss")
+    parser.add_argument("--time-limit", type=float, default=600, metavar="SECONDS", help="of one call of nearmiss")
     parser.add_argument("--build-only", action="store_true", help="build the programs and end")
     return parser
 

@@ -102,7 +102,8 @@ def judge_finding(fault, finding):
 
 def judge_fault(judge, fault):
     """Traces and judges the program and its twin; with --gain, times both."""
-    said = {key: fault[key] for key in ("name", "program", "kind", "split", "reach")} | {"pieces_planted": fault["pieces"]}
+    said = {key: fault[key] for key in ("name", "program", "kind", "split", "reach")}
+    said["pieces_planted"] = fault["pieces"]
     words = [str(fault["traced"]), *fault["shape"]]
     run, twin = judge.diagnose([fault["fault"], *words]), judge.diagnose([fault["twin"], *words])
     judged = [judge_finding(fault, finding) for finding in run["findings"] or []]
@@ -141,7 +142,8 @@ def text_of(said):
         notes.append(f"the remedy is from {said['reach']}")
     if finding and not finding["advice_right"]:
         notes.append("advised to split" if not said["split"] else "not advised to split")
-    lines = [f"{said['name']:18} {'found' if finding else 'MISSED':8} {said['seconds']:5.0f} s  {'; '.join(notes)}".rstrip()]
+    verdict = "found" if finding else "MISSED"
+    lines = [f"{said['name']:18} {verdict:8} {said['seconds']:5.0f} s  {'; '.join(notes)}".rstrip()]
     lines += [f"    {finding['symptom']}"] if finding else []
     lines += [f"    other finding ({other['kind']}): {other['symptom']}" for other in said["others"]]
     lines += [f"    FALSE FINDING on the twin: {symptom}" for symptom in said["twin_findings"]]
@@ -180,7 +182,8 @@ def summary(all_said):
     lines.append(f"pieces counted right: {of(right, len(counted))}")
     lines.append(f"remedy from the right side: {of(sum(s['finding']['reach_right'] for s in found), len(found))}")
     sharing = [said for said in found if said["kind"] == "sharing"]
-    lines.append(f"right advice about splitting: {of(sum(s['finding']['advice_right'] for s in sharing), len(sharing))}")
+    advised = sum(s["finding"]["advice_right"] for s in sharing)
+    lines.append(f"right advice about splitting: {of(advised, len(sharing))}")
     lines.append(f"twins with a finding: {of(sum(bool(s['twin_findings']) for s in all_said), len(all_said))}")
     lines.append(f"failed: {sum(bool(s['failed']) for s in all_said)}")
     return lines
@@ -188,7 +191,7 @@ def summary(all_said):
 
 def main():
     parser = options(__doc__)
-    parser.add_argument("--half", choices=["first", "second"], help="those written before or after the detectors were frozen")
+    parser.add_argument("--half", choices=["first", "second"], help="written before or after the freeze")
     parser.add_argument("--gain", action="store_true", help="time each program beside its twin, too")
     parser.add_argument("--pairs", type=int, default=9, help="of runs for --gain")
     judge = Judge(parser.parse_args())

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0
  *
- * Two small malloc blocks on one line, one used by each of two threads. The twin asks for blocks with lines of their own.
+ * Two small malloc blocks on one line, one used by each of two threads. The twin asks for blocks with lines of
+ * their own.
  *
  * SIZE: thousands of requests a thread.
  *

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //
-// Two threads copy one std::shared_ptr for every request: both count references in the same word, which is true sharing.
-// Each thread of the twin copies a pointer to an object of its own.
+// Two threads copy one std::shared_ptr for every request: both count references in the same word, which is true
+// sharing. Each thread of the twin copies a pointer to an object of its own.
 //
 // SIZE: thousands of requests a thread.
 //

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0
  *
- * A ring of tickets between two threads. The producer writes `head` with each ticket and the consumer writes `tail` with
- * each ticket; both indexes lie on one line. The twin's indexes have lines of their own. A ticket is its number alone,
- * and each thread looks at the other thread's index once in a thousand tickets: nothing else changes hands.
+ * A ring of tickets between two threads. The producer writes `head` with each ticket and the consumer writes `tail`
+ * with each ticket; both indexes lie on one line. The twin's indexes have lines of their own. A ticket is its number
+ * alone, and each thread looks at the other thread's index once in a thousand tickets: nothing else changes hands.
  *
  * SIZE: thousands of tickets.
  *

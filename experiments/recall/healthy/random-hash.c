@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0
  *
- * Healthy: a hash table of 4 MiB with open addressing, filled and asked for random keys. SIZE: thousands of look-ups. */
+ * Healthy: a hash table of 4 MiB with open addressing, filled and asked for random keys.
+ * SIZE: thousands of look-ups. */
 #include "../planted.h"
 
 enum { SLOTS = 1 << 19 };
