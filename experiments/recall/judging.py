@@ -28,7 +28,8 @@ class Judge:
         if not chosen.build_only and not os.access(self.nearmiss, os.X_OK):
             sys.exit(f"{chosen.nearmiss} is no program: build nearmiss first, or name the binary with --nearmiss")
         self.running = set()
-        signal.signal(signal.SIGTERM, signal.getsignal(signal.SIGINT))
+        for asked in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(asked, lambda *_: sys.exit(130))
         self.place = tempfile.TemporaryDirectory(prefix="nearmiss-recall-")
         self.record = {"cpu": cpu(), "date": time.strftime("%Y-%m-%d %H:%M"), "binary": version(chosen, self.nearmiss)}
         self.say(f"{self.record['cpu']}, {self.record['date']}; {self.record['binary']}")
