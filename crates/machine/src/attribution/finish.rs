@@ -11,7 +11,7 @@ use super::charged::{Charged, Cycles};
 use super::cpu::Mode;
 use super::ledger::References;
 use super::names::Names;
-use super::{Attribution, InsnRow, code_tables, data_tables, task_tables};
+use super::{Attribution, InsnRow, code_tables, data_tables, sharing_tables, task_tables};
 use crate::model::ModelTotals;
 use nearmiss_record::machine::Machine;
 use nearmiss_record::model::{MissRatioCurve, ModelRecord, SCHEMA, Tally};
@@ -83,7 +83,7 @@ impl Attribution {
 
         let (tasks, cpus) = task_tables::tasks_and_cpus(&self, &charged, &totals, &cycles);
         let objects = data_tables::objects(&self, &names, &totals, &cycles);
-        let shared_lines = data_tables::shared_lines(&self, &names);
+        let shared_lines = sharing_tables::shared_lines(&self, &names);
         let nodes = self.nodes.iter().map(|n| self.ledger.tally(n.misses, &n.references, levels));
         let nodes = nodes.map(|mut node| {
             node.cycles = node.stall_cycles;

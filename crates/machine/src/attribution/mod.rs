@@ -22,6 +22,7 @@ mod objects;
 mod pages;
 mod repeats;
 mod sharing;
+mod sharing_tables;
 mod spaces;
 mod task_tables;
 mod tasks;
@@ -130,6 +131,7 @@ impl Attribution {
         let cpus: Vec<Cpu> = (0..cpus).map(|_| Cpu::new(tasks.first())).collect();
         let levels = options.levels.min(MAX_LEVELS);
         let crowds = (!options.crowd_sets.is_empty()).then(|| Crowds::new(&options.crowd_sets, cpus.len()));
+        let sharing = SharedLines::new(cpus.len());
         let aliases = options.aliasing.map(|aliasing| Aliases::new(aliasing, cpus.len()));
         Attribution {
             options: Options { line_bytes: line, levels, ..options },
@@ -145,7 +147,7 @@ impl Attribution {
             stacks: FxHashMap::default(),
             stacks_full: false,
             repeats: Repeats::default(),
-            sharing: SharedLines::default(),
+            sharing,
             page_offsets: PageOffsets { bin_bytes: line, user: vec![0; bins], kernel: vec![0; bins] },
             stalls: StallSources { levels: vec![0; levels], ..StallSources::default() },
             user_pages: PageSet::default(),
@@ -209,16 +211,11 @@ impl Attribution {
         if !kernel {
             self.user_pages.insert(record.physical_page());
         }
-        let (object, start) = self.tracker.find(pid, record.vaddr(), record.physical_page());
+        let (object, _) = self.tracker.find(pid, record.vaddr(), record.physical_page());
         met.object = Some(object);
         self.count_or_add(&met);
         if let Some(crowds) = &mut self.crowds {
             crowds.met(vcpu, pid, object, record, outcome, &self.tracker);
-        }
-        if let Some(class) = sharing_class(outcome) {
-            let line = record.paddr() & !u64::from(self.options.line_bytes - 1);
-            let offset = (record.vaddr() & !u64::from(self.options.line_bytes - 1)).saturating_sub(start);
-            self.sharing.missed(line, class, object, offset, record.insn().0);
         }
     }
 
@@ -267,10 +264,7 @@ impl Attribution {
     fn stall(&mut self, outcome: &Outcome, cycles: u64) {
         let levels = self.stalls.levels.len();
         let hit_level = outcome.missed.iter().take(levels).position(Option::is_none);
-        let waited_for = if sharing_class(outcome).is_some()
-            || outcome.read == Some(BusRead::LocalModified)
-            || outcome.invalidated
-        {
+        let waited_for = if waited_for_others(outcome) {
             &mut self.stalls.coherence
         } else {
             match (outcome.read, hit_level) {
@@ -314,6 +308,11 @@ fn row(rows: &mut Vec<InsnRow>, record: Record) -> &mut InsnRow {
 fn sharing_class(outcome: &Outcome) -> Option<MissClass> {
     let shared = |c: &MissClass| matches!(c, MissClass::TrueSharing | MissClass::FalseSharing);
     outcome.missed.iter().flatten().copied().find(shared)
+}
+
+/// Whether the time it took is for other CPUs' sake.
+fn waited_for_others(outcome: &Outcome) -> bool {
+    sharing_class(outcome).is_some() || outcome.read == Some(BusRead::LocalModified) || outcome.invalidated
 }
 
 fn index(vcpu: u32, cpus: usize) -> usize {
@@ -366,9 +365,13 @@ impl Observer for Attribution {
         if let Some(aliases) = self.aliases.as_mut().filter(|_| !cpu.kernel && cpu.mode() == Mode::Command) {
             aliases.met(vcpu, cpu.pid, met, &mut self.tracker);
         }
+        if self.sharing.may_watch(met.address) {
+            self.share(vcpu, met);
+        }
     }
 
     fn miss(&mut self, met: &Effective, outcome: &Outcome) {
+        self.move_line(index(met.cpu, self.cpus.len()), met, outcome);
         self.hit(met);
         self.met(index(met.cpu, self.cpus.len()), met.record, outcome, false);
     }
