@@ -164,13 +164,7 @@ pub fn rehearse_in(
     Ok(costs.chunks(seeds.len()).map(<[Cost]>::to_vec).collect())
 }
 
-fn one(
-    case: &Traced,
-    order: Order,
-    policy: &Policy,
-    seed: u64,
-    ranges: &[(u64, u64)],
-) -> Result<Cost, CaseError> {
+fn one(case: &Traced, order: Order, policy: &Policy, seed: u64, ranges: &[(u64, u64)]) -> Result<Cost, CaseError> {
     let mut machine = case.machine().clone();
     machine.memory.placement = Placement::Random;
     machine.memory.placement_seed = seed;

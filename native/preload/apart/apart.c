@@ -172,7 +172,7 @@ EXPORT void *malloc(size_t bytes)
 }
 
 /* Only we export this name: it tells whether the process's malloc is ours. */
-EXPORT void *nearmiss_apart_malloc(size_t) __attribute__((alias("malloc")));
+EXPORT void *nearmiss_apart_malloc(size_t) __attribute__((alias("malloc"), copy(malloc)));
 
 EXPORT void *calloc(size_t count, size_t each)
 {

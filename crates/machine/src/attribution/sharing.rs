@@ -131,7 +131,8 @@ impl SharedLines {
 
     /// A coherence miss; its reference is told to [`SharedLines::referred`] after this.
     pub fn missed(&mut self, by: &Reference, class: MissClass, object: ObjectId, offset: u64) {
-        if self.lines.len() >= MAX_LINES && !self.lines.contains_key(&by.line) {
+        let is_new = !self.lines.contains_key(&by.line);
+        if is_new && self.lines.len() >= MAX_LINES {
             self.full = true;
             return;
         }
@@ -145,7 +146,8 @@ impl SharedLines {
         }
         let stay = &mut row.stays[by.cpu];
         row.needless += u64::from(stay.is_idle);
-        stay.is_idle = true;
+        // Who wrote what before the line was watched is not known.
+        stay.is_idle = !is_new;
     }
 
     /// The reference waited for other CPUs, so long.

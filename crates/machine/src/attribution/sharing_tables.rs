@@ -3,7 +3,7 @@
 use super::Attribution;
 use super::data_tables::{Namer, Title};
 use super::names::Names;
-use super::objects::ObjectId;
+use super::objects::{Key, ObjectId};
 use super::sharing::{BY_CPU, Piece, SharedLine, Use};
 use nearmiss_record::model::{SharedLineRow, Tenant};
 use std::collections::{BTreeMap, BTreeSet};
@@ -126,14 +126,17 @@ impl Tables<'_> {
     fn tenant(&self, line: &SharedLine, run: Run, group: u32) -> Tenant {
         let mask = run.mask();
         let piece = run.piece.map(|piece| &line.pieces[piece]);
-        let title = self.title(piece.map_or(line.object, |piece| piece.object));
+        let object = piece.map_or(line.object, |piece| piece.object);
+        let title = self.title(object);
+        // The allocator's own bytes between blocks belong to no object.
+        let is_object = self.attribution.tracker.objects.rows[object.0 as usize].key != Key::Break;
         let first = run.bytes.0;
         let [writers, readers] = run.users.map(|users| users.into_iter().collect());
         Tenant {
             object: title.name,
             kind: Some(title.kind),
             object_address: piece.map_or(0, |piece| piece.extent.0),
-            object_bytes: piece.map_or(0, |piece| piece.extent.1 - piece.extent.0),
+            object_bytes: piece.filter(|_| is_object).map_or(0, |piece| piece.extent.1 - piece.extent.0),
             offset: piece.map_or(line.offset + u64::from(first), |piece| offset_in(piece, first)),
             line_offset: first,
             bytes: run.bytes.1 - first + 1,

@@ -23,8 +23,7 @@ pub fn detect(case: &Case) -> Result<Suspicions, CaseError> {
     }
     let modelled = Arc::new(in_modelled_order(case)?);
     let dominates = |subject: &Subject| {
-        subject.apart_cycles() > 0
-            || subject.stall_cycles() as f64 >= DOMINATES * modelled.totals.cycles.max(1) as f64
+        subject.apart_cycles() > 0 || subject.stall_cycles() as f64 >= DOMINATES * modelled.totals.cycles.max(1) as f64
     };
     let subjects = Subject::all(&modelled).into_iter().filter(dominates);
     Ok(subjects.map(|subject| Box::new(Apart::new(subject, Arc::clone(&modelled))) as Box<dyn Suspicion>).collect())

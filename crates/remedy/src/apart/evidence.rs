@@ -16,7 +16,8 @@ const MOST_ROWS: usize = 64;
 /// All of it; `most_gain` is the share of the command's cycles that wait.
 pub fn evidence(subject: &Subject, most_gain: f64) -> Evidence {
     let mut lines = Vec::new();
-    for row in subject.lines.iter().take(MOST_LINES) {
+    let rows = subject.lines_by_place();
+    for row in rows.iter().take(MOST_LINES) {
         lines.push(line("Line", line_text(row)));
         for (at, tenant) in row.tenants.iter().take(MOST_TENANTS).enumerate() {
             lines.push(line(if at == 0 { "Tenants" } else { "" }, tenant_text(tenant)));
@@ -26,11 +27,12 @@ pub fn evidence(subject: &Subject, most_gain: f64) -> Evidence {
             lines.push(line("", format!("And {} more.", counted(more as u64, "tenant"))));
         }
     }
-    let rest = subject.lines.len().saturating_sub(MOST_LINES);
+    let rest = rows.len().saturating_sub(MOST_LINES);
     if rest > 0 {
         lines.push(line("Line", format!("And {} more.", counted(rest as u64, "line"))));
     }
-    lines.push(line("Cycles", format!("{} of the command's modelled cycles wait for these lines.", percent(most_gain))));
+    lines
+        .push(line("Cycles", format!("{} of the command's modelled cycles wait for these lines.", percent(most_gain))));
     Evidence { lines, tables: vec![lines_table(subject), tenants_table(subject)], most_gain }
 }
 
@@ -41,7 +43,11 @@ pub fn line(label: &str, text: String) -> EvidenceLine {
 
 /// `` `counters`+0x8 ``.
 pub fn place(tenant: &Tenant) -> String {
-    if tenant.offset == 0 { format!("`{}`", tenant.object) } else { format!("`{}`+{:#x}", tenant.object, tenant.offset) }
+    if tenant.offset == 0 {
+        format!("`{}`", tenant.object)
+    } else {
+        format!("`{}`+{:#x}", tenant.object, tenant.offset)
+    }
 }
 
 fn line_text(row: &SharedLineRow) -> String {
@@ -114,8 +120,7 @@ fn tenants_table(subject: &Subject) -> Table {
             Cell::text(tenant.read_at.join("; ")),
         ]
     };
-    let columns =
-        ["line", "object", "offset", "bytes", "of", "written by", "read by", "written at", "read at"];
+    let columns = ["line", "object", "offset", "bytes", "of", "written by", "read by", "written at", "read at"];
     table("tenants", &columns, tenants.take(MOST_ROWS).map(row).collect())
 }
 

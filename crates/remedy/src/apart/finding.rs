@@ -46,9 +46,10 @@ impl Apart {
     }
 
     fn name(&self, sharing: LineSharing) -> String {
-        let lines = counted(self.subject.lines.len() as u64, "line");
+        let lines = counted(self.subject.lines_by_place().len() as u64, "line");
         let tenants = self.heaviest(sharing).map_or(&[][..], |line| &line.tenants);
         let mut names: Vec<&str> = tenants.iter().map(|tenant| tenant.object.as_str()).collect();
+        names.sort_unstable();
         names.dedup();
         names.truncate(3);
         let names: Vec<String> = names.into_iter().map(|name| format!("`{name}`")).collect();
@@ -73,7 +74,10 @@ impl Apart {
             LineSharing::False => {
                 let sides: Vec<String> = one_a_group(row).into_iter().take(2).map(side).collect();
                 let line = bytes(self.line_bytes());
-                format!("{} share a line of {line}: each write takes the whole line from the other CPU.", sides.join(" and "))
+                format!(
+                    "{} share a line of {line}: each write takes the whole line from the other CPU.",
+                    sides.join(" and ")
+                )
             }
             LineSharing::True => {
                 let written = row.tenants.iter().filter(|tenant| !tenant.writers.is_empty());
@@ -117,7 +121,9 @@ impl Apart {
         let groups = one_a_group(row);
         if let Some(stride) = stride(&groups) {
             let object = &groups[0].object;
-            return format!("pad the elements of `{object}` from {stride} to {spacing} bytes: _Alignas({spacing}) in C, alignas({spacing}) in C++");
+            return format!(
+                "pad the elements of `{object}` from {stride} to {spacing} bytes: _Alignas({spacing}) in C, alignas({spacing}) in C++"
+            );
         }
         let moved: Vec<String> = groups.iter().skip(1).take(3).map(|tenant| field(tenant)).collect();
         let stays = groups.first().map_or(String::new(), |tenant| field(tenant));
@@ -130,7 +136,9 @@ impl Apart {
     fn treatment(&self, sharing: LineSharing) -> String {
         let spacing = self.line_bytes();
         match (sharing, self.subject.class) {
-            (LineSharing::True, _) => "Fewer hand-overs; the gain is a bound, as if every CPU had a copy of its own".to_owned(),
+            (LineSharing::True, _) => {
+                "Fewer hand-overs; the gain is a bound, as if every CPU had a copy of its own".to_owned()
+            }
             (LineSharing::False, Class::Blocks) => {
                 let (least, most) = self.subject.block_bytes();
                 format!("Lines of {spacing} bytes of its own for each malloc block of {least} to {most} bytes")
@@ -237,14 +245,12 @@ impl Suspicion for Apart {
         let replays = Replays::new(case, &self.modelled, policies)?;
         let bound = replays.gain(1, COPIED).0;
         let apart = replays.gain(1, TAKEN_APART).0;
-        let sharing =
-            if apart < LEAST_GAIN && bound >= DOMINATES { LineSharing::True } else { LineSharing::False };
+        let sharing = if apart < LEAST_GAIN && bound >= DOMINATES { LineSharing::True } else { LineSharing::False };
         let (reach, options) = self.reach(sharing);
         let outside = reach == Reach::Outside;
         let mut evidence = evidence::evidence(&self.subject, self.most_gain());
-        let [recorded, modelled] = [0, 1].map(|order| {
-            [TAKEN_APART, COPIED].map(|at| percent(replays.gain(order, at).0))
-        });
+        let [recorded, modelled] =
+            [0, 1].map(|order| [TAKEN_APART, COPIED].map(|at| percent(replays.gain(order, at).0)));
         let orders = format!(
             "Apart saves {} in the recorded order (a lower bound) and {} in the modelled order; a copy for each CPU would save {} and {}.",
             recorded[0], modelled[0], recorded[1], modelled[1]
@@ -270,7 +276,10 @@ impl Suspicion for Apart {
         let least = least_spacing(case);
         let given: Vec<u64> = values.iter().filter_map(Value::number).collect();
         if let Some(small) = given.iter().find(|spacing| **spacing < least) {
-            let why = format!("--spacings {small}: {} keeps {least} bytes together; ask for as many at least", case.machine().name);
+            let why = format!(
+                "--spacings {small}: {} keeps {least} bytes together; ask for as many at least",
+                case.machine().name
+            );
             return Err(CaseError::Unfit(why));
         }
         let spacings = if given.is_empty() { vec![least, 2 * least] } else { given };

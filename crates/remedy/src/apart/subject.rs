@@ -29,27 +29,31 @@ impl Class {
     pub fn of(line: &SharedLineRow) -> Option<Class> {
         let decided_by_programs = |tenant: &&Tenant| {
             use ObjectKind::{Anonymous, File, Global, Heap, Stack};
-            tenant.object_bytes > 0 && matches!(tenant.kind, Some(Heap | Global | Anonymous | Stack | File))
+            matches!(tenant.kind, Some(Heap | Global | Anonymous | Stack | File))
         };
         let tenants: Vec<&Tenant> = line.tenants.iter().filter(decided_by_programs).collect();
-        if tenants.is_empty() || tenants.len() < line.tenants.len() {
+        if tenants.is_empty() {
             return None;
         }
         let mut blocks: BTreeMap<u64, BTreeSet<u32>> = BTreeMap::new();
-        for tenant in tenants.iter().filter(|tenant| tenant.kind == Some(ObjectKind::Heap)) {
+        for tenant in tenants.iter().filter(|tenant| is_block(tenant)) {
             blocks.entry(tenant.object_address).or_default().insert(tenant.group);
         }
         let objects: BTreeSet<u64> = tenants.iter().map(|tenant| tenant.object_address).collect();
-        let by_block = blocks.len() > 1 && blocks.len() == objects.len() && {
-            let users: BTreeSet<&BTreeSet<u32>> = blocks.values().collect();
-            users.len() > 1
-        };
+        let only_blocks = tenants.iter().all(|tenant| tenant.kind == Some(ObjectKind::Heap));
+        // Blocks that all have the same users gain nothing from being apart.
+        let by_block = only_blocks && blocks.values().collect::<BTreeSet<_>>().len() > 1;
         Some(match objects.len() {
             _ if by_block => Class::Blocks,
             1 => Class::Fields,
             _ => Class::Variables,
         })
     }
+}
+
+/// Whether it lies in a block of `malloc`, not between blocks.
+fn is_block(tenant: &Tenant) -> bool {
+    tenant.kind == Some(ObjectKind::Heap) && tenant.object_bytes > 0
 }
 
 impl Subject {
@@ -70,6 +74,16 @@ impl Subject {
     /// Cycles that the command waited for the lines to pass between CPUs.
     pub fn stall_cycles(&self) -> u64 {
         self.lines.iter().map(|line| line.stall_cycles).sum()
+    }
+
+    /// One row a line that the program knows: a line whose page moved in memory has several. Most misses first.
+    pub fn lines_by_place(&self) -> Vec<&SharedLineRow> {
+        let place = |line: &SharedLineRow| {
+            let tenant = line.tenants.first();
+            tenant.map(|tenant| (tenant.object_address + tenant.offset).saturating_sub(tenant.line_offset.into()))
+        };
+        let mut seen = BTreeSet::new();
+        self.lines.iter().filter(|line| seen.insert(place(line))).collect()
     }
 
     /// Cycles of the lines whose tenants could be apart.
@@ -111,7 +125,8 @@ impl Subject {
 
     /// Least and most bytes of the blocks.
     pub fn block_bytes(&self) -> (u64, u64) {
-        let sizes = || self.parting().flat_map(|line| &line.tenants).map(|tenant| tenant.object_bytes);
+        let sizes =
+            || self.parting().flat_map(|line| &line.tenants).filter(|tenant| is_block(tenant)).map(|t| t.object_bytes);
         (sizes().min().unwrap_or(0), sizes().max().unwrap_or(0))
     }
 }
@@ -134,7 +149,14 @@ mod tests {
     }
 
     fn line(tenants: Vec<Tenant>) -> SharedLineRow {
-        SharedLineRow { line_paddr: 0x1000, false_sharing: 10, needless: 10, stall_cycles: 5, tenants, ..Default::default() }
+        SharedLineRow {
+            line_paddr: 0x1000,
+            false_sharing: 10,
+            needless: 10,
+            stall_cycles: 5,
+            tenants,
+            ..Default::default()
+        }
     }
 
     #[test]
@@ -154,7 +176,8 @@ mod tests {
     #[test]
     fn tenants_of_equal_users_move_together_and_the_first_stay() {
         use ObjectKind::Global;
-        let tenants = [(0, 0), (8, 1), (16, 0), (24, 2), (32, 1)].map(|(offset, group)| tenant(Global, 1, offset, group));
+        let tenants =
+            [(0, 0), (8, 1), (16, 0), (24, 2), (32, 1)].map(|(offset, group)| tenant(Global, 1, offset, group));
         let mut lines = vec![line(tenants.to_vec()), line(tenants[..2].to_vec())];
         lines[1].line_paddr = 0x2000;
         let subject = Subject { class: Class::Fields, lines };
@@ -170,6 +193,9 @@ mod tests {
         let mut lock = line(vec![tenant(Global, 1, 0, 0), tenant(Global, 1, 16, 1)]);
         lock.needless = 5;
         let subject = Subject { class: Class::Fields, lines: vec![lock] };
-        assert_eq!((subject.apart(64), subject.apart_cycles(), subject.stall_cycles()), (AddressPolicy::Recorded, 0, 5));
+        assert_eq!(
+            (subject.apart(64), subject.apart_cycles(), subject.stall_cycles()),
+            (AddressPolicy::Recorded, 0, 5)
+        );
     }
 }

@@ -4,7 +4,7 @@ use super::{Candidate, Cause, quoted, top_function, weigh, where_phrase};
 use crate::levels::{level, misses};
 use crate::load::Report;
 use crate::number::{counted, spoken_percent};
-use nearmiss_record::model::{MissClass, SharedLineRow, Tally};
+use nearmiss_record::model::{LineSharing, MissClass, SharedLineRow, Tally};
 use nearmiss_record::policy::Order;
 
 pub(super) fn candidate(report: &Report) -> Option<Candidate> {
@@ -19,26 +19,32 @@ pub(super) fn candidate(report: &Report) -> Option<Candidate> {
     if count == 0 {
         return None;
     }
-    let class = |class| level(totals, at.index).class(class);
-    let is_false = class(MissClass::FalseSharing) > class(MissClass::TrueSharing);
+    // Lines, not misses: who missed first says nothing of who uses which bytes.
+    let rows = || report.model.shared_lines.iter().filter(|row| row.tenants.is_empty() || row.stall_cycles > 0);
+    let on_lines = |sharing| {
+        let alike = rows().filter(|row| row.sharing() == sharing);
+        alike.fold(0u64, |sum, row| sum.saturating_add(row.misses()))
+    };
+    let by_lines = [LineSharing::False, LineSharing::True].map(on_lines);
+    let (is_false, part) = match by_lines {
+        [0, 0] => {
+            let by_class = [MissClass::FalseSharing, MissClass::TrueSharing].map(|c| level(totals, at.index).class(c));
+            (by_class[0] > by_class[1], by_class[0].max(by_class[1]))
+        }
+        [apart, together] => (apart > together, apart.max(together).min(count)),
+    };
+    let sharing = if is_false { LineSharing::False } else { LineSharing::True };
     let cause = if is_false { Cause::FalseSharing } else { Cause::TrueSharing };
-    let part = if is_false { class(MissClass::FalseSharing) } else { class(MissClass::TrueSharing) };
-    let of_line = |row: &SharedLineRow| if is_false { row.false_sharing } else { row.true_sharing };
-    let line = report
-        .model
-        .shared_lines
-        .iter()
-        .max_by_key(|row| of_line(row))
-        .filter(|row| of_line(row).saturating_mul(2) >= part);
-    let lines = report.model.shared_lines.iter().filter(|row| of_line(row) > 0).count() as u64;
+    let of_line = |row: &SharedLineRow| if row.sharing() == sharing { row.misses() } else { 0 };
+    let line = rows().max_by_key(|row| of_line(row)).filter(|row| of_line(row).saturating_mul(2) >= part);
+    let lines = rows().filter(|row| of_line(row) > 0).count() as u64;
     let on = match line {
         Some(row) => format!(" on the line of {}", quoted(&row.object)),
         None if lines == 0 => String::new(),
         None => format!(" on {}", counted(lines, "line")),
     };
-    let misses_of_class =
-        |t: &Tally| level(t, at.index).class(if is_false { MissClass::FalseSharing } else { MissClass::TrueSharing });
-    let place = where_phrase(top_function(&report.model, misses_of_class), None, part);
+    let shared_here = |t: &Tally| shared(t, at.index);
+    let place = where_phrase(top_function(&report.model, shared_here), None, part);
     let (name, hint) = if is_false {
         ("false sharing", "CPUs write different bytes of it; apart, each would keep its own line")
     } else {

@@ -41,7 +41,8 @@ impl Apart {
             }
             _ => return Ok(Apart::default()),
         };
-        let mut apart = Apart { bytes_a_cpu: if copies { places.len() as u64 * spacing } else { 0 }, ..Apart::default() };
+        let mut apart =
+            Apart { bytes_a_cpu: if copies { places.len() as u64 * spacing } else { 0 }, ..Apart::default() };
         for (from, to, line) in places {
             if !spacing.is_power_of_two() || from >= to || from / spacing != (to - 1) / spacing {
                 let why = format!(
@@ -94,7 +95,8 @@ pub(in crate::model) fn check(policy: &AddressPolicy, machine: &Machine) -> Resu
     if *spacing >= longest {
         return Ok(());
     }
-    let why = format!("apart: {spacing} bytes a line, and {} has lines of {longest}; ask for at least as many", machine.name);
+    let why =
+        format!("apart: {spacing} bytes a line, and {} has lines of {longest}; ask for at least as many", machine.name);
     Err(ModelError::Refused(why))
 }
 

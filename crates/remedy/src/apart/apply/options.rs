@@ -28,7 +28,9 @@ impl Options {
             return wrong(format!("a line of {} bytes: must be a power of two from 16 to 4096", self.line_bytes));
         }
         if least < 1 || least > most || most > MOST_BLOCK_BYTES {
-            return wrong(format!("--sizes {least}-{most}: must be within 1-{MOST_BLOCK_BYTES}, the smaller one first"));
+            return wrong(format!(
+                "--sizes {least}-{most}: must be within 1-{MOST_BLOCK_BYTES}, the smaller one first"
+            ));
         }
         Ok(())
     }
