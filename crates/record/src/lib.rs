@@ -19,6 +19,7 @@ pub mod policy;
 pub mod reference;
 pub mod rehearsal;
 pub mod run;
+pub mod shared_line;
 pub mod side;
 pub mod symbols;
 pub mod trace;

@@ -6,6 +6,7 @@
 
 use crate::machine::Machine;
 use crate::policy::{Order, Policy};
+pub use crate::shared_line::{LineSharing, SharedLineRow, Tenant};
 use serde::{Deserialize, Serialize};
 use std::ops::AddAssign;
 
@@ -415,21 +416,6 @@ pub struct BlameRow {
     pub victim: String,
     /// How often.
     pub misses: u64,
-}
-
-/// A line that moves between CPUs.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct SharedLineRow {
-    /// Physical address of the line.
-    pub line_paddr: u64,
-    /// Object it belongs to, with the offset in it.
-    pub object: String,
-    /// Coherence misses, true sharing.
-    pub true_sharing: u64,
-    /// Coherence misses, false sharing.
-    pub false_sharing: u64,
-    /// Functions that missed on it, most first.
-    pub functions: Vec<String>,
 }
 
 /// Misses of fully associative LRU data caches of many sizes, from one pass.

@@ -45,6 +45,33 @@ pub enum AddressPolicy {
         /// Disjoint.
         objects: Vec<Shifted>,
     },
+    /// Bytes of lines move to lines of their own, whoever refers to them: what a layout that keeps the data of
+    /// different CPUs apart would have done.
+    Apart {
+        /// Disjoint.
+        moved: Vec<Moved>,
+        /// Bytes from one of the new lines to the next: a power of two, at least the machine's longest line.
+        spacing: u64,
+    },
+    /// Every CPU has a copy of its own of these bytes, as if nothing had to pass between CPUs: no change of a program
+    /// can save more on them.
+    Copies {
+        /// Half-open ranges of physical addresses, as recorded; disjoint.
+        ranges: Vec<(u64, u64)>,
+        /// Bytes from one copy of a range to the next: a power of two, at least the machine's longest line.
+        spacing: u64,
+    },
+}
+
+/// Bytes that move to a line of their own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Moved {
+    /// First physical address, as recorded.
+    pub from: u64,
+    /// The address behind the last byte; not beyond the `spacing` bytes that the first one lies in.
+    pub to: u64,
+    /// Number of the new line. The bytes keep their offset in the line; what moves to one line shares it.
+    pub line: u32,
 }
 
 /// One object that moves.

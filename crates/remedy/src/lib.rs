@@ -8,6 +8,7 @@
 //! described command and gives back the command under the remedy together with an
 //! [`Engagement`], which afterwards says whether the remedy was in place and what it did.
 
+pub mod apart;
 mod case;
 pub mod color;
 mod contract;
@@ -24,7 +25,7 @@ pub use case::{Case, Needs};
 pub use contract::{Ability, Applied, Help, Inability, Parameter, Remedy, Suspicion, Suspicions, Value};
 pub use engagement::{CannotEngage, Engaged, Engagement, NotEngaged};
 pub use registry::REMEDIES;
-pub use rehearsal::{Cost, PLACEMENTS, rehearse, seeds, spread};
+pub use rehearsal::{Cost, PLACEMENTS, rehearse, rehearse_in, seeds, spread};
 pub use replay::{CaseError, Replayed, header, replay};
 pub use traced::Traced;
 pub use wrap::{Wrapped, wrap};

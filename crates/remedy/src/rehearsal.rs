@@ -6,7 +6,7 @@ use nearmiss_machine::aliasing::StoreBuffer;
 use nearmiss_machine::observer::{Effective, Observer, Outcome};
 use nearmiss_machine::whose::{Running, Whose};
 use nearmiss_record::machine::{Machine, Placement, StoreAliasing};
-use nearmiss_record::policy::Policy;
+use nearmiss_record::policy::{Order, Policy};
 use nearmiss_record::reference::{Control, Kind, Record};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -153,6 +153,17 @@ pub fn rehearse(
     seeds: &[u64],
     ranges: &[(u64, u64)],
 ) -> Result<Vec<Vec<Cost>>, CaseError> {
+    rehearse_in(case, case.model.order, policies, seeds, ranges)
+}
+
+/// [`rehearse`], with the records of several CPUs in this order.
+pub fn rehearse_in(
+    case: &Traced,
+    order: Order,
+    policies: &[Policy],
+    seeds: &[u64],
+    ranges: &[(u64, u64)],
+) -> Result<Vec<Vec<Cost>>, CaseError> {
     let jobs = policies.len() * seeds.len();
     let results: Mutex<Vec<Option<Result<Cost, CaseError>>>> = Mutex::new((0..jobs).map(|_| None).collect());
     let (next, done) = (AtomicUsize::new(0), AtomicUsize::new(0));
@@ -162,7 +173,7 @@ pub fn rehearse(
             if job >= jobs {
                 return;
             }
-            let result = one(case, &policies[job / seeds.len()], seeds[job % seeds.len()], ranges);
+            let result = one(case, order, &policies[job / seeds.len()], seeds[job % seeds.len()], ranges);
             if let Ok(mut results) = results.lock() {
                 results[job] = Some(result);
             }
@@ -182,12 +193,12 @@ pub fn rehearse(
     Ok(costs.chunks(seeds.len()).map(<[Cost]>::to_vec).collect())
 }
 
-fn one(case: &Traced, policy: &Policy, seed: u64, ranges: &[(u64, u64)]) -> Result<Cost, CaseError> {
+fn one(case: &Traced, order: Order, policy: &Policy, seed: u64, ranges: &[(u64, u64)]) -> Result<Cost, CaseError> {
     let mut machine = case.machine().clone();
     machine.memory.placement = Placement::Random;
     machine.memory.placement_seed = seed;
     let watcher = Watcher::new(&machine, ranges);
-    Ok(replay(&case.run, &machine, policy, case.model.order, watcher)?.observer.finish())
+    Ok(replay(&case.run, &machine, policy, order, watcher)?.observer.finish())
 }
 
 /// Median, least and most.

@@ -92,6 +92,7 @@ fn false_sharing_names_line_and_order() {
         true_sharing: 0,
         false_sharing,
         functions: vec!["worker".into()],
+        ..SharedLineRow::default()
     };
     b.model.shared_lines = vec![line("counters+0x0", 80_000), line("heap+0x40", 10_000)];
     b.model.order = Order::Modelled;

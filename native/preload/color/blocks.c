@@ -5,7 +5,7 @@
  * (aligned_alloc, posix_memalign, memalign, valloc) is not intercepted at all. */
 #define _GNU_SOURCE
 #include "parameters.h"
-#include "early.h"
+#include "../kit/early.h"
 #include "shifted.h"
 #include <dlfcn.h>
 #include <errno.h>

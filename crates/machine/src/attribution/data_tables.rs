@@ -1,4 +1,4 @@
-//! The tables by data: objects and shared lines.
+//! The table by data: objects.
 
 use super::Attribution;
 use super::balance::difference;
@@ -6,14 +6,11 @@ use super::charged::Cycles;
 use super::names::{Names, UNATTRIBUTED};
 use super::objects::{Key, Object};
 use super::pages::PageSet;
-use nearmiss_record::model::{LevelTally, ObjectKind, ObjectRow, SharedLineRow, Tally};
+use nearmiss_record::model::{LevelTally, ObjectKind, ObjectRow, Tally};
 use nearmiss_record::side::INSN_CALL;
 use nearmiss_record::symbols::{KERNEL_MODULE, ModuleData, PageUse, Symbols};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::BTreeMap;
-
-/// Most rows of the shared-line table.
-const MAX_SHARED_LINES: usize = 1000;
 
 /// What the kernel zeroes, copies and reads for processes.
 const USER_PAGES: &str = "user pages, by the kernel";
@@ -182,29 +179,4 @@ pub(super) fn objects(attribution: &Attribution, names: &Names<'_>, totals: &Tal
     rows.push(nameless(ObjectKind::Unattributed, UNATTRIBUTED, difference(totals, &known, &mut false)));
     cycles.set(rows.iter_mut().map(|row| &mut row.tally));
     rows
-}
-
-/// Lines with the most coherence misses.
-pub(super) fn shared_lines(attribution: &Attribution, names: &Names<'_>) -> Vec<SharedLineRow> {
-    let namer = Namer::new(attribution, names);
-    let mut lines: Vec<_> = attribution.sharing.lines.iter().collect();
-    lines.sort_by_key(|(paddr, l)| (std::cmp::Reverse(l.true_sharing + l.false_sharing), **paddr));
-    lines.truncate(MAX_SHARED_LINES);
-    let row = |(paddr, line): (&u64, &super::sharing::SharedLine)| {
-        let title = namer.title(&attribution.tracker.objects.rows[line.object.0 as usize].key);
-        let mut functions: BTreeMap<&str, u64> = BTreeMap::new();
-        for (insn, count) in &line.insns {
-            *functions.entry(names.function_name(names.function(*insn))).or_default() += count;
-        }
-        let mut functions: Vec<_> = functions.into_iter().collect();
-        functions.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
-        SharedLineRow {
-            line_paddr: *paddr,
-            object: format!("{}+{:#x}", title.name, line.offset),
-            true_sharing: line.true_sharing,
-            false_sharing: line.false_sharing,
-            functions: functions.into_iter().map(|(name, _)| name.to_owned()).collect(),
-        }
-    };
-    lines.into_iter().map(row).collect()
 }

@@ -9,7 +9,7 @@ use super::balance::difference;
 use super::charged::{Charged, Cycles};
 use super::ledger::References;
 use super::names::Names;
-use super::{Attribution, InsnRow, code_tables, data_tables, task_tables};
+use super::{Attribution, InsnRow, code_tables, data_tables, sharing_tables, task_tables};
 use crate::model::ModelTotals;
 use crate::whose::Whose;
 use nearmiss_record::machine::Machine;
@@ -86,7 +86,7 @@ impl Attribution {
 
         let (tasks, cpus) = task_tables::tasks_and_cpus(&self, &charged, [&totals, &others], &cycles);
         let objects = data_tables::objects(&self, &names, &totals, &cycles);
-        let shared_lines = data_tables::shared_lines(&self, &names);
+        let shared_lines = sharing_tables::shared_lines(&self, &names);
         let nodes = self.nodes.iter().map(|n| self.ledger.tally(n.misses, &n.references, levels));
         let nodes = nodes.map(|mut node| {
             node.cycles = node.stall_cycles;

@@ -24,6 +24,7 @@ mod pages;
 mod pressure;
 mod repeats;
 mod sharing;
+mod sharing_tables;
 mod spaces;
 mod spacing;
 mod spread;
@@ -143,6 +144,7 @@ impl Attribution {
         let cpus: Vec<Cpu> = (0..cpus).map(|_| Cpu::new(tasks.first())).collect();
         let levels = options.levels.min(MAX_LEVELS);
         let crowds = options.crowds.as_ref().map(|machine| Crowds::new(machine, cpus.len()));
+        let sharing = SharedLines::new(cpus.len());
         let aliases = options.aliasing.map(|aliasing| Aliases::new(aliasing, cpus.len()));
         let callers = Callers::new(cpus.len());
         Attribution {
@@ -161,7 +163,7 @@ impl Attribution {
             stacks_full: false,
             callers,
             repeats: Repeats::default(),
-            sharing: SharedLines::default(),
+            sharing,
             page_offsets: PageOffsets { bin_bytes: line, user: vec![0; bins], kernel: vec![0; bins] },
             pressure: Pressure::new(levels),
             stalls: StallSources { levels: vec![0; levels], ..StallSources::default() },
@@ -269,11 +271,6 @@ impl Attribution {
         if let Some(crowds) = self.crowds.as_mut().filter(|_| !again) {
             crowds.met(Some((object, start)), pid, record, outcome, &self.tracker);
         }
-        if let Some(class) = sharing_class(outcome) {
-            let line = record.paddr() & !u64::from(self.options.line_bytes - 1);
-            let offset = (record.vaddr() & !u64::from(self.options.line_bytes - 1)).saturating_sub(start);
-            self.sharing.missed(line, class, object, offset, record.insn().0);
-        }
     }
 
     fn met_by_others(&mut self, vcpu: usize, record: Record, outcome: &Outcome) {
@@ -356,10 +353,7 @@ impl Attribution {
     fn stall(&mut self, outcome: &Outcome, cycles: u64) {
         let levels = self.stalls.levels.len();
         let hit_level = outcome.missed.iter().take(levels).position(Option::is_none);
-        let waited_for = if sharing_class(outcome).is_some()
-            || outcome.read == Some(BusRead::LocalModified)
-            || outcome.invalidated
-        {
+        let waited_for = if waited_for_others(outcome) {
             &mut self.stalls.coherence
         } else if outcome.is_first_touch() {
             &mut self.stalls.first_touch
@@ -404,6 +398,11 @@ fn row(rows: &mut Vec<InsnRow>, record: Record) -> &mut InsnRow {
 /// Whether it was a coherence miss at any level, and of which class.
 fn sharing_class(outcome: &Outcome) -> Option<MissClass> {
     outcome.missed.iter().flatten().copied().find(|class| class.is_sharing())
+}
+
+/// Whether the time it took is for other CPUs' sake.
+fn waited_for_others(outcome: &Outcome) -> bool {
+    sharing_class(outcome).is_some() || outcome.read == Some(BusRead::LocalModified) || outcome.invalidated
 }
 
 fn index(vcpu: u32, cpus: usize) -> usize {
@@ -456,16 +455,24 @@ impl Observer for Attribution {
         if missed_if_spread && self.running.whose(vcpu) == Whose::Command {
             self.missed_if_spread(vcpu, met.record);
         }
+        if self.sharing.may_watch(met.address) {
+            self.share(vcpu, met);
+        }
     }
 
     fn miss(&mut self, met: &Effective, outcome: &Outcome) {
-        self.reference(met);
         let vcpu = index(met.cpu, self.cpus.len());
+        self.move_line(vcpu, met, outcome);
+        self.reference(met);
+        if self.sharing.may_watch(met.address) {
+            self.share(vcpu, met);
+        }
         if let Some(crowds) = &mut self.crowds {
             crowds.missed(vcpu, met, outcome);
         }
         self.met(vcpu, met.record, outcome, false);
     }
+
     // Instructions come from the tables beside the stream: what a record says of them belongs to whatever ran since the
     // last record, which may be another task.
     fn instructions(&mut self, _: u32, _: u64) {}

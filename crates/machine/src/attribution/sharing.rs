@@ -1,12 +1,65 @@
-//! Lines that move between CPUs.
+//! Lines that move between CPUs: who uses which of their bytes, and whether a CPU that fetched one needed it.
+//!
+//! A line is watched from its first coherence miss on. A miss alone does not say whether the data of two CPUs share a
+//! line by accident: the CPU that takes a lock may look first at a byte of it that nobody writes. So a miss counts as
+//! needless only once the CPU loses the line again without having used a byte that another CPU had written (the
+//! *essential* misses of Dubois, Skeppstedt and Stenström, 1993, are the others).
 
+use super::cpu::Mode;
 use super::objects::ObjectId;
+use super::{Attribution, sharing_class, waited_for_others};
+use crate::model::cache::bytes::mask_within;
+use crate::observer::{Effective, Outcome};
 use nearmiss_record::model::MissClass;
+use nearmiss_record::reference::Kind;
 use rustc_hash::FxHashMap;
 
-/// Most lines told apart, and most instructions a line.
+/// Most lines told apart.
 const MAX_LINES: usize = 1 << 18;
-const MAX_INSNS: usize = 16;
+/// Most uses and pieces of one line.
+const MAX_USES: usize = 128;
+const MAX_PIECES: usize = 64;
+/// log₂ of the bits that tell most lines that are not watched from those that are.
+const WATCHED_LOG2: u32 = 17;
+/// First address that is not user space's.
+const USER_END: u64 = 1 << 47;
+/// Parties from here on are CPUs: of the tasks that came when a line had all the uses that are told apart.
+pub(super) const BY_CPU: u32 = u32::MAX - 64;
+
+/// One instruction of one task at work on a line.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Use {
+    pub insn: u32,
+    /// Index of the task, or [`BY_CPU`] and the number of a CPU.
+    pub party: u32,
+    pub stores: bool,
+    /// Of the line, a bit each.
+    pub bytes: u128,
+    pub times: u64,
+    /// How often it waited for other CPUs.
+    pub waits: u64,
+}
+
+/// A user object that reaches into a line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Piece {
+    pub object: ObjectId,
+    /// First virtual address, and the one behind the last.
+    pub extent: (u64, u64),
+    /// Virtual address of the line.
+    pub line: u64,
+    /// Bytes of the line that it has.
+    pub bytes: u128,
+}
+
+/// What a CPU has to do with a line.
+#[derive(Clone, Copy, Debug, Default)]
+struct Stay {
+    /// Bytes that others wrote and that the CPU has not used since.
+    foreign: u128,
+    /// It missed, and has used none of those yet.
+    is_idle: bool,
+}
 
 /// One line.
 #[derive(Clone, Debug)]
@@ -16,33 +69,212 @@ pub(super) struct SharedLine {
     pub offset: u64,
     pub true_sharing: u64,
     pub false_sharing: u64,
-    /// Instructions that missed on it, and how often.
-    pub insns: Vec<(u32, u64)>,
+    pub needless: u64,
+    /// By task: cycles waited for other CPUs.
+    pub waits: Vec<(u32, u64)>,
+    pub uses: Vec<Use>,
+    pub pieces: Vec<Piece>,
+    /// Bytes whose piece is known.
+    known: u128,
+    stays: Vec<Stay>,
+}
+
+/// Who refers to a line, and where in it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Reference {
+    pub cpu: usize,
+    pub task: u32,
+    pub insn: u32,
+    pub reads: bool,
+    pub writes: bool,
+    /// Physical address of the line.
+    pub line: u64,
+    pub bytes: u128,
+}
+
+impl Reference {
+    pub fn new(cpu: usize, task: u32, met: &Effective, line_bytes: u32) -> Self {
+        let line = met.address & !u64::from(line_bytes - 1);
+        Reference {
+            cpu,
+            task,
+            insn: met.record.insn().0,
+            reads: matches!(met.kind, Kind::Load | Kind::Atomic),
+            writes: !matches!(met.kind, Kind::Load),
+            line,
+            bytes: mask_within(line, line_bytes.ilog2(), met.address, met.size),
+        }
+    }
 }
 
 /// By recorded physical address of the line.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct SharedLines {
     pub lines: FxHashMap<u64, SharedLine>,
     pub full: bool,
+    /// A bit for each line watched, and for others that fall on the same bit.
+    watched: Vec<u64>,
+    cpus: usize,
 }
 
 impl SharedLines {
-    pub fn missed(&mut self, line: u64, class: MissClass, object: ObjectId, offset: u64, insn: u32) {
-        if self.lines.len() >= MAX_LINES && !self.lines.contains_key(&line) {
+    pub fn new(cpus: usize) -> Self {
+        SharedLines { lines: FxHashMap::default(), full: false, watched: vec![0; 1 << (WATCHED_LOG2 - 6)], cpus }
+    }
+
+    /// Whether the line at this address may be watched.
+    #[inline]
+    pub fn may_watch(&self, address: u64) -> bool {
+        let (word, bit) = place(address);
+        self.watched[word] & bit != 0
+    }
+
+    /// A coherence miss; its reference is told to [`SharedLines::referred`] after this.
+    pub fn missed(&mut self, by: &Reference, class: MissClass, object: ObjectId, offset: u64) {
+        let is_new = !self.lines.contains_key(&by.line);
+        if is_new && self.lines.len() >= MAX_LINES {
             self.full = true;
             return;
         }
-        let new = SharedLine { object, offset, true_sharing: 0, false_sharing: 0, insns: Vec::new() };
-        let row = self.lines.entry(line).or_insert(new);
+        let (word, bit) = place(by.line);
+        self.watched[word] |= bit;
+        let cpus = self.cpus;
+        let row = self.lines.entry(by.line).or_insert_with(|| SharedLine::new(object, offset, cpus));
         match class {
             MissClass::TrueSharing => row.true_sharing += 1,
             _ => row.false_sharing += 1,
         }
-        match row.insns.iter().position(|(id, _)| *id == insn) {
-            Some(index) => row.insns[index].1 += 1,
-            None if row.insns.len() < MAX_INSNS => row.insns.push((insn, 1)),
-            None => {}
+        let stay = &mut row.stays[by.cpu];
+        row.needless += u64::from(stay.is_idle);
+        // Who wrote what before the line was watched is not known.
+        stay.is_idle = !is_new;
+    }
+
+    /// The reference waited for other CPUs, so long.
+    pub fn waited(&mut self, by: &Reference, cycles: u64) {
+        let Some(row) = self.lines.get_mut(&by.line) else { return };
+        row.note(by, by.writes, 0, 1);
+        match row.waits.iter_mut().find(|(other, _)| *other == by.task) {
+            Some((_, sum)) => *sum += cycles,
+            None => row.waits.push((by.task, cycles)),
         }
+    }
+
+    /// A reference. Returns the line if it is not known yet to which object all its bytes belong.
+    #[inline]
+    pub fn referred(&mut self, by: &Reference) -> Option<&mut SharedLine> {
+        let row = self.lines.get_mut(&by.line)?;
+        row.referred(by);
+        (by.bytes & !row.known != 0 && row.pieces.len() < MAX_PIECES).then_some(row)
+    }
+}
+
+/// Where the bit of the line at an address is. The lowest bits are the same for all bytes of the longest line.
+#[inline]
+fn place(address: u64) -> (usize, u64) {
+    let mixed = ((address >> 7).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (64 - WATCHED_LOG2)) as usize;
+    (mixed / 64, 1 << (mixed % 64))
+}
+
+impl SharedLine {
+    fn new(object: ObjectId, offset: u64, cpus: usize) -> Self {
+        SharedLine {
+            object,
+            offset,
+            true_sharing: 0,
+            false_sharing: 0,
+            needless: 0,
+            waits: Vec::new(),
+            uses: Vec::new(),
+            pieces: Vec::new(),
+            known: 0,
+            stays: vec![Stay::default(); cpus],
+        }
+    }
+
+    pub fn misses(&self) -> u64 {
+        self.true_sharing + self.false_sharing
+    }
+
+    fn referred(&mut self, by: &Reference) {
+        let stay = &mut self.stays[by.cpu];
+        if by.bytes & stay.foreign != 0 {
+            stay.is_idle = false;
+            stay.foreign &= !by.bytes;
+        }
+        if by.writes {
+            let others = self.stays.iter_mut().enumerate().filter(|(cpu, _)| *cpu != by.cpu);
+            others.for_each(|(_, stay)| stay.foreign |= by.bytes);
+            self.note(by, true, 1, 0);
+        }
+        if by.reads {
+            self.note(by, false, 1, 0);
+        }
+    }
+
+    fn note(&mut self, by: &Reference, stores: bool, times: u64, waits: u64) {
+        let same = |u: &&mut Use| u.insn == by.insn && u.party == by.task && u.stores == stores;
+        let found = match self.uses.iter_mut().find(same) {
+            Some(found) => found,
+            None => self.new_use(by, stores),
+        };
+        found.bytes |= by.bytes;
+        found.times += times;
+        found.waits += waits;
+    }
+
+    fn new_use(&mut self, by: &Reference, stores: bool) -> &mut Use {
+        let party = if self.uses.len() < MAX_USES { by.task } else { BY_CPU + by.cpu as u32 };
+        let at = match self.uses.iter().position(|u| u.party == party && u.stores == stores) {
+            Some(at) if party != by.task => at,
+            _ => {
+                self.uses.push(Use { insn: by.insn, party, stores, bytes: 0, times: 0, waits: 0 });
+                self.uses.len() - 1
+            }
+        };
+        &mut self.uses[at]
+    }
+
+    /// Enters the object at virtual address `vaddr`, byte `at` of the line of `line_bytes`.
+    pub fn add_piece(&mut self, object: ObjectId, extent: (u64, u64), vaddr: u64, at: u32, line_bytes: u32) {
+        let line = vaddr.wrapping_sub(u64::from(at));
+        let from = extent.0.max(line);
+        let size = extent.1.min(line.saturating_add(line_bytes.into())).saturating_sub(from) as u32;
+        let bytes = mask_within(line, line_bytes.ilog2(), from, size) & !self.known | 1 << at;
+        self.known |= bytes;
+        self.pieces.push(Piece { object, extent, line, bytes });
+    }
+}
+
+impl Attribution {
+    /// A data reference of the command or the kernel to a line that may be watched.
+    #[cold]
+    pub(super) fn share(&mut self, vcpu: usize, met: &Effective) {
+        let cpu = &self.cpus[vcpu];
+        if self.running.whose(vcpu) != Whose::Command || met.kind == Kind::Fetch {
+            return;
+        }
+        let by = Reference::new(vcpu, cpu.task, met, self.options.line_bytes);
+        let Some(line) = self.sharing.referred(&by) else { return };
+        if met.vaddr < USER_END {
+            let (object, _) = self.tracker.find(cpu.pid, met.vaddr, met.record.physical_page());
+            let extent = self.tracker.extent(cpu.pid, met.vaddr);
+            line.add_piece(object, extent, met.vaddr, (met.address - by.line) as u32, self.options.line_bytes);
+        }
+    }
+
+    /// What a reference met that may have taken its line from other CPUs.
+    pub(super) fn move_line(&mut self, vcpu: usize, met: &Effective, outcome: &Outcome) {
+        if !waited_for_others(outcome) || met.kind == Kind::Fetch || self.running.whose(vcpu) != Whose::Command {
+            return;
+        }
+        let (task, pid) = (self.cpus[vcpu].task, self.cpus[vcpu].pid);
+        let by = Reference::new(vcpu, task, met, self.options.line_bytes);
+        if let Some(class) = sharing_class(outcome) {
+            let (object, start) = self.tracker.find(pid, met.vaddr, met.record.physical_page());
+            let offset = (met.vaddr.wrapping_sub(met.address - by.line)).saturating_sub(start);
+            self.sharing.missed(&by, class, object, offset);
+        }
+        self.sharing.waited(&by, outcome.stall_cycles.into());
     }
 }

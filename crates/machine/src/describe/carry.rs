@@ -5,7 +5,9 @@
 //! under any policy of that part. The tap has a mode for each part that the plain filter cannot carry.
 //!
 //! **Addresses.** Objects that move change which lines share a set. The one-line filter knows no sets: between two
-//! touches of its line its CPU touched no other, wherever both lie.
+//! touches of its line its CPU touched no other, wherever both lie. Bytes that leave their line (`Apart`, `Copies`) are
+//! those of shared lines, which every filter sends whole while they are shared; what was dropped before that is counted, as for
+//! the modelled order.
 //!
 //! **Stores** (`ordered_stores`). *Claim*: what is dropped hits, whichever plain stores are turned non-temporal, if the
 //! filter's conditions hold and no line of the machine is longer than the filter's, or the filter has one line. *Proof*:

@@ -4,9 +4,13 @@ use super::Section;
 use crate::load::Report;
 use crate::name::{fitted, plain};
 use crate::number::grouped;
-use maud::html;
-use nearmiss_record::model::{BlameRow, SharedLineRow};
+use maud::{Markup, html};
+use nearmiss_record::model::{BlameRow, LineSharing, SharedLineRow, Tenant};
 use nearmiss_record::policy::Order;
+use nearmiss_record::words::bytes;
+
+/// Most tenants of a line that a row names.
+const MOST_TENANTS: usize = 4;
 
 pub(super) fn lines(report: &Report, top: usize) -> Option<Section> {
     let mut rows: Vec<&SharedLineRow> = report.model.shared_lines.iter().collect();
@@ -24,10 +28,10 @@ pub(super) fn lines(report: &Report, top: usize) -> Option<Section> {
         Order::Modelled => "modelled order",
     };
     let body = html! {
-        p { "Modelled coherence misses by line (" (order) "). False sharing: the CPU that missed wanted other bytes than those that others wrote." }
+        p { "Modelled coherence misses by line (" (order) "). False sharing: the CPU that missed wanted other bytes than those that others wrote. Needless: the CPU lost the line again and had used nothing that another one had written. A line is shared falsely where tasks use different bytes of it, and truly where they use the same ones." }
         div.scroll tabindex="0" role="region" aria-label="Lines shared between CPUs" {
             table data-sort {
-                thead { tr { th scope="col" { "object" } th.n scope="col" { "physical line" } th.n scope="col" { "true sharing" } th.n scope="col" { "false sharing" } th scope="col" { "functions" } } }
+                thead { tr { th scope="col" { "object" } th.n scope="col" { "physical line" } th.n scope="col" { "true sharing" } th.n scope="col" { "false sharing" } th.n scope="col" { "needless" } th scope="col" { "shared" } th scope="col" { "tenants" } th scope="col" { "functions" } } }
                 tbody {
                     @for r in shown {
                         tr {
@@ -35,18 +39,37 @@ pub(super) fn lines(report: &Report, top: usize) -> Option<Section> {
                             td.n data-v=(r.line_paddr) { code { (format!("{:#x}", r.line_paddr)) } }
                             td.n data-v=(r.true_sharing) { (grouped(r.true_sharing)) }
                             td.n data-v=(r.false_sharing) { (grouped(r.false_sharing)) }
+                            td.n data-v=(r.needless) { (grouped(r.needless)) }
+                            td { (shared(r)) }
+                            td.words { @for (i, t) in r.tenants.iter().take(MOST_TENANTS).enumerate() { @if i > 0 { "; " } (tenant(t)) } @if r.tenants.len() > MOST_TENANTS { " and " (r.tenants.len() - MOST_TENANTS) " more" } }
                             td.words { @for (i, f) in r.functions.iter().take(4).enumerate() { @if i > 0 { ", " } code { (fitted(f, 60)) } } @if r.functions.len() > 4 { " and " (r.functions.len() - 4) " more" } }
                         }
                     }
                 }
                 tfoot {
-                    @if !rest.is_empty() { tr { th scope="row" colspan="2" { "others (" (grouped(rest.len() as u64)) " lines)" } td.n { (grouped(sum(rest, |r| r.true_sharing))) } td.n { (grouped(sum(rest, |r| r.false_sharing))) } td {} } }
-                    tr { th scope="row" colspan="2" { "total" } td.n { (grouped(sum(&rows, |r| r.true_sharing))) } td.n { (grouped(sum(&rows, |r| r.false_sharing))) } td {} }
+                    @if !rest.is_empty() { tr { th scope="row" colspan="2" { "others (" (grouped(rest.len() as u64)) " lines)" } td.n { (grouped(sum(rest, |r| r.true_sharing))) } td.n { (grouped(sum(rest, |r| r.false_sharing))) } td.n { (grouped(sum(rest, |r| r.needless))) } td {} td {} td {} } }
+                    tr { th scope="row" colspan="2" { "total" } td.n { (grouped(sum(&rows, |r| r.true_sharing))) } td.n { (grouped(sum(&rows, |r| r.false_sharing))) } td.n { (grouped(sum(&rows, |r| r.needless))) } td {} td {} td {} }
                 }
             }
         }
     };
     Section::new("sharing", "Lines that move between CPUs", body)
+}
+
+fn shared(row: &SharedLineRow) -> &'static str {
+    match row.sharing() {
+        LineSharing::False => "falsely",
+        LineSharing::True => "truly",
+    }
+}
+
+/// `counters+0x8 (8 B, written by 1, read by 2)`.
+fn tenant(tenant: &Tenant) -> Markup {
+    let object = fitted(&tenant.object, 60);
+    html! {
+        code title=(plain(&tenant.object)) { (object) @if tenant.offset > 0 { (format!("+{:#x}", tenant.offset)) } }
+        " (" (bytes(tenant.bytes.into())) ", written by " (tenant.writers.len()) ", read by " (tenant.readers.len()) ")"
+    }
 }
 
 pub(super) fn blame(report: &Report, top: usize) -> Option<Section> {

@@ -5,7 +5,7 @@ use super::{Candidate, Cause, quoted};
 use crate::levels::level;
 use crate::load::Report;
 use crate::number::counted;
-use nearmiss_record::model::{MissClass, SharedLineRow, Tally};
+use nearmiss_record::model::{LineSharing, MissClass, SharedLineRow, Tally};
 use nearmiss_record::policy::Order;
 use nearmiss_record::waits::Reason;
 
@@ -21,19 +21,27 @@ pub(super) fn candidate(report: &Report, ranked: &Ranked<'_>) -> Option<Candidat
     if count == 0 {
         return None;
     }
-    let class = |class| level(totals, at.index).class(class);
-    let is_false = class(MissClass::FalseSharing) > class(MissClass::TrueSharing);
-    let reason = if is_false { Reason::FalseSharing } else { Reason::TrueSharing };
+    // Lines, not misses: who missed first says nothing of who uses which bytes.
+    let rows = || report.model.shared_lines.iter().filter(|row| row.tenants.is_empty() || row.stall_cycles > 0);
+    let on_lines = |sharing| {
+        let alike = rows().filter(|row| row.sharing() == sharing);
+        alike.fold(0u64, |sum, row| sum.saturating_add(row.misses()))
+    };
+    let by_lines = [LineSharing::False, LineSharing::True].map(on_lines);
+    let (is_false, part) = match by_lines {
+        [0, 0] => {
+            let by_class = [MissClass::FalseSharing, MissClass::TrueSharing].map(|c| level(totals, at.index).class(c));
+            (by_class[0] > by_class[1], by_class[0].max(by_class[1]))
+        }
+        [apart, together] => (apart > together, apart.max(together).min(count)),
+    };
+    let sharing = if is_false { LineSharing::False } else { LineSharing::True };
+    let reasons = [Reason::FalseSharing, Reason::TrueSharing];
+    let reason = if ranked.cycles(reasons[0]) > ranked.cycles(reasons[1]) { reasons[0] } else { reasons[1] };
     let cause = if is_false { Cause::FalseSharing } else { Cause::TrueSharing };
-    let part = if is_false { class(MissClass::FalseSharing) } else { class(MissClass::TrueSharing) };
-    let of_line = |row: &SharedLineRow| if is_false { row.false_sharing } else { row.true_sharing };
-    let line = report
-        .model
-        .shared_lines
-        .iter()
-        .max_by_key(|row| of_line(row))
-        .filter(|row| of_line(row).saturating_mul(2) >= part);
-    let lines = report.model.shared_lines.iter().filter(|row| of_line(row) > 0).count() as u64;
+    let of_line = |row: &SharedLineRow| if row.sharing() == sharing { row.misses() } else { 0 };
+    let line = rows().max_by_key(|row| of_line(row)).filter(|row| of_line(row).saturating_mul(2) >= part);
+    let lines = rows().filter(|row| of_line(row) > 0).count() as u64;
     let on = match line {
         Some(row) => ranked.function_on(reason, format!(" on the line of {}", quoted(&row.object))),
         None if lines == 0 => ranked.place(reason),
@@ -49,5 +57,7 @@ pub(super) fn candidate(report: &Report, ranked: &Ranked<'_>) -> Option<Candidat
         Order::Modelled => "modelled order",
     };
     let text = format!("{name}{on}: {hint} ({order})");
-    Some(Candidate::waiting(cause, reason, ranked, text))
+    let cycles = reasons.map(|reason| ranked.cycles(reason)).iter().sum();
+    let worth = reasons.map(|reason| ranked.worth(reason)).iter().sum();
+    Some(Candidate { cause, text, cycles, worth })
 }

@@ -121,6 +121,12 @@ pub(crate) fn policy(policy: &Policy) -> String {
     if let AddressPolicy::Color { colors, align, .. } = &policy.address {
         text += &format!("; policy: {colors} colors for objects {} apart", nearmiss_record::units::Bytes(*align));
     }
+    if let AddressPolicy::Apart { moved, .. } = &policy.address {
+        text += &format!("; policy: {} on lines of their own", counted(moved.len() as u64, "piece"));
+    }
+    if let AddressPolicy::Copies { ranges, .. } = &policy.address {
+        text += &format!("; policy: a copy of {} for each CPU", counted(ranges.len() as u64, "range"));
+    }
     if let StorePolicy::NonTemporal { sites } = &policy.store {
         text += &format!("; policy: non-temporal stores at {}", counted(sites.len() as u64, "call site"));
     }

@@ -5,7 +5,7 @@ use crate::levels::{class_short, dominant, misses, references};
 use crate::name::{cell, file_name, fitted, plain, right};
 use crate::number::{bytes, counted, grouped, percent_of, scaled, shares_tenths, tenths};
 use crate::ranking::Ranking;
-use nearmiss_record::model::{FunctionRow, MissClass, ObjectKind, ObjectRow, Tally, TaskRow};
+use nearmiss_record::model::{FunctionRow, LineSharing, MissClass, ObjectKind, ObjectRow, Tally, TaskRow};
 use nearmiss_record::policy::Order;
 use unicode_width::UnicodeWidthStr;
 
@@ -167,12 +167,15 @@ impl Page<'_> {
         self.labelled(
             "Sharing",
             &format!(
-                "{} that moved most between CPUs: {} ({order} order); first {}, {} true, {} false{}",
+                "{} that moved most between CPUs: {} ({order} order); first {}, {}{}",
                 counted(lines.len() as u64, "line"),
                 format_args!("{} misses", scaled(total)),
                 fitted(&first.object, 40),
-                scaled(first.true_sharing),
-                scaled(first.false_sharing),
+                match (first.tenants.is_empty(), first.sharing()) {
+                    (true, _) => format!("{} true, {} false", scaled(first.true_sharing), scaled(first.false_sharing)),
+                    (_, LineSharing::False) => "shared falsely".to_owned(),
+                    (_, LineSharing::True) => "shared truly".to_owned(),
+                },
                 first.functions.first().map_or(String::new(), |f| format!(", in {}", fitted(f, 30))),
             ),
         );

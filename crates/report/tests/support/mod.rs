@@ -455,6 +455,7 @@ fn queue(crowded: u64, copied: u64) -> Builder {
         true_sharing: 54_000,
         false_sharing: 0,
         functions: vec!["schedule".into()],
+        ..SharedLineRow::default()
     });
     b.model.blame.push(BlameRow {
         cache: "L2".into(),

@@ -2,7 +2,7 @@
 
 mod ahead;
 pub(in crate::model) mod blame;
-pub(in crate::model) mod bytes;
+pub(crate) mod bytes;
 pub(in crate::model) mod frame;
 pub(in crate::model) mod history;
 pub(in crate::model) mod indexing;

@@ -2,6 +2,7 @@
 
 use crate::describe;
 use crate::model::options::{ModelError, ModelOptions};
+use crate::model::stream::apart::{self, Apart};
 use nearmiss_record::machine::Machine;
 use nearmiss_record::policy::{AddressPolicy, CallSite, Home, HomePolicy, HomeRule, PlacePolicy, Policy};
 use nearmiss_record::policy::{StorePolicy, WakePolicy};
@@ -27,6 +28,7 @@ pub(in crate::model) fn check(
     if policy.wake != WakePolicy::AtOnce {
         describe::can_wake().map_err(ModelError::Refused)?;
     }
+    apart::check(&policy.address, machine)?;
     let moves = policy.address != AddressPolicy::Recorded;
     Ok(describe::approximate_policy(filter, machine, moves, places))
 }
@@ -55,6 +57,7 @@ pub(in crate::model) struct Rules {
     align_log2: u32,
     colors: u64,
     color_bytes: u64,
+    apart: Apart,
     /// A bit an instruction: some of its call sites go around.
     around: Vec<u64>,
     sites: FxHashSet<CallSite>,
@@ -69,6 +72,7 @@ impl Rules {
             align_log2: 0,
             colors: 1,
             color_bytes: 0,
+            apart: Apart::new(&policy.address)?,
             around: Vec::new(),
             sites: FxHashSet::default(),
         };
@@ -124,7 +128,12 @@ impl Rules {
 
     /// Whether any address moves.
     pub fn moves(&self) -> bool {
-        !self.ranges.is_empty()
+        !self.ranges.is_empty() || self.apart.moves()
+    }
+
+    /// What of a line moves out of it.
+    pub fn apart(&self) -> &Apart {
+        &self.apart
     }
 
     /// Bytes by which a virtual address moves up, modulo 2^64. The physical address moves by as much: what is shifted beyond its

@@ -307,21 +307,10 @@ impl<E: Engine, O: Observer> Replay<E, O> {
         if second && record.flags() & FLAG_FIRST_HIT == 0 {
             missed_before = self.cpus[cpu].missed;
         }
-        let room = line - (address & (line - 1));
-        if self.cuts && u64::from(size) > room {
-            let rest = size - room as u32;
+        let is_cut = self.cuts && u64::from(size) > line - (address & (line - 1));
+        if is_cut || self.rules.apart().concerns(address, size) {
             let now = self.now(cpu);
-            let access = Access { cpu, kind, address, vaddr, size: room as u32, insn, missed_before, now, record };
-            let missed = self.meet(&access, second);
-            let flags = (record.flags() & !FLAG_FIRST_HIT) | FLAG_CONT;
-            let record = Record { a: record.a & !(63 << 58) | u64::from(flags) << 58, ..record };
-            let (address, vaddr) = (address + room, vaddr.wrapping_add(room));
-            let tally = &mut self.cpus[cpu].tally;
-            tally.line_accesses += u64::from(kind != Kind::Fetch);
-            let missed_before = missed_before | missed;
-            let now = self.now(cpu);
-            self.meet(&Access { cpu, kind, address, vaddr, size: rest, insn, missed_before, now, record }, true);
-            self.cpus[cpu].missed |= missed;
+            self.meet_parts(&Access { cpu, kind, address, vaddr, size, insn, missed_before, now, record }, second);
         } else if !self.is_plain && self.engine.hit(cpu, kind, address, vaddr) {
             self.cpus[cpu].missed = missed_before;
             let node = self.cpus[cpu].node;
@@ -379,6 +368,27 @@ impl<E: Engine, O: Observer> Replay<E, O> {
         let missed = self.engine.access(access, &mut outcome);
         count(&mut self.cpus[access.cpu], &mut self.observer, access, second, missed, &mut outcome);
         missed
+    }
+
+    /// Meets a reference part by part, each in one first-level line, where the policy has its bytes.
+    fn meet_parts(&mut self, whole: &Access, second: bool) {
+        let line = 1u64 << self.line_log2[usize::from(whole.kind == Kind::Fetch)];
+        let flags = u64::from((whole.record.flags() & !FLAG_FIRST_HIT) | FLAG_CONT);
+        let rest = Record { a: whole.record.a & !(63 << 58) | flags << 58, ..whole.record };
+        let (mut done, mut missed_before) = (0u32, whole.missed_before);
+        while done < whole.size {
+            let recorded = whole.address + u64::from(done);
+            let (address, most) = self.rules.apart().place(whole.cpu, recorded, whole.size - done);
+            let size = u64::from(most).min(line - (address & (line - 1))) as u32;
+            let vaddr = whole.vaddr.wrapping_add(address.wrapping_sub(whole.address));
+            let is_first = done == 0;
+            let record = if is_first { whole.record } else { rest };
+            self.cpus[whole.cpu].tally.line_accesses += u64::from(!is_first && whole.kind != Kind::Fetch);
+            let now = self.now(whole.cpu);
+            let part = Access { address, vaddr, size, missed_before, now, record, ..*whole };
+            missed_before |= self.meet(&part, second || !is_first);
+            done += size;
+        }
     }
 
     fn control(&mut self, cpu: usize, records: &[Record], at: usize, chunk: u64) -> Result<usize, ModelError> {

@@ -1,0 +1,205 @@
+//! Who shares which bytes of a line, on streams that are small enough to follow by hand: the same answer whoever misses
+//! first, and misses that go when the tenants lie apart.
+#![allow(clippy::unwrap_used)]
+
+mod support;
+
+use nearmiss_machine::attribution::{Attribution, ModelledRun, Options, RecordedData};
+use nearmiss_machine::model::{Model, ModelOptions, ModelTotals};
+use nearmiss_machine::observer::Deaf;
+use nearmiss_record::model::{LineSharing, MissClass, ModelRecord, SharedLineRow, Tenant};
+use nearmiss_record::policy::{AddressPolicy, Moved, Order, Policy};
+use nearmiss_record::reference::{ControlKind, HeapOp, Kind, Record};
+use nearmiss_record::side::{Insn, SideTables};
+use nearmiss_record::symbols::{Function, Symbols};
+use support::*;
+
+const BLOCK: u64 = 0x1000;
+
+fn load4(address: u64, insn: u32) -> Record {
+    access(Kind::Load, address, 4, insn)
+}
+
+fn store4(address: u64, insn: u32) -> Record {
+    access(Kind::Store, address, 4, insn)
+}
+
+fn switch(tid: u32) -> Vec<Record> {
+    let mut records = vec![Record::default(); 6];
+    records[0] = Record::control(ControlKind::Switch, u64::from(tid) << 12, 0, u64::from(tid) | 7 << 32);
+    records[1].a = 0x8000 + u64::from(tid);
+    records
+}
+
+fn allocated(address: u64, bytes: u64) -> Vec<Record> {
+    vec![
+        Record::control(ControlKind::Heap, HeapOp::Alloc as u64, 0, 0),
+        Record { a: address, b: bytes },
+        Record::default(),
+    ]
+}
+
+fn names() -> Symbols {
+    let function = |name: &str| Function { name: name.into(), ..Function::default() };
+    Symbols {
+        modules: vec![String::new()],
+        functions: ["", "f", "g", "h"].map(function).to_vec(),
+        files: vec![String::new(), "a.c".into()],
+        insns: (0..8).map(|insn| (insn / 2, 1, 10 + insn)).collect(),
+        ..Symbols::default()
+    }
+}
+
+/// CPUs 0 and 1, with threads 101 and 102, take turns; blocks are allocated first.
+fn take_turns(blocks: &[(u64, u64)], turns: usize, first: &[Record], second: &[Record]) -> ModelRecord {
+    let m = two_levels(2, 1);
+    let o = options(2);
+    let mut chunks = vec![(0, 0, switch(101)), (1, 1, switch(102))];
+    chunks[0].2.extend(blocks.iter().flat_map(|(address, bytes)| allocated(*address, *bytes)));
+    for turn in 0..turns as u64 {
+        chunks.push((0, 2 + 2 * turn, first.to_vec()));
+        chunks.push((1, 3 + 2 * turn, second.to_vec()));
+    }
+    let options = Options { cpus: 2, levels: 2, line_bytes: 64, crowd_sets: Vec::new(), aliasing: None };
+    let attribution = Attribution::new(options, Box::new(RecordedData::default()));
+    let (totals, attribution) = replay_on(&m, &Policy::default(), &o, &chunks, attribution);
+    let side = SideTables { insns: vec![Insn::default(); 8], ..SideTables::default() };
+    attribution.into_record(ModelledRun {
+        machine: m,
+        policy: Policy::default(),
+        order: Order::Recorded,
+        only_user: false,
+        notes: Vec::new(),
+        totals,
+        curve: None,
+        side: &side,
+        symbols: &names(),
+    })
+}
+
+/// The one line, with `(offset, bytes, group, writers, readers)` of its tenants.
+fn only_line(record: &ModelRecord) -> (&SharedLineRow, Vec<(u64, u32, u32, Vec<u32>, Vec<u32>)>) {
+    let [line] = record.shared_lines.as_slice() else { panic!("{:?}", record.shared_lines) };
+    let tenant = |t: &Tenant| (t.offset, t.bytes, t.group, t.writers.clone(), t.readers.clone());
+    (line, line.tenants.iter().map(tenant).collect())
+}
+
+#[test]
+fn counters_of_two_threads_share_falsely() {
+    let add = |at: u64, insn| [load4(BLOCK + at, insn), store4(BLOCK + at, insn)];
+    let record = take_turns(&[(BLOCK, 64)], 10, &add(0, 2), &add(8, 4));
+    let (line, tenants) = only_line(&record);
+    // The first miss of each CPU is its first touch of the line.
+    assert_eq!((line.true_sharing, line.false_sharing, line.needless), (0, 18, 16));
+    assert_eq!(tenants, [(0, 4, 0, vec![101], vec![101]), (8, 4, 1, vec![102], vec![102])]);
+    assert_eq!(line.tenants[1].written_at, ["a.c:14 g"]);
+    assert_eq!((line.tenants[0].object_address, line.tenants[0].object_bytes), (BLOCK, 64));
+    assert_eq!(line.sharing(), LineSharing::False);
+}
+
+/// Like a mutex: its kind is read first, then its state is taken and given back.
+fn lock(at: u64) -> Vec<Record> {
+    vec![load4(at + 16, 2), access(Kind::Atomic, at, 4, 3), store4(at + 8, 4), access(Kind::Atomic, at, 4, 5)]
+}
+
+#[test]
+fn a_lock_alone_on_its_line_is_shared_truly_whatever_byte_is_looked_at_first() {
+    let record = take_turns(&[(BLOCK, 40)], 10, &lock(BLOCK), &lock(BLOCK));
+    let (line, tenants) = only_line(&record);
+    assert_eq!((line.true_sharing, line.false_sharing, line.needless), (0, 18, 0), "every miss is on the kind");
+    let both = || vec![101, 102];
+    assert_eq!(tenants, [(0, 4, 0, both(), both()), (8, 4, 1, both(), vec![]), (16, 4, 2, vec![], both())]);
+    assert_eq!(line.sharing(), LineSharing::True);
+    // The other way round.
+    let mut state_first = lock(BLOCK);
+    state_first.rotate_left(1);
+    let record = take_turns(&[(BLOCK, 40)], 10, &state_first, &state_first);
+    let line = only_line(&record).0;
+    assert_eq!((line.true_sharing, line.false_sharing, line.needless), (18, 0, 0));
+    assert_eq!(line.sharing(), LineSharing::True);
+}
+
+#[test]
+fn a_lock_and_what_it_protects_are_shared_truly_and_a_counter_beside_it_falsely() {
+    let mut protected = lock(BLOCK);
+    protected.insert(3, store4(BLOCK + 24, 6));
+    let record = take_turns(&[(BLOCK, 40)], 10, &protected, &protected);
+    assert_eq!(only_line(&record).0.sharing(), LineSharing::True);
+
+    // One thread takes the lock, the other one only counts.
+    let record = take_turns(&[(BLOCK, 40)], 10, &lock(BLOCK), &[load4(BLOCK + 32, 6), store4(BLOCK + 32, 6)]);
+    let (line, tenants) = only_line(&record);
+    assert_eq!((line.needless, line.sharing()), (16, LineSharing::False));
+    assert_eq!(tenants.last(), Some(&(32, 4, 3, vec![102], vec![102])));
+}
+
+#[test]
+fn a_flag_beside_a_counter_is_shared_falsely_and_read_alone_costs_nothing() {
+    let count = [load4(BLOCK + 8, 4), store4(BLOCK + 8, 4)];
+    let record = take_turns(&[(BLOCK, 16)], 10, &[load4(BLOCK, 2)], &count);
+    let (line, tenants) = only_line(&record);
+    assert_eq!((line.false_sharing, line.needless), (9, 8), "the writer upgrades and never misses");
+    assert_eq!(tenants, [(0, 4, 0, vec![], vec![101]), (8, 4, 1, vec![102], vec![102])]);
+    assert_eq!(line.sharing(), LineSharing::False);
+    assert!(take_turns(&[(BLOCK, 16)], 10, &[load4(BLOCK, 2)], &[load4(BLOCK + 8, 4)]).shared_lines.is_empty());
+}
+
+#[test]
+fn blocks_of_one_line_are_told_apart_and_rare_users_are_not_named() {
+    let add = |at: u64, insn| [load4(at, insn), store4(at, insn)];
+    // The first thread looks at the other block once.
+    let mut begins = add(BLOCK, 2).to_vec();
+    begins.extend(std::iter::repeat_n(add(BLOCK, 2), 9).flatten());
+    let m = take_turns(&[(BLOCK, 24), (BLOCK + 32, 24)], 100, &begins, &add(BLOCK + 40, 4));
+    let (line, tenants) = only_line(&m);
+    assert_eq!(tenants, [(0, 4, 0, vec![101], vec![101]), (8, 4, 1, vec![102], vec![102])]);
+    let blocks: Vec<(u64, u64)> = line.tenants.iter().map(|t| (t.object_address, t.object_bytes)).collect();
+    assert_eq!(blocks, [(BLOCK, 24), (BLOCK + 32, 24)]);
+}
+
+fn replayed(address: AddressPolicy, order: Order) -> ModelTotals {
+    let add = |at: u64| vec![load4(BLOCK + at, 2), store4(BLOCK + at, 2)];
+    let chunks: Vec<_> = (0..20u64).map(|n| ((n % 2) as u32, n, add(n % 2 * 8))).collect();
+    let policy = Policy { address, ..Policy::default() };
+    replay_on(&two_levels(2, 1), &policy, &ModelOptions { order, ..options(2) }, &chunks, Deaf).0
+}
+
+fn coherence_misses(totals: &ModelTotals) -> u64 {
+    let level = &totals.sum().levels[0];
+    level.class(MissClass::TrueSharing) + level.class(MissClass::FalseSharing)
+}
+
+#[test]
+fn tenants_apart_do_not_take_each_others_line_in_either_order() {
+    let moved = vec![Moved { from: BLOCK + 8, to: BLOCK + 16, line: 0 }];
+    for (order, misses) in [(Order::Recorded, 18), (Order::Modelled, 14)] {
+        assert_eq!(coherence_misses(&replayed(AddressPolicy::Recorded, order)), misses);
+        let apart = replayed(AddressPolicy::Apart { moved: moved.clone(), spacing: 64 }, order);
+        assert_eq!(coherence_misses(&apart), 0);
+        assert_eq!(apart.sum().levels[0].misses(), 2, "one first touch each");
+        let copies = AddressPolicy::Copies { ranges: vec![(BLOCK, BLOCK + 64)], spacing: 64 };
+        assert_eq!(coherence_misses(&replayed(copies, order)), 0);
+    }
+}
+
+#[test]
+fn a_reference_over_two_tenants_meets_both_lines() {
+    let m = two_levels(1, 1);
+    let moved = vec![Moved { from: BLOCK + 8, to: BLOCK + 16, line: 0 }];
+    let policy = Policy { address: AddressPolicy::Apart { moved, spacing: 64 }, ..Policy::default() };
+    let wide = access(Kind::Load, BLOCK + 4, 8, 1);
+    let t = replay_on(&m, &policy, &options(1), &[(0, 0, vec![wide, wide])], Deaf).0.sum();
+    assert_eq!((t.loads, t.line_accesses, t.levels[0].misses()), (2, 4, 1), "a reference misses once");
+    assert_eq!(t.bus.reads(), 2);
+}
+
+#[test]
+fn lines_closer_than_the_machines_are_refused() {
+    let policy = |spacing| Policy {
+        address: AddressPolicy::Apart { moved: vec![Moved { from: 0, to: 8, line: 0 }], spacing },
+        ..Policy::default()
+    };
+    let refused = Model::new(&two_levels(1, 1), &policy(32), &options(1), Deaf).err().unwrap().to_string();
+    assert!(refused.contains("has lines of 64"), "{refused}");
+    assert!(Model::new(&two_levels(1, 1), &policy(64), &options(1), Deaf).is_ok());
+}

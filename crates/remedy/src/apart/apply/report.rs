@@ -1,0 +1,49 @@
+use serde::Serialize;
+use std::fmt;
+
+/// `nearmiss/apart-applied/1`.
+pub(super) const SCHEMA: &str = "nearmiss/apart-applied/1";
+
+/// What the remedy did to a command: counted by the library inside it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Report {
+    /// `nearmiss/apart-applied/1`.
+    pub schema: &'static str,
+    /// Bytes of a line.
+    pub line_bytes: u32,
+    /// Least size in bytes of a block that is moved.
+    pub least_bytes: u64,
+    /// Largest.
+    pub most_bytes: u64,
+    /// Programs in which the library was in place, the command's children included.
+    pub programs: u64,
+    /// Of those, the ones whose own `malloc` comes first, so that nothing was moved.
+    pub programs_with_own_malloc: u64,
+    /// Blocks on lines of their own. A thread that the process's end stops may keep back some sixty.
+    pub moved: u64,
+    /// Blocks left as they were for lack of memory.
+    pub left: u64,
+    /// Bytes that whole lines added in all, freed blocks included.
+    pub added_bytes: u64,
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            out,
+            "apart (measured): engaged, {} blocks of {} to {} bytes on lines of their own, {} bytes added",
+            self.moved, self.least_bytes, self.most_bytes, self.added_bytes
+        )?;
+        if self.left > 0 {
+            write!(out, ", {} left (no memory)", self.left)?;
+        }
+        if self.programs_with_own_malloc > 0 {
+            write!(
+                out,
+                "; {} of {} programs bring their own malloc, whose blocks cannot be reached from outside",
+                self.programs_with_own_malloc, self.programs
+            )?;
+        }
+        Ok(())
+    }
+}

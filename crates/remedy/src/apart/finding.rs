@@ -1,0 +1,327 @@
+//! From a subject to a finding: what happens, why, what to do, what it would gain.
+
+use super::detect::DOMINATES;
+use super::evidence::{self, line, place, threads};
+use super::replays::{self, Replays, exactness, least_spacing};
+use super::subject::{Class, Subject};
+use crate::case::Case;
+use crate::contract::{Suspicion, Value};
+use crate::replay::CaseError;
+use crate::traced::Traced;
+use nearmiss_record::finding::{Finding, Known, LEAST_GAIN, Prediction, Reach};
+use nearmiss_record::model::{LineSharing, ModelRecord, SharedLineRow, Tenant};
+use nearmiss_record::rehearsal::Rehearsal;
+use nearmiss_record::words::{bytes, counted, percent};
+use std::sync::Arc;
+
+/// Policies of a finding's replays, behind the run as it was.
+const TAKEN_APART: usize = 1;
+const COPIED: usize = 2;
+
+/// Lines of the same objects, with what the model counted in the modelled order.
+pub struct Apart {
+    subject: Subject,
+    modelled: Arc<ModelRecord>,
+}
+
+impl Apart {
+    /// Of a subject of this run.
+    pub fn new(subject: Subject, modelled: Arc<ModelRecord>) -> Self {
+        Apart { subject, modelled }
+    }
+
+    fn line_bytes(&self) -> u64 {
+        self.modelled.machine.data_cache(1).map_or(64, |cache| cache.line.0)
+    }
+
+    fn share(&self, cycles: u64) -> f64 {
+        cycles as f64 / self.modelled.totals.cycles.max(1) as f64
+    }
+
+    /// The line that costs most, of those shared in this way where there is one.
+    fn heaviest(&self, sharing: LineSharing) -> Option<&SharedLineRow> {
+        let lines = || self.subject.lines.iter();
+        let alike = lines().filter(|line| line.sharing() == sharing);
+        alike.max_by_key(|line| line.stall_cycles).or_else(|| lines().max_by_key(|line| line.stall_cycles))
+    }
+
+    fn name(&self, sharing: LineSharing) -> String {
+        let lines = counted(self.subject.lines_by_place().len() as u64, "line");
+        let tenants = self.heaviest(sharing).map_or(&[][..], |line| &line.tenants);
+        let mut names: Vec<&str> = tenants.iter().map(|tenant| tenant.object.as_str()).collect();
+        names.sort_unstable();
+        names.dedup();
+        names.truncate(3);
+        let names: Vec<String> = names.into_iter().map(|name| format!("`{name}`")).collect();
+        match self.subject.class {
+            Class::Blocks => format!("{lines} of malloc blocks from {}", names.join(" and ")),
+            Class::Fields | Class::Variables => format!("{lines} of {}", names.join(" and ")),
+        }
+    }
+
+    fn symptom(&self, sharing: LineSharing) -> String {
+        let how = match sharing {
+            LineSharing::False => "though the CPUs use different bytes (false sharing)",
+            LineSharing::True => "because the CPUs use the same bytes (true sharing)",
+        };
+        let cycles = percent(self.share(self.subject.stall_cycles()));
+        format!("{cycles} of the modelled cycles wait for {} to pass between CPUs, {how}", self.name(sharing))
+    }
+
+    fn cause(&self, sharing: LineSharing) -> String {
+        let Some(row) = self.heaviest(sharing) else { return String::new() };
+        match sharing {
+            LineSharing::False => {
+                let sides: Vec<String> = one_a_group(row).into_iter().take(2).map(side).collect();
+                let line = bytes(self.line_bytes());
+                format!(
+                    "{} share a line of {line}: each write takes the whole line from the other CPU.",
+                    sides.join(" and ")
+                )
+            }
+            LineSharing::True => {
+                let written = row.tenants.iter().filter(|tenant| !tenant.writers.is_empty());
+                let most = written.max_by_key(|tenant| tenant.writers.len() + tenant.readers.len());
+                most.map_or(String::new(), |tenant| {
+                    let mut users = [tenant.writers.as_slice(), &tenant.readers].concat();
+                    users.sort_unstable();
+                    users.dedup();
+                    let (place, users) = (place(tenant), threads(&users));
+                    format!("{place} is used by {users}, so the line passes from CPU to CPU wherever it lies.")
+                })
+            }
+        }
+    }
+
+    /// Who can do it, and the options of `apply apart`.
+    fn reach(&self, sharing: LineSharing) -> (Reach, Vec<String>) {
+        let inside = |why: &str, change| (Reach::Inside { why: why.to_owned(), change }, Vec::new());
+        match (sharing, self.subject.class) {
+            (LineSharing::True, _) => inside(
+                "the tasks need the same bytes, and no other place in memory changes that",
+                "hand the bytes over less often: count per thread and add up at the end, take a lock once for several \
+                 items, or let each CPU keep a copy of what it mostly reads"
+                    .to_owned(),
+            ),
+            (LineSharing::False, Class::Blocks) => {
+                let (least, most) = self.subject.block_bytes();
+                (Reach::Outside, vec!["--sizes".to_owned(), format!("{least}-{most}")])
+            }
+            (LineSharing::False, Class::Fields | Class::Variables) => inside(
+                "they are variables or parts of one object, whose places are fixed when the program is built",
+                self.change(),
+            ),
+        }
+    }
+
+    /// Which bytes to move, and how.
+    fn change(&self) -> String {
+        let spacing = self.line_bytes();
+        let Some(row) = self.heaviest(LineSharing::False) else { return String::new() };
+        let groups = one_a_group(row);
+        if let Some(stride) = stride(&groups) {
+            let object = &groups[0].object;
+            return format!(
+                "pad the elements of `{object}` from {stride} to {spacing} bytes: _Alignas({spacing}) in C, alignas({spacing}) in C++"
+            );
+        }
+        let moved: Vec<String> = groups.iter().skip(1).take(3).map(|tenant| field(tenant)).collect();
+        let stays = groups.first().map_or(String::new(), |tenant| field(tenant));
+        format!(
+            "move {} away from {stays}: put _Alignas({spacing}) (C++: alignas({spacing})) before each, and let nothing else follow on its line",
+            moved.join(" and ")
+        )
+    }
+
+    fn treatment(&self, sharing: LineSharing) -> String {
+        let spacing = self.line_bytes();
+        match (sharing, self.subject.class) {
+            (LineSharing::True, _) => {
+                "Fewer hand-overs; the gain is a bound, as if every CPU had a copy of its own".to_owned()
+            }
+            (LineSharing::False, Class::Blocks) => {
+                let (least, most) = self.subject.block_bytes();
+                format!("Lines of {spacing} bytes of its own for each malloc block of {least} to {most} bytes")
+            }
+            _ => format!("A line of {spacing} bytes of its own for what different threads use"),
+        }
+    }
+
+    fn prediction(&self, case: &Traced, replays: &Replays, sharing: LineSharing) -> Prediction {
+        let at = if sharing == LineSharing::False { TAKEN_APART } else { COPIED };
+        let (low, high) = replays.range(at);
+        let mut approximate = vec![
+            "The recorded order hides most sharing and its gain is a lower bound; the modelled order takes what ran one \
+             after another in the recorder as simultaneous."
+                .to_owned(),
+        ];
+        if nearmiss_machine::describe::can_move_addresses(case.filter).is_err() {
+            approximate.push(exactness(case).to_owned());
+        }
+        if case.machine().memory.nodes > 1 {
+            approximate.push("the new lines lie in the last memory node".to_owned());
+        }
+        let of = match sharing {
+            LineSharing::False => "the cycles",
+            LineSharing::True => "the cycles at most",
+        };
+        Prediction {
+            gain: replays.gain(1, at).0,
+            low: if sharing == LineSharing::True { 0.0 } else { low },
+            high,
+            of: of.to_owned(),
+            placements: replays.placements.clone(),
+            overlap: Some(case.machine().overlap),
+            function: None,
+            approximate,
+        }
+    }
+
+    fn unless(&self, sharing: LineSharing) -> Vec<String> {
+        let mut list = vec!["the tasks run on one CPU, or not at the same time".to_owned()];
+        if sharing == LineSharing::False && self.subject.class == Class::Blocks {
+            list.push("the blocks come from an allocator inside the program, which no library can wrap".to_owned());
+        }
+        list
+    }
+}
+
+/// The first tenant of each group.
+fn one_a_group(row: &SharedLineRow) -> Vec<&Tenant> {
+    let mut first: Vec<&Tenant> = Vec::new();
+    for tenant in &row.tenants {
+        if first.iter().all(|other| other.group != tenant.group) {
+            first.push(tenant);
+        }
+    }
+    first
+}
+
+/// `` `counters`+0x8, which thread 105 writes at a.c:22 count, ``
+fn side(tenant: &Tenant) -> String {
+    let (what, users, sites) = match tenant.writers.as_slice() {
+        [] => ("read", &tenant.readers, &tenant.read_at),
+        _ => ("write", &tenant.writers, &tenant.written_at),
+    };
+    let verb = match (users.len(), what) {
+        (1, what) => format!("{what}s"),
+        (_, what) => what.to_owned(),
+    };
+    let at = sites.first().map_or(String::new(), |site| format!(" at {site}"));
+    format!("{} (which {} {verb}{at})", place(tenant), threads(users))
+}
+
+/// `` the 8 bytes at offset 8 of `pair` ``, `` `counter` ``.
+fn field(tenant: &Tenant) -> String {
+    let size = u64::from(tenant.bytes);
+    if tenant.offset == 0 && size == tenant.object_bytes {
+        return format!("`{}`", tenant.object);
+    }
+    format!("the {} at offset {} of `{}`", counted(size, "byte"), tenant.offset, tenant.object)
+}
+
+/// Bytes from one tenant to the next where they are elements of one array, three or more or each a writer of its own.
+fn stride(groups: &[&Tenant]) -> Option<u64> {
+    let [first, second, rest @ ..] = groups else { return None };
+    let stride = second.offset.checked_sub(first.offset)?;
+    let alike = |tenant: &&Tenant| {
+        tenant.object_address == first.object_address
+            && tenant.bytes == first.bytes
+            && tenant.written_at == first.written_at
+            && tenant.offset.checked_sub(first.offset).is_some_and(|offset| offset % stride.max(1) == 0)
+    };
+    (stride > 0 && alike(second) && rest.iter().all(alike)).then_some(stride)
+}
+
+impl Suspicion for Apart {
+    fn most_gain(&self) -> f64 {
+        self.share(self.subject.stall_cycles())
+    }
+
+    fn finding(&self, case: &Case) -> Result<Finding, CaseError> {
+        let case = case.traced()?;
+        let spacing = least_spacing(case);
+        let policies = vec![self.subject.apart(spacing), self.subject.copies(self.line_bytes(), spacing)];
+        let replays = Replays::new(case, &self.modelled, policies)?;
+        let bound = replays.gain(1, COPIED).0;
+        let apart = replays.gain(1, TAKEN_APART).0;
+        let sharing = if apart < LEAST_GAIN && bound >= DOMINATES { LineSharing::True } else { LineSharing::False };
+        let (reach, options) = self.reach(sharing);
+        let outside = reach == Reach::Outside;
+        let mut evidence = evidence::evidence(&self.subject, self.most_gain());
+        let [recorded, modelled] =
+            [0, 1].map(|order| [TAKEN_APART, COPIED].map(|at| percent(replays.gain(order, at).0)));
+        let orders = format!(
+            "Apart saves {} in the recorded order (a lower bound) and {} in the modelled order; a copy for each CPU would save {} and {}.",
+            recorded[0], modelled[0], recorded[1], modelled[1]
+        );
+        evidence.lines.push(line("Orders", orders));
+        Ok(Finding {
+            remedy: super::NAME.to_owned(),
+            known: Known::Modelled,
+            symptom: self.symptom(sharing),
+            cause: self.cause(sharing),
+            evidence,
+            treatment: self.treatment(sharing),
+            prediction: self.prediction(case, &replays, sharing),
+            unless: self.unless(sharing),
+            apply: outside.then(|| command("apply", &options, &case.manifest.command)),
+            verify: outside.then(|| command("verify", &options, &case.manifest.command)),
+            reach,
+        })
+    }
+
+    fn rehearse(&self, case: &Case, values: &[Value]) -> Result<Rehearsal, CaseError> {
+        let case = case.traced()?;
+        let least = least_spacing(case);
+        let given: Vec<u64> = values.iter().filter_map(Value::number).collect();
+        if let Some(small) = given.iter().find(|spacing| **spacing < least) {
+            let why = format!(
+                "--spacings {small}: {} keeps {least} bytes together; ask for as many at least",
+                case.machine().name
+            );
+            return Err(CaseError::Unfit(why));
+        }
+        let spacings = if given.is_empty() { vec![least, 2 * least] } else { given };
+        let replays = Replays::new(case, &self.modelled, replays::apart(&self.subject, &spacings))?;
+        Ok(replays.table(case, self.name(LineSharing::False), &spacings))
+    }
+}
+
+/// The argument vector of a verb of nearmiss on the command.
+fn command(verb: &str, options: &[String], command: &[String]) -> Vec<String> {
+    let begin = ["nearmiss", verb, super::NAME].map(str::to_owned);
+    begin.iter().chain(options).chain(&["--".to_owned()]).chain(command).cloned().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tenant(offset: u64, bytes: u32, group: u32) -> Tenant {
+        Tenant {
+            object: "counters".into(),
+            object_address: 0x1000,
+            object_bytes: 64,
+            offset,
+            bytes,
+            group,
+            writers: vec![100 + group],
+            written_at: vec!["a.c:22 count".into()],
+            ..Tenant::default()
+        }
+    }
+
+    #[test]
+    fn elements_of_an_array_are_padded_and_fields_are_moved() {
+        let elements = [tenant(0, 8, 0), tenant(8, 8, 1), tenant(24, 8, 2)];
+        assert_eq!(stride(&elements.iter().collect::<Vec<_>>()), Some(8));
+        let mut fields = [tenant(0, 8, 0), tenant(8, 8, 1)];
+        fields[1].written_at = vec!["a.c:30 other".into()];
+        assert_eq!(stride(&fields.iter().collect::<Vec<_>>()), None);
+        assert_eq!(stride(&[&tenant(0, 8, 0), &tenant(8, 4, 1)]), None);
+        assert_eq!(field(&fields[1]), "the 8 bytes at offset 8 of `counters`");
+        assert_eq!(field(&tenant(0, 64, 0)), "`counters`");
+        assert_eq!(side(&fields[1]), "`counters`+0x8 (which thread 101 writes at a.c:30 other)");
+    }
+}
