@@ -9,7 +9,7 @@ use nearmiss_record::policy::Order;
 use nearmiss_record::reference::{ControlKind, Kind, Record};
 use nearmiss_record::run::{MANIFEST, RunDir, SYMBOLS, TRACE};
 use nearmiss_record::side::{Context, Insn, SideTables};
-use nearmiss_record::symbols::Symbols;
+use nearmiss_record::symbols::{SCHEMA, Symbols};
 use nearmiss_record::trace::{TraceHeader, TraceWriter};
 use nearmiss_record::units::InsnId;
 use nearmiss_remedy::color::REMEDY;
@@ -35,7 +35,8 @@ fn run(place: &Path, machine: &Machine, blocks: &[(u64, u64)], reads: &[u64]) ->
     let run = RunDir::create(place, "run").unwrap();
     let fixture = Path::new(env!("CARGO_MANIFEST_DIR")).join("../report/fixtures/healthy").join(MANIFEST);
     std::fs::copy(fixture, run.file(MANIFEST)).unwrap();
-    run.write_json(SYMBOLS, &Symbols::default()).unwrap();
+    let symbols = Symbols { schema: SCHEMA.to_owned(), ..Symbols::default() };
+    run.write_json(SYMBOLS, &symbols).unwrap();
     let header = TraceHeader { cpus: 1, filter: filter_for(machine), ..TraceHeader::default() };
     let mut writer = TraceWriter::create(&run.file(TRACE), &header).unwrap();
     let mut records = vec![Record::control(ControlKind::Switch, 0x7000, 0, 7 << 32 | 7)];
