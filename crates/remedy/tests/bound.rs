@@ -28,7 +28,7 @@ fn random(mut state: u64) -> impl FnMut(u64) -> u64 {
 }
 
 fn load(address: u64) -> Record {
-    Record::reference(Kind::Load, address, 8, 0, InsnId(1), address % MEMORY_BYTES >> 12, 4)
+    Record::reference(Kind::Load, address, 8, 0, InsnId(1), (address % MEMORY_BYTES) >> 12, 4)
 }
 
 /// A run whose heap blocks (first address, bytes) are read so.

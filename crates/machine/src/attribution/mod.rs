@@ -400,6 +400,7 @@ impl Observer for Attribution {
         }
         self.met(vcpu, met.record, outcome, false);
     }
+
     // Instructions come from the tables beside the stream: what a record says of them belongs to whatever ran since the
     // last record, which may be another task.
     fn instructions(&mut self, _: u32, _: u64) {}
