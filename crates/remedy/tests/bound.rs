@@ -9,8 +9,8 @@ use nearmiss_record::policy::Order;
 use nearmiss_record::reference::{ControlKind, Kind, Record};
 use nearmiss_record::run::{MANIFEST, RunDir, SYMBOLS, TRACE};
 use nearmiss_record::side::{Context, Insn, SideTables};
-use nearmiss_record::symbols::Symbols;
-use nearmiss_record::trace::{TraceHeader, TraceWriter};
+use nearmiss_record::symbols::{SCHEMA, Symbols};
+use nearmiss_record::trace::{self, TraceHeader, TraceWriter};
 use nearmiss_record::units::InsnId;
 use nearmiss_remedy::color::REMEDY;
 use nearmiss_remedy::{Case, Traced};
@@ -18,6 +18,7 @@ use std::path::Path;
 
 const BASE: u64 = 0x7f00_0000_0000;
 const HEAP_ALLOC: u64 = 1;
+const MEMORY_BYTES: u64 = 4 << 30;
 
 fn random(mut state: u64) -> impl FnMut(u64) -> u64 {
     move |below| {
@@ -27,7 +28,7 @@ fn random(mut state: u64) -> impl FnMut(u64) -> u64 {
 }
 
 fn load(address: u64) -> Record {
-    Record::reference(Kind::Load, address, 8, 0, InsnId(1), address >> 12, 4)
+    Record::reference(Kind::Load, address, 8, 0, InsnId(1), (address % MEMORY_BYTES) >> 12, 4)
 }
 
 /// A run whose heap blocks (first address, bytes) are read so.
@@ -35,8 +36,11 @@ fn run(place: &Path, machine: &Machine, blocks: &[(u64, u64)], reads: &[u64]) ->
     let run = RunDir::create(place, "run").unwrap();
     let fixture = Path::new(env!("CARGO_MANIFEST_DIR")).join("../report/fixtures/healthy").join(MANIFEST);
     std::fs::copy(fixture, run.file(MANIFEST)).unwrap();
-    run.write_json(SYMBOLS, &Symbols::default()).unwrap();
-    let header = TraceHeader { cpus: 1, filter: filter_for(machine), ..TraceHeader::default() };
+    let symbols = Symbols { schema: SCHEMA.to_owned(), ..Symbols::default() };
+    run.write_json(SYMBOLS, &symbols).unwrap();
+    let schema = trace::SCHEMA.to_owned();
+    let node_bytes = vec![MEMORY_BYTES];
+    let header = TraceHeader { schema, cpus: 1, filter: filter_for(machine), node_bytes, ..TraceHeader::default() };
     let mut writer = TraceWriter::create(&run.file(TRACE), &header).unwrap();
     let mut records = vec![Record::control(ControlKind::Switch, 0x7000, 0, 7 << 32 | 7)];
     records.extend([Record::default(); 5]);

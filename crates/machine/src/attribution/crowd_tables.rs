@@ -31,8 +31,8 @@ pub struct Crowd {
     pub misses: u64,
     /// Cycles that the references with these misses waited in all.
     pub stall_cycles: u64,
-    /// Cycles that all references to these objects waited which had a capacity miss at any level and no conflict miss.
-    pub capacity_waits: u64,
+    /// Cycles that references to these objects waited which had no conflict miss at any level.
+    pub other_waits: u64,
     /// Sets that lines pass over before they return, on average.
     pub sets: f64,
     /// Lines that compete for one set, on average.
@@ -75,7 +75,7 @@ impl Attribution {
             let group = groups.entry((*level, namer.title(&object.key))).or_default();
             group.asked_alignment = group.asked_alignment.max(object.asked_alignment);
             group.made += object.count;
-            group.capacity_waits += crowds.capacity_waits.get(id.0 as usize).copied().unwrap_or(0);
+            group.other_waits += crowds.other_waits.get(id.0 as usize).copied().unwrap_or(0);
             group.rows.push((*id, row));
         }
         let mut found: Vec<Crowd> = groups
@@ -98,7 +98,7 @@ impl Attribution {
 struct Group<'a> {
     asked_alignment: u64,
     made: u64,
-    capacity_waits: u64,
+    other_waits: u64,
     rows: Vec<(ObjectId, &'a CrowdRow)>,
 }
 
@@ -133,7 +133,7 @@ impl Group<'_> {
             made: self.made,
             misses: self.sum(|row| row.misses),
             stall_cycles: self.sum(|row| row.stall_cycles),
-            capacity_waits: self.capacity_waits,
+            other_waits: self.other_waits,
             sets,
             lines_a_set: self.mean(CrowdRow::competing),
             within_one: self.mean(CrowdRow::within_one),

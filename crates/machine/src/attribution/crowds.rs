@@ -96,8 +96,8 @@ pub(super) struct Crowds {
     pub rows: FxHashMap<(u8, ObjectId), CrowdRow>,
     /// Cycles that the command's references with a conflict miss waited.
     pub conflict_waits: u64,
-    /// By object: cycles that those of its other references waited which had a capacity miss.
-    pub capacity_waits: Vec<u64>,
+    /// By object: cycles that its other references waited.
+    pub other_waits: Vec<u64>,
 }
 
 impl Level {
@@ -142,7 +142,7 @@ impl Crowds {
             vcpu: 0,
             rows: FxHashMap::default(),
             conflict_waits: 0,
-            capacity_waits: Vec::new(),
+            other_waits: Vec::new(),
         }
     }
 
@@ -219,15 +219,14 @@ impl Crowds {
     }
 
     fn waited(&mut self, object: Option<ObjectId>, outcome: &Outcome) {
-        let has = |class| outcome.missed.contains(&Some(class));
-        if has(MissClass::Conflict) {
+        if outcome.missed.contains(&Some(MissClass::Conflict)) {
             self.conflict_waits += u64::from(outcome.stall_cycles);
-        } else if let Some(object) = object.filter(|_| has(MissClass::Capacity)) {
+        } else if let Some(object) = object {
             let at = object.0 as usize;
-            if at >= self.capacity_waits.len() {
-                self.capacity_waits.resize(at + 1, 0);
+            if at >= self.other_waits.len() {
+                self.other_waits.resize(at + 1, 0);
             }
-            self.capacity_waits[at] += u64::from(outcome.stall_cycles);
+            self.other_waits[at] += u64::from(outcome.stall_cycles);
         }
     }
 

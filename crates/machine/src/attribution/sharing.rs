@@ -5,11 +5,11 @@
 //! needless only once the CPU loses the line again without having used a byte that another CPU had written (the
 //! *essential* misses of Dubois, Skeppstedt and Stenström, 1993, are the others).
 
-use super::cpu::Mode;
 use super::objects::ObjectId;
 use super::{Attribution, sharing_class, waited_for_others};
 use crate::model::cache::bytes::mask_within;
 use crate::observer::{Effective, Outcome};
+use crate::whose::Whose;
 use nearmiss_record::model::MissClass;
 use nearmiss_record::reference::Kind;
 use rustc_hash::FxHashMap;

@@ -147,7 +147,9 @@ mod tests {
         let mut spread = first_level();
         spread.meet(4096, 0).1.in_set = 7;
         assert_eq!(spread.meet(4096, 0).1.in_set, 7);
-        (1..9u64).for_each(|n| drop(spread.meet(4096 + (n << 20), 0)));
+        for n in 1..9u64 {
+            spread.meet(4096 + (n << 20), 0);
+        }
         assert_eq!(spread.meet(4096, 0).1.in_set, 0);
     }
 

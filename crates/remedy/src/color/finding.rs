@@ -267,11 +267,11 @@ impl Suspicion for Colors {
 }
 
 /// Cycles that moving the objects could save at the very most: what waits for conflict misses, whosever they are, since
-/// others are pushed out too; what waits for capacity misses of the objects, which may find room in other sets; and what
-/// waits for stores to the same offset of another page.
+/// others are pushed out too; what waits for other misses of the objects, which may find room in other sets, and lie next
+/// to other lines; and what waits for stores to the same offset of another page.
 fn most_saved(case: &Traced, subject: &Subject) -> u64 {
-    let capacity: u64 = subject.by_name().iter().map(|crowd| crowd.capacity_waits).sum();
-    case.conflict_waits + capacity + aliasing::wait_cycles(case, &case.aliases)
+    let others: u64 = subject.by_name().iter().map(|crowd| crowd.other_waits).sum();
+    case.conflict_waits + others + aliasing::wait_cycles(case, &case.aliases)
 }
 
 /// The argument vector of a verb of nearmiss on the command.
