@@ -53,7 +53,8 @@ impl Tables<'_> {
     fn row(&self, paddr: u64, line: &SharedLine) -> SharedLineRow {
         let waited = |u: &&Use| u.waits > 0;
         let functions = self.names.most_of(line.uses.iter().filter(waited).map(|u| (&u.insn, &u.waits)));
-        let of_command = |task: u32| self.thread(task).is_some_and(|(_, pid)| self.attribution.tasks.of_command(pid));
+        let rows = &self.attribution.tasks.rows;
+        let of_command = |task: u32| rows.get(task as usize).is_some_and(|row| row.of_command);
         SharedLineRow {
             line_paddr: paddr,
             object: format!("{}+{:#x}", self.title(line.object).name, line.offset),
