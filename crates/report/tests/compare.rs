@@ -199,5 +199,5 @@ fn a_browser_has_nothing_to_complain_about() {
     let page = html(&queues()).replace("</body>", &format!("{READER}</body>"));
     let Some(visit) = visit(&page, 800) else { return };
     assert!(visit.console.is_empty(), "{:#?}", visit.console);
-    assert!(visit.dom.contains("<title>total|8|fits</title>"), "{}", &visit.dom[..600]);
+    assert!(visit.dom.contains("<title>total|9|fits</title>"), "{}", &visit.dom[..600]);
 }

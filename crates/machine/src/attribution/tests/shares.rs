@@ -203,7 +203,7 @@ fn walked(stranger: bool) -> (Vec<SetMap>, ModelRecord) {
     let switch = |tid: u64| group(Record::control(ControlKind::Switch, 0x1000 + tid, 0, tid | tid << 32), 6);
     let mut records = [switch(50), group(Record::control(ControlKind::Mark, 1, 0, 0), 4)].concat();
     let walk = |stride: u64, kind| {
-        (0..3000).map(move |i| Record::reference(kind, i % 40 * stride, 8, 0, InsnId(1), i % 40 * stride >> 12, 1))
+        (0..3000).map(move |i| Record::reference(kind, i % 40 * stride, 8, 0, InsnId(1), (i % 40 * stride) >> 12, 1))
     };
     records.extend(walk(4096, Kind::Load).chain(walk(64, Kind::Store)).chain(walk(8256, Kind::Fetch)));
     if stranger {
