@@ -94,9 +94,9 @@ fn a_rate_is_set_beside_a_prediction_as_time_saved() {
 
 #[test]
 fn a_change_that_rounds_to_nothing_has_no_sign() {
-    let mut same = comparison("wall_s", Better::Lower, 0.9999, [0.5, 0.49995]);
+    let mut same = comparison("wall_s", Better::Lower, 0.9999, [0.5, 0.49999]);
     same.interval = Some((0.9996, 1.0004));
-    assert_eq!(line_of(same), "wall_s: 0.5000 A, 0.4999 B; 0.0% [0.0%, 0.0%]");
+    assert_eq!(line_of(same), "wall_s: 0.5000 A, 0.5000 B; 0.0% [0.0%, 0.0%]");
 }
 
 #[test]
