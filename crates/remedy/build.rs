@@ -20,7 +20,11 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         let mut command = cc::Build::new().opt_level(2).debug(true).get_compiler().to_command();
         command.args(["-std=gnu11", "-fPIC", "-shared", "-fvisibility=hidden", "-fno-builtin"]);
         command.args(["-fexceptions", "-fasynchronous-unwind-tables", "-foptimize-sibling-calls"]);
-        command.args(["-ftls-model=initial-exec", "-Wall", "-Wextra", "-Wl,-z,now", "-Wl,-z,relro"]);
+        command.args(["-ftls-model=initial-exec", "-Wall", "-Wextra", "-Wl,-z,now"]);
+        // Every program that the command starts pays for the start: two mappings a library instead of four, nothing
+        // made read-only afterwards, and none of the compiler's start files, whose four optional symbols the loader
+        // would look for everywhere (experiments/color-preload/start-up.py).
+        command.args(["-nostartfiles", "-Wl,-z,noseparate-code", "-Wl,-z,norelro", "-Wl,--hash-style=gnu"]);
         command.arg("-I").arg(native.join("include")).arg("-o").arg(out.join(library));
         command.args(sources.iter().map(|source| native.join("preload").join(source)));
         let status = command.status().map_err(|e| format!("{:?}: {e}", command.get_program()))?;

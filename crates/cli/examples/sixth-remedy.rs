@@ -8,8 +8,8 @@ use nearmiss_record::figures::{Cell, Table};
 use nearmiss_record::finding::{Evidence, EvidenceLine, Finding, Known, Prediction, Reach};
 use nearmiss_record::rehearsal::Rehearsal;
 use nearmiss_remedy::{
-    Ability, Applied, CannotEngage, Case, CaseError, Engaged, Engagement, Help, Needs, NotEngaged, Parameter, REMEDIES,
-    Remedy, Suspicion, Suspicions, Value,
+    Ability, Acts, Applied, CannotEngage, Case, CaseError, Engaged, Engagement, Help, Needs, NotEngaged, Parameter,
+    REMEDIES, Remedy, Suspicion, Suspicions, Value,
 };
 use nearmiss_workload::{Running, Stdio, Workload};
 use std::process::ExitCode;
@@ -151,7 +151,7 @@ impl Engagement for Napping {
         let helper = self.helper.take().ok_or_else(missing)?;
         let text = format!("nap (measured): helper {} ran beside {pid}", helper.pid());
         helper.terminate(Duration::from_secs(1)).map_err(|_| missing())?;
-        Ok(Engaged { text, record: serde_json::json!({"schema": "nearmiss/nap-applied/1"}) })
+        Ok(Engaged { text, acts: Acts::Uncounted, record: serde_json::json!({"schema": "nearmiss/nap-applied/1"}) })
     }
 }
 

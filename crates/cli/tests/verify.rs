@@ -100,6 +100,46 @@ fn a_shell_runs_both_sides_or_none_and_preparation_comes_first() {
     assert_eq!(verdict.comparison.without.median, 7.0);
 }
 
+#[test]
+fn a_remedy_with_nothing_to_act_on_is_said_at_once() {
+    let place = tempfile::tempdir().unwrap();
+    let arguments = ["verify", "color", "--json", "--require-gain", "1%", "--", "true"];
+    let output = nearmiss(place.path(), &arguments);
+    assert_eq!(output.status.code(), Some(1), "{}", text(&output.stderr));
+    let verdict: Verdict = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!((verdict.outcome, verdict.pairs), (Outcome::NothingToActOn, 1));
+    assert!(verdict.start.is_some_and(|start| start.pairs >= 6), "the start is named");
+    let said = text(&nearmiss(place.path(), &["verify", "color", "--", "true"]).stdout);
+    assert!(said.starts_with("nothing to act on (color, 32 colors), measured in 1 pair\n"), "{said}");
+}
+
+#[test]
+fn a_kill_at_any_instant_leaves_no_libraries() {
+    let place = tempfile::tempdir().unwrap();
+    let temporary = place.path().join("tmp");
+    std::fs::create_dir(&temporary).unwrap();
+    let left = || std::fs::read_dir(&temporary).unwrap().count();
+    for kill in 0..30u64 {
+        let verb = if kill % 2 == 0 { "verify" } else { "apply" };
+        let mut killed = Command::new(env!("CARGO_BIN_EXE_nearmiss"))
+            .current_dir(place.path())
+            .env("TMPDIR", &temporary)
+            .args([verb, "color", "--", "sh", "-c", "sleep 0.02; true"])
+            .stdout(std::process::Stdio::null())
+            .stderr(std::process::Stdio::null())
+            .spawn()
+            .unwrap();
+        std::thread::sleep(std::time::Duration::from_millis(2 + kill * kill * 7 % 397));
+        killed.kill().unwrap();
+        killed.wait().unwrap();
+        let begun = std::time::Instant::now();
+        while left() > 0 && begun.elapsed() < std::time::Duration::from_secs(5) {
+            std::thread::sleep(std::time::Duration::from_millis(5));
+        }
+        assert_eq!(left(), 0, "{verb}, kill {kill}");
+    }
+}
+
 /// Exit code 2, nothing on standard output, what was said on standard error.
 fn refusal(place: &Path, arguments: &[&str]) -> String {
     let output = nearmiss(place, arguments);
@@ -117,6 +157,7 @@ fn wrong_use_is_told() {
         &["verify", "commands", "--metric", "(", "true", "true"],
         &["verify", "commands", "--pairs", "5", "true", "true"],
         &["verify", "commands", "--higher", "true", "true"],
+        &["verify", "commands", "--time-limit", "0s", "true", "true"],
         &["verify", "commands", "--against", "RUN", "true", "true"],
         &["verify", "commands", "--require-gain", "5 percent", "true", "true"],
     ]

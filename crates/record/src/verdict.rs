@@ -35,6 +35,15 @@ pub enum Outcome {
     NoDifference,
     /// No difference was seen, but one of the resolution asked for could have been missed.
     TooNoisy,
+    /// The remedy did nothing to the command, so that there is nothing to measure.
+    NothingToActOn,
+}
+
+impl Outcome {
+    /// Whether it says that the sides differ.
+    pub fn is_claim(self) -> bool {
+        matches!(self, Outcome::Gain | Outcome::Loss)
+    }
 }
 
 impl fmt::Display for Outcome {
@@ -44,6 +53,7 @@ impl fmt::Display for Outcome {
             Outcome::Loss => "loss",
             Outcome::NoDifference => "no difference",
             Outcome::TooNoisy => "too noisy",
+            Outcome::NothingToActOn => "nothing to act on",
         })
     }
 }
@@ -78,15 +88,17 @@ pub struct Comparison {
     pub metric: String,
     /// Which way it is better.
     pub better: Better,
-    /// Median of the pairs' ratios, B ÷ A.
+    /// Middle of the pairs' ratios, B ÷ A: the median of the geometric means of all two of them (Hodges and Lehmann).
     pub ratio: f64,
-    /// Interval for that median; absent where there are too few pairs for one.
+    /// Interval for that middle; absent where there are too few pairs for one.
     pub interval: Option<(f64, f64)>,
-    /// Confidence of the interval itself. For the metric that the verdict is about it is
-    /// higher than that of the verdict, as it pays for all looks.
+    /// Confidence of the interval itself. It is higher than that of the verdict, as it pays for all looks.
     pub confidence: f64,
     /// The relative difference that four of five such comparisons would have seen.
     pub smallest_detectable: Option<f64>,
+    /// A loss of this share is the remedy's start alone, and not called a loss.
+    #[serde(default)]
+    pub tolerated_loss: f64,
     /// Side A.
     pub without: Summary,
     /// Side B.
@@ -127,7 +139,7 @@ impl Comparison {
     pub fn outcome(&self, resolution: f64) -> Outcome {
         match self.gain_interval() {
             Some((low, _)) if low > 0.0 => Outcome::Gain,
-            Some((_, high)) if high < 0.0 => Outcome::Loss,
+            Some((_, high)) if high < -self.tolerated_loss => Outcome::Loss,
             _ if self.smallest_detectable.is_some_and(|seen| seen <= resolution) => Outcome::NoDifference,
             _ => Outcome::TooNoisy,
         }
@@ -141,6 +153,21 @@ pub struct Sides {
     pub without: String,
     /// Side B, which the verdict is about: `with color, 32 colors`, or the second command as typed.
     pub with: String,
+}
+
+/// What the remedy adds to the start of one program, as CPU time; *measured*, on a program that does nothing.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Start {
+    /// The program.
+    pub program: String,
+    /// Pairs of its runs, without and with the remedy.
+    pub pairs: usize,
+    /// Middle of the pairs' differences.
+    pub seconds: f64,
+    /// Low end of the 95% interval for it.
+    pub low_seconds: f64,
+    /// High end.
+    pub high_seconds: f64,
 }
 
 /// What `diagnose` predicted of the remedy for a run; *predicted*.
@@ -194,7 +221,7 @@ pub struct Verdict {
     pub seed: u64,
     /// The order within each pair: `AB` or `BA`.
     pub order: Vec<String>,
-    /// The other metrics, each with a plain 95% interval of its own.
+    /// The other metrics, each by itself with an interval that pays for all looks as the verdict's does.
     pub others: Vec<Comparison>,
     /// The gain that was asked for, as a share.
     pub required_gain: Option<f64>,
@@ -202,6 +229,9 @@ pub struct Verdict {
     pub required_gain_met: Option<bool>,
     /// What the remedy reported of the last run under it.
     pub engaged: Option<String>,
+    /// What the remedy's start takes; none: two commands, or it could not be measured.
+    #[serde(default)]
+    pub start: Option<Start>,
     /// What was predicted of the remedy, where the verdict is set beside it.
     pub predicted: Option<Predicted>,
     /// Facts a reader must know, one sentence each.
@@ -236,6 +266,7 @@ mod tests {
             interval: Some((ratio - 0.125, ratio + 0.125)),
             confidence: 0.95,
             smallest_detectable: Some(0.25),
+            tolerated_loss: 0.0,
             without: summary,
             with: summary,
         }
@@ -252,6 +283,17 @@ mod tests {
         assert_eq!(comparison(Better::Higher, 0.75).outcome(0.03), Outcome::Loss);
         assert_eq!(comparison(Better::Lower, 1.0).outcome(0.03), Outcome::TooNoisy);
         assert_eq!(comparison(Better::Lower, 1.0).outcome(0.3), Outcome::NoDifference);
+    }
+
+    #[test]
+    fn a_loss_within_the_remedys_start_is_none() {
+        let slower = |tolerated_loss| Comparison { tolerated_loss, ..comparison(Better::Lower, 1.25) };
+        assert_eq!(
+            [0.0, 0.124, 0.126].map(|t| slower(t).outcome(0.3)),
+            [Outcome::Loss, Outcome::Loss, Outcome::NoDifference]
+        );
+        let faster = Comparison { tolerated_loss: 0.5, ..comparison(Better::Lower, 0.75) };
+        assert_eq!(faster.outcome(0.3), Outcome::Gain);
     }
 
     #[test]

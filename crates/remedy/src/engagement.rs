@@ -60,8 +60,8 @@ pub struct NotEngaged {
 /// Its life: `apply` has changed the workload (environment, affinity, memory policy) before; then, for each launch,
 /// [`started`](Engagement::started) and [`confirm`](Engagement::confirm); at last [`end`](Engagement::end). An
 /// engagement that is dropped must undo as much as `end` does. What must be undone even when nearmiss is killed is
-/// known to the workload's guardian ([`Workload::remove_if_killed`](nearmiss_workload::Workload::remove_if_killed),
-/// [`Workload::restore_if_killed`](nearmiss_workload::Workload::restore_if_killed)), and a helper process is a
+/// known to a guardian: files by [`GuardedFiles`](nearmiss_workload::GuardedFiles), from before the first is written;
+/// settings by [`Workload::restore_if_killed`](nearmiss_workload::Workload::restore_if_killed). A helper process is a
 /// `Workload` of its own, which ends with its launcher.
 pub trait Engagement {
     /// The command was launched as process `pid`, and has not run an instruction of its own yet: a daemon may begin.
@@ -80,11 +80,22 @@ pub trait Engagement {
     }
 }
 
+/// How often a remedy acted on a command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Acts {
+    /// So often; none says that the command gave the remedy nothing to act on.
+    Counted(u64),
+    /// The remedy acts on all of the command, or cannot count.
+    Uncounted,
+}
+
 /// What a remedy did to a command.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Engaged {
     /// One or a few lines for people.
     pub text: String,
+    /// How often it acted; `verify` stops at once where there was nothing to act on.
+    pub acts: Acts,
     /// The same for machines: an object with a schema.
     pub record: serde_json::Value,
 }

@@ -23,7 +23,7 @@ mod wrap;
 
 pub use case::{Case, Needs};
 pub use contract::{Ability, Applied, Help, Inability, Parameter, Remedy, Suspicion, Suspicions, Value};
-pub use engagement::{CannotEngage, Engaged, Engagement, NotEngaged};
+pub use engagement::{Acts, CannotEngage, Engaged, Engagement, NotEngaged};
 pub use registry::REMEDIES;
 pub use rehearsal::{Cost, PLACEMENTS, rehearse, rehearse_in, seeds, spread};
 pub use replay::{CaseError, Replayed, header, replay};

@@ -11,17 +11,17 @@ pub fn render(verdict: &Verdict) -> String {
         lines.push(format!("  B  {}", plain(&verdict.sides.with)));
     }
     lines.push(format!("  {}", comparison(verdict, &verdict.comparison)));
-    lines.push(looks(verdict));
-    lines.extend(could_have_seen(verdict));
+    lines.extend(why(verdict).map(|why| format!("  {why}")));
     lines.extend(verdict.others.iter().map(|other| format!("  {}", comparison(verdict, other))));
     lines.extend(verdict.neighbour().map(|(other, outcome)| format!("  neighbour, {}: {outcome}", other.metric)));
+    lines.extend(start(verdict));
     if let (Some(required), Some(met)) = (verdict.required_gain, verdict.required_gain_met) {
         let word = if met { "met" } else { "not met" };
         lines.push(format!("  required gain of {:.1}%: {word}", required * 100.0));
     }
     lines.extend(verdict.engaged.iter().flat_map(|text| text.lines()).map(|line| format!("  {}", plain(line))));
     lines.extend(verdict.notes.iter().map(|note| format!("  note: {}", plain(note))));
-    lines.push(format!("  seed {}, order {}", verdict.seed, verdict.order.join(" ")));
+    lines.push(order(verdict));
     if let Some(predicted) = &verdict.predicted {
         lines.push(format!("\n{}", beside(predicted, &verdict.comparison)));
     }
@@ -33,46 +33,97 @@ fn headline(verdict: &Verdict) -> String {
         Some(remedy) => format!(" ({})", plain(remedy)),
         None => format!(": `{}` against `{}`", plain(&verdict.sides.with), plain(&verdict.sides.without)),
     };
-    format!("{}{whose}, measured in {} pairs", verdict.outcome, verdict.pairs)
+    let pairs = if verdict.pairs == 1 { "pair" } else { "pairs" };
+    format!("{}{whose}, measured in {} {pairs}", verdict.outcome, verdict.pairs)
 }
 
 /// One metric of both sides, and by how much they differ.
 pub fn comparison(verdict: &Verdict, comparison: &Comparison) -> String {
     let (without, with) = if verdict.remedy.is_some() { ("without", "with") } else { ("A", "B") };
+    let of_medians = comparison.with.median / comparison.without.median;
     let figures = format!(
-        "{}: {} {without}, {} {with}; {:+.1}%",
+        "{}: {} {without}, {} {with}; {}",
         plain(&comparison.metric),
         four_digits(comparison.without.median),
         four_digits(comparison.with.median),
-        (comparison.ratio - 1.0) * 100.0
+        change(comparison.ratio)
     );
-    match comparison.interval {
-        Some((low, high)) => format!("{figures} [{:+.1}%, {:+.1}%]", (low - 1.0) * 100.0, (high - 1.0) * 100.0),
-        None => format!("{figures} [too few pairs for an interval]"),
+    let interval = match comparison.interval {
+        Some((low, high)) => format!("[{}, {}]", change(low), change(high)),
+        None => "[too few pairs for an interval]".to_owned(),
+    };
+    match (of_medians < 1.0) != (comparison.ratio < 1.0) && change(of_medians) != change(comparison.ratio) {
+        true => format!("{figures} {interval} by pairs; the medians differ by {}", change(of_medians)),
+        false => format!("{figures} {interval}"),
     }
+}
+
+/// A ratio as a change, `+4.2%`; a change too small to be seen has no sign.
+fn change(ratio: f64) -> String {
+    let text = format!("{:+.1}%", (ratio - 1.0) * 100.0);
+    if ["+0.0%", "-0.0%"].contains(&text.as_str()) { "0.0%".to_owned() } else { text }
+}
+
+/// How it was decided, and what it would have seen.
+fn why(verdict: &Verdict) -> impl Iterator<Item = String> {
+    if verdict.outcome == Outcome::NothingToActOn {
+        let did = "the remedy did nothing in the first two runs under it, so no further runs were made";
+        return [Some(did.to_owned()), None, None].into_iter().flatten();
+    }
+    let by_cpu = verdict.comparison.metric == "cpu_s" && verdict.others.iter().any(|other| other.metric == "wall_s");
+    let by_cpu = by_cpu
+        .then(|| "the CPU time decides: the wall time is too noisy to tell, and may have changed as much".to_owned());
+    [by_cpu, Some(looks(verdict)), could_have_seen(verdict)].into_iter().flatten()
 }
 
 fn looks(verdict: &Verdict) -> String {
     let confidence = (1.0 - verdict.error_rate) * 100.0;
     let looks: Vec<String> = verdict.looks.iter().map(usize::to_string).collect();
-    format!("  interval of the median ratio, {confidence:.0}% over all looks (after {} pairs)", looks.join(", "))
+    format!("intervals of the pairs' ratios, {confidence:.0}% over all looks (after {} pairs)", looks.join(", "))
 }
 
 /// What the comparison would have seen, where it saw nothing.
 fn could_have_seen(verdict: &Verdict) -> Option<String> {
     match (verdict.outcome, verdict.comparison.smallest_detectable) {
         (Outcome::NoDifference, Some(seen)) => {
-            Some(format!("  smallest difference that this run could have seen: {:.1}%", seen * 100.0))
+            Some(format!("smallest difference that this run could have seen: {:.1}%", seen * 100.0))
         }
         (Outcome::TooNoisy, seen) => {
             let seen = seen.map_or("nothing".to_owned(), |seen| format!("{:.1}% or more", seen * 100.0));
             Some(format!(
-                "  this run could have seen {seen}; {:.1}% was asked for: give it more time, or a quieter machine",
+                "this run could have seen {seen}; {:.1}% was asked for: give it more time, or a quieter machine",
                 verdict.resolution * 100.0
             ))
         }
         _ => None,
     }
+}
+
+/// What the remedy's start takes, and whether there is more to a difference than that.
+fn start(verdict: &Verdict) -> Vec<String> {
+    let Some(start) = &verdict.start else { return Vec::new() };
+    let ms = |seconds: f64| format!("{:.3}", seconds * 1e3);
+    let time = [&verdict.comparison].into_iter().chain(&verdict.others).find(|c| c.tolerated_loss > 0.0);
+    let share = time.map_or(String::new(), |time| {
+        format!("; {:.1}% of a run without", start.seconds / time.without.median * 100.0)
+    });
+    let mut lines = vec![format!(
+        "  the remedy's start: {} ms of CPU time a program [{}, {}], measured on `{}`{share}",
+        ms(start.seconds),
+        ms(start.low_seconds),
+        ms(start.high_seconds),
+        plain(&start.program)
+    )];
+    let slower = |c: &Comparison| c.gain_interval().is_some_and(|(_, high)| high < 0.0);
+    if !verdict.outcome.is_claim() && slower(&verdict.comparison) {
+        lines.push("  the command is slower by no more than that start, which is not called a loss".to_owned());
+    }
+    lines
+}
+
+fn order(verdict: &Verdict) -> String {
+    let ab = verdict.order.iter().filter(|pair| *pair == "AB").count();
+    format!("  seed {}; A ran first in {ab} of {} pairs", verdict.seed, verdict.order.len())
 }
 
 /// Predicted against measured.

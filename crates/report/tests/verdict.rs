@@ -14,6 +14,7 @@ fn comparison(metric: &str, better: Better, ratio: f64, medians: [f64; 2]) -> Co
         interval: Some((ratio - 0.02, ratio + 0.02)),
         confidence: 0.99,
         smallest_detectable: Some(0.04),
+        tolerated_loss: 0.0,
         without: summary(medians[0]),
         with: summary(medians[1]),
     }
@@ -39,6 +40,7 @@ fn verdict() -> Verdict {
         required_gain: None,
         required_gain_met: None,
         engaged: None,
+        start: None,
         predicted: None,
         notes: vec!["Both commands ran through /bin/sh: its start is part of every time.".to_owned()],
         without: vec![Sample::from([("wall_s".to_owned(), 0.5)])],
@@ -85,6 +87,69 @@ fn a_rate_is_set_beside_a_prediction_as_time_saved() {
     };
     let last = render(&rate).lines().last().unwrap().to_owned();
     assert_eq!(last, "measured, rate: 20% saved; 5 points from what was predicted");
+    let lower = Verdict { comparison: comparison("rate", Better::Higher, 0.8, [100.0, 80.0]), ..rate };
+    let last = render(&lower).lines().last().unwrap().to_owned();
+    assert_eq!(last, "measured, rate: -25% saved; 35 points from what was predicted");
+}
+
+#[test]
+fn a_change_that_rounds_to_nothing_has_no_sign() {
+    let mut same = comparison("wall_s", Better::Lower, 0.9999, [0.5, 0.49999]);
+    same.interval = Some((0.9996, 1.0004));
+    assert_eq!(line_of(same), "wall_s: 0.5000 A, 0.5000 B; 0.0% [0.0%, 0.0%]");
+}
+
+#[test]
+fn medians_that_point_the_other_way_are_said() {
+    let other_way = comparison("wall_s", Better::Lower, 1.01, [0.5, 0.49]);
+    assert_eq!(
+        line_of(other_way),
+        "wall_s: 0.5000 A, 0.4900 B; +1.0% [-1.0%, +3.0%] by pairs; the medians differ by -2.0%"
+    );
+}
+
+fn line_of(comparison: Comparison) -> String {
+    nearmiss_report::verdict::comparison(&verdict(), &comparison)
+}
+
+#[test]
+fn a_remedy_that_did_nothing_is_said() {
+    let mut nothing = comparison("wall_s", Better::Lower, 1.0, [0.02, 0.02]);
+    nothing.interval = None;
+    insta::assert_snapshot!(render(&Verdict {
+        remedy: Some("color, 32 colors".to_owned()),
+        outcome: Outcome::NothingToActOn,
+        comparison: nothing,
+        pairs: 1,
+        order: vec!["BA".to_owned()],
+        engaged: Some("color (measured): engaged, 32 colors of 64 bytes; 0 thread stacks colored".to_owned()),
+        others: Vec::new(),
+        notes: Vec::new(),
+        ..verdict()
+    }));
+}
+
+#[test]
+fn a_start_is_named_and_no_loss() {
+    let start = Start { program: "true".to_owned(), pairs: 40, seconds: 6e-5, low_seconds: 5e-5, high_seconds: 1e-4 };
+    let mut slower = comparison("cpu_s", Better::Lower, 1.003, [0.02, 0.02006]);
+    (slower.interval, slower.tolerated_loss) = (Some((1.002, 1.004)), 0.005);
+    let short = Verdict {
+        remedy: Some("color, 32 colors".to_owned()),
+        outcome: slower.outcome(0.03),
+        comparison: slower,
+        start: Some(start),
+        others: Vec::new(),
+        ..verdict()
+    };
+    assert_ne!(short.outcome, Outcome::Loss);
+    let text = render(&short);
+    let named = "  the remedy's start: 0.060 ms of CPU time a program [0.050, 0.100], measured on `true`; 0.3% of a run without\n";
+    assert!(text.contains(named), "{text}");
+    assert!(
+        text.contains("  the command is slower by no more than that start, which is not called a loss\n"),
+        "{text}"
+    );
 }
 
 #[test]

@@ -1,6 +1,6 @@
-use crate::{Error, Metric, Plan, Sample, Side, Verdict, compare};
-use nearmiss_record::verdict::Sides;
-use nearmiss_remedy::Engagement;
+use crate::{Error, Metric, Plan, Sample, Side, Source, Verdict, compare, start};
+use nearmiss_record::verdict::{Sides, Start};
+use nearmiss_remedy::{Acts, Engaged, Engagement};
 use nearmiss_workload::{Finished, Running, Status, Stdio, Workload};
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -28,7 +28,7 @@ pub trait Probe {
 
 /// Runs the two sides' commands and takes their figures.
 ///
-/// Their output is kept, one pair of files a run.
+/// Their output is kept, one pair of files a run, up to a number of runs that fills no disk.
 pub struct Commands {
     without: SideCommand,
     with: SideCommand,
@@ -39,10 +39,15 @@ pub struct Commands {
     output: PathBuf,
     run_limit: Duration,
     runs: usize,
-    last_engaged: Option<String>,
+    begun: Instant,
+    start: Option<Start>,
+    last_engaged: Option<Engaged>,
+    acted: bool,
     stop: Arc<AtomicBool>,
 }
 
+/// Of so many runs the output is kept.
+const RUNS_KEPT: usize = 200;
 /// How often a wait for a command looks whether somebody asks us to stop.
 const LOOK: Duration = Duration::from_millis(100);
 /// How long a command may take to end after it was asked to.
@@ -61,7 +66,10 @@ impl Commands {
             output: output.into(),
             run_limit: Duration::from_secs(600),
             runs: 0,
+            begun: Instant::now(),
+            start: None,
             last_engaged: None,
+            acted: false,
             stop: Arc::default(),
         }
     }
@@ -102,22 +110,28 @@ impl Commands {
         self
     }
 
+    /// Measures what the remedy's start takes, on a program that does nothing without and with it.
+    pub fn measure_start(&mut self, without: SideCommand, with: SideCommand) -> Result<(), Error> {
+        self.start = Some(start::measure(without, with)?);
+        Ok(())
+    }
+
     /// Runs the whole comparison; the plan's metric must be this one's.
     pub fn compare(mut self, plan: &Plan) -> Result<Verdict, Error> {
-        let start = Instant::now();
-        let compared = compare(plan, |side| self.measure_unless_stopped(side), || start.elapsed());
+        self.begun = Instant::now();
+        let compared = compare(plan, &mut self);
         for engagement in [self.without.engagement.take(), self.with.engagement.take()].into_iter().flatten() {
             engagement.end()?;
         }
         let mut verdict = compared?;
-        verdict.engaged = self.last_engaged.take();
+        verdict.engaged = self.last_engaged.take().map(|engaged| engaged.text);
         verdict.sides = Sides { without: self.without.name, with: self.with.name };
         Ok(verdict)
     }
 
     /// A run that Ctrl-C ended, as it ends all that share the terminal, says nothing of its command.
     fn measure_unless_stopped(&mut self, side: Side) -> Result<Sample, Error> {
-        let (ended, measured) = (self.runs, self.measure(side));
+        let (ended, measured) = (self.runs, self.run_once(side));
         match self.stop.load(Ordering::Relaxed) {
             true => {
                 let runs = ended + usize::from(measured.is_ok());
@@ -128,20 +142,24 @@ impl Commands {
     }
 
     /// Runs one side once.
-    fn measure(&mut self, side: Side) -> Result<Sample, Error> {
+    fn run_once(&mut self, side: Side) -> Result<Sample, Error> {
         self.runs += 1;
         let run = Run { number: self.runs, side, stem: self.output.join(format!("{:03}-{side}", self.runs)) };
         self.prepare_for(&run)?;
         let (pid, mut sample) = self.timed(&run)?;
         if let Some(engagement) = &mut self.side_mut(side).engagement {
-            let report = engagement.confirm(pid).map_err(|source| Error::NotEngaged { run: run.number, source })?;
-            self.last_engaged = Some(report.text);
+            let engaged = engagement.confirm(pid).map_err(|source| Error::NotEngaged { run: run.number, source })?;
+            self.acted |= engaged.acts != Acts::Counted(0);
+            self.last_engaged = Some(engaged);
         }
         if let Some(probe) = &mut self.probe {
             sample.extend(probe.read()?);
         }
         if let Some(value) = self.metric.find(&self.printed(&run)?, run.number, &self.side(side).name)? {
             sample.insert(self.metric.name().to_owned(), value);
+        }
+        if run.number > RUNS_KEPT {
+            run.forget()?;
         }
         Ok(sample)
     }
@@ -238,6 +256,24 @@ impl Commands {
     }
 }
 
+impl Source for Commands {
+    fn measure(&mut self, side: Side) -> Result<Sample, Error> {
+        self.measure_unless_stopped(side)
+    }
+
+    fn elapsed(&mut self) -> Duration {
+        self.begun.elapsed()
+    }
+
+    fn has_acted(&self) -> bool {
+        self.last_engaged.is_none() || self.acted
+    }
+
+    fn start(&self) -> Option<Start> {
+        self.start.clone()
+    }
+}
+
 /// One run of a side.
 struct Run {
     number: usize,
@@ -251,6 +287,19 @@ impl Run {
         let mut name = self.stem.clone().into_os_string();
         name.push(ending);
         name.into()
+    }
+
+    /// Removes its output.
+    fn forget(&self) -> Result<(), Error> {
+        for path in [".out", ".err", "-prepare.out", "-beside.out"].map(|ending| self.file(ending)) {
+            match fs::remove_file(&path) {
+                Err(source) if source.kind() != std::io::ErrorKind::NotFound => {
+                    return Err(Error::Output { path, source });
+                }
+                _ => {}
+            }
+        }
+        Ok(())
     }
 }
 
@@ -275,7 +324,8 @@ fn successful(finished: Finished) -> Result<Finished, String> {
 fn figures(finished: &Finished) -> Sample {
     let seconds = |ns: u64| ns as f64 * 1e-9;
     [
-        ("wall_s", seconds(finished.wall_ns)),
+        (crate::WALL, seconds(finished.wall_ns)),
+        (crate::CPU, seconds(finished.user_ns + finished.system_ns)),
         ("user_s", seconds(finished.user_ns)),
         ("system_s", seconds(finished.system_ns)),
         ("max_rss_bytes", finished.max_rss_bytes as f64),

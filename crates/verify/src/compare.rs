@@ -1,8 +1,8 @@
-use crate::interval::{median, median_interval, smallest_detectable};
-use crate::looks::looks;
-use crate::order::{Coin, Side, letters};
-use crate::{Better, Comparison, Error, Outcome, Sample, Stopped, Summary, Verdict};
-use nearmiss_record::verdict::{SCHEMA, Sides};
+use crate::looks::Looks;
+use crate::order::{Coin, Side};
+use crate::pairs::Pairs;
+use crate::{Better, Comparison, Error, Outcome, Sample, Stopped, Verdict};
+use nearmiss_record::verdict::{SCHEMA, Sides, Start};
 use std::time::Duration;
 
 /// How a comparison is carried out.
@@ -10,6 +10,9 @@ use std::time::Duration;
 pub struct Plan {
     /// The metric that the verdict is about.
     pub metric: String,
+    /// A second metric that may decide where the first cannot, if the first one's interval has room for what it says.
+    /// Each has half of the error. Ignored where runs do not have it.
+    pub second: Option<String>,
     /// Which way it is better.
     pub better: Better,
     /// Decides the order within the pairs.
@@ -34,12 +37,13 @@ pub struct Plan {
 impl Default for Plan {
     fn default() -> Self {
         Plan {
-            metric: "wall_s".to_owned(),
+            metric: crate::WALL.to_owned(),
+            second: Some(crate::CPU.to_owned()),
             better: Better::Lower,
             seed: 1,
             warm_up: 1,
             least_pairs: 10,
-            most_pairs: 100,
+            most_pairs: 1000,
             time_limit: Duration::from_secs(120),
             alpha: 0.05,
             resolution: 0.03,
@@ -59,128 +63,156 @@ impl Plan {
         }
         Ok(())
     }
-}
 
-/// Everything measured so far.
-#[derive(Default)]
-struct Pairs {
-    without: Vec<Sample>,
-    with: Vec<Sample>,
-    order: Vec<String>,
-}
-
-impl Pairs {
-    fn count(&self) -> usize {
-        self.without.len()
+    /// The second metric, where the runs have it.
+    fn second(&self, pairs: &Pairs) -> Option<&str> {
+        self.second.as_deref().filter(|second| *second != self.metric && pairs.has(second))
     }
 
-    /// Values of a metric, where every run has it.
-    fn values(samples: &[Sample], metric: &str) -> Option<Vec<f64>> {
-        samples.iter().map(|sample| sample.get(metric).copied()).collect()
-    }
-
-    /// The logarithm of each pair's ratio, sorted; `None` where some run lacks the metric or
-    /// has none of it.
-    fn log_ratios(&self, metric: &str) -> Option<Vec<f64>> {
-        let without = Self::values(&self.without, metric)?;
-        let with = Self::values(&self.with, metric)?;
-        let mut ratios: Vec<f64> = without.iter().zip(&with).map(|(a, b)| (b / a).ln()).collect();
-        ratios.sort_by(f64::total_cmp);
-        ratios.iter().all(|ratio| ratio.is_finite()).then_some(ratios)
-    }
-
-    fn comparison(&self, metric: &str, better: Better, alpha: f64) -> Option<Comparison> {
-        let ratios = self.log_ratios(metric)?;
-        let interval = median_interval(&ratios, alpha);
-        Some(Comparison {
-            metric: metric.to_owned(),
-            better,
-            ratio: median(&ratios)?.exp(),
-            interval: interval.map(|(low, high)| (low.exp(), high.exp())),
-            confidence: 1.0 - alpha,
-            smallest_detectable: interval.map(|i| smallest_detectable(i, alpha).exp() - 1.0),
-            without: summary(Self::values(&self.without, metric)?)?,
-            with: summary(Self::values(&self.with, metric)?)?,
-        })
+    /// How much of the time, or of the largest number of pairs, is used up.
+    fn used(&self, pairs: usize, elapsed: Duration) -> f64 {
+        let time = elapsed.as_secs_f64() / self.time_limit.as_secs_f64().max(1e-9);
+        time.max(pairs as f64 / self.most_pairs.max(self.least_pairs) as f64)
     }
 }
 
-fn summary(mut values: Vec<f64>) -> Option<Summary> {
-    values.sort_by(f64::total_cmp);
-    Some(Summary { median: median(&values)?, least: *values.first()?, largest: *values.last()? })
+/// Where samples come from.
+pub trait Source {
+    /// Runs one side once.
+    fn measure(&mut self, side: Side) -> Result<Sample, Error>;
+
+    /// The time since the beginning.
+    fn elapsed(&mut self) -> Duration;
+
+    /// Whether the remedy has done anything so far, or may have.
+    fn has_acted(&self) -> bool {
+        true
+    }
+
+    /// What the remedy's start takes of a run.
+    fn start(&self) -> Option<Start> {
+        None
+    }
 }
 
-/// Compares two sides by samples of them.
-///
-/// `measure` runs one side once. `elapsed` is the time since the beginning. The samples
-/// come in pairs, one of each side. The figures beside the plan's metric are given with
-/// plain 95% intervals: they decide nothing. Who the sides are is for the caller to say.
-pub fn compare(
-    plan: &Plan,
-    mut measure: impl FnMut(Side) -> Result<Sample, Error>,
-    mut elapsed: impl FnMut() -> Duration,
-) -> Result<Verdict, Error> {
+/// Compares two sides by samples of them, which come in pairs, one of each side. Who the sides are is for the caller
+/// to say.
+pub fn compare(plan: &Plan, source: &mut impl Source) -> Result<Verdict, Error> {
     plan.check()?;
-    let before_warm_up = elapsed();
     for _ in 0..plan.warm_up.max(1) {
-        measure(Side::Without)?;
-        measure(Side::With)?;
+        source.measure(Side::Without)?;
+        source.measure(Side::With)?;
     }
-    let started = elapsed();
-    // How many pairs fit is settled now, before any of them is known.
-    let pair = (started - before_warm_up).as_secs_f64() / plan.warm_up.max(1) as f64;
-    let fitting = plan.time_limit.saturating_sub(started).as_secs_f64() / pair.max(1e-9);
-    let most = (fitting.min(plan.most_pairs as f64) as usize).max(plan.least_pairs);
-    let looks = looks(plan.least_pairs, most, plan.alpha);
-
-    let mut pairs = Pairs::default();
+    let mut so_far = SoFar { plan, start: source.start(), pairs: Pairs::default() };
     let mut coin = Coin::new(plan.seed);
-    let mut left = plan.alpha;
-    let mut looked = Vec::new();
-    for (number, look) in looks.iter().enumerate() {
-        let mut out_of_time = false;
-        while pairs.count() < look.pairs && !out_of_time {
-            run_pair(&mut pairs, &mut coin, &mut measure)?;
-            out_of_time = pairs.count() >= plan.least_pairs && elapsed() >= plan.time_limit;
+    let mut looks = None;
+    loop {
+        so_far.pairs.run(coin.next_pair(), |side| source.measure(side))?;
+        let pairs = so_far.pairs.count();
+        if !source.has_acted() {
+            return so_far.nothing_to_act_on();
         }
-        let last = out_of_time || number + 1 == looks.len();
-        let alpha = if last { left } else { look.alpha };
-        left -= alpha;
-        looked.push(pairs.count());
-        let comparison = pairs.comparison(&plan.metric, plan.better, alpha).ok_or_else(|| {
+        // Each of two metrics has half of the error.
+        let metrics = if plan.second(&so_far.pairs).is_some() { 2.0 } else { 1.0 };
+        let schedule = looks.get_or_insert_with(|| Looks::new(plan.least_pairs, plan.alpha / metrics));
+        let elapsed = source.elapsed();
+        let used = plan.used(pairs, elapsed);
+        let Some(alpha) = schedule.look(pairs, used) else { continue };
+        let comparison = so_far.judged(alpha)?;
+        let stopped = match (is_decided(&comparison, plan), elapsed >= plan.time_limit) {
+            (true, _) => Stopped::Decided,
+            (false, true) => Stopped::TimeLimit,
+            (false, false) => Stopped::PlannedEnd,
+        };
+        if stopped == Stopped::Decided || used >= 1.0 {
+            let at = looks.map_or_else(Vec::new, Looks::into_pairs);
+            let outcome = comparison.outcome(plan.resolution);
+            return Ok(so_far.verdict(outcome, comparison, alpha, stopped, at));
+        }
+    }
+}
+
+/// A comparison under way.
+struct SoFar<'a> {
+    plan: &'a Plan,
+    start: Option<Start>,
+    pairs: Pairs,
+}
+
+impl SoFar<'_> {
+    fn comparison(&self, metric: &str, better: Better, alpha: f64) -> Option<Comparison> {
+        let start = self.start.as_ref().map_or(0.0, |start| start.high_seconds.max(0.0));
+        self.pairs.comparison(metric, better, alpha, start)
+    }
+
+    /// What the verdict rests on: the plan's metric, or its second one where only that tells the sides apart.
+    fn judged(&self, alpha: f64) -> Result<Comparison, Error> {
+        let plan = self.plan;
+        let first = self.comparison(&plan.metric, plan.better, alpha).ok_or_else(|| {
             Error::Parameters(format!(
                 "{}: not every run has it, or it is zero or negative, so no ratio can be formed",
                 plan.metric
             ))
         })?;
-        let decided = is_decided(&comparison, plan);
-        if decided || last {
-            let stopped = match (decided, out_of_time) {
-                (true, _) => Stopped::Decided,
-                (false, true) => Stopped::TimeLimit,
-                (false, false) => Stopped::PlannedEnd,
-            };
-            return Ok(judge(plan, &pairs, comparison, looked, stopped));
+        if first.outcome(plan.resolution).is_claim() {
+            return Ok(first);
+        }
+        let second = plan.second(&self.pairs).and_then(|metric| self.comparison(metric, plan.better, alpha));
+        // Not where the wall time tells another story, as it does of work that is spread over more CPUs.
+        let agrees =
+            |second: &Comparison| first.interval.is_some_and(|(low, high)| low <= second.ratio && second.ratio <= high);
+        let decides = |second: &Comparison| second.outcome(plan.resolution).is_claim() && agrees(second);
+        Ok(second.filter(decides).unwrap_or(first))
+    }
+
+    /// After the first pair: two runs under the remedy, and it did nothing in either.
+    fn nothing_to_act_on(self) -> Result<Verdict, Error> {
+        let comparison = self.judged(self.plan.alpha)?;
+        let (alpha, at) = (self.plan.alpha, vec![self.pairs.count()]);
+        Ok(self.verdict(Outcome::NothingToActOn, comparison, alpha, Stopped::Decided, at))
+    }
+
+    fn verdict(
+        self,
+        outcome: Outcome,
+        comparison: Comparison,
+        alpha: f64,
+        stopped: Stopped,
+        looks: Vec<usize>,
+    ) -> Verdict {
+        let others = self.pairs.metrics().into_iter().filter(|name| **name != comparison.metric);
+        // The metric's own way is known; of all others less is better.
+        let better = |name: &str| if name == self.plan.metric { self.plan.better } else { Better::Lower };
+        let others = others.filter_map(|name| self.comparison(name, better(name), alpha)).collect();
+        Verdict {
+            schema: SCHEMA.to_owned(),
+            kind: "measured".to_owned(),
+            remedy: None,
+            sides: Sides::default(),
+            outcome,
+            resolution: self.plan.resolution,
+            error_rate: self.plan.alpha,
+            pairs: self.pairs.count(),
+            looks,
+            stopped,
+            seed: self.plan.seed,
+            others,
+            required_gain: self.plan.required_gain,
+            required_gain_met: self.plan.required_gain.map(|required| is_met(outcome, &comparison, required)),
+            comparison,
+            engaged: None,
+            start: self.start,
+            predicted: None,
+            notes: Vec::new(),
+            order: self.pairs.order,
+            without: self.pairs.without,
+            with: self.pairs.with,
         }
     }
-    Err(Error::Parameters("a comparison without a look".to_owned()))
 }
 
-fn run_pair(
-    pairs: &mut Pairs,
-    coin: &mut Coin,
-    measure: &mut impl FnMut(Side) -> Result<Sample, Error>,
-) -> Result<(), Error> {
-    let pair = coin.next_pair();
-    pairs.order.push(letters(pair));
-    for side in pair {
-        let sample = measure(side)?;
-        match side {
-            Side::Without => pairs.without.push(sample),
-            Side::With => pairs.with.push(sample),
-        }
-    }
-    Ok(())
+fn is_met(outcome: Outcome, comparison: &Comparison, required: f64) -> bool {
+    outcome == Outcome::Gain && comparison.gain_interval().is_some_and(|(low, _)| low >= required)
 }
 
 /// Whether going on could no longer change what is said.
@@ -189,7 +221,7 @@ fn is_decided(comparison: &Comparison, plan: &Plan) -> bool {
         Outcome::Gain | Outcome::Loss => true,
         // Twice as fine as need be: what is asked for would have been seen by now.
         Outcome::NoDifference => comparison.smallest_detectable.is_some_and(|seen| seen <= plan.resolution / 2.0),
-        Outcome::TooNoisy => false,
+        Outcome::TooNoisy | Outcome::NothingToActOn => false,
     };
     let requirement_settled = match (plan.required_gain, comparison.gain_interval()) {
         (None, _) => true,
@@ -197,40 +229,4 @@ fn is_decided(comparison: &Comparison, plan: &Plan) -> bool {
         (Some(required), Some((low, high))) => low >= required || high < required,
     };
     settled && requirement_settled
-}
-
-fn judge(plan: &Plan, pairs: &Pairs, comparison: Comparison, looks: Vec<usize>, stopped: Stopped) -> Verdict {
-    let outcome = comparison.outcome(plan.resolution);
-    let names: Vec<&String> = pairs.without.first().map(|sample| sample.keys().collect()).unwrap_or_default();
-    let others = names
-        .into_iter()
-        .filter(|name| **name != plan.metric)
-        .filter_map(|name| pairs.comparison(name, Better::Lower, plan.alpha))
-        .collect();
-    let met = plan
-        .required_gain
-        .map(|required| outcome == Outcome::Gain && comparison.gain_interval().is_some_and(|(low, _)| low >= required));
-    Verdict {
-        schema: SCHEMA.to_owned(),
-        kind: "measured".to_owned(),
-        remedy: None,
-        sides: Sides::default(),
-        outcome,
-        comparison,
-        resolution: plan.resolution,
-        error_rate: plan.alpha,
-        pairs: pairs.count(),
-        looks,
-        stopped,
-        seed: plan.seed,
-        order: pairs.order.clone(),
-        others,
-        required_gain: plan.required_gain,
-        required_gain_met: met,
-        engaged: None,
-        predicted: None,
-        notes: Vec::new(),
-        without: pairs.without.clone(),
-        with: pairs.with.clone(),
-    }
 }

@@ -3,13 +3,17 @@
 //!
 //! - Runs come in pairs AB or BA, each as a coin of its own falls, from a printed seed: what
 //!   drifts or bursts favours neither side, and no pair tells anything of another.
-//! - The quantity is the ratio B/A of each pair; the figure given is their median, with an
-//!   interval from order statistics, which assumes nothing about the shape of the noise.
-//! - Results are looked at only after numbers of pairs that were fixed before the first of
-//!   them, and each look spends a part of the 5% error allowed in all (Lan and DeMets'
-//!   spending in Pocock's shape, the parts added up), so stopping early costs no honesty.
+//! - The quantity is the ratio B/A of each pair; the figure given is their middle (Hodges and Lehmann), with an
+//!   interval from signed ranks. Under no difference the coin alone makes the error rate stand, whatever the noise.
+//! - Wall time decides, or the CPU time where only that tells the sides apart and the wall time's interval has room for
+//!   the same change: on a machine with other work the CPU time is several times as steady. Each has half of the error.
+//! - Results are looked at after numbers of pairs that were fixed before the first of them, and each look spends a
+//!   part of the 5% error allowed in all (Lan and DeMets' spending, the parts added up), so stopping early costs no
+//!   honesty. The other metrics' intervals pay for the looks alike.
 //! - A verdict of *no difference* says what difference would have been seen; if that is
 //!   larger than the resolution asked for, the verdict is *too noisy* instead.
+//! - A remedy that did nothing in the first runs under it ends the comparison: *nothing to act on*. What the remedy's
+//!   start takes is measured apart, and a loss that is no larger is not called one.
 //!
 //! [`compare`] drives any source of samples; [`Commands`] is the one that runs commands. The verdict is a record
 //! ([`nearmiss_record::verdict`]); `nearmiss-report` puts it into words.
@@ -20,12 +24,19 @@ mod interval;
 mod looks;
 mod metric;
 mod order;
+mod pairs;
+mod start;
 
 pub use commands::{Commands, Probe, SideCommand};
-pub use compare::{Plan, compare};
+pub use compare::{Plan, Source, compare};
 pub use metric::Metric;
 pub use nearmiss_record::verdict::{Better, Comparison, Outcome, Sample, Stopped, Summary, Verdict};
 pub use order::Side;
+
+/// The wall time of a run, from its start to its end.
+pub const WALL: &str = "wall_s";
+/// The time that a run spent on CPUs, its children's included.
+pub const CPU: &str = "cpu_s";
 
 /// Why a comparison could not be finished.
 #[derive(Debug, thiserror::Error)]

@@ -1,63 +1,100 @@
 //! When results are looked at, and how much of the error allowed each look may spend.
 
-/// One look.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Look {
-    /// After so many pairs.
-    pub(crate) pairs: usize,
-    /// The error that this look may make.
-    pub(crate) alpha: f64,
+/// Pairs grow by this factor from look to look.
+const GROWTH: f64 = 1.5;
+/// Share of the error that the looks get by their number, each half of what the one before got: a difference that
+/// leaps to the eye ends the comparison early.
+const EARLY: f64 = 0.2;
+/// The rest is spent with this power of the time used up: nearly all of it is there for the last look.
+const POWER: i32 = 4;
+/// After this share of the time only the end is looked at, for looks that come close together waste error.
+const NO_LOOKS_AFTER: f64 = 0.7;
+
+/// The looks of a comparison, and what they have spent (Lan and DeMets).
+///
+/// How far a comparison has come is told by time and by number of pairs, neither of which knows which side is better.
+/// The looks' own errors add up to what is allowed, so that the whole stays within it whatever their correlation.
+pub(crate) struct Looks {
+    allowed: f64,
+    spent: f64,
+    at: Vec<usize>,
+    next: usize,
 }
 
-/// At most this many looks: each costs a little power at the end.
-const MOST_LOOKS: u32 = 5;
+impl Looks {
+    /// The first look comes after `least` pairs.
+    pub(crate) fn new(least: usize, allowed: f64) -> Self {
+        Looks { allowed, spent: 0.0, at: Vec::new(), next: least }
+    }
 
-/// The looks of a comparison of at least `least` and at most `most` pairs.
-///
-/// They grow by a constant factor; the error spent until a look is that of Pocock's shape,
-/// `alpha ln(1 + (e - 1) t)` at the share `t` of the pairs. The looks' own errors add up to
-/// `alpha`, so that the whole stays within it whatever their correlation.
-pub(crate) fn looks(least: usize, most: usize, alpha: f64) -> Vec<Look> {
-    let growth = (most as f64 / least as f64).max(1.0);
-    let mut at: Vec<usize> = (0..MOST_LOOKS)
-        .map(|k| least as f64 * growth.powf(f64::from(k) / f64::from(MOST_LOOKS - 1)))
-        .map(|pairs| (pairs - 1e-9).ceil() as usize)
-        .map(|pairs| pairs.clamp(least, most.max(least)))
-        .collect();
-    at.dedup();
-    let last = at.last().copied().unwrap_or(least) as f64;
-    let mut spent = 0.0;
-    at.into_iter()
-        .map(|pairs| {
-            let until = alpha * f64::ln(1.0 + (std::f64::consts::E - 1.0) * pairs as f64 / last);
-            let look = Look { pairs, alpha: until - spent };
-            spent = until;
-            look
-        })
-        .collect()
+    /// The error that a look after so many pairs may make; `used` is the share of the time or pairs used up. `None`:
+    /// no look now.
+    pub(crate) fn look(&mut self, pairs: usize, used: f64) -> Option<f64> {
+        if used >= 1.0 && pairs >= self.at.last().copied().unwrap_or(self.next) {
+            return Some(self.spend(pairs, self.allowed));
+        }
+        if pairs < self.next {
+            return None;
+        }
+        self.next = (self.next as f64 * GROWTH).ceil() as usize;
+        if used > NO_LOOKS_AFTER {
+            return None;
+        }
+        let early = 1.0 - 0.5f64.powi(self.at.len() as i32 + 1);
+        Some(self.spend(pairs, self.allowed * (EARLY * early + (1.0 - EARLY) * used.powi(POWER))))
+    }
+
+    fn spend(&mut self, pairs: usize, until: f64) -> f64 {
+        self.at.push(pairs);
+        until - std::mem::replace(&mut self.spent, until)
+    }
+
+    /// After how many pairs results were looked at.
+    pub(crate) fn into_pairs(self) -> Vec<usize> {
+        self.at
+    }
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
 
+    /// Looks at every pair until the end, where a pair takes `step` of the time.
+    fn all(least: usize, step: f64) -> (Vec<usize>, Vec<f64>) {
+        let mut looks = Looks::new(least, 0.05);
+        let mut spent = Vec::new();
+        for pairs in 1.. {
+            let used = pairs as f64 * step;
+            spent.extend(looks.look(pairs, used));
+            if used >= 1.0 && pairs >= least {
+                break;
+            }
+        }
+        (looks.into_pairs(), spent)
+    }
+
     #[test]
     fn all_looks_together_spend_what_is_allowed() {
-        for (least, most) in [(10, 10), (10, 12), (10, 40), (10, 200), (20, 30)] {
-            let looks = looks(least, most, 0.05);
-            let spent: f64 = looks.iter().map(|look| look.alpha).sum();
-            assert!((spent - 0.05).abs() < 1e-12, "{least} {most} {spent}");
-            assert_eq!(looks.first().unwrap().pairs, least);
-            assert_eq!(looks.last().unwrap().pairs, most);
-            assert!(looks.windows(2).all(|two| two[0].pairs < two[1].pairs));
-            assert!(looks.iter().all(|look| look.alpha > 0.0));
+        for step in [2.0, 0.1, 0.03, 0.001, 0.0001] {
+            let (at, spent) = all(10, step);
+            assert!((spent.iter().sum::<f64>() - 0.05).abs() < 1e-12, "{step}: {spent:?}");
+            assert!(spent.iter().all(|spent| *spent > 0.0), "{step}: {spent:?}");
+            assert!(at.windows(2).all(|two| two[0] < two[1]) && at[0] == 10, "{step}: {at:?}");
+            // At least half of it is left for the last look.
+            assert!(spent[spent.len() - 1] > 0.025, "{step}: {spent:?}");
         }
     }
 
     #[test]
-    fn looks_grow_by_a_constant_factor() {
-        let at: Vec<usize> = looks(10, 160, 0.05).iter().map(|look| look.pairs).collect();
-        assert_eq!(at, [10, 20, 40, 80, 160]);
+    fn looks_grow_by_a_constant_factor_and_pause_before_the_end() {
+        assert_eq!(all(10, 0.01).0, [10, 15, 23, 35, 53, 100]);
+        assert_eq!(all(10, 1.0).0, [10]);
+    }
+
+    #[test]
+    fn ten_pairs_that_all_agree_can_decide() {
+        // Two of 1,024 orders of signs are as clear; half of the error is for each of two metrics.
+        let mut looks = Looks::new(10, 0.025);
+        assert!(looks.look(10, 0.001).is_some_and(|alpha| alpha >= 2.0 / 1024.0));
     }
 }

@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used)]
 
 use nearmiss_remedy::color::apply::{Options, apply};
-use nearmiss_remedy::{Engaged, Engagement, NotEngaged};
+use nearmiss_remedy::{Acts, Engaged, Engagement, NotEngaged};
 use nearmiss_verify::{Better, Commands, Error, Metric, Outcome, Plan, SideCommand, Verdict};
 use nearmiss_workload::Workload;
 use std::time::Duration;
@@ -103,6 +103,50 @@ fn the_remedy_is_confirmed_in_every_run_under_it() {
     let commands = Commands::new(plain("true"), with, directory.path());
     let error = run(commands, Metric::default(), Better::Lower).unwrap_err();
     assert!(matches!(error, Error::NotEngaged { run: 2, .. }), "{error}");
+}
+
+/// Says so often that it acted.
+struct Acting(Acts);
+
+impl Engagement for Acting {
+    fn confirm(&mut self, _: i32) -> Result<Engaged, NotEngaged> {
+        Ok(Engaged { text: "acting".to_owned(), acts: self.0, record: serde_json::Value::Null })
+    }
+}
+
+#[test]
+fn a_remedy_with_nothing_to_act_on_ends_after_the_first_pair() {
+    let pairs = |acts| {
+        let directory = tempfile::tempdir().unwrap();
+        let with = SideCommand { engagement: Some(Box::new(Acting(acts))), ..plain("echo 1") };
+        let commands = Commands::new(plain("echo 1"), with, directory.path());
+        let verdict = run(commands, Metric::printed("1").unwrap(), Better::Lower).unwrap();
+        assert_eq!(verdict.outcome == Outcome::NothingToActOn, verdict.pairs == 1);
+        verdict.pairs
+    };
+    assert_eq!([Acts::Counted(0), Acts::Counted(1), Acts::Uncounted].map(pairs), [1, 10, 10]);
+}
+
+#[test]
+fn the_start_of_a_remedy_is_measured_apart() {
+    let directory = tempfile::tempdir().unwrap();
+    // A start that is as plain as a start can be: the remedy makes a program of nothing count to a million.
+    let counts = shell("i=0; while [ $i -lt 100000 ]; do i=$((i+1)); done");
+    let with = SideCommand { engagement: Some(Box::new(Acting(Acts::Uncounted))), ..side("true", counts) };
+    let mut commands = Commands::new(plain("echo 1"), plain("echo 1"), directory.path());
+    commands.measure_start(plain("true"), with).unwrap();
+    let start = run(commands, Metric::printed("1").unwrap(), Better::Lower).unwrap().start.unwrap();
+    assert_eq!(start.program, "true");
+    assert!(start.pairs >= 6 && start.low_seconds > 0.001 && start.low_seconds <= start.seconds, "{start:?}");
+}
+
+#[test]
+fn the_output_of_many_runs_fills_no_disk() {
+    let directory = tempfile::tempdir().unwrap();
+    let plan = Plan { least_pairs: 110, time_limit: Duration::from_millis(1), ..Plan::default() };
+    let verdict = Commands::new(plain("true"), plain("true"), directory.path()).compare(&plan).unwrap();
+    assert_eq!(verdict.pairs, 110);
+    assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 2 * 200);
 }
 
 #[test]

@@ -2,10 +2,9 @@
 //! slowly, and has spikes in some runs, as a shared machine's has. All seeds are fixed.
 #![allow(clippy::unwrap_used)]
 
-use nearmiss_verify::{Better, Error, Outcome, Plan, Sample, Side, Stopped, Verdict, compare};
+use nearmiss_verify::{Better, Error, Outcome, Plan, Sample, Side, Source, Stopped, Verdict, compare};
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
-use std::cell::Cell;
 use std::time::Duration;
 
 #[derive(Clone, Copy, Default)]
@@ -32,25 +31,57 @@ fn normal(random: &mut Pcg64Mcg) -> f64 {
     (-2.0 * (1.0 - u).ln()).sqrt() * (std::f64::consts::TAU * v).cos()
 }
 
-/// A comparison whose second side takes `factor` times as long.
-fn verdict(noise: Noise, factor: f64, seed: u64, plan: &Plan) -> Verdict {
-    let mut random = Pcg64Mcg::seed_from_u64(seed);
-    let clock = Cell::new(0.0);
-    let mut wander = 0.0;
-    let mut runs = 0;
-    let measure = |side: Side| -> Result<Sample, Error> {
-        wander = noise.memory * wander + noise.drift * (1.0 - noise.memory * noise.memory).sqrt() * normal(&mut random);
+/// A machine whose second side takes `factor` times as long.
+struct Machine {
+    noise: Noise,
+    factor: f64,
+    /// How much of the noise is in the CPU time, if runs have that.
+    in_cpu_time: Option<f64>,
+    random: Pcg64Mcg,
+    clock: f64,
+    wander: f64,
+    runs: usize,
+}
+
+impl Machine {
+    fn new(noise: Noise, factor: f64, seed: u64) -> Self {
+        let random = Pcg64Mcg::seed_from_u64(seed);
+        Machine { noise, factor, in_cpu_time: None, random, clock: 0.0, wander: 0.0, runs: 0 }
+    }
+}
+
+impl Source for Machine {
+    fn measure(&mut self, side: Side) -> Result<Sample, Error> {
+        let (noise, random) = (self.noise, &mut self.random);
+        let kept = (1.0 - noise.memory * noise.memory).sqrt();
+        self.wander = noise.memory * self.wander + noise.drift * kept * normal(random);
         let spike = if random.random::<f64>() < noise.spikes { random.random::<f64>() * 0.5 } else { 0.0 };
         // The two runs of the warm-up come before the first pair.
-        let neighbour = if matches!(runs % 4, 0 | 3) { noise.neighbour } else { 0.0 };
-        runs += 1;
-        let side_factor: f64 = if side == Side::With { factor } else { 1.0 };
-        let wall = 2.0 * side_factor * (noise.white * normal(&mut random) + wander + spike + neighbour).exp();
-        clock.set(clock.get() + wall);
-        Ok(Sample::from([("wall_s".to_owned(), wall)]))
-    };
-    let plan = Plan { seed: seed ^ 0xabcd, ..plan.clone() };
-    compare(&plan, measure, || Duration::from_secs_f64(clock.get())).unwrap()
+        let neighbour = if matches!(self.runs % 4, 0 | 3) { noise.neighbour } else { 0.0 };
+        self.runs += 1;
+        let side_factor: f64 = if side == Side::With { self.factor } else { 1.0 };
+        let disturbed = noise.white * normal(random) + self.wander + spike + neighbour;
+        let wall = 2.0 * side_factor * disturbed.exp();
+        self.clock += wall;
+        let mut sample = Sample::from([("wall_s".to_owned(), wall)]);
+        if let Some(share) = self.in_cpu_time {
+            sample.insert("cpu_s".to_owned(), side_factor * (disturbed * share + 0.01 * normal(random)).exp());
+        }
+        Ok(sample)
+    }
+
+    fn elapsed(&mut self) -> Duration {
+        Duration::from_secs_f64(self.clock)
+    }
+}
+
+fn judge(mut machine: Machine, seed: u64, plan: &Plan) -> Verdict {
+    compare(&Plan { seed: seed ^ 0xabcd, ..plan.clone() }, &mut machine).unwrap()
+}
+
+/// A comparison whose second side takes `factor` times as long.
+fn verdict(noise: Noise, factor: f64, seed: u64, plan: &Plan) -> Verdict {
+    judge(Machine::new(noise, factor, seed), seed, plan)
 }
 
 fn plan() -> Plan {
@@ -63,7 +94,7 @@ fn count(noise: Noise, factor: f64, runs: u64, wanted: impl Fn(&Verdict) -> bool
 }
 
 fn claims(verdict: &Verdict) -> bool {
-    matches!(verdict.outcome, Outcome::Gain | Outcome::Loss)
+    verdict.outcome.is_claim()
 }
 
 #[test]
@@ -88,6 +119,75 @@ fn a_slow_down_of_3_percent_is_found_in_80_of_100_or_the_run_is_called_too_noisy
             assert!(found >= 160, "{name}: {found} of 200");
         }
     }
+}
+
+/// Wild noise, as other work on the same CPUs makes it: in the wall time all of it, in the CPU time a twentieth.
+fn crowded(factor: f64, runs: u64, wanted: impl Fn(&Verdict) -> bool) -> usize {
+    let machine = |seed| Machine { in_cpu_time: Some(0.05), ..Machine::new(WILD, factor, seed) };
+    let plan = Plan { time_limit: Duration::from_secs(60), ..Plan::default() };
+    (0..runs).filter(|seed| wanted(&judge(machine(seed * 7919 + 3), *seed, &plan))).count()
+}
+
+#[test]
+fn where_the_wall_time_is_noisy_the_cpu_time_finds_5_percent_and_claims_no_more_than_allowed() {
+    let claimed = crowded(1.0, 1000, claims);
+    assert!(claimed <= 50, "{claimed} of 1000");
+    let found = crowded(1.05, 100, |v| v.outcome == Outcome::Loss && v.comparison.metric == "cpu_s");
+    assert!(found >= 80, "{found} of 100");
+}
+
+#[test]
+fn a_cpu_time_that_the_wall_time_contradicts_decides_nothing() {
+    struct Parallel(Machine);
+    impl Source for Parallel {
+        fn measure(&mut self, side: Side) -> Result<Sample, Error> {
+            let mut sample = self.0.measure(side)?;
+            // More CPU time on the side that takes less wall time.
+            let cpu = if side == Side::With { 1.5 } else { 1.0 };
+            sample.insert("cpu_s".to_owned(), cpu);
+            Ok(sample)
+        }
+        fn elapsed(&mut self) -> Duration {
+            self.0.elapsed()
+        }
+    }
+    for seed in 0..20 {
+        let mut machine = Parallel(Machine::new(WILD, 0.97, seed));
+        let verdict = compare(&Plan { time_limit: Duration::from_secs(20), ..plan() }, &mut machine).unwrap();
+        assert_eq!(verdict.comparison.metric, "wall_s", "seed {seed}");
+        assert_ne!(verdict.outcome, Outcome::Loss, "seed {seed}");
+        let cpu = verdict.others.iter().find(|other| other.metric == "cpu_s").unwrap();
+        assert_eq!((cpu.interval, cpu.confidence), (Some((1.5, 1.5)), verdict.comparison.confidence));
+    }
+}
+
+#[test]
+fn side_metrics_claim_no_more_often_than_the_verdict() {
+    let machine = |seed| Machine { in_cpu_time: Some(1.0), ..Machine::new(USUAL, 1.0, seed) };
+    // The first look decides about the wall time, which is the other metric's too: only the interval is independent.
+    let claims = |verdict: Verdict| verdict.others.iter().any(|other| other.outcome(0.03).is_claim());
+    let claimed = (0..1000).filter(|seed| claims(judge(machine(seed * 31 + 7), *seed, &plan()))).count();
+    assert!(claimed <= 50, "{claimed} of 1000");
+}
+
+#[test]
+fn a_remedy_that_does_nothing_ends_after_the_first_pair() {
+    struct Idle(Machine);
+    impl Source for Idle {
+        fn measure(&mut self, side: Side) -> Result<Sample, Error> {
+            self.0.measure(side)
+        }
+        fn elapsed(&mut self) -> Duration {
+            self.0.elapsed()
+        }
+        fn has_acted(&self) -> bool {
+            false
+        }
+    }
+    let required = Plan { required_gain: Some(0.01), ..plan() };
+    let verdict = compare(&required, &mut Idle(Machine::new(QUIET, 0.5, 1))).unwrap();
+    assert_eq!((verdict.outcome, verdict.pairs, verdict.stopped), (Outcome::NothingToActOn, 1, Stopped::Decided));
+    assert_eq!((verdict.comparison.interval, verdict.required_gain_met), (None, Some(false)));
 }
 
 #[test]
@@ -149,10 +249,9 @@ fn the_same_seeds_give_the_same_verdict() {
 
 #[test]
 fn a_metric_that_runs_lack_is_an_error_in_words() {
-    let sample = |_| Ok(Sample::from([("wall_s".to_owned(), 1.0)]));
     let plan = Plan { metric: "l2_misses".to_owned(), ..plan() };
-    let error = compare(&plan, sample, || Duration::ZERO).unwrap_err().to_string();
+    let error = compare(&plan, &mut Machine::new(QUIET, 1.0, 1)).unwrap_err().to_string();
     assert!(error.starts_with("l2_misses: not every run has it"), "{error}");
     let odd = Plan { least_pairs: 5, ..Plan::default() };
-    assert!(compare(&odd, sample, || Duration::ZERO).is_err());
+    assert!(compare(&odd, &mut Machine::new(QUIET, 1.0, 1)).is_err());
 }

@@ -1,5 +1,5 @@
 use crate::child::Plan;
-use crate::guardian::Undo;
+use crate::guardian::Restore;
 use crate::launch::{self, Suspended};
 use crate::{CpuSet, Error, MemoryPolicy};
 use std::collections::BTreeMap;
@@ -56,7 +56,7 @@ pub struct Workload {
     pub(crate) stderr: Stdio,
     pub(crate) group: ProcessGroup,
     pub(crate) kept: Vec<Arc<OwnedFd>>,
-    pub(crate) undo_if_killed: Vec<Undo>,
+    pub(crate) restore_if_killed: Vec<Restore>,
 }
 
 impl Workload {
@@ -73,7 +73,7 @@ impl Workload {
             stderr: Stdio::Inherit,
             group: ProcessGroup::Own,
             kept: Vec::new(),
-            undo_if_killed: Vec::new(),
+            restore_if_killed: Vec::new(),
         }
     }
 
@@ -138,17 +138,10 @@ impl Workload {
         self
     }
 
-    /// A file or empty directory that the guardian removes should the launcher be killed;
-    /// in the order given. A launcher that ends in order removes its files itself.
-    pub fn remove_if_killed(mut self, path: impl Into<PathBuf>) -> Self {
-        self.undo_if_killed.push(Undo::Remove(path.into()));
-        self
-    }
-
     /// A file that the guardian writes should the launcher be killed, such as a setting of the kernel that was changed
     /// for the command. A launcher that ends in order restores its settings itself.
     pub fn restore_if_killed(mut self, path: impl Into<PathBuf>, content: impl Into<Vec<u8>>) -> Self {
-        self.undo_if_killed.push(Undo::Restore(path.into(), content.into()));
+        self.restore_if_killed.push(Restore(path.into(), content.into()));
         self
     }
 

@@ -1,4 +1,4 @@
-//! A process that outlives the launcher just long enough to kill the command and to remove
+//! A process that outlives the launcher just long enough to kill the command, or to remove
 //! what the launcher would have removed. `PR_SET_PDEATHSIG` will not do: it follows the
 //! launching thread rather than the process, spares the command's children and is dropped
 //! by setuid programs.
@@ -7,31 +7,23 @@ use crate::Error;
 use std::ffi::CString;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-/// What a killed launcher leaves to its guardian.
+/// A file that a killed launcher leaves to its guardian to restore, and what the file is to hold.
 #[derive(Clone, Debug)]
-pub(crate) enum Undo {
-    /// A file, or an empty directory.
-    Remove(PathBuf),
-    /// A file and what it is to hold.
-    Restore(PathBuf, Vec<u8>),
-}
+pub(crate) struct Restore(pub(crate) PathBuf, pub(crate) Vec<u8>);
 
-/// The same, ready for a process that may not allocate: a path, and what the file there is to hold, if it stays.
-type Prepared = (CString, Option<Vec<u8>>);
-
-impl Undo {
-    fn prepare(&self) -> Option<Prepared> {
-        let (path, content) = match self {
-            Undo::Remove(path) => (path, None),
-            Undo::Restore(path, content) => (path, Some(content.clone())),
-        };
-        Some((CString::new(path.as_os_str().as_bytes()).ok()?, content))
-    }
+/// What a guardian does if it is not dismissed, ready for a process that may not allocate.
+struct Duty {
+    /// What `kill` is to be given; `None` kills nobody.
+    kill: Option<libc::pid_t>,
+    restore: Vec<(CString, Vec<u8>)>,
+    /// Files, and empty directories, in this order.
+    remove: Vec<CString>,
 }
 
 /// A guardian at work. Dropping it dismisses it.
+#[derive(Debug)]
 pub(crate) struct Guardian {
     pid: libc::pid_t,
     dismissal: Option<OwnedFd>,
@@ -40,17 +32,32 @@ pub(crate) struct Guardian {
 impl Guardian {
     /// Watches over `pid`, and over the process group that it leads if `group`. The caller
     /// has blocked all signals.
-    pub(crate) fn start(pid: libc::pid_t, group: bool, undo: &[Undo]) -> Result<Self, Error> {
+    pub(crate) fn of_command(pid: libc::pid_t, group: bool, restore: &[Restore]) -> Result<Self, Error> {
+        let restore = restore.iter().filter_map(|Restore(path, content)| Some((c_path(path)?, content.clone())));
+        let kill = Some(if group { -pid } else { pid });
+        Self::start(&Duty { kill, restore: restore.collect(), remove: Vec::new() })
+    }
+
+    /// Removes these files and empty directories if the launcher is killed. The caller has blocked all signals.
+    pub(crate) fn of_files(remove: &[&Path]) -> Result<Self, Error> {
+        let remove = remove.iter().filter_map(|path| c_path(path)).collect();
+        Self::start(&Duty { kill: None, restore: Vec::new(), remove })
+    }
+
+    fn start(duty: &Duty) -> Result<Self, Error> {
         let pipe_flags = rustix::pipe::PipeFlags::CLOEXEC;
         let (reader, writer) = rustix::pipe::pipe_with(pipe_flags).map_err(|e| Error::system("make a pipe", e))?;
-        let undo: Vec<Prepared> = undo.iter().filter_map(Undo::prepare).collect();
         // SAFETY: the child calls only async-signal-safe functions and never returns.
         match unsafe { libc::fork() } {
             -1 => Err(Error::last_os("fork the guardian")),
-            0 => watch(reader.as_raw_fd(), pid, group, &undo),
+            0 => watch(reader.as_raw_fd(), duty),
             guardian => Ok(Guardian { pid: guardian, dismissal: Some(writer) }),
         }
     }
+}
+
+fn c_path(path: &Path) -> Option<CString> {
+    CString::new(path.as_os_str().as_bytes()).ok()
 }
 
 impl Drop for Guardian {
@@ -68,7 +75,7 @@ fn interrupted() -> bool {
     std::io::Error::last_os_error().kind() == std::io::ErrorKind::Interrupted
 }
 
-fn watch(reader: i32, pid: libc::pid_t, group: bool, undo: &[Prepared]) -> ! {
+fn watch(reader: i32, duty: &Duty) -> ! {
     // SAFETY: plain system calls on memory prepared before the fork.
     unsafe {
         libc::setpgid(0, 0);
@@ -86,12 +93,15 @@ fn watch(reader: i32, pid: libc::pid_t, group: bool, undo: &[Prepared]) -> ! {
             }
         };
         if !dismissed {
-            libc::kill(if group { -pid } else { pid }, libc::SIGKILL);
-            for (path, content) in undo {
-                match content {
-                    Some(content) => restore(path, content),
-                    None if libc::unlink(path.as_ptr()) < 0 => _ = libc::rmdir(path.as_ptr()),
-                    None => {}
+            if let Some(target) = duty.kill {
+                libc::kill(target, libc::SIGKILL);
+            }
+            for (path, content) in &duty.restore {
+                restore(path, content);
+            }
+            for path in &duty.remove {
+                if libc::unlink(path.as_ptr()) < 0 {
+                    libc::rmdir(path.as_ptr());
                 }
             }
         }

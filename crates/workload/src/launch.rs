@@ -50,7 +50,7 @@ pub(crate) fn launch(workload: &Workload) -> Result<Suspended, Error> {
         unsafe { libc::setpgid(pid, pid) };
     }
     let process = Process::new(pid, own_group)?;
-    let guardian = Guardian::start(pid, own_group, &workload.undo_if_killed)?;
+    let guardian = Guardian::of_command(pid, own_group, &workload.restore_if_killed)?;
     drop(blocked);
     Ok(Suspended {
         process: process.guarded_by(guardian),
@@ -131,12 +131,12 @@ fn open(stdio: &Stdio, input: bool) -> Result<(Option<Source>, Option<OwnedFd>),
 }
 
 /// All signals of this thread blocked until dropped.
-struct BlockedSignals {
+pub(crate) struct BlockedSignals {
     before: libc::sigset_t,
 }
 
 impl BlockedSignals {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         // SAFETY: both sets are locals that the calls fill.
         unsafe {
             let mut all: libc::sigset_t = std::mem::zeroed();

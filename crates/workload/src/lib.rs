@@ -15,13 +15,15 @@
 //! ```
 //!
 //! A launched command never outlives its launcher: a small guardian process kills it when
-//! the launcher dies without having waited for it, even by `SIGKILL`.
+//! the launcher dies without having waited for it, even by `SIGKILL`. Files written for it
+//! ([`GuardedFiles`]) have a guardian too.
 
 mod child;
 mod command;
 mod cpus;
 mod error;
 mod finished;
+mod guarded_files;
 mod guardian;
 mod launch;
 mod memory;
@@ -32,6 +34,7 @@ pub use command::{ProcessGroup, Stdio, Workload};
 pub use cpus::CpuSet;
 pub use error::Error;
 pub use finished::{Finished, Status};
+pub use guarded_files::GuardedFiles;
 pub use launch::Suspended;
 pub use memory::MemoryPolicy;
 pub use running::Running;

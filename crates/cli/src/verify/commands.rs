@@ -48,7 +48,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let stem = second.split_whitespace().next().unwrap_or_default().to_owned();
     let command = vec![first.clone(), second.clone()];
     let title = Title { stem, command, remedy: None, predicted: None, notes };
-    compare_sides(&args.how, title, side(first, without), side(second, with))
+    compare_sides(&args.how, title, side(first, without), side(second, with), None)
 }
 
 /// A command that is there.

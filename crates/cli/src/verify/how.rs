@@ -9,7 +9,8 @@ use std::time::Duration;
 /// Arguments of every comparison.
 #[derive(clap::Args)]
 pub struct How {
-    /// Judge a number that the command prints: the regular expression's first group [default: wall time]
+    /// Judge a number that the command prints: the regular expression's first group [default: wall time, or the
+    /// CPU time where only that tells the two apart]
     #[arg(long, value_name = "REGEX")]
     pub metric: Option<String>,
     /// A higher number is better
@@ -31,8 +32,8 @@ pub struct How {
     /// Run at least so many pairs: more than decide the verdict make its interval narrower
     #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u16).range(6..))]
     pairs: u16,
-    /// Begin no new pairs after this time
-    #[arg(long, value_name = "TIME", default_value = "2m", value_parser = humantime::parse_duration)]
+    /// Begin no new pairs after this time, once the least number of pairs is done
+    #[arg(long, value_name = "TIME", default_value = "2m", value_parser = parse_limit)]
     time_limit: Duration,
     /// Seed of the order of runs
     #[arg(long, value_name = "N", default_value_t = 1)]
@@ -53,16 +54,28 @@ impl How {
 
     /// The plan of a comparison by this metric.
     pub fn plan(&self, metric: &Metric) -> Plan {
+        let default = Plan::default();
         Plan {
             metric: metric.name().to_owned(),
+            // Of a number that the command prints, no other number says whether it is better.
+            second: default.second.filter(|_| self.metric.is_none()),
             better: if self.higher { Better::Higher } else { Better::Lower },
             seed: self.seed,
             least_pairs: self.pairs.into(),
-            most_pairs: Plan::default().most_pairs.max(self.pairs.into()),
+            most_pairs: default.most_pairs.max(self.pairs.into()),
             time_limit: self.time_limit,
             required_gain: self.require_gain,
-            ..Plan::default()
+            ..default
         }
+    }
+}
+
+/// A time in which something can be measured.
+fn parse_limit(text: &str) -> Result<Duration, String> {
+    match humantime::parse_duration(text) {
+        Ok(Duration::ZERO) => Err("no pair fits in no time; write for example 30s".to_owned()),
+        Ok(limit) => Ok(limit),
+        Err(error) => Err(error.to_string()),
     }
 }
 

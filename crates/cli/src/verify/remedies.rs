@@ -16,6 +16,9 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+/// A program whose time is that of its start.
+const DOES_NOTHING: &str = "true";
+
 /// What `verify` takes beside a remedy's own options.
 #[derive(clap::Args)]
 struct Own {
@@ -49,11 +52,18 @@ pub fn run(given: &ArgMatches, remedies: Remedies) -> anyhow::Result<ExitCode> {
     let without = Workload::new(command);
     let with = (remedy.apply)(without.clone(), given)?;
     let side = |name, workload, engagement| SideCommand { name, workload, engagement };
+    // A remedy that does not take this program has no start that could be told apart.
+    let nothing = Workload::new([DOES_NOTHING]);
+    let start = (remedy.apply)(nothing.clone(), given).ok().map(|applied| {
+        let named = |workload, engagement| side(DOES_NOTHING.to_owned(), workload, engagement);
+        (named(nothing, None), named(applied.workload, Some(applied.engagement)))
+    });
     compare_sides(
         &how,
         title,
         side(format!("without {}", remedy.name), without, None),
         side(format!("with {name}"), with.workload, Some(with.engagement)),
+        start,
     )
 }
 

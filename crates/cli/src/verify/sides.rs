@@ -29,7 +29,15 @@ pub struct Title {
 }
 
 /// Compares two sides and says which is better. The status is that of the gate (`--require-gain`).
-pub fn compare_sides(how: &How, title: Title, without: SideCommand, with: SideCommand) -> anyhow::Result<ExitCode> {
+///
+/// `start` is a program that does nothing, without and with the remedy.
+pub fn compare_sides(
+    how: &How,
+    mut title: Title,
+    without: SideCommand,
+    with: SideCommand,
+    start: Option<(SideCommand, SideCommand)>,
+) -> anyhow::Result<ExitCode> {
     let metric = how.judged()?;
     let plan = how.plan(&metric);
     let counts = Counting::new(&how.count)?;
@@ -46,6 +54,11 @@ pub fn compare_sides(how: &How, title: Title, without: SideCommand, with: SideCo
     }
     if let Some(counts) = counts {
         commands = commands.probe(Box::new(counts));
+    }
+    if let Some((without, with)) = start
+        && let Err(error) = commands.measure_start(without, with)
+    {
+        title.notes.push(format!("The remedy's start could not be measured: {error}"));
     }
     match commands.compare(&plan) {
         Ok(verdict) => keep_and_print(how, title, started, &kept, verdict),

@@ -1,6 +1,8 @@
 //! Whether the program that ran colors by itself when it is asked to.
 
 use nearmiss_record::run::Manifest;
+use nearmiss_workload::Workload;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 /// What `nearmiss-color.h` and the crate `nearmiss-color` ask the environment for.
@@ -12,9 +14,18 @@ const MOST_BYTES: u64 = 1 << 30;
 /// is no longer there was not.
 pub fn asks_environment(manifest: &Manifest) -> bool {
     let Some(name) = manifest.command.first() else { return false };
-    let Some(path) = locate(name, Path::new(&manifest.cwd)) else { return false };
-    let small = std::fs::metadata(&path).is_ok_and(|about| about.len() <= MOST_BYTES);
-    small && std::fs::read(&path).is_ok_and(|bytes| asks(&bytes))
+    locate(name, Path::new(&manifest.cwd)).is_some_and(|path| file_asks(&path))
+}
+
+/// The same of a command that can be launched, or its own words ask, as a script of a shell does.
+pub fn command_asks(workload: &Workload) -> bool {
+    let file = workload.program().map(|path| workload.directory().map_or(path.clone(), |at| at.join(&path)));
+    file.is_ok_and(|file| file_asks(&file)) || workload.argv().iter().any(|word| asks(word.as_bytes()))
+}
+
+fn file_asks(path: &Path) -> bool {
+    let small = std::fs::metadata(path).is_ok_and(|about| about.len() <= MOST_BYTES);
+    small && std::fs::read(path).is_ok_and(|bytes| asks(&bytes))
 }
 
 /// The preloaded libraries' own variable begins alike and is none.

@@ -13,8 +13,7 @@ pub use page::{Part, Parts};
 pub use program::Refusals;
 
 use crate::{CannotEngage, NotEngaged};
-use libraries::Files;
-use nearmiss_workload::Workload;
+use nearmiss_workload::{GuardedFiles, Workload};
 use page::Page;
 
 /// A preloaded library of a remedy.
@@ -34,7 +33,7 @@ pub struct Library {
 #[derive(Debug)]
 pub struct Preload {
     libraries: Vec<&'static Library>,
-    files: Files,
+    files: GuardedFiles,
     page: Page,
 }
 
@@ -47,17 +46,15 @@ impl Preload {
     ) -> Result<Self, CannotEngage> {
         program::check(workload, refusals)?;
         let page = Page::create(libraries.len())?;
-        Ok(Preload { files: Files::write(&libraries)?, libraries, page })
+        Ok(Preload { files: libraries::write(&libraries)?, libraries, page })
     }
 
     /// The command with the libraries preloaded; `variable` carries their parameters, a list of `key=value`.
     pub fn around(&self, workload: Workload, variable: &str, parameters: &str) -> Workload {
         let parts = self.libraries.iter().enumerate().map(|(part, library)| format!(",{}={part}", library.name));
         let parameters = format!("{parameters},{}{}", self.page.parameters(), parts.collect::<String>());
-        let workload = environment::preloading(workload, self.files.paths())
-            .env(variable, parameters)
-            .keep_open(self.page.descriptor());
-        self.files.removal_order().fold(workload, Workload::remove_if_killed)
+        let files = self.files.paths().iter().map(|file| file.as_os_str()).collect();
+        environment::preloading(workload, files).env(variable, parameters).keep_open(self.page.descriptor())
     }
 
     /// What the libraries counted since the last call, provided that the launched process `pid` had all of them.

@@ -21,10 +21,12 @@ pub use options::{Args, MOST_COLORS, Options};
 pub use report::{Blocks, Report, Stacks};
 
 use super::colors::step;
+use super::program::command_asks;
 use crate::preload::{Preload, Refusals};
-use crate::{Ability, Applied, CannotEngage, Engaged, Engagement, Inability, NotEngaged};
+use crate::{Ability, Acts, Applied, CannotEngage, Engaged, Engagement, Inability, NotEngaged};
 use clap::{ArgMatches, FromArgMatches};
 use nearmiss_workload::{Stdio, Workload};
+use std::cell::OnceCell;
 
 const REFUSALS: Refusals = Refusals {
     go: "its stacks and its heap come from Go's own runtime, which no preloaded library sees",
@@ -36,6 +38,9 @@ const REFUSALS: Refusals = Refusals {
 pub struct Coloring {
     options: Options,
     preload: Preload,
+    /// The command without coloring, for what its program says of itself.
+    plain: Workload,
+    colors_itself: OnceCell<bool>,
 }
 
 /// Puts a command under coloring.
@@ -47,9 +52,10 @@ pub fn apply(workload: Workload, options: &Options) -> Result<(Workload, Colorin
     let stacks = options.stacks.then_some(&libraries::STACKS);
     let blocks = options.block_bytes.map(|_| &libraries::BLOCKS);
     let preload = Preload::new(&workload, stacks.into_iter().chain(blocks).collect(), &REFUSALS)?;
+    let plain = workload.clone();
     let workload = workload.env("NEARMISS_COLOR", options.colors.to_string());
     let workload = preload.around(workload, "NEARMISS_COLOR_PRELOAD", &parameters(options));
-    Ok((workload, Coloring { options: options.clone(), preload }))
+    Ok((workload, Coloring { options: options.clone(), preload, plain, colors_itself: OnceCell::new() }))
 }
 
 fn parameters(options: &Options) -> String {
@@ -104,12 +110,23 @@ impl Coloring {
     pub fn report(&self, pid: i32) -> Result<Report, NotEngaged> {
         Ok(Report::new(&self.options, &self.preload.confirm(pid)?))
     }
+
+    /// What was colored. A program that colors by `NEARMISS_COLOR` itself does not say what it did; nor is known
+    /// whether the programs that the command starts do.
+    fn acts(&self, report: &Report) -> Acts {
+        match report.colored() {
+            0 if report.programs() > 1 => Acts::Uncounted,
+            0 if *self.colors_itself.get_or_init(|| command_asks(&self.plain)) => Acts::Uncounted,
+            colored => Acts::Counted(colored),
+        }
+    }
 }
 
 impl Engagement for Coloring {
     fn confirm(&mut self, pid: i32) -> Result<Engaged, NotEngaged> {
         self.report(pid).map(|report| Engaged {
             text: report.to_string(),
+            acts: self.acts(&report),
             // Plain numbers and names: it cannot fail.
             record: serde_json::to_value(&report).unwrap_or_default(),
         })

@@ -72,6 +72,18 @@ impl Report {
             }),
         }
     }
+
+    /// Stacks and blocks colored.
+    pub(super) fn colored(&self) -> u64 {
+        self.stacks.as_ref().map_or(0, |stacks| stacks.colored)
+            + self.blocks.as_ref().map_or(0, |blocks| blocks.colored)
+    }
+
+    /// Programs that were under coloring.
+    pub(super) fn programs(&self) -> u64 {
+        let of_stacks = self.stacks.as_ref().map_or(0, |stacks| stacks.programs);
+        of_stacks.max(self.blocks.as_ref().map_or(0, |blocks| blocks.programs))
+    }
 }
 
 impl fmt::Display for Report {
