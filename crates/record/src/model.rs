@@ -217,6 +217,9 @@ pub struct ModelRecord {
     pub functions: Vec<FunctionRow>,
     /// By source line where one is known.
     pub lines: Vec<LineRow>,
+    /// By instruction, of the functions with the most cycles; a function's rows add up to the function's.
+    #[serde(default)]
+    pub instructions: Vec<InstructionRow>,
     /// By call stack: `(contexts index, tally)`; see [`StackRow`].
     pub stacks: Vec<StackRow>,
     /// By data object.
@@ -257,6 +260,9 @@ pub struct FunctionRow {
 pub struct LineRow {
     /// Function name.
     pub function: String,
+    /// Module path of the function or `[kernel]`; empty in older records.
+    #[serde(default)]
+    pub module: String,
     /// Source file.
     pub file: String,
     /// Line number.
@@ -265,15 +271,36 @@ pub struct LineRow {
     pub tally: Tally,
 }
 
-/// A row of the call-stack table: only stacks with misses.
+/// A row of the instruction table.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct InstructionRow {
+    /// Function name.
+    pub function: String,
+    /// Module path or `[kernel]`.
+    pub module: String,
+    /// Address that the file was linked for, or the kernel's virtual one; `None`: all other instructions of the function.
+    pub address: Option<u64>,
+    /// Source file, where known; of the innermost inlined function.
+    pub file: String,
+    /// Line number, 0 where unknown.
+    pub line: u32,
+    /// What it did.
+    pub tally: Tally,
+}
+
+/// A row of the call-stack table. Rows of older records are of stacks with misses alone, and have no cycles.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct StackRow {
-    /// Function names, outermost first; the last is the function that missed.
+    /// Function names, outermost first; the last is the function that missed or computed.
     pub frames: Vec<String>,
     /// Misses by level (data and fetch).
     pub misses: Vec<u64>,
     /// Stall cycles.
     pub stall_cycles: u64,
+    /// Cycles, stalls included. A function's are exact; how its computing is split over the stacks that lead to it is
+    /// estimated from the references that were kept under each.
+    #[serde(default)]
+    pub cycles: u64,
 }
 
 /// What kind of memory an object is.

@@ -1,6 +1,7 @@
 //! What each CPU is doing: which task, in which interrupt, in which calling context.
 
 use super::ledger::{References, Row};
+use super::stack_tables::Visits;
 use super::tasks::{Tasks, add_usage};
 use nearmiss_record::maps::Decoder;
 use nearmiss_record::reference::Usage;
@@ -31,6 +32,10 @@ pub(super) struct Cpu {
     nesting: u32,
     mode: Mode,
     pub context: u32,
+    /// References of the command since the context was entered.
+    here: u64,
+    /// The instruction that made the last of them.
+    last_insn: u32,
     /// The last that user mode was in: kernel mode has contexts of its own, which do not say who called it.
     user_context: u32,
     /// The last record was the kernel's.
@@ -58,6 +63,8 @@ impl Cpu {
             nesting: 0,
             mode: Mode::Command,
             context: 0,
+            here: 0,
+            last_insn: 0,
             user_context: 0,
             kernel: false,
             pending: Default::default(),
@@ -107,9 +114,24 @@ impl Cpu {
     }
 
     /// Records from here on have this calling context.
-    pub fn enter_context(&mut self, context: u32) {
+    pub fn enter_context(&mut self, context: u32, visits: &mut Visits) {
+        self.settle_context(visits);
         self.user_context = self.user_context();
         self.context = context;
+    }
+
+    /// Counts a kept reference in its calling context.
+    #[inline]
+    pub fn visit(&mut self, insn: u32) {
+        if self.mode == Mode::Command {
+            self.here += 1;
+            self.last_insn = insn;
+        }
+    }
+
+    /// Charges what was counted to the calling context.
+    pub fn settle_context(&mut self, visits: &mut Visits) {
+        visits.add(self.context, std::mem::take(&mut self.here), self.last_insn);
     }
 
     /// The calling context that user mode is or was in.

@@ -11,7 +11,7 @@ use super::charged::{Charged, Cycles};
 use super::cpu::Mode;
 use super::ledger::References;
 use super::names::Names;
-use super::{Attribution, InsnRow, code_tables, data_tables, task_tables};
+use super::{Attribution, InsnRow, code_tables, data_tables, instructions, stack_tables, task_tables};
 use crate::model::ModelTotals;
 use nearmiss_record::machine::Machine;
 use nearmiss_record::model::{MissRatioCurve, ModelRecord, SCHEMA, Tally};
@@ -47,6 +47,7 @@ impl Attribution {
         self.add_repeats();
         for cpu in &mut self.cpus {
             cpu.settle(&mut self.tasks);
+            cpu.settle_context(&mut self.visits);
         }
         let ModelledRun { machine, policy, order, only_user, mut notes, totals: model, curve, side, symbols } = run;
         let names = Names::new(symbols, side);
@@ -79,7 +80,9 @@ impl Attribution {
             notes.push(note);
         }
         cycles.set([&mut totals]);
-        code.set_cycles(&cycles, &totals);
+        code.set_cycles(&cycles);
+        let stacks = stack_tables::stacks(&self, &names, &code, &totals);
+        let instructions = instructions::instructions(&self, &names, &charged, &code, &cycles);
 
         let (tasks, cpus) = task_tables::tasks_and_cpus(&self, &charged, &totals, &cycles);
         let objects = data_tables::objects(&self, &names, &totals, &cycles);
@@ -104,7 +107,8 @@ impl Attribution {
             ticks,
             functions: code.functions,
             lines: code.lines,
-            stacks: code.stacks,
+            instructions,
+            stacks,
             objects,
             tasks,
             cpus,

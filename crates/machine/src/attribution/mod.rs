@@ -15,6 +15,7 @@ mod crowd_tables;
 mod crowds;
 mod data_tables;
 mod finish;
+mod instructions;
 mod kernel;
 mod ledger;
 mod names;
@@ -23,6 +24,7 @@ mod pages;
 mod repeats;
 mod sharing;
 mod spaces;
+mod stack_tables;
 mod task_tables;
 mod tasks;
 mod tracker;
@@ -51,6 +53,7 @@ use pages::PageSet;
 use repeats::{Met, Repeats};
 use rustc_hash::FxHashMap;
 use sharing::SharedLines;
+use stack_tables::Visits;
 use tasks::Tasks;
 use tracker::{HeapCall, Tracker};
 
@@ -107,6 +110,7 @@ pub struct Attribution {
     nodes: Vec<InsnRow>,
     code: InsnRow,
     stacks: FxHashMap<(u32, u32), StackCount>,
+    visits: Visits,
     stacks_full: bool,
     repeats: Repeats,
     sharing: SharedLines,
@@ -143,6 +147,7 @@ impl Attribution {
             nodes: Vec::new(),
             code: InsnRow::default(),
             stacks: FxHashMap::default(),
+            visits: Visits::default(),
             stacks_full: false,
             repeats: Repeats::default(),
             sharing: SharedLines::default(),
@@ -344,7 +349,7 @@ impl Observer for Attribution {
                 cpu.settle(&mut self.tasks);
                 cpu.interrupt(*entered);
             }
-            Control::Context(context) => cpu.enter_context(*context),
+            Control::Context(context) => cpu.enter_context(*context, &mut self.visits),
             Control::Maps(bytes) => self.maps(vcpu, bytes),
             Control::Heap { op, address, size, old, alignment } => {
                 let call = HeapCall { op: *op, address: *address, bytes: *size, old: *old, alignment: *alignment };
@@ -363,6 +368,7 @@ impl Observer for Attribution {
         row(&mut self.insns[cpu.mode() as usize], record).references.count(record);
         cpu.kernel = record.is_kernel();
         cpu.pending[usize::from(cpu.kernel)].count(record);
+        cpu.visit(record.insn().0);
         if let Some(aliases) = self.aliases.as_mut().filter(|_| !cpu.kernel && cpu.mode() == Mode::Command) {
             aliases.met(vcpu, cpu.pid, met, &mut self.tracker);
         }
