@@ -41,12 +41,15 @@ pub struct Commands {
     runs: usize,
     last_engaged: Option<String>,
     stop: Arc<AtomicBool>,
+    heard: Box<dyn Fn(usize)>,
 }
 
 /// How often a wait for a command looks whether somebody asks us to stop.
 const LOOK: Duration = Duration::from_millis(100);
 /// How long a command may take to end after it was asked to.
 const GRACE: Duration = Duration::from_secs(2);
+/// The same where somebody waits for us to end.
+const SHORT_GRACE: Duration = Duration::from_millis(100);
 
 impl Commands {
     /// Two sides, whose output goes to files in an existing directory.
@@ -63,6 +66,7 @@ impl Commands {
             runs: 0,
             last_engaged: None,
             stop: Arc::default(),
+            heard: Box::new(|_| ()),
         }
     }
 
@@ -96,6 +100,12 @@ impl Commands {
         self
     }
 
+    /// Tells how many runs have ended, before each run.
+    pub fn heard(mut self, heard: Box<dyn Fn(usize)>) -> Self {
+        self.heard = heard;
+        self
+    }
+
     /// The longest that one run may take.
     pub fn run_limit(mut self, limit: Duration) -> Self {
         self.run_limit = limit;
@@ -117,6 +127,7 @@ impl Commands {
 
     /// A run that Ctrl-C ended, as it ends all that share the terminal, says nothing of its command.
     fn measure_unless_stopped(&mut self, side: Side) -> Result<Sample, Error> {
+        (self.heard)(self.runs);
         let (ended, measured) = (self.runs, self.measure(side));
         match self.stop.load(Ordering::Relaxed) {
             true => {
@@ -211,14 +222,14 @@ impl Commands {
                 Ok(finished) => return Ok(finished),
                 Err(running) => running,
             };
-            let why = if self.stop.load(Ordering::Relaxed) {
-                "was interrupted".to_owned()
+            let (why, grace) = if self.stop.load(Ordering::Relaxed) {
+                ("was interrupted".to_owned(), SHORT_GRACE)
             } else if Instant::now() >= limit {
-                format!("took more than {} s", self.run_limit.as_secs())
+                (format!("took more than {} s", self.run_limit.as_secs()), GRACE)
             } else {
                 continue;
             };
-            return Err(match running.terminate(GRACE) {
+            return Err(match running.terminate(grace) {
                 Ok(_) => format!("{why} and was stopped"),
                 Err(e) => format!("{why} and could not be stopped: {e}"),
             });

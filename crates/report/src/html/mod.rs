@@ -5,12 +5,15 @@
 
 mod bus;
 mod calls;
+mod code;
 mod curve;
 mod head;
 mod heat;
 mod offsets;
 mod rows;
 mod shared;
+
+pub use code::FUNCTIONS as FUNCTIONS_WITH_CODE;
 
 use crate::load::Report;
 use crate::name::{fitted, plain};
@@ -58,6 +61,7 @@ pub fn render(report: &Report, options: Options) -> String {
         heat::section(report),
         rows::functions(report, options.top),
         rows::objects(report, options.top),
+        code::section(report),
         bus::section(report),
         curve::section(report),
         shared::lines(report, options.top),

@@ -2,6 +2,7 @@
 
 use super::hot::{call_sites, event_of, hottest, lines, ratios, total};
 use super::words::{cut, place, quantile, short, time};
+use crate::function_name::folded;
 use crate::number::{bytes, fixed_percent, grouped, percent_of};
 use nearmiss_record::observed::{LEAST_CLASSIFIED_NS, Lock, Observed, Poll, Profile};
 use std::fmt::Write;
@@ -126,7 +127,7 @@ impl Page<'_> {
                 "  {:>6} {:>6}  {:<name_width$}  {}",
                 percent_of(h.samples, samples),
                 percent_of(h.inclusive, samples),
-                cut(&h.name, name_width),
+                cut(&folded(&h.name), name_width),
                 cut(short(&h.module), 18)
             ));
         }
@@ -227,7 +228,7 @@ impl Page<'_> {
         for (frame, n) in lock.call_sites.iter().take(3) {
             let share = format!(" ({n} of {sampled} looked at)");
             let room = self.width.saturating_sub(12 + share.len());
-            let name = cut(&frame.function, room / 2);
+            let name = cut(&folded(&frame.function), room / 2);
             let at = if frame.line.is_empty() {
                 String::new()
             } else {

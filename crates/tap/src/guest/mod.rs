@@ -44,7 +44,7 @@ pub use exit::{CommandStatus, ExitReason, GuestExit};
 pub use kernel::KernelImage;
 pub use messages::{GuestEvent, PerfRing};
 pub use qemu::QemuBinary;
-pub use signals::ForwardSignals;
+pub use signals::{CaughtSignals, ForwardSignals};
 
 use error::Tried;
 use supervision::Supervision;
