@@ -11,8 +11,8 @@ use rustc_hash::FxHashMap;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-/// Most functions that have rows.
-const MAX_FUNCTIONS: usize = 40;
+/// Most functions that have rows, of user code and of the kernel, whose code no report can show.
+const MAX_FUNCTIONS: [usize; 2] = [40, 10];
 /// Most instructions of one function that have a row of their own.
 const MAX_INSTRUCTIONS: usize = 48;
 
@@ -37,7 +37,13 @@ pub(super) fn instructions(
     let mut hot: Vec<(&FunctionRow, u32)> = code.functions.iter().zip(code.function_ids.iter().copied()).collect();
     hot.retain(|(row, _)| row.tally.cycles > 0);
     hot.sort_by_key(|(row, _)| Reverse(row.tally.cycles));
-    hot.truncate(MAX_FUNCTIONS);
+    let mut room = MAX_FUNCTIONS;
+    hot.retain(|(row, _)| {
+        let left = &mut room[usize::from(row.kernel)];
+        let has_room = *left > 0;
+        *left = left.saturating_sub(1);
+        has_room
+    });
     let mut places: FxHashMap<u32, Places<'_>> = hot.iter().map(|(_, id)| (*id, Places::new())).collect();
     let files: FxHashMap<&str, &ModuleData> =
         names.symbols.data.iter().map(|data| (data.module.as_str(), data)).collect();
