@@ -65,9 +65,10 @@ modelled: 13,610 cycles, 12.1% of the run's; shares are of the function's
   cycles     refs  L1 miss  L2 miss
 src/pool.h  (changed after the program was built: lines may be off)
    99.2%      900      900        0     12      line 12;
-                                               L1 conflict 900
+                                            L1 conflict 900
    99.2%      900      900        0         1180  mov rax, [rdi]
     0.7%      100        0        0     13      line 13;
+    0.7%      100        0        0         1184  –
     0.1%        0        0        0  no source line known
   100.0%    1,000      900        0  the whole function
 ";
