@@ -1,7 +1,7 @@
 //! A run as `diagnose` and `rehearse` take it: which one, on which machine, how told.
 
 use crate::modelling::OrderArg;
-use crate::progress::progress;
+use crate::progress::{Progress, progress};
 use nearmiss_record::observation::Observation;
 use nearmiss_record::observed;
 use nearmiss_record::run::{self, RunDir, RunKind};
@@ -53,8 +53,11 @@ impl How {
     fn traced(&self, run: &RunDir) -> anyhow::Result<Traced> {
         let machine = self.machine.as_deref().map(nearmiss_host::load).transpose()?;
         progress("modelling the run");
-        let mut traced = Traced::open(run, machine.as_ref(), self.order.map(Into::into))?;
-        traced.heard = |done, of| progress(&format!("rehearsing: {done} of {of} replays done"));
+        let modelling = Progress::of("modelling the run");
+        let heard = |done, of| modelling.at(done, of);
+        let mut traced = Traced::open(run, machine.as_ref(), self.order.map(Into::into), &heard)?;
+        let replays = Progress::of("rehearsing");
+        traced.heard = Box::new(move |done, of| replays.at(done as u64, of as u64));
         Ok(traced)
     }
 }

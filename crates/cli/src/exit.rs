@@ -1,13 +1,18 @@
 //! Exit codes, as the command-line contract has them.
 
+use crate::interrupt;
+use crate::output::print;
+use nearmiss_report::name::plain;
+use signal_hook::consts::SIGINT;
+use std::io::Write;
 use std::process::ExitCode;
 
 /// Done, and a condition that the user asked for failed.
 pub const CONDITION_FAILED: u8 = 1;
 /// Wrong use or bad input.
 pub const BAD_INPUT: u8 = 2;
-/// Ended by Ctrl-C, as a shell says it.
-pub const INTERRUPTED: u8 = 130;
+/// This machine cannot do it.
+const CANNOT_HERE: u8 = 3;
 /// A wrapper's own failure, as `env` and `timeout` do.
 pub const WRAPPER_FAILED: u8 = 125;
 
@@ -23,7 +28,7 @@ impl std::fmt::Display for CannotHere {
 
 impl std::error::Error for CannotHere {}
 
-/// Ctrl-C ended what was asked for.
+/// A signal ended what was asked for; the text says what is left of it.
 #[derive(Debug)]
 pub struct Interrupted(pub String);
 
@@ -35,35 +40,95 @@ impl std::fmt::Display for Interrupted {
 
 impl std::error::Error for Interrupted {}
 
-/// Prints help or what is wrong with the arguments. A wrapper's status 2 is its command's: its own is 125.
-pub fn wrong_use(error: &clap::Error) -> ExitCode {
-    // A closed stream must not change the status.
-    let _ = error.print();
-    if !error.use_stderr() {
-        return ExitCode::SUCCESS;
-    }
-    let wrapper = std::env::args().nth(1).is_some_and(|verb| ["trace", "observe", "apply"].contains(&verb.as_str()));
-    ExitCode::from(if wrapper { WRAPPER_FAILED } else { BAD_INPUT })
+/// How a shell says that a signal ended a program.
+pub fn of_signal(signal: i32) -> u8 {
+    128u8.wrapping_add(signal as u8)
 }
 
-/// Prints one line and picks the exit code: 130 for [`Interrupted`]; for wrappers 127 and 126 where the command cannot
-/// be found or executed, else 125; 3 for [`CannotHere`], else 2.
-pub fn explain(error: &anyhow::Error, wrapper: bool) -> ExitCode {
-    let mut text = error.to_string();
-    for cause in error.chain().skip(1).map(ToString::to_string) {
+/// One line on standard error. What comes from files and arguments cannot steer the terminal.
+pub fn say(what: &str) {
+    // A closed stream must not change the status.
+    let _ = writeln!(std::io::stderr(), "nearmiss: {}", plain(what));
+}
+
+/// Prints help or what is wrong with the arguments. A wrapper's status 2 is its command's: its own is 125.
+pub fn wrong_use(error: &clap::Error) -> ExitCode {
+    let wrapper = std::env::args().nth(1).is_some_and(|verb| ["trace", "observe", "apply"].contains(&verb.as_str()));
+    let failed = ExitCode::from(if wrapper { WRAPPER_FAILED } else { BAD_INPUT });
+    if error.use_stderr() {
+        print_wrong_use(error);
+        return failed;
+    }
+    match print(&error.render().ansi().to_string()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            say(&in_words(&error));
+            failed
+        }
+    }
+}
+
+/// What is wrong, as clap colors it unless an argument would color it otherwise.
+fn print_wrong_use(error: &clap::Error) {
+    let text = error.render().to_string();
+    // A closed stream must not change the status.
+    let _ = if text.chars().all(|c| c == '\n' || plain(c.encode_utf8(&mut [0; 4])).chars().eq([c])) {
+        error.print()
+    } else {
+        let lines: Vec<String> = text.lines().map(plain).collect();
+        writeln!(std::io::stderr(), "{}", lines.join("\n"))
+    };
+}
+
+/// An error with its causes, each once and without the system's number.
+fn in_words(error: &anyhow::Error) -> String {
+    let mut causes = error.chain().map(|cause| without_numbers(&cause.to_string()));
+    let mut text = causes.next().unwrap_or_default();
+    for cause in causes {
         // Most of ours tell their cause themselves.
-        if !text.contains(&cause) {
+        if !text.to_lowercase().contains(&cause.to_lowercase()) {
             text = format!("{text}: {cause}");
         }
     }
-    eprintln!("nearmiss: {text}");
-    ExitCode::from(if error.downcast_ref::<Interrupted>().is_some() {
-        INTERRUPTED
+    text
+}
+
+/// Without ` (os error 28)`, which says nothing that the words before it do not.
+fn without_numbers(text: &str) -> String {
+    let mut parts = text.split(" (os error ");
+    let first = parts.next().unwrap_or_default().to_owned();
+    parts.fold(first, |text, part| text + part.split_once(')').map_or(part, |(_, rest)| rest))
+}
+
+/// Prints one line and picks the exit code: for wrappers 127 and 126 where the command cannot be found or executed,
+/// else 125; 3 for [`CannotHere`], else 2. After a signal, whatever failed, that of the signal.
+pub fn explain(error: &anyhow::Error, wrapper: bool) -> ExitCode {
+    let signal = interrupt::received().or(error.is::<Interrupted>().then_some(SIGINT));
+    say(&if signal.is_some() && !error.is::<Interrupted>() { "interrupted".to_owned() } else { in_words(error) });
+    ExitCode::from(if let Some(signal) = signal {
+        of_signal(signal)
     } else if wrapper {
         error.chain().find_map(|cause| cause.downcast_ref()).map_or(WRAPPER_FAILED, nearmiss_workload::Error::exit_code)
-    } else if error.downcast_ref::<CannotHere>().is_some() {
-        3
+    } else if error.is::<CannotHere>() {
+        CANNOT_HERE
     } else {
         BAD_INPUT
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use anyhow::Context;
+
+    #[test]
+    fn a_cause_is_said_once() {
+        let full = || std::io::Error::from_raw_os_error(28);
+        let words = |error: anyhow::Error| in_words(&error);
+        assert_eq!(words(full().into()), "No space left on device");
+        let told = Err::<(), _>(full()).context("x: no space left on device; make room");
+        assert_eq!(words(told.unwrap_err()), "x: no space left on device; make room");
+        assert_eq!(words(Err::<(), _>(full()).context("x").unwrap_err()), "x: No space left on device");
+        assert_eq!(without_numbers("a (os error 2), b (os error 3); c"), "a, b; c");
+    }
 }

@@ -5,12 +5,14 @@
 
 mod apply;
 mod case;
+mod code;
 mod compared_report;
 mod counting;
 mod diagnose;
 mod doctor;
 mod exit;
 mod generate;
+mod interrupt;
 mod json_file;
 mod kernel;
 mod machine;
@@ -48,5 +50,6 @@ pub fn run(remedies: Remedies) -> ExitCode {
     let Some((verb, given)) = given.subcommand().and_then(|(name, given)| Some((verbs::by_name(name)?, given))) else {
         return ExitCode::from(exit::BAD_INPUT);
     };
-    (verb.run)(given, remedies).unwrap_or_else(|error| exit::explain(&error, verb.is_wrapper))
+    let done = interrupt::listen().and_then(|()| (verb.run)(given, remedies));
+    done.unwrap_or_else(|error| exit::explain(&error, verb.is_wrapper))
 }

@@ -1,5 +1,6 @@
 //! A stream through the model with attribution listening: while it is recorded, or again from a kept trace.
 
+use crate::progress::Progress;
 use nearmiss_machine::attribution::{Attribution, ModelledRun, Options, RecordedData};
 use nearmiss_machine::curve::Curve;
 use nearmiss_machine::describe;
@@ -10,7 +11,7 @@ use nearmiss_record::maps::MapLog;
 use nearmiss_record::model::ModelRecord;
 use nearmiss_record::policy::{Order, Policy};
 use nearmiss_record::reference::Record;
-use nearmiss_record::run::{self, Filter, RunDir};
+use nearmiss_record::run::{self, Filter, Manifest, RunDir};
 use nearmiss_record::side::SideTables;
 use nearmiss_record::symbols::{DataSymbols, Symbols};
 use nearmiss_record::trace::{self, TraceHeader, TraceReader};
@@ -139,6 +140,13 @@ pub fn model_again(run: &RunDir, machine: &Machine, policy: &Policy, order: Orde
     let machine = describe::cut(machine, header.cpus);
     let mut modelling = Modelling::new(&machine, policy, order, &header, Box::new(RecordedData::new(&symbols)), true)?;
     let side = trace.side().clone();
-    trace::each_chunk(&mut trace, |head, records| modelling.chunk(head, records).map_err(anyhow::Error::from))?;
+    let (progress, mut done) = (Progress::of("modelling"), 0);
+    let whole = run.read_json::<Manifest>(run::MANIFEST)?.records;
+    trace::each_chunk(&mut trace, |head, records| {
+        done += records.len() as u64;
+        progress.at(done, whole);
+        modelling.chunk(head, records).map_err(anyhow::Error::from)
+    })?;
+    drop(progress);
     Ok(modelling.finish()?.into_record(&side, &symbols))
 }

@@ -1,5 +1,7 @@
 //! The verb `observe`.
 
+use crate::exit::Interrupted;
+use crate::interrupt::{self, Unfinished};
 use crate::run_name::run_name;
 use crate::trace::OUTPUTS;
 use anyhow::Context;
@@ -7,6 +9,8 @@ use nearmiss_observe::perf::StackMode;
 use nearmiss_observe::watch::{self, Asked, Options, Outcome, Target};
 use nearmiss_record::observed::{self, Observed};
 use nearmiss_record::run::{self, Manifest, RunDir};
+use nearmiss_workload::Status;
+use signal_hook::consts::{SIGINT, SIGTERM};
 use std::ffi::OsString;
 use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
@@ -130,11 +134,15 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     }
     let stop = Arc::new(AtomicBool::new(false));
     if !matches!(target, Target::Command(_)) {
-        for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
+        for signal in [SIGINT, SIGTERM] {
             signal_hook::flag::register(signal, stop.clone()).context("cannot listen for Ctrl-C")?;
         }
     }
+    // The first signal ends the observation, which is kept. A command that runs has its signals from the forwarder.
+    let ends = (!matches!(target, Target::Command(_))).then(|| interrupt::for_others(1));
     let outcome = watch::observe(&target, &options, &stop)?;
+    drop(ends);
+    interrupt::forget();
     let run = write(&args, &target, &outcome)?;
     let page = nearmiss_report::observe::text(&outcome.observed, crate::output::terminal_width_of_stderr(), args.rows);
     let mut err = anstream::stderr().lock();
@@ -158,10 +166,14 @@ pub fn for_diagnosis(runs: &Path, command: &[OsString]) -> anyhow::Result<RunDir
     let args = Line::try_parse_from(words.chain(command.iter().cloned()))?.args;
     std::fs::create_dir_all(runs)?;
     let (out, err) = (NamedTempFile::new_in(runs)?, NamedTempFile::new_in(runs)?);
+    let _unfinished = [Unfinished::new(out.path()), Unfinished::new(err.path())];
     let output = [out.reopen()?.into(), err.reopen()?.into()];
     let options = Options { output: Some(output), ..options(&args) };
     let target = target(&args)?;
     let outcome = watch::observe(&target, &options, &Arc::default())?;
+    if outcome.finished.is_some_and(|finished| finished.status == Status::Signaled(SIGINT)) {
+        return Err(Interrupted("the command was interrupted".to_owned()).into());
+    }
     let run = write(&args, &target, &outcome)?;
     for (file, name) in [out, err].into_iter().zip(OUTPUTS) {
         file.persist(run.file(name)).map_err(|error| error.error)?;
@@ -216,6 +228,7 @@ fn write(args: &Args, target: &Target, outcome: &Outcome) -> anyhow::Result<RunD
     };
     let what = command.first().unwrap_or(&outcome.observed.target);
     let run = RunDir::create(&args.runs, &run_name("observe-", what))?;
+    let _unfinished = Unfinished::new(run.path());
     let observed = &outcome.observed;
     run.write_json(observed::FILE, observed)?;
     watch::write_tables(run.path(), outcome)?;
@@ -240,11 +253,11 @@ fn manifest(command: Vec<String>, observed: &Observed, outcome: &Outcome) -> Man
         machine: "host".to_owned(),
         cpus: observed.cpus,
         exit_status: match status {
-            Some(nearmiss_workload::Status::Exited(code)) => Some(code.into()),
+            Some(Status::Exited(code)) => Some(code.into()),
             _ => None,
         },
         signal: match status {
-            Some(nearmiss_workload::Status::Signaled(signal)) => Some(signal),
+            Some(Status::Signaled(signal)) => Some(signal),
             _ => None,
         },
         window_ns: observed.duration_ns,

@@ -6,7 +6,7 @@ use anyhow::Context;
 use nearmiss_record::logs::{LockWait, PollCall};
 use nearmiss_record::observation::Observation;
 use nearmiss_record::run::{self, RunDir};
-use nearmiss_report::observe;
+use nearmiss_report::{function_name, observe};
 use std::process::ExitCode;
 
 /// A run of `observe` in the form asked for.
@@ -31,8 +31,15 @@ pub fn write_form(run: &RunDir, form: &Form, rows: usize) -> anyhow::Result<Exit
     } else if form.log {
         print(&log(&observation)?)?;
     } else if let Some(name) = &form.function {
-        let page = observe::function(observed, name, terminal_width(), rows);
-        print(&page.with_context(|| format!("no sample fell on `{name}`; the report lists functions by name"))?)?;
+        let profile = observed.profile.as_ref().context("this run has no samples: observe with --clock")?;
+        let names = function_name::find(name, profile.frames.iter().map(|frame| frame.function.as_str()))
+            .map_err(|nearest| anyhow::anyhow!("{}", function_name::unknown(name, &nearest)))?;
+        let pages: Vec<String> =
+            names.iter().filter_map(|name| observe::function(observed, name, terminal_width(), rows)).collect();
+        anyhow::ensure!(!pages.is_empty(), "no sample fell on `{name}` itself, only on what it calls");
+        print(&pages.join("\n"))?;
+    } else if form.code.is_some() {
+        anyhow::bail!("{}: --code is for traced runs; use --function NAME", run.path().display());
     } else if form.callgrind.is_some() {
         anyhow::bail!("{}: the callgrind format is for traced runs; use --pprof or --folded", run.path().display());
     } else {

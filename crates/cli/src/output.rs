@@ -2,7 +2,7 @@
 
 use anyhow::Context;
 use nearmiss_record::run;
-use std::io::Write;
+use std::io::{IsTerminal, Write};
 use std::path::Path;
 
 /// Writes a file whole or not at all, and says where it is.
@@ -14,6 +14,11 @@ pub fn write(file: &Path, bytes: &[u8]) -> anyhow::Result<()> {
 /// Columns of the terminal, 80 where there is none.
 pub fn terminal_width() -> usize {
     width_of(std::io::stdout())
+}
+
+/// Columns that a line may have; none where no terminal shows it.
+pub fn line_width() -> Option<usize> {
+    std::io::stdout().is_terminal().then(terminal_width)
 }
 
 /// As [`terminal_width`], for wrappers, whose own text goes to stderr.

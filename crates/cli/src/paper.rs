@@ -1,13 +1,13 @@
 //! The verb `paper`: a paper's figures and ours side by side.
 
 use crate::Remedies;
+use crate::progress::Progress;
 use crate::table::{lines, print_line, table, width};
 use anyhow::{Context, bail};
 use nearmiss_papers::record::{Here, PaperRecord};
 use nearmiss_papers::{PAPERS, text};
 use nearmiss_record::run::write_whole;
 use std::fs;
-use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -69,7 +69,9 @@ pub fn run(args: Args, remedies: Remedies) -> anyhow::Result<ExitCode> {
             if here && !Path::new(paper.here.program).is_file() {
                 bail!("{}: not there; build it in a clone of nearmiss: {}", paper.here.program, paper.here.build);
             }
-            let record = paper.run(table.as_deref(), &progress)?;
+            let progress = Progress::of("simulating");
+            let record = paper.run(table.as_deref(), &|done, of| progress.at(done as u64, of as u64))?;
+            drop(progress);
             let out = out.unwrap_or_else(|| Path::new("nearmiss-papers").join(paper.name));
             write_pictures(&record, &out)?;
             if json {
@@ -85,15 +87,6 @@ pub fn run(args: Args, remedies: Remedies) -> anyhow::Result<ExitCode> {
         }
     }
     Ok(ExitCode::SUCCESS)
-}
-
-/// One line that is written over, where a person watches.
-fn progress(done: usize, parts: usize) {
-    if std::io::stderr().is_terminal() {
-        let end = if done == parts { '\n' } else { '\r' };
-        // Best effort: the figures matter, not who watches.
-        let _ = write!(std::io::stderr().lock(), "nearmiss: {done} of {parts} simulations{end}");
-    }
 }
 
 fn verify(here: &Here, remedies: Remedies) -> anyhow::Result<ExitCode> {

@@ -1,14 +1,17 @@
 //! The verb `report`.
 
+use crate::code;
 use crate::modelling::{self, OrderArg};
-use crate::output::{flat, print, terminal_width, write};
+use crate::output::{flat, line_width, print, terminal_width, write};
 use crate::report_form::Form;
 use crate::{compared_report, observed_report, verified_report};
+use nearmiss_record::model::FunctionRow;
 use nearmiss_record::policy::Policy;
 use nearmiss_record::run::{self, RunDir, RunKind};
 use nearmiss_record::trace::{self, TraceReader};
+use nearmiss_report::code::{Options, hottest, named, render};
 use nearmiss_report::load::Report;
-use nearmiss_report::{callgrind, html, json, pprof, text};
+use nearmiss_report::{callgrind, html, json, pprof, stacks, text};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -18,7 +21,8 @@ use std::process::ExitCode;
   nearmiss report                      the newest run
   nearmiss report RUN -m zen3-milan    its kept trace on another machine
   nearmiss report --html               a page beside the run, its path on stdout
-  nearmiss report --function memcpy    of an observed run: its lines, instructions and callers
+  nearmiss report --code               source lines and instructions of the functions with the most cycles
+  nearmiss report --function memcpy    the same of one function; of an observed run its callers too
   nearmiss report --log                every lock wait and poll that observe --log kept
   nearmiss report VERIFIED             the verdict of a run of verify, again
   nearmiss report --compare RUN1 RUN2  two runs of trace, or two of observe, side by side: what got better, what worse")]
@@ -68,8 +72,8 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
 fn write_form(run: &RunDir, args: Args) -> anyhow::Result<ExitCode> {
     if args.form.only_of_observed_runs() {
         anyhow::bail!(
-            "{}: a traced run: --firefox, --perfetto, --folded, --log and --function are for runs of `nearmiss observe`; \
-             use --html, --callgrind or --pprof",
+            "{}: a traced run: --firefox, --perfetto and --log are for runs of `nearmiss observe`; use --html, \
+             --callgrind, --pprof or --folded",
             run.path().display()
         );
     }
@@ -89,17 +93,41 @@ fn write_form(run: &RunDir, args: Args) -> anyhow::Result<ExitCode> {
     }
     if args.form.json {
         print(&json::render(&report)?)?;
+    } else if let Some(wanted) = args.form.function.clone().map(Some).or(args.form.code.clone()) {
+        print(&annotated(run, report, wanted.as_deref())?)?;
     } else if let Some(file) = args.form.html {
+        report.texts = code::texts(run, &report, &hottest(&report, html::FUNCTIONS_WITH_CODE));
         let file = file.unwrap_or_else(|| run.file(run::REPORT));
         write(&file, html::render(&report, html::Options::default()).as_bytes())?;
     } else if let Some(file) = args.form.callgrind {
         write(&file, callgrind::render(&report).as_bytes())?;
     } else if let Some(file) = args.form.pprof {
         write(&file, &pprof::render(&report)?)?;
+    } else if let Some(file) = args.form.folded {
+        write(&file, stacks::folded(&report.model).as_bytes())?;
     } else {
-        print(&text::render(&report, text::Options { width: terminal_width(), top: args.top.into() }))?;
+        let whole_names = line_width().is_none();
+        print(&text::render(&report, text::Options { width: terminal_width(), top: args.top.into(), whole_names }))?;
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Functions with their lines and instructions: those of a name, or the hottest.
+fn annotated(run: &RunDir, mut report: Report, name: Option<&str>) -> anyhow::Result<String> {
+    const HOTTEST: usize = 3;
+    let rows = match name {
+        Some(name) => named(&report, name).map_err(|why| not_found(run, name, why))?,
+        None => hottest(&report, HOTTEST),
+    };
+    let rows: Vec<FunctionRow> = rows.into_iter().cloned().collect();
+    let functions: Vec<&FunctionRow> = rows.iter().collect();
+    report.texts = code::texts(run, &report, &functions);
+    Ok(render(&report, &functions, Options { width: line_width() }))
+}
+
+fn not_found(run: &RunDir, name: &str, why: String) -> anyhow::Error {
+    let hint = if Path::new(name).is_dir() { "; a run goes before --code" } else { "" };
+    anyhow::anyhow!("{}: {why}{hint}", run.path().display())
 }
 
 /// Says how many records the trace holds, or which is the first that cannot be.

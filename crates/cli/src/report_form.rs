@@ -24,15 +24,18 @@ pub struct Form {
     /// Write a trace for Perfetto (of observed runs)
     #[arg(long, value_name = "FILE")]
     pub perfetto: Option<PathBuf>,
-    /// Write folded stacks for flame-graph tools (of observed runs)
+    /// Write folded stacks for flame-graph tools
     #[arg(long, value_name = "FILE")]
     pub folded: Option<PathBuf>,
     /// Print every lock wait and poll of a run that kept them (observe --log)
     #[arg(long)]
     pub log: bool,
-    /// Print one function of an observed run: its lines, its instructions, its call sites
+    /// Print one function: its lines, its instructions, of an observed run its call sites. A part of the name is enough
     #[arg(long, value_name = "NAME")]
     pub function: Option<String>,
+    /// Print source lines and instructions of a traced run: of this function [default: of the three with the most cycles]
+    #[arg(long, value_name = "FUNCTION", num_args = 0..=1)]
+    pub code: Option<Option<String>>,
     /// Check the run's trace record by record; name the first bad one
     #[arg(long)]
     pub validate: bool,
@@ -41,13 +44,14 @@ pub struct Form {
 impl Form {
     /// The form of what has text, JSON and a page alone.
     pub fn is_basic(&self) -> bool {
-        let files = [&self.callgrind, &self.pprof];
-        files.iter().all(|f| f.is_none()) && !self.only_of_observed_runs() && !self.validate
+        let files = [&self.callgrind, &self.pprof, &self.folded];
+        let of_code = self.function.is_some() || self.code.is_some();
+        files.iter().all(|f| f.is_none()) && !of_code && !self.only_of_observed_runs() && !self.validate
     }
 
     /// One that a traced run does not come in.
     pub fn only_of_observed_runs(&self) -> bool {
-        let files = [&self.firefox, &self.perfetto, &self.folded];
-        files.iter().any(|f| f.is_some()) || self.log || self.function.is_some()
+        let files = [&self.firefox, &self.perfetto];
+        files.iter().any(|f| f.is_some()) || self.log
     }
 }

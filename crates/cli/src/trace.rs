@@ -4,6 +4,7 @@ mod counts;
 mod warm;
 
 use crate::exit::{CannotHere, Interrupted};
+use crate::interrupt::{self, Unfinished};
 use crate::modelling::{Modelling, OrderArg};
 use crate::progress::progress_of_a_wrapper;
 use crate::reserve::Reserve;
@@ -21,10 +22,13 @@ use nearmiss_tap::guest::{CommandStatus, GuestCommand, GuestShape, InstructionCl
 use nearmiss_tap::session::{Recorded, Session, TapConfig, TapError};
 use nearmiss_workload::Workload;
 use std::ffi::OsString;
+use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
+/// The first is the command's, the second ends the guest: what was recorded until then is a run.
+const FOR_THE_COMMAND: u32 = 2;
 /// Two nanoseconds an instruction: the pace of a program that misses its caches now and then.
 const INSTRUCTION_CLOCK: InstructionClock = InstructionClock { shift: 1 };
 
@@ -157,7 +161,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::from(match status {
         Some(CommandStatus::Exited(code)) => code as u8,
         Some(CommandStatus::Signaled(number)) => (128 + number) as u8,
-        None => crate::exit::WRAPPER_FAILED,
+        None => interrupt::received().map_or(crate::exit::WRAPPER_FAILED, crate::exit::of_signal),
     }))
 }
 
@@ -185,7 +189,7 @@ pub fn for_diagnosis(
     let mut line = Line::try_parse_from(words.chain(command.iter().cloned()))?;
     line.args.only = only;
     let (run, status) = trace(&line.args, true)?;
-    if status == Some(CommandStatus::Signaled(signal_hook::consts::SIGINT)) {
+    if interrupt::received().is_some() || status == Some(CommandStatus::Signaled(signal_hook::consts::SIGINT)) {
         let run = run.path().display();
         return Err(Interrupted(format!(
             "the command was interrupted; `nearmiss diagnose {run}` diagnoses what it did"
@@ -216,11 +220,13 @@ fn trace(args: &Args, keep_output: bool) -> anyhow::Result<(RunDir, Option<Comma
     let command = args.warm.command(&args.command)?;
     let run = RunDir::create(&args.runs, &run_name("", &program))?;
     let command = if keep_output { with_output_in(&run, command) } else { Ok(command) };
+    let unfinished = Unfinished::new(run.path());
     let result = command.and_then(|command| record(args, session, command, &machine, order, clock, &run));
     if result.is_err() {
         // Nothing was recorded: leave no empty run behind. A failure here would only hide the error that matters.
         let _ = std::fs::remove_dir_all(run.path());
     }
+    drop(unfinished);
     Ok((run, result?))
 }
 
@@ -253,6 +259,8 @@ fn record(
     let reserve = Reserve::hold(run)?;
     let mut notes = Vec::new();
     let mut full = false;
+    progress_of_a_wrapper("booting the guest, then recording");
+    let signals = interrupt::for_others(FOR_THE_COMMAND);
     let recorded = session.record(command, &mut |head, records| {
         if let Some(trace) = &mut writer
             && !full
@@ -265,7 +273,7 @@ fn record(
         modelling.chunk(head, records).map_err(|e| e.to_string())
     });
     let recorded = recorded.map_err(told)?;
-    drop(reserve);
+    drop((signals, reserve));
     let summary = match writer {
         Some(trace) => trace.finish(&recorded.side)?,
         None => TraceSummary::default(),
@@ -303,7 +311,7 @@ fn record(
         }
     } else {
         let report = Report::load(run)?;
-        anstream::eprint!("{}", text::render(&report, text::Options { width: 80, top: 5 }));
+        anstream::eprint!("{}", text::render(&report, text_options()));
         eprintln!("\nrun: {}", run.path().display());
     }
     Ok(recorded.exit.status)
@@ -315,6 +323,10 @@ fn told(error: TapError) -> anyhow::Error {
         TapError::Interrupted => Interrupted(error.to_string()).into(),
         error => error.into(),
     }
+}
+
+fn text_options() -> text::Options {
+    text::Options { whole_names: !std::io::stderr().is_terminal(), ..text::Options::default() }
 }
 
 /// The filter that is exact for the machine, or the one that is exact for every machine, and what else it is to carry.

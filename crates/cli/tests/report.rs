@@ -103,3 +103,58 @@ fn a_reader_that_has_seen_enough_is_no_error() {
     let output = Command::new("bash").args(["-o", "pipefail", "-c", &command]).output().unwrap();
     assert!(output.status.success() && output.stderr.is_empty(), "{output:?}");
 }
+
+#[test]
+fn functions_are_found_by_a_part_of_their_name_or_what_is_near_is_told() {
+    let directory = tempfile::tempdir().unwrap();
+    let run = fixture("run-queue");
+    let run = run.to_str().unwrap();
+    for words in [[run, "--code", "schedule"], [run, "--function", "schedule"]] {
+        let text = String::from_utf8(report(&words).stdout).unwrap();
+        assert!(text.starts_with("schedule  [kernel]\nmodelled: ") && text.contains("kernel/sched.c"), "{text}");
+    }
+    let hottest = String::from_utf8(report(&[run, "--code"]).stdout).unwrap();
+    assert_eq!(hottest.matches("the whole function").count(), 3, "{hottest}");
+    let near = refusal(&[run, "--code", "shedule"], directory.path());
+    assert!(near.ends_with("no function `shedule`; near it: `schedule`"), "{near}");
+}
+
+#[test]
+fn stacks_are_written_for_flame_graph_tools() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("folded");
+    assert!(report(&[fixture("run-queue").to_str().unwrap(), "--folded", file.to_str().unwrap()]).status.success());
+    let text = std::fs::read_to_string(file).unwrap();
+    let weight = |line: &str| line.rsplit_once(' ').and_then(|(_, n)| n.parse::<u64>().ok()).unwrap();
+    assert!(text.lines().any(|line| line.starts_with("main;serve;schedule ")), "{text}");
+    assert!(text.lines().map(weight).all(|cycles| cycles > 0));
+}
+
+#[test]
+fn nothing_of_a_file_steers_the_terminal() {
+    let directory = tempfile::tempdir().unwrap();
+    let run = with_file(directory.path(), "model.json", "{\"schema\": \"nearmiss/model/\\u001b[2J\"}");
+    let model = std::fs::read_to_string(fixture("run-queue").join("model.json")).unwrap();
+    let refused = [refusal(&[&run], directory.path()), {
+        with_file(directory.path(), "model.json", &model.replacen("\"recorded\"", "\"\\u001b[2J\"", 1));
+        refusal(&[&run], directory.path())
+    }];
+    for line in refused {
+        assert!(!line.contains('\u{1b}'), "{line:?}");
+    }
+    let wrong = report(&["--top", "5\u{1b}[2J"]);
+    assert_eq!(wrong.status.code(), Some(2));
+    assert!(!wrong.stderr.contains(&0x1b), "{:?}", String::from_utf8_lossy(&wrong.stderr));
+}
+
+#[test]
+fn a_full_device_is_told_once_and_by_the_status() {
+    for arguments in [["--help"].as_slice(), &["report", "--help"], &["machine", "list"]] {
+        let full = std::fs::File::options().write(true).open("/dev/full").unwrap();
+        let output = Command::new(env!("CARGO_BIN_EXE_nearmiss")).args(arguments).stdout(full).output().unwrap();
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}: {said}");
+        assert_eq!(said.to_lowercase().matches("no space left").count(), 1, "{said}");
+        assert!(!said.contains("os error"), "{said}");
+    }
+}

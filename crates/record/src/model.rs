@@ -237,6 +237,9 @@ pub struct ModelRecord {
     pub other_functions: Vec<FunctionRow>,
     /// Of the command, by source line where one is known.
     pub lines: Vec<LineRow>,
+    /// Of the command, by instruction, of the functions with the most cycles; a function's rows add up to the function's.
+    #[serde(default)]
+    pub instructions: Vec<InstructionRow>,
     /// Of the command, by call stack; see [`StackRow`].
     pub stacks: Vec<StackRow>,
     /// Functions of the program by what the kernel waited for on their behalf, most first; of the command's kernel
@@ -281,6 +284,9 @@ pub struct FunctionRow {
 pub struct LineRow {
     /// Function name.
     pub function: String,
+    /// Module path of the function or `[kernel]`; empty in older records.
+    #[serde(default)]
+    pub module: String,
     /// Source file.
     pub file: String,
     /// Line number.
@@ -289,15 +295,36 @@ pub struct LineRow {
     pub tally: Tally,
 }
 
-/// A row of the call-stack table: only stacks with misses.
+/// A row of the instruction table.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct InstructionRow {
+    /// Function name.
+    pub function: String,
+    /// Module path or `[kernel]`.
+    pub module: String,
+    /// Address that the file was linked for, or the kernel's virtual one; `None`: all other instructions of the function.
+    pub address: Option<u64>,
+    /// Source file, where known; of the innermost inlined function.
+    pub file: String,
+    /// Line number, 0 where unknown.
+    pub line: u32,
+    /// What it did.
+    pub tally: Tally,
+}
+
+/// A row of the call-stack table. Rows of older records are of stacks with misses alone, and have no cycles.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct StackRow {
-    /// Function names, outermost first; the last is the function that missed.
+    /// Function names, outermost first; the last is the function that missed or computed.
     pub frames: Vec<String>,
     /// Misses by level (data and fetch).
     pub misses: Vec<u64>,
     /// Stall cycles.
     pub stall_cycles: u64,
+    /// Cycles, stalls included. A function's are exact; how its computing is split over the stacks that lead to it is
+    /// estimated from the references that were kept under each.
+    #[serde(default)]
+    pub cycles: u64,
 }
 
 /// A function of the program, and the kernel's waits on its behalf.

@@ -7,6 +7,7 @@ use std::fmt;
 use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Where runs are kept unless the user says otherwise.
 pub const DEFAULT_PARENT: &str = "nearmiss-runs";
@@ -202,6 +203,20 @@ impl RunDir {
     }
 }
 
+/// Files that [`write_whole`] is about to write.
+fn unfinished() -> MutexGuard<'static, Vec<PathBuf>> {
+    static UNFINISHED: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
+    UNFINISHED.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Removes what [`write_whole`] has begun and not ended: for who ends this process at once.
+pub fn remove_unfinished() {
+    for file in unfinished().iter() {
+        // Nobody is left to hear of an error.
+        let _ = fs::remove_file(file);
+    }
+}
+
 /// Writes a file under a temporary name, then renames it. A link is followed; what is no regular file, such as a pipe or
 /// a device, is written to and stays what it is.
 pub fn write_whole(path: &Path, bytes: &[u8]) -> Result<(), RunError> {
@@ -212,12 +227,15 @@ pub fn write_whole(path: &Path, bytes: &[u8]) -> Result<(), RunError> {
     }
     let temporary = path.with_extension(format!("part-{}", std::process::id()));
     let write = || {
+        unfinished().push(temporary.clone());
         let mut file = fs::File::create(&temporary)?;
         file.write_all(bytes)?;
         file.sync_data()?;
         fs::rename(&temporary, path)
     };
-    write().map_err(|source| {
+    let written = write();
+    unfinished().retain(|other| *other != temporary);
+    written.map_err(|source| {
         // Best effort: the error that matters is the one reported.
         let _ = fs::remove_file(&temporary);
         RunError::Io { path: path.to_owned(), source }

@@ -35,6 +35,9 @@ pub const KERNEL_MODULE: &str = "[kernel]";
 pub struct ModuleData {
     /// Path of the file, or [`KERNEL_MODULE`].
     pub module: String,
+    /// What the linker called this build of the file, in hexadecimal digits.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub build_id: Option<String>,
     /// What the loader maps, by file offset; empty for the kernel.
     pub segments: Vec<Segment>,
     /// By address, ascending, not overlapping.
@@ -65,6 +68,14 @@ pub struct Segment {
     pub memory_bytes: u64,
 }
 
+impl Segment {
+    /// Linked address of the byte at this offset in the file, if it is one of the segment's.
+    pub fn linked_address(&self, file_offset: u64) -> Option<u64> {
+        let into = file_offset.checked_sub(self.file_offset).filter(|into| *into < self.file_bytes)?;
+        Some(self.vaddr.wrapping_add(into))
+    }
+}
+
 /// A variable.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DataObject {
@@ -77,6 +88,11 @@ pub struct DataObject {
 }
 
 impl ModuleData {
+    /// Linked address of the byte at this offset in the file.
+    pub fn linked_address(&self, file_offset: u64) -> Option<u64> {
+        self.segments.iter().find_map(|segment| segment.linked_address(file_offset))
+    }
+
     /// The variable that holds the linked address `vaddr`: index into [`ModuleData::objects`].
     pub fn object_at(&self, vaddr: u64) -> Option<usize> {
         let index = self.objects.partition_point(|o| o.vaddr <= vaddr).checked_sub(1)?;

@@ -63,12 +63,29 @@ pub fn replay<O: Observer>(
     order: Order,
     observer: O,
 ) -> Result<Replayed<O>, CaseError> {
+    replay_heard(run, machine, policy, order, observer, &|_| ())
+}
+
+/// The same; `heard` hears how many records have been replayed.
+pub fn replay_heard<O: Observer>(
+    run: &RunDir,
+    machine: &Machine,
+    policy: &Policy,
+    order: Order,
+    observer: O,
+    heard: &dyn Fn(u64),
+) -> Result<Replayed<O>, CaseError> {
     let mut trace = open(run)?;
     let header = trace.header().clone();
     describe::can_replay(header.filter, machine).map_err(CaseError::Unfit)?;
     let mut model = Model::new(machine, policy, &ModelOptions::of(&header, order), observer)?;
     let side = trace.side().clone();
-    trace::each_chunk(&mut trace, |head, records| model.chunk(head, records).map_err(CaseError::from))?;
+    let mut done = 0;
+    trace::each_chunk(&mut trace, |head, records| {
+        done += records.len() as u64;
+        heard(done);
+        model.chunk(head, records).map_err(CaseError::from)
+    })?;
     let notes = model.notes().to_vec();
     let (totals, observer) = model.finish()?;
     Ok(Replayed { totals, observer, notes, side })

@@ -28,12 +28,18 @@ pub struct Traced {
     /// The filter that made the trace.
     pub filter: Filter,
     /// Hears how many replays of a rehearsal are done, and of how many.
-    pub heard: fn(done: usize, of: usize),
+    pub heard: Box<dyn Fn(usize, usize) + Send + Sync>,
 }
 
 impl Traced {
     /// Opens a run and models it again, on the machine and in the order it was recorded with unless others are given.
-    pub fn open(run: &RunDir, machine: Option<&Machine>, order: Option<Order>) -> Result<Self, CaseError> {
+    /// `heard` hears how many records have been modelled, and of how many.
+    pub fn open(
+        run: &RunDir,
+        machine: Option<&Machine>,
+        order: Option<Order>,
+        heard: &dyn Fn(u64, u64),
+    ) -> Result<Self, CaseError> {
         let manifest: Manifest = run.read_json(run::MANIFEST)?;
         let symbols: Symbols = run.read_json(run::SYMBOLS)?;
         let header = replay::header(run)?;
@@ -47,7 +53,9 @@ impl Traced {
         let machine = describe::cut(&machine, header.cpus);
         let options = Options::of(&machine, &header).and_evidence(&machine);
         let attribution = Attribution::new(options, Box::new(RecordedData::new(&symbols)));
-        let replayed = replay::replay(run, &machine, &Policy::default(), order, attribution)?;
+        let replayed = replay::replay_heard(run, &machine, &Policy::default(), order, attribution, &|done| {
+            heard(done, manifest.records);
+        })?;
         let crowds = replayed.observer.crowds(&replayed.side, &symbols);
         let conflict_waits = replayed.observer.conflict_waits();
         let aliases = replayed.observer.aliases(&replayed.side, &symbols);
@@ -71,7 +79,7 @@ impl Traced {
             conflict_waits,
             aliases,
             filter: header.filter,
-            heard: |_, _| (),
+            heard: Box::new(|_, _| ()),
         })
     }
 

@@ -5,9 +5,11 @@
 
 pub mod callgrind;
 pub mod cell;
+pub mod code;
 pub mod compare;
 pub mod cycles;
 pub mod findings;
+pub mod function_name;
 pub mod html;
 pub mod json;
 pub mod levels;

@@ -1,5 +1,6 @@
 //! Reads what a run holds and refuses what no report can be made of.
 
+use crate::code::Texts;
 use crate::levels::{Level, levels};
 use nearmiss_record::model::{MAX_LEVELS, ModelRecord};
 use nearmiss_record::run::{MANIFEST, MODEL, Manifest, RunDir, RunError};
@@ -33,6 +34,8 @@ pub struct Report {
     pub model: ModelRecord,
     /// The levels of the modelled machine.
     pub levels: Vec<Level>,
+    /// Source lines and instructions, where somebody has looked for them; empty at first.
+    pub texts: Texts,
 }
 
 impl Report {
@@ -50,7 +53,7 @@ impl Report {
     pub fn new(manifest: Manifest, model: ModelRecord) -> Result<Self, String> {
         check(&model)?;
         let levels = levels(&model);
-        Ok(Report { manifest, model, levels })
+        Ok(Report { manifest, model, levels, texts: Texts::default() })
     }
 }
 

@@ -13,17 +13,14 @@ pub fn plain(name: &str) -> String {
         .collect()
 }
 
-/// A plain name, cut in the middle to `width` columns.
+/// A plain name, cut at its end to `width` columns.
 pub fn fitted(name: &str, width: usize) -> String {
     let name = plain(name);
     if name.width() <= width {
         return name;
     }
-    let tail_width = width.saturating_sub(1) / 3;
-    let head_width = width.saturating_sub(1 + tail_width);
-    let head = take_columns(name.chars(), head_width);
-    let tail: String = take_columns(name.chars().rev(), tail_width).chars().rev().collect();
-    format!("{head}…{tail}")
+    let head = take_columns(name.chars(), width.saturating_sub(1));
+    format!("{}…", head.trim_end())
 }
 
 /// A name fitted and padded with spaces on the right to exactly `width` columns.
@@ -80,8 +77,9 @@ mod tests {
     }
 
     #[test]
-    fn a_long_name_keeps_both_ends() {
-        assert_eq!(fitted("std::vector<long long>::push_back", 16), "std::vecto…_back");
+    fn a_long_name_is_cut_at_its_end() {
+        assert_eq!(fitted("std::vector<long long>::push_back", 16), "std::vector<lon…");
+        assert_eq!(fitted("kernel other", 8), "kernel…");
         assert_eq!(fitted("漢字漢字", 6), "漢字…");
         assert_eq!(cell("ab", 4), "ab  ");
         assert_eq!(fitted("abc", 0), "…");

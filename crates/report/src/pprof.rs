@@ -159,6 +159,7 @@ fn profile(report: &Report) -> Profile {
                 frames: vec![f.name.clone()],
                 misses: report.levels.iter().map(|l| misses(&f.tally, l.index)).collect(),
                 stall_cycles: f.tally.stall_cycles,
+                cycles: f.tally.cycles,
             })
             .collect();
         &by_function

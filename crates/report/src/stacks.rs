@@ -1,6 +1,75 @@
-//! Call stacks as a tree.
+//! Call stacks as a tree, and as the text that flame-graph tools read.
 
-use std::collections::HashMap;
+use crate::name::plain;
+use nearmiss_record::model::{ModelRecord, StackRow};
+use std::collections::{BTreeMap, HashMap};
+
+/// What the stacks of a traced run are weighed by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Weights {
+    /// All cycles.
+    Cycles,
+    /// Cycles waiting: older records know no others.
+    Waits,
+    /// Misses of all levels, where the machine has no latencies.
+    Misses,
+}
+
+impl Weights {
+    /// What this run's stacks can be weighed by.
+    pub fn of(model: &ModelRecord) -> Self {
+        let any = |figure: fn(&StackRow) -> u64| model.stacks.iter().any(|row| figure(row) > 0);
+        if any(|row| row.cycles) {
+            Weights::Cycles
+        } else if any(|row| row.stall_cycles) {
+            Weights::Waits
+        } else {
+            Weights::Misses
+        }
+    }
+
+    /// The weight of a row.
+    pub fn of_row(self, row: &StackRow) -> u64 {
+        match self {
+            Weights::Cycles => row.cycles,
+            Weights::Waits => row.stall_cycles,
+            Weights::Misses => row.misses.iter().fold(0, |a: u64, b| a.saturating_add(*b)),
+        }
+    }
+
+    /// What the weights count.
+    pub fn unit(self) -> &'static str {
+        match self {
+            Weights::Cycles => "cycles",
+            Weights::Waits => "cycles waiting",
+            Weights::Misses => "misses, all levels added up",
+        }
+    }
+}
+
+/// A traced run's stacks, outermost frame first, joined by `;`, a space, and the modelled weight: what flame-graph tools
+/// read.
+pub fn folded(model: &ModelRecord) -> String {
+    let weights = Weights::of(model);
+    let stacks = model.stacks.iter().map(|row| (row.frames.iter().map(String::as_str), weights.of_row(row)));
+    folded_stacks(stacks)
+}
+
+/// The same of any stacks; equal ones are one line.
+pub fn folded_stacks<'a, F: IntoIterator<Item = &'a str>>(stacks: impl IntoIterator<Item = (F, u64)>) -> String {
+    let mut weights: BTreeMap<String, u64> = BTreeMap::new();
+    for (frames, weight) in stacks.into_iter().filter(|(_, weight)| *weight > 0) {
+        let frames: Vec<String> = frames.into_iter().map(clean).collect();
+        let sum = weights.entry(frames.join(";")).or_default();
+        *sum = sum.saturating_add(weight);
+    }
+    weights.into_iter().map(|(stack, weight)| format!("{stack} {weight}\n")).collect()
+}
+
+/// What separates frames must not be in a name.
+fn clean(name: &str) -> String {
+    plain(name).replace(';', ":")
+}
 
 /// A function in its calling context.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -54,6 +123,12 @@ pub fn tree<'a, F: IntoIterator<Item = &'a str>>(stacks: impl IntoIterator<Item 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn folded_stacks_are_one_line_each() {
+        let stacks = [(vec!["a", "b;c\n"], 3), (vec!["a"], 4), (vec!["a", "b;c\n"], 5), (vec!["z"], 0)];
+        assert_eq!(folded_stacks(stacks), "a 4\na;b:c\\u{a} 8\n");
+    }
 
     #[test]
     fn equal_callers_are_one_node() {

@@ -58,11 +58,27 @@ impl Elf {
         self.has_debug_info
     }
 
+    /// What the linker calls this build of the file, in hexadecimal digits.
+    pub fn build_id(&self) -> Option<String> {
+        let parsed = Parsed::parse(&*self.bytes).ok()?;
+        let id = parsed.build_id().ok()??;
+        Some(id.iter().map(|byte| format!("{byte:02x}")).collect())
+    }
+
+    /// Up to so many bytes of the file from this linked address on.
+    pub(crate) fn bytes_at(&self, address: u64, most: u64) -> Option<&[u8]> {
+        let holds = |s: &&Segment| address >= s.vaddr && address - s.vaddr < s.file_bytes;
+        let segment = self.segments.iter().find(holds)?;
+        let into = address - segment.vaddr;
+        let from = usize::try_from(segment.file_offset.checked_add(into)?).ok()?;
+        let bytes = self.bytes.get(from..)?;
+        let most = usize::try_from(most.min(segment.file_bytes - into)).ok()?;
+        Some(&bytes[..most.min(bytes.len())])
+    }
+
     /// Linked address of the byte at this offset in the file.
     pub fn address(&self, file_offset: u64) -> Option<u64> {
-        let holds = |s: &&Segment| file_offset >= s.file_offset && file_offset - s.file_offset < s.file_bytes;
-        let segment = self.segments.iter().find(holds)?;
-        Some(segment.vaddr.wrapping_add(file_offset - segment.file_offset))
+        self.segments.iter().find_map(|segment| segment.linked_address(file_offset))
     }
 
     /// Name of the function at a linked address; failing a symbol, the start of the function or of its section, after
@@ -118,6 +134,7 @@ impl Elf {
         let variable = |o: Code| DataObject { name: demangle(&o.symbol), vaddr: o.start, bytes: o.bytes };
         ModuleData {
             module: module.to_owned(),
+            build_id: self.build_id(),
             segments: self.segments.clone(),
             objects: objects.into_iter().map(variable).collect(),
         }

@@ -3,6 +3,7 @@
 mod code;
 mod debug;
 mod demangle;
+mod disassembly;
 mod elf;
 mod entry;
 mod kallsyms;

@@ -207,3 +207,31 @@ fn a_big_library_is_named_in_a_moment() {
     assert!(symbols.functions.iter().any(|f| f.name == "malloc"));
     assert!(begun.elapsed().as_secs() < 20);
 }
+
+#[test]
+fn instructions_are_those_that_objdump_shows() {
+    let directory = tempfile::tempdir().unwrap();
+    let Some(program) = compile(directory.path(), &["-g"]) else { return };
+    let elf = Elf::open(&program).unwrap();
+    let output =
+        Command::new("objdump").args(["-d", "-M", "intel", "--no-show-raw-insn"]).arg(&program).output().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    let function = text.split("<sum>:\n").nth(1).unwrap().split("\n\n").next().unwrap();
+    let mut seen = 0;
+    for line in function.lines() {
+        let (address, theirs) = line.split_once(':').unwrap();
+        let address = u64::from_str_radix(address.trim(), 16).unwrap();
+        let ours = elf.instruction("prog", address).unwrap();
+        let mnemonic = |text: &str| text.split_whitespace().next().unwrap_or_default().to_owned();
+        assert_eq!(mnemonic(&ours), mnemonic(theirs), "{line}");
+        seen += 1;
+    }
+    assert!(seen > 5, "{function}");
+    let main = address(&program, "main");
+    let called = (main..main + 64).filter_map(|at| elf.instruction("prog", at));
+    assert!(called.into_iter().any(|text| text.starts_with("call ") && text.ends_with(" <sum>")));
+    assert_eq!(elf.instruction("prog", 0xffff_ffff_0000_0000), None);
+    let readelf = Command::new("readelf").arg("-n").arg(&program).output().unwrap();
+    let notes = String::from_utf8(readelf.stdout).unwrap();
+    assert!(elf.build_id().is_none_or(|id| notes.contains(&id)), "{notes}");
+}

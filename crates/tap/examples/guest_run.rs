@@ -4,7 +4,7 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use nearmiss_tap::guest::{
-    CommandStatus, ExitReason, ForwardSignals, Guest, GuestCommand, GuestConfig, GuestShape, PluginConfig, QemuBinary,
+    CaughtSignals, CommandStatus, ExitReason, Guest, GuestCommand, GuestConfig, GuestShape, PluginConfig, QemuBinary,
 };
 
 fn main() -> ExitCode {
@@ -60,8 +60,9 @@ fn run() -> Result<u8, Box<dyn std::error::Error>> {
     let verbose = std::env::var_os("GUEST_RUN_VERBOSE").is_some();
 
     let started = Instant::now();
+    let signals = CaughtSignals::new()?;
     let guest = Guest::launch(config)?;
-    let _signals = ForwardSignals::to(&guest)?;
+    let _signals = signals.forward_to(&guest)?;
     if let Some(facts) = guest.boot() {
         if verbose {
             eprintln!("guest_run: ready after {:?}: {facts:?}", started.elapsed());

@@ -2,7 +2,7 @@
 
 use super::facts::{FactsError, KernelFacts};
 use super::guest::{
-    ExitReason, ForwardSignals, Guest, GuestCommand, GuestConfig, GuestError, GuestExit, GuestShape, InstructionClock,
+    CaughtSignals, ExitReason, Guest, GuestCommand, GuestConfig, GuestError, GuestExit, GuestShape, InstructionClock,
     KernelImage, PluginConfig, QemuBinary, TAP_PLUGIN, WarmUp, Warmth, plan_memory,
 };
 use super::pages::{Physical, kernel_pages};
@@ -184,6 +184,7 @@ impl Session {
         let kernel = config.kernel.release();
         let emulator = format!("QEMU {}.{}", config.qemu.version.0, config.qemu.version.1);
         let started = Instant::now();
+        let signals = CaughtSignals::new()?;
         let guest = Guest::launch(GuestConfig {
             shape: config.shape,
             memory: config.memory,
@@ -204,7 +205,7 @@ impl Session {
             preload: config.heap_shim,
             libc_tunables: config.libc_tunables,
         })?;
-        let _signals = ForwardSignals::to(&guest)?;
+        let _signals = signals.forward_to(&guest)?;
         let Some(boot) = guest.boot() else {
             let exit = guest.wait();
             return Err(match exit.reason {

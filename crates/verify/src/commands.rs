@@ -44,6 +44,7 @@ pub struct Commands {
     last_engaged: Option<Engaged>,
     acted: bool,
     stop: Arc<AtomicBool>,
+    heard: Box<dyn Fn(usize)>,
 }
 
 /// Of so many runs the output is kept.
@@ -52,6 +53,8 @@ const RUNS_KEPT: usize = 200;
 const LOOK: Duration = Duration::from_millis(100);
 /// How long a command may take to end after it was asked to.
 const GRACE: Duration = Duration::from_secs(2);
+/// The same where somebody waits for us to end.
+const SHORT_GRACE: Duration = Duration::from_millis(100);
 
 impl Commands {
     /// Two sides, whose output goes to files in an existing directory.
@@ -71,6 +74,7 @@ impl Commands {
             last_engaged: None,
             acted: false,
             stop: Arc::default(),
+            heard: Box::new(|_| ()),
         }
     }
 
@@ -104,6 +108,12 @@ impl Commands {
         self
     }
 
+    /// Tells how many runs have ended, before each run.
+    pub fn heard(mut self, heard: Box<dyn Fn(usize)>) -> Self {
+        self.heard = heard;
+        self
+    }
+
     /// The longest that one run may take.
     pub fn run_limit(mut self, limit: Duration) -> Self {
         self.run_limit = limit;
@@ -131,6 +141,7 @@ impl Commands {
 
     /// A run that Ctrl-C ended, as it ends all that share the terminal, says nothing of its command.
     fn measure_unless_stopped(&mut self, side: Side) -> Result<Sample, Error> {
+        (self.heard)(self.runs);
         let (ended, measured) = (self.runs, self.run_once(side));
         match self.stop.load(Ordering::Relaxed) {
             true => {
@@ -229,14 +240,14 @@ impl Commands {
                 Ok(finished) => return Ok(finished),
                 Err(running) => running,
             };
-            let why = if self.stop.load(Ordering::Relaxed) {
-                "was interrupted".to_owned()
+            let (why, grace) = if self.stop.load(Ordering::Relaxed) {
+                ("was interrupted".to_owned(), SHORT_GRACE)
             } else if Instant::now() >= limit {
-                format!("took more than {} s", self.run_limit.as_secs())
+                (format!("took more than {} s", self.run_limit.as_secs()), GRACE)
             } else {
                 continue;
             };
-            return Err(match running.terminate(GRACE) {
+            return Err(match running.terminate(grace) {
                 Ok(_) => format!("{why} and was stopped"),
                 Err(e) => format!("{why} and could not be stopped: {e}"),
             });

@@ -1,6 +1,7 @@
 //! `nearmiss trace --counts`: misses counted on one CPU and nothing kept, for those who want no causes.
 
 use super::{Args, Clock, Only, filter, tap_config};
+use crate::interrupt;
 use crate::output::terminal_width_of_stderr;
 use crate::table::{lines, table};
 use anyhow::Context;
@@ -35,9 +36,11 @@ pub fn count(args: &Args) -> anyhow::Result<Option<CommandStatus>> {
     let mut counter = Counter::new(&machine, &Policy::default(), &options, Deaf)?;
     let mut notes: Vec<_> = describe::approximate_misses(filter, &machine).into_iter().map(str::to_owned).collect();
     let command = args.warm.command(&args.command)?;
+    let signals = interrupt::for_others(super::FOR_THE_COMMAND);
     let recorded = session
         .record(command, &mut |head, records| counter.chunk(head, records).map_err(|e| e.to_string()))
         .map_err(super::told)?;
+    drop(signals);
     if args.only.is_none() {
         notes.push(
             "Counted is all that the CPU executed: of the kernel, timer ticks, idling and the guest's own init too; \

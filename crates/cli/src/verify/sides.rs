@@ -2,8 +2,10 @@
 
 use super::how::How;
 use crate::counting::Counting;
-use crate::exit;
+use crate::exit::{self, Interrupted};
+use crate::interrupt;
 use crate::output::print;
+use crate::progress::Progress;
 use crate::run_name::run_name;
 use anyhow::Context;
 use nearmiss_record::run::{self, Manifest, RunDir};
@@ -60,12 +62,15 @@ pub fn compare_sides(
     {
         title.notes.push(format!("The remedy's start could not be measured: {error}"));
     }
-    match commands.compare(&plan) {
+    let runs = Progress::of("comparing, of the least number of runs");
+    let least = 2 * plan.least_pairs as u64;
+    commands = commands.heard(Box::new(move |ended| runs.at(ended as u64, least.max(ended as u64))));
+    let stopped_first = interrupt::for_others(1);
+    let compared = commands.compare(&plan);
+    drop(stopped_first);
+    match compared {
         Ok(verdict) => keep_and_print(how, title, started, &kept, verdict),
-        Err(interrupted @ Error::Interrupted { .. }) => {
-            eprintln!("nearmiss: {interrupted}");
-            Ok(ExitCode::from(exit::INTERRUPTED))
-        }
+        Err(interrupted @ Error::Interrupted { .. }) => Err(Interrupted(interrupted.to_string()).into()),
         Err(error) => Err(error.into()),
     }
 }

@@ -1,23 +1,22 @@
-//! The tables by code: functions, source lines, call stacks, pollution blame.
+//! The tables by code: functions, source lines, pollution blame.
 
 use super::charged::{Cycles, Part};
 use super::names::{Names, UNATTRIBUTED};
 use super::{Attribution, InsnRow};
 use crate::model::Pollution;
 use crate::whose::Whose;
-use nearmiss_record::model::{BlameRow, FunctionRow, LevelTally, LineRow, StackRow, Tally};
+use nearmiss_record::model::{BlameRow, FunctionRow, LevelTally, LineRow, Tally};
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 
-/// Most rows of the call-stack table; the rest is added to the unattributed row.
-const MAX_STACK_ROWS: usize = 5_000;
 /// Most rows of the blame table.
 const MAX_BLAME_ROWS: usize = 10_000;
 
 pub(super) struct CodeTables {
     pub functions: Vec<FunctionRow>,
+    /// Which function each row is of; the last row, the unattributed one, has none.
+    pub function_ids: Vec<u32>,
     pub lines: Vec<LineRow>,
-    pub stacks: Vec<StackRow>,
 }
 
 impl CodeTables {
@@ -31,27 +30,16 @@ impl CodeTables {
         }
     }
 
-    pub fn set_cycles(&mut self, cycles: &Cycles, totals: &Tally) {
+    pub fn set_cycles(&mut self, cycles: &Cycles) {
         cycles.set(self.functions.iter_mut().map(|row| &mut row.tally));
         cycles.set(self.lines.iter_mut().map(|row| &mut row.tally));
-        // Here, because only now the total is known.
-        let mut misses: Vec<u64> = totals.levels.iter().map(LevelTally::misses).collect();
-        let mut stall_cycles = totals.stall_cycles;
-        for row in &self.stacks {
-            misses.iter_mut().zip(&row.misses).for_each(|(left, part)| *left = left.saturating_sub(*part));
-            stall_cycles = stall_cycles.saturating_sub(row.stall_cycles);
-        }
-        self.stacks.push(StackRow { frames: vec![UNATTRIBUTED.to_owned()], misses, stall_cycles });
     }
 }
 
-/// Sums up by function, line and stack; the unattributed rows of functions and lines come last, there or not.
+/// Sums up by function and line; the unattributed rows of functions and lines come last, there or not.
 pub(super) fn code(attribution: &Attribution, names: &Names<'_>, command: &Part) -> CodeTables {
-    CodeTables {
-        functions: functions(attribution, names, Whose::Command, command),
-        lines: lines(attribution, names, command),
-        stacks: stacks(attribution, names),
-    }
+    let (functions, function_ids) = functions(attribution, names, Whose::Command, command);
+    CodeTables { functions, function_ids, lines: lines(attribution, names, command) }
 }
 
 fn empty(attribution: &Attribution) -> Tally {
@@ -60,18 +48,17 @@ fn empty(attribution: &Attribution) -> Tally {
 
 /// Instructions that did anything, with what they did.
 fn tallies<'a>(attribution: &'a Attribution, whose: Whose, part: &'a Part) -> impl Iterator<Item = (u32, Tally)> + 'a {
-    part.references.iter().zip(&part.instructions).enumerate().filter_map(move |(id, (references, instructions))| {
-        let misses = attribution.insns[whose as usize].get(id).map(|row| row.misses).unwrap_or_default();
-        if *instructions == 0 && (InsnRow { references: *references, misses }).is_idle() {
-            return None;
-        }
-        let tally = attribution.ledger.tally(misses, references, attribution.options.levels);
-        Some((id as u32, Tally { instructions: *instructions, ..tally }))
-    })
+    (0..part.references.len()).filter_map(move |id| Some((id as u32, of_instruction(attribution, whose, part, id)?)))
 }
 
-/// Sums up by function, most stall cycles first; the unattributed row comes last, there or not.
-pub(super) fn functions(attribution: &Attribution, names: &Names<'_>, whose: Whose, part: &Part) -> Vec<FunctionRow> {
+/// Sums up by function, most stall cycles first, with the function of each row; the unattributed row comes last, there or
+/// not, and is no function's.
+pub(super) fn functions(
+    attribution: &Attribution,
+    names: &Names<'_>,
+    whose: Whose,
+    part: &Part,
+) -> (Vec<FunctionRow>, Vec<u32>) {
     let mut sums: FxHashMap<u32, Tally> = FxHashMap::default();
     for (id, tally) in tallies(attribution, whose, part) {
         *sums.entry(names.function(id)).or_insert_with(|| empty(attribution)) += &tally;
@@ -86,9 +73,9 @@ pub(super) fn functions(attribution: &Attribution, names: &Names<'_>, whose: Who
     };
     let mut functions: Vec<_> = sums
         .into_iter()
-        .map(|(f, tally)| row(names.function_name(f), names.module(f), names.is_kernel_function(f), tally))
+        .map(|(f, tally)| (row(names.function_name(f), names.module(f), names.is_kernel_function(f), tally), f))
         .collect();
-    functions.sort_by(|a, b| {
+    functions.sort_by(|(a, _), (b, _)| {
         (b.tally.stall_cycles, b.tally.instructions, &a.name, &a.module).cmp(&(
             a.tally.stall_cycles,
             a.tally.instructions,
@@ -96,8 +83,9 @@ pub(super) fn functions(attribution: &Attribution, names: &Names<'_>, whose: Who
             &b.module,
         ))
     });
+    let (mut functions, function_ids): (Vec<_>, Vec<_>) = functions.into_iter().unzip();
     functions.push(row(UNATTRIBUTED, "", false, rest));
-    functions
+    (functions, function_ids)
 }
 
 fn lines(attribution: &Attribution, names: &Names<'_>, command: &Part) -> Vec<LineRow> {
@@ -113,38 +101,26 @@ fn lines(attribution: &Attribution, names: &Names<'_>, command: &Part) -> Vec<Li
     }
     let row = |((function, file, line), tally): ((u32, &str, u32), Tally)| LineRow {
         function: names.function_name(function).into(),
+        module: names.module(function).into(),
         file: file.into(),
         line,
         tally,
     };
     let mut lines: Vec<_> = sums.into_iter().map(row).collect();
     lines.sort_by_key(|l| std::cmp::Reverse((l.tally.stall_cycles, l.tally.instructions)));
-    lines.push(LineRow { function: UNATTRIBUTED.into(), file: String::new(), line: 0, tally: rest });
+    let (module, file) = (String::new(), String::new());
+    lines.push(LineRow { function: UNATTRIBUTED.into(), module, file, line: 0, tally: rest });
     lines
 }
 
-fn stacks(attribution: &Attribution, names: &Names<'_>) -> Vec<StackRow> {
-    let levels = attribution.options.levels;
-    let mut chains: FxHashMap<u32, Vec<u32>> = FxHashMap::default();
-    let mut rows: FxHashMap<Vec<u32>, StackRow> = FxHashMap::default();
-    for ((context, insn), count) in &attribution.stacks {
-        let chain = chains
-            .entry(*context)
-            .or_insert_with(|| names.calls(*context).into_iter().map(|call| names.function(call)).collect());
-        let mut frames = chain.clone();
-        frames.push(names.function(*insn));
-        let row = rows.entry(frames).or_insert_with_key(|frames| StackRow {
-            frames: frames.iter().map(|f| names.function_name(*f).to_owned()).collect(),
-            misses: vec![0; levels],
-            stall_cycles: 0,
-        });
-        row.misses.iter_mut().zip(count.misses).for_each(|(sum, part)| *sum += part);
-        row.stall_cycles += count.stall_cycles;
-    }
-    let mut rows: Vec<_> = rows.into_values().collect();
-    rows.sort_by(|a, b| (b.stall_cycles, &b.misses, &a.frames).cmp(&(a.stall_cycles, &a.misses, &b.frames)));
-    rows.truncate(MAX_STACK_ROWS);
-    rows
+/// What was done at one instruction id; `None`: nothing. Cycles hold the stalls only.
+pub(super) fn of_instruction(attribution: &Attribution, whose: Whose, part: &Part, id: usize) -> Option<Tally> {
+    let references = part.references[id];
+    let misses = attribution.insns[whose as usize].get(id).map(|row| row.misses).unwrap_or_default();
+    let instructions = part.instructions[id];
+    let idle = instructions == 0 && (InsnRow { references, misses }).is_idle();
+    let tally = || attribution.ledger.tally(misses, &references, attribution.options.levels);
+    (!idle).then(|| Tally { instructions, ..tally() })
 }
 
 /// By function, most first.

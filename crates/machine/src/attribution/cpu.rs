@@ -1,6 +1,7 @@
 //! What each CPU is doing: which task, in which calling context.
 
 use super::ledger::{References, Row};
+use super::stack_tables::Visits;
 use super::tasks::{Tasks, add_usage};
 use crate::whose::{Class, Whose};
 use nearmiss_record::reference::Usage;
@@ -12,6 +13,10 @@ pub(super) struct Cpu {
     /// Its process, `u32::MAX` while not known.
     pub pid: u32,
     pub context: u32,
+    /// References of the command since the context was entered.
+    here: u64,
+    /// The instruction that made the last of them.
+    last_insn: u32,
     /// The last that user mode was in: kernel mode has contexts of its own, which do not say who called it.
     user_context: u32,
     /// The last record was the kernel's.
@@ -32,6 +37,8 @@ impl Cpu {
             task,
             pid: u32::MAX,
             context: 0,
+            here: 0,
+            last_insn: 0,
             user_context: 0,
             kernel: false,
             pending: Default::default(),
@@ -68,9 +75,22 @@ impl Cpu {
     }
 
     /// Records from here on have this calling context.
-    pub fn enter_context(&mut self, context: u32) {
+    pub fn enter_context(&mut self, context: u32, visits: &mut Visits) {
+        self.settle_context(visits);
         self.user_context = self.user_context();
         self.context = context;
+    }
+
+    /// Counts a kept reference of the command in its calling context.
+    #[inline]
+    pub fn visit(&mut self, insn: u32) {
+        self.here += 1;
+        self.last_insn = insn;
+    }
+
+    /// Charges what was counted to the calling context.
+    pub fn settle_context(&mut self, visits: &mut Visits) {
+        visits.add(self.context, std::mem::take(&mut self.here), self.last_insn);
     }
 
     /// The calling context that user mode is or was in.

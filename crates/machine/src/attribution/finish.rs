@@ -9,7 +9,7 @@ use super::balance::difference;
 use super::charged::{Charged, Cycles};
 use super::ledger::References;
 use super::names::Names;
-use super::{Attribution, InsnRow, code_tables, data_tables, sharing_tables, task_tables};
+use super::{Attribution, InsnRow, code_tables, data_tables, instructions, sharing_tables, stack_tables, task_tables};
 use crate::model::ModelTotals;
 use crate::whose::Whose;
 use nearmiss_record::machine::Machine;
@@ -45,6 +45,7 @@ impl Attribution {
     pub fn into_record(mut self, run: ModelledRun<'_>) -> ModelRecord {
         self.add_repeats();
         self.settle_all();
+        self.cpus.iter_mut().for_each(|cpu| cpu.settle_context(&mut self.visits));
         let ModelledRun { machine, policy, order, only_user, mut notes, totals: model, curve, side, symbols } = run;
         let names = Names::new(symbols, side);
         let whole = model.sum();
@@ -67,7 +68,7 @@ impl Attribution {
             sum
         };
         let mut totals = sum_of(&code.functions);
-        let mut other_functions = code_tables::functions(&self, &names, Whose::Others, &charged.others);
+        let (mut other_functions, _) = code_tables::functions(&self, &names, Whose::Others, &charged.others);
         cycles.set(other_functions.iter_mut().map(|row| &mut row.tally));
         let others = sum_of(&other_functions);
 
@@ -82,7 +83,9 @@ impl Attribution {
             notes.push(note);
         }
         cycles.set([&mut totals]);
-        code.set_cycles(&cycles, &totals);
+        code.set_cycles(&cycles);
+        let stacks = stack_tables::stacks(&self, &names, &code, &totals);
+        let instructions = instructions::instructions(&self, &names, &charged.command, &code, &cycles);
 
         let (tasks, cpus) = task_tables::tasks_and_cpus(&self, &charged, [&totals, &others], &cycles);
         let objects = data_tables::objects(&self, &names, &totals, &cycles);
@@ -110,7 +113,8 @@ impl Attribution {
             functions: code.functions,
             other_functions,
             lines: code.lines,
-            stacks: code.stacks,
+            instructions,
+            stacks,
             callers: self.callers.rows(&names),
             objects,
             tasks,

@@ -16,6 +16,7 @@ mod crowd_tables;
 mod crowds;
 mod data_tables;
 mod finish;
+mod instructions;
 mod kernel;
 mod ledger;
 mod names;
@@ -28,6 +29,7 @@ mod sharing_tables;
 mod spaces;
 mod spacing;
 mod spread;
+mod stack_tables;
 mod task_tables;
 mod tasks;
 mod tracker;
@@ -59,6 +61,7 @@ use pressure::Pressure;
 use repeats::{Met, Repeats};
 use rustc_hash::FxHashMap;
 use sharing::SharedLines;
+use stack_tables::Visits;
 use tasks::Tasks;
 use tracker::{HeapCall, Tracker};
 
@@ -115,6 +118,7 @@ pub struct Attribution {
     nodes: Vec<InsnRow>,
     code: InsnRow,
     stacks: FxHashMap<(u32, u32), StackCount>,
+    visits: Visits,
     stacks_full: bool,
     callers: Callers,
     repeats: Repeats,
@@ -160,6 +164,7 @@ impl Attribution {
             nodes: Vec::new(),
             code: InsnRow::default(),
             stacks: FxHashMap::default(),
+            visits: Visits::default(),
             stacks_full: false,
             callers,
             repeats: Repeats::default(),
@@ -291,8 +296,11 @@ impl Attribution {
         row(&mut self.insns[whose as usize], record).references.count(record);
         cpu.kernel = record.is_kernel();
         cpu.pending[usize::from(cpu.kernel)].count(record);
-        if !cpu.kernel && whose == Whose::Command {
-            self.callers.user(vcpu, cpu.context, record);
+        if whose == Whose::Command {
+            cpu.visit(record.insn().0);
+            if !cpu.kernel {
+                self.callers.user(vcpu, cpu.context, record);
+            }
         }
         if let Some(aliases) = self.aliases.as_mut().filter(|_| !cpu.kernel && whose == Whose::Command) {
             aliases.met(vcpu, cpu.pid, met, &mut self.tracker);
@@ -435,7 +443,7 @@ impl Observer for Attribution {
                 self.settle(vcpu);
                 self.running.control(vcpu as u32, control);
             }
-            Control::Context(context) => self.cpus[vcpu].enter_context(*context),
+            Control::Context(context) => self.cpus[vcpu].enter_context(*context, &mut self.visits),
             Control::Maps(bytes) => self.maps(vcpu, bytes),
             Control::Heap { op, address, size, old, alignment } => {
                 let call = HeapCall { op: *op, address: *address, bytes: *size, old: *old, alignment: *alignment };

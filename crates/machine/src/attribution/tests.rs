@@ -178,7 +178,44 @@ fn assert_sums(record: &ModelRecord) {
         assert_eq!(stacks, record.totals.levels[level].misses(), "stacks");
     }
     assert_eq!(record.stacks.iter().map(|s| s.stall_cycles).sum::<u64>(), record.totals.stall_cycles);
+    assert_eq!(record.stacks.iter().map(|s| s.cycles).sum::<u64>(), record.totals.cycles, "cycles of stacks");
+    for function in record.functions.iter().filter(|f| f.tally.cycles > 0 && f.name != "[unattributed]") {
+        let rows = record.instructions.iter().filter(|row| row.function == function.name);
+        assert_eq!(sum(&mut rows.map(|row| &row.tally)), function.tally, "instructions of {}", function.name);
+    }
     assert!(record.notes.iter().all(|n| !n.contains("fault")), "{:?}", record.notes);
+}
+
+#[test]
+fn instructions_are_told_by_address_and_stacks_by_what_they_compute() {
+    let mut s = Stream::new();
+    s.begin();
+    // Of the kernel, because its addresses need no map: f1 is called by f3 and, three times as often, by f2.
+    let at = |insn| kernel(load(0xffff_8880_0000_1000, insn));
+    s.control(0, Control::Context(1));
+    s.hit(0, at(0));
+    s.control(0, Control::Context(2));
+    s.hit(0, at(1));
+    s.hit(0, at(0));
+    s.miss(0, at(1), missed(MissClass::Conflict, 1, 10));
+    let insn = |vaddr, executions| Insn { vaddr, executions, run: 1, flags: INSN_KERNEL, ..Insn::default() };
+    let side = SideTables {
+        insns: vec![insn(0x100, 60), insn(0x104, 20), insn(0x100, 20), insn(0x200, 0), insn(0x204, 0)],
+        contexts: vec![Context::default(), Context { parent: 0, call: 4 }, Context { parent: 0, call: 3 }],
+        ..SideTables::default()
+    };
+    let mut symbols = names(6);
+    // The third is the first, translated again.
+    symbols.insns[2] = symbols.insns[0];
+    let record = s.finish(&side, &symbols, 100);
+    assert_sums(&record);
+    let rows: Vec<_> =
+        record.instructions.iter().map(|r| (r.address, r.line, r.tally.instructions, r.tally.cycles)).collect();
+    // 0.7 cycles an instruction: 56 + 14 + a stall of 10.
+    assert_eq!(rows, [(Some(0x100), 0, 80, 56), (Some(0x104), 1, 20, 24)]);
+    let stacks: Vec<_> = record.stacks.iter().map(|s| (s.frames.join(">"), s.cycles, s.stall_cycles)).collect();
+    let stack = |frames: &str, cycles, stalls| (frames.to_owned(), cycles, stalls);
+    assert_eq!(stacks, [stack("f2>f1", 52 + 10, 10), stack("f3>f1", 18, 0), stack("[unattributed]", 0, 0)]);
 }
 
 #[test]

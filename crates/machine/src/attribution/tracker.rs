@@ -253,6 +253,7 @@ mod tests {
             (path == "/bin/prog").then(|| {
                 Arc::new(ModuleData {
                     module: path.into(),
+                    build_id: None,
                     segments: vec![
                         Segment { file_offset: 0, vaddr: 0, file_bytes: 0x1500, memory_bytes: 0x1500 },
                         Segment { file_offset: 0x1d00, vaddr: 0x3d00, file_bytes: 0x300, memory_bytes: 0x5300 },
@@ -292,6 +293,7 @@ mod tests {
                     |file_offset, vaddr, bytes| Segment { file_offset, vaddr, file_bytes: bytes, memory_bytes: bytes };
                 Some(Arc::new(ModuleData {
                     module: path.into(),
+                    build_id: None,
                     segments: vec![
                         segment(0, 0, 0x900),
                         segment(0x2000, 0x2000, 0x300),

@@ -5,12 +5,15 @@
 
 mod bus;
 mod calls;
+mod code;
 mod curve;
 mod head;
 mod heat;
 mod offsets;
 mod rows;
 mod shared;
+
+pub use code::FUNCTIONS as FUNCTIONS_WITH_CODE;
 
 use crate::load::Report;
 use crate::name::{fitted, plain};
@@ -57,6 +60,7 @@ pub fn render(report: &Report, options: Options) -> String {
         rows::functions(report, options.top),
         rows::objects(report, options.top),
         rows::lines(report, options.top),
+        code::section(report),
         shared::lines(report, options.top),
         calls::section(report),
         heat::section(report),

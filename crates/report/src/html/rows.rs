@@ -1,6 +1,7 @@
 //! The tables of functions, objects, source lines, tasks, CPUs and nodes.
 
 use super::Section;
+use crate::function_name::folded;
 use crate::levels::{Level, class_name, level, misses, references};
 use crate::load::Report;
 use crate::name::{file_name, fitted, plain};
@@ -132,7 +133,7 @@ fn class_legend() -> Markup {
 pub(super) fn functions(report: &Report, top: usize) -> Option<Section> {
     let rows = &report.model.functions;
     let ranking = Ranking::new(rows, top, |r: &FunctionRow| r.tally.clone());
-    let name = |r: &FunctionRow| fitted(&r.name, NAME_WIDTH);
+    let name = |r: &FunctionRow| fitted(&folded(&r.name), NAME_WIDTH);
     let cells = |r: &FunctionRow| {
         vec![
             html! { th scope="row" title=(plain(&r.name)) { code { (name(r)) } } },
@@ -193,7 +194,7 @@ pub(super) fn lines(report: &Report, top: usize) -> Option<Section> {
     let cells = |r: &LineRow| {
         vec![
             html! { th scope="row" title=(plain(&r.file)) { code { (fitted(file_name(&r.file), 60)) ":" (r.line) } } },
-            html! { td { code { (fitted(&r.function, NAME_WIDTH)) } } },
+            html! { td title=(plain(&r.function)) { code { (fitted(&folded(&r.function), NAME_WIDTH)) } } },
         ]
     };
     let columns: Vec<Column<'_>> = [column("waiting", |t| t.stall_cycles), column("references", references)]

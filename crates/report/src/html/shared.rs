@@ -1,6 +1,7 @@
 //! Lines that CPUs take from each other, and who evicted whom.
 
 use super::Section;
+use crate::function_name::folded;
 use crate::load::Report;
 use crate::name::{fitted, plain};
 use crate::number::grouped;
@@ -42,7 +43,7 @@ pub(super) fn lines(report: &Report, top: usize) -> Option<Section> {
                             td.n data-v=(r.needless) { (grouped(r.needless)) }
                             td { (shared(r)) }
                             td.words { @for (i, t) in r.tenants.iter().take(MOST_TENANTS).enumerate() { @if i > 0 { "; " } (tenant(t)) } @if r.tenants.len() > MOST_TENANTS { " and " (r.tenants.len() - MOST_TENANTS) " more" } }
-                            td.words { @for (i, f) in r.functions.iter().take(4).enumerate() { @if i > 0 { ", " } code { (fitted(f, 60)) } } @if r.functions.len() > 4 { " and " (r.functions.len() - 4) " more" } }
+                            td.words { @for (i, f) in r.functions.iter().take(4).enumerate() { @if i > 0 { ", " } code title=(plain(f)) { (fitted(&folded(f), 60)) } } @if r.functions.len() > 4 { " and " (r.functions.len() - 4) " more" } }
                         }
                     }
                 }
@@ -85,7 +86,7 @@ pub(super) fn blame(report: &Report, top: usize) -> Option<Section> {
         div.scroll tabindex="0" role="region" aria-label="Who evicted whom" {
             table data-sort {
                 thead { tr { th scope="col" { "cache" } th scope="col" { "evicted by" } th scope="col" { "missed by" } th.n scope="col" { "misses" } } }
-                tbody { @for r in shown { tr { td { (fitted(&r.cache, 12)) } td title=(plain(&r.evictor)) { code { (fitted(&r.evictor, 80)) } } td title=(plain(&r.victim)) { code { (fitted(&r.victim, 80)) } } td.n data-v=(r.misses) { (grouped(r.misses)) } } } }
+                tbody { @for r in shown { tr { td { (fitted(&r.cache, 12)) } td title=(plain(&r.evictor)) { code { (fitted(&folded(&r.evictor), 80)) } } td title=(plain(&r.victim)) { code { (fitted(&folded(&r.victim), 80)) } } td.n data-v=(r.misses) { (grouped(r.misses)) } } } }
                 tfoot {
                     @if !rest.is_empty() { tr { th scope="row" colspan="3" { "others (" (grouped(rest.len() as u64)) " pairs)" } td.n { (grouped(sum(rest))) } } }
                     tr { th scope="row" colspan="3" { "total" } td.n { (grouped(sum(&rows))) } }

@@ -3,6 +3,7 @@
 use super::hot::{event_of, samples};
 use crate::name::plain;
 use crate::pprof;
+use crate::stacks::folded_stacks;
 use fxprof_processed_profile as fx;
 use nearmiss_record::observed::{Observed, Profile, Sample};
 use serde_json::{Value, json};
@@ -12,12 +13,7 @@ use std::time::SystemTime;
 
 /// Stacks of an event, outermost frame first, joined by `;`, a space, and the samples: what flame-graph tools read.
 pub fn folded(profile: &Profile, event: u32) -> String {
-    let mut counts: BTreeMap<String, u64> = BTreeMap::new();
-    for stack in outermost_first(profile, event) {
-        let cleaned: Vec<String> = stack.into_iter().map(clean).collect();
-        *counts.entry(cleaned.join(";")).or_default() += 1;
-    }
-    counts.into_iter().map(|(stack, n)| format!("{stack} {n}\n")).collect()
+    folded_stacks(outermost_first(profile, event).into_iter().map(|stack| (stack, 1)))
 }
 
 /// The frames of each sample of an event, behind the name of its thread.
@@ -30,11 +26,6 @@ pub(super) fn outermost_first(profile: &Profile, event: u32) -> Vec<Vec<&str>> {
         frames
     };
     samples(profile, event).map(stack).collect()
-}
-
-/// What separates frames and counts must not be in a name.
-fn clean(name: &str) -> String {
-    plain(name).replace(';', ":").replace(['\n', '\r'], " ")
 }
 
 fn names<'a>(profile: &'a Profile, sample: &Sample) -> Vec<&'a str> {

@@ -2,6 +2,7 @@
 
 use super::hot::{Hot, event_of, hottest, total};
 use super::words::{cut, lock_name, of_processes, short, time};
+use crate::function_name::folded;
 use crate::name::plain;
 use crate::number::{bytes, grouped, percent_of};
 use nearmiss_record::observed::{Observed, Profile};
@@ -48,7 +49,7 @@ fn functions(profile: &Profile, event: u32, title: &str, width: usize) -> (Strin
         format!(
             "{:>6}  {:<name_width$}  {}",
             percent_of(h.samples, samples),
-            cut(&h.name, name_width),
+            cut(&folded(&h.name), name_width),
             short(&h.module)
         )
     };

@@ -2,7 +2,6 @@
 
 mod detail;
 mod export;
-mod folded;
 mod hot;
 mod live;
 mod page;

@@ -8,6 +8,7 @@ use super::hot::{Hot, call_sites, hottest, lines, ratios, total};
 use super::text::{asked, missing};
 use super::timeline::{distribution, timeline};
 use super::words::{lock_name, of_processes, rate, short, time, waited};
+use crate::function_name::folded;
 use crate::html::{SCRIPT, page_head};
 use crate::name::{fitted, plain};
 use crate::number::{bytes, fixed_percent, grouped, percent_of};
@@ -148,7 +149,7 @@ fn profile_section(profile: &Profile, event: u32) -> Markup {
             @for h in hot.iter().filter(|h| h.samples > 0).take(ROWS) {
                 tr {
                     td { (percent_of(h.samples, samples)) } td { (percent_of(h.inclusive, samples)) }
-                    td.name { code { (plain(&h.name)) } } td.name { (plain(short(&h.module))) }
+                    td.name title=(plain(&h.name)) { code { (plain(&folded(&h.name))) } } td.name { (plain(short(&h.module))) }
                     td.name { @for s in call_sites(profile, event, &h.name).iter().take(2) { (plain(&s.frame.function)) " " (percent_of(s.samples, h.samples)) " " } }
                 }
             }

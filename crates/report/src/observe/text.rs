@@ -1,8 +1,8 @@
 //! The page of text.
 
-use super::folded::{folded, of_table};
 use super::hot::{Hot, call_sites, event_of, hottest, lines, ratios, total};
 use super::words::{cut, lacks, lock_name, of_processes, place, quantile, rate, short, time, waited};
+use crate::function_name::{folded, of_table};
 use crate::number::{bytes, fixed_percent, grouped, percent_of};
 use nearmiss_record::observed::{LEAST_CLASSIFIED_NS, Lock, Observed, Poll, Profile, Task};
 use std::fmt::Write;

@@ -1,6 +1,7 @@
 //! Calls as an icicle: the outermost function on top, each as wide as its share; a click widens one.
 
 use super::chart::pct;
+use crate::function_name::folded;
 use crate::name::fitted;
 use crate::number::{counted, grouped, percent_of, percentage};
 use crate::stacks::Node;
@@ -37,7 +38,7 @@ pub(crate) fn flame(nodes: &[Node], kind: &str, unit: &str, name: &str) -> Marku
                 div.icicle data-icicle style={ "height:" ((depth * ROW_HEIGHT).max(ROW_HEIGHT)) "px" } role="group" aria-label={ (name) ". Tab enters, arrow keys move, Enter widens; a table follows." } {
                     @for (i, p) in placed.iter().enumerate() {
                         button type="button" tabindex=(if i == 0 { "0" } else { "-1" }) class={ "f" (p.node.name.len() % 5) } data-x=(format!("{:.5}", p.from)) data-w=(format!("{:.5}", p.width)) data-v=(say(p.node))
-                            style={ "left:" (pct(p.from)) ";width:" (pct(p.width)) ";top:" ((p.node.depth - 1) * ROW_HEIGHT) "px" } { (fitted(&p.node.name, NAME_WIDTH)) }
+                            style={ "left:" (pct(p.from)) ";width:" (pct(p.width)) ";top:" ((p.node.depth - 1) * ROW_HEIGHT) "px" } { (fitted(&folded(&p.node.name), NAME_WIDTH)) }
                     }
                 }
             }

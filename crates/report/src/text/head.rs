@@ -3,7 +3,7 @@
 use super::Page;
 use crate::cycles::spent;
 use crate::levels::references;
-use crate::name::{cell, fitted, plain, right, wrapped};
+use crate::name::{cell, plain, right, wrapped};
 use crate::number::{counted, duration, percent_of, scaled, shares_tenths, tenths};
 use crate::sentence::sentence;
 use crate::wall::before_the_window;
@@ -13,7 +13,7 @@ impl Page<'_> {
     pub(super) fn head(&mut self) {
         let (manifest, model) = (&self.report.manifest, &self.report.model);
         let bold = anstyle::Style::new().bold();
-        let command = fitted(&manifest.command.join(" "), self.options.width - 10);
+        let command = self.named(&manifest.command.join(" "), self.options.width - 10);
         self.out.push_str(&format!("nearmiss  {bold}{command}{bold:#}\n\n"));
         for line in wrapped(&format!("Modelled: {}", plain(&sentence(self.report).text)), self.options.width - 2) {
             self.out.push_str(&format!("  {bold}{line}{bold:#}\n"));

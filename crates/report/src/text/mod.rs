@@ -14,12 +14,14 @@ pub struct Options {
     pub width: usize,
     /// Rows of the longest table; the others show fewer.
     pub top: usize,
+    /// Names are never cut, however long their lines: for what no terminal shows.
+    pub whole_names: bool,
 }
 
 impl Default for Options {
     /// Fits a terminal of 80 columns and some 45 lines.
     fn default() -> Self {
-        Options { width: 80, top: 5 }
+        Options { width: 80, top: 5, whole_names: false }
     }
 }
 

@@ -1,6 +1,7 @@
 //! The tables: each shows its heaviest rows and one for all others, so that every column is whole.
 
 use super::Page;
+use crate::function_name::folded;
 use crate::levels::{class_short, dominant, misses, references};
 use crate::name::{cell, file_name, fitted, plain, right};
 use crate::number::{bytes, counted, grouped, percent_of, scaled, shares_tenths, tenths};
@@ -11,6 +12,8 @@ use unicode_width::UnicodeWidthStr;
 
 /// Columns of a share.
 const SHARE: usize = 7;
+/// Columns of a name that is not cut.
+const WHOLE_NAME: usize = 10_000;
 /// Columns of a share of a level's misses.
 const LEVEL_SHARE: usize = 8;
 
@@ -46,7 +49,8 @@ impl Page<'_> {
         let ranking = Ranking::new(rows, self.options.top, |r: &FunctionRow| r.tally.clone());
         let label = |r: &FunctionRow| {
             let module = plain(file_name(&r.module));
-            format!("{}  {module}", fitted(&r.name, self.name_width(true).saturating_sub(2 + module.width()).max(8)))
+            let room = self.name_width(true).saturating_sub(2 + module.width()).max(8);
+            format!("{}  {module}", fitted(&folded(&r.name), room))
         };
         let labels: Vec<String> = ranking.shown.iter().map(|(r, _)| label(r)).collect();
         self.table("Functions, modelled share of", &labels, &ranking, "functions", true);
@@ -59,15 +63,26 @@ impl Page<'_> {
         self.table("Objects, modelled share of", &labels, &ranking, "objects", false);
     }
 
+    /// A name within a sentence.
+    pub(super) fn named(&self, name: &str, width: usize) -> String {
+        fitted(name, if self.options.whole_names { WHOLE_NAME } else { width })
+    }
+
     /// Columns that a name may take beside the shares.
     fn name_width(&self, with_cycles: bool) -> usize {
+        if self.options.whole_names { WHOLE_NAME } else { self.column_width(with_cycles) }
+    }
+
+    /// Columns that names have beside the shares.
+    fn column_width(&self, with_cycles: bool) -> usize {
         let shares = (1 + usize::from(with_cycles)) * SHARE + self.report.levels.len() * LEVEL_SHARE;
         self.options.width.saturating_sub(2 + shares + "  L1 conflict".len()).max(16)
     }
 
     fn table<T>(&mut self, title: &str, labels: &[String], ranking: &Ranking<'_, T>, noun: &str, with_cycles: bool) {
         let levels = self.report.levels.clone();
-        let width = self.name_width(with_cycles);
+        let longest = labels.iter().map(|label| label.width()).max().unwrap_or(0);
+        let width = self.column_width(with_cycles).max(longest);
         let mut head = cell(title, width + 2);
         let mut columns: Vec<(usize, Vec<u64>)> = Vec::new();
         if with_cycles {
@@ -113,7 +128,9 @@ impl Page<'_> {
             .shown
             .iter()
             .zip(cycles.iter().zip(&shares))
-            .map(|((row, _), (part, share))| format!("{} {} {}", fitted(&row.comm, 16), row.tid, tenths(*part, *share)))
+            .map(|((row, _), (part, share))| {
+                format!("{} {} {}", self.named(&row.comm, 16), row.tid, tenths(*part, *share))
+            })
             .collect();
         if let (Some(part), Some(share), true) = (cycles.last(), shares.last(), ranking.rest_rows > 0) {
             parts.push(format!("others ({}) {}", ranking.rest_rows, tenths(*part, *share)));
@@ -170,13 +187,13 @@ impl Page<'_> {
                 "{} that moved most between CPUs: {} ({order} order); first {}, {}{}",
                 counted(lines.len() as u64, "line"),
                 format_args!("{} misses", scaled(total)),
-                fitted(&first.object, 40),
+                self.named(&first.object, 40),
                 match (first.tenants.is_empty(), first.sharing()) {
                     (true, _) => format!("{} true, {} false", scaled(first.true_sharing), scaled(first.false_sharing)),
                     (_, LineSharing::False) => "shared falsely".to_owned(),
                     (_, LineSharing::True) => "shared truly".to_owned(),
                 },
-                first.functions.first().map_or(String::new(), |f| format!(", in {}", fitted(f, 30))),
+                first.functions.first().map_or(String::new(), |f| format!(", in {}", self.named(&folded(f), 30))),
             ),
         );
     }
@@ -210,6 +227,9 @@ fn object_label(row: &ObjectRow, width: usize) -> String {
     };
     let kind = kind_name(row.kind);
     let name = if row.name.starts_with('/') { file_name(&row.name) } else { &row.name };
+    if name == kind {
+        return format!("{kind}{size}");
+    }
     let name_width = width.saturating_sub(kind.width() + 1 + size.width()).max(8);
     format!("{kind} {}{size}", fitted(name, name_width))
 }

@@ -156,6 +156,7 @@ impl Builder {
                 functions: vec![],
                 other_functions: vec![],
                 lines: vec![],
+                instructions: vec![],
                 stacks: vec![],
                 callers: vec![],
                 objects: vec![],
@@ -294,7 +295,7 @@ impl Builder {
         if !e.missed.is_empty() {
             let misses = tally.levels.iter().map(|l| l.misses()).collect();
             let frames = ["main", "serve", e.function].map(String::from).to_vec();
-            self.model.stacks.push(StackRow { frames, misses, stall_cycles: tally.stall_cycles });
+            self.model.stacks.push(StackRow { frames, misses, stall_cycles: tally.stall_cycles, cycles: tally.cycles });
         }
         self.enter(e.function, Some(e.object), e.task, e.cpu, &tally);
         self
@@ -468,7 +469,13 @@ fn queue(crowded: u64, copied: u64) -> Builder {
     b.model.curve = Some(MissRatioCurve { exact: true, references, points });
     b.model.notes.push("Miss-ratio curve: data references only.".into());
     let total = b.model.functions[0].tally.clone();
-    b.model.lines.push(LineRow { function: "schedule".into(), file: "kernel/sched.c".into(), line: 604, tally: total });
+    b.model.lines.push(LineRow {
+        function: "schedule".into(),
+        module: "[kernel]".into(),
+        file: "kernel/sched.c".into(),
+        line: 604,
+        tally: total,
+    });
     b
 }
 

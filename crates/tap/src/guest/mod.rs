@@ -46,7 +46,7 @@ pub use exit::{CommandStatus, ExitReason, GuestExit};
 pub use kernel::KernelImage;
 pub use messages::{GuestEvent, PerfRing, WarmEnd, WarmFiles};
 pub use qemu::QemuBinary;
-pub use signals::ForwardSignals;
+pub use signals::{CaughtSignals, ForwardSignals};
 pub use warm::Warmth;
 
 use error::Tried;

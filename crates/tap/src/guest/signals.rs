@@ -17,13 +17,21 @@ pub struct ForwardSignals {
     thread: Option<JoinHandle<()>>,
 }
 
-impl ForwardSignals {
-    /// Begins to forward to this guest's command.
-    pub fn to(guest: &Guest) -> Result<Self, GuestError> {
-        let remote = guest.remote()?;
+/// Signals that wait for a guest to be sent to.
+pub struct CaughtSignals(Signals);
+
+impl CaughtSignals {
+    /// Begins to keep this process's signals for a guest that is not there yet.
+    pub fn new() -> Result<Self, GuestError> {
         let wanted = [SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGCONT, SIGWINCH];
-        let mut signals =
-            Signals::new(wanted.into_iter().filter(|number| !is_ignored(*number))).tried("taking signals over")?;
+        let signals = Signals::new(wanted.into_iter().filter(|number| !is_ignored(*number)));
+        Ok(Self(signals.tried("taking signals over")?))
+    }
+
+    /// Forwards them, and those to come, to this guest's command.
+    pub fn forward_to(self, guest: &Guest) -> Result<ForwardSignals, GuestError> {
+        let Self(mut signals) = self;
+        let remote = guest.remote()?;
         let handle = signals.handle();
         let thread = thread::spawn(move || {
             let mut interrupts = 0;
@@ -34,7 +42,7 @@ impl ForwardSignals {
                 pass_on(&remote, number, interrupts);
             }
         });
-        Ok(Self { handle, thread: Some(thread) })
+        Ok(ForwardSignals { handle, thread: Some(thread) })
     }
 }
 

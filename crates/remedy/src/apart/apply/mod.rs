@@ -7,7 +7,7 @@ pub use options::{Args, MOST_BLOCK_BYTES, Options};
 pub use report::Report;
 
 use crate::preload::{Library, Preload, Refusals};
-use crate::{Ability, Applied, CannotEngage, Engaged, Engagement, Inability, NotEngaged};
+use crate::{Ability, Acts, Applied, CannotEngage, Engaged, Engagement, Inability, NotEngaged};
 use clap::{ArgMatches, FromArgMatches};
 use nearmiss_workload::{Stdio, Workload};
 
@@ -106,6 +106,7 @@ impl Engagement for LinesOfTheirOwn {
     fn confirm(&mut self, pid: i32) -> Result<Engaged, NotEngaged> {
         self.report(pid).map(|report| Engaged {
             text: report.to_string(),
+            acts: Acts::Counted(report.moved),
             // Plain numbers: it cannot fail.
             record: serde_json::to_value(&report).unwrap_or_default(),
         })

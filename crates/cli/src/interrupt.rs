@@ -1,0 +1,106 @@
+//! Ctrl-C and SIGTERM.
+//!
+//! One thread hears both for as long as the process runs. A signal ends nearmiss at once, whatever it does, after what
+//! was begun has been taken away; unless the signal is for somebody else just then: a command that runs, or an
+//! observation that is to be ended and kept.
+
+use crate::exit;
+use anyhow::Context;
+use nearmiss_record::run;
+use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+struct State {
+    /// Signals that somebody else sees to before they end nearmiss.
+    for_others: u32,
+    /// The last signal that came.
+    received: Option<i32>,
+    /// What is taken away.
+    unfinished: Vec<PathBuf>,
+}
+
+static STATE: Mutex<State> = Mutex::new(State { for_others: 0, received: None, unfinished: Vec::new() });
+
+fn state() -> MutexGuard<'static, State> {
+    STATE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Begins to listen. What this process ignores (`nohup`, a shell's background) stays ignored.
+pub fn listen() -> anyhow::Result<()> {
+    let ignored = ignored();
+    let wanted = [SIGINT, SIGTERM].into_iter().filter(|signal| ignored >> (signal - 1) & 1 == 0);
+    let mut signals = Signals::new(wanted).context("cannot listen for Ctrl-C")?;
+    std::thread::Builder::new()
+        .name("interrupt".to_owned())
+        .spawn(move || signals.forever().for_each(heard))
+        .context("cannot listen for Ctrl-C")?;
+    Ok(())
+}
+
+/// Bit `n - 1` is signal `n`.
+fn ignored() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0)
+}
+
+fn heard(signal: i32) {
+    let mut state = state();
+    state.received = Some(signal);
+    if state.for_others > 0 {
+        state.for_others -= 1;
+        return;
+    }
+    for path in &state.unfinished {
+        // What cannot be taken away is no reason to go on.
+        let _ = if path.is_dir() { std::fs::remove_dir_all(path) } else { std::fs::remove_file(path) };
+    }
+    run::remove_unfinished();
+    exit::say("interrupted");
+    // The lock is held: nobody begins anything any more.
+    std::process::exit(i32::from(exit::of_signal(signal)));
+}
+
+/// The last signal that came.
+pub fn received() -> Option<i32> {
+    state().received
+}
+
+/// The last signal has been seen to: what fails from here on fails for reasons of its own.
+pub fn forget() {
+    state().received = None;
+}
+
+/// Until dropped, so many signals are somebody else's to act on; the next one ends nearmiss.
+pub struct ForOthers(());
+
+/// See [`ForOthers`].
+pub fn for_others(signals: u32) -> ForOthers {
+    state().for_others = signals;
+    ForOthers(())
+}
+
+impl Drop for ForOthers {
+    fn drop(&mut self) {
+        state().for_others = 0;
+    }
+}
+
+/// A file or directory that is taken away if a signal ends nearmiss before this is dropped.
+pub struct Unfinished(PathBuf);
+
+impl Unfinished {
+    /// Begins to care for it.
+    pub fn new(path: &Path) -> Self {
+        state().unfinished.push(path.to_owned());
+        Unfinished(path.to_owned())
+    }
+}
+
+impl Drop for Unfinished {
+    fn drop(&mut self) {
+        state().unfinished.retain(|path| *path != self.0);
+    }
+}
