@@ -287,8 +287,8 @@ fn a_lock_is_told_by_its_variable_and_the_users_function() {
     for optimise in ["-O0", "-O2"] {
         let place = tempfile::tempdir().unwrap();
         fs::write(place.path().join("locks.cpp"), LOCKS).unwrap();
-        let built = Command::new("g++").args(["-g", optimise, "-pthread", "locks.cpp", "-o", "locks"]);
-        match built.current_dir(place.path()).status() {
+        let words = ["-g", optimise, "-pthread", "locks.cpp", "-o", "locks"];
+        match Command::new("g++").args(words).current_dir(place.path()).status() {
             Ok(status) if status.success() => {}
             other => {
                 println!("skipped: no C++ compiler: {other:?}");

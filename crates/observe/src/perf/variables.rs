@@ -46,8 +46,10 @@ impl Variables {
 mod tests {
     use super::super::maps::AddressSpaces;
     use super::*;
+    use std::sync::atomic::AtomicU64;
 
-    static NAMED: [u64; 4] = [1, 2, 3, 4];
+    #[used]
+    static NAMED: [AtomicU64; 4] = [const { AtomicU64::new(1) }; 4];
 
     #[test]
     fn a_variable_of_this_program_is_found() {
