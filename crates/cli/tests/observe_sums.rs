@@ -171,7 +171,8 @@ fn the_kernels_accounts_agree() {
         let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
         now.tv_sec as f64 * 1e9 + now.tv_nsec as f64
     };
-    let log: Arc<Mutex<Vec<(f64, [f64; 2])>>> = Arc::default();
+    type Readings = Vec<(f64, [f64; 2])>;
+    let log: Arc<Mutex<Readings>> = Arc::default();
     let kept = log.clone();
     threads.repeat(move || {
         kept.lock().unwrap().push((now(), schedstat(thread)));
