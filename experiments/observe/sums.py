@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
 """For every task of an observation, on CPU + runnable + waiting against the task's time in the observation: by how much
-the sum is off, for real programs with a load beside them, and whether what is counted in several places agrees.
+the sum is off, for real programs with a load beside them. "futexes": by how much the lock rows differ from the tasks' futex waits; "time
+line": the CPU time of the steps from that of the tasks; "account": share of the time on CPU that the kernel's own account
+of the tasks lacks.
 
 Usage, as root: experiments/observe/sums.py [path of nearmiss] [hogs beside] > experiments/observe/sums.txt"""
 
@@ -32,7 +34,7 @@ threads = [threading.Thread(target=work) for _ in range(4)]
 PROGRAMS = [
     ("dd", "dd if=/dev/zero of=file bs=1M count=200 conv=fsync"),
     ("gzip", "gzip -k -c text > text.gz"),
-    ("xz -T2", "xz -T2 -k -c text > text.xz"),
+    ("xz -T2", "xz -1 -T2 --block-size=1MiB -k -c text > text.xz"),
     ("sort", "sort --parallel=2 text -o sorted"),
     ("git", "git init -q repo && cp text repo && git -C repo add text && git -C repo -c user.name=a -c user.email=a@b commit -qm a"),
     ("pipe", "cat text | tr a-z A-Z | sort | uniq -c | tail -1"),
@@ -69,14 +71,16 @@ def figures(o):
     futex = sum(row[1] for task in o["tasks"] for row in task["off"] if row[0] == "futex")
     locks = sum(lock["total_ns"] for lock in o["locks"] if lock["process"] is not None)
     line = sum(tick["cpu_ns"] for tick in o["timeline"])
-    return off, abs(futex - locks) / max(futex, 1), abs(line - o["cpu_ns"]) / max(o["cpu_ns"], 1)
+    cpu = sum(task["cpu_ns"] for task in o["tasks"])
+    stolen = sum(task["stolen_ns"] for task in o["tasks"]) / max(cpu, 1)
+    return off, stolen, abs(futex - locks) / max(futex, 1), abs(line - o["cpu_ns"]) / max(o["cpu_ns"], 1)
 
 
 def main():
     hogs = [subprocess.Popen(["sh", "-c", "while :; do :; done"]) for _ in range(HOGS)]
     try:
         print(f"{cpu_name()}; {os.cpu_count()} CPUs, {HOGS} hogs beside; kernel {platform.release()}; {time.strftime('%Y-%m-%d')}")
-        print(f"{'program':<10} {'seconds':>8} {'tasks':>6} {'worst':>9} {'median':>9} {'futexes':>9} {'time line':>9} {'lost':>5}")
+        print(f"{'program':<10} {'seconds':>8} {'tasks':>6} {'worst':>9} {'median':>9} {'futexes':>9} {'time line':>9} {'account':>9} {'lost':>5}")
         everything = []
         for name, line in PROGRAMS:
             program = line.split()[0]
@@ -88,10 +92,10 @@ def main():
                     for i in range(400_000):
                         text.write(f"{i * 2654435761 % 1_000_003} a line of text\n")
                 o = observe(line, directory)
-            off, futexes, timeline = figures(o)
+            off, stolen, futexes, timeline = figures(o)
             everything += off
             lost = sum(n for _, n in o["lost"])
-            print(f"{name:<10} {o['duration_ns'] / 1e9:8.2f} {len(off):6} {max(off):9.4%} {statistics.median(off):9.4%} {futexes:9.4%} {timeline:9.4%} {lost:5}")
+            print(f"{name:<10} {o['duration_ns'] / 1e9:8.2f} {len(off):6} {max(off):9.4%} {statistics.median(off):9.4%} {futexes:9.4%} {timeline:9.4%} {stolen:9.4%} {lost:5}")
         print(f"{'all':<10} {'':8} {len(everything):6} {max(everything):9.4%} {statistics.median(everything):9.4%}")
         return 0 if max(everything) <= 0.02 else 1
     finally:

@@ -217,11 +217,12 @@ int snapshot(struct bpf_iter__task *ctx)
         take_accounts(task, stat);
         return 0;
     }
-    /* Of a task that has left its CPU for good, the switches know all there is. */
-    if (!wanted_task(task) || (want_switches && task->exit_state))
+    /* The switches know every task but those that slept since before the observation, and those that begin after it. */
+    bool begins = control.phase == 0;
+    if (!wanted_task(task) || (want_switches && (!begins || task->exit_state)))
         return 0;
     stat = new_task(task);
-    if (stat && control.phase == 0)
+    if (stat && begins)
         find_state(task, stat, bpf_ktime_get_ns());
     return 0;
 }

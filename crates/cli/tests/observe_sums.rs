@@ -171,7 +171,8 @@ fn the_kernels_accounts_agree() {
         let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
         now.tv_sec as f64 * 1e9 + now.tv_nsec as f64
     };
-    let log: Arc<Mutex<Vec<(f64, [f64; 2])>>> = Arc::default();
+    type Readings = Vec<(f64, [f64; 2])>;
+    let log: Arc<Mutex<Readings>> = Arc::default();
     let kept = log.clone();
     threads.repeat(move || {
         kept.lock().unwrap().push((now(), schedstat(thread)));
@@ -287,8 +288,8 @@ fn a_lock_is_told_by_its_variable_and_the_users_function() {
     for optimise in ["-O0", "-O2"] {
         let place = tempfile::tempdir().unwrap();
         fs::write(place.path().join("locks.cpp"), LOCKS).unwrap();
-        let built = Command::new("g++").args(["-g", optimise, "-pthread", "locks.cpp", "-o", "locks"]);
-        match built.current_dir(place.path()).status() {
+        let words = ["-g", optimise, "-pthread", "locks.cpp", "-o", "locks"];
+        match Command::new("g++").args(words).current_dir(place.path()).status() {
             Ok(status) if status.success() => {}
             other => {
                 println!("skipped: no C++ compiler: {other:?}");

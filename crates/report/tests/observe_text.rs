@@ -136,7 +136,7 @@ fn a_tasks_states_stand_beside_its_life() {
 
 #[test]
 fn sums_say_what_they_lack() {
-    let page = text(&two_seconds(), 90, 8);
+    let page = text(&two_seconds(), 120, 8);
     at(&page, "measured  2.00 s on 1 CPU, 500 ms of CPU time (25.0% of one CPU); without 12 that found no");
     at(&page, "0.0% of one CPU in them; without 3 that found no");
     at(&page, "waiting for a CPU; without 12 that found no room");

@@ -1,7 +1,7 @@
 //! The named variable at an address of a process.
 
 use super::maps::{AddressSpace, Mapping};
-use nearmiss_record::symbols::ModuleData;
+use nearmiss_record::symbols::{ModuleData, Segment};
 use nearmiss_symbols::Elf;
 use std::collections::HashMap;
 use std::path::Path;
@@ -18,6 +18,21 @@ struct File {
     data: ModuleData,
 }
 
+/// The loader maps whole pages.
+const PAGE: u64 = 4096;
+
+impl File {
+    /// Linked address of the first byte of an executable mapping. Such a mapping begins with the page that a segment
+    /// begins in, whose first bytes may be another segment's in the file.
+    fn linked_start(&self, file_offset: u64) -> Option<u64> {
+        let begins = |s: &&Segment| s.file_offset & !(PAGE - 1) == file_offset;
+        match self.data.segments.iter().find(begins) {
+            Some(segment) => Some(segment.vaddr.wrapping_sub(segment.file_offset - file_offset)),
+            None => self.elf.address(file_offset),
+        }
+    }
+}
+
 impl Variables {
     /// The variable that holds the address, with the offset in it if there is one; `None` on a heap or a stack.
     pub fn name(&mut self, space: &AddressSpace, address: u64) -> Option<String> {
@@ -32,7 +47,7 @@ impl Variables {
         });
         let file = file.as_ref()?;
         // The loader moves a file as a whole: what is mapped executable tells by how much.
-        let moved = start.wrapping_sub(file.elf.address(mapping.file_offset)?);
+        let moved = start.wrapping_sub(file.linked_start(mapping.file_offset)?);
         let linked = address.wrapping_sub(moved);
         let object = file.data.objects.get(file.data.object_at(linked)?)?;
         match linked - object.vaddr {
@@ -46,8 +61,10 @@ impl Variables {
 mod tests {
     use super::super::maps::AddressSpaces;
     use super::*;
+    use std::sync::atomic::AtomicU64;
 
-    static NAMED: [u64; 4] = [1, 2, 3, 4];
+    #[used]
+    static NAMED: [AtomicU64; 4] = [const { AtomicU64::new(1) }; 4];
 
     #[test]
     fn a_variable_of_this_program_is_found() {
