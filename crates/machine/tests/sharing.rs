@@ -60,7 +60,7 @@ fn take_turns(blocks: &[(u64, u64)], turns: usize, first: &[Record], second: &[R
         chunks.push((0, 2 + 2 * turn, first.to_vec()));
         chunks.push((1, 3 + 2 * turn, second.to_vec()));
     }
-    let options = Options { cpus: 2, levels: 2, line_bytes: 64, crowd_sets: Vec::new(), aliasing: None };
+    let options = Options { cpus: 2, levels: 2, line_bytes: 64, crowds: None, aliasing: None };
     let attribution = Attribution::new(options, Box::new(RecordedData::default()));
     let (totals, attribution) = replay_on(&m, &Policy::default(), &o, &chunks, attribution);
     let side = SideTables { insns: vec![Insn::default(); 8], ..SideTables::default() };
