@@ -68,7 +68,7 @@ fn run(place: &Path, machine: &Machine, blocks: &[(u64, u64)], reads: &[u64]) ->
 fn suspected(machine: &Machine, blocks: &[(u64, u64)], reads: &[u64]) -> Vec<(f64, Finding)> {
     let place = tempfile::tempdir().unwrap();
     let run = run(place.path(), machine, blocks, reads);
-    let traced = Traced::open(&run, Some(machine), Some(Order::Recorded)).unwrap();
+    let traced = Traced::open(&run, Some(machine), Some(Order::Recorded), &|_, _| ()).unwrap();
     let case = Case { traced: Some(traced), observation: None };
     let suspicions = (REMEDY.detect)(&case).unwrap();
     suspicions.iter().map(|suspicion| (suspicion.most_gain(), suspicion.finding(&case).unwrap())).collect()
