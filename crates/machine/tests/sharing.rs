@@ -77,8 +77,11 @@ fn take_turns(blocks: &[(u64, u64)], turns: usize, first: &[Record], second: &[R
     })
 }
 
-/// The one line, with `(offset, bytes, group, writers, readers)` of its tenants.
-fn only_line(record: &ModelRecord) -> (&SharedLineRow, Vec<(u64, u32, u32, Vec<u32>, Vec<u32>)>) {
+/// Offset, bytes, group, writers and readers of a tenant.
+type Seen = (u64, u32, u32, Vec<u32>, Vec<u32>);
+
+/// The one line, with its tenants.
+fn only_line(record: &ModelRecord) -> (&SharedLineRow, Vec<Seen>) {
     let [line] = record.shared_lines.as_slice() else { panic!("{:?}", record.shared_lines) };
     let tenant = |t: &Tenant| (t.offset, t.bytes, t.group, t.writers.clone(), t.readers.clone());
     (line, line.tenants.iter().map(tenant).collect())
