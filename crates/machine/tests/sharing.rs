@@ -77,8 +77,11 @@ fn take_turns(blocks: &[(u64, u64)], turns: usize, first: &[Record], second: &[R
     })
 }
 
-/// The one line, with `(offset, bytes, group, writers, readers)` of its tenants.
-fn only_line(record: &ModelRecord) -> (&SharedLineRow, Vec<(u64, u32, u32, Vec<u32>, Vec<u32>)>) {
+/// Offset, bytes, group, writers and readers of a tenant.
+type Seen = (u64, u32, u32, Vec<u32>, Vec<u32>);
+
+/// The one line, with its tenants.
+fn only_line(record: &ModelRecord) -> (&SharedLineRow, Vec<Seen>) {
     let [line] = record.shared_lines.as_slice() else { panic!("{:?}", record.shared_lines) };
     let tenant = |t: &Tenant| (t.offset, t.bytes, t.group, t.writers.clone(), t.readers.clone());
     (line, line.tenants.iter().map(tenant).collect())
@@ -89,8 +92,9 @@ fn counters_of_two_threads_share_falsely() {
     let add = |at: u64, insn| [load4(BLOCK + at, insn), store4(BLOCK + at, insn)];
     let record = take_turns(&[(BLOCK, 64)], 10, &add(0, 2), &add(8, 4));
     let (line, tenants) = only_line(&record);
-    // The first miss of each CPU is its first touch of the line.
-    assert_eq!((line.true_sharing, line.false_sharing, line.needless), (0, 18, 16));
+    // The first miss of each CPU is its first touch of the line. Of one miss nobody knows what was written before the
+    // line was watched, and two stays are not over.
+    assert_eq!((line.true_sharing, line.false_sharing, line.needless), (0, 18, 15));
     assert_eq!(tenants, [(0, 4, 0, vec![101], vec![101]), (8, 4, 1, vec![102], vec![102])]);
     assert_eq!(line.tenants[1].written_at, ["a.c:14 g"]);
     assert_eq!((line.tenants[0].object_address, line.tenants[0].object_bytes), (BLOCK, 64));
@@ -129,7 +133,7 @@ fn a_lock_and_what_it_protects_are_shared_truly_and_a_counter_beside_it_falsely(
     // One thread takes the lock, the other one only counts.
     let record = take_turns(&[(BLOCK, 40)], 10, &lock(BLOCK), &[load4(BLOCK + 32, 6), store4(BLOCK + 32, 6)]);
     let (line, tenants) = only_line(&record);
-    assert_eq!((line.needless, line.sharing()), (16, LineSharing::False));
+    assert_eq!((line.needless, line.sharing()), (15, LineSharing::False));
     assert_eq!(tenants.last(), Some(&(32, 4, 3, vec![102], vec![102])));
 }
 
@@ -138,7 +142,7 @@ fn a_flag_beside_a_counter_is_shared_falsely_and_read_alone_costs_nothing() {
     let count = [load4(BLOCK + 8, 4), store4(BLOCK + 8, 4)];
     let record = take_turns(&[(BLOCK, 16)], 10, &[load4(BLOCK, 2)], &count);
     let (line, tenants) = only_line(&record);
-    assert_eq!((line.false_sharing, line.needless), (9, 8), "the writer upgrades and never misses");
+    assert_eq!((line.false_sharing, line.needless), (9, 7), "the writer upgrades and never misses");
     assert_eq!(tenants, [(0, 4, 0, vec![], vec![101]), (8, 4, 1, vec![102], vec![102])]);
     assert_eq!(line.sharing(), LineSharing::False);
     assert!(take_turns(&[(BLOCK, 16)], 10, &[load4(BLOCK, 2)], &[load4(BLOCK + 8, 4)]).shared_lines.is_empty());

@@ -55,8 +55,8 @@ fn blocks_of_the_sizes_asked_for_lie_alone_and_others_stay() {
 fn every_promise_of_malloc_is_kept_in_all_threads() {
     let small = probe("apart/tests/small.c", &[]);
     let (_, report) = run(Workload::new([small]), &Options { line_bytes: 64, sizes: (1, 200) });
-    // Four threads of 20,000 sizes from 1 to 300 bytes; some stay where they are.
-    assert!(report.moved > 20_000, "{report}");
+    // Four threads of 20,000 sizes from 1 to 300 bytes; what has its lines for itself and fits stays there.
+    assert!(report.moved > 10_000, "{report}");
     assert!(report.to_string().contains("blocks of 1 to 200 bytes on lines of their own"), "{report}");
 }
 

@@ -21,8 +21,8 @@ pub const ORDERS: [Order; 2] = [Order::Recorded, Order::Modelled];
 pub struct Replays {
     /// By order, policy and placement; the first policy is the run as it was.
     costs: [Vec<Vec<Cost>>; 2],
-    /// By order: cycles of the command as it was.
-    cycles: [u64; 2],
+    /// By order: cycles of the command but for stalls, and stall cycles that are not the command's.
+    apart_from_stalls: [(u64, u64); 2],
     /// Seeds of the placements.
     pub placements: Vec<u64>,
 }
@@ -35,18 +35,24 @@ impl Replays {
         let policies: Vec<Policy> = all.map(|address| Policy { address, ..Policy::default() }).collect();
         let costs = |order| rehearse_in(case, order, &policies, &placements, &[]);
         let recorded = if case.model.order == Order::Recorded { &case.model } else { modelled };
-        Ok(Replays {
-            costs: [costs(ORDERS[0])?, costs(ORDERS[1])?],
-            cycles: [recorded.totals.cycles, modelled.totals.cycles],
-            placements,
-        })
+        let apart_from_stalls = [recorded, modelled].map(|model| {
+            let computing = model.totals.cycles - model.totals.stall_cycles;
+            (computing, model.idle.stall_cycles + model.ticks.stall_cycles)
+        });
+        Ok(Replays { costs: [costs(ORDERS[0])?, costs(ORDERS[1])?], apart_from_stalls, placements })
+    }
+
+    /// The command's cycles under a policy and a placement.
+    fn cycles(&self, order: usize, cost: &Cost) -> f64 {
+        let (computing, foreign) = self.apart_from_stalls[order];
+        (computing + cost.stall_cycles.saturating_sub(foreign)) as f64
     }
 
     /// Share of the command's cycles that the `at`-th policy saves in an order: median, least, most.
     pub fn gain(&self, order: usize, at: usize) -> (f64, f64, f64) {
         let costs = &self.costs[order];
-        let saved = |(before, after): (&Cost, &Cost)| before.stall_cycles as f64 - after.stall_cycles as f64;
-        spread(costs[0].iter().zip(&costs[at]).map(|pair| saved(pair) / self.cycles[order].max(1) as f64))
+        let saved = |(before, after)| 1.0 - self.cycles(order, after) / self.cycles(order, before).max(1.0);
+        spread(costs[0].iter().zip(&costs[at]).map(saved))
     }
 
     /// Least and most of both orders.
@@ -79,8 +85,8 @@ impl Replays {
 
     fn row(&self, at: usize, spacing: u64) -> Vec<Cell> {
         let figures = (0..ORDERS.len()).flat_map(|order| {
-            let gain = self.gain(order, at).0;
-            [Cell::Cycles((self.cycles[order] as f64 * (1.0 - gain)) as u64), Cell::Share(gain)]
+            let (cycles, ..) = spread(self.costs[order][at].iter().map(|cost| self.cycles(order, cost)));
+            [Cell::Cycles(cycles as u64), Cell::Share(self.gain(order, at).0)]
         });
         let spacing = if at == 0 { Cell::text("as it was") } else { Cell::Bytes(spacing) };
         [spacing].into_iter().chain(figures).collect()

@@ -29,10 +29,12 @@ pub struct Report {
 
 impl fmt::Display for Report {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (least, most) = (self.least_bytes, self.most_bytes);
+        let sizes = if least == most { least.to_string() } else { format!("{least} to {most}") };
         write!(
             out,
-            "apart (measured): engaged, {} blocks of {} to {} bytes on lines of their own, {} bytes added",
-            self.moved, self.least_bytes, self.most_bytes, self.added_bytes
+            "apart (measured): engaged, {} blocks of {sizes} bytes on lines of their own, {} bytes added",
+            self.moved, self.added_bytes
         )?;
         if self.left > 0 {
             write!(out, ", {} left (no memory)", self.left)?;
