@@ -5,6 +5,9 @@ use crate::{Better, Comparison, Error, Outcome, Sample, Stopped, Verdict};
 use nearmiss_record::verdict::{SCHEMA, Sides, Start};
 use std::time::Duration;
 
+/// Fewer pairs cannot show a difference in either of two metrics: all agree in 2 of 2^n cases, and each has 1%.
+pub const LEAST_PAIRS: usize = 8;
+
 /// How a comparison is carried out.
 #[derive(Clone, Debug)]
 pub struct Plan {
@@ -19,7 +22,7 @@ pub struct Plan {
     pub seed: u64,
     /// Runs of each side before the first that counts.
     pub warm_up: usize,
-    /// Least number of pairs, at least 6.
+    /// Least number of pairs, at least [`LEAST_PAIRS`].
     pub least_pairs: usize,
     /// Largest number of pairs, however fast they are.
     pub most_pairs: usize,
@@ -45,7 +48,7 @@ impl Default for Plan {
             least_pairs: 10,
             most_pairs: 1000,
             time_limit: Duration::from_secs(120),
-            alpha: 0.05,
+            alpha: 0.02,
             resolution: 0.03,
             required_gain: None,
         }
@@ -55,8 +58,10 @@ impl Default for Plan {
 impl Plan {
     fn check(&self) -> Result<(), Error> {
         let wrong = |what: &str| Err(Error::Parameters(what.to_owned()));
-        if self.least_pairs < 6 {
-            return wrong("the number of pairs must be at least 6: fewer cannot show a difference at 95%");
+        if self.least_pairs < LEAST_PAIRS {
+            return Err(Error::Parameters(format!(
+                "the number of pairs must be at least {LEAST_PAIRS}: fewer cannot show a difference at 98%"
+            )));
         }
         if !(self.alpha > 0.0 && self.alpha < 0.5 && self.resolution > 0.0 && self.resolution < 1.0) {
             return wrong("the error rate must lie between 0 and 0.5, the resolution between 0 and 1");

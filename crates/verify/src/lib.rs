@@ -8,7 +8,7 @@
 //! - Wall time decides, or the CPU time where only that tells the sides apart and the wall time's interval has room for
 //!   the same change: on a machine with other work the CPU time is several times as steady. Each has half of the error.
 //! - Results are looked at after numbers of pairs that were fixed before the first of them, and each look spends a
-//!   part of the 5% error allowed in all (Lan and DeMets' spending, the parts added up), so stopping early costs no
+//!   part of the 2% error allowed in all (Lan and DeMets' spending, the parts added up), so stopping early costs no
 //!   honesty. The other metrics' intervals pay for the looks alike.
 //! - A verdict of *no difference* says what difference would have been seen; if that is
 //!   larger than the resolution asked for, the verdict is *too noisy* instead.
@@ -28,7 +28,7 @@ mod pairs;
 mod start;
 
 pub use commands::{Commands, Probe, SideCommand};
-pub use compare::{Plan, Source, compare};
+pub use compare::{LEAST_PAIRS, Plan, Source, compare};
 pub use metric::Metric;
 pub use nearmiss_record::verdict::{Better, Comparison, Outcome, Sample, Stopped, Summary, Verdict};
 pub use order::Side;

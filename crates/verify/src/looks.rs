@@ -92,9 +92,11 @@ mod tests {
     }
 
     #[test]
-    fn ten_pairs_that_all_agree_can_decide() {
-        // Two of 1,024 orders of signs are as clear; half of the error is for each of two metrics.
-        let mut looks = Looks::new(10, 0.025);
-        assert!(looks.look(10, 0.001).is_some_and(|alpha| alpha >= 2.0 / 1024.0));
+    fn the_first_pairs_decide_where_all_agree() {
+        let mut looks = Looks::new(10, 0.02);
+        assert!(looks.look(10, 0.001).is_some_and(|alpha| alpha >= 2.0 / 1024.0), "one metric: ten pairs");
+        let mut looks = Looks::new(10, 0.01);
+        assert!(looks.look(10, 0.001).is_some_and(|alpha| alpha < 2.0 / 1024.0));
+        assert!(looks.look(15, 0.002).is_some_and(|alpha| alpha >= 2.0 / 32768.0), "two metrics: fifteen");
     }
 }

@@ -2,7 +2,7 @@
 
 use nearmiss_record::run;
 use nearmiss_record::verdict::Better;
-use nearmiss_verify::{Error, Metric, Plan};
+use nearmiss_verify::{Error, LEAST_PAIRS, Metric, Plan};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -30,7 +30,7 @@ pub struct How {
     #[arg(long, value_name = "SHARE", value_parser = parse_share)]
     require_gain: Option<f64>,
     /// Run at least so many pairs: more than decide the verdict make its interval narrower
-    #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u16).range(6..))]
+    #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u16).range(LEAST_PAIRS as i64..))]
     pairs: u16,
     /// Begin no new pairs after this time, once the least number of pairs is done
     #[arg(long, value_name = "TIME", default_value = "2m", value_parser = parse_limit)]
