@@ -4,6 +4,7 @@
 
 mod guest;
 
+use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
@@ -13,8 +14,16 @@ const AT_ONCE: Duration = Duration::from_secs(3);
 
 fn start(directory: &Path, arguments: &[&str]) -> Child {
     let mut command = Command::new(env!("CARGO_BIN_EXE_nearmiss"));
-    let quiet = command.args(arguments).current_dir(directory).stdin(Stdio::null()).stdout(Stdio::null());
-    quiet.stderr(Stdio::piped()).spawn().unwrap()
+    command.args(arguments).current_dir(directory).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
+    // Tests also run in the background of a shell, where interrupts are ignored and stay so over exec.
+    // SAFETY: between fork and exec only one system call is made.
+    unsafe {
+        command.pre_exec(|| {
+            libc::signal(libc::SIGINT, libc::SIG_DFL);
+            Ok(())
+        })
+    };
+    command.spawn().unwrap()
 }
 
 /// Sends a signal after a time; what the process ended with, and what it said. It must end at once.
