@@ -135,7 +135,8 @@ fn the_run_queue_walk_shows_its_spike_its_sets_and_its_cause() {
         report.contains("conflict misses in") && report.contains("`walk`") && report.contains("would spread"),
         "{report}"
     );
-    assert!(report.lines().all(|l| l.chars().count() <= 80) && report.lines().count() < 60, "{report}");
+    // Names are whole where the report goes to a file, so lines may be long.
+    assert!(report.lines().count() < 60, "{report}");
 
     // Replaying what was kept gives the same, byte for byte; the trace is sound and small.
     let run = place.run();

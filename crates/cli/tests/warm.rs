@@ -69,9 +69,9 @@ fn an_interrupt_ends_the_run_ahead_and_everything() {
     let words = ["--warm", "--warm-limit", "10m", "--", "sh", "-c", "test $$ -lt 20 && sleep 600"];
     let child = trace(place.path(), &words).stderr(Stdio::piped()).spawn().unwrap();
     std::thread::sleep(Duration::from_secs(15));
-    // As an interrupt does, which a test in the background of a shell would ignore.
+    // A test in the background of a shell would ignore an interrupt.
     kill_process(Pid::from_child(&child), Signal::TERM).unwrap();
     let done = child.wait_with_output().unwrap();
-    assert_eq!(done.status.code(), Some(130), "{done:?}");
+    assert_eq!(done.status.code(), Some(143), "{done:?}");
     assert!(runs(place.path()).is_empty());
 }

@@ -41,6 +41,7 @@ fn crowds(machine: &Machine, blocks: &[(u64, u64)], records: impl Iterator<Item 
     let (task, usage) = (0xffff_8880_0000_0007, Usage::default());
     let switch = Control::Switch { task, pid: 7, tgid: 7, mm: 0, outgoing: 0, comm: "t7".to_owned(), usage };
     attribution.control(0, &switch);
+    attribution.control(0, &Control::Mark { number: 1, usage: Usage::default() });
     attribution.control(0, &Control::Context(1));
     for (address, size) in blocks {
         let call = Control::Heap { op: HeapOp::Alloc, address: *address, size: *size, old: 0, alignment: 0 };

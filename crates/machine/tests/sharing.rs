@@ -28,6 +28,13 @@ fn switch(tid: u32) -> Vec<Record> {
     let mut records = vec![Record::default(); 6];
     records[0] = Record::control(ControlKind::Switch, u64::from(tid) << 12, 0, u64::from(tid) | 7 << 32);
     records[1].a = 0x8000 + u64::from(tid);
+    // The command's: its begin is marked.
+    records.extend([
+        Record::control(ControlKind::Mark, 1, 0, 0),
+        Record::default(),
+        Record::default(),
+        Record::default(),
+    ]);
     records
 }
 

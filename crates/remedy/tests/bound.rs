@@ -44,6 +44,12 @@ fn run(place: &Path, machine: &Machine, blocks: &[(u64, u64)], reads: &[u64]) ->
     let mut writer = TraceWriter::create(&run.file(TRACE), &header).unwrap();
     let mut records = vec![Record::control(ControlKind::Switch, 0x7000, 0, 7 << 32 | 7)];
     records.extend([Record::default(); 5]);
+    records.extend([
+        Record::control(ControlKind::Mark, 1, 0, 0),
+        Record::default(),
+        Record::default(),
+        Record::default(),
+    ]);
     records.push(Record::control(ControlKind::Context, 1, 0, 0));
     for (address, bytes) in blocks {
         records.push(Record::control(ControlKind::Heap, HEAP_ALLOC, 0, 0));

@@ -256,7 +256,7 @@ fn misses_find_their_heap_block_and_its_allocation() {
 #[test]
 fn first_touches_are_told_apart_from_what_recurs() {
     let mut s = Stream::new();
-    s.switch(0, 7, 0, Usage::default());
+    s.begin();
     let of_level = |outermost, read| {
         let mut outcome = missed(MissClass::Compulsory, LEVELS, 100);
         (outcome.missed[LEVELS - 1], outcome.read) = (Some(outermost), Some(read));

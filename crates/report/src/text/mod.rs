@@ -19,7 +19,7 @@ pub struct Options {
 }
 
 impl Default for Options {
-    /// Fits a terminal of 80 columns and some 45 lines.
+    /// Fits a terminal of 80 columns and some 48 lines.
     fn default() -> Self {
         Options { width: 80, top: 5, whole_names: false }
     }
