@@ -56,7 +56,7 @@ fn a_guest_that_boots_ends_at_every_instant_and_leaves_no_run() {
         let child = start(directory.path(), &["trace", "-m", "zen3-milan", "--", "sleep", "60"]);
         let (status, said) = ended_by(child, signal, Duration::from_millis(after_ms)).unwrap();
         assert_eq!(status.code(), Some(code), "after {after_ms} ms: {said}");
-        assert_eq!(said, "nearmiss: interrupted\n", "after {after_ms} ms");
+        assert!(said.starts_with("nearmiss: interrupted") && said.lines().count() == 1, "after {after_ms} ms: {said}");
         assert_eq!(kept_runs(directory.path()), 0, "after {after_ms} ms");
     }
 }
