@@ -4,7 +4,7 @@ use super::Attribution;
 use super::data_tables::{Namer, Title};
 use super::names::Names;
 use super::objects::{Key, ObjectId};
-use super::sharing::{BY_CPU, Piece, SharedLine, Use};
+use super::sharing::{BY_CPU, Piece, SharedLine};
 use nearmiss_record::model::{SharedLineRow, Tenant};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -51,8 +51,7 @@ impl Run {
 
 impl Tables<'_> {
     fn row(&self, paddr: u64, line: &SharedLine) -> SharedLineRow {
-        let waited = |u: &&Use| u.waits > 0;
-        let functions = self.names.most_of(line.uses.iter().filter(waited).map(|u| (&u.insn, &u.waits)));
+        let functions = self.names.most_of(line.waiting.iter().map(|(insn, waits)| (insn, waits)));
         let of_command = |task: u32| self.thread(task).is_some_and(|(_, pid)| self.attribution.tasks.of_command(pid));
         SharedLineRow {
             line_paddr: paddr,
@@ -151,7 +150,7 @@ impl Tables<'_> {
     fn sites(&self, line: &SharedLine, bytes: u128, stores: bool) -> Vec<String> {
         let mut times: BTreeMap<String, u64> = BTreeMap::new();
         for u in line.uses.iter().filter(|u| u.stores == stores && u.bytes & bytes != 0) {
-            *times.entry(self.names.site(u.insn)).or_default() += u.times;
+            u.insns.iter().for_each(|(insn, count)| *times.entry(self.names.site(*insn)).or_default() += count);
         }
         let mut sites: Vec<(String, u64)> = times.into_iter().collect();
         sites.sort_by_key(|(_, times)| std::cmp::Reverse(*times));
