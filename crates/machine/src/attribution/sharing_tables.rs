@@ -35,6 +35,13 @@ struct Tables<'a> {
 /// Who writes and who reads a byte: thread ids.
 type Users = [BTreeSet<u32>; 2];
 
+/// Whose bytes may share a line: those of the same writers and readers, and those that one task alone uses.
+fn together(users: &Users) -> Users {
+    let [writers, readers] = users;
+    let all: BTreeSet<u32> = writers.union(readers).copied().collect();
+    if all.len() == 1 { [all.clone(), all] } else { users.clone() }
+}
+
 /// Neighbouring bytes of one piece with the same users.
 struct Run {
     piece: Option<usize>,
@@ -87,7 +94,7 @@ impl Tables<'_> {
         let mut tenants = Vec::new();
         for run in self.runs(line) {
             let next = groups.len() as u32;
-            let group = *groups.entry(run.users.clone()).or_insert(next);
+            let group = *groups.entry(together(&run.users)).or_insert(next);
             tenants.push(self.tenant(line, run, group));
         }
         tenants

@@ -45,7 +45,7 @@ impl Apart {
     }
 
     fn name(&self, sharing: LineSharing) -> String {
-        let lines = counted(self.subject.lines_by_place().len() as u64, "line");
+        let lines = counted(self.subject.lines_shared(sharing).len() as u64, "line");
         let tenants = self.heaviest(sharing).map_or(&[][..], |line| &line.tenants);
         let mut names: Vec<&str> = tenants.iter().map(|tenant| tenant.object.as_str()).collect();
         names.sort_unstable();
@@ -63,7 +63,11 @@ impl Apart {
             LineSharing::False => "though the CPUs use different bytes (false sharing)",
             LineSharing::True => "because the CPUs use the same bytes (true sharing)",
         };
-        let cycles = percent(self.share(self.subject.stall_cycles()));
+        let waits = match sharing {
+            LineSharing::False => self.subject.apart_cycles(),
+            LineSharing::True => self.subject.stall_cycles(),
+        };
+        let cycles = percent(self.share(waits));
         format!("{cycles} of the modelled cycles wait for {} to pass between CPUs, {how}", self.name(sharing))
     }
 
@@ -254,7 +258,7 @@ fn stride(groups: &[&Tenant]) -> Option<u64> {
     let alike = |tenant: &&Tenant| {
         tenant.object_address == first.object_address
             && tenant.bytes == first.bytes
-            && tenant.written_at == first.written_at
+            && tenant.written_at.iter().any(|site| first.written_at.contains(site))
             && tenant.offset.checked_sub(first.offset).is_some_and(|offset| offset % stride.max(1) == 0)
     };
     (stride > 0 && alike(second) && rest.iter().all(alike)).then_some(stride)

@@ -14,6 +14,9 @@ pub const PARAMETER: &str = "spacings";
 /// Page placements replayed. Where a page lies hardly matters to who takes whose line.
 const PLACEMENTS: usize = 2;
 
+/// A smaller share is none.
+const NOTHING: f64 = 0.0005;
+
 /// Both orders: a lower bound first.
 pub const ORDERS: [Order; 2] = [Order::Recorded, Order::Modelled];
 
@@ -51,7 +54,10 @@ impl Replays {
     /// Share of the command's cycles that the `at`-th policy saves in an order: median, least, most.
     pub fn gain(&self, order: usize, at: usize) -> (f64, f64, f64) {
         let costs = &self.costs[order];
-        let saved = |(before, after)| 1.0 - self.cycles(order, after) / self.cycles(order, before).max(1.0);
+        let saved = |(before, after)| {
+            let gain = 1.0 - self.cycles(order, after) / self.cycles(order, before).max(1.0);
+            if gain.abs() < NOTHING { 0.0 } else { gain }
+        };
         spread(costs[0].iter().zip(&costs[at]).map(saved))
     }
 
