@@ -89,7 +89,8 @@ pub struct Tenant {
     pub line_offset: u32,
     /// From the first byte that was used to the last.
     pub bytes: u32,
-    /// Tenants of one number have the same writers and the same readers: they may share a line.
+    /// Tenants of one number may share a line: they have the same writers and the same readers, or one task alone uses
+    /// them all.
     pub group: u32,
     /// Thread ids that wrote them.
     pub writers: Vec<u32>,

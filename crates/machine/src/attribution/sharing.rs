@@ -16,9 +16,11 @@ use rustc_hash::FxHashMap;
 
 /// Most lines told apart.
 const MAX_LINES: usize = 1 << 18;
-/// Most uses and pieces of one line.
+/// Most uses and pieces of one line, instructions of one use, and instructions of one line that wait.
 const MAX_USES: usize = 128;
 const MAX_PIECES: usize = 64;
+const MAX_INSNS: usize = 4;
+const MAX_WAITING: usize = 16;
 /// log₂ of the bits that tell most lines that are not watched from those that are.
 const WATCHED_LOG2: u32 = 17;
 /// First address that is not user space's.
@@ -26,10 +28,9 @@ const USER_END: u64 = 1 << 47;
 /// Parties from here on are CPUs: of the tasks that came when a line had all the uses that are told apart.
 pub(super) const BY_CPU: u32 = u32::MAX - 64;
 
-/// One instruction of one task at work on a line.
-#[derive(Clone, Copy, Debug)]
+/// How one task uses certain bytes of a line.
+#[derive(Clone, Debug)]
 pub(super) struct Use {
-    pub insn: u32,
     /// Index of the task, or [`BY_CPU`] and the number of a CPU.
     pub party: u32,
     pub stores: bool,
@@ -38,6 +39,8 @@ pub(super) struct Use {
     pub times: u64,
     /// How often it waited for other CPUs.
     pub waits: u64,
+    /// Some of the instructions, with their times.
+    pub insns: Vec<(u32, u64)>,
 }
 
 /// A user object that reaches into a line.
@@ -72,6 +75,8 @@ pub(super) struct SharedLine {
     pub needless: u64,
     /// By task: cycles waited for other CPUs.
     pub waits: Vec<(u32, u64)>,
+    /// Instructions that waited, and how often.
+    pub waiting: Vec<(u32, u64)>,
     pub uses: Vec<Use>,
     pub pieces: Vec<Piece>,
     /// Bytes whose piece is known.
@@ -154,10 +159,8 @@ impl SharedLines {
     pub fn waited(&mut self, by: &Reference, cycles: u64) {
         let Some(row) = self.lines.get_mut(&by.line) else { return };
         row.note(by, by.writes, 0, 1);
-        match row.waits.iter_mut().find(|(other, _)| *other == by.task) {
-            Some((_, sum)) => *sum += cycles,
-            None => row.waits.push((by.task, cycles)),
-        }
+        add(&mut row.waits, by.task, cycles, usize::MAX);
+        add(&mut row.waiting, by.insn, 1, MAX_WAITING);
     }
 
     /// A reference. Returns the line if it is not known yet to which object all its bytes belong.
@@ -166,6 +169,15 @@ impl SharedLines {
         let row = self.lines.get_mut(&by.line)?;
         row.referred(by);
         (by.bytes & !row.known != 0 && row.pieces.len() < MAX_PIECES).then_some(row)
+    }
+}
+
+/// Adds to the sum of one key, unless there are as many others.
+fn add(sums: &mut Vec<(u32, u64)>, key: u32, count: u64, most: usize) {
+    match sums.iter().position(|(other, _)| *other == key) {
+        Some(at) => sums[at].1 += count,
+        None if sums.len() < most => sums.push((key, count)),
+        None => {}
     }
 }
 
@@ -185,6 +197,7 @@ impl SharedLine {
             false_sharing: 0,
             needless: 0,
             waits: Vec::new(),
+            waiting: Vec::new(),
             uses: Vec::new(),
             pieces: Vec::new(),
             known: 0,
@@ -213,7 +226,7 @@ impl SharedLine {
     }
 
     fn note(&mut self, by: &Reference, stores: bool, times: u64, waits: u64) {
-        let same = |u: &&mut Use| u.insn == by.insn && u.party == by.task && u.stores == stores;
+        let same = |u: &&mut Use| u.bytes == by.bytes && u.party == by.task && u.stores == stores;
         let found = match self.uses.iter_mut().find(same) {
             Some(found) => found,
             None => self.new_use(by, stores),
@@ -221,17 +234,19 @@ impl SharedLine {
         found.bytes |= by.bytes;
         found.times += times;
         found.waits += waits;
+        add(&mut found.insns, by.insn, times, MAX_INSNS);
     }
 
+    /// Tasks that come when the line has all the uses that are told apart go by their CPU.
     fn new_use(&mut self, by: &Reference, stores: bool) -> &mut Use {
-        let party = if self.uses.len() < MAX_USES { by.task } else { BY_CPU + by.cpu as u32 };
-        let at = match self.uses.iter().position(|u| u.party == party && u.stores == stores) {
-            Some(at) if party != by.task => at,
-            _ => {
-                self.uses.push(Use { insn: by.insn, party, stores, bytes: 0, times: 0, waits: 0 });
-                self.uses.len() - 1
-            }
-        };
+        let is_full = self.uses.len() >= MAX_USES;
+        let parties = [by.task, BY_CPU + by.cpu as u32];
+        let known = |party: &u32| self.uses.iter().position(|u| u.party == *party && u.stores == stores);
+        let at = parties.iter().find_map(known).filter(|_| is_full).unwrap_or_else(|| {
+            let party = parties[usize::from(is_full)];
+            self.uses.push(Use { party, stores, bytes: 0, times: 0, waits: 0, insns: Vec::new() });
+            self.uses.len() - 1
+        });
         &mut self.uses[at]
     }
 

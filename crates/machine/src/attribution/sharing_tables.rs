@@ -4,7 +4,7 @@ use super::Attribution;
 use super::data_tables::{Namer, Title};
 use super::names::Names;
 use super::objects::{Key, ObjectId};
-use super::sharing::{BY_CPU, Piece, SharedLine, Use};
+use super::sharing::{BY_CPU, Piece, SharedLine};
 use nearmiss_record::model::{SharedLineRow, Tenant};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -35,6 +35,13 @@ struct Tables<'a> {
 /// Who writes and who reads a byte: thread ids.
 type Users = [BTreeSet<u32>; 2];
 
+/// Whose bytes may share a line: those of the same writers and readers, and those that one task alone uses.
+fn together(users: &Users) -> Users {
+    let [writers, readers] = users;
+    let all: BTreeSet<u32> = writers.union(readers).copied().collect();
+    if all.len() == 1 { [all.clone(), all] } else { users.clone() }
+}
+
 /// Neighbouring bytes of one piece with the same users.
 struct Run {
     piece: Option<usize>,
@@ -51,8 +58,7 @@ impl Run {
 
 impl Tables<'_> {
     fn row(&self, paddr: u64, line: &SharedLine) -> SharedLineRow {
-        let waited = |u: &&Use| u.waits > 0;
-        let functions = self.names.most_of(line.uses.iter().filter(waited).map(|u| (&u.insn, &u.waits)));
+        let functions = self.names.most_of(line.waiting.iter().map(|(insn, waits)| (insn, waits)));
         let rows = &self.attribution.tasks.rows;
         let of_command = |task: u32| rows.get(task as usize).is_some_and(|row| row.of_command);
         SharedLineRow {
@@ -89,7 +95,7 @@ impl Tables<'_> {
         let mut tenants = Vec::new();
         for run in self.runs(line) {
             let next = groups.len() as u32;
-            let group = *groups.entry(run.users.clone()).or_insert(next);
+            let group = *groups.entry(together(&run.users)).or_insert(next);
             tenants.push(self.tenant(line, run, group));
         }
         tenants
@@ -152,7 +158,7 @@ impl Tables<'_> {
     fn sites(&self, line: &SharedLine, bytes: u128, stores: bool) -> Vec<String> {
         let mut times: BTreeMap<String, u64> = BTreeMap::new();
         for u in line.uses.iter().filter(|u| u.stores == stores && u.bytes & bytes != 0) {
-            *times.entry(self.names.site(u.insn)).or_default() += u.times;
+            u.insns.iter().for_each(|(insn, count)| *times.entry(self.names.site(*insn)).or_default() += count);
         }
         let mut sites: Vec<(String, u64)> = times.into_iter().collect();
         sites.sort_by_key(|(_, times)| std::cmp::Reverse(*times));

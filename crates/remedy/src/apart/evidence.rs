@@ -10,6 +10,8 @@ use nearmiss_record::words::{bytes, counted, grouped, percent};
 const MOST_LINES: usize = 3;
 const MOST_TENANTS: usize = 6;
 const MOST_THREADS: usize = 4;
+/// Largest thread id of Linux.
+const MOST_THREAD_ID: u32 = 1 << 22;
 /// Most tenants of the table.
 const MOST_ROWS: usize = 64;
 
@@ -74,14 +76,17 @@ fn tenant_text(tenant: &Tenant) -> String {
 
 /// `thread 104`, `threads 104 and 105`, `9 threads`.
 pub fn threads(users: &[u32]) -> String {
-    match users {
+    // Beyond what the kernel numbers are those that were not told apart.
+    let (named, others): (Vec<u32>, Vec<u32>) = users.iter().partition(|user| **user <= MOST_THREAD_ID);
+    let text = match named.as_slice() {
         [one] => format!("thread {one}"),
-        [first @ .., last] if users.len() <= MOST_THREADS => {
+        [first @ .., last] if named.len() <= MOST_THREADS => {
             let first: Vec<String> = first.iter().map(u32::to_string).collect();
             format!("threads {} and {last}", first.join(", "))
         }
-        _ => counted(users.len() as u64, "thread"),
-    }
+        _ => counted(named.len() as u64, "thread"),
+    };
+    if others.is_empty() { text } else { format!("{text} and others") }
 }
 
 fn table(title: &str, columns: &[&str], rows: Vec<Vec<Cell>>) -> Table {
@@ -144,5 +149,6 @@ mod tests {
             "`counters`+0x8, 8 B: written by thread 105 at a.c:22 count, read by threads 100 and 105."
         );
         assert_eq!(threads(&[1, 2, 3, 4, 5]), "5 threads");
+        assert_eq!(threads(&[7, u32::MAX - 64]), "thread 7 and others");
     }
 }

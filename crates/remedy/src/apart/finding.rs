@@ -14,9 +14,8 @@ use nearmiss_record::rehearsal::Rehearsal;
 use nearmiss_record::words::{bytes, counted, percent};
 use std::sync::Arc;
 
-/// Policies of a finding's replays, behind the run as it was.
-const TAKEN_APART: usize = 1;
-const COPIED: usize = 2;
+/// The policy of a finding's replays, behind the run as it was.
+const CHANGED: usize = 1;
 
 /// Lines of the same objects, with what the model counted in the modelled order.
 pub struct Apart {
@@ -46,7 +45,7 @@ impl Apart {
     }
 
     fn name(&self, sharing: LineSharing) -> String {
-        let lines = counted(self.subject.lines_by_place().len() as u64, "line");
+        let lines = counted(self.subject.lines_shared(sharing).len() as u64, "line");
         let tenants = self.heaviest(sharing).map_or(&[][..], |line| &line.tenants);
         let mut names: Vec<&str> = tenants.iter().map(|tenant| tenant.object.as_str()).collect();
         names.sort_unstable();
@@ -64,7 +63,11 @@ impl Apart {
             LineSharing::False => "though the CPUs use different bytes (false sharing)",
             LineSharing::True => "because the CPUs use the same bytes (true sharing)",
         };
-        let cycles = percent(self.share(self.subject.stall_cycles()));
+        let waits = match sharing {
+            LineSharing::False => self.subject.apart_cycles(),
+            LineSharing::True => self.subject.stall_cycles(),
+        };
+        let cycles = percent(self.share(waits));
         format!("{cycles} of the modelled cycles wait for {} to pass between CPUs, {how}", self.name(sharing))
     }
 
@@ -150,8 +153,7 @@ impl Apart {
     }
 
     fn prediction(&self, case: &Traced, replays: &Replays, sharing: LineSharing) -> Prediction {
-        let at = if sharing == LineSharing::False { TAKEN_APART } else { COPIED };
-        let (low, high) = replays.range(at);
+        let (low, high) = replays.range(CHANGED);
         let mut approximate = vec![
             "The recorded order hides most sharing and its gain is a lower bound; the modelled order takes what ran one \
              after another in the recorder as simultaneous."
@@ -168,7 +170,7 @@ impl Apart {
             LineSharing::True => "the cycles at most",
         };
         Prediction {
-            gain: replays.gain(1, at).0,
+            gain: replays.gain(1, CHANGED).0,
             low: if sharing == LineSharing::True { 0.0 } else { low },
             high,
             of: of.to_owned(),
@@ -177,6 +179,21 @@ impl Apart {
             function: None,
             approximate,
         }
+    }
+
+    /// How the lines are shared, and replays of what would help.
+    fn judge(&self, case: &Traced) -> Result<(LineSharing, Replays), CaseError> {
+        let spacing = least_spacing(case);
+        let replayed = |policy| Replays::new(case, &self.modelled, vec![policy]);
+        let copies = || replayed(self.subject.copies(self.line_bytes(), spacing));
+        if self.subject.apart_cycles() == 0 {
+            return Ok((LineSharing::True, copies()?));
+        }
+        let apart = replayed(self.subject.apart(spacing))?;
+        if apart.gain(1, CHANGED).0 < LEAST_GAIN && self.most_gain() >= DOMINATES {
+            return Ok((LineSharing::True, copies()?));
+        }
+        Ok((LineSharing::False, apart))
     }
 
     fn unless(&self, sharing: LineSharing) -> Vec<String> {
@@ -188,14 +205,15 @@ impl Apart {
     }
 }
 
-/// What each policy saves in each order.
-fn both_orders(replays: &Replays) -> String {
-    let gains = |order| [TAKEN_APART, COPIED].map(|at| percent(replays.gain(order, at).0));
-    let [recorded, modelled] = [gains(0), gains(1)];
+/// What the change saves in each order.
+fn both_orders(replays: &Replays, sharing: LineSharing) -> String {
+    let [recorded, modelled] = [0, 1].map(|order| percent(replays.gain(order, CHANGED).0));
+    let change = match sharing {
+        LineSharing::False => "Tenants apart save",
+        LineSharing::True => "A copy for each CPU would save",
+    };
     format!(
-        "Apart saves {} in the recorded order (a lower bound) and {} in the modelled order; a copy for each CPU would save \
-         {} and {}.",
-        recorded[0], modelled[0], recorded[1], modelled[1]
+        "{change} {recorded} of the cycles in the recorded order (a lower bound) and {modelled} in the modelled order."
     )
 }
 
@@ -240,7 +258,7 @@ fn stride(groups: &[&Tenant]) -> Option<u64> {
     let alike = |tenant: &&Tenant| {
         tenant.object_address == first.object_address
             && tenant.bytes == first.bytes
-            && tenant.written_at == first.written_at
+            && tenant.written_at.iter().any(|site| first.written_at.contains(site))
             && tenant.offset.checked_sub(first.offset).is_some_and(|offset| offset % stride.max(1) == 0)
     };
     (stride > 0 && alike(second) && rest.iter().all(alike)).then_some(stride)
@@ -253,19 +271,13 @@ impl Suspicion for Apart {
 
     fn finding(&self, case: &Case) -> Result<Finding, CaseError> {
         let case = case.traced()?;
-        let spacing = least_spacing(case);
-        let policies = vec![self.subject.apart(spacing), self.subject.copies(self.line_bytes(), spacing)];
-        let replays = Replays::new(case, &self.modelled, policies)?;
-        let bound = replays.gain(1, COPIED).0;
-        let apart = replays.gain(1, TAKEN_APART).0;
-        let sharing = if apart < LEAST_GAIN && bound >= DOMINATES { LineSharing::True } else { LineSharing::False };
+        let (sharing, replays) = self.judge(case)?;
         let (reach, options) = self.reach(sharing);
         let outside = reach == Reach::Outside;
         let mut evidence = evidence::evidence(&self.subject, self.most_gain());
         // How CPUs interleave depends on the placement too: another one may show more sharing than was seen first.
-        let at = if sharing == LineSharing::True { COPIED } else { TAKEN_APART };
-        evidence.most_gain = evidence.most_gain.max(replays.range(at).1);
-        evidence.lines.push(line("Orders", both_orders(&replays)));
+        evidence.most_gain = evidence.most_gain.max(replays.range(CHANGED).1);
+        evidence.lines.push(line("Orders", both_orders(&replays, sharing)));
         Ok(Finding {
             remedy: super::NAME.to_owned(),
             known: Known::Modelled,

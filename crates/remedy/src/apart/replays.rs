@@ -14,6 +14,9 @@ pub const PARAMETER: &str = "spacings";
 /// Page placements replayed. Where a page lies hardly matters to who takes whose line.
 const PLACEMENTS: usize = 2;
 
+/// A smaller share is none.
+const NOTHING: f64 = 0.0005;
+
 /// Both orders: a lower bound first.
 pub const ORDERS: [Order; 2] = [Order::Recorded, Order::Modelled];
 
@@ -21,8 +24,8 @@ pub const ORDERS: [Order; 2] = [Order::Recorded, Order::Modelled];
 pub struct Replays {
     /// By order, policy and placement; the first policy is the run as it was.
     costs: [Vec<Vec<Cost>>; 2],
-    /// By order: cycles of the command but for stalls, and stall cycles that are not the command's.
-    apart_from_stalls: [(u64, u64); 2],
+    /// By order: cycles of the command but for stalls.
+    computing_cycles: [u64; 2],
     /// Seeds of the placements.
     pub placements: Vec<u64>,
 }
@@ -35,23 +38,22 @@ impl Replays {
         let policies: Vec<Policy> = all.map(|address| Policy { address, ..Policy::default() }).collect();
         let costs = |order| rehearse_in(case, order, &policies, &placements, &[]);
         let recorded = if case.model.order == Order::Recorded { &case.model } else { modelled };
-        let apart_from_stalls = [recorded, modelled].map(|model| {
-            let computing = model.totals.cycles - model.totals.stall_cycles;
-            (computing, model.idle.stall_cycles + model.ticks.stall_cycles)
-        });
-        Ok(Replays { costs: [costs(ORDERS[0])?, costs(ORDERS[1])?], apart_from_stalls, placements })
+        let computing_cycles = [recorded, modelled].map(|model| model.totals.cycles - model.totals.stall_cycles);
+        Ok(Replays { costs: [costs(ORDERS[0])?, costs(ORDERS[1])?], computing_cycles, placements })
     }
 
     /// The command's cycles under a policy and a placement.
     fn cycles(&self, order: usize, cost: &Cost) -> f64 {
-        let (computing, foreign) = self.apart_from_stalls[order];
-        (computing + cost.stall_cycles.saturating_sub(foreign)) as f64
+        (self.computing_cycles[order] + cost.stall_cycles) as f64
     }
 
     /// Share of the command's cycles that the `at`-th policy saves in an order: median, least, most.
     pub fn gain(&self, order: usize, at: usize) -> (f64, f64, f64) {
         let costs = &self.costs[order];
-        let saved = |(before, after)| 1.0 - self.cycles(order, after) / self.cycles(order, before).max(1.0);
+        let saved = |(before, after)| {
+            let gain = 1.0 - self.cycles(order, after) / self.cycles(order, before).max(1.0);
+            if gain.abs() < NOTHING { 0.0 } else { gain }
+        };
         spread(costs[0].iter().zip(&costs[at]).map(saved))
     }
 

@@ -91,6 +91,13 @@ impl Subject {
         self.parting().map(|line| line.stall_cycles).sum()
     }
 
+    /// Those of [`Subject::lines_by_place`] that matter to a finding: where tenants can be apart, only their lines.
+    pub fn lines_shared(&self, sharing: LineSharing) -> Vec<&SharedLineRow> {
+        let all = self.lines_by_place();
+        let alike: Vec<&SharedLineRow> = all.iter().copied().filter(|line| line.sharing() == sharing).collect();
+        if alike.is_empty() { all } else { alike }
+    }
+
     fn parting(&self) -> impl Iterator<Item = &SharedLineRow> {
         self.lines.iter().filter(|line| line.sharing() == LineSharing::False)
     }
