@@ -4,6 +4,7 @@
 #define _GNU_SOURCE
 #include "../kit/early.h"
 #include "../kit/kit.h"
+#include "../kit/owner.h"
 #include <dlfcn.h>
 #include <errno.h>
 #include <pthread.h>
@@ -36,8 +37,6 @@ static struct {
 } behind;
 
 static __thread int resolving __attribute__((tls_model("initial-exec")));
-/* Whether malloc_seldom was reached, as it is by every call before the allocator behind us is known. */
-static atomic_int asked;
 
 /* Counters of all threads lie in one page: added to once a block they would be what this library is against. */
 #define KEPT_BACK 64
@@ -90,20 +89,6 @@ static inline int ready(void)
 	return __builtin_expect(behind.malloc != NULL, 1) || resolve();
 }
 
-/* Equal addresses say so; others may be an executable's own entry that leads to ours, or an allocator of its own. */
-static int process_malloc_is_ours(void)
-{
-	void *(*found)(size_t) = (void *(*)(size_t))dlsym(RTLD_DEFAULT, "malloc");
-	if (found == (void *(*)(size_t))dlsym(RTLD_DEFAULT, "nearmiss_apart_malloc"))
-		return 1;
-	void (*release)(void *) = (void (*)(void *))dlsym(RTLD_DEFAULT, "free");
-	if (!found || !release)
-		return 0;
-	atomic_store(&asked, 0);
-	release(found(1));
-	return atomic_load(&asked);
-}
-
 /* Until the beginning is over, every call of malloc takes the long way. */
 static atomic_int begun;
 
@@ -111,7 +96,7 @@ __attribute__((constructor)) static void begin(void)
 {
 	resolve();
 	const char *list = getenv("NEARMISS_APART_PRELOAD");
-	int ours = process_malloc_is_ours();
+	int ours = process_malloc_is_ours("nearmiss_apart_malloc");
 	atomic_store(&begun, 1);
 	if (!list)
 		return;
@@ -159,7 +144,7 @@ static void *own_lines(size_t bytes)
 
 SELDOM static void *malloc_seldom(size_t bytes)
 {
-	atomic_store_explicit(&asked, 1, memory_order_relaxed);
+	atomic_store_explicit(&malloc_reached, 1, memory_order_relaxed);
 	return ready() ? behind.malloc(bytes) : early_allocate(bytes);
 }
 

@@ -6,6 +6,7 @@
 #define _GNU_SOURCE
 #include "parameters.h"
 #include "../kit/early.h"
+#include "../kit/owner.h"
 #include "shifted.h"
 #include <dlfcn.h>
 #include <errno.h>
@@ -55,28 +56,11 @@ static inline int ready(void)
 	return __builtin_expect(behind.malloc != NULL, 1) || resolve();
 }
 
-/* Whether malloc_seldom was reached; before anything goes straight, every call comes there. */
-static atomic_int asked;
-
-/* Whether what the process calls malloc ends here. Equal addresses say so; others may be an executable's own entry
- * that leads to ours (where its code lies at a fixed address and takes malloc's), or an allocator of its own. */
-static int process_malloc_is_ours(void)
-{
-	void *(*found)(size_t) = (void *(*)(size_t))dlsym(RTLD_DEFAULT, "malloc");
-	if (found == (void *(*)(size_t))dlsym(RTLD_DEFAULT, "nearmiss_blocks_malloc"))
-		return 1;
-	void (*release)(void *) = (void (*)(void *))dlsym(RTLD_DEFAULT, "free");
-	if (!found || !release)
-		return 0;
-	atomic_store(&asked, 0);
-	release(found(1));
-	return atomic_load(&asked);
-}
-
 __attribute__((constructor)) static void begin(void)
 {
 	resolve();
-	int ours = process_malloc_is_ours();
+	/* Before anything goes straight, every call comes to malloc_seldom. */
+	int ours = process_malloc_is_ours("nearmiss_blocks_malloc");
 	/* Nothing is colored before the parameters are known. */
 	if (!early_used())
 		atomic_store_explicit(&straight_back, 1, memory_order_relaxed);
@@ -121,7 +105,7 @@ static inline int goes_straight_back(void)
 
 SELDOM static void *malloc_seldom(size_t bytes)
 {
-	atomic_store_explicit(&asked, 1, memory_order_relaxed);
+	atomic_store_explicit(&malloc_reached, 1, memory_order_relaxed);
 	if (!ready())
 		return early_allocate(bytes);
 	if (wanted(bytes)) {
