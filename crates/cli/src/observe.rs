@@ -71,7 +71,7 @@ pub struct Args {
     #[arg(long, value_name = "N", default_value_t = 8)]
     rows: usize,
     /// The command to observe
-    #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "CMD")]
+    #[arg(last = true, value_name = "CMD")]
     command: Vec<OsString>,
 }
 

@@ -163,6 +163,12 @@ fn colliding_stacks_and_blocks_are_remedied_from_outside() {
     // Four lines a stack: as many colors as stacks leave some sets to each.
     assert!(finding["prediction"]["function"]["gain"].as_f64().unwrap() > 0.5, "{}", finding["treatment"]);
 
+    // Readers of crowded stacks also wait for stores to the same offsets: that is no second fault.
+    let place = Place::new();
+    let begin = ["diagnose", "--json", "-m", "xeon-icelake-sp", "--"];
+    let both = place.json(&[&begin[..], &[&program, "--threads", "64", "--rounds", "2500"]].concat());
+    assert!(text(only(&both), "symptom").contains("thread stacks that crowd"), "{both}");
+
     let program = subject("lock-step");
     let blocks = Place::new().diagnose(&[&program, "--elements", "16384", "--rounds", "1"]);
     let finding = only(&blocks);

@@ -1,5 +1,6 @@
 //! Which objects are in each other's way: from crowded misses to subjects.
 
+use super::aliasing;
 use super::colors::fully_hashed;
 use super::finding::Colors;
 use super::program;
@@ -21,11 +22,14 @@ const LEAST_SHARE: f64 = 0.05;
 /// Share of the command's cycles: what waits less than that for its crowded misses gains too little to be a finding.
 const LEAST_WAITS: f64 = LEAST_GAIN / 4.0;
 
+/// By class, and by name where each object is a finding of its own.
+type Subjects = BTreeMap<(Class, String), Subject>;
+
 /// Everything in a run that colors may help with, and what looks like it.
 pub fn detect(case: &Case) -> Result<Suspicions, CaseError> {
     let case = case.traced()?;
     let asks_environment = program::asks_environment(&case.manifest);
-    let mut subjects: BTreeMap<(Class, String), Subject> = BTreeMap::new();
+    let mut subjects = Subjects::new();
     for crowd in &case.crowds {
         let Some(class) = class(crowd) else { continue };
         let name = if class.of_many() { String::new() } else { crowd.name.clone() };
@@ -44,16 +48,29 @@ pub fn detect(case: &Case) -> Result<Suspicions, CaseError> {
         };
         subject.crowds.iter().any(|c| share(c.level) >= LEAST_SHARE)
     });
-    let waits = |subject: &Subject| subject.by_name().iter().map(|crowd| crowd.stall_cycles).sum::<u64>() as f64;
-    subjects.retain(|_, subject| waits(subject) >= LEAST_WAITS * case.model.totals.cycles as f64);
+    let least = LEAST_WAITS * case.model.totals.cycles as f64;
+    subjects.retain(|_, subject| crowded_waits(subject) as f64 >= least);
+    let mut aliased = aliased(case, asks_environment);
+    aliased.retain(|_, subject| aliasing::wait_cycles(case, &subject.aliased) as f64 >= least);
+    // The same objects get one color each, whatever they wait for: the heavier reason stands for both.
+    for (key, subject) in aliased {
+        let waits = aliasing::wait_cycles(case, &subject.aliased);
+        if subjects.get(&key).is_none_or(|crowded| crowded_waits(crowded) < waits) {
+            subjects.insert(key, subject);
+        }
+    }
     let suspicion = |subject| Box::new(Colors::new(case, subject)) as Box<dyn Suspicion>;
-    Ok(subjects.into_values().chain(aliased(case, asks_environment)).map(suspicion).collect())
+    Ok(subjects.into_values().map(suspicion).collect())
+}
+
+fn crowded_waits(subject: &Subject) -> u64 {
+    subject.by_name().iter().map(|crowd| crowd.stall_cycles).sum()
 }
 
 /// Objects whose loads wait for stores to the same offset of another page.
-fn aliased(case: &Traced, asks_environment: bool) -> Vec<Subject> {
+fn aliased(case: &Traced, asks_environment: bool) -> Subjects {
     let all: u64 = case.aliases.iter().map(|alias| alias.loads).sum();
-    let mut subjects: BTreeMap<(Class, String), Subject> = BTreeMap::new();
+    let mut subjects = Subjects::new();
     for alias in case.aliases.iter().filter(|alias| alias.loads as f64 >= LEAST_SHARE * all as f64) {
         let sides = [&alias.loaded, &alias.stored];
         // Where either side can be moved from outside, moving that one will do.
@@ -65,7 +82,7 @@ fn aliased(case: &Traced, asks_environment: bool) -> Vec<Subject> {
         subject.aliased_extents.extend(moved.flat_map(|(side, _)| side.extents.iter().copied()));
         subject.aliased.push(alias.clone());
     }
-    subjects.into_values().collect()
+    subjects
 }
 
 /// `None` for memory that no program decides on.

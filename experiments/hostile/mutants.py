@@ -1,0 +1,192 @@
+#!/usr/bin/env python3
+"""What does nearmiss do with damaged and hostile files? It reads them or refuses them in one line.
+
+Run from anywhere after `make build`: experiments/hostile/mutants.py [--mutants 3000] [--only 'trace/*']
+Makes one small run of each verb that keeps files, damages every kept file at random, and lets nearmiss read what came
+of it. Ends with status 1 if a mutant makes nearmiss panic, hang, grow, say anything but one line, or end with a status
+other than 0 (read) and 2 (refused).
+"""
+
+import argparse, fnmatch, glob, os, random, resource, shutil, signal, subprocess, sys, tempfile
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+TIME_LIMIT_S = 60
+# Over what the undamaged file takes.
+GROWTH = 2
+ROOM_MIB = 64
+NUMBERS = [b"-1", b"0", b"1e308", b"18446744073709551615", b"99999999999999999999", b"null", b"[]", b"{}", b'"\x1b[2J"', b'""']
+
+
+def make_runs(nearmiss, place):
+    """One run of each kind: its folder, by name."""
+    def call(*words):
+        done = subprocess.run([nearmiss, *words], cwd=place, stdin=subprocess.DEVNULL, capture_output=True, text=True)
+        if done.returncode != 0:
+            sys.exit(f"nearmiss {' '.join(words)}: status {done.returncode}: {done.stderr}")
+
+    program = f"{place}/walk"
+    subprocess.run(["gcc", "-O1", "-g", "-x", "c", "-o", program, "-"], input=WALK, text=True, check=True)
+    call("trace", "-q", "--only", "user", "-m", "xeon-icelake-sp", "--runs", "trace", "--", program)
+    call("diagnose", "--runs", "trace")
+    call("observe", "--log", "--runs", "observe", "--", "sh", "-c", "sleep 0.05; ls / > ls")
+    call("verify", "commands", "--runs", "verify", "true", "sleep 0.002")
+    for name in ("trace", "observe", "verify"):
+        (folder,) = glob.glob(f"{place}/{name}/*")
+        os.rename(folder, f"{place}/{name}/run")
+    shown = subprocess.run([nearmiss, "machine", "show", "xeon-icelake-sp"], capture_output=True)
+    os.mkdir(f"{place}/machine")
+    open(f"{place}/machine/own.toml", "wb").write(shown.stdout)
+
+
+# Blocks that crowd: the trace has a finding, and diagnose replays it.
+WALK = """
+#include <stdlib.h>
+int main(void) {
+    volatile char *block[16];
+    for (int i = 0; i < 16; i++) block[i] = aligned_alloc(4096, 4096);
+    for (int round = 0; round < 3000; round++) for (int i = 0; i < 16; i++) block[i][0]++;
+    return 0;
+}
+"""
+
+
+def readers(kind, file):
+    """The calls that read a file, as arguments."""
+    run = f"{kind}/run"
+    match kind:
+        case "machine":
+            return [["machine", "show", "machine/own.toml"]]
+        case "verify":
+            return [["report", run], ["report", run, "--json"], ["report", run, "--html=page.html"]]
+        case "observe":
+            forms = [["--log"], ["--json"], ["--html=page.html"], ["--perfetto", "out"], ["--folded", "out"]]
+            return [["report", run, *form] for form in forms] + [["report", "--compare", run, "observe/twin"]]
+    if file.endswith(".nmt"):
+        return [["report", run, "--validate"], ["diagnose", run], ["report", run, "-m", "zen4-genoa"],
+                ["rehearse", "color", run]]
+    if file.endswith("findings.json"):
+        return [["verify", "color", "--against", run, "--time-limit", "1s", "--pairs", "1", "--runs", "verified", "--", "true"]]
+    forms = [[], ["--json"], ["--html=page.html"], ["--callgrind", "out"], ["--folded", "out"], ["--code"]]
+    return [["report", run, *form] for form in forms] + [["report", "--compare", run, "trace/twin"], ["diagnose", run]]
+
+
+def mutant(good, chance):
+    """One to four changes."""
+    bytes_ = bytearray(good)
+    for _ in range(chance.randint(1, 4)):
+        if not bytes_:
+            break
+        at = chance.randrange(len(bytes_))
+        end = min(at + chance.randint(1, 40), len(bytes_))
+        match chance.randrange(9):
+            case 0: bytes_[at] = chance.randrange(256)
+            case 1: bytes_[at] ^= 1 << chance.randrange(8)
+            case 2: bytes_[at:end] = b"\xff" * (end - at)
+            case 3: del bytes_[at:end]
+            case 4: bytes_[at:at] = bytes_[at:end]
+            case 5: del bytes_[at:]
+            case 6: bytes_[at:end] = b"\0" * (end - at)
+            case 7: bytes_[at:at] = b"[" * 100_000
+            case _: number(bytes_, at, chance)
+    return bytes(bytes_)
+
+
+def number(bytes_, at, chance):
+    """Replaces the next number of a text by an odd one."""
+    while at < len(bytes_) and not chr(bytes_[at]).isdigit():
+        at += 1
+    end = at
+    while end < len(bytes_) and chr(bytes_[end]).isdigit():
+        end += 1
+    bytes_[at:end] = chance.choice(NUMBERS)
+
+
+class Call:
+    """One call of nearmiss, and what it took."""
+
+    def __init__(self, nearmiss, words, place):
+        with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
+            process = subprocess.Popen([nearmiss, *words], cwd=place, stdin=subprocess.DEVNULL, stdout=out, stderr=err,
+                                       preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_CPU, (TIME_LIMIT_S, TIME_LIMIT_S)))
+            _, status, used = os.wait4(process.pid, 0)
+            self.status, self.mib = os.waitstatus_to_exitcode(status), used.ru_maxrss / 1024
+            err.seek(0)
+            out.seek(0)
+            self.said, self.printed = err.read().decode(errors="replace"), out.read()
+
+    def wrong(self, usual_mib):
+        """What nearmiss must not do; `None` if all is well."""
+        if self.status in (-signal.SIGXCPU, -signal.SIGKILL):
+            return f"took more than {TIME_LIMIT_S} s"
+        if self.status not in (0, 2):
+            return f"status {self.status}"
+        lines = self.said.strip().splitlines()
+        if self.status == 2 and len(lines) != 1:
+            return f"{len(lines)} lines"
+        if "panicked" in self.said or "\x1b" in self.said or b"\x1b[2J" in self.printed:
+            return "a panic, or an escape for the terminal"
+        if self.mib > GROWTH * usual_mib + ROOM_MIB:
+            return f"{self.mib:.0f} MiB, {usual_mib:.0f} for the undamaged file"
+        return None
+
+
+def files_of(place, only):
+    """Kind and path of every file that a verb reads."""
+    found = []
+    for path in sorted(glob.glob(f"{place}/*/run/*") + glob.glob(f"{place}/machine/*")):
+        name = os.path.relpath(path, place)
+        if not name.endswith((".out", ".err")) and fnmatch.fnmatch(name.replace("/run/", "/"), only):
+            found.append((name.split("/")[0], path))
+    return found
+
+
+def try_file(chosen, place, kind, path, chance):
+    """Mutants of one file: how many were read, refused and wrong."""
+    good, name = open(path, "rb").read(), os.path.relpath(path, place)
+    calls = [(words, Call(chosen.nearmiss, words, place)) for words in readers(kind, name)]
+    for words, call in calls:
+        if call.status != 0:
+            sys.exit(f"nearmiss {' '.join(words)} on undamaged files: status {call.status}: {call.said}")
+    counts = {"read": 0, "refused": 0, "wrong": 0}
+    for n in range(chosen.each):
+        open(path, "wb").write(mutant(good, chance))
+        words, usual = calls[n % len(calls)]
+        call = Call(chosen.nearmiss, words, place)
+        why = call.wrong(usual.mib)
+        counts["wrong" if why else "read" if call.status == 0 else "refused"] += 1
+        if why:
+            kept = f"{chosen.keep}/{kind}-{n}-{os.path.basename(path)}"
+            shutil.copy(path, kept)
+            print(f"  nearmiss {' '.join(words)}: {why}: {call.said.strip()[:300]}\n  the mutant is {kept}", flush=True)
+    open(path, "wb").write(good)
+    print(f"{name.replace('/run/', '/'):32} {counts['read']:5} read {counts['refused']:5} refused {counts['wrong']:3} wrong", flush=True)
+    return counts
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--nearmiss", default=f"{ROOT}/target/release/nearmiss", help="the binary that reads")
+    parser.add_argument("--mutants", type=int, default=3000, help="in all, of the files in equal parts")
+    parser.add_argument("--only", metavar="GLOB", default="*", help="only such files, as trace/model.json")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--keep", metavar="FOLDER", default=tempfile.gettempdir(), help="where mutants go that were wrong")
+    chosen = parser.parse_args()
+    if not os.access(chosen.nearmiss, os.X_OK):
+        sys.exit(f"{chosen.nearmiss} is no program: build nearmiss first, or name the binary with --nearmiss")
+    chosen.nearmiss, chance = os.path.realpath(chosen.nearmiss), random.Random(chosen.seed)
+    with tempfile.TemporaryDirectory(prefix="mutants-") as place:
+        make_runs(chosen.nearmiss, place)
+        for kind in ("trace", "observe", "verify"):
+            shutil.copytree(f"{place}/{kind}/run", f"{place}/{kind}/twin")
+        files = files_of(place, chosen.only)
+        if not files:
+            sys.exit("no file has such a name")
+        chosen.each = -(-chosen.mutants // len(files))
+        all_counts = [try_file(chosen, place, kind, path, chance) for kind, path in files]
+    sums = {what: sum(counts[what] for counts in all_counts) for what in all_counts[0]}
+    print(f"{sum(sums.values())} mutants of {len(files)} files: " + ", ".join(f"{n} {what}" for what, n in sums.items()))
+    return 1 if sums["wrong"] else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
