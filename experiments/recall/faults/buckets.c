@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0
  *
  * A hash table with 256 buckets, each a page of its own. Every look-up reads the head of its bucket, and all heads lie
- * in one set of the first level, in random order. The keys fall on 252 of the buckets. The twin puts the heads at unlike offsets of their pages.
+ * in one set of the first level, in random order; the keys fall on 252 of the buckets. The twin puts the heads at
+ * unlike offsets of their pages.
  *
  * SIZE: thousands of look-ups.
  *

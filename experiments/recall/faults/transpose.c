@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0
  *
  * A matrix of 512 by 512 is transposed: one side is written down its columns, 512 lines 4 KiB apart, which all lie in
- * one set of the first level. The twin's rows are a line longer.
+ * one set of the first level; the two matrices take turns as that side, which makes 1,024 rows in all. The twin's rows
+ * are a line longer.
  *
  * SIZE: number of transpositions.
  *
  *: kind = "crowd"
  *: names = ["transpose"]
  *: reach = "inside"
- *: pieces = 512
+ *: pieces = 1024
  *: traced = 6
  *: measured = 50
  */
