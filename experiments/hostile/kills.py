@@ -176,6 +176,8 @@ def main():
     verbs = [chosen.verb] if chosen.verb else list(VERBS)
     kills, bad, ended = {verb: 0 for verb in verbs}, 0, 0
     while sum(kills.values()) < chosen.kills:
+        if ended > 20 + 2 * chosen.kills:
+            sys.exit("most runs ended before they were killed: try one of the verbs by hand, it may not work here")
         verb = verbs[(sum(kills.values()) + ended) % len(verbs)]
         place = tempfile.mkdtemp(prefix="killed-")
         for folder in ("tmp", "runs", "cache"):

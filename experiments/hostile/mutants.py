@@ -7,23 +7,34 @@ of it. Ends with status 1 if a mutant makes nearmiss panic, hang, grow, say anyt
 other than 0 (read) and 2 (refused).
 """
 
-import argparse, fnmatch, glob, os, random, resource, shutil, signal, subprocess, sys, tempfile
+import argparse, fnmatch, glob, json, os, random, resource, shutil, signal, subprocess, sys, tempfile
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 TIME_LIMIT_S = 60
 # Over what the undamaged file takes.
 GROWTH = 2
 ROOM_MIB = 64
+# Tables for other programs, which no verb reads; the tests of crates/record damage these.
+NOT_READ = ("io.parquet", "locks.parquet", "polls.parquet", "samples.parquet", "sched.parquet", ".out", ".err")
 NUMBERS = [b"-1", b"0", b"1e308", b"18446744073709551615", b"99999999999999999999", b"null", b"[]", b"{}", b'"\x1b[2J"', b'""']
+
+
+def surroundings(place):
+    """What nearmiss remembers of this machine is kept in the place, too."""
+    return {**os.environ, "XDG_CACHE_HOME": f"{place}/cache"}
 
 
 def make_runs(nearmiss, place):
     """One run of each kind: its folder, by name."""
     def call(*words):
-        done = subprocess.run([nearmiss, *words], cwd=place, stdin=subprocess.DEVNULL, capture_output=True, text=True)
+        done = subprocess.run([nearmiss, *words], cwd=place, env=surroundings(place), stdin=subprocess.DEVNULL,
+                              capture_output=True, text=True)
         if done.returncode != 0:
             sys.exit(f"nearmiss {' '.join(words)}: status {done.returncode}: {done.stderr}")
 
+    remembered = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
+    os.makedirs(f"{place}/cache/nearmiss")
+    os.symlink(f"{remembered}/nearmiss/kernel", f"{place}/cache/nearmiss/kernel")
     program = f"{place}/walk"
     subprocess.run(["gcc", "-O1", "-g", "-x", "c", "-o", program, "-"], input=WALK, text=True, check=True)
     call("trace", "-q", "--only", "user", "-m", "xeon-icelake-sp", "--runs", "trace", "--", program)
@@ -36,6 +47,7 @@ def make_runs(nearmiss, place):
     shown = subprocess.run([nearmiss, "machine", "show", "xeon-icelake-sp"], capture_output=True)
     os.mkdir(f"{place}/machine")
     open(f"{place}/machine/own.toml", "wb").write(shown.stdout)
+    call("machine", "host")
 
 
 # Blocks that crowd: the trace has a finding, and diagnose replays it.
@@ -43,7 +55,7 @@ WALK = """
 #include <stdlib.h>
 int main(void) {
     volatile char *block[16];
-    for (int i = 0; i < 16; i++) block[i] = aligned_alloc(4096, 4096);
+    for (int i = 0; i < 16; i++) block[i] = malloc(140000);
     for (int round = 0; round < 3000; round++) for (int i = 0; i < 16; i++) block[i][0]++;
     return 0;
 }
@@ -54,10 +66,12 @@ def readers(kind, file):
     """The calls that read a file, as arguments."""
     run = f"{kind}/run"
     match kind:
+        case "cache":
+            return [["machine", "host"]]
         case "machine":
             return [["machine", "show", "machine/own.toml"]]
         case "verify":
-            return [["report", run], ["report", run, "--json"], ["report", run, "--html=page.html"]]
+            return [["report", run], ["report", run, "--json"], ["report", run, "--top", "3"]]
         case "observe":
             forms = [["--log"], ["--json"], ["--html=page.html"], ["--perfetto", "out"], ["--folded", "out"]]
             return [["report", run, *form] for form in forms] + [["report", "--compare", run, "observe/twin"]]
@@ -65,13 +79,42 @@ def readers(kind, file):
         return [["report", run, "--validate"], ["diagnose", run], ["report", run, "-m", "zen4-genoa"],
                 ["rehearse", "color", run]]
     if file.endswith("findings.json"):
-        return [["verify", "color", "--against", run, "--time-limit", "1s", "--pairs", "1", "--runs", "verified", "--", "true"]]
+        return [["verify", "color", "--against", run, "--time-limit", "1s", "--pairs", "8", "--runs", "verified", "--", "true"]]
     forms = [[], ["--json"], ["--html=page.html"], ["--callgrind", "out"], ["--folded", "out"], ["--code"]]
     return [["report", run, *form] for form in forms] + [["report", "--compare", run, "trace/twin"], ["diagnose", run]]
 
 
+ODD = [None, True, -1, 0, 2**63, 2**64, 1e308, -0.5, "", "\x1b[2J", "a" * 100_000, [], {}, [[]], ["x"] * 1000]
+
+
 def mutant(good, chance):
-    """One to four changes."""
+    """Of a record, every other time a value is replaced by an odd one; else bytes are damaged."""
+    if good.startswith(b"{") and chance.random() < 0.5:
+        record = json.loads(good)
+        for _ in range(chance.randint(1, 2)):
+            replace_a_value(record, chance)
+        return json.dumps(record).encode()
+    return damaged(good, chance)
+
+
+def replace_a_value(record, chance):
+    """Replaces, removes or repeats one value, at any depth."""
+    at = record
+    while True:
+        key = chance.choice(list(at) if isinstance(at, dict) else range(len(at)))
+        deeper = isinstance(at[key], (dict, list)) and at[key]
+        if not deeper or chance.random() < 0.1:
+            break
+        at = at[key]
+    match chance.randrange(8):
+        case 0 if isinstance(at, dict): at[f"{key}x"] = at.pop(key)
+        case 1 if isinstance(at, list): at.extend([at[key]] * 100)
+        case 2: del at[key]
+        case _: at[key] = chance.choice(ODD)
+
+
+def damaged(good, chance):
+    """One to four changes of bytes."""
     bytes_ = bytearray(good)
     for _ in range(chance.randint(1, 4)):
         if not bytes_:
@@ -106,7 +149,8 @@ class Call:
 
     def __init__(self, nearmiss, words, place):
         with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
-            process = subprocess.Popen([nearmiss, *words], cwd=place, stdin=subprocess.DEVNULL, stdout=out, stderr=err,
+            process = subprocess.Popen([nearmiss, *words], cwd=place, env=surroundings(place), stdin=subprocess.DEVNULL,
+                                       stdout=out, stderr=err,
                                        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_CPU, (TIME_LIMIT_S, TIME_LIMIT_S)))
             _, status, used = os.wait4(process.pid, 0)
             self.status, self.mib = os.waitstatus_to_exitcode(status), used.ru_maxrss / 1024
@@ -133,9 +177,10 @@ class Call:
 def files_of(place, only):
     """Kind and path of every file that a verb reads."""
     found = []
-    for path in sorted(glob.glob(f"{place}/*/run/*") + glob.glob(f"{place}/machine/*")):
+    kept = ["*/run/*", "machine/*", "cache/nearmiss/*.json"]
+    for path in sorted(path for pattern in kept for path in glob.glob(f"{place}/{pattern}")):
         name = os.path.relpath(path, place)
-        if not name.endswith((".out", ".err")) and fnmatch.fnmatch(name.replace("/run/", "/"), only):
+        if not name.endswith(NOT_READ) and fnmatch.fnmatch(name.replace("/run/", "/"), only):
             found.append((name.split("/")[0], path))
     return found
 
