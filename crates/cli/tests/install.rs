@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod guest;
+
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
@@ -78,4 +80,56 @@ fn the_package_names_its_kernel_as_a_suggestion_alone() {
         Ok(output) => assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout)),
         Err(_) => eprintln!("skipped: lintian is not installed"),
     }
+}
+
+/// Every verb with a file system in which the repository is not there, as this user (`None`: as root).
+fn installed_verbs_work(installed: &Path, user: Option<&str>) {
+    let place = tempfile::tempdir().unwrap();
+    Command::new("chmod").arg("777").arg(place.path()).status().unwrap();
+    let login = user.map_or(String::new(), |user| format!("setpriv --reuid {user} --regid {user} --init-groups"));
+    let script = format!(
+        "set -e; mount -t tmpfs none '{}'; cd '{}'; chmod -R a+rX cache; exec {login} sh -ec '{VERBS}'",
+        repository().display(),
+        place.path().display(),
+    );
+    let kernels = nearmiss_tap::guest::KernelImage::cache();
+    let cache = place.path().join("cache/nearmiss");
+    std::fs::create_dir_all(&cache).unwrap();
+    assert!(
+        Command::new("cp").args(["-rL".as_ref(), kernels.as_os_str(), cache.as_os_str()]).status().unwrap().success()
+    );
+    let out = Command::new("unshare")
+        .args(["-m", "sh", "-c", &script])
+        .env("N", installed)
+        .env("HOME", place.path())
+        .env("XDG_CACHE_HOME", place.path().join("cache"))
+        .stdin(std::process::Stdio::null())
+        .output()
+        .unwrap();
+    let said = format!("{}{}", String::from_utf8_lossy(&out.stdout), String::from_utf8_lossy(&out.stderr));
+    assert!(out.status.success(), "as {}: {said}", user.unwrap_or("root"));
+}
+
+const VERBS: &str = "mkdir $$; cd $$
+$N doctor
+$N trace -q --only user -m zen3-milan -- sort /etc/services
+$N diagnose
+$N report
+$N observe --clock -- sort /etc/services
+$N apply color -- sort /etc/services
+$N verify color --time-limit 1s --pairs 8 -- true";
+
+#[test]
+fn what_is_installed_needs_nothing_of_the_repository() {
+    // SAFETY: asks only.
+    if !guest::can_trace() || unsafe { libc::geteuid() } != 0 {
+        eprintln!("skipped: this needs root, who hides the repository, and a guest");
+        return;
+    }
+    let root = tempfile::tempdir().unwrap();
+    assert!(script("install.sh", root.path(), &[]).status.success());
+    Command::new("chmod").args(["-R".as_ref(), "a+rX".as_ref(), root.path().as_os_str()]).status().unwrap();
+    let installed = root.path().join("usr/bin/nearmiss");
+    installed_verbs_work(&installed, None);
+    installed_verbs_work(&installed, Some("nobody"));
 }

@@ -106,6 +106,7 @@ fn counters_of_two_threads_share_falsely() {
     assert_eq!(line.tenants[1].written_at, ["a.c:14 g"]);
     assert_eq!((line.tenants[0].object_address, line.tenants[0].object_bytes), (BLOCK, 64));
     assert_eq!(line.sharing(), LineSharing::False);
+    assert_eq!(line.references, 36, "4 of the 40 came before the line was watched");
 }
 
 /// Like a mutex: its kind is read first, then its state is taken and given back.

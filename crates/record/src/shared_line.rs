@@ -23,6 +23,9 @@ pub struct SharedLineRow {
     /// Cycles that the command waited for this line to pass between CPUs, invalidations included.
     #[serde(default)]
     pub stall_cycles: u64,
+    /// References of the command to it since it first moved between CPUs; none in older records.
+    #[serde(default)]
+    pub references: u64,
     /// What lies on it, in the order of the bytes; none where a record is older than tenants.
     #[serde(default)]
     pub tenants: Vec<Tenant>,

@@ -258,3 +258,28 @@ fn nothing_stands_out() {
         "No cache stands out: only 1.2% of the command's cycles wait for caches or memory; `main` has the most cycles, 100%."
     );
 }
+
+#[test]
+fn lines_that_the_recorded_order_keeps_in_place_are_named() {
+    let said = |references, order| {
+        let mut b = support::healthy();
+        let writer = Tenant { writers: vec![101], ..Tenant::default() };
+        let line = |object: &str, references, tenants| SharedLineRow {
+            object: object.to_owned(),
+            references,
+            tenants,
+            ..SharedLineRow::default()
+        };
+        b.model.shared_lines = vec![line("read+0x0", 1 << 40, vec![]), line("counters+0x0", references, vec![writer])];
+        b.model.order = order;
+        let all = b.model.totals.loads + b.model.totals.stores;
+        (says(b, Cause::None), all)
+    };
+    let all = said(0, Order::Recorded).1;
+    assert!(said(all / 4, Order::Recorded).0.ends_with(
+        "; 25% of the references are to lines that CPUs pass on, most to `counters+0x0`: `nearmiss diagnose` tells what that \
+         costs."
+    ));
+    assert!(!said(all / 25, Order::Recorded).0.contains("pass on"));
+    assert!(!said(all / 4, Order::Modelled).0.contains("pass on"), "there the cycles themselves tell");
+}

@@ -69,6 +69,7 @@ impl Tables<'_> {
             functions: functions.into_iter().map(|(name, _)| name).collect(),
             needless: line.needless,
             stall_cycles: line.waits.iter().filter(|(task, _)| of_command(*task)).map(|(_, cycles)| cycles).sum(),
+            references: line.uses.iter().filter(|one| of_command(one.party)).map(|one| one.times).sum(),
             tenants: self.tenants(line),
         }
     }

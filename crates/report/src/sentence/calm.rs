@@ -1,11 +1,12 @@
 //! Where the cycles go when nothing stands out.
 
-use super::LEAST_SHARE;
 use super::ranked::{Ranked, named, on_behalf};
+use super::{LEAST_SHARE, quoted};
 use crate::levels::misses;
 use crate::load::Report;
 use crate::number::spoken_percent;
-use nearmiss_record::model::FunctionRow;
+use nearmiss_record::model::{FunctionRow, SharedLineRow};
+use nearmiss_record::policy::Order;
 use nearmiss_record::waits::Reason;
 
 /// The sentence.
@@ -13,7 +14,25 @@ pub(super) fn text(report: &Report, ranked: &Ranked<'_>) -> String {
     if report.levels.iter().all(|l| misses(&report.model.totals, l.index) == 0) {
         return format!("No cache stands out: there was not a single miss{}.", busiest(report));
     }
-    format!("No cache stands out: {}{}.", waiting(report, ranked), busiest(report))
+    format!("No cache stands out: {}{}{}.", waiting(report, ranked), busiest(report), passed_on(report))
+}
+
+/// Lines that several CPUs use wait little in the recorded order, where each guest CPU keeps them for a whole slice.
+fn passed_on(report: &Report) -> String {
+    let model = &report.model;
+    let of_several = |row: &&SharedLineRow| row.tenants.iter().any(|t| !t.writers.is_empty()) && row.references > 0;
+    let lines: Vec<&SharedLineRow> = model.shared_lines.iter().filter(of_several).collect();
+    let used: u64 = lines.iter().fold(0, |sum, row| sum.saturating_add(row.references));
+    let all = model.totals.loads.saturating_add(model.totals.stores);
+    let most = lines.iter().max_by_key(|row| row.references);
+    let Some(most) = most.filter(|_| model.order == Order::Recorded && used as f64 >= LEAST_SHARE * all as f64) else {
+        return String::new();
+    };
+    format!(
+        "; {} of the references are to lines that CPUs pass on, most to {}: `nearmiss diagnose` tells what that costs",
+        spoken_percent(used, all),
+        quoted(&most.object)
+    )
 }
 
 /// `88% of the command's cycles wait, most for first touches in `f``.
