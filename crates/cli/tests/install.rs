@@ -86,7 +86,7 @@ fn the_package_names_its_kernel_as_a_suggestion_alone() {
 fn installed_verbs_work(installed: &Path, user: Option<&str>) {
     let place = tempfile::tempdir().unwrap();
     Command::new("chmod").arg("777").arg(place.path()).status().unwrap();
-    let login = user.map_or(String::new(), |user| format!("setpriv --reuid {user} --regid {user} --init-groups"));
+    let login = user.map_or(String::new(), |user| format!("setpriv --reuid {user} --regid nogroup --init-groups"));
     let script = format!(
         "set -e; mount -t tmpfs none '{}'; cd '{}'; chmod -R a+rX cache; exec {login} sh -ec '{VERBS}'",
         repository().display(),

@@ -183,7 +183,7 @@ impl Colors {
     }
 
     fn prediction(&self, case: &Traced, colorings: &Colorings, at: usize) -> Result<Prediction, CaseError> {
-        let (gain, low, high) = colorings.gain(at);
+        let (gain, low, high) = colorings.own_gain(case, at);
         let mut approximate = case.model.notes.clone();
         approximate.retain(|note| note.contains("pproximate"));
         if !self.subject.aliased.is_empty() {

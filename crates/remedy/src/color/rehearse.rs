@@ -89,6 +89,21 @@ impl Colorings {
         spread((0..self.placements.len()).map(|p| 1.0 - self.cycles(at, p) / self.cycles(0, p).max(1.0)))
     }
 
+    /// The same, but what the kernel saves counts only as far as the command's own code saves as much: no line that the
+    /// kernel clears or copies by its own addresses moves with the objects, so its cycles change by the way.
+    pub fn own_gain(&self, case: &Traced, at: usize) -> (f64, f64, f64) {
+        let kernel = |insn: usize| case.symbols.insns.get(insn).is_some_and(|names| is_kernel(case, names.0));
+        let own = |at: usize, placement: usize| {
+            let stalls = self.costs[at][placement].by_insn.iter().enumerate();
+            stalls.filter(|(insn, _)| !kernel(*insn)).map(|(_, cycles)| *cycles).sum::<u64>() as f64
+        };
+        spread((0..self.placements.len()).map(|p| {
+            let before = self.cycles(0, p);
+            let saved = (before - self.cycles(at, p)).min(2.0 * (own(0, p) - own(at, p)).max(0.0));
+            saved / before.max(1.0)
+        }))
+    }
+
     /// The fewest colors, not fewer than `least`, that save nearly as much as any number does.
     pub fn enough(&self, least: u64) -> usize {
         let best = (0..self.colors.len()).map(|at| self.gain(at).0).fold(0.0, f64::max);
@@ -96,7 +111,7 @@ impl Colorings {
         (0..self.colors.len()).find(good).unwrap_or(self.colors.len() - 1)
     }
 
-    /// The function that gains most in the `at`-th number of colors.
+    /// The command's own function that gains most in the `at`-th number of colors.
     pub fn function(&self, case: &Traced, at: usize) -> Result<Option<FunctionGain>, CaseError> {
         let sums = |cycles: &[u64]| {
             let mut sums: BTreeMap<u32, u64> = BTreeMap::new();
@@ -111,7 +126,9 @@ impl Colorings {
             .collect();
         let Some([before, after]) = stalls.first() else { return Ok(None) };
         let saved = |f: &u32| before[f].saturating_sub(after.get(f).copied().unwrap_or(0));
-        let Some(function) = before.keys().copied().filter(|f| *f != 0).max_by_key(|f| saved(f)) else {
+        let Some(function) =
+            before.keys().copied().filter(|f| *f != 0 && !is_kernel(case, *f)).max_by_key(|f| saved(f))
+        else {
             return Ok(None);
         };
         let Some(about) = case.symbols.functions.get(function as usize) else { return Ok(None) };
@@ -179,6 +196,10 @@ impl Colorings {
         cells.push(Cell::Bytes(subject.memory_bytes(colors, line_bytes)));
         cells
     }
+}
+
+fn is_kernel(case: &Traced, function: u32) -> bool {
+    case.symbols.functions.get(function as usize).is_some_and(|function| function.kernel)
 }
 
 /// What the filter that made the trace allows to say.
