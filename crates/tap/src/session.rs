@@ -42,7 +42,7 @@ pub struct TapConfig {
     pub heap_shim: Option<Vec<u8>>,
     /// Count time by instructions.
     pub icount: Option<InstructionClock>,
-    /// End the guest after this time.
+    /// End the guest when the command has run for this time.
     pub timeout: Option<Duration>,
     /// Where the command's writes go at the end.
     pub keep: Option<PathBuf>,
@@ -324,7 +324,10 @@ fn ending(exit: &GuestExit) -> String {
     match &exit.reason {
         ExitReason::Ended => "the command ended, the tap did not notice".into(),
         ExitReason::Refused(what) | ExitReason::Failed(what) => what.clone(),
-        ExitReason::TimedOut => "the time given by --timeout was over".into(),
+        ExitReason::TimedOut => {
+            let over = "the time given by --timeout was over".to_owned();
+            std::iter::once(over).chain(exit.waits.iter().cloned()).collect::<Vec<_>>().join("; ")
+        }
         ExitReason::Killed => "it was interrupted".into(),
         ExitReason::PoweredOff => "the command powered the guest off".into(),
         ExitReason::Panicked(line) => format!("the guest's kernel gave up: {line}"),
