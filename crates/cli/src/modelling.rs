@@ -152,7 +152,9 @@ pub fn model_again(run: &RunDir, machine: &Machine, policy: &Policy, order: Orde
     drop(progress);
     let mut record = modelling.finish()?.into_record(&side, &symbols);
     if nameless {
-        record.notes.push("the run was cut off before its names were written: functions and variables have none".into());
+        record
+            .notes
+            .push("the run was cut off before its names were written: functions and variables have none".into());
     }
     Ok(record)
 }

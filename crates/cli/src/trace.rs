@@ -42,7 +42,10 @@ const INSTRUCTION_CLOCK: InstructionClock = InstructionClock { shift: 1 };
   nearmiss trace --warm -- make -C project             as on a host where it has just run
   nearmiss trace --memory 4GiB --timeout 10m -- make   more room, and an end
   nearmiss trace --from mark:1 --until mark:2 -- ./p   the part between two marks of nearmiss.h
-  nearmiss trace --from symbol:f --for 50Minsn -- ./p  from the first call of a function")]
+  nearmiss trace --from symbol:f --for 50Minsn -- ./p  from the first call of a function
+
+A trace takes some 3 s to boot where little else runs, whatever the command. Then the command runs slower than alone:
+130 times for gzip, 220 for python3, 560 for sort, measured on a busy machine. docs/trace.md tells more.")]
 pub struct Args {
     /// Machine to model and to shape the guest by: `host`, a preset, or a machine file
     #[arg(short, long, value_name = "MACHINE", default_value = "host")]
@@ -215,7 +218,9 @@ fn trace(args: &Args, keep_output: bool) -> anyhow::Result<(RunDir, Option<Comma
     let filter = filter(args, &machine);
     let order = args.order.into();
     let clock = if args.deterministic { Clock::Instructions } else { args.clock };
-    let session = Session::new(tap_config(args, &machine, filter, clock)?)?.within(args.window.window());
+    let config = tap_config(args, &machine, filter, clock)?;
+    caution(&config);
+    let session = Session::new(config)?.within(args.window.window());
     let program = args.command.first().map(|program| program.to_string_lossy()).unwrap_or_default();
     let command = args.warm.command(&args.command)?;
     let run = RunDir::create(&args.runs, &run_name("", &program))?;
@@ -224,6 +229,13 @@ fn trace(args: &Args, keep_output: bool) -> anyhow::Result<(RunDir, Option<Comma
     let result = command.and_then(|command| record(args, session, command, &machine, order, clock, &run));
     let status = result.inspect_err(|_| run.discard())?;
     Ok((run, status))
+}
+
+/// Says ahead of the run what may go wrong with this emulator.
+fn caution(config: &TapConfig) {
+    if let Some(caution) = config.qemu.caution().filter(|_| config.shape.cpus() > 1) {
+        exit::say(&caution);
+    }
 }
 
 /// The command, its output and errors going to files of the run.

@@ -21,7 +21,8 @@ fn said(output: &Output) -> String {
 }
 
 fn runs(place: &Path) -> Vec<PathBuf> {
-    std::fs::read_dir(place.join("nearmiss-runs")).map_or(Vec::new(), |all| all.map(|run| run.unwrap().path()).collect())
+    std::fs::read_dir(place.join("nearmiss-runs"))
+        .map_or(Vec::new(), |all| all.map(|run| run.unwrap().path()).collect())
 }
 
 fn model(place: &Path, arguments: &[&str]) -> Value {
@@ -83,7 +84,10 @@ fn a_run_without_its_model_and_one_that_was_edited_are_modelled_again() {
     let refused = nearmiss(place, &["report"]);
     let line = said(&refused);
     assert_eq!((refused.status.code(), line.lines().count()), (Some(2), 1), "{line}");
-    assert!(line.contains("edited after nearmiss wrote it") && line.contains("nearmiss report RUN -m MACHINE"), "{line}");
+    assert!(
+        line.contains("edited after nearmiss wrote it") && line.contains("nearmiss report RUN -m MACHINE"),
+        "{line}"
+    );
     assert_eq!(model(place, &["-m", MACHINE]), whole, "the trace is believed");
 
     // What an ending between the recording and the model leaves.

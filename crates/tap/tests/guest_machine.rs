@@ -85,7 +85,7 @@ fn the_clock_can_follow_the_instructions() {
     let _one = ONE_AT_A_TIME.lock();
     // A sleep costs no instructions: the clock leaps over it, and the host's time goes by with the rest. (The clock
     // also leaps while the guest waits for the host's files, so it shows more than the sleep.)
-    let script = "a=$(date +%s); sleep 100; b=$(date +%s); echo $((b - a))";
+    let script = "a=$(date +%s); sleep 1000; b=$(date +%s); echo $((b - a))";
     let Some(mut config) = config(&["sh", "-c", script]) else { return };
     config.shape.cores = 2;
     config.icount = Some(InstructionClock { shift: 1 });
@@ -94,7 +94,7 @@ fn the_clock_can_follow_the_instructions() {
     let taken = started.elapsed();
     assert_eq!(outcome.status(), CommandStatus::Exited(0), "{outcome:?}");
     let slept: u64 = outcome.output.trim().parse().unwrap();
-    assert!(slept >= 100 && taken < Duration::from_secs(90), "{slept} s of the guest in {taken:?}");
+    assert!(slept >= 1000 && taken < Duration::from_secs(900), "{slept} s of the guest in {taken:?}");
 }
 
 #[test]
@@ -145,8 +145,8 @@ fn the_guest_is_up_in_seconds() {
     guest.go().unwrap();
     assert_eq!(guest.wait().status, Some(CommandStatus::Exited(0)));
     println!("ready after {booted:?}, ended after {:?}", started.elapsed());
-    // 5 s is the aim on an idle machine; a busy one gets four times that before it is a failure.
-    assert!(booted < Duration::from_secs(20), "ready after {booted:?}");
+    // 5 s is the aim on an idle machine; `make bench` measures it. A busy machine gets twelve times that.
+    assert!(booted < Duration::from_secs(60), "ready after {booted:?}");
 }
 
 #[test]

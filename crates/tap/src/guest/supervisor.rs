@@ -164,11 +164,7 @@ impl Supervisor {
     fn command_ended(&mut self, totals: &Totals, seen: Seen) -> GuestExit {
         if let Some((stage, errno)) = &seen.refused {
             let why = exit::refusal(stage, *errno, &self.program, &self.directory);
-            return GuestExit {
-                status: None,
-                reason: ExitReason::Refused(why),
-                ..GuestExit::default()
-            };
+            return GuestExit { status: None, reason: ExitReason::Refused(why), ..GuestExit::default() };
         }
         let mut notes = exit::notes(totals, &seen.kernel);
         if let Some(error) = self.unpacker.as_mut().and_then(Unpacker::finish) {

@@ -168,7 +168,8 @@ mod tests {
     #[test]
     fn a_hostile_guest_is_not_believed_at_length() {
         let many: Vec<String> = (0..5000).map(|n| format!("task process={n} call=0 sockets=1 name=x")).collect();
-        let mut lines = vec!["udp 0: 0100007F:0035 00000000:0000 07 0:0 0:0 0 0 0 1 2", "tcp", "unix 1", "task name=", "?"];
+        let mut lines =
+            vec!["udp 0: 0100007F:0035 00000000:0000 07 0:0 0:0 0 0 0 1 2", "tcp", "unix 1", "task name=", "?"];
         lines.extend(many.iter().map(String::as_str));
         let said = said(&lines);
         assert_eq!(said.len(), MOST_SAID);
