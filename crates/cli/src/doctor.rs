@@ -2,6 +2,7 @@
 
 mod checks;
 mod probe;
+mod trial;
 
 use crate::Remedies;
 use crate::table::{print_line, table};
@@ -11,17 +12,21 @@ use std::process::ExitCode;
 
 /// Arguments of `nearmiss doctor`.
 #[derive(clap::Args)]
-#[command(after_help = "Example:
+#[command(after_help = "Examples:
+  nearmiss doctor --quick      what can be told without a guest
   nearmiss doctor --json | jq '.rows[] | select(.state == \"missing\")'")]
 pub struct Args {
     /// Print the record (nearmiss/doctor/1) instead of the table
     #[arg(long)]
     json: bool,
+    /// Do not trace `true` to see whether a guest runs here, which takes some seconds
+    #[arg(long)]
+    quick: bool,
 }
 
 /// Runs the verb.
 pub fn run(args: Args, remedies: Remedies) -> anyhow::Result<ExitCode> {
-    let report = Report::of(&System { remedies });
+    let report = Report::of(&System { remedies, quick: args.quick });
     if args.json {
         print_line(&serde_json::to_string_pretty(&report)?)?;
     } else {

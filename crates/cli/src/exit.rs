@@ -81,7 +81,7 @@ fn print_wrong_use(error: &clap::Error) {
 }
 
 /// An error with its causes, each once and without the system's number.
-fn in_words(error: &anyhow::Error) -> String {
+pub fn in_words(error: &anyhow::Error) -> String {
     let mut causes = error.chain().map(|cause| without_numbers(&cause.to_string()));
     let mut text = causes.next().unwrap_or_default();
     for cause in causes {

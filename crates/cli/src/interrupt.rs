@@ -6,7 +6,7 @@
 
 use crate::exit;
 use anyhow::Context;
-use nearmiss_record::run;
+use nearmiss_record::run::{self, RunDir};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use std::path::{Path, PathBuf};
@@ -18,7 +18,30 @@ struct State {
     /// The last signal that came.
     received: Option<i32>,
     /// What is taken away.
-    unfinished: Vec<PathBuf>,
+    unfinished: Vec<Begun>,
+}
+
+/// What a signal that ends nearmiss must not leave.
+enum Begun {
+    File(PathBuf),
+    Run(RunDir),
+}
+
+impl Begun {
+    fn path(&self) -> &Path {
+        match self {
+            Begun::File(path) => path,
+            Begun::Run(run) => run.path(),
+        }
+    }
+
+    fn take_away(&self) {
+        match self {
+            // What cannot be taken away is no reason to go on.
+            Begun::File(path) => drop(std::fs::remove_file(path)),
+            Begun::Run(run) => run.discard(),
+        }
+    }
 }
 
 static STATE: Mutex<State> = Mutex::new(State { for_others: 0, received: None, unfinished: Vec::new() });
@@ -53,10 +76,7 @@ fn heard(signal: i32) {
         state.for_others -= 1;
         return;
     }
-    for path in &state.unfinished {
-        // What cannot be taken away is no reason to go on.
-        let _ = if path.is_dir() { std::fs::remove_dir_all(path) } else { std::fs::remove_file(path) };
-    }
+    state.unfinished.iter().for_each(Begun::take_away);
     run::remove_unfinished();
     exit::say("interrupted");
     // The lock is held: nobody begins anything any more.
@@ -88,19 +108,29 @@ impl Drop for ForOthers {
     }
 }
 
-/// A file or directory that is taken away if a signal ends nearmiss before this is dropped.
+/// A file or a run that is taken away if a signal ends nearmiss before this is dropped.
 pub struct Unfinished(PathBuf);
 
 impl Unfinished {
-    /// Begins to care for it.
-    pub fn new(path: &Path) -> Self {
-        state().unfinished.push(path.to_owned());
-        Unfinished(path.to_owned())
+    /// Begins to care for a file.
+    pub fn file(path: &Path) -> Self {
+        Self::begun(Begun::File(path.to_owned()))
+    }
+
+    /// Begins to care for a run.
+    pub fn run(run: &RunDir) -> Self {
+        Self::begun(Begun::Run(run.clone()))
+    }
+
+    fn begun(begun: Begun) -> Self {
+        let path = begun.path().to_owned();
+        state().unfinished.push(begun);
+        Unfinished(path)
     }
 }
 
 impl Drop for Unfinished {
     fn drop(&mut self) {
-        state().unfinished.retain(|path| *path != self.0);
+        state().unfinished.retain(|begun| *begun.path() != self.0);
     }
 }

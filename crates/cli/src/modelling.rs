@@ -135,7 +135,9 @@ pub fn model_again(run: &RunDir, machine: &Machine, policy: &Policy, order: Orde
         anyhow::bail!("{}: this run kept no trace to model again; record it without --no-trace", run.path().display());
     }
     let mut trace = TraceReader::open(&file)?;
-    let symbols: Symbols = run.read_json(run::SYMBOLS)?;
+    // A run that was cut off before its names were written keeps its counts.
+    let nameless = !run.file(run::SYMBOLS).is_file();
+    let symbols: Symbols = if nameless { Symbols::default() } else { run.read_json(run::SYMBOLS)? };
     let header = trace.header().clone();
     let machine = describe::cut(machine, header.cpus);
     let mut modelling = Modelling::new(&machine, policy, order, &header, Box::new(RecordedData::new(&symbols)), true)?;
@@ -148,5 +150,11 @@ pub fn model_again(run: &RunDir, machine: &Machine, policy: &Policy, order: Orde
         modelling.chunk(head, records).map_err(anyhow::Error::from)
     })?;
     drop(progress);
-    Ok(modelling.finish()?.into_record(&side, &symbols))
+    let mut record = modelling.finish()?.into_record(&side, &symbols);
+    if nameless {
+        record
+            .notes
+            .push("the run was cut off before its names were written: functions and variables have none".into());
+    }
+    Ok(record)
 }

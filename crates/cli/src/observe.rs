@@ -166,7 +166,7 @@ pub fn for_diagnosis(runs: &Path, command: &[OsString]) -> anyhow::Result<RunDir
     let args = Line::try_parse_from(words.chain(command.iter().cloned()))?.args;
     std::fs::create_dir_all(runs)?;
     let (out, err) = (NamedTempFile::new_in(runs)?, NamedTempFile::new_in(runs)?);
-    let _unfinished = [Unfinished::new(out.path()), Unfinished::new(err.path())];
+    let _unfinished = [Unfinished::file(out.path()), Unfinished::file(err.path())];
     let output = [out.reopen()?.into(), err.reopen()?.into()];
     let options = Options { output: Some(output), ..options(&args) };
     let target = target(&args)?;
@@ -228,7 +228,12 @@ fn write(args: &Args, target: &Target, outcome: &Outcome) -> anyhow::Result<RunD
     };
     let what = command.first().unwrap_or(&outcome.observed.target);
     let run = RunDir::create(&args.runs, &run_name("observe-", what))?;
-    let _unfinished = Unfinished::new(run.path());
+    let _unfinished = Unfinished::run(&run);
+    write_in(&run, args, command, outcome).inspect_err(|_| run.discard())?;
+    Ok(run)
+}
+
+fn write_in(run: &RunDir, args: &Args, command: Vec<String>, outcome: &Outcome) -> anyhow::Result<()> {
     let observed = &outcome.observed;
     run.write_json(observed::FILE, observed)?;
     watch::write_tables(run.path(), outcome)?;
@@ -237,8 +242,7 @@ fn write(args: &Args, target: &Target, outcome: &Outcome) -> anyhow::Result<RunD
         bytes.push(b'\n');
         run::write_whole(file, &bytes)?;
     }
-    run.write_json(run::MANIFEST, &manifest(command, observed, outcome))?;
-    Ok(run)
+    Ok(run.write_json(run::MANIFEST, &manifest(command, observed, outcome))?)
 }
 
 fn manifest(command: Vec<String>, observed: &Observed, outcome: &Outcome) -> Manifest {

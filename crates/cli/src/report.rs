@@ -5,9 +5,9 @@ use crate::modelling::{self, OrderArg};
 use crate::output::{flat, line_width, print, terminal_width, write};
 use crate::report_form::Form;
 use crate::{compared_report, observed_report, verified_report};
-use nearmiss_record::model::FunctionRow;
-use nearmiss_record::policy::Policy;
-use nearmiss_record::run::{self, RunDir, RunKind};
+use nearmiss_record::model::{FunctionRow, ModelRecord};
+use nearmiss_record::policy::{Order, Policy};
+use nearmiss_record::run::{self, Manifest, RunDir, RunKind};
 use nearmiss_record::trace::{self, TraceReader};
 use nearmiss_report::code::{Options, hottest, named, render};
 use nearmiss_report::load::Report;
@@ -80,17 +80,10 @@ fn write_form(run: &RunDir, args: Args) -> anyhow::Result<ExitCode> {
     if args.form.validate {
         return validate(run);
     }
-    let mut report = Report::load(run).map_err(flat)?;
-    if args.machine.is_some() || args.order.is_some() {
-        let machine = match &args.machine {
-            Some(name) => nearmiss_host::load(name)?,
-            None => report.model.machine.clone(),
-        };
-        let order = args.order.map_or(report.model.order, Into::into);
-        let model = modelling::model_again(run, &machine, &Policy::default(), order)?;
-        report.manifest.machine.clone_from(&model.machine.name);
-        report = Report::new(report.manifest, model).map_err(flat)?;
-    }
+    let mut report = match args.machine.is_some() || args.order.is_some() {
+        true => modelled_again(run, args.machine.as_deref(), args.order)?,
+        false => Report::load(run).map_err(flat)?,
+    };
     if args.form.json {
         print(&json::render(&report)?)?;
     } else if let Some(wanted) = args.form.function.clone().map(Some).or(args.form.code.clone()) {
@@ -110,6 +103,20 @@ fn write_form(run: &RunDir, args: Args) -> anyhow::Result<ExitCode> {
         print(&text::render(&report, text::Options { width: terminal_width(), top: args.top.into(), whole_names }))?;
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// From the kept trace. A machine that is named needs no record of an earlier model.
+fn modelled_again(run: &RunDir, machine: Option<&str>, order: Option<OrderArg>) -> anyhow::Result<Report> {
+    let mut manifest: Manifest = run.read_json(run::MANIFEST).map_err(flat)?;
+    let earlier = run.read_json::<ModelRecord>(run::MODEL);
+    let earlier_order = earlier.as_ref().map_or(Order::Recorded, |model| model.order);
+    let machine = match machine {
+        Some(name) => nearmiss_host::load(name)?,
+        None => earlier.map_err(flat)?.machine,
+    };
+    let model = modelling::model_again(run, &machine, &Policy::default(), order.map_or(earlier_order, Into::into))?;
+    manifest.machine.clone_from(&model.machine.name);
+    Report::new(manifest, model).map_err(flat)
 }
 
 /// Functions with their lines and instructions: those of a name, or the hottest.

@@ -60,7 +60,7 @@ impl Taken {
     }
 
     fn doctor(&self) -> Value {
-        let out = self.run(&["doctor", "--json"]);
+        let out = self.run(&["doctor", "--quick", "--json"]);
         assert_eq!(out.status.code(), Some(0), "{}", String::from_utf8_lossy(&out.stderr));
         serde_json::from_slice(&out.stdout).unwrap()
     }
@@ -194,7 +194,7 @@ fn no_trace_file_system() {
 
 #[test]
 fn a_performance_monitoring_unit_is_promised_only_where_it_counts() {
-    let out = Command::new(NEARMISS).args(["doctor", "--json"]).output().unwrap();
+    let out = Command::new(NEARMISS).args(["doctor", "--quick", "--json"]).output().unwrap();
     let doctor: Value = serde_json::from_slice(&out.stdout).unwrap();
     let misses = row(&doctor, "miss profile (--misses)");
     if nearmiss_observe::perf::has_pmu() {

@@ -93,7 +93,7 @@ fn a_run_that_is_cut_says_so_and_still_counts() {
         return;
     }
     let place = tempfile::tempdir().expect("a temporary directory");
-    let args = ["trace", "--counts", "-m", "pentium-pro-4way-512k", "--memory", "1GiB", "--timeout", "12s", "--json"];
+    let args = ["trace", "--counts", "-m", "pentium-pro-4way-512k", "--memory", "1GiB", "--timeout", "1s", "--json"];
     let output = nearmiss(place.path(), &[&args[..], &["counts.json", "--", "sleep", "300"]].concat());
     let said = text(&output.stderr);
     assert_eq!(output.status.code(), Some(125), "{said}");

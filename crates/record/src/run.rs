@@ -1,13 +1,21 @@
 //! The run directory: one file an arrow of the data path, each written to a temporary name and renamed.
 
+mod cut_off;
+mod seal;
+mod whole;
+
+pub(crate) use whole::temporary;
+pub use whole::{remove_unfinished, write_whole};
+
 use crate::machine::CacheKind;
 use crate::{observed, words};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use std::fmt;
 use std::fs;
-use std::io::{self, Write};
+use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
+use std::time::SystemTime;
 
 /// Where runs are kept unless the user says otherwise.
 pub const DEFAULT_PARENT: &str = "nearmiss-runs";
@@ -57,12 +65,45 @@ pub enum RunError {
         /// What is read.
         expected: &'static str,
     },
+    /// Not what nearmiss wrote.
+    #[error("{path}: edited after nearmiss wrote it (its checksum does not fit): {}", instead(path))]
+    Edited {
+        /// Which file.
+        path: PathBuf,
+    },
+    /// Its process ended before the run was whole.
+    #[error(
+        "{path}: this run was cut off at {}: its manifest is missing, and {left}; record it again",
+        humantime::format_rfc3339_seconds(*when)
+    )]
+    CutOff {
+        /// The directory.
+        path: PathBuf,
+        /// When something was written last.
+        when: SystemTime,
+        /// What can still be read.
+        left: String,
+    },
+    /// Its process is at it.
+    #[error("{0}: this run is still being recorded; wait for its end")]
+    Unfinished(PathBuf),
     /// There is no run.
     #[error("{0}: no run here (no manifest.json); record one with `nearmiss trace -- CMD`")]
     NoRun(PathBuf),
     /// There is a run, of another recorder.
     #[error("{0}: this run is no observation (no observe.json); record one with `nearmiss observe -- CMD`")]
     NotObserved(PathBuf),
+}
+
+/// What gives a record anew.
+fn instead(record: &Path) -> &'static str {
+    match record.file_name().and_then(|name| name.to_str()) {
+        Some(MODEL) => "`nearmiss report RUN -m MACHINE` models a kept trace again; else record the run again",
+        Some(FINDINGS) => "diagnose the run again",
+        Some(REHEARSALS) => "rehearse the run again",
+        Some(VERDICT) => "verify again",
+        _ => "record the run again",
+    }
 }
 
 /// A record of a run that says what it is.
@@ -114,20 +155,29 @@ impl fmt::Display for RunKind {
 #[derive(Clone, Debug)]
 pub struct RunDir {
     path: PathBuf,
+    /// What [`RunDir::create`] made on the way, outermost first.
+    parents: Vec<PathBuf>,
+    /// Tells others that the run is being recorded.
+    lock: Option<Arc<fs::File>>,
 }
 
 impl RunDir {
-    /// Makes `parent/NAME`, where NAME is `stem` or, if taken, `stem-2`, `stem-3`, …
+    /// Makes `parent/NAME`, where NAME is `stem` or, if taken, `stem-2`, `stem-3`, … First takes away what killed
+    /// processes left in the runs beside it.
     pub fn create(parent: &Path, stem: &str) -> Result<Self, RunError> {
         let io = |path: &Path| {
             let path = path.to_owned();
             move |source| RunError::Io { path, source }
         };
+        let mut parents: Vec<_> = parent.ancestors().take_while(|p| !p.exists()).map(Path::to_owned).collect();
+        parents.reverse();
         fs::create_dir_all(parent).map_err(io(parent))?;
+        cut_off::sweep(parent);
         for n in 1.. {
             let path = parent.join(if n == 1 { stem.to_owned() } else { format!("{stem}-{n}") });
-            match fs::create_dir(&path) {
-                Ok(()) => return Ok(RunDir { path }),
+            match fs::create_dir(&path).and_then(|()| cut_off::hold(&path)) {
+                Ok(Some(lock)) => return Ok(RunDir { path, parents, lock: lock.map(Arc::new) }),
+                Ok(None) => {}
                 Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {}
                 Err(source) => return Err(RunError::Io { path, source }),
             }
@@ -135,17 +185,34 @@ impl RunDir {
         unreachable!("names do not run out")
     }
 
+    /// Takes the run away, and the directories that were made for it alone. What cannot be taken away stays: the error
+    /// that made a run worthless is the one that matters.
+    pub fn discard(&self) {
+        let _ = fs::remove_dir_all(&self.path);
+        // Refused while another run is in them.
+        let _ = self.parents.iter().rev().try_for_each(fs::remove_dir);
+    }
+
     /// Opens an existing run: a directory with a manifest.
     pub fn open(path: &Path) -> Result<Self, RunError> {
         if !path.join(MANIFEST).is_file() {
-            return Err(RunError::NoRun(path.to_owned()));
+            return Err(cut_off::why_no_run(path));
         }
-        Ok(RunDir { path: path.to_owned() })
+        Ok(Self::existing(path.to_owned()))
     }
 
-    /// The newest run below `parent`, by its manifest's time of writing.
+    fn existing(path: PathBuf) -> Self {
+        RunDir { path, parents: Vec::new(), lock: None }
+    }
+
+    /// Whether a process is recording this run now.
+    pub fn is_recorded_now(&self) -> bool {
+        self.lock.is_some() || cut_off::is_recorded_now(&self.path)
+    }
+
+    /// The newest run below `parent` that has been recorded to its end, by its manifest's time of writing.
     pub fn newest(parent: &Path) -> Result<Self, RunError> {
-        Self::newest_with(parent, &[MANIFEST])
+        Self::newest_with(parent, &[MODEL, observed::FILE, VERDICT])
     }
 
     /// The newest run below `parent` that has one of these files.
@@ -156,8 +223,8 @@ impl RunDir {
             .filter(|e| names.iter().any(|name| e.path().join(name).is_file()))
             .filter_map(|e| Some((fs::metadata(e.path().join(MANIFEST)).ok()?.modified().ok()?, e.path())))
             .max()
-            .map(|(_, path)| RunDir { path })
-            .ok_or_else(|| RunError::NoRun(parent.to_owned()))
+            .map(|(_, path)| Self::existing(path))
+            .ok_or_else(|| cut_off::why_no_runs(parent))
     }
 
     /// What kind of run it is, by the files that only this kind has.
@@ -181,10 +248,13 @@ impl RunDir {
         self.path.join(name)
     }
 
-    /// Reads a JSON file of the run; one of another schema is refused.
+    /// Reads a JSON file of the run; one of another schema, and one that was edited, is refused.
     pub fn read_json<T: Record>(&self, name: &str) -> Result<T, RunError> {
         let path = self.file(name);
         let bytes = fs::read(&path).map_err(|source| RunError::Io { path: path.clone(), source })?;
+        if seal::check(&bytes).is_err() {
+            return Err(RunError::Edited { path });
+        }
         let record: T =
             serde_json::from_slice(&bytes).map_err(|source| RunError::Json { path: path.clone(), source })?;
         if record.schema() != T::SCHEMA {
@@ -195,51 +265,13 @@ impl RunDir {
         Ok(record)
     }
 
-    /// Writes a JSON file of the run, whole or not at all. Byte-identical for equal values.
+    /// Writes a JSON file of the run with its checksum, whole or not at all. Byte-identical for equal values.
     pub fn write_json<T: Serialize>(&self, name: &str, value: &T) -> Result<(), RunError> {
-        let mut bytes = serde_json::to_vec(value).map_err(|source| RunError::Json { path: self.file(name), source })?;
+        let bytes = serde_json::to_vec(value).map_err(|source| RunError::Json { path: self.file(name), source })?;
+        let mut bytes = seal::sealed(bytes);
         bytes.push(b'\n');
         write_whole(&self.file(name), &bytes)
     }
-}
-
-/// Files that [`write_whole`] is about to write.
-fn unfinished() -> MutexGuard<'static, Vec<PathBuf>> {
-    static UNFINISHED: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
-    UNFINISHED.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// Removes what [`write_whole`] has begun and not ended: for who ends this process at once.
-pub fn remove_unfinished() {
-    for file in unfinished().iter() {
-        // Nobody is left to hear of an error.
-        let _ = fs::remove_file(file);
-    }
-}
-
-/// Writes a file under a temporary name, then renames it. A link is followed; what is no regular file, such as a pipe or
-/// a device, is written to and stays what it is.
-pub fn write_whole(path: &Path, bytes: &[u8]) -> Result<(), RunError> {
-    let path = &fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
-    if fs::metadata(path).is_ok_and(|about| !about.is_file() && !about.is_dir()) {
-        let write = || fs::File::options().write(true).open(path)?.write_all(bytes);
-        return write().map_err(|source| RunError::Io { path: path.to_owned(), source });
-    }
-    let temporary = path.with_extension(format!("part-{}", std::process::id()));
-    let write = || {
-        unfinished().push(temporary.clone());
-        let mut file = fs::File::create(&temporary)?;
-        file.write_all(bytes)?;
-        file.sync_data()?;
-        fs::rename(&temporary, path)
-    };
-    let written = write();
-    unfinished().retain(|other| *other != temporary);
-    written.map_err(|source| {
-        // Best effort: the error that matters is the one reported.
-        let _ = fs::remove_file(&temporary);
-        RunError::Io { path: path.to_owned(), source }
-    })
 }
 
 /// `nearmiss/manifest/1`.
@@ -384,32 +416,4 @@ pub struct Associativity {
     pub ways: u32,
     /// Tree-PLRU; else LRU.
     pub tree: bool,
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use std::io::Read;
-
-    #[test]
-    fn links_are_followed_and_pipes_stay_pipes() -> Result<(), Box<dyn std::error::Error>> {
-        let place = tempfile::tempdir()?;
-        let (file, link, pipe) = (place.path().join("file"), place.path().join("link"), place.path().join("pipe"));
-        fs::write(&file, "before")?;
-        std::os::unix::fs::symlink(&file, &link)?;
-        write_whole(&link, b"after")?;
-        assert!(fs::symlink_metadata(&link)?.is_symlink());
-        assert_eq!(fs::read(&file)?, b"after");
-
-        rustix::fs::mkfifoat(rustix::fs::CWD, &pipe, rustix::fs::Mode::RWXU)?;
-        let reader = std::thread::spawn({
-            let pipe = pipe.clone();
-            move || fs::File::open(pipe).and_then(|mut pipe| pipe.read_to_end(&mut Vec::new()))
-        });
-        write_whole(&pipe, b"through")?;
-        assert_eq!(reader.join().map_err(|_| "the reader panicked")??, 7);
-        assert!(!fs::metadata(&pipe)?.is_file());
-        assert_eq!(fs::read_dir(place.path())?.count(), 3, "nothing is left beside them");
-        Ok(())
-    }
 }

@@ -43,12 +43,11 @@ impl Traced {
         let manifest: Manifest = run.read_json(run::MANIFEST)?;
         let symbols: Symbols = run.read_json(run::SYMBOLS)?;
         let header = replay::header(run)?;
-        let (machine, order) = match (machine, order) {
-            (Some(machine), Some(order)) => (machine.clone(), order),
-            _ => {
-                let model: ModelRecord = run.read_json(run::MODEL)?;
-                (machine.cloned().unwrap_or(model.machine), order.unwrap_or(model.order))
-            }
+        let earlier = run.read_json::<ModelRecord>(run::MODEL);
+        let order = order.unwrap_or(earlier.as_ref().map_or(Order::Recorded, |model| model.order));
+        let machine = match machine {
+            Some(machine) => machine.clone(),
+            None => earlier?.machine,
         };
         let machine = describe::cut(&machine, header.cpus);
         let options = Options::of(&machine, &header).and_evidence(&machine);

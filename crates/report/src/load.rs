@@ -3,7 +3,7 @@
 use crate::code::Texts;
 use crate::levels::{Level, levels};
 use nearmiss_record::model::{MAX_LEVELS, ModelRecord};
-use nearmiss_record::run::{MANIFEST, MODEL, Manifest, RunDir, RunError};
+use nearmiss_record::run::{MANIFEST, MODEL, Manifest, RunDir, RunError, TRACE};
 use std::path::PathBuf;
 
 /// Why there is no report.
@@ -12,7 +12,13 @@ pub enum LoadError {
     /// The run's files cannot be read.
     #[error(transparent)]
     Run(#[from] RunError),
-    /// Recorded, but not modelled.
+    /// Recorded, and its process has not modelled it yet.
+    #[error("{0}: this run is still being modelled; wait for its end")]
+    StillModelled(PathBuf),
+    /// Recorded with a trace, but not modelled.
+    #[error("{0}: this run was cut off before it was modelled; `nearmiss report {0} -m MACHINE` models its trace")]
+    NotModelled(PathBuf),
+    /// Recorded without a trace, and not modelled.
     #[error("{0}: no model in this run; record it again with `nearmiss trace -- CMD`")]
     NoModel(PathBuf),
     /// A record that contradicts itself.
@@ -43,7 +49,7 @@ impl Report {
     pub fn load(run: &RunDir) -> Result<Self, LoadError> {
         let manifest: Manifest = run.read_json(MANIFEST)?;
         if !run.file(MODEL).is_file() {
-            return Err(LoadError::NoModel(run.path().to_owned()));
+            return Err(no_model(run));
         }
         let record: ModelRecord = run.read_json(MODEL)?;
         Self::new(manifest, record).map_err(|what| LoadError::Damaged { path: run.file(MODEL), what })
@@ -54,6 +60,17 @@ impl Report {
         check(&model)?;
         let levels = levels(&model);
         Ok(Report { manifest, model, levels, texts: Texts::default() })
+    }
+}
+
+fn no_model(run: &RunDir) -> LoadError {
+    let path = run.path().to_owned();
+    if run.is_recorded_now() {
+        LoadError::StillModelled(path)
+    } else if run.file(TRACE).is_file() {
+        LoadError::NotModelled(path)
+    } else {
+        LoadError::NoModel(path)
     }
 }
 

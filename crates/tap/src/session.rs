@@ -42,7 +42,7 @@ pub struct TapConfig {
     pub heap_shim: Option<Vec<u8>>,
     /// Count time by instructions.
     pub icount: Option<InstructionClock>,
-    /// End the guest after this time.
+    /// End the guest when the command has run for this time.
     pub timeout: Option<Duration>,
     /// Where the command's writes go at the end.
     pub keep: Option<PathBuf>,
@@ -183,6 +183,7 @@ impl Session {
         let kernel_directory = config.kernel.directory().to_owned();
         let kernel = config.kernel.release();
         let emulator = format!("QEMU {}.{}", config.qemu.version.0, config.qemu.version.1);
+        let caution = config.qemu.caution().filter(|_| header.cpus > 1);
         let started = Instant::now();
         let signals = CaughtSignals::new()?;
         let guest = Guest::launch(GuestConfig {
@@ -252,6 +253,7 @@ impl Session {
             ));
         }
         drained.notes.extend(window.note());
+        drained.notes.extend(caution);
         drained.notes.extend(exit.notes.iter().cloned());
         Ok(Recorded {
             side,
@@ -324,7 +326,10 @@ fn ending(exit: &GuestExit) -> String {
     match &exit.reason {
         ExitReason::Ended => "the command ended, the tap did not notice".into(),
         ExitReason::Refused(what) | ExitReason::Failed(what) => what.clone(),
-        ExitReason::TimedOut => "the time given by --timeout was over".into(),
+        ExitReason::TimedOut => {
+            let over = "the time given by --timeout was over".to_owned();
+            std::iter::once(over).chain(exit.waits.iter().cloned()).collect::<Vec<_>>().join("; ")
+        }
         ExitReason::Killed => "it was interrupted".into(),
         ExitReason::PoweredOff => "the command powered the guest off".into(),
         ExitReason::Panicked(line) => format!("the guest's kernel gave up: {line}"),

@@ -129,6 +129,10 @@ int command_settle(const struct config *config);
 void command_become(const struct config *config) __attribute__((noreturn));
 pid_t command_start(const struct config *config, int *exec_error);
 
+/* waits.c */
+/* Tells what the command's processes wait on: lines, then `waits end`. */
+void waits_tell(void);
+
 /* keep.c */
 void keep_send(int directory);
 

@@ -213,6 +213,8 @@ static void obey(const char *order)
             kill(-child_group, number);
     } else if (!strncmp(order, "window ", 7)) {
         relay_resize(order);
+    } else if (!strcmp(order, "waits")) {
+        waits_tell();
     }
 }
 

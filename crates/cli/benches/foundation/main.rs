@@ -1,11 +1,14 @@
 //! The foundation's figures, measured here and now: `make bench`, or `cargo bench -p nearmiss-cli --bench foundation`.
 //!
 //! (a) counts and time beside cachegrind's, (b) the whole machine, (c) replay, (d) many geometries in one pass,
-//! (e) boot, (f) memory. Times are medians of interleaved runs with their spread; nothing here gates anything.
-//! With `-- NAME`, (a) alone, of the programs whose name contains it; with `-- whole`, the others alone.
+//! (e) boot, (f) memory, (g) what a trace costs by kind of program. Times are medians of interleaved runs with their
+//! spread; nothing here gates anything.
+//! With `-- NAME`, (a) alone, of the programs whose name contains it; with `-- whole`, (b) to (f) alone;
+//! with `-- slowdown`, (g) alone.
 
 mod cachegrind;
 mod programs;
+mod slowdown;
 mod whole;
 
 use std::time::Duration;
@@ -19,10 +22,12 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     std::env::set_current_dir(place.path())?;
     match std::env::args().skip(1).find(|a| !a.starts_with('-')) {
         Some(only) if only == "whole" => whole::measure(),
+        Some(only) if only == "slowdown" => slowdown::measure(),
         Some(name) => cachegrind::compare(&name),
         None => {
             cachegrind::compare("")?;
-            whole::measure()
+            whole::measure()?;
+            slowdown::measure()
         }
     }
 }

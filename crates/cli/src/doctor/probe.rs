@@ -12,8 +12,8 @@ pub trait Probe {
     fn read(&self, path: &str) -> Option<String>;
     /// Whether a path exists.
     fn exists(&self, path: &str) -> bool;
-    /// The emulator: what was found, or what is wrong and what to do.
-    fn emulator(&self) -> Result<String, String>;
+    /// The emulator, or what is wrong and what to do.
+    fn emulator(&self) -> Result<Emulator, String>;
     /// The guest's kernel: its release, or what is wrong and what to do.
     fn kernel(&self) -> Result<String, String>;
     /// The plugin was built into this binary.
@@ -24,16 +24,29 @@ pub trait Probe {
     fn isa(&self) -> &'static str;
     /// Runs as root.
     fn root(&self) -> bool;
+    /// A trace of `true`: what it took, or why there is none. `None` where it is not to be tried.
+    fn trial(&self) -> Option<Result<String, String>>;
     /// What can be observed of a live program, by trying.
     fn instruments(&self) -> Vec<Capability>;
     /// What the remedies need, by the remedy's name, by trying.
     fn remedies(&self) -> Vec<(&'static str, Ability)>;
 }
 
+/// An emulator that traces.
+#[derive(Clone)]
+pub struct Emulator {
+    /// Version and path.
+    pub found: String,
+    /// What its user must expect.
+    pub caution: Option<String>,
+}
+
 /// This machine.
 pub struct System {
     /// Those that are offered.
     pub remedies: Remedies,
+    /// Nothing is tried that takes seconds.
+    pub quick: bool,
 }
 
 impl Probe for System {
@@ -45,9 +58,10 @@ impl Probe for System {
         Path::new(path).exists()
     }
 
-    fn emulator(&self) -> Result<String, String> {
+    fn emulator(&self) -> Result<Emulator, String> {
         let qemu = QemuBinary::installed().map_err(|e| e.to_string())?;
-        Ok(format!("QEMU {}.{}, {}", qemu.version.0, qemu.version.1, qemu.path.display()))
+        let found = format!("QEMU {}.{}, {}", qemu.version.0, qemu.version.1, qemu.path.display());
+        Ok(Emulator { found, caution: qemu.caution() })
     }
 
     fn kernel(&self) -> Result<String, String> {
@@ -69,6 +83,10 @@ impl Probe for System {
 
     fn root(&self) -> bool {
         rustix::process::geteuid().is_root()
+    }
+
+    fn trial(&self) -> Option<Result<String, String>> {
+        (!self.quick).then(|| super::trial::trace_true().map_err(|error| crate::exit::in_words(&error)))
     }
 
     fn instruments(&self) -> Vec<Capability> {

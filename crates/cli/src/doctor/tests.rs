@@ -1,3 +1,4 @@
+use super::probe::Emulator;
 use super::*;
 use nearmiss_observe::watch::Capability;
 use nearmiss_remedy::{Ability, Inability};
@@ -6,7 +7,8 @@ use std::collections::HashMap;
 /// A machine made of files and answers.
 struct Fake {
     files: HashMap<String, String>,
-    emulator: Result<String, String>,
+    emulator: Result<Emulator, String>,
+    trial: Option<Result<String, String>>,
     kernel: Result<String, String>,
     plugin: bool,
     isa: &'static str,
@@ -33,7 +35,10 @@ impl Probe for Fake {
     fn exists(&self, path: &str) -> bool {
         self.files.contains_key(path)
     }
-    fn emulator(&self) -> Result<String, String> {
+    fn trial(&self) -> Option<Result<String, String>> {
+        self.trial.clone()
+    }
+    fn emulator(&self) -> Result<Emulator, String> {
         self.emulator.clone()
     }
     fn kernel(&self) -> Result<String, String> {
@@ -65,7 +70,8 @@ fn server() -> Fake {
         [("/usr/lib/qemu/virtiofsd", ""), ("/proc/meminfo", "MemTotal:  24000000 kB\nMemAvailable:  20971520 kB")];
     Fake {
         files: files.into_iter().map(|(k, v)| (k.to_owned(), v.to_owned())).collect(),
-        emulator: Ok("QEMU 7.2, /usr/bin/qemu-system-x86_64".into()),
+        emulator: Ok(Emulator { found: "QEMU 7.2, /usr/bin/qemu-system-x86_64".into(), caution: None }),
+        trial: Some(Ok("in 4.1 s, of them 3.3 s to boot (measured)".into())),
         kernel: Ok("6.12.117+deb12-cloud-amd64".into()),
         plugin: true,
         isa: "x86_64",
@@ -93,6 +99,7 @@ fn a_bare_machine_is_told_what_to_type() {
             ("/proc/sys/user/max_user_namespaces".to_owned(), "0".to_owned()),
         ]),
         emulator: Err("qemu-system-x86_64 is not installed".into()),
+        trial: Some(Err("must not be tried".into())),
         kernel: Err("no kernel in /home/u/.cache/nearmiss/kernel".into()),
         plugin: false,
         isa: "x86_64",
@@ -111,12 +118,17 @@ fn a_bare_machine_is_told_what_to_type() {
 fn taking_one_thing_away_changes_its_row_alone() {
     let all = Report::of(&server());
     type Take = fn(&mut Fake);
-    let cases: [(&str, Take, State); 5] = [
+    let caution = |f: &mut Fake| {
+        f.emulator = Ok(Emulator { found: "QEMU 10.1".into(), caution: Some("it ends by itself".into()) });
+    };
+    let cases: [(&str, Take, State); 7] = [
         ("emulator", |f| f.emulator = Err("version 6".into()), State::Missing),
         ("file server", |f| drop(f.files.remove("/usr/lib/qemu/virtiofsd")), State::Missing),
         ("guest kernel", |f| f.kernel = Err("none".into()), State::Missing),
         ("instruction set", |f| f.isa = "aarch64", State::Missing),
         ("memory", |f| drop(f.files.remove("/proc/meminfo")), State::Limited),
+        ("emulator", caution, State::Limited),
+        ("a trace of `true`", |f| f.trial = Some(Err("setgroups() failed".into())), State::Missing),
     ];
     for (name, take, state) in cases {
         let mut fake = server();
@@ -124,7 +136,10 @@ fn taking_one_thing_away_changes_its_row_alone() {
         let report = Report::of(&fake);
         assert_eq!(row(&report, name).state, state, "{name}");
         assert!(!row(&report, name).todo.is_empty(), "{name}");
-        for other in all.rows.iter().filter(|r| r.name != name) {
+        // Without a part there is no trace to be tried.
+        let tried = |r: &Row| r.name == "a trace of `true`";
+        assert_eq!(report.rows.iter().any(tried), state != State::Missing || name == "a trace of `true`", "{name}");
+        for other in all.rows.iter().filter(|r| r.name != name && !tried(r)) {
             assert_eq!(&row(&report, &other.name), other, "without {name}");
         }
     }
@@ -152,5 +167,5 @@ fn the_record_is_json_with_a_schema() {
     let value = serde_json::to_value(Report::of(&server())).expect("it serialises");
     assert_eq!(value["schema"], "nearmiss/doctor/1");
     assert_eq!(value["rows"][0]["state"], "works");
-    assert_eq!(value["rows"].as_array().map(Vec::len), Some(12));
+    assert_eq!(value["rows"].as_array().map(Vec::len), Some(13));
 }

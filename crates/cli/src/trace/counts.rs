@@ -1,9 +1,9 @@
 //! `nearmiss trace --counts`: misses counted on one CPU and nothing kept, for those who want no causes.
 
 use super::{Args, Clock, Only, filter, tap_config};
-use crate::interrupt;
 use crate::output::terminal_width_of_stderr;
 use crate::table::{lines, table};
+use crate::{exit, interrupt};
 use anyhow::Context;
 use comfy_table::CellAlignment;
 use nearmiss_machine::describe;
@@ -61,7 +61,7 @@ pub fn count(args: &Args) -> anyhow::Result<Option<CommandStatus>> {
         anstream::eprintln!("{}", text(&record));
     }
     if let Some(cut) = &recorded.cut {
-        eprintln!("nearmiss: {cut}; counted is what was until then");
+        exit::say(&format!("{cut}; counted is what was until then"));
     }
     Ok(recorded.exit.status)
 }

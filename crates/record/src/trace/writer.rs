@@ -37,7 +37,7 @@ pub struct TraceWriter {
 impl TraceWriter {
     /// Begins a trace at `path`.
     pub fn create(path: &Path, header: &TraceHeader) -> Result<Self, TraceError> {
-        let temporary = path.with_extension(format!("part-{}", std::process::id()));
+        let temporary = crate::run::temporary(path);
         let failed = |source| TraceError::Io { path: temporary.clone(), source };
         let mut compressor = zstd::bulk::Compressor::new(1).map_err(failed)?;
         compressor.include_checksum(true).map_err(failed)?;

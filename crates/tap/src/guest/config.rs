@@ -106,7 +106,7 @@ pub struct GuestConfig {
     pub icount: Option<InstructionClock>,
     /// Where the files that the command wrote go when it has ended; otherwise they are thrown away.
     pub keep: Option<PathBuf>,
-    /// Ends the guest after this time, counted from launch.
+    /// Ends the guest when the command has run for this time.
     pub timeout: Option<Duration>,
     /// Whether address spaces are laid out at random, as a kernel does by default.
     pub aslr: bool,

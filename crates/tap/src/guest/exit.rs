@@ -24,9 +24,10 @@ impl CommandStatus {
 }
 
 /// Why the guest has ended.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum ExitReason {
     /// The command has ended.
+    #[default]
     Ended,
     /// The command could not be started.
     Refused(String),
@@ -43,7 +44,7 @@ pub enum ExitReason {
 }
 
 /// A guest's end.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct GuestExit {
     /// How the command ended, where it did.
     pub status: Option<CommandStatus>,
@@ -53,6 +54,8 @@ pub struct GuestExit {
     pub notes: Vec<String>,
     /// With `keep`: files of the host's that the command deleted (for itself only).
     pub deleted: Vec<PathBuf>,
+    /// If its time was over: what the command waited on, as far as sockets tell, a sentence each.
+    pub waits: Vec<String>,
 }
 
 /// What can be told from the end of the command.

@@ -15,7 +15,6 @@ use super::arguments::{PORTS, QemuPlan, kernel_arguments};
 use super::command::{GuestCommand, StreamKind, stream_kinds};
 use super::config::{GuestConfig, WarmUp, available_memory, memory_by_node};
 use super::error::{GuestError, Tried};
-use super::exit::ExitReason;
 use super::file_server::FileServer;
 use super::guardian::{Guardian, Program, connected_to_listener};
 use super::initramfs::Initramfs;
@@ -24,32 +23,12 @@ use super::keep::{self, Unpacker};
 use super::relay::{Tail, outwards};
 use super::supervision::Supervision;
 use super::supervisor::Supervisor;
-use super::{Guest, NodeMemory, memory_file};
+use super::{Guest, NodeMemory, memory_file, time_limit};
 
 static AGENT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/guest-init"));
 
 /// Where the agent puts the preloaded library inside.
 const PRELOAD_PATH: &str = "/run/nearmiss/preload.so";
-
-/// It takes two seconds; a machine with much else to do gets more, before the guest counts as stuck.
-const LONGEST_BOOT: Duration = Duration::from_secs(180);
-
-/// Ends a guest that is still there after a time, if there is a reason to.
-fn end_after(
-    limit: Duration,
-    supervision: &Arc<Supervision>,
-    reason: impl FnOnce(&Supervision) -> Option<ExitReason> + Send + 'static,
-) {
-    let supervision = Arc::downgrade(supervision);
-    thread::spawn(move || {
-        thread::sleep(limit);
-        if let Some(supervision) = supervision.upgrade()
-            && let Some(reason) = reason(&supervision)
-        {
-            supervision.end(reason);
-        }
-    });
-}
 
 pub(super) fn launch(mut config: GuestConfig) -> Result<Guest, GuestError> {
     if config.command.argv.is_empty() {
@@ -130,6 +109,8 @@ pub(super) fn launch(mut config: GuestConfig) -> Result<Guest, GuestError> {
         btf: config.kernel.btf(),
         program: config.command.argv[0].to_string_lossy().into_owned(),
         directory: config.command.directory.display().to_string(),
+        run_ahead: if let WarmUp::Run(limit) = config.warm_up { limit } else { Duration::ZERO },
+        timeout: config.timeout,
     };
     if let Some(stream) = terminal_stream {
         supervisor.terminal = Some(outwards(input_port.try_clone().tried("the input port")?, stream));
@@ -149,13 +130,7 @@ pub(super) fn launch(mut config: GuestConfig) -> Result<Guest, GuestError> {
         }
         _ => {}
     }
-    if let Some(limit) = config.timeout {
-        end_after(limit, &supervision, |_| Some(ExitReason::TimedOut));
-    }
-    end_after(LONGEST_BOOT, &supervision, |supervision| {
-        let why = format!("the guest was not ready after {} s", LONGEST_BOOT.as_secs());
-        (!supervision.is_ready()).then_some(ExitReason::Failed(why))
-    });
+    time_limit::of_boot(&supervision);
     let supervisor = thread::spawn(move || supervisor.run());
     Ok(Guest {
         memory: memory.into_iter().map(|(bytes, file)| NodeMemory { bytes, file }).collect(),

@@ -122,6 +122,7 @@ pub(super) enum Line {
     Kernel(String),
     Deleted(PathBuf),
     NotKept(PathBuf),
+    Waits(String),
     Error(String),
     Exit(Totals),
 }
@@ -170,6 +171,7 @@ pub(super) fn parse_line(line: &str) -> Option<Line> {
         "deleted" => Line::Deleted(rest.into()),
         "not-kept" => Line::NotKept(rest.into()),
         "kernel" => Line::Kernel(rest.into()),
+        "waits" => Line::Waits(rest.into()),
         "error" => Line::Error(rest.split_once("what=").map_or(rest, |(_, what)| what).into()),
         "exit" => Line::Exit(Totals {
             status: i32::try_from(number("status")?).ok()?,

@@ -30,6 +30,8 @@ mod signals;
 mod spool;
 mod supervision;
 mod supervisor;
+mod time_limit;
+mod waits;
 mod warm;
 
 use std::os::fd::BorrowedFd;
@@ -178,10 +180,8 @@ impl Guest {
     pub fn wait(mut self) -> GuestExit {
         let exit = self.supervisor.take().and_then(|thread| thread.join().ok());
         exit.unwrap_or_else(|| GuestExit {
-            status: None,
             reason: ExitReason::Failed("the guest's supervisor failed".into()),
-            notes: Vec::new(),
-            deleted: Vec::new(),
+            ..GuestExit::default()
         })
     }
 

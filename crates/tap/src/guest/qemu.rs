@@ -49,6 +49,17 @@ impl QemuBinary {
         }
     }
 
+    /// What a user of this emulator must expect, and what to do about it.
+    pub fn caution(&self) -> Option<String> {
+        let (major, minor) = self.version;
+        (self.tcg_threads() == "multi").then(|| {
+            format!(
+                "QEMU {major}.{minor} ends by a segmentation fault in about one short run of twelve where the guest has \
+                 several CPUs, and the trace is then cut: use QEMU 7.2, as Debian 12 has it"
+            )
+        })
+    }
+
     /// Version 10 hands callbacks of one TCG thread the wrong CPU; 7.2 breaks guests with several.
     pub(crate) fn tcg_threads(&self) -> &'static str {
         if self.version.0 >= 10 { "multi" } else { "single" }
@@ -82,5 +93,12 @@ mod tests {
         assert_eq!(parse_version("QEMU emulator version 7.2.22 (Debian 1:7.2+dfsg-7+deb12u18+b3)"), Some((7, 2)));
         assert_eq!(parse_version("QEMU emulator version 10.0.2"), Some((10, 0)));
         assert_eq!(parse_version("something else"), None);
+    }
+
+    #[test]
+    fn version_10_is_used_with_caution() {
+        let caution = |version| QemuBinary { path: "qemu".into(), firmware: None, version }.caution();
+        assert_eq!(caution((7, 2)), None);
+        assert!(caution((10, 1)).unwrap().starts_with("QEMU 10.1 ends by a segmentation fault"));
     }
 }

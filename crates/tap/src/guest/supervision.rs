@@ -1,7 +1,8 @@
 //! A guest under way, as others see it.
 
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Condvar, Mutex};
+use std::time::Duration;
 
 use super::exit::ExitReason;
 use super::guardian::Guardian;
@@ -10,8 +11,10 @@ use super::guardian::Guardian;
 pub(super) struct Supervision {
     guardian: Mutex<Guardian>,
     reason: Mutex<Option<ExitReason>>,
+    ended: Condvar,
     ready: AtomicBool,
     begun: AtomicBool,
+    asked_for_waits: AtomicBool,
 }
 
 impl Supervision {
@@ -19,8 +22,10 @@ impl Supervision {
         Self {
             guardian: Mutex::new(guardian),
             reason: Mutex::new(None),
+            ended: Condvar::new(),
             ready: AtomicBool::new(false),
             begun: AtomicBool::new(false),
+            asked_for_waits: AtomicBool::new(false),
         }
     }
 
@@ -29,7 +34,26 @@ impl Supervision {
         if let Ok(mut held) = self.reason.lock() {
             held.get_or_insert(reason);
         }
+        self.ended.notify_all();
         self.kill();
+    }
+
+    /// Waits until somebody has ended the guest, for this time at most.
+    pub(super) fn wait_for_end(&self, limit: Duration) {
+        if let Ok(held) = self.reason.lock() {
+            // Whichever of the two it was, the guest ends now.
+            drop(self.ended.wait_timeout_while(held, limit, |reason| reason.is_none()));
+        }
+    }
+
+    /// What the agent says of waits from here on was asked for.
+    pub(super) fn ask_for_waits(&self) {
+        self.asked_for_waits.store(true, Ordering::Release);
+    }
+
+    /// Whether somebody asked what the command waits on.
+    pub(super) fn has_asked_for_waits(&self) -> bool {
+        self.asked_for_waits.load(Ordering::Acquire)
     }
 
     /// Ends the guest's programs at once.

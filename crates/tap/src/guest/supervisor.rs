@@ -5,6 +5,7 @@ use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::mpsc::Sender;
+use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
@@ -15,6 +16,8 @@ use super::kernel::store;
 use super::messages::{Frame, GuestEvent, Line, Totals, parse_line, read_frame};
 use super::relay::{Progress, Tail};
 use super::supervision::Supervision;
+use super::time_limit;
+use super::waits::Waits;
 
 /// The host's side of a guest, until its end.
 pub(super) struct Supervisor {
@@ -34,6 +37,8 @@ pub(super) struct Supervisor {
     pub(super) btf: PathBuf,
     pub(super) program: String,
     pub(super) directory: String,
+    pub(super) run_ahead: Duration,
+    pub(super) timeout: Option<Duration>,
 }
 
 #[derive(Default)]
@@ -45,6 +50,7 @@ struct Seen {
     error: Option<String>,
     kallsyms: Vec<u8>,
     btf: Vec<u8>,
+    waits: Waits,
 }
 
 impl Supervisor {
@@ -96,9 +102,11 @@ impl Supervisor {
                 Some(Line::Event(event)) => {
                     if event == GuestEvent::Ready {
                         self.supervision.now_ready();
+                        time_limit::of_start(self.run_ahead, &self.supervision);
                     }
                     if matches!(event, GuestEvent::Begin { .. }) {
                         self.supervision.now_begun();
+                        self.limit_command();
                         // Not before: until then an interrupt that is typed ends nearmiss.
                         self.input = self.waiting_input.take().and_then(|input| input.start(&self.supervision).ok());
                     }
@@ -109,6 +117,11 @@ impl Supervisor {
                 Some(Line::NotKept(path)) => seen.not_kept.push(path),
                 Some(Line::Refused { stage, errno }) => seen.refused = Some((stage, errno)),
                 Some(Line::Kernel(line)) => seen.kernel.push(line),
+                Some(Line::Waits(line)) => {
+                    if self.supervision.has_asked_for_waits() && seen.waits.line(&line) {
+                        self.supervision.end(ExitReason::TimedOut);
+                    }
+                }
                 Some(Line::Error(what)) => {
                     seen.error = Some(what);
                     return None;
@@ -116,6 +129,12 @@ impl Supervisor {
                 Some(Line::Exit(totals)) => return Some(totals),
                 None => seen.error = Some(format!("the guest's agent said \"{text}\"")),
             }
+        }
+    }
+
+    fn limit_command(&mut self) {
+        if let (Some(limit), Ok(control)) = (self.timeout.take(), self.control.try_clone()) {
+            time_limit::of_command(limit, &self.supervision, control);
         }
     }
 
@@ -145,12 +164,7 @@ impl Supervisor {
     fn command_ended(&mut self, totals: &Totals, seen: Seen) -> GuestExit {
         if let Some((stage, errno)) = &seen.refused {
             let why = exit::refusal(stage, *errno, &self.program, &self.directory);
-            return GuestExit {
-                status: None,
-                reason: ExitReason::Refused(why),
-                notes: Vec::new(),
-                deleted: Vec::new(),
-            };
+            return GuestExit { status: None, reason: ExitReason::Refused(why), ..GuestExit::default() };
         }
         let mut notes = exit::notes(totals, &seen.kernel);
         if let Some(error) = self.unpacker.as_mut().and_then(Unpacker::finish) {
@@ -168,6 +182,7 @@ impl Supervisor {
             reason: ExitReason::Ended,
             notes,
             deleted: seen.deleted,
+            waits: Vec::new(),
         }
     }
 
@@ -183,7 +198,7 @@ impl Supervisor {
             parts.extend(last_lines(&console, 3));
             ExitReason::Failed(parts.join("; "))
         });
-        GuestExit { status: None, reason, notes: Vec::new(), deleted: Vec::new() }
+        GuestExit { reason, waits: seen.waits.sentences(), ..GuestExit::default() }
     }
 }
 

@@ -1,0 +1,101 @@
+//! `nearmiss doctor` tries what it claims, as the user who asks, and names an emulator that fails at times.
+
+#![allow(clippy::unwrap_used)]
+
+mod guest;
+
+use nearmiss_tap::guest::KernelImage;
+use serde_json::Value;
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::process::{Command, Output};
+
+const NEARMISS: &str = env!("CARGO_BIN_EXE_nearmiss");
+
+fn row(output: &Output, name: &str) -> Option<Value> {
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let record: Value = serde_json::from_slice(&output.stdout).unwrap();
+    record["rows"].as_array().unwrap().iter().find(|row| row["name"] == name).cloned()
+}
+
+/// What the trial found, if a guest can run here.
+fn tried(output: &Output) -> String {
+    let row = row(output, "a trace of `true`").expect("nothing that a guest needs is missing");
+    assert_eq!(row["state"], "works", "{row}");
+    row["found"].as_str().unwrap().to_owned()
+}
+
+#[test]
+fn doctor_traces_true_unless_it_is_to_be_quick() {
+    if !guest::can_trace() {
+        return;
+    }
+    let found = tried(&Command::new(NEARMISS).args(["doctor", "--json"]).output().unwrap());
+    assert!(found.starts_with("in ") && found.ends_with(" s to boot (measured)"), "{found}");
+    let quick = Command::new(NEARMISS).args(["doctor", "--quick", "--json"]).output().unwrap();
+    assert_eq!(row(&quick, "a trace of `true`"), None);
+}
+
+#[test]
+fn a_login_user_is_told_of_a_guest_of_his_own() {
+    if !guest::can_trace() || !rustix::process::geteuid().is_root() {
+        println!("skipped: only root can become another user");
+        return;
+    }
+    // Root's cache and target directory are not the user's to read.
+    let place = tempfile::tempdir().unwrap();
+    let kernel = KernelImage::newest().unwrap();
+    let cache = place.path().join("nearmiss/kernel").join(kernel.release());
+    fs::create_dir_all(&cache).unwrap();
+    for file in ["vmlinuz", "vmlinux", "overlay.ko"].map(|name| kernel.directory().join(name)) {
+        if file.exists() {
+            fs::copy(&file, cache.join(file.file_name().unwrap())).unwrap();
+        }
+    }
+    // What the guest says of its kernel is kept there.
+    std::os::unix::fs::chown(&cache, Some(65534), Some(65534)).unwrap();
+    fs::set_permissions(place.path(), PermissionsExt::from_mode(0o755)).unwrap();
+    fs::copy(NEARMISS, place.path().join("nearmiss-for-all")).unwrap();
+    let doctor = Command::new("setpriv")
+        .args(["--reuid=65534", "--regid=65534", "--groups=65534,29,100"])
+        .arg(place.path().join("nearmiss-for-all"))
+        .args(["doctor", "--json"])
+        .env("XDG_CACHE_HOME", place.path())
+        .current_dir("/")
+        .output()
+        .unwrap();
+    if row(&doctor, "privilege").unwrap()["state"] == "missing" {
+        println!("skipped: no user namespaces here");
+        return;
+    }
+    assert!(tried(&doctor).ends_with("(measured)"));
+}
+
+#[test]
+fn an_emulator_that_fails_at_times_is_named() {
+    if !guest::can_trace() {
+        return;
+    }
+    let place = tempfile::tempdir().unwrap();
+    let fake = place.path().join("qemu-system-x86_64");
+    fs::write(&fake, "#!/bin/sh\n[ \"$1\" = --version ] && echo QEMU emulator version 10.0.2\n").unwrap();
+    fs::set_permissions(&fake, PermissionsExt::from_mode(0o755)).unwrap();
+    let path = format!("{}:{}", place.path().display(), std::env::var("PATH").unwrap());
+    let doctor = Command::new(NEARMISS).args(["doctor", "--quick", "--json"]).env("PATH", path).output().unwrap();
+    let emulator = row(&doctor, "emulator").unwrap();
+    assert_eq!(emulator["state"], "limited");
+    assert!(emulator["todo"].as_str().unwrap().contains("QEMU 7.2"), "{emulator}");
+
+    let said = |cpus: &str| trace_under(&fake, place.path(), cpus);
+    assert!(said("2").starts_with("nearmiss: QEMU 10.0 ends by a segmentation fault in about one short run of twelve"));
+    assert!(!said("1").contains("segmentation fault"), "one CPU has one thread");
+}
+
+fn trace_under(qemu: &Path, place: &Path, cpus: &str) -> String {
+    let options = ["trace", "-m", "zen3-milan", "--memory", "512MiB", "--cpus", cpus, "--qemu"];
+    let output =
+        Command::new(NEARMISS).args(options).arg(qemu).args(["--", "true"]).current_dir(place).output().unwrap();
+    assert_eq!(output.status.code(), Some(125));
+    String::from_utf8(output.stderr).unwrap()
+}
