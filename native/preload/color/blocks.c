@@ -18,6 +18,8 @@
 
 /* From the end of a block of a multiple of 16 bytes to the next block. */
 #define BETWEEN_BYTES 16
+/* From here on the C library maps blocks until its threshold is raised. */
+#define MAPPED_AT_FIRST ((size_t)128 << 10)
 /* Larger blocks stay mapped, as they are without us. A thread's heap consists of pieces of 64 MB, whose first blocks begin
  * alike: of these sizes most are not the first. And memory that the program frees goes back to the kernel. */
 #define MOST_IN_HEAP ((size_t)8 << 20)
@@ -26,7 +28,7 @@
 #define ROOM_TO_START_WITH ((size_t)1 << 20)
 
 static struct parameters parameters;
-static size_t mapping_threshold;
+static atomic_size_t mapping_threshold = MAPPED_AT_FIRST;
 
 /* What the common case looks at, and nothing else: smaller blocks go straight to the allocator behind us. 0 until it is
  * known which those are. */
@@ -35,14 +37,17 @@ static atomic_size_t straight_below;
 /* Blocks that this thread placed, in its part of the heap and in mappings of their own. */
 static __thread uint32_t in_heap, in_mappings __attribute__((tls_model("initial-exec")));
 
-/* Blocks from the threshold on are mapped, and all mappings begin alike. The C library raises the threshold to the size
- * of a mapped block that is freed, unless the user or the program has set it. */
-static size_t raise_mapping_threshold(void)
+/* All mappings begin alike. The C library raises the threshold to the size of a mapped block that is freed, unless the
+ * user or the program has set it. Done when the first block is to be mapped: it costs up to 0.1 ms, and system calls. */
+SELDOM static void raise_mapping_threshold(void)
 {
+	static atomic_int raised;
+	if (atomic_exchange(&raised, 1))
+		return;
 	void *block = behind.malloc(MOST_IN_HEAP - 2 * (size_t)sysconf(_SC_PAGESIZE));
-	size_t reached = block ? behind.usable(block) + BETWEEN_BYTES : 0;
+	if (block)
+		atomic_store(&mapping_threshold, behind.usable(block) + BETWEEN_BYTES);
 	free(block);
-	return reached;
 }
 
 static void make_room(void)
@@ -61,7 +66,6 @@ __attribute__((constructor)) static void begin(void)
 		/* The program's own malloc, or one preloaded beside us. */
 		count(BLOCKS_MALLOC_ELSEWHERE, 1);
 	if (given.block_bytes && ours && given.colors > 1) {
-		mapping_threshold = raise_mapping_threshold();
 		make_room();
 		parameters = given;
 	}
@@ -89,6 +93,13 @@ static size_t stretched(size_t bytes)
 static int lies_in_heap(void *block)
 {
 	return behind.usable(block) % 16 == 8;
+}
+
+static int fits_heap(size_t bytes, size_t longer)
+{
+	if (bytes >= MAPPED_AT_FIRST && longer + BETWEEN_BYTES >= mapping_threshold)
+		raise_mapping_threshold();
+	return longer + BETWEEN_BYTES < mapping_threshold;
 }
 
 static void *placed(void *block, size_t added_bytes)
@@ -125,8 +136,12 @@ SELDOM static void *malloc_seldom(size_t bytes)
 	void *block = NULL;
 	if (wanted(bytes)) {
 		size_t longer = stretched(bytes);
-		int fits_heap = longer + BETWEEN_BYTES < mapping_threshold;
-		block = fits_heap ? placed(behind.malloc(longer), longer - bytes) : mapped(bytes);
+		if (fits_heap(bytes, longer))
+			block = placed(behind.malloc(longer), longer - bytes);
+		else if (bytes >= MAPPED_AT_FIRST)
+			block = mapped(bytes);
+		else
+			count(BLOCKS_LEFT, 1);
 	}
 	return block ? block : behind.malloc(bytes);
 }
@@ -148,7 +163,7 @@ EXPORT void *calloc(size_t number, size_t each)
 	void *block = NULL;
 	if (!__builtin_mul_overflow(number, each, &bytes) && wanted(bytes)) {
 		size_t longer = stretched(bytes);
-		if (longer + BETWEEN_BYTES < mapping_threshold)
+		if (fits_heap(bytes, longer))
 			block = placed(behind.calloc(1, longer), longer - bytes);
 		else
 			/* Nobody but calloc knows of fresh memory that it is zero. */
@@ -166,7 +181,7 @@ EXPORT void *realloc(void *block, size_t bytes)
 		return behind.realloc(block, bytes);
 	uintptr_t before = (uintptr_t)block;
 	size_t longer = stretched(bytes);
-	void *resized = behind.realloc(block, longer);
+	void *resized = fits_heap(bytes, longer) ? behind.realloc(block, longer) : NULL;
 	if (!resized)
 		return behind.realloc(block, bytes);
 	return (uintptr_t)resized != before && lies_in_heap(resized) ? placed(resized, longer - bytes) : resized;
