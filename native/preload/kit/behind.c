@@ -2,6 +2,7 @@
 #include "behind.h"
 #include <dlfcn.h>
 #include <gnu/libc-version.h>
+#include <link.h>
 
 extern void *__libc_malloc(size_t);
 extern void *__libc_calloc(size_t, size_t);
@@ -11,11 +12,38 @@ struct behind behind = { .malloc = __libc_malloc, .calloc = __libc_calloc, .real
 
 static __thread int searching __attribute__((tls_model("initial-exec")));
 
+struct pair {
+	const void *one, *other;
+	int together;
+};
+
+static int holds(const struct dl_phdr_info *object, const void *address)
+{
+	for (int i = 0; i < object->dlpi_phnum; i++) {
+		const ElfW(Phdr) *segment = &object->dlpi_phdr[i];
+		uintptr_t from = object->dlpi_addr + segment->p_vaddr;
+		if (segment->p_type == PT_LOAD && (uintptr_t)address - from < segment->p_memsz)
+			return 1;
+	}
+	return 0;
+}
+
+static int look_for_both(struct dl_phdr_info *object, size_t size, void *given)
+{
+	struct pair *pair = given;
+	(void)size;
+	if (!holds(object, pair->one))
+		return 0;
+	pair->together = holds(object, pair->other);
+	return 1;
+}
+
+/* Not by dladdr, which also looks for a name: through all symbols of the C library, at the start of every program. */
 static int of_one_object(const void *one, const void *other)
 {
-	Dl_info about_one, about_other;
-	return one && other && dladdr(one, &about_one) && dladdr(other, &about_other) &&
-	       about_one.dli_fbase == about_other.dli_fbase;
+	struct pair pair = { one, other, 0 };
+	dl_iterate_phdr(look_for_both, &pair);
+	return pair.together;
 }
 
 /* An allocator may lack this function, and the next library's would give, or be asked about, blocks of another heap. */
