@@ -5,11 +5,8 @@ use std::path::{Path, PathBuf};
 
 const LIBRARIES: [(&str, &[&str]); 3] = [
     ("color-stacks.so", &["color/stacks.c", "color/parameters.c", "kit/kit.c"]),
-    (
-        "color-blocks.so",
-        &["color/blocks.c", "color/shifted.c", "color/parameters.c", "kit/early.c", "kit/owner.c", "kit/kit.c"],
-    ),
-    ("apart.so", &["apart/apart.c", "kit/early.c", "kit/owner.c", "kit/kit.c"]),
+    ("color-blocks.so", &["color/blocks.c", "color/parameters.c", "kit/behind.c", "kit/owner.c", "kit/kit.c"]),
+    ("apart.so", &["apart/apart.c", "kit/behind.c", "kit/owner.c", "kit/kit.c"]),
 ];
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {

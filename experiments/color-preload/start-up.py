@@ -33,7 +33,7 @@ def main():
         subprocess.run(["cc", "-O1", "-o", program, source], check=True)
         with_libraries = {
             "LD_PRELOAD": ":".join(sys.argv[1:]),
-            "NEARMISS_COLOR_PRELOAD": "colors=32,line=64,blocks=131072",
+            "NEARMISS_COLOR_PRELOAD": "colors=32,line=64,least=131072",
         }
         # Interleaved, so that what the machine does meanwhile hits both alike.
         added = [start_ms(program, with_libraries) - start_ms(program, {}) for _ in range(ROUNDS)]

@@ -6,13 +6,16 @@ use nearmiss_workload::{Stdio, Workload};
 use std::io::{Read, Seek};
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-/// Compiles a probe of the preloaded libraries' tests into a directory of this process.
+/// Compiles a probe of the preloaded libraries' tests into a directory of this process, under a name of this call: while
+/// one test runs a file, another one cannot write it.
 fn probe(source: &str, flags: &[&str]) -> PathBuf {
     let directory = Path::new(env!("CARGO_TARGET_TMPDIR")).join("apart-probes");
     std::fs::create_dir_all(&directory).unwrap();
-    let output = directory.join(source.replace('/', "-"));
+    static BUILT: AtomicU32 = AtomicU32::new(0);
+    let output = directory.join(format!("{}-{}", BUILT.fetch_add(1, Ordering::Relaxed), source.replace('/', "-")));
     let from = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../native/preload").join(source);
     let mut command = Command::new("cc");
     command.args(["-O1", "-g", "-pthread", "-Wall", "-Wextra", "-o"]).arg(&output).arg(from).args(flags);

@@ -30,13 +30,15 @@ fn valgrind_finds_nothing() {
             // valgrind starts the program in its own process.
             assert!(report.stacks.is_some_and(|s| s.programs >= 2), "{name}");
             let blocks = report.blocks.unwrap();
-            assert!(ours == "*" || blocks.colored > 0, "{name}: {blocks:?}");
+            // In valgrind's heap no block begins where another's end puts it.
+            assert!(ours == "*" || blocks.left > 0, "{name}: {blocks:?}");
+            assert_eq!(blocks.colored, 0);
         }
     }
 }
 
 #[test]
-fn sanitized_programs_run_as_before() {
+fn sanitized_programs_run_as_before_and_keep_their_own_blocks() {
     let flags = ["-fsanitize=address,undefined", "-fno-sanitize-recover=all"];
     // Not the one that forks: the sanitizer's own allocator may be locked in the child.
     for name in ["blocks", "early"] {
@@ -45,16 +47,17 @@ fn sanitized_programs_run_as_before() {
             .env("ASAN_OPTIONS", "allocator_may_return_null=1:detect_stack_use_after_return=1")
             .stderr(Stdio::Null);
         let (_, _, report) = colored(workload, &default_options());
-        assert!(report.blocks.unwrap().colored > 0, "{name}");
+        let blocks = report.blocks.unwrap();
+        assert_eq!((blocks.programs_with_own_malloc, blocks.colored), (1, 0), "{name}");
     }
 }
 
 #[test]
-fn the_address_sanitizer_still_finds_an_overflow_of_a_colored_block() {
+fn the_address_sanitizer_still_finds_an_overflow_of_a_block() {
     let overflow = probes::variant("overflow.c", "overflow-asan", &["-fsanitize=address"]);
     let (workload, coloring) =
         nearmiss_remedy::color::apply::apply(Workload::new([overflow]), &default_options()).unwrap();
     let (_, pid, finished) = run(workload.stderr(Stdio::Null));
     assert!(!finished.status.success());
-    assert!(coloring.report(pid).unwrap().blocks.unwrap().colored > 0);
+    assert!(coloring.report(pid).is_ok());
 }

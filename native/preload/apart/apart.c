@@ -2,7 +2,7 @@
  * on one line. The blocks come from the allocator behind us, by its own aligned_alloc: its free, its realloc and its
  * malloc_usable_size take them as they are, and nothing has to be remembered. */
 #define _GNU_SOURCE
-#include "../kit/early.h"
+#include "../kit/behind.h"
 #include "../kit/kit.h"
 #include "../kit/owner.h"
 #include <dlfcn.h>
@@ -25,18 +25,6 @@ enum {
 /* Sizes from `least` on, `sizes` of them, get lines of their own: none before the parameters are known. */
 static size_t least_bytes, sizes;
 static size_t line_bytes = 64;
-
-/* The allocator behind us: the program's own if it brings one, else the C library's. `malloc` is set last. */
-static struct {
-	void *(*_Atomic malloc)(size_t);
-	void *(*_Atomic calloc)(size_t, size_t);
-	void *(*_Atomic realloc)(void *, size_t);
-	void *(*_Atomic aligned)(size_t, size_t);
-	void (*_Atomic free)(void *);
-	size_t (*_Atomic usable)(void *);
-} behind;
-
-static __thread int resolving __attribute__((tls_model("initial-exec")));
 
 /* Counters of all threads lie in one page: added to once a block they would be what this library is against. */
 #define KEPT_BACK 64
@@ -68,35 +56,14 @@ static void note(size_t added_bytes)
 		hand_over(NULL);
 }
 
-/* Returns 0 to a call from within the search itself. Threads that search at the same time find the same. */
-SELDOM static int resolve(void)
-{
-	if (resolving)
-		return 0;
-	resolving = 1;
-	behind.calloc = (void *(*)(size_t, size_t))dlsym(RTLD_NEXT, "calloc");
-	behind.realloc = (void *(*)(void *, size_t))dlsym(RTLD_NEXT, "realloc");
-	behind.aligned = (void *(*)(size_t, size_t))dlsym(RTLD_NEXT, "aligned_alloc");
-	behind.free = (void (*)(void *))dlsym(RTLD_NEXT, "free");
-	behind.usable = (size_t(*)(void *))dlsym(RTLD_NEXT, "malloc_usable_size");
-	behind.malloc = (void *(*)(size_t))dlsym(RTLD_NEXT, "malloc");
-	resolving = 0;
-	return 1;
-}
-
-static inline int ready(void)
-{
-	return __builtin_expect(behind.malloc != NULL, 1) || resolve();
-}
-
 /* Until the beginning is over, every call of malloc takes the long way. */
 static atomic_int begun;
 
 __attribute__((constructor)) static void begin(void)
 {
-	resolve();
+	need_behind();
 	const char *list = getenv("NEARMISS_APART_PRELOAD");
-	int ours = process_malloc_is_ours("nearmiss_apart_malloc");
+	int ours = process_malloc_is_ours("nearmiss_apart_malloc") && behind.aligned && behind.usable;
 	atomic_store(&begun, 1);
 	if (!list)
 		return;
@@ -108,7 +75,7 @@ __attribute__((constructor)) static void begin(void)
 	tells_ends = pthread_key_create(&thread_ends, hand_over) == 0;
 	pthread_atfork(NULL, NULL, forget_parents);
 	uint64_t line = parameter(list, "line", 10), least = parameter(list, "least", 10), most = parameter(list, "most", 10);
-	if (line >= 16 && line <= 4096 && !(line & (line - 1)) && least >= 1 && least <= most && most <= 1 << 20 && behind.aligned) {
+	if (line >= 16 && line <= 4096 && !(line & (line - 1)) && least >= 1 && least <= most && most <= 1 << 20) {
 		line_bytes = line;
 		least_bytes = least;
 		sizes = most - least + 1;
@@ -145,7 +112,8 @@ static void *own_lines(size_t bytes)
 SELDOM static void *malloc_seldom(size_t bytes)
 {
 	atomic_store_explicit(&malloc_reached, 1, memory_order_relaxed);
-	return ready() ? behind.malloc(bytes) : early_allocate(bytes);
+	need_behind();
+	return behind.malloc(bytes);
 }
 
 EXPORT void *malloc(size_t bytes)
@@ -162,17 +130,10 @@ EXPORT void *nearmiss_apart_malloc(size_t) __attribute__((alias("malloc"), copy(
 EXPORT void *calloc(size_t count, size_t each)
 {
 	size_t bytes;
+	need_behind();
 	int overflow = __builtin_mul_overflow(count, each, &bytes);
-	if (!ready())
-		return overflow ? NULL : early_allocate(bytes); /* static memory is zero */
 	void *block = !overflow && wanted(bytes) ? own_lines(bytes) : NULL;
 	return block ? memset(block, 0, bytes) : behind.calloc(count, each);
-}
-
-EXPORT void free(void *block)
-{
-	if (block && !early_owns(block) && ready())
-		behind.free(block);
 }
 
 static void *copy_to(void *fresh, const void *old, size_t old_bytes, size_t bytes)
@@ -184,11 +145,8 @@ EXPORT void *realloc(void *block, size_t bytes)
 {
 	if (!block)
 		return malloc(bytes);
-	if (early_owns(block))
-		return copy_to(malloc(bytes), block, early_size(block), bytes);
-	if (!ready())
-		return NULL;
-	if (!wanted(bytes) || !behind.usable)
+	need_behind();
+	if (!wanted(bytes))
 		return behind.realloc(block, bytes);
 	size_t old_bytes = behind.usable(block);
 	if ((uintptr_t)block % line_bytes == 0 && old_bytes >= whole_lines(bytes))
@@ -196,7 +154,7 @@ EXPORT void *realloc(void *block, size_t bytes)
 	void *moved = copy_to(own_lines(bytes), block, old_bytes, bytes);
 	if (!moved)
 		return behind.realloc(block, bytes);
-	behind.free(block);
+	free(block);
 	return moved;
 }
 

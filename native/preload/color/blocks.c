@@ -1,120 +1,149 @@
-/* Shifts large and page-multiple blocks of malloc, calloc and realloc by whole lines, each
- * block by one line more than the last, so that blocks walked together do not share cache
- * sets. Every promise of malloc is kept: a block handed out is known by its address, and
- * what is not shifted goes through untouched. What has an alignment as its purpose
- * (aligned_alloc, posix_memalign, memalign, valloc) is not intercepted at all. */
+/* Makes large blocks of malloc, calloc and realloc longer, each by as much as brings the next block of the C library's
+ * heap to the next color: blocks walked together then do not share cache sets.
+ *
+ * Every block is one that the C library returned, where the C library put it. So whatever frees, resizes or measures
+ * blocks (a handle of the C library, __libc_free, a pointer taken early) takes them, and nothing has to be remembered.
+ * Another allocator's blocks are left as they are: where it puts them is its own affair. */
 #define _GNU_SOURCE
 #include "parameters.h"
-#include "../kit/early.h"
+#include "../kit/behind.h"
 #include "../kit/owner.h"
-#include "shifted.h"
-#include <dlfcn.h>
 #include <errno.h>
-#include <string.h>
+#include <stdlib.h>
+#include <unistd.h>
 
 #define PAGE_BYTES 4096
+#define LEAST_BYTES 4096
 #define SELDOM __attribute__((noinline, cold))
 
+/* From the end of a block of a multiple of 16 bytes to the next block. */
+#define BETWEEN_BYTES 16
+/* From here on the C library maps blocks until its threshold is raised. */
+#define MAPPED_AT_FIRST ((size_t)128 << 10)
+/* Larger blocks stay mapped, as they are without us. A thread's heap consists of pieces of 64 MB, whose first blocks begin
+ * alike: of these sizes most are not the first. And memory that the program frees goes back to the kernel. */
+#define MOST_IN_HEAP ((size_t)8 << 20)
+/* Longer blocks fill the heap sooner, and a program may have forbidden itself the system call by which the heap grows.
+ * This is what its first blocks are made longer by: 256 at least in up to 64 colors. */
+#define ROOM_TO_START_WITH ((size_t)1 << 20)
+
 static struct parameters parameters;
-static atomic_uint next_color;
+static atomic_size_t mapping_threshold = MAPPED_AT_FIRST;
 
-/* What the common case looks at, and nothing else. Blocks smaller than this go straight to
- * the allocator behind us; 0 until it is known. */
+/* What the common case looks at, and nothing else: smaller blocks go straight to the allocator behind us. 0 until it is
+ * known which those are. */
 static atomic_size_t straight_below;
-/* Whether every block goes straight back to it: it is known, and none was ever shifted. */
-static atomic_int straight_back;
 
-/* The allocator behind us: the program's own if it brings one, else the C library's. */
-static struct {
-	void *(*_Atomic malloc)(size_t);
-	void *(*_Atomic calloc)(size_t, size_t);
-	void *(*_Atomic realloc)(void *, size_t);
-	void (*_Atomic free)(void *);
-	size_t (*_Atomic usable)(void *);
-} behind;
+/* Blocks that this thread placed, in its part of the heap and in mappings of their own. */
+static __thread uint32_t in_heap, in_mappings __attribute__((tls_model("initial-exec")));
 
-static __thread int resolving __attribute__((tls_model("initial-exec")));
-
-/* Finds the allocator behind us. Returns 0 to a call from within the search itself. Threads
- * that search at the same time find the same. `malloc` is set last: it stands for all. */
-static int resolve(void)
+/* All mappings begin alike. The C library raises the threshold to the size of a mapped block that is freed, unless the
+ * user or the program has set it. Done when the first block is to be mapped: it costs up to 0.1 ms, and system calls. */
+SELDOM static void raise_mapping_threshold(void)
 {
-	if (resolving)
-		return 0;
-	resolving = 1;
-	behind.calloc = (void *(*)(size_t, size_t))dlsym(RTLD_NEXT, "calloc");
-	behind.realloc = (void *(*)(void *, size_t))dlsym(RTLD_NEXT, "realloc");
-	behind.free = (void (*)(void *))dlsym(RTLD_NEXT, "free");
-	behind.usable = (size_t(*)(void *))dlsym(RTLD_NEXT, "malloc_usable_size");
-	behind.malloc = (void *(*)(size_t))dlsym(RTLD_NEXT, "malloc");
-	resolving = 0;
-	return 1;
+	static atomic_int raised;
+	if (atomic_exchange(&raised, 1))
+		return;
+	void *block = behind.malloc(MOST_IN_HEAP - 2 * (size_t)sysconf(_SC_PAGESIZE));
+	if (block)
+		atomic_store(&mapping_threshold, behind.usable(block) + BETWEEN_BYTES);
+	free(block);
 }
 
-static inline int ready(void)
+static void make_room(void)
 {
-	return __builtin_expect(behind.malloc != NULL, 1) || resolve();
+	free(behind.malloc(ROOM_TO_START_WITH));
 }
 
 __attribute__((constructor)) static void begin(void)
 {
-	resolve();
+	need_behind();
 	/* Before anything goes straight, every call comes to malloc_seldom. */
-	int ours = process_malloc_is_ours("nearmiss_blocks_malloc");
-	/* Nothing is colored before the parameters are known. */
-	if (!early_used())
-		atomic_store_explicit(&straight_back, 1, memory_order_relaxed);
-	atomic_store_explicit(&straight_below, SHIFTED_LEAST_BYTES, memory_order_release);
-	begin_coloring("blocks", &parameters);
-	if (!ours) {
-		/* The program's own malloc, or one preloaded before us: we are never asked. */
+	int ours = process_malloc_is_ours("nearmiss_blocks_malloc") && behind_is_libc();
+	struct parameters given = { 0 };
+	begin_coloring("blocks", &given);
+	if (given.block_bytes && !ours)
+		/* The program's own malloc, or one preloaded beside us. */
 		count(BLOCKS_MALLOC_ELSEWHERE, 1);
-		parameters.block_bytes = 0;
+	if (given.block_bytes && ours && given.colors > 1) {
+		make_room();
+		parameters = given;
 	}
+	size_t least = given.block_bytes < LEAST_BYTES ? LEAST_BYTES : given.block_bytes;
+	atomic_store_explicit(&straight_below, parameters.colors ? least : SIZE_MAX, memory_order_release);
 }
 
 static inline int wanted(size_t bytes)
 {
-	return parameters.block_bytes &&
-	       (bytes >= parameters.block_bytes || (bytes % PAGE_BYTES == 0 && bytes)) &&
-	       bytes >= SHIFTED_LEAST_BYTES && bytes <= PTRDIFF_MAX - SHIFTED_LARGEST_SHIFT;
+	size_t least = atomic_load_explicit(&straight_below, memory_order_acquire);
+	return least && bytes >= least && bytes <= PTRDIFF_MAX / 2;
 }
 
-static size_t next_shift(void)
+/* As many bytes or more, so that the block behind begins where the next color does. */
+static size_t stretched(size_t bytes)
 {
-	return shift_of(&parameters, atomic_fetch_add_explicit(&next_color, 1, memory_order_relaxed));
+	size_t around = (parameters.colors * (size_t)parameters.line_bytes + PAGE_BYTES - 1) / PAGE_BYTES * PAGE_BYTES;
+	size_t ahead = around + shift_of(&parameters, in_heap + 1) - shift_of(&parameters, in_heap);
+	size_t to_next = (bytes + BETWEEN_BYTES + 15) & ~(size_t)15;
+	to_next += (ahead + around - to_next % around) % around;
+	return to_next - BETWEEN_BYTES;
 }
 
-/* Enters a block that was made `shift_bytes` larger. */
-static void *hand_out(char *base, size_t shift_bytes)
+/* The C library's heap uses the 8 bytes behind a block for it, and a mapping ends with the block. */
+static int lies_in_heap(void *block)
 {
-	atomic_store_explicit(&straight_back, 0, memory_order_relaxed);
-	if (!shifted_put(base + shift_bytes, shift_bytes)) {
+	return behind.usable(block) % 16 == 8;
+}
+
+static int fits_heap(size_t bytes, size_t longer)
+{
+	if (bytes >= MAPPED_AT_FIRST && longer + BETWEEN_BYTES >= mapping_threshold)
+		raise_mapping_threshold();
+	return longer + BETWEEN_BYTES < mapping_threshold;
+}
+
+static void *placed(void *block, size_t added_bytes)
+{
+	if (!block || !lies_in_heap(block)) {
 		count(BLOCKS_LEFT, 1);
-		return base;
+		return block;
 	}
+	in_heap++;
 	count(BLOCKS_COLORED, 1);
-	count(BLOCKS_ADDED_BYTES, shift_bytes);
-	return base + shift_bytes;
+	count(BLOCKS_ADDED_BYTES, added_bytes);
+	return block;
 }
 
-static inline int goes_straight_back(void)
+/* The C library frees a mapped block only at its mapping's beginning, or at a power of two behind a page: the half page,
+ * the quarter, and so on down to one line. */
+static void *mapped(size_t bytes)
 {
-	return __builtin_expect(atomic_load_explicit(&straight_back, memory_order_relaxed), 1);
+	uint32_t places = 1;
+	while (places < parameters.colors && (uint32_t)PAGE_BYTES >> places >= parameters.line_bytes)
+		places++;
+	uint32_t place = in_mappings++ % places;
+	size_t behind_page = place ? PAGE_BYTES >> place : 0;
+	void *block = place ? behind.aligned(behind_page, bytes) : behind.malloc(bytes);
+	count(block ? BLOCKS_COLORED : BLOCKS_LEFT, 1);
+	count(BLOCKS_ADDED_BYTES, block ? behind_page : 0);
+	return block;
 }
 
 SELDOM static void *malloc_seldom(size_t bytes)
 {
 	atomic_store_explicit(&malloc_reached, 1, memory_order_relaxed);
-	if (!ready())
-		return early_allocate(bytes);
+	need_behind();
+	void *block = NULL;
 	if (wanted(bytes)) {
-		size_t shift_bytes = next_shift();
-		char *base = shift_bytes ? behind.malloc(bytes + shift_bytes) : NULL;
-		if (base)
-			return hand_out(base, shift_bytes);
+		size_t longer = stretched(bytes);
+		if (fits_heap(bytes, longer))
+			block = placed(behind.malloc(longer), longer - bytes);
+		else if (bytes >= MAPPED_AT_FIRST)
+			block = mapped(bytes);
+		else
+			count(BLOCKS_LEFT, 1);
 	}
-	return behind.malloc(bytes);
+	return block ? block : behind.malloc(bytes);
 }
 
 EXPORT void *malloc(size_t bytes)
@@ -125,144 +154,45 @@ EXPORT void *malloc(size_t bytes)
 }
 
 /* Only we export this name: it tells whether the process's malloc is ours. */
-EXPORT void *nearmiss_blocks_malloc(size_t) __attribute__((alias("malloc")));
+EXPORT void *nearmiss_blocks_malloc(size_t) __attribute__((alias("malloc"), copy(malloc)));
 
-EXPORT void *calloc(size_t count, size_t each)
+EXPORT void *calloc(size_t number, size_t each)
 {
 	size_t bytes;
-	int overflow = __builtin_mul_overflow(count, each, &bytes);
-	if (!ready())
-		return overflow ? NULL : early_allocate(bytes); /* static memory is zero */
-	if (!overflow && wanted(bytes)) {
-		size_t shift_bytes = next_shift();
-		char *base = shift_bytes ? behind.calloc(1, bytes + shift_bytes) : NULL;
-		if (base)
-			return hand_out(base, shift_bytes);
-	}
-	return behind.calloc(count, each);
-}
-
-SELDOM static void free_seldom(void *block)
-{
-	if (block && !early_owns(block) && ready())
-		behind.free((char *)block - shifted_take(block));
-}
-
-EXPORT void free(void *block)
-{
-	if (goes_straight_back())
-		behind.free(block);
-	else
-		free_seldom(block);
-}
-
-/* A new block with the old one's first bytes; the old one is the caller's to free. */
-static void *copy_to_new(const void *old, size_t old_bytes, size_t bytes)
-{
-	void *block = malloc(bytes);
-	if (block)
-		memcpy(block, old, old_bytes < bytes ? old_bytes : bytes);
-	return block;
-}
-
-static void *grow_shifted(void *block, size_t shift_bytes, size_t bytes)
-{
-	char *base = (char *)block - shift_bytes;
-	if (bytes == 0)
-		return behind.realloc(base, 0);
-	if (bytes < SHIFTED_LEAST_BYTES) {
-		void *small = copy_to_new(block, bytes, bytes);
-		if (small)
-			behind.free(base);
+	need_behind();
+	void *block = NULL;
+	if (!__builtin_mul_overflow(number, each, &bytes) && wanted(bytes)) {
+		size_t longer = stretched(bytes);
+		if (fits_heap(bytes, longer))
+			block = placed(behind.calloc(1, longer), longer - bytes);
 		else
-			shifted_put(block, shift_bytes);
-		return small;
+			/* Nobody but calloc knows of fresh memory that it is zero. */
+			count(BLOCKS_LEFT, 1);
 	}
-	char *moved = NULL;
-	if (bytes <= PTRDIFF_MAX - shift_bytes)
-		moved = behind.realloc(base, bytes + shift_bytes);
-	else
-		errno = ENOMEM;
-	if (!moved) {
-		shifted_put(block, shift_bytes); /* the old block stays as it was */
-		return NULL;
-	}
-	if (shifted_put(moved + shift_bytes, shift_bytes))
-		return moved + shift_bytes;
-	count(BLOCKS_LEFT, 1);
-	return memmove(moved, moved + shift_bytes, bytes);
+	return block ? block : behind.calloc(number, each);
 }
 
 EXPORT void *realloc(void *block, size_t bytes)
 {
 	if (!block)
 		return malloc(bytes);
-	if (early_owns(block))
-		return copy_to_new(block, early_size(block), bytes);
-	if (!ready())
-		return NULL;
-	/* Taken out before the memory can become another thread's. */
-	size_t shift_bytes = goes_straight_back() ? 0 : shifted_take(block);
-	if (shift_bytes)
-		return grow_shifted(block, shift_bytes, bytes);
-	if (wanted(bytes) && behind.usable) {
-		/* Grown to a size worth coloring; a larger one is left, for it may be moved
-		 * by remapping its pages instead of being copied. */
-		size_t old_bytes = behind.usable(block);
-		if (old_bytes < 4 * PAGE_BYTES && old_bytes < bytes) {
-			void *colored = copy_to_new(block, old_bytes, bytes);
-			if (colored)
-				behind.free(block);
-			return colored;
-		}
-	}
-	return behind.realloc(block, bytes);
+	need_behind();
+	if (!wanted(bytes))
+		return behind.realloc(block, bytes);
+	uintptr_t before = (uintptr_t)block;
+	size_t longer = stretched(bytes);
+	void *resized = fits_heap(bytes, longer) ? behind.realloc(block, longer) : NULL;
+	if (!resized)
+		return behind.realloc(block, bytes);
+	return (uintptr_t)resized != before && lies_in_heap(resized) ? placed(resized, longer - bytes) : resized;
 }
 
-EXPORT void *reallocarray(void *block, size_t count, size_t each)
+EXPORT void *reallocarray(void *block, size_t number, size_t each)
 {
 	size_t bytes;
-	if (__builtin_mul_overflow(count, each, &bytes)) {
+	if (__builtin_mul_overflow(number, each, &bytes)) {
 		errno = ENOMEM;
 		return NULL;
 	}
 	return realloc(block, bytes);
-}
-
-EXPORT size_t malloc_usable_size(void *block)
-{
-	if (!block || !ready())
-		return 0;
-	if (early_owns(block))
-		return early_size(block);
-	size_t shift_bytes = goes_straight_back() ? 0 : shifted_get(block);
-	return behind.usable ? behind.usable((char *)block - shift_bytes) - shift_bytes : 0;
-}
-
-/* C23; in a C library that has them they would reach its own free. */
-EXPORT void free_sized(void *block, size_t bytes)
-{
-	(void)bytes;
-	free(block);
-}
-
-EXPORT void free_aligned_sized(void *block, size_t alignment, size_t bytes)
-{
-	(void)alignment;
-	(void)bytes;
-	free(block);
-}
-
-/* An object loaded with RTLD_DEEPBIND would call the C library's free with our blocks. The
- * flag is dropped; the rest is a jump, since the loader looks at who called it. */
-EXPORT void *dlopen(const char *file, int mode)
-{
-	static void *(*_Atomic found)(const char *, int);
-	if (!found)
-		found = (void *(*)(const char *, int))dlsym(RTLD_NEXT, "dlopen");
-	if (mode & RTLD_DEEPBIND && parameters.block_bytes) {
-		count(BLOCKS_DEEPBIND_DROPPED, 1);
-		mode &= ~RTLD_DEEPBIND;
-	}
-	return found(file, mode);
 }

@@ -15,10 +15,9 @@ struct parameters {
 enum { STACKS_COLORED, STACKS_LEFT /* too small, or too many at once */ };
 enum {
 	BLOCKS_COLORED,
-	BLOCKS_LEFT,             /* that should have been shifted, and for which memory lacked */
+	BLOCKS_LEFT,             /* that should have been placed: memory lacked, or the C library mapped them */
 	BLOCKS_ADDED_BYTES,      /* in all */
-	BLOCKS_DEEPBIND_DROPPED, /* dlopen calls that would have bypassed the library's free */
-	BLOCKS_MALLOC_ELSEWHERE, /* programs whose own malloc comes before the library's */
+	BLOCKS_MALLOC_ELSEWHERE, /* programs with another malloc than the C library's */
 };
 
 /* Reads the environment and says to the page that this library is in place. Leaves

@@ -35,6 +35,10 @@ __attribute__((constructor)) static void begin(void)
 	begin_coloring("stacks", &parameters);
 }
 
+/* No thread loses more of its stack than this share, the trampoline's frame included. */
+#define SHARE 32
+#define FRAME_BYTES 128
+
 static struct start *take_start(void)
 {
 	for (int tries = 0; tries < STARTS; tries++) {
@@ -62,19 +66,27 @@ static size_t stack_bytes(const pthread_attr_t *attributes)
 	return bytes;
 }
 
+/* A small stack has fewer colors than the others. */
+static size_t colors_that_fit(size_t stack_bytes)
+{
+	size_t share = stack_bytes / SHARE;
+	return share < FRAME_BYTES ? 0 : (share - FRAME_BYTES) / parameters.line_bytes + 1;
+}
+
 /* The next thread's slot with its color, or NULL if it is to start as it is. The initial
  * thread has color 0, so threads begin at 1. */
 static struct start *prepare(const pthread_attr_t *attributes, void *argument)
 {
 	if (parameters.colors < 2)
 		return NULL;
-	size_t shift_bytes = shift_of(&parameters, atomic_fetch_add_explicit(&next_color, 1, memory_order_relaxed) + 1);
-	struct start *start = shift_bytes <= stack_bytes(attributes) / 8 ? take_start() : NULL;
+	uint32_t number = atomic_fetch_add_explicit(&next_color, 1, memory_order_relaxed) + 1;
+	size_t fit = colors_that_fit(stack_bytes(attributes));
+	struct start *start = fit >= 2 ? take_start() : NULL;
 	if (!start) {
 		count(STACKS_LEFT, 1);
 		return NULL;
 	}
-	start->shift_bytes = shift_bytes;
+	start->shift_bytes = shift_of(&parameters, number) % (fit * parameters.line_bytes);
 	start->argument = argument;
 	return start;
 }

@@ -8,9 +8,13 @@ mod environment;
 mod libraries;
 mod page;
 mod program;
+mod trial;
+mod words;
 
 pub use page::{Part, Parts};
 pub use program::Refusals;
+pub use trial::try_on_true;
+pub use words::own_malloc;
 
 use crate::{CannotEngage, NotEngaged};
 use nearmiss_workload::{GuardedFiles, Workload};

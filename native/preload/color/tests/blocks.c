@@ -1,5 +1,5 @@
 /* What malloc promises, asked of blocks that may be colored. Prints how many lines within
- * the page the beginnings of 64 large blocks use; given an argument, does only that. */
+ * the page the beginnings of 64 large blocks use; given their size, does only that. */
 #define _GNU_SOURCE
 #include "check.h"
 #include <errno.h>
@@ -33,10 +33,12 @@ static int lines_used(size_t bytes)
 		blocks[i] = malloc(bytes);
 		CHECK(blocks[i] && (uintptr_t)blocks[i] % _Alignof(max_align_t) == 0);
 		lines |= 1ull << ((uintptr_t)blocks[i] >> 6 & 63);
-		memset(blocks[i], i, malloc_usable_size(blocks[i]));
+		unsigned char *block = blocks[i];
+		block[0] = block[malloc_usable_size(block) - 1] = (unsigned char)i;
 	}
 	for (int i = 0; i < BLOCKS; i++) {
-		CHECK(*(unsigned char *)blocks[i] == i);
+		unsigned char *block = blocks[i];
+		CHECK(block[0] == i && block[malloc_usable_size(block) - 1] == i);
 		free(blocks[i]);
 	}
 	return __builtin_popcountll(lines);
@@ -153,9 +155,8 @@ static void *churn(void *seed)
 
 int main(int argc, char **argv)
 {
-	(void)argv;
 	/* First: later the C library may serve large blocks from its heap. */
-	dprintf(1, "lines %d\n", lines_used(4 << 20));
+	dprintf(1, "lines %d\n", lines_used(argc > 1 ? strtoull(argv[1], NULL, 10) : 4 << 20));
 	if (argc > 1)
 		return 0;
 	resizing();

@@ -6,10 +6,10 @@ mod report;
 pub use options::{Args, MOST_BLOCK_BYTES, Options};
 pub use report::Report;
 
-use crate::preload::{Library, Preload, Refusals};
-use crate::{Ability, Acts, Applied, CannotEngage, Engaged, Engagement, Inability, NotEngaged};
+use crate::preload::{Library, Preload, Refusals, try_on_true};
+use crate::{Ability, Acts, Applied, CannotEngage, Engaged, Engagement, NotEngaged};
 use clap::{ArgMatches, FromArgMatches};
-use nearmiss_workload::{Stdio, Workload};
+use nearmiss_workload::Workload;
 
 const MOVED: &str = "moved";
 const LEFT: &str = "left";
@@ -48,7 +48,11 @@ pub fn apply(workload: Workload, options: &Options) -> Result<(Workload, LinesOf
 
 /// As the registry asks for it, with the options as they were given.
 pub(super) fn engage(workload: Workload, given: &ArgMatches) -> Result<Applied, CannotEngage> {
-    let (workload, engagement) = apply(workload, &Options::from(&args(given)?))?;
+    put_around(workload, &Options::from(&args(given)?))
+}
+
+fn put_around(workload: Workload, options: &Options) -> Result<Applied, CannotEngage> {
+    let (workload, engagement) = apply(workload, options)?;
     Ok(Applied { workload, engagement: Box::new(engagement) })
 }
 
@@ -64,22 +68,7 @@ fn args(given: &ArgMatches) -> Result<Args, CannotEngage> {
 
 /// Whether a program's blocks can be moved here: those of `true` can.
 pub(super) fn abilities() -> Vec<Ability> {
-    let state = match try_on_true() {
-        Ok(()) => Ok("tried on `true`: the library is loaded and answers".to_owned()),
-        Err(why) => {
-            Err(Inability { why, todo: "export TMPDIR=DIR, a directory that is not mounted noexec".to_owned() })
-        }
-    };
-    vec![Ability { name: "preloaded library for blocks", state }]
-}
-
-fn try_on_true() -> Result<(), String> {
-    let quiet = Workload::new(["true"]).stdin(Stdio::Null).stdout(Stdio::Null).stderr(Stdio::Null);
-    let (workload, engagement) = apply(quiet, &Options::default()).map_err(|error| error.to_string())?;
-    let suspended = workload.launch_suspended().map_err(|error| error.to_string())?;
-    let pid = suspended.pid();
-    suspended.resume().and_then(|running| running.wait()).map_err(|error| error.to_string())?;
-    engagement.report(pid).map(|_| ()).map_err(|error| error.to_string())
+    vec![try_on_true("preloaded library for blocks", |workload| put_around(workload, &Options::default()))]
 }
 
 impl LinesOfTheirOwn {

@@ -1,3 +1,4 @@
+use crate::preload::own_malloc;
 use serde::Serialize;
 use std::fmt;
 
@@ -39,13 +40,6 @@ impl fmt::Display for Report {
         if self.left > 0 {
             write!(out, ", {} left (no memory)", self.left)?;
         }
-        if self.programs_with_own_malloc > 0 {
-            write!(
-                out,
-                "; {} of {} programs bring their own malloc, whose blocks cannot be reached from outside",
-                self.programs_with_own_malloc, self.programs
-            )?;
-        }
-        Ok(())
+        own_malloc(out, self.programs_with_own_malloc, self.programs)
     }
 }

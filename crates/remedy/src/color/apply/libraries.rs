@@ -5,7 +5,6 @@ use crate::preload::Library;
 pub const COLORED: &str = "colored";
 pub const LEFT: &str = "left";
 pub const ADDED_BYTES: &str = "added bytes";
-pub const DEEPBIND_DROPPED: &str = "deepbind dropped";
 pub const MALLOC_ELSEWHERE: &str = "malloc elsewhere";
 
 /// Threads start on a shifted stack.
@@ -16,10 +15,10 @@ pub static STACKS: Library = Library {
     counters: &[COLORED, LEFT],
 };
 
-/// Blocks of malloc are handed out shifted.
+/// Blocks of malloc are made longer, so that the next one begins on another color.
 pub static BLOCKS: Library = Library {
     name: "blocks",
     file: "nearmiss-color-blocks.so",
     bytes: include_bytes!(concat!(env!("OUT_DIR"), "/color-blocks.so")),
-    counters: &[COLORED, LEFT, ADDED_BYTES, DEEPBIND_DROPPED, MALLOC_ELSEWHERE],
+    counters: &[COLORED, LEFT, ADDED_BYTES, MALLOC_ELSEWHERE],
 };

@@ -22,10 +22,10 @@ pub use report::{Blocks, Report, Stacks};
 
 use super::colors::step;
 use super::program::command_asks;
-use crate::preload::{Preload, Refusals};
-use crate::{Ability, Acts, Applied, CannotEngage, Engaged, Engagement, Inability, NotEngaged};
+use crate::preload::{Preload, Refusals, try_on_true};
+use crate::{Ability, Acts, Applied, CannotEngage, Engaged, Engagement, NotEngaged};
 use clap::{ArgMatches, FromArgMatches};
-use nearmiss_workload::{Stdio, Workload};
+use nearmiss_workload::Workload;
 use std::cell::OnceCell;
 
 const REFUSALS: Refusals = Refusals {
@@ -70,7 +70,11 @@ fn parameters(options: &Options) -> String {
 
 /// As the registry asks for it, with the options as they were given.
 pub(super) fn engage(workload: Workload, given: &ArgMatches) -> Result<Applied, CannotEngage> {
-    let (workload, coloring) = apply(workload, &Options::from(&args(given)?))?;
+    put_around(workload, &Options::from(&args(given)?))
+}
+
+fn put_around(workload: Workload, options: &Options) -> Result<Applied, CannotEngage> {
+    let (workload, coloring) = apply(workload, options)?;
     Ok(Applied { workload, engagement: Box::new(coloring) })
 }
 
@@ -86,22 +90,7 @@ fn args(given: &ArgMatches) -> Result<Args, CannotEngage> {
 
 /// Whether a program can be colored here: `true` is.
 pub(super) fn abilities() -> Vec<Ability> {
-    let state = match try_on_true() {
-        Ok(()) => Ok("tried on `true`: both libraries are loaded and answer".to_owned()),
-        Err(why) => {
-            Err(Inability { why, todo: "export TMPDIR=DIR, a directory that is not mounted noexec".to_owned() })
-        }
-    };
-    vec![Ability { name: "preloaded libraries", state }]
-}
-
-fn try_on_true() -> Result<(), String> {
-    let quiet = Workload::new(["true"]).stdin(Stdio::Null).stdout(Stdio::Null).stderr(Stdio::Null);
-    let (workload, coloring) = apply(quiet, &Options::default()).map_err(|error| error.to_string())?;
-    let suspended = workload.launch_suspended().map_err(|error| error.to_string())?;
-    let pid = suspended.pid();
-    suspended.resume().and_then(|running| running.wait()).map_err(|error| error.to_string())?;
-    coloring.report(pid).map(|_| ()).map_err(|error| error.to_string())
+    vec![try_on_true("preloaded libraries", |workload| put_around(workload, &Options::default()))]
 }
 
 impl Coloring {

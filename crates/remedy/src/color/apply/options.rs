@@ -9,8 +9,7 @@ pub struct Options {
     pub line_bytes: u32,
     /// Whether the stacks of new threads are colored.
     pub stacks: bool,
-    /// Least size in bytes from which blocks of `malloc`, `calloc` and `realloc` are colored
-    /// (those of whole pages are colored from one page on); `None` colors none.
+    /// Least size in bytes from which blocks of `malloc`, `calloc` and `realloc` are colored; `None` colors none.
     pub block_bytes: Option<u64>,
 }
 
@@ -64,7 +63,7 @@ pub struct Args {
     /// Color thread stacks (without --stacks and --blocks: both)
     #[arg(long)]
     pub stacks: bool,
-    /// Color malloc blocks of at least SIZE bytes (k, M suffixes), and page-multiple ones
+    /// Color malloc blocks of at least SIZE bytes (k, M suffixes)
     #[arg(long, value_name = "SIZE", value_parser = parse_size)]
     pub blocks: Option<u64>,
 }

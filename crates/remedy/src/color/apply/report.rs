@@ -1,6 +1,6 @@
 use super::Options;
 use super::libraries as names;
-use crate::preload::Part;
+use crate::preload::{Part, own_malloc};
 use serde::Serialize;
 use std::fmt;
 
@@ -26,7 +26,7 @@ pub struct Stacks {
     pub programs: u64,
     /// Threads started on a colored stack.
     pub colored: u64,
-    /// Threads left as they were: their stack was too small for the shift.
+    /// Threads left as they were: their stack has no room for two colors.
     pub left: u64,
 }
 
@@ -37,16 +37,14 @@ pub struct Blocks {
     pub least_bytes: u64,
     /// Programs in which the library was in place, the command's children included.
     pub programs: u64,
-    /// Of those, the ones whose own `malloc` comes first, so that nothing was colored.
+    /// Of those, the ones with another `malloc` than the C library's, so that nothing was colored.
     pub programs_with_own_malloc: u64,
-    /// Blocks shifted.
+    /// Blocks placed in turn on one color after the other.
     pub colored: u64,
-    /// Blocks left as they were for lack of memory.
+    /// Blocks left as they were: memory lacked, or the C library mapped them.
     pub left: u64,
-    /// Bytes that the shifts added in all, freed blocks included.
+    /// Bytes that the blocks were made longer in all, freed blocks included.
     pub added_bytes: u64,
-    /// `dlopen` calls from which `RTLD_DEEPBIND` was taken.
-    pub deepbind_dropped: u64,
 }
 
 impl Report {
@@ -68,7 +66,6 @@ impl Report {
                 colored: blocks.counter(names::COLORED),
                 left: blocks.counter(names::LEFT),
                 added_bytes: blocks.counter(names::ADDED_BYTES),
-                deepbind_dropped: blocks.counter(names::DEEPBIND_DROPPED),
             }),
         }
     }
@@ -98,18 +95,9 @@ impl fmt::Display for Report {
         if let Some(blocks) = &self.blocks {
             write!(out, "; {} blocks colored, {} bytes added", blocks.colored, blocks.added_bytes)?;
             if blocks.left > 0 {
-                write!(out, ", {} left (no memory)", blocks.left)?;
+                write!(out, ", {} left (no memory, or mapped)", blocks.left)?;
             }
-            if blocks.programs_with_own_malloc > 0 {
-                write!(
-                    out,
-                    "; {} of {} programs bring their own malloc, whose blocks cannot be reached from outside",
-                    blocks.programs_with_own_malloc, blocks.programs
-                )?;
-            }
-            if blocks.deepbind_dropped > 0 {
-                write!(out, "; RTLD_DEEPBIND taken from {} dlopen calls", blocks.deepbind_dropped)?;
-            }
+            own_malloc(out, blocks.programs_with_own_malloc, blocks.programs)?;
         }
         Ok(())
     }

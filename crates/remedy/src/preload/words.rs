@@ -1,0 +1,11 @@
+//! What the reports of several preloaded libraries say alike.
+
+use std::fmt;
+
+/// Continues a report with the programs whose blocks no library of ours hands out, if there are any.
+pub fn own_malloc(out: &mut fmt::Formatter<'_>, own: u64, programs: u64) -> fmt::Result {
+    match own {
+        0 => Ok(()),
+        _ => write!(out, "; {own} of {programs} programs bring their own malloc, whose blocks are left as they are"),
+    }
+}
