@@ -248,7 +248,6 @@ fn record(
     run: &RunDir,
 ) -> anyhow::Result<Option<CommandStatus>> {
     let header = session.header().clone();
-    let kallsyms = session.kallsyms();
     let started = jiff::Timestamp::now();
     let mut writer = match args.no_trace {
         true => None,
@@ -290,7 +289,7 @@ fn record(
     let symbols = nearmiss_symbols::resolve(nearmiss_symbols::Sources {
         insns: &recorded.side.insns,
         maps: modelled.maps(),
-        kallsyms: &kallsyms,
+        kallsyms: &recorded.kallsyms,
         layout: recorded.layout.clone(),
         pages: recorded.pages.clone(),
     });
@@ -306,8 +305,9 @@ fn record(
         run::write_whole(file, &bytes)?;
     }
     if args.quiet {
-        if let (None, Some(cut)) = (recorded.exit.status, &recorded.cut) {
-            eprintln!("nearmiss: {cut}");
+        let memory = recorded.exit.notes.first().filter(|_| recorded.exit.out_of_memory);
+        for what in recorded.cut.iter().chain(memory) {
+            eprintln!("nearmiss: {what}");
         }
     } else {
         let report = Report::load(run)?;
@@ -416,6 +416,7 @@ fn manifest(
         exit_status,
         signal,
         cut: recorded.cut.clone(),
+        out_of_memory: recorded.exit.out_of_memory,
         only_user: args.only == Some(Only::User),
         filter: header.filter,
         clock: clock.name().into(),
