@@ -192,6 +192,8 @@ struct nm_control {
     uint64_t lost_before_share; /* times that a line became shared: what its owner's filter dropped until then was not sent */
     uint64_t skipped;
     char error[256]; /* why the plugin gave up, or empty */
+    uint32_t opened_by; /* the process that executed BEGIN */
+    uint32_t closed_by; /* the process that executed END; 0 where something else closed the window */
 
     /* consumer, while running */
     _Alignas(64) uint64_t consumed; /* chunks given back, ever; release store, then futex wake on the low word */

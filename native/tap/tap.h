@@ -321,6 +321,7 @@ struct task {
 };
 void tasks_address_space(struct vcpu *); /* the TLB was flushed: an exec? */
 void tasks_enter(struct vcpu *); /* reads the current task; emits NM_C_SWITCH */
+uint32_t tasks_pid(const struct vcpu *); /* of the current task */
 void tasks_stored(struct vcpu *, uint64_t offset);                  /* a store touched the watched line */
 void tasks_skip(struct vcpu *, int on); /* may be nested */
 struct nm_usage tasks_usage(struct vcpu *);                        /* since the last report */

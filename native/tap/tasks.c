@@ -129,6 +129,8 @@ void tasks_enter(struct vcpu *v)
     apply_skip(v);
 }
 
+uint32_t tasks_pid(const struct vcpu *v) { return v->task ? v->task->pid : 0; }
+
 /* After an exec the stack is another one. */
 void tasks_address_space(struct vcpu *v)
 {

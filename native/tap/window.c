@@ -290,6 +290,7 @@ static void open_window(void)
     current = begins;
     begins->chunk.slice = ++slice;
     tasks_enter(begins);
+    tap.control->opened_by = tasks_pid(begins);
     mark(begins, NM_MARK_BEGIN);
     for (uint32_t i = 0; i < tap.vcpus; i++)
         limit_instructions(&tap_vcpus[i]);
@@ -352,6 +353,7 @@ static void recording(struct vcpu *v, uint32_t trigger)
         return;
     switch (trigger) {
     case NEARMISS_TRIGGER_END:
+        tap.control->closed_by = tasks_pid(v);
         close_window(v);
         break;
     case NEARMISS_TRIGGER_SKIP_ON:

@@ -256,7 +256,6 @@ fn record(
     run: &RunDir,
 ) -> anyhow::Result<Option<CommandStatus>> {
     let header = session.header().clone();
-    let kallsyms = session.kallsyms();
     let started = jiff::Timestamp::now();
     let mut writer = match args.no_trace {
         true => None,
@@ -303,7 +302,7 @@ fn record(
     let symbols = nearmiss_symbols::resolve(nearmiss_symbols::Sources {
         insns: &recorded.side.insns,
         maps: modelled.maps(),
-        kallsyms: &kallsyms,
+        kallsyms: &recorded.kallsyms,
         layout: recorded.layout.clone(),
         pages: recorded.pages.clone(),
     });
@@ -315,8 +314,9 @@ fn record(
         run::write_whole(file, &bytes)?;
     }
     if args.quiet {
-        if let (None, Some(cut)) = (recorded.exit.status, &recorded.cut) {
-            exit::say(cut);
+        let memory = recorded.exit.notes.first().filter(|_| recorded.exit.out_of_memory);
+        for what in recorded.cut.iter().chain(memory) {
+            exit::say(what);
         }
     } else {
         let report = Report::load(run)?;
@@ -425,6 +425,7 @@ fn manifest(
         exit_status,
         signal,
         cut: recorded.cut.clone(),
+        out_of_memory: recorded.exit.out_of_memory,
         only_user: args.only == Some(Only::User),
         filter: header.filter,
         clock: clock.name().into(),

@@ -169,8 +169,10 @@ pub struct ControlPage {
     pub skipped: u64,
     /// Plugin: why it gave up.
     pub error: [u8; 256],
-    /// Padding to the consumer's cache line.
-    pub padding1: [u64; 1],
+    /// Plugin: the process that executed the trigger BEGIN.
+    pub opened_by: u32,
+    /// Plugin: the process that executed the trigger END; 0 where something else closed the window.
+    pub closed_by: u32,
     /// Consumer: chunks given back, ever.
     pub consumed: u64,
     /// Plugin: asleep on `consumed`.

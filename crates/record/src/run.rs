@@ -306,8 +306,11 @@ pub struct Manifest {
     pub exit_status: Option<i32>,
     /// Signal that ended it, if one did.
     pub signal: Option<i32>,
-    /// Why the record ends before the command did, if so.
+    /// Why the record ends before the command did, or begins elsewhere, if so.
     pub cut: Option<String>,
+    /// The guest's kernel killed a process for memory. Older runs do not say.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub out_of_memory: bool,
     /// Only the command's user-mode references were recorded.
     pub only_user: bool,
     /// The filter that made the trace.

@@ -8,6 +8,7 @@ pub mod cell;
 pub mod code;
 pub mod compare;
 pub mod cycles;
+mod end;
 pub mod findings;
 pub mod function_name;
 pub mod html;

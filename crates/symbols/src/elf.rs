@@ -33,10 +33,11 @@ type Parsed<'a> = ElfFile64<'a, LittleEndian>;
 impl Elf {
     /// `None` when it is no 64-bit little-endian ELF file that can be read.
     pub fn open(path: &Path) -> Option<Self> {
-        let file = File::open(path).ok()?;
-        if !file.metadata().ok()?.is_file() {
+        // To open a pipe would wait for its writer.
+        if !path.metadata().ok()?.is_file() {
             return None;
         }
+        let file = File::open(path).ok()?;
         // SAFETY: the mapping is read-only and private; a file that shrinks meanwhile would raise SIGBUS, as it would in
         // the programs that run it.
         let bytes = unsafe { Mmap::map(&file) }.ok()?;

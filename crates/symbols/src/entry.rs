@@ -20,10 +20,11 @@ pub struct Entry {
 /// The function `name` of an ELF file, as its symbol tables call it or, with `::` in it, demangled. `None`: the file
 /// cannot be read or defines no such function.
 pub fn entry(path: &Path, name: &str) -> Option<Entry> {
-    let file = File::open(path).ok()?;
-    if !file.metadata().ok()?.is_file() {
+    // To open a pipe would wait for its writer.
+    if !path.metadata().ok()?.is_file() {
         return None;
     }
+    let file = File::open(path).ok()?;
     // SAFETY: the mapping is read-only and private; a file that shrinks meanwhile would raise SIGBUS, as it would in the
     // programs that run it.
     let bytes = unsafe { Mmap::map(&file) }.ok()?;

@@ -17,5 +17,5 @@ mod unwind;
 
 pub use elf::Elf;
 pub use entry::{Entry, entry};
-pub use live::LiveData;
+pub use live::{Booted, LiveData};
 pub use resolve::{Sources, resolve};

@@ -4,22 +4,30 @@ use super::elf::Elf;
 use super::kallsyms::Kallsyms;
 use nearmiss_record::symbols::{DataSymbols, KernelLayout, ModuleData};
 use std::collections::HashMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
 /// Reads the host's files, which are the guest's: its root is the host's.
 #[derive(Debug)]
 pub struct LiveData {
     modules: HashMap<String, Option<Arc<ModuleData>>>,
-    kallsyms: PathBuf,
-    layout: Arc<OnceLock<KernelLayout>>,
+    booted: Arc<OnceLock<Booted>>,
+}
+
+/// What is known of the guest's kernel once the guest has booted.
+#[derive(Clone, Debug)]
+pub struct Booted {
+    /// Text of the guest's `/proc/kallsyms`.
+    pub kallsyms: Arc<str>,
+    /// Where the guest's kernel keeps things.
+    pub layout: KernelLayout,
 }
 
 impl LiveData {
-    /// `kallsyms`: text of the guest's `/proc/kallsyms`. `layout`: filled by the recorder once the guest has booted;
-    /// while it is empty, per-CPU variables have no names.
-    pub fn new(kallsyms: &Path, layout: Arc<OnceLock<KernelLayout>>) -> Self {
-        LiveData { modules: HashMap::new(), kallsyms: kallsyms.to_owned(), layout }
+    /// `booted`: filled by the recorder once the guest has booted; while it is empty, the kernel's variables have no
+    /// names.
+    pub fn new(booted: Arc<OnceLock<Booted>>) -> Self {
+        LiveData { modules: HashMap::new(), booted }
     }
 }
 
@@ -34,12 +42,11 @@ impl DataSymbols for LiveData {
     }
 
     fn kernel(&mut self) -> Option<Arc<ModuleData>> {
-        let text = std::fs::read_to_string(&self.kallsyms).ok()?;
-        Some(Arc::new(Kallsyms::parse(&text).data))
+        Some(Arc::new(Kallsyms::parse(&self.booted.get()?.kallsyms).data))
     }
 
     fn layout(&mut self) -> KernelLayout {
-        self.layout.get().cloned().unwrap_or_default()
+        self.booted.get().map(|booted| booted.layout.clone()).unwrap_or_default()
     }
 }
 

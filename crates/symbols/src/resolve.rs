@@ -24,7 +24,7 @@ pub struct Sources<'a> {
     /// Who mapped what, when.
     pub maps: &'a MapLog,
     /// Text of the guest's `/proc/kallsyms`.
-    pub kallsyms: &'a Path,
+    pub kallsyms: &'a str,
     /// Where the guest's kernel keeps things.
     pub layout: KernelLayout,
     /// What the guest's pages served for.
@@ -51,7 +51,7 @@ pub fn resolve(sources: Sources<'_>) -> Symbols {
     }
     let mut data: Vec<_> = sources.maps.files().into_iter().filter_map(module_data).collect();
     if !kernel.is_empty() {
-        let symbols = Kallsyms::parse(&std::fs::read_to_string(sources.kallsyms).unwrap_or_default());
+        let symbols = Kallsyms::parse(sources.kallsyms);
         for (address, id) in kernel {
             match symbols.function(address) {
                 Some((name, module)) => table.set(id, module, name, true, None),

@@ -87,7 +87,7 @@ fn names(program: &Path, addresses: &[u64]) -> Symbols {
     resolve(Sources {
         insns: &insns,
         maps: &maps,
-        kallsyms: Path::new("/nonexistent"),
+        kallsyms: "",
         layout: KernelLayout::default(),
         pages: KernelPages::default(),
     })
@@ -170,21 +170,27 @@ fn a_damaged_file_costs_its_names_only() {
 
 #[test]
 fn kernel_code_is_named_from_kallsyms() {
-    let directory = tempfile::tempdir().unwrap();
-    let kallsyms = directory.path().join("kallsyms");
-    std::fs::write(&kallsyms, "ffffffff81000100 t copy_page\nffffffff82000000 D jiffies\nffffffff82000008 D x\n")
-        .unwrap();
+    let kallsyms = "ffffffff81000100 t copy_page\nffffffff82000000 D jiffies\nffffffff82000008 D x\n";
     let insns = [Insn { vaddr: 0xffff_ffff_8100_0110, flags: INSN_KERNEL, ..Insn::default() }];
     let symbols = resolve(Sources {
         insns: &insns,
         maps: &MapLog::default(),
-        kallsyms: &kallsyms,
+        kallsyms,
         layout: KernelLayout { direct_map_base: 1, per_cpu_bases: vec![2] },
         pages: KernelPages::default(),
     });
     assert_eq!(function(&symbols, 0), "copy_page");
     assert!(symbols.functions[symbols.insns[0].0 as usize].kernel);
     assert_eq!((symbols.data[0].objects[0].name.as_str(), symbols.kernel_layout.per_cpu_bases[0]), ("jiffies", 2));
+}
+
+/// A program in the guest may map a file under a name that is a pipe out here.
+#[test]
+fn a_pipe_is_not_waited_for() {
+    let place = tempfile::tempdir().unwrap();
+    let pipe = place.path().join("libx.so");
+    assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    assert!(Elf::open(&pipe).is_none() && super::entry(&pipe, "main").is_none());
 }
 
 /// Not a promise about time on a busy machine, only that it is seconds and not minutes.

@@ -1,11 +1,10 @@
 //! What the plugin must know of the guest's kernel, from its symbols and types.
 
-use super::guest::PerfRing;
+use super::guest::{KernelTold, PerfRing, memory_path, sealed};
 use super::ring::PluginFacts;
 use btf::btf::{Btf, Type};
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
-use std::fs;
 use std::path::Path;
 
 /// Virtual address of physical 0 in the kernel's direct map, without address randomisation
@@ -18,19 +17,21 @@ const DATA_HEAD_OFFSET: u64 = 1024;
 
 /// A kernel whose symbols or types do not have what the tap needs.
 #[derive(Debug, thiserror::Error)]
-#[error("{path}: {what}; delete the file, or name another kernel with --kernel")]
+#[error("the guest's kernel, {file}: {what}; name another kernel with --kernel")]
 pub struct FactsError {
-    path: String,
+    file: &'static str,
     what: String,
 }
 
 /// Raised whenever [`KernelFacts`] changes: what an earlier nearmiss kept is then found out again.
-const VERSION: u32 = 2;
+const VERSION: u32 = 3;
 
 /// What was found out about a kernel, the same at each of its boots.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KernelFacts {
     version: u32,
+    /// Checksum of the symbols and types that these facts were found in.
+    of: u32,
     /// Offsets of pid, tgid, comm and mm in `task_struct`.
     task_offsets: [u32; 4],
     /// Address of the per-CPU variable that holds the current task, relative to a CPU's area.
@@ -63,28 +64,29 @@ pub(super) struct PageFacts {
 }
 
 impl KernelFacts {
-    /// Reads `kallsyms` and `btf` in a kernel's cache directory; keeps what it found in `facts.json` beside them.
-    pub fn of(directory: &Path) -> Result<Self, FactsError> {
+    /// Looks `told` through; keeps what it found as `facts.json` in the kernel's cache directory.
+    pub fn of(told: &KernelTold, directory: &Path) -> Result<Self, FactsError> {
         let kept = directory.join("facts.json");
-        let read = || serde_json::from_slice(&fs::read(&kept).ok()?).ok();
-        if let Some(facts) = read().filter(|facts: &KernelFacts| facts.version == VERSION) {
+        let of = checksum(told);
+        let read = || serde_json::from_slice(&sealed::read(&kept)?).ok();
+        if let Some(facts) = read().filter(|facts: &KernelFacts| facts.version == VERSION && facts.of == of) {
             return Ok(facts);
         }
-        let facts = Self::derive(&directory.join("kallsyms"), &directory.join("btf"))?;
+        let facts = Self::derive(told, of)?;
         // A cache that cannot be written only costs the next run half a second.
         if let Ok(json) = serde_json::to_vec(&facts) {
-            let _ = nearmiss_record::run::write_whole(&kept, &json);
+            let _ = sealed::store(&kept, &json);
         }
         Ok(facts)
     }
 
-    fn derive(kallsyms: &Path, btf: &Path) -> Result<Self, FactsError> {
-        let error = |path: &Path, what: String| FactsError { path: path.display().to_string(), what };
-        let text = fs::read_to_string(kallsyms).map_err(|e| error(kallsyms, e.to_string()))?;
-        let (symbols, sorted) = parse_kallsyms(&text);
+    fn derive(told: &KernelTold, of: u32) -> Result<Self, FactsError> {
+        let (kallsyms, btf) = ("its symbols", "its types");
+        let error = |file, what| FactsError { file, what };
+        let (symbols, sorted) = parse_kallsyms(&told.kallsyms);
         let symbol =
             |name: &str| symbols.get(name).copied().ok_or_else(|| error(kallsyms, format!("it has no `{name}`")));
-        let types = Btf::from_file(btf).map_err(|e| error(btf, e.to_string()))?;
+        let types = read_types(&told.btf).map_err(|what| error(btf, what))?;
         let offset = |structure: &str, member: &str| {
             member_offset(&types, structure, member)
                 .ok_or_else(|| error(btf, format!("it has no `{structure}::{member}`")))
@@ -111,6 +113,7 @@ impl KernelFacts {
         let irq_end = sorted.iter().copied().find(|a| *a > irq_start).unwrap_or(irq_start);
         Ok(KernelFacts {
             version: VERSION,
+            of,
             task_offsets: [
                 offset("task_struct", "pid")?,
                 offset("task_struct", "tgid")?,
@@ -148,6 +151,19 @@ impl KernelFacts {
             perf_rings,
         })
     }
+}
+
+fn checksum(told: &KernelTold) -> u32 {
+    let mut sum = crc32fast::Hasher::new();
+    sum.update(told.kallsyms.as_bytes());
+    sum.update(&told.btf);
+    sum.finalize()
+}
+
+/// The library reads files alone.
+fn read_types(btf: &[u8]) -> Result<Btf, String> {
+    let (_open, path) = memory_path("nearmiss-btf", btf).map_err(|error| error.to_string())?;
+    Btf::from_file(path).map_err(|error| error.to_string())
 }
 
 /// Addresses by name (the first of each), and all addresses of the kernel's image in order.
@@ -198,6 +214,7 @@ mod tests {
     fn per_cpu_addresses_become_physical() {
         let facts = KernelFacts {
             version: VERSION,
+            of: 0,
             task_offsets: [1, 2, 3, 4],
             current_task: 0x34940,
             per_cpu_offsets: KERNEL_MAP + 0x1000,

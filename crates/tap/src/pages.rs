@@ -10,6 +10,8 @@ use std::os::unix::fs::FileExt;
 /// Virtual address of the array of `struct page`, without address randomisation (mm.rst, as in `facts`).
 const VMEMMAP: u64 = 0xffff_ea00_0000_0000;
 const STRUCT_PAGE_BYTES: u64 = 64;
+/// Debian's kernel has some 200 slab caches; a guest whose kernel was taken over could show one a page.
+const MOST_CACHES: usize = 4096;
 const PRESENT: u64 = 1;
 const LARGE: u64 = 1 << 7;
 const ADDRESS: u64 = 0x000f_ffff_ffff_f000;
@@ -127,6 +129,9 @@ impl Survey<'_> {
             let cache = word_of(note, self.facts.slab_cache)?;
             if let Some(known) = self.caches.get(&cache) {
                 return Some(*known);
+            }
+            if self.caches.len() == MOST_CACHES {
+                return None;
             }
             let (name, object_bytes) = self.slab_cache(cache)?;
             let number = self.use_number(PageUse::Slab { cache: name, object_bytes });

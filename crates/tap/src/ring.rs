@@ -255,6 +255,12 @@ impl Ring {
         self.word(std::mem::offset_of!(ControlPage, opened)).load(Ordering::Acquire) != 0
     }
 
+    /// The processes that executed the triggers BEGIN and END; 0 where none did.
+    pub fn moved_by(&self) -> (u32, u32) {
+        let word = |offset| self.word(offset).load(Ordering::Acquire);
+        (word(std::mem::offset_of!(ControlPage, opened_by)), word(std::mem::offset_of!(ControlPage, closed_by)))
+    }
+
     /// Where the plugin is.
     pub fn state(&self) -> abi::State {
         match self.word(std::mem::offset_of!(ControlPage, state)).load(Ordering::Acquire) {

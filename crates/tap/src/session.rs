@@ -15,7 +15,7 @@ use nearmiss_record::run::Filter;
 use nearmiss_record::side::SideTables;
 use nearmiss_record::symbols::{KernelLayout, KernelPages};
 use nearmiss_record::trace::{TraceHeader, Validator};
-use nearmiss_symbols::LiveData;
+use nearmiss_symbols::{Booted, LiveData};
 use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::FileExt;
@@ -102,6 +102,8 @@ pub struct Recorded {
     pub emulator: String,
     /// What the guest's pages served for at the end.
     pub pages: KernelPages,
+    /// Text of the guest's `/proc/kallsyms`.
+    pub kallsyms: Arc<str>,
     /// Where the guest's kernel keeps things.
     pub layout: KernelLayout,
     /// From launch to a guest that is ready, *measured*.
@@ -114,7 +116,7 @@ pub struct Recorded {
     pub window: Duration,
     /// Records, payload included.
     pub records: u64,
-    /// Why the stream ends before the command did.
+    /// Why the stream ends before the command did, or begins before it.
     pub cut: Option<String>,
     /// Facts a reader must know.
     pub notes: Vec<String>,
@@ -127,7 +129,7 @@ pub type Sink<'a> = dyn FnMut(&ChunkHeader, &[Record]) -> Result<(), String> + '
 pub struct Session {
     config: TapConfig,
     header: TraceHeader,
-    layout: Arc<OnceLock<KernelLayout>>,
+    booted: Arc<OnceLock<Booted>>,
     window: Window,
 }
 
@@ -145,7 +147,7 @@ impl Session {
             only_user: config.only_user,
             filter: config.filter,
         };
-        Ok(Session { config, header, layout: Arc::default(), window: Window::default() })
+        Ok(Session { config, header, booted: Arc::default(), window: Window::default() })
     }
 
     /// Records only this part of the run.
@@ -154,14 +156,9 @@ impl Session {
         self
     }
 
-    /// Where the guest kernel's symbols are once the guest has booted.
-    pub fn kallsyms(&self) -> PathBuf {
-        self.config.kernel.kallsyms()
-    }
-
     /// Names of the variables that the run will touch, for whoever follows the stream.
     pub fn data_symbols(&self) -> LiveData {
-        LiveData::new(&self.kallsyms(), Arc::clone(&self.layout))
+        LiveData::new(Arc::clone(&self.booted))
     }
 
     /// What a trace of this recording says of itself.
@@ -171,7 +168,7 @@ impl Session {
 
     /// Runs `command` to its end; this process's signals go to it meanwhile.
     pub fn record(self, command: GuestCommand, sink: &mut Sink<'_>) -> Result<Recorded, TapError> {
-        let Session { config, header, layout, window } = self;
+        let Session { config, header, booted, window } = self;
         let plugin = TAP_PLUGIN.ok_or(TapError::NoPlugin)?;
         let mut ring = Ring::create(&RingConfig {
             cpus: header.cpus,
@@ -214,14 +211,16 @@ impl Session {
                 _ => TapError::NotBegun(ending(&exit)),
             });
         };
-        let facts = KernelFacts::of(&kernel_directory)?;
+        let told = boot.kernel.ok_or_else(|| TapError::NotBegun("the guest's kernel told nothing of itself".into()))?;
+        let facts = KernelFacts::of(&told, &kernel_directory)?;
         let memory = Physical::new(guest.memory())?;
-        let told = facts
+        let plugin_facts = facts
             .of_boot(header.cpus, &boot.perf_rings, |at| memory.word(at))
             .ok_or_else(|| TapError::NotBegun("the guest's per-CPU areas lie outside its memory".into()))?;
-        ring.tell(&told);
-        let layout = layout
-            .get_or_init(|| KernelLayout { direct_map_base: told.direct_map_base, per_cpu_bases: told.per_cpu_bases });
+        ring.tell(&plugin_facts);
+        let layout =
+            KernelLayout { direct_map_base: plugin_facts.direct_map_base, per_cpu_bases: plugin_facts.per_cpu_bases };
+        let booted = booted.get_or_init(|| Booted { kallsyms: told.kallsyms, layout });
         let ready = Instant::now();
         let warmth = guest.go_warmly(config.warm_up, ready - started)?;
 
@@ -255,18 +254,20 @@ impl Session {
         drained.notes.extend(window.note());
         drained.notes.extend(caution);
         drained.notes.extend(exit.notes.iter().cloned());
+        let cut = (!drained.complete).then(|| ending(&exit)).or_else(|| moved(ring.moved_by(), warmth.command));
         Ok(Recorded {
             side,
             kernel,
             emulator,
             pages,
-            layout: layout.clone(),
+            kallsyms: Arc::clone(&booted.kallsyms),
+            layout: booted.layout.clone(),
             boot: ready - started,
             warm: began - ready,
             warmth,
             window: window_end - opened.unwrap_or(began),
             records: drained.records,
-            cut: (!drained.complete).then(|| ending(&exit)),
+            cut,
             notes: drained.notes,
             exit,
         })
@@ -332,8 +333,20 @@ fn ending(exit: &GuestExit) -> String {
         }
         ExitReason::Killed => "it was interrupted".into(),
         ExitReason::PoweredOff => "the command powered the guest off".into(),
+        ExitReason::Halted => "the command halted the guest".into(),
         ExitReason::Panicked(line) => format!("the guest's kernel gave up: {line}"),
     }
+}
+
+/// Init, which is the agent: it closes the window.
+const AGENT: u32 = 1;
+
+/// What a reader must know of a window that not the agent and the command's first process opened and closed.
+fn moved((opened_by, closed_by): (u32, u32), command: Option<u32>) -> Option<String> {
+    if command != Some(opened_by) {
+        return Some(format!("process {opened_by} opened the window itself, which is not the command's first process"));
+    }
+    (closed_by > AGENT).then(|| format!("the command closed the window itself (process {closed_by})"))
 }
 
 fn memory_file(content: &[u8]) -> io::Result<OwnedFd> {
@@ -341,4 +354,18 @@ fn memory_file(content: &[u8]) -> io::Result<OwnedFd> {
     let file = std::fs::File::from(file);
     file.write_all_at(content, 0)?;
     Ok(file.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::moved;
+
+    #[test]
+    fn a_window_is_the_commands_from_its_first_process_to_the_agents_end() {
+        assert_eq!(moved((70, 1), Some(70)), None);
+        assert_eq!(moved((70, 0), Some(70)), None, "closed by a mark, a time or a count");
+        assert_eq!(moved((70, 71), Some(70)), Some("the command closed the window itself (process 71)".into()));
+        let early = "process 64 opened the window itself, which is not the command's first process";
+        assert_eq!(moved((64, 1), Some(70)), Some(early.into()));
+    }
 }

@@ -104,7 +104,8 @@ void facts_send_file(enum frame kind, const char *path);
 bool facts_settle(uint64_t *waited_ms); /* waits until the guest is quiet; false: it was not */
 void facts_wait_quiet(void);
 long facts_oom_kills(void);
-void facts_kernel_lines(const char *needle);
+/* Sends the last line of the kernel's log with this text. */
+void facts_kernel_line(const char *needle);
 
 /* relay.c: between ports and the command's pipes or terminal. */
 struct relay_totals {

@@ -161,9 +161,9 @@ long facts_oom_kills(void)
     return kills;
 }
 
-void facts_kernel_lines(const char *needle)
+void facts_kernel_line(const char *needle)
 {
-    char record[8192];
+    char record[8192], last[8192] = "";
     int log = open("/dev/kmsg", O_RDONLY | O_NONBLOCK | O_CLOEXEC);
     if (log < 0)
         return;
@@ -177,8 +177,10 @@ void facts_kernel_lines(const char *needle)
         char *text = strchr(record, ';');
         if (text && strstr(text, needle)) {
             text[1 + strcspn(text + 1, "\n")] = 0;
-            say("kernel %s", text + 1);
+            strcpy(last, text + 1);
         }
     }
     close(log);
+    if (*last)
+        say("kernel %s", last);
 }

@@ -53,9 +53,9 @@ static void run(const struct config *config)
     }
     kills = facts_oom_kills() - kills;
     if (kills)
-        facts_kernel_lines("Out of memory: Killed process");
+        facts_kernel_line("Out of memory: Killed process");
     if (WIFSIGNALED(status) && WTERMSIG(status) == SIGILL)
-        facts_kernel_lines("trap invalid opcode");
+        facts_kernel_line("trap invalid opcode");
     if (config->send_overlay) {
         /* What the command left running must not write while its files are read. */
         kill(-1, SIGKILL);

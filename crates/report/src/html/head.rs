@@ -86,13 +86,13 @@ fn order(order: Order) -> &'static str {
 }
 
 fn ended(report: &Report) -> String {
-    let manifest = &report.manifest;
-    match (manifest.exit_status, manifest.signal, &manifest.cut) {
-        (_, _, Some(cut)) => format!("The record was cut: {}.", plain(cut)),
-        (Some(status), ..) => format!("Exit status {status}."),
-        (None, Some(signal), _) => format!("Killed by signal {signal}."),
-        (None, None, None) => String::new(),
-    }
+    let sentence = |clause: String| {
+        let mut letters = clause.chars();
+        let first = letters.next().map(|letter| letter.to_ascii_uppercase());
+        first.into_iter().chain(letters).chain(['.', ' ']).collect::<String>()
+    };
+    let text: String = crate::end::clauses(&report.manifest).into_iter().map(sentence).collect();
+    text.trim_end().to_owned()
 }
 
 pub(super) fn notes(report: &Report) -> Markup {

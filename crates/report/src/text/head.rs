@@ -35,12 +35,7 @@ impl Page<'_> {
                 policy(&model.policy)
             ),
         );
-        let end = match (manifest.exit_status, manifest.signal, &manifest.cut) {
-            (_, _, Some(cut)) => format!("; cut: {}", plain(cut)),
-            (Some(status), ..) => format!("; exit status {status}"),
-            (None, Some(signal), _) => format!("; killed by signal {signal}"),
-            (None, None, None) => String::new(),
-        };
+        let end: String = crate::end::clauses(manifest).iter().map(|clause| format!("; {clause}")).collect();
         self.labelled(
             "Measured",
             &format!(

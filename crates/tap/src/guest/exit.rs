@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use super::channel::printable;
 use super::messages::Totals;
 
 /// How the command ended.
@@ -37,6 +38,8 @@ pub enum ExitReason {
     Killed,
     /// The guest was powered off or rebooted from inside.
     PoweredOff,
+    /// The guest was halted from inside.
+    Halted,
     /// The guest's kernel gave up; its last words.
     Panicked(String),
     /// QEMU, the file server or the agent failed.
@@ -52,19 +55,29 @@ pub struct GuestExit {
     pub reason: ExitReason,
     /// What a user should know about it, a sentence each.
     pub notes: Vec<String>,
-    /// With `keep`: files of the host's that the command deleted (for itself only).
+    /// The guest's kernel killed a process for memory.
+    pub out_of_memory: bool,
+    /// With `keep`: files of the host's that the command deleted (for itself only); a note counts those beyond a
+    /// thousand.
     pub deleted: Vec<PathBuf>,
     /// If its time was over: what the command waited on, as far as sockets tell, a sentence each.
     pub waits: Vec<String>,
 }
 
+impl GuestExit {
+    /// An end without the command's own.
+    pub(super) fn of(reason: ExitReason) -> Self {
+        Self { reason, ..Self::default() }
+    }
+}
+
 /// What can be told from the end of the command.
-pub(super) fn notes(totals: &Totals, kernel: &[String]) -> Vec<String> {
+pub(super) fn notes(totals: &Totals, kernel: Option<&str>) -> Vec<String> {
     let mut notes = Vec::new();
     if totals.oom_kills > 0 {
-        let victim = kernel.last().map_or("", String::as_str);
+        let victim = kernel.map_or(String::new(), |line| format!(" ({line})"));
         notes.push(format!(
-            "the guest ran out of memory and killed a process ({victim}): give it more with --memory; \
+            "the guest ran out of memory and killed a process{victim}: give it more with --memory; \
              files that the command writes are kept in that memory too"
         ));
     }
@@ -76,7 +89,7 @@ pub(super) fn notes(totals: &Totals, kernel: &[String]) -> Vec<String> {
         );
     }
     if CommandStatus::from_wait_status(totals.status) == CommandStatus::Signaled(libc::SIGILL) {
-        let at = kernel.last().map_or(String::new(), |line| format!(" ({line})"));
+        let at = kernel.map_or(String::new(), |line| format!(" ({line})"));
         notes.push(format!(
             "the command executed an instruction that QEMU does not emulate{at}: AVX-512 is the usual one; \
              build without it, or choose another code path (glibc's own choice already follows the guest's CPU)"
@@ -115,13 +128,19 @@ pub(super) fn program_end(line: &str) -> String {
     }
 }
 
+/// The kernel's last word when it halts. The machine goes on, with nothing to do.
+pub(super) const HALTED: &str = "reboot: System halted";
+
 /// Why a guest ended without the agent's word, from the kernel's console.
 pub(super) fn from_console(console: &str) -> Option<ExitReason> {
     if let Some(at) = console.find("Kernel panic") {
         let line = console[at..].lines().next().unwrap_or_default();
-        return Some(ExitReason::Panicked(line.trim().into()));
+        return Some(ExitReason::Panicked(printable(line.trim())));
     }
-    ["reboot: Power down", "reboot: Restarting", "reboot: System halted", "sysrq: Resetting"]
+    if console.contains(HALTED) {
+        return Some(ExitReason::Halted);
+    }
+    ["reboot: Power down", "reboot: Restarting", "sysrq: Resetting"]
         .iter()
         .any(|line| console.contains(line))
         .then_some(ExitReason::PoweredOff)

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::{self, JoinHandle};
 
+use super::archive::Checked;
 use super::error::{GuestError, Tried};
 
 /// Receives an archive in parts. The guest is not trusted: nothing is written outside the directory,
@@ -28,11 +29,12 @@ pub(super) fn prepare(directory: &Path) -> Result<PathBuf, GuestError> {
 }
 
 impl Unpacker {
-    pub(super) fn start(directory: PathBuf) -> Self {
+    /// `most`: bytes of the archive, beyond which it is not the command's.
+    pub(super) fn start(directory: PathBuf, most: u64) -> Self {
         // A few parts wait while the disk is slow; then the guest does.
         let (parts, receiver) = sync_channel(16);
         let thread = thread::spawn(move || {
-            let mut archive = tar::Archive::new(Parts { receiver, current: Vec::new(), read: 0 });
+            let mut archive = tar::Archive::new(Checked::new(Parts { receiver, current: Vec::new(), read: 0 }, most));
             archive.set_preserve_permissions(false);
             archive.set_preserve_ownerships(false);
             archive.set_overwrite(false);
@@ -110,7 +112,7 @@ mod tests {
     }
 
     fn unpack(parts: Vec<Vec<u8>>, directory: &Path) -> Option<String> {
-        let mut unpacker = Unpacker::start(prepare(directory).unwrap());
+        let mut unpacker = Unpacker::start(prepare(directory).unwrap(), 1 << 20);
         for part in parts {
             unpacker.push(part);
         }

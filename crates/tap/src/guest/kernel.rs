@@ -1,16 +1,17 @@
 //! The guest's kernel: Debian's package, unpacked into the cache and never installed.
 
 use std::fs;
-use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use super::error::{GuestError, Tried};
+use super::sealed;
 
 /// An unpacked kernel and what was derived from it.
 ///
 /// A directory `<cache>/nearmiss/kernel/<version>` holds `vmlinuz`, `overlay.ko` (absent where it
 /// is built in) and, once derived, `vmlinux` (the image that `vmlinuz` unpacks to: loading it
-/// directly saves the guest from unpacking it, about a second), `kallsyms` and `btf`.
+/// directly saves the guest from unpacking it, about a second), `kallsyms`, `btf` and `facts.json`, each derived file
+/// with a checksum beside it: one that is damaged is derived again.
 #[derive(Debug, Clone)]
 pub struct KernelImage {
     directory: PathBuf,
@@ -65,12 +66,12 @@ impl KernelImage {
     }
 
     /// The guest's `/proc/kallsyms`; absent before the first boot.
-    pub fn kallsyms(&self) -> PathBuf {
+    pub(super) fn kallsyms(&self) -> PathBuf {
         self.directory.join("kallsyms")
     }
 
     /// The guest's BTF (`/sys/kernel/btf/vmlinux`); absent before the first boot.
-    pub fn btf(&self) -> PathBuf {
+    pub(super) fn btf(&self) -> PathBuf {
         self.directory.join("btf")
     }
 
@@ -78,12 +79,12 @@ impl KernelImage {
     /// cache, a compression other than zstd).
     pub(super) fn bootable(&self) -> PathBuf {
         let unpacked = self.directory.join("vmlinux");
-        if unpacked.exists() {
+        if sealed::read(&unpacked).is_some() {
             return unpacked;
         }
         let packed = self.directory.join("vmlinuz");
         match fs::read(&packed).ok().as_deref().and_then(unpack_elf) {
-            Some(image) if store(&unpacked, &image).is_ok() => unpacked,
+            Some(image) if sealed::store(&unpacked, &image).is_ok() => unpacked,
             _ => packed,
         }
     }
@@ -131,19 +132,6 @@ fn unpack_frame(frame: &[u8]) -> Option<Vec<u8>> {
     let decoder = zstd::stream::read::Decoder::with_buffer(frame).ok()?.single_frame();
     decoder.take(LARGEST_IMAGE).read_to_end(&mut image).ok()?;
     image.starts_with(b"\x7fELF").then_some(image)
-}
-
-/// Writes beside the target, then renames: a reader sees all of it or nothing.
-pub(super) fn store(path: &Path, content: &[u8]) -> std::io::Result<()> {
-    let temporary = path.with_extension(format!("{}.part", std::process::id()));
-    let written = fs::File::create(&temporary)
-        .and_then(|mut file| file.write_all(content))
-        .and_then(|()| fs::rename(&temporary, path));
-    if written.is_err() {
-        // Half a file is worth nothing; that it cannot be removed either changes nothing.
-        let _ = fs::remove_file(&temporary);
-    }
-    written
 }
 
 #[cfg(test)]

@@ -12,23 +12,32 @@ use std::time::Duration;
 use rustix::termios::{Termios, tcgetattr, tcgetwinsize};
 
 use super::arguments::{PORTS, QemuPlan, kernel_arguments};
+use super::channel::Channel;
 use super::command::{GuestCommand, StreamKind, stream_kinds};
 use super::config::{GuestConfig, WarmUp, available_memory, memory_by_node};
 use super::error::{GuestError, Tried};
+use super::exit::{self, ExitReason};
 use super::file_server::FileServer;
 use super::guardian::{Guardian, Program, connected_to_listener};
+use super::host_memory::OomKills;
 use super::initramfs::Initramfs;
 use super::input::WaitingInput;
 use super::keep::{self, Unpacker};
+use super::messages::GuestEvent;
+use super::protocol::{Asked, Protocol};
 use super::relay::{Tail, outwards};
 use super::supervision::Supervision;
 use super::supervisor::Supervisor;
+use super::told::{Gathering, KernelTold};
 use super::{Guest, NodeMemory, memory_file, time_limit};
 
 static AGENT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/guest-init"));
 
 /// Where the agent puts the preloaded library inside.
 const PRELOAD_PATH: &str = "/run/nearmiss/preload.so";
+
+/// An order is a few bytes, and the agent reads orders whenever it is told of them.
+const LONGEST_ORDER: Duration = Duration::from_secs(1);
 
 pub(super) fn launch(mut config: GuestConfig) -> Result<Guest, GuestError> {
     if config.command.argv.is_empty() {
@@ -46,7 +55,9 @@ pub(super) fn launch(mut config: GuestConfig) -> Result<Guest, GuestError> {
     }
     let streams = std::mem::take(&mut config.command.streams);
     let kinds = stream_kinds(&streams);
-    let initramfs = memory_file::holding("nearmiss-initramfs", &initramfs(&config, &streams, &kinds)?)?;
+    let told = KernelTold::kept(&config.kernel);
+    let asked = Asked { kernel: told.is_none(), warm_up: config.warm_up, keep: keep.is_some() };
+    let initramfs = memory_file::holding("nearmiss-initramfs", &initramfs(&config, asked, &streams, &kinds)?)?;
     let image = config.kernel.bootable();
     let kernel: OwnedFd = File::open(&image).tried(image.display().to_string())?.into();
     let (console, console_inside) = UnixStream::pair().tried("socketpair")?;
@@ -85,6 +96,10 @@ pub(super) fn launch(mut config: GuestConfig) -> Result<Guest, GuestError> {
 
     let supervision = Arc::new(Supervision::new(guardian));
     let (events, event_receiver) = channel();
+    if let Some(told) = told {
+        // The receiver is right here.
+        drop(events.send(GuestEvent::Kernel(told)));
+    }
     let [control, input_port, output_port, error_port]: [UnixStream; 4] =
         ports.try_into().map_err(|_| GuestError::Config("the number of ports is fixed".into()))?;
     let [input, output, error] = streams;
@@ -92,21 +107,31 @@ pub(super) fn launch(mut config: GuestConfig) -> Result<Guest, GuestError> {
         .into_iter()
         .find(|(kind, _)| **kind == StreamKind::Terminal)
         .and_then(|(_, stream)| stream.as_ref()?.try_clone().ok());
+    // An agent that takes no orders any longer must not keep the sender of a signal waiting.
+    control.set_write_timeout(Some(LONGEST_ORDER)).tried("the control port")?;
+    let halted = Arc::downgrade(&supervision);
+    let console = Tail::follow(console, exit::HALTED, move || {
+        if let Some(supervision) = halted.upgrade() {
+            supervision.end(ExitReason::Halted);
+        }
+    });
     let mut supervisor = Supervisor {
-        control: control.try_clone().tried("the control port")?,
+        channel: Channel::new(control.try_clone().tried("the control port")?),
+        protocol: Protocol::new(asked),
         events,
         supervision: Arc::clone(&supervision),
         guardian_events: reports.events,
-        console: Tail::follow(console),
-        log: Tail::follow(reports.log),
+        console,
+        log: Tail::follow(reports.log, exit::HALTED, || {}),
         terminal: None,
         output: None,
         error: None,
-        unpacker: keep.map(Unpacker::start),
+        unpacker: keep.map(|directory| Unpacker::start(directory, memory.iter().map(|(bytes, _)| bytes).sum())),
         waiting_input: None,
         input: None,
-        kallsyms: config.kernel.kallsyms(),
-        btf: config.kernel.btf(),
+        gathering: asked.kernel.then(Gathering::default),
+        kernel: config.kernel,
+        host_memory: OomKills::now(),
         program: config.command.argv[0].to_string_lossy().into_owned(),
         directory: config.command.directory.display().to_string(),
         run_ahead: if let WarmUp::Run(limit) = config.warm_up { limit } else { Duration::ZERO },
@@ -143,6 +168,7 @@ pub(super) fn launch(mut config: GuestConfig) -> Result<Guest, GuestError> {
 
 fn initramfs(
     config: &GuestConfig,
+    asked: Asked,
     streams: &[Option<OwnedFd>; 3],
     kinds: &[StreamKind; 3],
 ) -> Result<Vec<u8>, GuestError> {
@@ -160,12 +186,17 @@ fn initramfs(
     if let Some(input) = &config.command.spooled {
         archive.file("warm-input", 0o600, input);
     }
-    archive.file("nearmiss.conf", 0o644, &agent_config(config, streams, kinds));
+    archive.file("nearmiss.conf", 0o644, &agent_config(config, asked, streams, kinds));
     Ok(archive.finish())
 }
 
 /// `key=value`, each ended by a NUL.
-fn agent_config(config: &GuestConfig, streams: &[Option<OwnedFd>; 3], kinds: &[StreamKind; 3]) -> Vec<u8> {
+fn agent_config(
+    config: &GuestConfig,
+    asked: Asked,
+    streams: &[Option<OwnedFd>; 3],
+    kinds: &[StreamKind; 3],
+) -> Vec<u8> {
     let mut text = Vec::new();
     let mut put = |key: &str, value: &[u8]| {
         text.extend_from_slice(key.as_bytes());
@@ -210,17 +241,16 @@ fn agent_config(config: &GuestConfig, streams: &[Option<OwnedFd>; 3], kinds: &[S
             put("termios", termios_text(&settings, kinds[0] == StreamKind::Terminal).as_bytes());
         }
     }
-    let known = config.kernel.kallsyms().exists() && config.kernel.btf().exists();
-    put("symbols", if known { b"0" } else { b"1" });
+    put("symbols", if asked.kernel { b"1" } else { b"0" });
     put(
         "warm",
-        match config.warm_up {
+        match asked.warm_up {
             WarmUp::Nothing => b"0",
             WarmUp::Files => b"1",
             WarmUp::Run(_) => b"2",
         },
     );
-    put("keep", if config.keep.is_some() { b"1" } else { b"0" });
+    put("keep", if asked.keep { b"1" } else { b"0" });
     put("preload", if config.preload.is_some() { b"1" } else { b"0" });
     text
 }

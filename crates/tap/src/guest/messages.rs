@@ -1,44 +1,16 @@
-//! What agent and host tell each other: frames of a length, a kind and a payload.
+//! What agent and host tell each other, as lines of text.
 
-use std::io::{self, Read, Write};
+use std::io::{self, Write};
 use std::path::PathBuf;
 
 use super::exit::CommandStatus;
+use super::told::KernelTold;
 
-/// A frame of the agent.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) enum Frame {
-    Text(String),
-    Kallsyms(Vec<u8>),
-    Btf(Vec<u8>),
-    Tar(Vec<u8>),
-}
-
-/// No frame of the agent is longer; one that says so is damaged (the guest is not trusted).
-const LONGEST: u32 = 1 << 20;
-
-/// Reads the next frame; `None` at the end.
-pub(super) fn read_frame(from: &mut impl Read) -> io::Result<Option<Frame>> {
-    let mut head = [0; 5];
-    match from.read(&mut head[..1])? {
-        0 => return Ok(None),
-        _ => from.read_exact(&mut head[1..])?,
-    }
-    let length = u32::from_le_bytes([head[0], head[1], head[2], head[3]]);
-    if length > LONGEST {
-        return Err(io::Error::new(io::ErrorKind::InvalidData, "a frame of the guest's agent is too long"));
-    }
-    let mut payload = vec![0; length as usize];
-    from.read_exact(&mut payload)?;
-    Ok(Some(match head[4] {
-        1 => Frame::Text(String::from_utf8_lossy(&payload).into_owned()),
-        2 => Frame::Kallsyms(payload),
-        3 => Frame::Btf(payload),
-        4 => Frame::Tar(payload),
-        _ => {
-            return Err(io::Error::new(io::ErrorKind::InvalidData, "a frame of the guest's agent is of no known kind"));
-        }
-    }))
+/// A file of the guest's kernel that the agent sends in parts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum FileKind {
+    Kallsyms,
+    Btf,
 }
 
 /// Sends an order to the agent.
@@ -96,6 +68,8 @@ pub enum GuestEvent {
         /// Whether the guest became quiet at all.
         settled: bool,
     },
+    /// What the guest's kernel tells of itself; kept from an earlier boot, or told by this one.
+    Kernel(KernelTold),
     /// The agent waits for `Guest::go`.
     Ready,
     /// What the command will surely read was read ahead.
@@ -220,15 +194,5 @@ mod tests {
         assert_eq!(end("warm-run status=0 ended=0 failed="), WarmEnd::CutShort);
         let failed = WarmEnd::Failed("/run: No such file or directory".into());
         assert_eq!(end("warm-run status=0 ended=0 failed=/run: No such file or directory"), failed);
-    }
-
-    #[test]
-    fn frames_are_bounded() {
-        let mut sent = Vec::new();
-        send_order(&mut sent, "ready").unwrap();
-        assert_eq!(read_frame(&mut sent.as_slice()).unwrap(), Some(Frame::Text("ready".into())));
-        assert_eq!(read_frame(&mut [].as_slice()).unwrap(), None);
-        assert!(read_frame(&mut [0xff, 0xff, 0xff, 0xff, 1].as_slice()).is_err());
-        assert!(read_frame(&mut [1, 0, 0, 0, 9, 0].as_slice()).is_err());
     }
 }

@@ -10,13 +10,16 @@
 //! descriptors, and QEMU and the file server live in a PID namespace under a guardian that dies with
 //! this process.
 
+mod archive;
 mod arguments;
+mod channel;
 mod command;
 mod config;
 mod error;
 mod exit;
 mod file_server;
 mod guardian;
+mod host_memory;
 mod initramfs;
 mod input;
 mod keep;
@@ -24,13 +27,16 @@ mod kernel;
 mod launch;
 mod memory_file;
 mod messages;
+mod protocol;
 mod qemu;
 mod relay;
+pub(crate) mod sealed;
 mod signals;
 mod spool;
 mod supervision;
 mod supervisor;
 mod time_limit;
+mod told;
 mod waits;
 mod warm;
 
@@ -49,10 +55,18 @@ pub use kernel::KernelImage;
 pub use messages::{GuestEvent, PerfRing, WarmEnd, WarmFiles};
 pub use qemu::QemuBinary;
 pub use signals::{CaughtSignals, ForwardSignals};
+pub use told::KernelTold;
 pub use warm::Warmth;
 
 use error::Tried;
 use supervision::Supervision;
+
+/// A memory file with this content, and the path by which this process opens the file while the descriptor is held.
+pub(crate) fn memory_path(name: &str, content: &[u8]) -> Result<(std::os::fd::OwnedFd, String), GuestError> {
+    let file = memory_file::holding(name, content)?;
+    let path = memory_file::inherited_path(&file);
+    Ok((file, path))
+}
 
 /// The TCG plugin that was built with this library.
 #[cfg(has_tap_plugin)]
@@ -91,6 +105,8 @@ impl NodeMemory {
 /// What the agent told before it was ready.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct BootFacts {
+    /// What the kernel tells of itself; `None` where a guest that is there could not say it.
+    pub kernel: Option<KernelTold>,
     /// The perf rings, a CPU each.
     pub perf_rings: Vec<PerfRing>,
     /// How long the guest took to become quiet after its boot, in ms.
@@ -135,6 +151,7 @@ impl Guest {
         let mut facts = BootFacts::default();
         loop {
             match self.events.recv().ok()? {
+                GuestEvent::Kernel(told) => facts.kernel = Some(told),
                 GuestEvent::Perf(ring) => facts.perf_rings.push(ring),
                 GuestEvent::Quiet { ms, settled } => (facts.quiet_ms, facts.settled) = (ms, settled),
                 GuestEvent::Ready => return Some(facts),
@@ -179,10 +196,7 @@ impl Guest {
     /// Waits for the guest's end.
     pub fn wait(mut self) -> GuestExit {
         let exit = self.supervisor.take().and_then(|thread| thread.join().ok());
-        exit.unwrap_or_else(|| GuestExit {
-            reason: ExitReason::Failed("the guest's supervisor failed".into()),
-            ..GuestExit::default()
-        })
+        exit.unwrap_or_else(|| GuestExit::of(ExitReason::Failed("the guest's supervisor failed".into())))
     }
 
     fn order(&self, order: &str) -> Result<(), GuestError> {

@@ -8,6 +8,7 @@ use std::os::unix::net::UnixStream;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 use std::thread;
+use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, poll};
 
@@ -16,37 +17,49 @@ const BLOCK: usize = 65536;
 /// How much has been carried outwards by one relay, and whether it goes on.
 #[derive(Debug, Default)]
 pub(super) struct Progress {
-    state: Mutex<(u64, bool)>,
+    state: Mutex<State>,
     changed: Condvar,
 }
 
+#[derive(Debug, Default)]
+struct State {
+    carried: u64,
+    /// Our stream is slow: that is no reason to give up.
+    writing: bool,
+    ended: bool,
+}
+
+/// What the agent carried is in the emulator's hands when its last word comes: what has not come so long after, will not.
+const PATIENCE: Duration = Duration::from_secs(5);
+
 impl Progress {
-    fn add(&self, bytes: u64) {
-        self.update(|state| state.0 += bytes);
-    }
-
-    fn finish(&self) {
-        self.update(|state| state.1 = true);
-    }
-
-    fn update(&self, change: impl FnOnce(&mut (u64, bool))) {
+    fn update(&self, change: impl FnOnce(&mut State)) {
         if let Ok(mut state) = self.state.lock() {
             change(&mut state);
             self.changed.notify_all();
         }
     }
 
-    /// Waits until so many bytes are out, or no more will come.
-    pub(super) fn wait_for(&self, bytes: u64) {
+    /// Waits until so many bytes are out, or no more will come. Errors: how many bytes never came.
+    pub(super) fn wait_for(&self, bytes: u64) -> Result<(), u64> {
+        self.wait_within(bytes, PATIENCE)
+    }
+
+    fn wait_within(&self, bytes: u64, patience: Duration) -> Result<(), u64> {
         let Ok(mut state) = self.state.lock() else {
-            return;
+            return Ok(());
         };
-        while state.0 < bytes && !state.1 {
-            match self.changed.wait(state) {
-                Ok(next) => state = next,
-                Err(_) => return,
+        while state.carried < bytes && !state.ended {
+            let before = state.carried;
+            let Ok((next, waited)) = self.changed.wait_timeout(state, patience) else {
+                return Ok(());
+            };
+            state = next;
+            if waited.timed_out() && state.carried == before && !state.writing {
+                return Err(bytes - before);
             }
         }
+        Ok(())
     }
 }
 
@@ -58,14 +71,15 @@ pub(super) fn outwards(mut port: UnixStream, stream: OwnedFd) -> Arc<Progress> {
         let mut stream = File::from(stream);
         let mut block = vec![0; BLOCK];
         while let Ok(length @ 1..) = port.read(&mut block) {
+            shared.update(|state| state.writing = true);
             if write_waiting(&mut stream, &block[..length]).is_err() {
                 break;
             }
-            shared.add(length as u64);
+            shared.update(|state| (state.carried, state.writing) = (state.carried + length as u64, false));
         }
         // Nobody reads our stream any more: the guest's writer gets its SIGPIPE.
         let _ = port.shutdown(Shutdown::Both);
-        shared.finish();
+        shared.update(|state| state.ended = true);
     });
     progress
 }
@@ -95,22 +109,37 @@ pub(super) struct Tail {
 impl Tail {
     const KEPT: usize = 64 << 10;
 
-    /// Follows a reader until its end, on a thread of its own.
-    pub(super) fn follow(mut reader: impl Read + Send + 'static) -> Self {
+    /// Follows a reader until its end, on a thread of its own. `said` is called once, when the reader has said `words`.
+    pub(super) fn follow(
+        mut reader: impl Read + Send + 'static,
+        words: &'static str,
+        said: impl FnOnce() + Send + 'static,
+    ) -> Self {
         let tail = Self::default();
         let shared = tail.clone();
         thread::spawn(move || {
             let mut block = vec![0; 4096];
+            let mut said = Some(said);
             while let Ok(length @ 1..) = reader.read(&mut block) {
-                if let Ok(mut text) = shared.text.lock() {
-                    text.extend_from_slice(&block[..length]);
-                    let excess = text.len().saturating_sub(Self::KEPT);
-                    text.drain(..excess);
+                if shared.add(&block[..length], words)
+                    && let Some(said) = said.take()
+                {
+                    said();
                 }
             }
             shared.ended.store(true, Ordering::Release);
         });
         tail
+    }
+
+    /// Adds to the end; whether these words are in the part that is new.
+    fn add(&self, bytes: &[u8], words: &str) -> bool {
+        let Ok(mut text) = self.text.lock() else { return false };
+        text.extend_from_slice(bytes);
+        let excess = text.len().saturating_sub(Self::KEPT);
+        text.drain(..excess);
+        let from = text.len().saturating_sub(bytes.len() + words.len());
+        text[from..].windows(words.len()).any(|part| part == words.as_bytes())
     }
 
     pub(super) fn text(&self) -> String {
@@ -123,8 +152,60 @@ impl Tail {
             if self.ended.load(Ordering::Acquire) {
                 break;
             }
-            thread::sleep(std::time::Duration::from_millis(10));
+            thread::sleep(Duration::from_millis(10));
         }
         self.text()
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use std::io::PipeReader;
+
+    const SOON: Duration = Duration::from_millis(50);
+
+    /// A relay of these bytes, whose port stays open, into a pipe.
+    fn relay(bytes: &[u8]) -> (Arc<Progress>, UnixStream, PipeReader) {
+        let (port, mut guest) = UnixStream::pair().unwrap();
+        let (reader, stream) = std::io::pipe().unwrap();
+        guest.write_all(bytes).unwrap();
+        (outwards(port, stream.into()), guest, reader)
+    }
+
+    #[test]
+    fn a_forged_length_is_not_waited_for() {
+        let (progress, _guest, _reader) = relay(b"five!");
+        assert_eq!(progress.wait_within(5, SOON), Ok(()));
+        assert_eq!(progress.wait_within(1 << 40, SOON), Err((1 << 40) - 5));
+    }
+
+    #[test]
+    fn a_slow_reader_of_ours_is_waited_for() {
+        const MORE_THAN_A_PIPE: usize = 200_000;
+        let (progress, guest, mut reader) = relay(&[]);
+        let writer = thread::spawn(move || (&guest).write_all(&[b'x'; MORE_THAN_A_PIPE]).map(|()| guest));
+        let slow = thread::spawn(move || {
+            thread::sleep(SOON * 4);
+            reader.read_exact(&mut [0; MORE_THAN_A_PIPE]).map(|()| reader)
+        });
+        thread::sleep(SOON); // the pipe fills
+        assert_eq!(progress.wait_within(MORE_THAN_A_PIPE as u64, SOON), Ok(()));
+        assert!(writer.join().unwrap().is_ok() && slow.join().unwrap().is_ok());
+    }
+
+    #[test]
+    fn words_are_heard_across_blocks_and_once() {
+        let (mut console, theirs) = UnixStream::pair().unwrap();
+        let (heard, hears) = std::sync::mpsc::channel();
+        let tail = Tail::follow(theirs, "System halted", move || heard.send(()).unwrap());
+        console.write_all(b"[1] reboot: System ha").unwrap();
+        thread::sleep(SOON);
+        assert!(hears.try_recv().is_err());
+        console.write_all(b"lted\nSystem halted\n").unwrap();
+        drop(console);
+        hears.recv().unwrap();
+        assert!(tail.final_text().ends_with("System halted\n") && hears.recv().is_err());
     }
 }

@@ -1,7 +1,6 @@
 //! Follows a guest from launch to end.
 
 use std::io::{BufRead, BufReader, PipeReader};
-use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::mpsc::Sender;
@@ -9,19 +8,24 @@ use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
+use super::channel::{Channel, Frame, printable};
 use super::exit::{self, CommandStatus, ExitReason, GuestExit};
+use super::host_memory::OomKills;
 use super::input::{InputRelay, WaitingInput};
 use super::keep::Unpacker;
-use super::kernel::store;
-use super::messages::{Frame, GuestEvent, Line, Totals, parse_line, read_frame};
+use super::kernel::KernelImage;
+use super::messages::{FileKind, GuestEvent, Line, Totals, parse_line};
+use super::protocol::Protocol;
 use super::relay::{Progress, Tail};
 use super::supervision::Supervision;
 use super::time_limit;
+use super::told::Gathering;
 use super::waits::Waits;
 
 /// The host's side of a guest, until its end.
 pub(super) struct Supervisor {
-    pub(super) control: UnixStream,
+    pub(super) channel: Channel,
+    pub(super) protocol: Protocol,
     pub(super) events: Sender<GuestEvent>,
     pub(super) supervision: Arc<Supervision>,
     pub(super) guardian_events: PipeReader,
@@ -33,23 +37,27 @@ pub(super) struct Supervisor {
     pub(super) unpacker: Option<Unpacker>,
     pub(super) waiting_input: Option<WaitingInput>,
     pub(super) input: Option<InputRelay>,
-    pub(super) kallsyms: PathBuf,
-    pub(super) btf: PathBuf,
+    pub(super) kernel: KernelImage,
+    pub(super) gathering: Option<Gathering>,
+    pub(super) host_memory: OomKills,
     pub(super) program: String,
     pub(super) directory: String,
     pub(super) run_ahead: Duration,
     pub(super) timeout: Option<Duration>,
 }
 
+/// Files deleted that are named; the others are counted.
+const NAMED: usize = 1000;
+
 #[derive(Default)]
 struct Seen {
-    kernel: Vec<String>,
+    kernel: Option<String>,
     deleted: Vec<PathBuf>,
-    not_kept: Vec<PathBuf>,
+    more_deleted: u64,
+    not_kept: Option<PathBuf>,
+    not_kept_count: u64,
     refused: Option<(String, i32)>,
     error: Option<String>,
-    kallsyms: Vec<u8>,
-    btf: Vec<u8>,
     waits: Waits,
 }
 
@@ -57,94 +65,118 @@ impl Supervisor {
     /// Runs until the guest is gone.
     pub(super) fn run(mut self) -> GuestExit {
         let mut seen = Seen::default();
-        let totals = self.follow(&mut seen);
-        let exit = match totals {
-            Some(totals) => {
-                self.finish_streams(&totals);
+        let exit = match self.follow(&mut seen) {
+            Ok(Some(totals)) => {
+                let missing = self.finish_streams(&totals);
                 self.end_quietly();
-                self.command_ended(&totals, seen)
+                let mut exit = self.command_ended(&totals, seen);
+                exit.notes.extend(missing);
+                exit
             }
-            None => self.broke_off(seen),
+            Ok(None) => self.broke_off(seen),
+            Err(why) => self.broke_off(Seen { error: Some(why), ..seen }),
         };
         drop(self.input.take());
         exit
     }
 
-    /// The agent's last word, or `None` when the guest ended without one.
-    fn follow(&mut self, seen: &mut Seen) -> Option<Totals> {
+    /// The agent's last word, or `None` when the guest ended without one. Errors: why it is not listened to any longer.
+    fn follow(&mut self, seen: &mut Seen) -> Result<Option<Totals>, String> {
         loop {
-            let text = match read_frame(&mut self.control) {
-                Ok(Some(Frame::Text(text))) => text,
-                Ok(Some(Frame::Kallsyms(part))) => {
-                    collect(&mut seen.kallsyms, &part, &self.kallsyms);
-                    continue;
-                }
-                Ok(Some(Frame::Btf(part))) => {
-                    collect(&mut seen.btf, &part, &self.btf);
-                    continue;
-                }
-                Ok(Some(Frame::Tar(part))) => {
-                    if let Some(unpacker) = &mut self.unpacker {
-                        unpacker.push(part);
-                    }
-                    continue;
-                }
-                Ok(None) => return None,
-                Err(error) => {
-                    if error.kind() == std::io::ErrorKind::InvalidData {
-                        seen.error = Some(error.to_string());
-                    }
-                    return None;
-                }
-            };
-            match parse_line(&text) {
-                // Nobody may be listening to the events; the guest goes on all the same.
-                Some(Line::Event(event)) => {
-                    if event == GuestEvent::Ready {
-                        self.supervision.now_ready();
-                        time_limit::of_start(self.run_ahead, &self.supervision);
-                    }
-                    if matches!(event, GuestEvent::Begin { .. }) {
-                        self.supervision.now_begun();
-                        self.limit_command();
-                        // Not before: until then an interrupt that is typed ends nearmiss.
-                        self.input = self.waiting_input.take().and_then(|input| input.start(&self.supervision).ok());
-                    }
-                    // Nobody may be listening; the guest goes on all the same.
-                    drop(self.events.send(event));
-                }
-                Some(Line::Deleted(path)) => seen.deleted.push(path),
-                Some(Line::NotKept(path)) => seen.not_kept.push(path),
-                Some(Line::Refused { stage, errno }) => seen.refused = Some((stage, errno)),
-                Some(Line::Kernel(line)) => seen.kernel.push(line),
-                Some(Line::Waits(line)) => {
-                    if self.supervision.has_asked_for_waits() && seen.waits.line(&line) {
-                        self.supervision.end(ExitReason::TimedOut);
+            match self.channel.next().map_err(|broken| self.protocol.violation(&broken.to_string()))? {
+                Some(Frame::Text(text)) => {
+                    if let Some(totals) = self.text(&text, seen)? {
+                        return Ok(Some(totals));
                     }
                 }
-                Some(Line::Error(what)) => {
-                    seen.error = Some(what);
-                    return None;
-                }
-                Some(Line::Exit(totals)) => return Some(totals),
-                None => seen.error = Some(format!("the guest's agent said \"{text}\"")),
+                Some(Frame::File(kind, part)) => self.file(kind, &part)?,
+                Some(Frame::Tar(part)) => self.archive(part)?,
+                None => return Ok(None),
             }
         }
+    }
+
+    fn text(&mut self, text: &str, seen: &mut Seen) -> Result<Option<Totals>, String> {
+        let Some(line) = parse_line(text) else {
+            let start: String = text.chars().take(80).collect();
+            return Err(self.protocol.violation(&format!("\"{start}\"")));
+        };
+        self.protocol.line(&line).map_err(|what| self.protocol.violation(&what))?;
+        match line {
+            Line::Event(event) => self.event(event)?,
+            Line::Deleted(path) if seen.deleted.len() < NAMED => seen.deleted.push(path),
+            Line::Deleted(_) => seen.more_deleted += 1,
+            Line::NotKept(path) => {
+                seen.not_kept_count += 1;
+                seen.not_kept.get_or_insert(path);
+            }
+            Line::Refused { stage, errno } => seen.refused = Some((stage, errno)),
+            Line::Kernel(line) => seen.kernel = Some(line),
+            Line::Waits(line) => self.waits(&line, seen)?,
+            Line::Error(what) => return Err(what),
+            Line::Exit(totals) => return Ok(Some(totals)),
+        }
+        Ok(None)
+    }
+
+    fn event(&mut self, event: GuestEvent) -> Result<(), String> {
+        if event == GuestEvent::Ready {
+            if let Some(gathering) = self.gathering.take() {
+                let told = gathering.finish(&self.kernel)?;
+                // Nobody may be listening to the events; the guest goes on all the same.
+                drop(self.events.send(GuestEvent::Kernel(told)));
+            }
+            self.supervision.now_ready();
+            time_limit::of_start(self.run_ahead, &self.supervision);
+        }
+        if matches!(event, GuestEvent::Begin { .. }) {
+            self.supervision.now_begun();
+            self.limit_command();
+            // Not before: until then an interrupt that is typed ends nearmiss.
+            self.input = self.waiting_input.take().and_then(|input| input.start(&self.supervision).ok());
+        }
+        drop(self.events.send(event));
+        Ok(())
     }
 
     fn limit_command(&mut self) {
-        if let (Some(limit), Ok(control)) = (self.timeout.take(), self.control.try_clone()) {
-            time_limit::of_command(limit, &self.supervision, control);
+        if let (Some(limit), Ok(orders)) = (self.timeout.take(), self.channel.orders()) {
+            time_limit::of_command(limit, &self.supervision, orders);
         }
     }
 
-    fn finish_streams(&self, totals: &Totals) {
-        let streams = [(&self.terminal, totals.terminal), (&self.output, totals.output), (&self.error, totals.error)];
-        for (progress, bytes) in streams {
-            if let Some(progress) = progress {
-                progress.wait_for(bytes);
-            }
+    fn waits(&self, line: &str, seen: &mut Seen) -> Result<(), String> {
+        if !self.supervision.has_asked_for_waits() {
+            return Err(self.protocol.violation("\"waits\", which nobody asked for"));
         }
+        if seen.waits.line(line) {
+            self.supervision.end(ExitReason::TimedOut);
+        }
+        Ok(())
+    }
+
+    fn file(&mut self, kind: FileKind, part: &[u8]) -> Result<(), String> {
+        let taken = self.protocol.file().and_then(|()| match &mut self.gathering {
+            Some(gathering) => gathering.take(kind, part),
+            None => Ok(()),
+        });
+        taken.map_err(|what| self.protocol.violation(&what))
+    }
+
+    fn archive(&mut self, part: Vec<u8>) -> Result<(), String> {
+        self.protocol.archive().map_err(|what| self.protocol.violation(&what))?;
+        if let Some(unpacker) = &mut self.unpacker {
+            unpacker.push(part);
+        }
+        Ok(())
+    }
+
+    /// Waits for what the agent says that it carried; what is missing, if something is.
+    fn finish_streams(&self, totals: &Totals) -> Option<String> {
+        let streams = [(&self.terminal, totals.terminal), (&self.output, totals.output), (&self.error, totals.error)];
+        let waited = streams.into_iter().filter_map(|(progress, bytes)| progress.as_ref()?.wait_for(bytes).err());
+        let missing: u64 = waited.fold(0, u64::saturating_add);
+        (missing > 0).then(|| format!("the guest told of {missing} bytes of output that never came"))
     }
 
     /// Lets QEMU and its plugin finish, but not for long.
@@ -164,23 +196,27 @@ impl Supervisor {
     fn command_ended(&mut self, totals: &Totals, seen: Seen) -> GuestExit {
         if let Some((stage, errno)) = &seen.refused {
             let why = exit::refusal(stage, *errno, &self.program, &self.directory);
-            return GuestExit { status: None, reason: ExitReason::Refused(why), ..GuestExit::default() };
+            return GuestExit::of(ExitReason::Refused(why));
         }
-        let mut notes = exit::notes(totals, &seen.kernel);
+        let mut notes = exit::notes(totals, seen.kernel.as_deref());
         if let Some(error) = self.unpacker.as_mut().and_then(Unpacker::finish) {
-            notes.push(format!("what the command wrote could not be kept whole: {error}"));
+            notes.push(format!("what the command wrote could not be kept whole: {}", printable(&error)));
         }
-        if let Some(first) = seen.not_kept.first() {
-            let count = seen.not_kept.len();
+        if let Some(first) = &seen.not_kept {
+            let count = seen.not_kept_count;
             notes.push(format!(
                 "{count} of the command's devices, sockets or pipes were not kept: {} ...",
                 first.display()
             ));
         }
+        if seen.more_deleted > 0 {
+            notes.push(format!("{} more files that the command deleted are not named", seen.more_deleted));
+        }
         GuestExit {
             status: Some(CommandStatus::from_wait_status(totals.status)),
             reason: ExitReason::Ended,
             notes,
+            out_of_memory: totals.oom_kills > 0,
             deleted: seen.deleted,
             waits: Vec::new(),
         }
@@ -189,34 +225,30 @@ impl Supervisor {
     fn broke_off(&mut self, seen: Seen) -> GuestExit {
         self.end_soon();
         let ends: Vec<String> = BufReader::new(&mut self.guardian_events).lines().map_while(Result::ok).collect();
-        let console = self.console.final_text();
+        let console = printable_lines(&self.console.final_text());
         let asked_for = self.supervision.reason().filter(|_| seen.error.is_none());
         let reason = asked_for.or_else(|| exit::from_console(&console)).unwrap_or_else(|| {
             let mut parts: Vec<String> = seen.error.into_iter().collect();
             parts.extend(ends.iter().map(|end| exit::program_end(end)));
-            parts.extend(last_lines(&self.log.final_text(), 5));
+            if ends.iter().any(|end| end.ends_with(" signal 9")) {
+                parts.extend(self.host_memory.since().map(str::to_owned));
+            }
+            parts.extend(last_lines(&printable_lines(&self.log.final_text()), 5));
             parts.extend(last_lines(&console, 3));
+            if parts.is_empty() {
+                parts.push("the guest ended without a word".into());
+            }
             ExitReason::Failed(parts.join("; "))
         });
-        GuestExit { reason, waits: seen.waits.sentences(), ..GuestExit::default() }
+        GuestExit { waits: seen.waits.sentences(), ..GuestExit::of(reason) }
     }
+}
+
+fn printable_lines(text: &str) -> String {
+    text.lines().map(|line| printable(line.trim_end()) + "\n").collect()
 }
 
 fn last_lines(text: &str, count: usize) -> Vec<String> {
     let lines: Vec<&str> = text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
     lines[lines.len().saturating_sub(count)..].iter().map(ToString::to_string).collect()
-}
-
-/// Gathers parts of a file; an empty part is its end, when it is stored for later runs.
-fn collect(whole: &mut Vec<u8>, part: &[u8], path: &std::path::Path) {
-    const LARGEST: usize = 256 << 20;
-    if !part.is_empty() {
-        if whole.len() + part.len() <= LARGEST {
-            whole.extend_from_slice(part);
-        }
-    } else if !whole.is_empty() {
-        // A cache that cannot be written costs the next boot some time, no more.
-        let _ = store(path, whole);
-        whole.clear();
-    }
 }

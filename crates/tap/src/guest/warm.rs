@@ -12,6 +12,8 @@ const PART_OF_BOOT: u32 = 10;
 /// What came of it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Warmth {
+    /// The command's process, once there is one.
+    pub command: Option<u32>,
     /// What was read ahead, *measured*.
     pub files: WarmFiles,
     /// How the run ahead ended, if there was one.
@@ -43,7 +45,7 @@ impl Guest {
                     (warmth.run, warmth.run_time) = (Some(end), began.elapsed());
                     limit = None;
                 }
-                (Some(GuestEvent::Begin { .. }), _) => return Ok(warmth),
+                (Some(GuestEvent::Begin { pid }), _) => return Ok(Warmth { command: Some(pid), ..warmth }),
                 (Some(_), _) => {}
                 (None, Some((time, enough))) if began.elapsed() >= time => {
                     self.order(enough)?;

@@ -1,0 +1,202 @@
+//! What the agent may say, and when.
+//!
+//! Until it says that it is ready, nothing but the agent runs in the guest, and what it says is believed. From then on
+//! programs of the user run there. One that runs as root can take the agent's place, or the kernel's, and no seal in the
+//! guest would survive that. So the host takes nothing more than what it still has to be told: how the run went.
+
+use super::config::WarmUp;
+use super::messages::{GuestEvent, Line};
+
+/// What the host asked this guest for.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Asked {
+    /// The kernel's symbols and types.
+    pub(super) kernel: bool,
+    pub(super) warm_up: WarmUp,
+    /// What the command wrote.
+    pub(super) keep: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Phase {
+    Booting,
+    Ready,
+    ReadAhead,
+    RanAhead,
+    Running,
+    Ended,
+}
+
+/// Files that the command deleted, or that cannot be kept.
+const MOST_FILES: u32 = 1 << 20;
+/// What else is said of the command's end takes a line or two.
+const MOST_REMARKS: u32 = 16;
+
+/// Follows what the agent says.
+pub(super) struct Protocol {
+    asked: Asked,
+    phase: Phase,
+    files: u32,
+    remarks: u32,
+}
+
+impl Protocol {
+    pub(super) fn new(asked: Asked) -> Self {
+        Self { asked, phase: Phase::Booting, files: 0, remarks: 0 }
+    }
+
+    /// Takes notice of a line. Errors: it is not its time, or nobody asked for it.
+    pub(super) fn line(&mut self, line: &Line) -> Result<(), String> {
+        use GuestEvent as Event;
+        use Phase::{Booting, Ended, RanAhead, ReadAhead, Ready, Running};
+        self.phase = match (self.phase, line) {
+            (phase, Line::Error(_)) => phase,
+            (Booting, Line::Event(Event::Perf(_) | Event::Quiet { .. })) => Booting,
+            (Booting, Line::Event(Event::Ready)) => Ready,
+            (Ready, Line::Event(Event::Warmed(_))) if self.asked.warm_up != WarmUp::Nothing => ReadAhead,
+            (ReadAhead, Line::Event(Event::WarmRun(_))) if matches!(self.asked.warm_up, WarmUp::Run(_)) => RanAhead,
+            (Ready | ReadAhead | RanAhead, Line::Event(Event::Begin { .. })) => Running,
+            (Running, Line::Event(Event::Ended { .. })) => Ended,
+            (Ended, Line::Deleted(_) | Line::NotKept(_)) if self.asked.keep => {
+                one_more(&mut self.files, MOST_FILES, "files that are not kept")?
+            }
+            (Ended, Line::Refused { .. } | Line::Kernel(_)) => {
+                one_more(&mut self.remarks, MOST_REMARKS, "remarks on its end")?
+            }
+            // Whether it was asked for is the caller's to say: a limit of time strikes at any moment.
+            (phase @ (Running | Ended), Line::Waits(_)) => phase,
+            (Ended, Line::Exit(_)) => Ended,
+            _ => return Err(out_of_place(line)),
+        };
+        Ok(())
+    }
+
+    /// Whether a part of the kernel's symbols or types may come now.
+    pub(super) fn file(&self) -> Result<(), String> {
+        if self.asked.kernel && self.phase == Phase::Booting {
+            return Ok(());
+        }
+        Err("symbols or types of the kernel, which nobody asked for".into())
+    }
+
+    /// Whether a part of an archive may come now.
+    pub(super) fn archive(&self) -> Result<(), String> {
+        if self.asked.keep && self.phase == Phase::Ended {
+            return Ok(());
+        }
+        Err("files, which nobody asked for".into())
+    }
+
+    /// Says what came that should not have.
+    pub(super) fn violation(&self, what: &str) -> String {
+        match self.phase {
+            Phase::Booting => format!("the guest's agent sent {what} (a defect of nearmiss; please report it)"),
+            _ => format!("a program in the guest took the agent's channel, which only root can, and sent {what}"),
+        }
+    }
+}
+
+fn one_more(count: &mut u32, most: u32, what: &str) -> Result<Phase, String> {
+    *count += 1;
+    if *count > most { Err(format!("more than {most} {what}")) } else { Ok(Phase::Ended) }
+}
+
+fn out_of_place(line: &Line) -> String {
+    let word = match line {
+        Line::Event(GuestEvent::Perf(_)) => "perf",
+        Line::Event(GuestEvent::Quiet { .. }) => "quiet",
+        Line::Event(GuestEvent::Ready) => "ready",
+        Line::Event(GuestEvent::Warmed(_)) => "warmed",
+        Line::Event(GuestEvent::WarmRun(_)) => "warm-run",
+        Line::Event(GuestEvent::Begin { .. }) => "begin",
+        Line::Event(GuestEvent::Ended { .. }) => "ended",
+        Line::Event(GuestEvent::Kernel(_)) => "kernel files",
+        Line::Refused { .. } => "refused",
+        Line::Kernel(_) => "kernel",
+        Line::Waits(_) => "waits",
+        Line::Deleted(_) => "deleted",
+        Line::NotKept(_) => "not-kept",
+        Line::Error(_) => "error",
+        Line::Exit(_) => "exit",
+    };
+    format!("\"{word}\" out of place")
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::super::messages::parse_line;
+    use super::*;
+    use std::time::Duration;
+
+    const PERF: &str = "perf cpu=0 user_page=0x1000 data=0x2000";
+    const EXIT: &str = "exit status=0 terminal=0 output=0 error=0 oom=0 full=0";
+    const WARMED: &str = "warmed files=1 bytes=2 whole=1";
+    const RAN: &str = "warm-run status=0 ended=1 failed=";
+    const ALL: Asked = Asked { kernel: true, warm_up: WarmUp::Run(Duration::ZERO), keep: true };
+    const LEAST: Asked = Asked { kernel: false, warm_up: WarmUp::Nothing, keep: false };
+
+    fn after(asked: Asked, lines: &[&str]) -> Result<Protocol, String> {
+        let mut protocol = Protocol::new(asked);
+        for line in lines {
+            protocol.line(&parse_line(line).unwrap())?;
+        }
+        Ok(protocol)
+    }
+
+    #[test]
+    fn a_run_as_it_goes_is_accepted() {
+        let whole = [
+            PERF,
+            "quiet ms=50 settled=1",
+            "ready",
+            WARMED,
+            RAN,
+            "begin pid=7",
+            "ended status=0",
+            "refused stage=exec errno=2",
+            "kernel trap",
+            "deleted /a",
+            "not-kept /b",
+            EXIT,
+        ];
+        after(ALL, &whole).unwrap();
+        after(LEAST, &["ready", "begin pid=7", "ended status=0", EXIT]).unwrap();
+        after(LEAST, &["error errno=2 what=cannot mount /root"]).unwrap();
+    }
+
+    #[test]
+    fn every_line_has_its_time() {
+        let refused = |asked, lines: &[&str]| after(asked, lines).err().unwrap();
+        assert_eq!(refused(ALL, &["ready", PERF]), "\"perf\" out of place");
+        assert_eq!(refused(ALL, &["ready", "ready"]), "\"ready\" out of place");
+        assert_eq!(refused(ALL, &["ready", WARMED, WARMED]), "\"warmed\" out of place");
+        assert_eq!(refused(ALL, &["ready", WARMED, RAN, RAN]), "\"warm-run\" out of place");
+        assert_eq!(refused(ALL, &["begin pid=7"]), "\"begin\" out of place");
+        assert_eq!(refused(ALL, &["ready", "begin pid=7", "begin pid=8"]), "\"begin\" out of place");
+        assert_eq!(refused(ALL, &["ready", "begin pid=7", "kernel x"]), "\"kernel\" out of place");
+        assert_eq!(refused(ALL, &["ready", "begin pid=7", EXIT]), "\"exit\" out of place");
+    }
+
+    #[test]
+    fn what_nobody_asked_for_is_refused() {
+        let refused = |lines: &[&str]| after(LEAST, lines).err().unwrap();
+        assert_eq!(refused(&["ready", WARMED]), "\"warmed\" out of place");
+        assert_eq!(refused(&["ready", "begin pid=7", "ended status=0", "deleted /a"]), "\"deleted\" out of place");
+        assert!(Protocol::new(LEAST).file().is_err() && Protocol::new(ALL).file().is_ok());
+        let ready = after(ALL, &["ready"]).unwrap();
+        assert!(ready.file().is_err() && ready.archive().is_err());
+        let ended = ["ready", "begin pid=7", "ended status=0"];
+        assert!(after(ALL, &ended).unwrap().archive().is_ok() && after(LEAST, &ended).unwrap().archive().is_err());
+    }
+
+    #[test]
+    fn lines_after_the_end_are_bounded() {
+        for (line, most) in [("deleted /a", 1 << 20), ("not-kept /b", 1 << 20), ("kernel x", 16)] {
+            let mut protocol = after(ALL, &["ready", "begin pid=7", "ended status=0"]).unwrap();
+            let line = parse_line(line).unwrap();
+            let taken = (0..).take_while(|_| protocol.line(&line).is_ok()).count();
+            assert_eq!(taken, most, "{line:?}");
+        }
+    }
+}
