@@ -417,7 +417,7 @@ fn the_command_owns_its_streams_and_its_status() {
     assert!(String::from_utf8_lossy(&out.stderr).contains("perf list"));
     // What is no option is no command either.
     let out = Command::new(NEARMISS).args(["observe", "--no-such-option", "--", "true"]).output().unwrap();
-    assert_eq!(out.status.code(), Some(2));
+    assert_eq!(out.status.code(), Some(125));
     assert!(String::from_utf8_lossy(&out.stderr).contains("'--no-such-option'"));
 }
 

@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #define PAGE_BYTES 4096
-#define LEAST_BYTES 4096
+#define LEAST_BYTES 3072
 #define SELDOM __attribute__((noinline, cold))
 
 /* From the end of a block of a multiple of 16 bytes to the next block. */

@@ -1,6 +1,7 @@
 //! Which objects are in each other's way: from crowded misses to subjects.
 
 use super::aliasing;
+use super::apply::LEAST_BLOCK_BYTES;
 use super::colors::fully_hashed;
 use super::finding::Colors;
 use super::program;
@@ -15,7 +16,6 @@ use nearmiss_record::machine::Index;
 use nearmiss_record::model::ObjectKind;
 use std::collections::BTreeMap;
 
-const PAGE_BYTES: u64 = 4096;
 /// Objects with less than this share of a level's crowded misses are bystanders.
 const LEAST_SHARE: f64 = 0.05;
 
@@ -91,7 +91,9 @@ fn alias_class(side: &Party) -> Option<Class> {
         ObjectKind::Stack if side.extents.len() > 1 => Class::Stacks,
         ObjectKind::Stack | ObjectKind::Global => Class::Parts,
         ObjectKind::Heap if side.asked_alignment >= 64 => Class::AlignedBlocks,
-        ObjectKind::Heap if side.extents.iter().any(|(start, end)| end - start < PAGE_BYTES) => Class::SmallBlocks,
+        ObjectKind::Heap if side.extents.iter().any(|(start, end)| end - start < LEAST_BLOCK_BYTES) => {
+            Class::SmallBlocks
+        }
         ObjectKind::Heap => Class::Blocks,
         ObjectKind::Anonymous | ObjectKind::File => Class::Mappings,
         _ => return None,
@@ -107,7 +109,9 @@ fn class(crowd: &Crowd) -> Option<Class> {
         ObjectKind::Stack | ObjectKind::Global => Class::Parts,
         ObjectKind::Heap if pieces => Class::Parts,
         ObjectKind::Heap if crowd.asked_alignment >= 64 => Class::AlignedBlocks,
-        ObjectKind::Heap if crowd.extents.iter().all(|(start, end, _)| end - start < PAGE_BYTES) => Class::SmallBlocks,
+        ObjectKind::Heap if crowd.extents.iter().all(|(start, end, _)| end - start < LEAST_BLOCK_BYTES) => {
+            Class::SmallBlocks
+        }
         ObjectKind::Heap => Class::Blocks,
         // Mappings that touch become one: where most pieces were mapped one by one, they are mappings.
         ObjectKind::Anonymous | ObjectKind::File if pieces && crowd.made * 2 <= crowd.pieces => Class::Slots,

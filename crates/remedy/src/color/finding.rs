@@ -1,6 +1,7 @@
 //! From a subject to a finding: what happens, why, what to do, what it would gain.
 
 use super::aliasing;
+use super::apply::LEAST_BLOCK_BYTES;
 use super::colors::least_colors;
 use super::detect::level_verdict;
 use super::evidence::{self, Level, Seen};
@@ -168,7 +169,7 @@ impl Colors {
     /// Smallest of the blocks: what `--blocks` must reach down to.
     fn least_block(&self) -> u64 {
         let sizes = self.subject.extents().into_iter().map(|(start, end)| end - start);
-        sizes.filter(|bytes| *bytes >= 4096).min().unwrap_or(4096)
+        sizes.filter(|bytes| *bytes >= LEAST_BLOCK_BYTES).min().unwrap_or(LEAST_BLOCK_BYTES)
     }
 
     fn treatment(&self, colors: u64, enough: bool) -> String {

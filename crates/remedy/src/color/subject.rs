@@ -19,9 +19,9 @@ pub fn is_of_pieces(crowd: &Crowd) -> bool {
 pub enum Class {
     /// Thread stacks.
     Stacks,
-    /// `malloc` blocks of a page and more.
+    /// `malloc` blocks that coloring reaches.
     Blocks,
-    /// `malloc` blocks of less than a page.
+    /// `malloc` blocks that are too small for it.
     SmallBlocks,
     /// Blocks that were asked for with an alignment, which is a promise.
     AlignedBlocks,

@@ -17,7 +17,7 @@ mod libraries;
 mod options;
 mod report;
 
-pub use options::{Args, MOST_COLORS, Options};
+pub use options::{Args, LEAST_BLOCK_BYTES, MOST_COLORS, Options};
 pub use report::{Blocks, Report, Stacks};
 
 use super::colors::step;

@@ -19,8 +19,9 @@ const MAPPED_BLOCK_BYTES: u64 = 128 * 1024;
 /// Most colors the libraries take.
 pub const MOST_COLORS: u32 = 1024;
 
-/// Smallest block that can be colored: a page.
-const LEAST_BLOCK_BYTES: u64 = 4096;
+/// Smallest block that can be colored. Blocks of nearly a page lie a page apart, and a third more memory lets them lie a
+/// page and a line apart; smaller ones would cost more.
+pub const LEAST_BLOCK_BYTES: u64 = 3072;
 
 impl Default for Options {
     /// Stacks and blocks in the paper's 32 colors, on this machine's lines.
