@@ -84,12 +84,23 @@ pub fn load(name: &str) -> Result<Machine, LoadError> {
 /// Describes this host.
 pub fn host(latencies: Latencies) -> Result<Machine, HostError> {
     let found = discover(Path::new("/"))?;
-    let calibration = match latencies {
-        Latencies::Assumed => None,
-        Latencies::Recalibrated => Some(measure(&found)),
-        Latencies::Calibrated => Some(store::load(&found).unwrap_or_else(|| measure(&found))),
-    };
-    describe(&found, calibration.as_ref())
+    if latencies == Latencies::Assumed {
+        return describe(&found, None);
+    }
+    let kept = if latencies == Latencies::Calibrated { store::load(&found) } else { None };
+    calibrated(&found, kept, measure)
+}
+
+/// A kept file that was damaged may still be a calibration, of no machine that there could be: it is measured again.
+fn calibrated(
+    found: &Found,
+    kept: Option<Calibration>,
+    measure: impl FnOnce(&Found) -> Calibration,
+) -> Result<Machine, HostError> {
+    match kept.map(|kept| describe(found, Some(&kept))) {
+        Some(Ok(machine)) => Ok(machine),
+        _ => describe(found, Some(&measure(found))),
+    }
 }
 
 fn measure(found: &Found) -> Calibration {

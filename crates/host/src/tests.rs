@@ -107,11 +107,8 @@ fn cpus_that_differ_are_said_to() {
     assert!(m.sources["topology"].contains("made regular"));
 }
 
-#[test]
-fn calibration_becomes_cycles_of_the_measured_clock() {
-    let dir = tempfile::tempdir().expect("a directory");
-    two_sockets(dir.path(), "32768K", 4);
-    let calibration = Calibration {
+fn a_calibration() -> Calibration {
+    Calibration {
         clock_mhz: Some(2000),
         level_ns: vec![2.0, 6.0, 5.5],
         memory_local_ns: Some(100.0),
@@ -121,7 +118,29 @@ fn calibration_becomes_cycles_of_the_measured_clock() {
         second_level_reach: None,
         translation: Some((64, 3.5)),
         aliased_load_ns: Some(0.2),
+    }
+}
+
+#[test]
+fn what_was_kept_and_makes_no_machine_is_measured_again() {
+    let dir = tempfile::tempdir().expect("a directory");
+    two_sockets(dir.path(), "32768K", 4);
+    let found = discover(dir.path()).expect("found");
+    let local = |kept, measured: f64| {
+        let measured = Calibration { memory_local_ns: Some(measured), ..a_calibration() };
+        let machine = crate::calibrated(&found, kept, |_| measured).expect("a machine");
+        machine.latency.memory_local_cycles
     };
+    assert_eq!(local(Some(a_calibration()), 90.0), 200);
+    assert_eq!(local(Some(Calibration { core_to_core_ns: Some(1e12), ..a_calibration() }), 90.0), 180);
+    assert_eq!(local(None, 90.0), 180);
+}
+
+#[test]
+fn calibration_becomes_cycles_of_the_measured_clock() {
+    let dir = tempfile::tempdir().expect("a directory");
+    two_sockets(dir.path(), "32768K", 4);
+    let calibration = a_calibration();
     let m = describe(&discover(dir.path()).expect("found"), Some(&calibration)).expect("a machine");
     // The third level cannot be nearer than the second.
     assert_eq!(m.latency.level_cycles, [4, 12, 12]);
