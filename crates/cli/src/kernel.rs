@@ -4,9 +4,10 @@
 //! it is.
 
 use crate::exit::CannotHere;
-use anyhow::Context;
+use anyhow::{Context, ensure};
 use nearmiss_tap::guest::KernelImage;
-use std::io::Write;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::path::Path;
 use std::process::{Command, ExitCode, Stdio};
 
 /// The script that fetches and unpacks: the same as a clone of the repository runs.
@@ -38,15 +39,37 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
 
 fn unpack(package: &str) -> anyhow::Result<()> {
     const WHAT: &str = "cannot run /bin/sh to unpack the guest's kernel";
+    let is_file = package.contains('/') || package.ends_with(".deb");
+    ensure!(
+        !is_file || Path::new(package).is_file(),
+        "{package}: no such file; without one a kernel is fetched with apt"
+    );
     let mut shell = Command::new("/bin/sh");
     shell.args(["-s", "--"]).args((!package.is_empty()).then_some(package));
-    let mut child = shell.stdin(Stdio::piped()).stdout(Stdio::null()).spawn().context(WHAT)?;
-    let mut script = child.stdin.take().context(WHAT)?;
+    let pipes = shell.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped());
+    let mut child = pipes.spawn().context(WHAT)?;
+    let (mut script, said) = (child.stdin.take().context(WHAT)?, child.stderr.take().context(WHAT)?);
     // A shell that stopped reading has failed, and its status says so.
     let _ = script.write_all(UNPACK.as_bytes());
     drop(script);
+    let last = pass_on_all_but_the_last(said);
     if child.wait().context(WHAT)?.success() {
+        eprint!("{last}");
         return Ok(());
     }
-    Err(CannotHere("no kernel was unpacked; the line before says why".to_owned()).into())
+    let why = last.trim_end().trim_start_matches("setup-kernel: ");
+    let failed = format!("no kernel was unpacked: {why}");
+    ensure!(!is_file, failed);
+    Err(CannotHere(failed).into())
+}
+
+/// The script's last line says why it failed, if it did; the others are its progress.
+fn pass_on_all_but_the_last(said: impl Read) -> String {
+    let (mut lines, mut last, mut next) = (BufReader::new(said), String::new(), Vec::new());
+    while lines.read_until(b'\n', &mut next).is_ok_and(|bytes| bytes > 0) {
+        eprint!("{last}");
+        last = String::from_utf8_lossy(&next).into_owned();
+        next.clear();
+    }
+    last
 }

@@ -133,3 +133,19 @@ fn what_is_installed_needs_nothing_of_the_repository() {
     installed_verbs_work(&installed, None);
     installed_verbs_work(&installed, Some("nobody"));
 }
+
+#[test]
+fn a_kernel_that_is_no_file_or_no_package_is_one_line() {
+    let unpack = |package: &str| {
+        let out = Command::new(env!("CARGO_BIN_EXE_nearmiss")).args(["kernel", "--unpack", package]).output().unwrap();
+        (out.status.code(), String::from_utf8(out.stderr).unwrap())
+    };
+    let missing = "nearmiss: /no/such.deb: no such file; without one a kernel is fetched with apt\n";
+    assert_eq!(unpack("/no/such.deb"), (Some(2), missing.to_owned()));
+    let file = tempfile::Builder::new().suffix(".deb").tempfile().unwrap();
+    let (code, said) = unpack(file.path().to_str().unwrap());
+    assert!(
+        code == Some(2) && said.lines().last().unwrap().starts_with("nearmiss: no kernel was unpacked: "),
+        "{said}"
+    );
+}
