@@ -79,7 +79,7 @@ def readers(kind, file):
         return [["report", run, "--validate"], ["diagnose", run], ["report", run, "-m", "zen4-genoa"],
                 ["rehearse", "color", run]]
     if file.endswith("findings.json"):
-        return [["verify", "color", "--against", run, "--time-limit", "1s", "--pairs", "8", "--runs", "verified", "--", "true"]]
+        return [["verify", "color", "--against", run, "--time-limit", "1s", "--pairs", "8", "--runs", "verified", "--", "./walk"]]
     forms = [[], ["--json"], ["--html=page.html"], ["--callgrind", "out"], ["--folded", "out"], ["--code"]]
     return [["report", run, *form] for form in forms] + [["report", "--compare", run, "trace/twin"], ["diagnose", run]]
 

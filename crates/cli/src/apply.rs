@@ -32,7 +32,7 @@ pub fn run(given: &ArgMatches, remedies: Remedies) -> anyhow::Result<ExitCode> {
     let (remedy, given) = asked(given, remedies)?;
     let own = Own::from_arg_matches(given)?;
     let said = |code: u8, what: &dyn std::fmt::Display| {
-        eprintln!("nearmiss: {what}");
+        crate::exit::say(&what.to_string());
         Ok(ExitCode::from(code))
     };
     let wrapped = match (remedy.apply)(Workload::new(own.command), given).and_then(wrap) {

@@ -2,6 +2,7 @@
 
 use crate::Remedies;
 use crate::case::How;
+use crate::exit::say;
 use crate::output::{print, terminal_width};
 use crate::progress::progress;
 use crate::trace::Only;
@@ -88,8 +89,4 @@ fn record(args: &Args, remedies: Remedies) -> anyhow::Result<(RunDir, Case)> {
         Case { traced: cases.0.and_then(|case| case.traced), observation: cases.1.and_then(|case| case.observation) };
     let run = traced.or(observed).context("no remedy looks at anything")?;
     Ok((run, case))
-}
-
-fn say(what: &str) {
-    eprintln!("nearmiss: {what}");
 }

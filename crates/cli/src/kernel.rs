@@ -54,7 +54,7 @@ fn unpack(package: &str) -> anyhow::Result<()> {
     drop(script);
     let last = pass_on_all_but_the_last(said);
     if child.wait().context(WHAT)?.success() {
-        eprint!("{last}");
+        crate::output::tell(&last);
         return Ok(());
     }
     let why = last.trim_end().trim_start_matches("setup-kernel: ");
@@ -67,7 +67,7 @@ fn unpack(package: &str) -> anyhow::Result<()> {
 fn pass_on_all_but_the_last(said: impl Read) -> String {
     let (mut lines, mut last, mut next) = (BufReader::new(said), String::new(), Vec::new());
     while lines.read_until(b'\n', &mut next).is_ok_and(|bytes| bytes > 0) {
-        eprint!("{last}");
+        crate::output::tell(&last);
         last = String::from_utf8_lossy(&next).into_owned();
         next.clear();
     }

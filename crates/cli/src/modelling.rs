@@ -134,6 +134,7 @@ pub fn model_again(run: &RunDir, machine: &Machine, policy: &Policy, order: Orde
     if !file.is_file() {
         anyhow::bail!("{}: this run kept no trace to model again; record it without --no-trace", run.path().display());
     }
+    run.has_whole_trace()?;
     let mut trace = TraceReader::open(&file)?;
     // A run that was cut off before its names were written keeps its counts.
     let nameless = !run.file(run::SYMBOLS).is_file();

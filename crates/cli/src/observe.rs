@@ -196,7 +196,7 @@ fn target(args: &Args) -> anyhow::Result<Target> {
         _ => anyhow::bail!("a command and -p, --cgroup or -a do not go together: give one of them"),
     };
     if args.limit.is_none() && !args.top && matches!(target, Target::Machine | Target::Cgroup(_)) {
-        eprintln!("nearmiss: observing until Ctrl-C (or give --for 5s)");
+        crate::exit::say("observing until Ctrl-C (or give --for 5s)");
     }
     Ok(target)
 }

@@ -39,6 +39,11 @@ pub fn print(text: &str) -> anyhow::Result<()> {
     }
 }
 
+/// The same of a wrapper, whose own text goes to standard error. A closed stream must not change the command's status.
+pub fn tell(text: &str) {
+    let _ = anstream::stderr().lock().write_all(text.as_bytes());
+}
+
 /// An error whose text already says its cause: kept as text, so that the cause is not said twice.
 pub fn flat(error: impl std::fmt::Display) -> anyhow::Error {
     anyhow::anyhow!("{error}")

@@ -1,5 +1,6 @@
 //! Progress on stderr: the stage that begins, and for what takes a while its share and the time left.
 
+use crate::exit::say;
 use std::io::{IsTerminal, Write};
 use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
@@ -15,14 +16,14 @@ pub fn progress(what: &str) {
     static STARTED: OnceLock<Instant> = OnceLock::new();
     let started = STARTED.get_or_init(Instant::now);
     if std::io::stderr().is_terminal() || started.elapsed() >= A_WHILE {
-        eprintln!("nearmiss: {what}");
+        say(what);
     }
 }
 
 /// The same of a verb whose stderr is its command's: only where a person watches.
 pub fn progress_of_a_wrapper(what: &str) {
     if std::io::stderr().is_terminal() {
-        eprintln!("nearmiss: {what}");
+        say(what);
     }
 }
 

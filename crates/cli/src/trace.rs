@@ -45,7 +45,8 @@ const INSTRUCTION_CLOCK: InstructionClock = InstructionClock { shift: 1 };
   nearmiss trace --from symbol:f --for 50Minsn -- ./p  from the first call of a function
 
 A trace takes some 3 s to boot where little else runs, whatever the command. Then the command runs slower than alone:
-130 times for gzip, 220 for python3, 560 for sort, measured on a busy machine. docs/trace.md tells more.")]
+52 times where it follows pointers, 81 for gzip, 147 for sort, 172 for gcc, 421 where it starts
+programs (measured). docs/trace.md tells more.")]
 pub struct Args {
     /// Machine to model and to shape the guest by: `host`, a preset, or a machine file
     #[arg(short, long, value_name = "MACHINE", default_value = "host")]
@@ -94,7 +95,7 @@ pub struct Args {
     /// Model only, keep no trace
     #[arg(long)]
     no_trace: bool,
-    /// Largest trace to keep; beyond it the run is modelled but not kept
+    /// Largest trace to keep. A larger run is modelled whole, but nothing can replay it
     #[arg(long, value_name = "SIZE", default_value = "8GiB", value_parser = Bytes::parse)]
     max_trace: Bytes,
     #[command(flatten)]
@@ -200,7 +201,7 @@ pub fn for_diagnosis(
         .into());
     }
     if status != Some(CommandStatus::Exited(0)) {
-        eprintln!("nearmiss: the command did not end well; its output: {}", run.file(OUTPUTS[1]).display());
+        exit::say(&format!("the command did not end well; its output: {}", run.file(OUTPUTS[1]).display()));
     }
     Ok(run)
 }
@@ -320,8 +321,8 @@ fn record(
         }
     } else {
         let report = Report::load(run)?;
-        anstream::eprint!("{}", text::render(&report, text_options()));
-        eprintln!("\nrun: {}", run.path().display());
+        let text = text::render(&report, text_options());
+        crate::output::tell(&format!("{text}\nrun: {}\n", run.path().display()));
     }
     Ok(recorded.exit.status)
 }
@@ -430,6 +431,7 @@ fn manifest(
         filter: header.filter,
         clock: clock.name().into(),
         records: if args.no_trace { recorded.records } else { summary.records },
+        records_left_out: if args.no_trace { 0 } else { recorded.records.saturating_sub(summary.records) },
         node_bytes: header.node_bytes.clone(),
         window_ns: recorded.window.as_nanos() as u64,
         boot_ns: recorded.boot.as_nanos() as u64,

@@ -113,3 +113,39 @@ fn a_refused_trace_leaves_no_directory() {
     assert_eq!(output.status.code(), Some(125), "{}", said(&output));
     assert_eq!(std::fs::read_dir(place.path()).unwrap().count(), 0, "{}", said(&output));
 }
+
+#[test]
+fn a_standard_error_that_takes_nothing_does_not_change_the_status() {
+    let ended = |verb: &[&str]| {
+        let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+        let directory = tempfile::tempdir().unwrap();
+        let mut command = Command::new(env!("CARGO_BIN_EXE_nearmiss"));
+        let command = command.args(verb).args(["--", "sh", "-c", "exit 5"]).current_dir(directory.path());
+        command.stderr(full).status().unwrap().code()
+    };
+    assert_eq!(ended(&["apply", "color"]), Some(5));
+    if guest::can_trace() {
+        assert_eq!(ended(&["trace", "-m", "zen3-milan", "--cpus", "1", "--only", "user"]), Some(5));
+    }
+}
+
+#[test]
+fn a_part_of_a_trace_is_not_replayed() {
+    if !guest::can_trace() {
+        return;
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let nearmiss = |arguments: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_nearmiss"));
+        let out = command.args(arguments).current_dir(directory.path()).output().unwrap();
+        (out.status.code(), String::from_utf8_lossy(&out.stderr).into_owned())
+    };
+    let small = ["trace", "-q", "-m", "zen3-milan", "--cpus", "1", "--only", "user", "--max-trace", "1KiB"];
+    assert_eq!(nearmiss(&[&small[..], &["--", "ls", "/usr/bin"]].concat()), (Some(0), String::new()));
+    assert_eq!(nearmiss(&["report"]).0, Some(0), "the model saw all");
+    for replay in [&["diagnose"][..], &["rehearse", "color"], &["report", "-m", "zen4-genoa"]] {
+        let (code, said) = nearmiss(replay);
+        assert!(code == Some(2) && said.contains(" records, and no replay of a part"), "{replay:?}: {said}");
+        assert_eq!(said.lines().count(), 1, "{said}");
+    }
+}

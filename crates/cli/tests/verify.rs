@@ -3,7 +3,7 @@
 
 #![allow(clippy::unwrap_used)]
 
-use nearmiss_record::run::{RunDir, RunKind, VERDICT};
+use nearmiss_record::run::{Manifest, RunDir, RunKind, SCHEMA, VERDICT};
 use nearmiss_record::verdict::{Outcome, Verdict};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -201,4 +201,15 @@ fn help_has_examples() {
     assert!(help(&["verify", "--help"]).contains("\n  nearmiss verify commands './old' './new'     is the second"));
     assert!(help(&["report", "--help"]).contains("\n  nearmiss report --compare RUN1 RUN2  two runs of trace"));
     insta::assert_snapshot!(help(&["verify", "commands", "--help"]));
+}
+
+#[test]
+fn a_prediction_for_another_program_is_refused() {
+    let place = tempfile::tempdir().unwrap();
+    let manifest = Manifest { schema: SCHEMA.to_owned(), command: vec!["/bin/sort".to_owned()], ..Manifest::default() };
+    std::fs::write(place.path().join("manifest.json"), serde_json::to_vec(&manifest).unwrap()).unwrap();
+    let output = nearmiss(place.path(), &["verify", "color", "--against", ".", "--", "true"]);
+    assert_eq!(output.status.code(), Some(2));
+    let said = text(&output.stderr);
+    assert!(said.ends_with("this run is of `/bin/sort`: name a run of the command that is verified\n"), "{said}");
 }

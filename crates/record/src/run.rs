@@ -93,6 +93,18 @@ pub enum RunError {
     /// There is a run, of another recorder.
     #[error("{0}: this run is no observation (no observe.json); record one with `nearmiss observe -- CMD`")]
     NotObserved(PathBuf),
+    /// A replay of a part would be taken for one of the run.
+    #[error(
+        "{run}: its trace keeps {kept} of {of} records, and no replay of a part tells of the run; record it again with a larger --max-trace"
+    )]
+    PartOfATrace {
+        /// The run.
+        run: PathBuf,
+        /// Records that the trace keeps.
+        kept: u64,
+        /// Records that there were.
+        of: u64,
+    },
 }
 
 /// What gives a record anew.
@@ -248,6 +260,16 @@ impl RunDir {
         self.path.join(name)
     }
 
+    /// Refuses a run whose trace does not keep all that was recorded.
+    pub fn has_whole_trace(&self) -> Result<(), RunError> {
+        let manifest = self.read_json::<Manifest>(MANIFEST)?;
+        let (kept, left_out) = (manifest.records, manifest.records_left_out);
+        match left_out {
+            0 => Ok(()),
+            _ => Err(RunError::PartOfATrace { run: self.path.clone(), kept, of: kept.saturating_add(left_out) }),
+        }
+    }
+
     /// Reads a JSON file of the run; one of another schema, and one that was edited, is refused.
     pub fn read_json<T: Record>(&self, name: &str) -> Result<T, RunError> {
         let path = self.file(name);
@@ -319,6 +341,9 @@ pub struct Manifest {
     pub clock: String,
     /// Records kept and written.
     pub records: u64,
+    /// Records that were modelled and that the trace does not keep, for its size or for a full disk.
+    #[serde(default, skip_serializing_if = "is_none_left_out")]
+    pub records_left_out: u64,
     /// Bytes of guest memory by node.
     pub node_bytes: Vec<u64>,
     /// Wall time of the window in nanoseconds, *measured*.
@@ -330,6 +355,10 @@ pub struct Manifest {
     pub warm: Option<Warm>,
     /// Facts a reader must know, one sentence each.
     pub notes: Vec<String>,
+}
+
+fn is_none_left_out(records: &u64) -> bool {
+    *records == 0
 }
 
 /// What the guest did between its boot and the command, so that files are in memory as on a host in use.

@@ -52,6 +52,7 @@ fn open(run: &RunDir) -> Result<TraceReader, CaseError> {
     if !file.is_file() {
         return Err(CaseError::NoTrace(run.path().to_owned()));
     }
+    run.has_whole_trace()?;
     Ok(TraceReader::open(&file)?)
 }
 

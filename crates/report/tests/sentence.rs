@@ -263,14 +263,19 @@ fn nothing_stands_out() {
 fn lines_that_the_recorded_order_keeps_in_place_are_named() {
     let said = |references, order| {
         let mut b = support::healthy();
-        let writer = Tenant { writers: vec![101], ..Tenant::default() };
+        let writer = Tenant { writers: vec![101], readers: vec![102], ..Tenant::default() };
+        let alone = Tenant { writers: vec![101], ..Tenant::default() };
         let line = |object: &str, references, tenants| SharedLineRow {
             object: object.to_owned(),
             references,
             tenants,
             ..SharedLineRow::default()
         };
-        b.model.shared_lines = vec![line("read+0x0", 1 << 40, vec![]), line("counters+0x0", references, vec![writer])];
+        b.model.shared_lines = vec![
+            line("read+0x0", 1 << 40, vec![]),
+            line("moved+0x0", 1 << 40, vec![alone]),
+            line("counters+0x0", references, vec![writer]),
+        ];
         b.model.order = order;
         let all = b.model.totals.loads + b.model.totals.stores;
         (says(b, Cause::None), all)

@@ -58,7 +58,7 @@ pub fn count(args: &Args) -> anyhow::Result<Option<CommandStatus>> {
         run::write_whole(file, &bytes)?;
     }
     if !args.quiet {
-        anstream::eprintln!("{}", text(&record));
+        crate::output::tell(&format!("{}\n", text(&record)));
     }
     if let Some(cut) = &recorded.cut {
         exit::say(&format!("{cut}; counted is what was until then"));

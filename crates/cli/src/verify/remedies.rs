@@ -4,15 +4,15 @@ use super::how::How;
 use super::sides::{Title, compare_sides};
 use crate::Remedies;
 use crate::verbs::asked;
-use anyhow::Context;
+use anyhow::{Context, ensure};
 use clap::{ArgMatches, Args as _, Command, FromArgMatches};
 use nearmiss_record::finding::{Findings, Prediction, Reach};
-use nearmiss_record::run::{self, RunDir};
+use nearmiss_record::run::{self, Manifest, RunDir};
 use nearmiss_record::verdict::Predicted;
 use nearmiss_remedy::Remedy;
 use nearmiss_verify::SideCommand;
 use nearmiss_workload::Workload;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -46,7 +46,10 @@ pub fn run(given: &ArgMatches, remedies: Remedies) -> anyhow::Result<ExitCode> {
         stem: remedy.name.to_owned(),
         command: command.iter().map(|word| word.to_string_lossy().into_owned()).collect(),
         remedy: Some(name.clone()),
-        predicted: against.as_deref().map(|run| predicted(run, remedy.name, how.metric.is_some())).transpose()?,
+        predicted: against
+            .as_deref()
+            .map(|run| predicted(run, &command, remedy.name, how.metric.is_some()))
+            .transpose()?,
         notes: Vec::new(),
     };
     let without = Workload::new(command);
@@ -69,7 +72,8 @@ pub fn run(given: &ArgMatches, remedies: Remedies) -> anyhow::Result<ExitCode> {
 
 /// What was predicted of a remedy for a run. A number that the command prints is taken to be about the function that
 /// gains most, its wall time about the whole of it.
-fn predicted(run: &Path, remedy: &str, printed: bool) -> anyhow::Result<Predicted> {
+fn predicted(run: &Path, command: &[OsString], remedy: &str, printed: bool) -> anyhow::Result<Predicted> {
+    same_program(run, command)?;
     let prediction = prediction(run, remedy)?;
     let function = prediction.function.filter(|_| printed);
     let (low, high) = match &function {
@@ -83,6 +87,20 @@ fn predicted(run: &Path, remedy: &str, printed: bool) -> anyhow::Result<Predicte
         high,
         overlap: prediction.overlap,
     })
+}
+
+/// What was predicted of one program says nothing of another. Its arguments may differ: a trace is of a short run.
+fn same_program(run: &Path, command: &[OsString]) -> anyhow::Result<()> {
+    let traced = RunDir::open(run)?.read_json::<Manifest>(run::MANIFEST)?.command;
+    let name = |word: Option<&Path>| word.and_then(Path::file_name).map(OsStr::to_owned);
+    let (of_run, of_command) = (traced.first().map(Path::new), command.first().map(Path::new));
+    ensure!(
+        name(of_run) == name(of_command),
+        "{}: this run is of `{}`: name a run of the command that is verified",
+        run.display(),
+        traced.join(" ")
+    );
+    Ok(())
 }
 
 fn prediction(run: &Path, remedy: &str) -> anyhow::Result<Prediction> {

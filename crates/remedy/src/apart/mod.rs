@@ -38,8 +38,8 @@ Nothing persists: the next run without it is as before.",
     rehearse_help: Help {
         about: "The run with the tenants of each shared line so many bytes from each other",
         after: "Examples:
-  nearmiss rehearse apart                     the newest run
-  nearmiss rehearse apart RUN --spacings 128  where caches fetch lines in pairs",
+  nearmiss rehearse apart                              the newest run
+  nearmiss rehearse apart RUN --spacings 128           where caches fetch lines in pairs",
     },
     needs: Needs::Trace,
     options: apply::Args::augment_args,

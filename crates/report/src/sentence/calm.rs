@@ -5,9 +5,10 @@ use super::{LEAST_SHARE, quoted};
 use crate::levels::misses;
 use crate::load::Report;
 use crate::number::spoken_percent;
-use nearmiss_record::model::{FunctionRow, SharedLineRow};
+use nearmiss_record::model::{FunctionRow, SharedLineRow, Tenant};
 use nearmiss_record::policy::Order;
 use nearmiss_record::waits::Reason;
+use std::collections::BTreeSet;
 
 /// The sentence.
 pub(super) fn text(report: &Report, ranked: &Ranked<'_>) -> String {
@@ -20,7 +21,11 @@ pub(super) fn text(report: &Report, ranked: &Ranked<'_>) -> String {
 /// Lines that several CPUs use wait little in the recorded order, where each guest CPU keeps them for a whole slice.
 fn passed_on(report: &Report) -> String {
     let model = &report.model;
-    let of_several = |row: &&SharedLineRow| row.tenants.iter().any(|t| !t.writers.is_empty()) && row.references > 0;
+    let of_several = |row: &&SharedLineRow| {
+        let users: BTreeSet<u32> = row.tenants.iter().flat_map(Tenant::users).collect();
+        // A task that moves takes its lines along: that is no line of several.
+        users.len() > 1 && row.references > 0 && row.tenants.iter().any(|tenant| !tenant.writers.is_empty())
+    };
     let lines: Vec<&SharedLineRow> = model.shared_lines.iter().filter(of_several).collect();
     let used: u64 = lines.iter().fold(0, |sum, row| sum.saturating_add(row.references));
     let all = model.totals.loads.saturating_add(model.totals.stores);

@@ -35,7 +35,7 @@ pub enum GuestError {
     },
     /// The guest would not have enough memory to work.
     #[error(
-        "the guest would have {have_mib} MiB of memory and needs {need_mib}: free some, or ask for less with --memory"
+        "the guest would have {have_mib} MiB of memory and needs {need_mib}: ask for more with --memory, or free some of the host's"
     )]
     TooLittleMemory {
         /// What it would have.
