@@ -4,10 +4,11 @@
 
 mod support;
 
-use nearmiss_record::machine::Index;
+use nearmiss_record::machine::{CacheKind, Index};
 use nearmiss_record::model::MissClass::*;
 use nearmiss_record::model::*;
 use nearmiss_record::policy::Order;
+use nearmiss_record::units::Bytes;
 use nearmiss_report::sentence::{Cause, sentence};
 use support::{Builder, Event};
 
@@ -116,7 +117,7 @@ fn true_sharing_on_many_lines() {
     assert_eq!(
         says(b, Cause::TrueSharing),
         "88% of the command's cycles wait for true sharing in `worker` on 40 objects `heap`: CPUs hand the same bytes to each other; \
-         fewer hand-overs would help, not another place (recorded order: a lower bound)."
+         `nearmiss diagnose` tells what else would help (recorded order: a lower bound)."
     );
 }
 
@@ -287,4 +288,35 @@ fn lines_that_the_recorded_order_keeps_in_place_are_named() {
     ));
     assert!(!said(all / 25, Order::Recorded).0.contains("pass on"));
     assert!(!said(all / 4, Order::Modelled).0.contains("pass on"), "there the cycles themselves tell");
+}
+
+#[test]
+fn few_sets_of_a_level_that_costs_little_are_no_headline() {
+    let mut b = program();
+    let all: Vec<u32> = (0..64).collect();
+    b.event(Event { function: "worker", count: 200_000, missed: &[Conflict], sets: &all, ..Event::default() });
+    b.event(Event { function: "worker", count: 500, missed: &[Capacity, Conflict], sets: &[7], ..Event::default() });
+    let said = says(b, Cause::Conflict);
+    assert!(said.contains("conflict misses of L1 in `worker`"), "{said}");
+}
+
+#[test]
+fn code_that_does_not_fit_names_the_cache_of_instructions() {
+    let said = |by_fetches: bool| {
+        let mut b = program();
+        b.event(Event { function: "worker", count: 400_000, missed: &[Capacity], sets: &[1], ..Event::default() });
+        let mut of_code = b.model.machine.caches[0].clone();
+        (of_code.kind, of_code.size) = (CacheKind::Instruction, Bytes(64 << 10));
+        b.model.machine.caches.insert(1, of_code);
+        if by_fetches {
+            let misses = &mut b.model.totals.levels[0];
+            std::mem::swap(&mut misses.load_misses, &mut misses.fetch_misses);
+        }
+        says(b, Cause::Capacity)
+    };
+    let data = said(false);
+    assert!(data.contains("capacity misses of L1 in") && data.contains("does not fit the 32 KiB of L1"), "{data}");
+    let code = said(true);
+    assert!(code.contains("capacity misses of L1i in `worker`"), "{code}");
+    assert!(code.ends_with("what is used again does not fit the 64 KiB of L1i."), "{code}");
 }

@@ -47,10 +47,15 @@ pub(super) fn candidate(report: &Report, ranked: &Ranked<'_>) -> Option<Candidat
         None if lines == 0 => ranked.place(reason),
         None => ranked.function_on(reason, format!(" on {}", counted(lines, "line"))),
     };
-    let (name, hint) = if is_false {
-        ("false sharing", "CPUs write different bytes of it; apart, each would keep its own line")
-    } else {
-        ("true sharing", "CPUs hand the same bytes to each other; fewer hand-overs would help, not another place")
+    // What an order hides may be the writes of others that would tell.
+    let (name, hint) = match (is_false, report.model.order) {
+        (true, _) => ("false sharing", "CPUs write different bytes of it; apart, each would keep its own line"),
+        (false, Order::Recorded) => {
+            ("true sharing", "CPUs hand the same bytes to each other; `nearmiss diagnose` tells what else would help")
+        }
+        (false, Order::Modelled) => {
+            ("true sharing", "CPUs hand the same bytes to each other; fewer hand-overs would help, not another place")
+        }
     };
     let order = match report.model.order {
         Order::Recorded => "recorded order: a lower bound",

@@ -45,15 +45,16 @@ fn level_of<'a>(report: &'a Report, map: &SetMap) -> Option<&'a Level> {
 
 /// Conflict misses, in few sets or all over.
 pub(super) fn candidate(report: &Report, ranked: &Ranked<'_>) -> Option<Candidate> {
-    let heaviest = report.model.sets.iter().filter_map(|map| {
-        let level = level_of(report, map)?;
+    let at = super::reach::heaviest(report, MissClass::Conflict)?;
+    // Few sets of another level have few of the cycles.
+    let maps = report.model.sets.iter().filter(|map| level_of(report, map).is_some_and(|of| of.index == at.index));
+    let few = maps.filter_map(|map| {
         let hot = hot(&map.conflict_misses)?;
-        let few = hot.sets.saturating_mul(FEW) <= map.misses.len();
-        few.then(|| (hot.held.saturating_mul(level.penalty_cycles), map, level, hot))
+        (hot.sets.saturating_mul(FEW) <= map.misses.len()).then_some((map, hot))
     });
-    match heaviest.max_by_key(|(weight, ..)| *weight) {
-        Some((_, map, at, hot)) => Some(in_few_sets(ranked, map, at, hot)),
-        None => everywhere(report, ranked),
+    match few.max_by_key(|(_, hot)| hot.held) {
+        Some((map, hot)) => Some(in_few_sets(ranked, map, at, hot)),
+        None => Some(everywhere(ranked, at)),
     }
 }
 
@@ -94,12 +95,11 @@ fn hint(at: &Level, object: Option<&ObjectRow>) -> &'static str {
 }
 
 /// Conflict misses without such sets.
-fn everywhere(report: &Report, ranked: &Ranked<'_>) -> Option<Candidate> {
-    let at = super::reach::heaviest(report, MissClass::Conflict)?;
+fn everywhere(ranked: &Ranked<'_>, at: &Level) -> Candidate {
     let text = format!(
         "conflict misses of {}{}: lines in use share sets; `nearmiss diagnose` tells whether to move them apart",
         at.name,
         ranked.place(Reason::Conflict)
     );
-    Some(Candidate::waiting(Cause::Conflict, Reason::Conflict, ranked, text).general())
+    Candidate::waiting(Cause::Conflict, Reason::Conflict, ranked, text).general()
 }

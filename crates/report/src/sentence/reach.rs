@@ -4,6 +4,7 @@ use super::ranked::Ranked;
 use super::{Candidate, Cause};
 use crate::levels::{Level, level};
 use crate::load::Report;
+use nearmiss_record::machine::{Cache, CacheKind};
 use nearmiss_record::model::{MissClass, MissRatioCurve};
 use nearmiss_record::units::Bytes;
 use nearmiss_record::waits::{Reason, Waits};
@@ -28,15 +29,32 @@ pub(super) fn remote(report: &Report, ranked: &Ranked<'_>) -> Option<Candidate> 
 
 pub(super) fn capacity(report: &Report, ranked: &Ranked<'_>) -> Option<Candidate> {
     let at = heaviest(report, MissClass::Capacity)?;
-    let fits = match at.size {
-        Some(size) => format!("what is used again does not fit the {size} of {}", at.name),
-        None => format!("what is used again does not fit {}", at.name),
+    let of_code = of_instructions(report, at);
+    let (name, size) = match of_code {
+        Some(cache) => (format!("{}i", at.name), Some(cache.size)),
+        None => (at.name.clone(), at.size),
     };
-    let larger = at.size.zip(report.model.curve.as_ref()).and_then(|(size, curve)| halving_size(curve, size));
+    let fits = match size {
+        Some(size) => format!("what is used again does not fit the {size} of {name}"),
+        None => format!("what is used again does not fit {name}"),
+    };
+    // The curve is of data.
+    let curve = report.model.curve.as_ref().filter(|_| of_code.is_none());
+    let larger = size.zip(curve).and_then(|(size, curve)| halving_size(curve, size));
     let larger = larger.map_or(String::new(), |size| format!("; half of them would hit with {size}"));
     let place = ranked.place(Reason::Capacity);
-    let text = format!("capacity misses of {}{place}: {fits}{larger}", at.name);
+    let text = format!("capacity misses of {name}{place}: {fits}{larger}");
     Some(Candidate::waiting(Cause::Capacity, Reason::Capacity, ranked, text).general())
+}
+
+/// The level's cache of instructions, if most of its capacity misses are there.
+fn of_instructions<'a>(report: &'a Report, at: &Level) -> Option<&'a Cache> {
+    let tally = level(&report.model.totals, at.index);
+    let fetches = tally.fetch_misses[MissClass::Capacity as usize];
+    let mut caches = report.model.machine.caches.iter();
+    let cache =
+        caches.find(|cache| usize::from(cache.level) == at.index + 1 && cache.kind == CacheKind::Instruction)?;
+    (fetches.saturating_mul(2) > tally.class(MissClass::Capacity)).then_some(cache)
 }
 
 /// The least capacity on the curve with at most half of the misses that `size` has.
