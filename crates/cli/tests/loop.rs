@@ -60,7 +60,7 @@ fn verify_judges_a_neighbour_counts_events_and_stands_beside_the_prediction() {
     let run = place.path().join("predicted");
     std::fs::create_dir(&run).unwrap();
     std::fs::write(run.join("manifest.json"), "{}").unwrap();
-    let findings = r#"{"schema":"nearmiss/findings/2","machine":"m","command":["c"],"healthy":null,"notes":[],"known":"modelled","findings":[
+    let findings = r#"{"schema":"nearmiss/findings/2","machine":"m","command":["/elsewhere/aligned-tasks"],"healthy":null,"notes":[],"known":"modelled","findings":[
         {"remedy":"color","known":"modelled","symptom":"","cause":"","evidence":{"lines":[],"tables":[],"most_gain":0.5},
          "treatment":"","reach":"outside","unless":[],"apply":null,"verify":null,
          "prediction":{"gain":0.3,"of":"the cycles","low":0.25,"high":0.35,"placements":[1,2,3,4,5],"overlap":0.6,"approximate":[],

@@ -3,7 +3,7 @@
 
 #![allow(clippy::unwrap_used)]
 
-use nearmiss_record::run::{Manifest, RunDir, RunKind, SCHEMA, VERDICT};
+use nearmiss_record::run::{RunDir, RunKind, VERDICT};
 use nearmiss_record::verdict::{Outcome, Verdict};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -206,8 +206,10 @@ fn help_has_examples() {
 #[test]
 fn a_prediction_for_another_program_is_refused() {
     let place = tempfile::tempdir().unwrap();
-    let manifest = Manifest { schema: SCHEMA.to_owned(), command: vec!["/bin/sort".to_owned()], ..Manifest::default() };
-    std::fs::write(place.path().join("manifest.json"), serde_json::to_vec(&manifest).unwrap()).unwrap();
+    std::fs::write(place.path().join("manifest.json"), "{}").unwrap();
+    let findings = r#"{"schema":"nearmiss/findings/2","machine":"m","command":["/bin/sort"],"healthy":null,"notes":[],
+        "known":"modelled","findings":[]}"#;
+    std::fs::write(place.path().join("findings.json"), findings).unwrap();
     let output = nearmiss(place.path(), &["verify", "color", "--against", ".", "--", "true"]);
     assert_eq!(output.status.code(), Some(2));
     let said = text(&output.stderr);

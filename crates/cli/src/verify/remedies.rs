@@ -7,7 +7,7 @@ use crate::verbs::asked;
 use anyhow::{Context, ensure};
 use clap::{ArgMatches, Args as _, Command, FromArgMatches};
 use nearmiss_record::finding::{Findings, Prediction, Reach};
-use nearmiss_record::run::{self, Manifest, RunDir};
+use nearmiss_record::run::{self, RunDir};
 use nearmiss_record::verdict::Predicted;
 use nearmiss_remedy::Remedy;
 use nearmiss_verify::SideCommand;
@@ -73,8 +73,7 @@ pub fn run(given: &ArgMatches, remedies: Remedies) -> anyhow::Result<ExitCode> {
 /// What was predicted of a remedy for a run. A number that the command prints is taken to be about the function that
 /// gains most, its wall time about the whole of it.
 fn predicted(run: &Path, command: &[OsString], remedy: &str, printed: bool) -> anyhow::Result<Predicted> {
-    same_program(run, command)?;
-    let prediction = prediction(run, remedy)?;
+    let prediction = prediction(run, command, remedy)?;
     let function = prediction.function.filter(|_| printed);
     let (low, high) = match &function {
         Some(f) => (f.gain.min(f.dependent_gain), f.gain.max(f.dependent_gain)),
@@ -90,8 +89,7 @@ fn predicted(run: &Path, command: &[OsString], remedy: &str, printed: bool) -> a
 }
 
 /// What was predicted of one program says nothing of another. Its arguments may differ: a trace is of a short run.
-fn same_program(run: &Path, command: &[OsString]) -> anyhow::Result<()> {
-    let traced = RunDir::open(run)?.read_json::<Manifest>(run::MANIFEST)?.command;
+fn same_program(run: &Path, traced: &[String], command: &[OsString]) -> anyhow::Result<()> {
     let name = |word: Option<&Path>| word.and_then(Path::file_name).map(OsStr::to_owned);
     let (of_run, of_command) = (traced.first().map(Path::new), command.first().map(Path::new));
     ensure!(
@@ -103,10 +101,11 @@ fn same_program(run: &Path, command: &[OsString]) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn prediction(run: &Path, remedy: &str) -> anyhow::Result<Prediction> {
+fn prediction(run: &Path, command: &[OsString], remedy: &str) -> anyhow::Result<Prediction> {
     let findings: Findings = RunDir::open(run)?
         .read_json(run::FINDINGS)
         .map_err(|error| anyhow::anyhow!("{error}; `nearmiss diagnose {}` writes it", run.display()))?;
+    same_program(run, &findings.command, command)?;
     let of_remedy = findings.findings.into_iter().filter(|finding| finding.remedy == remedy);
     let (outside, inside): (Vec<_>, Vec<_>) = of_remedy.partition(|finding| finding.reach == Reach::Outside);
     let nothing = match inside.first() {
