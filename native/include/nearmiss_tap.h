@@ -151,7 +151,7 @@ struct nm_control {
     uint64_t node_bytes[NM_MAX_NODES];
 
     /* consumer, before BEGIN: facts about the guest's kernel */
-    uint32_t facts_ready;
+    uint32_t facts_ready; /* release store, then futex wake */
     uint32_t task_pid_offset, task_tgid_offset, task_comm_offset, task_mm_offset;
     uint32_t reserved0;
     uint64_t direct_map_base;                 /* virtual address of physical 0 */
@@ -201,7 +201,13 @@ struct nm_control {
     uint32_t stop;                  /* 1: close the window now */
 };
 
-enum nm_state { NM_STATE_BOOTING = 0, NM_STATE_RECORDING = 1, NM_STATE_CLOSED = 2, NM_STATE_FAILED = 3 };
+enum nm_state {
+    NM_STATE_BOOTING = 0,
+    NM_STATE_RECORDING = 1,
+    NM_STATE_CLOSED = 2,
+    NM_STATE_FAILED = 3,
+    NM_STATE_ATTENTIVE = 4, /* after BOOTING and `facts_ready`: triggers are seen from here on */
+};
 
 _Static_assert(sizeof(struct nm_record) == 16, "nm_record");
 _Static_assert(sizeof(struct nm_usage) == 48, "nm_usage");

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  *
- * The plugin's entry: arguments, the shared file, and the first translation callback.
+ * The plugin's entry: arguments and the shared file.
  * Arguments: fd=N the shared memory file; ram0=N, ram1=N, ... the files that back the guest's memory nodes.
  */
 #include "tap.h"
@@ -127,9 +127,5 @@ QEMU_EXPORT int qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_t *info
         tap_fail("this QEMU runs %s, not a whole x86_64 machine", info->target_name);
         return -1;
     }
-    if (map_file(fd) || configure() || ring_init() || translate_init())
-        return -1;
-    window_init();
-    qemu_plugin_register_vcpu_tb_trans_cb(id, window_boot_block);
-    return 0;
+    return map_file(fd) || configure() || ring_init() || translate_init() || window_init() ? -1 : 0;
 }

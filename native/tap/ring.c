@@ -64,6 +64,12 @@ static void wait_for_room(void)
     }
 }
 
+void ring_await_facts(void)
+{
+    while (!__atomic_load_n(&tap.control->facts_ready, __ATOMIC_ACQUIRE))
+        futex(&tap.control->facts_ready, FUTEX_WAIT, 0);
+}
+
 void ring_await_consumer(void)
 {
     struct nm_control *c = tap.control;

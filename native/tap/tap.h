@@ -289,6 +289,7 @@ void ring_control(struct vcpu *, enum nm_control_kind, uint64_t argument, unsign
                   const void *payload, uint32_t payload_bytes);
 void ring_publish(struct vcpu *, uint32_t flags);
 void ring_wake(void);
+void ring_await_facts(void); /* of the guest's kernel, which the consumer tells once it has booted */
 void ring_await_consumer(void); /* until it has seen all that was published, for a while */
 
 /* contexts.c: shadow stacks and the calling-context tree */
@@ -338,8 +339,7 @@ void irq_register(struct qemu_plugin_insn *, uint32_t decoded, uint64_t vaddr);
 
 /* window.c: triggers, begin, end, slices */
 void window_trigger_register(struct qemu_plugin_insn *, uint32_t immediate);
-void window_boot_block(qemu_plugin_id_t, struct qemu_plugin_tb *);
-void window_init(void);
+int window_init(void);
 int window_attend(struct vcpu *, int kernel); /* 0: do not record */
 int window_attend_run(struct vcpu *, int kernel); /* the same, of a vCPU that is not locked */
 int window_spent(struct vcpu *); /* this vCPU reached its limit: 1 if that closed the window */

@@ -247,7 +247,7 @@ static void translate(struct qemu_plugin_tb *tb)
 void translate_block(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
 {
     (void)id;
-    if (!window_is_open() && tap.control->state != NM_STATE_BOOTING)
+    if (!window_is_open() && tap.control->state != NM_STATE_ATTENTIVE)
         return;
     pthread_mutex_lock(&lock);
     translate(tb);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  *
  * The window: opened and closed by triggers of the guest, closed by the consumer too; and the slices in which one TCG
- * thread runs the vCPUs. While the guest boots nothing is instrumented but the triggers. From WARM on all is, what was
+ * thread runs the vCPUs. While the guest boots nothing is instrumented, and after that the triggers alone. From WARM on all is, what was
  * translated before is dropped, and the callbacks find the window closed; where nothing is started ahead of the command,
  * that comes with BEGIN. Between BEGIN and a start inside the command (ATTEND_PENDING) no access gets past the slow path,
  * so the filters stay empty; tasks, maps, heap objects and shadow stacks are followed.
@@ -40,19 +40,6 @@ static void forget_all(struct vcpu *v)
 {
     filter_clear(v);
     fetch_clear(v);
-}
-
-void window_init(void)
-{
-    for (uint32_t i = 0; i < tap.vcpus; i++) {
-        struct vcpu *v = &tap_vcpus[i];
-        v->attention = ATTEND_CLOSED;
-        v->instructions_limit = ~0ULL;
-        v->tlb_generation = 1;
-        for (uint32_t s = 0; s < FILTER_SETS_MAX; s++)
-            v->data[s] = v->aside.data[s] = (struct filter_entry){NOWHERE, NOWHERE, 0, NO_LINE};
-        fetch_clear(v);
-    }
 }
 
 void window_fail(void)
@@ -318,7 +305,7 @@ static void open_afresh(qemu_plugin_id_t id)
 static void warm(void)
 {
     const struct nm_control *c = tap.control;
-    if (tap.modern || c->from_kind == NM_FROM_SYMBOL || tap.ahead || c->state != NM_STATE_BOOTING || ram_init())
+    if (tap.modern || c->from_kind == NM_FROM_SYMBOL || tap.ahead || c->state != NM_STATE_ATTENTIVE || ram_init())
         return;
     tap.ahead = 1;
     qemu_plugin_reset(tap.id, instrument);
@@ -329,10 +316,6 @@ static void begin(struct vcpu *v)
     static int begun;
     if (__atomic_exchange_n(&begun, 1, __ATOMIC_SEQ_CST))
         return;
-    if (!tap.control->facts_ready) {
-        tap_fail("the window opened before the facts of the guest's kernel were known");
-        return;
-    }
     if (ram_init() || sharing_init())
         return;
     current = v;
@@ -398,7 +381,7 @@ void window_trigger_register(struct qemu_plugin_insn *at, uint32_t immediate)
         qemu_plugin_register_vcpu_insn_exec_cb(at, on_trigger, QEMU_PLUGIN_CB_NO_REGS, (void *)(uintptr_t)immediate);
 }
 
-void window_boot_block(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
+static void look_for_triggers(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
 {
     (void)id;
     const size_t count = qemu_plugin_tb_n_insns(tb);
@@ -411,4 +394,35 @@ void window_boot_block(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
         if (decode(code, 8) & D_TRIGGER)
             window_trigger_register(at, decode_trigger(code));
     }
+}
+
+/* A callback at translation costs a fifth of the boot, in which no trigger is executed: there is none until the consumer
+ * knows the guest's kernel. QEMU hands the callback to each vCPU before that vCPU runs on. */
+static void *become_attentive(void *unused)
+{
+    ring_await_facts();
+    qemu_plugin_register_vcpu_tb_trans_cb(tap.id, look_for_triggers);
+    uint32_t booting = NM_STATE_BOOTING;
+    __atomic_compare_exchange_n(&tap.control->state, &booting, NM_STATE_ATTENTIVE, 0, __ATOMIC_SEQ_CST,
+                                __ATOMIC_SEQ_CST);
+    return unused;
+}
+
+int window_init(void)
+{
+    for (uint32_t i = 0; i < tap.vcpus; i++) {
+        struct vcpu *v = &tap_vcpus[i];
+        v->attention = ATTEND_CLOSED;
+        v->instructions_limit = ~0ULL;
+        v->tlb_generation = 1;
+        for (uint32_t s = 0; s < FILTER_SETS_MAX; s++)
+            v->data[s] = v->aside.data[s] = (struct filter_entry){NOWHERE, NOWHERE, 0, NO_LINE};
+        fetch_clear(v);
+    }    pthread_t thread;
+    if (pthread_create(&thread, NULL, become_attentive, NULL)) {
+        tap_fail("no thread to wait for the facts of the guest's kernel");
+        return -1;
+    }
+    pthread_detach(thread);
+    return 0;
 }

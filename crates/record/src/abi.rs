@@ -187,7 +187,7 @@ pub struct ControlPage {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub enum State {
-    /// The window has not opened.
+    /// The guest's kernel is not known; triggers are not seen.
     Booting = 0,
     /// Records flow.
     Recording = 1,
@@ -195,6 +195,8 @@ pub enum State {
     Closed = 2,
     /// The plugin gave up; `error` says why.
     Failed = 3,
+    /// Triggers are seen; the window has not opened.
+    Attentive = 4,
 }
 
 const _: () = {

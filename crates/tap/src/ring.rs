@@ -11,7 +11,7 @@ use nearmiss_record::side::{Context, Insn, SideTables};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 const PAGE: u64 = 4096;
 const CHUNK_BYTES: u32 = 64 << 10;
@@ -164,7 +164,20 @@ impl Ring {
         let head = self.head;
         self.write_head(&head);
         self.head.facts_ready = 1;
-        self.word(std::mem::offset_of!(ControlPage, facts_ready)).store(1, Ordering::Release);
+        let ready = self.word(std::mem::offset_of!(ControlPage, facts_ready));
+        ready.store(1, Ordering::Release);
+        // SAFETY: the word lives in the mapping; waking touches nothing else.
+        unsafe { libc::syscall(libc::SYS_futex, ready.as_ptr(), libc::FUTEX_WAKE, i32::MAX) };
+        self.await_attention();
+    }
+
+    /// Until the plugin sees triggers: one that was executed before would be missed.
+    fn await_attention(&self) {
+        const LONGEST: Duration = Duration::from_secs(10);
+        let begun = Instant::now();
+        while self.state() == abi::State::Booting && begun.elapsed() < LONGEST {
+            std::thread::sleep(Duration::from_millis(1));
+        }
     }
 
     fn word(&self, offset: usize) -> &AtomicU32 {
@@ -267,6 +280,7 @@ impl Ring {
             0 => abi::State::Booting,
             1 => abi::State::Recording,
             2 => abi::State::Closed,
+            4 => abi::State::Attentive,
             _ => abi::State::Failed,
         }
     }
