@@ -4,14 +4,11 @@ use crate::control::Control;
 use crate::date::{date_of, written};
 use crate::list::members;
 use crate::{Options, Seconds};
-use http::header::{
-    AGE, CONNECTION, DATE, PROXY_AUTHENTICATE, PROXY_AUTHORIZATION, TE, TRAILER, TRANSFER_ENCODING, UPGRADE,
-};
+use http::header::{AGE, CONNECTION, DATE, PROXY_AUTHENTICATE, PROXY_AUTHORIZATION, TE, TRANSFER_ENCODING, UPGRADE};
 use http::{HeaderMap, HeaderName};
 
-/// Fields of one connection (RFC 9110 s7.6.1) and of one proxy (RFC 9111 s3.1); trailers, which are not kept; and Age,
-/// which is in the terms.
-const NEVER_STORED: [HeaderName; 11] = [
+/// Fields of one connection (RFC 9110 s7.6.1) and of one proxy (RFC 9111 s3.1); and Age, which is in the terms.
+const NEVER_STORED: [HeaderName; 10] = [
     CONNECTION,
     HeaderName::from_static("keep-alive"),
     HeaderName::from_static("proxy-connection"),
@@ -19,7 +16,6 @@ const NEVER_STORED: [HeaderName; 11] = [
     PROXY_AUTHENTICATE,
     PROXY_AUTHORIZATION,
     TE,
-    TRAILER,
     TRANSFER_ENCODING,
     UPGRADE,
     AGE,

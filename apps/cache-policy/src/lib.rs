@@ -15,6 +15,7 @@ mod freshness;
 mod head;
 mod invalidation;
 mod list;
+mod names;
 mod options;
 mod ranges;
 mod seconds;
@@ -27,7 +28,7 @@ mod validators;
 mod vary;
 
 pub use asked::Asked;
-pub use conditions::{Condition, condition};
+pub use conditions::{Condition, condition, not_modified_fields};
 pub use fields::stored_fields;
 pub use head::{RequestHead, ResponseHead};
 pub use invalidation::invalidates;

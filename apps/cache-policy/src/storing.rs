@@ -1,11 +1,12 @@
 //! Whether a response may be stored (RFC 9111 s3).
 
 use crate::control::Control;
+use crate::date::date_of;
 use crate::freshness::{bounded, corrected_initial_age, explicit_lifetime, heuristic_lifetime, heuristic_status};
 use crate::list::members;
 use crate::validators::has_validator;
 use crate::{Asked, Options, RequestHead, ResponseHead, Seconds, Terms};
-use http::header::{AUTHORIZATION, SET_COOKIE, VARY};
+use http::header::{AUTHORIZATION, DATE, SET_COOKIE, VARY};
 use http::{HeaderMap, Method, StatusCode};
 
 /// Why a response is not stored.
@@ -84,8 +85,9 @@ impl Exchange<'_> {
                 self.options.default_stale_while_revalidate,
             ),
             stale_if_error: or_default(control.stale_if_error, self.options.default_stale_if_error),
+            date: date_of(headers, &DATE, self.received_at).unwrap_or(self.received_at),
             status,
-            validators: has_validator(headers),
+            validators: has_validator(headers, &control.withheld),
             always_validate: control.no_cache,
             never_stale: control.forbids_stale(),
         };
