@@ -40,4 +40,4 @@ pub use storing::{WhyNot, store};
 pub use terms::{Answer, Terms};
 pub use updating::{HeadUpdate, head_update, merge_304, refreshed};
 pub use validators::{conditional, selects};
-pub use vary::{VaryKey, vary_key};
+pub use vary::{Selecting, VaryKey, vary_key};
