@@ -52,6 +52,6 @@ pub(crate) fn finish(options: &Options, kept: &mut HeaderMap, received_at: Secon
     if date_of(kept, &DATE, received_at).is_none()
         && let Some(date) = written(received_at)
     {
-        kept.insert(DATE, date);
+        _ = kept.try_insert(DATE, date);
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::kit::{NOW, fields, fresh_for, get, kept, request};
 use http::{Method, StatusCode};
-use nearmiss_cache_policy::{Condition, condition, not_modified_fields};
+use nearmiss_cache_policy::{Condition, WhyNot, condition, not_modified_fields};
 
 const STORED: &str = "ETag: \"a\"\nLast-Modified: Sun, 06 Nov 1994 08:32:57 GMT\nDate: Sun, 06 Nov 1994 08:49:37 GMT";
 
@@ -35,6 +35,17 @@ fn rfc9110_s6_6_1_date() {
     assert_eq!(kept("Date: garbage")["date"], "Sun, 06 Nov 1994 08:49:37 GMT");
     assert_eq!(kept("Date: Sat, 05 Nov 1994 00:00:00 GMT")["date"], "Sat, 05 Nov 1994 00:00:00 GMT");
     assert_eq!(NOW.0, 784_111_777);
+}
+
+/// s9.3.3: "Responses to POST requests are only cacheable when they include explicit freshness information and a
+/// Content-Location header field that has the same value as the POST's target URI": this cache stores none. s9.3.4, s9.3.5,
+/// s9.3.7, s9.3.8: "Responses to the PUT method are not cacheable", nor those to DELETE, OPTIONS and TRACE.
+#[test]
+fn rfc9110_s9_3_methods() {
+    let explicit = "Cache-Control: public, max-age=60\nContent-Location: /dir/page?q=1";
+    for method in [Method::POST, Method::PUT, Method::DELETE, Method::OPTIONS, Method::TRACE, Method::CONNECT] {
+        assert_eq!(crate::kit::judged(&method, "", 200, explicit), Err(WhyNot::Method), "{method}");
+    }
 }
 
 /// s13.1.2: "A recipient MUST use the weak comparison function when comparing entity tags for If-None-Match"

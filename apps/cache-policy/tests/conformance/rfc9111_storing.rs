@@ -222,5 +222,6 @@ fn rfc9111_s7_3_set_cookie() {
     assert!(stored(modified).is_ok());
     assert_eq!(stored(&format!("{modified}\nSet-Cookie: a=b")), Err(WhyNot::SetCookie));
     assert_eq!(stored("Cache-Control: no-cache\nETag: \"a\"\nSet-Cookie: a=b"), Err(WhyNot::SetCookie));
+    assert_eq!(stored("Cache-Control: max-age=0\nETag: \"a\"\nSet-Cookie: a=b"), Err(WhyNot::SetCookie));
     assert_eq!(after_304("ETag: \"a\"", "Set-Cookie: session=1"), Err(WhyNot::SetCookie));
 }

@@ -3,7 +3,7 @@
 use crate::kit::{after_304, after_error, after_head, answer, fields, get, kept, merged, request, stored};
 use http::{Method, StatusCode};
 use nearmiss_cache_policy::{
-    Answer, Condition, HeadUpdate, ResponseHead, WhyNot, condition, conditional, invalidates, selects,
+    Answer, Condition, HeadUpdate, ResponseHead, Selecting, WhyNot, condition, conditional, invalidates, selects,
 };
 
 fn validating(stored: &str) -> Vec<(String, String)> {
@@ -27,6 +27,15 @@ fn rfc9111_s4_3_1_last_modified() {
     let sent = validating("Last-Modified: Sun, 06 Nov 1994 08:32:57 GMT\nETag: \"a\"");
     assert_eq!(sent[1], ("if-modified-since".to_owned(), "Sun, 06 Nov 1994 08:32:57 GMT".to_owned()));
     assert_eq!((sent.len(), validating("X: y").len()), (2, 0));
+}
+
+/// "if it is initiating the request independently — synthesizes a request using a stored response by copying the method,
+/// target URI, and request header fields identified by the Vary header field"
+#[test]
+fn rfc9111_s4_3_1_fields_to_copy() {
+    let selecting = Selecting::of(&fields("Vary: Foo, accept\nVary: FOO")).unwrap();
+    assert_eq!(selecting.names(), ["accept", "foo"]);
+    assert_eq!(Selecting::of(&fields("Vary: *")), None);
 }
 
 /// Without a validator there is nothing to send: the response is asked for anew.
@@ -166,6 +175,16 @@ fn rfc9111_s4_3_4_update_that_forbids_to_store() {
     assert_eq!(after_304(old, "Cache-Control: private, max-age=60"), Err(WhyNot::Private));
     assert_eq!(after_304(old, "Vary: *"), Err(WhyNot::VaryStar));
     assert_eq!(merged("Cache-Control: no-cache=\"x\", max-age=2\nX: 1", "X: 2").get("x"), None);
+}
+
+/// s5.2.1.5 and s3.5: a request may forbid to store its answer, the update included; the stored response stays.
+#[test]
+fn rfc9111_s4_3_4_update_that_the_request_forbids() {
+    let of_request = |why: WhyNot| why.is_of_the_request();
+    assert!([WhyNot::Method, WhyNot::RequestNoStore, WhyNot::Authorization].into_iter().all(of_request));
+    assert!(![WhyNot::NoStore, WhyNot::Private, WhyNot::VaryStar, WhyNot::Useless].into_iter().any(of_request));
+    let both = crate::kit::judged(&Method::GET, "Cache-Control: no-store", 200, "Cache-Control: no-store");
+    assert_eq!(both, Err(WhyNot::NoStore));
 }
 
 /// "When a cache makes an inbound HEAD request for a target URI and receives a 200 (OK) response, the cache SHOULD update

@@ -39,7 +39,8 @@ fn rfc9213_s2_1_types() {
     {
         assert_eq!(fresh_for(&format!("CDN-Cache-Control: {value}")), 0, "{value}");
     }
-    assert!(stored("CDN-Cache-Control: max-age=60, no-store=?0, private=?0").is_ok());
+    assert!(stored("CDN-Cache-Control: max-age=60, no-store=?0, private=?0, no-cache=5").is_ok());
+    assert_eq!(fresh_for("CDN-Cache-Control: max-age=60, no-store=5, must-revalidate=1.5"), 60);
 }
 
 /// s2.1: "Parameters received on cache directives are to be ignored, unless other handling is explicitly specified."
