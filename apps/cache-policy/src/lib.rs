@@ -5,6 +5,8 @@
 //! as a few numbers ([`Terms`]), so that a look-up ([`Asked::of`] and [`Terms::answer`]) parses nothing but the
 //! request's own directives. `docs/caching.md` lists the RFCs' rules one by one.
 
+#![forbid(unsafe_code)]
+
 mod asked;
 mod conditions;
 mod control;

@@ -92,6 +92,7 @@ fn rfc9111_s5_2_1_2_max_stale() {
 fn rfc9111_s5_2_1_3_min_fresh() {
     let asked = |after| answer("Cache-Control: max-age=10", "Cache-Control: min-fresh=4", after);
     assert_eq!((asked(6), asked(7), asked(11)), (Answer::Fresh, Answer::Validate, Answer::Validate));
+    assert_eq!(answer(HOUR, "Cache-Control: min-fresh=x", 0), Answer::Validate);
 }
 
 /// "The no-cache request directive indicates that the client prefers a stored response not be used to satisfy the request
