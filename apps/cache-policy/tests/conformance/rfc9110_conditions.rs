@@ -77,6 +77,14 @@ fn rfc9110_s13_1_2_list() {
     }
 }
 
+/// Entity tags without quotation marks are not in the grammar, but servers send them: they equal their likes.
+#[test]
+fn rfc9110_s13_1_2_unquoted() {
+    let judged = |asked: &str| condition(&get(&fields(asked)), StatusCode::OK, &fields("ETag: abc"));
+    assert_eq!(judged("If-None-Match: abc"), Condition::NotModified);
+    assert_eq!(judged("If-None-Match: \"abc\""), Condition::Whole);
+}
+
 /// s13.1.2: "If the field value is "*", the condition is false if the origin server has a current representation for the
 /// target resource."
 #[test]

@@ -187,6 +187,14 @@ fn rfc9111_s5_2_2_4_no_cache_of_fields() {
     assert!(!kept.contains_key("x-a") && !kept.contains_key("x-b") && kept.contains_key("x-c"));
 }
 
+/// A validator that is not kept validates nothing.
+#[test]
+fn rfc9111_s5_2_2_4_no_cache_of_validators() {
+    let stale = "Cache-Control: max-age=0, no-cache=\"etag, last-modified\"";
+    assert_eq!(stored(&format!("{stale}\nETag: \"a\"")), Err(WhyNot::Useless));
+    assert!(stored(&format!("{stale}\nETag: \"a\"").replace("etag, ", "")).is_ok());
+}
+
 /// A response cannot be used without some fields; the directive then speaks of the whole response.
 #[test]
 fn rfc9111_s5_2_2_4_no_cache_of_needed_fields() {
@@ -290,6 +298,13 @@ fn rfc9111_s5_3_invalid() {
             "{expires}"
         );
     }
+}
+
+/// The same where the origin's clock lags: "a time in the past" is past for that clock, too.
+#[test]
+fn rfc9111_s5_3_invalid_and_an_old_date() {
+    let response = stored("Expires: 0\nDate: Sun, 06 Nov 1994 07:49:37 GMT\nETag: \"a\"");
+    assert_eq!(response.unwrap().lifetime(), 0);
 }
 
 /// "If a response includes a Cache-Control header field with the max-age directive, a recipient MUST ignore the Expires
