@@ -44,8 +44,8 @@ impl Selecting {
         Some(Selecting(names))
     }
 
-    /// The fields' names. A request that validates without a client copies these fields of the request that the response
-    /// answered (RFC 9111 s4.3.1).
+    /// The fields' names. A request that validates without a client copies these fields of the request that the
+    /// response answered (RFC 9111 s4.3.1).
     #[must_use]
     pub fn names(&self) -> &[HeaderName] {
         &self.0

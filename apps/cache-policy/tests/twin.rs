@@ -181,8 +181,8 @@ proptest! {
 
 const FRESH: &str = "Cache-Control: max-age=60";
 
-/// RFC 9111 s4.2.4: "A cache MUST NOT generate a stale response if it is prohibited by an explicit in-protocol directive":
-/// the twin does under max-stale.
+/// RFC 9111 s4.2.4: "A cache MUST NOT generate a stale response if it is prohibited by an explicit in-protocol
+/// directive": the twin does under max-stale.
 #[test]
 fn rfc9111_s4_2_4_s_maxage_and_no_cache_under_max_stale() {
     let stale = Exchange::new(&["Cache-Control: s-maxage=5", "ETag: \"a\""], &["Cache-Control: max-stale"], 6);
@@ -191,8 +191,8 @@ fn rfc9111_s4_2_4_s_maxage_and_no_cache_under_max_stale() {
     assert_eq!(no_cache.both(), (Some(false), true));
 }
 
-/// RFC 9111 s4.2.3: "corrected_initial_age = max(apparent_age, corrected_age_value)": the twin knows no apparent age, which
-/// the RFC allows.
+/// RFC 9111 s4.2.3: "corrected_initial_age = max(apparent_age, corrected_age_value)": the twin knows no apparent age,
+/// which the RFC allows.
 #[test]
 fn rfc9111_s4_2_3_apparent_age() {
     let old = Exchange::new(&[FRESH, "Date: Sun, 06 Nov 1994 08:48:37 GMT", "ETag: \"a\""], &[], 0);
@@ -254,7 +254,7 @@ fn rfc9111_s5_4_pragma_in_a_response() {
     assert_eq!(Exchange::new(&[expires, "Pragma: no-cache"], &[], 0).both(), (Some(true), false));
 }
 
-/// RFC 9111 s7.3: "Set-Cookie does not inhibit caching": the twin wants public beside max-age.
+/// RFC 9111 s7.3: the Set-Cookie field "does not inhibit caching": the twin wants public beside max-age.
 #[test]
 fn rfc9111_s7_3_set_cookie() {
     assert_eq!(Exchange::new(&[FRESH, "Set-Cookie: a=b"], &[], 0).both(), (Some(true), false));
@@ -268,8 +268,8 @@ fn rfc9111_s5_2_2_3_must_understand() {
     assert!(!unknown.theirs().is_storable());
 }
 
-/// RFC 9111 s5.1: "a cache encountering a message with a list-based Age field value SHOULD use the first member": the twin
-/// ignores such a field.
+/// RFC 9111 s5.1: "a cache encountering a message with a list-based Age field value SHOULD use the first member": the
+/// twin ignores such a field.
 #[test]
 fn rfc9111_s5_1_age_list() {
     assert_eq!(Exchange::new(&[FRESH, "Age: 7200, 0", "ETag: \"a\""], &[], 0).both(), (Some(false), true));

@@ -4,9 +4,9 @@ use crate::kit::{NOW, after_error, answer, fields, get};
 use nearmiss_cache_policy::{Answer, Asked, Options, ResponseHead, Seconds, store};
 
 /// s3: "When present in an HTTP response, the stale-while-revalidate Cache-Control extension indicates that caches MAY
-/// serve the response in which it appears after it becomes stale, up to the indicated number of seconds." "If delta-seconds
-/// passes without the cached entity being revalidated, it SHOULD NOT continue to be served stale, absent other
-/// information."
+/// serve the response in which it appears after it becomes stale, up to the indicated number of seconds." "If
+/// delta-seconds passes without the cached entity being revalidated, it SHOULD NOT continue to be served stale, absent
+/// other information."
 #[test]
 fn rfc5861_s3_while_revalidate() {
     let at = |after| answer("Cache-Control: max-age=600, stale-while-revalidate=30", "", after);
@@ -27,9 +27,10 @@ fn rfc5861_s3_not_against_the_client() {
     assert_eq!(answer(stale, "Cache-Control: only-if-cached", 2), Answer::StaleWhileRevalidate);
 }
 
-/// s4: "The stale-if-error Cache-Control extension indicates that when an error is encountered, a cached stale response MAY
-/// be used to satisfy the request, regardless of other freshness information." "Its value indicates the upper limit to
-/// staleness; when the cached response is more stale than the indicated amount, the cached response SHOULD NOT be used"
+/// s4: "The stale-if-error Cache-Control extension indicates that when an error is encountered, a cached stale response
+/// MAY be used to satisfy the request, regardless of other freshness information." "Its value indicates the upper limit
+/// to staleness; when the cached response is more stale than the indicated amount, the cached response SHOULD NOT be
+/// used"
 #[test]
 fn rfc5861_s4_if_error() {
     let at = |after| after_error("Cache-Control: max-age=600, stale-if-error=1200", "", after);

@@ -18,17 +18,17 @@ fn rfc9110_s5_6_7_three_formats() {
     }
 }
 
-/// s5.6.7: "Recipients of a timestamp value in rfc850-date format, which uses a two-digit year, MUST interpret a timestamp
-/// that appears to be more than 50 years in the future as representing the most recent year in the past that had the same
-/// last two digits."
+/// s5.6.7: "Recipients of a timestamp value in rfc850-date format, which uses a two-digit year, MUST interpret a
+/// timestamp that appears to be more than 50 years in the future as representing the most recent year in the past that
+/// had the same last two digits."
 #[test]
 fn rfc9110_s5_6_7_two_digits() {
     assert!(fresh_for("Expires: Thursday, 06-Nov-30 08:49:37 GMT") > 36 * 365 * 86_400);
     assert_eq!(fresh_for("Expires: Monday, 07-Nov-44 08:49:37 GMT"), 0);
 }
 
-/// s6.6.1: "A recipient with a clock that receives a response message without a Date header field MUST record the time it
-/// was received and append a corresponding Date header field to the message's header section if it is cached"
+/// s6.6.1: "A recipient with a clock that receives a response message without a Date header field MUST record the time
+/// it was received and append a corresponding Date header field to the message's header section if it is cached"
 #[test]
 fn rfc9110_s6_6_1_date() {
     assert_eq!(kept("X: y")["date"], "Sun, 06 Nov 1994 08:49:37 GMT");
@@ -38,8 +38,8 @@ fn rfc9110_s6_6_1_date() {
 }
 
 /// s9.3.3: "Responses to POST requests are only cacheable when they include explicit freshness information and a
-/// Content-Location header field that has the same value as the POST's target URI": this cache stores none. s9.3.4, s9.3.5,
-/// s9.3.7, s9.3.8: "Responses to the PUT method are not cacheable", nor those to DELETE, OPTIONS and TRACE.
+/// Content-Location header field that has the same value as the POST's target URI": this cache stores none. s9.3.4,
+/// s9.3.5, s9.3.7, s9.3.8: "Responses to the PUT method are not cacheable", nor those to DELETE, OPTIONS and TRACE.
 #[test]
 fn rfc9110_s9_3_methods() {
     let explicit = "Cache-Control: public, max-age=60\nContent-Location: /dir/page?q=1";
@@ -85,8 +85,8 @@ fn rfc9110_s13_1_2_unquoted() {
     assert_eq!(judged("If-None-Match: \"abc\""), Condition::Whole);
 }
 
-/// s13.1.2: "If the field value is "*", the condition is false if the origin server has a current representation for the
-/// target resource."
+/// s13.1.2: "If the field value is "*", the condition is false if the origin server has a current representation for
+/// the target resource."
 #[test]
 fn rfc9110_s13_1_2_star() {
     assert_eq!(judged("If-None-Match: *"), Condition::NotModified);
@@ -114,9 +114,9 @@ fn rfc9110_s13_1_3_ignored() {
     }
 }
 
-/// s13.1.3: "If the selected representation's last modification date is earlier or equal to the date provided in the field
-/// value, the condition is false." "A recipient MUST interpret an If-Modified-Since field value's timestamp in terms of
-/// the origin server's clock."
+/// s13.1.3: "If the selected representation's last modification date is earlier or equal to the date provided in the
+/// field value, the condition is false." "A recipient MUST interpret an If-Modified-Since field value's timestamp in
+/// terms of the origin server's clock."
 #[test]
 fn rfc9110_s13_1_3_dates() {
     for (time, outcome) in
@@ -134,8 +134,8 @@ fn rfc9110_s13_1_4_left_to_the_origin() {
     assert_eq!(judged("If-Unmodified-Since: Sun, 06 Nov 1994 08:32:57 GMT"), Condition::ForOrigin);
 }
 
-/// s13.2.1: "A server MUST ignore all received preconditions if its response to the same request without those conditions
-/// would have been a status code other than a 2xx (Successful) or 412"
+/// s13.2.1: "A server MUST ignore all received preconditions if its response to the same request without those
+/// conditions … would have been a status code other than a 2xx (Successful) or 412"
 #[test]
 fn rfc9110_s13_2_1_other_statuses() {
     for status in [301, 404, 410, 501] {
@@ -144,16 +144,16 @@ fn rfc9110_s13_2_1_other_statuses() {
     }
 }
 
-/// s13.2.1: "a server MUST ignore the conditional request header fields defined by this specification when received with a
-/// request method that does not involve the selection or modification of a selected representation"
+/// s13.2.1: "a server MUST ignore the conditional request header fields defined by this specification when received
+/// with a request method that does not involve the selection or modification of a selected representation"
 #[test]
 fn rfc9110_s13_2_1_other_methods() {
     let asked = fields("If-None-Match: \"a\"");
     assert_eq!(condition(&request(&Method::OPTIONS, &asked), StatusCode::OK, &fields(STORED)), Condition::Whole);
 }
 
-/// s13.2.2: "When If-None-Match is present, evaluate the If-None-Match precondition: if false for GET/HEAD, respond 304
-/// (Not Modified)"
+/// s13.2.2: "When If-None-Match is present, evaluate the If-None-Match precondition: … if false for GET/HEAD, respond
+/// 304 (Not Modified)"
 #[test]
 fn rfc9110_s13_2_2_head() {
     let asked = fields("If-None-Match: \"a\"");

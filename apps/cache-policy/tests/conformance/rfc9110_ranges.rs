@@ -33,8 +33,8 @@ fn rfc9110_s14_1_2_suffix_ranges() {
     assert_eq!((part("bytes=-500", 10_000), part("bytes=-500", 7)), (one(9500, 9999), one(0, 6)));
 }
 
-/// s14.1.2: "When a selected representation has zero length, the only satisfiable form of range-spec in a GET request is a
-/// suffix-range with a non-zero suffix-length."
+/// s14.1.2: "When a selected representation has zero length, the only satisfiable form of range-spec in a GET request
+/// is a suffix-range with a non-zero suffix-length."
 #[test]
 fn rfc9110_s14_1_2_nothing_to_choose_from() {
     assert_eq!((part("bytes=0-", 0), part("bytes=-5", 0)), (Ranges::Unsatisfiable, Ranges::Whole));
@@ -50,8 +50,8 @@ fn rfc9110_s14_1_2_large_numerals() {
     assert_eq!(part(&format!("bytes={huge}-"), 10), Ranges::Unsatisfiable);
 }
 
-/// s14.2: "A server MUST ignore a Range header field received with a request method that is unrecognized or for which range
-/// handling is not defined."
+/// s14.2: "A server MUST ignore a Range header field received with a request method that is unrecognized or for which
+/// range handling is not defined."
 #[test]
 fn rfc9110_s14_2_get_alone() {
     for method in [Method::HEAD, Method::POST, Method::from_bytes(b"QUERY").unwrap()] {
@@ -59,8 +59,9 @@ fn rfc9110_s14_2_get_alone() {
     }
 }
 
-/// s14.2: "An origin server MUST ignore a Range header field that contains a range unit it does not understand." "A server
-/// that supports range requests MAY ignore or reject a Range header field that contains an invalid ranges-specifier"
+/// s14.2: "An origin server MUST ignore a Range header field that contains a range unit it does not understand." "A
+/// server that supports range requests MAY ignore or reject a Range header field that contains an invalid
+/// ranges-specifier"
 #[test]
 fn rfc9110_s14_2_ignored() {
     for range in [
@@ -87,8 +88,8 @@ fn rfc9110_s14_2_several_ranges() {
     assert_eq!((part("bytes=0-1,4-5", 10), part("bytes=0-0,-1", 10)), (Ranges::Whole, Ranges::Whole));
 }
 
-/// s14.2: "... or the ranges-specifier is unsatisfiable with respect to the selected representation, the server SHOULD send
-/// a 416 (Range Not Satisfiable) response."
+/// s14.2: "... or the ranges-specifier is unsatisfiable with respect to the selected representation, the server SHOULD
+/// send a 416 (Range Not Satisfiable) response."
 #[test]
 fn rfc9110_s14_2_unsatisfiable() {
     assert_eq!((part("bytes=10-", 10), part("bytes=10-20", 10)), (Ranges::Unsatisfiable, Ranges::Unsatisfiable));
@@ -107,8 +108,8 @@ fn rfc9110_s13_1_5_without_range() {
 }
 
 /// s13.1.5: "If the entity-tag validator provided exactly matches the ETag field value for the selected representation
-/// using the strong comparison function, the condition is true." "A recipient of an If-Range header field MUST ignore the
-/// Range header field if the If-Range condition evaluates to false."
+/// using the strong comparison function, the condition is true." "A recipient of an If-Range header field MUST ignore
+/// the Range header field if the If-Range condition evaluates to false."
 #[test]
 fn rfc9110_s13_1_5_entity_tag() {
     assert!(if_range("\"a\"") && !if_range("\"b\"") && !if_range("W/\"a\"") && !if_range("a") && !if_range(""));

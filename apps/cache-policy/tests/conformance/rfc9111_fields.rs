@@ -20,8 +20,8 @@ fn rfc9111_s5_1_age_list() {
     );
 }
 
-/// "If the field value (after discarding additional members, as per above) is invalid (e.g., it contains something other
-/// than a non-negative integer), a cache SHOULD ignore the field."
+/// "If the field value (after discarding additional members, as per above) is invalid (e.g., it contains something
+/// other than a non-negative integer), a cache SHOULD ignore the field."
 #[test]
 fn rfc9111_s5_1_age_invalid() {
     for invalid in ["abc", "-7200", "7200.0", "7200;foo=bar", "\"7200\"", "", "abc, 7200", "72 00"] {
@@ -73,9 +73,9 @@ fn rfc9111_s5_2_1_1_max_age_no_stale() {
     assert_eq!(answer("Cache-Control: max-age=1", "Cache-Control: max-age=60, max-stale", 2), Answer::Stale);
 }
 
-/// "If a value is present, then the client is willing to accept a response that has exceeded its freshness lifetime by no
-/// more than the specified number of seconds. If no value is assigned to max-stale, then the client will accept a stale
-/// response of any age."
+/// "If a value is present, then the client is willing to accept a response that has exceeded its freshness lifetime by
+/// no more than the specified number of seconds. If no value is assigned to max-stale, then the client will accept a
+/// stale response of any age."
 #[test]
 fn rfc9111_s5_2_1_2_max_stale() {
     let asked = |with: &str, after| answer("Cache-Control: max-age=10", with, after);
@@ -95,16 +95,16 @@ fn rfc9111_s5_2_1_3_min_fresh() {
     assert_eq!(answer(HOUR, "Cache-Control: min-fresh=x", 0), Answer::Validate);
 }
 
-/// "The no-cache request directive indicates that the client prefers a stored response not be used to satisfy the request
-/// without successful validation on the origin server."
+/// "The no-cache request directive indicates that the client prefers a stored response not be used to satisfy the
+/// request without successful validation on the origin server."
 #[test]
 fn rfc9111_s5_2_1_4_no_cache() {
     assert_eq!(answer(HOUR, "Cache-Control: No-Cache", 0), Answer::Validate);
     assert!(!after_error(HOUR, "Cache-Control: no-cache", 0));
 }
 
-/// "The no-store request directive indicates that a cache MUST NOT store any part of either this request or any response
-/// to it."
+/// "The no-store request directive indicates that a cache MUST NOT store any part of either this request or any
+/// response to it."
 #[test]
 fn rfc9111_s5_2_1_5_no_store() {
     assert_eq!(judged(&Method::GET, "Cache-Control: no-store", 200, HOUR), Err(WhyNot::RequestNoStore));
@@ -123,8 +123,8 @@ fn rfc9111_s5_2_1_6_no_transform() {
     assert_eq!(answer(HOUR, "Cache-Control: no-transform", 0), Answer::Fresh);
 }
 
-/// "Caches that honor this request directive SHOULD, upon receiving it, respond with either a stored response consistent
-/// with the other constraints of the request or a 504 (Gateway Timeout) status code."
+/// "Caches that honor this request directive SHOULD, upon receiving it, respond with either a stored response
+/// consistent with the other constraints of the request or a 504 (Gateway Timeout) status code."
 #[test]
 fn rfc9111_s5_2_1_7_only_if_cached() {
     assert_eq!(answer(HOUR, "Cache-Control: only-if-cached", 0), Answer::Fresh);
@@ -139,8 +139,8 @@ fn rfc9111_s5_2_2_1_max_age() {
     assert_eq!((fresh_for(HOUR), answer(HOUR, "", 3601)), (3600, Answer::Validate));
 }
 
-/// "once the response has become stale, a cache MUST NOT reuse that response to satisfy another request until it has been
-/// successfully validated by the origin"
+/// "once the response has become stale, a cache MUST NOT reuse that response to satisfy another request until it has
+/// been successfully validated by the origin"
 #[test]
 fn rfc9111_s5_2_2_2_must_revalidate() {
     let control = "Cache-Control: max-age=10, must-revalidate, stale-while-revalidate=60";
@@ -177,7 +177,7 @@ fn rfc9111_s5_2_2_4_no_cache() {
     }
 }
 
-/// "a cache MAY use the response to satisfy a subsequent request, if the listed header fields are excluded from the
+/// "a cache MAY use the response to satisfy a subsequent request, … if the listed header fields are excluded from the
 /// subsequent response" "Field names are case-insensitive."
 #[test]
 fn rfc9111_s5_2_2_4_no_cache_of_fields() {
@@ -227,8 +227,8 @@ fn rfc9111_s5_2_2_7_private() {
     }
 }
 
-/// "a shared cache MUST NOT store the listed header fields if they are present in the original response but MAY store the
-/// remainder of the response message without those header fields"
+/// "a shared cache MUST NOT store the listed header fields if they are present in the original response but MAY store
+/// the remainder of the response message without those header fields"
 #[test]
 fn rfc9111_s5_2_2_7_private_fields() {
     let control = "Cache-Control: max-age=60, private=\"Set-Cookie, X-User\"";
@@ -286,7 +286,8 @@ fn rfc9111_s5_2_3_unrecognized() {
     assert_eq!(answer(HOUR, "Cache-Control: foobar, x=\"no-cache\", only-if-cached-not", 0), Answer::Fresh);
 }
 
-/// "A cache recipient MUST interpret invalid date formats, especially the value "0", as representing a time in the past"
+/// "A cache recipient MUST interpret invalid date formats, especially the value "0", as representing a time in the
+/// past"
 #[test]
 fn rfc9111_s5_3_invalid() {
     for expires in

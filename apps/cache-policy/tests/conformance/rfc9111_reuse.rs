@@ -15,8 +15,8 @@ fn same(vary: &str, one: &str, other: &str) -> bool {
     key(vary, one).is_some() && key(vary, one) == key(vary, other)
 }
 
-/// "a cache MUST NOT reuse a stored response unless: the stored response does not contain the no-cache directive, unless
-/// it is successfully validated"
+/// "a cache MUST NOT reuse a stored response unless: … the stored response does not contain the no-cache directive,
+/// unless it is successfully validated"
 #[test]
 fn rfc9111_s4_no_cache() {
     assert_eq!(answer("Cache-Control: max-age=3600, no-cache", "", 0), Answer::Validate);
@@ -66,6 +66,7 @@ fn rfc9111_s4_1_vary() {
     assert!(!same("Vary: Foo", "Foo: A", "Foo: a"));
     assert!(!same("Vary: A, B", "A: 1", "B: 1"));
     assert!(key("", "Foo: 1").unwrap().is_empty());
+    assert_eq!(key("Vary:, ,Foo,", "Foo: 1"), key("Vary: Foo", "Foo: 1"));
 }
 
 /// "adding or removing whitespace, where allowed in the header field's syntax; combining multiple header field lines
@@ -119,9 +120,9 @@ fn rfc9111_s4_2_dates_without_case() {
     assert_eq!(fresh_for("Expires: SUN, 06 nov 1994 08:49:47 gmt"), 10);
 }
 
-/// "A cache recipient MUST NOT allow local time zones to influence the calculation or comparison of an age or expiration
-/// time." "A cache recipient SHOULD consider a date with a zone abbreviation other than "GMT" to be invalid for
-/// calculating expiration."
+/// "A cache recipient MUST NOT allow local time zones to influence the calculation or comparison of an age or
+/// expiration time." "A cache recipient SHOULD consider a date with a zone abbreviation other than "GMT" to be invalid
+/// for calculating expiration."
 #[test]
 fn rfc9111_s4_2_zones() {
     for zone in ["UTC", "CET", "EST", "+0000", ""] {
@@ -233,8 +234,8 @@ fn rfc9111_s4_2_3_age() {
     assert_eq!(age("Date: garbage", 0, 0), 7);
 }
 
-/// "A cache MUST interpret this value relative to the time the request was initiated, not the time that the response was
-/// received."
+/// "A cache MUST interpret this value relative to the time the request was initiated, not the time that the response
+/// was received."
 #[test]
 fn rfc9111_s4_2_3_from_the_request_on() {
     assert_eq!(age("Age: 30", 0, 20), 30 + 20 + 7);

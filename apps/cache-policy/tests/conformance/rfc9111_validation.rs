@@ -29,8 +29,8 @@ fn rfc9111_s4_3_1_last_modified() {
     assert_eq!((sent.len(), validating("X: y").len()), (2, 0));
 }
 
-/// "if it is initiating the request independently — synthesizes a request using a stored response by copying the method,
-/// target URI, and request header fields identified by the Vary header field"
+/// "if it is initiating the request independently — synthesizes a request using a stored response by copying the
+/// method, target URI, and request header fields identified by the Vary header field"
 #[test]
 fn rfc9111_s4_3_1_fields_to_copy() {
     let selecting = Selecting::of(&fields("Vary: Foo, accept\nVary: FOO")).unwrap();
@@ -87,9 +87,9 @@ fn rfc9111_s4_3_2_precedence() {
     assert_eq!(judged(since, stored), Condition::NotModified);
 }
 
-/// "If a request contains an If-Modified-Since header field and the Last-Modified header field is not present in a stored
-/// response, a cache SHOULD use the stored response's Date field value (or, if no Date field is present, the time that
-/// the stored response was received) to evaluate the conditional."
+/// "If a request contains an If-Modified-Since header field and the Last-Modified header field is not present in a
+/// stored response, a cache SHOULD use the stored response's Date field value (or, if no Date field is present, the
+/// time that the stored response was received) to evaluate the conditional."
 #[test]
 fn rfc9111_s4_3_2_date_for_last_modified() {
     let stored = kept("X: y");
@@ -99,8 +99,8 @@ fn rfc9111_s4_3_2_date_for_last_modified() {
     }
 }
 
-/// "If the response to the forwarded request is 304 (Not Modified) and has an ETag field value with an entity tag that is
-/// not in the client's list, the cache MUST generate a 200 (OK) response for the client by reusing its corresponding
+/// "If the response to the forwarded request is 304 (Not Modified) and has an ETag field value with an entity tag that
+/// is not in the client's list, the cache MUST generate a 200 (OK) response for the client by reusing its corresponding
 /// stored response, as updated by the 304 response metadata"
 #[test]
 fn rfc9111_s4_3_2_tag_not_in_the_clients_list() {
@@ -110,9 +110,9 @@ fn rfc9111_s4_3_2_tag_not_in_the_clients_list() {
     assert_eq!(updated["x"], "new");
 }
 
-/// "if a cache receives a 5xx (Server Error) response while attempting to validate a response, it can either forward this
-/// response to the requesting client or act as if the server failed to respond. In the latter case, the cache can send a
-/// previously stored response, subject to its constraints on doing so"
+/// "if a cache receives a 5xx (Server Error) response while attempting to validate a response, it can either forward
+/// this response to the requesting client or act as if the server failed to respond. In the latter case, the cache can
+/// send a previously stored response, subject to its constraints on doing so"
 #[test]
 fn rfc9111_s4_3_3_server_error() {
     assert!(after_error("Cache-Control: max-age=2, stale-if-error=60", "", 62));
@@ -124,9 +124,9 @@ fn chosen(not_modified: &str, stored: &str) -> bool {
     selects(&fields(not_modified), &fields(stored))
 }
 
-/// "If the new response contains one or more strong validators: All the stored responses in the initial set with one of
-/// those same strong validators are identified for update. If none of the initial set contains at least one of the same
-/// strong validators, then the cache MUST NOT use the new response to update any stored responses."
+/// "If the new response contains one or more strong validators … All the stored responses in the initial set with one
+/// of those same strong validators are identified for update. If none of the initial set contains at least one of the
+/// same strong validators, then the cache MUST NOT use the new response to update any stored responses."
 #[test]
 fn rfc9111_s4_3_4_strong() {
     assert!(chosen("ETag: \"a\"", "ETag: \"a\""));
@@ -135,9 +135,9 @@ fn rfc9111_s4_3_4_strong() {
     }
 }
 
-/// "If the new response contains no strong validators but does contain one or more weak validators, and those validators
-/// correspond to one of the initial set's stored responses, then the most recent of those matching stored responses is
-/// identified for update."
+/// "If the new response contains no strong validators but does contain one or more weak validators, and those
+/// validators correspond to one of the initial set's stored responses, then the most recent of those matching stored
+/// responses is identified for update."
 #[test]
 fn rfc9111_s4_3_4_weak() {
     assert!(chosen("ETag: W/\"a\"", "ETag: W/\"a\"") && chosen("ETag: W/\"a\"", "ETag: \"a\""));
@@ -147,9 +147,10 @@ fn rfc9111_s4_3_4_weak() {
     assert!(!chosen(modified, "Last-Modified: Sun, 06 Nov 1994 08:32:58 GMT") && !chosen(modified, "ETag: \"a\""));
 }
 
-/// "If the new response does not include any form of validator, and there is only one stored response in the initial set,
-/// and that stored response also lacks a validator, then that stored response is identified for update." This cache asks
-/// about one stored response, and takes such an answer for it even if it has a validator, because many servers send none.
+/// "If the new response does not include any form of validator, and there is only one stored response in the initial
+/// set, and that stored response also lacks a validator, then that stored response is identified for update." This
+/// cache asks about one stored response, and takes such an answer for it even if it has a validator, because many
+/// servers send none.
 #[test]
 fn rfc9111_s4_3_4_none() {
     assert!(chosen("", "") && chosen("Date: Sun, 06 Nov 1994 08:49:37 GMT", "ETag: \"a\""));
@@ -187,8 +188,8 @@ fn rfc9111_s4_3_4_update_that_the_request_forbids() {
     assert_eq!(both, Err(WhyNot::NoStore));
 }
 
-/// "When a cache makes an inbound HEAD request for a target URI and receives a 200 (OK) response, the cache SHOULD update
-/// or invalidate each of its stored GET responses that could have been chosen for that request"
+/// "When a cache makes an inbound HEAD request for a target URI and receives a 200 (OK) response, the cache SHOULD
+/// update or invalidate each of its stored GET responses that could have been chosen for that request"
 #[test]
 fn rfc9111_s4_3_5_head_of_200_alone() {
     assert_eq!(after_head("ETag: \"a\"", 200, ""), HeadUpdate::Freshens);
@@ -248,7 +249,8 @@ fn rfc9111_s4_4_errors_invalidate_nothing() {
     );
 }
 
-/// "the URI(s) in the Location and Content-Location response header fields (if present) are candidates for invalidation"
+/// "the URI(s) in the Location and Content-Location response header fields (if present) are candidates for
+/// invalidation"
 #[test]
 fn rfc9111_s4_4_location() {
     let named = |reference: &str| invalid("http", "POST", 201, &format!("Location: {reference}")).get(1).cloned();

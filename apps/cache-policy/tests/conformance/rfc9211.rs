@@ -31,8 +31,9 @@ fn rfc9211_s2_identifier() {
     }
 }
 
-/// s2.1: "The value of "hit", if present, indicates that the request was satisfied by the cache; that is, it was not
-/// forwarded" s2.2: "fwd" "indicates that the request went forward": one of the two is there, never both.
+/// s2.1: "The value of "hit" is a Boolean that, when true, indicates that the request was satisfied by the cache"
+/// ""hit" and "fwd" are exclusive; only one of them should appear on each list member." s2.2: "its value is a Token
+/// that indicates why."
 #[test]
 fn rfc9211_s2_1_hit_or_forward() {
     let all = [
@@ -69,7 +70,7 @@ fn rfc9211_s2_3_parameters() {
     assert_eq!(read(&text).1.len(), 7);
 }
 
-/// s2.4: "The value may be negative, to indicate staleness."
+/// s2.4: "It may be negative, to indicate staleness."
 #[test]
 fn rfc9211_s2_4_extreme_ttl() {
     for ttl in [i64::MIN, -1, 0, i64::MAX] {

@@ -12,8 +12,8 @@ fn listed(response: &str) -> Result<Terms, WhyNot> {
     store(&Options { targeted, ..Options::default() }, &get(&none), &response, NOW, NOW)
 }
 
-/// s2.1: "If a targeted field in a given response is empty, or a parsing error is encountered, that field MUST be ignored
-/// by the cache"
+/// s2.1: "If a targeted field in a given response is empty, or a parsing error is encountered, that field MUST be
+/// ignored by the cache"
 #[test]
 fn rfc9213_s2_1_ignored() {
     for value in [
@@ -49,8 +49,8 @@ fn rfc9213_s2_1_parameters() {
     assert_eq!(fresh_for("CDN-Cache-Control: max-age=60;a=b, x;y=1"), 60);
 }
 
-/// s2.2: "the cache MUST select the first (in target-list order) field with a valid, non-empty value and use its value to
-/// determine the caching policy for the response"
+/// s2.2: "the cache MUST select the first (in target-list order) field with a valid, non-empty value and use its value
+/// to determine the caching policy for the response"
 #[test]
 fn rfc9213_s2_2_order() {
     let lifetime = |response: &str| listed(response).unwrap().lifetime();
@@ -60,8 +60,8 @@ fn rfc9213_s2_2_order() {
     assert_eq!(lifetime("CDN-Cache-Control: max-age=20\nCDN-Cache-Control: x\nCache-Control: max-age=30"), 20);
 }
 
-/// s2.2: "and it MUST ignore the Cache-Control and Expires header fields in that response, unless no valid, non-empty value
-/// is available from the listed header fields."
+/// s2.2: "and it MUST ignore the Cache-Control and Expires header fields in that response, unless no valid, non-empty
+/// value is available from the listed header fields."
 #[test]
 fn rfc9213_s2_2_others_ignored() {
     assert_eq!(fresh_for("CDN-Cache-Control: max-age=60\nCache-Control: no-store, private\nExpires: 0"), 60);
@@ -72,8 +72,8 @@ fn rfc9213_s2_2_others_ignored() {
     assert!(stored("CDN-Cache-Control: none\nCache-Control: no-store\nETag: \"a\"").is_ok());
 }
 
-/// s2.2: "Targeted fields that are not on a cache's target list MUST NOT change that cache's behavior and MUST be passed
-/// through."
+/// s2.2: "Targeted fields that are not on a cache's target list MUST NOT change that cache's behavior and MUST be
+/// passed through."
 #[test]
 fn rfc9213_s2_2_not_listed() {
     assert_eq!(fresh_for("Other-Cache-Control: no-store\nCache-Control: max-age=60"), 60);
