@@ -1,0 +1,242 @@
+//! The open loop: one thread, many connections, requests sent when they are due.
+//!
+//! A request is due at an instant that the server cannot move. Its time runs from that instant, also while it waits for a
+//! connection, so that a server that stalls is charged with every request that came due meanwhile.
+
+mod connections;
+mod plan;
+mod turn;
+
+pub use plan::{Connections, Phase, Plan};
+
+use crate::arrivals::Arrivals;
+use crate::clock;
+use crate::load::{Fault, Load};
+use crate::measure::Measure;
+use rustix::event::epoll;
+use rustix::fd::OwnedFd;
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
+
+/// Bytes read from a socket at once.
+const INBOX: usize = 128 << 10;
+/// Events taken from the kernel at once.
+const EVENTS: usize = 512;
+
+/// What one connection is doing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    /// There is no socket.
+    Empty,
+    /// The connection is being made.
+    Opening,
+    /// The connection is made, its request is not due before a timer ends.
+    Due,
+    /// The connection can carry a request.
+    Idle,
+    /// The answer is still on its way to the client, by the client's own delay.
+    Held,
+    /// A request was sent.
+    Busy,
+    /// The answer is read; the server is about to end the connection.
+    Ending,
+}
+
+struct Slot<L: Load> {
+    socket: Option<OwnedFd>,
+    state: State,
+    /// Tells events and timers of this socket from those of earlier sockets in the slot.
+    generation: u32,
+    /// Whether a request waits for this connection or was sent on it.
+    is_asked: bool,
+    /// Whether any byte of the answer came.
+    is_begun: bool,
+    /// Requests that this socket has carried.
+    uses: u32,
+    due: u64,
+    phase: usize,
+    ask: L::Ask,
+    reply: L::Reply,
+    unsent: Vec<u8>,
+}
+
+impl<L: Load> Slot<L> {
+    fn new() -> Slot<L> {
+        Slot {
+            socket: None,
+            state: State::Empty,
+            generation: 0,
+            is_asked: false,
+            is_begun: false,
+            uses: 0,
+            due: 0,
+            phase: 0,
+            ask: L::Ask::default(),
+            reply: L::Reply::default(),
+            unsent: Vec::new(),
+        }
+    }
+}
+
+/// A request that waits for a connection.
+#[derive(Clone, Copy)]
+struct Waiting<A> {
+    due: u64,
+    phase: usize,
+    /// Set where the request was sent before, on a connection that the server had ended meanwhile.
+    again: Option<A>,
+}
+
+/// One run of a load.
+pub struct Engine<L: Load> {
+    load: L,
+    plan: Plan,
+    epoll: OwnedFd,
+    slots: Vec<Slot<L>>,
+    /// Connections that can carry a request at once; the longest idle one is taken first.
+    free: VecDeque<u32>,
+    waiting: VecDeque<Waiting<L::Ask>>,
+    timers: BinaryHeap<Reverse<(u64, u32, u32)>>,
+    events: Vec<epoll::Event>,
+    inbox: Vec<u8>,
+    outbox: Vec<u8>,
+    arrivals: Arrivals,
+    measures: Vec<Measure>,
+    phase: usize,
+    phase_began: (u64, u64),
+    next_due: u64,
+    next_look: u64,
+    /// How many connections were begun; spreads connections over source addresses.
+    begun: u64,
+    opening: usize,
+    last_refusal: Option<rustix::io::Errno>,
+}
+
+/// Why a run could not take place.
+#[derive(Debug, thiserror::Error)]
+pub enum CannotRun {
+    /// The server does not take the connections.
+    #[error("{0}")]
+    NoConnections(String),
+    /// The kernel refuses what the run needs.
+    #[error("the kernel refuses an event loop: {0}")]
+    Kernel(#[from] rustix::io::Errno),
+}
+
+impl<L: Load> Engine<L> {
+    /// A run of `load` after `plan`.
+    pub fn new(load: L, plan: Plan) -> Result<Engine<L>, CannotRun> {
+        let connections = plan.connections.count;
+        Ok(Engine {
+            epoll: epoll::create(epoll::CreateFlags::CLOEXEC)?,
+            slots: (0..connections).map(|_| Slot::new()).collect(),
+            free: VecDeque::with_capacity(connections),
+            waiting: VecDeque::with_capacity(1 << 16),
+            timers: BinaryHeap::with_capacity(4 * connections),
+            events: Vec::with_capacity(EVENTS),
+            inbox: vec![0; INBOX],
+            outbox: Vec::with_capacity(64 << 10),
+            arrivals: Arrivals::new(plan.spacing, plan.seed),
+            measures: plan.phases.iter().map(|_| Measure::default()).collect(),
+            phase: 0,
+            phase_began: (0, 0),
+            next_due: 0,
+            next_look: 0,
+            begun: 0,
+            opening: 0,
+            last_refusal: None,
+            load,
+            plan,
+        })
+    }
+
+    /// Opens the connections that the run keeps.
+    pub fn open(&mut self) -> Result<(), CannotRun> {
+        clock::be_precise();
+        if self.plan.connections.one_request_each {
+            self.free.extend(0..self.slots.len() as u32);
+            return Ok(());
+        }
+        self.open_all()
+    }
+
+    /// Sends the requests of all phases; the figures of each phase.
+    pub fn run(mut self) -> Result<Vec<Measure>, CannotRun> {
+        let began = clock::now();
+        self.begin_phase(0, began);
+        self.next_due = began + self.interval();
+        while self.phase < self.plan.phases.len() {
+            self.turn()?;
+        }
+        self.await_the_rest()?;
+        Ok(self.measures)
+    }
+
+    fn interval(&mut self) -> u64 {
+        self.arrivals.interval(self.plan.phases[self.phase].rate)
+    }
+
+    fn begin_phase(&mut self, phase: usize, at: u64) {
+        let (began, cpu) = self.phase_began;
+        let cpu_now = clock::cpu();
+        if phase > 0 {
+            let counts = &mut self.measures[phase - 1].counts;
+            (counts.lasted_ns, counts.cpu_ns) = (at - began, cpu_now - cpu);
+        }
+        (self.phase, self.phase_began) = (phase, (at, cpu_now));
+    }
+
+    /// Whether the phase that goes on at `due` is over by then.
+    fn is_phase_over(&self, due: u64) -> bool {
+        let phase = &self.plan.phases[self.phase];
+        let by_time = due >= self.phase_began.0.saturating_add(phase.most_ns);
+        by_time || (phase.until_filled && self.load.is_filled())
+    }
+
+    /// Takes all requests that are due by `now`.
+    fn arrive(&mut self, now: u64) -> Result<(), CannotRun> {
+        while self.next_due <= now {
+            if self.is_phase_over(self.next_due) {
+                let planned = self.phase_began.0.saturating_add(self.plan.phases[self.phase].most_ns);
+                self.begin_phase(self.phase + 1, planned.min(self.next_due));
+                if self.phase == self.plan.phases.len() {
+                    return Ok(());
+                }
+            }
+            let request = Waiting { due: self.next_due, phase: self.phase, again: None };
+            self.measures[self.phase].counts.due += 1;
+            match self.free.pop_front() {
+                Some(slot) => self.assign(slot, request)?,
+                None => {
+                    self.measures[self.phase].counts.waited += 1;
+                    self.waiting.push_back(request);
+                }
+            }
+            self.next_due += self.interval();
+        }
+        Ok(())
+    }
+
+    /// Lets requests be answered that were sent before the end, and counts those that are not.
+    fn await_the_rest(&mut self) -> Result<(), CannotRun> {
+        let until = clock::now() + self.plan.grace_ns;
+        self.next_due = u64::MAX;
+        while clock::now() < until && self.is_any_open() {
+            self.turn()?;
+        }
+        for request in std::mem::take(&mut self.waiting) {
+            self.measures[request.phase].fault(Fault::Unanswered);
+        }
+        for slot in self.slots.iter().filter(|slot| slot.is_asked) {
+            self.measures[slot.phase].fault(Fault::Unanswered);
+        }
+        Ok(())
+    }
+
+    fn is_any_open(&self) -> bool {
+        !self.waiting.is_empty() || self.slots.iter().any(|slot| slot.is_asked)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,165 @@
+//! `rate`: requests of one kind at a fixed rate.
+
+mod http;
+
+use crate::arrivals::Spacing;
+use crate::clock::SECOND;
+use crate::engine::{Connections, Engine, Phase, Plan};
+use crate::load::Load;
+use crate::outcome::{Outcome, Problem};
+use crate::report::{PhaseReport, Report};
+use crate::socket;
+use std::net::{SocketAddr, ToSocketAddrs as _};
+use std::time::Duration;
+
+/// Whose words requests are in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum Protocol {
+    /// HTTP/1.1.
+    Http,
+}
+
+const EXAMPLES: &str = "Examples:
+  nearmiss-webload rate --rps 5000 --connections 300 --for 10s http://127.0.0.1:8080/index.html
+  nearmiss-webload rate --rps 3000 --connection-a-request http://127.0.0.1:8080/
+  nearmiss-webload rate --rps 9000 --objects 1000 http://127.0.0.1:8080/fixed/4096/{}";
+
+/// Requests at a fixed rate, whatever the server does; times run from the instant at which a request was due
+#[derive(clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Arguments {
+    /// Requests a second
+    #[arg(long, value_name = "RATE")]
+    rps: f64,
+    /// Connections at once (with --connection-a-request: at most)
+    #[arg(long, value_name = "N", default_value_t = 100)]
+    connections: usize,
+    /// How long to measure
+    #[arg(long = "for", value_name = "TIME", value_parser = humantime::parse_duration, default_value = "10s")]
+    lasting: Duration,
+    /// How long to send at the full rate before measuring
+    #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration, default_value = "1s")]
+    warm_up: Duration,
+    /// The protocol
+    #[arg(long, value_enum, default_value = "http")]
+    protocol: Protocol,
+    /// Equal intervals instead of exponential ones
+    #[arg(long)]
+    even: bool,
+    /// A new connection for each request
+    #[arg(long)]
+    connection_a_request: bool,
+    /// Objects (HTTP: {} in the URL becomes a number below N) or keys
+    #[arg(long, value_name = "N", default_value_t = 1000)]
+    objects: u32,
+    /// HTTP: fail where an answer differs from the first one
+    #[arg(long)]
+    same_body: bool,
+    /// Loopback source addresses, from 127.0.0.1 on
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    sources: u32,
+    /// Give a request up after this time
+    #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration, default_value = "10s")]
+    timeout: Duration,
+    /// How long to await answers after the end
+    #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration, default_value = "2s")]
+    grace: Duration,
+    /// How much of the rate may be missed
+    #[arg(long, value_name = "PERCENT", default_value_t = 1.0)]
+    tolerance: f64,
+    /// Seed of all random numbers
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    seed: u64,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+    /// The URL, or HOST:PORT
+    #[arg(value_name = "URL|HOST:PORT")]
+    server: String,
+}
+
+/// Runs the verb.
+pub fn run(arguments: &Arguments) -> Result<Outcome, Problem> {
+    check(arguments)?;
+    match arguments.protocol {
+        Protocol::Http => {
+            let url = http::Url::read(&arguments.server)?;
+            let to = resolve(&url.authority)?;
+            let load = http::Requests::new(&url, to, arguments)?;
+            measure(load, to, arguments)
+        }
+    }
+}
+
+fn check(arguments: &Arguments) -> Result<(), Problem> {
+    let wrong = |text: &str| Err(Problem::Input(text.to_owned()));
+    if !(arguments.rps > 0.0 && arguments.rps <= 1e7) {
+        return wrong("--rps: a rate is above 0 and at most 10,000,000 requests/s");
+    }
+    if arguments.connections == 0 || arguments.objects == 0 || arguments.sources == 0 {
+        return wrong("--connections, --objects and --sources are at least 1");
+    }
+    if arguments.sources > 250 {
+        return wrong("--sources: at most 250 loopback addresses");
+    }
+    if arguments.lasting.is_zero() {
+        return wrong("--for: give a time above 0, such as 10s");
+    }
+    Ok(())
+}
+
+/// The address of `HOST:PORT`.
+pub fn resolve(authority: &str) -> Result<SocketAddr, Problem> {
+    let wrong = |why: String| Problem::Input(format!("{authority}: {why}; give HOST:PORT, such as 127.0.0.1:8080"));
+    let mut addresses = authority.to_socket_addrs().map_err(|error| wrong(error.to_string()))?;
+    addresses.next().ok_or_else(|| wrong("there is no such host".to_owned()))
+}
+
+fn nanoseconds(duration: Duration) -> u64 {
+    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
+}
+
+fn plan(to: SocketAddr, arguments: &Arguments) -> Plan {
+    let phase =
+        |name: &str, most_ns| Phase { name: name.to_owned(), rate: arguments.rps, most_ns, until_filled: false };
+    Plan {
+        connections: Connections {
+            to,
+            count: arguments.connections,
+            one_request_each: arguments.connection_a_request,
+            sources: arguments.sources,
+            delay_ns: 0,
+        },
+        phases: vec![
+            phase("warm-up", nanoseconds(arguments.warm_up)),
+            phase("measured", nanoseconds(arguments.lasting).min(1_000_000 * SECOND)),
+        ],
+        spacing: if arguments.even { Spacing::Even } else { Spacing::Poisson },
+        seed: arguments.seed,
+        timeout_ns: nanoseconds(arguments.timeout),
+        grace_ns: nanoseconds(arguments.grace),
+    }
+}
+
+fn measure<L: Load>(load: L, to: SocketAddr, arguments: &Arguments) -> Result<Outcome, Problem> {
+    let descriptors = socket::descriptors();
+    let mut engine = Engine::new(load, plan(to, arguments))?;
+    engine.open()?;
+    let measures = engine.run()?;
+    let measured = measures.last().ok_or_else(|| Problem::Run("there is no phase".to_owned()))?;
+    let spacing = if arguments.even { "even" } else { "Poisson" };
+    let name = format!("{:?}", arguments.protocol).to_lowercase();
+    let report = Report {
+        version: 1,
+        figures: "measured",
+        load: format!("{name} {} at {} requests/s, {spacing} arrivals", arguments.server, arguments.rps),
+        seed: arguments.seed,
+        connections: arguments.connections,
+        processes: 1,
+        descriptors_per_process: descriptors,
+        notes: Vec::new(),
+        phases: vec![PhaseReport::of("measured", true, arguments.rps, measured, arguments.tolerance / 100.0)],
+    };
+    print!("{}", if arguments.json { report.json() } else { report.text() });
+    Ok(report.outcome())
+}
