@@ -1,6 +1,7 @@
 //! `rate`: requests of one kind at a fixed rate.
 
 mod http;
+mod store;
 
 use crate::arrivals::Spacing;
 use crate::clock::SECOND;
@@ -11,18 +12,25 @@ use crate::report::{PhaseReport, Report};
 use crate::socket;
 use std::net::{SocketAddr, ToSocketAddrs as _};
 use std::time::Duration;
+use store::{Dialect, Keys};
 
 /// Whose words requests are in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 enum Protocol {
     /// HTTP/1.1.
     Http,
+    /// Redis: GET and SET.
+    Resp,
+    /// memcached's text protocol: get and set.
+    Memcached,
 }
 
 const EXAMPLES: &str = "Examples:
   nearmiss-webload rate --rps 5000 --connections 300 --for 10s http://127.0.0.1:8080/index.html
   nearmiss-webload rate --rps 3000 --connection-a-request http://127.0.0.1:8080/
-  nearmiss-webload rate --rps 9000 --objects 1000 http://127.0.0.1:8080/fixed/4096/{}";
+  nearmiss-webload rate --rps 9000 --objects 1000 http://127.0.0.1:8080/fixed/4096/{}
+  nearmiss-webload rate --rps 5000 --protocol resp --sets 10 127.0.0.1:6379
+  nearmiss-webload rate --rps 5000 --protocol memcached --json 127.0.0.1:11211";
 
 /// Requests at a fixed rate, whatever the server does; times run from the instant at which a request was due
 #[derive(clap::Args)]
@@ -52,6 +60,12 @@ pub struct Arguments {
     /// Objects (HTTP: {} in the URL becomes a number below N) or keys
     #[arg(long, value_name = "N", default_value_t = 1000)]
     objects: u32,
+    /// RESP and memcached: percentage of requests that write
+    #[arg(long, value_name = "PERCENT", default_value_t = 10.0)]
+    sets: f64,
+    /// RESP and memcached: bytes of a value
+    #[arg(long, value_name = "BYTES", default_value_t = 100)]
+    value_bytes: u32,
     /// HTTP: fail where an answer differs from the first one
     #[arg(long)]
     same_body: bool,
@@ -88,7 +102,16 @@ pub fn run(arguments: &Arguments) -> Result<Outcome, Problem> {
             let load = http::Requests::new(&url, to, arguments)?;
             measure(load, to, arguments)
         }
+        Protocol::Resp => measure_store(Dialect::Resp, arguments),
+        Protocol::Memcached => measure_store(Dialect::Memcached, arguments),
     }
+}
+
+fn measure_store(dialect: Dialect, arguments: &Arguments) -> Result<Outcome, Problem> {
+    let to = resolve(&arguments.server)?;
+    let keys = Keys::new(dialect, arguments);
+    keys.prime(to)?;
+    measure(keys, to, arguments)
 }
 
 fn check(arguments: &Arguments) -> Result<(), Problem> {
@@ -101,6 +124,12 @@ fn check(arguments: &Arguments) -> Result<(), Problem> {
     }
     if arguments.sources > 250 {
         return wrong("--sources: at most 250 loopback addresses");
+    }
+    if arguments.objects > 99_999_999 || arguments.value_bytes > 1 << 20 {
+        return wrong("--objects: at most 99,999,999; --value-bytes: at most 1 MiB");
+    }
+    if !(0.0..=100.0).contains(&arguments.sets) || !(0.0..100.0).contains(&arguments.tolerance) {
+        return wrong("--sets and --tolerance are percentages: 0 to 100");
     }
     if arguments.lasting.is_zero() {
         return wrong("--for: give a time above 0, such as 10s");
