@@ -1,7 +1,7 @@
 //! The command line: reading it, printing, exit codes.
 
 use crate::outcome::{self, Outcome, Problem};
-use crate::rate;
+use crate::{origin, rate, web};
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
 
@@ -23,6 +23,8 @@ struct Arguments {
 #[derive(Subcommand)]
 enum Verb {
     Rate(rate::Arguments),
+    Web(web::Arguments),
+    Origin(origin::Arguments),
 }
 
 /// Runs the program.
@@ -33,6 +35,8 @@ pub fn run() -> ExitCode {
     };
     let done = match arguments.verb {
         Verb::Rate(arguments) => rate::run(&arguments),
+        Verb::Web(arguments) => web::run(&arguments),
+        Verb::Origin(arguments) => origin::run(&arguments),
     };
     explain(&done);
     outcome::code(&done)

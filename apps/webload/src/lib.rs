@@ -11,9 +11,13 @@ mod laws;
 mod load;
 mod measure;
 mod object;
+mod origin;
 mod outcome;
+mod part;
+mod popularity;
 mod rate;
 mod report;
 mod socket;
+mod web;
 
 pub use cli::run;

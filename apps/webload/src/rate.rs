@@ -4,12 +4,11 @@ mod http;
 mod store;
 
 use crate::arrivals::Spacing;
-use crate::clock::SECOND;
-use crate::engine::{Connections, Engine, Phase, Plan};
+use crate::engine::{Connections, Phase, Plan};
 use crate::load::Load;
 use crate::outcome::{Outcome, Problem};
+use crate::part::{self, Part, Spread};
 use crate::report::{PhaseReport, Report};
-use crate::socket;
 use std::net::{SocketAddr, ToSocketAddrs as _};
 use std::time::Duration;
 use store::{Dialect, Keys};
@@ -81,6 +80,12 @@ pub struct Arguments {
     /// How much of the rate may be missed
     #[arg(long, value_name = "PERCENT", default_value_t = 1.0)]
     tolerance: f64,
+    /// Processes to split the load over; as many as the limit on descriptors needs, where not given
+    #[arg(long, value_name = "N")]
+    processes: Option<usize>,
+    /// The part that this process is
+    #[arg(long, hide = true)]
+    part: Option<Part>,
     /// Seed of all random numbers
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
@@ -99,8 +104,7 @@ pub fn run(arguments: &Arguments) -> Result<Outcome, Problem> {
         Protocol::Http => {
             let url = http::Url::read(&arguments.server)?;
             let to = resolve(&url.authority)?;
-            let load = http::Requests::new(&url, to, arguments)?;
-            measure(load, to, arguments)
+            measure(to, arguments, |seed| http::Requests::new(&url, to, arguments, seed))
         }
         Protocol::Resp => measure_store(Dialect::Resp, arguments),
         Protocol::Memcached => measure_store(Dialect::Memcached, arguments),
@@ -109,9 +113,10 @@ pub fn run(arguments: &Arguments) -> Result<Outcome, Problem> {
 
 fn measure_store(dialect: Dialect, arguments: &Arguments) -> Result<Outcome, Problem> {
     let to = resolve(&arguments.server)?;
-    let keys = Keys::new(dialect, arguments);
-    keys.prime(to)?;
-    measure(keys, to, arguments)
+    if arguments.part.is_none() {
+        Keys::new(dialect, arguments, 0).prime(to)?;
+    }
+    measure(to, arguments, |seed| Ok(Keys::new(dialect, arguments, seed)))
 }
 
 fn check(arguments: &Arguments) -> Result<(), Problem> {
@@ -144,38 +149,42 @@ pub fn resolve(authority: &str) -> Result<SocketAddr, Problem> {
     addresses.next().ok_or_else(|| wrong("there is no such host".to_owned()))
 }
 
-fn nanoseconds(duration: Duration) -> u64 {
+/// A duration as the engine takes it.
+pub fn nanoseconds(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }
 
-fn plan(to: SocketAddr, arguments: &Arguments) -> Plan {
-    let phase =
-        |name: &str, most_ns| Phase { name: name.to_owned(), rate: arguments.rps, most_ns, until_filled: false };
+fn plan(to: SocketAddr, arguments: &Arguments, part: Part) -> Plan {
+    let rate = arguments.rps / part.of as f64;
+    let phase = |duration| Phase { rate, most_ns: nanoseconds(duration), until_filled: false };
     Plan {
         connections: Connections {
             to,
-            count: arguments.connections,
+            count: part.share(arguments.connections),
             one_request_each: arguments.connection_a_request,
             sources: arguments.sources,
             delay_ns: 0,
         },
-        phases: vec![
-            phase("warm-up", nanoseconds(arguments.warm_up)),
-            phase("measured", nanoseconds(arguments.lasting).min(1_000_000 * SECOND)),
-        ],
+        phases: vec![phase(arguments.warm_up), phase(arguments.lasting)],
         spacing: if arguments.even { Spacing::Even } else { Spacing::Poisson },
-        seed: arguments.seed,
+        seed: arguments.seed + part.index as u64,
         timeout_ns: nanoseconds(arguments.timeout),
         grace_ns: nanoseconds(arguments.grace),
     }
 }
 
-fn measure<L: Load>(load: L, to: SocketAddr, arguments: &Arguments) -> Result<Outcome, Problem> {
-    let descriptors = socket::descriptors();
-    let mut engine = Engine::new(load, plan(to, arguments))?;
-    engine.open()?;
-    let measures = engine.run()?;
-    let measured = measures.last().ok_or_else(|| Problem::Run("there is no phase".to_owned()))?;
+fn measure<L: Load>(
+    to: SocketAddr,
+    arguments: &Arguments,
+    make: impl FnOnce(u64) -> Result<L, Problem>,
+) -> Result<Outcome, Problem> {
+    let Arguments { part, processes, connections, .. } = *arguments;
+    let measured = part::run(Spread { part, connections, processes }, |part| {
+        let plan = plan(to, arguments, part);
+        Ok((make(plan.seed)?, plan))
+    })?;
+    let Some(measured) = measured else { return Ok(Outcome::Good) };
+    let figures = measured.phases.last().ok_or_else(|| Problem::Run("there is no phase".to_owned()))?;
     let spacing = if arguments.even { "even" } else { "Poisson" };
     let name = format!("{:?}", arguments.protocol).to_lowercase();
     let report = Report {
@@ -183,11 +192,11 @@ fn measure<L: Load>(load: L, to: SocketAddr, arguments: &Arguments) -> Result<Ou
         figures: "measured",
         load: format!("{name} {} at {} requests/s, {spacing} arrivals", arguments.server, arguments.rps),
         seed: arguments.seed,
-        connections: arguments.connections,
-        processes: 1,
-        descriptors_per_process: descriptors,
+        connections,
+        processes: measured.processes,
+        descriptors_per_process: measured.descriptors,
         notes: Vec::new(),
-        phases: vec![PhaseReport::of("measured", true, arguments.rps, measured, arguments.tolerance / 100.0)],
+        phases: vec![PhaseReport::of("measured", true, arguments.rps, figures, arguments.tolerance / 100.0)],
     };
     print!("{}", if arguments.json { report.json() } else { report.text() });
     Ok(report.outcome())

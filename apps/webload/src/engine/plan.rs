@@ -28,10 +28,8 @@ impl Connections {
 }
 
 /// A part of a run with figures of its own.
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy, Debug)]
 pub struct Phase {
-    /// What reports call the phase.
-    pub name: String,
     /// Requests a second.
     pub rate: f64,
     /// Nanoseconds after which the phase is over in any case.

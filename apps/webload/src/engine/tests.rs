@@ -67,7 +67,7 @@ fn answer_all(mut socket: TcpStream, mut before: impl FnMut() -> bool) {
 fn plan(to: SocketAddr, rate: f64, count: usize) -> Plan {
     Plan {
         connections: Connections { to, count, one_request_each: false, sources: 1, delay_ns: 0 },
-        phases: vec![Phase { name: "one".into(), rate, most_ns: SECOND, until_filled: false }],
+        phases: vec![Phase { rate, most_ns: SECOND, until_filled: false }],
         spacing: Spacing::Even,
         seed: 1,
         timeout_ns: 5 * SECOND,

@@ -28,7 +28,7 @@ pub enum Statuses {
     Any,
     /// 200 only.
     Ok,
-    /// 304, or 200 where a cache does not take the condition.
+    /// 304, or 200 from a cache that does not apply the condition to what it passes through.
     NotModified,
 }
 
@@ -37,7 +37,7 @@ impl Statuses {
         match self {
             Statuses::Any => (200..400).contains(&status),
             Statuses::Ok => status == 200,
-            Statuses::NotModified => status == 304,
+            Statuses::NotModified => matches!(status, 200 | 304),
         }
     }
 }

@@ -54,7 +54,7 @@ pub struct Requests {
 
 impl Requests {
     /// Requests of `url` to the server at `to`.
-    pub fn new(url: &Url, to: SocketAddr, arguments: &Arguments) -> Result<Requests, Problem> {
+    pub fn new(url: &Url, to: SocketAddr, arguments: &Arguments, seed: u64) -> Result<Requests, Problem> {
         let (start, end) = url.target.split_once("{}").unwrap_or((&url.target, ""));
         let connection = if arguments.connection_a_request { "Connection: close\r\n" } else { "" };
         let mut requests = Requests {
@@ -68,7 +68,7 @@ impl Requests {
             one_object: Object::named(&url.target.replace("{}", "0")),
             same_body: None,
             drawn: 0,
-            seed: arguments.seed,
+            seed,
         };
         if arguments.same_body {
             requests.same_body = Some(requests.first_body(to)?);

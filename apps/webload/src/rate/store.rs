@@ -84,13 +84,13 @@ enum Match {
 
 impl Keys {
     /// Reads and writes as asked for.
-    pub fn new(dialect: Dialect, arguments: &Arguments) -> Keys {
+    pub fn new(dialect: Dialect, arguments: &Arguments, seed: u64) -> Keys {
         Keys {
             dialect,
             keys: arguments.objects,
             value_bytes: arguments.value_bytes,
             sets: arguments.sets / 100.0,
-            seed: arguments.seed,
+            seed,
             drawn: 0,
         }
     }
