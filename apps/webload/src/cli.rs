@@ -1,7 +1,7 @@
 //! The command line: reading it, printing, exit codes.
 
 use crate::outcome::{self, Outcome, Problem};
-use crate::{origin, rate, web};
+use crate::{files, origin, rate, web};
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
 
@@ -25,6 +25,7 @@ enum Verb {
     Rate(rate::Arguments),
     Web(web::Arguments),
     Origin(origin::Arguments),
+    Files(files::Arguments),
 }
 
 /// Runs the program.
@@ -37,6 +38,7 @@ pub fn run() -> ExitCode {
         Verb::Rate(arguments) => rate::run(&arguments),
         Verb::Web(arguments) => web::run(&arguments),
         Verb::Origin(arguments) => origin::run(&arguments),
+        Verb::Files(arguments) => files::run(&arguments),
     };
     explain(&done);
     outcome::code(&done)

@@ -6,6 +6,7 @@ mod cli;
 mod clock;
 mod content;
 mod engine;
+mod files;
 mod http;
 mod laws;
 mod load;

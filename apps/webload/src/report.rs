@@ -236,3 +236,6 @@ impl Report {
         serde_json::to_string_pretty(self).unwrap_or_default() + "\n"
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -142,7 +142,7 @@ impl Keys {
         let length = LONGEST_HEAD - rest.len();
         let head = &text[..length];
         if bytes.len() <= head.len() {
-            return plain(bytes, head);
+            return if head.starts_with(bytes) { Match::Begun } else { Match::Other };
         }
         let Some(rest) = bytes.strip_prefix(head) else { return Match::Other };
         let (value, behind) = rest.split_at(rest.len().min(size as usize));
