@@ -139,8 +139,8 @@ impl<L: Load> Engine<L> {
             arrivals: Arrivals::new(plan.spacing, plan.seed),
             measures: plan.phases.iter().map(|_| Measure::default()).collect(),
             phase: 0,
-            phase_began: (0, 0),
-            next_due: 0,
+            phase_began: (u64::MAX, 0),
+            next_due: u64::MAX,
             next_look: 0,
             begun: 0,
             opening: 0,
@@ -163,9 +163,10 @@ impl<L: Load> Engine<L> {
     /// Sends the requests of all phases; the figures of each phase.
     pub fn run(mut self) -> Result<Vec<Measure>, CannotRun> {
         let began = clock::now();
-        self.begin_phase(0, began);
-        self.next_due = began + self.interval();
+        self.phase_began = (began, clock::cpu());
+        self.next_due = began.saturating_add(self.interval());
         while self.phase < self.plan.phases.len() {
+            self.arrive(clock::now())?;
             self.turn()?;
         }
         self.await_the_rest()?;
@@ -176,50 +177,54 @@ impl<L: Load> Engine<L> {
         self.arrivals.interval(self.plan.phases[self.phase].rate)
     }
 
-    fn begin_phase(&mut self, phase: usize, at: u64) {
+    fn end_phase(&mut self, at: u64) {
         let (began, cpu) = self.phase_began;
-        let cpu_now = clock::cpu();
-        if phase > 0 {
-            let counts = &mut self.measures[phase - 1].counts;
-            (counts.lasted_ns, counts.cpu_ns) = (at - began, cpu_now - cpu);
-        }
-        (self.phase, self.phase_began) = (phase, (at, cpu_now));
+        self.phase_began = (at, clock::cpu());
+        let counts = &mut self.measures[self.phase].counts;
+        (counts.lasted_ns, counts.cpu_ns) = (at - began, self.phase_began.1 - cpu);
+        self.phase += 1;
     }
 
-    /// Whether the phase that goes on at `due` is over by then.
-    fn is_phase_over(&self, due: u64) -> bool {
-        let phase = &self.plan.phases[self.phase];
-        let by_time = due >= self.phase_began.0.saturating_add(phase.most_ns);
-        by_time || (phase.until_filled && self.load.is_filled())
+    /// When the phase that goes on is over in any case.
+    fn phase_ends(&self) -> u64 {
+        let most_ns = self.plan.phases.get(self.phase).map_or(u64::MAX, |phase| phase.most_ns);
+        self.phase_began.0.saturating_add(most_ns)
     }
 
-    /// Takes all requests that are due by `now`.
+    /// Takes all requests that are due by `now`, and goes on to the next phase where one is over.
     fn arrive(&mut self, now: u64) -> Result<(), CannotRun> {
-        while self.next_due <= now {
-            if self.is_phase_over(self.next_due) {
-                let planned = self.phase_began.0.saturating_add(self.plan.phases[self.phase].most_ns);
-                self.begin_phase(self.phase + 1, planned.min(self.next_due));
-                if self.phase == self.plan.phases.len() {
-                    return Ok(());
-                }
+        while let Some(phase) = self.plan.phases.get(self.phase) {
+            let is_filled = phase.until_filled && self.load.is_filled();
+            let ends = self.phase_ends();
+            if self.next_due <= now && self.next_due < ends && !is_filled {
+                self.take()?;
+            } else if now >= ends || is_filled {
+                self.end_phase(ends.min(now));
+            } else {
+                break;
             }
-            let request = Waiting { due: self.next_due, phase: self.phase, again: None };
-            self.measures[self.phase].counts.due += 1;
-            match self.free.pop_front() {
-                Some(slot) => self.assign(slot, request)?,
-                None => {
-                    self.measures[self.phase].counts.waited += 1;
-                    self.waiting.push_back(request);
-                }
-            }
-            self.next_due += self.interval();
         }
         Ok(())
     }
 
+    /// Takes the request that is due.
+    fn take(&mut self) -> Result<(), CannotRun> {
+        let request = Waiting { due: self.next_due, phase: self.phase, again: None };
+        self.next_due = self.next_due.saturating_add(self.interval());
+        self.measures[self.phase].counts.due += 1;
+        match self.free.pop_front() {
+            Some(slot) => self.assign(slot, request),
+            None => {
+                self.measures[self.phase].counts.waited += 1;
+                self.waiting.push_back(request);
+                Ok(())
+            }
+        }
+    }
+
     /// Lets requests be answered that were sent before the end, and counts those that are not.
     fn await_the_rest(&mut self) -> Result<(), CannotRun> {
-        let until = clock::now() + self.plan.grace_ns;
+        let until = clock::now().saturating_add(self.plan.grace_ns);
         self.next_due = u64::MAX;
         while clock::now() < until && self.is_any_open() {
             self.turn()?;

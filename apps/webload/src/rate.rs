@@ -167,7 +167,7 @@ fn plan(to: SocketAddr, arguments: &Arguments, part: Part) -> Plan {
         },
         phases: vec![phase(arguments.warm_up), phase(arguments.lasting)],
         spacing: if arguments.even { Spacing::Even } else { Spacing::Poisson },
-        seed: arguments.seed + part.index as u64,
+        seed: arguments.seed.wrapping_add(part.index as u64),
         timeout_ns: nanoseconds(arguments.timeout),
         grace_ns: nanoseconds(arguments.grace),
     }
@@ -192,6 +192,7 @@ fn measure<L: Load>(
         figures: "measured",
         load: format!("{name} {} at {} requests/s, {spacing} arrivals", arguments.server, arguments.rps),
         seed: arguments.seed,
+        next_request: None,
         connections,
         processes: measured.processes,
         descriptors_per_process: measured.descriptors,

@@ -192,6 +192,8 @@ pub struct Report {
     pub load: String,
     /// The seed of all random numbers.
     pub seed: u64,
+    /// Where in its sequence of requests the load can go on.
+    pub next_request: Option<u64>,
     /// Connections at once, at most.
     pub connections: usize,
     /// Processes that the load was split over.
@@ -221,6 +223,9 @@ impl Report {
         let (connections, count, most) = (self.connections, self.processes, self.descriptors_per_process);
         text += &format!("connections {connections} of {count} {processes} with up to {most} descriptors each\n");
         text += &format!("seed {}\n", self.seed);
+        if let Some(next) = self.next_request {
+            text += &format!("next request {next}\n");
+        }
         for note in &self.notes {
             text += &format!("note: {note}\n");
         }

@@ -16,6 +16,7 @@ const EXAMPLES: &str = "Examples:
   nearmiss-webload origin --listen 127.0.0.1:8000 &
   nearmiss-webload web --proxy 127.0.0.1:8080 --rate 2000 --connections 7000 --for 5m
   nearmiss-webload web --proxy 127.0.0.1:8080 --rate 500 --connection-a-request --working-set 64MB --for 20s --json
+  nearmiss-webload web --proxy 127.0.0.1:8080 --rate 3000 --phases top2 --from 240512    # after a run that filled
   nearmiss-webload web --proxy 127.0.0.1:8080 --rate 1000 --profile static --phases top1 --objects 6000";
 
 /// The clients of WebAxe-4: phases, laws, conditions and popularity as the paper's load has them
@@ -49,6 +50,9 @@ pub struct Arguments {
     /// Size of the working set
     #[arg(long, value_name = "SIZE", value_parser = bytes, default_value = "1GB")]
     working_set: u64,
+    /// Go on where another run ended, with its cache as it is: the `next request` that it printed
+    #[arg(long, value_name = "REQUEST", default_value_t = 0)]
+    from: u64,
     /// What is asked for
     #[arg(long, value_enum, default_value = "webaxe-4")]
     profile: Profile,
@@ -125,7 +129,8 @@ pub fn run(arguments: &Arguments) -> Result<Outcome, Problem> {
         let plan = plan(to, arguments, part);
         let filling = arguments.phases.iter().map(|phase| *phase == PhaseName::Fill).collect();
         let working_set = arguments.working_set / part.of as u64;
-        let clients = Clients::new(arguments, part, plan.seed, working_set, filling);
+        let mut clients = Clients::new(arguments, part, plan.seed, working_set, filling);
+        clients.skip(arguments.from / part.of as u64);
         Ok((clients, plan))
     })?;
     let Some(measured) = measured else { return Ok(Outcome::Good) };
@@ -142,6 +147,9 @@ fn check(arguments: &Arguments) -> Result<(), Problem> {
     }
     if arguments.connections == 0 || arguments.objects == 0 || !(1..=250).contains(&arguments.sources) {
         return wrong("--connections and --objects are at least 1, --sources is from 1 to 250");
+    }
+    if arguments.delay > Duration::from_secs(60) {
+        return wrong("--delay: at most a minute each way");
     }
     if arguments.lasting.is_zero() || !(0.0..100.0).contains(&arguments.tolerance) {
         return wrong("--for is above 0, such as 60s; --tolerance is a percentage from 0 to 100");
@@ -170,7 +178,7 @@ fn plan(to: SocketAddr, arguments: &Arguments, part: Part) -> Plan {
         },
         phases: arguments.phases.iter().map(phase).collect(),
         spacing: Spacing::Poisson,
-        seed: arguments.seed + part.index as u64,
+        seed: arguments.seed.wrapping_add(part.index as u64),
         timeout_ns: nanoseconds(arguments.timeout),
         grace_ns: nanoseconds(arguments.grace),
     }
@@ -185,7 +193,7 @@ fn notes(arguments: &Arguments) -> Vec<String> {
     };
     vec![
         format!("client-side delay {delay} ms each way, by the client's timers: {kept}; it is not in the times"),
-        "packet loss (0.05% in WebAxe-4) is left out: there is no netem".to_owned(),
+        "packet loss (0.005% in the paper) is left out: there is no netem".to_owned(),
         format!("{} source addresses", arguments.sources),
     ]
 }
@@ -208,6 +216,7 @@ fn report(arguments: &Arguments, measured: &part::Measured) -> Report {
         figures: "measured",
         load: format!("{profile}, {} at {} requests/s, keep-alive {keep_alive}", arguments.proxy, arguments.rate),
         seed: arguments.seed,
+        next_request: Some(arguments.from + measured.phases.iter().map(|phase| phase.counts.due).sum::<u64>()),
         connections: arguments.connections,
         processes: measured.processes,
         descriptors_per_process: measured.descriptors,

@@ -21,7 +21,6 @@ const WATCHED: EventFlags = EventFlags::IN.union(EventFlags::OUT).union(EventFla
 impl<L: Load> Engine<L> {
     pub(super) fn open_all(&mut self) -> Result<(), CannotRun> {
         let until = clock::now() + OPEN_WITHIN;
-        self.next_due = u64::MAX;
         let mut begun = 0;
         while self.free.len() < self.slots.len() {
             while begun < self.slots.len() && self.opening < OPENING_AT_ONCE {

@@ -1,4 +1,4 @@
-//! One turn of the loop: what is due, what timers ended, what the kernel reports.
+//! One turn of the loop: what timers ended, what the kernel reports.
 
 use super::{CannotRun, Engine, State, Waiting};
 use crate::clock::{self, MILLISECOND};
@@ -16,7 +16,6 @@ const LOOK_EVERY: u64 = 50 * MILLISECOND;
 impl<L: Load> Engine<L> {
     pub(super) fn turn(&mut self) -> Result<(), CannotRun> {
         let now = clock::now();
-        self.arrive(now)?;
         while let Some(&Reverse((at, index, generation))) = self.timers.peek()
             && at <= now
         {
@@ -35,7 +34,7 @@ impl<L: Load> Engine<L> {
 
     fn wait(&mut self) -> Result<(), CannotRun> {
         let timer = self.timers.peek().map_or(u64::MAX, |Reverse((at, ..))| *at);
-        let until = self.next_due.min(timer).min(self.next_look);
+        let until = self.next_due.min(timer).min(self.next_look).min(self.phase_ends());
         let timeout = clock::timespec(until.saturating_sub(clock::now()));
         let mut events = std::mem::take(&mut self.events);
         events.clear();

@@ -31,6 +31,7 @@ fn report(measure: &Measure, tolerance: f64) -> Report {
         figures: "measured",
         load: "WebAxe-4".into(),
         seed: 1,
+        next_request: Some(102),
         connections: 7000,
         processes: 1,
         descriptors_per_process: 20_000,

@@ -90,6 +90,30 @@ impl Clients {
         }
     }
 
+    /// Leaves the first requests of the sequence out, as if they had been sent: those that fill the working set, and
+    /// those that followed.
+    pub fn skip(&mut self, requests: u64) {
+        for _ in 0..requests {
+            let is_filling = !self.popularity.is_full();
+            self.draw(is_filling);
+        }
+    }
+
+    /// The next request of the sequence.
+    fn draw(&mut self, is_filling: bool) -> Ask {
+        self.sent += 1;
+        let (hash, id) = (mix(mix(self.seed) ^ self.sent), self.first_id + self.sent);
+        match self.profile {
+            Profile::WebAxe4 => {
+                Ask { object: self.popularity.next(hash, is_filling), form: Clients::form(hash, is_filling), id }
+            }
+            Profile::Static => {
+                let number = (hash % u64::from(self.files)) as u32;
+                Ask { object: Object { kind: Kind::File, world: 0, number }, form: Form::Plain, id }
+            }
+        }
+    }
+
     fn form(hash: u64, is_filling: bool) -> Form {
         let (method, special) = (laws::unit(mix(hash ^ 1)), laws::unit(mix(hash ^ 2)));
         let factor = if is_filling { SPECIAL_WHILE_FILLING } else { 1.0 };
@@ -137,18 +161,7 @@ impl Load for Clients {
     const SERVER_CLOSES: bool = true;
 
     fn pick(&mut self, phase: usize) -> Ask {
-        self.sent += 1;
-        let (hash, id) = (mix(mix(self.seed) ^ self.sent), self.first_id + self.sent);
-        let is_filling = self.filling.get(phase).copied().unwrap_or(false);
-        match self.profile {
-            Profile::WebAxe4 => {
-                Ask { object: self.popularity.next(hash, is_filling), form: Clients::form(hash, is_filling), id }
-            }
-            Profile::Static => {
-                let number = (hash % u64::from(self.files)) as u32;
-                Ask { object: Object { kind: Kind::File, world: 0, number }, form: Form::Plain, id }
-            }
-        }
+        self.draw(self.filling.get(phase).copied().unwrap_or(false))
     }
 
     fn write(&self, ask: &Ask, out: &mut Vec<u8>) {
@@ -210,6 +223,34 @@ mod tests {
         is(Form::Unchanged, 0.10 * 0.984);
         is(Form::Reload, 0.05 * 0.984);
         is(Form::Plain, 0.80 * 0.984);
+    }
+
+    #[test]
+    fn a_run_goes_on_where_another_one_ended() {
+        let clients = || Clients {
+            popularity: Popularity::new(0, 1 << 20),
+            profile: Profile::WebAxe4,
+            files: 0,
+            filling: vec![true, false],
+            authority: String::new(),
+            closes: false,
+            seed: 1,
+            first_id: 0,
+            sent: 0,
+        };
+        let mut first = clients();
+        let mut sent = 0;
+        while !first.is_filled() {
+            first.pick(0);
+            sent += 1;
+        }
+        (0..100).for_each(|_| _ = first.pick(1));
+        let mut second = clients();
+        second.skip(sent + 100);
+        let asks = |clients: &mut Clients| {
+            (0..50).map(|_| clients.pick(1)).map(|ask| (ask.object, ask.id)).collect::<Vec<_>>()
+        };
+        assert_eq!(asks(&mut first), asks(&mut second));
     }
 
     #[test]
