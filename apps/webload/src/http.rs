@@ -3,3 +3,6 @@
 pub mod chunked;
 pub mod head;
 pub mod reply;
+
+#[cfg(test)]
+mod noise;

@@ -4,6 +4,9 @@ mod answer;
 mod connection;
 mod server;
 
+#[cfg(test)]
+pub use answer::read as read_request;
+
 use crate::outcome::{Outcome, Problem};
 use crate::rate::resolve;
 use crate::socket;

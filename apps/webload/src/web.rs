@@ -35,6 +35,9 @@ pub struct Arguments {
     /// How long top1 and top2 last, each (4 hours in the paper)
     #[arg(long = "for", value_name = "TIME", value_parser = humantime::parse_duration, default_value = "60s")]
     lasting: Duration,
+    /// How long to send at the full rate before the first phase, unless that is fill; in no figure
+    #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration, default_value = "2s")]
+    warm_up: Duration,
     /// Requests a second while the cache fills; half the peak, where not given
     #[arg(long, value_name = "RATE")]
     fill_rate: Option<f64>,
@@ -127,7 +130,7 @@ pub fn run(arguments: &Arguments) -> Result<Outcome, Problem> {
     let Arguments { part, processes, connections, .. } = *arguments;
     let measured = part::run(Spread { part, connections, processes }, |part| {
         let plan = plan(to, arguments, part);
-        let filling = arguments.phases.iter().map(|phase| *phase == PhaseName::Fill).collect();
+        let filling = plan.phases.iter().map(|phase| phase.until_filled).collect();
         let working_set = arguments.working_set / part.of as u64;
         let mut clients = Clients::new(arguments, part, plan.seed, working_set, filling);
         clients.skip(arguments.from / part.of as u64);
@@ -157,6 +160,12 @@ fn check(arguments: &Arguments) -> Result<(), Problem> {
     Ok(())
 }
 
+/// Nanoseconds of the warm-up, if there is one.
+fn warm_up(arguments: &Arguments) -> Option<u64> {
+    let has_one = !arguments.warm_up.is_zero() && arguments.phases.first() != Some(&PhaseName::Fill);
+    has_one.then(|| nanoseconds(arguments.warm_up))
+}
+
 fn plan(to: SocketAddr, arguments: &Arguments, part: Part) -> Plan {
     let share = |rate: f64| rate / part.of as f64;
     let phase = |name: &PhaseName| {
@@ -176,7 +185,11 @@ fn plan(to: SocketAddr, arguments: &Arguments, part: Part) -> Plan {
             sources: arguments.sources,
             delay_ns: nanoseconds(arguments.delay),
         },
-        phases: arguments.phases.iter().map(phase).collect(),
+        phases: warm_up(arguments)
+            .map(|most_ns| Phase { most_ns, ..phase(&PhaseName::Top1) })
+            .into_iter()
+            .chain(arguments.phases.iter().map(phase))
+            .collect(),
         spacing: Spacing::Poisson,
         seed: arguments.seed.wrapping_add(part.index as u64),
         timeout_ns: nanoseconds(arguments.timeout),
@@ -201,6 +214,7 @@ fn notes(arguments: &Arguments) -> Vec<String> {
 fn report(arguments: &Arguments, measured: &part::Measured) -> Report {
     let tolerance = arguments.tolerance / 100.0;
     let fill_rate = arguments.fill_rate.unwrap_or(arguments.rate / 2.0);
+    let lead = usize::from(warm_up(arguments).is_some());
     let phase = |(name, measure): (&PhaseName, _)| {
         let is_fill = *name == PhaseName::Fill;
         let rate = if is_fill { fill_rate } else { arguments.rate };
@@ -221,7 +235,7 @@ fn report(arguments: &Arguments, measured: &part::Measured) -> Report {
         processes: measured.processes,
         descriptors_per_process: measured.descriptors,
         notes: notes(arguments),
-        phases: arguments.phases.iter().zip(&measured.phases).map(phase).collect(),
+        phases: arguments.phases.iter().zip(&measured.phases[lead..]).map(phase).collect(),
     }
 }
 

@@ -156,7 +156,8 @@ fn web_fills_a_cache_and_tells_hits_from_misses() {
 #[test]
 fn the_origin_answers_all_that_the_clients_ask_and_counts_it() {
     let (_origin, address) = origin(&["--delay", "0s"]);
-    let common = ["web", "--rate", "1000", "--for", "2s", "--delay", "0s", "--phases", "top1", "--json"];
+    let common =
+        ["web", "--rate", "1000", "--for", "2s", "--delay", "0s", "--warm-up", "0s", "--phases", "top1", "--json"];
     let phase = good(&[&common[..], &["--connections", "50", "--proxy", &address]].concat());
     // Without a cache all is asked of the origin; its echo tells.
     assert_eq!((&phase["hit_ratio"], &phase["hits"]["count"]), (&Value::from(0.0), &Value::from(0)));
@@ -174,7 +175,8 @@ fn the_origin_answers_all_that_the_clients_ask_and_counts_it() {
 fn the_same_seed_sends_the_same_requests() {
     let (_origin, address) = origin(&["--delay", "0s"]);
     let bytes = || {
-        let arguments = ["web", "--rate", "500", "--for", "1s", "--delay", "0s", "--phases", "top1", "--json"];
+        let arguments =
+            ["web", "--rate", "500", "--for", "1s", "--delay", "0s", "--warm-up", "0s", "--phases", "top1", "--json"];
         let phase = good(&[&arguments[..], &["--connections", "50", "--seed", "9", "--proxy", &address]].concat());
         (phase["requests"].clone(), phase["not_modified"].clone(), phase["misses"]["count"].clone())
     };

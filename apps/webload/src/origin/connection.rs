@@ -98,17 +98,19 @@ impl Connection {
         let (State::Body { at, chunks, is_right }, Some(request)) = (&mut self.state, &mut self.request) else {
             return Next::Wait;
         };
-        let content = Content::of(request.id.unwrap_or_default());
+        // Only a client of this program sends a number, and the content that belongs to it.
+        let content = request.id.map(Content::of);
+        let is_content = |at, bytes: &[u8]| content.is_none_or(|content| content.is(at, bytes));
         let (taken, is_whole) = match request.body {
             RequestBody::Length(length) => {
                 let taken = self.unread.len().min(usize::try_from(length - *at).unwrap_or(usize::MAX));
-                *is_right &= content.is(*at, &self.unread[..taken]);
+                *is_right &= is_content(*at, &self.unread[..taken]);
                 *at += taken as u64;
                 (taken, *at == length)
             }
             RequestBody::Chunked => {
                 let read = chunks.read(&self.unread, |data| {
-                    *is_right &= content.is(*at, data);
+                    *is_right &= is_content(*at, data);
                     *at += data.len() as u64;
                     Ok(())
                 });
