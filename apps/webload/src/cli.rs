@@ -58,6 +58,10 @@ fn wrong_use(error: &clap::Error) -> ExitCode {
             Err(_) => ExitCode::FAILURE,
         };
     }
+    if error.kind() == clap::error::ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
+        eprintln!("nearmiss-webload: name what to do, such as rate, web or origin; see nearmiss-webload --help");
+        return ExitCode::from(2);
+    }
     let text = error.to_string();
     let lines = text.lines().take_while(|line| !line.starts_with("Usage")).map(str::trim);
     let line = lines.filter(|line| !line.is_empty()).collect::<Vec<_>>().join(" ");

@@ -51,8 +51,9 @@ struct Slot<L: Load> {
     is_asked: bool,
     /// Whether any byte of the answer came.
     is_begun: bool,
-    /// Requests that this socket has carried.
+    /// Requests that this socket has carried, and may carry.
     uses: u32,
+    most_uses: u32,
     due: u64,
     phase: usize,
     ask: L::Ask,
@@ -69,6 +70,7 @@ impl<L: Load> Slot<L> {
             is_asked: false,
             is_begun: false,
             uses: 0,
+            most_uses: u32::MAX,
             due: 0,
             phase: 0,
             ask: L::Ask::default(),

@@ -53,6 +53,17 @@ pub fn normal(hash: u64) -> f64 {
     (-2.0 * open_unit(mix(hash ^ 0x6e6f)).ln()).sqrt() * (2.0 * PI * unit(mix(hash ^ 0x726d))).cos()
 }
 
+/// A number from 1 to `most`, each with a probability inverse to itself (Zipf's law).
+pub fn zipf(hash: u64, most: u32) -> u32 {
+    let whole: f64 = (1..=most).map(|number| 1.0 / f64::from(number)).sum();
+    let mut left = unit(hash) * whole;
+    let found = (1..most).find(|number| {
+        left -= 1.0 / f64::from(*number);
+        left < 0.0
+    });
+    found.unwrap_or(most)
+}
+
 /// One content type of WebAxe-4.
 #[derive(Clone, Copy, Debug)]
 pub struct Class {
@@ -148,6 +159,15 @@ mod tests {
         sizes.sort_unstable();
         let median = sizes[sizes.len() / 2] as f64 / (4.5 * KB);
         assert!((median - 2f64.ln()).abs() < 0.01, "{median}");
+    }
+
+    #[test]
+    fn zipf_has_its_mean_and_its_ends() {
+        let drawn: Vec<u32> = (0..100_000).map(|n| zipf(mix(n), 16)).collect();
+        let mean = f64::from(drawn.iter().sum::<u32>()) / 1e5;
+        // 16 over the sixteenth harmonic number.
+        assert!((mean - 16.0 / 3.380_729).abs() < 0.05, "{mean}");
+        assert_eq!((drawn.iter().min(), drawn.iter().max(), zipf(7, 1)), (Some(&1), Some(&16), 1));
     }
 
     #[test]

@@ -47,6 +47,10 @@ pub struct Arguments {
     /// A new connection for each request: keep-alive off
     #[arg(long)]
     connection_a_request: bool,
+    /// End each kept connection after a number of requests drawn from Zipf's law over 1 to N (WebAxe-4's robots: 16);
+    /// 0 keeps connections open
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    uses: u32,
     /// Time from client to proxy and back again, each way, kept by the client's timers
     #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration, default_value = "40ms")]
     delay: Duration,
@@ -137,7 +141,7 @@ pub fn run(arguments: &Arguments) -> Result<Outcome, Problem> {
         Ok((clients, plan))
     })?;
     let Some(measured) = measured else { return Ok(Outcome::Good) };
-    let report = report(arguments, &measured);
+    let report = report(to, arguments, &measured);
     print!("{}", if arguments.json { report.json() } else { report.text() });
     Ok(report.outcome())
 }
@@ -182,7 +186,8 @@ fn plan(to: SocketAddr, arguments: &Arguments, part: Part) -> Plan {
             to,
             count: part.share(arguments.connections),
             one_request_each: arguments.connection_a_request,
-            sources: arguments.sources,
+            sources: Connections::sources_towards(to, arguments.sources),
+            most_uses: arguments.uses,
             delay_ns: nanoseconds(arguments.delay),
         },
         phases: warm_up(arguments)
@@ -197,7 +202,7 @@ fn plan(to: SocketAddr, arguments: &Arguments, part: Part) -> Plan {
     }
 }
 
-fn notes(arguments: &Arguments) -> Vec<String> {
+fn notes(to: SocketAddr, arguments: &Arguments) -> Vec<String> {
     let delay = arguments.delay.as_secs_f64() * 1e3;
     let kept = if arguments.connection_a_request {
         "a request leaves a way there and back after its connection begins"
@@ -207,11 +212,11 @@ fn notes(arguments: &Arguments) -> Vec<String> {
     vec![
         format!("client-side delay {delay} ms each way, by the client's timers: {kept}; it is not in the times"),
         "packet loss (0.005% in the paper) is left out: there is no netem".to_owned(),
-        format!("{} source addresses", arguments.sources),
+        format!("{} source addresses", Connections::sources_towards(to, arguments.sources)),
     ]
 }
 
-fn report(arguments: &Arguments, measured: &part::Measured) -> Report {
+fn report(to: SocketAddr, arguments: &Arguments, measured: &part::Measured) -> Report {
     let tolerance = arguments.tolerance / 100.0;
     let fill_rate = arguments.fill_rate.unwrap_or(arguments.rate / 2.0);
     let lead = usize::from(warm_up(arguments).is_some());
@@ -234,7 +239,7 @@ fn report(arguments: &Arguments, measured: &part::Measured) -> Report {
         connections: arguments.connections,
         processes: measured.processes,
         descriptors_per_process: measured.descriptors,
-        notes: notes(arguments),
+        notes: notes(to, arguments),
         phases: arguments.phases.iter().zip(&measured.phases[lead..]).map(phase).collect(),
     }
 }

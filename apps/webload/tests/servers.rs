@@ -210,3 +210,21 @@ fn exit_codes_tell_a_missed_rate_from_wrong_answers_and_wrong_use() {
     let nobody = rate(&["--rps", "10", &format!("127.0.0.1:{}", free_port())]);
     assert_eq!(nobody.status.code(), Some(1), "{nobody:?}");
 }
+
+#[test]
+fn more_connections_than_descriptors_are_split_over_processes() {
+    let (_origin, address) = origin(&["--delay", "0s"]);
+    let command = format!(
+        "ulimit -n 200; exec {PROGRAM} web --rate 300 --for 1s --phases top1 --connections 250 --json --proxy {address}"
+    );
+    let output = Command::new("sh").args(["-c", &command]).output().expect("runs");
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{output:?}"));
+    assert_eq!((&report["processes"], &report["descriptors_per_process"]), (&Value::from(2), &Value::from(200)));
+    assert_eq!(
+        (&report["connections"], &report["phases"][0]["errors"]),
+        (&Value::from(250), &Value::from(0)),
+        "{report}"
+    );
+    let requests = report["phases"][0]["requests"].as_u64().expect("a count");
+    assert!((240..360).contains(&requests), "{report}");
+}

@@ -2,6 +2,7 @@
 
 use super::{CannotRun, Engine, Slot, State, Waiting};
 use crate::clock::{self, MILLISECOND, SECOND};
+use crate::content::mix;
 use crate::load::{Fault, Load};
 use crate::socket;
 use rustix::event::epoll::{self, EventData, EventFlags};
@@ -51,7 +52,7 @@ impl<L: Load> Engine<L> {
         let opened = socket::connect(connections.to, connections.source(self.begun));
         let slot = &mut self.slots[index as usize];
         slot.generation = slot.generation.wrapping_add(1);
-        slot.uses = 0;
+        (slot.uses, slot.most_uses) = (0, connections.uses(mix(mix(self.plan.seed) ^ self.begun)));
         match opened {
             Ok(socket) => {
                 let tag = u64::from(slot.generation) << 32 | u64::from(index);

@@ -1,6 +1,7 @@
 //! What a run is to do.
 
 use crate::arrivals::Spacing;
+use crate::laws;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 /// The connections of a run.
@@ -14,16 +15,29 @@ pub struct Connections {
     pub one_request_each: bool,
     /// From how many loopback addresses, from 127.0.0.1 on; one address leaves the choice to the kernel.
     pub sources: u32,
+    /// The client ends a kept connection after a number of requests drawn from Zipf's law over 1 to this number;
+    /// 0 leaves connections to the server.
+    pub most_uses: u32,
     /// Nanoseconds from client to server, kept by the client itself.
     pub delay_ns: u64,
 }
 
 impl Connections {
+    /// How many source addresses can be used towards `to`, where so many are wanted: other networks know but one.
+    pub fn sources_towards(to: SocketAddr, wanted: u32) -> u32 {
+        if to.is_ipv4() && to.ip().is_loopback() { wanted } else { 1 }
+    }
+
+    /// How many requests a kept connection carries, by a hash.
+    pub(super) fn uses(&self, hash: u64) -> u32 {
+        if self.most_uses == 0 { u32::MAX } else { laws::zipf(hash, self.most_uses) }
+    }
+
     /// The source address of the connection with that number.
     pub(super) fn source(&self, number: u64) -> Option<IpAddr> {
-        let first = u32::from(Ipv4Addr::LOCALHOST);
-        (self.sources > 1)
-            .then(|| IpAddr::V4(Ipv4Addr::from(first + u32::try_from(number % u64::from(self.sources)).unwrap_or(0))))
+        let first = u64::from(u32::from(Ipv4Addr::LOCALHOST));
+        let address = u32::try_from(first + number % u64::from(self.sources)).ok()?;
+        (self.sources > 1).then(|| IpAddr::V4(Ipv4Addr::from(address)))
     }
 }
 

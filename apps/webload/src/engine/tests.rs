@@ -66,7 +66,7 @@ fn answer_all(mut socket: TcpStream, mut before: impl FnMut() -> bool) {
 
 fn plan(to: SocketAddr, rate: f64, count: usize) -> Plan {
     Plan {
-        connections: Connections { to, count, one_request_each: false, sources: 1, delay_ns: 0 },
+        connections: Connections { to, count, one_request_each: false, sources: 1, most_uses: 0, delay_ns: 0 },
         phases: vec![Phase { rate, most_ns: SECOND, until_filled: false }],
         spacing: Spacing::Even,
         seed: 1,
@@ -117,6 +117,23 @@ fn each_request_may_have_a_connection_of_its_own() {
     let counts = run(plan).counts;
     assert_eq!((counts.right, counts.faults.iter().sum::<u64>()), (counts.due, 0), "{counts:?}");
     assert_eq!(accepted.load(Ordering::Relaxed) as u64, counts.due);
+}
+
+#[test]
+fn the_client_ends_connections_after_as_many_requests_as_it_draws() {
+    let accepted = Arc::new(AtomicUsize::new(0));
+    let count = Arc::clone(&accepted);
+    let address = server(move |socket| {
+        count.fetch_add(1, Ordering::Relaxed);
+        answer_all(socket, || true);
+    });
+    let mut plan = plan(address, 300.0, 20);
+    plan.connections.most_uses = 2;
+    let counts = run(plan).counts;
+    assert_eq!((counts.right, counts.sent_again), (counts.due, 0), "{counts:?}");
+    // Two of three connections carry one request, the third two: 4/3 requests a connection.
+    let accepted = accepted.load(Ordering::Relaxed) as f64 - 20.0;
+    assert!((0.65..0.85).contains(&(accepted / counts.due as f64)), "{accepted} {counts:?}");
 }
 
 #[test]

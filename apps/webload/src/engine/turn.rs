@@ -224,6 +224,9 @@ impl<L: Load> Engine<L> {
             measure.counts.answered_in_time += 1;
         }
         let connections = &self.plan.connections;
+        if slot.uses >= slot.most_uses && answer.keeps_connection {
+            return self.end(index);
+        }
         if connections.one_request_each || !answer.keeps_connection {
             return self.retire(index, !answer.keeps_connection || connections.one_request_each);
         }

@@ -150,7 +150,7 @@ mod tests {
     #[test]
     fn what_is_no_chunk_is_refused() {
         for input in
-            [&b"x\r\n"[..], b"\r\n", b"-1\r\n", b"2\r\nabc\r\n", b"11111111111111111\r\n", b"1\r\na\n0\r\n\r\n"]
+            [&b"x\r\n"[..], b"\r\n", b"-1\r\n", b"2\r\nabc\r\n", b"11111111111111111\r\n", b"1\r\na\n\n0\r\n\r\n"]
         {
             assert_eq!(read(input, 64), Err(Fault::Malformed), "{:?}", String::from_utf8_lossy(input));
         }
