@@ -96,6 +96,12 @@ fn nginx_answers_kept_connections_and_single_ones() {
     good(&[&common[..], &["--connection-a-request", &url]].concat());
     let split = good(&[&common[..], &["--processes", "2", &url]].concat());
     assert!((850..1150).contains(&split["requests"].as_u64().expect("a count")), "{split}");
+    let proxy = format!("127.0.0.1:{port}");
+    let web =
+        ["web", "--profile", "static", "--objects", "50", "--phases", "top1", "--rate", "500", "--for", "1s", "--json"];
+    let files = good(&[&web[..], &["--warm-up", "200ms", "--delay", "0s", "--proxy", &proxy]].concat());
+    // Nothing tells hits from misses here.
+    assert_eq!((&files["hit_ratio"], &files["hits"]["count"]), (&Value::Null, &Value::from(0)), "{files}");
     // A body that is not what the name says.
     fs::write(directory.path().join("www/files/7.dat"), "x").expect("a file");
     let output = run(&[&common[..], &[&url]].concat());

@@ -90,7 +90,7 @@ impl Request {
     fn field(&mut self, name: &str, value: &str) {
         let is = |wanted: &str| name.eq_ignore_ascii_case(wanted);
         if is("connection") {
-            self.keeps_connection &= !value.to_ascii_lowercase().contains("close");
+            self.keeps_connection &= !value.split(',').any(|word| word.trim().eq_ignore_ascii_case("close"));
         } else if is("content-length") {
             self.body = RequestBody::Length(value.parse().unwrap_or(0));
         } else if is("transfer-encoding") {
