@@ -199,7 +199,7 @@ impl<L: Load> Engine<L> {
             let is_filled = phase.until_filled && self.load.is_filled();
             let ends = self.phase_ends();
             if self.next_due <= now && self.next_due < ends && !is_filled {
-                self.take()?;
+                self.take(now)?;
             } else if now >= ends || is_filled {
                 self.end_phase(ends.min(now));
             } else {
@@ -209,11 +209,13 @@ impl<L: Load> Engine<L> {
         Ok(())
     }
 
-    /// Takes the request that is due.
-    fn take(&mut self) -> Result<(), CannotRun> {
+    /// Takes the request that came due by `now`.
+    fn take(&mut self, now: u64) -> Result<(), CannotRun> {
         let request = Waiting { due: self.next_due, phase: self.phase, again: None };
         self.next_due = self.next_due.saturating_add(self.interval());
-        self.measures[self.phase].counts.due += 1;
+        let measure = &mut self.measures[self.phase];
+        measure.counts.due += 1;
+        measure.behind.record(now - request.due);
         match self.free.pop_front() {
             Some(slot) => self.assign(slot, request),
             None => {

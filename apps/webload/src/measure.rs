@@ -122,6 +122,8 @@ pub struct Measure {
     pub misses: Times,
     /// From due to sent: what the generator and busy connections add.
     pub late: Times,
+    /// From due to when the generator saw it: what the generator alone adds.
+    pub behind: Times,
 }
 
 impl Default for Measure {
@@ -132,7 +134,8 @@ impl Default for Measure {
             all: times.clone(),
             hits: times.clone(),
             misses: times.clone(),
-            late: times,
+            late: times.clone(),
+            behind: times,
         }
     }
 }
@@ -192,6 +195,7 @@ impl Measure {
             (&mut self.hits, &other.hits),
             (&mut self.misses, &other.misses),
             (&mut self.late, &other.late),
+            (&mut self.behind, &other.behind),
         ] {
             to.add(&from.counts());
         }

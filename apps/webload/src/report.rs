@@ -83,6 +83,10 @@ pub struct PhaseReport {
     pub misses: Latency,
     /// From due to sent: what busy connections and the generator itself add to the times.
     pub late: Latency,
+    /// What the generator alone adds.
+    pub generator_late: Latency,
+    /// Whether the generator adds little: at most a millisecond, or half of the times, at the 99th percentile.
+    pub generator_kept_up: bool,
     /// Hits among plain requests (GET without condition or reload), where answers tell.
     pub hit_ratio: Option<f64>,
     /// Hits among all answers that tell.
@@ -122,6 +126,8 @@ impl PhaseReport {
             hits: Latency::of(&measure.hits),
             misses: Latency::of(&measure.misses),
             late: Latency::of(&measure.late),
+            generator_late: Latency::of(&measure.behind),
+            generator_kept_up: measure.behind.quantile_ms(0.99) <= (measure.all.quantile_ms(0.99) / 2.0).max(1.0),
             hit_ratio: ratio(c.plain_hits, c.plain),
             hit_ratio_of_all: ratio(c.hits, c.hits + c.misses),
             not_modified: c.not_modified,
@@ -176,7 +182,9 @@ impl PhaseReport {
         }
         line(format!("bodies {:.1} Mbit/s", self.body_megabits_per_second));
         line(format!("sent late p99 {:.3} ms", self.late.p99_ms));
+        line(format!("generator late p99 {:.3} ms", self.generator_late.p99_ms));
         line(format!("generator {:.3} cores", self.generator_cores));
+        line(format!("generator {}", if self.generator_kept_up { "kept up" } else { "FELL BEHIND" }));
         text
     }
 }

@@ -101,6 +101,8 @@ fn a_server_that_stalls_is_charged_with_all_that_came_due_meanwhile() {
     assert!((150.0..250.0).contains(&measure.all.quantile_ms(0.99)), "{}", measure.all.quantile_ms(0.99));
     assert!((60.0..140.0).contains(&measure.all.quantile_ms(0.90)), "{}", measure.all.quantile_ms(0.90));
     assert!(counts.waited > 150, "{counts:?}");
+    // The generator had no part in that.
+    assert!(measure.behind.quantile_ms(0.90) < 60.0 && measure.late.quantile_ms(0.90) > 60.0);
 }
 
 #[test]

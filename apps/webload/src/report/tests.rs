@@ -20,6 +20,7 @@ fn measure() -> Measure {
     measure.answer(&answer(Some(Served::Hit), false), 1_000_000);
     measure.fault(Fault::Body);
     measure.late.record(10_000);
+    measure.behind.record(5_000);
     let counts = &mut measure.counts;
     (counts.due, counts.answered_in_time, counts.lasted_ns, counts.cpu_ns) = (102, 101, 2 * SECOND, SECOND / 10);
     measure
@@ -53,6 +54,15 @@ fn the_text_has_one_figure_a_line() {
     for name in ["p99", "mean", "achieved", "offered", "hits p99", "misses mean"] {
         assert_eq!(value(name), 1, "{name}");
     }
+}
+
+#[test]
+fn a_generator_that_adds_half_of_the_times_fell_behind() {
+    let mut measure = measure();
+    (0..100).for_each(|_| measure.behind.record(149_000_000));
+    assert!(report(&measure, 0.01).phases[0].generator_kept_up);
+    (0..100).for_each(|_| measure.behind.record(151_000_000));
+    assert!(report(&measure, 0.01).text().contains("\ngenerator FELL BEHIND\n"));
 }
 
 #[test]
