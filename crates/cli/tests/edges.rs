@@ -20,6 +20,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("verify", &["record", "remedy", "workload"]),
     ("lab", &["record", "verify", "workload"]),
     ("report", &["record"]),
+    ("webload", &[]),
     ("papers", &["record", "machine", "color", "report"]),
     ("cache-policy", &[]),
     (

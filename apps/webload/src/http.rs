@@ -1,0 +1,8 @@
+//! HTTP/1.1 as a client reads it: the head, the framing of the body, and what caches say of themselves.
+
+pub mod chunked;
+pub mod head;
+pub mod reply;
+
+#[cfg(test)]
+mod noise;

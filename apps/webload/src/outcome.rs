@@ -1,0 +1,43 @@
+//! How a run ends: exit codes, and errors in one line.
+
+use crate::engine::CannotRun;
+use std::process::ExitCode;
+
+/// What a run that took place says of the server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// The rate was held and every answer was right.
+    Good,
+    /// Fewer answers came than were asked for.
+    MissedRate,
+    /// The rate was held, but some requests have no right answer.
+    Faults,
+}
+
+/// Why there is no result.
+#[derive(Debug, thiserror::Error)]
+pub enum Problem {
+    /// The user asked for something that cannot be meant.
+    #[error("{0}")]
+    Input(String),
+    /// The run could not take place.
+    #[error("{0}")]
+    Run(String),
+}
+
+impl From<CannotRun> for Problem {
+    fn from(error: CannotRun) -> Problem {
+        Problem::Run(error.to_string())
+    }
+}
+
+/// The exit code of a run: 0 good, 1 no run, 2 bad input, 3 missed rate, 4 faults.
+pub fn code(done: &Result<Outcome, Problem>) -> ExitCode {
+    ExitCode::from(match done {
+        Ok(Outcome::Good) => 0,
+        Err(Problem::Run(_)) => 1,
+        Err(Problem::Input(_)) => 2,
+        Ok(Outcome::MissedRate) => 3,
+        Ok(Outcome::Faults) => 4,
+    })
+}
