@@ -1,0 +1,4 @@
+//! Pace: a least interval between a thread's waits for events, so that a server makes one call for all that gathered
+//! meanwhile.
+
+pub mod rules;
