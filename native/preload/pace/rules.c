@@ -14,6 +14,11 @@ static uint64_t least(uint64_t one, uint64_t other)
 	return one < other ? one : other;
 }
 
+static uint64_t most(uint64_t one, uint64_t other)
+{
+	return one > other ? one : other;
+}
+
 static uint64_t since(uint64_t earlier, uint64_t now)
 {
 	return now > earlier ? now - earlier : 0;
@@ -35,7 +40,7 @@ struct pace_verdict pace_decide(const struct pace_thread *thread, uint64_t inter
 	if (timeout_ns > 0)
 		sleep = least(sleep, (uint64_t)timeout_ns);
 	if (most_events < PACE_LEAST_EVENTS ||
-	    thread->recent_events * sleep < PACE_LEAST_EVENTS * ONE_EVENT * thread->recent_ns)
+	    thread->recent_events * sleep < PACE_LEAST_EVENTS * ONE_EVENT * most(thread->recent_ns, 1))
 		return awake(PACE_SPARSE);
 	if (left_over)
 		return awake(PACE_LEFT_OVER);
@@ -63,7 +68,9 @@ static void judge(struct pace_thread *thread, uint64_t interval_ns, uint64_t cos
 
 static void note_rate(struct pace_thread *thread, uint64_t recent_ns, uint64_t now_ns, int64_t events)
 {
-	uint64_t passed = thread->returned_ns ? since(thread->returned_ns, now_ns) : 0;
+	if (!thread->returned_ns)
+		return; /* these events took nobody knows how long */
+	uint64_t passed = since(thread->returned_ns, now_ns);
 	if (passed > recent_ns)
 		thread->recent_ns = thread->recent_events = 0;
 	thread->recent_ns += passed;

@@ -1,7 +1,7 @@
 //! When a thread that asks for events may sleep first: the twin of `native/preload/pace/rules.c`, for the rehearsal. Both
 //! are held to `native/preload/pace/tests/vectors.txt`.
 
-use std::cmp::min;
+use std::cmp::{max, min};
 
 /// A sleep pays where it gathers so many events.
 pub const LEAST_EVENTS: u64 = 2;
@@ -89,7 +89,8 @@ impl Thread {
         }
         let rest = self.interval_ns - passed;
         let sleep = call.timeout_ns.map_or(rest, |timeout| min(rest, timeout));
-        if call.most_events < LEAST_EVENTS || self.recent_events * sleep < LEAST_EVENTS * PARTS * self.recent_ns {
+        if call.most_events < LEAST_EVENTS || self.recent_events * sleep < LEAST_EVENTS * PARTS * max(self.recent_ns, 1)
+        {
             return Err(Why::Sparse);
         }
         if call.left_over { Err(Why::LeftOver) } else { Ok(sleep) }
@@ -107,8 +108,12 @@ impl Thread {
     }
 
     fn note_rate(&mut self, now_ns: u64, events: u64) {
+        if self.returned_ns == 0 {
+            // These events took nobody knows how long.
+            return;
+        }
         let recent_ns = RECENT * self.interval_ns;
-        let passed = if self.returned_ns == 0 { 0 } else { now_ns.saturating_sub(self.returned_ns) };
+        let passed = now_ns.saturating_sub(self.returned_ns);
         if passed > recent_ns {
             (self.recent_ns, self.recent_events) = (0, 0);
         }

@@ -1,0 +1,95 @@
+//! `nearmiss apply pace`: the command with a least interval between each thread's waits, by a preloaded library.
+
+mod options;
+mod report;
+
+pub use options::{Args, Options};
+pub use report::{Awake, Report};
+
+use crate::preload::{Library, Part, Preload, Refusals};
+use crate::{Acts, CannotEngage, Engaged, Engagement, NotEngaged};
+use nearmiss_workload::Workload;
+
+/// As `native/preload/pace/nap.h` counts: every call counts under one of the first eight.
+static LIBRARY: Library = Library {
+    name: "pace",
+    file: "nearmiss-pace.so",
+    bytes: include_bytes!(concat!(env!("OUT_DIR"), "/pace.so")),
+    counters: &[SLEEPS, AT_ONCE, FIRST, LATE, SPARSE, DEAR, LEFT_OVER, NOT_KNOWN, EVENTS, SLEPT_NS],
+};
+
+const SLEEPS: &str = "sleeps";
+const AT_ONCE: &str = "at once";
+const FIRST: &str = "first";
+const LATE: &str = "late";
+const SPARSE: &str = "sparse";
+const DEAR: &str = "dear";
+const LEFT_OVER: &str = "left over";
+const NOT_KNOWN: &str = "not known";
+const EVENTS: &str = "events";
+const SLEPT_NS: &str = "slept";
+
+const REFUSALS: Refusals = Refusals {
+    go: "it makes its system calls itself, which no preloaded library sees",
+    statically_linked: "or sleep between the waits in the program",
+};
+
+/// The remedy in place around a command. Nothing of it persists.
+#[derive(Debug)]
+pub struct Paced {
+    options: Options,
+    preload: Preload,
+}
+
+/// Puts a command under the remedy.
+pub fn apply(workload: Workload, options: &Options) -> Result<(Workload, Paced), CannotEngage> {
+    options.check()?;
+    let preload = Preload::new(&workload, vec![&LIBRARY], &REFUSALS)?;
+    let parameters = format!("interval={}", options.interval.as_nanos());
+    let workload = preload.around(workload, "NEARMISS_PACE_PRELOAD", &parameters);
+    Ok((workload, Paced { options: options.clone(), preload }))
+}
+
+impl Paced {
+    /// What was done since the last report, provided that the launched process `pid` was under the remedy.
+    pub fn report(&self, pid: i32) -> Result<Report, NotEngaged> {
+        let parts = self.preload.confirm(pid)?;
+        let part = parts.iter().find(|part| part.library == LIBRARY.name);
+        Ok(part.map_or_else(Report::default, |part| self.of(part)))
+    }
+
+    fn of(&self, part: &Part) -> Report {
+        let awake = Awake {
+            at_once: part.counter(AT_ONCE),
+            first: part.counter(FIRST),
+            late: part.counter(LATE),
+            sparse: part.counter(SPARSE),
+            dear: part.counter(DEAR),
+            left_over: part.counter(LEFT_OVER),
+            not_known: part.counter(NOT_KNOWN),
+        };
+        let sleeps = part.counter(SLEEPS);
+        Report {
+            schema: report::SCHEMA.to_owned(),
+            // A second at most.
+            interval_ns: self.options.interval.as_nanos() as u64,
+            programs: part.programs,
+            calls: sleeps + awake.total(),
+            sleeps,
+            slept_ns: part.counter(SLEPT_NS),
+            events: part.counter(EVENTS),
+            awake,
+        }
+    }
+}
+
+impl Engagement for Paced {
+    fn confirm(&mut self, pid: i32) -> Result<Engaged, NotEngaged> {
+        self.report(pid).map(|report| Engaged {
+            text: report.to_string(),
+            acts: Acts::Counted(report.sleeps),
+            // Plain numbers: it cannot fail.
+            record: serde_json::to_value(&report).unwrap_or_default(),
+        })
+    }
+}
