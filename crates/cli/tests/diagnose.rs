@@ -41,8 +41,10 @@ impl Place {
         self.json(&[&begin, command].concat())
     }
 
+    /// The traced run: a remedy that looks at observations has one beside it.
     fn run(&self) -> PathBuf {
-        std::fs::read_dir(self.path().join("nearmiss-runs")).unwrap().next().unwrap().unwrap().path()
+        let runs = std::fs::read_dir(self.path().join("nearmiss-runs")).unwrap();
+        runs.map(|run| run.unwrap().path()).find(|run| run.join("findings.json").is_file()).unwrap()
     }
 }
 

@@ -2,4 +2,77 @@
 //! meanwhile.
 
 pub mod apply;
-pub mod rules;
+mod detect;
+mod finding;
+mod intervals;
+mod replay;
+mod rules;
+mod words;
+
+use crate::Needs;
+use crate::contract::{Help, Parameter, Remedy, Value};
+use clap::Args as _;
+
+const NAME: &str = "pace";
+/// What an interval may add to one event of a hundred.
+const BUDGET_NS: u64 = 1_000_000;
+
+/// The definition.
+pub const REMEDY: Remedy = Remedy {
+    name: NAME,
+    summary: "keeps a least interval between a server's waits for events",
+    apply_help: Help {
+        about: "Keep a least interval between a thread's waits, so that one call brings many events",
+        after: "Examples:
+  nearmiss apply pace -- ./server                   1 ms from the return of a wait to the next wait
+  nearmiss apply pace --interval 200us -- ./server
+
+A thread does not sleep where a call has timeout 0, where events are sparse, where something of the last return waits
+still, and where a call costs too much for the interval. Answers come later by the interval at most: clients that wait
+for each answer before they ask again get no more than one answer an interval each.
+Waits in io_uring stay as they are. Nothing persists: the next run without it is as before.",
+    },
+    verify_help: Help {
+        about: "Does a least interval between waits help?",
+        after: "Examples:
+  nearmiss verify pace -- ./program
+  nearmiss verify pace --interval 5ms --metric 'CPU ([0-9.]+)' -- ./program",
+    },
+    rehearse_help: Help {
+        about: "The log of a thread's waits under longer and longer intervals",
+        after: "Examples:
+  nearmiss observe --polls --log -p PID --for 10s   the log
+  nearmiss rehearse pace                            the newest observation
+  nearmiss rehearse pace RUN --intervals 200us,1ms",
+    },
+    needs: Needs::Observation,
+    options: apply::Args::augment_args,
+    parameter: Parameter {
+        name: "intervals",
+        value_name: "TIME,…",
+        help: "Intervals to try [default: 50us to 40ms]",
+        parse: interval_of,
+    },
+    detect: detect::detect,
+    nothing_found: "no thread waits often for few events",
+    apply: apply::engage,
+    title: apply::title,
+    abilities: apply::abilities,
+};
+
+/// An interval for a rehearsal.
+fn interval_of(text: &str) -> Result<Value, String> {
+    let interval = humantime::parse_duration(text).map_err(|error| format!("`{text}`: {error}"))?;
+    apply::checked(interval).map(|interval| Value::Number(interval.as_nanos() as u64)).map_err(|why| why.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_interval_is_a_time_within_bounds() {
+        assert_eq!(interval_of("200us"), Ok(Value::Number(200_000)));
+        assert!(interval_of("2s").is_err() && interval_of("200").is_err() && interval_of("0s").is_err());
+    }
+}

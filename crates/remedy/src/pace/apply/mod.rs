@@ -3,12 +3,15 @@
 mod options;
 mod report;
 
+pub(super) use options::checked;
 pub use options::{Args, Options};
 pub use report::{Awake, Report};
 
-use crate::preload::{Library, Part, Preload, Refusals};
-use crate::{Acts, CannotEngage, Engaged, Engagement, NotEngaged};
+use crate::preload::{Library, Part, Preload, Refusals, try_on_true};
+use crate::{Ability, Acts, Applied, CannotEngage, Engaged, Engagement, NotEngaged};
+use clap::{ArgMatches, FromArgMatches};
 use nearmiss_workload::Workload;
+use std::time::Duration;
 
 /// As `native/preload/pace/nap.h` counts: every call counts under one of the first eight.
 static LIBRARY: Library = Library {
@@ -48,6 +51,38 @@ pub fn apply(workload: Workload, options: &Options) -> Result<(Workload, Paced),
     let parameters = format!("interval={}", options.interval.as_nanos());
     let workload = preload.around(workload, "NEARMISS_PACE_PRELOAD", &parameters);
     Ok((workload, Paced { options: options.clone(), preload }))
+}
+
+/// As the registry asks for it, with the options as they were given.
+pub(super) fn engage(workload: Workload, given: &ArgMatches) -> Result<Applied, CannotEngage> {
+    put_around(workload, &args(given)?.into())
+}
+
+fn put_around(workload: Workload, options: &Options) -> Result<Applied, CannotEngage> {
+    let (workload, engagement) = apply(workload, options)?;
+    Ok(Applied { workload, engagement: Box::new(engagement) })
+}
+
+/// `pace, every 1ms`.
+pub(super) fn title(given: &ArgMatches) -> String {
+    let every = args(given).map(|args| format!(", every {}", humantime::format_duration(args.interval)));
+    format!("{}{}", super::NAME, every.unwrap_or_default())
+}
+
+fn args(given: &ArgMatches) -> Result<Args, CannotEngage> {
+    Args::from_arg_matches(given).map_err(|error| CannotEngage::Parameters(error.to_string()))
+}
+
+/// The argument vector of a verb of nearmiss on the command.
+pub(super) fn arguments(verb: &str, interval_ns: u64, command: &[String]) -> Vec<String> {
+    let interval = humantime::format_duration(Duration::from_nanos(interval_ns)).to_string();
+    let begin = ["nearmiss", verb, super::NAME, "--interval", &interval, "--"].map(str::to_owned);
+    begin.iter().chain(command).cloned().collect()
+}
+
+/// Whether a program's waits can be paced here: `true` loads the library.
+pub(super) fn abilities() -> Vec<Ability> {
+    vec![try_on_true("preloaded library for waits", |workload| put_around(workload, &Options::default()))]
 }
 
 impl Paced {

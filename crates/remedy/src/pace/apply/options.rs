@@ -21,12 +21,17 @@ impl Default for Options {
 
 impl Options {
     pub(super) fn check(&self) -> Result<(), CannotEngage> {
-        if (LEAST..=MOST).contains(&self.interval) {
-            return Ok(());
-        }
-        let given = humantime::format_duration(self.interval);
-        Err(CannotEngage::Parameters(format!("--interval {given}: must be within 10us and 1s")))
+        checked(self.interval).map(|_| ())
     }
+}
+
+/// An interval that the library can keep.
+pub fn checked(interval: Duration) -> Result<Duration, CannotEngage> {
+    if (LEAST..=MOST).contains(&interval) {
+        return Ok(interval);
+    }
+    let given = humantime::format_duration(interval);
+    Err(CannotEngage::Parameters(format!("an interval of {given}: must be within 10us and 1s")))
 }
 
 /// `nearmiss apply pace`'s arguments, shared with the other verbs that take the remedy.
@@ -52,7 +57,7 @@ mod tests {
         let check = |interval| Options { interval }.check();
         assert!(check(LEAST).is_ok() && check(MOST).is_ok() && Options::default().check().is_ok());
         let refused = |interval| check(interval).err().map(|error| error.to_string());
-        let expected = "--interval 2s: must be within 10us and 1s";
+        let expected = "an interval of 2s: must be within 10us and 1s";
         assert_eq!(refused(Duration::from_secs(2)).as_deref(), Some(expected));
         assert!(check(Duration::ZERO).is_err());
     }
