@@ -190,13 +190,22 @@ void leave_in_value(const struct call *call, struct timeval *timeout)
 		*timeout = (struct timeval){ left.tv_sec, left.tv_nsec / 1000 };
 }
 
+static uint64_t count_in(const void *set, int count)
+{
+	const unsigned char *bytes = set;
+	uint64_t asked = 0;
+	for (int i = 0; i < count / 8; i++)
+		asked += (unsigned)__builtin_popcount(bytes[i]);
+	if (count % 8)
+		asked += (unsigned)__builtin_popcount(bytes[count / 8] & ((1u << count % 8) - 1));
+	return asked;
+}
+
 uint64_t count_asked(int count, const fd_set *one, const fd_set *two, const fd_set *three)
 {
-	const unsigned char *const sets[] = { (const void *)one, (const void *)two, (const void *)three };
+	const void *const sets[] = { one, two, three };
 	uint64_t asked = 0;
-	for (int set = 0; set < 3; set++) {
-		for (int i = 0; sets[set] && i < count; i++)
-			asked += sets[set][i / 8] >> i % 8 & 1;
-	}
+	for (int set = 0; set < 3 && count > 0; set++)
+		asked += sets[set] ? count_in(sets[set], count) : 0;
 	return asked;
 }

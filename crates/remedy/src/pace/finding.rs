@@ -115,6 +115,8 @@ fn prediction(choice: &Choice) -> Prediction {
         approximate: vec![
             "The gain is calls saved times the CPU time of a call; its lower end also pays each sleep as a call."
                 .to_owned(),
+            "A sleep may cost several calls, on virtual machines most of all: measure before you rely on the gain."
+                .to_owned(),
             "The log does not tell what is left over from what is new, and the clients send as they sent.".to_owned(),
         ],
         ..Prediction::default()
