@@ -23,7 +23,7 @@ mod translation;
 mod wrap;
 
 pub use case::{Case, Needs};
-pub use contract::{Ability, Applied, Help, Inability, Parameter, Remedy, Suspicion, Suspicions, Value};
+pub use contract::{Ability, Applied, Asked, Help, Inability, Parameter, Remedy, Suspicion, Suspicions, Value};
 pub use engagement::{Acts, CannotEngage, Engaged, Engagement, NotEngaged};
 pub use registry::REMEDIES;
 pub use rehearsal::{Cost, PLACEMENTS, rehearse, rehearse_in, seeds, spread};

@@ -1,6 +1,7 @@
 //! Every call of the poll family waits for what gathers, and keeps each of its promises; what was done is counted exactly.
 #![allow(clippy::unwrap_used)]
 
+use nearmiss_pace::Aim;
 use nearmiss_remedy::pace::apply::{Awake, Options, Report, apply};
 use nearmiss_remedy::{CannotEngage, pace};
 use nearmiss_workload::{Stdio, Workload};
@@ -35,7 +36,7 @@ fn waits() -> &'static Path {
 
 /// Runs a scenario with 100 ms between the calls.
 fn run(scenario: &str) -> Report {
-    let options = Options { interval: Duration::from_millis(100) };
+    let options = Options { aim: Aim::Interval(Duration::from_millis(100)) };
     let (workload, paced) = apply(Workload::new([waits().as_os_str(), scenario.as_ref()]), &options).unwrap();
     let mut output = tempfile::tempfile().unwrap();
     let workload = workload.stdin(Stdio::Null).stdout(output.try_clone().unwrap());
@@ -58,7 +59,7 @@ fn held_to(scenario: &str, sleeps: u64, events: u64, awake: Awake) -> Report {
     let report = run(scenario);
     let expected = (sleeps, events, awake);
     assert_eq!((report.sleeps, report.events, report.awake.clone()), expected, "{scenario}");
-    assert_eq!((report.programs, report.interval_ns), (1, 100_000_000));
+    assert_eq!((report.programs, report.aim.as_str()), (1, "every 100ms"));
     report
 }
 
@@ -109,5 +110,5 @@ fn programs_that_load_no_library_are_refused() {
     let expected =
         "statically linked and loads no library; link it dynamically, or sleep between the waits in the program";
     assert!(refused.as_ref().is_some_and(|why| why.ends_with(expected)), "{refused:?}");
-    assert!(pace::apply::apply(Workload::new(["true"]), &Options { interval: Duration::ZERO }).is_err());
+    assert!(pace::apply::apply(Workload::new(["true"]), &Options { aim: Aim::Interval(Duration::ZERO) }).is_err());
 }

@@ -11,7 +11,7 @@
 
 #define SECOND 1000000000ll
 
-static uint64_t interval_ns;
+static struct pace_aim aim; /* both 0: not paced */
 
 /* Counters of all threads lie in one page: they are added to there before a sleep, and otherwise once in so many calls. */
 #define KEPT_BACK 64
@@ -37,8 +37,10 @@ static void hand_over(void *unused)
 	own.calls_kept = 0;
 }
 
+/* Not its clock either: a child's CPU time begins at 0. */
 static void forget_parents(void)
 {
+	own.rules = (struct pace_thread){ 0 };
 	memset(own.kept, 0, sizeof own.kept);
 	own.calls_kept = 0;
 }
@@ -52,9 +54,9 @@ __attribute__((constructor)) static void begin(void)
 	announce(list, "pace");
 	tells_ends = pthread_key_create(&thread_ends, hand_over) == 0;
 	pthread_atfork(NULL, NULL, forget_parents);
-	uint64_t interval = parameter(list, "interval", 10);
-	if (interval <= SECOND)
-		interval_ns = interval;
+	uint64_t interval = parameter(list, "interval", 10), budget = parameter(list, "budget", 10);
+	if (interval <= SECOND && budget <= SECOND)
+		aim = (struct pace_aim){ interval, budget };
 }
 
 __attribute__((destructor)) static void end(void)
@@ -64,7 +66,7 @@ __attribute__((destructor)) static void end(void)
 
 int is_paced(void)
 {
-	return interval_ns != 0;
+	return aim.interval_ns || aim.budget_ns;
 }
 
 struct last *own_last(void)
@@ -72,10 +74,10 @@ struct last *own_last(void)
 	return &own.last;
 }
 
-static uint64_t clock_ns(void)
+static uint64_t clock_ns(clockid_t clock)
 {
 	struct timespec now;
-	clock_gettime(CLOCK_MONOTONIC, &now);
+	clock_gettime(clock, &now);
 	return (uint64_t)now.tv_sec * SECOND + (uint64_t)now.tv_nsec;
 }
 
@@ -102,16 +104,16 @@ static int sleep_for(const struct call *call, uint64_t sleep_ns)
 
 int nap(struct call *call)
 {
-	uint64_t now = clock_ns();
-	struct pace_verdict verdict =
-		pace_decide(&own.rules, interval_ns, now, call->timeout_ns, call->most_events, 0);
+	uint64_t now = clock_ns(CLOCK_MONOTONIC);
+	pace_asked(&own.rules, now);
+	struct pace_verdict verdict = pace_decide(&own.rules, aim, now, call->timeout_ns, call->most_events, 0);
 	unsigned why = verdict.why;
 	if (why == PACE_SLEEP) {
 		enum left_over left = ask_left_over(&own.last);
 		if (left == UNKNOWN)
 			why = NOT_KNOWN;
 		else if (left == LEFT)
-			why = pace_decide(&own.rules, interval_ns, now, call->timeout_ns, call->most_events, 1).why;
+			why = pace_decide(&own.rules, aim, now, call->timeout_ns, call->most_events, 1).why;
 	}
 	note(why);
 	if (why != PACE_SLEEP)
@@ -119,7 +121,7 @@ int nap(struct call *call)
 	hand_over(NULL);
 	int ended = sleep_for(call, verdict.sleep_ns);
 	call->slept = 1;
-	call->began_ns = clock_ns();
+	call->began_ns = clock_ns(CLOCK_MONOTONIC);
 	own.kept[SLEPT_NS] += call->began_ns - now;
 	call->timeout_ns = pace_left(call->timeout_ns, call->began_ns - now);
 	return ended;
@@ -127,7 +129,9 @@ int nap(struct call *call)
 
 void returned(struct call *call, long events)
 {
-	pace_returned(&own.rules, interval_ns, clock_ns(), events, call->slept, call->began_ns);
+	pace_returned(&own.rules, aim, clock_ns(CLOCK_MONOTONIC), events, call->slept, call->began_ns);
+	if (pace_phase_ends(&own.rules))
+		pace_next_phase(&own.rules, clock_ns(CLOCK_THREAD_CPUTIME_ID));
 	if (events > 0)
 		own.kept[EVENTS] += (uint64_t)events;
 	else

@@ -1,11 +1,11 @@
 //! Which threads of an observed program wait often for few events.
 
 use super::finding::Poller;
-use super::rules::LEAST_EVENTS;
-use super::{BUDGET_NS, NAME};
+use super::{BUDGET, NAME};
 use crate::case::Case;
 use crate::contract::{Suspicion, Suspicions};
 use crate::replay::CaseError;
+use nearmiss_pace::rules::LEAST_EVENTS;
 use nearmiss_record::observed::{Observed, Poll};
 use std::collections::BTreeMap;
 
@@ -52,7 +52,7 @@ impl Calls {
 
     /// Events that gather in the longest interval that the budget allows.
     fn gathers(&self, duration_ns: u64) -> f64 {
-        self.events as f64 * BUDGET_NS as f64 / duration_ns.max(1) as f64
+        self.events as f64 * BUDGET.as_nanos() as f64 / duration_ns.max(1) as f64
     }
 
     /// Whether an interval would halve the calls at least: not where events are sparse, where calls are batched already,

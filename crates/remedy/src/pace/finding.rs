@@ -1,11 +1,12 @@
 //! From a thread that waits often to a finding: what happens, what to do, what it would gain.
 
+use super::BUDGET;
 use super::apply::arguments;
 use super::detect::{Calls, is_paced, no_log};
-use super::intervals::{Choice, Tried};
+use super::intervals::{Basis, Choice, Tried};
 use super::replay::Log;
 use crate::case::Case;
-use crate::contract::{Suspicion, Value};
+use crate::contract::{Asked, Suspicion, Value};
 use crate::replay::CaseError;
 use nearmiss_record::finding::{Evidence, EvidenceLine, Finding, Known, Prediction, Reach};
 use nearmiss_record::logs::PollCall;
@@ -33,9 +34,16 @@ impl Poller {
         Ok(Log::new(calls))
     }
 
-    fn tried(&self, case: &Case, intervals: &[u64]) -> Result<Tried, CaseError> {
-        let cpu_ns = case.observation()?.observed().cpu_ns;
-        Ok(Tried::new(self.log(case)?, cpu_ns, intervals))
+    fn tried(&self, case: &Case, asked: &Asked) -> Result<Tried, CaseError> {
+        let observed = case.observation()?.observed();
+        let basis = Basis {
+            cpu_ns: observed.cpu_ns,
+            sleep_ns: None,
+            // A second at most.
+            budget_ns: asked.limit.as_ref().and_then(Value::number).unwrap_or(BUDGET.as_nanos() as u64),
+            intervals: asked.numbers(),
+        };
+        Ok(Tried::new(self.log(case)?, basis))
     }
 
     fn symptom(&self, duration_ns: u64) -> String {
@@ -50,10 +58,11 @@ impl Poller {
     }
 
     fn evidence(&self, tried: &Tried) -> Evidence {
-        let cost = format!("A call takes {} of CPU time.", super::words::time(self.calls.cost_ns()));
+        let call =
+            format!("A call takes {} of CPU time. {}", super::words::time(self.calls.cost_ns()), tried.of_sleeps());
         let line = |label: &str, text: String| EvidenceLine { label: label.to_owned(), text };
         Evidence {
-            lines: vec![line("Cost", cost), line("Interval", tried.choice().to_string())],
+            lines: vec![line("Cost", call), line("Interval", tried.choice().to_string())],
             tables: vec![tried.table()],
             most_gain: self.share,
         }
@@ -67,7 +76,7 @@ impl Suspicion for Poller {
 
     fn finding(&self, case: &Case) -> Result<Finding, CaseError> {
         let observation = case.observation()?;
-        let tried = self.tried(case, &[])?;
+        let tried = self.tried(case, &Asked::default())?;
         let choice = tried.choice();
         let command = &observation.manifest().command;
         let line = |verb: &str| (!command.is_empty()).then(|| arguments(verb, choice.interval_ns, command));
@@ -93,9 +102,8 @@ impl Suspicion for Poller {
         })
     }
 
-    fn rehearse(&self, case: &Case, values: &[Value]) -> Result<Rehearsal, CaseError> {
-        let intervals: Vec<u64> = values.iter().filter_map(Value::number).collect();
-        let tried = self.tried(case, &intervals)?;
+    fn rehearse(&self, case: &Case, asked: &Asked) -> Result<Rehearsal, CaseError> {
+        let tried = self.tried(case, asked)?;
         Ok(Rehearsal {
             remedy: super::NAME.to_owned(),
             subject: format!("{} waits of `{}`, thread {}", grouped(tried.calls()), self.calls.name, self.calls.thread),
@@ -109,13 +117,12 @@ impl Suspicion for Poller {
 fn prediction(choice: &Choice) -> Prediction {
     Prediction {
         gain: choice.saved,
-        low: choice.saved_at_least,
-        high: choice.saved,
+        low: choice.saved_between[0],
+        high: choice.saved_between[1],
         of: "the CPU time".to_owned(),
         approximate: vec![
-            "The gain is calls saved times the CPU time of a call; its lower end also pays each sleep as a call."
-                .to_owned(),
-            "A sleep may cost several calls, on virtual machines most of all: measure before you rely on the gain."
+            "The gain is the CPU time of the calls saved less that of the sleeps; that a server also works through a batch \
+             faster is left out."
                 .to_owned(),
             "The log does not tell what is left over from what is new, and the clients send as they sent.".to_owned(),
         ],

@@ -6,16 +6,16 @@ mod detect;
 mod finding;
 mod intervals;
 mod replay;
-mod rules;
 mod words;
 
 use crate::Needs;
 use crate::contract::{Help, Parameter, Remedy, Value};
 use clap::Args as _;
+use std::time::Duration;
 
 const NAME: &str = "pace";
-/// What an interval may add to one event of a hundred.
-const BUDGET_NS: u64 = 1_000_000;
+/// What an interval may add to one event of a hundred, unless something else is asked for.
+const BUDGET: Duration = Duration::from_millis(1);
 
 /// The definition.
 pub const REMEDY: Remedy = Remedy {
@@ -24,12 +24,14 @@ pub const REMEDY: Remedy = Remedy {
     apply_help: Help {
         about: "Keep a least interval between a thread's waits, so that one call brings many events",
         after: "Examples:
-  nearmiss apply pace -- ./server                   1 ms from the return of a wait to the next wait
-  nearmiss apply pace --interval 200us -- ./server
+  nearmiss apply pace -- ./server                   the longest interval that adds 1 ms at most
+  nearmiss apply pace --budget 5ms -- ./server
+  nearmiss apply pace --interval 200us -- ./server  200 µs from the return of a wait to the next wait
 
 A thread does not sleep where a call has timeout 0, where events are sparse, where something of the last return waits
-still, and where a call costs too much for the interval. Answers come later by the interval at most: clients that wait
-for each answer before they ask again get no more than one answer an interval each.
+still, where a call costs too much for the interval, and where the thread's CPU clock says that sleeps save nothing.
+Answers come later by the interval at most: clients that wait for each answer before they ask again get no more than one
+answer an interval each.
 Waits in io_uring stay as they are. Nothing persists: the next run without it is as before.",
     },
     verify_help: Help {
@@ -53,6 +55,12 @@ Waits in io_uring stay as they are. Nothing persists: the next run without it is
         help: "Intervals to try [default: 50us to 40ms]",
         parse: interval_of,
     },
+    limit: Some(Parameter {
+        name: "budget",
+        value_name: "TIME",
+        help: "What an interval may add to one event of a hundred [default: 1ms]",
+        parse: budget_of,
+    }),
     detect: detect::detect,
     nothing_found: "no thread waits often for few events",
     apply: apply::engage,
@@ -62,8 +70,18 @@ Waits in io_uring stay as they are. Nothing persists: the next run without it is
 
 /// An interval for a rehearsal.
 fn interval_of(text: &str) -> Result<Value, String> {
-    let interval = humantime::parse_duration(text).map_err(|error| format!("`{text}`: {error}"))?;
-    apply::checked(interval).map(|interval| Value::Number(interval.as_nanos() as u64)).map_err(|why| why.to_string())
+    nanos("an interval", text)
+}
+
+/// A budget for a rehearsal.
+fn budget_of(text: &str) -> Result<Value, String> {
+    nanos("a budget", text)
+}
+
+fn nanos(what: &str, text: &str) -> Result<Value, String> {
+    let time = humantime::parse_duration(text).map_err(|error| format!("`{text}`: {error}"))?;
+    // A second at most.
+    apply::checked(what, time).map(|time| Value::Number(time.as_nanos() as u64)).map_err(|why| why.to_string())
 }
 
 #[cfg(test)]

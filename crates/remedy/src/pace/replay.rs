@@ -1,7 +1,9 @@
 //! The log of a thread's calls again, with a least interval between them; *predicted*.
 
-use super::rules::{Call, Slept, Thread};
+use nearmiss_pace::Aim;
+use nearmiss_pace::rules::{Call, Slept, Thread};
 use nearmiss_record::logs::PollCall;
+use std::time::Duration;
 
 /// A call of epoll does not say how many events it could return; enough for two is all that the rules ask.
 const MOST_EVENTS: u64 = 64;
@@ -23,7 +25,15 @@ pub struct Log {
     pub calls: u64,
     /// Of those, the ones that brought no event: they stay as they were.
     pub empty: u64,
-    on_cpu_ns: u64,
+    blocked: Cost,
+    ready: Cost,
+}
+
+/// CPU time of calls of one sort.
+#[derive(Clone, Copy, Debug, Default)]
+struct Cost {
+    calls: u64,
+    ns: u64,
 }
 
 /// What an interval would do to a thread.
@@ -31,6 +41,8 @@ pub struct Log {
 pub struct Replayed {
     /// Calls that the thread makes.
     pub calls: u64,
+    /// Of those, the ones that had to wait.
+    pub waits: u64,
     /// Sleeps before them.
     pub sleeps: u64,
     /// What the interval adds to an event: mean.
@@ -55,15 +67,18 @@ impl Log {
 
     fn add(&mut self, call: &PollCall, before: u64, busy_ns: u64) {
         self.calls += 1;
-        self.on_cpu_ns += call.on_cpu_ns;
+        // What a call is off the CPU for short is no wait of its own.
+        let blocked = call.blocked_ns > call.on_cpu_ns;
+        let cost = if blocked { &mut self.blocked } else { &mut self.ready };
+        cost.calls += 1;
+        cost.ns += call.on_cpu_ns;
         let events = u64::from(call.events);
         if events == 0 {
             self.empty += 1;
             return;
         }
         // A call that had to block was ended by its events. The events of one that had not came since the last return,
-        // nobody knows when: evenly. What a call is off the CPU for short is no wait of its own.
-        let blocked = call.blocked_ns > call.on_cpu_ns;
+        // nobody knows when: evenly.
         let gap = call.enter_ns.saturating_sub(before);
         for event in 1..=events {
             self.events.push(Event {
@@ -74,15 +89,31 @@ impl Log {
         }
     }
 
+    /// CPU time of all calls.
+    pub fn on_cpu_ns(&self) -> u64 {
+        self.blocked.ns + self.ready.ns
+    }
+
     /// CPU time of a call.
     pub fn cost_ns(&self) -> u64 {
-        self.on_cpu_ns / self.calls.max(1)
+        self.on_cpu_ns() / self.calls.max(1)
+    }
+
+    /// CPU time of a call that has to wait: to sleep and to be woken are most of it.
+    pub fn waiting_ns(&self) -> u64 {
+        self.blocked.ns.checked_div(self.blocked.calls).unwrap_or_else(|| self.ready_ns())
+    }
+
+    /// CPU time of a call whose events are there; where the log has none, half of one that waits.
+    pub fn ready_ns(&self) -> u64 {
+        let half_of_a_wait = self.blocked.ns / self.blocked.calls.max(1) / 2;
+        self.ready.ns.checked_div(self.ready.calls).unwrap_or(half_of_a_wait)
     }
 
     /// The log under an interval.
     pub fn replay(&self, interval_ns: u64) -> Replayed {
-        let mut thread = Thread::new(interval_ns);
-        let mut replayed = Replayed { calls: self.empty, ..Replayed::default() };
+        let mut thread = Thread::new(Aim::Interval(Duration::from_nanos(interval_ns)));
+        let mut replayed = Replayed { calls: self.empty, waits: self.empty, ..Replayed::default() };
         let mut added = Vec::with_capacity(self.events.len());
         let (mut now, mut next) = (self.first_ns, 0);
         while let Some(event) = self.events.get(next) {
@@ -90,13 +121,14 @@ impl Log {
             let sleep = thread.decide(call).ok();
             let began = now + sleep.unwrap_or(0);
             let waits = event.came_ns > began;
-            let returns = if waits { event.came_ns } else { began + self.cost_ns() };
+            let returns = if waits { event.came_ns } else { began + self.ready_ns() };
             let until = if waits { returns } else { began };
             let taken = self.events[next..].iter().take_while(|event| event.came_ns <= until).count();
             let events = &self.events[next..next + taken];
             added.extend(events.iter().map(|event| returns.saturating_sub(event.returned_ns)));
             thread.returned(returns, Some(taken as u64), sleep.map(|_| Slept { began_ns: began }));
             replayed.calls += 1;
+            replayed.waits += u64::from(waits);
             replayed.sleeps += u64::from(sleep.is_some());
             now = returns + events.iter().map(|event| event.busy_ns).sum::<u64>();
             next += taken;
@@ -138,10 +170,10 @@ mod tests {
         assert_eq!((log.calls, log.cost_ns()), (10_000, 1000));
         // Far under the time between two events nothing changes.
         let short = log.replay(50_000);
-        assert_eq!(short, Replayed { calls: 10_000, ..Replayed::default() });
+        assert_eq!(short, Replayed { calls: 10_000, waits: 10_000, ..Replayed::default() });
         let replayed = log.replay(1_000_000);
-        // A sleep ends 1 ms after the last return, and the call takes 1 µs: ten events, half of an interval late.
-        let expected = Replayed { calls: 1001, sleeps: 999, added_mean_ns: 500_841, added_p99_ns: 991_000 };
+        // A sleep ends 1 ms after the last return, and the call takes 500 ns: ten events, half of an interval late.
+        let expected = Replayed { calls: 1002, waits: 2, sleeps: 1000, added_mean_ns: 500_440, added_p99_ns: 990_500 };
         assert_eq!(replayed, expected);
         let longer = log.replay(5_000_000);
         assert!(longer.calls < replayed.calls / 4 && longer.added_mean_ns > 4 * replayed.added_mean_ns, "{longer:?}");

@@ -13,12 +13,12 @@ use clap::{ArgMatches, FromArgMatches};
 use nearmiss_workload::Workload;
 use std::time::Duration;
 
-/// As `native/preload/pace/nap.h` counts: every call counts under one of the first eight.
+/// As `native/preload/pace/nap.h` counts: every call counts under one of the first nine.
 static LIBRARY: Library = Library {
     name: "pace",
     file: "nearmiss-pace.so",
     bytes: include_bytes!(concat!(env!("OUT_DIR"), "/pace.so")),
-    counters: &[SLEEPS, AT_ONCE, FIRST, LATE, SPARSE, DEAR, LEFT_OVER, NOT_KNOWN, EVENTS, SLEPT_NS],
+    counters: &[SLEEPS, AT_ONCE, FIRST, LATE, SPARSE, DEAR, NO_GAIN, LEFT_OVER, NOT_KNOWN, EVENTS, SLEPT_NS],
 };
 
 const SLEEPS: &str = "sleeps";
@@ -27,6 +27,7 @@ const FIRST: &str = "first";
 const LATE: &str = "late";
 const SPARSE: &str = "sparse";
 const DEAR: &str = "dear";
+const NO_GAIN: &str = "no gain";
 const LEFT_OVER: &str = "left over";
 const NOT_KNOWN: &str = "not known";
 const EVENTS: &str = "events";
@@ -48,8 +49,7 @@ pub struct Paced {
 pub fn apply(workload: Workload, options: &Options) -> Result<(Workload, Paced), CannotEngage> {
     options.check()?;
     let preload = Preload::new(&workload, vec![&LIBRARY], &REFUSALS)?;
-    let parameters = format!("interval={}", options.interval.as_nanos());
-    let workload = preload.around(workload, "NEARMISS_PACE_PRELOAD", &parameters);
+    let workload = preload.around(workload, "NEARMISS_PACE_PRELOAD", &options.parameter());
     Ok((workload, Paced { options: options.clone(), preload }))
 }
 
@@ -65,8 +65,8 @@ fn put_around(workload: Workload, options: &Options) -> Result<Applied, CannotEn
 
 /// `pace, every 1ms`.
 pub(super) fn title(given: &ArgMatches) -> String {
-    let every = args(given).map(|args| format!(", every {}", humantime::format_duration(args.interval)));
-    format!("{}{}", super::NAME, every.unwrap_or_default())
+    let aim = args(given).map(|args| format!(", {}", options::in_words(Options::from(args).aim)));
+    format!("{}{}", super::NAME, aim.unwrap_or_default())
 }
 
 fn args(given: &ArgMatches) -> Result<Args, CannotEngage> {
@@ -100,14 +100,14 @@ impl Paced {
             late: part.counter(LATE),
             sparse: part.counter(SPARSE),
             dear: part.counter(DEAR),
+            no_gain: part.counter(NO_GAIN),
             left_over: part.counter(LEFT_OVER),
             not_known: part.counter(NOT_KNOWN),
         };
         let sleeps = part.counter(SLEEPS);
         Report {
             schema: report::SCHEMA.to_owned(),
-            // A second at most.
-            interval_ns: self.options.interval.as_nanos() as u64,
+            aim: options::in_words(self.options.aim),
             programs: part.programs,
             calls: sleeps + awake.total(),
             sleeps,

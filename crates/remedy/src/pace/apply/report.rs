@@ -1,7 +1,6 @@
 use nearmiss_record::words::{counted, grouped};
 use serde::Serialize;
 use std::fmt;
-use std::time::Duration;
 
 /// `nearmiss/pace-applied/1`.
 pub(super) const SCHEMA: &str = "nearmiss/pace-applied/1";
@@ -12,8 +11,8 @@ pub(super) const SCHEMA: &str = "nearmiss/pace-applied/1";
 pub struct Report {
     /// `nearmiss/pace-applied/1`.
     pub schema: String,
-    /// The least interval.
-    pub interval_ns: u64,
+    /// How far apart the waits are: `every 1ms`, or `within 1ms` of added latency.
+    pub aim: String,
     /// Programs in which the library was in place, the command's children included.
     pub programs: u64,
     /// Waits for events.
@@ -41,6 +40,8 @@ pub struct Awake {
     pub sparse: u64,
     /// The call cost too much for the interval.
     pub dear: u64,
+    /// Sleeps cost what they save, or the wait was one of those that sleeps are compared with.
+    pub no_gain: u64,
     /// A descriptor of the last return was readable still.
     pub left_over: u64,
     /// The last return's descriptors were not known, as those in an epoll set that another program filled.
@@ -52,13 +53,14 @@ impl Awake {
         self.rows().iter().map(|(calls, _)| calls).sum()
     }
 
-    fn rows(&self) -> [(u64, &'static str); 7] {
+    fn rows(&self) -> [(u64, &'static str); 8] {
         [
             (self.at_once, "with timeout 0"),
             (self.first, "first of a thread"),
             (self.late, "after the interval"),
             (self.sparse, "sparse events"),
             (self.dear, "dear calls"),
+            (self.no_gain, "no gain, or compared"),
             (self.left_over, "events left over"),
             (self.not_known, "descriptors not known"),
         ]
@@ -67,10 +69,9 @@ impl Awake {
 
 impl fmt::Display for Report {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let interval = humantime::format_duration(Duration::from_nanos(self.interval_ns));
         let (calls, sleeps) = (counted(self.calls, "wait"), counted(self.sleeps, "sleep"));
         let events = counted(self.events, "event");
-        write!(out, "pace (measured): engaged, every {interval}: {sleeps} before {calls}, which brought {events}")?;
+        write!(out, "pace (measured): engaged, {}: {sleeps} before {calls}, which brought {events}", self.aim)?;
         let rows = self.awake.rows().into_iter().filter(|(calls, _)| *calls > 0);
         let kept: Vec<String> = rows.map(|(calls, why)| format!("{} {why}", grouped(calls))).collect();
         if kept.is_empty() { Ok(()) } else { write!(out, "; no sleep: {}", kept.join(", ")) }
@@ -84,8 +85,14 @@ mod tests {
     #[test]
     fn the_report_names_the_rules_that_kept_awake() {
         let awake = Awake { sparse: 900, left_over: 50, ..Awake::default() };
-        let report =
-            Report { interval_ns: 1_500_000, calls: 1950, sleeps: 1000, events: 5000, awake, ..Report::default() };
+        let report = Report {
+            aim: "every 1ms 500us".to_owned(),
+            calls: 1950,
+            sleeps: 1000,
+            events: 5000,
+            awake,
+            ..Report::default()
+        };
         assert_eq!(
             report.to_string(),
             "pace (measured): engaged, every 1ms 500us: 1,000 sleeps before 1,950 waits, which brought 5,000 events; no \

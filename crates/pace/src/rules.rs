@@ -1,7 +1,9 @@
-//! When a thread that asks for events may sleep first: the twin of `native/preload/pace/rules.c`, for the rehearsal. Both
-//! are held to `native/preload/pace/tests/vectors.txt`.
+//! When a thread that asks for events may sleep first, without a clock and without a system call: the twin of
+//! `native/preload/pace/rules.c`. Both are held to `native/preload/pace/tests/vectors.txt`.
 
+use crate::trial::Trial;
 use std::cmp::{max, min};
+use std::time::Duration;
 
 /// A sleep pays where it gathers so many events.
 pub const LEAST_EVENTS: u64 = 2;
@@ -10,9 +12,20 @@ pub const DEAR_TIMES: u64 = 4;
 /// The recent rate is that of so many intervals.
 const RECENT: u64 = 8;
 const MOST_STRIKES: u32 = 6;
+/// The shortest interval that a budget is spent on.
+const SHORTEST_NS: u64 = 50_000;
 /// Of an event.
 const PARTS: u64 = 1024;
 const MOST_RECENT: u64 = 1 << 32;
+
+/// How far apart a thread's calls are; a second at most.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Aim {
+    /// So far.
+    Interval(Duration),
+    /// As far as what is added to one event of a hundred stays within this.
+    Budget(Duration),
+}
 
 /// What keeps a thread awake, or that nothing does.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -30,6 +43,8 @@ pub enum Why {
     Sparse,
     /// The call costs too much for the interval.
     Dear,
+    /// Sleeps cost what they save, or this is the half of the trial without.
+    NoGain,
     /// Something of the last return waits still.
     LeftOver,
 }
@@ -57,19 +72,50 @@ pub struct Slept {
 /// What a thread knows of its own calls.
 #[derive(Clone, Debug)]
 pub struct Thread {
-    interval_ns: u64,
+    aim: Aim,
     returned_ns: u64,
     recent_events: u64,
     recent_ns: u64,
     strikes: u32,
     held: u32,
     held_by: Why,
+    busy_ns: u64,
+    trial: Trial,
 }
 
 impl Thread {
-    /// Of which nothing is known yet. `interval_ns`: a second at most.
-    pub fn new(interval_ns: u64) -> Self {
-        Thread { interval_ns, returned_ns: 0, recent_events: 0, recent_ns: 0, strikes: 0, held: 0, held_by: Why::Sleep }
+    /// Of which nothing is known yet.
+    pub fn new(aim: Aim) -> Self {
+        Thread {
+            aim,
+            returned_ns: 0,
+            recent_events: 0,
+            recent_ns: 0,
+            strikes: 0,
+            held: 0,
+            held_by: Why::Sleep,
+            busy_ns: 0,
+            trial: Trial::default(),
+        }
+    }
+
+    /// The interval: a budget less the time that the thread is busy with what gathered, since the last event waits for
+    /// both.
+    pub fn interval_ns(&self) -> u64 {
+        let ns = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+        match self.aim {
+            Aim::Interval(interval) => ns(interval),
+            Aim::Budget(budget) => max(ns(budget).saturating_sub(self.busy_ns), SHORTEST_NS),
+        }
+    }
+
+    /// The program asks for events. Before [`Thread::decide`]. A longer busy time counts at once, and fades by a part in
+    /// sixteen a call.
+    pub fn asked(&mut self, now_ns: u64) {
+        if self.returned_ns > 0 {
+            let faded = self.busy_ns - self.busy_ns / 16;
+            self.busy_ns = max(faded, now_ns.saturating_sub(self.returned_ns));
+        }
     }
 
     /// How long to sleep before a call, or why not.
@@ -80,18 +126,21 @@ impl Thread {
         if self.returned_ns == 0 {
             return Err(Why::First);
         }
-        let passed = call.now_ns.saturating_sub(self.returned_ns);
-        if passed >= self.interval_ns {
+        let (interval_ns, passed) = (self.interval_ns(), call.now_ns.saturating_sub(self.returned_ns));
+        if passed >= interval_ns {
             return Err(Why::Late);
         }
         if self.held > 0 {
             return Err(self.held_by);
         }
-        let rest = self.interval_ns - passed;
+        let rest = interval_ns - passed;
         let sleep = call.timeout_ns.map_or(rest, |timeout| min(rest, timeout));
         if call.most_events < LEAST_EVENTS || self.recent_events * sleep < LEAST_EVENTS * PARTS * max(self.recent_ns, 1)
         {
             return Err(Why::Sparse);
+        }
+        if self.trial.is_without() {
+            return Err(Why::NoGain);
         }
         if call.left_over { Err(Why::LeftOver) } else { Ok(sleep) }
     }
@@ -105,6 +154,17 @@ impl Thread {
             (None, _) => self.held = self.held.saturating_sub(1),
             (Some(_), None) => {}
         }
+        self.trial.add(events.unwrap_or(0));
+    }
+
+    /// Whether a phase of the trial ends with this return: the caller then reads the thread's CPU clock.
+    pub fn phase_ends(&self) -> bool {
+        self.trial.phase_ends()
+    }
+
+    /// The next phase begins.
+    pub fn next_phase(&mut self, cpu_ns: u64) {
+        self.trial.next_phase(cpu_ns);
     }
 
     fn note_rate(&mut self, now_ns: u64, events: u64) {
@@ -112,7 +172,7 @@ impl Thread {
             // These events took nobody knows how long.
             return;
         }
-        let recent_ns = RECENT * self.interval_ns;
+        let recent_ns = RECENT * self.interval_ns();
         let passed = now_ns.saturating_sub(self.returned_ns);
         if passed > recent_ns {
             (self.recent_ns, self.recent_events) = (0, 0);
@@ -129,7 +189,7 @@ impl Thread {
     fn judge(&mut self, cost_ns: u64, events: u64) {
         if events < LEAST_EVENTS {
             self.strike(Why::Sparse);
-        } else if cost_ns.saturating_mul(DEAR_TIMES) > self.interval_ns {
+        } else if cost_ns.saturating_mul(DEAR_TIMES) > self.interval_ns() {
             self.strike(Why::Dear);
         } else {
             self.strikes = 0;
@@ -148,7 +208,7 @@ impl Thread {
 mod tests {
     use super::*;
 
-    const VECTORS: &str = include_str!("../../../../native/preload/pace/tests/vectors.txt");
+    const VECTORS: &str = include_str!("../../../native/preload/pace/tests/vectors.txt");
 
     fn word(decided: Result<u64, Why>) -> String {
         let (why, sleep) = decided.map_or_else(|why| (why, 0), |sleep| (Why::Sleep, sleep));
@@ -159,6 +219,7 @@ mod tests {
             Why::Late => "late",
             Why::Sparse => "sparse",
             Why::Dear => "dear",
+            Why::NoGain => "no-gain",
             Why::LeftOver => "left-over",
         };
         format!("{name} {sleep}")
@@ -175,12 +236,17 @@ mod tests {
 
     #[test]
     fn the_rules_are_those_of_the_preloaded_library() {
-        let mut thread = Thread::new(0);
+        let nanos = |word: &str| Duration::from_nanos(count(word));
+        let mut thread = Thread::new(Aim::Interval(Duration::ZERO));
         let mut decisions = 0;
         for line in VECTORS.lines().filter(|line| !line.is_empty() && !line.starts_with('#')) {
             let words: Vec<&str> = line.split(' ').collect();
             match words.as_slice() {
-                ["interval", interval] => thread = Thread::new(count(interval)),
+                ["interval", interval] => thread = Thread::new(Aim::Interval(nanos(interval))),
+                ["budget", budget] => thread = Thread::new(Aim::Budget(nanos(budget))),
+                ["asked", now] => thread.asked(count(now)),
+                ["cpu", cpu] => thread.next_phase(count(cpu)),
+                ["phase-ends", expected] => assert_eq!(thread.phase_ends(), *expected == "1", "{line}"),
                 ["returned", now, events] => thread.returned(count(now), signed(events), None),
                 ["paid", now, events, began] => {
                     thread.returned(count(now), signed(events), Some(Slept { began_ns: count(began) }));
