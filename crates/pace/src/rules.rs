@@ -207,6 +207,7 @@ impl Thread {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
+    use crate::trial::PHASE_EVENTS;
 
     const VECTORS: &str = include_str!("../../../native/preload/pace/tests/vectors.txt");
 
@@ -238,14 +239,24 @@ mod tests {
     fn the_rules_are_those_of_the_preloaded_library() {
         let nanos = |word: &str| Duration::from_nanos(count(word));
         let mut thread = Thread::new(Aim::Interval(Duration::ZERO));
-        let mut decisions = 0;
+        let (mut decisions, mut clock) = (0, 0);
         for line in VECTORS.lines().filter(|line| !line.is_empty() && !line.starts_with('#')) {
             let words: Vec<&str> = line.split(' ').collect();
             match words.as_slice() {
                 ["interval", interval] => thread = Thread::new(Aim::Interval(nanos(interval))),
                 ["budget", budget] => thread = Thread::new(Aim::Budget(nanos(budget))),
                 ["asked", now] => thread.asked(count(now)),
-                ["cpu", cpu] => thread.next_phase(count(cpu)),
+                ["cpu", cpu] => {
+                    clock = count(cpu);
+                    thread.next_phase(clock);
+                }
+                ["phases", phases, now, spent] => {
+                    for _ in 0..count(phases) {
+                        clock += count(spent);
+                        thread.returned(count(now), Some(PHASE_EVENTS), None);
+                        thread.next_phase(clock);
+                    }
+                }
                 ["phase-ends", expected] => assert_eq!(thread.phase_ends(), *expected == "1", "{line}"),
                 ["returned", now, events] => thread.returned(count(now), signed(events), None),
                 ["paid", now, events, began] => {

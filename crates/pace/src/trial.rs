@@ -7,7 +7,7 @@ pub const PHASE_EVENTS: u64 = 256;
 /// So often each way before the comparison counts.
 const PHASES_EACH: u32 = 2;
 /// So many phases of the cheaper way to one of the other.
-const PHASES_BETWEEN: u32 = 8;
+const PHASES_BETWEEN: u32 = 32;
 /// Sleeps must save one part in so many.
 const LEAST_GAIN: u64 = 32;
 /// Of a nanosecond.

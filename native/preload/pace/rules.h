@@ -17,7 +17,7 @@
 #define PACE_PHASE_EVENTS 256
 /* So often each way before the comparison counts; then so many phases of the cheaper way to one of the other. */
 #define PACE_PHASES_EACH 2
-#define PACE_PHASES_BETWEEN 8
+#define PACE_PHASES_BETWEEN 32
 /* Sleeps must save one part in so many. */
 #define PACE_LEAST_GAIN 32
 /* The shortest interval that a budget is spent on. */

@@ -22,7 +22,7 @@ static void check(const char *line, int agrees)
 
 static int is_known(const char *line)
 {
-	uint64_t now, most, sleep, began, slept;
+	uint64_t count, now, most, sleep, began, slept;
 	int64_t events, timeout, rest;
 	int left_over;
 	char why[16];
@@ -36,6 +36,11 @@ static int is_known(const char *line)
 		pace_asked(&thread, now);
 	} else if (sscanf(line, "cpu %" SCNu64, &now) == 1) {
 		pace_next_phase(&thread, now);
+	} else if (sscanf(line, "phases %" SCNu64 " %" SCNu64 " %" SCNu64, &count, &now, &sleep) == 3) {
+		for (; count; count--) {
+			pace_returned(&thread, aim, now, PACE_PHASE_EVENTS, 0, 0);
+			pace_next_phase(&thread, thread.trial.began_cpu_ns + sleep);
+		}
 	} else if (sscanf(line, "phase-ends %" SCNu64, &now) == 1) {
 		check(line, pace_phase_ends(&thread) == (int)now);
 	} else if (sscanf(line, "returned %" SCNu64 " %" SCNd64, &now, &events) == 2) {
