@@ -41,6 +41,9 @@ pub struct Observed {
     pub locks: Vec<Lock>,
     /// Poll calls by thread and call, most calls first.
     pub polls: Vec<Poll>,
+    /// What waits cost here, measured while polls were watched.
+    #[serde(default)]
+    pub waits: Option<WaitCosts>,
     /// Block requests by device, operation and submitter.
     pub io: Vec<BlockIo>,
     /// Queues of the block devices.
@@ -233,6 +236,16 @@ pub struct Poll {
     pub log2_interval_ns: Vec<u32>,
     /// Distribution of the events a call, of calls with events.
     pub log2_events: Vec<u32>,
+}
+
+/// CPU time that a wait of half a millisecond costs the thread that waits: the medians of up to a hundred waits, which two
+/// threads of nearmiss made while the target ran.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WaitCosts {
+    /// Of a `ppoll` without descriptors, which its timeout ends.
+    pub sleep_cpu_ns: u64,
+    /// Of an `epoll_wait` that another thread ends.
+    pub woken_cpu_ns: u64,
 }
 
 /// Block requests of one submitter to one device.

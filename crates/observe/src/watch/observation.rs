@@ -3,6 +3,7 @@
 use super::clock::monotonic_ns;
 use super::options::{Options, Target};
 use super::timeline::{Timeline, clock_samples};
+use super::wait_costs::Measuring;
 use super::{ObserveError, classify};
 use crate::bpf::{BpfSession, Figures, Wants, Who, merged_locks};
 use crate::perf::{EventSpec, PerfError, PerfSession, Rate, Reach, Role, Symbolizer, event, has_pmu, pmu};
@@ -39,6 +40,7 @@ pub fn observe(target: &Target, options: &Options, stop: &AtomicBool) -> Result<
     };
     let mut instruments = Instruments::start(target, suspended.as_ref().map(Suspended::pid), options)?;
     let started_ns = instruments.begin(suspended.is_some())?;
+    let waits = if instruments.ran("polls") { Measuring::start() } else { None };
     let mut timeline = Timeline::new(started_ns, instruments.figures(started_ns));
     let finished = match suspended {
         Some(suspended) => Some(follow_command(suspended, &mut instruments, &mut timeline, options, stop)?),
@@ -49,9 +51,11 @@ pub fn observe(target: &Target, options: &Options, stop: &AtomicBool) -> Result<
     };
     let ended_ns = instruments.end()?;
     timeline.tick(ended_ns, instruments.figures(ended_ns));
+    let waits = waits.and_then(Measuring::finish);
     let machine = matches!(target, Target::Machine);
     let mut outcome = instruments.finish(timeline, started_ns, ended_ns, machine, finished)?;
     outcome.observed.target = describe(target);
+    outcome.observed.waits = waits;
     if !machine && !outcome.observed.io.is_empty() {
         outcome.observed.notes.push(
             "Block I/O is what the target asked for itself; what the kernel's flusher writes later shows with -a."
@@ -174,6 +178,10 @@ impl Instruments {
     /// What was asked for, and what became of it.
     pub(crate) fn rows(&self) -> &[Instrument] {
         &self.rows
+    }
+
+    fn ran(&self, name: &str) -> bool {
+        self.rows.iter().any(|row| row.name == name && row.on)
     }
 
     pub(crate) fn drain(&mut self) {

@@ -263,6 +263,10 @@ impl Page<'_> {
         for poll in o.polls.iter().take(self.top) {
             self.poll(poll);
         }
+        if let Some(waits) = &o.waits {
+            let [slept, woken] = [waits.sleep_cpu_ns, waits.woken_cpu_ns].map(time);
+            self.line(format!("  a sleep of 500 µs costs {slept} of CPU time here, being woken {woken} (measured)"));
+        }
     }
 
     fn poll(&mut self, p: &Poll) {
