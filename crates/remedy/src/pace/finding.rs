@@ -38,7 +38,7 @@ impl Poller {
         let observed = case.observation()?.observed();
         let basis = Basis {
             cpu_ns: observed.cpu_ns,
-            sleep_ns: None,
+            waits: observed.waits,
             // A second at most.
             budget_ns: asked.limit.as_ref().and_then(Value::number).unwrap_or(BUDGET.as_nanos() as u64),
             intervals: asked.numbers(),

@@ -4,6 +4,7 @@ use super::replay::{Log, Replayed};
 use super::words::time;
 use nearmiss_pace::rules::DEAR_TIMES;
 use nearmiss_record::figures::{Cell, Table};
+use nearmiss_record::observed::WaitCosts;
 use nearmiss_record::words::percent;
 use std::fmt;
 
@@ -18,8 +19,8 @@ const SLEEP_COSTS: [f64; 2] = [0.7, 1.5];
 pub struct Basis {
     /// The command's CPU time.
     pub cpu_ns: u64,
-    /// CPU time of a sleep on the machine of the observation; none: it was not measured.
-    pub sleep_ns: Option<u64>,
+    /// What waits cost on the machine of the observation; none: it was not measured.
+    pub waits: Option<WaitCosts>,
     /// What may be added to one event of a hundred.
     pub budget_ns: u64,
     /// Intervals to try; of none, the usual ones.
@@ -63,9 +64,10 @@ impl Tried {
         self.log.calls
     }
 
-    /// CPU time of a sleep: as much as a wait's at least, which sleeps too.
+    /// CPU time of a sleep of this thread: that of its waits, which sleep too, and what a timer takes beyond.
     fn sleep_ns(&self) -> u64 {
-        self.basis.sleep_ns.unwrap_or(0).max(self.log.waiting_ns())
+        let timer = self.basis.waits.map_or(0, |waits| waits.sleep_cpu_ns.saturating_sub(waits.woken_cpu_ns));
+        self.log.waiting_ns() + timer
     }
 
     /// Share of the command's CPU time, where a sleep costs so many times what it should.
@@ -95,15 +97,10 @@ impl Tried {
 
     /// What a sleep costs against a wait, or that nobody measured it.
     pub fn of_sleeps(&self) -> String {
-        let waiting = time(self.log.waiting_ns());
-        match self.basis.sleep_ns {
-            Some(sleep) => {
-                format!("A sleep takes {} of CPU time here, a wait that has to block {waiting}.", time(sleep))
-            }
-            None => format!(
-                "A wait that has to block takes {waiting} of CPU time; what a sleep takes was not measured, and counts as \
-                 much."
-            ),
+        let waiting = format!("A wait that has to block takes {} of CPU time", time(self.log.waiting_ns()));
+        match self.basis.waits {
+            Some(_) => format!("{waiting}, a sleep {} here.", time(self.sleep_ns())),
+            None => format!("{waiting}; what a sleep takes was not measured, and counts as much."),
         }
     }
 
@@ -182,21 +179,23 @@ mod tests {
         Log::new((0..10_000).map(call).collect())
     }
 
-    fn tried(sleep_ns: Option<u64>, intervals: &[u64]) -> Tried {
-        let basis = Basis { cpu_ns: 100_000_000, sleep_ns, budget_ns: 1_000_000, intervals: intervals.to_vec() };
+    /// With sleeps that take so much more than waits.
+    fn tried(timer_ns: Option<u64>, intervals: &[u64]) -> Tried {
+        let waits = timer_ns.map(|timer| WaitCosts { sleep_cpu_ns: 7_000 + timer, woken_cpu_ns: 7_000 });
+        let basis = Basis { cpu_ns: 100_000_000, waits, budget_ns: 1_000_000, intervals: intervals.to_vec() };
         Tried::new(log(), basis)
     }
 
     #[test]
     fn the_interval_that_saves_most_within_the_budget_is_taken() {
-        let tried = tried(Some(4_000), &[]);
+        let tried = tried(Some(2_000), &[]);
         let choice = tried.choice();
         assert_eq!(choice.interval_ns, 1_000_000);
         // 10,000 waits of 2 µs become 1,000 calls of 1 µs and as many sleeps of 4 µs, of 100 ms of CPU time.
         let near = |share: f64, expected: f64| (share - expected).abs() < 0.001;
         assert!(near(choice.saved, 0.15), "{choice:?}");
         assert!(near(choice.saved_between[0], 0.13) && near(choice.saved_between[1], 0.162), "{choice:?}");
-        assert_eq!(tried.of_sleeps(), "A sleep takes 4 µs of CPU time here, a wait that has to block 2 µs.");
+        assert_eq!(tried.of_sleeps(), "A wait that has to block takes 2 µs of CPU time, a sleep 4 µs here.");
         let rows = tried.table().rows;
         assert_eq!(rows.len(), 11);
         assert_eq!(rows[0][..3], [Cell::Nanos(0), Cell::Count(10_000), Cell::Count(0)]);
@@ -205,8 +204,8 @@ mod tests {
     #[test]
     fn sleeps_that_cost_what_they_save_are_no_choice() {
         // Ten waits of 2 µs are one sleep of 19 µs and a call of 1 µs.
-        assert_eq!(tried(Some(20_000), &[]).choice().saved, 0.0);
-        assert!(tried(Some(16_000), &[]).choice().saved > 0.0);
+        assert_eq!(tried(Some(18_000), &[]).choice().saved, 0.0);
+        assert!(tried(Some(14_000), &[]).choice().saved > 0.0);
         let unknown = tried(None, &[]);
         assert!((unknown.choice().saved - 0.17).abs() < 0.001);
         assert!(unknown.of_sleeps().ends_with("was not measured, and counts as much."));
