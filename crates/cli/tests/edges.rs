@@ -21,7 +21,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("verify", &["record", "remedy", "workload"]),
     ("lab", &["record", "verify", "workload"]),
     ("report", &["record"]),
-    ("papers", &["record", "machine", "color", "report"]),
+    ("papers", &["record", "machine", "color", "report", "workload"]),
     (
         "cli",
         &[
