@@ -210,6 +210,13 @@ pub struct Poll {
     pub watched: u64,
     /// Events returned.
     pub events: u64,
+    /// Events left over: of descriptors (of epoll: of what the set was given for them) that the thread's last call of this
+    /// kind returned too, and that were there when the call was made. Counted only with a log.
+    #[serde(default)]
+    pub again: u64,
+    /// Events of which that is not known, though there is a log.
+    #[serde(default)]
+    pub not_compared: u64,
     /// Calls that returned events.
     pub with_events: u64,
     /// Calls that returned none.

@@ -266,13 +266,13 @@ impl Instruments {
         Ok(Outcome { observed, finished, log })
     }
 
-    /// CPU time of the target by the best account there is where switches were not watched.
+    /// CPU time of the target by the best account there is where switches were not watched. What the kernel reports of a
+    /// command lacks the processes that nobody waited for, as daemons are; the accounts of tasks lack the last moments of
+    /// tasks that were not gone yet when the observation ended.
     fn cpu_ns(&self, observed: &Observed, finished: Option<Finished>, of_machine: Option<u64>) -> u64 {
-        let reported = finished.map(|finished| finished.user_ns + finished.system_ns).or(of_machine);
-        reported.unwrap_or_else(|| match self.bpf {
-            Some(_) => cpu_of_tasks(observed),
-            None => observed.profile.as_ref().map_or(0, clock_total),
-        })
+        let of_tasks = self.bpf.as_ref().map(|_| cpu_of_tasks(observed));
+        let of_command = finished.map(|finished| finished.user_ns + finished.system_ns);
+        of_machine.or(of_command.max(of_tasks)).unwrap_or_else(|| observed.profile.as_ref().map_or(0, clock_total))
     }
 }
 

@@ -265,7 +265,10 @@ impl Page<'_> {
         }
         if let Some(waits) = &o.waits {
             let [slept, woken] = [waits.sleep_cpu_ns, waits.woken_cpu_ns].map(time);
-            self.line(format!("  a sleep of 500 µs costs {slept} of CPU time here, being woken {woken} (measured)"));
+            let costs = format!("a sleep of 500 µs costs {slept} of CPU time here, being woken {woken} (measured)");
+            for (i, part) in crate::name::wrapped(&costs, self.width.saturating_sub(4)).iter().enumerate() {
+                self.line(format!("{}{part}", if i == 0 { "  " } else { "    " }));
+            }
         }
     }
 
@@ -284,6 +287,11 @@ impl Page<'_> {
             p.name,
             p.thread
         ));
+        if p.again > 0 {
+            let compared = p.events.saturating_sub(p.not_compared);
+            let share = percent_of(p.again, compared);
+            self.line(format!("            left over: {} of {} events ({share})", grouped(p.again), grouped(compared)));
+        }
     }
 
     fn block(&mut self) {
