@@ -124,7 +124,7 @@ fn prediction(choice: &Choice) -> Prediction {
             "The gain is the CPU time of the calls saved less that of the sleeps; that a server also works through a batch \
              faster is left out."
                 .to_owned(),
-            "The log does not tell what is left over from what is new, and the clients send as they sent.".to_owned(),
+            "The clients send as they sent.".to_owned(),
         ],
         ..Prediction::default()
     }

@@ -14,6 +14,8 @@ struct Event {
     came_ns: u64,
     returned_ns: u64,
     busy_ns: u64,
+    /// The thread had left it over: it was readable when the call was made, and one of the same descriptor before it.
+    left_over: bool,
 }
 
 /// What one thread's log says.
@@ -80,12 +82,15 @@ impl Log {
         // A call that had to block was ended by its events. The events of one that had not came since the last return,
         // nobody knows when: evenly.
         let gap = call.enter_ns.saturating_sub(before);
+        let again = u64::from(call.again.unwrap_or(0));
         for event in 1..=events {
-            self.events.push(Event {
-                came_ns: if blocked { call.exit_ns } else { before + gap * event / events },
-                returned_ns: call.exit_ns,
-                busy_ns: busy_ns / events,
-            });
+            let left_over = event <= again;
+            let came_ns = match (blocked, left_over) {
+                (true, _) => call.exit_ns,
+                (false, true) => before,
+                (false, false) => before + gap * event / events,
+            };
+            self.events.push(Event { came_ns, returned_ns: call.exit_ns, busy_ns: busy_ns / events, left_over });
         }
     }
 
@@ -110,6 +115,13 @@ impl Log {
         self.ready.ns.checked_div(self.ready.calls).unwrap_or(half_of_a_wait)
     }
 
+    /// How many events a call takes that looks until then. What is left over is for a call of its own.
+    fn taken(&self, next: usize, until: u64) -> usize {
+        let first = self.events[next..].iter().take(1);
+        let others = self.events[next..].iter().skip(1).take_while(|event| !event.left_over);
+        first.chain(others).take_while(|event| event.came_ns <= until).count()
+    }
+
     /// The log under an interval.
     pub fn replay(&self, interval_ns: u64) -> Replayed {
         let mut thread = Thread::new(Aim::Interval(Duration::from_nanos(interval_ns)));
@@ -117,13 +129,14 @@ impl Log {
         let mut added = Vec::with_capacity(self.events.len());
         let (mut now, mut next) = (self.first_ns, 0);
         while let Some(event) = self.events.get(next) {
-            let call = Call { now_ns: now, timeout_ns: None, most_events: MOST_EVENTS, left_over: false };
+            let left_over = event.left_over && event.came_ns <= now;
+            let call = Call { now_ns: now, timeout_ns: None, most_events: MOST_EVENTS, left_over };
             let sleep = thread.decide(call).ok();
             let began = now + sleep.unwrap_or(0);
             let waits = event.came_ns > began;
             let returns = if waits { event.came_ns } else { began + self.ready_ns() };
             let until = if waits { returns } else { began };
-            let taken = self.events[next..].iter().take_while(|event| event.came_ns <= until).count();
+            let taken = self.taken(next, until);
             let events = &self.events[next..next + taken];
             added.extend(events.iter().map(|event| returns.saturating_sub(event.returned_ns)));
             thread.returned(returns, Some(taken as u64), sleep.map(|_| Slept { began_ns: began }));
@@ -197,6 +210,24 @@ mod tests {
         let came: Vec<u64> = log.events.iter().map(|event| event.came_ns).collect();
         assert_eq!(came, [100, 150, 200]);
         assert_eq!(log.events[0].busy_ns, 100);
+    }
+
+    #[test]
+    fn what_is_left_over_keeps_the_thread_awake() {
+        // Five datagrams each 500 µs, of which a call takes one.
+        let calls = |again| {
+            (0..5000u64).map(move |n| {
+                let (burst, nth) = (1_000_000 + n / 5 * 500_000, n % 5);
+                let exit_ns = burst + nth * 10_000;
+                let enter_ns = if nth == 0 { burst - 400_000 } else { exit_ns - 1000 };
+                PollCall { again: Some(if nth == 0 { 0 } else { again }), ..call(enter_ns, exit_ns, 1) }
+            })
+        };
+        let (new, left) = (Log::new(calls(0).collect()), Log::new(calls(1).collect()));
+        // A sleep would gather the others, but each needs a call of its own.
+        let (new, left) = (new.replay(200_000), left.replay(200_000));
+        assert!(new.calls < 4500 && new.sleeps > 900, "{new:?}");
+        assert_eq!((left.calls, left.added_p99_ns), (5000, 0), "{left:?}");
     }
 
     #[test]
