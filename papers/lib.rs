@@ -1,15 +1,18 @@
 //! The papers that nearmiss grew from: their tables and figures, and ours beside them.
 //!
-//! A paper is a folder: executable replicas of the data structures that it changed, run on the machine model; its
-//! figures with page and table; a README with method and assumptions. Everything is deterministic: the same figures on
-//! every machine, with any number of threads.
+//! A paper is a folder: its figures with page and table; a README with method and assumptions; and what gives ours.
+//! `coloring` has executable replicas of the data structures that it changed, run on the machine model: the same figures
+//! on every machine, with any number of threads. `pacing` measures programs of ours on the machine at hand.
 
 pub mod coloring;
+pub mod pacing;
 pub mod parallel;
 pub mod record;
 pub mod text;
 
+use pacing::plan::Scale;
 use record::{Here, PaperRecord};
+use std::path::{Path, PathBuf};
 
 /// Why a paper's figures could not be computed.
 #[derive(Debug, thiserror::Error)]
@@ -34,6 +37,23 @@ pub enum PaperError {
         /// Those that are.
         there: String,
     },
+    /// A program of ours is not beside `nearmiss`.
+    #[error("{path}: not there; build it in a clone of nearmiss: cargo build --release -p {package}", path = .path.display())]
+    NoProgram {
+        /// Where it was looked for.
+        path: PathBuf,
+        /// Its package.
+        package: String,
+    },
+    /// A program could not be run.
+    #[error(transparent)]
+    Workload(#[from] nearmiss_workload::Error),
+    /// A program ended without the figures that it was run for.
+    #[error("no figures: {0}")]
+    NoFigures(String),
+    /// Files or addresses for the programs.
+    #[error("no place for what is measured: {0}")]
+    Place(std::io::Error),
     /// No CPU can go on.
     #[error("the simulated server came to a stand: all its tasks sleep")]
     Stuck,
@@ -50,39 +70,64 @@ pub struct Paper {
     pub what: &'static str,
     /// Names of its tables.
     pub tables: &'static [&'static str],
-    /// The same on this machine.
-    pub here: Here,
-    run: Run,
+    /// The same on this machine, where its figures are modelled.
+    pub here: Option<Here>,
+    /// What is done, for a progress line.
+    pub doing: &'static str,
+    run: fn(&Asked<'_>) -> Result<PaperRecord, PaperError>,
 }
 
-/// Which tables are wanted, and who hears how many of how many simulations are done.
-type Run = fn(&dyn Fn(&str) -> bool, &(dyn Fn(usize, usize) + Sync)) -> Result<PaperRecord, PaperError>;
+/// What of a paper is wanted.
+pub struct Asked<'a> {
+    /// Whether a table is wanted.
+    pub wanted: &'a dyn Fn(&str) -> bool,
+    /// Hears how many of how many parts are done.
+    pub progress: &'a (dyn Fn(usize, usize) + Sync),
+    /// How much is measured, where something is.
+    pub scale: Scale,
+    /// The program `nearmiss`, beside which the others lie that measurements need.
+    pub nearmiss: &'a Path,
+}
 
 impl Paper {
-    /// Computes its figures: one table's, or all. `progress` hears how many of how many simulations are done.
+    /// Its figures: one table's, or all. `progress` hears how many of how many parts are done.
     ///
-    /// Errors: a table that it does not have; a model that refuses.
+    /// Errors: a table that it does not have; a model that refuses; a program that cannot be run.
     pub fn run(
         &self,
         table: Option<&str>,
+        scale: Scale,
+        nearmiss: &Path,
         progress: &(dyn Fn(usize, usize) + Sync),
     ) -> Result<PaperRecord, PaperError> {
         if let Some(name) = table.filter(|t| !self.tables.contains(t)) {
             return Err(PaperError::NoTable { name: name.to_owned(), there: self.tables.join(", ") });
         }
-        (self.run)(&|name| table.is_none_or(|t| t == name), progress)
+        (self.run)(&Asked { wanted: &|name| table.is_none_or(|t| t == name), progress, scale, nearmiss })
     }
 }
 
 /// All papers that can be run.
-pub const PAPERS: &[Paper] = &[Paper {
-    name: "coloring",
-    title: coloring::TITLE,
-    what: "misses of the run-queue walk, colors against processes, lock contention and throughput over CPUs",
-    tables: &["a", "b", "c"],
-    here: coloring::HERE,
-    run: coloring::run,
-}];
+pub const PAPERS: &[Paper] = &[
+    Paper {
+        name: "coloring",
+        title: coloring::TITLE,
+        what: "misses of the run-queue walk, colors against processes, lock contention and throughput over CPUs",
+        tables: &["a", "b", "c"],
+        here: Some(coloring::HERE),
+        doing: "simulating",
+        run: |asked| coloring::run(asked.wanted, asked.progress),
+    },
+    Paper {
+        name: "pacing",
+        title: pacing::TITLE,
+        what: "response time and CPU of a web accelerator over the rate, without and with intervals (measured here)",
+        tables: &["a", "b", "c"],
+        here: None,
+        doing: "measuring",
+        run: pacing::run,
+    },
+];
 
 /// The paper of this name.
 pub fn paper(name: &str) -> Option<&'static Paper> {

@@ -10,6 +10,10 @@ pub enum Unit {
     Percent,
     /// A change against the standard, in percent.
     ChangePercent,
+    /// Milliseconds.
+    Millis,
+    /// Of something in a second.
+    PerSecond,
     /// So many times as much as the first cell of its first row.
     Times,
 }
@@ -37,7 +41,7 @@ pub struct Row {
     pub unit: Unit,
     /// The paper's: measured there.
     pub paper: Theirs,
-    /// Ours: modelled.
+    /// Ours: modelled or measured, as the record says.
     pub ours: f64,
     /// Ours less theirs, in points.
     pub deviation_points: Option<f64>,
@@ -92,7 +96,7 @@ pub struct GridRow {
     pub of: String,
     /// What it is.
     pub what: String,
-    /// By column; modelled.
+    /// By column; NaN (null) where there is none.
     pub cells: Vec<f64>,
     /// The first column behind the mark.
     pub from: Option<usize>,
@@ -172,14 +176,17 @@ pub struct PaperRecord {
     pub name: &'static str,
     /// Title and year.
     pub title: &'static str,
+    /// How our figures are known: `modelled` or `measured`.
+    pub known: &'static str,
     /// Fitted ones first.
     pub parameters: Vec<Parameter>,
     /// In the paper's order.
     pub tables: Vec<Table>,
     /// Pictures, as the paper's.
     pub pictures: Vec<Picture>,
-    /// The same on this machine.
-    pub here: Here,
+    /// The same on this machine, where ours are modelled.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub here: Option<Here>,
 }
 
 /// The record's schema.

@@ -12,6 +12,9 @@ pub fn figure(value: f64, unit: Unit) -> String {
     let rounded = (value * 10.0).round() / 10.0 + 0.0;
     match unit {
         Unit::Times => format!("{value:.2}×"),
+        _ if value.is_nan() => "–".to_owned(),
+        Unit::Millis => format!("{value:.1} ms"),
+        Unit::PerSecond => format!("{value:.0}/s"),
         Unit::Percent => format!("{rounded:.1}%"),
         Unit::ChangePercent => format!("{rounded:+.1}%"),
     }
@@ -20,25 +23,30 @@ pub fn figure(value: f64, unit: Unit) -> String {
 /// The whole record.
 pub fn render(record: &PaperRecord) -> String {
     let mut out = format!("{}\n", record.title);
-    out += "The paper's figures are measured (there); ours are modelled: replicas on the machine model.\n";
+    out += match record.known {
+        "modelled" => "The paper's figures are measured (there); ours are modelled: replicas on the machine model.\n",
+        _ => "The paper's figures are measured (there); ours are measured here.\n",
+    };
     for t in &record.tables {
-        table(&mut out, t);
+        table(&mut out, t, record.known);
     }
-    out += "\nParameters of the model\n";
+    out += if record.known == "modelled" { "\nParameters of the model\n" } else { "\nParameters\n" };
     for p in &record.parameters {
         paragraph(&mut out, 2, 4, &format!("{}: {}", p.name, p.value));
         paragraph(&mut out, 6, 6, &p.how);
     }
-    out += "\nThe same on this machine today, measured (or: --here)\n";
-    let _ = writeln!(out, "  {} && {}\n      {}", record.here.build, record.here.command(), record.here.shows);
+    if let Some(here) = &record.here {
+        out += "\nThe same on this machine today, measured (or: --here)\n";
+        let _ = writeln!(out, "  {} && {}\n      {}", here.build, here.command(), here.shows);
+    }
     out
 }
 
-fn table(out: &mut String, table: &Table) {
+fn table(out: &mut String, table: &Table, known: &str) {
     out.push('\n');
     paragraph(out, 0, 4, &format!("({}) {} — {}", table.name, table.title, table.source));
     if !table.rows.is_empty() {
-        let head = ["", "", "paper", "modelled", "deviation"].map(str::to_owned).to_vec();
+        let head = ["", "", "paper", known, "deviation"].map(str::to_owned).to_vec();
         columns(out, &std::iter::once(head).chain(table.rows.iter().map(cells)).collect::<Vec<_>>());
     }
     if let Some(grid) = &table.grid {
@@ -47,7 +55,7 @@ fn table(out: &mut String, table: &Table) {
             out,
             &std::iter::once(head).chain(grid.rows.iter().map(|r| grid_cells(r, grid.unit))).collect::<Vec<_>>(),
         );
-        let _ = writeln!(out, "  modelled; {}", grid.mark);
+        let _ = writeln!(out, "  {known}; {}", grid.mark);
     }
     for shape in &table.shapes {
         paragraph(out, 2, 4, &sentence(shape));

@@ -3,6 +3,7 @@
  * the kernel. */
 #include "common.h"
 #include "locks.h"
+#include "returns.h"
 #include "polls.h"
 #include "block.h"
 #include "sched.h"

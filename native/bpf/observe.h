@@ -86,7 +86,10 @@ struct poll_stat {
     __u64 first_ns, last_exit_ns;
     __u32 log2_interval_ns[LOG2_SLOTS];
     __u32 log2_events[16]; /* of the calls with events */
-    __u32 set, padding; /* the epoll descriptor of the last call */
+    __u32 set, row; /* the epoll descriptor of the last call; the place of this row */
+    /* With a log: events of descriptors that the call before returned too, and that the thread need not wait for; events
+     * of which that is not known. */
+    __u64 again, not_compared;
     char comm[16];
 };
 
@@ -94,8 +97,8 @@ struct poll_event { /* one call, on request */
     __u64 enter_ns, exit_ns, blocked_ns, on_cpu_ns, interval_ns;
     __s64 timeout_ns; /* below 0: without limit */
     __u32 asked, kind;
-    __s32 returned;
-    __u32 cpu, tid, tgid;
+    __s32 returned, again; /* below 0: not known */
+    __u32 cpu, tid, tgid, padding;
 };
 
 struct io_key {

@@ -93,33 +93,38 @@ static __always_inline struct poll_stat *poll_new_row(struct task_struct *task, 
     stat->tgid = task->tgid;
     stat->started_ns = task->start_time;
     stat->last_cpu = bpf_get_smp_processor_id();
+    stat->row = row;
+    if (log_events)
+        return_unknown(stat);
     bpf_probe_read_kernel(stat->comm, sizeof(stat->comm), task->comm);
     return stat;
 }
 
-static __always_inline void poll_begin(__u32 kind, __u64 asked, __s64 timeout_ns, __u32 set)
+/* The row of the call that begins, if it counts. */
+static __always_inline struct poll_stat *poll_begin(__u32 kind, __u64 asked, __s64 timeout_ns, __u32 set)
 {
     struct task_struct *task = bpf_get_current_task_btf();
     struct poll_stat *stat = poll_row(task, kind);
     /* A thread that has a row was wanted before; a cgroup can be left. */
     if (!stat || stat->started_ns != task->start_time || who == WHO_CGROUP) {
         if (!wanted(task->tgid))
-            return;
+            return 0;
         if (!stat || stat->started_ns != task->start_time)
             stat = poll_new_row(task, kind);
         if (!stat) {
             add(COUNT_DROPPED_POLLS, 1);
-            return;
+            return 0;
         }
     }
     __u64 now = bpf_ktime_get_ns();
     if (is_over(now))
-        return;
+        return 0;
     stat->enter_ns = now;
     stat->enter_runtime_ns = running_for(task, now);
     stat->asks = asked;
     stat->timeout_ns = timeout_ns;
     stat->set = set;
+    return stat;
 }
 
 static __always_inline void poll_end(__u32 kind, long returned)
@@ -171,6 +176,11 @@ static __always_inline void poll_end(__u32 kind, long returned)
     }
     add(COUNT_POLL_CALLS, 1);
     if (log_events) {
+        int again = left_over(kind, stat, task->nvcsw, returned);
+        if (again != NOT_COMPARED)
+            stat->again += again;
+        else
+            stat->not_compared += returned;
         struct poll_event *event = bpf_ringbuf_reserve(&poll_log, sizeof(*event), 0);
         if (event) {
             event->enter_ns = entered;
@@ -182,6 +192,7 @@ static __always_inline void poll_end(__u32 kind, long returned)
             event->asked = stat->asks;
             event->kind = kind;
             event->returned = returned;
+            event->again = again;
             event->cpu = cpu;
             event->tid = task->pid;
             event->tgid = task->tgid;
@@ -212,13 +223,6 @@ static __always_inline __s64 timeout_at(unsigned long pointer, __u64 part_ns)
     return parts[0] * 1000000000ULL + (__u32)parts[1] * part_ns;
 }
 
-static __always_inline __u64 ones(__u64 word)
-{
-    word = word - ((word >> 1) & 0x5555555555555555ULL);
-    word = (word & 0x3333333333333333ULL) + ((word >> 2) & 0x3333333333333333ULL);
-    return ((word + (word >> 4) & 0x0f0f0f0f0f0f0f0fULL) * 0x0101010101010101ULL) >> 56;
-}
-
 /* How many descriptors three select sets ask about, of the first 256 (a set is as long as `n` says). */
 static __always_inline __u64 select_asked(__u64 n, __u64 read, __u64 write, __u64 except)
 {
@@ -238,7 +242,7 @@ static __always_inline __u64 select_asked(__u64 n, __u64 read, __u64 write, __u6
 
 /* What each call says about itself in its arguments. epoll does not say how many descriptors it watches: the
  * observer asks the set itself, by its descriptor. */
-static __always_inline void poll_call(__u32 kind, __u64 a0, __u64 a1, __u64 a2, __u64 a3, __u64 a4)
+static __always_inline struct poll_stat *poll_told(__u32 kind, __u64 a0, __u64 a1, __u64 a2, __u64 a3, __u64 a4)
 {
     switch (kind) {
     case POLL_POLL:
@@ -257,6 +261,14 @@ static __always_inline void poll_call(__u32 kind, __u64 a0, __u64 a1, __u64 a2, 
     case POLL_IO_URING_ENTER:
         return poll_begin(kind, a1, a2 == 0 ? 0 : WITHOUT_LIMIT, 0);
     }
+    return 0;
+}
+
+static __always_inline void poll_call(__u32 kind, __u64 a0, __u64 a1, __u64 a2, __u64 a3, __u64 a4)
+{
+    struct poll_stat *stat = poll_told(kind, a0, a1, a2, a3, a4);
+    if (log_events && stat)
+        return_expected(kind, stat, bpf_get_current_task_btf()->nvcsw, a0, a1, a2, a3);
 }
 
 /* First choice: the functions of the calls; no other call pays. Second, where the kernel refuses BPF on functions: the
@@ -337,7 +349,11 @@ static __always_inline void poll_found(struct task_struct *task, __u64 now)
     bool timed = kind == POLL_POLL || kind == POLL_EPOLL_WAIT || kind == POLL_EPOLL_PWAIT;
     stat->asks = counted ? BPF_CORE_READ(regs, si) : 0;
     stat->timeout_ns = timed ? milliseconds(counted ? BPF_CORE_READ(regs, dx) : BPF_CORE_READ(regs, r10)) : WITHOUT_LIMIT;
-    stat->set = BPF_CORE_READ(regs, di);
+    bool epolled = kind == POLL_EPOLL_WAIT || kind == POLL_EPOLL_PWAIT || kind == POLL_EPOLL_PWAIT2;
+    stat->set = epolled ? BPF_CORE_READ(regs, di) : 0;
+    if (log_events)
+        return_expected(kind, stat, NOT_KNOWN, BPF_CORE_READ(regs, di), BPF_CORE_READ(regs, si),
+                        BPF_CORE_READ(regs, dx), BPF_CORE_READ(regs, r10));
     stat->enter_runtime_ns = NOT_KNOWN;
     stat->enter_ns = now;
 }

@@ -95,7 +95,8 @@ pub(crate) fn run(
         pictures.extend([9, 10].into_iter().zip(&scalings).map(|(number, s)| pictures::scaling(number, s)));
     }
     let parameters = parameters();
-    Ok(PaperRecord { schema: SCHEMA, name: "coloring", title: TITLE, parameters, tables, pictures, here: HERE })
+    let (name, known, here) = ("coloring", "modelled", Some(HERE));
+    Ok(PaperRecord { schema: SCHEMA, name, title: TITLE, known, parameters, tables, pictures, here })
 }
 
 /// The remedy on this machine's own caches.

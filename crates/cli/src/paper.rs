@@ -4,8 +4,9 @@ use crate::Remedies;
 use crate::progress::Progress;
 use crate::table::{lines, print_line, table, width};
 use anyhow::{Context, bail};
+use nearmiss_papers::pacing::plan::Scale;
 use nearmiss_papers::record::{Here, PaperRecord};
-use nearmiss_papers::{PAPERS, text};
+use nearmiss_papers::{PAPERS, Paper, text};
 use nearmiss_record::run::write_whole;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -18,6 +19,7 @@ use std::process::ExitCode;
   nearmiss paper run coloring
   nearmiss paper run coloring --table a
   nearmiss paper run coloring --here       and the same on this machine, measured
+  nearmiss paper run pacing                measured here, some ten minutes
   nearmiss paper run coloring --out pictures --json > coloring.json")]
 pub struct Args {
     #[command(subcommand)]
@@ -32,7 +34,8 @@ enum What {
     #[command(after_help = "Examples:
   nearmiss paper run coloring              all its tables, a minute or two
   nearmiss paper run coloring --table a    one of them
-  nearmiss paper run coloring --here       and the same on this machine, measured")]
+  nearmiss paper run coloring --here       and the same on this machine, measured
+  nearmiss paper run pacing                some ten minutes of servers and loads on loopback")]
     Run {
         /// Which one: `nearmiss paper list` has the names
         name: String,
@@ -42,6 +45,9 @@ enum What {
         /// Then measure the same on this machine's own caches, with a program of ours
         #[arg(long, conflicts_with = "json")]
         here: bool,
+        /// How much is measured, of a paper that is measured here
+        #[arg(long, value_name = "SCALE", value_enum, default_value = "small")]
+        scale: ScaleArg,
         /// Print the record (nearmiss/paper/1) instead of the tables
         #[arg(long)]
         json: bool,
@@ -61,16 +67,16 @@ pub fn run(args: Args, remedies: Remedies) -> anyhow::Result<ExitCode> {
             }
             print_line(&lines(&table))?;
         }
-        What::Run { name, table, here, json, out } => {
+        What::Run { name, table, here, scale, json, out } => {
             let Some(paper) = nearmiss_papers::paper(&name) else {
                 let names: Vec<_> = PAPERS.iter().map(|p| p.name).collect();
                 bail!("{name}: no such paper; there are: {}", names.join(", "));
             };
-            if here && !Path::new(paper.here.program).is_file() {
-                bail!("{}: not there; build it in a clone of nearmiss: {}", paper.here.program, paper.here.build);
-            }
-            let progress = Progress::of("simulating");
-            let record = paper.run(table.as_deref(), &|done, of| progress.at(done as u64, of as u64))?;
+            let here = if here { Some(there(paper)?) } else { None };
+            let progress = Progress::of(paper.doing);
+            let nearmiss = std::env::current_exe()?;
+            let heard = |done, of| progress.at(done as u64, of as u64);
+            let record = paper.run(table.as_deref(), scale.into(), &nearmiss, &heard)?;
             drop(progress);
             let out = out.unwrap_or_else(|| Path::new("nearmiss-papers").join(paper.name));
             write_pictures(&record, &out)?;
@@ -80,13 +86,42 @@ pub fn run(args: Args, remedies: Remedies) -> anyhow::Result<ExitCode> {
                 print_line(&text::render(&record))?;
                 print_line(&format!("pictures: {}", out.display()))?;
             }
-            if here {
+            if let Some(here) = here {
                 print_line("")?;
-                return verify(&record.here, remedies);
+                return verify(&here, remedies);
             }
         }
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// What shows the paper's effect on this machine. Errors: nothing does, or it was not built.
+fn there(paper: &Paper) -> anyhow::Result<Here> {
+    let Some(here) = paper.here else {
+        bail!("{}: all of its figures are measured here; leave --here away", paper.name);
+    };
+    if !Path::new(here.program).is_file() {
+        bail!("{}: not there; build it in a clone of nearmiss: {}", here.program, here.build);
+    }
+    Ok(here)
+}
+
+/// How much is measured.
+#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+enum ScaleArg {
+    /// Seconds a figure
+    Small,
+    /// A minute a figure, and the paper's working set
+    Paper,
+}
+
+impl From<ScaleArg> for Scale {
+    fn from(scale: ScaleArg) -> Self {
+        match scale {
+            ScaleArg::Small => Scale::Small,
+            ScaleArg::Paper => Scale::Paper,
+        }
+    }
 }
 
 fn verify(here: &Here, remedies: Remedies) -> anyhow::Result<ExitCode> {

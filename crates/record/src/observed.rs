@@ -41,6 +41,9 @@ pub struct Observed {
     pub locks: Vec<Lock>,
     /// Poll calls by thread and call, most calls first.
     pub polls: Vec<Poll>,
+    /// What waits cost here, measured while polls were watched.
+    #[serde(default)]
+    pub waits: Option<WaitCosts>,
     /// Block requests by device, operation and submitter.
     pub io: Vec<BlockIo>,
     /// Queues of the block devices.
@@ -207,6 +210,13 @@ pub struct Poll {
     pub watched: u64,
     /// Events returned.
     pub events: u64,
+    /// Events left over: of descriptors (of epoll: of what the set was given for them) that the thread's last call of this
+    /// kind returned too, and that were there when the call was made. Counted only with a log.
+    #[serde(default)]
+    pub again: u64,
+    /// Events of which that is not known, though there is a log.
+    #[serde(default)]
+    pub not_compared: u64,
     /// Calls that returned events.
     pub with_events: u64,
     /// Calls that returned none.
@@ -233,6 +243,16 @@ pub struct Poll {
     pub log2_interval_ns: Vec<u32>,
     /// Distribution of the events a call, of calls with events.
     pub log2_events: Vec<u32>,
+}
+
+/// CPU time that a wait of half a millisecond costs the thread that waits: the medians of up to a hundred waits, which two
+/// threads of nearmiss made while the target ran.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WaitCosts {
+    /// Of a `ppoll` without descriptors, which its timeout ends.
+    pub sleep_cpu_ns: u64,
+    /// Of an `epoll_wait` that another thread ends.
+    pub woken_cpu_ns: u64,
 }
 
 /// Block requests of one submitter to one device.

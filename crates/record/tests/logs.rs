@@ -5,8 +5,8 @@
 mod support;
 
 use nearmiss_record::logs::{
-    Address, Cell, IoTotals, LockTotals, LockWait, LogError, MOST_TEXT_BYTES, NamedSample, PollCall, PollTotals,
-    Reader, Row, Stored, TaskTime, Writer, write,
+    Address, Cell, Column, IoTotals, Kind, LockTotals, LockWait, LogError, MOST_TEXT_BYTES, NamedSample, PollCall,
+    PollTotals, Reader, Row, Stored, TaskTime, Writer, write,
 };
 use nearmiss_record::observed::{Event, Frame, Profile, Sample, Task};
 use parquet::data_type::{ByteArray, ByteArrayType, Int32Type, Int64Type};
@@ -75,6 +75,7 @@ fn call(n: u64) -> PollCall {
         asked: (n % 64) as u32,
         timeout_ns: [None, Some(0), Some(5_000_000)][(n % 3) as usize],
         events: (n % 5) as u32,
+        again: [None, Some(0), Some((n % 5) as u32)][(n % 3) as usize],
         failed: n.is_multiple_of(5),
         process: 7,
         thread: 8 + (n % 9) as u32,
@@ -130,6 +131,11 @@ fn cells_keep_what_they_can_and_refuse_the_rest() {
     assert_eq!(bool::load(Stored::Number(2)).unwrap_err(), "is 2, expected 0 or 1");
     assert_eq!(Option::<u64>::load(Stored::Number(-2)).unwrap_err(), "is -2, expected no number below -1");
     assert_eq!(Option::<u64>::load(Stored::Number(-1)), Ok(None));
+    assert_eq!(
+        Option::<u32>::load(Stored::Number(1 << 32)).unwrap_err(),
+        "is 4294967296, expected a number from -1 to 4294967295"
+    );
+    assert_eq!([None, Some(7)].map(|n: Option<u32>| Option::<u32>::load(n.store()).unwrap()), [None, Some(7)]);
 }
 
 /// A file of one row with these columns: numbers are 5, or as given; texts are `x`.
@@ -155,14 +161,34 @@ fn file(directory: &Path, columns: &str, schema: Option<&str>, number: i64) -> P
     path
 }
 
+/// The columns of these rows, one of them replaced.
+fn columns_of<R: Row>(replaced: &str, by: &str) -> String {
+    let column = |column: &Column| match (column.name, column.kind) {
+        (name, _) if name == replaced => by.to_owned(),
+        (name, Kind::Text) => format!("required binary {name} (UTF8);"),
+        (name, Kind::Number) => format!("required int64 {name};"),
+    };
+    R::COLUMNS.iter().map(column).collect()
+}
+
 /// The columns of [`TaskTime`], one of them replaced.
 fn columns(replaced: &str, by: &str) -> String {
-    let column = |name: &str| match name {
-        _ if name == replaced => by.to_owned(),
-        "name" | "what" => format!("required binary {name} (UTF8);"),
-        _ => format!("required int64 {name};"),
-    };
-    TaskTime::COLUMNS.iter().map(|c| column(c.name)).collect()
+    columns_of::<TaskTime>(replaced, by)
+}
+
+#[test]
+fn a_log_of_before_a_column_is_read_without_it() {
+    let directory = tempfile::tempdir().unwrap();
+    let ours = Some("nearmiss/polls-log/1");
+    let read = |columns: &str, number| read::<PollCall>(&file(directory.path(), columns, ours, number));
+    let old = read(&columns_of::<PollCall>("again", ""), 0).unwrap();
+    assert_eq!((old.len(), old[0].again, old[0].failed), (1, None, false));
+    let new = read(&columns_of::<PollCall>("", ""), 0).unwrap();
+    assert_eq!((new.len(), new[0].again), (1, Some(0)));
+    let wrong = read(&columns_of::<PollCall>("again", "required binary again;"), 1).unwrap_err().to_string();
+    assert!(wrong.contains("has a column `again` that does not keep 64-bit integers"), "{wrong}");
+    let none = read(&columns_of::<PollCall>("events", ""), 1).unwrap_err().to_string();
+    assert!(none.contains("has no column `events`"), "{none}");
 }
 
 #[test]
@@ -207,6 +233,8 @@ fn a_row_that_contradicts_itself_is_refused() {
     let said = |row: PollCall| read::<PollCall>(&written(directory.path(), &[call(1), row])).unwrap_err().to_string();
     let backwards = said(PollCall { enter_ns: 5, exit_ns: 4, ..PollCall::default() });
     assert!(backwards.ends_with("row 2: the call returns before it is entered; the file is damaged: observe again"));
+    let more = said(PollCall { events: 1, again: Some(2), ..PollCall::default() });
+    assert!(more.contains("row 2: more events are left over than the call returns"), "{more}");
     let both = said(PollCall { failed: true, events: 1, ..PollCall::default() });
     assert!(both.contains("row 2: the call fails and returns events"), "{both}");
 }

@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used)]
 
-use nearmiss_record::observed::{Event, Frame, Instrument, Observed, Poll, Profile, Sample, Task};
+use nearmiss_record::observed::{Event, Frame, Instrument, Observed, Poll, Profile, Sample, Task, WaitCosts};
 use nearmiss_report::observe::text;
 
 const COPY: &str = "rep_movs_alternative";
@@ -121,6 +121,19 @@ fn a_second_is_a_second_of_the_observation() {
     let page = text(&two_seconds(), 90, 8);
     at(&page, "Polls: 3,000 calls, 1500.0 a second, 0.00 events a call");
     at(&page, "      3,000   1500.0    0.00       –   0.0%  1.00 µs     0 ns  poll asks 7\n");
+}
+
+#[test]
+fn left_over_events_and_the_costs_of_waits_stand_below_the_polls() {
+    let mut observed = two_seconds();
+    observed.waits = Some(WaitCosts { sleep_cpu_ns: 24_300, woken_cpu_ns: 7_010 });
+    let (events, again, not_compared) = (5_000, 1_200, 1_000);
+    observed.polls[0] = Poll { events, again, not_compared, ..observed.polls[0].clone() };
+    let page = text(&observed, 80, 8);
+    at(&page, " poll asks 7\n            left over: 1,200 of 4,000 events (30.0%)\n  a sleep of 500 µs costs ");
+    at(&page, "  a sleep of 500 µs costs 24.3 µs of CPU time here, being woken 7.01 µs\n    (measured)\n");
+    let page = text(&two_seconds(), 80, 8);
+    assert!(!page.contains("left over") && !page.contains("a sleep of"), "{page}");
 }
 
 #[test]

@@ -184,6 +184,7 @@ fn sizes(wants: Wants) -> Vec<(&'static str, u32)> {
     shrink(wants.locks, &["lock_waits", "lock_stats", "lock_stacks", "lock_places", "runqueues"]);
     shrink(wants.acquisitions, &["acquisitions"]);
     shrink(wants.polls, &["poll_stats", "poll_seats"]);
+    shrink(wants.polls && wants.log, &["poll_returns"]);
     shrink(wants.io, &["io_flights", "io_stats", "queues"]);
     if wants.locks {
         sizes.push(("lock_log", if wants.log { 16 << 20 } else { 1 << 20 }));

@@ -43,6 +43,8 @@ fn row(stat: &PollStat, sets: &Sets) -> Poll {
         asked: stat.asked,
         watched: sets.of(stat),
         events: stat.events,
+        again: stat.again,
+        not_compared: stat.not_compared,
         with_events: stat.with_events,
         empty: stat.empty,
         failed: stat.failed,

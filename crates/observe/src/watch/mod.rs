@@ -9,6 +9,7 @@ mod options;
 mod phases;
 mod tables;
 mod timeline;
+mod wait_costs;
 
 pub use capabilities::{Capability, capabilities};
 pub use classify::classify;

@@ -3,6 +3,7 @@
 use super::clock::monotonic_ns;
 use super::options::{Options, Target};
 use super::timeline::{Timeline, clock_samples};
+use super::wait_costs::Measuring;
 use super::{ObserveError, classify};
 use crate::bpf::{BpfSession, Figures, Wants, Who, merged_locks};
 use crate::perf::{EventSpec, PerfError, PerfSession, Rate, Reach, Role, Symbolizer, event, has_pmu, pmu};
@@ -39,6 +40,7 @@ pub fn observe(target: &Target, options: &Options, stop: &AtomicBool) -> Result<
     };
     let mut instruments = Instruments::start(target, suspended.as_ref().map(Suspended::pid), options)?;
     let started_ns = instruments.begin(suspended.is_some())?;
+    let waits = if instruments.ran("polls") { Measuring::start() } else { None };
     let mut timeline = Timeline::new(started_ns, instruments.figures(started_ns));
     let finished = match suspended {
         Some(suspended) => Some(follow_command(suspended, &mut instruments, &mut timeline, options, stop)?),
@@ -49,9 +51,11 @@ pub fn observe(target: &Target, options: &Options, stop: &AtomicBool) -> Result<
     };
     let ended_ns = instruments.end()?;
     timeline.tick(ended_ns, instruments.figures(ended_ns));
+    let waits = waits.and_then(Measuring::finish);
     let machine = matches!(target, Target::Machine);
     let mut outcome = instruments.finish(timeline, started_ns, ended_ns, machine, finished)?;
     outcome.observed.target = describe(target);
+    outcome.observed.waits = waits;
     if !machine && !outcome.observed.io.is_empty() {
         outcome.observed.notes.push(
             "Block I/O is what the target asked for itself; what the kernel's flusher writes later shows with -a."
@@ -176,6 +180,10 @@ impl Instruments {
         &self.rows
     }
 
+    fn ran(&self, name: &str) -> bool {
+        self.rows.iter().any(|row| row.name == name && row.on)
+    }
+
     pub(crate) fn drain(&mut self) {
         if let Some(perf) = &mut self.perf {
             perf.drain();
@@ -258,13 +266,13 @@ impl Instruments {
         Ok(Outcome { observed, finished, log })
     }
 
-    /// CPU time of the target by the best account there is where switches were not watched.
+    /// CPU time of the target by the best account there is where switches were not watched. What the kernel reports of a
+    /// command lacks the processes that nobody waited for, as daemons are; the accounts of tasks lack the last moments of
+    /// tasks that were not gone yet when the observation ended.
     fn cpu_ns(&self, observed: &Observed, finished: Option<Finished>, of_machine: Option<u64>) -> u64 {
-        let reported = finished.map(|finished| finished.user_ns + finished.system_ns).or(of_machine);
-        reported.unwrap_or_else(|| match self.bpf {
-            Some(_) => cpu_of_tasks(observed),
-            None => observed.profile.as_ref().map_or(0, clock_total),
-        })
+        let of_tasks = self.bpf.as_ref().map(|_| cpu_of_tasks(observed));
+        let of_command = finished.map(|finished| finished.user_ns + finished.system_ns);
+        of_machine.or(of_command.max(of_tasks)).unwrap_or_else(|| observed.profile.as_ref().map_or(0, clock_total))
     }
 }
 

@@ -66,6 +66,7 @@ impl Log {
             asked: event.asked,
             timeout_ns: u64::try_from(event.timeout_ns).ok(),
             events: u32::try_from(event.returned).unwrap_or(0),
+            again: u32::try_from(event.again).ok(),
             failed: event.returned < 0,
             process: event.tgid,
             thread: event.tid,

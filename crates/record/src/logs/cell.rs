@@ -126,6 +126,22 @@ impl Cell for Option<u64> {
     }
 }
 
+/// None is kept as -1.
+impl Cell for Option<u32> {
+    const KIND: Kind = Kind::Number;
+
+    fn store(&self) -> Stored<'_> {
+        self.as_ref().map_or(Stored::Number(-1), Cell::store)
+    }
+
+    fn load(stored: Stored<'_>) -> Result<Self, String> {
+        match stored.number()? {
+            -1 => Ok(None),
+            number => u32::try_from(number).map(Some).map_err(|_| unfit(number, "a number from -1 to 4294967295")),
+        }
+    }
+}
+
 impl Cell for String {
     const KIND: Kind = Kind::Text;
 

@@ -26,8 +26,8 @@ const TAIL_BYTES: usize = 8;
 pub(super) struct Group {
     /// Rows.
     pub rows: usize,
-    /// One for each column of the row type, in its order.
-    pub chunks: Vec<Chunk>,
+    /// One for each column of the row type, in its order; none for a column that is younger than the file.
+    pub chunks: Vec<Option<Chunk>>,
 }
 
 /// The values of a column in a row group.
@@ -82,32 +82,32 @@ fn schema(metadata: &FileMetaData) -> Option<&str> {
     entries.filter(|entry| entry.key == SCHEMA_KEY).find_map(|entry| entry.value.as_deref())
 }
 
-/// Where each column is among those of the file; else what is wrong with the first that does not fit.
-fn places(tree: &[SchemaElement], columns: &[Column]) -> Result<Vec<usize>, String> {
+/// Where each column is among those of the file, if it is; else what is wrong with the first that does not fit.
+fn places(tree: &[SchemaElement], columns: &[Column]) -> Result<Vec<Option<usize>>, String> {
     let (root, leaves) = tree.split_first().ok_or("has no columns")?;
     if root.num_children.and_then(|n| usize::try_from(n).ok()) != Some(leaves.len()) {
         return Err("has columns of columns".to_owned());
     }
-    let places: Result<Vec<usize>, String> = columns.iter().map(|column| place(leaves, column)).collect();
+    let places: Result<Vec<Option<usize>>, String> = columns.iter().map(|column| place(leaves, column)).collect();
     let places = places?;
-    match leaves.iter().enumerate().find(|(place, _)| !places.contains(place)) {
+    match leaves.iter().enumerate().find(|(place, _)| !places.contains(&Some(*place))) {
         Some((_, unknown)) => Err(format!("has an unknown column `{}`", unknown.name)),
         None => Ok(places),
     }
 }
 
-fn place(leaves: &[SchemaElement], column: &Column) -> Result<usize, String> {
-    let Column { name, kind } = column;
-    let place = leaves.iter().position(|leaf| leaf.name == *name);
-    let place = place.ok_or_else(|| format!("has no column `{name}`"))?;
-    let Some(leaf) = leaves.get(place) else { return Err(format!("has no column `{name}`")) };
+fn place(leaves: &[SchemaElement], column: &Column) -> Result<Option<usize>, String> {
+    let Column { name, kind, absent } = column;
+    let Some((place, leaf)) = leaves.iter().enumerate().find(|(_, leaf)| leaf.name == *name) else {
+        return if absent.is_some() { Ok(None) } else { Err(format!("has no column `{name}`")) };
+    };
     if leaf.type_ != Some(physical(*kind)) || leaf.num_children.is_some_and(|n| n != 0) {
         return Err(format!("has a column `{name}` that does not keep {}", kind.name()));
     }
     if leaf.repetition_type != Some(FieldRepetitionType::REQUIRED) {
         return Err(format!("has a column `{name}` that may be null"));
     }
-    Ok(place)
+    Ok(Some(place))
 }
 
 fn physical(kind: Kind) -> Type {
@@ -117,16 +117,18 @@ fn physical(kind: Kind) -> Type {
     }
 }
 
-fn group(group: &RowGroup, places: &[usize], columns: &[Column], file_bytes: u64) -> Result<Group, String> {
-    if group.columns.len() != places.len() {
-        return Err(format!("a row group has {} columns of {}", group.columns.len(), places.len()));
+fn group(group: &RowGroup, places: &[Option<usize>], columns: &[Column], file_bytes: u64) -> Result<Group, String> {
+    let kept = places.iter().flatten().count();
+    if group.columns.len() != kept {
+        return Err(format!("a row group has {} columns of {kept}", group.columns.len()));
     }
-    let chunks: Result<Vec<Chunk>, String> = places
+    let chunks: Result<Vec<Option<Chunk>>, String> = places
         .iter()
         .zip(columns)
         .map(|(place, column)| {
+            let Some(place) = place else { return Ok(None) };
             let chunk = group.columns.get(*place).and_then(|chunk| chunk_of(chunk, column, file_bytes));
-            chunk.ok_or_else(|| format!("a row group has no values of column `{}`", column.name))
+            chunk.map(Some).ok_or_else(|| format!("a row group has no values of column `{}`", column.name))
         })
         .collect();
     let rows = usize::try_from(group.num_rows).map_err(|_| format!("a row group claims {} rows", group.num_rows))?;

@@ -11,7 +11,8 @@
 //! | `samples.parquet` | [`NamedSample`] | every sample with its names |
 //!
 //! A row type is declared once, by the macro `rows!`; [`Writer`] and [`Reader`] know every row type through [`Row`]. All
-//! columns are 64-bit integers or text, and none may be null. The file's metadata name the schema (`nearmiss/polls/1`).
+//! columns are 64-bit integers or text, and none may be null; a file may lack the columns that are younger than it and that
+//! have a value for this. The file's metadata name the schema (`nearmiss/polls/1`).
 //! Times are nanoseconds; instants are counted from the start of the observation.
 
 mod cell;

@@ -27,6 +27,13 @@ rows! {
         events: u32,
         /// The call failed (`EINTR` included).
         failed: bool,
+        /// Events left over: of descriptors that the thread's last call of this kind returned too, and that the thread did
+        /// not have to block for. They are what a thread leaves in its descriptors, and what comes in before it asks again.
+        /// Of epoll, what the set was given for a descriptor stands for the descriptor. None where it is not known: for
+        /// the first call seen of a thread and for `io_uring_enter`, after and at calls with more than 64 events or with
+        /// events beyond the 8,192 first descriptors of a poll or the 256 first of a select, and in logs of before it was
+        /// kept. In the column -1.
+        again: Option<u32> = -1,
         /// Process.
         process: u32,
         /// Thread.
@@ -43,6 +50,9 @@ impl Sound for PollCall {
         }
         if self.failed && self.events > 0 {
             return Err("the call fails and returns events");
+        }
+        if self.again.is_some_and(|again| again > self.events) {
+            return Err("more events are left over than the call returns");
         }
         Ok(())
     }

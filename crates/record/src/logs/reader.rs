@@ -42,6 +42,8 @@ pub struct Reader<R> {
 enum Decoded {
     Numbers(ColumnReaderImpl<Int64Type>, Vec<i64>),
     Texts(ColumnReaderImpl<ByteArrayType>, Vec<ByteArray>),
+    /// The file is of before the column.
+    Absent(i64),
 }
 
 impl<R: Row> Reader<R> {
@@ -89,6 +91,7 @@ impl<R: Row> Reader<R> {
     fn next_group(&mut self) -> Result<bool, LogError> {
         let Some(group) = self.groups.next() else { return Ok(false) };
         let columns = group.chunks.iter().zip(R::COLUMNS).enumerate().map(|(place, (chunk, column))| {
+            let Some(chunk) = chunk else { return Ok(Decoded::Absent(column.absent.unwrap_or_default())) };
             let of = self.schema.column(place);
             let pages = Pages::open(&self.source, chunk, column.kind, of.clone(), group.rows)?;
             let pages: Box<dyn PageReader> = Box::new(pages);
@@ -148,6 +151,7 @@ impl Decoded {
                 values.clear();
                 reader.read_records(most, None, None, values)?
             }
+            Decoded::Absent(_) => return Ok(most),
         };
         Ok(records)
     }
@@ -163,6 +167,7 @@ impl Decoded {
                 let text = std::str::from_utf8(bytes).map_err(|_| "is no text (not UTF-8)")?;
                 Some(Stored::Text(text.into()))
             }
+            Decoded::Absent(number) => Some(Stored::Number(*number)),
         }
         .ok_or_else(|| "is missing".to_owned())
     }

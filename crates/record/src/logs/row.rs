@@ -12,6 +12,8 @@ pub struct Column {
     pub name: &'static str,
     /// What it keeps.
     pub kind: Kind,
+    /// What a row has there whose file is of before the column; none where every file has the column.
+    pub absent: Option<i64>,
 }
 
 /// Hands out the cells of a row, one column after the other.
@@ -43,12 +45,13 @@ pub trait Sound {
     }
 }
 
-/// Declares a row type: its fields are its columns, in the order of the file.
+/// Declares a row type: its fields are its columns, in the order of the file. A number behind a field is what its column
+/// keeps for the rows of files of before the column.
 macro_rules! rows {
     (
         $(#[$doc:meta])*
         $name:ident in $file:literal as $schema:literal {
-            $($(#[$field_doc:meta])* $field:ident: $type:ty,)*
+            $($(#[$field_doc:meta])* $field:ident: $type:ty $(= $absent:literal)?,)*
         }
     ) => {
         $(#[$doc])*
@@ -63,6 +66,7 @@ macro_rules! rows {
             const COLUMNS: &'static [$crate::logs::Column] = &[$($crate::logs::Column {
                 name: stringify!($field),
                 kind: <$type as $crate::logs::Cell>::KIND,
+                absent: $crate::logs::row::first(&[$($absent)?]),
             },)*];
 
             fn store<'a>(&'a self, put: &mut dyn FnMut($crate::logs::Stored<'a>)) {
@@ -76,3 +80,8 @@ macro_rules! rows {
     };
 }
 pub(super) use rows;
+
+/// The first of at most one number.
+pub(super) const fn first(of: &[i64]) -> Option<i64> {
+    of.first().copied()
+}

@@ -263,6 +263,13 @@ impl Page<'_> {
         for poll in o.polls.iter().take(self.top) {
             self.poll(poll);
         }
+        if let Some(waits) = &o.waits {
+            let [slept, woken] = [waits.sleep_cpu_ns, waits.woken_cpu_ns].map(time);
+            let costs = format!("a sleep of 500 µs costs {slept} of CPU time here, being woken {woken} (measured)");
+            for (i, part) in crate::name::wrapped(&costs, self.width.saturating_sub(4)).iter().enumerate() {
+                self.line(format!("{}{part}", if i == 0 { "  " } else { "    " }));
+            }
+        }
     }
 
     fn poll(&mut self, p: &Poll) {
@@ -280,6 +287,11 @@ impl Page<'_> {
             p.name,
             p.thread
         ));
+        if p.again > 0 {
+            let compared = p.events.saturating_sub(p.not_compared);
+            let share = percent_of(p.again, compared);
+            self.line(format!("            left over: {} of {} events ({share})", grouped(p.again), grouped(compared)));
+        }
     }
 
     fn block(&mut self) {
