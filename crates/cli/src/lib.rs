@@ -6,6 +6,7 @@
 mod apply;
 mod case;
 mod code;
+mod command_line;
 mod compared_report;
 mod counting;
 mod diagnose;
@@ -15,6 +16,7 @@ mod generate;
 mod interrupt;
 mod json_file;
 mod kernel;
+mod load;
 mod machine;
 mod modelling;
 mod observe;

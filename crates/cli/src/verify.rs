@@ -2,6 +2,7 @@
 
 mod commands;
 mod how;
+mod load;
 mod remedies;
 mod sides;
 

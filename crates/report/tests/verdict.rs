@@ -37,6 +37,8 @@ fn verdict() -> Verdict {
         seed: 7,
         order: vec!["AB".to_owned(), "BA".to_owned()],
         others: vec![comparison("max_rss_bytes", Better::Lower, 1.0, [123_456.0, 123_456.0])],
+        judged: Vec::new(),
+        rates: None,
         required_gain: None,
         required_gain_met: None,
         engaged: None,

@@ -67,7 +67,7 @@ pub struct Load {
     /// The server has so long until it answers.
     pub ready_within: Duration,
     /// The longest that the load may take.
-    pub limit: Duration,
+    pub limit: Option<Duration>,
 }
 
 /// What a load did, and what it cost the server.
@@ -96,7 +96,7 @@ impl Serving {
 
     /// Waits until the server answers, or `stop` is set.
     pub fn wait_until_ready(&mut self, load: &Load, stop: &AtomicBool) -> Result<(), ServingError> {
-        let end = Instant::now() + load.ready_within;
+        let begun = Instant::now();
         loop {
             self.still_there("before it answered")?;
             if load.ready.holds(self.tree) {
@@ -106,7 +106,7 @@ impl Serving {
             if stop.load(Ordering::Relaxed) {
                 return Err(ServingError::Interrupted);
             }
-            if Instant::now() >= end {
+            if begun.elapsed() >= load.ready_within {
                 return Err(ServingError::NotReady { ready: load.ready.clone(), within: load.ready_within });
             }
             std::thread::sleep(ASK);
@@ -122,21 +122,21 @@ impl Serving {
     ) -> Result<Loaded, ServingError> {
         let before = self.clock.read()?;
         let mut running = load.workload.launch_suspended()?.resume()?;
-        let end = Instant::now() + load.limit;
+        let (begun, limit) = (Instant::now(), load.limit);
         let load = loop {
             match running.wait_for(meanwhile())? {
                 Ok(finished) => break finished,
                 Err(still) => running = still,
             }
-            let why = match (stop.load(Ordering::Relaxed), Instant::now() >= end) {
-                (true, _) => ServingError::Interrupted,
-                (false, true) => ServingError::LoadTookTooLong(load.limit),
-                (false, false) => match self.still_there("while the load ran") {
+            let (why, grace) = match limit.filter(|limit| begun.elapsed() >= *limit) {
+                _ if stop.load(Ordering::Relaxed) => (ServingError::Interrupted, SHORT_GRACE),
+                Some(limit) => (ServingError::LoadTookTooLong(limit), GRACE),
+                None => match self.still_there("while the load ran") {
                     Ok(()) => continue,
-                    Err(why) => why,
+                    Err(why) => (why, GRACE),
                 },
             };
-            running.terminate(if stop.load(Ordering::Relaxed) { SHORT_GRACE } else { GRACE })?;
+            running.terminate(grace)?;
             return Err(why);
         };
         let server_cpu_ns = self.clock.read()?.saturating_sub(before);

@@ -31,7 +31,7 @@ fn load(argv: &[&str]) -> Load {
         workload: Workload::new(argv.iter().copied()),
         ready: Ready::Listens,
         ready_within: Duration::from_secs(20),
-        limit: Duration::from_secs(20),
+        limit: Some(Duration::from_secs(20)),
     }
 }
 
@@ -155,7 +155,7 @@ fn a_load_that_fails_or_lasts_too_long_is_told() {
         serve(&stays, &load).map(|_| ()).unwrap_err().to_string()
     };
     assert_eq!(with(load(&["sh", "-c", "exit 3"])), "the load exited with status 3");
-    let limit = Duration::from_millis(200);
+    let limit = Some(Duration::from_millis(200));
     assert_eq!(with(Load { limit, ..load(&["sleep", "9"]) }), "the load took more than 0.2 s and was stopped");
 }
 
