@@ -43,10 +43,10 @@ pub(crate) fn run(
     let (loaded, counted) = match probe {
         Some(probe) => {
             probe.begin()?;
-            let loaded = serving.under(load, stop, || LOOK)?;
+            let loaded = serving.under(load, stop, || LOOK)?.whole()?;
             (loaded, probe.read()?)
         }
-        None => (serving.under(load, stop, || LOOK)?, Sample::new()),
+        None => (serving.under(load, stop, || LOOK)?.whole()?, Sample::new()),
     };
     serving.stop(STOPS_WITHIN).map_err(ServingError::from)?;
     let mut sample = figures(&loaded);

@@ -45,6 +45,6 @@ pub use launch::Suspended;
 pub use memory::MemoryPolicy;
 pub use ready::Ready;
 pub use running::Running;
-pub use serving::{Load, Loaded, Serving, ServingError};
+pub use serving::{Cut, Load, Loaded, Serving, ServingError};
 pub use signals::ForwardSignals;
 pub use tree::Tree;

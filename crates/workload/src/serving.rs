@@ -70,6 +70,15 @@ pub struct Load {
     pub limit: Option<Duration>,
 }
 
+/// Why a load was stopped before its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cut {
+    /// Somebody asked for that.
+    Interrupted,
+    /// It took longer than this.
+    TookTooLong(Duration),
+}
+
 /// What a load did, and what it cost the server.
 #[derive(Clone, Copy, Debug)]
 pub struct Loaded {
@@ -77,6 +86,20 @@ pub struct Loaded {
     pub load: Finished,
     /// Time that the server and all it started spent on CPUs meanwhile, in nanoseconds.
     pub server_cpu_ns: u64,
+    /// It did not end by itself.
+    pub cut: Option<Cut>,
+}
+
+impl Loaded {
+    /// The same of a load that ended well, by itself.
+    pub fn whole(self) -> Result<Self, ServingError> {
+        match self.cut {
+            Some(Cut::Interrupted) => Err(ServingError::Interrupted),
+            Some(Cut::TookTooLong(limit)) => Err(ServingError::LoadTookTooLong(limit)),
+            None if !self.load.status.success() => Err(ServingError::LoadFailed(self.load.status)),
+            None => Ok(self),
+        }
+    }
 }
 
 /// A server that runs. Dropping it kills all of its processes.
@@ -122,29 +145,33 @@ impl Serving {
     ) -> Result<Loaded, ServingError> {
         let before = self.clock.read()?;
         let mut running = load.workload.launch_suspended()?.resume()?;
-        let (begun, limit) = (Instant::now(), load.limit);
-        let load = loop {
-            match running.wait_for(meanwhile())? {
-                Ok(finished) => break finished,
-                Err(still) => running = still,
-            }
-            let (why, grace) = match limit.filter(|limit| begun.elapsed() >= *limit) {
-                _ if stop.load(Ordering::Relaxed) => (ServingError::Interrupted, SHORT_GRACE),
-                Some(limit) => (ServingError::LoadTookTooLong(limit), GRACE),
-                None => match self.still_there("while the load ran") {
-                    Ok(()) => continue,
-                    Err(why) => (why, GRACE),
-                },
+        let begun = Instant::now();
+        loop {
+            running = match running.wait_for(meanwhile())? {
+                Ok(finished) => {
+                    let server_cpu_ns = self.clock.read()?.saturating_sub(before);
+                    self.still_there("while the load ran")?;
+                    return Ok(Loaded { load: finished, server_cpu_ns, cut: None });
+                }
+                Err(still) => still,
             };
-            running.terminate(grace)?;
-            return Err(why);
-        };
-        let server_cpu_ns = self.clock.read()?.saturating_sub(before);
-        self.still_there("while the load ran")?;
-        match load.status.success() {
-            true => Ok(Loaded { load, server_cpu_ns }),
-            false => Err(ServingError::LoadFailed(load.status)),
+            if let Err(why) = self.still_there("while the load ran") {
+                running.terminate(GRACE)?;
+                return Err(why);
+            }
+            let (cut, grace) = match load.limit.filter(|limit| begun.elapsed() >= *limit) {
+                _ if stop.load(Ordering::Relaxed) => (Cut::Interrupted, SHORT_GRACE),
+                Some(limit) => (Cut::TookTooLong(limit), GRACE),
+                None => continue,
+            };
+            let server_cpu_ns = self.clock.read()?.saturating_sub(before);
+            return Ok(Loaded { load: running.terminate(grace)?, server_cpu_ns, cut: Some(cut) });
         }
+    }
+
+    /// The server's processes that live now.
+    pub fn processes(&self) -> Vec<i32> {
+        self.tree.processes()
     }
 
     /// Whether children that their parents do not wait for are missing in the CPU time.

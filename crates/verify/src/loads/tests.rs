@@ -24,7 +24,7 @@ fn well_known_loads_are_read_without_options() {
     );
     assert_eq!(
         read(include_str!("../../fixtures/redis-benchmark.txt")),
-        ["requests 40000", "achieved_per_s 119923.64", "mean_ms 0.2725", "p99_ms 2.355"]
+        ["requests 40000", "achieved_per_s 119923.59", "mean_ms 0.2725", "p99_ms 2.355"]
     );
     assert_eq!(
         read(include_str!("../../fixtures/redis-benchmark-csv.txt")),
