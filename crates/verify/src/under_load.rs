@@ -11,6 +11,8 @@ pub const CPU_PER_WORK: &str = "cpu_us_per_request";
 
 /// How long a server may take to end after it was asked to.
 const STOPS_WITHIN: Duration = Duration::from_secs(10);
+/// The same where a run has failed, or somebody waits for us to end.
+const AFTER_FAILURE: Duration = Duration::from_millis(500);
 /// How often a load is asked whether it has ended.
 const LOOK: Duration = Duration::from_millis(100);
 
@@ -38,20 +40,25 @@ pub(crate) fn run(
     stop: &AtomicBool,
 ) -> Result<Measured, Failed> {
     let mut serving = Serving::start(suspended).map_err(ServingError::from)?;
-    serving.wait_until_ready(load, stop)?;
     let may_miss_children = serving.may_miss_children();
-    let (loaded, counted) = match probe {
-        Some(probe) => {
-            probe.begin()?;
-            let loaded = serving.under(load, stop, || LOOK)?.whole()?;
-            (loaded, probe.read()?)
-        }
-        None => (serving.under(load, stop, || LOOK)?.whole()?, Sample::new()),
-    };
-    serving.stop(STOPS_WITHIN).map_err(ServingError::from)?;
-    let mut sample = figures(&loaded);
-    sample.extend(counted);
-    Ok(Measured { sample, may_miss_children })
+    let measured = measure(&mut serving, load, probe, stop);
+    let grace = if measured.is_ok() { STOPS_WITHIN } else { AFTER_FAILURE };
+    serving.stop(grace).map_err(ServingError::from)?;
+    Ok(Measured { sample: measured?, may_miss_children })
+}
+
+fn measure(
+    serving: &mut Serving,
+    load: &Load,
+    probe: Option<&mut (dyn Probe + 'static)>,
+    stop: &AtomicBool,
+) -> Result<Sample, Failed> {
+    serving.wait_until_ready(load, stop)?;
+    let Some(probe) = probe else { return Ok(figures(&serving.under(load, stop, || LOOK)?.whole()?)) };
+    probe.begin()?;
+    let mut sample = figures(&serving.under(load, stop, || LOOK)?.whole()?);
+    sample.extend(probe.read()?);
+    Ok(sample)
 }
 
 /// Why a run failed.

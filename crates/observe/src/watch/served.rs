@@ -11,6 +11,8 @@ use std::time::Duration;
 
 /// How long a server may take to end after it was asked to.
 const STOPS_WITHIN: Duration = Duration::from_secs(10);
+/// The same where there is no observation, or somebody waits for us to end.
+const AFTER_FAILURE: Duration = Duration::from_millis(500);
 /// A load's end is noticed within this time, which is then part of the window.
 const LOOK: Duration = Duration::from_millis(5);
 /// A server that still starts processes after it answers is looked at so often.
@@ -28,11 +30,10 @@ pub(super) fn observe(
     let server = connected(Workload::new(argv.iter().cloned())).whole_tree();
     let load = Load { workload: connected(load.workload.clone()), limit: options.limit.or(load.limit), ..load.clone() };
     let mut serving = Serving::start(server.launch_suspended()?)?;
-    serving.wait_until_ready(&load, stop)?;
     let target = Target::Command(argv.to_vec());
-    let instruments = of_all_processes(&serving, &target, options)?;
-    let (mut outcome, loaded) = during(instruments, &mut serving, &load, stop)?;
-    serving.stop(STOPS_WITHIN)?;
+    let observed = during(&mut serving, &load, &target, options, stop);
+    serving.stop(if observed.is_ok() { STOPS_WITHIN } else { AFTER_FAILURE })?;
+    let (mut outcome, loaded) = observed?;
     outcome.finished = Some(loaded.load).filter(|_| loaded.cut.is_none());
     outcome.observed.target = describe(&target);
     outcome.observed.notes.push(window(&load, &loaded));
@@ -56,11 +57,14 @@ fn of_all_processes(serving: &Serving, target: &Target, options: &Options) -> Re
 }
 
 fn during(
-    mut instruments: Instruments,
     serving: &mut Serving,
     load: &Load,
+    target: &Target,
+    options: &Options,
     stop: &AtomicBool,
 ) -> Result<(Outcome, Loaded), ObserveError> {
+    serving.wait_until_ready(load, stop)?;
+    let mut instruments = of_all_processes(serving, target, options)?;
     let started_ns = instruments.begin(false)?;
     let mut timeline = Timeline::new(started_ns, instruments.figures(started_ns));
     let loaded = serving.under(load, stop, || {
