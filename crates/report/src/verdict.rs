@@ -64,7 +64,8 @@ pub fn comparison(verdict: &Verdict, comparison: &Comparison) -> String {
 /// The same, and what it says by itself where it has a verdict of its own.
 fn judged(verdict: &Verdict, other: &Comparison) -> String {
     let text = comparison(verdict, other);
-    let own = verdict.judged.contains(&other.metric) && verdict.outcome != Outcome::Void;
+    let whole = !matches!(verdict.outcome, Outcome::Void | Outcome::NothingToActOn);
+    let own = whole && verdict.judged.contains(&other.metric);
     if own { format!("{text}: {}", other.outcome(verdict.resolution)) } else { text }
 }
 

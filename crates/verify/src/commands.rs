@@ -292,28 +292,32 @@ impl Commands {
     fn add_printed(&mut self, run: &Run, sample: &mut Sample) -> Result<(), Error> {
         let side = self.side(run.side).name.clone();
         let missing = |why: String| Error::NoMetric { run: run.number, side: side.clone(), why };
-        if let Some(under) = &self.load {
+        if self.load.is_some() {
             let output = text_of(&run.file("-load.err"))? + &text_of(&run.file("-load.out"))?;
-            let reading = match self.reading.take() {
-                Some(reading) => reading,
-                None => Reading::of(&under.reading, &output)?,
-            };
-            under_load::add_printed(sample, &reading, &output).map_err(missing)?;
-            self.reading = Some(reading);
+            return under_load::add_printed(sample, self.reading(&output)?, &output).map_err(missing);
+        }
+        let of_metric = if let Metric::Printed(printed) = &self.metric { Some(printed) } else { None };
+        let wanted: Vec<&Printed> = of_metric.into_iter().chain(&self.also_printed).collect();
+        if wanted.is_empty() {
             return Ok(());
         }
-        let of_metric = match &self.metric {
-            Metric::Printed(printed) => Some(printed),
-            Metric::Measured(_) => None,
-        };
-        let wanted: Vec<&Printed> = of_metric.into_iter().chain(&self.also_printed).collect();
-        if !wanted.is_empty() {
-            let output = text_of(&run.file(".err"))? + &text_of(&run.file(".out"))?;
-            for printed in wanted {
-                sample.insert(printed.name.clone(), printed.find(&output).map_err(missing)?);
-            }
+        let output = text_of(&run.file(".err"))? + &text_of(&run.file(".out"))?;
+        for printed in wanted {
+            sample.insert(printed.name.clone(), printed.find(&output).map_err(missing)?);
         }
         Ok(())
+    }
+
+    /// What is read of the load's output, as the first output decides.
+    fn reading(&mut self, output: &str) -> Result<&Reading, Error> {
+        let reading = match self.reading.take() {
+            Some(reading) => reading,
+            None => {
+                let asked = self.load.as_ref().map(|under| under.reading.clone()).unwrap_or_default();
+                Reading::of(&asked, output)?
+            }
+        };
+        Ok(self.reading.insert(reading))
     }
 
     fn ended(&self, run: &Run, running: Running, whose: &str, output: &Path) -> Result<Finished, Error> {

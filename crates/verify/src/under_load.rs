@@ -91,6 +91,9 @@ fn figures(loaded: &Loaded) -> Sample {
 /// Adds what the load printed.
 pub(crate) fn add_printed(sample: &mut Sample, reading: &Reading, output: &str) -> Result<(), String> {
     sample.extend(reading.figures(output)?);
+    if sample.get(CPU) == Some(&0.0) {
+        return Err("the server used no CPU time while the load ran: does the load reach the server?".to_owned());
+    }
     if let (Some(cpu), Some(work)) = (sample.get(CPU).copied(), sample.get(WORK).copied()) {
         sample.insert(CPU_PER_WORK.to_owned(), cpu * 1e6 / work);
     }
@@ -142,4 +145,29 @@ pub(crate) fn last_words(outputs: [String; 2]) -> String {
         spoken.map(|text| text.lines().map(str::trim).filter(|l| !l.is_empty()).collect()).unwrap_or_default();
     let last = lines.get(lines.len().saturating_sub(LINES)..).unwrap_or_default().join(" / ");
     if last.is_empty() { "it said nothing".to_owned() } else { format!("its last words: {last:?}") }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_load_that_does_not_reach_the_server_is_told() {
+        let of = |cpu: f64| {
+            let mut sample = Sample::from([(CPU.to_owned(), cpu)]);
+            let output = "requests: 4 total, 4 started, 4 done, 4 succeeded, 0 failed, 0 errored, 0 timeout";
+            let reading = Reading::of(&Reading::default(), output).unwrap();
+            add_printed(&mut sample, &reading, output).map(|()| sample[CPU_PER_WORK])
+        };
+        assert_eq!(of(1.0), Ok(250_000.0));
+        assert!(of(0.0).unwrap_err().ends_with("does the load reach the server?"));
+    }
+
+    #[test]
+    fn last_words_are_the_errors_or_else_the_output() {
+        let words = |err: &str, out: &str| last_words([err.to_owned(), out.to_owned()]);
+        assert_eq!(words("a\nb\n\nc\nd\n", "x"), "its last words: \"b / c / d\"");
+        assert_eq!((words("\n", "x\n").as_str(), words("", "").as_str()), ("its last words: \"x\"", "it said nothing"));
+    }
 }
