@@ -10,6 +10,8 @@ const USUAL: [&str; 3] = ["cycles", "instructions", "cache-misses"];
 pub struct Counting {
     events: Vec<EventSpec>,
     counters: Option<Counters>,
+    /// What was counted ahead of what counts.
+    ahead: Vec<f64>,
 }
 
 impl Counting {
@@ -23,7 +25,7 @@ impl Counting {
         };
         let spec = |name: &String| event(name, Role::Other, Rate::Period(1));
         let events = names.iter().map(spec).collect::<Result<_, _>>()?;
-        Ok(Some(Counting { events, counters: None }))
+        Ok(Some(Counting { events, counters: None, ahead: Vec::new() }))
     }
 }
 
@@ -31,12 +33,21 @@ impl Probe for Counting {
     fn attach(&mut self, pid: i32) -> Result<(), Error> {
         let counters = Counters::attach(pid, &self.events).map_err(|e| Error::Parameters(e.to_string()))?;
         self.counters = Some(counters);
+        self.ahead.clear();
+        Ok(())
+    }
+
+    fn begin(&mut self) -> Result<(), Error> {
+        let counts = self.counters.as_mut().map(Counters::read).transpose();
+        let counts = counts.map_err(|e| Error::Parameters(e.to_string()))?.unwrap_or_default();
+        self.ahead = counts.into_iter().map(|(_, count)| count).collect();
         Ok(())
     }
 
     fn read(&mut self) -> Result<Sample, Error> {
         let Some(mut counters) = self.counters.take() else { return Ok(Sample::new()) };
         let counts = counters.read().map_err(|e| Error::Parameters(e.to_string()))?;
-        Ok(counts.into_iter().collect())
+        let ahead = self.ahead.iter().copied().chain(std::iter::repeat(0.0));
+        Ok(counts.into_iter().zip(ahead).map(|((name, count), ahead)| (name, count - ahead)).collect())
     }
 }

@@ -6,7 +6,9 @@
 mod apply;
 mod case;
 mod code;
+mod command_line;
 mod compared_report;
+mod conductor;
 mod counting;
 mod diagnose;
 mod doctor;
@@ -15,6 +17,7 @@ mod generate;
 mod interrupt;
 mod json_file;
 mod kernel;
+mod load;
 mod machine;
 mod modelling;
 mod observe;
@@ -43,6 +46,9 @@ pub type Remedies = &'static [&'static Remedy];
 
 /// Reads the command line of this process and does what it says.
 pub fn run(remedies: Remedies) -> ExitCode {
+    if let Some(conducted) = conductor::asked() {
+        return conducted;
+    }
     let given = match verbs::command(remedies).try_get_matches() {
         Ok(given) => given,
         Err(error) => return exit::wrong_use(&error),

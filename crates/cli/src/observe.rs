@@ -2,6 +2,7 @@
 
 use crate::exit::Interrupted;
 use crate::interrupt::{self, Unfinished};
+use crate::load::LoadArgs;
 use crate::run_name::run_name;
 use crate::trace::OUTPUTS;
 use anyhow::Context;
@@ -29,6 +30,7 @@ use tempfile::NamedTempFile;
   nearmiss observe --locks --log -- ./server   every wait by itself: then nearmiss report --log
   nearmiss observe -e page-faults@16 -- CMD    any event that `perf list` names, one sample for 16 of them
   nearmiss observe --cgroup /sys/fs/cgroup/x   a cgroup; from the host, a container is one
+  nearmiss observe --polls --load 'redis-benchmark -q' -- redis-server     a server, while a load runs
   nearmiss observe --top -a                    the same figures of each second, in the terminal
   nearmiss report --html                       the newest run as a page")]
 pub struct Args {
@@ -51,6 +53,8 @@ pub struct Args {
     /// How user call stacks are found
     #[arg(long, value_enum, default_value_t = Stacks::Tables)]
     stacks: Stacks,
+    #[command(flatten)]
+    load: LoadArgs,
     /// Keep every lock wait and every poll, not only their sums
     #[arg(long)]
     log: bool,
@@ -125,7 +129,7 @@ enum Stacks {
 /// Runs the verb. As a wrapper it ends as its command does.
 pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     let target = target(&args)?;
-    let options = options(&args);
+    let options = options(&args)?;
     if args.top {
         if !std::io::stdout().is_terminal() {
             anyhow::bail!("--top needs a terminal; without one, use --for 5s");
@@ -133,13 +137,15 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
         return crate::top::run(&target, &options);
     }
     let stop = Arc::new(AtomicBool::new(false));
-    if !matches!(target, Target::Command(_)) {
+    // A command has its signals from the forwarder.
+    let ours = !matches!(target, Target::Command(_)) || options.load.is_some();
+    if ours {
         for signal in [SIGINT, SIGTERM] {
             signal_hook::flag::register(signal, stop.clone()).context("cannot listen for Ctrl-C")?;
         }
     }
-    // The first signal ends the observation, which is kept. A command that runs has its signals from the forwarder.
-    let ends = (!matches!(target, Target::Command(_))).then(|| interrupt::for_others(1));
+    // The first signal ends the observation, which is kept.
+    let ends = ours.then(|| interrupt::for_others(1));
     let outcome = watch::observe(&target, &options, &stop)?;
     drop(ends);
     interrupt::forget();
@@ -168,7 +174,7 @@ pub fn for_diagnosis(runs: &Path, command: &[OsString]) -> anyhow::Result<RunDir
     let (out, err) = (NamedTempFile::new_in(runs)?, NamedTempFile::new_in(runs)?);
     let _unfinished = [Unfinished::file(out.path()), Unfinished::file(err.path())];
     let output = [out.reopen()?.into(), err.reopen()?.into()];
-    let options = Options { output: Some(output), ..options(&args) };
+    let options = Options { output: Some(output), ..options(&args)? };
     let target = target(&args)?;
     let outcome = watch::observe(&target, &options, &Arc::default())?;
     if outcome.finished.is_some_and(|finished| finished.status == Status::Signaled(SIGINT)) {
@@ -201,10 +207,14 @@ fn target(args: &Args) -> anyhow::Result<Target> {
     Ok(target)
 }
 
-fn options(args: &Args) -> Options {
+fn options(args: &Args) -> anyhow::Result<Options> {
     let i = &args.instruments;
     let chosen = Asked { clock: i.clock, misses: i.misses, locks: i.locks, polls: i.polls, io: i.io, sched: i.sched };
-    Options {
+    let load = args.load.load()?;
+    if load.is_some() && (args.command.is_empty() || args.top) {
+        anyhow::bail!("--load runs against a server that it starts: give the server after --, and no --top");
+    }
+    Ok(Options {
         asked: if chosen == Asked::default() && args.events.is_empty() { Asked::ALL } else { chosen },
         frequency_hz: args.frequency,
         miss_period: args.miss_period,
@@ -217,8 +227,9 @@ fn options(args: &Args) -> Options {
         log: args.log,
         acquisitions: args.acquisitions,
         limit: args.limit,
+        load,
         output: None,
-    }
+    })
 }
 
 fn write(args: &Args, target: &Target, outcome: &Outcome) -> anyhow::Result<RunDir> {

@@ -1,10 +1,12 @@
 //! The verb `trace`: a command in the tap, modelled as it goes, kept as a run.
 
 mod counts;
+mod served;
 mod warm;
 
 use crate::exit::{self, CannotHere, Interrupted};
 use crate::interrupt::{self, Unfinished};
+use crate::load::LoadArgs;
 use crate::modelling::{Modelling, OrderArg};
 use crate::progress::progress_of_a_wrapper;
 use crate::reserve::Reserve;
@@ -43,6 +45,7 @@ const INSTRUCTION_CLOCK: InstructionClock = InstructionClock { shift: 1 };
   nearmiss trace --memory 4GiB --timeout 10m -- make   more room, and an end
   nearmiss trace --from mark:1 --until mark:2 -- ./p   the part between two marks of nearmiss.h
   nearmiss trace --from symbol:f --for 50Minsn -- ./p  from the first call of a function
+  nearmiss trace --load 'redis-benchmark -n 1000' -- redis-server    a server, while a load runs
 
 A trace takes some 3 s to boot where little else runs, whatever the command. Then the command runs slower than alone:
 52 times where it follows pointers, 81 for gzip, 147 for sort, 172 for gcc, 421 where it starts
@@ -100,6 +103,8 @@ pub struct Args {
     max_trace: Bytes,
     #[command(flatten)]
     window: crate::window::WindowArgs,
+    #[command(flatten)]
+    load: LoadArgs,
     #[command(flatten)]
     warm: warm::WarmArgs,
     /// End the run when the command has run for this time, such as 90s or 10m
@@ -221,9 +226,10 @@ fn trace(args: &Args, keep_output: bool) -> anyhow::Result<(RunDir, Option<Comma
     let clock = if args.deterministic { Clock::Instructions } else { args.clock };
     let config = tap_config(args, &machine, filter, clock)?;
     caution(&config);
-    let session = Session::new(config)?.within(args.window.window());
+    let (words, window) = served::recorded(args)?;
+    let session = Session::new(config)?.within(window);
     let program = args.command.first().map(|program| program.to_string_lossy()).unwrap_or_default();
-    let command = args.warm.command(&args.command)?;
+    let command = args.warm.command(&words)?;
     let run = RunDir::create(&args.runs, &run_name("", &program))?;
     let command = if keep_output { with_output_in(&run, command) } else { Ok(command) };
     let _unfinished = Unfinished::run(&run);
@@ -293,6 +299,7 @@ fn record(
             summary.records, recorded.records
         ));
     }
+    notes.extend(served::note(args));
     notes.extend(warm::notes(&recorded));
     notes.extend(recorded.notes.iter().cloned());
     let manifest = manifest(args, machine, &recorded, &header, clock, started, summary, notes);

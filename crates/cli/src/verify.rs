@@ -2,6 +2,7 @@
 
 mod commands;
 mod how;
+mod load;
 mod remedies;
 mod sides;
 
@@ -15,7 +16,11 @@ const COMMANDS: &str = "commands";
 
 const AFTER: &str = "
   nearmiss verify commands './old' './new'     is the second command better than the first?
-  nearmiss report                              the newest run's verdict again";
+  nearmiss verify commands --load './load' './old-server' './new-server'   the same of two servers
+  nearmiss report                              the newest run's verdict again
+
+With --load, the CPU time of the server by the load's requests decides. A load that waits for each answer before it asks
+again (a closed loop) slows down with the server: compare a remedy that adds latency by a load of a fixed rate.";
 
 /// A subcommand a remedy, and one for two commands.
 pub fn arguments(command: Command, remedies: Remedies) -> Command {

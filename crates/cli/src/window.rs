@@ -19,6 +19,11 @@ pub struct WindowArgs {
 }
 
 impl WindowArgs {
+    /// Whether anything was asked for.
+    pub fn is_given(&self) -> bool {
+        self.from.is_some() || self.length.is_some() || self.until.is_some()
+    }
+
     /// What was asked for.
     pub fn window(&self) -> Window {
         Window { from: self.from.clone().unwrap_or_default(), length: self.length, until: self.until }

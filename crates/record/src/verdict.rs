@@ -37,6 +37,8 @@ pub enum Outcome {
     TooNoisy,
     /// The remedy did nothing to the command, so that there is nothing to measure.
     NothingToActOn,
+    /// The load missed its rate, or requests failed: the two sides did not do the same work.
+    Void,
 }
 
 impl Outcome {
@@ -54,6 +56,7 @@ impl fmt::Display for Outcome {
             Outcome::NoDifference => "no difference",
             Outcome::TooNoisy => "too noisy",
             Outcome::NothingToActOn => "nothing to act on",
+            Outcome::Void => "void",
         })
     }
 }
@@ -192,6 +195,30 @@ impl Predicted {
     }
 }
 
+/// What a load offered one side and got; *measured*, and medians over the runs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct SideRate {
+    /// Units of work a second that the load tried to get done; none: it does not say, as a closed loop.
+    pub offered: Option<f64>,
+    /// Units of work a second that were done.
+    pub achieved: f64,
+    /// Runs that got less than was offered, by more than is tolerated.
+    pub missed: usize,
+    /// Runs in which more of the units failed than is tolerated.
+    pub failed: usize,
+}
+
+/// The rates at which a load ran against the two sides.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Rates {
+    /// Side A.
+    pub without: SideRate,
+    /// Side B.
+    pub with: SideRate,
+    /// The share of the offered rate that a run may miss.
+    pub tolerance: f64,
+}
+
 /// The result of `verify`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Verdict {
@@ -223,6 +250,12 @@ pub struct Verdict {
     pub order: Vec<String>,
     /// The other metrics, each by itself with an interval that pays for all looks as the verdict's does.
     pub others: Vec<Comparison>,
+    /// Names of those of the other metrics that have a verdict of their own.
+    #[serde(default)]
+    pub judged: Vec<String>,
+    /// The rates of the load; none: there was no load, or it told none.
+    #[serde(default)]
+    pub rates: Option<Rates>,
     /// The gain that was asked for, as a share.
     pub required_gain: Option<f64>,
     /// Whether it was reached: the whole interval lies at it or above.

@@ -1,5 +1,7 @@
 //! The verdict of `verify` in words. Every figure here was *measured*, but for what was predicted, which says so.
 
+mod rates;
+
 use crate::name::plain;
 use nearmiss_record::verdict::{Comparison, Outcome, Predicted, Verdict};
 
@@ -12,7 +14,7 @@ pub fn render(verdict: &Verdict) -> String {
     }
     lines.push(format!("  {}", comparison(verdict, &verdict.comparison)));
     lines.extend(why(verdict).map(|why| format!("  {why}")));
-    lines.extend(verdict.others.iter().map(|other| format!("  {}", comparison(verdict, other))));
+    lines.extend(verdict.others.iter().map(|other| format!("  {}", judged(verdict, other))));
     lines.extend(verdict.neighbour().map(|(other, outcome)| format!("  neighbour, {}: {outcome}", other.metric)));
     lines.extend(start(verdict));
     if let (Some(required), Some(met)) = (verdict.required_gain, verdict.required_gain_met) {
@@ -41,8 +43,9 @@ fn headline(verdict: &Verdict) -> String {
 pub fn comparison(verdict: &Verdict, comparison: &Comparison) -> String {
     let (without, with) = if verdict.remedy.is_some() { ("without", "with") } else { ("A", "B") };
     let of_medians = comparison.with.median / comparison.without.median;
+    let rates = rates::beside(verdict, comparison);
     let figures = format!(
-        "{}: {} {without}, {} {with}; {}",
+        "{}: {} {without}, {} {with}{rates}; {}",
         plain(&comparison.metric),
         four_digits(comparison.without.median),
         four_digits(comparison.with.median),
@@ -58,6 +61,14 @@ pub fn comparison(verdict: &Verdict, comparison: &Comparison) -> String {
     }
 }
 
+/// The same, and what it says by itself where it has a verdict of its own.
+fn judged(verdict: &Verdict, other: &Comparison) -> String {
+    let text = comparison(verdict, other);
+    let whole = !matches!(verdict.outcome, Outcome::Void | Outcome::NothingToActOn);
+    let own = whole && verdict.judged.contains(&other.metric);
+    if own { format!("{text}: {}", other.outcome(verdict.resolution)) } else { text }
+}
+
 /// A ratio as a change, `+4.2%`; a change too small to be seen has no sign.
 fn change(ratio: f64) -> String {
     let text = format!("{:+.1}%", (ratio - 1.0) * 100.0);
@@ -69,6 +80,9 @@ fn why(verdict: &Verdict) -> impl Iterator<Item = String> {
     if verdict.outcome == Outcome::NothingToActOn {
         let did = "the remedy did nothing in the first two runs under it, so no further runs were made";
         return [Some(did.to_owned()), None, None].into_iter().flatten();
+    }
+    if verdict.outcome == Outcome::Void {
+        return [rates::why_void(verdict), None, None].into_iter().flatten();
     }
     let by_cpu = verdict.comparison.metric == "cpu_s" && verdict.others.iter().any(|other| other.metric == "wall_s");
     let by_cpu = by_cpu

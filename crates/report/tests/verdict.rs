@@ -37,6 +37,8 @@ fn verdict() -> Verdict {
         seed: 7,
         order: vec!["AB".to_owned(), "BA".to_owned()],
         others: vec![comparison("max_rss_bytes", Better::Lower, 1.0, [123_456.0, 123_456.0])],
+        judged: Vec::new(),
+        rates: None,
         required_gain: None,
         required_gain_met: None,
         engaged: None,
@@ -169,4 +171,39 @@ fn names_do_not_steer_the_terminal() {
     let hostile = Verdict { sides: Sides { without: "\x1b[2J".to_owned(), with: "\u{202e}".to_owned() }, ..verdict() };
     let text = render(&hostile);
     assert!(!text.contains('\x1b') && !text.contains('\u{202e}'), "{text}");
+}
+
+/// Of a server under a load of 5,000 requests a second.
+fn served(outcome: Outcome, with: SideRate) -> Verdict {
+    let without = SideRate { offered: Some(5000.0), achieved: 4998.6, missed: 0, failed: 0 };
+    let mut other = comparison("p99_ms", Better::Lower, 0.5, [2.0, 1.0]);
+    other.smallest_detectable = Some(0.01);
+    Verdict {
+        remedy: Some("color, 32 colors".to_owned()),
+        outcome,
+        comparison: comparison("cpu_us_per_request", Better::Lower, 0.75, [20.0, 15.0]),
+        judged: vec!["p99_ms".to_owned()],
+        others: vec![other, comparison("cpu_s", Better::Lower, 0.75, [1.0, 0.75])],
+        rates: Some(Rates { without, with, tolerance: 0.01 }),
+        notes: Vec::new(),
+        ..verdict()
+    }
+}
+
+#[test]
+fn rates_stand_beside_every_ratio_of_a_load() {
+    let with = SideRate { offered: Some(5000.0), achieved: 4999.0, missed: 1, failed: 0 };
+    let page = render(&served(Outcome::Gain, with));
+    let closed = |side: SideRate| SideRate { offered: None, ..side };
+    let mut verdict = served(Outcome::Gain, closed(with));
+    verdict.rates = verdict.rates.map(|rates| Rates { without: closed(rates.without), ..rates });
+    insta::assert_snapshot!(format!("{page}\n{}", render(&verdict)));
+}
+
+#[test]
+fn a_void_verdict_says_which_side_missed_what() {
+    let missed = SideRate { offered: Some(5000.0), achieved: 4100.0, missed: 9, failed: 0 };
+    let failed = SideRate { offered: Some(5000.0), achieved: 5000.0, missed: 0, failed: 10 };
+    let pages = [missed, failed].map(|with| render(&served(Outcome::Void, with)));
+    insta::assert_snapshot!(pages.join("\n"));
 }

@@ -1,7 +1,8 @@
-use crate::{Error, Metric, Plan, Sample, Side, Source, Verdict, compare, start};
+use crate::under_load::{self, Failed, UnderLoad};
+use crate::{Error, Metric, Plan, Printed, Reading, Sample, Side, Source, Verdict, compare, start};
 use nearmiss_record::verdict::{Sides, Start};
 use nearmiss_remedy::{Acts, Engaged, Engagement};
-use nearmiss_workload::{Finished, Running, Status, Stdio, Workload};
+use nearmiss_workload::{Finished, Running, ServingError, Stdio, Suspended, Workload};
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -22,7 +23,9 @@ pub struct SideCommand {
 pub trait Probe {
     /// Attaches to a process that has not begun yet.
     fn attach(&mut self, pid: i32) -> Result<(), Error>;
-    /// What was counted since, by metric; the process has ended.
+    /// What was counted so far does not count: a server runs, and its load begins.
+    fn begin(&mut self) -> Result<(), Error>;
+    /// What was counted since, by metric; the process, or its load, has ended.
     fn read(&mut self) -> Result<Sample, Error>;
 }
 
@@ -35,6 +38,11 @@ pub struct Commands {
     prepare: Option<Workload>,
     beside: Option<Workload>,
     metric: Metric,
+    also_printed: Vec<Printed>,
+    load: Option<UnderLoad>,
+    /// What is read of the load's output, once there was one.
+    reading: Option<Reading>,
+    may_miss_children: bool,
     probe: Option<Box<dyn Probe>>,
     output: PathBuf,
     run_limit: Duration,
@@ -65,6 +73,10 @@ impl Commands {
             prepare: None,
             beside: None,
             metric: Metric::default(),
+            also_printed: Vec::new(),
+            load: None,
+            reading: None,
+            may_miss_children: false,
             probe: None,
             output: output.into(),
             run_limit: Duration::from_secs(600),
@@ -81,6 +93,18 @@ impl Commands {
     /// The metric of the verdict, which may have to be found in the output.
     pub fn metric(mut self, metric: Metric) -> Self {
         self.metric = metric;
+        self
+    }
+
+    /// More figures that each run prints; without a load.
+    pub fn also_printed(mut self, printed: Vec<Printed>) -> Self {
+        self.also_printed = printed;
+        self
+    }
+
+    /// The sides are servers, and the load runs against each.
+    pub fn under_load(mut self, load: UnderLoad) -> Self {
+        self.load = Some(load);
         self
     }
 
@@ -136,6 +160,9 @@ impl Commands {
         let mut verdict = compared?;
         verdict.engaged = self.last_engaged.take().map(|engaged| engaged.text);
         verdict.sides = Sides { without: self.without.name, with: self.with.name };
+        if let Some(reading) = &self.reading {
+            verdict.notes = under_load::notes(reading, verdict.with.first(), self.may_miss_children);
+        }
         Ok(verdict)
     }
 
@@ -163,12 +190,7 @@ impl Commands {
             self.acted |= engaged.acts != Acts::Counted(0);
             self.last_engaged = Some(engaged);
         }
-        if let Some(probe) = &mut self.probe {
-            sample.extend(probe.read()?);
-        }
-        if let Some(value) = self.metric.find(&self.printed(&run)?, run.number, &self.side(side).name)? {
-            sample.insert(self.metric.name().to_owned(), value);
-        }
+        self.add_printed(&run, &mut sample)?;
         if run.number > RUNS_KEPT {
             run.forget()?;
         }
@@ -199,9 +221,12 @@ impl Commands {
 
     /// The launched process, and its times with those of its neighbour.
     fn timed(&mut self, run: &Run) -> Result<(i32, Sample), Error> {
-        let (stdout, stderr) = (run.file(".out"), run.file(".err"));
-        let workload = self.side(run.side).workload.clone().stdin(Stdio::Null);
-        let suspended = workload.stdout(create(&stdout)?).stderr(create(&stderr)?).launch_suspended()?;
+        let mut workload = self.side(run.side).workload.clone().stdin(Stdio::Null);
+        if self.load.is_some() {
+            workload = workload.whole_tree();
+        }
+        let workload = workload.stdout(create(&run.file(".out"))?).stderr(create(&run.file(".err"))?);
+        let suspended = workload.launch_suspended()?;
         let pid = suspended.pid();
         if let Some(engagement) = &mut self.side_mut(run.side).engagement {
             engagement.started(pid)?;
@@ -214,13 +239,85 @@ impl Commands {
             Some(neighbour) => Some(quiet(neighbour, &beside)?.launch_suspended()?.resume()?),
             None => None,
         };
-        let finished = self.ended(run, suspended.resume()?, "", &stderr)?;
-        let mut sample = figures(&finished);
+        let mut sample = match self.load.clone() {
+            Some(load) => self.served(run, suspended, load)?,
+            None => self.alone(run, suspended)?,
+        };
         if let Some(neighbour) = neighbour {
             let finished = self.ended(run, neighbour, "had a neighbour that ", &beside)?;
             sample.insert("beside_wall_s".to_owned(), finished.wall_ns as f64 * 1e-9);
         }
         Ok((pid, sample))
+    }
+
+    fn alone(&mut self, run: &Run, suspended: Suspended) -> Result<Sample, Error> {
+        let finished = self.ended(run, suspended.resume()?, "", &run.file(".err"))?;
+        let mut sample = figures(&finished);
+        if let Some(probe) = &mut self.probe {
+            sample.extend(probe.read()?);
+        }
+        Ok(sample)
+    }
+
+    fn served(&mut self, run: &Run, suspended: Suspended, under: UnderLoad) -> Result<Sample, Error> {
+        let mut load = under.load;
+        load.limit = Some(self.run_limit);
+        let output = [run.file("-load.out"), run.file("-load.err")];
+        load.workload = load.workload.stdin(Stdio::Null).stdout(create(&output[0])?).stderr(create(&output[1])?);
+        let measured = under_load::run(suspended, &load, self.probe.as_deref_mut(), &self.stop);
+        let measured = measured.map_err(|failed| self.not_served(run, failed))?;
+        self.may_miss_children |= measured.may_miss_children;
+        Ok(measured.sample)
+    }
+
+    fn not_served(&self, run: &Run, failed: Failed) -> Error {
+        let error = match failed {
+            Failed::Probe(error) => return error,
+            Failed::Serving(ServingError::Workload(error)) => return error.into(),
+            Failed::Serving(error) => error,
+        };
+        let of_load = matches!(error, ServingError::LoadFailed(_) | ServingError::LoadTookTooLong(_));
+        let (output, how) = match of_load {
+            true => (run.file("-load.err"), error.to_string()),
+            false => {
+                let said = [".err", ".out"].map(|ending| text_of(&run.file(ending)).unwrap_or_default());
+                (run.file(".err"), format!("{error}; {}", under_load::last_words(said)))
+            }
+        };
+        let side = self.side(run.side).name.clone();
+        Error::NotServed { run: run.number, side, how, output: output.display().to_string() }
+    }
+
+    /// Adds the figures that the run, or its load, printed.
+    fn add_printed(&mut self, run: &Run, sample: &mut Sample) -> Result<(), Error> {
+        let side = self.side(run.side).name.clone();
+        let missing = |why: String| Error::NoMetric { run: run.number, side: side.clone(), why };
+        if self.load.is_some() {
+            let output = text_of(&run.file("-load.err"))? + &text_of(&run.file("-load.out"))?;
+            return under_load::add_printed(sample, self.reading(&output)?, &output).map_err(missing);
+        }
+        let of_metric = if let Metric::Printed(printed) = &self.metric { Some(printed) } else { None };
+        let wanted: Vec<&Printed> = of_metric.into_iter().chain(&self.also_printed).collect();
+        if wanted.is_empty() {
+            return Ok(());
+        }
+        let output = text_of(&run.file(".err"))? + &text_of(&run.file(".out"))?;
+        for printed in wanted {
+            sample.insert(printed.name.clone(), printed.find(&output).map_err(missing)?);
+        }
+        Ok(())
+    }
+
+    /// What is read of the load's output, as the first output decides.
+    fn reading(&mut self, output: &str) -> Result<&Reading, Error> {
+        let reading = match self.reading.take() {
+            Some(reading) => reading,
+            None => {
+                let asked = self.load.as_ref().map(|under| under.reading.clone()).unwrap_or_default();
+                Reading::of(&asked, output)?
+            }
+        };
+        Ok(self.reading.insert(reading))
     }
 
     fn ended(&self, run: &Run, running: Running, whose: &str, output: &Path) -> Result<Finished, Error> {
@@ -253,18 +350,6 @@ impl Commands {
             });
         }
     }
-
-    /// What the run wrote, where a metric is to be found in it.
-    fn printed(&self, run: &Run) -> Result<String, Error> {
-        let mut text = String::new();
-        if let Metric::Printed(_) = &self.metric {
-            for path in [run.file(".err"), run.file(".out")] {
-                let bytes = fs::read(&path).map_err(|source| Error::Output { path, source })?;
-                text.push_str(&String::from_utf8_lossy(&bytes));
-            }
-        }
-        Ok(text)
-    }
 }
 
 impl Source for Commands {
@@ -282,6 +367,10 @@ impl Source for Commands {
 
     fn start(&self) -> Option<Start> {
         self.start.clone()
+    }
+
+    fn planned(&self, plan: &Plan) -> Plan {
+        self.reading.as_ref().map_or_else(|| plan.clone(), |reading| under_load::plan(plan, reading))
     }
 }
 
@@ -302,7 +391,9 @@ impl Run {
 
     /// Removes its output.
     fn forget(&self) -> Result<(), Error> {
-        for path in [".out", ".err", "-prepare.out", "-beside.out"].map(|ending| self.file(ending)) {
+        for path in
+            [".out", ".err", "-load.out", "-load.err", "-prepare.out", "-beside.out"].map(|ending| self.file(ending))
+        {
             match fs::remove_file(&path) {
                 Err(source) if source.kind() != std::io::ErrorKind::NotFound => {
                     return Err(Error::Output { path, source });
@@ -324,12 +415,13 @@ fn create(path: &Path) -> Result<Stdio, Error> {
     File::create(path).map(Stdio::from).map_err(|source| Error::Output { path: path.to_owned(), source })
 }
 
+fn text_of(path: &Path) -> Result<String, Error> {
+    let bytes = fs::read(path).map_err(|source| Error::Output { path: path.to_owned(), source })?;
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
+}
+
 fn successful(finished: Finished) -> Result<Finished, String> {
-    match finished.status {
-        Status::Exited(0) => Ok(finished),
-        Status::Exited(code) => Err(format!("exited with status {code}")),
-        Status::Signaled(signal) => Err(format!("was killed by signal {signal}")),
-    }
+    if finished.status.success() { Ok(finished) } else { Err(finished.status.in_words()) }
 }
 
 fn figures(finished: &Finished) -> Sample {

@@ -1,7 +1,7 @@
 use crate::looks::Looks;
 use crate::order::{Coin, Side};
 use crate::pairs::Pairs;
-use crate::{Better, Comparison, Error, Outcome, Sample, Stopped, Verdict};
+use crate::{Better, Comparison, Error, Outcome, Rates, Sample, Stopped, Verdict, loads, rates};
 use nearmiss_record::verdict::{SCHEMA, Sides, Start};
 use std::time::Duration;
 
@@ -18,6 +18,10 @@ pub struct Plan {
     pub second: Option<String>,
     /// Which way it is better.
     pub better: Better,
+    /// Metrics that get a verdict of their own beside this one, and which way each is better.
+    pub beside: Vec<(String, Better)>,
+    /// The share of an offered rate that a load may miss, and of the requests that may fail.
+    pub rate_tolerance: f64,
     /// Decides the order within the pairs.
     pub seed: u64,
     /// Runs of each side before the first that counts.
@@ -43,6 +47,8 @@ impl Default for Plan {
             metric: crate::WALL.to_owned(),
             second: Some(crate::CPU.to_owned()),
             better: Better::Lower,
+            beside: Vec::new(),
+            rate_tolerance: 0.01,
             seed: 1,
             warm_up: 1,
             least_pairs: 10,
@@ -98,6 +104,11 @@ pub trait Source {
     fn start(&self) -> Option<Start> {
         None
     }
+
+    /// The plan, now that the first runs tell which figures a run has.
+    fn planned(&self, plan: &Plan) -> Plan {
+        plan.clone()
+    }
 }
 
 /// Compares two sides by samples of them, which come in pairs, one of each side. Who the sides are is for the caller
@@ -108,6 +119,7 @@ pub fn compare(plan: &Plan, source: &mut impl Source) -> Result<Verdict, Error> 
         source.measure(Side::Without)?;
         source.measure(Side::With)?;
     }
+    let plan = &source.planned(plan);
     let mut so_far = SoFar { plan, start: source.start(), pairs: Pairs::default() };
     let mut coin = Coin::new(plan.seed);
     let mut looks = None;
@@ -115,7 +127,10 @@ pub fn compare(plan: &Plan, source: &mut impl Source) -> Result<Verdict, Error> 
         so_far.pairs.run(coin.next_pair(), |side| source.measure(side))?;
         let pairs = so_far.pairs.count();
         if !source.has_acted() {
-            return so_far.nothing_to_act_on();
+            return so_far.ended(Outcome::NothingToActOn);
+        }
+        if rates::hopeless(so_far.rates().as_ref(), pairs) {
+            return so_far.ended(Outcome::Void);
         }
         // Each of two metrics has half of the error.
         let metrics = if plan.second(&so_far.pairs).is_some() { 2.0 } else { 1.0 };
@@ -131,7 +146,10 @@ pub fn compare(plan: &Plan, source: &mut impl Source) -> Result<Verdict, Error> 
         };
         if stopped == Stopped::Decided || used >= 1.0 {
             let at = looks.map_or_else(Vec::new, Looks::into_pairs);
-            let outcome = comparison.outcome(plan.resolution);
+            let outcome = match rates::void(so_far.rates().as_ref(), pairs) {
+                true => Outcome::Void,
+                false => comparison.outcome(plan.resolution),
+            };
             return Ok(so_far.verdict(outcome, comparison, alpha, stopped, at));
         }
     }
@@ -170,11 +188,31 @@ impl SoFar<'_> {
         Ok(second.filter(decides).unwrap_or(first))
     }
 
-    /// After the first pair: two runs under the remedy, and it did nothing in either.
-    fn nothing_to_act_on(self) -> Result<Verdict, Error> {
+    fn rates(&self) -> Option<Rates> {
+        rates::of(&self.pairs, self.plan.rate_tolerance)
+    }
+
+    /// Ahead of the first look: no further pair could change what is said.
+    fn ended(self, outcome: Outcome) -> Result<Verdict, Error> {
         let comparison = self.judged(self.plan.alpha)?;
         let (alpha, at) = (self.plan.alpha, vec![self.pairs.count()]);
-        Ok(self.verdict(Outcome::NothingToActOn, comparison, alpha, Stopped::Decided, at))
+        Ok(self.verdict(outcome, comparison, alpha, Stopped::Decided, at))
+    }
+
+    /// All metrics but one, those with a verdict of their own first.
+    fn others(&self, but: &str, alpha: f64) -> Vec<Comparison> {
+        let beside = &self.plan.beside;
+        // The ways of some are known; of all others less is better.
+        let better = |name: &str| match beside.iter().find(|(known, _)| known == name) {
+            Some((_, better)) => *better,
+            None if name == self.plan.metric => self.plan.better,
+            None => Better::Lower,
+        };
+        let names = beside.iter().map(|(name, _)| name);
+        let rest = self.pairs.metrics().into_iter().filter(|name| !beside.iter().any(|(known, _)| known == *name));
+        // What a load offers and gets is told by the rates.
+        let names = names.chain(rest.filter(|name| !loads::CONDITIONS.contains(&name.as_str())));
+        names.filter(|name| *name != but).filter_map(|name| self.comparison(name, better(name), alpha)).collect()
     }
 
     fn verdict(
@@ -185,10 +223,8 @@ impl SoFar<'_> {
         stopped: Stopped,
         looks: Vec<usize>,
     ) -> Verdict {
-        let others = self.pairs.metrics().into_iter().filter(|name| **name != comparison.metric);
-        // The metric's own way is known; of all others less is better.
-        let better = |name: &str| if name == self.plan.metric { self.plan.better } else { Better::Lower };
-        let others = others.filter_map(|name| self.comparison(name, better(name), alpha)).collect();
+        let others = self.others(&comparison.metric, alpha);
+        let judged = |other: &Comparison| self.plan.beside.iter().any(|(name, _)| *name == other.metric);
         Verdict {
             schema: SCHEMA.to_owned(),
             kind: "measured".to_owned(),
@@ -201,6 +237,8 @@ impl SoFar<'_> {
             looks,
             stopped,
             seed: self.plan.seed,
+            judged: others.iter().filter(|other| judged(other)).map(|other| other.metric.clone()).collect(),
+            rates: self.rates(),
             others,
             required_gain: self.plan.required_gain,
             required_gain_met: self.plan.required_gain.map(|required| is_met(outcome, &comparison, required)),
@@ -226,7 +264,7 @@ fn is_decided(comparison: &Comparison, plan: &Plan) -> bool {
         Outcome::Gain | Outcome::Loss => true,
         // Twice as fine as need be: what is asked for would have been seen by now.
         Outcome::NoDifference => comparison.smallest_detectable.is_some_and(|seen| seen <= plan.resolution / 2.0),
-        Outcome::TooNoisy | Outcome::NothingToActOn => false,
+        Outcome::TooNoisy | Outcome::NothingToActOn | Outcome::Void => false,
     };
     let requirement_settled = match (plan.required_gain, comparison.gain_interval()) {
         (None, _) => true,

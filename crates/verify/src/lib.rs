@@ -15,23 +15,31 @@
 //! - A remedy that did nothing in the first runs under it ends the comparison: *nothing to act on*. What the remedy's
 //!   start takes is measured apart, and a loss that is no larger is not called one.
 //!
+//! - A server is started for each run, put [under a load](UnderLoad) and charged with its CPU time meanwhile. The rates
+//!   that the load offered and got stand beside the verdict; a rate that was missed makes it void.
+//!
 //! [`compare`] drives any source of samples; [`Commands`] is the one that runs commands. The verdict is a record
 //! ([`nearmiss_record::verdict`]); `nearmiss-report` puts it into words.
 
 mod commands;
 mod compare;
 mod interval;
+mod loads;
 mod looks;
 mod metric;
 mod order;
 mod pairs;
+mod rates;
 mod start;
+mod under_load;
 
 pub use commands::{Commands, Probe, SideCommand};
 pub use compare::{LEAST_PAIRS, Plan, Source, compare};
-pub use metric::Metric;
-pub use nearmiss_record::verdict::{Better, Comparison, Outcome, Sample, Stopped, Summary, Verdict};
+pub use loads::{Offered, Reading};
+pub use metric::{Metric, Printed};
+pub use nearmiss_record::verdict::{Better, Comparison, Outcome, Rates, Sample, SideRate, Stopped, Summary, Verdict};
 pub use order::Side;
+pub use under_load::{CPU_PER_WORK, UnderLoad};
 
 /// The wall time of a run, from its start to its end.
 pub const WALL: &str = "wall_s";
@@ -54,6 +62,18 @@ pub enum Error {
         /// How it ended.
         how: String,
         /// Where its output is kept.
+        output: String,
+    },
+    /// A server could not be put under its load.
+    #[error("run {run} ({side}): {how}; the output is in {output}")]
+    NotServed {
+        /// Which run, counted from 1.
+        run: usize,
+        /// Name of its side.
+        side: String,
+        /// What failed.
+        how: String,
+        /// Where the output of what failed is kept.
         output: String,
     },
     /// The remedy was not in place in a run that should have had it.

@@ -1,4 +1,4 @@
-use crate::Error;
+use crate::{Better, Error};
 use regex::Regex;
 
 /// What the verdict is about.
@@ -7,9 +7,8 @@ pub enum Metric {
     /// A figure that every run has: `wall_s`, `user_s`, `system_s`, `max_rss_bytes`, or one
     /// that a probe adds.
     Measured(String),
-    /// A number that the program prints: the last match of the expression, its first group
-    /// if it has one.
-    Printed(Regex),
+    /// A number that the program prints.
+    Printed(Printed),
 }
 
 impl Default for Metric {
@@ -21,37 +20,85 @@ impl Default for Metric {
 impl Metric {
     /// Reads the expression of a printed metric.
     pub fn printed(expression: &str) -> Result<Self, Error> {
-        Regex::new(expression).map(Metric::Printed).map_err(|e| {
-            let text = e.to_string();
-            let why = text.lines().last().unwrap_or_default().trim_start_matches("error: ");
-            Error::Parameters(format!("--metric {expression:?} is not a regular expression: {why}"))
-        })
+        Printed::new("--metric", expression, Better::default()).map(Metric::Printed)
     }
 
     /// The name by which samples carry it.
     pub fn name(&self) -> &str {
         match self {
             Metric::Measured(name) => name,
-            Metric::Printed(expression) => expression.as_str(),
+            Metric::Printed(printed) => &printed.name,
+        }
+    }
+}
+
+/// What becomes of several matches in one output.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Take {
+    Last,
+    Sum,
+    Mean,
+}
+
+/// A number that a program prints: the first group of an expression if it has one. A second group is the unit of a
+/// time (`us`, `ms`, `s`), which is then told in milliseconds.
+#[derive(Clone, Debug)]
+pub struct Printed {
+    /// The option that asks for it, for messages.
+    pub(crate) option: &'static str,
+    /// The name by which samples carry it.
+    pub name: String,
+    /// Which way it is better.
+    pub better: Better,
+    pub(crate) expression: Regex,
+    pub(crate) take: Take,
+}
+
+impl Printed {
+    /// The last match of an expression that was given with an option, which is also its name. Errors: no expression.
+    pub fn new(option: &'static str, expression: &str, better: Better) -> Result<Self, Error> {
+        let compiled = Regex::new(expression).map_err(|e| {
+            let text = e.to_string();
+            let why = text.lines().last().unwrap_or_default().trim_start_matches("error: ");
+            Error::Parameters(format!("{option} {expression:?} is not a regular expression: {why}"))
+        })?;
+        Ok(Printed { option, name: expression.to_owned(), better, expression: compiled, take: Take::Last })
+    }
+
+    /// The same under another name.
+    pub(crate) fn named(self, name: &str) -> Self {
+        Printed { name: name.to_owned(), ..self }
+    }
+
+    /// The number in an output. Errors: why there is none.
+    pub(crate) fn find(&self, output: &str) -> Result<f64, String> {
+        let matches: Vec<_> = self.expression.captures_iter(output).collect();
+        let wanted = if self.take == Take::Last { matches.len().saturating_sub(1) } else { 0 };
+        let numbers: Vec<f64> =
+            matches.iter().skip(wanted).map(|found| self.number(found)).collect::<Result<_, _>>()?;
+        match (self.take, numbers.len()) {
+            (_, 0) => Err(format!("nothing in the output matches {} {:?}", self.option, self.expression.as_str())),
+            (Take::Mean, count) => Ok(numbers.iter().sum::<f64>() / count as f64),
+            (Take::Last | Take::Sum, _) => Ok(numbers.iter().sum()),
         }
     }
 
-    /// Finds a printed metric in a run's output; nothing is to be found of a measured one.
-    pub(crate) fn find(&self, output: &str, run: usize, side: &str) -> Result<Option<f64>, Error> {
-        let Metric::Printed(expression) = self else { return Ok(None) };
-        let missing = |why: String| Error::NoMetric { run, side: side.to_owned(), why };
-        let found = expression
-            .captures_iter(output)
-            .last()
-            .ok_or_else(|| missing(format!("nothing in the output matches --metric {:?}", expression.as_str())))?;
+    fn number(&self, found: &regex::Captures<'_>) -> Result<f64, String> {
         let text = found.get(1).or_else(|| found.get(0)).map_or("", |m| m.as_str());
-        match text.trim().parse::<f64>() {
-            Ok(number) if number.is_finite() => Ok(Some(number)),
-            _ => Err(missing(format!(
-                "--metric {:?} matched {text:?}, which is not a number; put a group around the number",
-                expression.as_str()
-            ))),
-        }
+        let scale = match found.get(2).map(|unit| unit.as_str()) {
+            Some("us") => 1e-3,
+            Some("s") => 1e3,
+            _ => 1.0,
+        };
+        text.trim().parse().ok().filter(|number: &f64| number.is_finite()).map(|number| number * scale).ok_or_else(
+            || {
+                format!(
+                    "{} {:?} matched {text:?}, which is not a number; put a group around the number",
+                    self.option,
+                    self.expression.as_str()
+                )
+            },
+        )
     }
 }
 
@@ -60,15 +107,25 @@ impl Metric {
 mod tests {
     use super::*;
 
+    fn printed(expression: &str) -> Printed {
+        Printed::new("--metric", expression, Better::Lower).unwrap()
+    }
+
     #[test]
     fn the_last_match_counts_by_its_group() {
-        let metric = Metric::printed(r"ns_per_visit ([0-9.]+)").unwrap();
-        let output = "ns_per_visit 9.5\nns_per_visit 7.25\n";
-        assert_eq!(metric.find(output, 1, "with").unwrap(), Some(7.25));
-        let error = metric.find("nothing", 3, "with").unwrap_err().to_string();
-        assert!(error.contains("run 3 (with)"), "{error}");
-        let whole = Metric::printed("total.*").unwrap();
-        assert!(whole.find("total 5", 1, "with").is_err());
-        assert!(Metric::printed("(").is_err());
+        let metric = printed(r"ns_per_visit ([0-9.]+)");
+        assert_eq!(metric.find("ns_per_visit 9.5\nns_per_visit 7.25\n"), Ok(7.25));
+        let error = metric.find("nothing").unwrap_err();
+        assert_eq!(error, "nothing in the output matches --metric \"ns_per_visit ([0-9.]+)\"");
+        assert!(printed("total.*").find("total 5").unwrap_err().contains("matched \"total 5\", which is not a number"));
+        assert!(Printed::new("--work", "(", Better::Lower).unwrap_err().to_string().starts_with("--work \"(\" is not"));
+    }
+
+    #[test]
+    fn times_are_told_in_milliseconds_and_matches_taken_together() {
+        let time = printed(r"t ([0-9.]+)(us|ms|s)");
+        assert_eq!(["t 1500us", "t 2.5ms", "t 0.25s"].map(|text| time.find(text).unwrap()), [1.5, 2.5, 250.0]);
+        let of = |take| Printed { take, ..printed(r"n ([0-9]+)") }.find("n 10 n 20");
+        assert_eq!([Take::Last, Take::Sum, Take::Mean].map(of), [Ok(20.0), Ok(30.0), Ok(15.0)]);
     }
 }

@@ -57,6 +57,7 @@ pub struct Workload {
     pub(crate) group: ProcessGroup,
     pub(crate) kept: Vec<Arc<OwnedFd>>,
     pub(crate) restore_if_killed: Vec<Restore>,
+    pub(crate) whole_tree: bool,
 }
 
 impl Workload {
@@ -74,6 +75,7 @@ impl Workload {
             group: ProcessGroup::Own,
             kept: Vec::new(),
             restore_if_killed: Vec::new(),
+            whole_tree: false,
         }
     }
 
@@ -142,6 +144,13 @@ impl Workload {
     /// for the command. A launcher that ends in order restores its settings itself.
     pub fn restore_if_killed(mut self, path: impl Into<PathBuf>, content: impl Into<Vec<u8>>) -> Self {
         self.restore_if_killed.push(Restore(path.into(), content.into()));
+        self
+    }
+
+    /// Ends all that it starts together with it, even processes that left its group and outlived their parents: right
+    /// for servers. [`Suspended::tree`](crate::Suspended::tree) then finds all of them.
+    pub fn whole_tree(mut self) -> Self {
+        self.whole_tree = true;
         self
     }
 

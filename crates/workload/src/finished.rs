@@ -24,6 +24,14 @@ impl Status {
         self == Status::Exited(0)
     }
 
+    /// `exited with status 1`, `was killed by signal 9`.
+    pub fn in_words(self) -> String {
+        match self {
+            Status::Exited(code) => format!("exited with status {code}"),
+            Status::Signaled(signal) => format!("was killed by signal {signal}"),
+        }
+    }
+
     /// The exit status of a wrapper around the command: its own, or 128 + the signal.
     pub fn wrapper_code(self) -> u8 {
         match self {

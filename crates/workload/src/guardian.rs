@@ -30,12 +30,11 @@ pub(crate) struct Guardian {
 }
 
 impl Guardian {
-    /// Watches over `pid`, and over the process group that it leads if `group`. The caller
-    /// has blocked all signals.
-    pub(crate) fn of_command(pid: libc::pid_t, group: bool, restore: &[Restore]) -> Result<Self, Error> {
+    /// Kills `target`, a process or a negated group, and restores files, if the launcher is killed. The caller has
+    /// blocked all signals.
+    pub(crate) fn of_command(target: Option<libc::pid_t>, restore: &[Restore]) -> Result<Self, Error> {
         let restore = restore.iter().filter_map(|Restore(path, content)| Some((c_path(path)?, content.clone())));
-        let kill = Some(if group { -pid } else { pid });
-        Self::start(&Duty { kill, restore: restore.collect(), remove: Vec::new() })
+        Self::start(&Duty { kill: target, restore: restore.collect(), remove: Vec::new() })
     }
 
     /// Removes these files and empty directories if the launcher is killed. The caller has blocked all signals.

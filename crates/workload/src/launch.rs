@@ -1,7 +1,7 @@
 use crate::child::{self, Descriptors, Step};
-use crate::guardian::Guardian;
+use crate::keeper::Keeper;
 use crate::running::{Process, Running};
-use crate::{Error, ProcessGroup, Stdio, Workload};
+use crate::{Error, ProcessGroup, Stdio, Tree, Workload};
 use rustix::pipe::{PipeFlags, pipe_with};
 use std::fs::File;
 use std::io::{self, Read};
@@ -39,18 +39,12 @@ pub(crate) fn launch(workload: &Workload) -> Result<Suspended, Error> {
 
     // Blocked signals keep the launcher's handlers from running in the children.
     let blocked = BlockedSignals::new();
-    // SAFETY: the child calls only async-signal-safe functions and never returns.
-    let pid = match unsafe { libc::fork() } {
-        -1 => return Err(Error::last_os("fork")),
-        0 => child::run(&plan, &descriptors, own_group, &blocked.before),
-        pid => pid,
+    let child = || child::run(&plan, &descriptors, own_group, &blocked.before);
+    let process = match workload.whole_tree {
+        true => kept_child(own_group, child)?,
+        false => own_child(own_group, child)?,
     };
-    if own_group {
-        // SAFETY: both sides set the group, so it is set whoever runs first.
-        unsafe { libc::setpgid(pid, pid) };
-    }
-    let process = Process::new(pid, own_group)?;
-    let guardian = Guardian::of_command(pid, own_group, &workload.restore_if_killed)?;
+    let guardian = process.guardian(&workload.restore_if_killed)?;
     drop(blocked);
     Ok(Suspended {
         process: process.guarded_by(guardian),
@@ -61,10 +55,38 @@ pub(crate) fn launch(workload: &Workload) -> Result<Suspended, Error> {
     })
 }
 
+fn own_child(own_group: bool, child: impl FnOnce()) -> Result<Process, Error> {
+    // SAFETY: the child calls only async-signal-safe functions and never returns.
+    let pid = match unsafe { libc::fork() } {
+        -1 => return Err(Error::last_os("fork")),
+        0 => {
+            child();
+            // SAFETY: ends a child that has no command, which `child` does itself.
+            unsafe { libc::_exit(125) }
+        }
+        pid => pid,
+    };
+    if own_group {
+        // SAFETY: both sides set the group, so it is set whoever runs first.
+        unsafe { libc::setpgid(pid, pid) };
+    }
+    Process::new(pid, own_group, None)
+}
+
+fn kept_child(own_group: bool, child: impl FnOnce()) -> Result<Process, Error> {
+    let (keeper, pid) = Keeper::fork(own_group, child)?;
+    Process::new(pid, own_group, Some(keeper))
+}
+
 impl Suspended {
     /// The process to attach counters to; it keeps this number across `exec`.
     pub fn pid(&self) -> i32 {
         self.process.pid()
+    }
+
+    /// Where it, and all that it will start, are found.
+    pub fn tree(&self) -> Tree {
+        self.process.tree()
     }
 
     /// Lets the command go; the clock starts. Returns once `exec` has succeeded or failed.

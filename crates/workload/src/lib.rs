@@ -16,26 +16,35 @@
 //!
 //! A launched command never outlives its launcher: a small guardian process kills it when
 //! the launcher dies without having waited for it, even by `SIGKILL`. Files written for it
-//! ([`GuardedFiles`]) have a guardian too.
+//! ([`GuardedFiles`]) have a guardian too. Of a server ([`Serving`]) a keeper ends even what left the server's group.
 
 mod child;
 mod command;
+mod cpu_clock;
 mod cpus;
 mod error;
 mod finished;
 mod guarded_files;
 mod guardian;
+mod keeper;
 mod launch;
 mod memory;
+mod ready;
 mod running;
+mod serving;
 mod signals;
+mod tree;
 
 pub use command::{ProcessGroup, Stdio, Workload};
+pub use cpu_clock::CpuClock;
 pub use cpus::CpuSet;
 pub use error::Error;
 pub use finished::{Finished, Status};
 pub use guarded_files::GuardedFiles;
 pub use launch::Suspended;
 pub use memory::MemoryPolicy;
+pub use ready::Ready;
 pub use running::Running;
+pub use serving::{Cut, Load, Loaded, Serving, ServingError};
 pub use signals::ForwardSignals;
+pub use tree::Tree;

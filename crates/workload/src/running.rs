@@ -1,5 +1,6 @@
-use crate::guardian::Guardian;
-use crate::{Error, Finished};
+use crate::guardian::{Guardian, Restore};
+use crate::keeper::Keeper;
+use crate::{Error, Finished, Tree};
 use rustix::event::{PollFd, PollFlags, poll};
 use std::fs::File;
 use std::io;
@@ -12,18 +13,24 @@ pub(crate) struct Process {
     leads_group: bool,
     pidfd: Option<OwnedFd>,
     reaped: bool,
+    keeper: Option<Keeper>,
     _guardian: Option<Guardian>,
 }
 
 impl Process {
-    pub(crate) fn new(pid: libc::pid_t, leads_group: bool) -> Result<Self, Error> {
-        let mut process = Process { pid, leads_group, pidfd: None, reaped: false, _guardian: None };
+    pub(crate) fn new(pid: libc::pid_t, leads_group: bool, keeper: Option<Keeper>) -> Result<Self, Error> {
+        let mut process = Process { pid, leads_group, pidfd: None, reaped: false, keeper, _guardian: None };
         let handle = rustix::process::Pid::from_raw(pid)
             .ok_or(rustix::io::Errno::SRCH)
             .and_then(|pid| rustix::process::pidfd_open(pid, rustix::process::PidfdFlags::empty()))
             .map_err(|e| Error::system("open a handle on the command", e))?;
         process.pidfd = Some(handle);
         Ok(process)
+    }
+
+    /// Who acts should the launcher be killed; the caller has blocked all signals. A keeper kills by itself.
+    pub(crate) fn guardian(&self, restore: &[Restore]) -> Result<Guardian, Error> {
+        Guardian::of_command(self.keeper.is_none().then_some(self.target()), restore)
     }
 
     pub(crate) fn guarded_by(mut self, guardian: Guardian) -> Self {
@@ -35,15 +42,24 @@ impl Process {
         self.pid
     }
 
+    pub(crate) fn tree(&self) -> Tree {
+        Tree::new(self.pid, self.keeper.as_ref().map(Keeper::pid))
+    }
+
     /// What `kill` is to be called with to reach all of it.
     fn target(&self) -> libc::pid_t {
         if self.leads_group { -self.pid } else { self.pid }
     }
 
     fn signal(&self, signal: i32) {
-        // SAFETY: the process has not been reaped, so its number is still its own. A group
-        // that is gone already needs no signal.
-        unsafe { libc::kill(self.target(), signal) };
+        match &self.keeper {
+            Some(keeper) => keeper.signal(signal),
+            // SAFETY: the process has not been reaped, so its number is still its own. A group
+            // that is gone already needs no signal.
+            None => unsafe {
+                libc::kill(self.target(), signal);
+            },
+        }
     }
 
     /// Whether it ended within the time.
@@ -64,6 +80,11 @@ impl Process {
     }
 
     fn reap(&mut self) -> Result<(i32, libc::rusage), Error> {
+        if let Some(keeper) = &mut self.keeper {
+            let ended = keeper.reap().map_err(|e| Error::system("wait for the command", e))?;
+            self.reaped = true;
+            return Ok(ended);
+        }
         loop {
             let mut status = 0;
             // SAFETY: a zeroed rusage is valid, and the call fills both out-parameters.

@@ -30,12 +30,13 @@ pub fn count(args: &Args) -> anyhow::Result<Option<CommandStatus>> {
     };
     let clock = if args.deterministic { Clock::Instructions } else { args.clock };
     let config = TapConfig { heap_shim: None, ..tap_config(args, &machine, filter, clock)? };
-    let session = Session::new(config)?.within(args.window.window());
+    let (words, window) = super::served::recorded(args)?;
+    let session = Session::new(config)?.within(window);
     let filter = session.header().filter; // not all that was asked for goes with every emulator
     let options = ModelOptions::of(session.header(), Order::Recorded);
     let mut counter = Counter::new(&machine, &Policy::default(), &options, Deaf)?;
     let mut notes: Vec<_> = describe::approximate_misses(filter, &machine).into_iter().map(str::to_owned).collect();
-    let command = args.warm.command(&args.command)?;
+    let command = args.warm.command(&words)?;
     let signals = interrupt::for_others(super::FOR_THE_COMMAND);
     let recorded = session
         .record(command, &mut |head, records| counter.chunk(head, records).map_err(|e| e.to_string()))
@@ -48,6 +49,7 @@ pub fn count(args: &Args) -> anyhow::Result<Option<CommandStatus>> {
                 .to_owned(),
         );
     }
+    notes.extend(super::served::note(args));
     notes.extend(super::warm::notes(&recorded));
     notes.extend(recorded.notes.iter().cloned());
     let totals = counter.finish()?.0;

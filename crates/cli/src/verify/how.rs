@@ -1,21 +1,25 @@
 //! How any two sides are compared: the arguments that all of `verify` shares, and the plan that follows from them.
 
+use super::load::UnderLoadArgs;
 use nearmiss_record::run;
 use nearmiss_record::verdict::Better;
-use nearmiss_verify::{Error, LEAST_PAIRS, Metric, Plan};
+use nearmiss_verify::{Error, LEAST_PAIRS, Plan, Printed};
 use std::path::PathBuf;
 use std::time::Duration;
 
 /// Arguments of every comparison.
 #[derive(clap::Args)]
 pub struct How {
-    /// Judge a number that the command prints: the regular expression's first group [default: wall time, or the
-    /// CPU time where only that tells the two apart]
+    /// Judge a number that the command, or its load, prints: the regular expression's first group. Repeatable: each
+    /// has a verdict of its own, and without a load the first one decides [default: wall time, or the CPU time where
+    /// only that tells the two apart]
     #[arg(long, value_name = "REGEX")]
-    pub metric: Option<String>,
-    /// A higher number is better
-    #[arg(long, requires = "metric")]
-    higher: bool,
+    metric: Vec<String>,
+    /// A higher number is better: of each --metric, or of this one alone
+    #[arg(long, value_name = "REGEX", num_args = 0..=1, require_equals = true, default_missing_value = "")]
+    higher: Vec<String>,
+    #[command(flatten)]
+    pub load: UnderLoadArgs,
     /// A shell command that runs to its end before each run, and is not measured
     #[arg(long, value_name = "CMD")]
     pub prepare: Option<String>,
@@ -47,19 +51,37 @@ pub struct How {
 }
 
 impl How {
-    /// What the verdict is about. Errors: an expression that is none.
-    pub fn judged(&self) -> Result<Metric, Error> {
-        self.metric.as_deref().map_or_else(|| Ok(Metric::default()), Metric::printed)
+    /// The figures that are read of what the command, or its load, prints. Errors: an expression that is none, or
+    /// nothing of which a higher number would be better.
+    pub fn figures(&self) -> Result<Vec<Printed>, Error> {
+        let (all, alone): (Vec<_>, Vec<_>) = self.higher.iter().partition(|expression| expression.is_empty());
+        if !all.is_empty() && self.metric.is_empty() {
+            let what =
+                "--higher says which --metric is better where it is higher; give --metric REGEX, or --higher=REGEX";
+            return Err(Error::Parameters(what.to_owned()));
+        }
+        let better = if all.is_empty() { Better::Lower } else { Better::Higher };
+        let metrics = self.metric.iter().map(|expression| Printed::new("--metric", expression, better));
+        let higher = alone.into_iter().map(|expression| Printed::new("--higher", expression, Better::Higher));
+        metrics.chain(higher).collect()
     }
 
-    /// The plan of a comparison by this metric.
-    pub fn plan(&self, metric: &Metric) -> Plan {
+    /// Whether the verdict is about a number that the command prints.
+    pub fn judges_what_is_printed(&self) -> bool {
+        !(self.load.is_given() || self.metric.is_empty() && self.higher.is_empty())
+    }
+
+    /// The plan of a comparison by these figures.
+    pub fn plan(&self, figures: &[Printed]) -> Plan {
         let default = Plan::default();
+        let first = figures.first();
         Plan {
-            metric: metric.name().to_owned(),
+            metric: first.map_or(default.metric, |first| first.name.clone()),
             // Of a number that the command prints, no other number says whether it is better.
-            second: default.second.filter(|_| self.metric.is_none()),
-            better: if self.higher { Better::Higher } else { Better::Lower },
+            second: default.second.filter(|_| first.is_none()),
+            better: first.map_or(Better::Lower, |first| first.better),
+            beside: figures.iter().skip(1).map(|figure| (figure.name.clone(), figure.better)).collect(),
+            rate_tolerance: self.load.rate_within,
             seed: self.seed,
             least_pairs: self.pairs.into(),
             most_pairs: default.most_pairs.max(self.pairs.into()),
@@ -80,7 +102,7 @@ fn parse_limit(text: &str) -> Result<Duration, String> {
 }
 
 /// `5%` or `0.05`, as a share.
-fn parse_share(text: &str) -> Result<f64, String> {
+pub fn parse_share(text: &str) -> Result<f64, String> {
     let share = match text.strip_suffix('%') {
         Some(percent) => percent.trim().parse::<f64>().map(|p| p / 100.0),
         None => text.parse(),

@@ -48,7 +48,7 @@ pub fn run(given: &ArgMatches, remedies: Remedies) -> anyhow::Result<ExitCode> {
         remedy: Some(name.clone()),
         predicted: against
             .as_deref()
-            .map(|run| predicted(run, &command, remedy.name, how.metric.is_some()))
+            .map(|run| predicted(run, &command, remedy.name, how.judges_what_is_printed()))
             .transpose()?,
         notes: Vec::new(),
     };

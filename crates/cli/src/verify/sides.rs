@@ -1,6 +1,7 @@
 //! Runs two sides, keeps the verdict as a run, prints it.
 
 use super::how::How;
+use crate::command_line::shell;
 use crate::counting::Counting;
 use crate::exit::{self, Interrupted};
 use crate::interrupt;
@@ -9,9 +10,8 @@ use crate::progress::Progress;
 use crate::run_name::run_name;
 use anyhow::Context;
 use nearmiss_record::run::{self, Manifest, RunDir};
-use nearmiss_record::verdict::{Predicted, Verdict};
-use nearmiss_verify::{Commands, Error, SideCommand};
-use nearmiss_workload::Workload;
+use nearmiss_record::verdict::{Outcome, Predicted, Verdict};
+use nearmiss_verify::{Commands, Error, Metric, Printed, SideCommand};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -40,14 +40,19 @@ pub fn compare_sides(
     with: SideCommand,
     start: Option<(SideCommand, SideCommand)>,
 ) -> anyhow::Result<ExitCode> {
-    let metric = how.judged()?;
-    let plan = how.plan(&metric);
+    let figures = how.figures()?;
+    let plan = how.plan(&figures);
+    let load = how.load.under_load(figures.clone())?;
     let counts = Counting::new(&how.count)?;
     let stop = stopped_by_signals()?;
     // Bad input is refused before anything is left on the disk.
     let kept = RunDir::create(&how.runs, &run_name("verify-", &title.stem))?;
     let started = jiff::Timestamp::now();
-    let mut commands = Commands::new(without, with, kept.path()).metric(metric).stop(stop);
+    let mut commands = Commands::new(without, with, kept.path()).stop(stop);
+    commands = match load {
+        Some(load) => commands.under_load(load),
+        None => printing(commands, figures),
+    };
     if let Some(prepare) = &how.prepare {
         commands = commands.prepare(shell(prepare));
     }
@@ -57,7 +62,8 @@ pub fn compare_sides(
     if let Some(counts) = counts {
         commands = commands.probe(Box::new(counts));
     }
-    if let Some((without, with)) = start
+    // A server has started when its load begins.
+    if let Some((without, with)) = start.filter(|_| !how.load.is_given())
         && let Err(error) = commands.measure_start(without, with)
     {
         title.notes.push(format!("The remedy's start could not be measured: {error}"));
@@ -75,8 +81,13 @@ pub fn compare_sides(
     }
 }
 
-fn shell(command: &str) -> Workload {
-    Workload::new(["/bin/sh", "-c", command])
+/// The first figure decides, and the others have verdicts of their own.
+fn printing(commands: Commands, mut figures: Vec<Printed>) -> Commands {
+    if figures.is_empty() {
+        return commands;
+    }
+    let first = figures.remove(0);
+    commands.metric(Metric::Printed(first)).also_printed(figures)
 }
 
 /// Becomes true when somebody asks us to stop.
@@ -99,7 +110,7 @@ fn keep_and_print(
     let manifest = manifest(&title, started);
     verdict.remedy = title.remedy;
     verdict.predicted = title.predicted;
-    verdict.notes = title.notes;
+    verdict.notes.splice(..0, title.notes);
     kept.write_json(run::VERDICT, &verdict)?;
     kept.write_json(run::MANIFEST, &manifest)?;
     if how.json {
@@ -127,8 +138,9 @@ fn manifest(title: &Title, started: jiff::Timestamp) -> Manifest {
 }
 
 fn gate(verdict: &Verdict) -> ExitCode {
-    match verdict.required_gain_met {
-        Some(false) => ExitCode::from(exit::CONDITION_FAILED),
-        _ => ExitCode::SUCCESS,
+    // A load at a rate is a condition too.
+    match verdict.required_gain_met == Some(false) || verdict.outcome == Outcome::Void {
+        true => ExitCode::from(exit::CONDITION_FAILED),
+        false => ExitCode::SUCCESS,
     }
 }

@@ -12,8 +12,8 @@ use std::path::PathBuf;
 pub enum Reach {
     /// A process that has not run yet, and all it will start.
     Command(i32),
-    /// A running process, its threads, and all they will start.
-    Process(i32),
+    /// Running processes, their threads, and all they will start.
+    Processes(Vec<i32>),
     /// A cgroup.
     Cgroup(PathBuf),
     /// Everything.
@@ -72,7 +72,7 @@ pub fn attributes(event: &EventSpec, contents: Contents, reach: &Reach) -> sys::
     attr.set_exclude_hv(1);
     attr.set_disabled(1);
     attr.set_enable_on_exec(u64::from(matches!(reach, Reach::Command(_))));
-    attr.set_inherit(u64::from(matches!(reach, Reach::Command(_) | Reach::Process(_))));
+    attr.set_inherit(u64::from(matches!(reach, Reach::Command(_) | Reach::Processes(_))));
     attr.set_mmap(1);
     attr.set_mmap2(1);
     attr.set_comm(1);
@@ -106,7 +106,10 @@ pub fn open_all(
     };
     let (who, flags): (Vec<i32>, u32) = match reach {
         Reach::Command(pid) => (vec![*pid], 0),
-        Reach::Process(pid) => (threads(*pid)?, 0),
+        Reach::Processes(pids) => {
+            let threads = pids.iter().map(|pid| threads(*pid)).collect::<Result<Vec<_>, _>>()?;
+            (threads.concat(), 0)
+        }
         Reach::Cgroup(_) => (vec![cgroup.as_ref().map_or(-1, AsRawFd::as_raw_fd)], sys::PERF_FLAG_PID_CGROUP),
         Reach::Machine => (vec![-1], 0),
     };
@@ -160,7 +163,7 @@ pub(super) fn refusal(event: &EventSpec, error: &io::Error) -> PerfError {
 
 /// Tries an event on this process, to learn whether it can be had; `kernel` asks for kernel samples too.
 pub fn try_open(event: &EventSpec, kernel: bool, whole_machine: bool) -> Result<(), PerfError> {
-    let reach = if whole_machine { Reach::Machine } else { Reach::Process(std::process::id() as i32) };
+    let reach = if whole_machine { Reach::Machine } else { Reach::Processes(vec![std::process::id() as i32]) };
     let contents = Contents { kernel, stack_bytes: 0, frame_pointers: true };
     let attr = attributes(event, contents, &reach);
     let (pid, cpu) = if whole_machine { (-1, 0) } else { (0, u32::MAX) };

@@ -101,7 +101,7 @@ impl PerfSession {
             by_id: HashMap::new(),
             parse: events.iter().map(|e| parse_info(&attributes(e, contents, reach))).collect::<Result<_, _>>()?,
             unwind: mode == StackMode::Tables,
-            follows_task: matches!(reach, Reach::Command(_) | Reach::Process(_)),
+            follows_task: matches!(reach, Reach::Command(_) | Reach::Processes(_)),
             spaces: AddressSpaces::default(),
             unwinder: Unwinder::default(),
             stacks: HashMap::new(),
@@ -151,7 +151,7 @@ impl PerfSession {
     fn known_processes(&mut self, reach: &Reach) {
         match reach {
             Reach::Command(_) => {}
-            Reach::Process(pid) => self.learn(*pid),
+            Reach::Processes(pids) => pids.iter().for_each(|pid| self.learn(*pid)),
             Reach::Cgroup(_) | Reach::Machine => {
                 for entry in fs::read_dir("/proc").into_iter().flatten().flatten() {
                     if let Some(pid) = entry.file_name().to_str().and_then(|n| n.parse().ok()) {

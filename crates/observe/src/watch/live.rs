@@ -2,7 +2,7 @@
 
 use super::ObserveError;
 use super::clock::monotonic_ns;
-use super::observation::{Instruments, describe, gone};
+use super::observation::{Instruments, Roots, describe, gone};
 use super::options::{Options, Target};
 use crate::bpf::merged_locks;
 use crate::perf::{PerfSession, Symbolizer};
@@ -45,7 +45,8 @@ impl Live {
             }
             _ => None,
         };
-        let mut instruments = Instruments::start(target, suspended.as_ref().map(|s| s.pid()), options)?;
+        let roots = suspended.as_ref().map_or(Roots::OfTarget, |suspended| Roots::Suspended(suspended.pid()));
+        let mut instruments = Instruments::start(target, &roots, options)?;
         let last_ns = instruments.begin(suspended.is_some())?;
         let command = suspended.map(|s| s.resume()).transpose()?;
         Ok(Live {

@@ -7,6 +7,7 @@ mod live;
 mod observation;
 mod options;
 mod phases;
+mod served;
 mod tables;
 mod timeline;
 mod wait_costs;
@@ -24,6 +25,9 @@ pub enum ObserveError {
     /// The command could not be started or waited for.
     #[error("{0}")]
     Workload(#[from] nearmiss_workload::Error),
+    /// A server could not be put under its load.
+    #[error(transparent)]
+    Serving(#[from] nearmiss_workload::ServingError),
     /// Nothing that was asked for works here.
     #[error("none of the instruments asked for works here: {0}; `nearmiss doctor` says what would help")]
     NothingWorks(String),

@@ -4,7 +4,7 @@ use super::clock::monotonic_ns;
 use super::options::{Options, Target};
 use super::timeline::{Timeline, clock_samples};
 use super::wait_costs::Measuring;
-use super::{ObserveError, classify};
+use super::{ObserveError, classify, served};
 use crate::bpf::{BpfSession, Figures, Wants, Who, merged_locks};
 use crate::perf::{EventSpec, PerfError, PerfSession, Rate, Reach, Role, Symbolizer, event, has_pmu, pmu};
 use nearmiss_record::observed::{Instrument, Observed, Profile, SCHEMA, Task};
@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 /// Length of a step of the time line; the rings are emptied as often.
-const STEP: Duration = Duration::from_millis(100);
+pub(super) const STEP: Duration = Duration::from_millis(100);
 
 /// What an observation gives.
 pub struct Outcome {
@@ -30,6 +30,9 @@ pub struct Outcome {
 /// Observes the target until it ends, the limit is reached or `stop` is set. Instruments that this machine refuses are
 /// left out, and the record says why.
 pub fn observe(target: &Target, options: &Options, stop: &AtomicBool) -> Result<Outcome, ObserveError> {
+    if let (Target::Command(argv), Some(load)) = (target, &options.load) {
+        return served::observe(argv, load, options, stop);
+    }
     let suspended = match target {
         Target::Command(argv) => {
             let [out, err] = options.output.clone().unwrap_or_default();
@@ -38,9 +41,9 @@ pub fn observe(target: &Target, options: &Options, stop: &AtomicBool) -> Result<
         }
         _ => None,
     };
-    let mut instruments = Instruments::start(target, suspended.as_ref().map(Suspended::pid), options)?;
+    let roots = suspended.as_ref().map_or(Roots::OfTarget, |suspended| Roots::Suspended(suspended.pid()));
+    let mut instruments = Instruments::start(target, &roots, options)?;
     let started_ns = instruments.begin(suspended.is_some())?;
-    let waits = if instruments.ran("polls") { Measuring::start() } else { None };
     let mut timeline = Timeline::new(started_ns, instruments.figures(started_ns));
     let finished = match suspended {
         Some(suspended) => Some(follow_command(suspended, &mut instruments, &mut timeline, options, stop)?),
@@ -51,11 +54,17 @@ pub fn observe(target: &Target, options: &Options, stop: &AtomicBool) -> Result<
     };
     let ended_ns = instruments.end()?;
     timeline.tick(ended_ns, instruments.figures(ended_ns));
-    let waits = waits.and_then(Measuring::finish);
     let machine = matches!(target, Target::Machine);
-    let mut outcome = instruments.finish(timeline, started_ns, ended_ns, machine, finished)?;
+    let reported = finished.map(|finished| finished.user_ns + finished.system_ns);
+    let mut outcome = instruments.finish(timeline, started_ns, ended_ns, machine, reported)?;
+    outcome.finished = finished;
     outcome.observed.target = describe(target);
-    outcome.observed.waits = waits;
+    concluded(&mut outcome, machine);
+    Ok(outcome)
+}
+
+/// Adds what follows from what was observed.
+pub(super) fn concluded(outcome: &mut Outcome, machine: bool) {
     if !machine && !outcome.observed.io.is_empty() {
         outcome.observed.notes.push(
             "Block I/O is what the target asked for itself; what the kernel's flusher writes later shows with -a."
@@ -63,7 +72,16 @@ pub fn observe(target: &Target, options: &Options, stop: &AtomicBool) -> Result<
         );
     }
     outcome.observed.phases = classify(&outcome.observed);
-    Ok(outcome)
+}
+
+/// The processes that the instruments begin with.
+pub(crate) enum Roots {
+    /// A command's, which has not run yet.
+    Suspended(i32),
+    /// A server's, which run already.
+    Running(Vec<i32>),
+    /// Whom the target names.
+    OfTarget,
 }
 
 /// Follows a command until it ends; when time is up or the user says so, it is asked to end.
@@ -133,21 +151,22 @@ pub(crate) struct Instruments {
     pub(crate) perf: Option<PerfSession>,
     pub(crate) bpf: Option<BpfSession>,
     rows: Vec<Instrument>,
+    waits: Option<Measuring>,
 }
 
 impl Instruments {
-    pub(crate) fn start(target: &Target, command: Option<i32>, options: &Options) -> Result<Self, ObserveError> {
+    pub(crate) fn start(target: &Target, roots: &Roots, options: &Options) -> Result<Self, ObserveError> {
         if let Target::Cgroup(path) = target {
             check_cgroup(path)?;
         }
         let mut rows = Vec::new();
-        let perf = start_perf(target, command, options, &mut rows)?;
-        let bpf = start_bpf(target, command, options, &mut rows);
+        let perf = start_perf(target, roots, options, &mut rows)?;
+        let bpf = start_bpf(target, roots, options, &mut rows);
         if perf.is_none() && bpf.is_none() {
             let why: Vec<String> = rows.iter().map(|r| format!("{}: {}", r.name, r.how)).collect();
             return Err(ObserveError::NothingWorks(why.join("; ")));
         }
-        Ok(Instruments { perf, bpf, rows })
+        Ok(Instruments { perf, bpf, rows, waits: None })
     }
 
     /// The window begins now; returns when that is.
@@ -159,11 +178,12 @@ impl Instruments {
         if let Some(perf) = &mut self.perf {
             perf.enable(now, of_command)?;
         }
+        self.waits = if self.ran("polls") { Measuring::start() } else { None };
         Ok(now)
     }
 
     /// The window ends now; returns when that is.
-    fn end(&mut self) -> Result<u64, ObserveError> {
+    pub(super) fn end(&mut self) -> Result<u64, ObserveError> {
         let now = monotonic_ns();
         if let Some(bpf) = &mut self.bpf {
             bpf.end(now)?;
@@ -171,7 +191,7 @@ impl Instruments {
         Ok(now)
     }
 
-    fn figures(&self, at_ns: u64) -> Figures {
+    pub(super) fn figures(&self, at_ns: u64) -> Figures {
         self.bpf.as_ref().map(|bpf| bpf.figures(at_ns)).unwrap_or_default()
     }
 
@@ -198,7 +218,7 @@ impl Instruments {
         self.perf.as_ref().is_some_and(|perf| perf.wait(limit))
     }
 
-    fn step(&mut self, timeline: &mut Timeline) {
+    pub(super) fn step(&mut self, timeline: &mut Timeline) {
         self.drain();
         let now = monotonic_ns();
         if timeline.is_due(now, STEP) {
@@ -206,16 +226,18 @@ impl Instruments {
         }
     }
 
-    fn finish(
+    pub(super) fn finish(
         mut self,
         timeline: Timeline,
         started_ns: u64,
         ended_ns: u64,
         machine: bool,
-        finished: Option<Finished>,
+        reported_cpu_ns: Option<u64>,
     ) -> Result<Outcome, ObserveError> {
         let mut symbolizer = Symbolizer::default();
+        let waits = self.waits.take().and_then(Measuring::finish);
         let mut observed = Observed {
+            waits,
             schema: SCHEMA.to_owned(),
             started_monotonic_ns: started_ns,
             duration_ns: ended_ns - started_ns,
@@ -259,20 +281,19 @@ impl Instruments {
             observed.timeline = timeline.counted();
         } else {
             let of_machine = machine.then(|| timeline.machine_cpu_ns());
-            observed.cpu_ns = self.cpu_ns(&observed, finished, of_machine);
+            observed.cpu_ns = self.cpu_ns(&observed, reported_cpu_ns, of_machine);
             observed.timeline = timeline.spread(observed.profile.as_ref(), observed.cpu_ns);
         }
         observed.instruments = self.rows;
-        Ok(Outcome { observed, finished, log })
+        Ok(Outcome { observed, finished: None, log })
     }
 
     /// CPU time of the target by the best account there is where switches were not watched. What the kernel reports of a
     /// command lacks the processes that nobody waited for, as daemons are; the accounts of tasks lack the last moments of
     /// tasks that were not gone yet when the observation ended.
-    fn cpu_ns(&self, observed: &Observed, finished: Option<Finished>, of_machine: Option<u64>) -> u64 {
+    fn cpu_ns(&self, observed: &Observed, reported: Option<u64>, of_machine: Option<u64>) -> u64 {
         let of_tasks = self.bpf.as_ref().map(|_| cpu_of_tasks(observed));
-        let of_command = finished.map(|finished| finished.user_ns + finished.system_ns);
-        of_machine.or(of_command.max(of_tasks)).unwrap_or_else(|| observed.profile.as_ref().map_or(0, clock_total))
+        of_machine.or(reported.max(of_tasks)).unwrap_or_else(|| observed.profile.as_ref().map_or(0, clock_total))
     }
 }
 
@@ -301,7 +322,7 @@ fn clock_total(profile: &Profile) -> u64 {
 
 fn start_perf(
     target: &Target,
-    command: Option<i32>,
+    roots: &Roots,
     options: &Options,
     rows: &mut Vec<Instrument>,
 ) -> Result<Option<PerfSession>, ObserveError> {
@@ -336,10 +357,11 @@ fn start_perf(
     if events.is_empty() {
         return Ok(None);
     }
-    let reach = match (target, command) {
-        (Target::Command(_), Some(pid)) => Reach::Command(pid),
-        (Target::Process(pid), _) => Reach::Process(*pid),
-        (Target::Cgroup(path), _) => Reach::Cgroup(path.clone()),
+    let reach = match (roots, target) {
+        (Roots::Suspended(pid), _) => Reach::Command(*pid),
+        (Roots::Running(pids), _) => Reach::Processes(pids.clone()),
+        (Roots::OfTarget, Target::Process(pid)) => Reach::Processes(vec![*pid]),
+        (Roots::OfTarget, Target::Cgroup(path)) => Reach::Cgroup(path.clone()),
         _ => Reach::Machine,
     };
     match PerfSession::open(&events, &reach, options.stacks) {
@@ -368,12 +390,7 @@ fn start_perf(
     }
 }
 
-fn start_bpf(
-    target: &Target,
-    command: Option<i32>,
-    options: &Options,
-    rows: &mut Vec<Instrument>,
-) -> Option<BpfSession> {
+fn start_bpf(target: &Target, roots: &Roots, options: &Options, rows: &mut Vec<Instrument>) -> Option<BpfSession> {
     let asked = options.asked;
     let wants = Wants {
         locks: asked.locks,
@@ -387,10 +404,11 @@ fn start_bpf(
     if names.iter().all(|(_, wanted)| !wanted) {
         return None;
     }
-    let who = match (target, command) {
-        (Target::Command(_), Some(pid)) => Who::Tasks(vec![pid]),
-        (Target::Process(pid), _) => Who::Tasks(vec![*pid]),
-        (Target::Cgroup(path), _) => Who::Cgroup(path.clone()),
+    let who = match (roots, target) {
+        (Roots::Suspended(pid), _) => Who::Tasks(vec![*pid]),
+        (Roots::Running(pids), _) => Who::Tasks(pids.clone()),
+        (Roots::OfTarget, Target::Process(pid)) => Who::Tasks(vec![*pid]),
+        (Roots::OfTarget, Target::Cgroup(path)) => Who::Cgroup(path.clone()),
         _ => Who::All,
     };
     match BpfSession::start(wants, &who) {

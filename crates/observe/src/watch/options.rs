@@ -1,7 +1,7 @@
 //! What to observe, and whom.
 
 use crate::perf::StackMode;
-use nearmiss_workload::Stdio;
+use nearmiss_workload::{Load, Stdio};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -59,6 +59,8 @@ pub struct Options {
     pub acquisitions: bool,
     /// End after this time.
     pub limit: Option<Duration>,
+    /// The command is a server, which is observed while this load runs.
+    pub load: Option<Load>,
     /// Where a command's output and error output go, if not where ours do.
     pub output: Option<[Stdio; 2]>,
 }
@@ -77,6 +79,7 @@ impl Default for Options {
             log: false,
             acquisitions: false,
             limit: None,
+            load: None,
             output: None,
         }
     }

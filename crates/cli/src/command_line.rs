@@ -1,0 +1,61 @@
+//! Commands that are given as one string.
+
+use nearmiss_workload::Workload;
+
+/// A command as the shell runs it.
+pub fn shell(command: &str) -> Workload {
+    Workload::new(["/bin/sh", "-c", command])
+}
+
+/// What only a shell understands, quoted or not: to take a harmless one for harmful costs a shell's start, on both sides.
+const SHELL_ONLY: &str = "|&;<>()$`\\*?[]{}~#!\n";
+
+/// Commands that are no programs.
+const BUILT_IN: [&str; 23] = [
+    ".", ":", "alias", "case", "cd", "command", "eval", "exec", "exit", "export", "for", "if", "read", "return", "set",
+    "shift", "source", "time", "trap", "ulimit", "umask", "unset", "while",
+];
+
+/// A command that needs no shell, its words split as a shell splits them.
+pub fn direct(command: &str) -> Option<Workload> {
+    if command.contains(|c| SHELL_ONLY.contains(c)) {
+        return None;
+    }
+    let words = shlex::split(command)?;
+    let variables: Vec<(&str, &str)> = words.iter().map_while(|word| variable(word)).collect();
+    let argv = words.get(variables.len()..)?;
+    let program = argv.first()?;
+    let set = |workload: Workload, (name, value): &(&str, &str)| workload.env(*name, *value);
+    (!BUILT_IN.contains(&program.as_str())).then(|| variables.iter().fold(Workload::new(argv), set))
+}
+
+/// `NAME=value`, as it may stand before a command.
+fn variable(word: &str) -> Option<(&str, &str)> {
+    let (name, value) = word.split_once('=')?;
+    let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    let sound = name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_') && name.chars().all(is_name);
+    sound.then_some((name, value))
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_and_variables_are_a_shells() {
+        let argv = |command: &str| direct(command).unwrap().argv().to_vec();
+        assert_eq!(argv("sort -k 2 'a file'"), ["sort", "-k", "2", "a file"]);
+        assert_eq!(argv("env X=1 ./p \"\" it\"'\"s"), ["env", "X=1", "./p", "", "it's"]);
+        let set = direct("X=1 Y='a b' ./p Z=2").unwrap();
+        assert_eq!(set.argv(), ["./p", "Z=2"]);
+        assert_eq!((set.variable("X").unwrap(), set.variable("Y").unwrap()), ("1".into(), "a b".into()));
+    }
+
+    #[test]
+    fn what_only_a_shell_can_run_is_left_to_it() {
+        for command in ["a | b", "a && b", "X=1", "echo $HOME", "ls *", "exit 3", "cd /; ls", "echo 'unclosed", ""] {
+            assert!(direct(command).is_none(), "{command}");
+        }
+    }
+}

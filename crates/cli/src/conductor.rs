@@ -1,0 +1,74 @@
+//! A server and its load inside the guest, which has no network to the host: nearmiss itself runs there, starts the
+//! server, waits until the server answers, and opens and closes the window around the load by marks.
+
+use crate::exit;
+use crate::load::LoadArgs;
+use clap::{Args as _, Command, FromArgMatches};
+use nearmiss_tap::window::{Mark, Start, Window};
+use nearmiss_workload::{Serving, Stdio, Workload};
+use std::ffi::{OsStr, OsString};
+use std::process::ExitCode;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+/// What the first argument of this program is when it conducts; no verb is called so.
+const NAME: &str = "conduct-in-the-guest";
+/// The marks around the load; programs seldom number theirs so high.
+const OPENS: u16 = 4094;
+const CLOSES: u16 = 4095;
+/// A mark's instruction carries this and its number (`native/include/nearmiss_trigger.h`).
+const MARK_BASE: u32 = 0x4e4d_1000;
+/// How often the load is looked at: its end is noticed at once all the same.
+const LOOK: Duration = Duration::from_secs(1);
+/// How long a server may take to end after it was asked to, which is far longer than outside.
+const STOPS_WITHIN: Duration = Duration::from_secs(60);
+
+/// A server and its load.
+#[derive(clap::Args)]
+struct Args {
+    #[command(flatten)]
+    load: LoadArgs,
+    /// The server
+    #[arg(last = true, required = true)]
+    server: Vec<OsString>,
+}
+
+/// The command that runs in the guest, and its window: that of the load.
+pub fn conducted(load: &LoadArgs, server: &[OsString]) -> anyhow::Result<(Vec<OsString>, Window)> {
+    let own = std::env::current_exe()?;
+    let options = load.words().into_iter().chain(["--".into()]);
+    let words = [own.into_os_string(), NAME.into()].into_iter().chain(options).chain(server.iter().cloned());
+    let window = Window { from: Start::Mark(Mark(OPENS)), length: None, until: Some(Mark(CLOSES)) };
+    Ok((words.collect(), window))
+}
+
+/// Conducts, if this process was started for that.
+pub fn asked() -> Option<ExitCode> {
+    if std::env::args_os().nth(1).as_deref() != Some(OsStr::new(NAME)) {
+        return None;
+    }
+    Some(conduct().unwrap_or_else(|error| exit::explain(&error, true)))
+}
+
+/// The exit status is the load's.
+fn conduct() -> anyhow::Result<ExitCode> {
+    let given = Args::augment_args(Command::new(NAME)).try_get_matches_from(std::env::args_os().skip(1))?;
+    let Args { load, server } = Args::from_arg_matches(&given)?;
+    let Some(mut load) = load.load()? else { anyhow::bail!("{NAME} needs a load") };
+    load.workload = load.workload.stdin(Stdio::Null);
+    let never = AtomicBool::new(false);
+    let server = Workload::new(server).stdin(Stdio::Null).whole_tree();
+    let mut serving = Serving::start(server.launch_suspended()?)?;
+    serving.wait_until_ready(&load, &never)?;
+    mark::<{ MARK_BASE | OPENS as u32 }>();
+    let loaded = serving.under(&load, &never, || LOOK);
+    mark::<{ MARK_BASE | CLOSES as u32 }>();
+    serving.stop(STOPS_WITHIN)?;
+    Ok(ExitCode::from(loaded?.load.status.wrapper_code()))
+}
+
+/// `nopl imm32(%rax,%rax,1)`, which the tap recognises.
+fn mark<const IMMEDIATE: u32>() {
+    // SAFETY: the instruction does nothing, and forms no address.
+    unsafe { std::arch::asm!(".byte 0x0f, 0x1f, 0x84, 0x00", ".long {}", const IMMEDIATE) };
+}

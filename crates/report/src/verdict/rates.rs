@@ -1,0 +1,47 @@
+//! The rates of a load in words.
+
+use nearmiss_record::verdict::{Comparison, Rates, SideRate, Verdict};
+use nearmiss_record::words::{grouped, percent};
+
+fn rate(per_second: f64) -> String {
+    if per_second >= 100.0 { format!("{}/s", grouped(per_second.round() as u64)) } else { format!("{per_second:.1}/s") }
+}
+
+/// The rates at which a figure was taken; nothing for a figure that is the rate itself, or is of something else.
+pub fn beside(verdict: &Verdict, comparison: &Comparison) -> String {
+    let of_load = comparison.metric == verdict.comparison.metric || verdict.judged.contains(&comparison.metric);
+    let Some(Rates { without, with, .. }) = verdict.rates.filter(|_| of_load) else { return String::new() };
+    match without.offered {
+        Some(offered) => {
+            format!(" (at {} and {} of {} offered)", rate(without.achieved), rate(with.achieved), rate(offered))
+        }
+        None if comparison.metric == "achieved_per_s" => String::new(),
+        None => format!(" (at {} and {})", rate(without.achieved), rate(with.achieved)),
+    }
+}
+
+/// Which side did not do its work.
+pub fn why_void(verdict: &Verdict) -> Option<String> {
+    let rates = verdict.rates?;
+    let names = match verdict.remedy {
+        Some(_) => ("without the remedy", "with the remedy"),
+        None => ("against A", "against B"),
+    };
+    let short = [(rates.without, names.0), (rates.with, names.1)];
+    let short: Vec<String> = short.iter().filter_map(|(side, name)| what(side, name, verdict.pairs, &rates)).collect();
+    Some(format!(
+        "the load {}: the two sides did not do the same work, so no ratio here is a verdict",
+        short.join(", and ")
+    ))
+}
+
+fn what(side: &SideRate, name: &str, runs: usize, rates: &Rates) -> Option<String> {
+    let tolerance = percent(rates.tolerance);
+    if side.missed > 0 {
+        let offered = side.offered.map_or_else(String::new, |offered| format!("offered {} and ", rate(offered)));
+        let got = rate(side.achieved);
+        return Some(format!("{offered}got {got} {name} (over {tolerance} less in {} of {runs} runs)", side.missed));
+    }
+    (side.failed > 0)
+        .then(|| format!("had over {tolerance} of its requests fail {name} in {} of {runs} runs", side.failed))
+}

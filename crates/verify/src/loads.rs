@@ -1,0 +1,201 @@
+//! What the output of well-known loads says, and what the user says of other loads.
+
+use crate::metric::Take;
+use crate::{Better, Error, Printed};
+
+/// A load by its output. Empty expressions: it does not tell.
+struct Known {
+    name: &'static str,
+    /// Only its output has this.
+    sign: &'static str,
+    /// Units of work that were done.
+    work: (&'static str, Take),
+    /// Units a second that it tried to get done.
+    offered: &'static str,
+    /// Units a second that were done.
+    achieved: (&'static str, Take),
+    /// Units that failed.
+    errors: &'static str,
+    /// Other figures by name; less is better.
+    figures: &'static [(&'static str, &'static str)],
+}
+
+const NOTHING: (&str, Take) = ("", Take::Last);
+
+/// Several tests of one run of `redis-benchmark` count together: their requests are added up, their rates and times
+/// averaged.
+const KNOWN: &[Known] = &[
+    Known {
+        name: "nearmiss-webload",
+        sign: r"(?m)^offered [0-9.]+ /s$",
+        work: (r"(?m)^requests ([0-9]+)$", Take::Last),
+        offered: r"(?m)^offered ([0-9.]+) /s$",
+        achieved: (r"(?m)^achieved ([0-9.]+) /s$", Take::Last),
+        errors: r"(?m)^errors ([0-9]+)$",
+        figures: &[("mean_ms", r"(?m)^mean ([0-9.]+) (us|ms|s)$"), ("p99_ms", r"(?m)^p99 ([0-9.]+) (us|ms|s)$")],
+    },
+    Known {
+        name: "h2load",
+        sign: r"(?m)^requests: [0-9]+ total, [0-9]+ started, [0-9]+ done, ",
+        work: (r"(?m)^requests: .* ([0-9]+) succeeded", Take::Last),
+        offered: "",
+        achieved: (r"(?m)^finished in [^,]+, ([0-9.]+) req/s", Take::Last),
+        errors: r"(?m)^requests: .* ([0-9]+) failed",
+        figures: &[("mean_ms", r"(?m)^time for request: +\S+ +\S+ +([0-9.]+)(us|ms|s) ")],
+    },
+    Known {
+        name: "httperf",
+        sign: r"(?m)^Total: connections [0-9]+ requests [0-9]+ replies [0-9]+ test-duration ",
+        work: (r"(?m)^Total: .* replies ([0-9]+) ", Take::Last),
+        // Connections a second, as is the rate that it achieves; `--rate=0` is a closed loop.
+        offered: r"--rate=([0-9.]*[1-9][0-9.]*)",
+        achieved: (r"(?m)^Connection rate: ([0-9.]+) conn/s", Take::Last),
+        errors: r"(?m)^Errors: total ([0-9]+) ",
+        figures: &[("mean_ms", r"(?m)^Reply time \[ms\]: response ([0-9.]+) ")],
+    },
+    Known {
+        name: "redis-benchmark",
+        sign: r"(?m)^ +[0-9]+ requests completed in [0-9.]+ seconds",
+        work: (r"(?m)^ +([0-9]+) requests completed in ", Take::Sum),
+        offered: "",
+        achieved: (r"throughput summary: ([0-9.]+) requests per second", Take::Mean),
+        errors: "",
+        figures: &[
+            ("mean_ms", r"(?m)^ +avg +min +p50 +p95 +p99 +max *\n +([0-9.]+) "),
+            ("p99_ms", r"(?m)^ +avg +min +p50 +p95 +p99 +max *\n(?: +[0-9.]+){4} +([0-9.]+) "),
+        ],
+    },
+    Known {
+        name: "redis-benchmark --csv",
+        sign: r#"(?m)^"test","rps","avg_latency_ms","#,
+        work: NOTHING,
+        offered: "",
+        achieved: (r#"(?m)^"[^"]*","([0-9.]+)","#, Take::Mean),
+        errors: "",
+        figures: &[
+            ("mean_ms", r#"(?m)^"[^"]*","[0-9.]+","([0-9.]+)""#),
+            ("p99_ms", r#"(?m)^"[^"]*"(?:,"[0-9.]+"){5},"([0-9.]+)""#),
+        ],
+    },
+    Known {
+        name: "redis-benchmark -q",
+        sign: r"[0-9.]+ requests per second, p50=[0-9.]+ msec",
+        work: NOTHING,
+        offered: "",
+        achieved: (r"([0-9.]+) requests per second, p50=", Take::Mean),
+        errors: "",
+        figures: &[("p50_ms", r" requests per second, p50=([0-9.]+) msec")],
+    },
+    Known {
+        name: "memtier_benchmark",
+        sign: r"Avg\. Latency +p50 Latency +p99 Latency +p99\.9 Latency +KB/sec",
+        work: (r"([0-9]+) ops, ", Take::Last),
+        offered: "",
+        achieved: (r"(?m)^Totals +([0-9.]+) ", Take::Last),
+        errors: "",
+        figures: &[
+            ("mean_ms", r"(?m)^Totals .* ([0-9.]+)(?: +[0-9.]+){4} *$"),
+            ("p99_ms", r"(?m)^Totals .* ([0-9.]+)(?: +[0-9.]+){2} *$"),
+        ],
+    },
+];
+
+/// Units of work of a run.
+pub(crate) const WORK: &str = "requests";
+pub(crate) const OFFERED: &str = "offered_per_s";
+pub(crate) const ACHIEVED: &str = "achieved_per_s";
+pub(crate) const ERRORS: &str = "errors";
+/// Figures that say whether the two sides did the same work.
+pub(crate) const CONDITIONS: [&str; 4] = [WORK, OFFERED, ACHIEVED, ERRORS];
+
+/// A rate that a load offers.
+#[derive(Clone, Debug)]
+pub enum Offered {
+    /// It prints the rate.
+    Printed(Printed),
+    /// The user knows the rate.
+    Given(f64),
+}
+
+/// What is read of a load's output; `None` and empty: what a known load tells of it.
+#[derive(Clone, Debug, Default)]
+pub struct Reading {
+    /// Units of work that were done.
+    pub work: Option<Printed>,
+    /// Units a second that the load tried to get done.
+    pub offered: Option<Offered>,
+    /// Units a second that were done.
+    pub achieved: Option<Printed>,
+    /// Units that failed.
+    pub errors: Option<Printed>,
+    /// Figures that get a verdict of their own.
+    pub figures: Vec<Printed>,
+}
+
+impl Reading {
+    /// What the user asked for, and what a known load tells beside that. The output is of the load's first run: what
+    /// is not in it will not be looked for.
+    pub(crate) fn of(asked: &Reading, output: &str) -> Result<Reading, Error> {
+        let mut reading = asked.clone();
+        let Some(known) = known(output)? else { return Ok(reading) };
+        let printed = |name: &str, expression: &str, take| printed(known, name, expression, take, output);
+        reading.work = reading.work.or(printed(WORK, known.work.0, known.work.1)?);
+        let offered = printed(OFFERED, known.offered, Take::Last)?;
+        reading.offered = reading.offered.or(offered.map(Offered::Printed));
+        reading.achieved = reading.achieved.or(printed(ACHIEVED, known.achieved.0, known.achieved.1)?);
+        reading.errors = printed(ERRORS, known.errors, Take::Last)?;
+        // What the user names is what the verdicts are about.
+        if reading.figures.is_empty() {
+            for (name, expression) in known.figures {
+                reading.figures.extend(printed(name, expression, Take::Mean)?);
+            }
+        }
+        Ok(reading)
+    }
+
+    /// The figures of a run, by name. Errors: what is missing.
+    pub(crate) fn figures(&self, output: &str) -> Result<Vec<(String, f64)>, String> {
+        let named = [(WORK, &self.work), (ACHIEVED, &self.achieved), (ERRORS, &self.errors)];
+        let mut figures = Vec::new();
+        for (name, printed) in named {
+            figures.extend(printed.as_ref().map(|p| Ok::<_, String>((name.to_owned(), p.find(output)?))).transpose()?);
+        }
+        match &self.offered {
+            Some(Offered::Printed(printed)) => figures.push((OFFERED.to_owned(), printed.find(output)?)),
+            Some(Offered::Given(rate)) => figures.push((OFFERED.to_owned(), *rate)),
+            None => {}
+        }
+        for printed in &self.figures {
+            figures.push((printed.name.clone(), printed.find(output)?));
+        }
+        Ok(figures)
+    }
+
+    /// The figures with a verdict of their own, and which way each is better.
+    pub(crate) fn judged(&self) -> Vec<(String, Better)> {
+        let figures = self.figures.iter().map(|printed| (printed.name.clone(), printed.better));
+        // Of a load that offers a rate, the rate it gets is a condition and no result.
+        let rate = self.achieved.is_some() && self.offered.is_none();
+        figures.chain(rate.then(|| (ACHIEVED.to_owned(), Better::Higher))).collect()
+    }
+}
+
+fn known(output: &str) -> Result<Option<&'static Known>, Error> {
+    for known in KNOWN {
+        if Printed::new(known.name, known.sign, Better::Lower)?.expression.is_match(output) {
+            return Ok(Some(known));
+        }
+    }
+    Ok(None)
+}
+
+fn printed(known: &Known, name: &str, expression: &str, take: Take, output: &str) -> Result<Option<Printed>, Error> {
+    if expression.is_empty() {
+        return Ok(None);
+    }
+    let printed = Printed::new(known.name, expression, Better::Lower)?.named(name);
+    Ok(Some(Printed { take, ..printed }).filter(|printed| printed.find(output).is_ok()))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,173 @@
+//! One run of a server: under its load, and charged with its CPU time meanwhile.
+
+use crate::loads::{OFFERED, Reading, WORK};
+use crate::{Better, CPU, Error, Plan, Probe, Sample, WALL};
+use nearmiss_workload::{Load, Loaded, Serving, ServingError, Suspended};
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+/// The server's CPU time by unit of work.
+pub const CPU_PER_WORK: &str = "cpu_us_per_request";
+
+/// How long a server may take to end after it was asked to.
+const STOPS_WITHIN: Duration = Duration::from_secs(10);
+/// The same where a run has failed, or somebody waits for us to end.
+const AFTER_FAILURE: Duration = Duration::from_millis(500);
+/// How often a load is asked whether it has ended.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// What a server is put under, and what is read of the load's output.
+#[derive(Clone, Debug)]
+pub struct UnderLoad {
+    /// The load, and what tells that the server answers.
+    pub load: Load,
+    /// What the user asks to be read; what a known load tells is read too.
+    pub reading: Reading,
+}
+
+/// A run's figures, and what a probe counted during the load.
+pub(crate) struct Measured {
+    pub(crate) sample: Sample,
+    /// The CPU time may lack children that nobody waited for.
+    pub(crate) may_miss_children: bool,
+}
+
+/// Starts the server, runs the load and stops the server. `probe` counts while the load runs.
+pub(crate) fn run(
+    suspended: Suspended,
+    load: &Load,
+    probe: Option<&mut (dyn Probe + 'static)>,
+    stop: &AtomicBool,
+) -> Result<Measured, Failed> {
+    let mut serving = Serving::start(suspended).map_err(ServingError::from)?;
+    let may_miss_children = serving.may_miss_children();
+    let measured = measure(&mut serving, load, probe, stop);
+    let grace = if measured.is_ok() { STOPS_WITHIN } else { AFTER_FAILURE };
+    serving.stop(grace).map_err(ServingError::from)?;
+    Ok(Measured { sample: measured?, may_miss_children })
+}
+
+fn measure(
+    serving: &mut Serving,
+    load: &Load,
+    probe: Option<&mut (dyn Probe + 'static)>,
+    stop: &AtomicBool,
+) -> Result<Sample, Failed> {
+    serving.wait_until_ready(load, stop)?;
+    let Some(probe) = probe else { return Ok(figures(&serving.under(load, stop, || LOOK)?.whole()?)) };
+    probe.begin()?;
+    let mut sample = figures(&serving.under(load, stop, || LOOK)?.whole()?);
+    sample.extend(probe.read()?);
+    Ok(sample)
+}
+
+/// Why a run failed.
+pub(crate) enum Failed {
+    /// The server or its load.
+    Serving(ServingError),
+    /// The probe.
+    Probe(Error),
+}
+
+impl From<ServingError> for Failed {
+    fn from(error: ServingError) -> Self {
+        Failed::Serving(error)
+    }
+}
+
+impl From<Error> for Failed {
+    fn from(error: Error) -> Self {
+        Failed::Probe(error)
+    }
+}
+
+/// The wall time is the load's.
+fn figures(loaded: &Loaded) -> Sample {
+    let seconds = |ns: u64| ns as f64 * 1e-9;
+    let figures = [(WALL, seconds(loaded.load.wall_ns)), (CPU, seconds(loaded.server_cpu_ns))];
+    figures.map(|(name, value)| (name.to_owned(), value)).into()
+}
+
+/// Adds what the load printed.
+pub(crate) fn add_printed(sample: &mut Sample, reading: &Reading, output: &str) -> Result<(), String> {
+    sample.extend(reading.figures(output)?);
+    if sample.get(CPU) == Some(&0.0) {
+        return Err("the server used no CPU time while the load ran: does the load reach the server?".to_owned());
+    }
+    if let (Some(cpu), Some(work)) = (sample.get(CPU).copied(), sample.get(WORK).copied()) {
+        sample.insert(CPU_PER_WORK.to_owned(), cpu * 1e6 / work);
+    }
+    Ok(())
+}
+
+/// The plan, now that the first run tells what the load prints: the server's CPU time decides.
+pub(crate) fn plan(plan: &Plan, reading: &Reading) -> Plan {
+    Plan {
+        metric: if reading.work.is_some() { CPU_PER_WORK } else { CPU }.to_owned(),
+        second: None,
+        better: Better::Lower,
+        beside: reading.judged(),
+        ..plan.clone()
+    }
+}
+
+/// What a reader must know of a load that told no rate.
+pub(crate) fn notes(reading: &Reading, sample: Option<&Sample>, may_miss_children: bool) -> Vec<String> {
+    let mut notes = Vec::new();
+    if sample.is_some_and(|sample| !sample.contains_key(OFFERED)) {
+        notes.push(
+            "The load tells no offered rate. A load that waits for each answer before it asks again slows down with \
+             the server, so a remedy that adds latency also lowers the rate: compare at a fixed rate."
+                .to_owned(),
+        );
+    }
+    if reading.work.is_none() {
+        notes.push(
+            "The load tells no number of requests, so the CPU time is that of its whole time; --work REGEX reads it."
+                .to_owned(),
+        );
+    }
+    if may_miss_children {
+        notes.push(
+            "The kernel refuses the clock of all tasks (kernel.perf_event_paranoid above 2), so the CPU time lacks \
+             children of the server that nobody waited for."
+                .to_owned(),
+        );
+    }
+    notes
+}
+
+/// The last lines of a server's output, as one line.
+pub(crate) fn last_words(outputs: [String; 2]) -> String {
+    const LINES: usize = 3;
+    let spoken = outputs.iter().find(|text| !text.trim().is_empty());
+    let lines: Vec<&str> =
+        spoken.map(|text| text.lines().map(str::trim).filter(|l| !l.is_empty()).collect()).unwrap_or_default();
+    let last = lines.get(lines.len().saturating_sub(LINES)..).unwrap_or_default().join(" / ");
+    if last.is_empty() { "it said nothing".to_owned() } else { format!("its last words: {last:?}") }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_load_that_does_not_reach_the_server_is_told() {
+        let of = |cpu: f64| {
+            let mut sample = Sample::from([(CPU.to_owned(), cpu)]);
+            let output = "requests: 4 total, 4 started, 4 done, 4 succeeded, 0 failed, 0 errored, 0 timeout";
+            let reading = Reading::of(&Reading::default(), output).unwrap();
+            add_printed(&mut sample, &reading, output).map(|()| sample[CPU_PER_WORK])
+        };
+        assert_eq!(of(1.0), Ok(250_000.0));
+        assert!(of(0.0).unwrap_err().ends_with("does the load reach the server?"));
+    }
+
+    #[test]
+    fn last_words_are_the_errors_or_else_the_output() {
+        let words = |err: &str, out: &str| last_words([err.to_owned(), out.to_owned()]);
+        assert_eq!(words("a\nb\n\nc\nd\n", "x"), "its last words: \"b / c / d\"");
+        assert_eq!((words("\n", "x\n").as_str(), words("", "").as_str()), ("its last words: \"x\"", "it said nothing"));
+    }
+}
