@@ -222,7 +222,9 @@ impl Config {
         if self.threads > 256 {
             return wrong("threads: more than 256; give 0 for one a CPU");
         }
-        if self.cache.name.is_empty() || !self.cache.name.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_.".contains(&b)) {
+        if self.cache.name.is_empty()
+            || !self.cache.name.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_.".contains(&b))
+        {
             return wrong("cache.name: must be of letters, digits, '-', '_' and '.'");
         }
         let loopback = |admin: &Admin| admin.listen.ip().is_loopback() || admin.token.is_some();
@@ -255,7 +257,8 @@ fn millisecond() -> Duration {
 
 fn duration<'de, D: Deserializer<'de>>(from: D) -> Result<Duration, D::Error> {
     let text = String::deserialize(from)?;
-    humantime::parse_duration(&text).map_err(|error| D::Error::custom(format!("{text:?} is no duration such as \"5s\": {error}")))
+    humantime::parse_duration(&text)
+        .map_err(|error| D::Error::custom(format!("{text:?} is no duration such as \"5s\": {error}")))
 }
 
 /// A number, or a text such as `256MiB`.
@@ -293,7 +296,9 @@ impl<'de> Deserialize<'de> for Pace {
             "busy" => Pace::Busy,
             "auto" => Pace::Auto,
             other => Pace::Interval(humantime::parse_duration(other).map_err(|_| {
-                D::Error::custom(format!("{other:?} is neither \"off\", \"busy\", \"auto\" nor a duration such as \"1ms\""))
+                D::Error::custom(format!(
+                    "{other:?} is neither \"off\", \"busy\", \"auto\" nor a duration such as \"1ms\""
+                ))
             })?),
         })
     }

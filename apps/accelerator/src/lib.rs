@@ -8,6 +8,8 @@ pub mod admin;
 pub mod cache;
 pub mod config;
 pub mod engine;
+pub mod health;
+pub mod listen;
 pub mod message;
 pub mod metrics;
 pub mod origins;

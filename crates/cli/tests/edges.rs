@@ -21,6 +21,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("lab", &["record", "verify", "workload"]),
     ("report", &["record"]),
     ("papers", &["record", "machine", "color", "report"]),
+    ("cache-policy", &[]),
     (
         "cli",
         &[

@@ -26,12 +26,19 @@ pub struct Entry {
 
 impl Entry {
     /// Prepares a response for being served. `marks` are the fields that this cache adds to a hit.
-    pub fn new(status: StatusCode, fields: HeaderMap, body: Bytes, terms: Terms, variant: VaryKey, marks: &str) -> Self {
+    pub fn new(
+        status: StatusCode,
+        mut fields: HeaderMap,
+        body: Bytes,
+        terms: Terms,
+        variant: VaryKey,
+        marks: &str,
+    ) -> Self {
+        // The age of now takes its place.
+        fields.remove(http::header::AGE);
         let mut head = Vec::with_capacity(512);
         write::status_line(&mut head, status);
-        for (name, value) in fields.iter().filter(|(name, _)| *name != http::header::AGE) {
-            write::field(&mut head, name.as_str(), value.as_bytes());
-        }
+        write::fields(&mut head, &fields);
         if status != StatusCode::NO_CONTENT {
             write::number_field(&mut head, "content-length", body.len() as u64);
         }

@@ -2,18 +2,23 @@
 
 use super::{Engine, Event, Interest};
 use rustix::buffer::spare_capacity;
-use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
 use rustix::event::Timespec;
+use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
 use std::io;
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::time::Duration;
 
 const MOST_EVENTS: usize = 512;
 
-#[derive(Debug)]
 pub struct Epoll {
     epoll: OwnedFd,
     room: Vec<epoll::Event>,
+}
+
+impl std::fmt::Debug for Epoll {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(out, "epoll {:?}", self.epoll)
+    }
 }
 
 impl Epoll {

@@ -91,7 +91,10 @@ mod tests {
             send(&b, b"x", SendFlags::empty()).unwrap();
             events.clear();
             engine.wait(Duration::from_secs(5), &mut events).unwrap();
-            assert!(matches!(events[..], [Event { token: 7, readable: true, ended: false, .. }]), "{kind:?} {events:?}");
+            assert!(
+                matches!(events[..], [Event { token: 7, readable: true, ended: false, .. }]),
+                "{kind:?} {events:?}"
+            );
             drop(b);
             events.clear();
             engine.wait(Duration::from_secs(5), &mut events).unwrap();

@@ -29,7 +29,8 @@ impl Worker {
     fn take(&mut self, socket: TcpStream, peer: SocketAddr) {
         let limits = &self.live.config.limits;
         let open = self.shared.connections.fetch_add(1, Ordering::Relaxed);
-        let usable = open < limits.connections && socket.set_nonblocking(true).is_ok() && socket.set_nodelay(true).is_ok();
+        let usable =
+            open < limits.connections && socket.set_nonblocking(true).is_ok() && socket.set_nodelay(true).is_ok();
         if !usable {
             self.shared.connections.fetch_sub(1, Ordering::Relaxed);
             self.counters().connections_refused.one();

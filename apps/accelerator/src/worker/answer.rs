@@ -36,6 +36,8 @@ struct Part {
     body: Option<(u64, u64)>,
     length: Option<u64>,
     content_range: Option<String>,
+    /// Our own 304, which bears few fields.
+    reduced: bool,
 }
 
 impl Worker {
@@ -151,9 +153,9 @@ impl Worker {
         if let Some(flow) = &exchange.flow {
             let waker = self.client_waker(id);
             self.wake_all(flow.detach(waker).as_slice());
-        }
-        if let Some(fetch) = exchange.fetch {
-            self.client_left(fetch);
+            if let Some(fetch) = exchange.fetch {
+                self.client_left(fetch, flow);
+            }
         }
     }
 }
@@ -193,13 +195,19 @@ fn has_no_body(request: &Request, status: StatusCode) -> bool {
 fn whole(request: &Request, status: StatusCode, length: Option<u64>) -> Part {
     let none = has_no_body(request, status);
     let length = length.filter(|_| status != StatusCode::NO_CONTENT);
-    Part { status, body: (!none).then_some((0, length.unwrap_or(u64::MAX))), length, content_range: None }
+    Part {
+        status,
+        body: (!none).then_some((0, length.unwrap_or(u64::MAX))),
+        length,
+        content_range: None,
+        reduced: false,
+    }
 }
 
 /// What conditions and ranges leave of a response.
 fn part_of(request: &Request, status: StatusCode, fields: &HeaderMap, length: Option<u64>) -> Part {
     if condition(&request.head(), status, fields) == Condition::NotModified {
-        return Part { status: StatusCode::NOT_MODIFIED, body: None, length: None, content_range: None };
+        return Part { status: StatusCode::NOT_MODIFIED, body: None, length: None, content_range: None, reduced: true };
     }
     let Some(all) = length.filter(|_| status == StatusCode::OK) else { return whole(request, status, length) };
     match ranges(&request.head(), fields, all) {
@@ -209,12 +217,14 @@ fn part_of(request: &Request, status: StatusCode, fields: &HeaderMap, length: Op
             body: Some((first, last + 1)),
             length: Some(last + 1 - first),
             content_range: Some(format!("bytes {first}-{last}/{all}")),
+            reduced: false,
         },
         Ranges::Unsatisfiable => Part {
             status: StatusCode::RANGE_NOT_SATISFIABLE,
             body: None,
             length: Some(0),
             content_range: Some(format!("bytes */{all}")),
+            reduced: false,
         },
     }
 }
@@ -232,9 +242,8 @@ fn write_fields(head: &mut Vec<u8>, part: &Part, fields: &HeaderMap) {
     write::status_line(head, part.status);
     for (name, value) in fields {
         let of_another = part.status == StatusCode::RANGE_NOT_SATISFIABLE && *name == header::CONTENT_TYPE;
-        let left_out = part.status == StatusCode::NOT_MODIFIED && part.length.is_none() && !OF_304.contains(name);
-        let own = *name == header::AGE && part.status != StatusCode::NOT_MODIFIED && fields.contains_key("cache-status");
-        if !of_another && !left_out && !own {
+        let left_out = part.reduced && !OF_304.contains(name);
+        if !of_another && !left_out {
             write::field(head, name.as_str(), value.as_bytes());
         }
     }

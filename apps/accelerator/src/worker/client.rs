@@ -280,9 +280,10 @@ impl Worker {
         let limits = &self.live.config.limits;
         let line = || data.iter().position(|byte| *byte == b'\n').unwrap_or(data.len()) as u64;
         let size = head.as_ref().map_or(data.len(), |head| head.size) as u64;
-        if head.as_ref().map_or_else(|| size > limits.target && line() > limits.target + 32, |head| {
-            head.target.len() as u64 > limits.target
-        }) {
+        if head.as_ref().map_or_else(
+            || size > limits.target && line() > limits.target + 32,
+            |head| head.target.len() as u64 > limits.target,
+        ) {
             return Err(Refusal { status: StatusCode::URI_TOO_LONG, why: "the target is too long" });
         }
         if size > limits.head {

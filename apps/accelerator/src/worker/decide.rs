@@ -54,7 +54,9 @@ impl Worker {
         let hops = request.fields.get(header::MAX_FORWARDS).is_some_and(|hops| hops == "0");
         let too_long = matches!(request.body, BodyLength::Fixed(length) if length > self.live.config.limits.body);
         match request.method {
-            Method::CONNECT | Method::TRACE => self.own_answer(id, StatusCode::METHOD_NOT_ALLOWED, "not through this proxy"),
+            Method::CONNECT | Method::TRACE => {
+                self.own_answer(id, StatusCode::METHOD_NOT_ALLOWED, "not through this proxy")
+            }
             Method::OPTIONS if hops => self.own_answer(id, StatusCode::OK, "the request goes no further"),
             _ if too_long => self.own_answer(id, StatusCode::PAYLOAD_TOO_LARGE, "the body is too long"),
             _ if request.is_cacheable() => self.look_up(id, request),
@@ -70,11 +72,14 @@ impl Worker {
             None if asked.only_if_cached() => self.only_if_cached(id),
             None => {
                 let why = if resource.is_some() { Forward::VaryMiss } else { Forward::UriMiss };
-                let alone = request.method == Method::HEAD || asked.no_store();
-                if alone || self.shared.store.passes(&key, self.now.wall.0) || request.fields.contains_key(header::IF_MATCH) {
-                    return self.pass(id, request, why);
+                let not_stored = self.shared.store.passes(&key, self.now.wall.0);
+                if request.method == Method::HEAD || asked.no_store() || (not_stored && request.asks_for_less()) {
+                    self.pass(id, request, why);
+                } else if not_stored {
+                    self.fetch_alone(id, request, None, why);
+                } else {
+                    self.share(id, request, None, why, asked != Asked::default());
                 }
-                self.share(id, request, None, why, asked != Asked::default());
             }
         }
     }
@@ -118,7 +123,14 @@ impl Worker {
 
     /// Joins the fetch under way for this key, or starts one. A `particular` request joins only one that has no answer
     /// yet: what was answered before it was asked may be older than it allows.
-    fn share(&mut self, id: DefaultKey, request: &Arc<Request>, stored: Option<Arc<Entry>>, why: Forward, particular: bool) {
+    fn share(
+        &mut self,
+        id: DefaultKey,
+        request: &Arc<Request>,
+        stored: Option<Arc<Entry>>,
+        why: Forward,
+        particular: bool,
+    ) {
         let (key, waker) = (request.key(), self.client_waker(id));
         let (flow, leads) = self.shared.store.join(&key, Flow::new);
         let late = particular && !matches!(flow.phase(0).0, Phase::Waiting);

@@ -8,6 +8,7 @@ mod decide;
 mod fetch;
 mod forward;
 mod hit;
+mod judge;
 mod outgoing;
 mod receive;
 mod request;

@@ -1,0 +1,92 @@
+//! What a request says about the caching of its answer (RFC 9111 s5.2.1, 5.4; RFC 5861 s4).
+
+use crate::RequestHead;
+use crate::directives::{Directive, directives};
+use crate::list::members;
+use http::HeaderMap;
+use http::header::{CACHE_CONTROL, PRAGMA};
+
+/// A request's directives. The default asks for nothing, for a cache whose operator does not let clients steer it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Asked {
+    /// The greatest age.
+    pub(crate) max_age: u32,
+    /// The least time that the response must stay fresh.
+    pub(crate) min_fresh: u32,
+    /// For how long the response may have been stale; `None` where stale responses are not accepted.
+    pub(crate) max_stale: Option<u32>,
+    /// For how long the response may have been stale in place of an error.
+    pub(crate) stale_if_error: u32,
+    pub(crate) no_cache: bool,
+    pub(crate) no_store: bool,
+    pub(crate) only_if_cached: bool,
+}
+
+impl Default for Asked {
+    fn default() -> Self {
+        Self {
+            max_age: u32::MAX,
+            min_fresh: 0,
+            max_stale: None,
+            stale_if_error: 0,
+            no_cache: false,
+            no_store: false,
+            only_if_cached: false,
+        }
+    }
+}
+
+impl Asked {
+    /// Reads the request's Cache-Control, or Pragma where there is none.
+    #[must_use]
+    pub fn of(request: &RequestHead<'_>) -> Asked {
+        let mut asked = Asked::default();
+        if request.headers.contains_key(CACHE_CONTROL) {
+            asked.take_all(request.headers);
+        } else if let Some(pragma) = request.headers.get(PRAGMA) {
+            asked.no_cache = members(pragma.as_bytes()).any(|member| member.eq_ignore_ascii_case(b"no-cache"));
+        }
+        asked
+    }
+
+    /// Whether the answer must not be stored (RFC 9111 s5.2.1.5).
+    #[must_use]
+    pub fn no_store(&self) -> bool {
+        self.no_store
+    }
+
+    /// Whether the client wants a stored answer or none (RFC 9111 s5.2.1.7): where nothing is stored, the answer is
+    /// 504.
+    #[must_use]
+    pub fn only_if_cached(&self) -> bool {
+        self.only_if_cached
+    }
+
+    fn take_all(&mut self, headers: &HeaderMap) {
+        let (mut max_age, mut min_fresh, mut stale_if_error) = (None, None, None);
+        for directive in directives(headers, &CACHE_CONTROL) {
+            let seconds = directive.seconds();
+            match directive.name.to_ascii_lowercase().as_slice() {
+                b"max-age" => _ = max_age.get_or_insert(seconds.unwrap_or(0)),
+                b"min-fresh" => _ = min_fresh.get_or_insert(seconds.unwrap_or(u32::MAX)),
+                b"max-stale" => self.max_stale = self.max_stale.or_else(|| stale_limit(&directive)),
+                b"stale-if-error" => _ = stale_if_error.get_or_insert(seconds.unwrap_or(0)),
+                b"no-cache" => self.no_cache = true,
+                b"no-store" => self.no_store = true,
+                b"only-if-cached" => self.only_if_cached = true,
+                _ => {}
+            }
+        }
+        self.max_age = max_age.unwrap_or(self.max_age);
+        self.min_fresh = min_fresh.unwrap_or(0);
+        self.stale_if_error = stale_if_error.unwrap_or(0);
+    }
+}
+
+/// Seconds of max-stale: any staleness without an argument, none with nonsense.
+fn stale_limit(directive: &Directive<'_>) -> Option<u32> {
+    match directive.argument {
+        crate::directives::Argument::None => Some(u32::MAX),
+        _ => directive.seconds(),
+    }
+}

@@ -1,0 +1,79 @@
+//! All that a response says about its caching (RFC 9111 s5.2.2, RFC 5861).
+
+use crate::Options;
+use crate::directives::{Argument, Directive, directives};
+use crate::list::members;
+use crate::targeted;
+use http::header::CACHE_CONTROL;
+use http::{HeaderMap, HeaderName};
+
+/// A response's directives, of one field.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Control {
+    /// The directives come from a targeted field, so that Expires does not count (RFC 9213 s2.2).
+    pub targeted: bool,
+    pub max_age: Option<u32>,
+    pub s_maxage: Option<u32>,
+    pub stale_while_revalidate: Option<u32>,
+    pub stale_if_error: Option<u32>,
+    pub no_store: bool,
+    pub no_cache: bool,
+    pub private: bool,
+    pub public: bool,
+    pub must_revalidate: bool,
+    pub proxy_revalidate: bool,
+    pub must_understand: bool,
+    /// The fields that a qualified no-cache or private names.
+    pub withheld: Vec<HeaderName>,
+}
+
+impl Control {
+    /// The directives that speak to this cache: of the first valid targeted field, else of Cache-Control.
+    pub fn of(options: &Options, headers: &HeaderMap) -> Self {
+        if let Some(control) = options.targeted.iter().find_map(|field| targeted::control(headers, field)) {
+            return control;
+        }
+        let mut control = Control::default();
+        for directive in directives(headers, &CACHE_CONTROL) {
+            control.take(&directive);
+        }
+        control
+    }
+
+    /// Whether a cache that several clients share may not serve the response once it is stale (RFC 9111 s5.2.2.2,
+    /// 5.2.2.8, 5.2.2.10).
+    pub fn forbids_stale(&self) -> bool {
+        self.no_cache || self.must_revalidate || self.proxy_revalidate || self.s_maxage.is_some()
+    }
+
+    /// Takes one directive in. A restriction counts whatever its argument. Of a directive with seconds the first one
+    /// counts, and nonsense in it means stale (RFC 9111 s4.2.1).
+    pub fn take(&mut self, directive: &Directive<'_>) {
+        let name = directive.name.to_ascii_lowercase();
+        let seconds = directive.seconds();
+        match name.as_slice() {
+            b"max-age" => _ = self.max_age.get_or_insert(seconds.unwrap_or(0)),
+            b"s-maxage" => _ = self.s_maxage.get_or_insert(seconds.unwrap_or(0)),
+            b"stale-while-revalidate" => _ = self.stale_while_revalidate.get_or_insert(seconds.unwrap_or(0)),
+            b"stale-if-error" => _ = self.stale_if_error.get_or_insert(seconds.unwrap_or(0)),
+            b"no-store" => self.no_store = true,
+            b"no-cache" => self.no_cache |= !self.withholds(&directive.argument),
+            b"private" => self.private |= !self.withholds(&directive.argument),
+            b"public" => self.public = true,
+            b"must-revalidate" => self.must_revalidate = true,
+            b"proxy-revalidate" => self.proxy_revalidate = true,
+            b"must-understand" => self.must_understand = true,
+            _ => {}
+        }
+    }
+
+    /// Notes the fields that a qualified directive names; `false` where the argument names none, so that the directive
+    /// speaks of the whole response.
+    fn withholds(&mut self, argument: &Argument<'_>) -> bool {
+        let Argument::Text(list) = argument else { return false };
+        let named: Result<Vec<_>, _> = members(list).map(HeaderName::from_bytes).collect();
+        let Some(named) = named.ok().filter(|named| !named.is_empty()) else { return false };
+        self.withheld.extend(named);
+        true
+    }
+}

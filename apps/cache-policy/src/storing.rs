@@ -1,0 +1,137 @@
+//! Whether a response may be stored (RFC 9111 s3).
+
+use crate::control::Control;
+use crate::freshness::{bounded, corrected_initial_age, explicit_lifetime, heuristic_lifetime, heuristic_status};
+use crate::list::members;
+use crate::validators::has_validator;
+use crate::{Asked, Options, RequestHead, ResponseHead, Seconds, Terms};
+use http::header::{AUTHORIZATION, SET_COOKIE, VARY};
+use http::{HeaderMap, Method, StatusCode};
+
+/// Why a response is not stored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum WhyNot {
+    /// Only answers to GET are stored.
+    Method,
+    /// The status is not final, or must-understand comes with a status that this cache does not know.
+    Status,
+    /// Partial content, which this cache does not combine.
+    Partial,
+    /// The request says no-store.
+    RequestNoStore,
+    /// The response says no-store.
+    NoStore,
+    /// The response says private.
+    Private,
+    /// The request carries Authorization, and the response does not allow sharing (RFC 9111 s3.5).
+    Authorization,
+    /// `Vary: *`, which matches no other request.
+    VaryStar,
+    /// Neither the response nor its status allows storing.
+    NotAllowed,
+    /// A response that sets a cookie, and does not say itself that it is for sharing.
+    SetCookie,
+    /// The response is stale already, cannot be validated, and may not be served stale.
+    Useless,
+}
+
+/// The terms under which the answer to `request` may be stored (RFC 9111 s3), or why it may not. The times are those
+/// at which the request was sent to the origin and the response's head arrived.
+pub fn store(
+    options: &Options,
+    request: &RequestHead<'_>,
+    response: &ResponseHead<'_>,
+    requested_at: Seconds,
+    received_at: Seconds,
+) -> Result<Terms, WhyNot> {
+    if request.method != Method::GET {
+        return Err(WhyNot::Method);
+    }
+    let control = Control::of(options, response.headers);
+    let exchange = Exchange { options, request, control: &control, requested_at, received_at };
+    exchange.judged(response.status, response.headers)
+}
+
+/// All that a judgement of a response needs beside the response.
+pub(crate) struct Exchange<'a> {
+    pub options: &'a Options,
+    pub request: &'a RequestHead<'a>,
+    pub control: &'a Control,
+    pub requested_at: Seconds,
+    pub received_at: Seconds,
+}
+
+impl Exchange<'_> {
+    /// The terms of a response with this status and these fields.
+    pub fn judged(&self, status: StatusCode, headers: &HeaderMap) -> Result<Terms, WhyNot> {
+        self.permitted(status, headers)?;
+        let control = self.control;
+        let explicit = explicit_lifetime(control, headers, self.received_at);
+        if explicit.is_none() && !control.public && !heuristic_status(status) {
+            return Err(WhyNot::NotAllowed);
+        }
+        if headers.contains_key(SET_COOKIE) && !control.public && explicit.unwrap_or(0) == 0 {
+            return Err(WhyNot::SetCookie);
+        }
+        let lifetime = explicit.unwrap_or_else(|| heuristic_lifetime(self.options, headers, self.received_at));
+        let or_default = |stated: Option<u32>, default: Seconds| stated.unwrap_or_else(|| bounded(default.0));
+        let terms = Terms {
+            received_at: self.received_at,
+            initial_age: corrected_initial_age(headers, self.requested_at, self.received_at),
+            lifetime,
+            stale_while_revalidate: or_default(
+                control.stale_while_revalidate,
+                self.options.default_stale_while_revalidate,
+            ),
+            stale_if_error: or_default(control.stale_if_error, self.options.default_stale_if_error),
+            status,
+            validators: has_validator(headers),
+            always_validate: control.no_cache,
+            never_stale: control.forbids_stale(),
+        };
+        if terms.is_useless() { Err(WhyNot::Useless) } else { Ok(terms) }
+    }
+
+    /// The prohibitions.
+    fn permitted(&self, status: StatusCode, headers: &HeaderMap) -> Result<(), WhyNot> {
+        let control = self.control;
+        let understood = understood(status);
+        if status == StatusCode::PARTIAL_CONTENT {
+            return Err(WhyNot::Partial);
+        }
+        if status.is_informational() || status == StatusCode::NOT_MODIFIED || (control.must_understand && !understood) {
+            return Err(WhyNot::Status);
+        }
+        if Asked::of(self.request).no_store() {
+            return Err(WhyNot::RequestNoStore);
+        }
+        // must-understand lets a cache that knows the status ignore no-store (RFC 9111 s5.2.2.3).
+        if control.no_store && !control.must_understand {
+            return Err(WhyNot::NoStore);
+        }
+        if control.private {
+            return Err(WhyNot::Private);
+        }
+        let shareable = control.public || control.must_revalidate || control.s_maxage.is_some();
+        if self.request.headers.contains_key(AUTHORIZATION) && !shareable {
+            return Err(WhyNot::Authorization);
+        }
+        if headers.get_all(VARY).iter().any(|line| members(line.as_bytes()).any(|member| member == b"*")) {
+            return Err(WhyNot::VaryStar);
+        }
+        Ok(())
+    }
+}
+
+/// The final status codes of RFC 9110 whose meaning for a cache this crate obeys.
+fn understood(status: StatusCode) -> bool {
+    matches!(status.as_u16(), 200..=205 | 300..=303 | 305 | 307 | 308 | 400..=417 | 421 | 422 | 426 | 500..=505)
+}
+
+impl Terms {
+    fn is_useless(&self) -> bool {
+        let stale = self.always_validate || self.initial_age >= self.lifetime;
+        let served_stale = !self.never_stale && (self.stale_while_revalidate > 0 || self.stale_if_error > 0);
+        stale && !self.validators && !served_stale
+    }
+}

@@ -1,0 +1,104 @@
+//! What was decided when a response was stored, and what follows from it for a look-up.
+
+use crate::{Asked, Seconds};
+use http::StatusCode;
+
+/// What a stored response may be used for: a few numbers, decided once by [`crate::store`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Terms {
+    pub(crate) received_at: Seconds,
+    pub(crate) initial_age: u32,
+    pub(crate) lifetime: u32,
+    pub(crate) stale_while_revalidate: u32,
+    pub(crate) stale_if_error: u32,
+    pub(crate) status: StatusCode,
+    /// There is an ETag or a Last-Modified to validate by.
+    pub(crate) validators: bool,
+    /// no-cache: every use needs a validation.
+    pub(crate) always_validate: bool,
+    /// must-revalidate and its like: never served stale.
+    pub(crate) never_stale: bool,
+}
+
+/// What to do with a request for which a response is stored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Answer {
+    /// Serve it.
+    Fresh,
+    /// Serve it, though stale: the client allows it (max-stale).
+    Stale,
+    /// Serve it, though stale, and validate it meanwhile (RFC 5861 s3).
+    StaleWhileRevalidate,
+    /// Ask the origin whether it is still good, with [`crate::conditional`].
+    Validate,
+    /// Ask the origin for a new one: there is nothing to validate by.
+    Refetch,
+    /// Answer 504: the client wants a stored response alone, and this one does not do (only-if-cached).
+    OnlyIfCachedMiss,
+}
+
+impl Terms {
+    /// The current age (RFC 9111 s4.2.3), for the Age field.
+    #[must_use]
+    pub fn age(&self, now: Seconds) -> u64 {
+        u64::from(self.initial_age) + now.since(self.received_at)
+    }
+
+    /// The seconds of freshness left; negative once stale (RFC 9211 s2.4).
+    #[must_use]
+    pub fn time_to_live(&self, now: Seconds) -> i64 {
+        i64::from(self.lifetime) - i64::try_from(self.age(now)).unwrap_or(i64::MAX)
+    }
+
+    /// The status of the stored response.
+    #[must_use]
+    pub fn status(&self) -> StatusCode {
+        self.status
+    }
+
+    /// What to do with a request that selects this response (RFC 9111 s4).
+    #[must_use]
+    pub fn answer(&self, asked: &Asked, now: Seconds) -> Answer {
+        match self.usable(asked, now) {
+            Some(answer) => answer,
+            None if asked.only_if_cached => Answer::OnlyIfCachedMiss,
+            None if self.validators => Answer::Validate,
+            None => Answer::Refetch,
+        }
+    }
+
+    /// How the response may be served without asking the origin, if at all.
+    fn usable(&self, asked: &Asked, now: Seconds) -> Option<Answer> {
+        let age = self.age(now);
+        if self.always_validate || asked.no_cache || age > u64::from(asked.max_age) {
+            return None;
+        }
+        let lifetime = u64::from(self.lifetime);
+        if age < lifetime {
+            return (age + u64::from(asked.min_fresh) <= lifetime).then_some(Answer::Fresh);
+        }
+        if self.never_stale || asked.min_fresh > 0 {
+            return None;
+        }
+        let staleness = age - lifetime;
+        if self.stale_while_revalidate > 0 && staleness <= u64::from(self.stale_while_revalidate) {
+            return Some(Answer::StaleWhileRevalidate);
+        }
+        asked.max_stale.filter(|&most| most == u32::MAX || staleness <= u64::from(most)).map(|_| Answer::Stale)
+    }
+
+    /// Whether the response may be served in place of an error: the origin cannot be reached, or answers 500, 502, 503
+    /// or 504 (RFC 5861 s4, RFC 9111 s4.2.4).
+    #[must_use]
+    pub fn may_serve_after_error(&self, asked: &Asked, now: Seconds) -> bool {
+        if self.always_validate || (asked.no_cache && asked.stale_if_error == 0) {
+            return false;
+        }
+        let staleness = self.age(now).saturating_sub(u64::from(self.lifetime));
+        if staleness == 0 && self.time_to_live(now) > 0 {
+            return true;
+        }
+        let most = self.stale_if_error.max(asked.stale_if_error);
+        !self.never_stale && most > 0 && staleness <= u64::from(most)
+    }
+}
