@@ -20,10 +20,10 @@ use std::process::ExitCode;
 #[command(after_help = "Examples:
   nearmiss diagnose                    the newest run
   nearmiss diagnose RUN -m zen3-milan  a run, on another machine
-  nearmiss diagnose -- ./server        record what the remedies look at of a command, then diagnose it
+  nearmiss diagnose -- ./server        trace a command in a guest, then diagnose it
+  nearmiss diagnose --live -- ./server run it on this machine, too, for the remedies of what a live program does
 
-A command is traced in a guest where a remedy looks at memory accesses, and observed on this machine where one looks at
-what the live program does. Each finding is rehearsed in some 15 replays of the trace, two at a time on two CPUs: seconds for a run of a few
+Each finding is rehearsed in some 15 replays of the trace, two at a time on two CPUs: seconds for a run of a few
 million references, minutes for a long one.")]
 pub struct Args {
     /// The run's directory [default: the newest one under ./nearmiss-runs]
@@ -37,6 +37,9 @@ pub struct Args {
     /// Of a command that is traced: record less than the whole machine
     #[arg(long, value_name = "PART", value_enum, requires = "command")]
     only: Option<Only>,
+    /// Also run the command on this machine, where it does what it does, and observe it for the remedies that look at that
+    #[arg(long, requires = "command")]
+    live: bool,
     /// Where runs are kept
     #[arg(long, value_name = "DIR", default_value = run::DEFAULT_PARENT)]
     runs: PathBuf,
@@ -61,14 +64,15 @@ pub fn run(args: Args, remedies: Remedies) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Records of a command what the remedies look at: a trace, an observation, or both. Also the run that the findings
+/// Records of a command what the remedies look at: a trace, an observation, or both. A command that is traced runs in a
+/// guest that is thrown away; nobody who asks for that wants it to run here, too. Also the run that the findings
 /// are written to.
 fn record(args: &Args, remedies: Remedies) -> anyhow::Result<(RunDir, Case)> {
     let names = |needs: Needs| -> Vec<&str> {
         remedies.iter().filter(|remedy| remedy.needs == needs).map(|remedy| remedy.name).collect()
     };
     let (of_trace, of_observation) = (names(Needs::Trace), names(Needs::Observation));
-    let observed = if of_observation.is_empty() {
+    let observed = if of_observation.is_empty() || !(args.live || of_trace.is_empty()) {
         None
     } else {
         say(&format!("observing the command on this machine, for {}", of_observation.join(", ")));

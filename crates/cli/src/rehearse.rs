@@ -10,7 +10,7 @@ use clap::{Arg, ArgAction, ArgMatches, Args as _, Command, FromArgMatches};
 use nearmiss_record::finding::LEAST_GAIN;
 use nearmiss_record::rehearsal::{Rehearsals, SCHEMA};
 use nearmiss_record::run;
-use nearmiss_remedy::{Case, Parameter, Remedy, Value};
+use nearmiss_remedy::{Asked, Case, Parameter, Remedy, Value};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -25,7 +25,9 @@ struct Own {
 
 /// A subcommand a remedy.
 pub fn arguments(command: Command, remedies: Remedies) -> Command {
-    let arguments = |command: Command, remedy: &Remedy| Own::augment_args(command).arg(values(remedy.parameter));
+    let arguments = |command: Command, remedy: &Remedy| {
+        Own::augment_args(command).arg(values(remedy.parameter)).args(remedy.limit.map(limit))
+    };
     of_remedies(command, remedies, |remedy| remedy.rehearse_help, arguments)
 }
 
@@ -39,6 +41,14 @@ fn values(parameter: Parameter) -> Arg {
         .value_parser(parameter.parse)
 }
 
+fn limit(parameter: Parameter) -> Arg {
+    Arg::new(parameter.name)
+        .long(parameter.name)
+        .value_name(parameter.value_name)
+        .help(parameter.help)
+        .value_parser(parameter.parse)
+}
+
 /// Runs the verb.
 pub fn run(given: &ArgMatches, remedies: Remedies) -> anyhow::Result<ExitCode> {
     let (remedy, given) = asked(given, remedies)?;
@@ -46,8 +56,9 @@ pub fn run(given: &ArgMatches, remedies: Remedies) -> anyhow::Result<ExitCode> {
     let mut values: Vec<Value> = given.get_many(remedy.parameter.name).into_iter().flatten().cloned().collect();
     values.sort();
     values.dedup();
+    let limit = remedy.limit.and_then(|limit| given.get_one(limit.name).cloned());
     let (run, case) = own.how.open(own.run.as_deref(), Path::new(run::DEFAULT_PARENT), &[remedy])?;
-    let rehearsals = rehearse(remedy, &case, &values, own.how.all)?;
+    let rehearsals = rehearse(remedy, &case, &Asked { values, limit }, own.how.all)?;
     run.write_json(run::REHEARSALS, &rehearsals)?;
     if own.how.json {
         print(&format!("{}\n", serde_json::to_string(&rehearsals).context("rehearsals")?))?;
@@ -57,14 +68,14 @@ pub fn run(given: &ArgMatches, remedies: Remedies) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn rehearse(remedy: &Remedy, case: &Case, values: &[Value], all: bool) -> anyhow::Result<Rehearsals> {
+fn rehearse(remedy: &Remedy, case: &Case, asked: &Asked, all: bool) -> anyhow::Result<Rehearsals> {
     let mut suspicions = (remedy.detect)(case)?;
     suspicions.retain(|suspicion| all || suspicion.most_gain() >= LEAST_GAIN);
     suspicions.sort_by(|a, b| b.most_gain().total_cmp(&a.most_gain()));
     let mut tables = Vec::new();
     for suspicion in &suspicions {
         progress(&format!("rehearsing {}", remedy.name));
-        tables.push(suspicion.rehearse(case, values)?);
+        tables.push(suspicion.rehearse(case, asked)?);
     }
     let nothing = remedy.nothing_found;
     Ok(Rehearsals {

@@ -41,8 +41,11 @@ impl Place {
         self.json(&[&begin, command].concat())
     }
 
+    /// The only run: a command that is diagnosed runs in the guest and nowhere else.
     fn run(&self) -> PathBuf {
-        std::fs::read_dir(self.path().join("nearmiss-runs")).unwrap().next().unwrap().unwrap().path()
+        let mut runs: Vec<_> = std::fs::read_dir(self.path().join("nearmiss-runs")).unwrap().collect();
+        assert_eq!(runs.len(), 1);
+        runs.remove(0).unwrap().path()
     }
 }
 

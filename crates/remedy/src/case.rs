@@ -33,7 +33,7 @@ impl fmt::Display for Needs {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.write_str(match self {
             Needs::Trace => "a trace (nearmiss trace -- CMD)",
-            Needs::Observation => "an observation (nearmiss observe -- CMD)",
+            Needs::Observation => "an observation (nearmiss observe --log -- CMD)",
             Needs::Either => "a trace or an observation",
         })
     }

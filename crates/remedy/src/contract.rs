@@ -26,6 +26,8 @@ pub struct Remedy {
     pub options: fn(Command) -> Command,
     /// What a rehearsal varies.
     pub parameter: Parameter,
+    /// What a rehearsal's choice among the values keeps within, where there is a choice. Its name is a singular.
+    pub limit: Option<Parameter>,
     /// Looks for what it may help with in a run that has what it needs.
     pub detect: fn(&Case) -> Result<Suspicions, CaseError>,
     /// What a run has not where `detect` finds nothing, as in `…, and no objects crowd on few sets`.
@@ -90,6 +92,22 @@ impl Value {
     }
 }
 
+/// What is asked of a rehearsal.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Asked {
+    /// Values of the remedy's parameter; of none, those that the remedy thinks worth trying.
+    pub values: Vec<Value>,
+    /// What the choice keeps within, unless it is the usual.
+    pub limit: Option<Value>,
+}
+
+impl Asked {
+    /// Those of the values that are numbers.
+    pub fn numbers(&self) -> Vec<u64> {
+        self.values.iter().filter_map(Value::number).collect()
+    }
+}
+
 /// Something in a run that a remedy may help with; not yet rehearsed.
 pub trait Suspicion: Sync {
     /// Share of the command's cost that could be saved at the very most.
@@ -98,8 +116,8 @@ pub trait Suspicion: Sync {
     /// Rehearses the remedy on the run, and says all there is to say.
     fn finding(&self, case: &Case) -> Result<Finding, CaseError>;
 
-    /// The table of the remedy's parameter; of the values that it thinks worth trying, unless they are given.
-    fn rehearse(&self, case: &Case, values: &[Value]) -> Result<Rehearsal, CaseError>;
+    /// The table of the remedy's parameter.
+    fn rehearse(&self, case: &Case, asked: &Asked) -> Result<Rehearsal, CaseError>;
 }
 
 /// One thing that a remedy needs of a machine: a row of `doctor`.

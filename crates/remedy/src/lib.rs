@@ -13,6 +13,7 @@ mod case;
 pub mod color;
 mod contract;
 mod engagement;
+pub mod pace;
 pub mod preload;
 mod registry;
 mod rehearsal;
@@ -22,7 +23,7 @@ mod translation;
 mod wrap;
 
 pub use case::{Case, Needs};
-pub use contract::{Ability, Applied, Help, Inability, Parameter, Remedy, Suspicion, Suspicions, Value};
+pub use contract::{Ability, Applied, Asked, Help, Inability, Parameter, Remedy, Suspicion, Suspicions, Value};
 pub use engagement::{Acts, CannotEngage, Engaged, Engagement, NotEngaged};
 pub use registry::REMEDIES;
 pub use rehearsal::{Cost, PLACEMENTS, rehearse, rehearse_in, seeds, spread};

@@ -1,4 +1,4 @@
 use crate::Remedy;
 
 /// Every remedy: one line each.
-pub const REMEDIES: &[&Remedy] = &[&crate::apart::REMEDY, &crate::color::REMEDY];
+pub const REMEDIES: &[&Remedy] = &[&crate::apart::REMEDY, &crate::color::REMEDY, &crate::pace::REMEDY];

@@ -3,6 +3,7 @@
 use nearmiss_machine::describe;
 use nearmiss_machine::model::{Model, ModelError, ModelOptions, ModelTotals};
 use nearmiss_machine::observer::Observer;
+use nearmiss_record::logs::LogError;
 use nearmiss_record::machine::Machine;
 use nearmiss_record::policy::{Order, Policy};
 use nearmiss_record::run::{self, RunDir, RunError};
@@ -19,6 +20,9 @@ pub enum CaseError {
     /// Its trace cannot be read.
     #[error(transparent)]
     Trace(#[from] TraceError),
+    /// A log of the observation cannot be read.
+    #[error(transparent)]
+    Log(#[from] LogError),
     /// There is no trace.
     #[error("{0}: this run kept no trace to rehearse on; record it with `nearmiss trace` and without --no-trace")]
     NoTrace(PathBuf),

@@ -14,7 +14,11 @@ pub fn render(findings: &Findings, width: usize) -> String {
         Known::Modelled => "modelled",
         Known::Measured => "observed",
     };
-    page.text(&format!("{}, {how} on {}", findings.command.join(" "), findings.machine));
+    let command = match findings.command.join(" ") {
+        none if none.is_empty() => "A running process".to_owned(),
+        command => command,
+    };
+    page.text(&format!("{command}, {how} on {}", findings.machine));
     for (number, finding) in findings.findings.iter().enumerate() {
         page.out.push('\n');
         page.finding(number + 1, finding);

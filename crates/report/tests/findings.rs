@@ -163,3 +163,11 @@ fn what_was_measured_says_so_and_knows_no_pages() {
     assert!(page.starts_with("./a, observed on zen3-milan\n\n1. color: predicted gain 7.7% of the CPU time (7.0% to 8.1%).\nMeasured   81%"), "{page}");
     assert!(page.contains("\nPredicted  predicted gain 7.7% of the CPU time (7.0% to 8.1%).\n"), "{page}");
 }
+
+#[test]
+fn a_process_without_a_command_is_named_as_one() {
+    let findings = Findings { machine: "this machine".into(), known: Known::Measured, ..Findings::default() };
+    assert!(
+        nearmiss_report::findings::render(&findings, 80).starts_with("A running process, observed on this machine\n")
+    );
+}

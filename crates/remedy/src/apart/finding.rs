@@ -5,7 +5,7 @@ use super::evidence::{self, line, place, threads};
 use super::replays::{self, Replays, exactness, least_spacing};
 use super::subject::{Class, Subject};
 use crate::case::Case;
-use crate::contract::{Suspicion, Value};
+use crate::contract::{Asked, Suspicion};
 use crate::replay::CaseError;
 use crate::traced::Traced;
 use nearmiss_record::finding::{Finding, Known, LEAST_GAIN, Prediction, Reach};
@@ -293,10 +293,10 @@ impl Suspicion for Apart {
         })
     }
 
-    fn rehearse(&self, case: &Case, values: &[Value]) -> Result<Rehearsal, CaseError> {
+    fn rehearse(&self, case: &Case, asked: &Asked) -> Result<Rehearsal, CaseError> {
         let case = case.traced()?;
         let least = least_spacing(case);
-        let given: Vec<u64> = values.iter().filter_map(Value::number).collect();
+        let given = asked.numbers();
         if let Some(small) = given.iter().find(|spacing| **spacing < least) {
             let why = format!(
                 "--spacings {small}: {} keeps {least} bytes together; ask for as many at least",

@@ -8,7 +8,7 @@ use super::evidence::{self, Level, Seen};
 use super::rehearse::{Colorings, exactness, usual_colors};
 use super::subject::{Class, Subject};
 use crate::case::Case;
-use crate::contract::{Suspicion, Value};
+use crate::contract::{Asked, Suspicion};
 use crate::rehearsal::{PLACEMENTS, seeds};
 use crate::replay::CaseError;
 use crate::traced::Traced;
@@ -257,9 +257,9 @@ impl Suspicion for Colors {
         })
     }
 
-    fn rehearse(&self, case: &Case, values: &[Value]) -> Result<Rehearsal, CaseError> {
+    fn rehearse(&self, case: &Case, asked: &Asked) -> Result<Rehearsal, CaseError> {
         let case = case.traced()?;
-        let given: Vec<u64> = values.iter().filter_map(Value::number).collect();
+        let given = asked.numbers();
         let colors = if given.is_empty() { usual_colors() } else { given };
         let placements = seeds(case.machine(), PLACEMENTS);
         let colorings = Colorings::new(case, &self.subject, &colors, self.line_bytes, placements)?;

@@ -1,0 +1,90 @@
+//! What sleeps save: the thread's CPU time for an event with sleeps and without, measured in turn.
+
+use std::cmp::min;
+
+/// A phase is so many events long.
+pub const PHASE_EVENTS: u64 = 256;
+/// So often each way before the comparison counts.
+const PHASES_EACH: u32 = 2;
+/// So many phases of the cheaper way to one of the other.
+const PHASES_BETWEEN: u32 = 8;
+/// Sleeps must save one part in so many.
+const LEAST_GAIN: u64 = 32;
+/// Of a nanosecond.
+const PARTS: u64 = 1024;
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Way {
+    #[default]
+    WithSleeps,
+    Without,
+}
+
+/// One way's phases. A quarter of the cost is the last phase's.
+#[derive(Clone, Copy, Debug, Default)]
+struct Measured {
+    cost: u64,
+    phases: u32,
+}
+
+impl Measured {
+    fn add(&mut self, cost: u64) {
+        self.cost = if self.phases == 0 { cost } else { self.cost - self.cost / 4 + cost / 4 };
+        self.phases += 1;
+    }
+}
+
+/// The comparison, which never ends: loads change.
+#[derive(Clone, Debug, Default)]
+pub struct Trial {
+    events: u64,
+    began_cpu_ns: Option<u64>,
+    with_sleeps: Measured,
+    without: Measured,
+    since_other: u32,
+    way: Way,
+}
+
+impl Trial {
+    /// Whether sleeps are out in this phase.
+    pub fn is_without(&self) -> bool {
+        self.way == Way::Without
+    }
+
+    /// A call brought so many events.
+    pub fn add(&mut self, events: u64) {
+        self.events += min(events, 1 << 32);
+    }
+
+    /// Whether the thread's CPU clock is wanted now.
+    pub fn phase_ends(&self) -> bool {
+        self.began_cpu_ns.is_none() || self.events >= PHASE_EVENTS
+    }
+
+    /// The next phase begins at this CPU time of the thread.
+    pub fn next_phase(&mut self, cpu_ns: u64) {
+        if let Some(began) = self.began_cpu_ns {
+            let spent = min(cpu_ns.saturating_sub(began), u64::MAX / PARTS);
+            let measured = if self.is_without() { &mut self.without } else { &mut self.with_sleeps };
+            measured.add(spent * PARTS / self.events.max(1));
+            self.way = self.next_way();
+        }
+        self.began_cpu_ns = Some(cpu_ns);
+        self.events = 0;
+    }
+
+    /// Both ways in turn at first, later the cheaper one but for a phase now and then.
+    fn next_way(&mut self) -> Way {
+        if self.without.phases < PHASES_EACH {
+            return if self.without.phases < self.with_sleeps.phases { Way::Without } else { Way::WithSleeps };
+        }
+        let pays = self.with_sleeps.cost < self.without.cost - self.without.cost / LEAST_GAIN;
+        let (cheaper, other) = if pays { (Way::WithSleeps, Way::Without) } else { (Way::Without, Way::WithSleeps) };
+        if self.since_other < PHASES_BETWEEN {
+            self.since_other += 1;
+            return cheaper;
+        }
+        self.since_other = 0;
+        other
+    }
+}

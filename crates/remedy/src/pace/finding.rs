@@ -1,0 +1,131 @@
+//! From a thread that waits often to a finding: what happens, what to do, what it would gain.
+
+use super::BUDGET;
+use super::apply::arguments;
+use super::detect::{Calls, is_paced, no_log};
+use super::intervals::{Basis, Choice, Tried};
+use super::replay::Log;
+use crate::case::Case;
+use crate::contract::{Asked, Suspicion, Value};
+use crate::replay::CaseError;
+use nearmiss_record::finding::{Evidence, EvidenceLine, Finding, Known, Prediction, Reach};
+use nearmiss_record::logs::PollCall;
+use nearmiss_record::rehearsal::Rehearsal;
+use nearmiss_record::words::{grouped, percent};
+
+/// A thread that waits often for few events.
+pub struct Poller {
+    /// Its calls.
+    pub calls: Calls,
+    /// Their share of the command's CPU time.
+    pub share: f64,
+}
+
+impl Poller {
+    fn log(&self, case: &Case) -> Result<Log, CaseError> {
+        let rows = case.observation()?.log::<PollCall>()?.ok_or_else(|| no_log(&self.calls))?;
+        let mut calls = Vec::new();
+        for row in rows {
+            let row = row?;
+            if (row.process, row.thread) == (self.calls.process, self.calls.thread) && is_paced(&row.call) {
+                calls.push(row);
+            }
+        }
+        Ok(Log::new(calls))
+    }
+
+    fn tried(&self, case: &Case, asked: &Asked) -> Result<Tried, CaseError> {
+        let observed = case.observation()?.observed();
+        let basis = Basis {
+            cpu_ns: observed.cpu_ns,
+            sleep_ns: None,
+            // A second at most.
+            budget_ns: asked.limit.as_ref().and_then(Value::number).unwrap_or(BUDGET.as_nanos() as u64),
+            intervals: asked.numbers(),
+        };
+        Ok(Tried::new(self.log(case)?, basis))
+    }
+
+    fn symptom(&self, duration_ns: u64) -> String {
+        let a_second = self.calls.calls as f64 * 1e9 / duration_ns.max(1) as f64;
+        format!(
+            "`{}` waits {} times a second for {:.1} events each, and the waits take {} of the CPU time",
+            self.calls.name,
+            grouped(a_second as u64),
+            self.calls.events_a_call(),
+            percent(self.share)
+        )
+    }
+
+    fn evidence(&self, tried: &Tried) -> Evidence {
+        let call =
+            format!("A call takes {} of CPU time. {}", super::words::time(self.calls.cost_ns()), tried.of_sleeps());
+        let line = |label: &str, text: String| EvidenceLine { label: label.to_owned(), text };
+        Evidence {
+            lines: vec![line("Cost", call), line("Interval", tried.choice().to_string())],
+            tables: vec![tried.table()],
+            most_gain: self.share,
+        }
+    }
+}
+
+impl Suspicion for Poller {
+    fn most_gain(&self) -> f64 {
+        self.share
+    }
+
+    fn finding(&self, case: &Case) -> Result<Finding, CaseError> {
+        let observation = case.observation()?;
+        let tried = self.tried(case, &Asked::default())?;
+        let choice = tried.choice();
+        let command = &observation.manifest().command;
+        let line = |verb: &str| (!command.is_empty()).then(|| arguments(verb, choice.interval_ns, command));
+        Ok(Finding {
+            remedy: super::NAME.to_owned(),
+            known: Known::Measured,
+            symptom: self.symptom(observation.observed().duration_ns),
+            cause: "Each call returns as soon as one descriptor is ready, so that the calls rise with the load."
+                .to_owned(),
+            evidence: self.evidence(&tried),
+            treatment: format!(
+                "At least {} from the return of a wait to the next wait",
+                super::words::time(choice.interval_ns)
+            ),
+            reach: Reach::Outside,
+            prediction: prediction(&choice),
+            unless: vec![
+                "the clients are few and each waits for its answer before it asks again".to_owned(),
+                "the program takes one event a wait and leaves the others".to_owned(),
+            ],
+            apply: line("apply"),
+            verify: line("verify"),
+        })
+    }
+
+    fn rehearse(&self, case: &Case, asked: &Asked) -> Result<Rehearsal, CaseError> {
+        let tried = self.tried(case, asked)?;
+        Ok(Rehearsal {
+            remedy: super::NAME.to_owned(),
+            subject: format!("{} waits of `{}`, thread {}", grouped(tried.calls()), self.calls.name, self.calls.thread),
+            basis: format!("from the log of every wait; {}", tried.choice().in_short()),
+            placements: Vec::new(),
+            table: tried.table(),
+        })
+    }
+}
+
+fn prediction(choice: &Choice) -> Prediction {
+    Prediction {
+        gain: choice.saved,
+        low: choice.saved_between[0],
+        high: choice.saved_between[1],
+        of: "the CPU time".to_owned(),
+        approximate: vec![
+            "The gain is the CPU time of the calls saved less that of the sleeps; that a server also works through a batch \
+             faster is left out."
+                .to_owned(),
+            "The log does not tell what is left over from what is new, and the clients send as they sent.".to_owned(),
+        ],
+        ..Prediction::default()
+    }
+}

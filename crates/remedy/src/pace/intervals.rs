@@ -1,0 +1,227 @@
+//! A thread's log under one interval after another, and which of them to take.
+
+use super::replay::{Log, Replayed};
+use super::words::time;
+use nearmiss_pace::rules::DEAR_TIMES;
+use nearmiss_record::figures::{Cell, Table};
+use nearmiss_record::words::percent;
+use std::fmt;
+
+/// From what timers can keep to where people notice.
+const USUAL_NS: [u64; 10] =
+    [50_000, 100_000, 200_000, 500_000, 1_000_000, 2_000_000, 5_000_000, 10_000_000, 20_000_000, 40_000_000];
+/// What the CPU time of a sleep may be wrong by.
+const SLEEP_COSTS: [f64; 2] = [0.7, 1.5];
+
+/// What the replays are told beside the log.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Basis {
+    /// The command's CPU time.
+    pub cpu_ns: u64,
+    /// CPU time of a sleep on the machine of the observation; none: it was not measured.
+    pub sleep_ns: Option<u64>,
+    /// What may be added to one event of a hundred.
+    pub budget_ns: u64,
+    /// Intervals to try; of none, the usual ones.
+    pub intervals: Vec<u64>,
+}
+
+/// The replays of one thread.
+pub struct Tried {
+    log: Log,
+    basis: Basis,
+    replays: Vec<(u64, Replayed)>,
+}
+
+/// The interval that saves most within the budget.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Choice {
+    /// The interval; the shortest one where none is within the budget.
+    pub interval_ns: u64,
+    /// Share of the command's CPU time.
+    pub saved: f64,
+    /// The same if a sleep costs more and if it costs less.
+    pub saved_between: [f64; 2],
+    /// What it adds to one event of a hundred at least.
+    pub added_p99_ns: u64,
+    /// CPU time of a call.
+    pub cost_ns: u64,
+    /// The budget that it was chosen within.
+    pub budget_ns: u64,
+}
+
+impl Tried {
+    /// Replays the log.
+    pub fn new(log: Log, basis: Basis) -> Self {
+        let intervals = if basis.intervals.is_empty() { &USUAL_NS[..] } else { &basis.intervals };
+        let replays = intervals.iter().map(|interval| (*interval, log.replay(*interval))).collect();
+        Tried { log, basis, replays }
+    }
+
+    /// Calls in the log.
+    pub fn calls(&self) -> u64 {
+        self.log.calls
+    }
+
+    /// CPU time of a sleep: as much as a wait's at least, which sleeps too.
+    fn sleep_ns(&self) -> u64 {
+        self.basis.sleep_ns.unwrap_or(0).max(self.log.waiting_ns())
+    }
+
+    /// Share of the command's CPU time, where a sleep costs so many times what it should.
+    fn saved(&self, replayed: &Replayed, times: f64) -> f64 {
+        let ready = (replayed.calls - replayed.waits) * self.log.ready_ns();
+        let calls = ready + replayed.waits * self.log.waiting_ns();
+        let sleeps = replayed.sleeps as f64 * self.sleep_ns() as f64 * times;
+        (self.log.on_cpu_ns() as f64 - calls as f64 - sleeps) / self.basis.cpu_ns.max(1) as f64
+    }
+
+    /// Of those within the budget, the interval that saves most; the shorter one of equals.
+    pub fn choice(&self) -> Choice {
+        let within = self.replays.iter().filter(|(_, replayed)| replayed.added_p99_ns <= self.basis.budget_ns);
+        let best = within
+            .max_by(|(a, one), (b, other)| self.saved(one, 1.0).total_cmp(&self.saved(other, 1.0)).then(b.cmp(a)));
+        let saves = best.filter(|(_, replayed)| replayed.sleeps > 0 && self.saved(replayed, 1.0) > 0.0);
+        let saved = |times| saves.map_or(0.0, |(_, replayed)| self.saved(replayed, times));
+        Choice {
+            interval_ns: saves.map_or(USUAL_NS[0], |(interval, _)| *interval),
+            saved: saved(1.0),
+            saved_between: [saved(SLEEP_COSTS[1]), saved(SLEEP_COSTS[0])],
+            added_p99_ns: saves.map_or(0, |(_, replayed)| replayed.added_p99_ns),
+            cost_ns: self.log.cost_ns(),
+            budget_ns: self.basis.budget_ns,
+        }
+    }
+
+    /// What a sleep costs against a wait, or that nobody measured it.
+    pub fn of_sleeps(&self) -> String {
+        let waiting = time(self.log.waiting_ns());
+        match self.basis.sleep_ns {
+            Some(sleep) => {
+                format!("A sleep takes {} of CPU time here, a wait that has to block {waiting}.", time(sleep))
+            }
+            None => format!(
+                "A wait that has to block takes {waiting} of CPU time; what a sleep takes was not measured, and counts as \
+                 much."
+            ),
+        }
+    }
+
+    /// A row an interval; the first row is the log.
+    pub fn table(&self) -> Table {
+        let columns = ["interval", "calls", "sleeps", "CPU saved", "added, mean", "added, p99"];
+        let row = |(interval, replayed): &(u64, Replayed)| {
+            vec![
+                Cell::Nanos(*interval),
+                Cell::Count(replayed.calls),
+                Cell::Count(replayed.sleeps),
+                Cell::Share(if replayed.sleeps == 0 { 0.0 } else { self.saved(replayed, 1.0) }),
+                Cell::Nanos(replayed.added_mean_ns),
+                Cell::Nanos(replayed.added_p99_ns),
+            ]
+        };
+        let logged = (0, Replayed { calls: self.log.calls, ..Replayed::default() });
+        Table {
+            title: "intervals".to_owned(),
+            columns: columns.map(str::to_owned).to_vec(),
+            rows: [&logged].into_iter().chain(&self.replays).map(row).collect(),
+        }
+    }
+}
+
+impl Choice {
+    /// For a line that goes on.
+    pub fn in_short(&self) -> String {
+        let budget = time(self.budget_ns);
+        if self.saved <= 0.0 {
+            return format!("no interval that adds {budget} at most, at the 99th percentile, saves CPU time");
+        }
+        let interval = time(self.interval_ns);
+        format!("{interval} saves most of those that add {budget} at most, at the 99th percentile")
+    }
+
+    fn is_dear(&self) -> bool {
+        self.cost_ns * DEAR_TIMES > self.budget_ns
+    }
+}
+
+impl fmt::Display for Choice {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (interval, added) = (time(self.interval_ns), time(self.added_p99_ns));
+        if self.saved > 0.0 {
+            write!(out, "{interval} would save {} and add {added} at the 99th percentile.", percent(self.saved))?;
+        } else {
+            write!(out, "No interval saves CPU time within {} at the 99th percentile.", time(self.budget_ns))?;
+        }
+        if self.is_dear() {
+            let cost = time(self.cost_ns);
+            write!(
+                out,
+                " A call takes {cost}: only an interval of {DEAR_TIMES} times as much and more changes something."
+            )?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nearmiss_record::logs::PollCall;
+
+    /// 10,000 events a second, each with a call of 2 µs.
+    fn log() -> Log {
+        let call = |n: u64| PollCall {
+            enter_ns: 1_000_000 + n * 100_000,
+            exit_ns: 1_090_000 + n * 100_000,
+            blocked_ns: 88_000,
+            on_cpu_ns: 2000,
+            events: 1,
+            ..PollCall::default()
+        };
+        Log::new((0..10_000).map(call).collect())
+    }
+
+    fn tried(sleep_ns: Option<u64>, intervals: &[u64]) -> Tried {
+        let basis = Basis { cpu_ns: 100_000_000, sleep_ns, budget_ns: 1_000_000, intervals: intervals.to_vec() };
+        Tried::new(log(), basis)
+    }
+
+    #[test]
+    fn the_interval_that_saves_most_within_the_budget_is_taken() {
+        let tried = tried(Some(4_000), &[]);
+        let choice = tried.choice();
+        assert_eq!(choice.interval_ns, 1_000_000);
+        // 10,000 waits of 2 µs become 1,000 calls of 1 µs and as many sleeps of 4 µs, of 100 ms of CPU time.
+        let near = |share: f64, expected: f64| (share - expected).abs() < 0.001;
+        assert!(near(choice.saved, 0.15), "{choice:?}");
+        assert!(near(choice.saved_between[0], 0.13) && near(choice.saved_between[1], 0.162), "{choice:?}");
+        assert_eq!(tried.of_sleeps(), "A sleep takes 4 µs of CPU time here, a wait that has to block 2 µs.");
+        let rows = tried.table().rows;
+        assert_eq!(rows.len(), 11);
+        assert_eq!(rows[0][..3], [Cell::Nanos(0), Cell::Count(10_000), Cell::Count(0)]);
+    }
+
+    #[test]
+    fn sleeps_that_cost_what_they_save_are_no_choice() {
+        // Ten waits of 2 µs are one sleep of 19 µs and a call of 1 µs.
+        assert_eq!(tried(Some(20_000), &[]).choice().saved, 0.0);
+        assert!(tried(Some(16_000), &[]).choice().saved > 0.0);
+        let unknown = tried(None, &[]);
+        assert!((unknown.choice().saved - 0.17).abs() < 0.001);
+        assert!(unknown.of_sleeps().ends_with("was not measured, and counts as much."));
+    }
+
+    #[test]
+    fn what_saves_nothing_is_said() {
+        let choice = tried(None, &[20_000_000]).choice();
+        assert_eq!((choice.interval_ns, choice.saved), (50_000, 0.0));
+        assert_eq!(choice.to_string(), "No interval saves CPU time within 1 ms at the 99th percentile.");
+        let dear = Choice { cost_ns: 1_400_000, ..choice };
+        let said = dear.to_string();
+        assert!(
+            said.ends_with("A call takes 1.4 ms: only an interval of 4 times as much and more changes something."),
+            "{said}"
+        );
+    }
+}

@@ -1,0 +1,208 @@
+//! The log of a thread's calls again, with a least interval between them; *predicted*.
+
+use nearmiss_pace::Aim;
+use nearmiss_pace::rules::{Call, Slept, Thread};
+use nearmiss_record::logs::PollCall;
+use std::time::Duration;
+
+/// A call of epoll does not say how many events it could return; enough for two is all that the rules ask.
+const MOST_EVENTS: u64 = 64;
+
+/// An event: when it came, when the logged call returned it, and how long the program was busy with it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Event {
+    came_ns: u64,
+    returned_ns: u64,
+    busy_ns: u64,
+}
+
+/// What one thread's log says.
+#[derive(Clone, Debug, Default)]
+pub struct Log {
+    events: Vec<Event>,
+    first_ns: u64,
+    /// Calls in the log.
+    pub calls: u64,
+    /// Of those, the ones that brought no event: they stay as they were.
+    pub empty: u64,
+    blocked: Cost,
+    ready: Cost,
+}
+
+/// CPU time of calls of one sort.
+#[derive(Clone, Copy, Debug, Default)]
+struct Cost {
+    calls: u64,
+    ns: u64,
+}
+
+/// What an interval would do to a thread.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Replayed {
+    /// Calls that the thread makes.
+    pub calls: u64,
+    /// Of those, the ones that had to wait.
+    pub waits: u64,
+    /// Sleeps before them.
+    pub sleeps: u64,
+    /// What the interval adds to an event: mean.
+    pub added_mean_ns: u64,
+    /// What it adds to one event of a hundred at least.
+    pub added_p99_ns: u64,
+}
+
+impl Log {
+    /// Of one thread's calls, in any order.
+    pub fn new(mut calls: Vec<PollCall>) -> Self {
+        calls.sort_by_key(|call| call.exit_ns);
+        let mut log = Log { first_ns: calls.first().map_or(0, |call| call.enter_ns), ..Log::default() };
+        let mut before = log.first_ns;
+        for (at, call) in calls.iter().enumerate() {
+            let next = calls.get(at + 1).map_or(call.exit_ns, |next| next.enter_ns.max(call.exit_ns));
+            log.add(call, before, next - call.exit_ns);
+            before = call.exit_ns;
+        }
+        log
+    }
+
+    fn add(&mut self, call: &PollCall, before: u64, busy_ns: u64) {
+        self.calls += 1;
+        // What a call is off the CPU for short is no wait of its own.
+        let blocked = call.blocked_ns > call.on_cpu_ns;
+        let cost = if blocked { &mut self.blocked } else { &mut self.ready };
+        cost.calls += 1;
+        cost.ns += call.on_cpu_ns;
+        let events = u64::from(call.events);
+        if events == 0 {
+            self.empty += 1;
+            return;
+        }
+        // A call that had to block was ended by its events. The events of one that had not came since the last return,
+        // nobody knows when: evenly.
+        let gap = call.enter_ns.saturating_sub(before);
+        for event in 1..=events {
+            self.events.push(Event {
+                came_ns: if blocked { call.exit_ns } else { before + gap * event / events },
+                returned_ns: call.exit_ns,
+                busy_ns: busy_ns / events,
+            });
+        }
+    }
+
+    /// CPU time of all calls.
+    pub fn on_cpu_ns(&self) -> u64 {
+        self.blocked.ns + self.ready.ns
+    }
+
+    /// CPU time of a call.
+    pub fn cost_ns(&self) -> u64 {
+        self.on_cpu_ns() / self.calls.max(1)
+    }
+
+    /// CPU time of a call that has to wait: to sleep and to be woken are most of it.
+    pub fn waiting_ns(&self) -> u64 {
+        self.blocked.ns.checked_div(self.blocked.calls).unwrap_or_else(|| self.ready_ns())
+    }
+
+    /// CPU time of a call whose events are there; where the log has none, half of one that waits.
+    pub fn ready_ns(&self) -> u64 {
+        let half_of_a_wait = self.blocked.ns / self.blocked.calls.max(1) / 2;
+        self.ready.ns.checked_div(self.ready.calls).unwrap_or(half_of_a_wait)
+    }
+
+    /// The log under an interval.
+    pub fn replay(&self, interval_ns: u64) -> Replayed {
+        let mut thread = Thread::new(Aim::Interval(Duration::from_nanos(interval_ns)));
+        let mut replayed = Replayed { calls: self.empty, waits: self.empty, ..Replayed::default() };
+        let mut added = Vec::with_capacity(self.events.len());
+        let (mut now, mut next) = (self.first_ns, 0);
+        while let Some(event) = self.events.get(next) {
+            let call = Call { now_ns: now, timeout_ns: None, most_events: MOST_EVENTS, left_over: false };
+            let sleep = thread.decide(call).ok();
+            let began = now + sleep.unwrap_or(0);
+            let waits = event.came_ns > began;
+            let returns = if waits { event.came_ns } else { began + self.ready_ns() };
+            let until = if waits { returns } else { began };
+            let taken = self.events[next..].iter().take_while(|event| event.came_ns <= until).count();
+            let events = &self.events[next..next + taken];
+            added.extend(events.iter().map(|event| returns.saturating_sub(event.returned_ns)));
+            thread.returned(returns, Some(taken as u64), sleep.map(|_| Slept { began_ns: began }));
+            replayed.calls += 1;
+            replayed.waits += u64::from(waits);
+            replayed.sleeps += u64::from(sleep.is_some());
+            now = returns + events.iter().map(|event| event.busy_ns).sum::<u64>();
+            next += taken;
+        }
+        (replayed.added_mean_ns, replayed.added_p99_ns) = (mean(&added), p99(added));
+        replayed
+    }
+}
+
+fn mean(times: &[u64]) -> u64 {
+    times.iter().sum::<u64>() / (times.len() as u64).max(1)
+}
+
+/// The least time that 99 of 100 do not exceed.
+fn p99(mut times: Vec<u64>) -> u64 {
+    times.sort_unstable();
+    let rank = (times.len() * 99).div_ceil(100).max(1);
+    times.get(rank - 1).copied().unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A call that blocked until `exit_ns`.
+    fn call(enter_ns: u64, exit_ns: u64, events: u32) -> PollCall {
+        let blocked_ns = (exit_ns - enter_ns).saturating_sub(1000);
+        PollCall { enter_ns, exit_ns, events, blocked_ns, on_cpu_ns: 1000, ..PollCall::default() }
+    }
+
+    /// An event each 100 µs, with which the program is busy for 10 µs.
+    fn steady(events: u64) -> Log {
+        Log::new((0..events).map(|n| call(1_000_000 + n * 100_000, 1_090_000 + n * 100_000, 1)).collect())
+    }
+
+    #[test]
+    fn calls_go_down_to_one_an_interval_and_latency_goes_up() {
+        let log = steady(10_000);
+        assert_eq!((log.calls, log.cost_ns()), (10_000, 1000));
+        // Far under the time between two events nothing changes.
+        let short = log.replay(50_000);
+        assert_eq!(short, Replayed { calls: 10_000, waits: 10_000, ..Replayed::default() });
+        let replayed = log.replay(1_000_000);
+        // A sleep ends 1 ms after the last return, and the call takes 500 ns: ten events, half of an interval late.
+        let expected = Replayed { calls: 1002, waits: 2, sleeps: 1000, added_mean_ns: 500_440, added_p99_ns: 990_500 };
+        assert_eq!(replayed, expected);
+        let longer = log.replay(5_000_000);
+        assert!(longer.calls < replayed.calls / 4 && longer.added_mean_ns > 4 * replayed.added_mean_ns, "{longer:?}");
+    }
+
+    #[test]
+    fn no_event_is_lost_and_empty_calls_stay() {
+        let mut calls: Vec<PollCall> = (0..50).map(|n| call(n * 100_000, n * 100_000 + 90_000, 2)).collect();
+        calls.push(PollCall { enter_ns: 6_000_000, exit_ns: 7_000_000, blocked_ns: 1, ..PollCall::default() });
+        let log = Log::new(calls);
+        assert_eq!((log.events.len(), log.empty), (100, 1));
+        assert_eq!(log.replay(10_000).calls, 51);
+    }
+
+    #[test]
+    fn events_of_a_call_that_did_not_block_came_since_the_last_return() {
+        let at_once = PollCall { enter_ns: 200, exit_ns: 210, events: 2, on_cpu_ns: 10, ..PollCall::default() };
+        let first =
+            PollCall { enter_ns: 0, exit_ns: 100, events: 1, blocked_ns: 90, on_cpu_ns: 10, ..PollCall::default() };
+        let log = Log::new(vec![first, at_once]);
+        let came: Vec<u64> = log.events.iter().map(|event| event.came_ns).collect();
+        assert_eq!(came, [100, 150, 200]);
+        assert_eq!(log.events[0].busy_ns, 100);
+    }
+
+    #[test]
+    fn the_99th_percentile_is_a_time_that_occurred() {
+        assert_eq!(p99((1..=100).collect()), 99);
+        assert_eq!(p99((1..=101).collect()), 100);
+        assert_eq!((p99(vec![5]), p99(vec![]), mean(&[])), (5, 0, 0));
+    }
+}
