@@ -23,6 +23,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("report", &["record"]),
     ("papers", &["record", "machine", "color", "report"]),
     ("cache-policy", &[]),
+    ("accelerator", &["cache-policy", "pace"]),
     (
         "cli",
         &[

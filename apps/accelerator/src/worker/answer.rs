@@ -184,6 +184,7 @@ impl Client {
     fn note(&mut self, status: StatusCode, word: &'static str) {
         if let Some(exchange) = &mut self.exchange {
             exchange.outcome = (status, word);
+            exchange.answered = true;
         }
     }
 }

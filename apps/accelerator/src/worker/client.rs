@@ -57,7 +57,10 @@ pub struct Exchange {
     pub(super) upload: Option<Decoder>,
     /// The fetch that takes the body.
     pub(super) fetch: Option<DefaultKey>,
+    /// Bytes of its body so far.
     pub(super) taken: u64,
+    /// The final head is among what goes out.
+    pub(super) answered: bool,
     pub(super) began: Instant,
     /// Status and word for the access log.
     pub(super) outcome: (StatusCode, &'static str),
@@ -137,9 +140,14 @@ impl Worker {
         if bytes > 0 {
             client.deadline_ms = self.now.ms + self.live.config.timeouts.write.as_millis() as u64;
         }
+        let interim = client.exchange.as_ref().is_some_and(|exchange| !exchange.answered);
         self.counters().bytes_sent.add(bytes);
         self.wake_all(resumed.as_slice());
         match sent {
+            Sent::All if interim => {
+                self.answer(id);
+                self.flush(id)
+            }
             Sent::All => self.finish_exchange(id),
             Sent::Blocked => false,
             Sent::TurnOver => {

@@ -40,6 +40,7 @@ impl Worker {
             upload: upload.filter(|decoder| !decoder.done()),
             fetch: None,
             taken: 0,
+            answered: false,
             began: Instant::now(),
             outcome: (StatusCode::OK, "-"),
             sent: 0,
@@ -192,6 +193,7 @@ impl Worker {
         client.outgoing.head(&write::own_answer(status, why, client.keep, body));
         if let Some(exchange) = &mut client.exchange {
             exchange.outcome = (status, "own");
+            exchange.answered = true;
         }
     }
 }
