@@ -43,7 +43,10 @@ fn a_fresh_answer_is_kept_with_its_age() {
     assert_eq!(outcome(&second), (200, "hello".into(), "nearmiss; hit".into()));
     let age: u64 = second.field("age").unwrap().parse().unwrap();
     assert!((7..10).contains(&age), "{age}");
-    assert_eq!((second.field("x-a"), second.field("via"), second.field("date")), (Some("b"), Some("1.1 nearmiss"), first.field("date")));
+    assert_eq!(
+        (second.field("x-a"), second.field("via"), second.field("date")),
+        (Some("b"), Some("1.1 nearmiss"), first.field("date"))
+    );
     assert_eq!(accelerator.ask("GET http://A/x HTTP/1.1\r\nHost: b\r\n\r\n").text(), "hello");
     assert_eq!(origin.count(), 1);
     accelerator.get("/x?");
@@ -53,7 +56,8 @@ fn a_fresh_answer_is_kept_with_its_age() {
 
 #[test]
 fn parts_and_conditions_are_answered_from_what_is_stored() {
-    let origin = origin_of(&[("200 OK", "Cache-Control: max-age=60\r\nETag: \"e\"\r\nContent-Type: a/b\r\n", "0123456789")]);
+    let origin =
+        origin_of(&[("200 OK", "Cache-Control: max-age=60\r\nETag: \"e\"\r\nContent-Type: a/b\r\n", "0123456789")]);
     let accelerator = Accelerator::before(&[&origin], "");
     let ask = |fields: &str| accelerator.ask(&format!("GET /x HTTP/1.1\r\nHost: a\r\n{fields}\r\n\r\n"));
     let part = ask("Range: bytes=2-4");
@@ -77,9 +81,9 @@ fn parts_and_conditions_are_answered_from_what_is_stored() {
 #[test]
 fn stale_answers_are_validated_and_updated() {
     let origin = Origin::new(|seen, socket| match seen.field("if-none-match") {
-        Some("\"e\"") => {
-            socket.write_all(b"HTTP/1.1 304 Not Modified\r\nETag: \"e\"\r\nCache-Control: max-age=60\r\nX-New: 1\r\n\r\n").is_ok()
-        }
+        Some("\"e\"") => socket
+            .write_all(b"HTTP/1.1 304 Not Modified\r\nETag: \"e\"\r\nCache-Control: max-age=60\r\nX-New: 1\r\n\r\n")
+            .is_ok(),
         _ => say(socket, "200 OK", "Cache-Control: max-age=0\r\nETag: \"e\"\r\nX-New: 0\r\n", "hello"),
     });
     let accelerator = Accelerator::before(&[&origin], "");
@@ -148,7 +152,8 @@ fn changes_make_invalid() {
         say(socket, if fail { "500 No" } else { "200 OK" }, fields, "x")
     });
     let accelerator = Accelerator::before(&[&origin], "");
-    let change = |path: &str| accelerator.ask(&format!("POST {path} HTTP/1.1\r\nHost: a\r\nContent-Length: 0\r\n\r\n")).status();
+    let change =
+        |path: &str| accelerator.ask(&format!("POST {path} HTTP/1.1\r\nHost: a\r\nContent-Length: 0\r\n\r\n")).status();
     for path in ["/a", "/b", "/c"] {
         accelerator.get(path);
     }
@@ -196,7 +201,9 @@ fn half_then_half(gate: &Barrier, socket: &mut TcpStream) -> bool {
 
 #[test]
 fn many_wait_for_one_fetch_and_read_while_it_grows() {
-    for settings in ["threads = 1\n", "threads = 2\n", "threads = 2\nengine = \"poll\"\n", "pace = \"1ms\"\n", "pace = \"busy\"\n"] {
+    for settings in
+        ["threads = 1\n", "threads = 2\n", "threads = 2\nengine = \"poll\"\n", "pace = \"1ms\"\n", "pace = \"busy\"\n"]
+    {
         let gate = Arc::new(Barrier::new(2));
         let of_origin = Arc::clone(&gate);
         let origin = Origin::new(move |_: &Seen, socket: &mut TcpStream| half_then_half(&of_origin, socket));
@@ -247,7 +254,8 @@ fn those_who_waited_for_what_is_not_shared_ask_themselves() {
 #[test]
 fn the_store_stays_within_its_bytes() {
     let origin = Origin::new(|_, socket| say(socket, "200 OK", "Cache-Control: max-age=60\r\n", &"x".repeat(50_000)));
-    let accelerator = Accelerator::before(&[&origin], "[cache]\nmemory = \"2MiB\"\n[admin]\nlisten = \"127.0.0.1:0\"\n");
+    let accelerator =
+        Accelerator::before(&[&origin], "[cache]\nmemory = \"2MiB\"\n[admin]\nlisten = \"127.0.0.1:0\"\n");
     for number in 0..100 {
         assert_eq!(accelerator.get(&format!("/{number}")).body.len(), 50_000);
     }

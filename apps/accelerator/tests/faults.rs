@@ -12,11 +12,16 @@ const SHORT: &str = "[timeouts]\nhead = \"300ms\"\nbody = \"300ms\"\nidle = \"60
 
 #[test]
 fn a_body_cut_off_is_never_stored_nor_passed_as_whole() {
-    for head in ["Content-Length: 10\r\n\r\n01234", "Transfer-Encoding: chunked\r\n\r\n5\r\n01234\r\n", "Transfer-Encoding: chunked\r\n\r\nA\r\n01234"] {
+    for head in [
+        "Content-Length: 10\r\n\r\n01234",
+        "Transfer-Encoding: chunked\r\n\r\n5\r\n01234\r\n",
+        "Transfer-Encoding: chunked\r\n\r\nA\r\n01234",
+    ] {
         let turn = AtomicUsize::new(0);
         let origin = Origin::new(move |_, socket| {
             let first = turn.fetch_add(1, Ordering::SeqCst) == 0;
-            let whole = "HTTP/1.1 200 OK\r\nCache-Control: max-age=60\r\nContent-Length: 10\r\n\r\n0123456789".to_owned();
+            let whole =
+                "HTTP/1.1 200 OK\r\nCache-Control: max-age=60\r\nContent-Length: 10\r\n\r\n0123456789".to_owned();
             let cut = format!("HTTP/1.1 200 OK\r\nCache-Control: max-age=60\r\n{head}");
             socket.write_all(if first { cut } else { whole }.as_bytes()).is_ok() && !first
         });
@@ -45,7 +50,8 @@ fn another_origin_answers_in_place_of_a_dead_one() {
     let dead = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = dead.local_addr().unwrap();
     drop(dead);
-    let (dead, alive) = (Origin { address, ..Origin::saying("") }, Origin::saying("HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\nx"));
+    let (dead, alive) =
+        (Origin { address, ..Origin::saying("") }, Origin::saying("HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\nx"));
     let dying = Origin::new(|_, _| false);
     let accelerator = Accelerator::before(&[&dead, &dying, &alive], "");
     for path in ["/1", "/2", "/3", "/4", "/5", "/6"] {
@@ -72,7 +78,9 @@ fn a_kept_connection_that_died_is_replaced() {
 fn an_origin_that_stalls_gives_504_or_breaks_off() {
     let origin = Origin::new(|seen, socket| {
         if seen.path() == "/half" {
-            socket.write_all(b"HTTP/1.1 200 OK\r\nCache-Control: max-age=60\r\nContent-Length: 10\r\n\r\n01234").unwrap();
+            socket
+                .write_all(b"HTTP/1.1 200 OK\r\nCache-Control: max-age=60\r\nContent-Length: 10\r\n\r\n01234")
+                .unwrap();
         }
         std::thread::sleep(Duration::from_secs(2));
         false
@@ -88,7 +96,9 @@ fn an_origin_that_stalls_gives_504_or_breaks_off() {
 #[test]
 fn an_origin_that_trickles_is_waited_for() {
     let origin = Origin::new(|_, socket| {
-        for byte in b"HTTP/1.1 200 OK\r\nCache-Control: max-age=9\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n" {
+        for byte in
+            b"HTTP/1.1 200 OK\r\nCache-Control: max-age=9\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n"
+        {
             socket.write_all(&[*byte]).unwrap();
             std::thread::sleep(Duration::from_millis(3));
         }
@@ -101,7 +111,9 @@ fn an_origin_that_trickles_is_waited_for() {
 
 #[test]
 fn garbage_behind_an_answer_ends_the_connection_to_the_origin() {
-    let origin = Origin::saying("HTTP/1.1 200 OK\r\nCache-Control: no-store\r\nContent-Length: 1\r\n\r\nxHTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nevil");
+    let origin = Origin::saying(
+        "HTTP/1.1 200 OK\r\nCache-Control: no-store\r\nContent-Length: 1\r\n\r\nxHTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nevil",
+    );
     let accelerator = Accelerator::before(&[&origin], "");
     for _ in 0..5 {
         assert_eq!(accelerator.get("/").text(), "x");
@@ -123,7 +135,7 @@ fn slow_clients_are_sent_away() {
 
 #[test]
 fn a_client_that_reads_nothing_holds_up_nobody_and_no_memory() {
-    let size = 40 << 20;
+    let size: usize = 40 << 20;
     let origin = Origin::new(move |seen, socket| {
         let size = if seen.path() == "/big" { size } else { 1 };
         write!(socket, "HTTP/1.1 200 OK\r\nCache-Control: no-store\r\nContent-Length: {size}\r\n\r\n").unwrap();

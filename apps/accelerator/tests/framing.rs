@@ -11,7 +11,9 @@ const OK: &str = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\nCache-Control: no-stor
 fn what_is_ambiguous_is_refused_and_never_reaches_the_origin() {
     let origin = Origin::saying(OK);
     let accelerator = Accelerator::before(&[&origin], "");
-    let with = |fields: &str| format!("POST / HTTP/1.1\r\nHost: a\r\n{fields}\r\n\r\n0\r\n\r\nGET /evil HTTP/1.1\r\nHost: a\r\n\r\n");
+    let with = |fields: &str| {
+        format!("POST / HTTP/1.1\r\nHost: a\r\n{fields}\r\n\r\n0\r\n\r\nGET /evil HTTP/1.1\r\nHost: a\r\n\r\n")
+    };
     for (request, status) in [
         (with("Content-Length: 5\r\nTransfer-Encoding: chunked"), 400),
         (with("Content-Length: 5\r\nContent-Length: 6"), 400),
@@ -52,7 +54,9 @@ fn what_is_ambiguous_is_refused_and_never_reaches_the_origin() {
 fn a_broken_chunk_ends_the_request() {
     let origin = Origin::saying(OK);
     let accelerator = Accelerator::before(&[&origin], "");
-    for chunks in ["zz\r\n", "3\nabc\r\n0\r\n\r\n", "3\r\nabcd\r\n0\r\n\r\n", "10000000000000000\r\n", "0\r\nA : b\r\n\r\n"] {
+    for chunks in
+        ["zz\r\n", "3\nabc\r\n0\r\n\r\n", "3\r\nabcd\r\n0\r\n\r\n", "10000000000000000\r\n", "0\r\nA : b\r\n\r\n"]
+    {
         let mut client = accelerator.connect();
         client.send(format!("POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n{chunks}").as_bytes());
         assert_eq!(client.answer().status(), 400, "{chunks:?}");
@@ -83,7 +87,8 @@ fn a_request_goes_on_with_its_own_fields_only() {
 fn requests_in_one_piece_are_answered_in_turn() {
     let origin = Origin::new(|seen, socket| {
         let body = format!("{} {}", seen.path(), String::from_utf8_lossy(&seen.body));
-        write!(socket, "HTTP/1.1 200 OK\r\nCache-Control: max-age=60\r\nContent-Length: {}\r\n\r\n{body}", body.len()).is_ok()
+        write!(socket, "HTTP/1.1 200 OK\r\nCache-Control: max-age=60\r\nContent-Length: {}\r\n\r\n{body}", body.len())
+            .is_ok()
     });
     for engine in ["epoll", "poll"] {
         let accelerator = Accelerator::before(&[&origin], &format!("engine = \"{engine}\"\n"));
@@ -116,7 +121,8 @@ fn a_request_may_come_byte_by_byte() {
 fn bodies_come_framed_as_the_client_understands() {
     let origin = Origin::new(|seen, socket| match seen.path() {
         "/chunked" => {
-            let text = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nTrailer: T\r\n\r\n3\r\nabc\r\n0\r\nT: u\r\n\r\n";
+            let text =
+                "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nTrailer: T\r\n\r\n3\r\nabc\r\n0\r\nT: u\r\n\r\n";
             socket.write_all(text.as_bytes()).is_ok()
         }
         "/close" => {
@@ -130,14 +136,19 @@ fn bodies_come_framed_as_the_client_understands() {
     let chunked = accelerator.get("/chunked");
     assert_eq!((chunked.field("transfer-encoding"), chunked.text().as_str()), (Some("chunked"), "abcT: u"));
     let old = accelerator.ask("GET /chunked HTTP/1.0\r\nHost: a\r\n\r\n");
-    assert_eq!((old.field("transfer-encoding"), old.field("connection"), old.text().as_str()), (None, Some("close"), "abc"));
+    assert_eq!(
+        (old.field("transfer-encoding"), old.field("connection"), old.text().as_str()),
+        (None, Some("close"), "abc")
+    );
     for _ in 0..2 {
         let close = accelerator.get("/close");
         assert_eq!((close.field("transfer-encoding"), close.text().as_str()), (Some("chunked"), "abc"));
         assert!(close.field("cache-status").unwrap().contains("fwd"), "what may be cut off is not stored");
     }
     let mut client = accelerator.connect();
-    client.send(b"GET /204 HTTP/1.1\r\nHost: a\r\n\r\nHEAD /h HTTP/1.1\r\nHost: a\r\n\r\nGET /204 HTTP/1.1\r\nHost: a\r\n\r\n");
+    client.send(
+        b"GET /204 HTTP/1.1\r\nHost: a\r\n\r\nHEAD /h HTTP/1.1\r\nHost: a\r\n\r\nGET /204 HTTP/1.1\r\nHost: a\r\n\r\n",
+    );
     let none = client.answer();
     assert_eq!((none.status(), none.field("content-length"), none.field("transfer-encoding")), (204, None, None));
     assert_eq!(client.answer_to("HEAD").field("content-length"), Some("7"));

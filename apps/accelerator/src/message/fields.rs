@@ -26,9 +26,8 @@ pub fn strip(fields: &mut HeaderMap) {
         .filter_map(|name| HeaderName::from_bytes(name.trim_ascii()).ok())
         .filter(|name| !KEPT.contains(name))
         .collect();
-    let goes = |name: &HeaderName| {
-        listed.contains(name) || OF_THE_CONNECTION.contains(name) || MORE.contains(&name.as_str())
-    };
+    let goes =
+        |name: &HeaderName| listed.contains(name) || OF_THE_CONNECTION.contains(name) || MORE.contains(&name.as_str());
     // Removing one by one would change the order of the others.
     let mut kept = HeaderMap::with_capacity(fields.len() + 4);
     for (name, value) in fields.iter().filter(|(name, _)| !goes(name)) {

@@ -1,7 +1,7 @@
 //! From what was found to an answer's bytes: a stored response, or one under way, whole or in part.
 
 use super::Worker;
-use super::client::{Client, Exchange};
+use super::client::{Client, Exchange, Role};
 use super::outgoing::Framing;
 use super::request::Request;
 use crate::cache::entry::Entry;
@@ -74,7 +74,7 @@ impl Worker {
         let Some(flow) = exchange.flow.clone() else { return };
         let (phase, interim) = flow.phase(exchange.interim);
         exchange.interim += interim.len();
-        if exchange.request.minor == 1 && exchange.own {
+        if exchange.request.minor == 1 && exchange.role != Role::Joined {
             interim.iter().for_each(|head| client.outgoing.head(head));
         }
         match phase {
@@ -102,8 +102,8 @@ impl Worker {
         let Some(exchange) = self.exchange(id) else { return };
         let request = Arc::clone(&exchange.request);
         let mine = arrived.shared.is_some() && vary_key(&arrived.fields, &request.head()) == arrived.shared;
-        let as_asked = exchange.leads && !request.asks_for_less() && request.method == Method::GET;
-        let passed = exchange.fetch_is_as_it_is(flow);
+        let as_asked = exchange.role == Role::Leads && !request.asks_for_less() && request.method == Method::GET;
+        let passed = exchange.role == Role::Passed;
         if !mine && !as_asked && !passed {
             self.leave_flow(id, flow);
             return self.pass(id, &request, Forward::UriMiss);
@@ -157,13 +157,6 @@ impl Worker {
                 self.client_left(fetch, flow);
             }
         }
-    }
-}
-
-impl Exchange {
-    /// The flow was made for this request as it is: nothing was left out of it.
-    fn fetch_is_as_it_is(&self, flow: &Arc<Flow>) -> bool {
-        self.own && !self.leads && self.flow.as_ref().is_some_and(|own| Arc::ptr_eq(own, flow))
     }
 }
 

@@ -49,10 +49,8 @@ pub struct Exchange {
     pub(super) flow: Option<Arc<Flow>>,
     /// Interim responses already passed on.
     pub(super) interim: usize,
-    /// It is the one for which the fetch was made, as it is.
-    pub(super) own: bool,
-    /// It started the fetch.
-    pub(super) leads: bool,
+    /// What it has to do with the fetch.
+    pub(super) role: Role,
     /// Its body, if there is one and it is not all handed on.
     pub(super) upload: Option<Decoder>,
     /// The fetch that takes the body.
@@ -65,6 +63,17 @@ pub struct Exchange {
     /// Status and word for the access log.
     pub(super) outcome: (StatusCode, &'static str),
     pub(super) sent: u64,
+}
+
+/// What a request has to do with the fetch that its answer comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Role {
+    /// The fetch was made for it and asks as it asked: whatever comes is its answer.
+    Passed,
+    /// The fetch was made for it, but asks for the whole.
+    Leads,
+    /// The fetch was made for another one: only what may be shared is its answer.
+    Joined,
 }
 
 impl Client {

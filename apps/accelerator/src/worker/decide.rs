@@ -2,7 +2,7 @@
 
 use super::Worker;
 use super::answer::Served;
-use super::client::Exchange;
+use super::client::{Exchange, Role};
 use super::fetch::Plan;
 use super::request::Request;
 use crate::cache::entry::Entry;
@@ -35,8 +35,7 @@ impl Worker {
             request: Arc::clone(&request),
             flow: None,
             interim: 0,
-            own: true,
-            leads: false,
+            role: Role::Passed,
             upload: upload.filter(|decoder| !decoder.done()),
             fetch: None,
             taken: 0,
@@ -103,11 +102,10 @@ impl Worker {
                 self.serve_entry(id, entry, Served::Stale);
                 self.revalidate_behind(request, entry);
             }
-            Answer::Validate => {
+            Answer::Refetch if request.method == Method::HEAD => self.pass(id, request, Forward::Stale),
+            Answer::Validate | Answer::Refetch => {
                 self.share(id, request, Some(Arc::clone(entry)), Forward::Stale, *asked != Asked::default());
             }
-            Answer::Refetch if request.method == Method::HEAD => self.pass(id, request, Forward::Stale),
-            Answer::Refetch => self.share(id, request, None, Forward::Stale, true),
             Answer::OnlyIfCachedMiss => self.only_if_cached(id),
         }
     }
@@ -141,7 +139,7 @@ impl Worker {
         if leads {
             flow.attach(waker);
         }
-        self.set_flow(id, &flow, leads);
+        self.set_flow(id, &flow, if leads { Role::Leads } else { Role::Joined });
         if leads {
             let plan = Plan { key: Some(key), stored, listed: true, why };
             self.start_fetch(request, &flow, plan, None);
@@ -154,7 +152,7 @@ impl Worker {
     fn fetch_alone(&mut self, id: DefaultKey, request: &Arc<Request>, stored: Option<Arc<Entry>>, why: Forward) {
         let flow = Flow::new();
         flow.attach(self.client_waker(id));
-        self.set_flow(id, &flow, true);
+        self.set_flow(id, &flow, Role::Leads);
         let plan = Plan { key: Some(request.key()), stored, listed: false, why };
         self.start_fetch(request, &flow, plan, None);
     }
@@ -164,7 +162,7 @@ impl Worker {
         self.counters().passed.one();
         let flow = Flow::new();
         flow.attach(self.client_waker(id));
-        self.set_flow(id, &flow, false);
+        self.set_flow(id, &flow, Role::Passed);
         let uploads = self.clients.get(id).and_then(|c| c.exchange.as_ref()).is_some_and(|e| e.upload.is_some());
         let plan = Plan { key: None, stored: None, listed: false, why };
         let fetch = self.start_fetch(request, &flow, plan, uploads.then_some(id));
@@ -173,11 +171,10 @@ impl Worker {
         }
     }
 
-    fn set_flow(&mut self, id: DefaultKey, flow: &Arc<Flow>, leads: bool) {
+    fn set_flow(&mut self, id: DefaultKey, flow: &Arc<Flow>, role: Role) {
         if let Some(exchange) = self.clients.get_mut(id).and_then(|client| client.exchange.as_mut()) {
             exchange.flow = Some(Arc::clone(flow));
-            exchange.own = true;
-            exchange.leads = leads;
+            exchange.role = role;
         }
     }
 

@@ -36,6 +36,8 @@ pub struct Job {
     pub(super) request: Arc<Request>,
     pub(super) flow: Arc<Flow>,
     pub(super) plan: Plan,
+    /// What the last try came to.
+    pub(super) failure: (StatusCode, &'static str),
     /// Servers that failed already.
     pub(super) tried: Vec<Arc<Server>>,
     /// The client whose body goes along.
@@ -91,6 +93,7 @@ impl Worker {
             request: Arc::clone(request),
             flow: Arc::clone(flow),
             plan,
+            failure: (StatusCode::BAD_GATEWAY, "no origin answers"),
             tried: Vec::new(),
             uploader,
             requested_at: self.now.wall,
@@ -115,7 +118,8 @@ impl Worker {
             self.failed_server(&server);
             job.tried.push(server);
         }
-        self.give_up(*job, StatusCode::BAD_GATEWAY, "no origin answers");
+        let (status, why) = job.failure;
+        self.give_up(*job, status, why);
         None
     }
 
@@ -254,11 +258,10 @@ impl Worker {
             return self.give_up(*job, status, why);
         }
         self.counters().origin_retries.one();
+        job.failure = (status, why);
+        // A kept connection may have died of age.
         if !reused {
             job.tried.push(server);
-        }
-        if job.tried.len() as u32 >= self.live.config.limits.tries {
-            return self.give_up(*job, status, why);
         }
         self.try_next(job);
     }

@@ -58,8 +58,10 @@ impl Worker {
         };
         let validated = job.plan.key.is_some() && head.status == StatusCode::NOT_MODIFIED;
         match &job.plan.stored {
-            Some(entry) if validated => return self.not_modified(job, entry, &head, now),
-            None if validated => return Judged::Unusable("the origin's 304 answers no condition"),
+            Some(entry) if validated && !policy::conditional(&entry.fields).is_empty() => {
+                return self.not_modified(job, entry, &head, now);
+            }
+            _ if validated => return Judged::Unusable("the origin's 304 answers no condition"),
             Some(_) if is_failure(head.status) => {
                 if let Some(phase) = self.stale_instead(job) {
                     return Judged::Instead(phase);

@@ -76,6 +76,7 @@ impl Origin {
 }
 
 fn serve(mut socket: TcpStream, script: &Script, log: &Mutex<Vec<Seen>>) {
+    socket.set_nodelay(true).unwrap();
     let mut input = Vec::new();
     while let Some(head) = read_head(&mut socket, &mut input) {
         let mut seen = Seen { head, body: Vec::new() };
@@ -168,9 +169,14 @@ pub struct Accelerator {
 impl Accelerator {
     /// Before these origins. `more` is configuration: top-level settings first, then tables.
     pub fn before(origins: &[&Origin], more: &str) -> Self {
+        Self::with(&config(origins, more))
+    }
+
+    /// With this configuration.
+    pub fn with(config: &str) -> Self {
         let folder = tempfile::tempdir().unwrap();
-        std::fs::write(folder.path().join("a.toml"), config(origins, more)).unwrap();
-        Self::start(folder, more.contains("[admin]"))
+        std::fs::write(folder.path().join("a.toml"), config).unwrap();
+        Self::start(folder, config.contains("[admin]"))
     }
 
     fn start(folder: TempDir, with_admin: bool) -> Self {
