@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Measures how many hits a CPU-second buys: nearmiss-accelerator beside nginx's proxy_cache on tmpfs.
 
-Both servers stand before the same nginx, run on the same CPU with one thread or worker, and take turns within one run.
+nginx has Debian's settings (sendfile, tcp_nopush) and --nginx adds others. Both servers stand before the same nginx, run on the same CPU with one thread or worker, and take turns within one run.
 wrk drives them from the other CPUs by keep-alive connections; a server's CPU time is the scheduler's, in nanoseconds,
 of all its threads or of its worker. The ratio compares medians; the spread is from the lowest to the highest turn.
 
@@ -37,7 +37,7 @@ http {{ access_log off;
 CACHE = """
 worker_processes 1; daemon off; pid {folder}/cache.pid; error_log {folder}/cache.log; worker_rlimit_nofile 16384;
 events {{ worker_connections 8000; }}
-http {{ access_log off; sendfile on; tcp_nopush on; keepalive_requests 1000000000; open_file_cache max=1000;
+http {{ access_log off; sendfile on; tcp_nopush on; keepalive_requests 1000000000; {more}
   proxy_cache_path {folder}/store keys_zone=hits:10m max_size=256m use_temp_path=off;
   server {{ listen 127.0.0.1:{port} backlog=8192;
     location / {{ proxy_pass http://127.0.0.1:{origin}; proxy_cache hits; }} }} }}
@@ -151,7 +151,8 @@ def start(folder, options):
         (files / f"{size}.bin").write_bytes(os.urandom(size))
     for name, text in (("origin", ORIGIN), ("cache", CACHE)):
         port = ports["origin" if name == "origin" else "nginx"]
-        (folder / f"{name}.conf").write_text(text.format(folder=folder, port=port, origin=ports["origin"]))
+        settings = text.format(folder=folder, port=port, origin=ports["origin"], more=options.nginx)
+        (folder / f"{name}.conf").write_text(settings)
     toml = ACCELERATOR.format(port=ports["accelerator"], origin=ports["origin"], engine=options.engine, pace=options.pace)
     (folder / "accelerator.toml").write_text(toml)
     origin = Server("origin", ["nginx", "-c", f"{folder}/origin.conf"], ports["origin"], options.cpu)
@@ -169,6 +170,7 @@ def arguments():
     parser.add_argument("--seconds", type=int, default=4, help="length of a turn")
     parser.add_argument("--turns", type=int, default=5)
     parser.add_argument("--cpu", type=int, default=0, help="the servers' CPU; wrk runs on the others")
+    parser.add_argument("--nginx", default="", help="more settings, such as 'open_file_cache max=1000;'")
     parser.add_argument("--engine", default="epoll")
     parser.add_argument("--pace", default="off")
     parser.add_argument("--json", help="also write the figures here")

@@ -219,6 +219,9 @@ impl Config {
         if self.limits.tries == 0 || self.limits.connections == 0 {
             return wrong("limits: tries and connections must be at least 1");
         }
+        if self.cache.object > self.cache.memory / 2 {
+            return wrong("cache.object: more than half of cache.memory; lower the one or raise the other");
+        }
         if self.threads > 256 {
             return wrong("threads: more than 256; give 0 for one a CPU");
         }
@@ -319,7 +322,9 @@ mod tests {
         let config = Config::parse(LEAST, "a.toml").unwrap();
         assert_eq!((config.threads, config.engine, config.pace), (1, engine::Kind::Epoll, Pace::Off));
         assert_eq!(config.cache.memory, 256 << 20);
-        let config = Config::parse(&format!("pace = \"5ms\"\n{LEAST}[cache]\nmemory = \"3KiB\"\n"), "a.toml").unwrap();
+        let config =
+            Config::parse(&format!("pace = \"5ms\"\n{LEAST}[cache]\nmemory = \"3KiB\"\nobject = 9\n"), "a.toml")
+                .unwrap();
         assert_eq!((config.pace, config.cache.memory), (Pace::Interval(Duration::from_millis(5)), 3072));
     }
 

@@ -101,7 +101,7 @@ impl Shared {
     /// For so many threads.
     pub fn new(live: Live, threads: usize) -> io::Result<Self> {
         Ok(Shared {
-            store: Store::new(live.config.cache.memory),
+            store: Store::new(live.config.cache.memory, live.config.cache.object)?,
             mail: (0..threads).map(|_| Mailbox::new()).collect::<io::Result<_>>()?,
             counters: (0..threads).map(|_| Counters::default()).collect(),
             connections: AtomicUsize::new(0),

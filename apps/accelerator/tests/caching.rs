@@ -254,12 +254,66 @@ fn those_who_waited_for_what_is_not_shared_ask_themselves() {
 #[test]
 fn the_store_stays_within_its_bytes() {
     let origin = Origin::new(|_, socket| say(socket, "200 OK", "Cache-Control: max-age=60\r\n", &"x".repeat(50_000)));
-    let accelerator =
-        Accelerator::before(&[&origin], "[cache]\nmemory = \"2MiB\"\n[admin]\nlisten = \"127.0.0.1:0\"\n");
+    let accelerator = Accelerator::before(
+        &[&origin],
+        "[cache]\nmemory = \"2MiB\"\nobject = \"64KiB\"\n[admin]\nlisten = \"127.0.0.1:0\"\n",
+    );
     for number in 0..100 {
         assert_eq!(accelerator.get(&format!("/{number}")).body.len(), 50_000);
     }
     let bytes = accelerator.metric("nearmiss_store_bytes");
     assert!(bytes <= 2 << 20 && bytes > 1 << 20, "{bytes}");
     assert_eq!(accelerator.metric("nearmiss_stored_total"), 100);
+}
+
+/// Bytes that tell where they are.
+fn counted(length: usize) -> String {
+    (0..).map(|number| format!("{number:07} ")).flat_map(String::into_bytes).map(char::from).take(length).collect()
+}
+
+#[test]
+fn bodies_of_all_lengths_come_back_byte_by_byte() {
+    let origin = Origin::new(|seen, socket| {
+        let length: usize = seen.path()[1..].parse().unwrap();
+        say(socket, "200 OK", "Cache-Control: max-age=60\r\n", &counted(length))
+    });
+    for engine in ["epoll", "poll"] {
+        let accelerator = Accelerator::before(&[&origin], &format!("engine = \"{engine}\"\n"));
+        for length in [0, 1, 4095, 16_383, 16_384, 16_385, 65_536, 1_000_000, 7_000_003] {
+            let expected = counted(length);
+            for _ in 0..3 {
+                let answer = accelerator.get(&format!("/{length}"));
+                assert!(answer.body == expected.as_bytes(), "{length} {}", answer.body.len());
+            }
+            if length > 10 {
+                let (first, last) = (length / 3, length / 3 + length / 2);
+                let request = format!("GET /{length} HTTP/1.1\r\nHost: a\r\nRange: bytes={first}-{last}\r\n\r\n");
+                let answer = accelerator.ask(&request);
+                assert!(answer.status() == 206 && answer.body == expected.as_bytes()[first..=last], "{length}");
+            }
+        }
+    }
+    assert_eq!(origin.count(), 18);
+}
+
+#[test]
+fn what_is_replaced_while_it_is_sent_stays_what_it_was() {
+    let turn = AtomicUsize::new(0);
+    let origin = Origin::new(move |_, socket| {
+        let letter = char::from(b'a' + turn.fetch_add(1, Ordering::SeqCst) as u8);
+        say(socket, "200 OK", "Cache-Control: max-age=60\r\n", &letter.to_string().repeat(6_000_000))
+    });
+    let accelerator =
+        Accelerator::before(&[&origin], "[cache]\nmemory = \"16MiB\"\n[admin]\nlisten = \"127.0.0.1:0\"\n");
+    accelerator.get("/");
+    let mut slow = accelerator.connect();
+    slow.send(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n");
+    let head = slow.head().unwrap();
+    for _ in 0..5 {
+        accelerator.operate("POST /purge?all HTTP/1.1\r\n\r\n");
+        accelerator.get("/");
+    }
+    let body = support::read_body(&mut slow.socket, &mut slow.input, &head);
+    assert_eq!(body.len(), 6_000_000);
+    assert_eq!(body.iter().find(|byte| **byte != b'a'), None);
 }

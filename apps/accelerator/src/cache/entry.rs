@@ -1,7 +1,7 @@
 //! One stored response.
 
+use super::body::Body;
 use crate::message::write;
-use bytes::Bytes;
 use http::{HeaderMap, StatusCode};
 use nearmiss_cache_policy::{Terms, VaryKey};
 
@@ -13,7 +13,7 @@ pub struct Entry {
     /// The end-to-end fields.
     pub fields: HeaderMap,
     /// The body.
-    pub body: Bytes,
+    pub body: Body,
     /// How long the response may be used, and for what.
     pub terms: Terms,
     /// Which requests this variant is for.
@@ -29,7 +29,7 @@ impl Entry {
     pub fn new(
         status: StatusCode,
         mut fields: HeaderMap,
-        body: Bytes,
+        body: Body,
         terms: Terms,
         variant: VaryKey,
         marks: &str,

@@ -200,15 +200,9 @@ impl Flow {
         }
     }
 
-    /// The whole body as one piece, which takes the place of the chunks.
-    pub fn whole(&self) -> Bytes {
-        let mut state = lock(&self.state);
-        if state.chunks.len() != 1 || state.chunks[0].len() as u64 != state.end {
-            let mut body = Vec::with_capacity(state.end as usize);
-            state.chunks.iter().for_each(|chunk| body.extend_from_slice(chunk));
-            state.chunks = VecDeque::from([Bytes::from(body.into_boxed_slice())]);
-        }
-        state.chunks[0].clone()
+    /// The pieces of a kept body, all that there are.
+    pub fn pieces(&self) -> Vec<Bytes> {
+        lock(&self.state).chunks.iter().cloned().collect()
     }
 
     /// The end.
@@ -303,7 +297,7 @@ mod tests {
         flow.push(Bytes::from_static(b"world"));
         assert_eq!(read(&flow, A, 0, 99), b"hello world");
         assert_eq!(read(&flow, B, 4, 4), b"o wo");
-        assert_eq!(flow.whole(), "hello world");
+        assert_eq!(flow.pieces().concat(), b"hello world");
         assert_eq!(read(&flow, B, 8, 99), b"rld");
         assert!(matches!(flow.read(A, 11, 9, &mut Vec::new()).0, Found::Later));
         assert_eq!(flow.finish(End::Broken), [A]);

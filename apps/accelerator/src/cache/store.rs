@@ -1,11 +1,12 @@
 //! The store: bounded by bytes, shared by all threads.
 
+use super::body::Arena;
 use super::entry::Entry;
 use super::flow::Flow;
 use super::key::{Key, KeyRef};
 use nearmiss_cache_policy::{RequestHead, vary_key};
-use quick_cache::Weighter;
-use quick_cache::sync::Cache;
+use quick_cache::sync::{Cache, DefaultLifecycle};
+use quick_cache::{DefaultHashBuilder, OptionsBuilder, Weighter};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -56,21 +57,33 @@ impl Weighter<Key, Arc<Resource>> for BySize {
 #[derive(Debug)]
 pub struct Store {
     cache: Cache<Key, Arc<Resource>, BySize>,
+    /// Where long bodies lie.
+    pub arena: Arc<Arena>,
     passed: Cache<Key, u64>,
     under_way: Mutex<HashMap<Key, Arc<Flow>>>,
     changing: Mutex<()>,
 }
 
 impl Store {
-    /// A store of so many bytes.
-    pub fn new(bytes: u64) -> Self {
+    /// A store of so many bytes, in which bodies up to `longest` have room.
+    pub fn new(bytes: u64, longest: u64) -> std::io::Result<Self> {
         let items = (bytes / 8192).clamp(1024, 1 << 24) as usize;
-        Store {
-            cache: Cache::with_weighter(items, bytes, BySize),
+        // Each shard has its part of the bytes, and nothing larger than a shard is kept.
+        let shards = (bytes / (4 * longest.max(1))).clamp(1, 64) as usize;
+        let options = OptionsBuilder::new()
+            .estimated_items_capacity(items)
+            .weight_capacity(bytes)
+            .shards(shards.next_power_of_two().min(64))
+            .build()
+            .map_err(std::io::Error::other)?;
+        let (hasher, lifecycle) = (DefaultHashBuilder::default(), DefaultLifecycle::default());
+        Ok(Store {
+            cache: Cache::with_options(options, BySize, hasher, lifecycle),
+            arena: Arena::new()?,
             passed: Cache::new(PASSED_MOST),
             under_way: Mutex::default(),
             changing: Mutex::default(),
-        }
+        })
     }
 
     /// The variants of a key.

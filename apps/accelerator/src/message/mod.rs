@@ -3,6 +3,7 @@
 pub mod chunked;
 pub mod fields;
 pub mod length;
+pub mod probe;
 pub mod request;
 pub mod response;
 pub mod write;

@@ -39,11 +39,14 @@ impl Worker {
             (true, _) => b"\r\nconnection: keep-alive\r\n\r\n",
             (false, _) => b"\r\nconnection: close\r\n\r\n",
         };
-        let parts = [entry.hit_head(), age, end, &entry.body];
+        let parts = [entry.hit_head(), age, end, entry.body.in_memory(0, entry.body.len())];
         let Some(client) = self.clients.get_mut(id) else { return };
         client.keep = keep;
-        let sent = send(&client.socket, &parts.map(IoSlice::new)).unwrap_or(0);
+        let mut sent = send(&client.socket, &parts.map(IoSlice::new), entry.body.is_file()).unwrap_or(0);
         let before_body: usize = parts[..3].iter().map(|part| part.len()).sum();
+        if entry.body.is_file() && sent == before_body {
+            sent += entry.body.send_file(&client.socket, 0, entry.body.len()).unwrap_or(0);
+        }
         let whole = before_body + entry.body.len();
         if sent < whole {
             let mut skip = sent;

@@ -2,12 +2,12 @@
 
 use super::Worker;
 use super::fetch::Job;
+use crate::cache::body::Body;
 use crate::cache::entry::Entry;
 use crate::cache::flow::{Arrived, Phase};
 use crate::cache::key::Key;
 use crate::message::BodyLength;
 use crate::message::response::Head;
-use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use nearmiss_cache_policy as policy;
 use nearmiss_cache_policy::{Handled, HeadUpdate, RequestHead, ResponseHead, Seconds, Terms, VaryKey};
@@ -29,7 +29,7 @@ pub struct Storing {
 
 impl Storing {
     /// The response with its body.
-    pub fn entry(self, body: Bytes, marks: &str) -> Arc<Entry> {
+    pub fn entry(self, body: Body, marks: &str) -> Arc<Entry> {
         Arc::new(Entry::new(self.status, self.fields, body, self.terms, self.variant, marks))
     }
 }

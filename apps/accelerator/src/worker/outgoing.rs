@@ -176,16 +176,24 @@ impl Outgoing {
     fn write(&mut self, socket: &OwnedFd) -> Result<usize, Errno> {
         let mut slices = [IoSlice::new(&[]); PIECES];
         let mut count = 0;
-        let stored: &[u8] = match &self.body {
-            Body::Entry { entry, at, end } => &entry.body[*at..*end],
-            _ => &[],
+        let (stored, more) = match &mut self.body {
+            Body::Entry { entry, at, end } if entry.body.is_file() => {
+                if self.head_at == self.head.len() && self.pieces.is_empty() {
+                    let written = entry.body.send_file(socket, *at, *end)?;
+                    *at += written;
+                    return Ok(written);
+                }
+                (&[][..], true)
+            }
+            Body::Entry { entry, at, end } => (entry.body.in_memory(*at, *end), false),
+            _ => (&[][..], false),
         };
         let parts = [&self.head[self.head_at..]].into_iter().chain(self.pieces.iter().map(|piece| &piece[..]));
         for part in parts.chain([stored]).filter(|part| !part.is_empty()).take(PIECES) {
             slices[count] = IoSlice::new(part);
             count += 1;
         }
-        let written = send(socket, &slices[..count])?;
+        let written = send(socket, &slices[..count], more)?;
         self.advance(written);
         Ok(written)
     }
@@ -213,7 +221,9 @@ enum Gathered {
     Over(Sent),
 }
 
-/// Writes pieces in one call.
-pub fn send(socket: &OwnedFd, slices: &[IoSlice<'_>]) -> Result<usize, Errno> {
-    sendmsg(socket, slices, &mut SendAncillaryBuffer::default(), SendFlags::NOSIGNAL | SendFlags::DONTWAIT)
+/// Writes pieces in one call. The kernel holds back what fills no segment where `more` follows at once.
+pub fn send(socket: &OwnedFd, slices: &[IoSlice<'_>], more: bool) -> Result<usize, Errno> {
+    let flags = SendFlags::NOSIGNAL | SendFlags::DONTWAIT;
+    let flags = if more { flags | SendFlags::MORE } else { flags };
+    sendmsg(socket, slices, &mut SendAncillaryBuffer::default(), flags)
 }

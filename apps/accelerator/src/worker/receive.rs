@@ -3,6 +3,7 @@
 use super::Worker;
 use super::fetch::{Job, piece};
 use super::judge::Judged;
+use crate::cache::body::Body;
 use crate::cache::flow::{Demand, End, Phase};
 use crate::message::chunked::Decoder;
 use crate::message::response::{self, Head};
@@ -259,7 +260,8 @@ impl Worker {
         if job.plan.listed && !self.shared.store.lists(key, &job.flow) {
             return;
         }
-        self.shared.store.insert(key, storing.entry(job.flow.whole(), &self.live.hit_marks));
+        let body = Body::new(&self.shared.store.arena, &job.flow.pieces());
+        self.shared.store.insert(key, storing.entry(body, &self.live.hit_marks));
         self.counters().stored.one();
     }
 }
