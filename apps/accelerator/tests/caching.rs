@@ -1,4 +1,5 @@
 //! What is answered from the store, and how, with the origin's view of it.
+#![allow(clippy::unwrap_used, reason = "a test that fails by unwrap has failed well")]
 
 mod support;
 

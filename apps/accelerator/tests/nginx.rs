@@ -1,4 +1,5 @@
 //! Before a Debian nginx: files, ranges, conditional reloads.
+#![allow(clippy::unwrap_used, reason = "a test that fails by unwrap has failed well")]
 
 mod support;
 
@@ -7,12 +8,15 @@ use std::process::{Child, Command};
 use std::sync::{Arc, Mutex};
 use support::{Accelerator, Origin};
 
-struct Nginx(Child, tempfile::TempDir);
+struct Nginx {
+    process: Child,
+    _files: tempfile::TempDir,
+}
 
 impl Drop for Nginx {
     fn drop(&mut self) {
-        let _told = Command::new("kill").arg(self.0.id().to_string()).status().is_ok();
-        let _ended = self.0.wait().is_ok();
+        let _told = Command::new("kill").arg(self.process.id().to_string()).status().is_ok();
+        let _ended = self.process.wait().is_ok();
     }
 }
 
@@ -28,7 +32,7 @@ fn start(files: &[(&str, &[u8])]) -> Option<(Nginx, Origin)> {
     let text = format!(
         "daemon off; pid {shown}/pid; error_log {shown}/error; events {{}} http {{ access_log off; types {{ text/html html; }} \
          client_body_temp_path {shown}/body; proxy_temp_path {shown}/proxy; fastcgi_temp_path {shown}/f; \
-         uwsgi_temp_path {shown}/u; scgi_temp_path {shown}/s; gzip on; gzip_vary on; gzip_types text/html; gzip_min_length 1; \
+         uwsgi_temp_path {shown}/u; scgi_temp_path {shown}/s; gzip on; gzip_proxied any; gzip_vary on; gzip_min_length 1; \
          server {{ listen {address}; root {shown}; add_header Cache-Control max-age=60; }} }}"
     );
     std::fs::write(folder.path().join("conf"), text).unwrap();
@@ -37,7 +41,7 @@ fn start(files: &[(&str, &[u8])]) -> Option<(Nginx, Origin)> {
     }
     let child = Command::new("/usr/sbin/nginx").arg("-c").arg(folder.path().join("conf")).spawn().unwrap();
     support::until("nginx", || std::net::TcpStream::connect(address).is_ok());
-    Some((Nginx(child, folder), Origin { address, seen: Arc::new(Mutex::default()) }))
+    Some((Nginx { process: child, _files: folder }, Origin { address, seen: Arc::new(Mutex::default()) }))
 }
 
 #[test]

@@ -1,4 +1,5 @@
 //! A bounded run of what the fuzz target `http` asserts, and a slow obvious twin of the decoder of chunked bodies.
+#![allow(clippy::unwrap_used, reason = "a test that fails by unwrap has failed well")]
 
 use nearmiss_accelerator::message::probe;
 use proptest::prelude::*;

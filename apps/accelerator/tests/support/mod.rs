@@ -1,5 +1,6 @@
 //! The real binary before scripted origins, all on loopback.
 #![allow(dead_code, reason = "every test file uses a part of it")]
+#![allow(clippy::unwrap_used, reason = "a test that fails by unwrap has failed well")]
 
 use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
