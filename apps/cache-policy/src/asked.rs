@@ -1,8 +1,9 @@
 //! What a request says about the caching of its answer (RFC 9111 s5.2.1, 5.4; RFC 5861 s4).
 
 use crate::RequestHead;
-use crate::directives::{Directive, directives};
+use crate::directives::{Argument, Directive, directives};
 use crate::list::members;
+use crate::names;
 use http::HeaderMap;
 use http::header::{CACHE_CONTROL, PRAGMA};
 
@@ -62,18 +63,23 @@ impl Asked {
         self.only_if_cached
     }
 
+    /// Whether the client gives a greatest age.
+    pub(crate) fn bounds_age(&self) -> bool {
+        self.max_age != u32::MAX
+    }
+
     fn take_all(&mut self, headers: &HeaderMap) {
         let (mut max_age, mut min_fresh, mut stale_if_error) = (None, None, None);
         for directive in directives(headers, &CACHE_CONTROL) {
             let seconds = directive.seconds();
-            match directive.name.to_ascii_lowercase().as_slice() {
-                b"max-age" => _ = max_age.get_or_insert(seconds.unwrap_or(0)),
-                b"min-fresh" => _ = min_fresh.get_or_insert(seconds.unwrap_or(u32::MAX)),
-                b"max-stale" => self.max_stale = self.max_stale.or_else(|| stale_limit(&directive)),
-                b"stale-if-error" => _ = stale_if_error.get_or_insert(seconds.unwrap_or(0)),
-                b"no-cache" => self.no_cache = true,
-                b"no-store" => self.no_store = true,
-                b"only-if-cached" => self.only_if_cached = true,
+            match directive.name {
+                names::MAX_AGE => _ = max_age.get_or_insert(seconds.unwrap_or(0)),
+                names::MIN_FRESH => _ = min_fresh.get_or_insert(seconds.unwrap_or(u32::MAX)),
+                names::MAX_STALE => self.max_stale = self.max_stale.or_else(|| stale_limit(&directive)),
+                names::STALE_IF_ERROR => _ = stale_if_error.get_or_insert(seconds.unwrap_or(0)),
+                names::NO_CACHE => self.no_cache = true,
+                names::NO_STORE => self.no_store = true,
+                names::ONLY_IF_CACHED => self.only_if_cached = true,
                 _ => {}
             }
         }
@@ -86,7 +92,7 @@ impl Asked {
 /// Seconds of max-stale: any staleness without an argument, none with nonsense.
 fn stale_limit(directive: &Directive<'_>) -> Option<u32> {
     match directive.argument {
-        crate::directives::Argument::None => Some(u32::MAX),
+        Argument::None => Some(u32::MAX),
         _ => directive.seconds(),
     }
 }

@@ -4,7 +4,10 @@ use crate::date::{date_of, parsed};
 use crate::list::members;
 use crate::validators::weakly_equal;
 use crate::{RequestHead, Seconds};
-use http::header::{DATE, ETAG, IF_MATCH, IF_MODIFIED_SINCE, IF_NONE_MATCH, IF_UNMODIFIED_SINCE, LAST_MODIFIED};
+use http::header::{
+    CONTENT_ENCODING, CONTENT_LANGUAGE, CONTENT_LENGTH, CONTENT_RANGE, CONTENT_TYPE, DATE, ETAG, IF_MATCH,
+    IF_MODIFIED_SINCE, IF_NONE_MATCH, IF_UNMODIFIED_SINCE, LAST_MODIFIED,
+};
 use http::{HeaderMap, Method, StatusCode};
 
 /// How a usable stored response answers a request with conditions.
@@ -49,8 +52,24 @@ fn matches(headers: &HeaderMap, stored: &HeaderMap) -> bool {
 fn unmodified(headers: &HeaderMap, stored: &HeaderMap) -> bool {
     let mut lines = headers.get_all(IF_MODIFIED_SINCE).iter();
     let (Some(line), None) = (lines.next(), lines.next()) else { return false };
+    if stored.get(LAST_MODIFIED) == Some(line) {
+        return true;
+    }
     let date = date_of(stored, &DATE, Seconds(0));
     let now = date.unwrap_or_default();
     let modified = date_of(stored, &LAST_MODIFIED, now).or(date);
     matches!((modified, parsed(line.as_bytes(), now)), (Some(modified), Some(since)) if modified <= since)
+}
+
+/// The fields of a 304 for a stored response: all but the metadata that the client has already (RFC 9110 s15.4.5).
+#[must_use]
+pub fn not_modified_fields(stored: &HeaderMap) -> HeaderMap {
+    let mut fields = stored.clone();
+    for name in [CONTENT_TYPE, CONTENT_LENGTH, CONTENT_ENCODING, CONTENT_LANGUAGE, CONTENT_RANGE] {
+        fields.remove(name);
+    }
+    if fields.contains_key(ETAG) {
+        fields.remove(LAST_MODIFIED);
+    }
+    fields
 }

@@ -3,8 +3,9 @@
 use crate::Options;
 use crate::directives::{Argument, Directive, directives};
 use crate::list::members;
+use crate::names;
 use crate::targeted;
-use http::header::CACHE_CONTROL;
+use http::header::{CACHE_CONTROL, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_RANGE, CONTENT_TYPE, DATE, EXPIRES, VARY};
 use http::{HeaderMap, HeaderName};
 
 /// A response's directives, of one field.
@@ -49,31 +50,40 @@ impl Control {
     /// Takes one directive in. A restriction counts whatever its argument. Of a directive with seconds the first one
     /// counts, and nonsense in it means stale (RFC 9111 s4.2.1).
     pub fn take(&mut self, directive: &Directive<'_>) {
-        let name = directive.name.to_ascii_lowercase();
         let seconds = directive.seconds();
-        match name.as_slice() {
-            b"max-age" => _ = self.max_age.get_or_insert(seconds.unwrap_or(0)),
-            b"s-maxage" => _ = self.s_maxage.get_or_insert(seconds.unwrap_or(0)),
-            b"stale-while-revalidate" => _ = self.stale_while_revalidate.get_or_insert(seconds.unwrap_or(0)),
-            b"stale-if-error" => _ = self.stale_if_error.get_or_insert(seconds.unwrap_or(0)),
-            b"no-store" => self.no_store = true,
-            b"no-cache" => self.no_cache |= !self.withholds(&directive.argument),
-            b"private" => self.private |= !self.withholds(&directive.argument),
-            b"public" => self.public = true,
-            b"must-revalidate" => self.must_revalidate = true,
-            b"proxy-revalidate" => self.proxy_revalidate = true,
-            b"must-understand" => self.must_understand = true,
+        match directive.name {
+            names::MAX_AGE => _ = self.max_age.get_or_insert(seconds.unwrap_or(0)),
+            names::S_MAXAGE => _ = self.s_maxage.get_or_insert(seconds.unwrap_or(0)),
+            names::STALE_WHILE_REVALIDATE => _ = self.stale_while_revalidate.get_or_insert(seconds.unwrap_or(0)),
+            names::STALE_IF_ERROR => _ = self.stale_if_error.get_or_insert(seconds.unwrap_or(0)),
+            names::NO_STORE => self.no_store = true,
+            names::NO_CACHE => self.no_cache |= !self.withholds(&directive.argument),
+            names::PRIVATE => self.private |= !self.withholds(&directive.argument),
+            names::PUBLIC => self.public = true,
+            names::MUST_REVALIDATE => self.must_revalidate = true,
+            names::PROXY_REVALIDATE => self.proxy_revalidate = true,
+            names::MUST_UNDERSTAND => self.must_understand = true,
             _ => {}
         }
     }
 
-    /// Notes the fields that a qualified directive names; `false` where the argument names none, so that the directive
-    /// speaks of the whole response.
+    /// Notes the fields that a qualified directive names; `false` where the argument names none, or one without which
+    /// the rest cannot be used, so that the directive speaks of the whole response.
     fn withholds(&mut self, argument: &Argument<'_>) -> bool {
         let Argument::Text(list) = argument else { return false };
         let named: Result<Vec<_>, _> = members(list).map(HeaderName::from_bytes).collect();
-        let Some(named) = named.ok().filter(|named| !named.is_empty()) else { return false };
+        let Some(named) = named.ok().filter(|named| !named.is_empty() && !named.iter().any(is_needed)) else {
+            return false;
+        };
         self.withheld.extend(named);
         true
     }
+}
+
+/// Whether a stored response without this field would be another one: the field says what the bytes are, whom they are
+/// for, or how long they are good.
+fn is_needed(field: &HeaderName) -> bool {
+    const NEEDED: [HeaderName; 7] =
+        [CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_RANGE, CONTENT_TYPE, DATE, EXPIRES, VARY];
+    NEEDED.contains(field) || field.as_str().ends_with("cache-control")
 }

@@ -1,6 +1,7 @@
 //! One directive of Cache-Control (RFC 9111 s5.2), tolerant of what arrives.
 
-use crate::list::{is_blank, members, unquoted};
+use crate::list::{is_blank, members, trimmed, unquoted};
+use crate::names::{Name, padded};
 use http::{HeaderMap, HeaderName};
 use std::borrow::Cow;
 
@@ -18,8 +19,7 @@ pub(crate) enum Argument<'a> {
 /// One directive.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Directive<'a> {
-    /// The name as it arrived; compare without case.
-    pub name: &'a [u8],
+    pub name: Name,
     /// The argument.
     pub argument: Argument<'a>,
 }
@@ -39,7 +39,7 @@ pub(crate) fn delta_seconds(text: &[u8]) -> Option<u32> {
 impl<'a> Directive<'a> {
     fn of(member: &'a [u8]) -> Self {
         let Some(equals) = member.iter().position(|&byte| byte == b'=') else {
-            return Self { name: member, argument: Argument::None };
+            return Self { name: padded(member), argument: Argument::None };
         };
         let (name, text) = (&member[..equals], &member[equals + 1..]);
         let spaced = name.last().is_some_and(|&b| is_blank(b)) || text.first().is_some_and(|&b| is_blank(b));
@@ -49,7 +49,7 @@ impl<'a> Directive<'a> {
             _ if text.is_empty() || text.contains(&b'"') => Argument::Bad,
             _ => Argument::Text(text.into()),
         };
-        Self { name: crate::list::trimmed(name), argument }
+        Self { name: padded(trimmed(name)), argument }
     }
 
     /// The argument as seconds.

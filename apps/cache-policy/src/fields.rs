@@ -4,14 +4,11 @@ use crate::control::Control;
 use crate::date::{date_of, written};
 use crate::list::members;
 use crate::{Options, Seconds};
-use http::header::{
-    AGE, CONNECTION, DATE, PROXY_AUTHENTICATE, PROXY_AUTHORIZATION, TE, TRAILER, TRANSFER_ENCODING, UPGRADE,
-};
+use http::header::{AGE, CONNECTION, DATE, PROXY_AUTHENTICATE, PROXY_AUTHORIZATION, TE, TRANSFER_ENCODING, UPGRADE};
 use http::{HeaderMap, HeaderName};
 
-/// Fields of one connection (RFC 9110 s7.6.1) and of one proxy (RFC 9111 s3.1); trailers, which are not kept; and Age,
-/// which is in the terms.
-const NEVER_STORED: [HeaderName; 11] = [
+/// Fields of one connection (RFC 9110 s7.6.1) and of one proxy (RFC 9111 s3.1); and Age, which is in the terms.
+const NEVER_STORED: [HeaderName; 10] = [
     CONNECTION,
     HeaderName::from_static("keep-alive"),
     HeaderName::from_static("proxy-connection"),
@@ -19,7 +16,6 @@ const NEVER_STORED: [HeaderName; 11] = [
     PROXY_AUTHENTICATE,
     PROXY_AUTHORIZATION,
     TE,
-    TRAILER,
     TRANSFER_ENCODING,
     UPGRADE,
     AGE,
@@ -56,6 +52,6 @@ pub(crate) fn finish(options: &Options, kept: &mut HeaderMap, received_at: Secon
     if date_of(kept, &DATE, received_at).is_none()
         && let Some(date) = written(received_at)
     {
-        kept.insert(DATE, date);
+        _ = kept.try_insert(DATE, date);
     }
 }

@@ -5,6 +5,8 @@
 //! as a few numbers ([`Terms`]), so that a look-up ([`Asked::of`] and [`Terms::answer`]) parses nothing but the
 //! request's own directives. `docs/caching.md` lists the RFCs' rules one by one.
 
+#![forbid(unsafe_code)]
+
 mod asked;
 mod conditions;
 mod control;
@@ -15,6 +17,7 @@ mod freshness;
 mod head;
 mod invalidation;
 mod list;
+mod names;
 mod options;
 mod ranges;
 mod seconds;
@@ -27,7 +30,7 @@ mod validators;
 mod vary;
 
 pub use asked::Asked;
-pub use conditions::{Condition, condition};
+pub use conditions::{Condition, condition, not_modified_fields};
 pub use fields::stored_fields;
 pub use head::{RequestHead, ResponseHead};
 pub use invalidation::invalidates;
@@ -39,4 +42,4 @@ pub use storing::{WhyNot, store};
 pub use terms::{Answer, Terms};
 pub use updating::{HeadUpdate, head_update, merge_304, refreshed};
 pub use validators::{conditional, selects};
-pub use vary::{VaryKey, vary_key};
+pub use vary::{Selecting, VaryKey, vary_key};

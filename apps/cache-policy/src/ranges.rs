@@ -35,7 +35,11 @@ pub fn ranges(request: &RequestHead<'_>, stored: &HeaderMap, length: u64) -> Ran
 
 /// Whether If-Range is absent, or names the stored response by a strong validator (RFC 9110 s13.1.5).
 fn if_range(headers: &HeaderMap, stored: &HeaderMap) -> bool {
-    let Some(wanted) = headers.get(IF_RANGE) else { return true };
+    let mut lines = headers.get_all(IF_RANGE).iter();
+    let Some(wanted) = lines.next() else { return true };
+    if lines.next().is_some() {
+        return false;
+    }
     if wanted.as_bytes().ends_with(b"\"") {
         return stored.get(ETAG).is_some_and(|tag| strongly_equal(tag.as_bytes(), wanted.as_bytes()));
     }

@@ -52,6 +52,8 @@ pub struct Handled<'a> {
     pub stored: bool,
     /// The request shared another one's way to the origin.
     pub collapsed: bool,
+    /// The key under which the response is stored.
+    pub key: Option<&'a str>,
     /// More, for people.
     pub detail: Option<&'a str>,
 }
@@ -68,9 +70,11 @@ pub fn cache_status(name: &str, handled: &Handled<'_>) -> HeaderValue {
     if let Some(seconds) = handled.time_to_live {
         _ = write!(value, "; ttl={}", seconds.clamp(-MOST_INTEGER, MOST_INTEGER));
     }
-    if let Some(detail) = handled.detail {
-        value.push_str("; detail=");
-        push_item(&mut value, detail);
+    for (name, text) in [("key", handled.key), ("detail", handled.detail)] {
+        if let Some(text) = text {
+            _ = write!(value, "; {name}=");
+            push_string(&mut value, text);
+        }
     }
     HeaderValue::try_from(value).unwrap_or_else(|_| HeaderValue::from_static("cache"))
 }
@@ -90,15 +94,19 @@ fn push_forward(value: &mut String, why: Forward, handled: &Handled<'_>) {
     }
 }
 
-/// A token where the text is one, else a string; what a string cannot hold is left out.
+/// A token where the text is one, else a string.
 fn push_item(value: &mut String, text: &str) {
     let in_token = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~:/".contains(&byte);
-    if text.as_bytes().first().is_some_and(|first| first.is_ascii_alphabetic() || *first == b'*')
-        && text.bytes().all(in_token)
-    {
+    let starts = |first: &u8| first.is_ascii_alphabetic() || *first == b'*';
+    if text.as_bytes().first().is_some_and(starts) && text.bytes().all(in_token) {
         value.push_str(text);
-        return;
+    } else {
+        push_string(value, text);
     }
+}
+
+/// A string; what a string cannot hold is left out.
+fn push_string(value: &mut String, text: &str) {
     value.push('"');
     for letter in text.chars().filter(|letter| matches!(letter, ' '..='~')) {
         if matches!(letter, '"' | '\\') {

@@ -1,11 +1,12 @@
 //! Whether a response may be stored (RFC 9111 s3).
 
 use crate::control::Control;
+use crate::date::date_of;
 use crate::freshness::{bounded, corrected_initial_age, explicit_lifetime, heuristic_lifetime, heuristic_status};
 use crate::list::members;
 use crate::validators::has_validator;
 use crate::{Asked, Options, RequestHead, ResponseHead, Seconds, Terms};
-use http::header::{AUTHORIZATION, SET_COOKIE, VARY};
+use http::header::{AUTHORIZATION, DATE, SET_COOKIE, VARY};
 use http::{HeaderMap, Method, StatusCode};
 
 /// Why a response is not stored.
@@ -33,6 +34,14 @@ pub enum WhyNot {
     SetCookie,
     /// The response is stale already, cannot be validated, and may not be served stale.
     Useless,
+}
+
+impl WhyNot {
+    /// Whether the request forbids to store its answer, so that nothing follows for what is stored already.
+    #[must_use]
+    pub fn is_of_the_request(self) -> bool {
+        matches!(self, WhyNot::Method | WhyNot::RequestNoStore | WhyNot::Authorization)
+    }
 }
 
 /// The terms under which the answer to `request` may be stored (RFC 9111 s3), or why it may not. The times are those
@@ -65,34 +74,37 @@ impl Exchange<'_> {
     /// The terms of a response with this status and these fields.
     pub fn judged(&self, status: StatusCode, headers: &HeaderMap) -> Result<Terms, WhyNot> {
         self.permitted(status, headers)?;
-        let control = self.control;
-        let explicit = explicit_lifetime(control, headers, self.received_at);
-        if explicit.is_none() && !control.public && !heuristic_status(status) {
-            return Err(WhyNot::NotAllowed);
-        }
-        if headers.contains_key(SET_COOKIE) && !control.public && explicit.unwrap_or(0) == 0 {
-            return Err(WhyNot::SetCookie);
-        }
-        let lifetime = explicit.unwrap_or_else(|| heuristic_lifetime(self.options, headers, self.received_at));
+        let (control, options) = (self.control, self.options);
         let or_default = |stated: Option<u32>, default: Seconds| stated.unwrap_or_else(|| bounded(default.0));
+        let (revalidate, error) = (options.default_stale_while_revalidate, options.default_stale_if_error);
         let terms = Terms {
             received_at: self.received_at,
             initial_age: corrected_initial_age(headers, self.requested_at, self.received_at),
-            lifetime,
-            stale_while_revalidate: or_default(
-                control.stale_while_revalidate,
-                self.options.default_stale_while_revalidate,
-            ),
-            stale_if_error: or_default(control.stale_if_error, self.options.default_stale_if_error),
+            lifetime: self.lifetime(status, headers)?,
+            stale_while_revalidate: or_default(control.stale_while_revalidate, revalidate),
+            stale_if_error: or_default(control.stale_if_error, error),
+            date: date_of(headers, &DATE, self.received_at).unwrap_or(self.received_at),
             status,
-            validators: has_validator(headers),
+            validators: has_validator(headers, &control.withheld),
             always_validate: control.no_cache,
             never_stale: control.forbids_stale(),
         };
         if terms.is_useless() { Err(WhyNot::Useless) } else { Ok(terms) }
     }
 
-    /// The prohibitions.
+    /// How long the response is fresh: as it says itself, else by the heuristic where that is allowed.
+    fn lifetime(&self, status: StatusCode, headers: &HeaderMap) -> Result<u32, WhyNot> {
+        let explicit = explicit_lifetime(self.control, headers, self.received_at);
+        if explicit.is_none() && !self.control.public && !heuristic_status(status) {
+            return Err(WhyNot::NotAllowed);
+        }
+        if headers.contains_key(SET_COOKIE) && !self.control.public && explicit.unwrap_or(0) == 0 {
+            return Err(WhyNot::SetCookie);
+        }
+        Ok(explicit.unwrap_or_else(|| heuristic_lifetime(self.options, headers, self.received_at)))
+    }
+
+    /// The prohibitions of the response, then those of the request.
     fn permitted(&self, status: StatusCode, headers: &HeaderMap) -> Result<(), WhyNot> {
         let control = self.control;
         let understood = understood(status);
@@ -102,9 +114,6 @@ impl Exchange<'_> {
         if status.is_informational() || status == StatusCode::NOT_MODIFIED || (control.must_understand && !understood) {
             return Err(WhyNot::Status);
         }
-        if Asked::of(self.request).no_store() {
-            return Err(WhyNot::RequestNoStore);
-        }
         // must-understand lets a cache that knows the status ignore no-store (RFC 9111 s5.2.2.3).
         if control.no_store && !control.must_understand {
             return Err(WhyNot::NoStore);
@@ -112,12 +121,21 @@ impl Exchange<'_> {
         if control.private {
             return Err(WhyNot::Private);
         }
+        if headers.get_all(VARY).iter().any(|line| members(line.as_bytes()).any(|member| member == b"*")) {
+            return Err(WhyNot::VaryStar);
+        }
+        self.permitted_by_request()
+    }
+
+    /// The prohibitions of the request.
+    fn permitted_by_request(&self) -> Result<(), WhyNot> {
+        let control = self.control;
+        if Asked::of(self.request).no_store() {
+            return Err(WhyNot::RequestNoStore);
+        }
         let shareable = control.public || control.must_revalidate || control.s_maxage.is_some();
         if self.request.headers.contains_key(AUTHORIZATION) && !shareable {
             return Err(WhyNot::Authorization);
-        }
-        if headers.get_all(VARY).iter().any(|line| members(line.as_bytes()).any(|member| member == b"*")) {
-            return Err(WhyNot::VaryStar);
         }
         Ok(())
     }

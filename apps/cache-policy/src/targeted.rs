@@ -2,6 +2,7 @@
 
 use crate::control::Control;
 use crate::directives::{Argument, Directive};
+use crate::names::padded;
 use http::{HeaderMap, HeaderName};
 use sfv::{BareItem, Dictionary, ListEntry, Parser};
 
@@ -15,7 +16,7 @@ pub(crate) fn control(headers: &HeaderMap, field: &HeaderName) -> Option<Control
     let mut control = Control { targeted: true, ..Control::default() };
     for (name, value) in &members {
         if let Some(argument) = argument(name.as_str(), value) {
-            control.take(&Directive { name: name.as_str().as_bytes(), argument });
+            control.take(&Directive { name: padded(name.as_str().as_bytes()), argument });
         }
     }
     (!members.is_empty()).then_some(control)

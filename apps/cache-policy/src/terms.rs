@@ -1,5 +1,6 @@
 //! What was decided when a response was stored, and what follows from it for a look-up.
 
+use crate::directives::MOST_SECONDS;
 use crate::{Asked, Seconds};
 use http::StatusCode;
 
@@ -11,6 +12,7 @@ pub struct Terms {
     pub(crate) lifetime: u32,
     pub(crate) stale_while_revalidate: u32,
     pub(crate) stale_if_error: u32,
+    pub(crate) date: Seconds,
     pub(crate) status: StatusCode,
     /// There is an ETag or a Last-Modified to validate by.
     pub(crate) validators: bool,
@@ -38,16 +40,30 @@ pub enum Answer {
 }
 
 impl Terms {
-    /// The current age (RFC 9111 s4.2.3), for the Age field.
+    /// The current age (RFC 9111 s4.2.3), for the Age field; at most 2147483648 (s1.2.2).
     #[must_use]
     pub fn age(&self, now: Seconds) -> u64 {
-        u64::from(self.initial_age) + now.since(self.received_at)
+        let age = u64::from(self.initial_age).saturating_add(now.since(self.received_at));
+        age.min(u64::from(MOST_SECONDS))
     }
 
     /// The seconds of freshness left; negative once stale (RFC 9211 s2.4).
     #[must_use]
     pub fn time_to_live(&self, now: Seconds) -> i64 {
-        i64::from(self.lifetime) - i64::try_from(self.age(now)).unwrap_or(i64::MAX)
+        i64::from(self.lifetime) - self.age(now).cast_signed()
+    }
+
+    /// How long the response is fresh from its generation on, in seconds.
+    #[must_use]
+    pub fn lifetime(&self) -> u32 {
+        self.lifetime
+    }
+
+    /// When the response was generated, as its Date says. Where several stored responses suit a request, the latest one
+    /// is used (RFC 9111 s4).
+    #[must_use]
+    pub fn date(&self) -> Seconds {
+        self.date
     }
 
     /// The status of the stored response.
@@ -80,11 +96,17 @@ impl Terms {
         if self.never_stale || asked.min_fresh > 0 {
             return None;
         }
-        let staleness = age - lifetime;
-        if self.stale_while_revalidate > 0 && staleness <= u64::from(self.stale_while_revalidate) {
+        self.usable_stale(asked, age - lifetime)
+    }
+
+    /// How the response may be served stale, where nothing forbids it.
+    fn usable_stale(&self, asked: &Asked, staleness: u64) -> Option<Answer> {
+        // A client that bounds the age wants no stale response (RFC 9111 s5.2.1.1).
+        let wanted = asked.max_stale.is_some() || !asked.bounds_age();
+        if wanted && self.stale_while_revalidate > 0 && staleness <= u64::from(self.stale_while_revalidate) {
             return Some(Answer::StaleWhileRevalidate);
         }
-        asked.max_stale.filter(|&most| most == u32::MAX || staleness <= u64::from(most)).map(|_| Answer::Stale)
+        asked.max_stale.filter(|&most| staleness <= u64::from(most)).map(|_| Answer::Stale)
     }
 
     /// Whether the response may be served in place of an error: the origin cannot be reached, or answers 500, 502, 503
@@ -94,10 +116,10 @@ impl Terms {
         if self.always_validate || (asked.no_cache && asked.stale_if_error == 0) {
             return false;
         }
-        let staleness = self.age(now).saturating_sub(u64::from(self.lifetime));
-        if staleness == 0 && self.time_to_live(now) > 0 {
+        if self.time_to_live(now) > 0 {
             return true;
         }
+        let staleness = self.age(now) - u64::from(self.lifetime);
         let most = self.stale_if_error.max(asked.stale_if_error);
         !self.never_stale && most > 0 && staleness <= u64::from(most)
     }

@@ -21,13 +21,15 @@ pub fn merge_304(options: &Options, stored: &mut HeaderMap, not_modified: &Heade
         stored.remove(name);
     }
     for (name, value) in &news {
-        stored.append(name, value.clone());
+        // Fails where the map is full, which a bound on a message's fields prevents.
+        _ = stored.try_append(name, value.clone());
     }
     finish(options, stored, received_at);
 }
 
-/// The terms of a stored response after a 304 (RFC 9111 s4.3.4). An error says that the 304 forbids to keep the stored
-/// response: the caller answers this one request with it, and drops it.
+/// The terms of a stored response after a 304 (RFC 9111 s4.3.4). An error says that the 304 forbids to keep what it
+/// updated: the caller answers this one request with the updated response. Then the caller drops the stored one, or
+/// leaves it as it was where [`WhyNot::is_of_the_request`].
 pub fn refreshed(
     options: &Options,
     terms: &Terms,
@@ -40,7 +42,7 @@ pub fn refreshed(
     let mut merged = stored.clone();
     merge_304(options, &mut merged, not_modified.headers, received_at);
     if let Some(age) = not_modified.headers.get(http::header::AGE) {
-        merged.insert(http::header::AGE, age.clone());
+        _ = merged.try_insert(http::header::AGE, age.clone());
     }
     let control = Control::of(options, &merged);
     let exchange = Exchange { options, request, control: &control, requested_at, received_at };

@@ -10,9 +10,9 @@ fn tag(text: &[u8]) -> Option<(bool, &[u8])> {
     (!inner.contains(&b'"')).then_some((weak, opaque))
 }
 
-/// Weak comparison (RFC 9110 s8.8.3.2).
+/// Weak comparison (RFC 9110 s8.8.3.2). Tags without quotation marks, which some servers send, equal their likes.
 pub(crate) fn weakly_equal(one: &[u8], other: &[u8]) -> bool {
-    matches!((tag(one), tag(other)), (Some((_, one)), Some((_, other))) if one == other)
+    one == other || matches!((tag(one), tag(other)), (Some((_, one)), Some((_, other))) if one == other)
 }
 
 /// Strong comparison: neither is weak.
@@ -20,9 +20,9 @@ pub(crate) fn strongly_equal(one: &[u8], other: &[u8]) -> bool {
     matches!((tag(one), tag(other)), (Some((false, one)), Some((false, other))) if one == other)
 }
 
-/// Whether the stored response can be validated.
-pub(crate) fn has_validator(headers: &HeaderMap) -> bool {
-    headers.contains_key(ETAG) || headers.contains_key(LAST_MODIFIED)
+/// Whether a response can be validated once the withheld fields are gone.
+pub(crate) fn has_validator(headers: &HeaderMap, withheld: &[HeaderName]) -> bool {
+    [ETAG, LAST_MODIFIED].iter().any(|field| headers.contains_key(field) && !withheld.contains(field))
 }
 
 /// The fields of a request that validates the stored response.
@@ -32,13 +32,18 @@ pub fn conditional(stored: &HeaderMap) -> Vec<(HeaderName, HeaderValue)> {
     pairs.into_iter().filter_map(|(from, to)| Some((to, stored.get(from)?.clone()))).collect()
 }
 
-/// Whether a 304 speaks of this stored response, the only one that the request had validated (RFC 9111 s4.3.4). A 304
-/// without validators does.
+/// Whether a 304 speaks of this stored response, the only one that the request had validated (RFC 9111 s4.3.4). A
+/// strong tag must be the stored one; a weak tag, or else a date, must correspond to the stored one. A 304 without
+/// validators speaks of it, because nothing else was asked about.
 #[must_use]
 pub fn selects(not_modified: &HeaderMap, stored: &HeaderMap) -> bool {
-    match (not_modified.get(ETAG), not_modified.get(LAST_MODIFIED)) {
-        (Some(new), _) => stored.get(ETAG).is_some_and(|old| weakly_equal(new.as_bytes(), old.as_bytes())),
-        (None, Some(new)) => stored.get(LAST_MODIFIED).is_none_or(|old| new == old),
-        (None, None) => true,
-    }
+    let Some(new) = not_modified.get(ETAG) else {
+        return not_modified.get(LAST_MODIFIED).is_none_or(|new| stored.get(LAST_MODIFIED) == Some(new));
+    };
+    let same = if matches!(tag(new.as_bytes()), Some((true, _))) { weakly_equal } else { identical };
+    stored.get(ETAG).is_some_and(|old| same(new.as_bytes(), old.as_bytes()))
+}
+
+fn identical(one: &[u8], other: &[u8]) -> bool {
+    one == other
 }

@@ -111,7 +111,7 @@ impl Worker {
         let mut job = job;
         while (job.tried.len() as u32) < self.live.config.limits.tries {
             let Some(server) = self.live.origins.pick(&job.tried) else { break };
-            if let Some(id) = self.connection(&server) {
+            if let Some(id) = self.connection(&server, job.request.is_repeatable()) {
                 self.begin_job(id, job);
                 return Some(id);
             }
@@ -146,9 +146,10 @@ impl Worker {
         self.shared.wake(self.me, waker);
     }
 
-    /// A kept connection, or a new one.
-    fn connection(&mut self, server: &Arc<Server>) -> Option<DefaultKey> {
-        if let Some(id) = self.idle.get_mut(&server.config.address).and_then(Vec::pop) {
+    /// A kept connection, or a new one. A kept one may be dying: what cannot be repeated gets a new one.
+    fn connection(&mut self, server: &Arc<Server>, repeatable: bool) -> Option<DefaultKey> {
+        let kept = self.idle.get_mut(&server.config.address).filter(|_| repeatable);
+        if let Some(id) = kept.and_then(Vec::pop) {
             self.fetches.get_mut(id)?.reused = true;
             return Some(id);
         }
@@ -259,8 +260,8 @@ impl Worker {
         }
         self.counters().origin_retries.one();
         job.failure = (status, why);
-        // A kept connection may have died of age.
-        if !reused {
+        // A kept connection may have died of age, but not by being slow.
+        if !reused || status == StatusCode::GATEWAY_TIMEOUT {
             job.tried.push(server);
         }
         self.try_next(job);

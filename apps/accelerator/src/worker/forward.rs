@@ -31,6 +31,7 @@ impl Worker {
         let peer = request.peer.to_string();
         write::field(&mut out, "x-forwarded-for", joined(&request.fields, &FORWARDED_FOR, &peer).as_bytes());
         match request.body {
+            BodyLength::Fixed(0) if job.plan.key.is_some() => {}
             BodyLength::Fixed(length) => write::number_field(&mut out, "content-length", length),
             BodyLength::Chunked => write::field(&mut out, "transfer-encoding", b"chunked"),
             BodyLength::None | BodyLength::Close => {}

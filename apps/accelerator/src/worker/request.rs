@@ -62,13 +62,14 @@ impl Request {
 
     /// Whether a stored response can be its answer at all.
     pub fn is_cacheable(&self) -> bool {
-        (self.method == Method::GET || self.method == Method::HEAD) && self.body == BodyLength::None
+        let bodyless = matches!(self.body, BodyLength::None | BodyLength::Fixed(0));
+        (self.method == Method::GET || self.method == Method::HEAD) && bodyless
     }
 
     /// Whether it can be sent again without harm.
     pub fn is_repeatable(&self) -> bool {
         let idempotent = [Method::GET, Method::HEAD, Method::OPTIONS, Method::PUT, Method::DELETE];
-        idempotent.contains(&self.method) && self.body == BodyLength::None
+        idempotent.contains(&self.method) && matches!(self.body, BodyLength::None | BodyLength::Fixed(0))
     }
 
     /// Whether it asks for less than the whole response: a part of it, or none under a condition.
