@@ -51,9 +51,9 @@ fn misbehave(path: &str, socket: &mut TcpStream, turn: u64) -> std::io::Result<b
         5 => std::thread::sleep(Duration::from_millis(700)),
         6..9 => {
             let chunk = format!("{head}Transfer-Encoding: chunked\r\n\r\n{:x}\r\n", body.len());
-            let end: &[u8] = if turn % 3 == 0 { b"\r\n" } else { b"\r\n0\r\n\r\n" };
+            let end: &[u8] = if turn.is_multiple_of(3) { b"\r\n" } else { b"\r\n0\r\n\r\n" };
             socket.write_all(&[chunk.as_bytes(), &body, end].concat())?;
-            return Ok(turn % 3 != 0);
+            return Ok(!turn.is_multiple_of(3));
         }
         _ => {
             socket.write_all(&[with_length.as_bytes(), &body].concat())?;
