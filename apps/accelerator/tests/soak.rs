@@ -6,6 +6,7 @@ mod support;
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
+use std::os::unix::fs::MetadataExt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -121,6 +122,16 @@ fn joined(mut chunks: &[u8]) -> Vec<u8> {
     }
 }
 
+/// What the memory file of long bodies takes.
+fn bytes_in_file(process: u32) -> u64 {
+    let descriptors = std::fs::read_dir(format!("/proc/{process}/fd")).unwrap().flatten();
+    let is_file = |path: &std::path::PathBuf| {
+        std::fs::read_link(path).is_ok_and(|link| link.to_string_lossy().contains("memfd:nearmiss-bodies"))
+    };
+    let file = descriptors.map(|entry| entry.path()).find(is_file).unwrap();
+    std::fs::metadata(file).unwrap().blocks() * 512
+}
+
 #[test]
 fn no_body_is_wrong_and_nothing_leaks_whatever_goes_wrong() {
     let seconds = std::env::var("NEARMISS_SOAK_SECONDS").ok().and_then(|text| text.parse().ok()).unwrap_or(4);
@@ -156,4 +167,6 @@ fn no_body_is_wrong_and_nothing_leaks_whatever_goes_wrong() {
     let resident = status.lines().find(|line| line.starts_with("VmRSS")).unwrap();
     let kilobytes: u64 = resident.split_whitespace().nth(1).unwrap().parse().unwrap();
     assert!(kilobytes < 60 << 10, "{resident}");
+    let bodies = bytes_in_file(accelerator.child.id());
+    assert!(bodies <= 4 << 20, "{bodies} bytes of bodies are kept in 4 MiB");
 }
