@@ -1,7 +1,7 @@
-# setup: install what is missing   build: everything   run: the demonstration   test, bench, lint: as named
+# setup: install what is missing   build: everything   run: the demonstration   test, bench, soak, lint: as named
 CARGO ?= cargo
 
-.PHONY: setup setup-tests build subjects run test bench lint lint-fast install uninstall deb
+.PHONY: setup setup-tests build subjects run test bench soak lint lint-fast install uninstall deb
 
 setup:
 	scripts/setup.sh
@@ -26,6 +26,11 @@ test: setup-tests subjects lint-fast
 bench: setup-tests build
 	$(CARGO) bench --workspace --benches
 	scripts/observe-cheap.sh
+
+# Everything goes wrong at once before the accelerator, for ten minutes.
+SOAK_SECONDS ?= 600
+soak: setup-tests
+	NEARMISS_SOAK_SECONDS=$(SOAK_SECONDS) $(CARGO) test --release -p nearmiss-accelerator --test soak -- --nocapture
 
 # What takes seconds. Edges between crates, file lengths and licences are tests (crates/cli/tests).
 lint-fast:

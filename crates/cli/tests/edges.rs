@@ -24,6 +24,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("webload", &[]),
     ("papers", &["record", "machine", "color", "report", "workload"]),
     ("cache-policy", &[]),
+    ("accelerator", &["cache-policy", "pace"]),
     (
         "cli",
         &[

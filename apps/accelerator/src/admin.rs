@@ -1,0 +1,128 @@
+//! The operator's port: metrics, health, purge. A thread of its own serves one request at a time.
+
+use crate::cache::key::Key;
+use crate::config::Admin;
+use crate::message::write;
+use crate::metrics;
+use crate::shared::Shared;
+use http::StatusCode;
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+/// The longest that one request of the operator may take to arrive.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// Starts the thread, if a port is configured.
+pub fn start(shared: &Arc<Shared>) -> std::io::Result<()> {
+    let Some(admin) = shared.live().config.admin.clone() else { return Ok(()) };
+    let listener = TcpListener::bind(admin.listen)?;
+    // Nobody may read it.
+    let _unread = writeln!(std::io::stdout(), "nearmiss-accelerator: admin on {}", listener.local_addr()?).is_err();
+    let shared = Arc::clone(shared);
+    std::thread::Builder::new().name("admin".to_owned()).spawn(move || {
+        for socket in listener.incoming().flatten() {
+            // An operator who goes away is no reason to stop.
+            let _gone = serve(&shared, &admin, socket).is_err();
+        }
+    })?;
+    Ok(())
+}
+
+fn serve(shared: &Shared, admin: &Admin, mut socket: TcpStream) -> std::io::Result<()> {
+    socket.set_read_timeout(Some(PATIENCE))?;
+    socket.set_write_timeout(Some(PATIENCE))?;
+    let mut head = Vec::new();
+    let mut room = [0; 1024];
+    while !head.windows(4).any(|end| end == b"\r\n\r\n") && head.len() < 16 << 10 {
+        match socket.read(&mut room)? {
+            0 => return Ok(()),
+            read => head.extend_from_slice(&room[..read]),
+        }
+    }
+    let (status, text) = answer(shared, admin, &head);
+    let mut out = Vec::new();
+    write::status_line(&mut out, status);
+    write::field(&mut out, "content-type", b"text/plain; version=0.0.4");
+    write::number_field(&mut out, "content-length", text.len() as u64);
+    write::field(&mut out, "connection", b"close");
+    out.extend_from_slice(b"\r\n");
+    out.extend_from_slice(text.as_bytes());
+    socket.write_all(&out)
+}
+
+fn answer(shared: &Shared, admin: &Admin, head: &[u8]) -> (StatusCode, String) {
+    let mut fields = [httparse::EMPTY_HEADER; 64];
+    let mut request = httparse::Request::new(&mut fields);
+    if request.parse(head).is_err() {
+        return (StatusCode::BAD_REQUEST, "the request is not readable\n".to_owned());
+    }
+    if !is_allowed(admin, request.headers) {
+        return (StatusCode::UNAUTHORIZED, "show the token: Authorization: Bearer TOKEN\n".to_owned());
+    }
+    let (path, query) = request.path.unwrap_or("").split_once('?').unwrap_or((request.path.unwrap_or(""), ""));
+    match (request.method.unwrap_or(""), path) {
+        ("GET", "/metrics") => (StatusCode::OK, all_metrics(shared)),
+        ("GET", "/health") => health(shared),
+        ("POST", "/purge") => purge(shared, query),
+        _ => (StatusCode::NOT_FOUND, "there are GET /metrics, GET /health and POST /purge\n".to_owned()),
+    }
+}
+
+fn is_allowed(admin: &Admin, fields: &[httparse::Header<'_>]) -> bool {
+    let Some(token) = &admin.token else { return true };
+    let expected = format!("Bearer {token}");
+    let shown = fields.iter().find(|field| field.name.eq_ignore_ascii_case("authorization"));
+    // Every byte is compared, so that the time tells nothing of the token.
+    shown.is_some_and(|field| {
+        let differs = field.value.iter().zip(expected.as_bytes()).fold(0, |sum, (a, b)| sum | (a ^ b));
+        field.value.len() == expected.len() && differs == 0
+    })
+}
+
+fn all_metrics(shared: &Shared) -> String {
+    let mut out = metrics::text(&shared.counters);
+    let (keys, bytes, most) = shared.store.filled();
+    let open = shared.connections.load(Ordering::Relaxed) as u64;
+    metrics::gauge(&mut out, "open_connections", "Clients' connections now.", open);
+    metrics::gauge(&mut out, "store_keys", "Keys stored.", keys);
+    metrics::gauge(&mut out, "store_bytes", "Bytes stored.", bytes);
+    metrics::gauge(&mut out, "store_bytes_most", "Bytes that may be stored.", most);
+    let live = shared.live();
+    let well = live.origins.all().iter().filter(|server| server.is_well()).count() as u64;
+    metrics::gauge(&mut out, "origins_well", "Origins that are well.", well);
+    out
+}
+
+fn health(shared: &Shared) -> (StatusCode, String) {
+    if shared.draining.load(Ordering::Relaxed) {
+        return (StatusCode::SERVICE_UNAVAILABLE, "draining\n".to_owned());
+    }
+    let well = shared.live().origins.all().iter().any(|server| server.is_well());
+    if well {
+        (StatusCode::OK, "well\n".to_owned())
+    } else {
+        (StatusCode::SERVICE_UNAVAILABLE, "no origin is well\n".to_owned())
+    }
+}
+
+/// `?host=AUTHORITY&path=TARGET` for one key, `?host=AUTHORITY&prefix=TARGET` for many, `?all` for everything.
+fn purge(shared: &Shared, query: &str) -> (StatusCode, String) {
+    let value = |name: &str| query.split('&').find_map(|part| part.strip_prefix(name)?.strip_prefix('='));
+    let count = match (query, value("host"), value("path"), value("prefix")) {
+        ("all", ..) => shared.store.remove_where(|_| true),
+        (_, Some(host), Some(path), None) => {
+            let key = Key::new(host, path);
+            shared.store.abandon(&key);
+            usize::from(shared.store.remove(&key))
+        }
+        (_, Some(host), None, Some(prefix)) => {
+            let host = host.to_ascii_lowercase();
+            shared.store.remove_where(|key| key.authority == host && key.target.starts_with(prefix))
+        }
+        _ => return (StatusCode::BAD_REQUEST, "give ?all, or host= with path= or prefix=\n".to_owned()),
+    };
+    (StatusCode::OK, format!("{count} purged\n"))
+}

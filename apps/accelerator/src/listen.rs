@@ -1,0 +1,54 @@
+//! Listening sockets: one a thread and address, so that the kernel spreads the connections.
+
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use socket2::{Domain, Protocol, Socket, Type};
+use std::io::Write;
+use std::net::{SocketAddr, TcpListener};
+
+/// An address that cannot be listened on.
+#[derive(Debug, thiserror::Error)]
+#[error("listen {address}: {error}; choose another address, or end who has it")]
+pub struct ListenError {
+    address: SocketAddr,
+    error: std::io::Error,
+}
+
+/// Opens the sockets of each thread, and says on standard output where it listens.
+pub fn open(addresses: &[SocketAddr], threads: usize) -> Result<Vec<Vec<TcpListener>>, ListenError> {
+    let mut sockets: Vec<Vec<TcpListener>> = (0..threads).map(|_| Vec::new()).collect();
+    for address in addresses {
+        let mut actual = *address;
+        for of_thread in &mut sockets {
+            let socket = listener(actual).map_err(|error| ListenError { address: *address, error })?;
+            actual = socket.local_addr().unwrap_or(actual);
+            of_thread.push(socket);
+        }
+        // Nobody may read it.
+        let _unread = writeln!(std::io::stdout(), "nearmiss-accelerator: listening on {actual}").is_err();
+    }
+    Ok(sockets)
+}
+
+fn listener(address: SocketAddr) -> std::io::Result<TcpListener> {
+    let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
+    socket.set_reuse_address(true)?;
+    socket.set_reuse_port(true)?;
+    if address.is_ipv6() {
+        socket.set_only_v6(true)?;
+    }
+    socket.bind(&address.into())?;
+    socket.listen(4096)?;
+    Ok(socket.into())
+}
+
+/// Asks for descriptors enough for so many connections, each with one to an origin. What the machine allows is taken.
+pub fn raise_descriptor_limit(connections: usize) {
+    let limit = getrlimit(Resource::Nofile);
+    let wanted = (connections as u64 * 2 + 256).min(limit.maximum.unwrap_or(u64::MAX));
+    if limit.current.is_none_or(|current| current >= wanted) {
+        return;
+    }
+    if let Err(error) = setrlimit(Resource::Nofile, Rlimit { current: Some(wanted), maximum: limit.maximum }) {
+        eprintln!("nearmiss-accelerator: descriptors: the limit stays as it is: {error}");
+    }
+}

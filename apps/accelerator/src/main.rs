@@ -1,0 +1,121 @@
+//! The binary: reads the configuration, starts the threads, obeys signals.
+
+use anyhow::Context;
+use clap::Parser;
+use nearmiss_accelerator::config::Config;
+use nearmiss_accelerator::shared::{Live, Shared};
+use nearmiss_accelerator::worker::Worker;
+use nearmiss_accelerator::{admin, health, listen};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+
+/// An HTTP/1.1 caching reverse proxy on a paced event loop.
+#[derive(Debug, Parser)]
+#[command(version, after_help = EXAMPLES)]
+struct Arguments {
+    /// The configuration, TOML.
+    #[arg(long, value_name = "FILE")]
+    config: PathBuf,
+    /// Read the configuration, say whether it is taken, and end.
+    #[arg(long)]
+    check: bool,
+}
+
+const EXAMPLES: &str = "Examples:
+  nearmiss-accelerator --config examples/accelerator.toml          serve
+  nearmiss-accelerator --config examples/accelerator.toml --check  only read the configuration
+  kill -HUP PID     read the configuration again; one that is wrong changes nothing
+  kill -TERM PID    take no new connections, end the open ones, stop
+Exit status: 0 done, 2 wrong use or configuration, 3 this machine cannot do it.";
+
+fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    let config = match Config::read(&arguments.config) {
+        Ok(config) => config,
+        Err(error) => {
+            eprintln!("nearmiss-accelerator: {error}");
+            return ExitCode::from(2);
+        }
+    };
+    if arguments.check {
+        println!("{}: taken", arguments.config.display());
+        return ExitCode::SUCCESS;
+    }
+    match serve(&arguments.config, config) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("nearmiss-accelerator: {error:#}");
+            ExitCode::from(3)
+        }
+    }
+}
+
+fn serve(path: &Path, config: Config) -> anyhow::Result<()> {
+    let mut signals = Signals::new([SIGHUP, SIGTERM, SIGINT]).context("signals: not taken")?;
+    listen::raise_descriptor_limit(config.limits.connections);
+    let threads = match config.threads {
+        0 => std::thread::available_parallelism().map_or(1, usize::from),
+        threads => threads,
+    };
+    let sockets = listen::open(&config.listen, threads)?;
+    let live = Live::new(config, None).context("access_log: not opened; name a file that can be written")?;
+    let shared = Arc::new(Shared::new(live, threads).context("event descriptors: none to be had")?);
+    admin::start(&shared)?;
+    health::start(&shared)?;
+    let workers = start_workers(&shared, sockets)?;
+    for signal in &mut signals {
+        match signal {
+            SIGHUP => reload(path, &shared),
+            _ => break,
+        }
+    }
+    shared.drain();
+    for worker in workers {
+        worker.join().map_err(|_| anyhow::anyhow!("a thread panicked"))?;
+    }
+    Ok(())
+}
+
+/// Half a server is worse than none: a loop that cannot go on ends the process.
+fn run_or_exit(me: usize, shared: Arc<Shared>, listeners: Vec<TcpListener>) {
+    if let Err(error) = Worker::new(me, shared, listeners).and_then(Worker::run) {
+        eprintln!("nearmiss-accelerator: event loop {me}: {error}");
+        std::process::exit(3);
+    }
+}
+
+fn start_workers(shared: &Arc<Shared>, sockets: Vec<Vec<TcpListener>>) -> anyhow::Result<Vec<JoinHandle<()>>> {
+    let mut workers = Vec::new();
+    for (me, listeners) in sockets.into_iter().enumerate() {
+        let thread = std::thread::Builder::new().name(format!("loop-{me}"));
+        let shared = Arc::clone(shared);
+        workers.push(thread.spawn(move || run_or_exit(me, shared, listeners)).context("thread: not started")?);
+    }
+    Ok(workers)
+}
+
+fn reload(path: &Path, shared: &Shared) {
+    let before = shared.live();
+    match Config::read(path) {
+        Err(error) => eprintln!("nearmiss-accelerator: {error}; the configuration from before stays"),
+        Ok(config) => {
+            for part in config.takes_a_restart(&before.config) {
+                eprintln!("nearmiss-accelerator: {part}: a change takes a restart");
+            }
+            match Live::new(config, Some(&before)) {
+                Err(error) => eprintln!(
+                    "nearmiss-accelerator: access_log: not opened: {error}; the configuration from before stays"
+                ),
+                Ok(live) => {
+                    shared.reload(live);
+                    eprintln!("nearmiss-accelerator: {}: read again", path.display());
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,187 @@
+//! What an origin's final head means: a response to store, one to pass on, or a stored one to use instead.
+
+use super::Worker;
+use super::fetch::Job;
+use crate::cache::body::Body;
+use crate::cache::entry::Entry;
+use crate::cache::flow::{Arrived, Phase};
+use crate::cache::key::Key;
+use crate::message::BodyLength;
+use crate::message::response::Head;
+use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
+use nearmiss_cache_policy as policy;
+use nearmiss_cache_policy::{Handled, HeadUpdate, RequestHead, ResponseHead, Seconds, Terms, VaryKey};
+use slotmap::DefaultKey;
+use std::sync::Arc;
+use std::time::SystemTime;
+
+/// How long a response that was not stored keeps requests from waiting for each other.
+pub const PASS_SECONDS: u64 = 60;
+
+/// What is stored once the body is whole.
+#[derive(Debug)]
+pub struct Storing {
+    status: StatusCode,
+    fields: HeaderMap,
+    terms: Terms,
+    variant: VaryKey,
+}
+
+impl Storing {
+    /// The response with its body.
+    pub fn entry(self, body: Body, marks: &str) -> Arc<Entry> {
+        Arc::new(Entry::new(self.status, self.fields, body, self.terms, self.variant, marks))
+    }
+}
+
+/// What becomes of a response.
+pub enum Judged {
+    /// It is the answer.
+    Answer {
+        /// With its head.
+        phase: Phase,
+        /// It is stored, too.
+        storing: Option<Storing>,
+    },
+    /// A stored response is the answer.
+    Instead(Phase),
+    /// It speaks of something that is not stored: the origin must be asked for the whole.
+    AskAgain,
+    /// It is no answer to what was asked.
+    Unusable(&'static str),
+}
+
+impl Worker {
+    pub(super) fn judge(&mut self, id: DefaultKey, head: Head, now: Seconds) -> Judged {
+        let Some(job) = self.fetches.get(id).and_then(|fetch| fetch.job.as_deref()) else {
+            return Judged::Unusable("the request is gone");
+        };
+        let validated = job.plan.key.is_some() && head.status == StatusCode::NOT_MODIFIED;
+        match &job.plan.stored {
+            Some(entry) if validated && !policy::conditional(&entry.fields).is_empty() => {
+                return self.not_modified(job, entry, &head, now);
+            }
+            _ if validated => return Judged::Unusable("the origin's 304 answers no condition"),
+            Some(_) if is_failure(head.status) => {
+                if let Some(phase) = self.stale_instead(job) {
+                    return Judged::Instead(phase);
+                }
+            }
+            _ => {}
+        }
+        self.invalidate(job, &head);
+        self.answer_of(job, head, now)
+    }
+
+    fn answer_of(&self, job: &Job, head: Head, now: Seconds) -> Judged {
+        let storing = self.storing(job, &head, now);
+        let name = &self.live.config.cache.name;
+        let handled = Handled {
+            forward: Some(job.plan.why),
+            forward_status: Some(head.status),
+            stored: storing.is_some(),
+            ..Handled::default()
+        };
+        let Head { status, mut fields, length, .. } = head;
+        if !fields.contains_key(header::DATE) {
+            fields.insert(header::DATE, date(now));
+        }
+        if let Ok(via) = HeaderValue::from_str(&format!("1.1 {name}")) {
+            fields.append(header::VIA, via);
+        }
+        fields.append("cache-status", policy::cache_status(name, &handled));
+        let shared = storing.as_ref().map(|storing| storing.variant.clone());
+        let phase = Phase::Arrived(Arc::new(Arrived { status, fields, length, shared }));
+        Judged::Answer { phase, storing }
+    }
+
+    /// The terms under which the response is stored, if it is. A body that ends with its connection is not: nobody can
+    /// tell whether it is whole.
+    fn storing(&self, job: &Job, head: &Head, now: Seconds) -> Option<Storing> {
+        let key = job.plan.key.as_ref()?;
+        let request = as_get(job);
+        let response = ResponseHead { status: head.status, headers: &head.fields };
+        let long = head.length.is_some_and(|length| length > self.live.config.cache.object);
+        let terms = policy::store(&self.live.policy, &request, &response, job.requested_at, now).ok();
+        let terms = terms.filter(|_| !long && head.body != BodyLength::Close);
+        let fields = policy::stored_fields(&self.live.policy, &head.fields, now);
+        let variant = policy::vary_key(&fields, &request);
+        let (Some(terms), Some(variant)) = (terms, variant) else {
+            if !head.status.is_server_error() {
+                self.shared.store.pass(key.clone(), now.0 + PASS_SECONDS);
+            }
+            return None;
+        };
+        Some(Storing { status: head.status, fields, terms, variant })
+    }
+
+    fn not_modified(&self, job: &Job, entry: &Arc<Entry>, head: &Head, now: Seconds) -> Judged {
+        let Some(key) = &job.plan.key else { return Judged::AskAgain };
+        if !policy::selects(&head.fields, &entry.fields) {
+            return Judged::AskAgain;
+        }
+        let (request, options) = (as_get(job), &self.live.policy);
+        let response = ResponseHead { status: head.status, headers: &head.fields };
+        let terms = policy::refreshed(options, &entry.terms, &request, &entry.fields, &response, job.requested_at, now);
+        let mut fields = entry.fields.clone();
+        policy::merge_304(options, &mut fields, &head.fields, now);
+        let variant = policy::vary_key(&fields, &request);
+        let kept = terms.is_ok() && variant.is_some();
+        let storing = Storing {
+            status: entry.status,
+            fields,
+            terms: terms.unwrap_or(entry.terms),
+            variant: variant.unwrap_or_else(|| entry.variant.clone()),
+        };
+        let fresh = storing.entry(entry.body.clone(), &self.live.hit_marks);
+        if kept {
+            self.shared.store.insert(key, Arc::clone(&fresh));
+        } else {
+            self.shared.store.remove(key);
+        }
+        Judged::Instead(Phase::Stored { entry: fresh, stale: false })
+    }
+
+    /// Forgets what a changing request made invalid, and what a HEAD shows to be outdated.
+    fn invalidate(&self, job: &Job, head: &Head) {
+        let request = job.request.head();
+        let response = ResponseHead { status: head.status, headers: &head.fields };
+        for target in policy::invalidates("http", &request, &response) {
+            let key = Key::new(&job.request.authority, &target);
+            self.shared.store.abandon(&key);
+            if self.shared.store.remove(&key) {
+                self.counters().invalidated.one();
+            }
+        }
+        if job.request.method == Method::HEAD && job.plan.key.is_none() {
+            self.compare_with_head(job, &response);
+        }
+    }
+
+    fn compare_with_head(&self, job: &Job, response: &ResponseHead<'_>) {
+        let key = job.request.key();
+        let resource = self.shared.store.get(&key.parts());
+        let entry = resource.as_ref().and_then(|resource| resource.select(&as_get(job)));
+        let outdated = |entry: &Arc<Entry>| policy::head_update(&entry.fields, response) == HeadUpdate::Outdated;
+        if entry.is_some_and(outdated) {
+            self.shared.store.remove(&key);
+        }
+    }
+}
+
+/// The request as the origin was asked: by GET.
+fn as_get(job: &Job) -> RequestHead<'_> {
+    RequestHead {
+        method: if job.plan.key.is_some() { &Method::GET } else { &job.request.method },
+        ..job.request.head()
+    }
+}
+
+fn is_failure(status: StatusCode) -> bool {
+    matches!(status.as_u16(), 500 | 502 | 503 | 504)
+}
+
+fn date(now: Seconds) -> HeaderValue {
+    let time = SystemTime::UNIX_EPOCH + std::time::Duration::from_secs(now.0);
+    HeaderValue::from_str(&httpdate::fmt_http_date(time)).unwrap_or_else(|_| HeaderValue::from_static(""))
+}

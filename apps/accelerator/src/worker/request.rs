@@ -1,0 +1,89 @@
+//! A request that outlives the buffer it came in.
+
+use crate::cache::key::Key;
+use crate::message::request::Head;
+use crate::message::{BodyLength, Refusal, fields};
+use http::{HeaderMap, Method, header};
+use nearmiss_cache_policy::{Asked, RequestHead};
+use std::net::IpAddr;
+
+/// A request without its body.
+#[derive(Debug)]
+pub struct Request {
+    /// The method.
+    pub method: Method,
+    /// In origin form.
+    pub target: String,
+    /// In lower case.
+    pub authority: String,
+    /// The end-to-end fields.
+    pub fields: HeaderMap,
+    /// The client's version.
+    pub minor: u8,
+    /// How its body ends.
+    pub body: BodyLength,
+    /// Whether the connection stays.
+    pub keep: bool,
+    /// Who asks.
+    pub peer: IpAddr,
+}
+
+impl Request {
+    /// Copies a head.
+    pub fn new(head: &Head<'_>, peer: IpAddr) -> Result<Self, Refusal> {
+        let mut fields = head.map()?;
+        fields::strip(&mut fields);
+        Ok(Request {
+            method: head.method()?,
+            target: head.target.to_owned(),
+            authority: head.authority.to_ascii_lowercase(),
+            fields,
+            minor: head.minor,
+            body: head.body,
+            keep: head.keep,
+            peer,
+        })
+    }
+
+    /// As the caching policy wants it.
+    pub fn head(&self) -> RequestHead<'_> {
+        RequestHead { method: &self.method, target: &self.target, authority: &self.authority, headers: &self.fields }
+    }
+
+    /// What it asks of a cache.
+    pub fn asked(&self) -> Asked {
+        Asked::of(&self.head())
+    }
+
+    /// Its key.
+    pub fn key(&self) -> Key {
+        Key::new(&self.authority, &self.target)
+    }
+
+    /// Whether a stored response can be its answer at all.
+    pub fn is_cacheable(&self) -> bool {
+        let bodyless = matches!(self.body, BodyLength::None | BodyLength::Fixed(0));
+        (self.method == Method::GET || self.method == Method::HEAD) && bodyless
+    }
+
+    /// Whether it can be sent again without harm.
+    pub fn is_repeatable(&self) -> bool {
+        let idempotent = [Method::GET, Method::HEAD, Method::OPTIONS, Method::PUT, Method::DELETE];
+        idempotent.contains(&self.method) && matches!(self.body, BodyLength::None | BodyLength::Fixed(0))
+    }
+
+    /// Whether it asks for less than the whole response: a part of it, or none under a condition.
+    pub fn asks_for_less(&self) -> bool {
+        LESS.iter().any(|name| self.fields.contains_key(name))
+    }
+}
+
+/// The fields that make a response less than whole.
+pub const LESS: [header::HeaderName; 6] = [
+    header::RANGE,
+    header::IF_RANGE,
+    header::IF_NONE_MATCH,
+    header::IF_MODIFIED_SINCE,
+    header::IF_MATCH,
+    header::IF_UNMODIFIED_SINCE,
+];

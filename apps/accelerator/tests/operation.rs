@@ -1,0 +1,179 @@
+//! What an operator does: start, check, reload, drain, look, purge; and the limits that protect the server.
+#![allow(clippy::unwrap_used, reason = "a test that fails by unwrap has failed well")]
+
+mod support;
+
+use std::io::Write;
+use std::process::Command;
+use std::sync::Arc;
+use std::time::Duration;
+use support::{Accelerator, Origin, config, until};
+
+const STORED: &str = "HTTP/1.1 200 OK\r\nCache-Control: max-age=60\r\nContent-Length: 1\r\n\r\nx";
+const ADMIN: &str = "[admin]\nlisten = \"127.0.0.1:0\"\n";
+
+fn run(arguments: &[&str]) -> (Option<i32>, String, String) {
+    let output = Command::new(env!("CARGO_BIN_EXE_nearmiss-accelerator")).args(arguments).output().unwrap();
+    let text = |bytes| String::from_utf8(bytes).unwrap();
+    (output.status.code(), text(output.stdout), text(output.stderr))
+}
+
+#[test]
+fn the_example_is_taken_and_what_is_wrong_is_not() {
+    let example = concat!(env!("CARGO_MANIFEST_DIR"), "/examples/accelerator.toml");
+    let (code, out, _) = run(&["--config", example, "--check"]);
+    assert_eq!((code, out), (Some(0), format!("{example}: taken\n")));
+    let root = std::fs::read(concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/accelerator.toml")).unwrap();
+    assert!(root == std::fs::read(example).unwrap(), "the two copies of the example differ");
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("bad.toml");
+    std::fs::write(&path, "listen = [\"127.0.0.1:0\"]\nthreds = 2\n").unwrap();
+    let (code, _, err) = run(&["--config", path.to_str().unwrap()]);
+    assert_eq!(code, Some(2));
+    assert!(err.contains("bad.toml:2: unknown field `threds`") && err.lines().count() == 1, "{err}");
+    let (code, _, err) = run(&["--config", "/nowhere.toml"]);
+    assert!(code == Some(2) && err.contains("/nowhere.toml: not read"), "{err}");
+    let (code, help, _) = run(&["--help"]);
+    assert!(code == Some(0) && help.contains("Examples:") && help.contains("kill -HUP"), "{help}");
+}
+
+#[test]
+fn an_address_in_use_is_said() {
+    let origin = Origin::saying(STORED);
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.toml");
+    let address = taken.local_addr().unwrap();
+    std::fs::write(&path, config(&[&origin], "").replace("127.0.0.1:0", &address.to_string())).unwrap();
+    let (code, _, err) = run(&["--config", path.to_str().unwrap()]);
+    assert_eq!(code, Some(3));
+    assert!(err.contains(&format!("listen {address}: ")) && err.contains("choose another address"), "{err}");
+}
+
+#[test]
+fn a_drain_lets_requests_end_and_takes_no_more() {
+    let origin = Origin::new(|seen, socket| {
+        if seen.path() == "/slow" {
+            std::thread::sleep(Duration::from_millis(400));
+        }
+        socket.write_all(STORED.as_bytes()).is_ok()
+    });
+    let mut accelerator = Accelerator::before(&[&origin], "threads = 2\n");
+    let (mut idle, mut busy) = (accelerator.connect(), accelerator.connect());
+    idle.send(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n");
+    idle.answer();
+    busy.send(b"GET /slow HTTP/1.1\r\nHost: a\r\n\r\n");
+    until("the slow request", || origin.count() == 2);
+    accelerator.signal("TERM");
+    assert!(idle.is_closed());
+    let answer = busy.answer();
+    assert_eq!((answer.text().as_str(), answer.field("connection")), ("x", Some("close")));
+    assert!(busy.is_closed());
+    assert_eq!(accelerator.child.wait().unwrap().code(), Some(0));
+    assert!(std::net::TcpStream::connect(accelerator.address).is_err());
+}
+
+#[test]
+fn a_reload_changes_what_it_can_and_keeps_what_is_wrong_out() {
+    let (one, two) = (Origin::saying(STORED), Origin::saying(&STORED.replace("\r\nx", "\r\ny")));
+    let accelerator = Accelerator::before(&[&one], "");
+    let path = accelerator.folder.path().join("a.toml");
+    assert_eq!(accelerator.get("/1").text(), "x");
+    std::fs::write(&path, "nonsense").unwrap();
+    accelerator.signal("HUP");
+    until("the refusal", || accelerator.stderr().contains("the configuration from before stays"));
+    assert_eq!(accelerator.get("/2").text(), "x");
+    std::fs::write(&path, config(&[&two], "threads = 2\n")).unwrap();
+    accelerator.signal("HUP");
+    until("the reload", || accelerator.stderr().contains("read again"));
+    assert!(accelerator.stderr().contains("threads: a change takes a restart"), "{}", accelerator.stderr());
+    until("the new origin", || accelerator.get(&format!("/{}", two.count() + one.count() + 10)).text() == "y");
+    assert_eq!(accelerator.get("/1").text(), "x", "what is stored stays stored");
+}
+
+#[test]
+fn the_operator_sees_and_purges() {
+    let origin = Origin::saying(STORED);
+    let accelerator = Accelerator::before(&[&origin], ADMIN);
+    for path in ["/a/1", "/a/2", "/b", "/b"] {
+        accelerator.get(path);
+    }
+    assert_eq!(accelerator.metric("nearmiss_hits_total"), 1);
+    assert_eq!(accelerator.metric("nearmiss_misses_total"), 3);
+    assert_eq!(accelerator.metric("nearmiss_store_keys"), 3);
+    assert_eq!(accelerator.operate("GET /health HTTP/1.1\r\n\r\n").text(), "well\n");
+    let purge = |query: &str| accelerator.operate(&format!("POST /purge?{query} HTTP/1.1\r\n\r\n"));
+    assert_eq!(purge("host=a&path=/b").text(), "1 purged\n");
+    assert_eq!(purge("host=a&path=/b").text(), "0 purged\n");
+    assert_eq!(purge("host=a&prefix=/a/").text(), "2 purged\n");
+    assert_eq!(purge("nothing").status(), 400);
+    accelerator.get("/c");
+    assert_eq!(purge("all").text(), "1 purged\n");
+    assert_eq!(accelerator.operate("GET /other HTTP/1.1\r\n\r\n").status(), 404);
+    assert_eq!(accelerator.operate("nonsense\r\n\r\n").status(), 400);
+}
+
+#[test]
+fn a_token_opens_the_operators_port() {
+    let origin = Origin::saying(STORED);
+    let accelerator = Accelerator::before(&[&origin], &format!("{ADMIN}token = \"secret\"\n"));
+    let ask = |fields: &str| accelerator.operate(&format!("GET /health HTTP/1.1\r\n{fields}\r\n")).status();
+    assert_eq!(
+        [ask(""), ask("Authorization: Bearer secreT\r\n"), ask("Authorization: Bearer secret\r\n")],
+        [401, 401, 200]
+    );
+}
+
+#[test]
+fn health_follows_the_origin() {
+    let well = Arc::new(std::sync::atomic::AtomicBool::new(false));
+    let of_origin = Arc::clone(&well);
+    let origin = Origin::new(move |_, socket| {
+        let status = if of_origin.load(std::sync::atomic::Ordering::SeqCst) { "200 OK" } else { "503 No" };
+        write!(socket, "HTTP/1.1 {status}\r\nContent-Length: 0\r\n\r\n").is_ok()
+    });
+    let more = format!("[timeouts]\nhealth = \"50ms\"\n{ADMIN}");
+    let text = config(&[&origin], &more).replace("[timeouts]", "health = \"/health\"\n[timeouts]");
+    let accelerator = Accelerator::with(&text);
+    let status = || accelerator.operate("GET /health HTTP/1.1\r\n\r\n").status();
+    until("not well", || status() == 503);
+    well.store(true, std::sync::atomic::Ordering::SeqCst);
+    until("well again", || status() == 200);
+    assert!(accelerator.stderr().contains("well again"));
+}
+
+#[test]
+fn connections_have_a_limit_and_idle_ones_go_sooner_near_it() {
+    let origin = Origin::saying(STORED);
+    let more = format!("[limits]\nconnections = 4\nshorten_from = 1\n[timeouts]\nidle = \"2s\"\n{ADMIN}");
+    let accelerator = Accelerator::before(&[&origin], &more);
+    let mut clients: Vec<_> = (0..4).map(|_| accelerator.connect()).collect();
+    for client in &mut clients {
+        client.send(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n");
+        assert_eq!(client.answer().text(), "x");
+    }
+    assert!(accelerator.connect().is_closed());
+    assert_eq!(accelerator.metric("nearmiss_connections_refused_total"), 1);
+    let began = std::time::Instant::now();
+    assert!(clients.pop().unwrap().is_closed());
+    assert!(began.elapsed() < Duration::from_millis(1500), "{:?}", began.elapsed());
+    assert_eq!(accelerator.get("/").text(), "x");
+}
+
+#[test]
+fn the_access_log_has_a_line_a_request() {
+    let origin = Origin::saying(STORED);
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("access.log");
+    let accelerator = Accelerator::before(&[&origin], &format!("access_log = {path:?}\n"));
+    accelerator.get("/a");
+    accelerator.get("/a");
+    accelerator.ask("GET nonsense HTTP/1.1\r\nHost: a\r\n\r\n");
+    let read = || std::fs::read_to_string(&path).unwrap();
+    until("three lines", || read().lines().count() == 3);
+    let text = read();
+    let lines: Vec<_> = text.lines().collect();
+    assert!(lines[0].contains("\"GET http://a/a\" 200 ") && lines[0].contains(" miss "), "{}", lines[0]);
+    assert!(lines[1].starts_with("127.0.0.1 20") && lines[1].contains("\"GET http://a/a\" 200 1 hit "), "{}", lines[1]);
+    assert!(lines[2].contains(" 400 0 refused "), "{}", lines[2]);
+}
