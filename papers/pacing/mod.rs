@@ -73,7 +73,7 @@ fn parameters(plan: Plan, scale: Scale) -> Vec<Parameter> {
     let measured = format!("{} s, once a cell, behind 2 s in which the load settles", plan.seconds);
     let sockets = format!("{} open at once where connections are kept", grouped(plan.sockets.into()));
     vec![
-        row("measured time", measured, if scale == Scale::Small { "--scale small" } else { "--scale paper" }),
+        row("measured time", measured, scale.option()),
         row(
             "load",
             "WebAxe-4 in phase top2 after a fill, open loop; clients, accelerator and origin share this machine"

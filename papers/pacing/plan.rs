@@ -3,10 +3,23 @@
 /// How much is measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scale {
+    /// One rate for a second: whether everything works.
+    Trial,
     /// Seconds a cell, for two CPUs that do everything.
     Small,
     /// Longer cells, more rates, the paper's working set.
     Paper,
+}
+
+impl Scale {
+    /// As typed.
+    pub fn option(self) -> &'static str {
+        match self {
+            Scale::Trial => "--scale trial",
+            Scale::Small => "--scale small",
+            Scale::Paper => "--scale paper",
+        }
+    }
 }
 
 /// How an accelerator waits for events.
@@ -76,6 +89,9 @@ impl Plan {
     /// Of a scale.
     pub fn of(scale: Scale) -> Self {
         match scale {
+            Scale::Trial => {
+                Plan { rates: &[200], seconds: 1, sockets: 100, working_set: "16MB", memory: "12MiB", fill_rate: 1500 }
+            }
             Scale::Small => Plan {
                 rates: &[500, 1000, 2000, 4000],
                 seconds: 5,

@@ -109,6 +109,8 @@ fn there(paper: &Paper) -> anyhow::Result<Here> {
 /// How much is measured.
 #[derive(Clone, Copy, Debug, clap::ValueEnum)]
 enum ScaleArg {
+    /// One rate for a second: whether everything works
+    Trial,
     /// Seconds a figure
     Small,
     /// A minute a figure, and the paper's working set
@@ -118,6 +120,7 @@ enum ScaleArg {
 impl From<ScaleArg> for Scale {
     fn from(scale: ScaleArg) -> Self {
         match scale {
+            ScaleArg::Trial => Scale::Trial,
             ScaleArg::Small => Scale::Small,
             ScaleArg::Paper => Scale::Paper,
         }

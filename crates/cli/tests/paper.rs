@@ -22,12 +22,13 @@ fn the_list_names_what_can_be_run() {
 fn what_is_not_there_is_one_line_and_exit_code_2() {
     let here = tempfile::tempdir().unwrap();
     for (arguments, line) in [
-        (&["run", "numa"][..], "nearmiss: numa: no such paper; there are: coloring\n"),
+        (&["run", "numa"][..], "nearmiss: numa: no such paper; there are: coloring, pacing\n"),
         (&["run", "coloring", "--table", "d"], "nearmiss: table d: there is none of this name; there are: a, b, c\n"),
         (
             &["run", "coloring", "--table", "a", "--here"],
             "nearmiss: target/subjects/aligned-tasks: not there; build it in a clone of nearmiss: make subjects\n",
         ),
+        (&["run", "pacing", "--here"], "nearmiss: pacing: all of its figures are measured here; leave --here away\n"),
     ] {
         let output = paper(arguments, here.path());
         assert_eq!((output.status.code(), String::from_utf8_lossy(&output.stderr).as_ref()), (Some(2), line));
@@ -49,4 +50,25 @@ fn a_table_is_a_record_and_its_pictures() {
     files.sort();
     assert_eq!(files, ["figure-6.svg", "figure-7.svg"]);
     assert!(output.stderr.is_empty());
+}
+
+#[test]
+fn a_measured_paper_runs_its_programs_and_leaves_nothing() {
+    let beside = Path::new(env!("CARGO_BIN_EXE_nearmiss"));
+    if ["nearmiss-accelerator", "nearmiss-webload"].iter().any(|name| !beside.with_file_name(name).is_file()) {
+        println!("skipped: what is measured needs nearmiss-accelerator and nearmiss-webload beside nearmiss");
+        return;
+    }
+    let here = tempfile::tempdir().unwrap();
+    let output = paper(&["run", "pacing", "--table", "c", "--scale", "trial", "--json"], here.path());
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let record: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!((&record["known"], record["tables"].as_array().unwrap().len()), (&"measured".into(), 2));
+    let times = &record["tables"][0]["grid"]["rows"];
+    // Four rows each: all, hits, misses, the 99th percentile.
+    assert_eq!(times.as_array().unwrap().len(), 3 * 4);
+    let [hits, misses] = [1, 2].map(|row| times[row]["cells"][0].as_f64().unwrap());
+    assert!(misses > 100.0 && hits < misses, "the origin thinks for 300 ms: {hits} and {misses}");
+    let written: Vec<_> = here.path().read_dir().unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    assert_eq!(written, ["nearmiss-papers"]);
 }
