@@ -128,8 +128,8 @@ enum Stacks {
 
 /// Runs the verb. As a wrapper it ends as its command does.
 pub fn run(args: Args) -> anyhow::Result<ExitCode> {
-    let target = target(&args)?;
     let options = options(&args)?;
+    let target = target(&args)?;
     if args.top {
         if !std::io::stdout().is_terminal() {
             anyhow::bail!("--top needs a terminal; without one, use --for 5s");
