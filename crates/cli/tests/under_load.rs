@@ -33,7 +33,7 @@ const CLIENT: &str = "
 import socket, sys
 for i in range(int(sys.argv[1])):
     c = socket.socket(socket.AF_UNIX); c.connect('socket'); c.recv(1); c.close()
-print('offered 50.0 /s'); print('achieved', sys.argv[2], '/s'); print('requests', sys.argv[1])
+print('offered 50.0 requests/s'); print('achieved', sys.argv[2], 'requests/s'); print('requests', sys.argv[1])
 print('mean 1.000 ms'); print('p99 2.000 ms'); print('errors 0')
 ";
 

@@ -1,3 +1,4 @@
+use crate::loads::told_all_the_same;
 use crate::under_load::{self, Failed, UnderLoad};
 use crate::{Error, Metric, Plan, Printed, Reading, Sample, Side, Source, Verdict, compare, start};
 use nearmiss_record::verdict::{Sides, Start};
@@ -264,7 +265,8 @@ impl Commands {
         load.limit = Some(self.run_limit);
         let output = [run.file("-load.out"), run.file("-load.err")];
         load.workload = load.workload.stdin(Stdio::Null).stdout(create(&output[0])?).stderr(create(&output[1])?);
-        let measured = under_load::run(suspended, &load, self.probe.as_deref_mut(), &self.stop);
+        let told = |status| text_of(&output[0]).is_ok_and(|output| told_all_the_same(status, &output));
+        let measured = under_load::run(suspended, &load, &told, self.probe.as_deref_mut(), &self.stop);
         let measured = measured.map_err(|failed| self.not_served(run, failed))?;
         self.may_miss_children |= measured.may_miss_children;
         Ok(measured.sample)

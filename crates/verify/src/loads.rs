@@ -2,12 +2,15 @@
 
 use crate::metric::Take;
 use crate::{Better, Error, Printed};
+use nearmiss_workload::Status;
 
 /// A load by its output. Empty expressions: it does not tell.
 struct Known {
     name: &'static str,
     /// Only its output has this.
     sign: &'static str,
+    /// Statuses of a run whose figures are whole, and which missed its rate or had wrong answers.
+    missed: &'static [u8],
     /// Units of work that were done.
     work: (&'static str, Take),
     /// Units a second that it tried to get done.
@@ -27,16 +30,18 @@ const NOTHING: (&str, Take) = ("", Take::Last);
 const KNOWN: &[Known] = &[
     Known {
         name: "nearmiss-webload",
-        sign: r"(?m)^offered [0-9.]+ /s$",
+        sign: r"(?m)^offered [0-9.]+ requests/s$",
+        missed: &[3, 4],
         work: (r"(?m)^requests ([0-9]+)$", Take::Last),
-        offered: r"(?m)^offered ([0-9.]+) /s$",
-        achieved: (r"(?m)^achieved ([0-9.]+) /s$", Take::Last),
+        offered: r"(?m)^offered ([0-9.]+) requests/s$",
+        achieved: (r"(?m)^achieved ([0-9.]+) requests/s$", Take::Last),
         errors: r"(?m)^errors ([0-9]+)$",
         figures: &[("mean_ms", r"(?m)^mean ([0-9.]+) (us|ms|s)$"), ("p99_ms", r"(?m)^p99 ([0-9.]+) (us|ms|s)$")],
     },
     Known {
         name: "h2load",
         sign: r"(?m)^requests: [0-9]+ total, [0-9]+ started, [0-9]+ done, ",
+        missed: &[],
         work: (r"(?m)^requests: .* ([0-9]+) succeeded", Take::Last),
         offered: "",
         achieved: (r"(?m)^finished in [^,]+, ([0-9.]+) req/s", Take::Last),
@@ -46,6 +51,7 @@ const KNOWN: &[Known] = &[
     Known {
         name: "httperf",
         sign: r"(?m)^Total: connections [0-9]+ requests [0-9]+ replies [0-9]+ test-duration ",
+        missed: &[],
         work: (r"(?m)^Total: .* replies ([0-9]+) ", Take::Last),
         // Connections a second, as is the rate that it achieves; `--rate=0` is a closed loop.
         offered: r"--rate=([0-9.]*[1-9][0-9.]*)",
@@ -56,6 +62,7 @@ const KNOWN: &[Known] = &[
     Known {
         name: "redis-benchmark",
         sign: r"(?m)^ +[0-9]+ requests completed in [0-9.]+ seconds",
+        missed: &[],
         work: (r"(?m)^ +([0-9]+) requests completed in ", Take::Sum),
         offered: "",
         achieved: (r"throughput summary: ([0-9.]+) requests per second", Take::Mean),
@@ -68,6 +75,7 @@ const KNOWN: &[Known] = &[
     Known {
         name: "redis-benchmark --csv",
         sign: r#"(?m)^"test","rps","avg_latency_ms","#,
+        missed: &[],
         work: NOTHING,
         offered: "",
         achieved: (r#"(?m)^"[^"]*","([0-9.]+)","#, Take::Mean),
@@ -80,6 +88,7 @@ const KNOWN: &[Known] = &[
     Known {
         name: "redis-benchmark -q",
         sign: r"[0-9.]+ requests per second, p50=[0-9.]+ msec",
+        missed: &[],
         work: NOTHING,
         offered: "",
         achieved: (r"([0-9.]+) requests per second, p50=", Take::Mean),
@@ -89,6 +98,7 @@ const KNOWN: &[Known] = &[
     Known {
         name: "memtier_benchmark",
         sign: r"Avg\. Latency +p50 Latency +p99 Latency +p99\.9 Latency +KB/sec",
+        missed: &[],
         work: (r"([0-9]+) ops, ", Take::Last),
         offered: "",
         achieved: (r"(?m)^Totals +([0-9.]+) ", Take::Last),
@@ -187,6 +197,12 @@ fn known(output: &str) -> Result<Option<&'static Known>, Error> {
         }
     }
     Ok(None)
+}
+
+/// Whether a load that ended with this status told its figures all the same: the rates then say what was missed.
+pub(crate) fn told_all_the_same(status: Status, output: &str) -> bool {
+    let Status::Exited(code) = status else { return false };
+    known(output).is_ok_and(|known| known.is_some_and(|known| known.missed.contains(&code)))
 }
 
 fn printed(known: &Known, name: &str, expression: &str, take: Take, output: &str) -> Result<Option<Printed>, Error> {

@@ -2,7 +2,7 @@
 
 use crate::loads::{OFFERED, Reading, WORK};
 use crate::{Better, CPU, Error, Plan, Probe, Sample, WALL};
-use nearmiss_workload::{Load, Loaded, Serving, ServingError, Suspended};
+use nearmiss_workload::{Load, Loaded, Serving, ServingError, Status, Suspended};
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
@@ -32,16 +32,20 @@ pub(crate) struct Measured {
     pub(crate) may_miss_children: bool,
 }
 
+/// Whether a load that ended with a status told its figures all the same.
+pub(crate) type Told<'a> = &'a dyn Fn(Status) -> bool;
+
 /// Starts the server, runs the load and stops the server. `probe` counts while the load runs.
 pub(crate) fn run(
     suspended: Suspended,
     load: &Load,
+    told: Told<'_>,
     probe: Option<&mut (dyn Probe + 'static)>,
     stop: &AtomicBool,
 ) -> Result<Measured, Failed> {
     let mut serving = Serving::start(suspended).map_err(ServingError::from)?;
     let may_miss_children = serving.may_miss_children();
-    let measured = measure(&mut serving, load, probe, stop);
+    let measured = measure(&mut serving, load, told, probe, stop);
     let grace = if measured.is_ok() { STOPS_WITHIN } else { AFTER_FAILURE };
     serving.stop(grace).map_err(ServingError::from)?;
     Ok(Measured { sample: measured?, may_miss_children })
@@ -50,15 +54,23 @@ pub(crate) fn run(
 fn measure(
     serving: &mut Serving,
     load: &Load,
+    told: Told<'_>,
     probe: Option<&mut (dyn Probe + 'static)>,
     stop: &AtomicBool,
 ) -> Result<Sample, Failed> {
     serving.wait_until_ready(load, stop)?;
-    let Some(probe) = probe else { return Ok(figures(&serving.under(load, stop, || LOOK)?.whole()?)) };
+    let Some(probe) = probe else { return Ok(figures(&whole(serving.under(load, stop, || LOOK)?, told)?)) };
     probe.begin()?;
-    let mut sample = figures(&serving.under(load, stop, || LOOK)?.whole()?);
+    let mut sample = figures(&whole(serving.under(load, stop, || LOOK)?, told)?);
     sample.extend(probe.read()?);
     Ok(sample)
+}
+
+fn whole(loaded: Loaded, told: Told<'_>) -> Result<Loaded, ServingError> {
+    match loaded.whole() {
+        Err(ServingError::LoadFailed(status)) if told(status) => Ok(loaded),
+        whole => whole,
+    }
 }
 
 /// Why a run failed.

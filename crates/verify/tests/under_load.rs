@@ -55,7 +55,7 @@ fn eight() -> Plan {
 
 fn webload(achieved: f64, p99: f64, errors: u64) -> String {
     format!(
-        "offered 5000.0 /s\nachieved {achieved:.1} /s\nrequests 100\nmean 1.000 ms\np99 {p99:.3} ms\nerrors {errors}\n"
+        "offered 5000.0 requests/s\nachieved {achieved:.1} requests/s\nrequests 100\nmean 1.000 ms\np99 {p99:.3} ms\nerrors {errors}\n"
     )
 }
 

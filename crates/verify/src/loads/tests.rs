@@ -12,7 +12,7 @@ fn read(output: &str) -> Vec<String> {
 fn well_known_loads_are_read_without_options() {
     assert_eq!(
         read(include_str!("../../fixtures/webload-rate.txt")),
-        ["requests 50000", "achieved_per_s 4999.1", "errors 0", "offered_per_s 5000", "mean_ms 0.123", "p99_ms 1.234"]
+        ["requests 4016", "achieved_per_s 2008.5", "errors 0", "offered_per_s 2008", "mean_ms 0.278", "p99_ms 3.992"]
     );
     assert_eq!(
         read(include_str!("../../fixtures/h2load.txt")),
@@ -58,7 +58,7 @@ fn what_the_user_names_comes_before_what_is_known() {
     let reading = Reading::of(&by_user, output).unwrap();
     let figures = reading.figures(output).unwrap();
     let value = |name: &str| figures.iter().find(|(known, _)| known == name).map(|(_, value)| *value);
-    assert_eq!((value(WORK), value(OFFERED), value("p99 ([0-9.]+)")), (Some(5000.0), Some(7.0), Some(1.234)));
+    assert_eq!((value(WORK), value(OFFERED), value("p99 ([0-9.]+)")), (Some(2008.0), Some(7.0), Some(3.992)));
     assert_eq!(value("mean_ms"), None);
     assert_eq!(reading.judged(), [("p99 ([0-9.]+)".to_owned(), Better::Higher)]);
     let missing = Reading { work: Some(asked("--work", "units ([0-9]+)")), ..Reading::default() };
@@ -74,4 +74,13 @@ fn a_rate_is_a_result_where_none_was_offered() {
         &(ACHIEVED.to_owned(), Better::Higher)
     );
     assert!(judged(include_str!("../../fixtures/httperf.txt")).iter().all(|(name, _)| name != ACHIEVED));
+}
+
+#[test]
+fn a_load_that_missed_its_rate_has_told_its_figures() {
+    let webload = include_str!("../../fixtures/webload-rate.txt");
+    let told = [3, 4, 1].map(|code| told_all_the_same(Status::Exited(code), webload));
+    assert_eq!(told, [true, true, false]);
+    assert!(!told_all_the_same(Status::Exited(3), include_str!("../../fixtures/h2load.txt")));
+    assert!(!told_all_the_same(Status::Exited(3), "cannot connect"));
 }
