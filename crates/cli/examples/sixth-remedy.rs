@@ -8,8 +8,8 @@ use nearmiss_record::figures::{Cell, Table};
 use nearmiss_record::finding::{Evidence, EvidenceLine, Finding, Known, Prediction, Reach};
 use nearmiss_record::rehearsal::Rehearsal;
 use nearmiss_remedy::{
-    Ability, Acts, Applied, CannotEngage, Case, CaseError, Engaged, Engagement, Help, Needs, NotEngaged, Parameter,
-    REMEDIES, Remedy, Suspicion, Suspicions, Value,
+    Ability, Acts, Applied, Asked, CannotEngage, Case, CaseError, Engaged, Engagement, Help, Needs, NotEngaged,
+    Parameter, REMEDIES, Remedy, Suspicion, Suspicions, Value,
 };
 use nearmiss_workload::{Running, Stdio, Workload};
 use std::process::ExitCode;
@@ -40,6 +40,7 @@ static NAP: Remedy = Remedy {
             Ok(Value::Number(time.as_nanos() as u64))
         },
     },
+    limit: None,
     detect,
     nothing_found: "no thread polls in vain",
     apply,
@@ -117,8 +118,8 @@ impl Suspicion for Poller {
         })
     }
 
-    fn rehearse(&self, _: &Case, values: &[Value]) -> Result<Rehearsal, CaseError> {
-        let naps: Vec<u64> = values.iter().filter_map(Value::number).collect();
+    fn rehearse(&self, _: &Case, asked: &Asked) -> Result<Rehearsal, CaseError> {
+        let naps = asked.numbers();
         Ok(Rehearsal {
             remedy: NAP.name.to_owned(),
             subject: format!("polls of `{}`", self.thread),
