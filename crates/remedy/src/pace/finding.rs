@@ -121,8 +121,8 @@ fn prediction(choice: &Choice) -> Prediction {
         high: choice.saved_between[1],
         of: "the CPU time".to_owned(),
         approximate: vec![
-            "The gain is the CPU time of the calls saved less that of the sleeps; that a server also works through a batch \
-             faster is left out."
+            "The gain is the CPU time of the calls saved less that of the sleeps. A server also works through a batch \
+             faster, which is left out."
                 .to_owned(),
             "The clients send as they sent.".to_owned(),
         ],

@@ -27,15 +27,25 @@ pub struct Log {
     pub calls: u64,
     /// Of those, the ones that brought no event: they stay as they were.
     pub empty: u64,
-    blocked: Cost,
-    ready: Cost,
+    blocked: Costs,
+    ready: Costs,
 }
 
-/// CPU time of calls of one sort.
-#[derive(Clone, Copy, Debug, Default)]
-struct Cost {
-    calls: u64,
-    ns: u64,
+/// CPU time of each call of one sort.
+#[derive(Clone, Debug, Default)]
+struct Costs(Vec<u64>);
+
+impl Costs {
+    fn calls(&self) -> u64 {
+        self.0.len() as u64
+    }
+
+    /// The median: a call in which the CPU was taken away for milliseconds says nothing of the others.
+    fn usual_ns(&self) -> Option<u64> {
+        let mut costs = self.0.clone();
+        costs.sort_unstable();
+        costs.get(costs.len().saturating_sub(1) / 2).copied()
+    }
 }
 
 /// What an interval would do to a thread.
@@ -71,9 +81,8 @@ impl Log {
         self.calls += 1;
         // What a call is off the CPU for short is no wait of its own.
         let blocked = call.blocked_ns > call.on_cpu_ns;
-        let cost = if blocked { &mut self.blocked } else { &mut self.ready };
-        cost.calls += 1;
-        cost.ns += call.on_cpu_ns;
+        let costs = if blocked { &mut self.blocked } else { &mut self.ready };
+        costs.0.push(call.on_cpu_ns);
         let events = u64::from(call.events);
         if events == 0 {
             self.empty += 1;
@@ -94,25 +103,24 @@ impl Log {
         }
     }
 
-    /// CPU time of all calls.
+    /// CPU time of a call that has to wait: to sleep and to be woken are most of it.
+    pub fn waiting_ns(&self) -> u64 {
+        self.blocked.usual_ns().or_else(|| self.ready.usual_ns()).unwrap_or(0)
+    }
+
+    /// CPU time of a call whose events are there; where the log has none, half of one that waits.
+    pub fn ready_ns(&self) -> u64 {
+        self.ready.usual_ns().unwrap_or(self.waiting_ns() / 2)
+    }
+
+    /// CPU time of the calls, each as usual for its sort.
     pub fn on_cpu_ns(&self) -> u64 {
-        self.blocked.ns + self.ready.ns
+        self.blocked.calls() * self.waiting_ns() + self.ready.calls() * self.ready_ns()
     }
 
     /// CPU time of a call.
     pub fn cost_ns(&self) -> u64 {
         self.on_cpu_ns() / self.calls.max(1)
-    }
-
-    /// CPU time of a call that has to wait: to sleep and to be woken are most of it.
-    pub fn waiting_ns(&self) -> u64 {
-        self.blocked.ns.checked_div(self.blocked.calls).unwrap_or_else(|| self.ready_ns())
-    }
-
-    /// CPU time of a call whose events are there; where the log has none, half of one that waits.
-    pub fn ready_ns(&self) -> u64 {
-        let half_of_a_wait = self.blocked.ns / self.blocked.calls.max(1) / 2;
-        self.ready.ns.checked_div(self.ready.calls).unwrap_or(half_of_a_wait)
     }
 
     /// How many events a call takes that looks until then. What is left over is for a call of its own.
@@ -210,6 +218,17 @@ mod tests {
         let came: Vec<u64> = log.events.iter().map(|event| event.came_ns).collect();
         assert_eq!(came, [100, 150, 200]);
         assert_eq!(log.events[0].busy_ns, 100);
+    }
+
+    #[test]
+    fn a_call_that_lost_its_cpu_says_nothing_of_the_others() {
+        let slow = PollCall { blocked_ns: 0, on_cpu_ns: 20_000_000, ..call(2_000_000_000, 2_030_000_000, 1) };
+        let log = Log::new((0..100).map(|n| call(n * 100_000, n * 100_000 + 90_000, 1)).chain([slow]).collect());
+        assert_eq!((log.waiting_ns(), log.ready_ns(), log.cost_ns()), (1000, 20_000_000, 199_009));
+        let blocked =
+            PollCall { blocked_ns: 25_000_000, on_cpu_ns: 20_000_000, ..call(2_000_000_000, 2_030_000_000, 1) };
+        let log = Log::new((0..100).map(|n| call(n * 100_000, n * 100_000 + 90_000, 1)).chain([blocked]).collect());
+        assert_eq!((log.waiting_ns(), log.ready_ns(), log.cost_ns()), (1000, 500, 1000));
     }
 
     #[test]
