@@ -17,9 +17,12 @@ pub struct ListenError {
 pub fn open(addresses: &[SocketAddr], threads: usize) -> Result<Vec<Vec<TcpListener>>, ListenError> {
     let mut sockets: Vec<Vec<TcpListener>> = (0..threads).map(|_| Vec::new()).collect();
     for address in addresses {
+        let failed = |error| ListenError { address: *address, error };
+        // Sockets that share a port would share it with another process, too, and say nothing.
+        bound(*address, false).map_err(failed)?;
         let mut actual = *address;
         for of_thread in &mut sockets {
-            let socket = listener(actual).map_err(|error| ListenError { address: *address, error })?;
+            let socket = bound(actual, true).and_then(listening).map_err(failed)?;
             actual = socket.local_addr().unwrap_or(actual);
             of_thread.push(socket);
         }
@@ -29,14 +32,18 @@ pub fn open(addresses: &[SocketAddr], threads: usize) -> Result<Vec<Vec<TcpListe
     Ok(sockets)
 }
 
-fn listener(address: SocketAddr) -> std::io::Result<TcpListener> {
+fn bound(address: SocketAddr, shared: bool) -> std::io::Result<Socket> {
     let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
     socket.set_reuse_address(true)?;
-    socket.set_reuse_port(true)?;
+    socket.set_reuse_port(shared)?;
     if address.is_ipv6() {
         socket.set_only_v6(true)?;
     }
     socket.bind(&address.into())?;
+    Ok(socket)
+}
+
+fn listening(socket: Socket) -> std::io::Result<TcpListener> {
     socket.listen(4096)?;
     Ok(socket.into())
 }

@@ -81,8 +81,20 @@ fn serve(path: &Path, config: Config) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// Ends the process where its thread panics.
+struct EndsTheProcess;
+
+impl Drop for EndsTheProcess {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            std::process::exit(3);
+        }
+    }
+}
+
 /// Half a server is worse than none: a loop that cannot go on ends the process.
 fn run_or_exit(me: usize, shared: Arc<Shared>, listeners: Vec<TcpListener>) {
+    let _guard = EndsTheProcess;
     if let Err(error) = Worker::new(me, shared, listeners).and_then(Worker::run) {
         eprintln!("nearmiss-accelerator: event loop {me}: {error}");
         std::process::exit(3);

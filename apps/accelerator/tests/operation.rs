@@ -40,10 +40,10 @@ fn the_example_is_taken_and_what_is_wrong_is_not() {
 #[test]
 fn an_address_in_use_is_said() {
     let origin = Origin::saying(STORED);
-    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let running = Accelerator::before(&[&origin], "threads = 2\n");
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("a.toml");
-    let address = taken.local_addr().unwrap();
+    let address = running.address;
     std::fs::write(&path, config(&[&origin], "").replace("127.0.0.1:0", &address.to_string())).unwrap();
     let (code, _, err) = run(&["--config", path.to_str().unwrap()]);
     assert_eq!(code, Some(3));
