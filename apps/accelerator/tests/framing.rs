@@ -242,3 +242,37 @@ fn options_for_the_server_go_on_or_end_here() {
     assert_eq!(accelerator.ask("OPTIONS * HTTP/1.1\r\nHost: a\r\nMax-Forwards: 0\r\n\r\n").status(), 200);
     assert_eq!(origin.count(), 1);
 }
+
+#[test]
+fn large_bodies_go_both_ways_whole() {
+    let origin = Origin::new(|seen, socket| {
+        write!(socket, "HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n", seen.body.len()).unwrap();
+        socket.write_all(&seen.body).is_ok()
+    });
+    let body: Vec<u8> = (0..5_000_000u32).map(|number| (number / 3) as u8).collect();
+    for engine in ["epoll", "poll"] {
+        let accelerator = Accelerator::before(&[&origin], &format!("engine = \"{engine}\"\n"));
+        let mut client = accelerator.connect();
+        for chunked in [false, true] {
+            let (mut sender, sent) = (client.socket.try_clone().unwrap(), body.clone());
+            let sending = std::thread::spawn(move || match chunked {
+                false => {
+                    write!(sender, "PUT /x HTTP/1.1\r\nHost: a\r\nContent-Length: {}\r\n\r\n", sent.len()).unwrap();
+                    sender.write_all(&sent).unwrap();
+                }
+                true => {
+                    sender.write_all(b"PUT /x HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n").unwrap();
+                    for piece in sent.chunks(77_777) {
+                        sender
+                            .write_all(&[format!("{:x}\r\n", piece.len()).as_bytes(), piece, b"\r\n"].concat())
+                            .unwrap();
+                    }
+                    sender.write_all(b"0\r\n\r\n").unwrap();
+                }
+            });
+            let answer = client.answer();
+            sending.join().unwrap();
+            assert!(answer.status() == 200 && answer.body == body, "{engine} {chunked} {}", answer.body.len());
+        }
+    }
+}
