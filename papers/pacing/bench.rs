@@ -83,7 +83,10 @@ impl<'a> Bench<'a> {
         fs::write(&config, configuration(&address, &origin_address, plan, subject)).map_err(PaperError::Place)?;
         let words = [&programs.accelerator.to_string_lossy(), "--config", &config.to_string_lossy()];
         let accelerator = launch(&words.map(AsRef::as_ref), &place.path().join("accelerator"))?;
-        wait_until_answering(&address)?;
+        wait_until_answering(&address).ok_or_else(|| {
+            let said = fs::read_to_string(place.path().join("accelerator.errors")).unwrap_or_default();
+            PaperError::NoFigures(format!("the accelerator does not answer at {address}: {}", said.trim()))
+        })?;
         let mut bench =
             Bench { programs, plan, subject, place, address, accelerator, _origin: origin, next_request: 0 };
         let fill_rate = plan.fill_rate.to_string();
@@ -215,13 +218,13 @@ fn free_address() -> Result<String, PaperError> {
     Ok(listener.local_addr().map_err(PaperError::Place)?.to_string())
 }
 
-fn wait_until_answering(address: &str) -> Result<(), PaperError> {
+fn wait_until_answering(address: &str) -> Option<()> {
     let begun = Instant::now();
     while begun.elapsed() < PATIENCE {
         if std::net::TcpStream::connect(address).is_ok() {
-            return Ok(());
+            return Some(());
         }
         std::thread::sleep(Duration::from_millis(10));
     }
-    Err(PaperError::NoFigures(format!("the accelerator does not answer at {address}")))
+    None
 }

@@ -90,7 +90,7 @@ impl Plan {
     pub fn of(scale: Scale) -> Self {
         match scale {
             Scale::Trial => {
-                Plan { rates: &[200], seconds: 1, sockets: 100, working_set: "16MB", memory: "12MiB", fill_rate: 1500 }
+                Plan { rates: &[200], seconds: 1, sockets: 100, working_set: "24MB", memory: "18MiB", fill_rate: 1500 }
             }
             Scale::Small => Plan {
                 rates: &[500, 1000, 2000, 4000],

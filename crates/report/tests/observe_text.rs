@@ -119,7 +119,7 @@ fn two_seconds() -> Observed {
 #[test]
 fn a_second_is_a_second_of_the_observation() {
     let page = text(&two_seconds(), 90, 8);
-    at(&page, "Polls: 3,000 calls, 1500.0 a second, 0.00 events a call");
+    at(&page, "Polls: 3,000 calls, 1500.0/s, 0.00 events a call");
     at(&page, "      3,000   1500.0    0.00       –   0.0%  1.00 µs     0 ns  poll asks 7\n");
 }
 

@@ -246,7 +246,7 @@ impl Page<'_> {
         let events: u64 = o.polls.iter().map(|p| p.events).sum();
         let on_cpu: u64 = o.polls.iter().map(|p| p.on_cpu_ns).sum();
         self.title(&format!(
-            "Polls: {} calls, {:.1} a second, {:.2} events a call, {} of one CPU in them{}",
+            "Polls: {} calls, {:.1}/s, {:.2} events a call, {} of one CPU in them{}",
             grouped(calls),
             rate(calls, o),
             if calls == 0 { 0.0 } else { events as f64 / calls as f64 },
