@@ -32,7 +32,8 @@ fn shell(script: &str) -> Workload {
 
 fn load(directory: &Path, reading: Reading) -> UnderLoad {
     let load = Load {
-        workload: shell(&format!("cat {}", directory.join("says").display())),
+        // Long enough for the server to be busy meanwhile on a machine that has other things to do.
+        workload: shell(&format!("sleep 0.05; cat {}", directory.join("says").display())),
         ready: Ready::Listens,
         ready_within: Duration::from_secs(20),
         limit: None,

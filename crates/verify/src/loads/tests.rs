@@ -52,15 +52,15 @@ fn what_the_user_names_comes_before_what_is_known() {
     let by_user = Reading {
         work: Some(asked("--work", "offered ([0-9]+)")),
         offered: Some(Offered::Given(7.0)),
-        figures: vec![asked("--higher", "p99 ([0-9.]+)")],
+        figures: vec![asked("--higher", "p90 ([0-9.]+)")],
         ..Reading::default()
     };
     let reading = Reading::of(&by_user, output).unwrap();
     let figures = reading.figures(output).unwrap();
     let value = |name: &str| figures.iter().find(|(known, _)| known == name).map(|(_, value)| *value);
-    assert_eq!((value(WORK), value(OFFERED), value("p99 ([0-9.]+)")), (Some(2008.0), Some(7.0), Some(3.992)));
+    assert_eq!((value(WORK), value(OFFERED), value("p90 ([0-9.]+)")), (Some(2008.0), Some(7.0), Some(0.216)));
     assert_eq!(value("mean_ms"), None);
-    assert_eq!(reading.judged(), [("p99 ([0-9.]+)".to_owned(), Better::Higher)]);
+    assert_eq!(reading.judged(), [("p90 ([0-9.]+)".to_owned(), Better::Higher)]);
     let missing = Reading { work: Some(asked("--work", "units ([0-9]+)")), ..Reading::default() };
     let error = Reading::of(&missing, output).unwrap().figures(output).unwrap_err();
     assert_eq!(error, "nothing in the output matches --work \"units ([0-9]+)\"");
