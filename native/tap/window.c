@@ -418,7 +418,8 @@ int window_init(void)
         for (uint32_t s = 0; s < FILTER_SETS_MAX; s++)
             v->data[s] = v->aside.data[s] = (struct filter_entry){NOWHERE, NOWHERE, 0, NO_LINE};
         fetch_clear(v);
-    }    pthread_t thread;
+    }
+    pthread_t thread;
     if (pthread_create(&thread, NULL, become_attentive, NULL)) {
         tap_fail("no thread to wait for the facts of the guest's kernel");
         return -1;
