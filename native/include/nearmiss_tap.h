@@ -67,6 +67,10 @@ enum nm_control_kind {
     NM_C_HALT = 7,    /* this vCPU halts until an interrupt */
     NM_C_FENCE = 8,   /* sfence, mfence or the like, while write-combining buffers may hold data */
     NM_C_IRQ = 9,     /* arg 1: enters an interrupt handler (b = enum nm_irq); arg 0: leaves it */
+    NM_C_CODE = 10,   /* code that may run from here on, once for each translation of other code. arg = virtual address
+                         (low 48 bits) of a block's first byte, b = length; payload = the bytes, zero padded to 16:
+                         uint64_t physical address or ~0; uint32_t n; n times {uint16_t offset, uint32_t instruction id},
+                         offsets ascending; the block's machine code */
 };
 
 enum nm_mark { NM_MARK_BEGIN = 1, NM_MARK_END = 2 };

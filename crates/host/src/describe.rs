@@ -120,7 +120,13 @@ pub fn describe(found: &Found, calibration: Option<&Calibration>) -> Result<Mach
     source("overlap", "assumed: more than half of a miss hides behind others");
     source("bus", "assumed: two memory channels a node, 64 bytes at 25.6 GB/s");
     source("write_combining_buffers", "assumed: 8");
-    let tlb = calibration.and_then(|c| c.translation).map(|(entries, ns)| Tlb { entries, miss_cycles: cycles(ns) });
+    let tlb = calibration.and_then(|c| c.translation).map(|(entries, ns)| Tlb {
+        entries,
+        ways: 0,
+        miss_cycles: cycles(ns),
+        large_entries: 0,
+        second: None,
+    });
     if tlb.is_some() {
         source("tlb", "measured here by a chase through pages");
     }
@@ -155,6 +161,8 @@ pub fn describe(found: &Found, calibration: Option<&Calibration>) -> Result<Mach
             memory_remote_cycles: remote,
         },
         tlb,
+        core: None,
+        streams: None,
         store_aliasing,
         overlap: OVERLAP,
         bus: Bus { transaction_cycles: cycles(2.5), shared_by: BusSharing::Node, channels: 2 },

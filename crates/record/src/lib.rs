@@ -5,6 +5,7 @@
 //! tested from fixtures.
 
 pub mod abi;
+pub mod code;
 pub mod comparison;
 pub mod counts;
 pub mod figures;

@@ -31,13 +31,20 @@ pub struct Machine {
     pub coherence: Protocol,
     /// Cycles by source of the data.
     pub latency: Latency,
-    /// The first level of address translation for data; predictions use it, the model does not see it.
+    /// Address translation for data.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tlb: Option<Tlb>,
+    /// What a core hides of its misses; without one, `overlap` stands for all of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub core: Option<Core>,
+    /// What the core fetches ahead; without one, nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub streams: Option<Streams>,
     /// Loads behind stores to the same offset of another page; predictions use it, the model does not see it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub store_aliasing: Option<StoreAliasing>,
-    /// Share of a miss's latency hidden behind other work, 0..1.
+    /// Share of a miss's latency hidden behind other work, 0..1; of a machine without [`Machine::core`].
+    #[serde(default)]
     pub overlap: f64,
     /// The memory bus or channels.
     pub bus: Bus,
@@ -272,14 +279,72 @@ pub struct Latency {
     pub memory_remote_cycles: u32,
 }
 
-/// The first level of address translation for data.
+/// Address translation for data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Tlb {
-    /// Pages that it holds, any of them.
+    /// Small pages that the first level holds.
     pub entries: u32,
+    /// Ways of the first level; 0: any page anywhere.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub ways: u32,
     /// Cycles that a reference waits whose page only the second level holds.
     pub miss_cycles: u32,
+    /// Large pages (2 MiB) that the first level holds beside the small ones; 0: the two share `entries`.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub large_entries: u32,
+    /// What lies behind the first level.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub second: Option<SecondTlb>,
+}
+
+/// The second level of address translation, and the walk of the page table behind it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SecondTlb {
+    /// Pages that it holds, small and large ones.
+    pub entries: u32,
+    /// Ways; 0: any page anywhere.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub ways: u32,
+    /// Cycles of a walk to a small page.
+    pub walk_cycles: u32,
+    /// Cycles of a walk to a large page.
+    pub large_walk_cycles: u32,
+}
+
+/// What an out-of-order core hides of its misses.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Core {
+    /// Instructions from the oldest that waits to the youngest that has begun: the reorder buffer.
+    pub window_instructions: u32,
+    /// Misses of the first level of data that are under way at once.
+    pub fill_buffers: u32,
+    /// Stores that wait for their line before the core waits as well.
+    pub store_buffer: u32,
+    /// Instructions begun in a cycle, at most.
+    pub width: u32,
+    /// Cycles from a store to a load of what it stored.
+    pub forwarding_cycles: u32,
+    /// Cycles that a mispredicted branch costs.
+    pub mispredict_cycles: u32,
+}
+
+/// What the core fetches ahead of accesses that follow one another.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Streams {
+    /// Streams that are followed at once.
+    pub followed: u32,
+    /// Accesses at one distance that make a stream.
+    pub trained_by: u32,
+    /// Longest distance of two accesses of a stream, in lines.
+    pub longest_stride_lines: u32,
+    /// A stream ends where a block of so many bytes ends.
+    pub within: Bytes,
+    /// Cycles that a line of a stream takes, by where it lies: levels from the second on, then memory.
+    pub line_cycles: Vec<f64>,
 }
 
 /// What a load waits whose offset within its page is that of a store just before it, to another page.

@@ -2,6 +2,7 @@
 //!
 //! The layout is that of `struct nm_record` in `native/include/nearmiss_tap.h`.
 
+use crate::code::CodeBlock;
 use crate::units::InsnId;
 use bytemuck::{Pod, Zeroable};
 
@@ -189,7 +190,7 @@ impl Record {
     pub fn payload_records(self) -> Option<usize> {
         Some(match self.control_kind()? {
             ControlKind::Switch => 5,
-            ControlKind::Maps => usize::try_from(self.b.div_ceil(16)).ok()?,
+            ControlKind::Maps | ControlKind::Code => usize::try_from(self.b.div_ceil(16)).ok()?,
             ControlKind::Mark => 3,
             ControlKind::Heap => 2,
             ControlKind::Context | ControlKind::Share | ControlKind::Halt | ControlKind::Fence | ControlKind::Irq => 0,
@@ -219,12 +220,14 @@ pub enum ControlKind {
     Fence = 8,
     /// The vCPU enters or leaves an interrupt handler.
     Irq = 9,
+    /// Code that may run from here on.
+    Code = 10,
 }
 
 impl ControlKind {
     fn from_number(number: u64) -> Option<Self> {
         use ControlKind::*;
-        [Switch, Maps, Mark, Context, Share, Heap, Halt, Fence, Irq].into_iter().find(|k| *k as u64 == number)
+        [Switch, Maps, Mark, Context, Share, Heap, Halt, Fence, Irq, Code].into_iter().find(|k| *k as u64 == number)
     }
 }
 
@@ -287,6 +290,8 @@ pub enum Control<'a> {
     Fence,
     /// Interrupt: `Some(timer)` on entry, `None` on leaving.
     Irq(Option<bool>),
+    /// Code that may run from here on.
+    Code(CodeBlock<'a>),
 }
 
 /// What the allocator did; `enum nm_heap_op`.
@@ -368,6 +373,10 @@ impl<'a> Control<'a> {
             ControlKind::Halt => Control::Halt,
             ControlKind::Fence => Control::Fence,
             ControlKind::Irq => Control::Irq((record.argument() != 0).then_some(record.b == 1)),
+            ControlKind::Code => {
+                let bytes = &bytemuck::cast_slice::<Record, u8>(payload)[..record.b as usize];
+                Control::Code(CodeBlock::decode(record.vaddr(), bytes)?)
+            }
         })
     }
 }

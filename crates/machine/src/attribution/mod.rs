@@ -450,7 +450,7 @@ impl Observer for Attribution {
                 let cpu = &self.cpus[vcpu];
                 self.tracker.heap(cpu.pid, cpu.context, call);
             }
-            Control::Share { .. } | Control::Halt | Control::Fence => {}
+            Control::Share { .. } | Control::Halt | Control::Fence | Control::Code(_) => {}
         }
     }
 

@@ -34,6 +34,8 @@ fn machine() -> Machine {
             memory_remote_cycles: 200,
         },
         tlb: None,
+        core: None,
+        streams: None,
         store_aliasing: None,
         overlap: 0.0,
         bus: Bus { transaction_cycles: 1, shared_by: BusSharing::Machine, channels: 1 },

@@ -85,6 +85,8 @@ pub fn cachegrind_like(i1: Geometry, d1: Geometry, ll: Geometry) -> Result<Machi
             memory_remote_cycles: 100,
         },
         tlb: None,
+        core: None,
+        streams: None,
         store_aliasing: None,
         overlap: 0.0,
         bus: Bus { transaction_cycles: 1, shared_by: BusSharing::Machine, channels: 1 },

@@ -91,6 +91,8 @@ pub(super) fn machines() -> impl Strategy<Value = Machine> {
                 caches,
                 coherence: [Protocol::Msi, Protocol::Mesi, Protocol::Moesi][protocol],
                 tlb: None,
+                core: None,
+                streams: None,
                 store_aliasing: None,
                 overlap: f64::from(overlap) / 4.0,
                 bus: Bus {

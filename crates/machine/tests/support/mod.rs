@@ -48,6 +48,8 @@ pub fn machine(packages: u32, threads: u32, caches: Vec<Cache>) -> Machine {
             memory_remote_cycles: 200,
         },
         tlb: None,
+        core: None,
+        streams: None,
         store_aliasing: None,
         overlap: 0.0,
         bus: Bus { transaction_cycles: 1, shared_by: BusSharing::Machine, channels: 1 },

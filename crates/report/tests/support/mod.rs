@@ -85,6 +85,8 @@ pub fn machine(caches: &[(u8, u64, u32)]) -> Machine {
             memory_remote_cycles: 400,
         },
         tlb: None,
+        core: None,
+        streams: None,
         store_aliasing: None,
         overlap: 0.0,
         bus: Bus { transaction_cycles: 4, shared_by: BusSharing::Machine, channels: 1 },
