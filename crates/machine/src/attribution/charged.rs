@@ -10,6 +10,7 @@ use super::balance::{fit, split};
 use super::ledger::References;
 use super::names::Names;
 use crate::whose::{Class, Whose};
+use nearmiss_record::machine::Machine;
 use nearmiss_record::model::Tally;
 use nearmiss_record::side::{INSN_ATOMIC, INSN_KERNEL, INSN_NT, Insn};
 
@@ -211,6 +212,16 @@ fn sums(weights: &[Weights], executed: &[u64], chosen: &[usize], factors: [f64; 
 pub(super) struct Cycles(pub f64);
 
 impl Cycles {
+    /// Those that an instruction took in the whole run, stalls left out.
+    pub fn of(whole: &Tally, machine: &Machine) -> Self {
+        match (&machine.core, whole.instructions) {
+            (Some(_), 1..) => {
+                Cycles(whole.cycles.saturating_sub(whole.stall_cycles) as f64 / whole.instructions as f64)
+            }
+            _ => Cycles(machine.cycles_per_instruction),
+        }
+    }
+
     /// Sets `cycles` of consecutive rows of one table.
     pub fn set<'a>(&self, rows: impl IntoIterator<Item = &'a mut Tally>) {
         let (mut instructions, mut before) = (0u64, 0u64);

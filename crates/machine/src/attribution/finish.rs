@@ -50,7 +50,7 @@ impl Attribution {
         let names = Names::new(symbols, side);
         let whole = model.sum();
         let charged = Charged::new(&self, &names, whole.instructions, only_user);
-        let cycles = Cycles(machine.cycles_per_instruction);
+        let cycles = Cycles::of(&whole, &machine);
         let levels = self.options.levels;
 
         let apart = |whose: Whose| {

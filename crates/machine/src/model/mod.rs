@@ -60,6 +60,7 @@
 //! | `Fast::access` | everything else | the text above, step by step |
 
 pub(crate) mod cache;
+mod core;
 mod counts;
 mod engine;
 pub(crate) mod fast;

@@ -78,7 +78,7 @@ impl Engine for Slow {
         }
         let (hit, missed) = self.ask(access, &way, outcome);
         cycles += self.settle(access, &way, hit, outcome);
-        outcome.stall_cycles = self.plan.stall(cycles) as u32;
+        outcome.stall_cycles = u32::try_from(cycles).unwrap_or(u32::MAX);
         self.last_writer = access.kind.writes().then(|| (access.address >> self.plan.unit_log2, cpu));
         missed
     }
@@ -494,6 +494,6 @@ impl Slow {
                 waits = waits.max(self.send_for(&whole, access, outcome));
             }
         }
-        outcome.stall_cycles = self.plan.stall(waits) as u32;
+        outcome.stall_cycles = u32::try_from(waits).unwrap_or(u32::MAX);
     }
 }

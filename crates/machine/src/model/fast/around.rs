@@ -65,6 +65,6 @@ impl Fast {
         let core = self.plan.core[access.cpu];
         let gone = self.buffers[core].store(new, self.plan.combining_buffers, line_log2);
         let waits = gone.iter().flatten().map(|combined| self.send_for(combined, access, outcome)).max();
-        outcome.stall_cycles = self.plan.stall(waits.unwrap_or(0)) as u32;
+        outcome.stall_cycles = u32::try_from(waits.unwrap_or(0)).unwrap_or(u32::MAX);
     }
 }

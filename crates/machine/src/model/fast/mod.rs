@@ -222,7 +222,7 @@ impl Engine for Fast {
         let way = self.plan.way(cpu, access.kind);
         let walk = self.walk(access, page, way, outcome, |fast, _, at| fast.spot(at, page));
         stall += self.transfer(access, &walk, outcome);
-        outcome.stall_cycles = self.plan.stall(stall) as u32;
+        outcome.stall_cycles = u32::try_from(stall).unwrap_or(u32::MAX);
         walk.missed
     }
 

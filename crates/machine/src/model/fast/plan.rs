@@ -188,8 +188,6 @@ pub(crate) struct Plan {
     pub tells_the_bus: bool,
     pub protocol: Protocol,
     pub latency: Latency,
-    /// 1 − overlap, in 1/65536.
-    stall_factor: u64,
     pub transaction_cycles: u64,
     pub channels: usize,
     pub bus_by_node: bool,
@@ -267,7 +265,6 @@ impl Plan {
             tells_the_bus: options.coherence && machine.coherence == Protocol::Msi,
             protocol: machine.coherence,
             latency: machine.latency.clone(),
-            stall_factor: ((1.0 - machine.overlap.clamp(0.0, 1.0)) * 65536.0).round() as u64,
             transaction_cycles: u64::from(machine.bus.transaction_cycles),
             channels: machine.bus.channels.max(1) as usize,
             bus_by_node: machine.bus.shared_by == BusSharing::Node,
@@ -344,11 +341,6 @@ impl Plan {
             }
         }
         Ok(())
-    }
-
-    /// Cycles a CPU waits for something that takes `cycles`.
-    pub fn stall(&self, cycles: u64) -> u64 {
-        (cycles * self.stall_factor) >> 16
     }
 
     /// The way of a CPU's references of a kind.

@@ -17,7 +17,7 @@ impl Fast {
         let way = self.plan.way(access.cpu, access.kind);
         let walk = self.walk(access, row.page, way, outcome, |_, step, _| row.spots[step]);
         let cycles = self.answer_alone(access, &walk, outcome);
-        outcome.stall_cycles = self.plan.stall(cycles) as u32;
+        outcome.stall_cycles = u32::try_from(cycles).unwrap_or(u32::MAX);
         let written = if access.kind == Kind::Store { DIRTY | WRITABLE } else { 0 };
         self.fill_straight(access, &walk, written, outcome);
         walk.missed

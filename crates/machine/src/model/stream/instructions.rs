@@ -27,11 +27,6 @@ impl Instructions {
     }
 }
 
-/// `count` × a factor in 1/65536, rounded down.
-pub(crate) fn times(count: u64, factor: u64) -> u64 {
-    ((u128::from(count) * u128::from(factor)) >> 16) as u64
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,7 +1,7 @@
 //! The short way of a record: whole references that no policy changes, each in one first-level line.
 
 use crate::model::engine::{Access, Engine};
-use crate::model::stream::replay::{Replay, count};
+use crate::model::stream::replay::Replay;
 use crate::observer::{Effective, Observer, Outcome};
 use nearmiss_record::reference::{FLAG_CONT, FLAG_KERNEL, Kind, Record};
 
@@ -20,10 +20,14 @@ impl<E: Engine, O: Observer> Replay<E, O> {
             }
             let state = &mut self.cpus[cpu];
             let address = if self.virtual_tags { state.virtual_address(record) } else { record.paddr() };
+            if let Some(codes) = &mut self.codes {
+                state.meets_code(codes, record);
+            }
             let new = state.instructions.record(record.instructions());
-            state.tally.instructions += new;
+            state.executes(new);
             state.plain[kind as usize & 7] += 1;
-            let hit = self.engine.hit(cpu, kind, address, record.vaddr());
+            let walks = kind != Kind::Fetch && state.core.looks_up(record.vaddr(), record.paddr());
+            let hit = self.engine.hit(cpu, kind, address, record.vaddr()) && !walks;
             if new > 0 {
                 self.observer.instructions(cpu as u32, new);
             }
@@ -66,6 +70,6 @@ impl<E: Engine, O: Observer> Replay<E, O> {
         };
         let mut outcome = Outcome::default();
         let missed = self.engine.miss(&access, &mut outcome);
-        count(&mut self.cpus[cpu], &mut self.observer, &access, false, missed, &mut outcome);
+        self.count(&access, false, missed, &mut outcome);
     }
 }

@@ -1,9 +1,9 @@
 //! The stream's front: decodes records, keeps instructions, time and order, and asks the engine.
 
 use crate::describe;
+use crate::model::core::{Core, Ticks};
 use crate::model::engine::{Access, Engine};
 use crate::model::options::{ModelError, ModelOptions, Position};
-use crate::model::stream::instructions::times;
 use crate::model::stream::misses::Misses;
 use crate::model::stream::placing::Placing;
 use crate::model::stream::policy::{self, Rules};
@@ -11,6 +11,7 @@ use crate::model::stream::rounds::Round;
 use crate::model::stream::vcpu::{Cpu, tell_drained};
 use crate::model::totals::ModelTotals;
 use crate::observer::{Effective, Observer, Outcome};
+use nearmiss_code::CodeMap;
 use nearmiss_record::abi::ChunkHeader;
 use nearmiss_record::machine::{CacheKind, Index, Machine};
 use nearmiss_record::policy::{Order, PlacePolicy, Policy};
@@ -40,8 +41,8 @@ pub struct Replay<E: Engine, O: Observer> {
     pub(in crate::model) virtual_tags: bool,
     /// None of all that applies to any record: hits need no more than a look, which [`Replay::plain`] has taken.
     pub(in crate::model) is_plain: bool,
-    /// Cycles an instruction in 1/65536.
-    cycles_per_instruction: u64,
+    /// The code met so far, where the machine tells what its cores make of it.
+    pub(in crate::model) codes: Option<CodeMap>,
     pub(in crate::model) cpus: Vec<Cpu>,
     spaces: Vec<u64>,
     notes: Vec<String>,
@@ -101,8 +102,9 @@ impl<E: Engine, O: Observer> Replay<E, O> {
         let joins = filter.line_log2 > 0 && line_log2[0].max(line_log2[1]) > filter.line_log2;
         let virtual_tags = !options.coherence && machine.caches.iter().any(|c| c.index == Index::Virtual);
         let node_of = |cpu| engine.node(cpu as usize);
+        let pace = (machine.cycles_per_instruction.max(0.0) * 65536.0).round() as Ticks;
         Ok(Replay {
-            cpus: (0..options.cpus).map(|cpu| Cpu::new(node_of(cpu))).collect(),
+            cpus: (0..options.cpus).map(|cpu| Cpu::new(node_of(cpu), pace, Core::new(machine))).collect(),
             chunk_totals: vec![0; recorded_cpus],
             placing,
             engine,
@@ -116,7 +118,7 @@ impl<E: Engine, O: Observer> Replay<E, O> {
             filter_line_log2: if filter.line_log2 == 0 { 6 } else { filter.line_log2 },
             line_log2,
             virtual_tags,
-            cycles_per_instruction: (machine.cycles_per_instruction.max(0.0) * 65536.0).round() as u64,
+            codes: machine.core.as_ref().map(|_| CodeMap::default()),
             spaces: Vec::new(),
             notes,
             next_seq: None,
@@ -204,8 +206,7 @@ impl<E: Engine, O: Observer> Replay<E, O> {
         let mut totals = engine.finish(&mut |drained| tell_drained(&mut cpus, &mut observer, drained));
         for cpu in &mut cpus {
             cpu.count_plain();
-            cpu.tally.cycles =
-                times(cpu.tally.instructions, self.cycles_per_instruction).saturating_add(cpu.tally.stall_cycles);
+            cpu.tally.cycles = cpu.clock() >> 16;
             let levels = totals.caches.iter().map(|c| usize::from(c.level)).max().unwrap_or(0);
             cpu.tally.levels = cpu.misses[..levels].iter().map(Misses::tally).collect();
         }
@@ -217,19 +218,20 @@ impl<E: Engine, O: Observer> Replay<E, O> {
     /// A CPU's clock: its instructions' cycles and its stalls.
     #[inline]
     pub(in crate::model) fn clock(&self, cpu: usize) -> u64 {
-        let tally = &self.cpus[cpu].tally;
-        times(tally.instructions, self.cycles_per_instruction) + tally.stall_cycles
+        self.cpus[cpu].clock() >> 16
     }
 
-    /// The time at which a CPU acts: its own clock, or in the modelled order the round's.
+    /// The time at which a CPU acts: its own clock, or in the modelled order the round's, less what was charged ahead.
     #[inline]
-    pub(in crate::model) fn now(&self, cpu: usize) -> u64 {
-        self.clock(cpu).saturating_add_signed(self.lead[cpu])
+    pub(in crate::model) fn now(&mut self, cpu: usize) -> u64 {
+        let state = &mut self.cpus[cpu];
+        let ahead = state.core.ahead(state.tally.instructions);
+        (state.clock().saturating_sub(ahead) >> 16).saturating_add_signed(self.lead[cpu])
     }
 
     fn count_instructions(&mut self, cpu: usize, new: u64, told: bool) {
         if new > 0 && told {
-            self.cpus[cpu].tally.instructions += new;
+            self.cpus[cpu].executes(new);
             self.observer.instructions(cpu as u32, new);
         }
     }
@@ -261,6 +263,9 @@ impl<E: Engine, O: Observer> Replay<E, O> {
         let told = !(self.only_user && record.is_kernel());
         state.in_kernel = record.is_kernel();
         state.halted = false;
+        if let Some(codes) = &mut self.codes {
+            state.meets_code(codes, record);
+        }
         let instructions = record.instructions();
         if instructions > 0 {
             let new = state.instructions.record(instructions);
@@ -269,6 +274,7 @@ impl<E: Engine, O: Observer> Replay<E, O> {
         if !told {
             return Ok(at + 1);
         }
+        let walks = kind != Kind::Fetch && self.cpus[cpu].core.looks_up(record.vaddr(), record.paddr());
         let insn = record.insn().0;
         let around = kind == Kind::Store && self.rules.goes_around(self.cpus[cpu].context, insn);
         let kind = if around { Kind::NtStore } else { kind };
@@ -311,7 +317,7 @@ impl<E: Engine, O: Observer> Replay<E, O> {
         if is_cut || self.rules.apart().concerns(address, size) {
             let now = self.now(cpu);
             self.meet_parts(&Access { cpu, kind, address, vaddr, size, insn, missed_before, now, record }, second);
-        } else if !self.is_plain && self.engine.hit(cpu, kind, address, vaddr) {
+        } else if !self.is_plain && !walks && self.engine.hit(cpu, kind, address, vaddr) {
             self.cpus[cpu].missed = missed_before;
             let node = self.cpus[cpu].node;
             self.observer.hit(&Effective { cpu: cpu as u32, node, kind, address, vaddr, size, record });
@@ -366,7 +372,7 @@ impl<E: Engine, O: Observer> Replay<E, O> {
     fn meet(&mut self, access: &Access, second: bool) -> u8 {
         let mut outcome = Outcome::default();
         let missed = self.engine.access(access, &mut outcome);
-        count(&mut self.cpus[access.cpu], &mut self.observer, access, second, missed, &mut outcome);
+        self.count(access, second, missed, &mut outcome);
         missed
     }
 
@@ -411,6 +417,11 @@ impl<E: Engine, O: Observer> Replay<E, O> {
                 self.engine.share(line << self.filter_line_log2, *owner as usize, *written);
             }
             Control::Context(context) => self.cpus[cpu].context = *context,
+            Control::Code(block) => {
+                if let Some(codes) = &mut self.codes {
+                    codes.add(block);
+                }
+            }
             Control::Halt => self.cpus[cpu].halted = true,
             Control::Fence => {
                 let now = self.now(cpu);
@@ -434,38 +445,35 @@ fn placing_of(machine: &Machine, policy: &Policy, options: &ModelOptions) -> Res
     }
 }
 
-/// Counts and tells what an access met.
-#[inline(always)]
-pub(in crate::model) fn count<O: Observer>(
-    state: &mut Cpu,
-    observer: &mut O,
-    access: &Access,
-    second: bool,
-    missed: u8,
-    outcome: &mut Outcome,
-) {
-    state.missed = missed | access.missed_before;
-    state.deep = missed > 1;
-    let mut counted = missed & !access.missed_before;
-    outcome.continuation = second && missed != 0 && counted == 0;
-    while counted != 0 {
-        let level = counted.trailing_zeros() as usize;
-        counted &= counted - 1;
-        if let (Some(class), Some(misses)) = (outcome.missed[level], state.misses.get_mut(level)) {
-            misses.count(access.kind, class);
+impl<E: Engine, O: Observer> Replay<E, O> {
+    /// Counts and tells what an access met.
+    #[inline(always)]
+    pub(in crate::model) fn count(&mut self, access: &Access, second: bool, missed: u8, outcome: &mut Outcome) {
+        let state = &mut self.cpus[access.cpu];
+        state.missed = missed | access.missed_before;
+        state.deep = missed > 1;
+        let mut counted = missed & !access.missed_before;
+        outcome.continuation = second && missed != 0 && counted == 0;
+        while counted != 0 {
+            let level = counted.trailing_zeros() as usize;
+            counted &= counted - 1;
+            if let (Some(class), Some(misses)) = (outcome.missed[level], state.misses.get_mut(level)) {
+                misses.count(access.kind, class);
+            }
         }
-    }
-    state.tally.stall_cycles += u64::from(outcome.stall_cycles);
-    if outcome.is_first_touch() {
-        state.tally.first_touch_cycles += u64::from(outcome.stall_cycles);
-    }
-    let traffic = outcome.has_traffic();
-    if traffic {
-        outcome.add_traffic(&mut state.tally.bus);
-    }
-    if missed != 0 || traffic || outcome.stall_cycles > 0 {
-        observer.miss(&access.effective(state.node), outcome);
-    } else {
-        observer.hit(&access.effective(state.node));
+        outcome.stall_cycles = state.waits(&mut self.codes, access, missed, outcome.stall_cycles);
+        state.tally.stall_cycles += u64::from(outcome.stall_cycles);
+        if outcome.is_first_touch() {
+            state.tally.first_touch_cycles += u64::from(outcome.stall_cycles);
+        }
+        let traffic = outcome.has_traffic();
+        if traffic {
+            outcome.add_traffic(&mut state.tally.bus);
+        }
+        if missed != 0 || traffic || outcome.stall_cycles > 0 {
+            self.observer.miss(&access.effective(state.node), outcome);
+        } else {
+            self.observer.hit(&access.effective(state.node));
+        }
     }
 }

@@ -1,9 +1,11 @@
 //! What a replay keeps of each CPU.
 
-use crate::model::engine::{Drained, Quiet};
+use crate::model::core::{Core, Ticks, Waiting, ticks};
+use crate::model::engine::{Access, Drained, Quiet};
 use crate::model::stream::instructions::Instructions;
 use crate::model::stream::misses::Misses;
 use crate::observer::Observer;
+use nearmiss_code::CodeMap;
 use nearmiss_record::model::{MAX_LEVELS, MissClass, Tally};
 use nearmiss_record::reference::{Kind, Record};
 
@@ -16,6 +18,11 @@ pub(in crate::model) struct Cpu {
     /// Plain references by kind, not in `tally` yet; what no kind has for a number stays 0.
     pub plain: [u64; 8],
     pub instructions: Instructions,
+    /// What the instructions took, but for stalls.
+    pub computed: Ticks,
+    /// What an instruction takes where the CPU is.
+    pub pace: Ticks,
+    pub core: Core,
     /// Address space, for virtual tags.
     pub space: u64,
     /// Levels that the previous reference missed.
@@ -32,9 +39,50 @@ pub(in crate::model) struct Cpu {
 }
 
 impl Cpu {
-    /// A CPU of this node that has executed nothing.
-    pub fn new(node: u8) -> Self {
-        Cpu { space: 1, node, ..Cpu::default() }
+    /// A CPU of this node that has executed nothing. `pace`: what an instruction takes where no code is known.
+    pub fn new(node: u8, pace: Ticks, core: Core) -> Self {
+        Cpu { space: 1, node, pace, core, ..Cpu::default() }
+    }
+
+    /// Counts instructions executed.
+    #[inline(always)]
+    pub fn executes(&mut self, instructions: u64) {
+        self.tally.instructions += instructions;
+        self.computed = self.computed.saturating_add(instructions.saturating_mul(self.pace));
+    }
+
+    /// Its instructions' time and its stalls.
+    #[inline]
+    pub fn clock(&self) -> Ticks {
+        self.computed.saturating_add(ticks(self.tally.stall_cycles))
+    }
+
+    /// The CPU gets to the instruction of a record.
+    #[inline(always)]
+    pub fn meets_code(&mut self, codes: &mut CodeMap, record: Record) {
+        if let Some(pace) = codes.cycles_per_instruction(record.insn()) {
+            self.pace = Ticks::from(pace);
+        }
+    }
+
+    /// Cycles that the core waits for an access that takes so many.
+    #[inline]
+    pub fn waits(&mut self, codes: &mut Option<CodeMap>, access: &Access, missed: u8, latency_cycles: u32) -> u32 {
+        let (clock, instructions, pace) = (self.clock(), self.tally.instructions, self.pace);
+        match &mut self.core {
+            Core::Share { shown } => (u64::from(latency_cycles) * *shown >> 16) as u32,
+            Core::Interval(interval) => interval.waits(&Waiting {
+                kind: access.kind,
+                insn: access.insn,
+                vaddr: access.vaddr,
+                latency_cycles,
+                missed,
+                instructions,
+                clock,
+                pace,
+                origin: codes.as_mut().and_then(|codes| codes.origin(access.record.insn())),
+            }),
+        }
     }
 
     /// Adds the plain references to the tally.

@@ -1,0 +1,376 @@
+//! The waits of one core under the interval model.
+
+use super::streams::Streams;
+use super::translation::{Translated, Translation};
+use super::{Ticks, ticks};
+use nearmiss_code::Origin;
+use nearmiss_record::machine::{Core, Machine};
+use nearmiss_record::reference::Kind;
+use std::collections::VecDeque;
+
+/// Instructions for each store, where nothing tells: how long the store buffer lasts.
+const INSTRUCTIONS_A_STORE: u64 = 6;
+
+/// A reference that did not hit the first level, and what it met.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::model) struct Waiting<'a> {
+    pub kind: Kind,
+    pub insn: u32,
+    pub vaddr: u64,
+    /// Cycles until the line is there, the wait for the bus included.
+    pub latency_cycles: u32,
+    /// Levels that it missed, a bit each.
+    pub missed: u8,
+    /// Instructions that the CPU executed before it.
+    pub instructions: u64,
+    /// The CPU's clock, all that was charged included.
+    pub clock: Ticks,
+    /// What an instruction takes here.
+    pub pace: Ticks,
+    /// Where its address is from, if the code is known.
+    pub origin: Option<&'a Origin>,
+}
+
+/// When the latest value of a load that missed is there.
+#[derive(Clone, Copy, Debug, Default)]
+struct Value {
+    ready: Ticks,
+    instructions: u64,
+}
+
+/// See the module's text above.
+#[derive(Clone, Debug)]
+pub(in crate::model) struct Interval {
+    window: u64,
+    store_window: u64,
+    /// What was charged ahead: from which instruction on it has come, and how much.
+    charged: VecDeque<(u64, Ticks)>,
+    /// Sum of those.
+    ahead: Ticks,
+    /// By load.
+    values: Vec<Value>,
+    /// When each fill buffer is free, oldest first from `next_fill` on.
+    fills: Vec<Ticks>,
+    next_fill: usize,
+    /// When the latest store has left the store buffer.
+    stored: Ticks,
+    streams: Option<Streams>,
+    /// By source of a stream: what a line takes, and when the next one may come.
+    line_ticks: Vec<Ticks>,
+    line_after: Vec<Ticks>,
+    translation: Option<Translation>,
+    /// What the reference that comes next waits for its page, which was looked up already.
+    walked: Ticks,
+    /// What was charged beyond whole cycles.
+    rest: Ticks,
+}
+
+impl Interval {
+    pub fn new(machine: &Machine, core: &Core) -> Self {
+        let line_ticks: Vec<Ticks> = machine.streams.iter().flat_map(|s| &s.line_cycles).map(|c| part(*c)).collect();
+        Interval {
+            window: u64::from(core.window_instructions),
+            store_window: (u64::from(core.store_buffer) * INSTRUCTIONS_A_STORE).max(core.window_instructions.into()),
+            charged: VecDeque::new(),
+            ahead: 0,
+            values: Vec::new(),
+            fills: vec![0; core.fill_buffers.max(1) as usize],
+            next_fill: 0,
+            stored: 0,
+            streams: machine.streams.as_ref().map(Streams::new),
+            line_after: vec![0; line_ticks.len()],
+            line_ticks,
+            translation: machine.tlb.as_ref().map(Translation::new),
+            walked: 0,
+            rest: 0,
+        }
+    }
+
+    /// What was charged and has not come at this instruction.
+    pub fn ahead(&mut self, instructions: u64) -> Ticks {
+        while let Some((_, wait)) = self.charged.pop_front_if(|(from, _)| *from <= instructions) {
+            self.ahead -= wait;
+        }
+        self.ahead
+    }
+
+    /// Pages looked up.
+    pub fn translated(&self) -> Translated {
+        self.translation.as_ref().map_or(Translated::default(), |t| t.counted)
+    }
+
+    /// A reference to data. Returns whether it waits for its page, be it a hit or not.
+    #[inline]
+    pub fn looks_up(&mut self, vaddr: u64, paddr: u64) -> bool {
+        self.walked = self.translation.as_mut().map_or(0, |translation| translation.takes(vaddr, paddr));
+        self.walked > 0
+    }
+
+    /// What the core waits because of a reference, in whole cycles.
+    pub fn waits(&mut self, what: &Waiting<'_>) -> u32 {
+        let ahead = self.ahead(what.instructions);
+        let begins = what.clock - ahead.min(what.clock);
+        let wait = match what.kind {
+            Kind::Fetch => self.fetch(what, begins),
+            Kind::Store | Kind::NtStore => self.store(what, begins),
+            Kind::Atomic => self.atomic(what, begins),
+            _ => self.load(what, begins),
+        };
+        let whole = wait + self.rest;
+        self.rest = whole & 0xffff;
+        u32::try_from(whole >> 16).unwrap_or(u32::MAX)
+    }
+
+    fn load(&mut self, what: &Waiting<'_>, begins: Ticks) -> Ticks {
+        let begins = begins.max(self.address_known(what));
+        let there = self.line(what, begins);
+        *self.value(what.insn) = Value { ready: there, instructions: what.instructions };
+        self.charge(what, there, self.window)
+    }
+
+    fn store(&mut self, what: &Waiting<'_>, begins: Ticks) -> Ticks {
+        let begins = begins.max(self.address_known(what));
+        self.stored = self.line(what, begins).max(self.stored);
+        self.charge(what, self.stored, self.store_window)
+    }
+
+    fn atomic(&mut self, what: &Waiting<'_>, begins: Ticks) -> Ticks {
+        let begins = begins.max(self.address_known(what)).max(self.stored);
+        self.stored = self.line(what, begins);
+        *self.value(what.insn) = Value { ready: self.stored, instructions: what.instructions };
+        self.charge(what, self.stored, 0)
+    }
+
+    /// A fetch holds up what follows at once. What the core would have waited anyway passes meanwhile.
+    fn fetch(&mut self, what: &Waiting<'_>, begins: Ticks) -> Ticks {
+        let mut wait = self.line(what, begins) - begins;
+        while wait > 0
+            && let Some((_, charged)) = self.charged.front_mut()
+        {
+            let passed = wait.min(*charged);
+            *charged -= passed;
+            (self.ahead, wait) = (self.ahead - passed, wait - passed);
+            if *charged == 0 {
+                self.charged.pop_front();
+            }
+        }
+        wait
+    }
+
+    /// When the line is there, if nothing but fill buffers and pages holds it up from `begins` on.
+    fn line(&mut self, what: &Waiting<'_>, begins: Ticks) -> Ticks {
+        let begins = begins + std::mem::take(&mut self.walked);
+        if what.missed == 0 {
+            return begins + ticks(what.latency_cycles.into());
+        }
+        let source = (7 - what.missed.leading_zeros().min(7)) as usize;
+        let covered = self.streams.as_mut().is_some_and(|streams| streams.covers(what.vaddr));
+        if covered && let Some(takes) = self.line_ticks.get(source) {
+            let after = &mut self.line_after[source];
+            let there = begins.max(*after);
+            *after = there + takes;
+            return there;
+        }
+        let fill = &mut self.fills[self.next_fill];
+        let there = begins.max(*fill) + ticks(what.latency_cycles.into());
+        *fill = there;
+        self.next_fill = (self.next_fill + 1) % self.fills.len();
+        there
+    }
+
+    /// When the values are there that the address is made of.
+    fn address_known(&mut self, what: &Waiting<'_>) -> Ticks {
+        let Some(origin) = what.origin else { return 0 };
+        let mut known = 0;
+        for load in &origin.loads {
+            let value = *self.value(load.0);
+            let turns = match &origin.own_chain {
+                // The turns between hit the first level and were not told.
+                Some(chain) if load.0 == what.insn && value.ready > 0 => {
+                    let turns = (what.instructions - value.instructions.min(what.instructions))
+                        / u64::from(chain.instructions.max(1));
+                    part(f64::from(chain.cycles)).saturating_mul(turns.saturating_sub(1))
+                }
+                _ => 0,
+            };
+            known = known.max(value.ready.saturating_add(turns));
+        }
+        known
+    }
+
+    /// Charges what the core waits so that it begins the instruction `window` further on not before `there`.
+    fn charge(&mut self, what: &Waiting<'_>, there: Ticks, window: u64) -> Ticks {
+        let hidden = what.pace.saturating_mul(window);
+        let wait = there.saturating_sub(what.clock.saturating_add(hidden));
+        if wait > 0 {
+            let from = what.instructions + window;
+            let at = self.charged.iter().rposition(|(known, _)| *known <= from).map_or(0, |at| at + 1);
+            self.charged.insert(at, (from, wait));
+            self.ahead += wait;
+        }
+        wait
+    }
+
+    fn value(&mut self, insn: u32) -> &mut Value {
+        let at = insn as usize;
+        if at >= self.values.len() {
+            self.values.resize(at + 1, Value::default());
+        }
+        &mut self.values[at]
+    }
+}
+
+/// Ticks of parts of cycles.
+fn part(cycles: f64) -> Ticks {
+    (cycles.max(0.0) * 65536.0).round() as Ticks
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::describe::preset;
+    use nearmiss_code::Chain;
+    use nearmiss_record::machine::{SecondTlb, Streams as Followed, Tlb};
+    use nearmiss_record::units::{Bytes, InsnId};
+
+    /// A cycle an instruction, a window of 100, four fill buffers.
+    fn interval() -> Interval {
+        let mut machine = preset("zen4-genoa").unwrap().machine().unwrap();
+        let core = Core {
+            window_instructions: 100,
+            fill_buffers: 4,
+            store_buffer: 20,
+            width: 4,
+            forwarding_cycles: 5,
+            mispredict_cycles: 15,
+        };
+        machine.streams = Some(Followed {
+            followed: 4,
+            trained_by: 2,
+            longest_stride_lines: 8,
+            within: Bytes(4096),
+            line_cycles: vec![2.0, 4.0, 10.0],
+        });
+        let second = Some(SecondTlb { entries: 8, ways: 4, walk_cycles: 30, large_walk_cycles: 20 });
+        machine.tlb = Some(Tlb { entries: 4, ways: 0, miss_cycles: 7, large_entries: 0, second });
+        Interval::new(&machine, &core)
+    }
+
+    /// Runs accesses, each so many instructions after the one before; returns the wait of each, and the end.
+    fn run(
+        accesses: impl IntoIterator<Item = (u64, Kind, u32, u64, u32)>,
+        origin: &[(u32, Origin)],
+    ) -> (Vec<u32>, u64) {
+        let (mut interval, mut instructions, mut stalls) = (interval(), 0, 0);
+        let waits = accesses
+            .into_iter()
+            .map(|(after, kind, insn, vaddr, latency_cycles)| {
+                instructions += after;
+                let origin = origin.iter().find(|(of, _)| *of == insn).map(|(_, origin)| origin);
+                let clock = ticks(instructions + stalls);
+                let missed = if latency_cycles > 100 { 7 } else { 1 };
+                let pace = ticks(1);
+                let what = Waiting { kind, insn, vaddr, latency_cycles, missed, instructions, clock, pace, origin };
+                let wait = interval.waits(&what);
+                stalls += u64::from(wait);
+                wait
+            })
+            .collect();
+        (waits, instructions + stalls)
+    }
+
+    /// Addresses that no stream has.
+    fn scattered(n: u64) -> u64 {
+        (n * 7 % 61) * 8192 + (n * 5 % 60) * 64
+    }
+
+    fn loads(count: u64, after: u64, latency: u32) -> impl Iterator<Item = (u64, Kind, u32, u64, u32)> {
+        (0..count).map(move |n| (after, Kind::Load, 1, scattered(n), latency))
+    }
+
+    fn from(loads: &[u32], own_chain: Option<Chain>) -> Origin {
+        Origin { loads: loads.iter().map(|id| InsnId(*id)).collect(), unknown: false, own_chain }
+    }
+
+    #[test]
+    fn a_miss_alone_waits_for_what_the_window_does_not_hide() {
+        assert_eq!(run(loads(1, 10, 300), &[]).0, [200]);
+        assert_eq!(run(loads(1, 10, 90), &[]).0, [0]);
+    }
+
+    #[test]
+    fn misses_within_the_window_wait_together_and_others_one_by_one() {
+        assert_eq!(run(loads(3, 10, 300), &[]).0, [200, 0, 0]);
+        assert_eq!(run(loads(3, 200, 300), &[]).0, [200, 200, 200]);
+    }
+
+    #[test]
+    fn misses_beyond_the_fill_buffers_wait_for_one() {
+        let (waits, end) = run(loads(8, 1, 300), &[]);
+        assert_eq!(waits, [200, 0, 0, 0, 296, 0, 0, 0], "{end}");
+    }
+
+    #[test]
+    fn misses_that_follow_one_another_through_memory_wait_one_by_one() {
+        let chain = Some(Chain { instructions: 10, cycles: 5.0 });
+        let (_, end) = run(loads(50, 10, 300), &[(1, from(&[1], chain))]);
+        assert_eq!(end, 10 + 50 * 300 - 100, "the last one's line comes a window after its instruction");
+        let through_another = [(0..50).map(|n| {
+            if n % 2 == 0 { (10, Kind::Load, 1, scattered(n), 300) } else { (10, Kind::Load, 2, scattered(n), 300) }
+        })];
+        let (waits, _) = run(through_another.into_iter().flatten(), &[(2, from(&[1], None))]);
+        assert_eq!(waits[..4], [200, 290, 0, 0], "the second needs the first's value, the third nobody's");
+    }
+
+    #[test]
+    fn turns_of_a_chain_that_hit_count() {
+        let chain = Some(Chain { instructions: 5, cycles: 40.0 });
+        let (_, end) = run(loads(11, 50, 300), &[(1, from(&[1], chain))]);
+        assert_eq!(end, 50 + 11 * 300 + 10 * 9 * 40 - 100);
+    }
+
+    #[test]
+    fn a_stream_takes_what_its_source_gives() {
+        let stream = |after| (0..60).map(move |n| (after, Kind::Load, 1, 0x10000 + n * 64, 300));
+        let (waits, _) = run(stream(2), &[]);
+        assert_eq!(waits.iter().filter(|wait| **wait > 0).count(), 20, "the first miss hides the beginning");
+        assert_eq!(waits[59], 8, "ten cycles a line, two of them computed");
+        assert!(run(stream(20), &[]).0[3..].iter().all(|wait| *wait == 0), "slower than memory");
+    }
+
+    #[test]
+    fn stores_wait_where_the_buffer_is_full_and_atomics_at_once() {
+        let stores = (0..4).map(|n| (10, Kind::Store, 1, scattered(n), 300));
+        assert_eq!(run(stores, &[]).0, [180, 0, 0, 0]);
+        let atomics = (0..2).map(|n| (10, Kind::Atomic, 1, scattered(n), 300));
+        assert_eq!(run(atomics, &[]).0, [300, 300]);
+    }
+
+    #[test]
+    fn a_fetch_waits_but_for_what_was_waited_anyway() {
+        let fetch = |latency| (10, Kind::Fetch, 9, 0x7000, latency);
+        assert_eq!(run([fetch(300)], &[]).0, [300]);
+        let load = (10, Kind::Load, 1, 0x9_0000, 300);
+        assert_eq!(run([load, fetch(90)], &[]).0, [200, 0]);
+        assert_eq!(run([load, fetch(250)], &[]).0, [200, 50]);
+    }
+
+    #[test]
+    fn a_page_that_no_level_holds_is_walked_to() {
+        let mut interval = interval();
+        assert!(interval.looks_up(0x5000, 0x3000));
+        let what = Waiting {
+            kind: Kind::Load,
+            insn: 1,
+            vaddr: 0x5000,
+            latency_cycles: 300,
+            missed: 7,
+            instructions: 0,
+            clock: 0,
+            pace: ticks(1),
+            origin: None,
+        };
+        assert_eq!(interval.waits(&what), 237);
+        assert!(!interval.looks_up(0x5008, 0x3008));
+    }
+}

@@ -1,0 +1,81 @@
+//! How long a core waits for what its references take.
+//!
+//! # The interval model
+//! A core of which the machine file tells a window goes on behind a miss until the window is full (Karkhanis and Smith,
+//! ISCA 2004; Eyerman and others, ACM TOCS 27(2), 2009). So a miss at instruction `n` makes the core wait only if the
+//! line comes later than the core would begin instruction `n + window`.
+//!
+//! - A load begins when the core reaches the load, when its address is known, and when a fill buffer is free. The
+//!   address is known when the loads behind it have their values ([`nearmiss_code::Origin`]). So misses that follow one
+//!   another in memory wait one by one, and others wait together.
+//! - A load that continues a stream has been fetched ahead: it takes what the stream's source gives by time, no latency.
+//! - A store waits in the store buffer. Stores leave in order, and the core waits where the buffer is full.
+//! - An atomic waits for the stores before it, and the core waits for the atomic.
+//! - A fetch stops the core at once, but for what the core would have waited for an older load anyway.
+//!
+//! A wait is charged to the reference that causes it when the stream tells the reference, though the core gets there a
+//! window later. What is charged ahead is remembered, so that references within the window begin when they really do.
+//!
+//! A core without a window waits for a share of each miss, as `overlap` in its machine file says.
+
+mod interval;
+mod streams;
+mod translation;
+
+pub(in crate::model) use interval::{Interval, Waiting};
+
+use nearmiss_record::machine::Machine;
+
+/// A time or a span in 1/65536 cycles.
+pub(in crate::model) type Ticks = u64;
+
+/// Ticks of whole cycles.
+pub(in crate::model) const fn ticks(cycles: u64) -> Ticks {
+    cycles << 16
+}
+
+/// What hides the misses of one CPU.
+#[derive(Clone, Debug)]
+pub(in crate::model) enum Core {
+    /// Some share of each is hidden.
+    Share {
+        /// What is not hidden, in 1/65536.
+        shown: u64,
+    },
+    /// See the module's text.
+    Interval(Box<Interval>),
+}
+
+impl Core {
+    /// The core of a machine.
+    pub fn new(machine: &Machine) -> Self {
+        match &machine.core {
+            Some(core) => Core::Interval(Box::new(Interval::new(machine, core))),
+            None => Core::Share { shown: ((1.0 - machine.overlap.clamp(0.0, 1.0)) * 65536.0).round() as u64 },
+        }
+    }
+
+    /// A reference to data: whether it waits for its page, be it a hit or not.
+    #[inline(always)]
+    pub fn looks_up(&mut self, vaddr: u64, paddr: u64) -> bool {
+        match self {
+            Core::Share { .. } => false,
+            Core::Interval(interval) => interval.looks_up(vaddr, paddr),
+        }
+    }
+
+    /// What was charged and has not come at this instruction.
+    #[inline]
+    pub fn ahead(&mut self, instructions: u64) -> Ticks {
+        match self {
+            Core::Share { .. } => 0,
+            Core::Interval(interval) => interval.ahead(instructions),
+        }
+    }
+}
+
+impl Default for Core {
+    fn default() -> Self {
+        Core::Share { shown: 65536 }
+    }
+}
