@@ -57,6 +57,16 @@ pub struct Machine {
 }
 
 impl Machine {
+    /// Share of a miss's latency that is assumed to be hidden; `None`: the core says what is hidden of each miss.
+    pub fn hidden_share(&self) -> Option<f64> {
+        self.core.is_none().then_some(self.overlap)
+    }
+
+    /// Share of a wait that shows, of waits that the model of the core does not know.
+    pub fn shown_share(&self) -> f64 {
+        1.0 - self.hidden_share().unwrap_or(0.0)
+    }
+
     /// Levels of caches.
     pub fn levels(&self) -> usize {
         self.caches.iter().map(|c| usize::from(c.level)).max().unwrap_or(0)

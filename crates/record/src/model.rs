@@ -264,6 +264,29 @@ pub struct ModelRecord {
     pub shared_lines: Vec<SharedLineRow>,
     /// Misses over cache sizes, from one pass over all that the CPUs executed.
     pub curve: Option<MissRatioCurve>,
+    /// Address translation of data, of all that the CPUs executed; `None`: the machine's cores do not tell.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub translation: Option<Translation>,
+}
+
+/// What address translation of data came to. References that the trace's filter dropped looked nothing up: all pages of
+/// theirs had been met shortly before.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Translation {
+    /// Look-ups that missed the first level.
+    pub first_misses: u64,
+    /// Of those, walks to small pages (4 KiB).
+    pub walks: u64,
+    /// Of those, walks to large pages (2 MiB).
+    pub large_walks: u64,
+}
+
+impl std::ops::AddAssign for Translation {
+    fn add_assign(&mut self, other: Self) {
+        self.first_misses += other.first_misses;
+        self.walks += other.walks;
+        self.large_walks += other.large_walks;
+    }
 }
 
 /// A row of the function table.

@@ -29,6 +29,14 @@ pub struct Cost {
     pub by_insn: Vec<u64>,
 }
 
+/// How the machine's cores wait, for people.
+pub fn waits(case: &Traced) -> String {
+    match case.machine().hidden_share() {
+        Some(share) => format!("overlap {share}"),
+        None => "waits by the interval model".to_owned(),
+    }
+}
+
 /// Counts what [`Cost`] holds.
 struct Watcher<'a> {
     ranges: &'a [(u64, u64)],
@@ -49,7 +57,7 @@ impl<'a> Watcher<'a> {
             ranges,
             running: Running::new(machine.topology.cpus() as usize),
             aliasing: machine.store_aliasing,
-            shown: 1.0 - machine.overlap,
+            shown: machine.shown_share(),
             stores: Vec::new(),
             aliased: Vec::new(),
             cost: Cost { misses: vec![0; machine.levels()], ..Cost::default() },

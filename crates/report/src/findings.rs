@@ -108,13 +108,13 @@ impl Page {
             None => text.push('.'),
         }
         if let Some(function) = &prediction.function {
-            text += &format!(
-                " `{}` alone: {} of its {} modelled cycles; {} if each access waits for the one before.",
-                function.name,
-                percent(function.gain),
-                grouped(function.cycles_before),
-                percent(function.dependent_gain)
-            );
+            let (gain, cycles) = (percent(function.gain), grouped(function.cycles_before));
+            text += &format!(" `{}` alone: {gain} of its {cycles} modelled cycles", function.name);
+            if prediction.overlap.is_some() {
+                let dependent = percent(function.dependent_gain);
+                text += &format!("; {dependent} if each access waits for the one before");
+            }
+            text.push('.');
         }
         self.labelled("Predicted", &text);
         for reason in &prediction.approximate {

@@ -125,6 +125,7 @@ impl Attribution {
             blame: code_tables::blame(&names, &model.pollution),
             shared_lines,
             curve,
+            translation: model.translation,
         }
     }
 

@@ -1,6 +1,6 @@
 //! What a replay counted.
 
-use nearmiss_record::model::{BusTally, ByClass, LevelTally, SetMap, Tally};
+use nearmiss_record::model::{BusTally, ByClass, LevelTally, SetMap, Tally, Translation};
 
 /// Everything the model counted. Equal input gives equal totals, order of rows included.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -17,6 +17,8 @@ pub struct ModelTotals {
     pub shared_lines: Vec<SharedLine>,
     /// Pollution blame: every pair, most misses first.
     pub pollution: Vec<Pollution>,
+    /// Address translation of data, where the machine's cores tell.
+    pub translation: Option<Translation>,
     /// Records replayed: references and fetches, not control records.
     pub records: u64,
 }

@@ -175,7 +175,7 @@ impl Apart {
             high,
             of: of.to_owned(),
             placements: replays.placements.clone(),
-            overlap: Some(case.machine().overlap),
+            overlap: case.machine().hidden_share(),
             function: None,
             approximate,
         }

@@ -1,7 +1,7 @@
 //! What a run would have cost with the tenants of its shared lines apart, in both orders.
 
 use super::subject::Subject;
-use crate::rehearsal::{Cost, rehearse_in, seeds, spread};
+use crate::rehearsal::{Cost, rehearse_in, seeds, spread, waits};
 use crate::replay::CaseError;
 use crate::traced::Traced;
 use nearmiss_record::figures::{Cell, Table};
@@ -71,9 +71,9 @@ impl Replays {
             remedy: super::NAME.to_owned(),
             subject: name,
             basis: format!(
-                "medians over {} page placements, overlap {}; the recorded order is a lower bound; {}",
+                "medians over {} page placements, {}; the recorded order is a lower bound; {}",
                 self.placements.len(),
-                case.machine().overlap,
+                waits(case),
                 exactness(case)
             ),
             placements: self.placements.clone(),

@@ -13,7 +13,7 @@ pub const EXACTNESS: &str = "aliased loads are a lower bound: repeats that the t
 pub fn wait_cycles(case: &Traced, aliases: &[Alias]) -> u64 {
     let each = case.machine().store_aliasing.map_or(0.0, |aliasing| aliasing.wait_cycles);
     let loads: u64 = aliases.iter().map(|alias| alias.loads).sum();
-    (loads as f64 * each * (1.0 - case.machine().overlap)).round() as u64
+    (loads as f64 * each * case.machine().shown_share()).round() as u64
 }
 
 fn loads(subject: &Subject) -> u64 {

@@ -199,17 +199,15 @@ impl Colors {
             high,
             of: "the cycles".to_owned(),
             placements: colorings.placements.clone(),
-            overlap: Some(case.machine().overlap),
+            overlap: case.machine().hidden_share(),
             function: colorings.function(case, at)?,
             approximate,
         })
     }
 
     fn unless(&self, case: &Traced) -> Vec<String> {
-        let mut list = vec![format!(
-            "the machine hides more of each miss than the {} assumed (overlap)",
-            percent(case.machine().overlap)
-        )];
+        let hides = |share| format!("the machine hides more of each miss than the {} assumed (overlap)", percent(share));
+        let mut list: Vec<String> = case.machine().hidden_share().map(hides).into_iter().collect();
         let l2_helps = self.seen.levels.iter().any(|level| level.helps && level.cache == "L2");
         if l2_helps && case.machine().sources.get("cache.L2.index").is_some_and(|source| describe::is_assumed(source)) {
             list.push("this machine's L2 does not index by plain address bits, as is assumed".to_owned());

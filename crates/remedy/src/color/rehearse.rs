@@ -1,7 +1,7 @@
 //! What a run would have cost with its objects in 1, 2, 4, … colors.
 
 use super::subject::Subject;
-use crate::rehearsal::{Cost, PLACEMENTS, rehearse, seeds, spread};
+use crate::rehearsal::{Cost, PLACEMENTS, rehearse, seeds, spread, waits};
 use crate::replay::CaseError;
 use crate::traced::Traced;
 use crate::translation::translation_misses;
@@ -136,13 +136,14 @@ impl Colorings {
         let Some(row) = row else { return Ok(None) };
         let computing = (row.tally.cycles - row.tally.stall_cycles) as f64;
         let translating = match case.machine().tlb {
-            Some(tlb) => {
+            // A core that is modelled has waited for its pages already.
+            Some(tlb) if case.machine().core.is_none() => {
                 let misses = sums(&translation_misses(case, tlb)?);
                 (misses.get(&function).copied().unwrap_or(0) * u64::from(tlb.miss_cycles)) as f64
             }
-            None => 0.0,
+            _ => 0.0,
         };
-        let shown = 1.0 - case.machine().overlap.min(0.99);
+        let shown = case.machine().shown_share().max(0.01);
         let cycles = |stalls: &BTreeMap<u32, u64>, shown_of: f64| {
             computing + translating * shown_of + stalls.get(&function).copied().unwrap_or(0) as f64 / shown * shown_of
         };
@@ -169,9 +170,9 @@ impl Colorings {
             remedy: super::NAME.to_owned(),
             subject: name,
             basis: format!(
-                "medians over {} page placements, overlap {}; {}",
+                "medians over {} page placements, {}; {}",
                 self.placements.len(),
-                case.machine().overlap,
+                waits(case),
                 exactness(case)
             ),
             placements: self.placements.clone(),

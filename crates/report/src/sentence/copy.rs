@@ -38,6 +38,6 @@ pub(super) fn candidate(report: &Report) -> Option<Candidate> {
         spoken_percent(count, all_misses),
         spoken_percent(references(&row.tally), references(&model.totals)),
     );
-    let cycles = (blamed as f64 * at.penalty_cycles as f64 * (1.0 - model.machine.overlap)).round() as u64;
+    let cycles = (blamed as f64 * at.penalty_cycles as f64 * model.machine.shown_share()).round() as u64;
     Some(Candidate { cause: Cause::Copy, text, cycles, worth: cycles as f64 })
 }

@@ -36,6 +36,7 @@ pub fn render(report: &Report, options: Options) -> String {
     page.objects();
     page.tasks();
     page.bus();
+    page.translation();
     page.sharing();
     page.notes();
     page.out

@@ -172,6 +172,18 @@ impl Page<'_> {
         self.labelled("Bus", &text);
     }
 
+    pub(super) fn translation(&mut self) {
+        let Some(told) = self.report.model.translation.filter(|told| told.first_misses > 0) else { return };
+        let walks = told.walks.saturating_add(told.large_walks);
+        let text = format!(
+            "{} look-ups of data missed the first level, {} walked the page table ({} to pages of 2 MiB); of all that ran",
+            scaled(told.first_misses),
+            scaled(walks),
+            scaled(told.large_walks)
+        );
+        self.labelled("Pages", &text);
+    }
+
     pub(super) fn sharing(&mut self) {
         let lines = &self.report.model.shared_lines;
         let Some(first) = lines.iter().max_by_key(|l| l.true_sharing.saturating_add(l.false_sharing)) else { return };

@@ -170,6 +170,7 @@ impl Builder {
                 blame: vec![],
                 shared_lines: vec![],
                 curve: None,
+                translation: None,
             },
         }
     }

@@ -1,10 +1,11 @@
 //! The waits of one core under the interval model.
 
 use super::streams::Streams;
-use super::translation::{Translated, Translation};
+use super::translation::Translation;
 use super::{Ticks, ticks};
 use nearmiss_code::Origin;
 use nearmiss_record::machine::{Core, Machine};
+use nearmiss_record::model::Translation as Tally;
 use nearmiss_record::reference::Kind;
 use std::collections::VecDeque;
 
@@ -95,8 +96,8 @@ impl Interval {
     }
 
     /// Pages looked up.
-    pub fn translated(&self) -> Translated {
-        self.translation.as_ref().map_or(Translated::default(), |t| t.counted)
+    pub fn translated(&self) -> Option<Tally> {
+        self.translation.as_ref().map(|translation| translation.counted)
     }
 
     /// A reference to data. Returns whether it waits for its page, be it a hit or not.

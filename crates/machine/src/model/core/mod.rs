@@ -25,6 +25,7 @@ mod translation;
 pub(in crate::model) use interval::{Interval, Waiting};
 
 use nearmiss_record::machine::Machine;
+use nearmiss_record::model::Translation;
 
 /// A time or a span in 1/65536 cycles.
 pub(in crate::model) type Ticks = u64;
@@ -61,6 +62,14 @@ impl Core {
         match self {
             Core::Share { .. } => false,
             Core::Interval(interval) => interval.looks_up(vaddr, paddr),
+        }
+    }
+
+    /// Pages looked up; `None`: it is not known how.
+    pub fn translated(&self) -> Option<Translation> {
+        match self {
+            Core::Share { .. } => None,
+            Core::Interval(interval) => interval.translated(),
         }
     }
 

@@ -6,6 +6,7 @@
 
 use super::{Ticks, ticks};
 use nearmiss_record::machine::Tlb;
+use nearmiss_record::model::Translation as Tally;
 use rustc_hash::FxHashMap;
 
 const PAGE_LOG2: u32 = 12;
@@ -43,15 +44,6 @@ impl Level {
     }
 }
 
-/// Pages looked up, and what was missed.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(in crate::model) struct Translated {
-    /// Misses of the first level.
-    pub first_misses: u64,
-    /// Walks to small pages, and to large ones.
-    pub walks: [u64; 2],
-}
-
 /// Translation of one core's data addresses.
 #[derive(Clone, Debug)]
 pub(super) struct Translation {
@@ -63,7 +55,7 @@ pub(super) struct Translation {
     last: u64,
     /// By distance and block: which of its small pages were met, by number within 64.
     blocks: FxHashMap<u64, u64>,
-    pub counted: Translated,
+    pub counted: Tally,
 }
 
 impl Translation {
@@ -77,7 +69,7 @@ impl Translation {
             walk: walk.map(|cycles| ticks(cycles.into())),
             last: NOBODY,
             blocks: FxHashMap::default(),
-            counted: Translated::default(),
+            counted: Tally::default(),
         }
     }
 
@@ -103,7 +95,7 @@ impl Translation {
         if self.second.as_mut().is_none_or(|second| second.meets(page)) {
             return self.miss;
         }
-        self.counted.walks[usize::from(large)] += 1;
+        *(if large { &mut self.counted.large_walks } else { &mut self.counted.walks }) += 1;
         self.miss + self.walk[usize::from(large)]
     }
 
@@ -150,12 +142,12 @@ mod tests {
         (0..512).for_each(|page| {
             t.takes((1 << 30) + (page << 12), (3 << 21) + (page << 12));
         });
-        assert_eq!(t.counted, Translated { first_misses: 4, walks: [3, 1] });
+        assert_eq!(t.counted, Tally { first_misses: 4, walks: 3, large_walks: 1 });
         let mut t = translation();
         (0..512).for_each(|page| {
             t.takes((1 << 30) + (page << 12) + 4096, (3 << 21) + (page << 12));
         });
-        assert_eq!(t.counted.walks, [512, 0], "one page off is no large page");
+        assert_eq!((t.counted.walks, t.counted.large_walks), (512, 0), "one page off is no large page");
     }
 
     #[test]

@@ -210,6 +210,10 @@ impl<E: Engine, O: Observer> Replay<E, O> {
             let levels = totals.caches.iter().map(|c| usize::from(c.level)).max().unwrap_or(0);
             cpu.tally.levels = cpu.misses[..levels].iter().map(Misses::tally).collect();
         }
+        totals.translation = cpus.iter().filter_map(|cpu| cpu.core.translated()).reduce(|mut all, cpu| {
+            all += cpu;
+            all
+        });
         totals.cpus = cpus.into_iter().map(|cpu| cpu.tally).collect();
         totals.records = self.records;
         Ok((totals, observer))
