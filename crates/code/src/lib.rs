@@ -3,6 +3,15 @@
 //! A [`CodeMap`] takes translated blocks as the stream brings them and answers for single instructions. The answers
 //! depend on the blocks added so far and on nothing else, so that a replay gets the answers of the recording.
 
+mod answers;
+mod effects;
+mod graph;
+mod place;
+mod slice;
+mod times;
+
+use answers::Answers;
+use graph::Graph;
 use nearmiss_record::code::CodeBlock;
 use nearmiss_record::units::InsnId;
 
@@ -13,7 +22,8 @@ pub struct Origin {
     /// came in several translations: all that may be meant. The instruction itself is among them where an earlier
     /// execution of its own gives the address of the next, as in a walk along a list. Empty: the address is computed.
     pub loads: Vec<InsnId>,
-    /// Part of the address could not be followed: through a call of unknown code, or too far.
+    /// Part of the address could not be followed: through a call of unknown code, or too far. What comes into a loop
+    /// from outside does not count: in most turns it has been there for long.
     pub unknown: bool,
     /// Of a load that is its own origin: instructions from one execution to the next, and cycles that the chain takes
     /// for them while it hits the first level.
@@ -29,20 +39,51 @@ pub struct Chain {
     pub cycles: f32,
 }
 
+/// Times of a core that chains of instructions depend on.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct CoreTimes {
+    /// Instructions begun in a cycle, at most.
+    pub width: u32,
+    /// Cycles of a load that hits the first level.
+    pub load_cycles: f32,
+    /// Cycles from a store to a load of what it stored.
+    pub forwarding_cycles: f32,
+}
+
+impl Default for CoreTimes {
+    /// Those of most cores of the last ten years.
+    fn default() -> Self {
+        CoreTimes { width: 4, load_cycles: 5.0, forwarding_cycles: 5.0 }
+    }
+}
+
 /// All code met so far.
 #[derive(Clone, Debug, Default)]
-pub struct CodeMap {}
+pub struct CodeMap {
+    times: CoreTimes,
+    graph: Graph,
+    blocks: u64,
+    origins: Answers<Origin>,
+}
 
 impl CodeMap {
+    /// An empty map, for a core.
+    pub fn new(times: CoreTimes) -> Self {
+        CodeMap { times, ..CodeMap::default() }
+    }
+
     /// Adds a block. A later block replaces what an earlier one said of the same instructions.
     pub fn add(&mut self, block: &CodeBlock<'_>) {
-        let _ = block;
+        self.graph.add(block);
+        self.blocks += 1;
     }
 
     /// Where the address of this instruction's access comes from; `None`: its code is not known.
+    ///
+    /// While code arrives, an answer is found anew at the 1st, 4th, 16th, 64th question and so on.
     pub fn origin(&mut self, insn: InsnId) -> Option<&Origin> {
-        let _ = insn;
-        None
+        let (graph, times) = (&self.graph, &self.times);
+        self.origins.get(insn, self.blocks, || Some(slice::origin(graph, times, graph.named(insn)?)))
     }
 
     /// Cycles an instruction, in 1/65536, of the code around this instruction while every access hits the first level;

@@ -1,0 +1,63 @@
+//! Answers by instruction, found anew ever more rarely.
+
+use nearmiss_record::units::InsnId;
+
+/// How much later the next answer is due than the last.
+const RARER: u32 = 4;
+/// Ids beyond this are nobody's: a trace numbers its instructions from 0 on.
+const MOST_IDS: usize = 1 << 28;
+
+#[derive(Clone, Debug)]
+struct Kept<T> {
+    answer: Option<T>,
+    /// Questions until the answer is looked at again.
+    wait: u32,
+    /// The number of the question at which `wait` ends.
+    due: u32,
+    /// Blocks known at the answer.
+    blocks: u64,
+}
+
+/// Kept answers to one question, by id.
+#[derive(Clone, Debug)]
+pub(crate) struct Answers<T>(Vec<Kept<T>>);
+
+impl<T> Default for Answers<T> {
+    fn default() -> Self {
+        Answers(Vec::new())
+    }
+}
+
+impl<T: Clone> Answers<T> {
+    /// The answer for `insn`, from `find` where one is due and blocks have come since the last.
+    pub(crate) fn get(&mut self, insn: InsnId, blocks: u64, find: impl FnOnce() -> Option<T>) -> Option<&T> {
+        let index = insn.0 as usize;
+        if index >= self.0.len() {
+            if index >= MOST_IDS {
+                return None;
+            }
+            self.0.resize(index + 1, Kept { answer: None, wait: 1, due: 1, blocks: 0 });
+        }
+        let kept = &mut self.0[index];
+        kept.wait -= 1;
+        if kept.wait == 0 {
+            kept.renew(blocks, find);
+        }
+        kept.answer.as_ref()
+    }
+}
+
+impl<T> Kept<T> {
+    #[cold]
+    #[inline(never)]
+    fn renew(&mut self, blocks: u64, find: impl FnOnce() -> Option<T>) {
+        if self.answer.is_none() || self.blocks != blocks {
+            self.answer = find();
+            self.blocks = blocks;
+        }
+        // Asked before its code has come, an instruction is asked about again at once.
+        let due = if self.answer.is_some() { self.due.saturating_mul(RARER) } else { self.due };
+        self.wait = (due - self.due).max(1);
+        self.due = due;
+    }
+}

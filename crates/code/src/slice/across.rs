@@ -1,0 +1,118 @@
+//! Where ways meet: branches, calls, and the beginnings of functions.
+
+use super::Slice;
+use super::returns;
+use super::states::{Calls, Question, Way};
+use crate::graph::{Node, Way as Edge};
+use crate::place::{FLAGS, Local, Place, STACK_POINTER, survives_a_call};
+
+/// Calls entered from behind, one within the other.
+const MOST_CALLS: usize = 4;
+/// Bytes that a call pushes.
+const RETURN_ADDRESS: i64 = 8;
+
+impl Slice<'_> {
+    /// Asks for the value of a place, wanted before `node`, behind all that may run before `node`.
+    pub(super) fn across(&mut self, number: u32, node: Node, place: Place, calls: Calls, way: Way) {
+        let ways = self.graph.ways_to(node);
+        if ways.is_empty() {
+            return self.nothing_before(number, place, way);
+        }
+        let entered = ways.iter().any(|&(_, edge)| edge == Edge::Enters);
+        if entered && calls != 0 {
+            let (outer, call) = self.calls[calls as usize];
+            if ways.contains(&(call, Edge::Enters)) {
+                return self.at_the_call(number, call, place, outer, way);
+            }
+        }
+        for (from, edge) in ways {
+            let way = way.longer(1, 0.0);
+            match edge {
+                Edge::Falls | Edge::Jumps => self.through(number, from, place, calls, way),
+                Edge::Enters => self.at_the_call(number, from, place, calls, way),
+                Edge::Returns => self.behind_a_call(number, from, place, calls, way),
+            }
+        }
+    }
+
+    fn nothing_before(&mut self, number: u32, place: Place, way: Way) {
+        match place {
+            Place::Local(_, reader) => self.lost(number, reader, way),
+            Place::Register(STACK_POINTER | FLAGS) => {}
+            Place::Register(_) => self.states.give_up(number),
+        }
+    }
+
+    /// A value wanted where a function begins, asked for before the call.
+    fn at_the_call(&mut self, number: u32, call: Node, place: Place, calls: Calls, way: Way) {
+        let place = match place {
+            Place::Register(FLAGS) => return,
+            Place::Local(local, reader) if local.base == Some(STACK_POINTER) => {
+                let displacement = local.displacement.wrapping_sub(RETURN_ADDRESS);
+                if displacement < -RETURN_ADDRESS {
+                    return self.lost(number, reader, way);
+                }
+                if displacement < 0 {
+                    return;
+                }
+                Place::Local(Local { displacement, ..local }, reader)
+            }
+            other => other,
+        };
+        self.states.ask(Some(number), Question::value(call, place, calls), way);
+    }
+
+    /// A value wanted behind a call.
+    fn behind_a_call(&mut self, number: u32, call: Node, place: Place, calls: Calls, way: Way) {
+        if self.graph.calls_the_kernel(call) {
+            return self.through(number, call, place, calls, way);
+        }
+        let returns = self.returns_of(call);
+        let over = way.longer(returns.instructions, 0.0);
+        match place {
+            Place::Register(FLAGS) => {}
+            Place::Register(register) if survives_a_call(register) => self.ask_before(number, call, place, calls, over),
+            Place::Local(local, _) if local.base.is_some() => self.ask_before(number, call, place, calls, over),
+            Place::Local(..) if returns.nodes.is_empty() || self.depth(calls) >= MOST_CALLS => {
+                self.ask_before(number, call, place, calls, over);
+            }
+            Place::Register(_) if returns.nodes.is_empty() || self.depth(calls) >= MOST_CALLS => {
+                self.states.give_up(number);
+            }
+            _ => self.into_the_call(number, call, &returns.nodes, place, calls, way),
+        }
+    }
+
+    fn ask_before(&mut self, number: u32, call: Node, place: Place, calls: Calls, way: Way) {
+        self.states.ask(Some(number), Question::value(call, place, calls), way);
+    }
+
+    fn into_the_call(&mut self, number: u32, call: Node, returns: &[Node], place: Place, calls: Calls, way: Way) {
+        let inner = self.entered(calls, call);
+        for &node in returns {
+            self.states.ask(Some(number), Question::value(node, place, inner), way.longer(1, 0.0));
+        }
+    }
+
+    fn entered(&mut self, calls: Calls, call: Node) -> Calls {
+        let known = self.calls.iter().skip(1).position(|&entered| entered == (calls, call));
+        known.map_or_else(
+            || {
+                self.calls.push((calls, call));
+                self.calls.len() as Calls - 1
+            },
+            |index| index as Calls + 1,
+        )
+    }
+
+    fn depth(&self, calls: Calls) -> usize {
+        std::iter::successors(Some(calls), |&calls| Some(self.calls[calls as usize].0))
+            .take_while(|&calls| calls != 0)
+            .count()
+    }
+
+    fn returns_of(&mut self, call: Node) -> returns::Returns {
+        let graph = self.graph;
+        self.returns.entry(call).or_insert_with(|| returns::of_call(graph, call)).clone()
+    }
+}

@@ -1,0 +1,42 @@
+//! Values that code keeps in its stack frame or in a variable of a fixed address.
+
+use super::states::{Calls, Question};
+use super::{Slice, Way};
+use crate::effects::{Effects, Rebased, rebased};
+use crate::graph::Node;
+use crate::place::{FLAGS, Local, Place};
+
+impl Slice<'_> {
+    /// Asks for what a local comes from that is asked for behind an instruction.
+    pub(super) fn through_local(&mut self, number: u32, node: Node, asked: (Local, Node), calls: Calls, way: Way) {
+        let (local, reader) = asked;
+        let placed = self.graph.get(node);
+        let from = match local.base.map(|base| rebased(&placed.instruction, placed.summary, base)) {
+            Some(Rebased::Lost) => return self.lost(number, reader, way),
+            Some(Rebased::From(base, by)) => (Some(base), by),
+            None => (None, 0),
+        };
+        let local = Local { base: from.0, displacement: local.displacement.wrapping_add(from.1), ..local };
+        let effects = self.effects(node);
+        let stores = effects.memory.iter().filter(|touched| touched.writes).filter_map(|touched| touched.local);
+        let meeting: Vec<_> = stores.filter(|store| store.meets(&local)).collect();
+        if !meeting.iter().any(|store| store.covers(&local)) {
+            let question = Question::value(node, Place::Local(local, reader), calls);
+            self.states.ask(Some(number), question, way);
+        }
+        if !meeting.is_empty() {
+            self.values(number, node, &stored(effects), calls, way);
+        }
+    }
+
+    /// The memory was written where no walk sees it: what read it is a load as any other.
+    pub(super) fn lost(&mut self, number: u32, reader: Node, way: Way) {
+        self.load(number, reader, 0, way);
+    }
+}
+
+/// What an instruction stores comes from its values and its loads. Flags that it reads decide only whether it runs on.
+fn stored(mut effects: Effects) -> Effects {
+    effects.values.retain(|&register| register != FLAGS);
+    effects
+}

@@ -1,0 +1,178 @@
+//! Backward along the values that an address is computed from.
+//!
+//! A walk asks for values before instructions, the nearest first, and answers each question by further ones: the value
+//! passes unchanged through an instruction that does not write it, else it comes from what the instruction reads. It
+//! ends where a value is computed from nothing, or is not known, or where the distance is beyond every reorder window.
+
+mod across;
+mod locals;
+mod returns;
+mod states;
+mod turns;
+
+use crate::effects::Effects;
+use crate::graph::{Graph, Node};
+use crate::place::{Place, RegisterNumber, STACK_POINTER};
+use crate::times::table;
+use crate::{Chain, CoreTimes, Origin};
+use iced_x86::InstructionInfoFactory;
+use returns::Returns;
+use states::{Calls, Question, States, Wanted, Way};
+use std::collections::HashMap;
+
+/// Questions of one walk.
+const MOST_QUESTIONS: usize = 4_000;
+/// Loads that one address comes through.
+const MOST_LOADS: usize = 64;
+/// Instructions between a load and an access beyond which no core has both under way (Golden Cove: 512).
+const REACH: u32 = 1_024;
+
+/// Where the address of the access of an instruction comes from.
+pub(crate) fn origin(graph: &Graph, times: &CoreTimes, asked: Node) -> Origin {
+    let mut slice = Slice {
+        graph,
+        times,
+        asked,
+        factory: InstructionInfoFactory::new(),
+        states: States::default(),
+        loads: Vec::new(),
+        own: None,
+        calls: vec![(0, asked)],
+        returns: HashMap::new(),
+    };
+    slice.walk();
+    slice.origin()
+}
+
+struct Slice<'a> {
+    graph: &'a Graph,
+    times: &'a CoreTimes,
+    asked: Node,
+    factory: InstructionInfoFactory,
+    states: States,
+    loads: Vec<Node>,
+    own: Option<Way>,
+    /// Calls entered from behind: the one before it, and the call.
+    calls: Vec<(Calls, Node)>,
+    returns: HashMap<Node, Returns>,
+}
+
+impl Slice<'_> {
+    fn walk(&mut self) {
+        let first = Question { node: self.asked, wanted: Wanted::Address, calls: 0 };
+        self.states.ask(None, first, Way::default());
+        while self.states.count() <= MOST_QUESTIONS {
+            let Some((number, question, way)) = self.states.nearest() else { return };
+            match question.wanted {
+                Wanted::Address => self.address(number, question, way),
+                Wanted::Value(place) => self.back(number, question, place, way),
+            }
+        }
+        self.states.give_up_the_open();
+    }
+
+    fn origin(&self) -> Origin {
+        let mut loads: Vec<_> = self.loads.iter().flat_map(|&load| self.graph.get(load).ids.iter().copied()).collect();
+        loads.sort_unstable();
+        loads.dedup();
+        let own_chain = self.own.map(|way| Chain { instructions: way.instructions, cycles: way.cycles });
+        Origin { loads, unknown: self.states.unknown(), own_chain }
+    }
+
+    fn address(&mut self, number: u32, question: Question, way: Way) {
+        for register in self.effects(question.node).address {
+            self.states.ask(Some(number), Question::register(question.node, register, question.calls), way);
+        }
+    }
+
+    /// Back through straight code to where the value was written, or to where ways meet.
+    fn back(&mut self, number: u32, question: Question, place: Place, way: Way) {
+        let (mut node, mut way) = (question.node, way);
+        while !self.graph.get(node).joined && way.instructions < REACH {
+            let before = self.graph.before(node);
+            way = way.longer(1, 0.0);
+            if self.touches(before, place) {
+                return self.through(number, before, place, question.calls, way);
+            }
+            node = before;
+        }
+        if way.instructions >= REACH {
+            return;
+        }
+        if node == question.node {
+            self.across(number, node, place, question.calls, way);
+        } else {
+            self.states.ask(Some(number), Question::value(node, place, question.calls), way);
+        }
+    }
+
+    /// Whether an instruction may write the place or move the base that it is named by.
+    fn touches(&self, node: Node, place: Place) -> bool {
+        let summary = self.graph.get(node).summary;
+        match place {
+            Place::Register(register) => summary.writes(register),
+            Place::Local(local, _) => summary.writes_memory() || local.base.is_some_and(|base| summary.writes(base)),
+        }
+    }
+
+    /// Asks for what the value of a place after an instruction comes from.
+    fn through(&mut self, number: u32, node: Node, place: Place, calls: Calls, way: Way) {
+        if !self.touches(node, place) {
+            return self.states.ask(Some(number), Question::value(node, place, calls), way);
+        }
+        match place {
+            Place::Register(STACK_POINTER) => {}
+            Place::Register(register) => self.through_register(number, node, register, calls, way),
+            Place::Local(local, reader) => self.through_local(number, node, (local, reader), calls, way),
+        }
+    }
+
+    fn through_register(&mut self, number: u32, node: Node, register: RegisterNumber, calls: Calls, way: Way) {
+        let effects = self.effects(node);
+        if effects.may_keep(register) {
+            self.states.ask(Some(number), Question::register(node, register, calls), way);
+        }
+        let computed = way.longer(0, table::cycles_to_value(&self.graph.get(node).instruction));
+        if effects.string && effects.address.contains(&register) {
+            return self.states.ask(Some(number), Question::register(node, register, calls), computed);
+        }
+        self.values(number, node, &effects, calls, computed);
+    }
+
+    /// Asks for all that an instruction computes with.
+    fn values(&mut self, number: u32, node: Node, effects: &Effects, calls: Calls, way: Way) {
+        for &register in effects.values.iter().filter(|&&register| register != STACK_POINTER) {
+            self.states.ask(Some(number), Question::register(node, register, calls), way);
+        }
+        for touched in effects.memory.iter().filter(|touched| touched.reads) {
+            match touched.local {
+                Some(local) => self.states.ask(
+                    Some(number),
+                    Question::value(node, Place::Local(local, node), calls),
+                    way.longer(0, self.times.forwarding_cycles),
+                ),
+                None => self.load(number, node, calls, way),
+            }
+        }
+    }
+
+    /// The value comes from memory: notes the load, and asks for its address.
+    fn load(&mut self, number: u32, node: Node, calls: Calls, way: Way) {
+        let way = way.longer(0, self.times.load_cycles);
+        if node == self.asked && self.own.is_none_or(|own| way < own) {
+            self.own = Some(way);
+        }
+        if !self.loads.contains(&node) {
+            if self.loads.len() == MOST_LOADS {
+                return self.states.give_up(number);
+            }
+            self.loads.push(node);
+        }
+        let calls = if node == self.asked { 0 } else { calls };
+        self.states.ask(Some(number), Question { node, wanted: Wanted::Address, calls }, way);
+    }
+
+    fn effects(&mut self, node: Node) -> Effects {
+        Effects::of(&self.graph.get(node).instruction, &mut self.factory)
+    }
+}

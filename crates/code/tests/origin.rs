@@ -1,0 +1,67 @@
+//! Where addresses come from, on functions as compilers write them.
+
+mod support;
+
+use nearmiss_code::{Chain, CodeMap, Origin};
+use support::Assembled;
+
+struct Functions {
+    assembled: Assembled,
+    map: CodeMap,
+}
+
+impl Functions {
+    fn of(source: &str) -> Functions {
+        let assembled = Assembled::new(source);
+        let map = assembled.map();
+        Functions { assembled, map }
+    }
+
+    fn origin(&mut self, label: &str) -> Origin {
+        self.map.origin(self.assembled.id(label)).expect("known code").clone()
+    }
+
+    /// The address comes through these loads alone, and all of it is known.
+    fn comes_through(&mut self, label: &str, loads: &[&str]) {
+        let mut expected: Vec<_> = loads.iter().map(|load| self.assembled.id(load)).collect();
+        expected.sort_unstable();
+        let origin = self.origin(label);
+        assert_eq!((origin.loads, origin.unknown), (expected, false), "{label}");
+        assert_eq!(origin.own_chain.is_some(), loads.contains(&label), "{label}");
+    }
+
+    fn chains(&mut self, label: &str, instructions: u32, cycles: f32) {
+        assert_eq!(self.origin(label).own_chain, Some(Chain { instructions, cycles }), "{label}");
+    }
+}
+
+#[test]
+fn optimized_loops() {
+    let mut functions = Functions::of("optimized.s");
+    functions.comes_through("list_next", &["list_next"]);
+    functions.comes_through("list_value", &["list_next"]);
+    functions.chains("list_next", 4, 5.0);
+    functions.comes_through("array_element", &[]);
+    functions.comes_through("strided_element", &[]);
+    functions.comes_through("indirect_index", &[]);
+    functions.comes_through("indirect_element", &["indirect_index"]);
+    functions.comes_through("chains_next", &["chains_next"]);
+    functions.comes_through("chains_other_next", &["chains_other_next"]);
+    functions.comes_through("chains_other_value", &["chains_other_next"]);
+    functions.comes_through("copied_bytes", &[]);
+    functions.comes_through("gathered_index", &[]);
+    functions.comes_through("gathered_elements", &["gathered_index"]);
+}
+
+#[test]
+fn a_hash_table_and_a_tree() {
+    let mut functions = Functions::of("optimized.s");
+    functions.comes_through("bucket_keys", &[]);
+    functions.comes_through("bucket_head", &["bucket_keys"]);
+    functions.comes_through("bucket_next", &["bucket_keys", "bucket_head", "bucket_next"]);
+    functions.comes_through("bucket_value", &["bucket_keys", "bucket_head", "bucket_next"]);
+    functions.chains("bucket_next", 5, 5.0);
+    functions.comes_through("tree_child", &["tree_child", "tree_key"]);
+    functions.comes_through("tree_key", &["tree_child", "tree_key"]);
+    functions.chains("tree_child", 7, 5.0);
+}
