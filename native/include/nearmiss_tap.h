@@ -17,7 +17,7 @@
 #include <stdint.h>
 
 #define NM_ABI_MAGIC 0x3130504154534d4eULL /* "NMSTAP01" */
-#define NM_ABI_VERSION 3u
+#define NM_ABI_VERSION 4u
 #define NM_MAX_VCPUS 64
 #define NM_MAX_NODES 8
 

@@ -21,7 +21,8 @@ static uint64_t published;
 int ring_init(void)
 {
     const struct nm_control *c = tap.control;
-    if (c->chunk_bytes < 4096 || c->chunk_bytes % 64 || c->chunk_count < 2) {
+    const uint32_t largest = sizeof(struct nm_chunk) + sizeof(struct nm_record) + CODE_PAYLOAD_MAX + 15;
+    if (c->chunk_bytes < largest || c->chunk_bytes % 64 || c->chunk_count < 2) {
         tap_fail("a ring of %u chunks of %u bytes cannot be used", c->chunk_count, c->chunk_bytes);
         return -1;
     }

@@ -15,6 +15,8 @@
 
 enum { FILTER_SETS_MAX = 1024, TLB_ENTRIES = 4096, RAM_LINE_LOG2_MAX = 6, SOLO_LINE_LOG2 = 6 };
 enum { FIRST_LEVEL_SETS_MAX = 64, FIRST_LEVEL_WAYS_MAX = 16 };
+/* Of a block that QEMU translates at once, and what code.c tells of the largest. */
+enum { BLOCK_INSNS_MAX = 1024, INSN_BYTES_MAX = 15, CODE_PAYLOAD_MAX = 12 + BLOCK_INSNS_MAX * (6 + INSN_BYTES_MAX) };
 
 /* An address that no access is near: not canonical. */
 #define NOWHERE 0x4000000000000000ULL
@@ -204,6 +206,12 @@ const uint8_t *insn_bytes(const struct qemu_plugin_insn *, size_t size, uint8_t 
 /* insns.c: the entry of an instruction; NULL when the table is full, which ends the recording */
 struct nm_insn *insns_entry(const struct insn_identity *, int *is_new);
 
+/* code.c: the code of translated blocks, instruction by instruction; those without an entry have NULL */
+void code_begin(uint64_t vaddr, uint64_t paddr);
+void code_insn(const uint8_t *bytes, size_t count, const struct nm_insn *);
+void code_end(void);
+void code_open(struct vcpu *); /* the window opens: sends what was translated before */
+
 /* access.c: the callbacks of memory accesses */
 enum access {
     ACCESS_PLAIN, ACCESS_LOAD, ACCESS_STORE, /* either, or one alone */
@@ -346,7 +354,8 @@ int window_spent(struct vcpu *); /* this vCPU reached its limit: 1 if that close
 int window_awaits_maps(void); /* a symbol opens it, whose address is to be learnt from the maps */
 void window_symbol_register(struct qemu_plugin_tb *, size_t index, uint64_t vaddr, const uint8_t *code, size_t size);
 int window_is_open(void);
-uint64_t window_task(void); /* the task that runs on the vCPU that is translating, as far as known */
+struct vcpu *window_vcpu(void); /* the vCPU that is translating, as far as known; else NULL */
+uint64_t window_task(void); /* the task that runs there */
 void window_fail(void);
 static inline int attend(struct vcpu *v, int kernel)
 {

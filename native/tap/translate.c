@@ -149,6 +149,7 @@ struct step {
     int kernel, first; /* first: of its line */
     size_t size;
     struct insn_identity identity;
+    struct nm_insn *insn; /* NULL: it has no entry */
 };
 
 /* Divides the block into runs: the instructions of one line. One that straddles lines begins a run of its own, which
@@ -183,6 +184,7 @@ static int record_step(struct qemu_plugin_tb *tb, size_t index, struct step *s)
     struct nm_insn *insn = insns_entry(&s->identity, &is_new);
     if (!insn)
         return 0;
+    s->insn = insn;
     if (is_new)
         insn->flags = insn_flags(s->decoded, s->kernel) | (uint32_t)s->identity.fetched << NM_I_FETCHED_SHIFT |
                       (uint32_t)s->identity.fetched_second << NM_I_FETCHED_SECOND_SHIFT;
@@ -201,7 +203,16 @@ static int record_step(struct qemu_plugin_tb *tb, size_t index, struct step *s)
     return 1;
 }
 
-enum { BLOCK_INSNS_MAX = 1024 };
+/* Who wants misses alone asks for no code. */
+static void tell_code(const struct step *steps, size_t count)
+{
+    if (tap.misses_only)
+        return;
+    code_begin(steps->identity.vaddr, steps->identity.paddr);
+    for (size_t i = 0; i < count; i++)
+        code_insn(steps[i].identity.code, steps[i].size, steps[i].insn);
+    code_end();
+}
 
 static void translate(struct qemu_plugin_tb *tb)
 {
@@ -242,6 +253,7 @@ static void translate(struct qemu_plugin_tb *tb)
         if ((s->first || s->decoded & (D_MEMORY | D_PREFETCH)) && !record_step(tb, i, s))
             return;
     }
+    tell_code(steps, count);
 }
 
 void translate_block(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)

@@ -25,9 +25,11 @@ int window_is_open(void) { return __atomic_load_n(&open_now, __ATOMIC_ACQUIRE); 
 
 __thread struct vcpu *tap_here;
 
+struct vcpu *window_vcpu(void) { return tap.multi ? tap_here : current; }
+
 uint64_t window_task(void)
 {
-    const struct vcpu *v = tap.multi ? tap_here : current;
+    const struct vcpu *v = window_vcpu();
     return v && v->task ? v->task->address : 0;
 }
 
@@ -181,7 +183,7 @@ void window_symbol_register(struct qemu_plugin_tb *tb, size_t index, uint64_t va
     const struct nm_control *c = tap.control;
     if (likely(c->from_kind != NM_FROM_SYMBOL) || !pending)
         return;
-    struct vcpu *here = tap.multi ? tap_here : current;
+    struct vcpu *here = window_vcpu();
     if (window_awaits_maps() && here)
         maps_poll(here);
     if (vaddr != __atomic_load_n(&c->from_value, __ATOMIC_ACQUIRE) ||
@@ -279,6 +281,7 @@ static void open_window(void)
     tasks_enter(begins);
     tap.control->opened_by = tasks_pid(begins);
     mark(begins, NM_MARK_BEGIN);
+    code_open(begins);
     for (uint32_t i = 0; i < tap.vcpus; i++)
         limit_instructions(&tap_vcpus[i]);
     tap.control->opened = !pending;

@@ -26,7 +26,7 @@ pub struct CodeBlock<'a> {
 impl<'a> CodeBlock<'a> {
     /// From the payload of a control record.
     ///
-    /// Errors: a length, or an offset of an instruction, that reaches beyond the payload.
+    /// Errors: a length, or an offset of an instruction, that reaches beyond the payload; instructions out of order.
     pub fn decode(vaddr: u64, payload: &'a [u8]) -> Result<Self, &'static str> {
         let (head, rest) = payload.split_at_checked(HEAD_BYTES).ok_or("code without a head")?;
         let paddr = bytemuck::pod_read_unaligned(&head[..8]);
@@ -39,6 +39,9 @@ impl<'a> CodeBlock<'a> {
         }
         if block.named().any(|(offset, _)| usize::from(offset) >= code.len()) {
             return Err("an instruction lies beyond its code");
+        }
+        if !block.named().is_sorted_by(|before, after| before.0 < after.0) {
+            return Err("instructions that do not follow one another");
         }
         Ok(block)
     }
@@ -78,6 +81,12 @@ mod tests {
         for length in 0..payload.len() - 1 {
             assert!(CodeBlock::decode(0, &payload[..length]).is_err(), "{length} bytes");
         }
-        assert!(CodeBlock::decode(0, &CodeBlock::encode(0, &[(4, InsnId(1))], &[0x90; 4])).is_err());
+        let refused = |named: &[(u16, InsnId)]| CodeBlock::decode(0, &CodeBlock::encode(0, named, &[0x90; 4])).is_err();
+        assert!(refused(&[(4, InsnId(1))]), "beyond the code");
+        assert!(
+            refused(&[(2, InsnId(1)), (1, InsnId(2))]) && refused(&[(1, InsnId(1)), (1, InsnId(2))]),
+            "out of order"
+        );
+        assert!(!refused(&[(1, InsnId(2)), (2, InsnId(1))]));
     }
 }

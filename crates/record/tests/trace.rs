@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used)]
 
 use nearmiss_record::abi::{CHUNK_LAST, ChunkHeader};
+use nearmiss_record::code::CodeBlock;
 use nearmiss_record::reference::{ControlKind, FLAG_KERNEL, Kind, Record};
 use nearmiss_record::run::{Associativity, Filter, FirstLevel};
 use nearmiss_record::side::{Context, Insn, SideTables};
@@ -64,7 +65,17 @@ fn records() -> impl Strategy<Value = Vec<Record>> {
             all.resize(1 + bytes.div_ceil(16) as usize, Record { a: 0x1234, b: bytes });
             all
         }),
+        1 => (0..INSNS, prop::collection::vec(any::<u8>(), 1..100)).prop_map(|(insn, code)| told(0x1000, insn, &code)),
     ]
+}
+
+/// Code whose first instruction has a number.
+fn told(paddr: u64, insn: u32, code: &[u8]) -> Vec<Record> {
+    let mut payload = CodeBlock::encode(paddr, &[(0, InsnId(insn))], code);
+    let mut all = vec![Record::control(ControlKind::Code, 0x40_1000, 0, payload.len() as u64)];
+    payload.resize(payload.len().next_multiple_of(16), 0);
+    all.extend(payload.chunks_exact(16).map(bytemuck::pod_read_unaligned::<Record>));
+    all
 }
 
 type Chunks = Vec<(ChunkHeader, Vec<Record>)>;
@@ -197,6 +208,26 @@ fn the_first_bad_record_is_named_by_stream_and_position() {
     chunks[2].1[17] = Record { a: 0x1030 | 7 << 48, b: 0 };
     write(&path, &chunks);
     assert!(read(&path).unwrap_err().to_string().contains("unknown kind"));
+}
+
+#[test]
+fn code_of_instructions_or_pages_that_do_not_exist_is_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("trace.nmt");
+    let trace_of = |records: Vec<Record>| {
+        let header = ChunkHeader { records: records.len() as u32, flags: CHUNK_LAST, ..ChunkHeader::default() };
+        write(&path, &vec![(header, records)]);
+        read(&path).map(|_| ()).map_err(|error| error.to_string())
+    };
+    assert_eq!(trace_of(told(0x1000, INSNS - 1, &[0xc3])), Ok(()));
+    assert_eq!(trace_of(told(u64::MAX, 0, &[0xc3])), Ok(()), "a device has no page");
+    let refused = |records, why| assert!(trace_of(records).is_err_and(|error| error.ends_with(why)), "{why}");
+    refused(told(0x1000, INSNS, &[0xc3]), "code of instruction 5000 of a table of 5000");
+    refused(told(2 << 30, 0, &[0xc3]), "code at 0x80000000 lies outside the 524288 pages of memory");
+    refused(told(0x1000, 0, &[]), "code of no length that QEMU translates");
+    let mut cut = told(0x1000, 0, &[0xc3; 20]);
+    cut.pop();
+    refused(cut, "a control record's payload leaves its chunk");
 }
 
 #[test]

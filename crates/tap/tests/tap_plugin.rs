@@ -2,17 +2,21 @@
 #![allow(clippy::unwrap_used)]
 
 mod emulator_crash;
+mod told_code;
 
 use emulator_crash::{CRASHED, unless_the_emulator_fails};
+use object::{Object, ObjectSection, ObjectSymbol};
 use std::collections::{BTreeMap, HashSet};
 use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
+use told_code::{Block, ToldCode};
 
 use nearmiss_record::reference::{Control, FLAG_CONT, FLAG_FIRST_HIT, FLAG_RMW, HeapOp, Kind, Record, Usage};
-use nearmiss_record::run::Filter;
+use nearmiss_record::run::{Associativity, Filter, FirstLevel};
+use nearmiss_record::units::InsnId;
 use nearmiss_tap::guest::{
     ExitReason, GuestCommand, GuestError, GuestShape, HEAP_SHIM, KernelImage, QemuBinary, WarmUp,
 };
@@ -25,10 +29,13 @@ struct Stream {
     shares: Vec<(u64, u32, u64)>,
     heap: Vec<(HeapOp, u64, u64, u64)>,
     fences: usize,
+    code: ToldCode,
     usage: Usage,
     last_instructions: BTreeMap<u32, u64>,
     places: BTreeMap<String, u64>,
     recorded: Recorded,
+    /// The subject's file.
+    program: Vec<u8>,
 }
 
 impl Stream {
@@ -97,6 +104,7 @@ fn record_under(
     });
     let session = session.unwrap();
     let (mut records, mut shares, mut objects, mut fences) = (Vec::new(), Vec::new(), Vec::new(), 0);
+    let mut code = ToldCode::default();
     let mut usage = Usage::default();
     let mut last_instructions = BTreeMap::new();
     let mut add = |more: Usage| {
@@ -114,6 +122,7 @@ fn record_under(
             let record = these[at];
             at += 1;
             if record.kind() != Some(Kind::Control) {
+                code.reference(record);
                 records.push((head.vcpu, record));
                 continue;
             }
@@ -123,6 +132,7 @@ fn record_under(
                 Control::Share { line, owner, written } => shares.push((line, owner, written)),
                 Control::Heap { op, address, size, old, .. } => objects.push((op, address, size, old)),
                 Control::Fence => fences += 1,
+                Control::Code(block) => code.tell(&block),
                 Control::Switch { usage, .. } | Control::Mark { usage, .. } => add(usage),
                 _ => {}
             }
@@ -139,6 +149,8 @@ fn record_under(
     };
     assert_eq!(recorded.exit.reason, ExitReason::Ended);
     assert_eq!(recorded.cut, None);
+    let wanted = !filter.first_level.is_some_and(|first| first.misses_only);
+    assert_eq!(code.unexplained == 0, wanted, "{} references without code", code.unexplained);
     let mut text = String::new();
     reader.read_to_string(&mut text).unwrap();
     let places = text
@@ -148,7 +160,8 @@ fn record_under(
             Some((name.to_owned(), u64::from_str_radix(address, 16).ok()?))
         })
         .collect();
-    Some(Stream { records, shares, heap: objects, fences, usage, last_instructions, places, recorded })
+    let program = std::fs::read(program).unwrap();
+    Some(Stream { records, shares, heap: objects, fences, code, usage, last_instructions, places, recorded, program })
 }
 
 fn filter(line_log2: u32, index_bits: u32) -> Filter {
@@ -306,4 +319,65 @@ fn a_function_that_calls_itself_has_contexts_by_its_call_sites_not_by_its_depth(
     let calls_itself = |call: u32| (halves..halves + 128).contains(&side.insns[call as usize].vaddr);
     let deeper = side.contexts.iter().filter(|context| calls_itself(context.call)).count();
     assert_eq!(deeper, 4, "first half, second, first of second, second of first");
+}
+
+/// A function's bytes as its file has them.
+fn bytes_of(program: &[u8], function: &str) -> Vec<u8> {
+    let file = object::File::parse(program).unwrap();
+    let symbol = file.symbol_by_name(function).unwrap();
+    let section = file.section_by_index(symbol.section_index().unwrap()).unwrap();
+    section.data_range(symbol.address(), symbol.size()).unwrap().unwrap().to_vec()
+}
+
+#[test]
+fn the_code_of_what_ran_is_told_once_with_its_loads_named_and_new_code_again() {
+    let Some(stream) = record("code", GuestShape::flat(1), filter(6, 6), true, false) else { return };
+    let told: HashSet<&Block> = stream.code.blocks.iter().collect();
+    assert_eq!(told.len(), stream.code.blocks.len(), "nothing is told twice");
+
+    // The function as its file has it, byte by byte from all blocks that lie in it.
+    let (start, wanted) = (stream.places["walk"], bytes_of(&stream.program, "walk"));
+    let inside = |block: &&Block| (start..start + wanted.len() as u64).contains(&block.vaddr);
+    let mut found = vec![None; wanted.len()];
+    for block in stream.code.blocks.iter().filter(inside) {
+        let at = (block.vaddr - start) as usize;
+        for (byte, slot) in block.code.iter().zip(&mut found[at..]) {
+            *slot = Some(*byte);
+        }
+    }
+    assert_eq!(found, wanted.iter().copied().map(Some).collect::<Vec<_>>());
+
+    // All its loads of the list are the one instruction, `mov (%rax), %rax`, and a block names it at these bytes.
+    let loads: HashSet<InsnId> = stream.to(stream.places["list"], 4096 * 64).map(|(_, r)| r.insn()).collect();
+    let of_walk = |insn: &InsnId| (start..start + 128).contains(&stream.recorded.side.insns[insn.0 as usize].vaddr);
+    let loads: Vec<InsnId> = loads.into_iter().filter(of_walk).collect();
+    assert!(!loads.is_empty());
+    for load in loads {
+        let vaddr = stream.recorded.side.insns[load.0 as usize].vaddr;
+        let names = |block: &&Block| {
+            block.named.iter().any(|(at, insn)| *insn == load && block.vaddr + u64::from(*at) == vaddr)
+        };
+        let block = stream.code.blocks.iter().find(names).unwrap();
+        assert_eq!(block.code[(vaddr - block.vaddr) as usize..][..3], [0x48, 0x8b, 0x00]);
+    }
+
+    // Made while it runs: the same load, then another number to add, then the first one again.
+    let made = stream.places["made"];
+    let blocks: Vec<&Block> = stream.code.blocks.iter().filter(|block| block.vaddr == made).collect();
+    let [one, two] = blocks[..] else { panic!("{blocks:?}") };
+    assert_eq!(
+        (&one.code[..], &two.code[..]),
+        (&[0x8b, 7, 0x83, 0xc0, 1, 0xc3][..], &[0x8b, 7, 0x83, 0xc0, 2, 0xc3][..])
+    );
+    assert_eq!(one.named, two.named, "the load is the same, and so is its number");
+    assert_eq!(one.paddr, two.paddr);
+}
+
+#[test]
+fn who_counts_misses_alone_gets_no_code() {
+    let fetch = Some(Associativity { ways: 8, tree: true });
+    let first_level = Some(FirstLevel { data: None, fetch, misses_only: true });
+    let filter = Filter { first_level, ..filter(6, 6) };
+    let Some(stream) = record("kinds", GuestShape::flat(1), filter, true, false) else { return };
+    assert_eq!(stream.code.blocks, []);
 }

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod emulator_crash;
+mod told_code;
 
 use emulator_crash::{CRASHED, unless_the_emulator_fails};
 use nearmiss_record::reference::{Control, Kind, Usage};
@@ -16,6 +17,7 @@ use std::io::Read;
 use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
+use told_code::ToldCode;
 
 const SWEEP: usize = 16384;
 /// Four instructions a store.
@@ -96,11 +98,13 @@ fn record_under(
         libc_tunables: None,
     });
     let (mut stores, mut usage, mut marks, mut maps) = (Vec::new(), Usage::default(), Vec::new(), 0);
+    let mut code = ToldCode::default();
     let recorded = session.unwrap().within(window).record(command, &mut |_, records| {
         let mut rest = records;
         while let Some((record, behind)) = rest.split_first() {
             rest = behind;
             if record.kind() != Some(Kind::Control) {
+                code.reference(*record);
                 assert!(record.is_kernel() || record.vaddr() >> 63 == 0, "user mode touches no kernel address");
                 if record.kind() == Some(Kind::Store) && !record.is_kernel() {
                     stores.push(record.vaddr());
@@ -119,6 +123,10 @@ fn record_under(
                     maps += 1;
                     continue;
                 }
+                Control::Code(block) => {
+                    code.tell(&block);
+                    continue;
+                }
                 _ => continue,
             };
             usage.user_instructions += reported.user_instructions;
@@ -135,6 +143,7 @@ fn record_under(
         Ok(recorded) => recorded,
     };
     assert_eq!(recorded.cut, None);
+    assert_eq!(code.unexplained, 0, "code from before the window is told too");
     assert_eq!(recorded.exit.status, Some(CommandStatus::Exited(7)), "the command runs to its end");
     let mut text = String::new();
     reader.read_to_string(&mut text).unwrap();

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  *
  * Touches memory in ways that can be counted by hand; prints where. `subject kinds`, `sharing`, `moving`,
- * `heap` or `recursion`.
+ * `heap`, `recursion` or `code`.
  */
 #define _GNU_SOURCE
 #include <malloc.h>
@@ -158,6 +158,37 @@ static void recursion(void)
     printf("halves %p\nleaves %p\n", (void *)(uintptr_t)halves, (void *)leaves);
 }
 
+static PAGE struct { void *next, *rest[7]; } list[4096];
+
+/* A list of one line a node, to its end. */
+__attribute__((noinline, used)) void walk(void);
+__asm__(".text\n"
+        ".type walk, @function\n"
+        "walk: lea list(%rip), %rax\n"
+        "0: mov (%rax), %rax\n"
+        "test %rax, %rax\n"
+        "jne 0b\n"
+        "ret\n"
+        ".size walk, . - walk");
+
+/* Code that is made while it runs: `mov (%rdi), %eax; add $ADDED, %eax; ret`. */
+static void code(void)
+{
+    for (size_t i = 0; i + 1 < sizeof list / sizeof *list; i++)
+        list[i].next = &list[i + 1];
+    walk();
+    unsigned char *made = mmap(NULL, 4096, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    int number = 1;
+    for (int time = 0; time < 3; time++) {
+        const unsigned char added = time == 1 ? 2 : 1;
+        memcpy(made, (unsigned char[]){0x8b, 0x07, 0x83, 0xc0, added, 0xc3}, 6);
+        for (int i = 0; i < 1000; i++)
+            if (((int (*)(int *))(uintptr_t)made)(&number) != 1 + added)
+                abort();
+    }
+    printf("walk %p\nlist %p\nmade %p\n", (void *)(uintptr_t)walk, (void *)list, (void *)made);
+}
+
 int main(int argc, char **argv)
 {
     const char *what = argc > 1 ? argv[1] : "";
@@ -171,6 +202,8 @@ int main(int argc, char **argv)
         heap();
     else if (!strcmp(what, "recursion"))
         recursion();
+    else if (!strcmp(what, "code"))
+        code();
     else
         return 2;
     return 0;

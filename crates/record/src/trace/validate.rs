@@ -2,6 +2,7 @@
 
 use super::{Block, TraceError, TraceHeader, TraceReader};
 use crate::abi::ChunkHeader;
+use crate::code::CodeBlock;
 use crate::reference::{Control, Kind, Record};
 use crate::side::SideTables;
 
@@ -111,7 +112,19 @@ impl Validator {
             (Control::Share { owner, .. }, _) if owner >= self.cpus => {
                 Err(format!("line shared by vCPU {owner} of {}", self.cpus))
             }
+            (Control::Code(block), _) => self.code(&block).map(|()| payload.len()),
             _ => Ok(payload.len()),
+        }
+    }
+
+    fn code(&self, block: &CodeBlock<'_>) -> Result<(), String> {
+        if block.paddr != u64::MAX && block.paddr >= self.pages.saturating_mul(4096) {
+            return Err(format!("code at {:#x} lies outside the {} pages of memory", block.paddr, self.pages));
+        }
+        let Some((insns, _)) = self.tables else { return Ok(()) };
+        match block.named().find(|(_, insn)| insn.0 >= insns) {
+            Some((_, insn)) => Err(format!("code of instruction {insn} of a table of {insns}")),
+            None => Ok(()),
         }
     }
 }

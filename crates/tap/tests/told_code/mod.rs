@@ -1,0 +1,36 @@
+//! Which code a stream told, and whether it came ahead of the records that name it.
+
+use nearmiss_record::code::CodeBlock;
+use nearmiss_record::reference::Record;
+use nearmiss_record::units::InsnId;
+use std::collections::HashSet;
+
+/// A block as it was told.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Block {
+    pub vaddr: u64,
+    pub paddr: u64,
+    pub code: Vec<u8>,
+    pub named: Vec<(u16, InsnId)>,
+}
+
+/// The code of a stream so far.
+#[derive(Debug, Default)]
+pub struct ToldCode {
+    pub blocks: Vec<Block>,
+    named: HashSet<InsnId>,
+    /// References whose instruction's code was not told ahead of them.
+    pub unexplained: usize,
+}
+
+impl ToldCode {
+    pub fn tell(&mut self, block: &CodeBlock<'_>) {
+        let named: Vec<_> = block.named().collect();
+        self.named.extend(named.iter().map(|(_, insn)| insn));
+        self.blocks.push(Block { vaddr: block.vaddr, paddr: block.paddr, code: block.code.to_vec(), named });
+    }
+
+    pub fn reference(&mut self, record: Record) {
+        self.unexplained += usize::from(!self.named.contains(&record.insn()));
+    }
+}
