@@ -5,6 +5,7 @@ mod support;
 
 use nearmiss_machine::model::{Model, ModelOptions, ModelTotals};
 use nearmiss_machine::observer::{Deaf, Effective, Observer, Outcome};
+use nearmiss_record::code::CodeBlock;
 use nearmiss_record::machine::Machine;
 use nearmiss_record::policy::*;
 use nearmiss_record::reference::*;
@@ -108,14 +109,16 @@ fn a_call_site_is_an_instruction_in_its_calling_context() {
     }
 }
 
-/// What the replay of a placed stream tells: CPU and address, or CPU and task.
+/// What the replay of a placed stream tells: CPU and address, CPU and task, or CPU and address of code.
 #[derive(Default)]
 struct Met(Vec<(u32, u64)>);
 
 impl Observer for Met {
     fn control(&mut self, cpu: u32, control: &Control<'_>) {
-        if let Control::Switch { pid, .. } = control {
-            self.0.push((cpu, u64::from(*pid)));
+        match control {
+            Control::Switch { pid, .. } => self.0.push((cpu, u64::from(*pid))),
+            Control::Code(block) => self.0.push((cpu, block.vaddr)),
+            _ => {}
         }
     }
     fn hit(&mut self, met: &Effective) {
@@ -154,6 +157,29 @@ fn placed_tasks_meet_window_by_window_of_instructions() {
         vec![(0, 0x10c0), (1, 0x2080)],                              // 41 to 50 of each
     ];
     assert_eq!(told, by_window.concat());
+}
+
+#[test]
+fn placed_tasks_find_the_code_that_any_of_them_brought() {
+    let code = |vaddr| {
+        let mut payload = CodeBlock::encode(0x9000, &[(0, InsnId(2))], &[0xc3]);
+        payload.resize(payload.len().next_multiple_of(16), 0);
+        let head = Record::control(ControlKind::Code, vaddr, 0, 19);
+        [vec![head], payload.chunks_exact(16).map(bytemuck::pod_read_unaligned).collect()].concat()
+    };
+    // Task 3, whom nobody places, brings what the others execute as well.
+    let first = [switch(1, 1), vec![later(0x1000, 10)], code(0x40_1000), vec![later(0x1040, 10)]].concat();
+    let unplaced = [switch(3, 3), code(0x40_2000), vec![later(0x3000, 10)]].concat();
+    let second = [switch(2, 2), vec![later(0x2000, 10)], code(0x40_3000), vec![later(0x2040, 10)]].concat();
+    let chunks = [(0, 0, first), (0, 1, unplaced), (0, 2, second)];
+    let policy = placed(&[(1, 0), (2, 1)], 10);
+    for order in [Order::Recorded, Order::Modelled] {
+        let options = ModelOptions { order, ..options(1) };
+        let told = replay_on(&two_levels(2, 1), &policy, &options, &chunks, Met::default()).1.0;
+        let code = [(0, 0x40_1000), (0, 0x40_2000), (0, 0x40_3000)];
+        assert_eq!(told[..3], code, "ahead of every window");
+        assert_eq!(told[3..], [(0, 1), (0, 0x1000), (1, 2), (1, 0x2000), (0, 0x1040), (1, 0x2040)]);
+    }
 }
 
 #[test]

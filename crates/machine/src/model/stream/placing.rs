@@ -2,7 +2,8 @@
 //!
 //! What is kept of a task is what touches user addresses, be it the kernel that copies for it: a kernel address is often
 //! the recorded CPU's own. Beside those references go the task's calling contexts, fences and heap events. Tasks that
-//! the policy does not name are left out, idle ones with them; those that it names are the command.
+//! the policy does not name are left out, idle ones with them; those that it names are the command. Code is told with the
+//! next window that is given, so ahead of all that executes it.
 //!
 //! All CPUs run at the same time, window by window of so many instructions; records would not do for a measure, since the
 //! filter drops more of one task than of another. Tasks of one CPU follow one another there as they did when recorded. A CPU
@@ -95,6 +96,8 @@ pub(in crate::model) struct Placing {
     lanes: Vec<Lane>,
     /// By thread: the latest record that said it runs.
     switches: QuickMap<u32, Vec<Record>>,
+    /// Code that came since a window was given.
+    code: Vec<Record>,
     held: usize,
     /// CPUs whose turn it still is.
     turn: VecDeque<usize>,
@@ -121,8 +124,8 @@ impl Placing {
             }
         }
         let sources = vec![Source::default(); recorded as usize];
-        let switches = QuickMap::default();
-        Ok(Placing { window, cpu_of, sources, lanes, switches, held: 0, turn: VecDeque::new(), given: 0 })
+        let (switches, code) = (QuickMap::default(), Vec::new());
+        Ok(Placing { window, cpu_of, sources, lanes, switches, code, held: 0, turn: VecDeque::new(), given: 0 })
     }
 
     /// Takes a recorded chunk.
@@ -222,6 +225,10 @@ impl Placing {
                     self.held += group.len();
                 }
             }
+            Control::Code(_) => {
+                self.code.extend_from_slice(group);
+                self.held += group.len();
+            }
             _ => {}
         }
         Ok(())
@@ -246,7 +253,9 @@ impl Placing {
         let lane = &mut self.lanes[cpu];
         let has_records = lane.windows.front().is_some_and(|front| front.number == lane.next);
         let window = if has_records { lane.windows.pop_front() } else { None };
-        let (context, records) = window.map_or((lane.context, Vec::new()), |window| (window.context, window.records));
+        let (context, mut records) =
+            window.map_or((lane.context, Vec::new()), |window| (window.context, window.records));
+        records.splice(0..0, self.code.drain(..));
         lane.next += 1;
         let header = ChunkHeader {
             seq: self.given,
