@@ -11,7 +11,7 @@ use crate::model::stream::rounds::Round;
 use crate::model::stream::vcpu::{Cpu, tell_drained};
 use crate::model::totals::ModelTotals;
 use crate::observer::{Effective, Observer, Outcome};
-use nearmiss_code::CodeMap;
+use nearmiss_code::{CodeMap, CoreTimes};
 use nearmiss_record::abi::ChunkHeader;
 use nearmiss_record::machine::{CacheKind, Index, Machine};
 use nearmiss_record::policy::{Order, PlacePolicy, Policy};
@@ -118,7 +118,7 @@ impl<E: Engine, O: Observer> Replay<E, O> {
             filter_line_log2: if filter.line_log2 == 0 { 6 } else { filter.line_log2 },
             line_log2,
             virtual_tags,
-            codes: machine.core.as_ref().map(|_| CodeMap::default()),
+            codes: machine.core.as_ref().map(|core| CodeMap::new(core_times(machine, core))),
             spaces: Vec::new(),
             notes,
             next_seq: None,
@@ -437,6 +437,14 @@ impl<E: Engine, O: Observer> Replay<E, O> {
         self.engine.control(cpu, &control);
         self.observer.control(cpu as u32, &control);
         Ok(at + group.len())
+    }
+}
+
+fn core_times(machine: &Machine, core: &nearmiss_record::machine::Core) -> CoreTimes {
+    CoreTimes {
+        width: core.width,
+        load_cycles: machine.latency.level_cycles.first().map_or(0.0, |cycles| *cycles as f32),
+        forwarding_cycles: core.forwarding_cycles as f32,
     }
 }
 

@@ -1,0 +1,186 @@
+use super::*;
+use crate::describe::preset;
+use nearmiss_code::Chain;
+use nearmiss_record::machine::{SecondTlb, Streams as Followed, Tlb};
+use nearmiss_record::units::{Bytes, InsnId};
+use proptest::prelude::*;
+
+/// A cycle an instruction, a window of 100, four fill buffers.
+fn interval() -> Interval {
+    let mut machine = preset("zen4-genoa").unwrap().machine().unwrap();
+    let core = Core {
+        window_instructions: 100,
+        fill_buffers: 4,
+        store_buffer: 20,
+        width: 4,
+        forwarding_cycles: 5,
+        mispredict_cycles: 15,
+    };
+    machine.streams = Some(Followed {
+        followed: 4,
+        trained_by: 2,
+        longest_stride_lines: 8,
+        within: Bytes(4096),
+        line_cycles: vec![2.0, 4.0, 10.0],
+    });
+    let second = Some(SecondTlb { entries: 8, ways: 4, walk_cycles: 30, large_walk_cycles: 20 });
+    machine.tlb = Some(Tlb { entries: 4, ways: 0, miss_cycles: 7, large_entries: 0, second });
+    Interval::new(&machine, &core)
+}
+
+/// Runs accesses, each so many instructions after the one before; returns the wait of each, and the end.
+fn run(accesses: impl IntoIterator<Item = (u64, Kind, u32, u64, u32)>, origin: &[(u32, Origin)]) -> (Vec<u32>, u64) {
+    let (mut interval, mut instructions, mut stalls) = (interval(), 0, 0);
+    let waits = accesses
+        .into_iter()
+        .map(|(after, kind, insn, vaddr, latency_cycles)| {
+            instructions += after;
+            let origin = origin.iter().find(|(of, _)| *of == insn).map(|(_, origin)| origin);
+            let clock = ticks(instructions + stalls);
+            let missed = if latency_cycles > 100 { 7 } else { 1 };
+            let pace = ticks(1);
+            let what = Waiting { kind, insn, vaddr, latency_cycles, missed, instructions, clock, pace, origin };
+            let wait = interval.waits(&what);
+            stalls += u64::from(wait);
+            wait
+        })
+        .collect();
+    (waits, instructions + stalls)
+}
+
+/// Addresses that no stream has.
+fn scattered(n: u64) -> u64 {
+    (n * 7 % 61) * 8192 + (n * 5 % 60) * 64
+}
+
+fn loads(count: u64, after: u64, latency: u32) -> impl Iterator<Item = (u64, Kind, u32, u64, u32)> {
+    (0..count).map(move |n| (after, Kind::Load, 1, scattered(n), latency))
+}
+
+fn from(loads: &[u32], own_chain: Option<Chain>) -> Origin {
+    Origin { loads: loads.iter().map(|id| InsnId(*id)).collect(), unknown: false, own_chain }
+}
+
+#[test]
+fn a_miss_alone_waits_for_what_the_window_does_not_hide() {
+    assert_eq!(run(loads(1, 10, 300), &[]).0, [200]);
+    assert_eq!(run(loads(1, 10, 90), &[]).0, [0]);
+}
+
+#[test]
+fn misses_within_the_window_wait_together_and_others_one_by_one() {
+    assert_eq!(run(loads(3, 10, 300), &[]).0, [200, 0, 0]);
+    assert_eq!(run(loads(3, 200, 300), &[]).0, [200, 200, 200]);
+}
+
+#[test]
+fn misses_beyond_the_fill_buffers_wait_for_one() {
+    let (waits, end) = run(loads(8, 1, 300), &[]);
+    assert_eq!(waits, [200, 0, 0, 0, 296, 0, 0, 0], "{end}");
+}
+
+#[test]
+fn misses_that_follow_one_another_through_memory_wait_one_by_one() {
+    let chain = Some(Chain { instructions: 10, cycles: 5.0 });
+    let (_, end) = run(loads(50, 10, 300), &[(1, from(&[1], chain))]);
+    assert_eq!(end, 10 + 50 * 300 - 100, "the last one's line comes a window after its instruction");
+    let through_another = [(0..50).map(|n| {
+        if n % 2 == 0 { (10, Kind::Load, 1, scattered(n), 300) } else { (10, Kind::Load, 2, scattered(n), 300) }
+    })];
+    let (waits, _) = run(through_another.into_iter().flatten(), &[(2, from(&[1], None))]);
+    assert_eq!(waits[..4], [200, 290, 0, 0], "the second needs the first's value, the third nobody's");
+}
+
+#[test]
+fn turns_of_a_chain_that_hit_count() {
+    let chain = Some(Chain { instructions: 5, cycles: 40.0 });
+    let (_, end) = run(loads(11, 50, 300), &[(1, from(&[1], chain))]);
+    assert_eq!(end, 50 + 11 * 300 + 10 * 9 * 40 - 100);
+}
+
+#[test]
+fn a_stream_takes_what_its_source_gives() {
+    let stream = |after| (0..60).map(move |n| (after, Kind::Load, 1, 0x10000 + n * 64, 300));
+    let (waits, _) = run(stream(2), &[]);
+    assert_eq!(waits.iter().filter(|wait| **wait > 0).count(), 20, "the first miss hides the beginning");
+    assert_eq!(waits[59], 8, "ten cycles a line, two of them computed");
+    assert!(run(stream(20), &[]).0[3..].iter().all(|wait| *wait == 0), "slower than memory");
+}
+
+#[test]
+fn stores_wait_where_the_buffer_is_full_and_atomics_at_once() {
+    let stores = (0..4).map(|n| (10, Kind::Store, 1, scattered(n), 300));
+    assert_eq!(run(stores, &[]).0, [180, 0, 0, 0]);
+    let atomics = (0..2).map(|n| (10, Kind::Atomic, 1, scattered(n), 300));
+    assert_eq!(run(atomics, &[]).0, [300, 300]);
+}
+
+#[test]
+fn a_fetch_waits_but_for_what_was_waited_anyway() {
+    let fetch = |latency| (10, Kind::Fetch, 9, 0x7000, latency);
+    assert_eq!(run([fetch(300)], &[]).0, [300]);
+    let load = (10, Kind::Load, 1, 0x9_0000, 300);
+    assert_eq!(run([load, fetch(90)], &[]).0, [200, 0]);
+    assert_eq!(run([load, fetch(250)], &[]).0, [200, 50]);
+}
+
+#[test]
+fn a_page_that_no_level_holds_is_walked_to() {
+    let mut interval = interval();
+    assert!(interval.looks_up(0x5000, 0x3000));
+    let what = Waiting {
+        kind: Kind::Load,
+        insn: 1,
+        vaddr: 0x5000,
+        latency_cycles: 300,
+        missed: 7,
+        instructions: 0,
+        clock: 0,
+        pace: ticks(1),
+        origin: None,
+    };
+    assert_eq!(interval.waits(&what), 237);
+    assert!(!interval.looks_up(0x5008, 0x3008));
+}
+
+/// Instruction by instruction, as the module's text has it: when the last one would begin if nothing came after it.
+fn slow_end(loads: &[(u64, u32, u32)], origins: &[(u32, Origin)]) -> u64 {
+    let (window, fills) = (100usize, 4usize);
+    let last: usize = loads.iter().map(|load| load.0 as usize).sum();
+    let mut begun = vec![0u64; last + window + 1];
+    let mut done = vec![0u64; last + window + 1];
+    let (mut values, mut lines) = ([0u64; 4], Vec::new());
+    let mut at = loads.iter().scan(0, |at, load| {
+        *at += load.0 as usize;
+        Some((*at, load))
+    });
+    let mut next = at.next();
+    for n in 1..=last + window {
+        begun[n] = begun[n - 1] + 1;
+        if n >= window {
+            begun[n] = begun[n].max(done[..=n - window].iter().copied().max().unwrap_or(0));
+        }
+        let Some((_, &(_, insn, latency))) = next.filter(|(place, _)| *place == n) else { continue };
+        let origin = origins.iter().find(|(of, _)| *of == insn);
+        let known = origin.iter().flat_map(|(_, o)| &o.loads).map(|load| values[load.0 as usize]).max().unwrap_or(0);
+        let free = if lines.len() < fills { 0 } else { lines[lines.len() - fills] };
+        done[n] = begun[n].max(known).max(free) + u64::from(latency);
+        lines.push(done[n]);
+        values[insn as usize] = done[n];
+        next = at.next();
+    }
+    begun[last + window] - window as u64
+}
+
+proptest! {
+    #[test]
+    fn waits_are_those_of_a_core_followed_instruction_by_instruction(
+        loads in proptest::collection::vec((1u64..70, 1u32..4, 20u32..400), 1..40)
+    ) {
+        let origins = [(2, from(&[1], None)), (3, from(&[2, 3], None))];
+        let told = loads.iter().enumerate().map(|(n, (after, insn, latency))| {
+            (*after, Kind::Load, *insn, (n as u64 * 7919) << 13, *latency)
+        });
+        prop_assert_eq!(run(told, &origins).1, slow_end(&loads, &origins));
+    }
+}

@@ -1,0 +1,141 @@
+#!/usr/bin/env python3
+"""Modelled cycles beside measured ones, program by program: user mode alone, one CPU.
+
+Each program runs PASSES times, pinned, the programs in turn, so that a noisy minute meets all of them; the least user time
+counts, since other programs only add. Then each is traced once with `--only user` on each machine named.
+
+    experiments/cycles/run.py [--machines host] [--passes 7] [--json FILE] [NAME...]
+"""
+import argparse
+import json
+import os
+import pathlib
+import resource
+import statistics
+import subprocess
+import sys
+import tempfile
+
+HERE = pathlib.Path(__file__).resolve().parent
+ROOT = HERE.parents[1]
+NEARMISS = os.environ.get("NEARMISS", str(ROOT / "target/release/nearmiss"))
+SUBJECTS = ROOT / "target/subjects"
+HEADLINE = ROOT / "experiments/recall/headline"
+MEMORY_BOUND = 1 / 3
+
+
+def built(place, source):
+    target = place / source.stem
+    subprocess.run(["cc", "-O2", "-g", "-pthread", "-I", source.parent, "-I", source.parents[1], "-I", ROOT / "native/include",
+                    "-o", target, source, "-lm"], check=True)
+    return str(target)
+
+
+def programs(place):
+    """Name: command. Subjects of ours and Debian's programs."""
+    own = lambda name: built(place, HERE / f"{name}.c")
+    subject = lambda name: str(SUBJECTS / name)
+    (place / "text").write_text("".join(f"{n * 7919 % 120011} line of text {n}\n" for n in range(60_000)))
+    text = str(place / "text")
+    return {
+        "chase-l2": [subject("pointer-chase"), "--size", "1048576", "--steps", "8000000"],
+        "chase-l3": [subject("pointer-chase"), "--size", "16777216", "--steps", "2000000"],
+        "aligned-tasks": [subject("aligned-tasks")],
+        "matmul": [subject("matmul")],
+        "matrix-rows": [subject("matrix-rows")],
+        "running-sums": [subject("running-sums")],
+        "stream-copy": [subject("stream-copy")],
+        "gather": [own("gather")],
+        "random-sums": [own("random-sums")],
+        "hash-join": [own("hash-join")],
+        "tree": [own("tree")],
+        "two-lists": [own("two-lists")],
+        "stream-sum": [own("stream-sum")],
+        "compute": [own("compute")],
+        "sort": ["sort", text],
+        "gzip": ["gzip", "-kc", text],
+        "xz": ["xz", "-1kc", text],
+        "python3": ["python3", "-c", "d={i*7919%100003:i for i in range(100000)}; print(sum(d[k] for k in sorted(d)))"],
+        "sqlite3": ["sqlite3", ":memory:", "create table t(a,b); with recursive n(i) as (select 1 union all select i+1 from n "
+                    "where i<60000) insert into t select i*7919%60013, i from n; create index x on t(a); "
+                    "select sum(p.b) from t p join t q on p.a=q.b;"],
+        "perl": ["perl", "-e", "my %h; $h{$_*7919%100003}=$_ for 1..100000; my $s=0; $s+=$h{$_} for sort keys %h; print $s"],
+    }
+
+
+def user_seconds(command):
+    before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
+    subprocess.run(["taskset", "-c", "1", *command], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=True)
+    return resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - before
+
+
+def measured(commands, passes):
+    times = {name: [] for name in commands}
+    for _ in range(passes):
+        for name, command in commands.items():
+            times[name].append(user_seconds(command))
+    return {name: min(list_) for name, list_ in times.items()}
+
+
+def modelled(command, machine, place):
+    record = place / "model.json"
+    line = [NEARMISS, "trace", "-q", "--only", "user", "--cpus", "1", "-m", machine, "--no-trace", "--json", str(record),
+            "--", *command]
+    done = subprocess.run(line, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, cwd=place)
+    if done.returncode != 0:
+        sys.exit(f"{' '.join(line)}: {done.stderr.strip()}")
+    return json.loads(record.read_text())
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--machines", default="host")
+    parser.add_argument("--passes", type=int, default=7)
+    parser.add_argument("--json")
+    parser.add_argument("names", nargs="*")
+    arguments = parser.parse_args()
+    machines = arguments.machines.split(",")
+    with tempfile.TemporaryDirectory() as directory:
+        place = pathlib.Path(directory)
+        chosen = {n: c for n, c in programs(place).items() if not arguments.names or n in arguments.names}
+        seconds = measured(chosen, arguments.passes)
+        rows = []
+        for name, command in chosen.items():
+            row = {"name": name, "user_seconds": seconds[name], "machines": {}}
+            for machine in machines:
+                model = modelled(command, machine, place)
+                totals = model["totals"]
+                hertz = model["machine"]["clock_mhz"] * 1e6
+                row["machines"][machine] = {
+                    "cycles": totals["cycles"], "stalls": totals["stall_cycles"], "instructions": totals["instructions"],
+                    "ratio": totals["cycles"] / (seconds[name] * hertz), "measured_cycles": seconds[name] * hertz,
+                }
+            rows.append(row)
+            print_row(row, machines)
+        summary(rows, machines)
+        if arguments.json:
+            pathlib.Path(arguments.json).write_text(json.dumps(rows, indent=1) + "\n")
+
+
+def print_row(row, machines):
+    cells = []
+    for machine in machines:
+        m = row["machines"][machine]
+        cells.append(f"{m['cycles'] / 1e6:9.1f} M modelled, {100 * m['stalls'] / m['cycles']:3.0f}% waits, "
+                     f"{m['measured_cycles'] / m['instructions']:5.2f} cycles an instruction measured: {m['ratio']:5.2f}")
+    print(f"{row['name']:14} {row['user_seconds'] * 1e3:8.1f} ms", *cells, sep="  ", flush=True)
+
+
+def summary(rows, machines):
+    for machine in machines:
+        ratios = {row["name"]: row["machines"][machine]["ratio"] for row in rows}
+        bound = [r["name"] for r in rows
+                 if r["machines"][machine]["stalls"] > MEMORY_BOUND * r["machines"][machine]["cycles"]]
+        within = lambda names: sum(1 / 1.3 <= ratios[n] <= 1.3 for n in names)
+        error = statistics.median(abs(ratio - 1) for ratio in ratios.values())
+        print(f"{machine}: within 30%: {within(ratios)} of {len(ratios)}; of memory-bound programs {within(bound)} of "
+              f"{len(bound)}; median error {100 * error:.0f}%")
+
+
+if __name__ == "__main__":
+    main()
