@@ -32,6 +32,11 @@ impl Summary {
         self.0 >> register & 1 == 1
     }
 
+    /// The registers that it writes.
+    pub(crate) fn registers(self) -> impl Iterator<Item = RegisterNumber> {
+        (0..63).filter(move |&register| self.writes(register))
+    }
+
     pub(crate) fn writes_memory(self) -> bool {
         self.0 & MEMORY_BIT != 0
     }

@@ -64,6 +64,7 @@ pub struct CodeMap {
     graph: Graph,
     blocks: u64,
     origins: Answers<Origin>,
+    paces: Answers<u32>,
 }
 
 impl CodeMap {
@@ -89,7 +90,9 @@ impl CodeMap {
     /// Cycles an instruction, in 1/65536, of the code around this instruction while every access hits the first level;
     /// `None`: its code is not known.
     pub fn cycles_per_instruction(&mut self, insn: InsnId) -> Option<u32> {
-        let _ = insn;
-        None
+        let (graph, times) = (&self.graph, &self.times);
+        let found =
+            self.paces.get(insn, self.blocks, || Some(times::per_instruction(graph, times, graph.named(insn)?)));
+        found.copied()
     }
 }

@@ -63,5 +63,48 @@ fn a_hash_table_and_a_tree() {
     functions.chains("bucket_next", 5, 5.0);
     functions.comes_through("tree_child", &["tree_child", "tree_key"]);
     functions.comes_through("tree_key", &["tree_child", "tree_key"]);
-    functions.chains("tree_child", 7, 5.0);
+    functions.chains("tree_child", 7, 13.0);
+}
+
+#[test]
+fn globals_calls_and_frames() {
+    let mut functions = Functions::of("optimized.s");
+    functions.comes_through("global_next", &["global_first", "global_next"]);
+    functions.chains("global_next", 3, 5.0);
+    functions.comes_through("called_next", &["called_next"]);
+    functions.comes_through("called_value", &["called_next"]);
+    functions.chains("called_next", 7, 5.0);
+    functions.comes_through("visits_element", &[]);
+    functions.comes_through("visited_field", &["visits_element"]);
+    functions.comes_through("frameless_next", &["frameless_next"]);
+    functions.chains("frameless_next", 3, 5.0);
+    functions.comes_through("pushed_load", &[]);
+    functions.comes_through("pushed_use", &["pushed_load"]);
+    functions.comes_through("conditional_next", &["conditional_next"]);
+    functions.comes_through("conditional_other", &[]);
+}
+
+#[test]
+fn what_a_call_of_unknown_code_returns_is_unknown() {
+    let mut functions = Functions::of("optimized.s");
+    let fetched = functions.origin("fetched_next");
+    assert_eq!((fetched.loads, fetched.unknown), (vec![], true));
+    let second = functions.origin("fetched_second");
+    assert_eq!((second.loads, second.unknown), (vec![functions.assembled.id("fetched_next")], true));
+}
+
+#[test]
+fn code_that_keeps_its_variables_in_memory() {
+    let mut functions = Functions::of("plain.s");
+    functions.comes_through("list_pointer", &[]);
+    functions.comes_through("list_next", &["list_next"]);
+    functions.comes_through("list_value", &["list_next"]);
+    functions.chains("list_next", 8, 10.0);
+    functions.comes_through("tree_child", &["tree_child", "tree_key"]);
+    functions.comes_through("tree_key_again", &["tree_child", "tree_key"]);
+    functions.chains("tree_child", 16, 20.0);
+    functions.comes_through("global_next", &["global_pointer", "global_next"]);
+    functions.chains("global_next", 8, 10.0);
+    functions.comes_through("called_value", &["called_next"]);
+    functions.comes_through("called_next", &["called_next"]);
 }

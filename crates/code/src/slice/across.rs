@@ -22,7 +22,7 @@ impl Slice<'_> {
         if entered && calls != 0 {
             let (outer, call) = self.calls[calls as usize];
             if ways.contains(&(call, Edge::Enters)) {
-                return self.at_the_call(number, call, place, outer, way);
+                return self.at_the_call(number, call, place, outer, way.longer(1, 0.0));
             }
         }
         for (from, edge) in ways {
@@ -90,7 +90,7 @@ impl Slice<'_> {
     fn into_the_call(&mut self, number: u32, call: Node, returns: &[Node], place: Place, calls: Calls, way: Way) {
         let inner = self.entered(calls, call);
         for &node in returns {
-            self.states.ask(Some(number), Question::value(node, place, inner), way.longer(1, 0.0));
+            self.states.ask(Some(number), Question::value(node, place, inner), way);
         }
     }
 

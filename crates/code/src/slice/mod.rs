@@ -22,6 +22,8 @@ use std::collections::HashMap;
 
 /// Questions of one walk.
 const MOST_QUESTIONS: usize = 4_000;
+/// Answers in one walk: some questions are met again by a way of more cycles.
+const MOST_ANSWERS: usize = 2 * MOST_QUESTIONS;
 /// Loads that one address comes through.
 const MOST_LOADS: usize = 64;
 /// Instructions between a load and an access beyond which no core has both under way (Golden Cove: 512).
@@ -39,6 +41,7 @@ pub(crate) fn origin(graph: &Graph, times: &CoreTimes, asked: Node) -> Origin {
         own: None,
         calls: vec![(0, asked)],
         returns: HashMap::new(),
+        readers: HashMap::new(),
     };
     slice.walk();
     slice.origin()
@@ -55,13 +58,17 @@ struct Slice<'a> {
     /// Calls entered from behind: the one before it, and the call.
     calls: Vec<(Calls, Node)>,
     returns: HashMap<Node, Returns>,
+    /// Where locals were read, and how far off.
+    readers: HashMap<Node, Way>,
 }
 
 impl Slice<'_> {
     fn walk(&mut self) {
         let first = Question { node: self.asked, wanted: Wanted::Address, calls: 0 };
         self.states.ask(None, first, Way::default());
-        while self.states.count() <= MOST_QUESTIONS {
+        let mut answers = 0;
+        while self.states.count() <= MOST_QUESTIONS && answers < MOST_ANSWERS {
+            answers += 1;
             let Some((number, question, way)) = self.states.nearest() else { return };
             match question.wanted {
                 Wanted::Address => self.address(number, question, way),
@@ -132,7 +139,7 @@ impl Slice<'_> {
         if effects.may_keep(register) {
             self.states.ask(Some(number), Question::register(node, register, calls), way);
         }
-        let computed = way.longer(0, table::cycles_to_value(&self.graph.get(node).instruction));
+        let computed = way.longer(0, table::latency(&self.graph.get(node).instruction, self.times));
         if effects.string && effects.address.contains(&register) {
             return self.states.ask(Some(number), Question::register(node, register, calls), computed);
         }
@@ -146,11 +153,11 @@ impl Slice<'_> {
         }
         for touched in effects.memory.iter().filter(|touched| touched.reads) {
             match touched.local {
-                Some(local) => self.states.ask(
-                    Some(number),
-                    Question::value(node, Place::Local(local, node), calls),
-                    way.longer(0, self.times.forwarding_cycles),
-                ),
+                Some(local) => {
+                    self.readers.entry(node).or_insert(way);
+                    let way = way.longer(0, self.times.forwarding_cycles);
+                    self.states.ask(Some(number), Question::value(node, Place::Local(local, node), calls), way);
+                }
                 None => self.load(number, node, calls, way),
             }
         }
@@ -159,7 +166,8 @@ impl Slice<'_> {
     /// The value comes from memory: notes the load, and asks for its address.
     fn load(&mut self, number: u32, node: Node, calls: Calls, way: Way) {
         let way = way.longer(0, self.times.load_cycles);
-        if node == self.asked && self.own.is_none_or(|own| way < own) {
+        let order = |way: Way| (way.instructions, std::cmp::Reverse(way.cycles.to_bits()));
+        if node == self.asked && self.own.is_none_or(|own| order(way) < order(own)) {
             self.own = Some(way);
         }
         if !self.loads.contains(&node) {

@@ -1,6 +1,6 @@
 //! What a walk has met: values at places of the code, each with its nearest distance, and what led to what.
 
-use crate::graph::Node;
+use crate::graph::{NONE, Node};
 use crate::place::{Place, RegisterNumber};
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
@@ -29,6 +29,14 @@ impl Question {
     /// The same question for another place before another instruction.
     pub(super) fn value(node: Node, place: Place, calls: Calls) -> Question {
         Question { node, wanted: Wanted::Value(place), calls }
+    }
+
+    /// The question, whoever asks: the value of a local is the same for all that read it.
+    fn of_anybody(self) -> Question {
+        match self.wanted {
+            Wanted::Value(Place::Local(local, _)) => Question::value(self.node, Place::Local(local, NONE), self.calls),
+            _ => self,
+        }
     }
 
     pub(super) fn register(node: Node, register: RegisterNumber, calls: Calls) -> Question {
@@ -68,7 +76,8 @@ pub(super) struct States {
 }
 
 impl States {
-    /// Notes that the answer to `asker` depends on `question`, which lies `way` off.
+    /// Notes that the answer to `asker` depends on `question`, which lies `way` off. Of ways of equal length the one of
+    /// more cycles counts: the value waits for all it is computed from.
     pub(super) fn ask(&mut self, asker: Option<u32>, question: Question, way: Way) {
         let next = self.states.len() as u32;
         let number = *self.numbers.entry(question).or_insert(next);
@@ -79,8 +88,11 @@ impl States {
         }
         let state = &mut self.states[number as usize];
         state.from.extend(asker);
-        if !state.answered && way.instructions < state.way.instructions {
+        let nearer = !state.answered && way.instructions < state.way.instructions;
+        let later = way.instructions == state.way.instructions && way.cycles > state.way.cycles;
+        if nearer || later {
             state.way = way;
+            state.answered = false;
             self.open.push(Reverse((way.instructions, number)));
         }
     }
@@ -119,30 +131,38 @@ impl States {
         if !self.states.iter().any(|state| state.unknown) {
             return false;
         }
-        let asked = self.asked();
-        let turns = super::turns::on_a_cycle(&asked);
-        let mut met = vec![false; self.states.len()];
-        let mut open = vec![0_usize];
-        while let Some(number) = open.pop() {
-            if std::mem::replace(&mut met[number], true) || (number != 0 && turns[number]) {
-                continue;
+        let same = self.same();
+        let (mut asked, mut unknown) = (vec![Vec::new(); self.states.len()], vec![false; self.states.len()]);
+        for (number, state) in self.states.iter().enumerate() {
+            let question = same[number];
+            unknown[question as usize] |= state.unknown;
+            for &from in &state.from {
+                asked[same[from as usize] as usize].push(question);
             }
-            if self.states[number].unknown {
-                return true;
-            }
-            open.extend(asked[number].iter().map(|&next| next as usize));
         }
-        false
+        reaches(&asked, &super::turns::on_a_cycle(&asked), &unknown)
     }
 
-    /// Of each question those that its answer depends on.
-    fn asked(&self) -> Vec<Vec<u32>> {
-        let mut asked = vec![Vec::new(); self.states.len()];
-        for (number, state) in self.states.iter().enumerate() {
-            for &from in &state.from {
-                asked[from as usize].push(number as u32);
-            }
-        }
-        asked
+    /// Of each question the first that is the same but for who asks.
+    fn same(&self) -> Vec<u32> {
+        let mut first = HashMap::new();
+        let plain = self.questions.iter().map(|question| question.of_anybody());
+        plain.enumerate().map(|(number, question)| *first.entry(question).or_insert(number as u32)).collect()
     }
+}
+
+/// Whether a path leads from the first vertex to a wanted one past no other vertex that lies on a cycle.
+fn reaches(edges: &[Vec<u32>], cyclic: &[bool], wanted: &[bool]) -> bool {
+    let mut met = vec![false; edges.len()];
+    let mut open = vec![0_usize];
+    while let Some(vertex) = open.pop() {
+        if std::mem::replace(&mut met[vertex], true) || (vertex != 0 && cyclic[vertex]) {
+            continue;
+        }
+        if wanted[vertex] {
+            return true;
+        }
+        open.extend(edges[vertex].iter().map(|&next| next as usize));
+    }
+    false
 }

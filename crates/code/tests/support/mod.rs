@@ -1,11 +1,13 @@
-//! Assembled functions, cut into blocks as QEMU translates them.
+//! Assembled functions.
 
-use iced_x86::{Decoder, DecoderOptions, FlowControl, InstructionInfoFactory};
+#![allow(dead_code, reason = "every test uses its part")]
+
+mod blocks;
+
 use nearmiss_code::CodeMap;
-use nearmiss_record::code::CodeBlock;
 use nearmiss_record::units::InsnId;
 use object::{Object, ObjectSection, ObjectSymbol};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::process::Command;
 
 /// A file of assembled functions.
@@ -13,11 +15,6 @@ pub struct Assembled {
     vaddr: u64,
     code: Vec<u8>,
     labels: BTreeMap<String, u64>,
-}
-
-/// The instruction that records name by its offset in the text.
-fn id_at(offset: u64) -> InsnId {
-    InsnId(u32::try_from(offset).unwrap() * 10)
 }
 
 impl Assembled {
@@ -38,48 +35,23 @@ impl Assembled {
 
     /// The id of the instruction behind a label.
     pub fn id(&self, label: &str) -> InsnId {
-        id_at(self.labels[label] - self.vaddr)
+        blocks::id_at(self.labels[label] - self.vaddr)
     }
 
     /// A map of all blocks that begin at the text's begin, behind a branch or at a branch's target.
     pub fn map(&self) -> CodeMap {
         let mut map = CodeMap::default();
-        for start in self.starts() {
-            self.add(&mut map, start);
-        }
+        self.fill(&mut map);
         map
     }
 
-    fn starts(&self) -> BTreeSet<u64> {
-        let mut starts = BTreeSet::from([self.vaddr]);
-        let mut decoder = Decoder::with_ip(64, &self.code, self.vaddr, DecoderOptions::NONE);
-        while decoder.can_decode() {
-            let instruction = decoder.decode();
-            if instruction.flow_control() != FlowControl::Next {
-                starts.insert(instruction.next_ip());
-                starts.insert(instruction.near_branch_target());
-            }
-        }
-        starts.into_iter().filter(|start| (self.vaddr..self.vaddr + self.code.len() as u64).contains(start)).collect()
+    /// Adds all blocks to a map.
+    pub fn fill(&self, map: &mut CodeMap) {
+        blocks::add_all(map, self.vaddr, &self.code);
     }
 
-    /// Adds the block that begins at an address.
-    pub fn add(&self, map: &mut CodeMap, start: u64) {
-        let code = &self.code[(start - self.vaddr) as usize..];
-        let mut decoder = Decoder::with_ip(64, code, start, DecoderOptions::NONE);
-        let mut factory = InstructionInfoFactory::new();
-        let mut named = Vec::new();
-        while decoder.can_decode() {
-            let offset = decoder.position();
-            let instruction = decoder.decode();
-            if offset == 0 || !factory.info(&instruction).used_memory().is_empty() {
-                named.push((offset as u16, id_at(instruction.ip() - self.vaddr)));
-            }
-            if instruction.flow_control() != FlowControl::Next {
-                break;
-            }
-        }
-        let payload = CodeBlock::encode(start, &named, &code[..decoder.position()]);
-        map.add(&CodeBlock::decode(start, &payload).unwrap());
+    /// Adds the block that begins at a label.
+    pub fn add(&self, map: &mut CodeMap, label: &str) {
+        blocks::add(map, self.vaddr, &self.code, self.labels[label]);
     }
 }
