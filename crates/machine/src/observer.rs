@@ -2,6 +2,7 @@
 //!
 //! The model knows caches, CPUs and lines; it knows nothing of functions, objects or tasks. An [`Observer`] does.
 
+use nearmiss_code::CodeMap;
 use nearmiss_record::model::{BusTally, MAX_LEVELS, MissClass};
 use nearmiss_record::reference::{Control, Kind, Record};
 
@@ -67,6 +68,16 @@ impl Outcome {
             && !self.missed.iter().flatten().any(|class| class.is_sharing())
     }
 
+    /// Whether it was a coherence miss at any level, and of which class.
+    pub fn sharing_class(&self) -> Option<MissClass> {
+        self.missed.iter().flatten().copied().find(|class| class.is_sharing())
+    }
+
+    /// Whether the time it took is for other CPUs' sake.
+    pub fn waited_for_others(&self) -> bool {
+        self.sharing_class().is_some() || self.read == Some(BusRead::LocalModified) || self.invalidated
+    }
+
     /// Whether it caused any transaction.
     #[inline]
     pub fn has_traffic(&self) -> bool {
@@ -118,6 +129,11 @@ pub trait Observer {
     fn miss(&mut self, met: &Effective, outcome: &Outcome);
     /// Instructions this vCPU executed before the record that is told next (or before its chunk's end).
     fn instructions(&mut self, vcpu: u32, instructions: u64);
+    /// The stream is over. `codes`: the code that ran, of machines whose cores make something of it; whoever wants the
+    /// code takes it.
+    fn ended(&mut self, codes: &mut Option<CodeMap>) {
+        let _ = codes;
+    }
     /// A write-combining buffer went to memory because of a fence or the window's end, not of a reference: `last` is
     /// the latest non-temporal store into it, `home` its memory node.
     fn drained(&mut self, last: &Effective, full: u8, partial: u8, home: u8) {
@@ -154,6 +170,10 @@ impl<A: Observer, B: Observer> Observer for (A, B) {
         self.0.instructions(vcpu, instructions);
         self.1.instructions(vcpu, instructions);
     }
+    fn ended(&mut self, codes: &mut Option<CodeMap>) {
+        self.0.ended(codes);
+        self.1.ended(codes);
+    }
     fn drained(&mut self, last: &Effective, full: u8, partial: u8, home: u8) {
         self.0.drained(last, full, partial, home);
         self.1.drained(last, full, partial, home);
@@ -184,6 +204,11 @@ impl<O: Observer> Observer for Option<O> {
     fn drained(&mut self, last: &Effective, full: u8, partial: u8, home: u8) {
         if let Some(observer) = self {
             observer.drained(last, full, partial, home);
+        }
+    }
+    fn ended(&mut self, codes: &mut Option<CodeMap>) {
+        if let Some(observer) = self {
+            observer.ended(codes);
         }
     }
 }

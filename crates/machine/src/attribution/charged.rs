@@ -10,9 +10,11 @@ use super::balance::{fit, split};
 use super::ledger::References;
 use super::names::Names;
 use crate::whose::{Class, Whose};
+use nearmiss_code::CodeMap;
 use nearmiss_record::machine::Machine;
 use nearmiss_record::model::Tally;
 use nearmiss_record::side::{INSN_ATOMIC, INSN_KERNEL, INSN_NT, Insn};
+use nearmiss_record::units::InsnId;
 
 /// Rounds of scaling: each brings the sums closer, and mixed kernel code settles within a few.
 const ROUNDS: usize = 20;
@@ -31,6 +33,8 @@ pub(super) struct Part {
     pub references: Vec<References>,
     /// By instruction id.
     pub instructions: Vec<u64>,
+    /// By instruction id: what the instructions took while they hit, in 1/65536 cycles; empty: all take the same.
+    pub computed: Vec<u64>,
     /// Instructions that no instruction of the table accounts for.
     pub instructions_left: u64,
     /// Of the references, those that the filter dropped, by user and kernel.
@@ -209,27 +213,71 @@ fn sums(weights: &[Weights], executed: &[u64], chosen: &[usize], factors: [f64; 
 }
 
 /// Cycles of rows, so that they sum to the total's whatever the rounding.
-pub(super) struct Cycles(pub f64);
+pub(super) enum Cycles {
+    /// All instructions take so many.
+    Even(f64),
+    /// Rows of instructions know what those took: [`Part::computed`], in `Tally::cycles`.
+    Told,
+}
 
 impl Cycles {
-    /// Those that an instruction took in the whole run, stalls left out.
-    pub fn of(whole: &Tally, machine: &Machine) -> Self {
-        match (&machine.core, whole.instructions) {
-            (Some(_), 1..) => {
-                Cycles(whole.cycles.saturating_sub(whole.stall_cycles) as f64 / whole.instructions as f64)
+    /// Lets each instruction take what the code says, where it is known.
+    pub fn of(machine: &Machine, codes: Option<CodeMap>, charged: &mut Charged) -> Self {
+        let Some(mut codes) = codes else { return Cycles::Even(machine.cycles_per_instruction) };
+        let usual = (machine.cycles_per_instruction * 65536.0).round() as u32;
+        for part in [&mut charged.command, &mut charged.others] {
+            let takes = |(id, instructions): (usize, &u64)| match instructions {
+                0 => 0,
+                _ => {
+                    let each = codes.cycles_per_instruction(InsnId(id as u32)).unwrap_or(usual);
+                    instructions.saturating_mul(each.into())
+                }
+            };
+            part.computed = part.instructions.iter().enumerate().map(takes).collect();
+        }
+        Cycles::Told
+    }
+
+    /// Sets `cycles` of consecutive rows of one table of instructions.
+    pub fn set<'a>(&self, rows: impl IntoIterator<Item = &'a mut Tally>) {
+        match self {
+            Cycles::Even(each) => even(rows, *each),
+            Cycles::Told => {
+                let (mut told, mut before) = (0u64, 0u64);
+                for row in rows {
+                    told = told.saturating_add(row.cycles);
+                    row.cycles = (told >> 16) - before + row.stall_cycles;
+                    before = told >> 16;
+                }
             }
-            _ => Cycles(machine.cycles_per_instruction),
         }
     }
 
-    /// Sets `cycles` of consecutive rows of one table.
-    pub fn set<'a>(&self, rows: impl IntoIterator<Item = &'a mut Tally>) {
-        let (mut instructions, mut before) = (0u64, 0u64);
-        for row in rows {
-            instructions += row.instructions;
-            let now = (instructions as f64 * self.0) as u64;
-            row.cycles = now.saturating_sub(before) + row.stall_cycles;
-            before = now;
+    /// Sets `cycles` of consecutive rows that know how many instructions they have, but not which: the `whole` has both.
+    pub fn spread<'a>(&self, rows: impl IntoIterator<Item = &'a mut Tally>, whole: &Tally) {
+        match self {
+            Cycles::Even(each) => even(rows, *each),
+            Cycles::Told => {
+                let computed = whole.cycles.saturating_sub(whole.stall_cycles);
+                let (mut instructions, mut before) = (0u64, 0u64);
+                for row in rows {
+                    instructions += row.instructions;
+                    let share = u128::from(computed) * u128::from(instructions) / u128::from(whole.instructions.max(1));
+                    let now = u64::try_from(share).unwrap_or(u64::MAX);
+                    row.cycles = now.saturating_sub(before) + row.stall_cycles;
+                    before = now;
+                }
+            }
         }
+    }
+}
+
+fn even<'a>(rows: impl IntoIterator<Item = &'a mut Tally>, each: f64) {
+    let (mut instructions, mut before) = (0u64, 0u64);
+    for row in rows {
+        instructions += row.instructions;
+        let now = (instructions as f64 * each) as u64;
+        row.cycles = now.saturating_sub(before) + row.stall_cycles;
+        before = now;
     }
 }

@@ -113,14 +113,14 @@ fn lines(attribution: &Attribution, names: &Names<'_>, command: &Part) -> Vec<Li
     lines
 }
 
-/// What was done at one instruction id; `None`: nothing. Cycles hold the stalls only.
+/// What was done at one instruction id; `None`: nothing. Cycles hold what [`Cycles::set`] takes.
 pub(super) fn of_instruction(attribution: &Attribution, whose: Whose, part: &Part, id: usize) -> Option<Tally> {
     let references = part.references[id];
     let misses = attribution.insns[whose as usize].get(id).map(|row| row.misses).unwrap_or_default();
     let instructions = part.instructions[id];
     let idle = instructions == 0 && (InsnRow { references, misses }).is_idle();
     let tally = || attribution.ledger.tally(misses, &references, attribution.options.levels);
-    (!idle).then(|| Tally { instructions, ..tally() })
+    (!idle).then(|| Tally { instructions, cycles: part.computed.get(id).copied().unwrap_or(0), ..tally() })
 }
 
 /// By function, most first.

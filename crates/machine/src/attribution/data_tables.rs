@@ -177,6 +177,6 @@ pub(super) fn objects(attribution: &Attribution, names: &Names<'_>, totals: &Tal
     rows.iter().for_each(|row| known += &row.tally);
     // Misses at unknown addresses are what no other row has.
     rows.push(nameless(ObjectKind::Unattributed, UNATTRIBUTED, difference(totals, &known, &mut false)));
-    cycles.set(rows.iter_mut().map(|row| &mut row.tally));
+    cycles.spread(rows.iter_mut().map(|row| &mut row.tally), totals);
     rows
 }

@@ -49,15 +49,15 @@ impl Attribution {
         let ModelledRun { machine, policy, order, only_user, mut notes, totals: model, curve, side, symbols } = run;
         let names = Names::new(symbols, side);
         let whole = model.sum();
-        let charged = Charged::new(&self, &names, whole.instructions, only_user);
-        let cycles = Cycles::of(&whole, &machine);
+        let mut charged = Charged::new(&self, &names, whole.instructions, only_user);
+        let cycles = Cycles::of(&machine, self.codes.take(), &mut charged);
         let levels = self.options.levels;
 
         let apart = |whose: Whose| {
             let (references, instructions) = &charged.apart[whose as usize];
             let mut tally = self.ledger.tally(self.apart[whose as usize], references, levels);
             tally.instructions = *instructions;
-            cycles.set([&mut tally]);
+            cycles.spread([&mut tally], &whole);
             tally
         };
         let (idle, ticks) = (apart(Whose::Idle), apart(Whose::Ticks));

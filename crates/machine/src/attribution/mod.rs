@@ -50,10 +50,11 @@ use callers::Callers;
 use cpu::Cpu;
 use crowds::Crowds;
 use ledger::{Count, Ledger, References, Row};
+use nearmiss_code::CodeMap;
 use nearmiss_record::abi::MAX_VCPUS;
 use nearmiss_record::machine::{Machine, StoreAliasing};
 use nearmiss_record::maps::{Event, MapLog};
-use nearmiss_record::model::{MAX_LEVELS, MissClass, PageOffsets, StallSources};
+use nearmiss_record::model::{MAX_LEVELS, PageOffsets, StallSources};
 use nearmiss_record::reference::{Control, Kind, Record, Usage};
 use objects::Objects;
 use pages::PageSet;
@@ -136,6 +137,8 @@ pub struct Attribution {
     aliases: Option<Aliases>,
     lost_events: u64,
     damaged_rings: u64,
+    /// The code that ran, where cycles depend on it.
+    codes: Option<CodeMap>,
 }
 
 impl Attribution {
@@ -179,6 +182,7 @@ impl Attribution {
             aliases,
             lost_events: 0,
             damaged_rings: 0,
+            codes: None,
         }
     }
 
@@ -361,7 +365,7 @@ impl Attribution {
     fn stall(&mut self, outcome: &Outcome, cycles: u64) {
         let levels = self.stalls.levels.len();
         let hit_level = outcome.missed.iter().take(levels).position(Option::is_none);
-        let waited_for = if waited_for_others(outcome) {
+        let waited_for = if outcome.waited_for_others() {
             &mut self.stalls.coherence
         } else if outcome.is_first_touch() {
             &mut self.stalls.first_touch
@@ -403,21 +407,15 @@ fn row(rows: &mut Vec<InsnRow>, record: Record) -> &mut InsnRow {
     &mut rows[index]
 }
 
-/// Whether it was a coherence miss at any level, and of which class.
-fn sharing_class(outcome: &Outcome) -> Option<MissClass> {
-    outcome.missed.iter().flatten().copied().find(|class| class.is_sharing())
-}
-
-/// Whether the time it took is for other CPUs' sake.
-fn waited_for_others(outcome: &Outcome) -> bool {
-    sharing_class(outcome).is_some() || outcome.read == Some(BusRead::LocalModified) || outcome.invalidated
-}
-
 fn index(vcpu: u32, cpus: usize) -> usize {
     (vcpu as usize).min(cpus - 1)
 }
 
 impl Observer for Attribution {
+    fn ended(&mut self, codes: &mut Option<CodeMap>) {
+        self.codes = codes.take();
+    }
+
     fn control(&mut self, vcpu: u32, control: &Control<'_>) {
         let vcpu = index(vcpu, self.cpus.len());
         match control {

@@ -6,7 +6,7 @@
 //! *essential* misses of Dubois, Skeppstedt and Stenström, 1993, are the others).
 
 use super::objects::ObjectId;
-use super::{Attribution, sharing_class, waited_for_others};
+use super::Attribution;
 use crate::model::cache::bytes::mask_within;
 use crate::observer::{Effective, Outcome};
 use crate::whose::Whose;
@@ -280,12 +280,12 @@ impl Attribution {
 
     /// What a reference met that may have taken its line from other CPUs.
     pub(super) fn move_line(&mut self, vcpu: usize, met: &Effective, outcome: &Outcome) {
-        if !waited_for_others(outcome) || met.kind == Kind::Fetch || self.running.whose(vcpu) != Whose::Command {
+        if !outcome.waited_for_others() || met.kind == Kind::Fetch || self.running.whose(vcpu) != Whose::Command {
             return;
         }
         let (task, pid) = (self.cpus[vcpu].task, self.cpus[vcpu].pid);
         let by = Reference::new(vcpu, task, met, self.options.line_bytes);
-        if let Some(class) = sharing_class(outcome) {
+        if let Some(class) = outcome.sharing_class() {
             let (object, start) = self.tracker.find(pid, met.vaddr, met.record.physical_page());
             let offset = (met.vaddr.wrapping_sub(met.address - by.line)).saturating_sub(start);
             self.sharing.missed(&by, class, object, offset);

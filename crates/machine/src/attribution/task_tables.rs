@@ -25,7 +25,7 @@ pub(super) fn tasks_and_cpus(
     rows.extend(fitted(foreign, &charged.others, others, cycles, false));
 
     let mut cpus = cpus(attribution, totals);
-    cycles.set(cpus.iter_mut());
+    cycles.spread(cpus.iter_mut(), totals);
     (rows, cpus)
 }
 
@@ -45,7 +45,7 @@ fn fitted(rows: Vec<(TaskRow, Usage)>, part: &Part, totals: &Tally, cycles: &Cyc
         (stalls(b), instructions(b), a.tid).cmp(&(stalls(a), instructions(a), b.tid))
     });
     rows.push(TaskRow { of_command, ..rest(&rows, totals, part) });
-    cycles.set(rows.iter_mut().flat_map(|row| [&mut row.user, &mut row.kernel]));
+    cycles.spread(rows.iter_mut().flat_map(|row| [&mut row.user, &mut row.kernel]), totals);
     rows
 }
 

@@ -202,7 +202,7 @@ impl<E: Engine, O: Observer> Replay<E, O> {
             self.meet_placed(&mut placing, true)?;
         }
         self.run_round()?;
-        let Replay { engine, mut observer, mut cpus, .. } = self;
+        let Replay { engine, mut observer, mut cpus, mut codes, .. } = self;
         let mut totals = engine.finish(&mut |drained| tell_drained(&mut cpus, &mut observer, drained));
         for cpu in &mut cpus {
             cpu.count_plain();
@@ -216,6 +216,7 @@ impl<E: Engine, O: Observer> Replay<E, O> {
         });
         totals.cpus = cpus.into_iter().map(|cpu| cpu.tally).collect();
         totals.records = self.records;
+        observer.ended(&mut codes);
         Ok((totals, observer))
     }
 
