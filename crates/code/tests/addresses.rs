@@ -12,11 +12,11 @@ const SCAN: &[u8] = b"\x48\x8b\x07\x48\xff\xc7\x75\xf8";
 
 fn add(map: &mut CodeMap, paddr: u64, id: u32, code: &[u8]) {
     let payload = CodeBlock::encode(paddr, &[(0, InsnId(id))], code);
-    map.add(&CodeBlock::decode(VADDR, &payload).unwrap());
+    map.add(&CodeBlock::decode(VADDR, &payload).expect("a whole block"));
 }
 
 fn loads(map: &mut CodeMap, id: u32) -> Vec<InsnId> {
-    map.origin(InsnId(id)).unwrap().loads.clone()
+    map.origin(InsnId(id)).expect("known code").loads.clone()
 }
 
 #[test]
