@@ -61,3 +61,32 @@ impl<T> Kept<T> {
         self.due = due;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn answers_are_found_anew_ever_more_rarely_and_only_for_new_code() {
+        let mut answers = Answers::default();
+        let mut found = Vec::new();
+        for question in 1..=70_u64 {
+            answers.get(InsnId(3), question, || {
+                found.push(question);
+                Some(question)
+            });
+        }
+        assert_eq!(found, [1, 4, 16, 64]);
+        for _ in 70..300 {
+            assert_eq!(answers.get(InsnId(3), 64, || Some(0)), Some(&64));
+        }
+    }
+
+    #[test]
+    fn what_has_no_answer_is_asked_again_at_once() {
+        let mut answers = Answers::default();
+        assert_eq!(answers.get(InsnId(0), 1, || None::<u32>), None);
+        assert_eq!(answers.get(InsnId(0), 1, || Some(7)), Some(&7));
+        assert_eq!(answers.get(InsnId(u32::MAX), 1, || Some(7)), None);
+    }
+}

@@ -56,7 +56,7 @@ fn answers(blocks: &[Block]) -> Vec<(Option<Origin>, Option<u32>)> {
     for block in blocks {
         let named: Vec<_> = (0..block.code.len() as u16).map(|at| (at, InsnId(block.ids + u32::from(at)))).collect();
         let payload = CodeBlock::encode(block.paddr, &named, &block.code);
-        map.add(&CodeBlock::decode(block.vaddr, &payload).unwrap());
+        map.add(&CodeBlock::decode(block.vaddr, &payload).expect("a whole block"));
         let ids = (0..200).chain([u32::MAX]).map(InsnId);
         answers.extend(ids.map(|id| (map.origin(id).cloned(), map.cycles_per_instruction(id))));
     }

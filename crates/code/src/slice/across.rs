@@ -79,7 +79,7 @@ impl Slice<'_> {
             Place::Register(_) if returns.nodes.is_empty() || self.depth(calls) >= MOST_CALLS => {
                 self.states.give_up(number);
             }
-            _ => self.into_the_call(number, call, &returns.nodes, place, calls, way),
+            _ => self.follow_the_call(number, call, &returns.nodes, place, calls, way),
         }
     }
 
@@ -87,7 +87,7 @@ impl Slice<'_> {
         self.states.ask(Some(number), Question::value(call, place, calls), way);
     }
 
-    fn into_the_call(&mut self, number: u32, call: Node, returns: &[Node], place: Place, calls: Calls, way: Way) {
+    fn follow_the_call(&mut self, number: u32, call: Node, returns: &[Node], place: Place, calls: Calls, way: Way) {
         let inner = self.entered(calls, call);
         for &node in returns {
             self.states.ask(Some(number), Question::value(node, place, inner), way);

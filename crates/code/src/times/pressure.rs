@@ -19,11 +19,12 @@ struct Units {
 }
 
 impl Units {
-    /// A wide core has three units for loads and two for stores (Golden Cove, Zen 3: Agner Fog, "The microarchitecture
-    /// of Intel, AMD and VIA CPUs"); one of four or five instructions has two and one (Skylake, Zen 2).
+    /// A wide core has three units for loads, two for stores and five for integers (Golden Cove; Zen 3 has four: Agner
+    /// Fog, "The microarchitecture of Intel, AMD and VIA CPUs"); one of four or five instructions a cycle has two, one and
+    /// four (Skylake, Zen 2).
     fn of(times: &CoreTimes) -> Units {
         if times.width >= 6 {
-            Units { loads: 3.0, stores: 2.0, integer: 4.0, vector: 2.0 }
+            Units { loads: 3.0, stores: 2.0, integer: 5.0, vector: 2.0 }
         } else {
             Units { loads: 2.0, stores: 1.0, integer: 4.0, vector: 2.0 }
         }

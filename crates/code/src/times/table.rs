@@ -1,8 +1,8 @@
 //! Cycles by kind of instruction.
 //!
-//! Rounded from Agner Fog, "Instruction tables" (2022 edition: Ice Lake, Golden Cove by way of Alder Lake P, Zen 3,
-//! Zen 4), with Intel's "64 and IA-32 Architectures Optimization Reference Manual", appendix D. Where cores differ by a
-//! cycle, the larger figure of Golden Cove and Zen 3 stands here.
+//! Rounded after Agner Fog, "Instruction tables" (Ice Lake, Alder Lake P, Zen 3 and 4), and Intel's "64 and IA-32
+//! Architectures Optimization Reference Manual". One table serves all cores: cores of one time differ by a cycle in most
+//! rows, and what a machine file or the host's calibration says (width, first level, forwarding) does not stand here.
 
 use crate::CoreTimes;
 use iced_x86::{Instruction, Mnemonic, OpKind, Register};

@@ -194,4 +194,16 @@ hashed_turn:
 	jne hashed_turn
 	ret
 hashed_end:
+
+	.globl spilled, spilled_turn, spilled_end
+spilled:
+	nop
+spilled_turn:
+	mov rax, qword ptr [rsp-16]
+	add rax, rsi
+	mov qword ptr [rsp-16], rax
+	dec rdi
+	jne spilled_turn
+	ret
+spilled_end:
 	.att_syntax

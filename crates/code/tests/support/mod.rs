@@ -1,6 +1,5 @@
 //! Assembled functions.
-
-#![allow(dead_code, reason = "every test uses its part")]
+#![allow(dead_code, clippy::unwrap_used)]
 
 mod blocks;
 
