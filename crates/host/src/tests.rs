@@ -1,5 +1,5 @@
 use super::*;
-use crate::{Latencies, LoadError, discover, host, load};
+use crate::{Latencies, LoadError, Settled, discover, host, load};
 use nearmiss_machine::describe::{figures, is_assumed, source_of};
 use std::fs;
 use std::path::Path;
