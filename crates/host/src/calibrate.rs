@@ -1,7 +1,9 @@
 //! Measures this host's latencies. The geometry walked is always the same; the times are what they are.
 
 use super::chase::{Cycle, clock_mhz, handover_nanoseconds};
+use super::core::{self, CoreFigures};
 use super::offsets::{sets_at_one_offset, translation};
+use super::streams::{self, StreamFigures};
 use super::{Found, aliasing};
 use rustix::thread::{CpuSet, sched_setaffinity};
 use serde::{Deserialize, Serialize};
@@ -27,6 +29,20 @@ pub struct Calibration {
     pub translation: Option<(u32, f64)>,
     /// What a load waits behind a store to the same offset of another page.
     pub aliased_load_ns: Option<f64>,
+    /// What the core hides of its misses.
+    pub core: CoreFigures,
+    /// What the core fetches ahead.
+    pub streams: StreamFigures,
+}
+
+/// What is measured by walks through memory that no cache holds.
+#[derive(Default)]
+struct Far {
+    clock_mhz: Option<u32>,
+    local_ns: Option<f64>,
+    remote_ns: Option<f64>,
+    core: CoreFigures,
+    streams: StreamFigures,
 }
 
 /// Walks through lines at one offset.
@@ -34,10 +50,10 @@ const REACH_WALKS: usize = 4;
 const LEAST_MEMORY_WALK: u64 = 64 << 20;
 const MOST_MEMORY_WALK: u64 = 512 << 20;
 
-/// Measures; takes about two seconds. Runs in a thread of its own, so the caller's affinity stays as it is.
+/// Measures; takes some seconds. Runs in a thread of its own, so the caller's affinity stays as it is.
 pub fn calibrate(found: &Found) -> Calibration {
     let home = found.nodes.first().and_then(|n| n.first()).copied().unwrap_or(0);
-    let far = found.nodes.get(1).and_then(|n| n.first()).copied();
+    let other_node = found.nodes.get(1).and_then(|n| n.first()).copied();
     let neighbour = neighbour(found, home);
     let handover = |other: u32| handover_nanoseconds(|which| pin(if which == 0 { home } else { other }));
     let levels = levels(found);
@@ -50,13 +66,15 @@ pub fn calibrate(found: &Found) -> Calibration {
         let memory = scope.spawn(|| {
             pin(home);
             let walk = levels.last().copied().unwrap_or(0).saturating_mul(4).clamp(LEAST_MEMORY_WALK, MOST_MEMORY_WALK);
-            (clock_mhz(), chase(walk), far.and_then(|cpu| remote_chase(home, cpu, walk)))
+            let remote_ns = other_node.and_then(|cpu| remote_chase(home, cpu, walk));
+            pin(home);
+            Far { remote_ns, ..beyond_all_levels(&levels, walk) }
         });
         // The threads do nothing that panics; should one, what it would have measured counts as not measured.
-        let (clock_mhz, memory_local_ns, memory_remote_ns) = memory.join().unwrap_or_default();
+        let far = memory.join().unwrap_or_default();
         let second = scope.spawn(hear).join().ok();
         let core_to_core_ns = scope.spawn(|| neighbour.and_then(handover)).join().ok().flatten();
-        let remote_cache_ns = scope.spawn(|| far.and_then(handover)).join().ok().flatten();
+        let remote_cache_ns = scope.spawn(|| other_node.and_then(handover)).join().ok().flatten();
         let third = scope.spawn(hear).join().ok();
         let level_ns = least([first, second, third].into_iter().flatten());
         let heard = level_ns.clone();
@@ -67,17 +85,33 @@ pub fn calibrate(found: &Found) -> Calibration {
         let aliased_load_ns = scope.spawn(|| pin(home).then(aliasing::wait_ns)).join().ok().flatten();
         let (translation, second_level_reach) = pages.join().unwrap_or_default();
         Calibration {
-            clock_mhz,
+            clock_mhz: far.clock_mhz,
             level_ns,
             second_level_reach,
             translation,
             aliased_load_ns,
-            memory_local_ns,
-            memory_remote_ns,
+            memory_local_ns: far.local_ns,
+            memory_remote_ns: far.remote_ns,
+            core: far.core,
+            streams: far.streams,
             core_to_core_ns,
             remote_cache_ns,
         }
     })
+}
+
+/// The own node's memory: its latency, what the core hides of it, and what it fetches ahead.
+fn beyond_all_levels(levels: &[u64], walk: u64) -> Far {
+    let clock_mhz = clock_mhz();
+    let Some(far) = cycle(walk) else { return Far { clock_mhz, ..Far::default() } };
+    let near: Vec<Cycle> = (1..levels.len()).map_while(|level| cycle(walk_of_level(levels, level))).collect();
+    Far {
+        clock_mhz,
+        local_ns: Some(far.nanoseconds()),
+        remote_ns: None,
+        core: core::measure(near.last(), &far),
+        streams: streams::measure(&near, &far),
+    }
 }
 
 /// What depends on page numbers: translation, and the sets of the second level.
@@ -122,8 +156,12 @@ fn neighbour(found: &Found, home: u32) -> Option<u32> {
 }
 
 /// Nothing where there is no memory for it.
+fn cycle(bytes: u64) -> Option<Cycle> {
+    Cycle::new(usize::try_from(bytes).ok()?).ok()
+}
+
 fn chase(bytes: u64) -> Option<f64> {
-    Some(Cycle::new(usize::try_from(bytes).ok()?).ok()?.nanoseconds())
+    Some(cycle(bytes)?.nanoseconds())
 }
 
 /// Memory touched first on `far`, walked from `home`.
@@ -131,7 +169,7 @@ fn remote_chase(home: u32, far: u32, bytes: u64) -> Option<f64> {
     if !pin(far) {
         return None;
     }
-    let cycle = Cycle::new(usize::try_from(bytes).ok()?).ok();
+    let cycle = cycle(bytes);
     if !pin(home) {
         return None;
     }

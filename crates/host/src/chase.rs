@@ -1,6 +1,7 @@
 //! The pointer chase: a random cycle through a buffer's lines, each load depending on the one before.
 
 use memmap2::{Advice, MmapMut, MmapOptions};
+use std::cell::Cell;
 use std::hint::black_box;
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -16,6 +17,8 @@ const ROUNDS: usize = 60;
 pub struct Cycle {
     memory: MmapMut,
     lines: usize,
+    /// How often somebody asked for a line to begin at.
+    begun: Cell<usize>,
 }
 
 impl Cycle {
@@ -45,7 +48,19 @@ impl Cycle {
         for (line, &next) in order.iter().enumerate() {
             words[places[line] as usize * WORDS] = u64::from(places[next as usize]) * WORDS as u64;
         }
-        Ok(Cycle { memory, lines: places.len() })
+        Ok(Cycle { memory, lines: places.len(), begun: Cell::new(0) })
+    }
+
+    /// The buffer: the first word of each line of the cycle is the number of another such word.
+    pub fn words(&self) -> &[u64] {
+        bytemuck::cast_slice(&self.memory)
+    }
+
+    /// The first word of a line far from those asked for before, in a cycle through a whole buffer.
+    pub fn fresh(&self) -> u64 {
+        const STRIDE: usize = 0x9e37_79b1;
+        self.begun.set(self.begun.get() + 1);
+        (self.begun.get().wrapping_mul(STRIDE) % self.lines * WORDS) as u64
     }
 
     /// Nanoseconds a load: the least of several rounds, as noise only adds.

@@ -1,6 +1,6 @@
 //! From what sysfs lists to a machine description.
 
-use super::{Calibration, Found, FoundCache, HostError};
+use super::{Calibration, CoreFigures, Found, FoundCache, HostError, StreamFigures, measured as parts};
 use nearmiss_machine::describe::{check, sets};
 use nearmiss_record::machine::{
     Bus, BusSharing, Cache, CacheKind, Inclusion, Index, Latency, Machine, Memory, Placement, Protocol, Replacement,
@@ -20,8 +20,6 @@ const TYPICAL_MEMORY_CYCLES: u32 = 280;
 /// on a virtual machine, by other guests.
 const MOST_OF_MEMORY: f64 = 0.5;
 const TYPICAL_CLOCK_MHZ: u32 = 2500;
-/// Share of a miss that other work hides, where nothing tells.
-const OVERLAP: f64 = 0.6;
 /// Stores that a load is compared with, where nothing tells.
 const COMPARED_STORES: u32 = 24;
 
@@ -117,7 +115,6 @@ pub fn describe(found: &Found, calibration: Option<&Calibration>) -> Result<Mach
 
     source("cycles_per_instruction", "assumed: about 2.5 instructions a cycle while it hits");
     source("coherence", "assumed from the vendor");
-    source("overlap", "assumed: more than half of a miss hides behind others");
     source("bus", "assumed: two memory channels a node, 64 bytes at 25.6 GB/s");
     source("write_combining_buffers", "assumed: 8");
     let tlb = calibration.and_then(|c| c.translation).map(|(entries, ns)| Tlb {
@@ -132,12 +129,23 @@ pub fn describe(found: &Found, calibration: Option<&Calibration>) -> Result<Mach
     }
     let store_aliasing = calibration.and_then(|c| c.aliased_load_ns).map(|ns| StoreAliasing {
         stores: COMPARED_STORES,
-        // What was measured is what other work did not hide.
-        wait_cycles: (ns * f64::from(clock_mhz) / 1e3 / (1.0 - OVERLAP) * 100.0).round() / 100.0,
+        wait_cycles: (ns * f64::from(clock_mhz) / 1e3 * 100.0).round() / 100.0,
     });
     if store_aliasing.is_some() {
         source("store_aliasing", "measured here by a running sum; how many stores: assumed");
     }
+    let latency = Latency {
+        level_cycles,
+        core_clean_cycles: clean,
+        core_modified_cycles: modified,
+        remote_cache_cycles: remote_cache,
+        memory_local_cycles: local,
+        memory_remote_cycles: remote,
+    };
+    let none = (CoreFigures::default(), StreamFigures::default());
+    let (core, streams) = calibration.map_or((&none.0, &none.1), |c| (&c.core, &c.streams));
+    let core = parts::core(core, &mut sources);
+    let streams = parts::streams(streams, &latency, f64::from(clock_mhz) / 1e3, &mut sources);
     let machine = Machine {
         name: "host".into(),
         title: format!("this machine: {}", found.model),
@@ -152,19 +160,12 @@ pub fn describe(found: &Found, calibration: Option<&Calibration>) -> Result<Mach
         } else {
             Protocol::Mesi
         },
-        latency: Latency {
-            level_cycles,
-            core_clean_cycles: clean,
-            core_modified_cycles: modified,
-            remote_cache_cycles: remote_cache,
-            memory_local_cycles: local,
-            memory_remote_cycles: remote,
-        },
+        latency,
         tlb,
-        core: None,
-        streams: None,
+        core: Some(core),
+        streams: Some(streams),
         store_aliasing,
-        overlap: OVERLAP,
+        overlap: 0.0,
         bus: Bus { transaction_cycles: cycles(2.5), shared_by: BusSharing::Node, channels: 2 },
         write_combining_buffers: 8,
         sources,

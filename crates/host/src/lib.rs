@@ -3,16 +3,25 @@
 //! A description is data, and what it means is in [`nearmiss_machine::describe`]; here is what looks at this host.
 
 mod aliasing;
+mod assembled;
 mod calibrate;
+mod chains;
 mod chase;
+mod core;
 mod describe;
+mod measured;
 mod offsets;
 mod quiet;
+mod settle;
 mod store;
+mod streams;
 mod sysfs;
 
+pub use self::core::CoreFigures;
 pub use calibrate::{Calibration, calibrate};
 pub use describe::describe;
+pub use settle::Settled;
+pub use streams::StreamFigures;
 pub use sysfs::{Found, FoundCache, discover};
 
 use nearmiss_machine::describe::{DescribeError, Problem, preset_or_file};

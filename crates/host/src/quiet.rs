@@ -20,10 +20,21 @@ pub fn watched<T>(measure: impl FnOnce() -> T) -> (T, bool) {
     (measured, quiet)
 }
 
+/// Ticks that the hypervisor kept CPUs of this machine for others, since it started.
+pub fn stolen() -> Option<u64> {
+    const STEAL: usize = 7;
+    ticks()?.get(STEAL).map(|ticks| *ticks as u64)
+}
+
+/// What /proc/stat says of all CPUs.
+fn ticks() -> Option<Vec<f64>> {
+    let stat = std::fs::read_to_string("/proc/stat").ok()?;
+    Some(stat.lines().next()?.split_whitespace().skip(1).map_while(|t| t.parse().ok()).collect())
+}
+
 /// Seconds that all CPUs worked for others than this process since the machine started.
 fn others() -> Option<f64> {
-    let stat = std::fs::read_to_string("/proc/stat").ok()?;
-    let ticks: Vec<f64> = stat.lines().next()?.split_whitespace().skip(1).map_while(|t| t.parse().ok()).collect();
+    let ticks = ticks()?;
     // user nice system idle iowait irq softirq steal guest guest_nice: guests are counted as users too.
     let busy: f64 = ticks.iter().take(8).enumerate().filter(|(at, _)| !(3..=4).contains(at)).map(|(_, t)| t).sum();
     let own = clock_gettime(ClockId::ProcessCPUTime);

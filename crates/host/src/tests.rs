@@ -1,5 +1,5 @@
 use super::*;
-use crate::{Latencies, LoadError, discover, host, load};
+use crate::{Latencies, LoadError, Settled, discover, host, load};
 use nearmiss_machine::describe::{figures, is_assumed, source_of};
 use std::fs;
 use std::path::Path;
@@ -118,6 +118,8 @@ fn a_calibration() -> Calibration {
         second_level_reach: None,
         translation: Some((64, 3.5)),
         aliased_load_ns: Some(0.2),
+        core: Default::default(),
+        streams: Default::default(),
     }
 }
 
@@ -180,4 +182,66 @@ fn a_name_that_is_not_host_is_a_preset_or_a_file() {
     let unknown = load("zen0").expect_err("there is none");
     assert!(matches!(unknown, LoadError::Described(_)));
     assert!(unknown.to_string().starts_with("zen0: no such machine; presets: pentium-pro-4way-256k, "));
+}
+
+fn steady(value: f64) -> Option<Settled> {
+    Some(Settled { value, spread: 0.02 })
+}
+
+#[test]
+fn what_was_measured_of_the_core_is_a_core_and_says_how() {
+    let dir = tempfile::tempdir().expect("a directory");
+    two_sockets(dir.path(), "32768K", 4);
+    let core = CoreFigures {
+        chains: steady(15.6),
+        window: Some(Settled { value: 506.0, spread: 0.25 }),
+        stores: steady(110.0),
+        width: steady(5.97),
+        forwarding_cycles: steady(4.9),
+        mispredict_cycles: None,
+    };
+    let line_ns =
+        vec![steady(1.0).expect("a figure"), steady(0.9).expect("a figure"), steady(800.0).expect("a figure")];
+    let streams =
+        StreamFigures { chained_line_ns: line_ns.clone(), line_ns, border: steady(0.1), ..Default::default() };
+    let calibration = Calibration { core, streams, ..a_calibration() };
+    let m = describe(&discover(dir.path()).expect("found"), Some(&calibration)).expect("a machine");
+    let core = m.core.expect("a core");
+    assert_eq!((core.window_instructions, core.fill_buffers, core.store_buffer), (506, 16, 110));
+    assert_eq!((core.width, core.forwarding_cycles, core.mispredict_cycles), (6, 5, 16));
+    assert!(m.sources["core.window"].ends_with("; unstable, spread 25%"), "{}", m.sources["core.window"]);
+    assert_eq!(m.sources["core.fill_buffers"], "measured here by chases side by side");
+    assert!(is_assumed(&m.sources["core.mispredict"]) && is_assumed(&m.sources["streams.followed"]));
+    let streams = m.streams.expect("streams");
+    // No line is dearer than a single access to its place, and none cheaper than a nearer one.
+    assert_eq!((streams.line_cycles, streams.within), (vec![2.0, 2.0, 200.0], Bytes(2 << 20)));
+    assert_eq!(m.overlap, 0.0);
+}
+
+#[test]
+fn a_host_that_was_not_measured_has_a_typical_core_and_says_so() {
+    let dir = tempfile::tempdir().expect("a directory");
+    two_sockets(dir.path(), "32768K", 4);
+    let m = describe(&discover(dir.path()).expect("found"), None).expect("a machine");
+    assert_eq!(m.core.map(|core| core.window_instructions), Some(320));
+    assert_eq!(m.streams.expect("streams").line_cycles, [1.4, 5.0, 28.0]);
+    assert!(m.sources.iter().filter(|(key, _)| key.starts_with("core.")).all(|(_, source)| is_assumed(source)));
+}
+
+#[test]
+fn what_is_measured_here_is_sound() {
+    let Ok(found) = discover(Path::new("/")) else {
+        println!("skipped: this host tells nothing of its caches");
+        return;
+    };
+    let begun = std::time::Instant::now();
+    let calibration = crate::calibrate(&found);
+    println!("{:.1} s: {calibration:#?}", begun.elapsed().as_secs_f64());
+    let lines = &calibration.streams.line_ns;
+    assert!(lines.iter().all(|line| line.value > 0.0), "{lines:?}");
+    let core = &calibration.core;
+    for figure in [core.chains, core.window, core.stores, core.width].into_iter().flatten() {
+        assert!(figure.value >= 1.0, "{core:?}");
+    }
+    assert!(describe(&found, Some(&calibration)).is_ok());
 }

@@ -87,10 +87,12 @@ pub fn check(machine: &Machine) -> Result<(), Problem> {
         geometry(machine, cache, i)?;
     }
     hierarchy(machine)?;
-    latency(machine)
+    latency(machine)?;
+    super::core::check(machine)
 }
 
-fn number<T: PartialOrd + fmt::Display>(path: &[Step], value: T, low: T, high: T) -> Result<(), Problem> {
+/// A figure within a range; a number that is none is in no range.
+pub(super) fn number<T: PartialOrd + fmt::Display>(path: &[Step], value: T, low: T, high: T) -> Result<(), Problem> {
     if value >= low && value <= high {
         return Ok(());
     }

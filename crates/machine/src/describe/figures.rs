@@ -14,7 +14,6 @@ pub fn figures(machine: &Machine) -> Vec<String> {
         "memory.nodes",
         "memory.page_size",
         "coherence",
-        "overlap",
         "bus.transaction",
         "bus.channels",
         "write_combining_buffers",
@@ -26,12 +25,7 @@ pub fn figures(machine: &Machine) -> Vec<String> {
     ]
     .map(str::to_owned)
     .into();
-    if machine.tlb.is_some() {
-        names.push("tlb".to_owned());
-    }
-    if machine.store_aliasing.is_some() {
-        names.push("store_aliasing".to_owned());
-    }
+    names.extend(of_the_core(machine).into_iter().map(str::to_owned));
     for level in 1..=machine.latency.level_cycles.len() {
         names.push(format!("latency.L{level}"));
     }
@@ -44,6 +38,22 @@ pub fn figures(machine: &Machine) -> Vec<String> {
             names.push(format!("cache.{name}.inclusion"));
         }
     }
+    names
+}
+
+/// Figures of the core and of what only some machines have.
+fn of_the_core(machine: &Machine) -> Vec<&'static str> {
+    const CORE: [&str; 6] =
+        ["core.window", "core.fill_buffers", "core.store_buffer", "core.width", "core.forwarding", "core.mispredict"];
+    const STREAMS: [&str; 5] =
+        ["streams.followed", "streams.trained_by", "streams.longest_stride", "streams.within", "streams.line"];
+    const TLB: [&str; 3] = ["tlb.entries", "tlb.miss", "tlb.large_entries"];
+    const SECOND_TLB: [&str; 3] = ["tlb.second.entries", "tlb.second.walk", "tlb.second.large_walk"];
+    let mut names: Vec<&str> = if machine.core.is_some() { CORE.to_vec() } else { vec!["overlap"] };
+    names.extend(machine.streams.iter().flat_map(|_| STREAMS));
+    names.extend(machine.tlb.iter().flat_map(|_| TLB));
+    names.extend(machine.tlb.iter().filter(|tlb| tlb.second.is_some()).flat_map(|_| SECOND_TLB));
+    names.extend(machine.store_aliasing.iter().map(|_| "store_aliasing"));
     names
 }
 

@@ -15,7 +15,7 @@ pub fn parse(file: &str, text: &str) -> Result<Machine, DescribeError> {
         message: message.lines().collect::<Vec<_>>().join(" "),
     };
     let machine: Machine = toml::from_str(text).map_err(|e| invalid(e.span(), e.message().to_owned()))?;
-    let problem = match check(&machine) {
+    let problem = match check(&machine).and_then(|()| hides_something(text, &machine)) {
         Err(problem) => problem,
         Ok(()) => match figures::stray_source(&machine) {
             None => return Ok(machine),
@@ -29,6 +29,19 @@ pub fn parse(file: &str, text: &str) -> Result<Machine, DescribeError> {
     Err(invalid(span_of(text, &problem.path), problem.to_string()))
 }
 
+/// A file tells what hides a miss, be it that nothing does: a file that forgot it would make every miss as dear.
+fn hides_something(text: &str, machine: &Machine) -> Result<(), Problem> {
+    let named = DeTable::parse(text).is_ok_and(|table| table.get_ref().contains_key("overlap"));
+    if named || machine.core.is_some() {
+        return Ok(());
+    }
+    Err(Problem::new(
+        [Step::Key("name")],
+        "neither a [core] nor an overlap",
+        "one of the two (overlap = 0 hides nothing)",
+    ))
+}
+
 /// Writes a machine as a machine file: sizes with their units, everything else as it is.
 pub fn render(machine: &Machine) -> Result<String, toml::ser::Error> {
     let mut value = toml::Value::try_from(machine)?;
@@ -38,11 +51,17 @@ pub fn render(machine: &Machine) -> Result<String, toml::ser::Error> {
     for cache in value.get_mut("cache").and_then(toml::Value::as_array_mut).into_iter().flatten() {
         name_sizes(cache);
     }
+    if let Some(streams) = value.get_mut("streams") {
+        name_sizes(streams);
+    }
+    if let (true, Some(table)) = (machine.core.is_some(), value.as_table_mut()) {
+        table.remove("overlap");
+    }
     toml::to_string_pretty(&value)
 }
 
 fn name_sizes(table: &mut toml::Value) {
-    for key in ["size", "line", "page_size"] {
+    for key in ["size", "line", "page_size", "within"] {
         if let Some(value) = table.get_mut(key)
             && let Some(bytes) = value.as_integer().and_then(|n| u64::try_from(n).ok())
         {
@@ -107,7 +126,27 @@ mod tests {
             ("clock_mhz = ", "clock_ghz = 3\nclock_mhz = ", "unknown field `clock_ghz`", "clock_ghz"),
             ("replacement = \"tree-plru\"", "replacement = \"plru\"", "unknown variant `plru`", "replacement"),
             ("level_cycles = [4, 11, ", "level_cycles = [4, ", "expected 3", "level_cycles"),
-            ("overlap = ", "overlap = 3", "expected 0 to 1", "overlap"),
+            ("clock_mhz = ", "overlap = 3\nclock_mhz = ", "expected 0 to 1", "overlap"),
+            ("clock_mhz = ", "overlap = 0.6\nclock_mhz = ", "beside a [core]", "overlap = 0.6"),
+            ("[core]", "[[core]]", "", "[[core]]"),
+            ("window_instructions = 128", "window_instructions = 0", "expected 1 to", "window_instructions"),
+            ("fill_buffers = ", "fill_buffers = 999", "expected 1 to 1024", "fill_buffers"),
+            ("store_buffer = ", "store_buffer = 0 #", "expected 1 to", "store_buffer"),
+            ("width = ", "width = 0 #", "expected 1 to", "width"),
+            ("forwarding_cycles = ", "forwarding_cycles = 9999", "expected 0 to", "forwarding_cycles"),
+            ("mispredict_cycles = ", "mispredict_cycles = 99", "expected 0 to", "mispredict_cycles"),
+            ("followed = ", "followed = 0 #", "expected 1 to", "followed"),
+            ("trained_by = ", "trained_by = 0 #", "expected 1 to", "trained_by"),
+            ("longest_stride_lines = ", "longest_stride_lines = 0 #", "expected 1 to", "longest_stride_lines"),
+            ("within = \"4 KiB\"", "within = \"3 KiB\"", "a power of two", "within"),
+            ("line_cycles = [2.0, ", "line_cycles = [", "2 figures for 3 places", "line_cycles"),
+            ("line_cycles = [2.0, ", "line_cycles = [nan, ", "line_cycles is NaN; expected 0 to 11", "nan"),
+            ("line_cycles = [2.0, ", "line_cycles = [12.0, ", "line_cycles is 12; expected 0 to 11", "12.0"),
+            ("entries = 48", "entries = 0", "expected 1 to", "entries = 0"),
+            ("entries = 48", "entries = 48\nways = 5", "do not divide 48", "ways = 5"),
+            ("entries = 1280", "entries = 20", "expected 48 to", "entries = 20"),
+            ("ways = 5", "ways = 7", "7 ways do not divide 1280", "ways = 7"),
+            ("\nwalk_cycles = ", "\nwalk_cycles = 9999", "expected 0 to", "walk_cycles"),
             ("nodes = 1", "nodes = 3", "nodes", "nodes = 3"),
             ("level = 2", "level = 5", "level", "level = 5"),
             ("memory_local_cycles = ", "memory_local_cycles = 1 #", "memory", "memory_local_cycles"),
@@ -120,6 +159,17 @@ mod tests {
             assert!(said.contains(message), "{to}: {error}");
             assert!(shown.contains(line), "{to}: {error}");
         }
+    }
+
+    #[test]
+    fn a_file_says_what_hides_a_miss() {
+        let old = include_str!("../../machines/xeon-ht-2x2.toml");
+        let error = parse("m.toml", &old.replacen("overlap = 0.4\n", "", 1)).expect_err("nothing hides a miss");
+        assert_eq!(
+            error.to_string(),
+            "m.toml:2: neither a [core] nor an overlap; expected one of the two (overlap = 0 hides nothing)"
+        );
+        assert!(parse("m.toml", &old.replacen("overlap = 0.4", "overlap = 0", 1)).is_ok());
     }
 
     #[test]

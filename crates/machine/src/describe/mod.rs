@@ -6,6 +6,7 @@
 mod cachegrind;
 mod carry;
 mod check;
+mod core;
 mod cut;
 mod figures;
 mod file;

@@ -1,0 +1,141 @@
+//! What the core hides of its misses, and what it can do in a cycle: by short programs made at run time.
+//!
+//! How far a core looks ahead is seen by two misses with filler between them: while both fit, they overlap (H. Wong,
+//! "Measuring Reorder Buffer Capacity", 2013). With stores for filler the store buffer ends it.
+
+use super::assembled::Assembled;
+use super::chains::side_by_side;
+use super::chase::Cycle;
+use super::settle::{Settled, jump, settled};
+use serde::{Deserialize, Serialize};
+use std::time::Instant;
+
+/// What was measured of the core; nothing where it could not be.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct CoreFigures {
+    /// Misses under way at once.
+    pub chains: Option<Settled>,
+    /// Instructions between two misses that still overlap.
+    pub window: Option<Settled>,
+    /// Stores between two misses that still overlap.
+    pub stores: Option<Settled>,
+    /// Instructions a cycle that do nothing.
+    pub width: Option<Settled>,
+    /// Cycles from a store to a load of it and on.
+    pub forwarding_cycles: Option<Settled>,
+    /// Cycles that a mispredicted branch costs.
+    pub mispredict_cycles: Option<Settled>,
+}
+
+const NOP: [u8; 4] = [0x0f, 0x1f, 0x40, 0x00];
+/// `mov [rdx], r10`
+const STORE: [u8; 3] = [0x4c, 0x89, 0x12];
+/// Rounds of one length of filler; the least counts.
+const ROUNDS: usize = 5;
+/// Pairs of misses of a round.
+const PAIRS: u64 = 150;
+/// Two misses that do not overlap take twice the time of two that do; half of that is seen.
+const LEAST_JUMP: f64 = 0.3;
+
+/// Measures the core. `far`: a cycle through memory that no cache holds; `near`: one that the last level holds.
+pub fn measure(near: Option<&Cycle>, far: &Cycle) -> CoreFigures {
+    let middle = |series: Vec<(u32, f64)>, step: u32| jump(&series, LEAST_JUMP).map(|n| f64::from(n + step / 2 + 2));
+    let cycles: Vec<&Cycle> = near.into_iter().chain([far]).collect();
+    CoreFigures {
+        chains: side_by_side(&cycles),
+        window: settled(|| middle(filled(far, &NOP, 64, 1024, 16), 16)),
+        stores: settled(|| middle(filled(far, &STORE, 8, 192, 4), 4).map(|n| n - 2.0)),
+        width: settled(width),
+        forwarding_cycles: settled(forwarding),
+        mispredict_cycles: settled(mispredict),
+    }
+}
+
+/// Nanoseconds of a pair of misses by the number of filler instructions between them.
+fn filled(far: &Cycle, filler: &[u8], from: u32, to: u32, step: usize) -> Vec<(u32, f64)> {
+    let mut at = [far.fresh(), far.fresh()];
+    (from..=to).step_by(step).map_while(|n| Some((n, pair(far, &mut at, &filler.repeat(n as usize))?))).collect()
+}
+
+fn pair(far: &Cycle, at: &mut [u64; 2], filler: &[u8]) -> Option<f64> {
+    // mov rax, [rdi]; mov r8, [rdi+8]
+    let before = [0x48, 0x8b, 0x07, 0x4c, 0x8b, 0x47, 0x08];
+    // mov rax, [rcx+rax*8] and mov r8, [rcx+r8*8], each with the filler behind it
+    let body = [&[0x48, 0x8b, 0x04, 0xc1], filler, &[0x4e, 0x8b, 0x04, 0xc1], filler].concat();
+    // mov [rdi], rax; mov [rdi+8], r8
+    let after = [0x48, 0x89, 0x07, 0x4c, 0x89, 0x47, 0x08];
+    let code = Assembled::looping(&before, &body, &after)?;
+    let mut scratch = [0u64; 8];
+    let mut least = f64::INFINITY;
+    for _ in 0..ROUNDS {
+        let started = Instant::now();
+        // SAFETY: the code keeps to the registers that `run` names, reads and writes the two places and the scratch, and
+        // reads the words of the cycle, each of which holds the number of another word of it.
+        unsafe { code.run(at.as_mut_ptr(), PAIRS, scratch.as_mut_ptr(), far.words().as_ptr()) };
+        least = least.min(started.elapsed().as_secs_f64() * 1e9 / PAIRS as f64);
+    }
+    Some(least)
+}
+
+/// Nanoseconds of one of `each` repeated instructions, the least of several rounds.
+fn repeated(instructions: &[u8], each: usize) -> Option<f64> {
+    const LOOPS: u64 = 200;
+    const SHORT_ROUNDS: usize = 20;
+    let code = Assembled::looping(&[], &instructions.repeat(each), &[])?;
+    let mut word = [0u64; 1];
+    let at = word.as_mut_ptr();
+    let mut least = f64::INFINITY;
+    for _ in 0..SHORT_ROUNDS {
+        let started = Instant::now();
+        // SAFETY: the code keeps to the registers that `run` names, and to the one word.
+        unsafe { code.run(at, LOOPS, at, at) };
+        least = least.min(started.elapsed().as_secs_f64());
+    }
+    Some(least * 1e9 / (LOOPS * each as u64) as f64)
+}
+
+/// Nanoseconds of a cycle now: a multiplication takes three on every x86-64 core since 2008.
+fn cycle_ns() -> Option<f64> {
+    const IMUL_RAX: [u8; 4] = [0x48, 0x0f, 0xaf, 0xc0];
+    Some(repeated(&IMUL_RAX, 256)? / 3.0)
+}
+
+fn width() -> Option<f64> {
+    Some(cycle_ns()? / repeated(&NOP, 512)?)
+}
+
+fn forwarding() -> Option<f64> {
+    // mov [rdi], rax; mov rax, [rdx]: one address in two registers, which no core can rename.
+    const THERE_AND_BACK: [u8; 6] = [0x48, 0x89, 0x07, 0x48, 0x8b, 0x02];
+    Some(repeated(&THERE_AND_BACK, 128)? / cycle_ns()?)
+}
+
+fn mispredict() -> Option<f64> {
+    const BRANCHES: usize = 1 << 16;
+    let mut state = 0x9e37_79b9_7f4a_7c15_u64;
+    let mut bit = || {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 63) as u8
+    };
+    let random: Vec<u8> = (0..BRANCHES).map(|_| bit()).collect();
+    let (ones, zeros) = (vec![1; BRANCHES], vec![0; BRANCHES]);
+    let regular = (branches(&ones)? + branches(&zeros)?) / 2.0;
+    // Half of the random ones are guessed right.
+    Some(((branches(&random)? - regular) * 2.0 / cycle_ns()?).max(0.0))
+}
+
+/// Nanoseconds a branch that each of these bytes decides.
+fn branches(bytes: &[u8]) -> Option<f64> {
+    // movzx eax, byte [rdi]; test eax, eax; jz +4; add r8, 1; inc rdi
+    let body = [0x0f, 0xb6, 0x07, 0x85, 0xc0, 0x74, 0x04, 0x49, 0x83, 0xc0, 0x01, 0x48, 0xff, 0xc7];
+    let code = Assembled::looping(&[], &body, &[])?;
+    let at = bytes.as_ptr().cast_mut().cast::<u64>();
+    let mut least = f64::INFINITY;
+    for _ in 0..ROUNDS {
+        let started = Instant::now();
+        // SAFETY: the code keeps to the registers that `run` names and reads as many bytes as there are, one a round.
+        unsafe { code.run(at, bytes.len() as u64, at, at) };
+        least = least.min(started.elapsed().as_secs_f64());
+    }
+    Some(least * 1e9 / bytes.len() as f64)
+}

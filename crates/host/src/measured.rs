@@ -1,0 +1,121 @@
+//! What was measured, as the parts of a machine: the core, its streams, and where each figure is from.
+
+use super::core::CoreFigures;
+use super::settle::Settled;
+use super::streams::StreamFigures;
+use nearmiss_record::machine::{Core, Latency, Streams};
+use nearmiss_record::units::Bytes;
+use std::collections::BTreeMap;
+
+/// A core of today's servers, where nothing was measured.
+const TYPICAL: Core = Core {
+    window_instructions: 320,
+    fill_buffers: 16,
+    store_buffer: 64,
+    width: 6,
+    forwarding_cycles: 5,
+    mispredict_cycles: 16,
+};
+const TYPICAL_FOLLOWED: u32 = 16;
+const TYPICAL_TRAINED_BY: u32 = 3;
+const TYPICAL_STRIDE_LINES: u32 = 16;
+/// What a line of a stream costs of what a single access waits.
+const TYPICAL_SHARE: f64 = 0.1;
+const SMALL_PAGE: Bytes = Bytes(4 << 10);
+const LARGE_PAGE: Bytes = Bytes(2 << 20);
+/// A stream ends at a border that costs more than this share of a beginning.
+const NEW_BEGINNING: f64 = 0.5;
+
+/// Sources by figure.
+pub type Sources = BTreeMap<String, String>;
+
+/// Notes where a figure is from, and gives what was measured of it.
+pub fn noted(sources: &mut Sources, figure: &str, measured: Option<Settled>, how: &str) -> Option<f64> {
+    let from = match measured {
+        None => "assumed: typical of today's servers".to_owned(),
+        Some(figure) if figure.stable() => format!("measured here by {how}"),
+        Some(figure) => format!("measured here by {how}; unstable, spread {:.0}%", figure.spread * 100.0),
+    };
+    sources.insert(figure.to_owned(), from);
+    measured.map(|figure| figure.value)
+}
+
+/// The core.
+pub fn core(measured: &CoreFigures, sources: &mut Sources) -> Core {
+    let mut whole = |figure: &str, measured: Option<Settled>, how: &str, least: u32, otherwise: u32| {
+        let value = noted(sources, &format!("core.{figure}"), measured, how);
+        value.map_or(otherwise, |value| (value.round() as u32).max(least))
+    };
+    Core {
+        window_instructions: whole(
+            "window",
+            measured.window,
+            "two misses and instructions that do nothing between them",
+            1,
+            TYPICAL.window_instructions,
+        ),
+        fill_buffers: whole("fill_buffers", measured.chains, "chases side by side", 1, TYPICAL.fill_buffers),
+        store_buffer: whole(
+            "store_buffer",
+            measured.stores,
+            "two misses and stores between them",
+            1,
+            TYPICAL.store_buffer,
+        ),
+        width: whole("width", measured.width, "instructions that do nothing", 1, TYPICAL.width),
+        forwarding_cycles: whole(
+            "forwarding",
+            measured.forwarding_cycles,
+            "a chain of stores and loads of one address",
+            0,
+            TYPICAL.forwarding_cycles,
+        ),
+        mispredict_cycles: whole(
+            "mispredict",
+            measured.mispredict_cycles,
+            "random against regular branches",
+            0,
+            TYPICAL.mispredict_cycles,
+        ),
+    }
+}
+
+/// The streams; `cycles_per_ns` turns times into cycles.
+pub fn streams(measured: &StreamFigures, latency: &Latency, cycles_per_ns: f64, sources: &mut Sources) -> Streams {
+    let mut whole = |figure: &str, measured: Option<Settled>, how: &str, otherwise: u32| {
+        let value = noted(sources, &format!("streams.{figure}"), measured, how);
+        value.map_or(otherwise, |value| (value.round() as u32).max(1))
+    };
+    let followed = whole("followed", measured.followed, "chained walks in turn", TYPICAL_FOLLOWED);
+    let trained_by = whole("trained_by", measured.trained_by, "short walks in random pages", TYPICAL_TRAINED_BY);
+    let longest_stride_lines = whole(
+        "longest_stride",
+        measured.longest_stride_lines,
+        "chained walks of growing distance, the longest at less than half of a random load",
+        TYPICAL_STRIDE_LINES,
+    );
+    let border = noted(sources, "streams.within", measured.border, "chained walks within pages and along them");
+    let within = if border.is_some_and(|cost| cost < NEW_BEGINNING) { LARGE_PAGE } else { SMALL_PAGE };
+    let line_cycles = line_cycles(measured, latency, cycles_per_ns, sources);
+    Streams { followed, trained_by, longest_stride_lines, within, line_cycles }
+}
+
+/// By place of the line, none above what a single access to it waits and none below a nearer one.
+fn line_cycles(measured: &StreamFigures, latency: &Latency, cycles_per_ns: f64, sources: &mut Sources) -> Vec<f64> {
+    let waits =
+        latency.level_cycles.iter().skip(1).chain([&latency.memory_local_cycles]).map(|cycles| f64::from(*cycles));
+    let whole = waits.clone().count() == measured.line_ns.len();
+    let worst = measured.line_ns.iter().copied().filter(|_| whole).max_by(|a, b| a.spread.total_cmp(&b.spread));
+    let chained: Vec<String> =
+        measured.chained_line_ns.iter().map(|ns| format!("{:.1}", ns.value * cycles_per_ns)).collect();
+    let how = format!("walks along memory; where each load waits for the one before: {} cycles", chained.join(", "));
+    noted(sources, "streams.line", worst, &how);
+    let mut nearer = 0.0;
+    let mut place = |(i, wait): (usize, f64)| {
+        let own = measured.line_ns.get(i).filter(|_| whole).map_or(wait * TYPICAL_SHARE, |ns| ns.value * cycles_per_ns);
+        nearer = (own * 100.0).round().max(nearer * 100.0) / 100.0;
+        nearer = nearer.min(wait);
+        nearer
+    };
+    waits.enumerate().map(&mut place).collect()
+}

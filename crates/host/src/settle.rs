@@ -1,0 +1,124 @@
+//! When a measured figure counts: takes until five in a row lie close together; and where a series of times jumps.
+
+use super::quiet;
+use serde::{Deserialize, Serialize};
+
+/// Takes that must agree.
+const AGREEING: usize = 5;
+/// Takes after which a figure is what it is, and marked.
+const MOST_TAKES: usize = 10;
+/// What the agreeing takes may lie apart, as a share of their median.
+const STABLE: f64 = 0.10;
+
+/// A measured figure.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Settled {
+    /// Median of the last takes.
+    pub value: f64,
+    /// What these takes lie apart, as a share of the median.
+    pub spread: f64,
+}
+
+impl Settled {
+    /// The takes agree.
+    pub fn stable(&self) -> bool {
+        self.spread < STABLE
+    }
+
+    /// The same takes in another unit.
+    pub fn times(self, factor: f64) -> Settled {
+        Settled { value: self.value * factor, ..self }
+    }
+
+    fn of(takes: &[f64]) -> Option<Settled> {
+        let mut sorted: Vec<f64> = takes.iter().copied().filter(|take| take.is_finite()).collect();
+        sorted.sort_by(f64::total_cmp);
+        let (least, most) = (*sorted.first()?, *sorted.last()?);
+        let value = sorted[sorted.len() / 2];
+        Some(Settled { value, spread: if most > least { (most - least) / value.abs() } else { 0.0 } })
+    }
+}
+
+/// Takes until five in a row agree, or there are ten. A take that tells nothing, or within which the hypervisor took a
+/// CPU away, counts as a take and gives no figure.
+pub fn settled(take: impl FnMut() -> Option<f64>) -> Option<Settled> {
+    settled_beside(quiet::stolen, take)
+}
+
+fn settled_beside(stolen: impl Fn() -> Option<u64>, mut take: impl FnMut() -> Option<f64>) -> Option<Settled> {
+    let mut kept: Vec<f64> = Vec::new();
+    for _ in 0..MOST_TAKES {
+        let before = stolen();
+        kept.extend(take().filter(|_| stolen() == before));
+        let last = &kept[kept.len().saturating_sub(AGREEING)..];
+        if let Some(figure) = Settled::of(last).filter(|figure| last.len() == AGREEING && figure.stable()) {
+            return Some(figure);
+        }
+    }
+    Settled::of(&kept[kept.len().saturating_sub(AGREEING)..])
+}
+
+/// Where the times of a rising series jump: the last size below the middle between the series' first times and its last.
+/// Nothing where the series rises by less than `least`, as a share of the first times.
+pub fn jump(series: &[(u32, f64)], least: f64) -> Option<u32> {
+    const EDGE: usize = 3;
+    let median = |part: &[(u32, f64)]| Settled::of(&part.iter().map(|at| at.1).collect::<Vec<_>>());
+    let low = median(series.get(..EDGE)?)?.value;
+    let high = median(series.get(series.len() - EDGE..)?)?.value;
+    if high < low * (1.0 + least) {
+        return None;
+    }
+    let below = |at: &&(u32, f64)| at.1 < (low + high) / 2.0;
+    series.iter().rev().find(below).map(|at| at.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn settle(takes: &[f64], stolen: &[u64]) -> Option<Settled> {
+        let mut left = takes.iter().copied();
+        let looks = std::cell::Cell::new(0);
+        let look = || {
+            looks.set(looks.get() + 1);
+            stolen.get((looks.get() - 1) / 2).map(|ticks| ticks + (looks.get() as u64 - 1) % 2 * ticks)
+        };
+        settled_beside(look, || left.next())
+    }
+
+    #[test]
+    fn five_takes_that_agree_are_enough() {
+        let figure = settle(&[100.0, 101.0, 99.0, 102.0, 100.5, 500.0], &[]).expect("a figure");
+        assert_eq!((figure.value, figure.stable()), (100.5, true));
+        assert!((figure.spread - 3.0 / 100.5).abs() < 1e-12);
+    }
+
+    #[test]
+    fn a_disturbed_beginning_is_waited_out() {
+        let figure = settle(&[300.0, 250.0, 100.0, 101.0, 99.0, 102.0, 100.0, 9.0], &[]).expect("a figure");
+        assert_eq!((figure.value, figure.spread), (100.0, 0.03));
+    }
+
+    #[test]
+    fn what_never_agrees_is_marked() {
+        let takes = [10.0, 20.0, 10.0, 20.0, 10.0, 20.0, 10.0, 20.0, 10.0, 20.0, 15.0];
+        let figure = settle(&takes, &[]).expect("a figure");
+        assert_eq!((figure.value, figure.spread, figure.stable()), (20.0, 0.5, false));
+        assert_eq!(settle(&[], &[]), None);
+    }
+
+    #[test]
+    fn a_take_from_which_a_cpu_was_taken_does_not_count() {
+        // Each number is how many ticks were stolen within a take.
+        let figure = settle(&[90.0, 100.0, 100.0, 100.0, 100.0, 100.0], &[7, 0, 0, 0, 0, 0]).expect("a figure");
+        assert_eq!((figure.value, figure.spread), (100.0, 0.0));
+    }
+
+    #[test]
+    fn a_series_jumps_where_it_passes_the_middle_for_good() {
+        let series = [(32, 100.0), (64, 101.0), (96, 160.0), (128, 102.0), (160, 190.0), (192, 200.0), (224, 201.0)];
+        assert_eq!(jump(&series, 0.3), Some(128));
+        assert_eq!(jump(&series, 1.5), None);
+        assert_eq!(jump(&series[..2], 0.3), None);
+    }
+}

@@ -1,0 +1,185 @@
+//! What a core fetches ahead: walks in which each load waits for the one before, in an order that could be foreseen. A
+//! walk's order is known, not read from memory; what was read only delays the next load.
+
+use super::chase::Cycle;
+use super::settle::{Settled, settled};
+use serde::{Deserialize, Serialize};
+use std::cell::Cell;
+use std::hint::black_box;
+use std::time::Instant;
+
+/// What was measured of streams; nothing where it could not be.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct StreamFigures {
+    /// Nanoseconds a line of a walk along memory, by where the lines lie: levels from the second on, then memory.
+    pub line_ns: Vec<Settled>,
+    /// The same where each load waits for the one before.
+    pub chained_line_ns: Vec<Settled>,
+    /// Accesses after which the next line was fetched.
+    pub trained_by: Option<Settled>,
+    /// Longest distance, in lines, at which a load costs less than half of a random one.
+    pub longest_stride_lines: Option<Settled>,
+    /// Streams in turn of which a load costs less than half of a random one.
+    pub followed: Option<Settled>,
+    /// What is left, at the border of a small page, of what a stream's beginning costs.
+    pub border: Option<Settled>,
+}
+
+const WORDS: usize = 8;
+const LINES_A_PAGE: u32 = 64;
+const ROUNDS: usize = 3;
+/// A load that costs less than this share of a random one was fetched ahead.
+const FORESEEN: f64 = 0.5;
+
+/// Walks through a buffer that is larger than all caches, each at a place of its own, and through small ones again and
+/// again.
+struct Walks<'a> {
+    words: &'a [u64],
+    next: Cell<usize>,
+    /// No bit is set, which the compiler does not know.
+    no_bit: u64,
+}
+
+impl<'a> Walks<'a> {
+    fn new(cycle: &'a Cycle) -> Self {
+        Walks { words: cycle.words(), next: Cell::new(0), no_bit: black_box(0) }
+    }
+
+    /// Nanoseconds a load through these lines, at a place that was not walked for long.
+    fn chained(&self, lines: &[u32]) -> f64 {
+        let words = self.place(lines);
+        let started = Instant::now();
+        let mut read = 0;
+        for line in lines {
+            read = words[*line as usize * WORDS + (read & self.no_bit) as usize];
+        }
+        let elapsed = started.elapsed();
+        black_box(read);
+        elapsed.as_secs_f64() * 1e9 / lines.len() as f64
+    }
+
+    /// The same where no load waits for another.
+    fn free(&self, lines: &[u32]) -> f64 {
+        let words = self.place(lines);
+        let started = Instant::now();
+        let mut sum = 0u64;
+        for line in lines {
+            sum = sum.wrapping_add(words[*line as usize * WORDS]);
+        }
+        let elapsed = started.elapsed();
+        black_box(sum);
+        elapsed.as_secs_f64() * 1e9 / lines.len() as f64
+    }
+
+    /// As many words as the lines need, behind those that the walk before had.
+    fn place(&self, lines: &[u32]) -> &'a [u64] {
+        const LARGE_PAGE_WORDS: usize = (2 << 20) / 8;
+        let most = lines.iter().copied().max().unwrap_or(0) as usize;
+        let needed = ((most + 1) * WORDS).next_multiple_of(LARGE_PAGE_WORDS).min(self.words.len());
+        let from = if self.next.get() + needed > self.words.len() { 0 } else { self.next.get() };
+        self.next.set(from + needed);
+        &self.words[from..]
+    }
+
+    /// The least of some rounds.
+    fn least(&self, lines: &[u32]) -> f64 {
+        (0..ROUNDS).map(|_| self.chained(lines)).fold(f64::INFINITY, f64::min)
+    }
+}
+
+/// Measures streams. `near`: buffers that levels from the second on hold; `far`: one that no cache holds.
+pub fn measure(near: &[Cycle], far: &Cycle) -> StreamFigures {
+    let walks = Walks::new(far);
+    let (line_ns, chained_line_ns) = lines(near, &walks).into_iter().unzip();
+    StreamFigures {
+        line_ns,
+        chained_line_ns,
+        trained_by: settled(|| trained_by(&walks)),
+        longest_stride_lines: settled(|| longest_stride(&walks)),
+        followed: settled(|| followed(&walks)),
+        border: settled(|| border(&walks)),
+    }
+}
+
+/// By place of the lines: a line of a walk without and with waits.
+fn lines(near: &[Cycle], far: &Walks<'_>) -> Vec<(Settled, Settled)> {
+    const FAR_LINES: u32 = (2 << 20) / 64;
+    let of = |walks: &Walks<'_>, lines: u32, rounds: usize| {
+        let along: Vec<u32> = (0..lines).collect();
+        let least = |walk: &dyn Fn() -> f64| Some((0..rounds).map(|_| walk()).fold(f64::INFINITY, f64::min));
+        Some((settled(|| least(&|| walks.free(&along)))?, settled(|| least(&|| walks.chained(&along)))?))
+    };
+    let levels = near.iter().map_while(|cycle| {
+        let walks = Walks::new(cycle);
+        let lines = u32::try_from(walks.words.len() / WORDS).ok()?;
+        of(&walks, lines, 2 * ROUNDS)
+    });
+    levels.chain(of(far, FAR_LINES, ROUNDS)).collect()
+}
+
+/// Numbers below `count` in an order that nothing foresees.
+fn shuffled(count: u32) -> Vec<u32> {
+    let mut order: Vec<u32> = (0..count).collect();
+    let mut state = 0x9e37_79b9_7f4a_7c15_u64;
+    for i in (1..order.len()).rev() {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        order.swap(i, (state >> 33) as usize % (i + 1));
+    }
+    order
+}
+
+/// The first lines of many pages, page after page in an order that nothing foresees.
+fn pages(count: u32, lines: u32) -> Vec<u32> {
+    shuffled(count).into_iter().flat_map(|page| (0..lines).map(move |line| page * LINES_A_PAGE + line)).collect()
+}
+
+/// A load of a line of a random page, another line of each.
+fn random(walks: &Walks<'_>) -> f64 {
+    let lines: Vec<u32> =
+        shuffled(1024).into_iter().map(|page| page * LINES_A_PAGE + page * 7 % LINES_A_PAGE).collect();
+    walks.least(&lines)
+}
+
+fn trained_by(walks: &Walks<'_>) -> Option<f64> {
+    let whole = |lines: u32| walks.least(&pages(256, lines)) * f64::from(lines);
+    let alone = whole(1);
+    let mut before = alone;
+    for lines in 2..=16 {
+        let now = whole(lines);
+        if now - before < FORESEEN * alone {
+            return Some(f64::from(lines - 1));
+        }
+        before = now;
+    }
+    None
+}
+
+fn longest_stride(walks: &Walks<'_>) -> Option<f64> {
+    const STRIDES: [u32; 12] = [1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64];
+    const LOADS: u32 = 1024;
+    let most = FORESEEN * random(walks);
+    let foreseen = |stride: &u32| walks.least(&(0..LOADS).map(|i| i * stride).collect::<Vec<_>>()) < most;
+    STRIDES.into_iter().take_while(foreseen).last().map(f64::from)
+}
+
+fn followed(walks: &Walks<'_>) -> Option<f64> {
+    const STREAMS: [u32; 11] = [1, 2, 4, 8, 12, 16, 24, 32, 48, 64, 96];
+    let most = FORESEEN * random(walks);
+    let foreseen = |streams: &u32| {
+        let pages = shuffled(*streams);
+        let turns = (0..LINES_A_PAGE).flat_map(|line| pages.iter().map(move |page| page * LINES_A_PAGE + line));
+        walks.least(&turns.collect::<Vec<_>>()) < most
+    };
+    STREAMS.into_iter().take_while(foreseen).last().map(f64::from)
+}
+
+/// The cost of a border of a page within a long walk over that of the beginning of a page where nothing foresaw it.
+fn border(walks: &Walks<'_>) -> Option<f64> {
+    const PAGES: u32 = 256;
+    const HALF: u32 = LINES_A_PAGE / 2;
+    let whole = |lines: &[u32]| walks.least(lines) * lines.len() as f64 / f64::from(PAGES);
+    let (page, half) = (whole(&pages(PAGES, LINES_A_PAGE)), whole(&pages(PAGES, HALF)));
+    let within = (page - half) * 2.0;
+    let along = whole(&(0..PAGES * LINES_A_PAGE).collect::<Vec<_>>());
+    (page > within).then(|| ((along - within) / (page - within)).clamp(0.0, 1.0))
+}

@@ -1,0 +1,89 @@
+//! What a core, its streams and its address translation must be for the model to make sense of them.
+
+use super::check::{Problem, Step, number};
+use Step::{Index, Key};
+use nearmiss_record::machine::{Core, Machine, Streams, Tlb};
+
+const MOST_ENTRIES: u32 = 1 << 20;
+const MOST_WALK_CYCLES: u32 = 10_000;
+const LARGEST_BLOCK: u64 = 1 << 30;
+
+/// Checks the core, what it fetches ahead, and its address translation, as far as the machine has them.
+pub(super) fn check(machine: &Machine) -> Result<(), Problem> {
+    if let Some(core) = &machine.core {
+        one_of_two(machine)?;
+        core_ranges(core)?;
+    }
+    if let Some(streams) = &machine.streams {
+        stream_ranges(streams)?;
+        line_cycles(machine, streams)?;
+    }
+    machine.tlb.as_ref().map_or(Ok(()), translation)
+}
+
+/// A core says what it hides; a share of a miss says it again.
+fn one_of_two(machine: &Machine) -> Result<(), Problem> {
+    if machine.overlap == 0.0 {
+        return Ok(());
+    }
+    let what = format!("overlap is {} beside a [core], which tells what is hidden", machine.overlap);
+    Err(Problem::new([Key("overlap")], what, "one of the two"))
+}
+
+fn core_ranges(core: &Core) -> Result<(), Problem> {
+    let at = |key| [Key("core"), Key(key)];
+    number(&at("window_instructions"), core.window_instructions, 1, 65_536)?;
+    number(&at("fill_buffers"), core.fill_buffers, 1, 1024)?;
+    number(&at("store_buffer"), core.store_buffer, 1, 1024)?;
+    number(&at("width"), core.width, 1, 64)?;
+    number(&at("forwarding_cycles"), core.forwarding_cycles, 0, 1000)?;
+    number(&at("mispredict_cycles"), core.mispredict_cycles, 0, 1000)
+}
+
+fn stream_ranges(streams: &Streams) -> Result<(), Problem> {
+    let at = |key| [Key("streams"), Key(key)];
+    number(&at("followed"), streams.followed, 1, 1024)?;
+    number(&at("trained_by"), streams.trained_by, 1, 64)?;
+    number(&at("longest_stride_lines"), streams.longest_stride_lines, 1, 65_536)?;
+    let within = streams.within.0;
+    if within.is_power_of_two() && (1024..=LARGEST_BLOCK).contains(&within) {
+        return Ok(());
+    }
+    Err(Problem::new(at("within"), format!("within is {}", streams.within), "a power of two from 1 KiB to 1 GiB"))
+}
+
+/// A figure for each level behind the first and for memory, none above what a single access to the place waits.
+fn line_cycles(machine: &Machine, streams: &Streams) -> Result<(), Problem> {
+    let path = [Key("streams"), Key("line_cycles")];
+    let latency = &machine.latency;
+    let waits: Vec<u32> = latency.level_cycles.iter().skip(1).chain([&latency.memory_local_cycles]).copied().collect();
+    if streams.line_cycles.len() != waits.len() {
+        let what = format!("{} figures for {} places", streams.line_cycles.len(), waits.len());
+        return Err(Problem::new(path, what, format!("{}: levels from the second on, then memory", waits.len())));
+    }
+    for (i, (&cycles, &wait)) in streams.line_cycles.iter().zip(&waits).enumerate() {
+        number(&[Key("streams"), Key("line_cycles"), Index(i)], cycles, 0.0, wait.into())?;
+    }
+    Ok(())
+}
+
+fn translation(tlb: &Tlb) -> Result<(), Problem> {
+    let at = |key| vec![Key("tlb"), Key(key)];
+    number(&at("entries"), tlb.entries, 1, MOST_ENTRIES)?;
+    ways(at("ways"), tlb.ways, tlb.entries)?;
+    number(&at("miss_cycles"), tlb.miss_cycles, 0, MOST_WALK_CYCLES)?;
+    number(&at("large_entries"), tlb.large_entries, 0, MOST_ENTRIES)?;
+    let Some(second) = tlb.second else { return Ok(()) };
+    let at = |key| vec![Key("tlb"), Key("second"), Key(key)];
+    number(&at("entries"), second.entries, tlb.entries, MOST_ENTRIES)?;
+    ways(at("ways"), second.ways, second.entries)?;
+    number(&at("walk_cycles"), second.walk_cycles, 0, MOST_WALK_CYCLES)?;
+    number(&at("large_walk_cycles"), second.large_walk_cycles, 0, MOST_WALK_CYCLES)
+}
+
+fn ways(path: Vec<Step>, ways: u32, entries: u32) -> Result<(), Problem> {
+    if ways == 0 || entries.is_multiple_of(ways) {
+        return Ok(());
+    }
+    Err(Problem::new(path, format!("{ways} ways do not divide {entries} entries"), "a divisor of the entries, or 0"))
+}
