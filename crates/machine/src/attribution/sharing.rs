@@ -5,8 +5,8 @@
 //! needless only once the CPU loses the line again without having used a byte that another CPU had written (the
 //! *essential* misses of Dubois, Skeppstedt and Stenström, 1993, are the others).
 
-use super::objects::ObjectId;
 use super::Attribution;
+use super::objects::ObjectId;
 use crate::model::cache::bytes::mask_within;
 use crate::observer::{Effective, Outcome};
 use crate::whose::Whose;

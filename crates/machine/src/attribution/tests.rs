@@ -5,6 +5,7 @@ mod shares;
 use super::*;
 use crate::model::ModelTotals;
 use nearmiss_record::machine::*;
+use nearmiss_record::model::MissClass;
 use nearmiss_record::model::{LevelTally, ModelRecord, ObjectKind, Tally};
 use nearmiss_record::reference::{FLAG_CONT, FLAG_KERNEL, HeapOp, Usage};
 use nearmiss_record::side::{Context, INSN_ATOMIC, INSN_KERNEL, Insn, SideTables};

@@ -206,7 +206,8 @@ impl Colors {
     }
 
     fn unless(&self, case: &Traced) -> Vec<String> {
-        let hides = |share| format!("the machine hides more of each miss than the {} assumed (overlap)", percent(share));
+        let hides =
+            |share| format!("the machine hides more of each miss than the {} assumed (overlap)", percent(share));
         let mut list: Vec<String> = case.machine().hidden_share().map(hides).into_iter().collect();
         let l2_helps = self.seen.levels.iter().any(|level| level.helps && level.cache == "L2");
         if l2_helps && case.machine().sources.get("cache.L2.index").is_some_and(|source| describe::is_assumed(source)) {
