@@ -301,7 +301,11 @@ fn damaged_files_are_errors_not_panics() {
 fn lying_columns_are_errors_not_panics() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("trace.nmt");
-    write(&path, &program(3_000));
+    let mut chunks = program(3_000);
+    let (header, records) = &mut chunks[0];
+    records.splice(1_500..1_500, told(0x1000, 5, &[0x90; 400]));
+    header.records = records.len() as u32;
+    write(&path, &chunks);
     let good = std::fs::read(&path).unwrap();
     let start = 12 + u32::from_le_bytes(good[8..12].try_into().unwrap()) as usize;
     let packed = u32::from_le_bytes(good[start..start + 4].try_into().unwrap()) as usize;
