@@ -177,3 +177,28 @@ fn the_access_log_has_a_line_a_request() {
     assert!(lines[1].starts_with("127.0.0.1 20") && lines[1].contains("\"GET http://a/a\" 200 1 hit "), "{}", lines[1]);
     assert!(lines[2].contains(" 400 0 refused "), "{}", lines[2]);
 }
+
+#[test]
+fn a_full_disk_behind_standard_error_ends_nothing() {
+    let origin = Origin::new(|_, _| false);
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("a.toml"), config(&[&origin], "")).unwrap();
+    std::os::unix::fs::symlink("/dev/full", folder.path().join("stderr")).unwrap();
+    let accelerator = Accelerator::start(folder, false);
+    for _ in 0..3 {
+        assert_eq!(accelerator.get("/").status(), 502);
+        accelerator.signal("HUP");
+    }
+}
+
+#[test]
+fn wrong_use_is_one_line() {
+    for (arguments, wanted) in [
+        (&["--confg", "x"][..], "unexpected argument '--confg' found; a similar argument exists: '--config'"),
+        (&[], "the following required arguments were not provided: --config <FILE>"),
+        (&["generate"], "the verb is missing: nearmiss-accelerator generate <COMMAND>"),
+    ] {
+        let line = format!("nearmiss-accelerator: {wanted}; see nearmiss-accelerator --help\n");
+        assert_eq!(run(arguments), (Some(2), String::new(), line));
+    }
+}

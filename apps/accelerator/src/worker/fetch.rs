@@ -2,6 +2,7 @@
 
 use super::request::Request;
 use super::{FETCH, Worker};
+use crate::PROGRAM;
 use crate::cache::entry::Entry;
 use crate::cache::flow::{Demand, End, Flow, Phase};
 use crate::cache::key::Key;
@@ -11,6 +12,7 @@ use crate::origins::Server;
 use bytes::Bytes;
 use http::StatusCode;
 use nearmiss_cache_policy::{Forward, Seconds};
+use nearmiss_usage::say;
 use rustix::net::{AddressFamily, SendFlags, SocketFlags, SocketType, connect, send, socket_with, sockopt};
 use slotmap::{DefaultKey, Key as _};
 use std::net::SocketAddr;
@@ -125,7 +127,7 @@ impl Worker {
 
     fn failed_server(&self, server: &Server) {
         if server.found(false) {
-            eprintln!("nearmiss-accelerator: origin {}: not well", server.config.address);
+            say(PROGRAM, format_args!("origin {}: not well", server.config.address));
         }
     }
 
