@@ -26,6 +26,8 @@ test: setup-tests subjects lint-fast
 bench: setup-tests build
 	$(CARGO) bench --workspace --benches
 	scripts/observe-cheap.sh
+	experiments/pace/sockets.py
+	experiments/pace/auto.py
 
 # Everything goes wrong at once before the accelerator, for ten minutes.
 SOAK_SECONDS ?= 600

@@ -1,5 +1,5 @@
 """Accelerators that differ in their pace, before one origin, and turns of one open-loop load against them. Used by
-sockets.py and auto.py."""
+sockets.py and auto.py. The programs are those in target/release, or in the folder that NEARMISS_PROGRAMS names."""
 import json
 import os
 import pathlib
@@ -33,7 +33,8 @@ def on(cpus):
 
 
 class Ahead:
-    """Ahead of the neighbours, where that is allowed: the scheduler shares a CPU between sessions, then within them."""
+    """Ahead of the neighbours, where that is allowed: the scheduler shares a CPU between sessions first, and within a
+    session then, so that the priority of one program changes little."""
 
     SESSION = pathlib.Path("/proc/self/autogroup")
 

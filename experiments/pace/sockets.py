@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """What pace saves where one `poll` asks about 7,000 sockets: the accelerator's CPU time a request and its 99th percentile,
 paced and not, under one open-loop load. The two sides take turns within one run, on one CPU; the load has the others. All
-figures are measured.
+figures are measured. Where that is allowed, the programs go ahead of the machine's neighbours.
 
     experiments/pace/sockets.py [--pace 5ms] [--rate 10000] [--connections 7000] [--pairs 8] [--seconds 4]
 """
