@@ -27,6 +27,8 @@ bench: setup-tests build
 	$(CARGO) bench --workspace --benches
 	scripts/observe-cheap.sh
 	experiments/accelerator/hits.py --turns 3 --seconds 2
+	experiments/pace/sockets.py
+	experiments/pace/auto.py
 
 # Everything goes wrong at once before the accelerator, for ten minutes.
 SOAK_SECONDS ?= 600

@@ -1,5 +1,6 @@
 //! The log of a thread's calls again, with a least interval between them; *predicted*.
 
+use super::batches::Batches;
 use nearmiss_pace::Aim;
 use nearmiss_pace::rules::{Call, Slept, Thread};
 use nearmiss_record::logs::PollCall;
@@ -29,6 +30,8 @@ pub struct Log {
     pub empty: u64,
     blocked: Costs,
     ready: Costs,
+    /// What the program did with the events.
+    pub batches: Batches,
 }
 
 /// CPU time of each call of one sort.
@@ -88,6 +91,7 @@ impl Log {
             self.empty += 1;
             return;
         }
+        self.batches.add(events, busy_ns);
         // A call that had to block was ended by its events. The events of one that had not came since the last return,
         // nobody knows when: evenly.
         let gap = call.enter_ns.saturating_sub(before);
