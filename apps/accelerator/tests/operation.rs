@@ -125,6 +125,22 @@ fn a_token_opens_the_operators_port() {
 }
 
 #[test]
+fn a_slow_caller_does_not_keep_the_operator_out() {
+    let origin = Origin::saying(STORED);
+    let accelerator = Accelerator::before(&[&origin], ADMIN);
+    assert_eq!(accelerator.operate("\r\n\r\n").status(), 400);
+    let mut slow = std::net::TcpStream::connect(accelerator.admin.unwrap()).unwrap();
+    let dripping = std::thread::spawn(move || {
+        while slow.write_all(b"G").is_ok() {
+            std::thread::sleep(Duration::from_millis(300));
+        }
+    });
+    std::thread::sleep(Duration::from_millis(500));
+    assert_eq!(accelerator.operate("GET /health HTTP/1.1\r\n\r\n").text(), "well\n");
+    dripping.join().unwrap();
+}
+
+#[test]
 fn health_follows_the_origin() {
     let well = Arc::new(std::sync::atomic::AtomicBool::new(false));
     let of_origin = Arc::clone(&well);

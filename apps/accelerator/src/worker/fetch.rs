@@ -45,6 +45,10 @@ pub struct Job {
     /// The client whose body goes along.
     pub(super) uploader: Option<DefaultKey>,
     pub(super) requested_at: Seconds,
+    /// What the store had forgotten by the time the request was made.
+    pub(super) since: u64,
+    /// Interim answers so far.
+    pub(super) interims: usize,
     /// A part of the answer was read: nothing can be tried again.
     pub(super) begun: bool,
     /// The head is there, and the body is stored with these once it is whole.
@@ -99,6 +103,8 @@ impl Worker {
             tried: Vec::new(),
             uploader,
             requested_at: self.now.wall,
+            since: self.shared.store.turn(),
+            interims: 0,
             begun: false,
             storing: None,
             decoder: None,
