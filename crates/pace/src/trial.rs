@@ -8,8 +8,8 @@ pub const PHASE_EVENTS: u64 = 256;
 const PHASES_EACH: u32 = 2;
 /// So many phases of the cheaper way to one of the other.
 const PHASES_BETWEEN: u32 = 32;
-/// Sleeps must save one part in so many.
-const LEAST_GAIN: u64 = 32;
+/// Sleeps must save one part in so many of the thread's CPU time.
+pub const LEAST_GAIN: u64 = 32;
 /// Of a nanosecond.
 const PARTS: u64 = 1024;
 
