@@ -26,6 +26,9 @@ test: setup-tests subjects lint-fast
 bench: setup-tests build
 	$(CARGO) bench --workspace --benches
 	scripts/observe-cheap.sh
+	experiments/pace/servers.py --seconds 0.5 --aims 5ms nginx haproxy-poll memcached-4 dnsmasq
+	experiments/pace/predicted.py --seconds 2 --intervals 1ms,5ms nginx haproxy
+	experiments/pace/judges.py --seconds 2
 
 # Everything goes wrong at once before the accelerator, for ten minutes.
 SOAK_SECONDS ?= 600
