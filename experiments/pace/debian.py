@@ -33,7 +33,7 @@ LIGHTTPD = """server.document-root = "{dir}"
 server.port = {port}
 server.bind = "127.0.0.1"
 server.event-handler = "poll"
-server.max-keep-alive-requests = 0
+server.max-keep-alive-requests = 60000
 server.max-fds = 4096
 """
 VARNISH = """vcl 4.1;
