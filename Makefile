@@ -29,6 +29,9 @@ bench: setup-tests build
 	experiments/accelerator/hits.py --turns 3 --seconds 2
 	experiments/pace/sockets.py
 	experiments/pace/auto.py
+	experiments/pace/servers.py --seconds 0.5 --aims 5ms nginx haproxy-poll memcached-4 dnsmasq
+	experiments/pace/predicted.py --seconds 2 --intervals 1ms,5ms nginx haproxy
+	experiments/pace/judges.py --seconds 2
 
 # Everything goes wrong at once before the accelerator, for ten minutes.
 SOAK_SECONDS ?= 600

@@ -10,8 +10,8 @@ const PHASES_EACH: u32 = 2;
 /// that changes nothing doubles them, this often.
 const PHASES_BETWEEN: u32 = 2;
 const MOST_DOUBLED: u32 = 4;
-/// Sleeps must save one part in so many.
-const LEAST_GAIN: u64 = 32;
+/// Sleeps must save one part in so many of the thread's CPU time.
+pub const LEAST_GAIN: u64 = 32;
 /// Of a nanosecond.
 const PARTS: u64 = 1024;
 

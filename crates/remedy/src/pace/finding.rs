@@ -36,8 +36,11 @@ impl Poller {
 
     fn tried(&self, case: &Case, asked: &Asked) -> Result<Tried, CaseError> {
         let observed = case.observation()?.observed();
+        let thread = observed.tasks.iter().find(|task| task.thread.cast_unsigned() == self.calls.thread);
         let basis = Basis {
             cpu_ns: observed.cpu_ns,
+            // Where the observation has no tasks, the thread counts as the whole command.
+            thread_cpu_ns: thread.map_or(observed.cpu_ns, |task| task.cpu_ns),
             waits: observed.waits,
             // A second at most.
             budget_ns: asked.limit.as_ref().and_then(Value::number).unwrap_or(BUDGET.as_nanos() as u64),

@@ -2,6 +2,7 @@
 
 use super::replay::{Log, Replayed};
 use super::words::time;
+use nearmiss_pace::LEAST_GAIN;
 use nearmiss_record::figures::{Cell, Table};
 use nearmiss_record::observed::WaitCosts;
 use nearmiss_record::words::percent;
@@ -18,6 +19,8 @@ const SLEEP_COSTS: [f64; 2] = [0.7, 1.5];
 pub struct Basis {
     /// The command's CPU time.
     pub cpu_ns: u64,
+    /// The thread's own, by which the rules judge sleeps.
+    pub thread_cpu_ns: u64,
     /// What waits cost on the machine of the observation; none: it was not measured.
     pub waits: Option<WaitCosts>,
     /// What may be added to one event of a hundred.
@@ -84,16 +87,26 @@ impl Tried {
 
     /// Share of the command's CPU time, where a sleep costs so many times what it should.
     fn saved(&self, replayed: &Replayed, times: f64) -> f64 {
+        self.saved_ns(replayed, times) / self.basis.cpu_ns.max(1) as f64
+    }
+
+    /// Whether the rules would let the thread go on sleeping: their trial wants a part of its CPU time saved.
+    fn pays(&self, replayed: &Replayed) -> bool {
+        let wanted = self.basis.thread_cpu_ns as f64 / LEAST_GAIN as f64;
+        replayed.sleeps > 0 && self.saved_ns(replayed, 1.0) > wanted
+    }
+
+    fn saved_ns(&self, replayed: &Replayed, times: f64) -> f64 {
         let ready = (replayed.calls - replayed.waits) * self.log.ready_ns();
         let calls = ready + replayed.waits * self.log.waiting_ns();
         let sleeps = replayed.sleeps as f64 * self.sleep_ns() as f64 * times;
         let batches = (self.log.calls as f64 - replayed.calls as f64) * self.batch_ns();
-        (self.log.on_cpu_ns() as f64 - calls as f64 - sleeps + batches) / self.basis.cpu_ns.max(1) as f64
+        self.log.on_cpu_ns() as f64 - calls as f64 - sleeps + batches
     }
 
     /// CPU time of a batch of events beside that of the events.
     fn batch_ns(&self) -> f64 {
-        self.log.batches.apart_from_events_ns(self.basis.cpu_ns.saturating_sub(self.log.on_cpu_ns()))
+        self.log.batches.apart_from_events_ns(self.basis.thread_cpu_ns.saturating_sub(self.log.on_cpu_ns()))
     }
 
     /// Of those within the budget, the interval that saves most; the shorter one of equals.
@@ -101,7 +114,7 @@ impl Tried {
         let within = self.replays.iter().filter(|(_, replayed)| replayed.added_p99_ns <= self.basis.budget_ns);
         let best = within
             .max_by(|(a, one), (b, other)| self.saved(one, 1.0).total_cmp(&self.saved(other, 1.0)).then(b.cmp(a)));
-        let saves = best.filter(|(_, replayed)| replayed.sleeps > 0 && self.saved(replayed, 1.0) > 0.0);
+        let saves = best.filter(|(_, replayed)| self.pays(replayed));
         let saved = |times| saves.map_or(0.0, |(_, replayed)| self.saved(replayed, times));
         Choice {
             interval_ns: saves.map_or(USUAL_NS[0], |(interval, _)| *interval),
@@ -146,13 +159,14 @@ impl Tried {
 
     /// A row an interval; the first row is the log.
     pub fn table(&self) -> Table {
-        let columns = ["interval", "calls", "sleeps", "CPU saved", "added, mean", "added, p99"];
+        let columns = ["interval", "calls", "sleeps", "CPU saved", "pays", "added, mean", "added, p99"];
         let row = |(interval, replayed): &(u64, Replayed)| {
             vec![
                 Cell::Nanos(*interval),
                 Cell::Count(replayed.calls),
                 Cell::Count(replayed.sleeps),
                 Cell::Share(if replayed.sleeps == 0 { 0.0 } else { self.saved(replayed, 1.0) }),
+                Cell::text(if self.pays(replayed) { "yes" } else { "no" }),
                 Cell::Nanos(replayed.added_mean_ns),
                 Cell::Nanos(replayed.added_p99_ns),
             ]
@@ -214,7 +228,13 @@ mod tests {
     /// With sleeps that take so much more than waits.
     fn tried(timer_ns: Option<u64>, intervals: &[u64]) -> Tried {
         let waits = timer_ns.map(|timer| WaitCosts { sleep_cpu_ns: 7_000 + timer, woken_cpu_ns: 7_000 });
-        let basis = Basis { cpu_ns: 100_000_000, waits, budget_ns: 1_000_000, intervals: intervals.to_vec() };
+        let basis = Basis {
+            cpu_ns: 100_000_000,
+            thread_cpu_ns: 80_000_000,
+            waits,
+            budget_ns: 1_000_000,
+            intervals: intervals.to_vec(),
+        };
         Tried::new(log(), basis)
     }
 
@@ -244,7 +264,13 @@ mod tests {
             events: ((n + 1) % 2 + 1) as u32,
             ..PollCall::default()
         };
-        let basis = Basis { cpu_ns: 900_000_000, waits: None, budget_ns: 5_000_000, intervals: vec![2_000_000] };
+        let basis = Basis {
+            cpu_ns: 900_000_000,
+            thread_cpu_ns: 900_000_000,
+            waits: None,
+            budget_ns: 5_000_000,
+            intervals: vec![2_000_000],
+        };
         let tried = Tried::new(Log::new((0..10_000).map(call).collect()), basis);
         assert_eq!(tried.of_batches(), " Each return takes the program 40 µs beside its events.");
         let replayed = &tried.replays[0].1;
@@ -259,7 +285,12 @@ mod tests {
     fn sleeps_that_cost_what_they_save_are_no_choice() {
         // Ten waits of 2 µs are one sleep of 19 µs and a call of 1 µs.
         assert_eq!(tried(Some(18_000), &[]).choice().saved, 0.0);
-        assert!(tried(Some(14_000), &[]).choice().saved > 0.0);
+        // Two sleeps' worth above a 32nd of the thread's 80 ms, and below: its CPU clock would keep the thread awake.
+        assert!(tried(Some(14_300), &[]).choice().saved > 0.0);
+        let (awake, at_1_ms) = (tried(Some(14_700), &[1_000_000]), 1);
+        assert_eq!(awake.choice().saved, 0.0);
+        let Cell::Share(saved) = awake.table().rows[at_1_ms][3] else { panic!("no share") };
+        assert!(saved > 0.0 && awake.table().rows[at_1_ms][4] == Cell::text("no"), "{saved}");
         let unknown = tried(None, &[]);
         assert!((unknown.choice().saved - 0.17).abs() < 0.001);
         assert!(unknown.of_sleeps().ends_with("was not measured, and counts as much."));
@@ -287,7 +318,13 @@ mod tests {
             events: 20,
             ..PollCall::default()
         };
-        let basis = Basis { cpu_ns: 1_000_000_000, waits: None, budget_ns: 1_000_000, intervals: Vec::new() };
+        let basis = Basis {
+            cpu_ns: 1_000_000_000,
+            thread_cpu_ns: 1_000_000_000,
+            waits: None,
+            budget_ns: 1_000_000,
+            intervals: Vec::new(),
+        };
         let dear = |budget_ns| {
             Tried::new(Log::new((0..500).map(call).collect()), Basis { budget_ns, ..basis.clone() }).choice().beyond
         };
