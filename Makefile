@@ -26,6 +26,12 @@ test: setup-tests subjects lint-fast
 bench: setup-tests build
 	$(CARGO) bench --workspace --benches
 	scripts/observe-cheap.sh
+	experiments/accelerator/hits.py --turns 3 --seconds 2
+	experiments/pace/sockets.py
+	experiments/pace/auto.py
+	experiments/pace/servers.py --seconds 0.5 --aims 5ms nginx haproxy-poll memcached-4 dnsmasq
+	experiments/pace/predicted.py --seconds 2 --intervals 1ms,5ms nginx haproxy
+	experiments/pace/judges.py --seconds 2
 
 # Everything goes wrong at once before the accelerator, for ten minutes.
 SOAK_SECONDS ?= 600
@@ -44,17 +50,18 @@ lint: lint-fast
 PREFIX ?= /usr/local
 DESTDIR ?=
 BINARY ?= target/release/nearmiss
+PROGRAMS = $(BINARY) $(BINARY)-accelerator $(BINARY)-webload
 export PREFIX DESTDIR
 
-install: $(BINARY)
+install: $(PROGRAMS)
 	scripts/install.sh $(BINARY)
 
 uninstall:
 	scripts/install.sh $(BINARY) --remove
 
-# Debian packages under target/debian: the program, and its debug symbols.
-deb: $(BINARY)
+# Debian packages under target/debian: the programs, and their debug symbols.
+deb: $(PROGRAMS)
 	scripts/make-deb.sh $(BINARY)
 
-target/release/nearmiss:
+target/release/nearmiss target/release/nearmiss-accelerator target/release/nearmiss-webload &:
 	$(MAKE) --no-print-directory build

@@ -1,13 +1,15 @@
 #!/bin/sh
-# Installs nearmiss: the binary without debug information, which lies apart; man pages, completions, the header.
-# Usage: [DESTDIR=DIR] [PREFIX=/usr/local] scripts/install.sh BINARY [--remove]
+# Installs nearmiss and the two programs beside it: without debug information, which lies apart; man pages, completions,
+# the header, a unit of systemd for the accelerator.
+# Usage: [DESTDIR=DIR] [PREFIX=/usr/local] scripts/install.sh BINARY [--remove]    (BINARY: .../nearmiss)
 set -eu
 cd "$(dirname "$0")/.."
 
 prefix=${PREFIX:-/usr/local}
 root=${DESTDIR:-}$prefix
 binary=${1:?usage: scripts/install.sh BINARY [--remove]}
-bin=$root/bin share=$root/share
+bin=$root/bin share=$root/share unit=$root/lib/systemd/system/nearmiss-accelerator.service
+programs="nearmiss nearmiss-accelerator nearmiss-webload"
 # Distributions keep what is local apart from what they install.
 case $prefix in
 /usr) zsh=$share/zsh/vendor-completions ;;
@@ -17,9 +19,11 @@ esac
 fail() { echo "install: $*" >&2; exit 1; }
 
 if [ "${2:-}" = --remove ]; then
-    rm -f "$bin/nearmiss" "$bin/.debug/nearmiss.debug" "$share"/man/man1/nearmiss.1.gz "$share"/man/man1/nearmiss-*.1.gz \
-        "$share/bash-completion/completions/nearmiss" "$zsh/_nearmiss" \
-        "$share/fish/vendor_completions.d/nearmiss.fish" "$root/include/nearmiss-color.h"
+    for name in $programs; do
+        rm -f "$bin/$name" "$bin/.debug/$name.debug" "$share/bash-completion/completions/$name" "$zsh/_$name" \
+            "$share/fish/vendor_completions.d/$name.fish"
+    done
+    rm -f "$share"/man/man1/nearmiss.1.gz "$share"/man/man1/nearmiss-*.1.gz "$root/include/nearmiss-color.h" "$unit"
     rm -rf "$share/doc/nearmiss"
     exit 0
 fi
@@ -27,31 +31,44 @@ fi
 for tool in objcopy install gzip; do
     command -v "$tool" >/dev/null || fail "$tool is missing: apt-get install binutils coreutils gzip"
 done
-[ -x "$binary" ] || fail "$binary: no such program: run make build first"
+for name in $programs; do
+    [ -x "$(dirname "$binary")/$name" ] || fail "$(dirname "$binary")/$name: no such program: run make build first"
+done
 mkdir -p "$bin" || fail "cannot write below $root: give DESTDIR or PREFIX, or run as root"
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT INT TERM
 
-# Debuggers look for the link's name in .debug beside the program, and below /usr/lib/debug.
-objcopy --only-keep-debug "$binary" "$work/nearmiss.debug"
-objcopy --strip-unneeded --remove-section=.comment --add-gnu-debuglink="$work/nearmiss.debug" "$binary" "$work/nearmiss"
-mkdir "$work/man"
-"$binary" generate man --all "$work/man"
-gzip -9n "$work"/man/*.1
-for shell in bash zsh fish; do
-    "$binary" generate completions "$shell" >"$work/$shell"
-done
-
 put() { install -D -m 0644 "$1" "$2"; }
-install -D -m 0755 "$work/nearmiss" "$bin/nearmiss.part"
-mv "$bin/nearmiss.part" "$bin/nearmiss"
-put "$work/nearmiss.debug" "${DEBUGDIR:-$bin/.debug}/nearmiss.debug"
+
+# One program with its symbols, completions and man pages.
+install_program() {
+    from=$(dirname "$binary")/$1
+    # Debuggers look for the link's name in .debug beside the program, and below /usr/lib/debug.
+    objcopy --only-keep-debug "$from" "$work/$1.debug"
+    objcopy --strip-unneeded --remove-section=.comment --add-gnu-debuglink="$work/$1.debug" "$from" "$work/$1"
+    install -D -m 0755 "$work/$1" "$bin/$1.part"
+    mv "$bin/$1.part" "$bin/$1"
+    put "$work/$1.debug" "${DEBUGDIR:-$bin/.debug}/$1.debug"
+    for shell in bash zsh fish; do
+        "$from" generate completions "$shell" >"$work/$1.$shell"
+    done
+    put "$work/$1.bash" "$share/bash-completion/completions/$1"
+    put "$work/$1.zsh" "$zsh/_$1"
+    put "$work/$1.fish" "$share/fish/vendor_completions.d/$1.fish"
+    "$from" generate man --all "$work/man"
+}
+
+mkdir "$work/man"
+for name in $programs; do
+    install_program "$name"
+done
+gzip -9n "$work"/man/*.1
 for page in "$work"/man/*.gz; do
     put "$page" "$share/man/man1/$(basename "$page")"
 done
-put "$work/bash" "$share/bash-completion/completions/nearmiss"
-put "$work/zsh" "$zsh/_nearmiss"
-put "$work/fish" "$share/fish/vendor_completions.d/nearmiss.fish"
+sed "s|@PREFIX@|$prefix|" apps/accelerator/nearmiss-accelerator.service >"$work/unit"
+put "$work/unit" "$unit"
+put examples/accelerator.toml "$share/doc/nearmiss/examples/accelerator.toml"
 put native/include/nearmiss-color.h "$root/include/nearmiss-color.h"
 for page in README.md CHANGELOG.md docs/*.md; do
     put "$page" "$share/doc/nearmiss/$(basename "$page")"

@@ -81,10 +81,10 @@ License: BSD-2-Clause
  of this software, even if advised of the possibility of such damage.
 COPYRIGHT
 
-# What the binary links against, as Debian's own tool tells it.
+# What the binaries link against, as Debian's own tool tells it.
 mkdir "$work/debian"
 printf 'Source: nearmiss\nMaintainer: %s\n\nPackage: nearmiss\nArchitecture: any\n' "$maintainer" >"$work/debian/control"
-depends=$(cd "$work" && dpkg-shlibdeps -O "$tree/usr/bin/nearmiss" 2>/dev/null | sed -n 's/^shlibs:Depends=//p')
+depends=$(cd "$work" && dpkg-shlibdeps -O "$tree"/usr/bin/nearmiss* 2>/dev/null | sed -n 's/^shlibs:Depends=//p')
 
 size() { du -sk --exclude=DEBIAN "$1" | cut -f1; }
 control() {
@@ -112,6 +112,9 @@ Description: find, remedy and measure the cache misses of a Linux program
  Tracing runs the program in a throw-away guest. The guest's kernel is fetched
  by "nearmiss kernel --unpack" into a folder of the user's own: what this
  machine boots stays as it is.
+ .
+ nearmiss-accelerator is a caching reverse proxy for HTTP/1.1 whose waits can be
+ paced; nearmiss-webload puts servers under a load at a fixed rate.
 CONTROL
 control "$symbols" <<CONTROL
 Package: nearmiss-dbgsym

@@ -1,14 +1,18 @@
 #!/usr/bin/env python3
-"""Measures how many hits a CPU-second buys: nearmiss-accelerator beside nginx's proxy_cache on tmpfs.
+"""Measures how many hits a CPU-second buys: nearmiss-accelerator beside nginx's proxy_cache on tmpfs, and Varnish.
 
-nginx has Debian's settings (sendfile, tcp_nopush) and --nginx adds others. Both servers stand before the same nginx, run on the same CPU with one thread or worker, and take turns within one run.
+nginx has Debian's settings (sendfile, tcp_nopush) and --nginx adds others; Varnish has Debian's settings and keeps its
+store in memory (malloc). All stand before the same nginx, run on the same CPU, and take turns within one run. nginx has
+one worker, the accelerator one thread; Varnish has its usual pools of threads on that CPU.
 wrk drives them from the other CPUs by keep-alive connections; a server's CPU time is the scheduler's, in nanoseconds,
-of all its threads or of its worker. The ratio compares medians; the spread is from the lowest to the highest turn.
+of all its processes and threads. Ratios compare medians, against the better of nginx and Varnish; the spread is from the
+lowest to the highest turn.
 
   experiments/accelerator/hits.py                                  # 4 KB, 25 KB, 60 KB; 50 and 5,000 connections
+  experiments/accelerator/hits.py --turns 3 --seconds 2            # the same in two minutes, as `make bench` runs it
   experiments/accelerator/hits.py --bodies 4096 --connections 50 --turns 9 --json hits.json
 
-Needs nginx and wrk (Debian: nginx-light, wrk) and target/release/nearmiss-accelerator.
+Needs nginx, varnish and wrk (Debian's packages of these names) and target/release/nearmiss-accelerator.
 """
 
 import argparse
@@ -43,6 +47,11 @@ http {{ access_log off; sendfile on; tcp_nopush on; keepalive_requests 100000000
     location / {{ proxy_pass http://127.0.0.1:{origin}; proxy_cache hits; }} }} }}
 """
 
+VARNISH = """
+vcl 4.1;
+backend origin {{ .host = "127.0.0.1"; .port = "{origin}"; }}
+"""
+
 ACCELERATOR = """
 listen = ["127.0.0.1:{port}"]
 threads = 1
@@ -69,7 +78,7 @@ def wait_for(port):
             return
         except OSError:
             time.sleep(0.05)
-    sys.exit(f"hits.py: nothing listens on port {port}; look into the logs of nginx")
+    sys.exit(f"hits.py: nothing listens on port {port}; run the server by hand to see why")
 
 
 class Server:
@@ -78,17 +87,14 @@ class Server:
     def __init__(self, name, command, port, cpu):
         self.name, self.port = name, port
         pinned = ["taskset", "-c", str(cpu)] + command
-        self.process = subprocess.Popen(pinned, stdout=subprocess.DEVNULL)
+        self.process = subprocess.Popen(pinned, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         wait_for(port)
         time.sleep(0.2)
 
     def processes(self):
-        """The process itself, or nginx's worker."""
+        """The process and its children: nginx's worker, Varnish's cache."""
         children = pathlib.Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text().split()
-        def title(pid):
-            return pathlib.Path(f"/proc/{pid}/cmdline").read_bytes()
-        workers = [pid for pid in children if b"worker process" in title(pid)]
-        return workers or [str(self.process.pid)]
+        return [str(self.process.pid), *children]
 
     def cpu_seconds(self):
         total = 0
@@ -131,20 +137,21 @@ def compare(servers, size, connections, options, cpus):
         values = sorted(value for _, value in turns)
         row[name] = {"median": statistics.median(values), "lowest": values[0], "highest": values[-1],
                      "requests": [requests for requests, _ in turns]}
-    row["ratio"] = row["accelerator"]["median"] / row["nginx"]["median"]
+    better = max(("nginx", "varnish"), key=lambda name: row[name]["median"])
+    row |= {"better": better, "ratio": row["accelerator"]["median"] / row[better]["median"]}
     return row
 
 
 def show(row):
     parts = [f"{row['body_bytes']:>6} B {row['connections']:>5} connections"]
-    for name in ("accelerator", "nginx"):
+    for name in ("accelerator", "nginx", "varnish"):
         figure = row[name]
         parts.append(f"{name} {figure['median']:>8,.0f} ({figure['lowest']:,.0f}–{figure['highest']:,.0f})")
-    print("  ".join(parts) + f"  ratio {row['ratio']:.2f}", flush=True)
+    print("  ".join(parts) + f"  ratio to {row['better']} {row['ratio']:.2f}", flush=True)
 
 
 def start(folder, options):
-    ports = {name: free_port() for name in ("origin", "nginx", "accelerator")}
+    ports = {name: free_port() for name in ("origin", "nginx", "varnish", "accelerator")}
     files = folder / "files"
     files.mkdir()
     for size in options.bodies:
@@ -153,13 +160,18 @@ def start(folder, options):
         port = ports["origin" if name == "origin" else "nginx"]
         settings = text.format(folder=folder, port=port, origin=ports["origin"], more=options.nginx)
         (folder / f"{name}.conf").write_text(settings)
+    (folder / "varnish.vcl").write_text(VARNISH.format(origin=ports["origin"]))
     toml = ACCELERATOR.format(port=ports["accelerator"], origin=ports["origin"], engine=options.engine, pace=options.pace)
     (folder / "accelerator.toml").write_text(toml)
     origin = Server("origin", ["nginx", "-c", f"{folder}/origin.conf"], ports["origin"], options.cpu)
     binary = str(ROOT / "target/release/nearmiss-accelerator")
     accelerator = Server("accelerator", [binary, "--config", f"{folder}/accelerator.toml"], ports["accelerator"], options.cpu)
     nginx = Server("nginx", ["nginx", "-c", f"{folder}/cache.conf"], ports["nginx"], options.cpu)
-    return origin, [accelerator, nginx]
+    # The folder belongs to this user alone, so Varnish may not change to another one.
+    command = ["varnishd", "-F", "-j", "none", "-f", f"{folder}/varnish.vcl", "-a", f"127.0.0.1:{ports['varnish']}",
+               "-s", "malloc,256m", "-n", f"{folder}/varnish", "-p", "listen_depth=8192"]
+    varnish = Server("varnish", command, ports["varnish"], options.cpu)
+    return [origin, accelerator, nginx, varnish]
 
 
 def arguments():
@@ -179,21 +191,20 @@ def arguments():
 
 def main():
     options = arguments()
-    for tool in ("nginx", "wrk", "taskset"):
+    for tool in ("nginx", "varnishd", "wrk", "taskset"):
         if not shutil.which(tool):
-            sys.exit(f"hits.py: {tool}: not installed; apt-get install nginx-light wrk util-linux")
+            sys.exit(f"hits.py: {tool}: not installed; apt-get install nginx varnish wrk util-linux")
     cpus = ",".join(str(cpu) for cpu in sorted(os.sched_getaffinity(0)) if cpu != options.cpu) or "0"
     folder = pathlib.Path(tempfile.mkdtemp(prefix="hits-", dir="/dev/shm"))
     started = []
     try:
         folder.chmod(0o755)
-        origin, servers = start(folder, options)
-        started = [origin, *servers]
+        started = start(folder, options)
         print("Measured: hits a CPU-second, median of the turns (lowest–highest)")
         rows = []
         for connections in options.connections:
             for size in options.bodies:
-                rows.append(compare(servers, size, connections, options, cpus))
+                rows.append(compare(started[1:], size, connections, options, cpus))
                 show(rows[-1])
         if options.json:
             pathlib.Path(options.json).write_text(json.dumps(rows, indent=1) + "\n")

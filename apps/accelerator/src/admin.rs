@@ -10,7 +10,7 @@ use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// The longest that one request of the operator may take to arrive.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -32,13 +32,17 @@ pub fn start(shared: &Arc<Shared>) -> std::io::Result<()> {
 }
 
 fn serve(shared: &Shared, admin: &Admin, mut socket: TcpStream) -> std::io::Result<()> {
-    socket.set_read_timeout(Some(PATIENCE))?;
+    let until = Instant::now() + PATIENCE;
     socket.set_write_timeout(Some(PATIENCE))?;
     let mut head = Vec::new();
     let mut room = [0; 1024];
     while !head.windows(4).any(|end| end == b"\r\n\r\n") && head.len() < 16 << 10 {
+        // The whole request has one time: a byte now and then must not keep the operator out.
+        let left = until.saturating_duration_since(Instant::now()).max(Duration::from_millis(1));
+        socket.set_read_timeout(Some(left))?;
         match socket.read(&mut room)? {
             0 => return Ok(()),
+            _ if Instant::now() >= until => return Err(std::io::ErrorKind::TimedOut.into()),
             read => head.extend_from_slice(&room[..read]),
         }
     }
@@ -56,7 +60,7 @@ fn serve(shared: &Shared, admin: &Admin, mut socket: TcpStream) -> std::io::Resu
 fn answer(shared: &Shared, admin: &Admin, head: &[u8]) -> (StatusCode, String) {
     let mut fields = [httparse::EMPTY_HEADER; 64];
     let mut request = httparse::Request::new(&mut fields);
-    if request.parse(head).is_err() {
+    if !matches!(request.parse(head), Ok(httparse::Status::Complete(_))) {
         return (StatusCode::BAD_REQUEST, "the request is not readable\n".to_owned());
     }
     if !is_allowed(admin, request.headers) {
@@ -112,15 +116,14 @@ fn health(shared: &Shared) -> (StatusCode, String) {
 fn purge(shared: &Shared, query: &str) -> (StatusCode, String) {
     let value = |name: &str| query.split('&').find_map(|part| part.strip_prefix(name)?.strip_prefix('='));
     let count = match (query, value("host"), value("path"), value("prefix")) {
-        ("all", ..) => shared.store.remove_where(|_| true),
+        ("all", ..) => shared.store.forget_where(|_| true),
         (_, Some(host), Some(path), None) => {
             let key = Key::new(host, path);
-            shared.store.abandon(&key);
-            usize::from(shared.store.remove(&key))
+            usize::from(shared.store.forget(&key))
         }
         (_, Some(host), None, Some(prefix)) => {
             let host = host.to_ascii_lowercase();
-            shared.store.remove_where(|key| key.authority == host && key.target.starts_with(prefix))
+            shared.store.forget_where(|key| key.authority == host && key.target.starts_with(prefix))
         }
         _ => return (StatusCode::BAD_REQUEST, "give ?all, or host= with path= or prefix=\n".to_owned()),
     };

@@ -1,6 +1,8 @@
 //! Looks after the origins from a thread of its own.
 
+use crate::PROGRAM;
 use crate::shared::Shared;
+use nearmiss_usage::say;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -19,7 +21,7 @@ fn look_after(shared: &Shared) -> ! {
             let well = server.look(timeouts.connect);
             if server.found(well) {
                 let state = if well { "well again" } else { "not well" };
-                eprintln!("nearmiss-accelerator: origin {}: {state}", server.config.address);
+                say(PROGRAM, format_args!("origin {}: {state}", server.config.address));
             }
         }
         std::thread::sleep(timeouts.health.max(Duration::from_millis(50)));

@@ -16,3 +16,6 @@ pub mod origins;
 pub mod pacing;
 pub mod shared;
 pub mod worker;
+
+/// As the program names itself in its lines.
+pub const PROGRAM: &str = "nearmiss-accelerator";

@@ -1,5 +1,7 @@
 //! Listening sockets: one a thread and address, so that the kernel spreads the connections.
 
+use crate::PROGRAM;
+use nearmiss_usage::say;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use socket2::{Domain, Protocol, Socket, Type};
 use std::io::Write;
@@ -56,6 +58,6 @@ pub fn raise_descriptor_limit(connections: usize) {
         return;
     }
     if let Err(error) = setrlimit(Resource::Nofile, Rlimit { current: Some(wanted), maximum: limit.maximum }) {
-        eprintln!("nearmiss-accelerator: descriptors: the limit stays as it is: {error}");
+        say(PROGRAM, format_args!("descriptors: the limit stays as it is: {error}"));
     }
 }

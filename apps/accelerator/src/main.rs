@@ -1,13 +1,16 @@
 //! The binary: reads the configuration, starts the threads, obeys signals.
 
 use anyhow::Context;
-use clap::Parser;
+use clap::{CommandFactory, Parser, Subcommand};
+use nearmiss_accelerator::PROGRAM;
 use nearmiss_accelerator::config::Config;
 use nearmiss_accelerator::shared::{Live, Shared};
 use nearmiss_accelerator::worker::Worker;
 use nearmiss_accelerator::{admin, health, listen};
+use nearmiss_usage::{What, print, say};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
+use std::fmt::Display;
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -16,14 +19,24 @@ use std::thread::JoinHandle;
 
 /// An HTTP/1.1 caching reverse proxy on a paced event loop.
 #[derive(Debug, Parser)]
-#[command(version, after_help = EXAMPLES)]
+#[command(name = PROGRAM, version, after_help = EXAMPLES, max_term_width = 120)]
+#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 struct Arguments {
-    /// The configuration, TOML.
-    #[arg(long, value_name = "FILE")]
-    config: PathBuf,
-    /// Read the configuration, say whether it is taken, and end.
+    /// The configuration, TOML
+    #[arg(long, value_name = "FILE", required = true)]
+    config: Option<PathBuf>,
+    /// Read the configuration, say whether it is taken, and end
     #[arg(long)]
     check: bool,
+    #[command(subcommand)]
+    verb: Option<Verb>,
+}
+
+#[derive(Debug, Subcommand)]
+enum Verb {
+    /// Write man pages and shell completions
+    #[command(subcommand)]
+    Generate(What),
 }
 
 const EXAMPLES: &str = "Examples:
@@ -34,25 +47,43 @@ const EXAMPLES: &str = "Examples:
 Exit status: 0 done, 2 wrong use or configuration, 3 this machine cannot do it.";
 
 fn main() -> ExitCode {
-    let arguments = Arguments::parse();
-    let config = match Config::read(&arguments.config) {
-        Ok(config) => config,
-        Err(error) => {
-            eprintln!("nearmiss-accelerator: {error}");
-            return ExitCode::from(2);
-        }
+    let arguments: Arguments = match nearmiss_usage::read() {
+        Ok(arguments) => arguments,
+        Err(status) => return status,
     };
-    if arguments.check {
-        println!("{}: taken", arguments.config.display());
-        return ExitCode::SUCCESS;
+    let done = match (arguments.verb, arguments.config) {
+        (Some(Verb::Generate(what)), _) => generate(&what),
+        (None, path) => accelerate(&path.unwrap_or_default(), arguments.check),
+    };
+    done.unwrap_or_else(|wrong| {
+        say(PROGRAM, wrong);
+        ExitCode::from(2)
+    })
+}
+
+fn generate(what: &What) -> Result<ExitCode, String> {
+    let version = concat!("nearmiss ", env!("CARGO_PKG_VERSION"));
+    let text = nearmiss_usage::generate(what, Arguments::command(), version).map_err(|error| error.to_string())?;
+    shown(text)
+}
+
+fn shown(text: impl Display) -> Result<ExitCode, String> {
+    print(text).map(|()| ExitCode::SUCCESS).map_err(|error| format!("standard output: not written: {error}"))
+}
+
+/// An error is one of the configuration.
+fn accelerate(path: &Path, only_check: bool) -> Result<ExitCode, String> {
+    let config = Config::read(path).map_err(|error| error.to_string())?;
+    if only_check {
+        return shown(format_args!("{}: taken\n", path.display()));
     }
-    match serve(&arguments.config, config) {
+    Ok(match serve(path, config) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("nearmiss-accelerator: {error:#}");
+            say(PROGRAM, format_args!("{error:#}"));
             ExitCode::from(3)
         }
-    }
+    })
 }
 
 fn serve(path: &Path, config: Config) -> anyhow::Result<()> {
@@ -96,7 +127,7 @@ impl Drop for EndsTheProcess {
 fn run_or_exit(me: usize, shared: Arc<Shared>, listeners: Vec<TcpListener>) {
     let _guard = EndsTheProcess;
     if let Err(error) = Worker::new(me, shared, listeners).and_then(Worker::run) {
-        eprintln!("nearmiss-accelerator: event loop {me}: {error}");
+        say(PROGRAM, format_args!("event loop {me}: {error}"));
         std::process::exit(3);
     }
 }
@@ -114,18 +145,18 @@ fn start_workers(shared: &Arc<Shared>, sockets: Vec<Vec<TcpListener>>) -> anyhow
 fn reload(path: &Path, shared: &Shared) {
     let before = shared.live();
     match Config::read(path) {
-        Err(error) => eprintln!("nearmiss-accelerator: {error}; the configuration from before stays"),
+        Err(error) => say(PROGRAM, format_args!("{error}; the configuration from before stays")),
         Ok(config) => {
             for part in config.takes_a_restart(&before.config) {
-                eprintln!("nearmiss-accelerator: {part}: a change takes a restart");
+                say(PROGRAM, format_args!("{part}: a change takes a restart"));
             }
             match Live::new(config, Some(&before)) {
-                Err(error) => eprintln!(
-                    "nearmiss-accelerator: access_log: not opened: {error}; the configuration from before stays"
-                ),
+                Err(error) => {
+                    say(PROGRAM, format_args!("access_log: not opened: {error}; the configuration from before stays"))
+                }
                 Ok(live) => {
                     shared.reload(live);
-                    eprintln!("nearmiss-accelerator: {}: read again", path.display());
+                    say(PROGRAM, format_args!("{}: read again", path.display()));
                 }
             }
         }

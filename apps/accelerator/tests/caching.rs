@@ -118,6 +118,18 @@ fn stale_answers_stand_in_while_and_instead() {
     assert_eq!(accelerator.get("/").status(), 503);
 }
 
+/// RFC 9110 section 13.1.2: whoever has the response judges the condition; the origin is not asked twice for it.
+#[test]
+fn a_condition_on_what_is_not_stored_takes_one_request() {
+    let origin = origin_of(&[("200 OK", "Cache-Control: private\r\nETag: \"1\"\r\n", "one")]);
+    let accelerator = Accelerator::before(&[&origin], "");
+    let ask = |path: &str, tag: &str| {
+        accelerator.ask(&format!("GET {path} HTTP/1.1\r\nHost: a\r\nIf-None-Match: {tag}\r\n\r\n"))
+    };
+    assert_eq!((ask("/1", "\"2\"").text().as_str(), origin.count()), ("one", 1));
+    assert_eq!((ask("/2", "\"1\"").status(), origin.count()), (304, 2));
+}
+
 #[test]
 fn only_if_cached_asks_nobody() {
     let origin = origin_of(&[("200 OK", "Cache-Control: max-age=60\r\n", "x")]);

@@ -179,6 +179,30 @@ fn clients_that_leave_take_their_fetch_along() {
 }
 
 #[test]
+fn without_descriptors_nothing_spins_and_later_all_is_well() {
+    let origin = Origin::saying("HTTP/1.1 200 OK\r\nContent-Length: 1\r\nCache-Control: max-age=60\r\n\r\nx");
+    for engine in ["epoll", "poll"] {
+        let more = format!("engine = \"{engine}\"\n[admin]\nlisten = \"127.0.0.1:0\"\n");
+        let accelerator = Accelerator::before(&[&origin], &more);
+        assert_eq!(accelerator.get("/").text(), "x");
+        let process = accelerator.child.id().to_string();
+        let limited = std::process::Command::new("prlimit").args(["--nofile=40:40", "--pid", &process]).status();
+        assert!(limited.unwrap().success());
+        let before = accelerator.metric("nearmiss_waits_total");
+        let clients: Vec<_> = (0..80).map(|_| accelerator.connect()).collect();
+        std::thread::sleep(Duration::from_secs(1));
+        drop(clients);
+        support::until("an answer", || {
+            let mut client = accelerator.connect();
+            client.send(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n");
+            client.head().is_some()
+        });
+        let waits = accelerator.metric("nearmiss_waits_total") - before;
+        assert!(waits < 2000, "{engine}: {waits} waits");
+    }
+}
+
+#[test]
 fn a_half_closed_client_still_gets_its_answer() {
     let origin = Origin::new(|_, socket| {
         std::thread::sleep(Duration::from_millis(50));

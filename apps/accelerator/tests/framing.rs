@@ -28,6 +28,9 @@ fn what_is_ambiguous_is_refused_and_never_reaches_the_origin() {
         (with("A: b\rContent-Length: 3"), 400),
         (with("A: \0"), 400),
         (with("Host: b"), 400),
+        ("GET / HTTP/1.1\r\nHost: :80\r\n\r\n".to_owned(), 400),
+        ("GET / HTTP/1.1\r\nHost: a:b\r\n\r\n".to_owned(), 400),
+        ("GET http://[::1/ HTTP/1.1\r\nHost: a\r\n\r\n".to_owned(), 400),
         (with("Expect : 100-continue"), 400),
         ("GET / HTTP/1.1\r\n\r\n".to_owned(), 400),
         ("GET / HTTP/3.0\r\nHost: a\r\n\r\n".to_owned(), 505),
@@ -55,9 +58,15 @@ fn what_is_ambiguous_is_refused_and_never_reaches_the_origin() {
 fn a_broken_chunk_ends_the_request() {
     let origin = Origin::saying(OK);
     let accelerator = Accelerator::before(&[&origin], "");
-    for chunks in
-        ["zz\r\n", "3\nabc\r\n0\r\n\r\n", "3\r\nabcd\r\n0\r\n\r\n", "10000000000000000\r\n", "0\r\nA : b\r\n\r\n"]
-    {
+    for chunks in [
+        "zz\r\n",
+        "3\nabc\r\n0\r\n\r\n",
+        "3\r\nabcd\r\n0\r\n\r\n",
+        "10000000000000000\r\n",
+        "0\r\nA : b\r\n\r\n",
+        "0 3\r\n\r\n",
+        "3 x\r\nabc\r\n0\r\n\r\n",
+    ] {
         let mut client = accelerator.connect();
         client.send(format!("POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n{chunks}").as_bytes());
         assert_eq!(client.answer().status(), 400, "{chunks:?}");
@@ -82,6 +91,35 @@ fn a_request_goes_on_with_its_own_fields_only() {
          x-forwarded-for: 192.0.2.1, 127.0.0.1\r\ntransfer-encoding: chunked\r\n\r\n"
     );
     assert_eq!(seen.body, b"abcdeT: u");
+}
+
+/// RFC 9110 section 6.5.1: trailers must not set what frames, routes, authorises or caches a message.
+#[test]
+fn trailers_go_on_without_what_would_change_the_message() {
+    let origin = Origin::saying(
+        "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nCache-Control: no-store\r\n\r\n2\r\nok\r\n0\r\n\
+         Server-Timing: a\r\nSet-Cookie: b=c\r\nContent-Length: 9\r\n\r\n",
+    );
+    let accelerator = Accelerator::before(&[&origin], "");
+    let answer = accelerator.ask(
+        "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nx\r\n0\r\nT: u\r\nHost: evil\r\n\
+         Authorization: x\r\ncontent-length: 3\r\n\r\n",
+    );
+    assert_eq!(answer.text(), "okServer-Timing: a");
+    assert_eq!(origin.last().body, b"xT: u");
+}
+
+#[test]
+fn interim_answers_and_heads_have_an_end() {
+    let flood = Origin::new(|_, socket| {
+        (0..100_000).all(|_| socket.write_all(b"HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n").is_ok())
+    });
+    let accelerator = Accelerator::before(&[&flood], "[limits]\ntries = 1\n");
+    let mut client = accelerator.connect();
+    client.send(b"GET / HTTP/1.0\r\nHost: a\r\n\r\n");
+    assert_eq!(client.answer().status(), 502);
+    let long = Origin::saying(&format!("HTTP/1.1 200 OK\r\nA: {}\r\nContent-Length: 0\r\n\r\n", "x".repeat(70_000)));
+    assert_eq!(Accelerator::before(&[&long], "").get("/").status(), 502);
 }
 
 #[test]

@@ -125,6 +125,22 @@ fn a_token_opens_the_operators_port() {
 }
 
 #[test]
+fn a_slow_caller_does_not_keep_the_operator_out() {
+    let origin = Origin::saying(STORED);
+    let accelerator = Accelerator::before(&[&origin], ADMIN);
+    assert_eq!(accelerator.operate("\r\n\r\n").status(), 400);
+    let mut slow = std::net::TcpStream::connect(accelerator.admin.unwrap()).unwrap();
+    let dripping = std::thread::spawn(move || {
+        while slow.write_all(b"G").is_ok() {
+            std::thread::sleep(Duration::from_millis(300));
+        }
+    });
+    std::thread::sleep(Duration::from_millis(500));
+    assert_eq!(accelerator.operate("GET /health HTTP/1.1\r\n\r\n").text(), "well\n");
+    dripping.join().unwrap();
+}
+
+#[test]
 fn health_follows_the_origin() {
     let well = Arc::new(std::sync::atomic::AtomicBool::new(false));
     let of_origin = Arc::clone(&well);
@@ -176,4 +192,29 @@ fn the_access_log_has_a_line_a_request() {
     assert!(lines[0].contains("\"GET http://a/a\" 200 ") && lines[0].contains(" miss "), "{}", lines[0]);
     assert!(lines[1].starts_with("127.0.0.1 20") && lines[1].contains("\"GET http://a/a\" 200 1 hit "), "{}", lines[1]);
     assert!(lines[2].contains(" 400 0 refused "), "{}", lines[2]);
+}
+
+#[test]
+fn a_full_disk_behind_standard_error_ends_nothing() {
+    let origin = Origin::new(|_, _| false);
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("a.toml"), config(&[&origin], "")).unwrap();
+    std::os::unix::fs::symlink("/dev/full", folder.path().join("stderr")).unwrap();
+    let accelerator = Accelerator::start(folder, false);
+    for _ in 0..3 {
+        assert_eq!(accelerator.get("/").status(), 502);
+        accelerator.signal("HUP");
+    }
+}
+
+#[test]
+fn wrong_use_is_one_line() {
+    for (arguments, wanted) in [
+        (&["--confg", "x"][..], "unexpected argument '--confg' found; a similar argument exists: '--config'"),
+        (&[], "the following required arguments were not provided: --config <FILE>"),
+        (&["generate"], "the verb is missing: nearmiss-accelerator generate <COMMAND>"),
+    ] {
+        let line = format!("nearmiss-accelerator: {wanted}; see nearmiss-accelerator --help\n");
+        assert_eq!(run(arguments), (Some(2), String::new(), line));
+    }
 }

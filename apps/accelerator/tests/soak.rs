@@ -1,5 +1,5 @@
 //! Everything goes wrong at once, for NEARMISS_SOAK_SECONDS (4 by default): origins that die, stall, trickle, cut off and
-//! send garbage, clients that leave, reloads, purges. No body may be wrong, nothing may leak, nothing may crash.
+//! send garbage; clients that leave, trickle and send garbage, and more of them than the limit; reloads, purges. No body may be wrong, nothing may leak, nothing may crash.
 #![allow(clippy::unwrap_used, reason = "a test that fails by unwrap has failed well")]
 
 mod support;
@@ -11,6 +11,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 use support::{Accelerator, Origin, config, field};
+
+/// What the configuration allows at once.
+const CONNECTIONS: usize = 100;
 
 /// A small generator whose numbers repeat for a seed.
 struct Dice(u64);
@@ -72,7 +75,7 @@ fn client(address: SocketAddr, seed: u64, end: Instant) -> u64 {
         socket.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
         for _ in 0..dice.below(8) + 1 {
             let path = format!("/{}/{}", dice.below(40), [1, 900, 20_000, 300_000][dice.below(4) as usize]);
-            if write!(socket, "GET {path} HTTP/1.1\r\nHost: a\r\n\r\n").is_err() || dice.below(30) == 0 {
+            if !ask(&mut socket, &path, &mut dice) {
                 break;
             }
             match answer(&mut socket, &path) {
@@ -85,10 +88,57 @@ fn client(address: SocketAddr, seed: u64, end: Instant) -> u64 {
     whole
 }
 
+/// One request, well or badly sent. Returns whether its answer is to be read; the client leaves where it is not.
+fn ask(socket: &mut TcpStream, path: &str, dice: &mut Dice) -> bool {
+    let get = format!("GET {path} HTTP/1.1\r\nHost: a\r\n");
+    let plain = format!("{get}\r\n");
+    let part = format!("bytes={}-{}", dice.below(1000), 1000 + dice.below(20_000));
+    match dice.below(60) {
+        0 => {
+            let _left = socket.write_all(plain.as_bytes()).is_ok();
+            false
+        }
+        1 => socket.write_all(b"\0\xff garbage\r\n\r\n").is_ok(),
+        2 => plain.bytes().all(|byte| {
+            std::thread::sleep(Duration::from_millis(1));
+            socket.write_all(&[byte]).is_ok()
+        }),
+        3 => {
+            let _left = socket.write_all(plain.as_bytes()).and_then(|()| socket.read(&mut [0; 700]));
+            false
+        }
+        4 => {
+            let _left = write!(socket, "POST {path} HTTP/1.1\r\nHost: a\r\nContent-Length: 90000\r\n\r\nxxx");
+            false
+        }
+        5 => write!(socket, "POST {path} HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\n\r\nxxx").is_ok(),
+        6..14 => write!(socket, "{get}Range: {part}\r\n\r\n").is_ok(),
+        14..20 => write!(socket, "{get}If-None-Match: \"{path}\"\r\n\r\n").is_ok(),
+        20..24 => write!(socket, "{get}Cache-Control: no-cache\r\n\r\n").is_ok(),
+        _ => socket.write_all(plain.as_bytes()).is_ok(),
+    }
+}
+
+/// Clients up to the limit and above it, who say nothing, or half a head, and all leave at once.
+fn crowd(address: SocketAddr, end: Instant) {
+    while Instant::now() < end {
+        let sockets: Vec<_> = (0..CONNECTIONS + 20).filter_map(|_| TcpStream::connect(address).ok()).collect();
+        for mut socket in sockets.iter().step_by(2) {
+            let _refused = socket.write_all(b"GET / HTTP/1.1\r\nHo").is_ok();
+        }
+        std::thread::sleep(Duration::from_millis(300));
+        drop(sockets);
+        std::thread::sleep(Duration::from_secs(2));
+    }
+}
+
 /// Whether the answer was the whole body; none where the connection ended. A wrong body ends the test.
 fn answer(socket: &mut TcpStream, path: &str) -> Option<bool> {
     let mut input = Vec::new();
     let head = support::read_head(socket, &mut input)?;
+    if head.starts_with("HTTP/1.1 304") {
+        return Some(false);
+    }
     let mut room = [0; 65536];
     let chunked = field(&head, "transfer-encoding").is_some();
     let length: usize = field(&head, "content-length").and_then(|text| text.parse().ok()).unwrap_or(usize::MAX);
@@ -101,12 +151,20 @@ fn answer(socket: &mut TcpStream, path: &str) -> Option<bool> {
             }
         }
     }
-    if !head.starts_with("HTTP/1.1 200") {
-        return Some(false);
-    }
     let body = if chunked { joined(&input) } else { input };
-    assert!(body == body_of(path), "a wrong body of {} bytes for {path}: {head}", body.len());
+    let right = match head.split(' ').nth(1).unwrap() {
+        "200" => body_of(path),
+        "206" => body_of(path)[range(field(&head, "content-range").unwrap())].to_vec(),
+        _ => return Some(false),
+    };
+    assert!(body == right, "a wrong body of {} bytes for {path}: {head}", body.len());
     Some(true)
+}
+
+/// The bytes that a Content-Range names.
+fn range(value: &str) -> std::ops::RangeInclusive<usize> {
+    let (first, last) = value.strip_prefix("bytes ").unwrap().split('/').next().unwrap().split_once('-').unwrap();
+    first.parse().unwrap()..=last.parse().unwrap()
 }
 
 fn joined(mut chunks: &[u8]) -> Vec<u8> {
@@ -143,21 +201,33 @@ fn no_body_is_wrong_and_nothing_leaks_whatever_goes_wrong() {
     };
     let origins = [origin(), origin()];
     let all = [&origins[0], &origins[1]];
-    let text = config(
-        &all,
-        "threads = 2\n[cache]\nmemory = \"4MiB\"\nobject = \"256KiB\"\n[timeouts]\norigin = \"400ms\"\nhealth = \"50ms\"\nidle = \"2s\"\n\
-         [admin]\nlisten = \"127.0.0.1:0\"\n",
-    );
-    let accelerator = Arc::new(Accelerator::with(&text));
+    let text = |object: &str| {
+        let more = format!(
+            "threads = 2\n[cache]\nmemory = \"4MiB\"\nobject = \"{object}\"\n[limits]\nconnections = {CONNECTIONS}\nshorten_from = 50\n\
+             [timeouts]\nhead = \"500ms\"\norigin = \"400ms\"\nhealth = \"50ms\"\nidle = \"2s\"\n[admin]\nlisten = \"127.0.0.1:0\"\n"
+        );
+        config(&all, &more)
+    };
+    let accelerator = Arc::new(Accelerator::with(&text("256KiB")));
     let end = Instant::now() + Duration::from_secs(seconds);
     let address = accelerator.address;
     let clients: Vec<_> = (0..16).map(|seed| std::thread::spawn(move || client(address, seed, end))).collect();
-    while Instant::now() < end {
+    let crowd = std::thread::spawn(move || crowd(address, end));
+    let file = accelerator.folder.path().join("a.toml");
+    for turn in 0.. {
+        if Instant::now() >= end {
+            break;
+        }
+        // Every fifth configuration is wrong and changes nothing.
+        let object = ["256KiB", "64KiB", "1MiB", "16KiB", "much"][turn % 5];
+        std::fs::write(&file, text(object)).unwrap();
         accelerator.signal("HUP");
+        origins.iter().for_each(|origin| origin.seen.lock().unwrap().clear());
         accelerator.operate("POST /purge?host=a&prefix=/1 HTTP/1.1\r\n\r\n");
         std::thread::sleep(Duration::from_millis(200));
     }
     let whole: u64 = clients.into_iter().map(|client| client.join().unwrap()).sum();
+    crowd.join().unwrap();
     println!("measured: {whole} whole answers, {} stored", accelerator.metric("nearmiss_stored_total"));
     assert!(whole > 10 * seconds, "{whole}");
     support::until("no connection is left", || accelerator.metric("nearmiss_open_connections") == 0);

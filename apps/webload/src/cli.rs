@@ -2,7 +2,8 @@
 
 use crate::outcome::{self, Outcome, Problem};
 use crate::{files, origin, rate, web};
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory as _, Parser, Subcommand};
+use nearmiss_usage::What;
 use std::process::ExitCode;
 
 const EXIT_CODES: &str = "Exit codes: 0 the rate was held and every answer was right; 1 no run; 2 bad input; \
@@ -26,46 +27,37 @@ enum Verb {
     Web(web::Arguments),
     Origin(origin::Arguments),
     Files(files::Arguments),
+    /// Write man pages and shell completions
+    #[command(subcommand)]
+    Generate(What),
 }
 
 /// Runs the program.
 pub fn run() -> ExitCode {
-    let arguments = match Arguments::try_parse() {
+    let arguments: Arguments = match nearmiss_usage::read() {
         Ok(arguments) => arguments,
-        Err(error) => return wrong_use(&error),
+        Err(status) => return status,
     };
     let done = match arguments.verb {
         Verb::Rate(arguments) => rate::run(&arguments),
         Verb::Web(arguments) => web::run(&arguments),
         Verb::Origin(arguments) => origin::run(&arguments),
         Verb::Files(arguments) => files::run(&arguments),
+        Verb::Generate(what) => generate(&what),
     };
     explain(&done);
     outcome::code(&done)
 }
 
-fn explain(done: &Result<Outcome, Problem>) {
-    if let Err(problem) = done {
-        eprintln!("nearmiss-webload: {problem}");
-    }
+fn generate(what: &What) -> Result<Outcome, Problem> {
+    let version = concat!("nearmiss ", env!("CARGO_PKG_VERSION"));
+    let text = nearmiss_usage::generate(what, Arguments::command(), version);
+    outcome::print(text.map_err(|error| Problem::Input(error.to_string()))?)?;
+    Ok(Outcome::Good)
 }
 
-/// Help goes out whole; a mistake gets one line.
-fn wrong_use(error: &clap::Error) -> ExitCode {
-    if !error.use_stderr() {
-        return match error.print() {
-            Ok(()) => ExitCode::SUCCESS,
-            Err(_) => ExitCode::FAILURE,
-        };
+fn explain(done: &Result<Outcome, Problem>) {
+    if let Err(problem) = done {
+        nearmiss_usage::say("nearmiss-webload", problem);
     }
-    if error.kind() == clap::error::ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
-        eprintln!("nearmiss-webload: name what to do, such as rate, web or origin; see nearmiss-webload --help");
-        return ExitCode::from(2);
-    }
-    let text = error.to_string();
-    let lines = text.lines().take_while(|line| !line.starts_with("Usage")).map(str::trim);
-    let line = lines.filter(|line| !line.is_empty()).collect::<Vec<_>>().join(" ");
-    let line = line.strip_prefix("error: ").unwrap_or(&line);
-    eprintln!("nearmiss-webload: {}; see nearmiss-webload --help", line.trim_end_matches('.'));
-    ExitCode::from(2)
 }

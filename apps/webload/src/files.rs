@@ -1,7 +1,7 @@
 //! `files`: the files of the static profile, for a server to serve from disk.
 
 use crate::object::{Kind, Object};
-use crate::outcome::{Outcome, Problem};
+use crate::outcome::{self, Outcome, Problem};
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write as _};
 use std::path::{Path, PathBuf};
@@ -31,7 +31,8 @@ pub fn run(arguments: &Arguments) -> Result<Outcome, Problem> {
     for number in 0..arguments.objects {
         bytes += write(root, Object { kind: Kind::File, world: 0, number }).map_err(cannot)?;
     }
-    println!("{} files of {bytes} bytes in all in {}", arguments.objects, root.join("files").display());
+    let (objects, files) = (arguments.objects, root.join("files"));
+    outcome::print(format_args!("{objects} files of {bytes} bytes in all in {}\n", files.display()))?;
     Ok(Outcome::Good)
 }
 

@@ -7,7 +7,7 @@ mod server;
 #[cfg(test)]
 pub use answer::read as read_request;
 
-use crate::outcome::{Outcome, Problem};
+use crate::outcome::{self, Outcome, Problem};
 use crate::rate::resolve;
 use crate::socket;
 use std::time::Duration;
@@ -50,7 +50,7 @@ pub fn run(arguments: &Arguments) -> Result<Outcome, Problem> {
     };
     let cannot = |error| Problem::Run(format!("{address}: cannot listen ({error}); choose another --listen"));
     let mut server = server::Server::new(address, thinking, arguments.max_age).map_err(cannot)?;
-    println!("listening {}", server.address().map_err(cannot)?);
+    outcome::print(format_args!("listening {}\n", server.address().map_err(cannot)?))?;
     server.run().map_err(|error| Problem::Run(format!("the origin ended: {error}")))?;
     Ok(Outcome::Good)
 }

@@ -1,6 +1,7 @@
 //! How a run ends: exit codes, and errors in one line.
 
 use crate::engine::CannotRun;
+use std::fmt::Display;
 use std::process::ExitCode;
 
 /// What a run that took place says of the server.
@@ -29,6 +30,11 @@ impl From<CannotRun> for Problem {
     fn from(error: CannotRun) -> Problem {
         Problem::Run(error.to_string())
     }
+}
+
+/// Prints text on standard output.
+pub fn print(text: impl Display) -> Result<(), Problem> {
+    nearmiss_usage::print(text).map_err(|error| Problem::Run(format!("standard output: not written: {error}")))
 }
 
 /// The exit code of a run: 0 good, 1 no run, 2 bad input, 3 missed rate, 4 faults.

@@ -3,7 +3,7 @@
 use crate::engine::{Engine, Plan};
 use crate::load::Load;
 use crate::measure::Measure;
-use crate::outcome::Problem;
+use crate::outcome::{self, Problem};
 use crate::socket;
 use rustix::process::{Signal, set_parent_process_death_signal};
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
@@ -100,7 +100,7 @@ fn hand_over<L: Load>((load, plan): (L, Plan)) -> Result<(), Problem> {
     _ = set_parent_process_death_signal(Some(Signal::KILL));
     let mut engine = Engine::new(load, plan)?;
     engine.open()?;
-    println!("ready");
+    outcome::print("ready\n")?;
     let mut line = String::new();
     let heard = std::io::stdin().read_line(&mut line);
     if heard.map_or(0, |length| length) == 0 {
@@ -108,8 +108,7 @@ fn hand_over<L: Load>((load, plan): (L, Plan)) -> Result<(), Problem> {
     }
     let measures = engine.run()?;
     let text = serde_json::to_string(&measures).map_err(|error| Problem::Run(error.to_string()))?;
-    println!("{text}");
-    Ok(())
+    outcome::print(format_args!("{text}\n"))
 }
 
 fn broken(error: impl std::fmt::Display) -> Problem {

@@ -6,7 +6,7 @@ mod store;
 use crate::arrivals::Spacing;
 use crate::engine::{Connections, Phase, Plan};
 use crate::load::Load;
-use crate::outcome::{Outcome, Problem};
+use crate::outcome::{self, Outcome, Problem};
 use crate::part::{self, Part, Spread};
 use crate::report::{PhaseReport, Report};
 use std::net::{SocketAddr, ToSocketAddrs as _};
@@ -200,6 +200,6 @@ fn measure<L: Load>(
         notes: Vec::new(),
         phases: vec![PhaseReport::of("measured", true, arguments.rps, figures, arguments.tolerance / 100.0)],
     };
-    print!("{}", if arguments.json { report.json() } else { report.text() });
+    outcome::print(if arguments.json { report.json() } else { report.text() })?;
     Ok(report.outcome())
 }

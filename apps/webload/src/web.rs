@@ -4,7 +4,7 @@ mod clients;
 
 use crate::arrivals::Spacing;
 use crate::engine::{Connections, Phase, Plan};
-use crate::outcome::{Outcome, Problem};
+use crate::outcome::{self, Outcome, Problem};
 use crate::part::{self, Part, Spread};
 use crate::rate::{nanoseconds, resolve};
 use crate::report::{PhaseReport, Report};
@@ -142,7 +142,7 @@ pub fn run(arguments: &Arguments) -> Result<Outcome, Problem> {
     })?;
     let Some(measured) = measured else { return Ok(Outcome::Good) };
     let report = report(to, arguments, &measured);
-    print!("{}", if arguments.json { report.json() } else { report.text() });
+    outcome::print(if arguments.json { report.json() } else { report.text() })?;
     Ok(report.outcome())
 }
 

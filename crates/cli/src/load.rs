@@ -17,7 +17,7 @@ pub struct LoadArgs {
     /// split as a shell does
     #[arg(long, value_name = "LOAD", help_heading = "Servers")]
     load: Option<String>,
-    /// The server answers when it takes a connection here [default: when it listens on a TCP or Unix socket]
+    /// The server answers when it takes a connection here [default: when it listens, or takes datagrams alone]
     #[arg(long, value_name = "HOST:PORT|PATH", requires = "load", help_heading = "Servers")]
     ready: Option<Ready>,
     /// The server has this long until it answers [default: 10s; in the guest 5m]

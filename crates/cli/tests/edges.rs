@@ -10,6 +10,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("record", &[]),
     ("color", &[]),
     ("pace", &[]),
+    ("usage", &[]),
     ("workload", &["record"]),
     ("symbols", &["record"]),
     ("tap", &["record", "symbols"]),
@@ -22,15 +23,15 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("verify", &["record", "remedy", "workload"]),
     ("lab", &["record", "verify", "workload"]),
     ("report", &["record"]),
-    ("webload", &[]),
+    ("webload", &["usage"]),
     ("papers", &["record", "machine", "color", "report", "workload"]),
     ("cache-policy", &[]),
-    ("accelerator", &["cache-policy", "pace"]),
+    ("accelerator", &["cache-policy", "pace", "usage"]),
     (
         "cli",
         &[
             "record", "color", "workload", "symbols", "tap", "observe", "machine", "host", "remedy", "diagnose",
-            "verify", "lab", "report", "papers",
+            "verify", "lab", "report", "papers", "usage",
         ],
     ),
 ];

@@ -29,3 +29,4 @@ mod trial;
 
 pub use pacer::{Pacer, Sleeps, Wait};
 pub use rules::Aim;
+pub use trial::LEAST_GAIN;

@@ -7,8 +7,6 @@ use std::time::Duration;
 
 /// A sleep pays where it gathers so many events.
 pub const LEAST_EVENTS: u64 = 2;
-/// The interval must be at least so many times the cost of a call.
-pub const DEAR_TIMES: u64 = 4;
 /// The recent rate is that of so many intervals.
 const RECENT: u64 = 8;
 const MOST_STRIKES: u32 = 6;
@@ -41,7 +39,7 @@ pub enum Why {
     Late,
     /// Too few events would gather.
     Sparse,
-    /// The call costs too much for the interval.
+    /// The call itself takes longer than the interval.
     Dear,
     /// Sleeps cost what they save, or this is the half of the trial without.
     NoGain,
@@ -189,7 +187,7 @@ impl Thread {
     fn judge(&mut self, cost_ns: u64, events: u64) {
         if events < LEAST_EVENTS {
             self.strike(Why::Sparse);
-        } else if cost_ns.saturating_mul(DEAR_TIMES) > self.interval_ns() {
+        } else if cost_ns > self.interval_ns() {
             self.strike(Why::Dear);
         } else {
             self.strikes = 0;

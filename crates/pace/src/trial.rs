@@ -6,10 +6,12 @@ use std::cmp::min;
 pub const PHASE_EVENTS: u64 = 256;
 /// So often each way before the comparison counts.
 const PHASES_EACH: u32 = 2;
-/// So many phases of the cheaper way to one of the other.
-const PHASES_BETWEEN: u32 = 32;
-/// Sleeps must save one part in so many.
-const LEAST_GAIN: u64 = 32;
+/// So many phases of the cheaper way to one of the other, after a change of the cheaper way. Each phase of the other
+/// that changes nothing doubles them, this often.
+const PHASES_BETWEEN: u32 = 2;
+const MOST_DOUBLED: u32 = 4;
+/// Sleeps must save one part in so many of the thread's CPU time.
+pub const LEAST_GAIN: u64 = 32;
 /// Of a nanosecond.
 const PARTS: u64 = 1024;
 
@@ -20,7 +22,9 @@ enum Way {
     Without,
 }
 
-/// One way's phases. A quarter of the cost is the last phase's.
+/// One way's phases. A quarter of the cost is the last phase's. A phase of much other work (a thousand connections
+/// accepted) must not spoil the comparison for long: it counts as twice the cost so far at most, and what costs less than
+/// half counts at once.
 #[derive(Clone, Copy, Debug, Default)]
 struct Measured {
     cost: u64,
@@ -29,7 +33,9 @@ struct Measured {
 
 impl Measured {
     fn add(&mut self, cost: u64) {
-        self.cost = if self.phases == 0 { cost } else { self.cost - self.cost / 4 + cost / 4 };
+        let at_once = self.phases == 0 || cost < self.cost / 2;
+        let most = self.cost.saturating_mul(2);
+        self.cost = if at_once { cost } else { self.cost - self.cost / 4 + min(cost, most) / 4 };
         self.phases += 1;
     }
 }
@@ -42,6 +48,8 @@ pub struct Trial {
     with_sleeps: Measured,
     without: Measured,
     since_other: u32,
+    doubled: u32,
+    cheaper: Way,
     way: Way,
 }
 
@@ -80,11 +88,15 @@ impl Trial {
         }
         let pays = self.with_sleeps.cost < self.without.cost - self.without.cost / LEAST_GAIN;
         let (cheaper, other) = if pays { (Way::WithSleeps, Way::Without) } else { (Way::Without, Way::WithSleeps) };
-        if self.since_other < PHASES_BETWEEN {
+        if cheaper != self.cheaper {
+            (self.cheaper, self.since_other, self.doubled) = (cheaper, 0, 0);
+        }
+        if self.since_other < PHASES_BETWEEN << self.doubled {
             self.since_other += 1;
             return cheaper;
         }
         self.since_other = 0;
+        self.doubled = min(self.doubled + 1, MOST_DOUBLED);
         other
     }
 }

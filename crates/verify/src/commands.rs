@@ -162,7 +162,7 @@ impl Commands {
         verdict.engaged = self.last_engaged.take().map(|engaged| engaged.text);
         verdict.sides = Sides { without: self.without.name, with: self.with.name };
         if let Some(reading) = &self.reading {
-            verdict.notes = under_load::notes(reading, verdict.with.first(), self.may_miss_children);
+            verdict.notes = under_load::notes(reading, &verdict, self.may_miss_children);
         }
         Ok(verdict)
     }

@@ -168,6 +168,13 @@ impl SoFar<'_> {
         self.pairs.comparison(metric, better, alpha, start)
     }
 
+    /// The metrics with a verdict of their own, where the load kept up.
+    fn named(&self, alpha: f64) -> Vec<Comparison> {
+        let kept_up = self.pairs.kept_up();
+        let figures = self.plan.beside.iter();
+        figures.filter_map(|(name, better)| kept_up.comparison(name, *better, alpha, 0.0)).collect()
+    }
+
     /// What the verdict rests on: the plan's metric, or its second one where only that tells the sides apart.
     fn judged(&self, alpha: f64) -> Result<Comparison, Error> {
         let plan = self.plan;
@@ -202,17 +209,13 @@ impl SoFar<'_> {
     /// All metrics but one, those with a verdict of their own first.
     fn others(&self, but: &str, alpha: f64) -> Vec<Comparison> {
         let beside = &self.plan.beside;
-        // The ways of some are known; of all others less is better.
-        let better = |name: &str| match beside.iter().find(|(known, _)| known == name) {
-            Some((_, better)) => *better,
-            None if name == self.plan.metric => self.plan.better,
-            None => Better::Lower,
-        };
-        let names = beside.iter().map(|(name, _)| name);
+        // Less is better of all that the caller did not name.
+        let better = |name: &str| if name == self.plan.metric { self.plan.better } else { Better::Lower };
         let rest = self.pairs.metrics().into_iter().filter(|name| !beside.iter().any(|(known, _)| known == *name));
         // What a load offers and gets is told by the rates.
-        let names = names.chain(rest.filter(|name| !loads::CONDITIONS.contains(&name.as_str())));
-        names.filter(|name| *name != but).filter_map(|name| self.comparison(name, better(name), alpha)).collect()
+        let rest = rest.filter(|name| !loads::CONDITIONS.contains(&name.as_str()));
+        let rest = rest.filter_map(|name| self.comparison(name, better(name), alpha));
+        self.named(alpha).into_iter().chain(rest).filter(|comparison| comparison.metric != but).collect()
     }
 
     fn verdict(

@@ -19,6 +19,8 @@ struct Known {
     achieved: (&'static str, Take),
     /// Units that failed.
     errors: &'static str,
+    /// A line that it prints where it sent late by its own fault, so that its times say little of the server.
+    behind: &'static str,
     /// Other figures by name; less is better.
     figures: &'static [(&'static str, &'static str)],
 }
@@ -36,6 +38,7 @@ const KNOWN: &[Known] = &[
         offered: r"(?m)^offered ([0-9.]+) requests/s$",
         achieved: (r"(?m)^achieved ([0-9.]+) requests/s$", Take::Last),
         errors: r"(?m)^errors ([0-9]+)$",
+        behind: "generator FELL BEHIND",
         figures: &[("mean_ms", r"(?m)^mean ([0-9.]+) (us|ms|s)$"), ("p99_ms", r"(?m)^p99 ([0-9.]+) (us|ms|s)$")],
     },
     Known {
@@ -46,6 +49,7 @@ const KNOWN: &[Known] = &[
         offered: "",
         achieved: (r"(?m)^finished in [^,]+, ([0-9.]+) req/s", Take::Last),
         errors: r"(?m)^requests: .* ([0-9]+) failed",
+        behind: "",
         figures: &[("mean_ms", r"(?m)^time for request: +\S+ +\S+ +([0-9.]+)(us|ms|s) ")],
     },
     Known {
@@ -57,6 +61,7 @@ const KNOWN: &[Known] = &[
         offered: r"--rate=([0-9.]*[1-9][0-9.]*)",
         achieved: (r"(?m)^Connection rate: ([0-9.]+) conn/s", Take::Last),
         errors: r"(?m)^Errors: total ([0-9]+) ",
+        behind: "",
         figures: &[("mean_ms", r"(?m)^Reply time \[ms\]: response ([0-9.]+) ")],
     },
     Known {
@@ -67,6 +72,7 @@ const KNOWN: &[Known] = &[
         offered: "",
         achieved: (r"throughput summary: ([0-9.]+) requests per second", Take::Mean),
         errors: "",
+        behind: "",
         figures: &[
             ("mean_ms", r"(?m)^ +avg +min +p50 +p95 +p99 +max *\n +([0-9.]+) "),
             ("p99_ms", r"(?m)^ +avg +min +p50 +p95 +p99 +max *\n(?: +[0-9.]+){4} +([0-9.]+) "),
@@ -80,6 +86,7 @@ const KNOWN: &[Known] = &[
         offered: "",
         achieved: (r#"(?m)^"[^"]*","([0-9.]+)","#, Take::Mean),
         errors: "",
+        behind: "",
         figures: &[
             ("mean_ms", r#"(?m)^"[^"]*","[0-9.]+","([0-9.]+)""#),
             ("p99_ms", r#"(?m)^"[^"]*"(?:,"[0-9.]+"){5},"([0-9.]+)""#),
@@ -93,6 +100,7 @@ const KNOWN: &[Known] = &[
         offered: "",
         achieved: (r"([0-9.]+) requests per second, p50=", Take::Mean),
         errors: "",
+        behind: "",
         figures: &[("p50_ms", r" requests per second, p50=([0-9.]+) msec")],
     },
     Known {
@@ -103,6 +111,7 @@ const KNOWN: &[Known] = &[
         offered: "",
         achieved: (r"(?m)^Totals +([0-9.]+) ", Take::Last),
         errors: "",
+        behind: "",
         figures: &[
             ("mean_ms", r"(?m)^Totals .* ([0-9.]+)(?: +[0-9.]+){4} *$"),
             ("p99_ms", r"(?m)^Totals .* ([0-9.]+)(?: +[0-9.]+){2} *$"),
@@ -115,8 +124,10 @@ pub(crate) const WORK: &str = "requests";
 pub(crate) const OFFERED: &str = "offered_per_s";
 pub(crate) const ACHIEVED: &str = "achieved_per_s";
 pub(crate) const ERRORS: &str = "errors";
+/// Runs have this figure in which the load fell behind.
+pub(crate) const BEHIND: &str = "load_fell_behind";
 /// Figures that say whether the two sides did the same work.
-pub(crate) const CONDITIONS: [&str; 4] = [WORK, OFFERED, ACHIEVED, ERRORS];
+pub(crate) const CONDITIONS: [&str; 5] = [WORK, OFFERED, ACHIEVED, ERRORS, BEHIND];
 
 /// A rate that a load offers.
 #[derive(Clone, Debug)]
@@ -138,6 +149,8 @@ pub struct Reading {
     pub achieved: Option<Printed>,
     /// Units that failed.
     pub errors: Option<Printed>,
+    /// The line that a load prints which sent late by its own fault.
+    pub behind: Option<&'static str>,
     /// Figures that get a verdict of their own.
     pub figures: Vec<Printed>,
 }
@@ -154,6 +167,7 @@ impl Reading {
         reading.offered = reading.offered.or(offered.map(Offered::Printed));
         reading.achieved = reading.achieved.or(printed(ACHIEVED, known.achieved.0, known.achieved.1)?);
         reading.errors = printed(ERRORS, known.errors, Take::Last)?;
+        reading.behind = Some(known.behind).filter(|line| !line.is_empty());
         // What the user names is what the verdicts are about.
         if reading.figures.is_empty() {
             for (name, expression) in known.figures {
@@ -178,6 +192,8 @@ impl Reading {
         for printed in &self.figures {
             figures.push((printed.name.clone(), printed.find(output)?));
         }
+        let is_behind = self.behind.is_some_and(|said| output.lines().any(|line| line == said));
+        figures.extend(is_behind.then(|| (BEHIND.to_owned(), 1.0)));
         Ok(figures)
     }
 

@@ -1,6 +1,7 @@
 //! Everything measured so far, and what it says of a metric.
 
 use crate::interval::{Averages, median, smallest_detectable};
+use crate::loads::BEHIND;
 use crate::order::{Side, letters};
 use crate::{Better, Comparison, Error, Sample, Summary};
 
@@ -32,6 +33,18 @@ impl Pairs {
             }
         }
         Ok(())
+    }
+
+    /// Those in which the load kept up on both sides: only their times are the server's.
+    pub(crate) fn kept_up(&self) -> Pairs {
+        let all = self.without.iter().zip(&self.with).zip(&self.order);
+        let mut kept = Pairs::default();
+        for ((without, with), order) in all.filter(|((without, with), _)| !is_behind(without, with)) {
+            kept.without.push(without.clone());
+            kept.with.push(with.clone());
+            kept.order.push(order.clone());
+        }
+        kept
     }
 
     /// Names of all that a run measured.
@@ -83,7 +96,35 @@ impl Pairs {
     }
 }
 
+/// Whether the load fell behind in a run of the pair.
+pub(crate) fn is_behind(without: &Sample, with: &Sample) -> bool {
+    [without, with].iter().any(|sample| sample.contains_key(BEHIND))
+}
+
 fn summary(mut values: Vec<f64>) -> Option<Summary> {
     values.sort_by(f64::total_cmp);
     Some(Summary { median: median(&values)?, least: *values.first()?, largest: *values.last()? })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pair_in_which_the_load_fell_behind_is_left_out_on_both_sides() {
+        let run = |p99: f64, behind: bool| -> Sample {
+            let figures = [("p99_ms".to_owned(), p99)].into_iter();
+            figures.chain(behind.then(|| (BEHIND.to_owned(), 1.0))).collect()
+        };
+        let pairs = Pairs {
+            without: vec![run(1.0, false), run(2.0, true), run(3.0, false)],
+            with: vec![run(10.0, false), run(20.0, false), run(30.0, true)],
+            order: ["AB", "BA", "AB"].map(str::to_owned).to_vec(),
+        };
+        let kept = pairs.kept_up();
+        assert_eq!(
+            (kept.without, kept.with, kept.order),
+            (vec![run(1.0, false)], vec![run(10.0, false)], vec!["AB".to_owned()])
+        );
+    }
 }

@@ -1,7 +1,8 @@
 //! One run of a server: under its load, and charged with its CPU time meanwhile.
 
 use crate::loads::{OFFERED, Reading, WORK};
-use crate::{Better, CPU, Error, Plan, Probe, Sample, WALL};
+use crate::pairs::is_behind;
+use crate::{Better, CPU, Error, Plan, Probe, Sample, Verdict, WALL};
 use nearmiss_workload::{Load, Loaded, Serving, ServingError, Status, Suspended};
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
@@ -123,10 +124,10 @@ pub(crate) fn plan(plan: &Plan, reading: &Reading) -> Plan {
     }
 }
 
-/// What a reader must know of a load that told no rate.
-pub(crate) fn notes(reading: &Reading, sample: Option<&Sample>, may_miss_children: bool) -> Vec<String> {
-    let mut notes = Vec::new();
-    if sample.is_some_and(|sample| !sample.contains_key(OFFERED)) {
+/// What a reader must know of the load.
+pub(crate) fn notes(reading: &Reading, verdict: &Verdict, may_miss_children: bool) -> Vec<String> {
+    let mut notes = Vec::from_iter(of_pairs_behind(verdict));
+    if verdict.with.first().is_some_and(|sample| !sample.contains_key(OFFERED)) {
         notes.push(
             "The load tells no offered rate. A load that waits for each answer before it asks again slows down with \
              the server, so a remedy that adds latency also lowers the rate: compare at a fixed rate."
@@ -147,6 +148,19 @@ pub(crate) fn notes(reading: &Reading, sample: Option<&Sample>, may_miss_childre
         );
     }
     notes
+}
+
+/// Of the pairs whose times say nothing.
+fn of_pairs_behind(verdict: &Verdict) -> Option<String> {
+    let pairs = verdict.without.iter().zip(&verdict.with);
+    let behind = pairs.filter(|(without, with)| is_behind(without, with)).count();
+    (behind > 0).then(|| {
+        format!(
+            "In {behind} of {} pairs the load sent late by its own fault (no idle CPU was left for it): what it printed \
+             there of the server's times is left out.",
+            verdict.pairs
+        )
+    })
 }
 
 /// The last lines of a server's output, as one line.

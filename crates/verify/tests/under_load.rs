@@ -190,3 +190,15 @@ fn several_printed_figures_have_verdicts_without_a_load_too() {
     assert_eq!(verdict.others[0].outcome(0.03), Outcome::Gain);
     assert_eq!(verdict.judged, ["rate ([0-9]+)"]);
 }
+
+#[test]
+fn a_load_that_fell_behind_tells_no_times_and_the_cpu_time_counts() {
+    let printed = [webload(5000.0, 2.0, 0), webload(5000.0, 1.0, 0) + "generator FELL BEHIND\n"];
+    let verdict = verdict([&printed[0], &printed[1]], Reading::default(), eight()).unwrap();
+    assert_ne!(verdict.outcome, Outcome::Void);
+    assert_eq!((verdict.pairs, verdict.comparison.metric.as_str()), (8, CPU_PER_WORK));
+    assert!(verdict.judged.is_empty() && verdict.others.iter().all(|other| !other.metric.ends_with("_ms")));
+    let note = "In 8 of 8 pairs the load sent late by its own fault (no idle CPU was left for it): what it printed there of \
+                the server's times is left out.";
+    assert_eq!(verdict.notes, [note]);
+}

@@ -14,13 +14,15 @@ use std::time::Duration;
 const CONNECT: Duration = Duration::from_millis(500);
 /// In `/proc/net/tcp`: TCP_LISTEN, include/net/tcp_states.h.
 const LISTEN: &str = "0A";
+/// In `/proc/net/udp`, of a socket without a peer: TCP_CLOSE.
+const NO_PEER: &str = "07";
 /// In `/proc/net/unix`: __SO_ACCEPTCON, include/linux/net.h.
 const ACCEPTS: u64 = 0x10000;
 
 /// What tells that a server answers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Ready {
-    /// One of its processes listens on a TCP or Unix socket.
+    /// One of its processes listens on a TCP or Unix socket; or has bound a UDP socket, and none of them listens.
     #[default]
     Listens,
     /// It takes a connection over TCP.
@@ -45,34 +47,51 @@ impl FromStr for Ready {
     }
 }
 
+/// What a look at a server tells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Look {
+    /// It does not answer.
+    Silent,
+    /// It can take datagrams. A server of both kinds may yet listen.
+    Datagrams,
+    /// It answers.
+    Answers,
+}
+
 impl Ready {
-    pub(crate) fn holds(&self, tree: Tree) -> bool {
-        match self {
-            Ready::Listens => listens(tree),
+    pub(crate) fn look(&self, tree: Tree) -> Look {
+        let connects = match self {
+            Ready::Listens => return open_to(tree),
             Ready::Tcp(address) => {
                 let addresses = address.to_socket_addrs().into_iter().flatten();
                 addresses.into_iter().any(|address| TcpStream::connect_timeout(&address, CONNECT).is_ok())
             }
             Ready::Unix(path) => UnixStream::connect(path).is_ok(),
-        }
+        };
+        if connects { Look::Answers } else { Look::Silent }
     }
 
     /// What was waited for.
     pub(crate) fn in_words(&self) -> String {
         match self {
-            Ready::Listens => "listened on no TCP or Unix socket".to_owned(),
+            Ready::Listens => "listened on no TCP or Unix socket and bound no UDP socket".to_owned(),
             Ready::Tcp(address) => format!("took no connection at {address}"),
             Ready::Unix(path) => format!("took no connection at {}", path.display()),
         }
     }
 }
 
-fn listens(tree: Tree) -> bool {
+fn open_to(tree: Tree) -> Look {
     let processes = tree.processes();
-    let Some(first) = processes.first() else { return false };
+    let Some(first) = processes.first() else { return Look::Silent };
     let net = PathBuf::from(format!("/proc/{first}/net"));
-    let listening = listening(&net);
-    !listening.is_empty() && processes.iter().any(|pid| sockets(*pid).any(|inode| listening.contains(&inode)))
+    let (listening, bound) = (listening(&net), bound(&net));
+    let open: HashSet<u64> = processes.iter().flat_map(|pid| sockets(*pid)).collect();
+    match (open.is_disjoint(&listening), open.is_disjoint(&bound)) {
+        (false, _) => Look::Answers,
+        (true, false) => Look::Datagrams,
+        (true, true) => Look::Silent,
+    }
 }
 
 /// Inodes of the sockets that a process has open.
@@ -85,18 +104,33 @@ fn sockets(pid: libc::pid_t) -> impl Iterator<Item = u64> {
     })
 }
 
-/// Inodes of the sockets of a network namespace on which somebody listens.
+/// Inodes in tables of a network namespace, of the lines that say one.
+fn inodes(net: &Path, tables: &[&str], inode_of: fn(&str) -> Option<u64>) -> HashSet<u64> {
+    let texts = tables.iter().map(|table| fs::read_to_string(net.join(table)).unwrap_or_default());
+    texts.flat_map(|text| text.lines().skip(1).filter_map(inode_of).collect::<Vec<_>>()).collect()
+}
+
+/// Inodes of the sockets on which somebody listens.
 fn listening(net: &Path) -> HashSet<u64> {
-    let read = |name: &str| fs::read_to_string(net.join(name)).unwrap_or_default();
-    let tcp = [read("tcp"), read("tcp6")];
-    let tcp = tcp.iter().flat_map(|text| text.lines().skip(1)).filter_map(listening_tcp);
-    let unix = read("unix");
-    tcp.chain(unix.lines().skip(1).filter_map(listening_unix)).collect()
+    let tcp = inodes(net, &["tcp", "tcp6"], listening_tcp);
+    tcp.into_iter().chain(inodes(net, &["unix"], listening_unix)).collect()
+}
+
+/// Inodes of the UDP sockets that take datagrams of anybody.
+fn bound(net: &Path) -> HashSet<u64> {
+    inodes(net, &["udp", "udp6"], bound_udp)
 }
 
 fn listening_tcp(line: &str) -> Option<u64> {
     let fields: Vec<&str> = line.split_whitespace().collect();
     if *fields.get(3)? == LISTEN { fields.get(9)?.parse().ok() } else { None }
+}
+
+/// A socket has a port once it is bound.
+fn bound_udp(line: &str) -> Option<u64> {
+    let fields: Vec<&str> = line.split_whitespace().collect();
+    let has_port = !fields.get(1)?.ends_with(":0000");
+    if has_port && *fields.get(3)? == NO_PEER { fields.get(9)?.parse().ok() } else { None }
 }
 
 fn listening_unix(line: &str) -> Option<u64> {
@@ -115,6 +149,9 @@ mod tests {
         let tcp = "   1: 0100007F:18EB 00000000:0000 0A 00000000:00000000 00:00000000 00000000  1000   0 31337 1 00";
         assert_eq!(listening_tcp(tcp), Some(31337));
         assert_eq!(listening_tcp(&tcp.replace(" 0A ", " 01 ")), None);
+        let udp = " 3105: 0100007F:46AA 00000000:0000 07 00000000:00000000 00:00000000 00000000  1000   0 31338 2 00 0";
+        assert_eq!(bound_udp(udp), Some(31338));
+        assert_eq!((bound_udp(&udp.replace(":46AA", ":0000")), bound_udp(&udp.replace(" 07 ", " 01 "))), (None, None));
         let unix = "0000000000000000: 00000002 00000000 00010000 0001 01 4711 /run/a socket";
         assert_eq!(listening_unix(unix), Some(4711));
         assert_eq!(listening_unix(&unix.replace("00010000", "00000000")), None);

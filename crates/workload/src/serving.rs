@@ -1,12 +1,15 @@
 //! A server under a load: start it, wait until it answers, run the load against it, charge it with its CPU time
 //! meanwhile, stop it.
 
+use crate::ready::Look;
 use crate::{CpuClock, Error, Finished, Ready, Running, Status, Suspended, Tree, Workload};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 /// How often a server is asked whether it answers.
 const ASK: Duration = Duration::from_millis(10);
+/// A server that can take datagrams for so long, and does not listen for connections, answers.
+const DATAGRAMS_ALONE: Duration = Duration::from_millis(300);
 /// How long a load, and a server that nobody wants any more, may take to end after they were asked to.
 const GRACE: Duration = Duration::from_secs(2);
 /// The same where somebody waits for us to end.
@@ -120,9 +123,15 @@ impl Serving {
     /// Waits until the server answers, or `stop` is set.
     pub fn wait_until_ready(&mut self, load: &Load, stop: &AtomicBool) -> Result<(), ServingError> {
         let begun = Instant::now();
+        let mut datagrams_since = None;
         loop {
             self.still_there("before it answered")?;
-            if load.ready.holds(self.tree) {
+            let answers = match load.ready.look(self.tree) {
+                Look::Answers => true,
+                Look::Datagrams => datagrams_since.get_or_insert_with(Instant::now).elapsed() >= DATAGRAMS_ALONE,
+                Look::Silent => false,
+            };
+            if answers {
                 // Somebody else may have answered at that address.
                 return self.still_there("before it answered");
             }

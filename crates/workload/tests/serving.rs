@@ -145,11 +145,24 @@ fn a_server_that_never_answers_is_told() {
     let said = said.map(|error| error.to_string());
     assert_eq!(
         said[0],
-        "the server listened on no TCP or Unix socket within 0.25 s (--ready-within); name where it answers with \
-         --ready HOST:PORT or --ready PATH"
+        "the server listened on no TCP or Unix socket and bound no UDP socket within 0.25 s (--ready-within); name where it \
+         answers with --ready HOST:PORT or --ready PATH"
     );
     assert!(said[1].starts_with("the server took no connection at 127.0.0.1:1 within 0.25 s"), "{}", said[1]);
     assert!(said[2].starts_with("the server took no connection at /no/such/socket within 0.25 s"), "{}", said[2]);
+}
+
+#[test]
+fn a_server_of_datagrams_answers_and_one_of_both_kinds_when_it_listens() {
+    let directory = tempfile::tempdir().unwrap();
+    let datagrams = "u = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); u.bind(('127.0.0.1', 0))\n";
+    let alone = Workload::new(["python3", "-c", &format!("import socket, time\n{datagrams}time.sleep(100)")]);
+    serve(&alone.whole_tree(), &load(&["true"])).unwrap();
+    // Its datagrams come first; the load needs its connections.
+    let socket = directory.path().join("socket");
+    let both = server_after(&format!("{datagrams}\ntime.sleep(0.1)"), &socket, "time.sleep(100)");
+    let client = format!("import socket\nsocket.socket(socket.AF_UNIX).connect({socket:?})");
+    serve(&both, &load(&["python3", "-c", &client])).unwrap();
 }
 
 #[test]

@@ -73,7 +73,7 @@ static void judge(struct pace_thread *thread, uint64_t interval_ns, uint64_t cos
 {
 	if (events < PACE_LEAST_EVENTS) {
 		strike(thread, PACE_SPARSE);
-	} else if (cost_ns * PACE_DEAR_TIMES > interval_ns) {
+	} else if (cost_ns > interval_ns) {
 		strike(thread, PACE_DEAR);
 	} else {
 		thread->strikes = 0;
@@ -124,12 +124,28 @@ static enum pace_way next_way(struct pace_trial *trial)
 		return phases[PACE_WITHOUT] < phases[PACE_WITH_SLEEPS] ? PACE_WITHOUT : PACE_WITH_SLEEPS;
 	uint64_t without = trial->cost[PACE_WITHOUT];
 	enum pace_way cheaper = trial->cost[PACE_WITH_SLEEPS] < without - without / PACE_LEAST_GAIN ? PACE_WITH_SLEEPS : PACE_WITHOUT;
-	if (trial->since_other < PACE_PHASES_BETWEEN) {
+	if (cheaper != trial->cheaper) {
+		trial->cheaper = cheaper;
+		trial->since_other = trial->doubled = 0;
+	}
+	if (trial->since_other < PACE_PHASES_BETWEEN << trial->doubled) {
 		trial->since_other++;
 		return cheaper;
 	}
 	trial->since_other = 0;
+	trial->doubled = (uint32_t)least(trial->doubled + 1, PACE_MOST_DOUBLED);
 	return cheaper == PACE_WITHOUT ? PACE_WITH_SLEEPS : PACE_WITHOUT;
+}
+
+/* A phase of much other work (a thousand connections accepted) must not spoil the comparison for long: it counts as twice
+ * the cost so far at most, and what costs less than half counts at once. */
+static void note_cost(struct pace_trial *trial, uint64_t cost)
+{
+	uint64_t *mean = &trial->cost[trial->way];
+	uint64_t twice = *mean > UINT64_MAX / 2 ? UINT64_MAX : *mean * 2;
+	int at_once = !trial->phases[trial->way] || cost < *mean / 2;
+	*mean = at_once ? cost : *mean - *mean / 4 + least(cost, twice) / 4;
+	trial->phases[trial->way]++;
 }
 
 void pace_next_phase(struct pace_thread *thread, uint64_t cpu_ns)
@@ -137,9 +153,7 @@ void pace_next_phase(struct pace_thread *thread, uint64_t cpu_ns)
 	struct pace_trial *trial = &thread->trial;
 	if (trial->began) {
 		uint64_t spent = least(since(trial->began_cpu_ns, cpu_ns), UINT64_MAX / ONE_EVENT);
-		uint64_t cost = spent * ONE_EVENT / most(trial->events, 1), *mean = &trial->cost[trial->way];
-		*mean = trial->phases[trial->way] ? *mean - *mean / 4 + cost / 4 : cost;
-		trial->phases[trial->way]++;
+		note_cost(trial, spent * ONE_EVENT / most(trial->events, 1));
 		trial->way = next_way(trial);
 	}
 	trial->began = 1;

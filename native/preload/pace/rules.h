@@ -7,17 +7,18 @@
 
 /* A sleep pays where it gathers so many events: with one, a sleep and a call replace a call. */
 #define PACE_LEAST_EVENTS 2
-/* The interval must be at least so many times the cost of a call. */
-#define PACE_DEAR_TIMES 4
 /* The recent rate is that of so many intervals. */
 #define PACE_RECENT 8
 /* After sleeps that did not pay one after another: 2, 4, … calls without one, at most 2 to this power. */
 #define PACE_MOST_STRIKES 6
 /* A trial compares the thread's CPU time for an event with sleeps and without, so many events at a time, in turn. */
 #define PACE_PHASE_EVENTS 256
-/* So often each way before the comparison counts; then so many phases of the cheaper way to one of the other. */
+/* So often each way before the comparison counts. */
 #define PACE_PHASES_EACH 2
-#define PACE_PHASES_BETWEEN 32
+/* Then so many phases of the cheaper way to one of the other. Each phase of the other that changes nothing doubles them,
+ * this often. */
+#define PACE_PHASES_BETWEEN 2u
+#define PACE_MOST_DOUBLED 4
 /* Sleeps must save one part in so many. */
 #define PACE_LEAST_GAIN 32
 /* The shortest interval that a budget is spent on. */
@@ -42,6 +43,8 @@ struct pace_trial {
 	uint64_t cost[PACE_WAYS]; /* of an event, in 1/1024 ns; a quarter of it is the last phase's */
 	uint32_t phases[PACE_WAYS];
 	uint32_t since_other;     /* phases of the cheaper way in a row */
+	uint32_t doubled;
+	uint32_t cheaper;         /* an enum pace_way */
 	uint32_t way;             /* an enum pace_way */
 	uint32_t began;
 };
@@ -64,7 +67,7 @@ enum pace_why {
 	PACE_FIRST,     /* no call has returned before */
 	PACE_LATE,      /* the interval is over */
 	PACE_SPARSE,    /* too few events would gather */
-	PACE_DEAR,      /* the call costs too much for the interval */
+	PACE_DEAR,      /* the call itself takes longer than the interval */
 	PACE_NO_GAIN,   /* sleeps cost what they save, or this is the half of the trial without */
 	PACE_LEFT_OVER, /* something of the last return waits still */
 	PACE_REASONS,

@@ -3,5 +3,6 @@
 pub mod body;
 pub mod entry;
 pub mod flow;
+pub mod forgotten;
 pub mod key;
 pub mod store;

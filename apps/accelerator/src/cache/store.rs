@@ -3,6 +3,7 @@
 use super::body::Arena;
 use super::entry::Entry;
 use super::flow::Flow;
+use super::forgotten::Forgotten;
 use super::key::{Key, KeyRef};
 use nearmiss_cache_policy::{RequestHead, vary_key};
 use quick_cache::sync::{Cache, DefaultLifecycle};
@@ -61,7 +62,7 @@ pub struct Store {
     pub arena: Arc<Arena>,
     passed: Cache<Key, u64>,
     under_way: Mutex<HashMap<Key, Arc<Flow>>>,
-    changing: Mutex<()>,
+    changing: Mutex<Forgotten>,
 }
 
 impl Store {
@@ -91,26 +92,40 @@ impl Store {
         self.cache.get(key)
     }
 
-    /// Stores a variant in place of the one before.
-    pub fn insert(&self, key: &Key, entry: Arc<Entry>) {
-        let _alone = lock(&self.changing);
+    /// How much was forgotten so far: what a fetch that begins now has to show when it stores.
+    pub fn turn(&self) -> u64 {
+        lock(&self.changing).turn()
+    }
+
+    /// Stores a variant in place of the one before. False, and nothing is stored, where the key was forgotten since
+    /// that turn: the response may be older than what made the stored one invalid.
+    pub fn insert(&self, key: &Key, entry: Arc<Entry>, since: u64) -> bool {
+        let forgotten = lock(&self.changing);
+        if forgotten.has(key, since) {
+            return false;
+        }
         let resource = match self.cache.peek(key) {
             Some(resource) => resource.with(entry),
             None => Resource { variants: vec![entry] },
         };
         self.cache.insert(key.clone(), Arc::new(resource));
         self.passed.remove(key);
+        true
     }
 
-    /// Forgets a key. Whether there was something.
-    pub fn remove(&self, key: &Key) -> bool {
-        let _alone = lock(&self.changing);
+    /// Forgets a key: what is stored, and what is under way for later requests. Whether something was stored.
+    pub fn forget(&self, key: &Key) -> bool {
+        let mut forgotten = lock(&self.changing);
+        forgotten.add(key);
+        lock(&self.under_way).remove(key);
         self.cache.remove(key).is_some()
     }
 
-    /// Forgets all keys whose authority and target are told to go. Returns how many.
-    pub fn remove_where(&self, goes: impl Fn(&KeyRef<'_>) -> bool) -> usize {
-        let _alone = lock(&self.changing);
+    /// Forgets all keys whose authority and target are told to go. Returns how many were stored.
+    pub fn forget_where(&self, goes: impl Fn(&KeyRef<'_>) -> bool) -> usize {
+        let mut forgotten = lock(&self.changing);
+        forgotten.add_all();
+        lock(&self.under_way).retain(|key, _| !goes(&key.parts()));
         let keys: Vec<Key> = self.cache.iter().map(|(key, _)| key).filter(|key| goes(&key.parts())).collect();
         keys.iter().filter(|key| self.cache.remove(*key).is_some()).count()
     }
@@ -137,16 +152,6 @@ impl Store {
         if under_way.get(key).is_some_and(|listed| Arc::ptr_eq(listed, flow)) {
             under_way.remove(key);
         }
-    }
-
-    /// Takes whatever fill there is for a key off the list, so that no later request joins it.
-    pub fn abandon(&self, key: &Key) {
-        lock(&self.under_way).remove(key);
-    }
-
-    /// Whether this very fill is still the listed one.
-    pub fn lists(&self, key: &Key, flow: &Arc<Flow>) -> bool {
-        lock(&self.under_way).get(key).is_some_and(|listed| Arc::ptr_eq(listed, flow))
     }
 
     /// Remembers until `until` that responses under this key are not stored.

@@ -1,6 +1,6 @@
 //! The decoder of bodies: it says which bytes of its input are content, and where the body ends.
 
-use super::{BodyLength, Refusal};
+use super::{BodyLength, Refusal, fields, write};
 use std::ops::Range;
 
 /// Longest line of a chunk's size with its extension.
@@ -12,7 +12,7 @@ const TRAILERS_MOST: usize = 8192;
 #[derive(Debug)]
 pub struct Decoder {
     state: State,
-    /// The trailer section as it came, with its empty line.
+    /// The trailer section with its empty line, without the fields that no trailer may set.
     pub trailers: Vec<u8>,
 }
 
@@ -21,6 +21,7 @@ enum State {
     Fixed(u64),
     UntilClose,
     Size { value: u64, digits: u8, length: usize },
+    Blank { value: u64, length: usize },
     Extension { value: u64, length: usize },
     SizeEnd { value: u64 },
     Chunk(u64),
@@ -90,6 +91,7 @@ impl Decoder {
     fn byte(&mut self, byte: u8) -> Result<State, Refusal> {
         match self.state {
             State::Size { value, digits, length } => size_byte(value, digits, length, byte),
+            State::Blank { value, length } => blank_byte(value, length, byte),
             State::Extension { value, length } => extension_byte(value, length, byte),
             State::SizeEnd { value } => match (byte, value) {
                 (b'\n', 0) => Ok(State::Trailers),
@@ -116,12 +118,24 @@ impl Decoder {
         if self.trailers != b"\r\n" && !self.trailers.ends_with(b"\r\n\r\n") {
             return Ok(State::Trailers);
         }
-        let mut fields = [httparse::EMPTY_HEADER; 32];
-        match httparse::parse_headers(&self.trailers, &mut fields) {
-            Ok(httparse::Status::Complete(_)) => Ok(State::Done),
-            _ => Err(Refusal::bad("trailers are not readable")),
-        }
+        self.trailers = passed_on(&self.trailers)?;
+        Ok(State::Done)
     }
+}
+
+/// The trailers that may go on. A recipient might take a trailer for a field of the head, where this one would change
+/// how the message is framed, routed, authorised or cached (RFC 9110 section 6.5.1).
+fn passed_on(trailers: &[u8]) -> Result<Vec<u8>, Refusal> {
+    let mut room = [httparse::EMPTY_HEADER; 32];
+    let Ok(httparse::Status::Complete((_, read))) = httparse::parse_headers(trailers, &mut room) else {
+        return Err(Refusal::bad("trailers are not readable"));
+    };
+    let mut out = Vec::new();
+    for field in read.iter().filter(|field| fields::is_trailer(field.name)) {
+        write::field(&mut out, field.name, field.value);
+    }
+    out.extend_from_slice(b"\r\n");
+    Ok(out)
 }
 
 fn size_byte(value: u64, digits: u8, length: usize, byte: u8) -> Result<State, Refusal> {
@@ -131,8 +145,19 @@ fn size_byte(value: u64, digits: u8, length: usize, byte: u8) -> Result<State, R
             Ok(State::Size { value: value << 4 | u64::from(digit), digits: digits + 1, length: length + 1 })
         }
         (b'\r', _) if digits > 0 => Ok(State::SizeEnd { value }),
-        (b';' | b' ' | b'\t', _) if digits > 0 => Ok(State::Extension { value, length: length + 1 }),
+        (b';', _) if digits > 0 => Ok(State::Extension { value, length: length + 1 }),
+        (b' ' | b'\t', _) if digits > 0 => Ok(State::Blank { value, length: length + 1 }),
         _ => Err(Refusal::bad("a chunk's size is no number")),
+    }
+}
+
+/// White space behind the size: another number there would be a second size.
+fn blank_byte(value: u64, length: usize, byte: u8) -> Result<State, Refusal> {
+    match byte {
+        b' ' | b'\t' if length < LINE_MOST => Ok(State::Blank { value, length: length + 1 }),
+        b';' => Ok(State::Extension { value, length: length + 1 }),
+        b'\r' => Ok(State::SizeEnd { value }),
+        _ => Err(Refusal::bad("something stands behind a chunk's size")),
     }
 }
 
@@ -182,6 +207,20 @@ mod tests {
     }
 
     #[test]
+    fn a_size_may_be_padded() {
+        let input = b"3 \t\r\nabc\r\n2 ; x = y\r\nde\r\n0 \r\n\r\n";
+        let read = decode(BodyLength::Chunked, input, 1);
+        assert_eq!(read, Ok((b"abcde".to_vec(), b"\r\n".to_vec(), input.len(), true)));
+    }
+
+    #[test]
+    fn trailers_that_would_change_the_message_go_no_further() {
+        let input = b"0\r\nA: b\r\nContent-Length: 3\r\ntransfer-encoding: chunked\r\nHost: b\r\nC:d \r\n\r\n";
+        let read = decode(BodyLength::Chunked, input, input.len());
+        assert_eq!(read, Ok((vec![], b"A: b\r\nC: d\r\n\r\n".to_vec(), input.len(), true)));
+    }
+
+    #[test]
     fn loose_chunks_are_refused() {
         for input in [
             &b"\r\n"[..],
@@ -194,6 +233,9 @@ mod tests {
             b"3\r\nabc\r\n;",
             b"1000000000000000\r\n",
             b"3 \0\r\nabc",
+            b"3 4\r\nabc",
+            b"0\t3\r\n",
+            b"3 x;y\r\nabc",
             b"3;a\rb\r\nabc",
             b"0\r\nA : b\r\n\r\n",
             b"0\r\n\n",

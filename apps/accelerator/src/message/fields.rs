@@ -17,6 +17,54 @@ const MORE: [&str; 3] = ["keep-alive", "proxy-connection", "http2-settings"];
 /// What `Connection` cannot take away: without them the message would mean something else.
 const KEPT: [HeaderName; 3] = [header::HOST, header::CACHE_CONTROL, header::DATE];
 
+/// Fields that decide how a message is framed, routed, authorised, cached or read, sorted. No trailer may set them (RFC
+/// 9110 section 6.5.1, with the list of RFC 7230 section 4.1.2).
+const NOT_IN_TRAILERS: [&str; 38] = [
+    "age",
+    "authorization",
+    "cache-control",
+    "connection",
+    "content-encoding",
+    "content-length",
+    "content-location",
+    "content-range",
+    "content-type",
+    "cookie",
+    "date",
+    "expect",
+    "expires",
+    "forwarded",
+    "host",
+    "if-match",
+    "if-modified-since",
+    "if-none-match",
+    "if-range",
+    "if-unmodified-since",
+    "keep-alive",
+    "location",
+    "max-forwards",
+    "pragma",
+    "proxy-authenticate",
+    "proxy-authorization",
+    "proxy-connection",
+    "range",
+    "retry-after",
+    "set-cookie",
+    "te",
+    "trailer",
+    "transfer-encoding",
+    "upgrade",
+    "vary",
+    "via",
+    "www-authenticate",
+    "x-forwarded-for",
+];
+
+/// Whether a trailer of this name may go on.
+pub fn is_trailer(name: &str) -> bool {
+    NOT_IN_TRAILERS.binary_search(&name.to_ascii_lowercase().as_str()).is_err()
+}
+
 /// Removes the connection's own fields: the fixed ones and those that `Connection` lists.
 pub fn strip(fields: &mut HeaderMap) {
     let listed: Vec<HeaderName> = fields
@@ -45,6 +93,13 @@ pub fn lists(value: &[u8], word: &[u8]) -> bool {
 mod tests {
     use super::*;
     use http::HeaderValue;
+
+    #[test]
+    fn every_name_of_the_list_is_found() {
+        assert!(NOT_IN_TRAILERS.is_sorted());
+        assert!(NOT_IN_TRAILERS.iter().all(|name| !is_trailer(&name.to_uppercase())));
+        assert!(is_trailer("Server-Timing") && is_trailer("etag"));
+    }
 
     #[test]
     fn listed_fields_go_and_the_rest_stays() {

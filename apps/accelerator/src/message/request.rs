@@ -205,11 +205,32 @@ pub fn map(fields: &[httparse::Header<'_>]) -> Result<HeaderMap, Refusal> {
 
 fn authority(value: &[u8]) -> Result<&str, Refusal> {
     let text = std::str::from_utf8(value).unwrap_or("");
-    let fits = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~:[]%!$&'()*+;=".contains(&byte);
-    if text.is_empty() || !text.bytes().all(fits) {
+    let bracketed = text.starts_with('[');
+    let host_end = if bracketed { text.find(']').map(|at| at + 1) } else { text.find(':') };
+    let (host, port) = text.split_at(host_end.unwrap_or(text.len()));
+    if !(if bracketed { is_literal(host) } else { is_name(host) }) || !is_port(port) {
         return Err(Refusal::bad("Host is not readable"));
     }
-    Ok(text.strip_suffix(":80").unwrap_or(text))
+    Ok(if matches!(port, ":" | ":80") { host } else { text })
+}
+
+/// A registered name or an IPv4 address (RFC 3986 section 3.2.2), without the comma, which would make a list of Host.
+fn is_name(host: &str) -> bool {
+    let fits = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~%!$&'()*+;=".contains(&byte);
+    !host.is_empty() && host.bytes().all(fits)
+}
+
+/// An IPv6 address in its brackets.
+fn is_literal(host: &str) -> bool {
+    let inner = host.strip_prefix('[').and_then(|rest| rest.strip_suffix(']'));
+    inner.is_some_and(|inner| inner.parse::<std::net::Ipv6Addr>().is_ok())
+}
+
+/// Nothing, or a colon with a port that there is, or with nothing.
+fn is_port(port: &str) -> bool {
+    let digits = port.strip_prefix(':').unwrap_or(port);
+    let is_number = digits.bytes().all(|byte| byte.is_ascii_digit()) && digits.parse::<u16>().is_ok();
+    port.is_empty() || port == ":" || is_number
 }
 
 #[cfg(test)]
@@ -246,6 +267,27 @@ mod tests {
         ] {
             let mut room = [const { MaybeUninit::uninit() }; FIELDS_MOST];
             assert_eq!(parse(text.as_bytes(), &mut room).unwrap().unwrap().keep, keep, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_host_is_a_name_or_an_address_with_a_port_that_there_is() {
+        for (host, expected) in [
+            ("a.b-c_d", Some("a.b-c_d")),
+            ("a:80", Some("a")),
+            ("a:", Some("a")),
+            ("a:8080", Some("a:8080")),
+            ("[::1]", Some("[::1]")),
+            ("[::1]:80", Some("[::1]")),
+            ("[::1]:81", Some("[::1]:81")),
+        ] {
+            assert_eq!(authority(host.as_bytes()).ok(), expected, "{host}");
+        }
+        for host in [
+            "", ":80", ":", "a:b", "a:1:2", "a:99999", "a:-1", "a:+1", "::1", "[::1", "[]", "[a", "[x]", "a]b",
+            "[::1]x",
+        ] {
+            assert!(authority(host.as_bytes()).is_err(), "{host}");
         }
     }
 

@@ -11,14 +11,33 @@ use std::sync::atomic::Ordering;
 /// Connections that one listener gives in one turn.
 const A_TURN: usize = 256;
 
+/// Whether an accept fails for want of descriptors or memory, so that the next one fails too.
+fn is_shortage(error: &std::io::Error) -> bool {
+    let codes = [libc::EMFILE, libc::ENFILE, libc::ENOBUFS, libc::ENOMEM];
+    error.raw_os_error().is_some_and(|code| codes.contains(&code))
+}
+
 impl Worker {
+    /// Accepts what waits although no event announces it: where descriptors had run out, none does.
+    pub(super) fn accept_again(&mut self) {
+        for number in 0..self.listeners.len() {
+            self.engine.watch(self.listeners[number].as_fd(), Interest::READ);
+            self.accept(number);
+        }
+    }
+
     pub(super) fn accept(&mut self, number: usize) {
         for _ in 0..A_TURN {
             let Some(listener) = self.listeners.get(number) else { return };
             match listener.accept() {
                 Ok((socket, peer)) => self.take(socket, peer),
                 Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => return,
-                Err(_) => return,
+                // An engine that reports states would report this listener without an end.
+                Err(error) if is_shortage(&error) => {
+                    return self.engine.watch(listener.as_fd(), Interest { read: false, write: false });
+                }
+                // The client has gone already.
+                Err(_) => {}
             }
         }
         // An edge is reported once: what is left is taken at the next turn.

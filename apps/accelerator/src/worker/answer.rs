@@ -102,13 +102,15 @@ impl Worker {
         let Some(exchange) = self.exchange(id) else { return };
         let request = Arc::clone(&exchange.request);
         let mine = arrived.shared.is_some() && vary_key(&arrived.fields, &request.head()) == arrived.shared;
-        let as_asked = exchange.role == Role::Leads && !request.asks_for_less() && request.method == Method::GET;
+        let whole = arrived.status != StatusCode::PARTIAL_CONTENT && request.takes_the_whole();
+        let less = request.asks_for_less();
+        let as_asked = exchange.role == Role::Leads && (!less || whole) && request.method == Method::GET;
         let passed = exchange.role == Role::Passed;
         if !mine && !as_asked && !passed {
             self.leave_flow(id, flow);
             return self.pass(id, &request, Forward::UriMiss);
         }
-        self.stream(id, flow, arrived, &request, mine && !passed);
+        self.stream(id, flow, arrived, &request, (mine || less) && !passed);
     }
 
     /// Writes the head of a response under way, and lets the body follow.

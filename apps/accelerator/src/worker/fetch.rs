@@ -2,6 +2,7 @@
 
 use super::request::Request;
 use super::{FETCH, Worker};
+use crate::PROGRAM;
 use crate::cache::entry::Entry;
 use crate::cache::flow::{Demand, End, Flow, Phase};
 use crate::cache::key::Key;
@@ -11,6 +12,7 @@ use crate::origins::Server;
 use bytes::Bytes;
 use http::StatusCode;
 use nearmiss_cache_policy::{Forward, Seconds};
+use nearmiss_usage::say;
 use rustix::net::{AddressFamily, SendFlags, SocketFlags, SocketType, connect, send, socket_with, sockopt};
 use slotmap::{DefaultKey, Key as _};
 use std::net::SocketAddr;
@@ -43,6 +45,10 @@ pub struct Job {
     /// The client whose body goes along.
     pub(super) uploader: Option<DefaultKey>,
     pub(super) requested_at: Seconds,
+    /// What the store had forgotten by the time the request was made.
+    pub(super) since: u64,
+    /// Interim answers so far.
+    pub(super) interims: usize,
     /// A part of the answer was read: nothing can be tried again.
     pub(super) begun: bool,
     /// The head is there, and the body is stored with these once it is whole.
@@ -97,6 +103,8 @@ impl Worker {
             tried: Vec::new(),
             uploader,
             requested_at: self.now.wall,
+            since: self.shared.store.turn(),
+            interims: 0,
             begun: false,
             storing: None,
             decoder: None,
@@ -125,7 +133,7 @@ impl Worker {
 
     fn failed_server(&self, server: &Server) {
         if server.found(false) {
-            eprintln!("nearmiss-accelerator: origin {}: not well", server.config.address);
+            say(PROGRAM, format_args!("origin {}: not well", server.config.address));
         }
     }
 

@@ -135,9 +135,9 @@ impl Worker {
         };
         let fresh = storing.entry(entry.body.clone(), &self.live.hit_marks);
         if kept {
-            self.shared.store.insert(key, Arc::clone(&fresh));
+            self.shared.store.insert(key, Arc::clone(&fresh), job.since);
         } else {
-            self.shared.store.remove(key);
+            self.shared.store.forget(key);
         }
         Judged::Instead(Phase::Stored { entry: fresh, stale: false })
     }
@@ -148,8 +148,7 @@ impl Worker {
         let response = ResponseHead { status: head.status, headers: &head.fields };
         for target in policy::invalidates("http", &request, &response) {
             let key = Key::new(&job.request.authority, &target);
-            self.shared.store.abandon(&key);
-            if self.shared.store.remove(&key) {
+            if self.shared.store.forget(&key) {
                 self.counters().invalidated.one();
             }
         }
@@ -164,7 +163,7 @@ impl Worker {
         let entry = resource.as_ref().and_then(|resource| resource.select(&as_get(job)));
         let outdated = |entry: &Arc<Entry>| policy::head_update(&entry.fields, response) == HeadUpdate::Outdated;
         if entry.is_some_and(outdated) {
-            self.shared.store.remove(&key);
+            self.shared.store.forget(&key);
         }
     }
 }

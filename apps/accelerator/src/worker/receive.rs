@@ -17,6 +17,8 @@ pub use super::judge::Storing;
 
 /// Bytes of an origin's head.
 const HEAD_MOST: usize = 64 << 10;
+/// Interim answers to one request.
+const INTERIM_MOST: usize = 32;
 /// Reads before the others have their turn.
 const A_TURN: usize = 16;
 
@@ -136,6 +138,9 @@ impl Worker {
                 let long = input.len() - at > HEAD_MOST;
                 return if long { Err("the origin's head is too long") } else { Ok(at) };
             };
+            if head.size > HEAD_MOST {
+                return Err("the origin's head is too long");
+            }
             at += head.size;
             if head.status == StatusCode::SWITCHING_PROTOCOLS {
                 return Err("the origin changed the protocol unasked");
@@ -143,6 +148,10 @@ impl Worker {
             if !head.status.is_informational() {
                 self.arrived(id, head);
                 return Ok(at);
+            }
+            job.interims += 1;
+            if job.interims > INTERIM_MOST {
+                return Err("the origin sends interim answers without an end");
             }
             let wakers = job.flow.interim(interim(&head));
             self.wake_all(&wakers);
@@ -256,13 +265,10 @@ impl Worker {
 
     fn store(&self, job: &Job, storing: Storing) {
         let Some(key) = &job.plan.key else { return };
-        // A changing request may have made the response invalid meanwhile.
-        if job.plan.listed && !self.shared.store.lists(key, &job.flow) {
-            return;
-        }
         let body = Body::new(&self.shared.store.arena, &job.flow.pieces());
-        self.shared.store.insert(key, storing.entry(body, &self.live.hit_marks));
-        self.counters().stored.one();
+        if self.shared.store.insert(key, storing.entry(body, &self.live.hit_marks), job.since) {
+            self.counters().stored.one();
+        }
     }
 }
 

@@ -76,7 +76,16 @@ impl Request {
     pub fn asks_for_less(&self) -> bool {
         LESS.iter().any(|name| self.fields.contains_key(name))
     }
+
+    /// Whether the whole response, stored or not, is all that its answer takes: it asks for no part, and its conditions
+    /// can be judged by the response's fields.
+    pub fn takes_the_whole(&self) -> bool {
+        !TO_THE_ORIGIN.iter().any(|name| self.fields.contains_key(name))
+    }
 }
+
+/// The fields that leave an answer to the origin, though the whole response is at hand.
+const TO_THE_ORIGIN: [header::HeaderName; 3] = [header::RANGE, header::IF_MATCH, header::IF_UNMODIFIED_SINCE];
 
 /// The fields that make a response less than whole.
 pub const LESS: [header::HeaderName; 6] = [

@@ -15,8 +15,7 @@ impl Worker {
             self.fetches.iter().filter(|(_, f)| f.deadline_ms <= now).map(|(id, _)| id).collect();
         late.into_iter().for_each(|id| self.late_fetch(id));
         self.log.flush(&self.live);
-        // Where descriptors had run out, connections still wait that no edge will announce again.
-        (0..self.listeners.len()).for_each(|number| self.accept(number));
+        self.accept_again();
     }
 
     fn late_client(&mut self, id: DefaultKey) {

@@ -180,7 +180,8 @@ impl Accelerator {
         Self::start(folder, config.contains("[admin]"))
     }
 
-    fn start(folder: TempDir, with_admin: bool) -> Self {
+    /// With the configuration in this folder; what it says on standard error goes to the file `stderr` there.
+    pub fn start(folder: TempDir, with_admin: bool) -> Self {
         let mut child = Command::new(env!("CARGO_BIN_EXE_nearmiss-accelerator"))
             .arg("--config")
             .arg(folder.path().join("a.toml"))

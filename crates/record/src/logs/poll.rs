@@ -77,6 +77,10 @@ rows! {
         watched: u64,
         /// Events returned.
         events: u64,
+        /// Events left over, as in the log of every call; 0 without that log.
+        again: u64 = 0,
+        /// Events of which that is not known; 0 without that log.
+        not_compared: u64 = 0,
         /// Calls that returned events.
         with_events: u64,
         /// Calls that returned none.
@@ -113,6 +117,8 @@ impl From<&Poll> for PollTotals {
             asked: poll.asked,
             watched: poll.watched,
             events: poll.events,
+            again: poll.again,
+            not_compared: poll.not_compared,
             with_events: poll.with_events,
             empty: poll.empty,
             failed: poll.failed,

@@ -23,6 +23,8 @@ pub struct Calls {
     pub name: String,
     /// Calls that ended.
     pub calls: u64,
+    /// Of those, the ones with timeout 0, which ask and do not wait.
+    pub at_once: u64,
     /// Events that they returned.
     pub events: u64,
     /// CPU time in them.
@@ -45,6 +47,7 @@ impl Calls {
     fn add(&mut self, poll: &Poll) {
         self.name.clone_from(&poll.name);
         self.calls += poll.calls;
+        self.at_once += poll.zero_timeout;
         self.events += poll.events;
         self.on_cpu_ns += poll.on_cpu_ns;
         self.asked += poll.asked;
@@ -56,11 +59,12 @@ impl Calls {
     }
 
     /// Whether an interval would halve the calls at least: not where events are sparse, where calls are batched already,
-    /// or where a call asks about one descriptor.
+    /// where a call asks about one descriptor, or where most calls do not wait and are therefore left alone.
     fn could_be_fewer(&self, duration_ns: u64) -> bool {
         let gathers = self.gathers(duration_ns);
         let asks_of_one = self.asked > 0 && self.asked < 2 * self.calls;
-        gathers >= LEAST_EVENTS as f64 && gathers >= 2.0 * self.events_a_call() && !asks_of_one
+        let mostly_waits = 2 * self.at_once < self.calls;
+        gathers >= LEAST_EVENTS as f64 && gathers >= 2.0 * self.events_a_call() && !asks_of_one && mostly_waits
     }
 }
 
@@ -120,7 +124,10 @@ mod tests {
         let one_descriptor = Poll { asked: 5000, ..poll(5, "poll", 5000, 5000) };
         let two = Poll { asked: 10_000, ..poll(6, "poll", 5000, 5000) };
         let ring = poll(8, "io_uring_enter", 5000, 5000);
-        assert_eq!(found(vec![often, just, sparse, batched, one_descriptor, two, ring]), [1, 2, 6]);
+        let spins = Poll { zero_timeout: 2500, ..poll(9, "poll", 5000, 5000) };
+        let mostly_waits = Poll { zero_timeout: 2499, ..poll(10, "poll", 5000, 5000) };
+        let all = vec![often, just, sparse, batched, one_descriptor, two, ring, spins, mostly_waits];
+        assert_eq!(found(all), [1, 2, 6, 10]);
     }
 
     #[test]

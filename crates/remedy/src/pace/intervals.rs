@@ -2,7 +2,7 @@
 
 use super::replay::{Log, Replayed};
 use super::words::time;
-use nearmiss_pace::rules::DEAR_TIMES;
+use nearmiss_pace::LEAST_GAIN;
 use nearmiss_record::figures::{Cell, Table};
 use nearmiss_record::observed::WaitCosts;
 use nearmiss_record::words::percent;
@@ -19,6 +19,8 @@ const SLEEP_COSTS: [f64; 2] = [0.7, 1.5];
 pub struct Basis {
     /// The command's CPU time.
     pub cpu_ns: u64,
+    /// The thread's own, by which the rules judge sleeps.
+    pub thread_cpu_ns: u64,
     /// What waits cost on the machine of the observation; none: it was not measured.
     pub waits: Option<WaitCosts>,
     /// What may be added to one event of a hundred.
@@ -49,6 +51,19 @@ pub struct Choice {
     pub cost_ns: u64,
     /// The budget that it was chosen within.
     pub budget_ns: u64,
+    /// Where a call takes more than the budget: the next interval that was tried.
+    pub beyond: Option<Beyond>,
+}
+
+/// What an interval would do that is longer than the budget.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Beyond {
+    /// The interval.
+    pub interval_ns: u64,
+    /// Share of the command's CPU time.
+    pub saved: f64,
+    /// What it adds to one event of a hundred at least.
+    pub added_p99_ns: u64,
 }
 
 impl Tried {
@@ -72,10 +87,26 @@ impl Tried {
 
     /// Share of the command's CPU time, where a sleep costs so many times what it should.
     fn saved(&self, replayed: &Replayed, times: f64) -> f64 {
+        self.saved_ns(replayed, times) / self.basis.cpu_ns.max(1) as f64
+    }
+
+    /// Whether the rules would let the thread go on sleeping: their trial wants a part of its CPU time saved.
+    fn pays(&self, replayed: &Replayed) -> bool {
+        let wanted = self.basis.thread_cpu_ns as f64 / LEAST_GAIN as f64;
+        replayed.sleeps > 0 && self.saved_ns(replayed, 1.0) > wanted
+    }
+
+    fn saved_ns(&self, replayed: &Replayed, times: f64) -> f64 {
         let ready = (replayed.calls - replayed.waits) * self.log.ready_ns();
         let calls = ready + replayed.waits * self.log.waiting_ns();
         let sleeps = replayed.sleeps as f64 * self.sleep_ns() as f64 * times;
-        (self.log.on_cpu_ns() as f64 - calls as f64 - sleeps) / self.basis.cpu_ns.max(1) as f64
+        let batches = (self.log.calls as f64 - replayed.calls as f64) * self.batch_ns();
+        self.log.on_cpu_ns() as f64 - calls as f64 - sleeps + batches
+    }
+
+    /// CPU time of a batch of events beside that of the events.
+    fn batch_ns(&self) -> f64 {
+        self.log.batches.apart_from_events_ns(self.basis.thread_cpu_ns.saturating_sub(self.log.on_cpu_ns()))
     }
 
     /// Of those within the budget, the interval that saves most; the shorter one of equals.
@@ -83,7 +114,7 @@ impl Tried {
         let within = self.replays.iter().filter(|(_, replayed)| replayed.added_p99_ns <= self.basis.budget_ns);
         let best = within
             .max_by(|(a, one), (b, other)| self.saved(one, 1.0).total_cmp(&self.saved(other, 1.0)).then(b.cmp(a)));
-        let saves = best.filter(|(_, replayed)| replayed.sleeps > 0 && self.saved(replayed, 1.0) > 0.0);
+        let saves = best.filter(|(_, replayed)| self.pays(replayed));
         let saved = |times| saves.map_or(0.0, |(_, replayed)| self.saved(replayed, times));
         Choice {
             interval_ns: saves.map_or(USUAL_NS[0], |(interval, _)| *interval),
@@ -92,7 +123,29 @@ impl Tried {
             added_p99_ns: saves.map_or(0, |(_, replayed)| replayed.added_p99_ns),
             cost_ns: self.log.cost_ns(),
             budget_ns: self.basis.budget_ns,
+            beyond: self.beyond(),
         }
+    }
+
+    /// No interval within the budget is longer than a call that takes more than it.
+    fn beyond(&self) -> Option<Beyond> {
+        let cost_ns = self.log.cost_ns();
+        let longer = self.replays.iter().filter(|(interval, _)| *interval > cost_ns);
+        let next = longer.min_by_key(|(interval, _)| *interval).filter(|_| cost_ns > self.basis.budget_ns);
+        next.map(|(interval_ns, replayed)| Beyond {
+            interval_ns: *interval_ns,
+            saved: self.saved(replayed, 1.0),
+            added_p99_ns: replayed.added_p99_ns,
+        })
+    }
+
+    /// What each return costs the program beside the events; empty where the log cannot tell.
+    pub fn of_batches(&self) -> String {
+        let batch_ns = self.batch_ns() as u64;
+        if batch_ns == 0 {
+            return String::new();
+        }
+        format!(" Each return takes the program {} beside its events.", time(batch_ns))
     }
 
     /// What a sleep costs against a wait, or that nobody measured it.
@@ -106,13 +159,14 @@ impl Tried {
 
     /// A row an interval; the first row is the log.
     pub fn table(&self) -> Table {
-        let columns = ["interval", "calls", "sleeps", "CPU saved", "added, mean", "added, p99"];
+        let columns = ["interval", "calls", "sleeps", "CPU saved", "pays", "added, mean", "added, p99"];
         let row = |(interval, replayed): &(u64, Replayed)| {
             vec![
                 Cell::Nanos(*interval),
                 Cell::Count(replayed.calls),
                 Cell::Count(replayed.sleeps),
                 Cell::Share(if replayed.sleeps == 0 { 0.0 } else { self.saved(replayed, 1.0) }),
+                Cell::text(if self.pays(replayed) { "yes" } else { "no" }),
                 Cell::Nanos(replayed.added_mean_ns),
                 Cell::Nanos(replayed.added_p99_ns),
             ]
@@ -136,10 +190,6 @@ impl Choice {
         let interval = time(self.interval_ns);
         format!("{interval} saves most of those that add {budget} at most, at the 99th percentile")
     }
-
-    fn is_dear(&self) -> bool {
-        self.cost_ns * DEAR_TIMES > self.budget_ns
-    }
 }
 
 impl fmt::Display for Choice {
@@ -150,14 +200,10 @@ impl fmt::Display for Choice {
         } else {
             write!(out, "No interval saves CPU time within {} at the 99th percentile.", time(self.budget_ns))?;
         }
-        if self.is_dear() {
-            let cost = time(self.cost_ns);
-            write!(
-                out,
-                " A call takes {cost}: only an interval of {DEAR_TIMES} times as much and more changes something."
-            )?;
-        }
-        Ok(())
+        let Some(beyond) = &self.beyond else { return Ok(()) };
+        let (cost, next, added) = (time(self.cost_ns), time(beyond.interval_ns), time(beyond.added_p99_ns));
+        let saved = percent(beyond.saved.max(0.0));
+        write!(out, " One call takes {cost}, more than that: {next} would save {saved} and add {added}.")
     }
 }
 
@@ -182,7 +228,13 @@ mod tests {
     /// With sleeps that take so much more than waits.
     fn tried(timer_ns: Option<u64>, intervals: &[u64]) -> Tried {
         let waits = timer_ns.map(|timer| WaitCosts { sleep_cpu_ns: 7_000 + timer, woken_cpu_ns: 7_000 });
-        let basis = Basis { cpu_ns: 100_000_000, waits, budget_ns: 1_000_000, intervals: intervals.to_vec() };
+        let basis = Basis {
+            cpu_ns: 100_000_000,
+            thread_cpu_ns: 80_000_000,
+            waits,
+            budget_ns: 1_000_000,
+            intervals: intervals.to_vec(),
+        };
         Tried::new(log(), basis)
     }
 
@@ -202,10 +254,43 @@ mod tests {
     }
 
     #[test]
+    fn what_batches_take_beside_their_events_is_saved_too() {
+        // Each second call brings two events. 30 µs of work an event, and 40 µs a batch.
+        let call = |n: u64| PollCall {
+            enter_ns: 1_000_000 + n * 200_000 + 40_000 + (n % 2 + 1) * 30_000,
+            exit_ns: 1_200_000 + n * 200_000,
+            blocked_ns: 60_000,
+            on_cpu_ns: 2000,
+            events: ((n + 1) % 2 + 1) as u32,
+            ..PollCall::default()
+        };
+        let basis = Basis {
+            cpu_ns: 900_000_000,
+            thread_cpu_ns: 900_000_000,
+            waits: None,
+            budget_ns: 5_000_000,
+            intervals: vec![2_000_000],
+        };
+        let tried = Tried::new(Log::new((0..10_000).map(call).collect()), basis);
+        assert_eq!(tried.of_batches(), " Each return takes the program 40 µs beside its events.");
+        let replayed = &tried.replays[0].1;
+        let batches = (10_000 - replayed.calls) as f64 * 40_000.0 / 900_000_000.0;
+        let calls = (20_000_000 - replayed.waits * 2000 - (replayed.calls - replayed.waits) * 1000) as f64;
+        let expected = batches + (calls - replayed.sleeps as f64 * 2000.0) / 900_000_000.0;
+        assert!((tried.choice().saved - expected).abs() < 1e-4, "{:?} {expected}", tried.choice());
+        assert!(expected > 0.4, "{expected}");
+    }
+
+    #[test]
     fn sleeps_that_cost_what_they_save_are_no_choice() {
         // Ten waits of 2 µs are one sleep of 19 µs and a call of 1 µs.
         assert_eq!(tried(Some(18_000), &[]).choice().saved, 0.0);
-        assert!(tried(Some(14_000), &[]).choice().saved > 0.0);
+        // Two sleeps' worth above a 32nd of the thread's 80 ms, and below: its CPU clock would keep the thread awake.
+        assert!(tried(Some(14_300), &[]).choice().saved > 0.0);
+        let (awake, at_1_ms) = (tried(Some(14_700), &[1_000_000]), 1);
+        assert_eq!(awake.choice().saved, 0.0);
+        let Cell::Share(saved) = awake.table().rows[at_1_ms][3] else { panic!("no share") };
+        assert!(saved > 0.0 && awake.table().rows[at_1_ms][4] == Cell::text("no"), "{saved}");
         let unknown = tried(None, &[]);
         assert!((unknown.choice().saved - 0.17).abs() < 0.001);
         assert!(unknown.of_sleeps().ends_with("was not measured, and counts as much."));
@@ -216,11 +301,34 @@ mod tests {
         let choice = tried(None, &[20_000_000]).choice();
         assert_eq!((choice.interval_ns, choice.saved), (50_000, 0.0));
         assert_eq!(choice.to_string(), "No interval saves CPU time within 1 ms at the 99th percentile.");
-        let dear = Choice { cost_ns: 1_400_000, ..choice };
-        let said = dear.to_string();
+        let beyond = Some(Beyond { interval_ns: 2_000_000, saved: 0.25, added_p99_ns: 3_400_000 });
+        let said = Choice { cost_ns: 1_400_000, beyond, ..choice }.to_string();
         assert!(
-            said.ends_with("A call takes 1.4 ms: only an interval of 4 times as much and more changes something."),
+            said.ends_with(" One call takes 1.4 ms, more than that: 2 ms would save 25% and add 3.4 ms."),
             "{said}"
         );
+    }
+
+    #[test]
+    fn where_a_call_takes_more_than_the_budget_the_next_interval_is_told() {
+        let call = |n: u64| PollCall {
+            enter_ns: 1_000_000 + n * 2_000_000,
+            exit_ns: 2_900_000 + n * 2_000_000,
+            on_cpu_ns: 1_400_000,
+            events: 20,
+            ..PollCall::default()
+        };
+        let basis = Basis {
+            cpu_ns: 1_000_000_000,
+            thread_cpu_ns: 1_000_000_000,
+            waits: None,
+            budget_ns: 1_000_000,
+            intervals: Vec::new(),
+        };
+        let dear = |budget_ns| {
+            Tried::new(Log::new((0..500).map(call).collect()), Basis { budget_ns, ..basis.clone() }).choice().beyond
+        };
+        assert_eq!(dear(1_000_000).map(|beyond| beyond.interval_ns), Some(2_000_000));
+        assert_eq!(dear(1_400_000), None);
     }
 }

@@ -1,5 +1,6 @@
 //! The log of a thread's calls again, with a least interval between them; *predicted*.
 
+use super::batches::Batches;
 use nearmiss_pace::Aim;
 use nearmiss_pace::rules::{Call, Slept, Thread};
 use nearmiss_record::logs::PollCall;
@@ -16,6 +17,8 @@ struct Event {
     busy_ns: u64,
     /// The thread had left it over: it was readable when the call was made, and one of the same descriptor before it.
     left_over: bool,
+    /// Of the call that returned it.
+    timeout_ns: Option<u64>,
 }
 
 /// What one thread's log says.
@@ -29,6 +32,8 @@ pub struct Log {
     pub empty: u64,
     blocked: Costs,
     ready: Costs,
+    /// What the program did with the events.
+    pub batches: Batches,
 }
 
 /// CPU time of each call of one sort.
@@ -88,6 +93,7 @@ impl Log {
             self.empty += 1;
             return;
         }
+        self.batches.add(events, busy_ns);
         // A call that had to block was ended by its events. The events of one that had not came since the last return,
         // nobody knows when: evenly.
         let gap = call.enter_ns.saturating_sub(before);
@@ -99,7 +105,8 @@ impl Log {
                 (false, true) => before,
                 (false, false) => before + gap * event / events,
             };
-            self.events.push(Event { came_ns, returned_ns: call.exit_ns, busy_ns: busy_ns / events, left_over });
+            let (returned_ns, timeout_ns) = (call.exit_ns, call.timeout_ns);
+            self.events.push(Event { came_ns, returned_ns, busy_ns: busy_ns / events, left_over, timeout_ns });
         }
     }
 
@@ -138,7 +145,7 @@ impl Log {
         let (mut now, mut next) = (self.first_ns, 0);
         while let Some(event) = self.events.get(next) {
             let left_over = event.left_over && event.came_ns <= now;
-            let call = Call { now_ns: now, timeout_ns: None, most_events: MOST_EVENTS, left_over };
+            let call = Call { now_ns: now, timeout_ns: event.timeout_ns, most_events: MOST_EVENTS, left_over };
             let sleep = thread.decide(call).ok();
             let began = now + sleep.unwrap_or(0);
             let waits = event.came_ns > began;
@@ -247,6 +254,18 @@ mod tests {
         let (new, left) = (new.replay(200_000), left.replay(200_000));
         assert!(new.calls < 4500 && new.sleeps > 900, "{new:?}");
         assert_eq!((left.calls, left.added_p99_ns), (5000, 0), "{left:?}");
+    }
+
+    #[test]
+    fn calls_that_do_not_wait_are_left_alone_and_deadlines_are_kept() {
+        let with = |timeout_ns| {
+            Log::new(
+                (0..10_000).map(|n| PollCall { timeout_ns, ..call(n * 100_000, n * 100_000 + 90_000, 1) }).collect(),
+            )
+        };
+        let [at_once, soon, never] = [Some(0), Some(500_000), None].map(|timeout| with(timeout).replay(1_000_000));
+        assert_eq!((at_once.sleeps, at_once.calls, at_once.added_mean_ns), (0, 10_000, 0));
+        assert!(soon.calls > never.calls * 3 / 2 && soon.calls < never.calls * 5 / 2, "{soon:?} {never:?}");
     }
 
     #[test]

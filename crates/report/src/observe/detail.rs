@@ -94,7 +94,11 @@ fn lock_line(wait: LockWait) -> (u64, String) {
 
 fn poll_line(poll: &PollCall) -> (u64, String) {
     let returned = if poll.failed { "failed".to_owned() } else { format!("{} events", poll.events) };
-    let what = format!("{}: {} asked, {returned}", poll.call, poll.asked);
+    let left = match poll.again {
+        Some(again) if poll.events > 0 => format!(", {again} left over"),
+        _ => String::new(),
+    };
+    let what = format!("{}: {} asked, {returned}{left}", poll.call, poll.asked);
     log_line(poll.exit_ns, poll.exit_ns.saturating_sub(poll.enter_ns), poll.thread, poll.cpu, &what)
 }
 
@@ -149,18 +153,20 @@ mod tests {
             exit_ns,
             call: "poll".into(),
             asked: 3,
+            again: (exit_ns > 2_000_000).then_some(1),
             events: u32::from(!failed),
             failed,
             thread: 9,
             ..PollCall::default()
         };
         let waits = [Ok(wait("mutex", 5_000_000)), Ok(wait("", 1_000_000))];
-        let polls = [Ok::<_, ()>(poll(2_000_000, false)), Ok(poll(3_000_000, true))];
+        let polls = [Ok::<_, ()>(poll(2_000_000, false)), Ok(poll(3_000_000, true)), Ok(poll(4_000_000, false))];
         let lines = [
             "  ended at s      took   thread  CPU  what, measured",
             "    0.001000   1.50 µs        8    1  futex 0xf00",
             "    0.002000   2.00 µs        9    0  poll: 3 asked, 1 events",
             "    0.003000   2.00 µs        9    0  poll: 3 asked, failed",
+            "    0.004000   2.00 µs        9    0  poll: 3 asked, 1 events, 1 left over",
             "    0.005000   1.50 µs        8    1  futex mutex",
         ];
         assert_eq!(log(waits.into_iter(), polls.into_iter()).unwrap(), lines.map(|l| format!("{l}\n")).concat());

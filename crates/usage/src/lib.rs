@@ -1,0 +1,10 @@
+//! What a program says of its command line: one line for wrong use, man pages and shell completions, made of the
+//! definitions that the parser reads; and how the program says it.
+
+mod generate;
+mod stream;
+mod wrong_use;
+
+pub use generate::{NotGenerated, What, generate};
+pub use stream::{print, say};
+pub use wrong_use::read;
