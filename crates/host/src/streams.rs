@@ -163,7 +163,7 @@ fn longest_stride(walks: &Walks<'_>) -> Option<f64> {
         let lines: Vec<u32> = (0..LOADS).map(|i| i * stride).collect();
         walks.least(&lines).min(walks.least(&lines))
     };
-    STRIDES.into_iter().filter(|stride| cost(*stride) < most).next_back().map(f64::from)
+    STRIDES.into_iter().rfind(|stride| cost(*stride) < most).map(f64::from)
 }
 
 fn followed(walks: &Walks<'_>) -> Option<f64> {
