@@ -3,6 +3,7 @@
 use super::chase::{Cycle, clock_mhz, handover_nanoseconds};
 use super::core::{self, CoreFigures};
 use super::offsets::{sets_at_one_offset, translation};
+use super::pages::TranslationFigures;
 use super::streams::{self, StreamFigures};
 use super::{Found, aliasing};
 use rustix::thread::{CpuSet, sched_setaffinity};
@@ -33,6 +34,8 @@ pub struct Calibration {
     pub core: CoreFigures,
     /// What the core fetches ahead.
     pub streams: StreamFigures,
+    /// The second level of address translation, and large pages.
+    pub second_translation: TranslationFigures,
 }
 
 /// What is measured by walks through memory that no cache holds.
@@ -83,6 +86,8 @@ pub fn calibrate(found: &Found) -> Calibration {
             pages(found, &heard)
         });
         let aliased_load_ns = scope.spawn(|| pin(home).then(aliasing::wait_ns)).join().ok().flatten();
+        let second_translation = scope.spawn(|| pin(home).then(super::pages::measure));
+        let second_translation = second_translation.join().ok().flatten().unwrap_or_default();
         let (translation, second_level_reach) = pages.join().unwrap_or_default();
         Calibration {
             clock_mhz: far.clock_mhz,
@@ -94,6 +99,7 @@ pub fn calibrate(found: &Found) -> Calibration {
             memory_remote_ns: far.remote_ns,
             core: far.core,
             streams: far.streams,
+            second_translation,
             core_to_core_ns,
             remote_cache_ns,
         }

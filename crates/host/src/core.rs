@@ -82,12 +82,12 @@ fn repeated(instructions: &[u8], each: usize) -> Option<f64> {
     const LOOPS: u64 = 200;
     const SHORT_ROUNDS: usize = 20;
     let code = Assembled::looping(&[], &instructions.repeat(each), &[])?;
-    let mut word = [0u64; 1];
-    let at = word.as_mut_ptr();
+    let mut words = [0u64; LOOPS as usize + 1];
+    let at = words.as_mut_ptr();
     let mut least = f64::INFINITY;
     for _ in 0..SHORT_ROUNDS {
         let started = Instant::now();
-        // SAFETY: the code keeps to the registers that `run` names, and to the one word.
+        // SAFETY: the code keeps to the registers that `run` names, and to the words that the count of loops numbers.
         unsafe { code.run(at, LOOPS, at, at) };
         least = least.min(started.elapsed().as_secs_f64());
     }
@@ -105,8 +105,9 @@ fn width() -> Option<f64> {
 }
 
 fn forwarding() -> Option<f64> {
-    // mov [rdi], rax; mov rax, [rdx]: one address in two registers, which no core can rename.
-    const THERE_AND_BACK: [u8; 6] = [0x48, 0x89, 0x07, 0x48, 0x8b, 0x02];
+    // mov [rdi+rsi*8], rax; mov rax, [rdx+rsi*8]: an address that changes from loop to loop, since cores rename what
+    // lies at a place that never moves, such as a variable on the stack.
+    const THERE_AND_BACK: [u8; 8] = [0x48, 0x89, 0x04, 0xf7, 0x48, 0x8b, 0x04, 0xf2];
     Some(repeated(&THERE_AND_BACK, 128)? / cycle_ns()?)
 }
 

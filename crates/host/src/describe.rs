@@ -4,7 +4,7 @@ use super::{Calibration, CoreFigures, Found, FoundCache, HostError, StreamFigure
 use nearmiss_machine::describe::{check, sets};
 use nearmiss_record::machine::{
     Bus, BusSharing, Cache, CacheKind, Inclusion, Index, Latency, Machine, Memory, Placement, Protocol, Replacement,
-    Sharing, StoreAliasing, Tlb, Topology,
+    Sharing, StoreAliasing, Topology,
 };
 use nearmiss_record::model::MAX_LEVELS;
 use nearmiss_record::units::Bytes;
@@ -117,22 +117,14 @@ pub fn describe(found: &Found, calibration: Option<&Calibration>) -> Result<Mach
     source("coherence", "assumed from the vendor");
     source("bus", "assumed: two memory channels a node, 64 bytes at 25.6 GB/s");
     source("write_combining_buffers", "assumed: 8");
-    let tlb = calibration.and_then(|c| c.translation).map(|(entries, ns)| Tlb {
-        entries,
-        ways: 0,
-        miss_cycles: cycles(ns),
-        large_entries: 0,
-        second: None,
-    });
-    if tlb.is_some() {
-        source("tlb", "measured here by a chase through pages");
-    }
+    let tlb = calibration.and_then(|c| Some(parts::tlb(c.translation?, &c.second_translation, cycles, &mut sources)));
     let store_aliasing = calibration.and_then(|c| c.aliased_load_ns).map(|ns| StoreAliasing {
         stores: COMPARED_STORES,
         wait_cycles: (ns * f64::from(clock_mhz) / 1e3 * 100.0).round() / 100.0,
     });
     if store_aliasing.is_some() {
-        source("store_aliasing", "measured here by a running sum; how many stores: assumed");
+        let from = "measured here by a running sum; how many stores: assumed";
+        sources.insert("store_aliasing".to_owned(), from.to_owned());
     }
     let latency = Latency {
         level_cycles,

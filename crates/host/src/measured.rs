@@ -1,9 +1,10 @@
 //! What was measured, as the parts of a machine: the core, its streams, and where each figure is from.
 
 use super::core::CoreFigures;
+use super::pages::TranslationFigures;
 use super::settle::Settled;
 use super::streams::StreamFigures;
-use nearmiss_record::machine::{Core, Latency, Streams};
+use nearmiss_record::machine::{Core, Latency, SecondTlb, Streams, Tlb};
 use nearmiss_record::units::Bytes;
 use std::collections::BTreeMap;
 
@@ -98,6 +99,32 @@ pub fn streams(measured: &StreamFigures, latency: &Latency, cycles_per_ns: f64, 
     let within = if border.is_some_and(|cost| cost < NEW_BEGINNING) { LARGE_PAGE } else { SMALL_PAGE };
     let line_cycles = line_cycles(measured, latency, cycles_per_ns, sources);
     Streams { followed, trained_by, longest_stride_lines, within, line_cycles }
+}
+
+/// Address translation. `first`: pages of the first level, and what a page costs in nanoseconds that only the second
+/// holds; `cycles` turns nanoseconds into cycles.
+pub fn tlb(first: (u32, f64), second: &TranslationFigures, cycles: impl Fn(f64) -> u32, sources: &mut Sources) -> Tlb {
+    const CHASE: &str = "loads from many pages";
+    sources.insert("tlb".to_owned(), "measured here by a chase through pages".to_owned());
+    let entries = noted(sources, "tlb.second.entries", second.second_entries, CHASE);
+    let walk = noted(sources, "tlb.second.walk", second.walk_ns, CHASE);
+    let large_walk = noted(sources, "tlb.second.large_walk", second.large_walk_ns, "loads from many large pages");
+    let large_entries = noted(sources, "tlb.large_entries", second.large_entries, "loads from many large pages");
+    if large_entries.is_none() {
+        let from = "assumed: shared with small pages, as loads from many large pages show no limit of their own";
+        sources.insert("tlb.large_entries".to_owned(), from.to_owned());
+    }
+    let behind = entries.zip(walk).map(|(entries, walk_ns)| SecondTlb {
+        entries: (entries as u32).max(first.0),
+        ways: 0,
+        walk_cycles: cycles(walk_ns),
+        large_walk_cycles: cycles(large_walk.unwrap_or(walk_ns)),
+    });
+    if behind.is_none() {
+        sources.retain(|figure, _| !figure.starts_with("tlb.second"));
+    }
+    let large_entries = large_entries.map_or(0, |entries| entries as u32);
+    Tlb { entries: first.0, ways: 0, miss_cycles: cycles(first.1), large_entries, second: behind }
 }
 
 /// By place of the line, none above what a single access to it waits and none below a nearer one.

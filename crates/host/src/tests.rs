@@ -120,6 +120,7 @@ fn a_calibration() -> Calibration {
         aliased_load_ns: Some(0.2),
         core: Default::default(),
         streams: Default::default(),
+        second_translation: Default::default(),
     }
 }
 
