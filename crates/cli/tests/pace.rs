@@ -83,9 +83,9 @@ fn a_log_of_waits_becomes_a_finding_and_a_table() {
 predicted on this machine: from the log of every wait; 1 ms saves most of those that add 1 ms at most, at the 99th percentile
 
 interval   calls  sleeps  CPU saved  pays  added, mean  added, p99
-    0 µs  10,000       0       0.0%  no           0 µs        0 µs
-   50 µs  10,000       0       0.0%  no           0 µs        0 µs
-  1.0 ms   1,001     999      17.0%  yes        501 µs      991 µs
+    0 µs  10,000       0       0.0%    no         0 µs        0 µs
+   50 µs  10,000       0       0.0%    no         0 µs        0 µs
+  1.0 ms   1,001     999      17.0%   yes       501 µs      991 µs
 ";
     assert_eq!(table, expected);
 }
