@@ -15,7 +15,7 @@ use nearmiss_code::{CodeMap, CoreTimes};
 use nearmiss_record::abi::ChunkHeader;
 use nearmiss_record::machine::{CacheKind, Index, Machine};
 use nearmiss_record::policy::{Order, PlacePolicy, Policy};
-use nearmiss_record::reference::{Control, FLAG_CONT, FLAG_FIRST_HIT, Kind, Record};
+use nearmiss_record::reference::{Control, ControlKind, FLAG_CONT, FLAG_FIRST_HIT, Kind, Record};
 
 /// Records from a miss to the one whose line is fetched ahead.
 const SOON: usize = 8;
@@ -192,8 +192,26 @@ impl<E: Engine, O: Observer> Replay<E, O> {
         if !self.round.takes(header) {
             self.run_round()?;
         }
+        self.meet_code_ahead(records);
         self.round.push(header, records);
         Ok(())
+    }
+
+    /// In the modelled order another CPU may get to code before the CPU whose chunk brought the code.
+    fn meet_code_ahead(&mut self, records: &[Record]) {
+        let Some(codes) = &mut self.codes else { return };
+        let mut at = 0;
+        while let Some(record) = records.get(at) {
+            let payload = if record.kind() == Some(Kind::Control) { record.payload_records().unwrap_or(0) } else { 0 };
+            let behind = records.get(at + 1..).and_then(|rest| rest.get(..payload));
+            if record.control_kind() == Some(ControlKind::Code)
+                && record.kind() == Some(Kind::Control)
+                && let Some(Ok(Control::Code(block))) = behind.map(|payload| Control::decode(*record, payload))
+            {
+                codes.add(&block);
+            }
+            at = at.saturating_add(1).saturating_add(payload);
+        }
     }
 
     /// The window is over.
@@ -423,7 +441,7 @@ impl<E: Engine, O: Observer> Replay<E, O> {
             }
             Control::Context(context) => self.cpus[cpu].context = *context,
             Control::Code(block) => {
-                if let Some(codes) = &mut self.codes {
+                if let Some(codes) = self.codes.as_mut().filter(|_| self.order == Order::Recorded) {
                     codes.add(block);
                 }
             }
