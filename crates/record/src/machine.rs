@@ -314,7 +314,7 @@ pub struct Tlb {
 pub struct SecondTlb {
     /// Pages that it holds, small and large ones.
     pub entries: u32,
-    /// Ways; 0: any page anywhere.
+    /// Ways; 0: not known, taken for 16.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub ways: u32,
     /// Cycles of a walk to a small page.

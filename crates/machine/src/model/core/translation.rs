@@ -5,7 +5,7 @@
 //! distance, the block is one page. Scattered small pages do so by chance once in 512 times each.
 
 use super::{Ticks, ticks};
-use nearmiss_record::machine::Tlb;
+use nearmiss_record::machine::{SecondTlb, Tlb};
 use nearmiss_record::model::Translation as Tally;
 use rustc_hash::FxHashMap;
 
@@ -23,6 +23,11 @@ struct Level {
     ways: usize,
     set_mask: u64,
     pages: Vec<u64>,
+}
+
+/// Ways of a second level that tells none: most have 8 to 16.
+fn ways_of(second: &SecondTlb) -> u32 {
+    if second.ways == 0 { 16 } else { second.ways }
 }
 
 impl Level {
@@ -64,7 +69,7 @@ impl Translation {
         Translation {
             first: Level::new(tlb.entries, tlb.ways),
             first_large: (tlb.large_entries > 0).then(|| Level::new(tlb.large_entries, 0)),
-            second: tlb.second.map(|second| Level::new(second.entries, second.ways)),
+            second: tlb.second.map(|second| Level::new(second.entries, ways_of(&second))),
             miss: ticks(tlb.miss_cycles.into()),
             walk: walk.map(|cycles| ticks(cycles.into())),
             last: NOBODY,
@@ -114,7 +119,6 @@ impl Translation {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use nearmiss_record::machine::SecondTlb;
 
     fn translation() -> Translation {
         let second = Some(SecondTlb { entries: 8, ways: 4, walk_cycles: 30, large_walk_cycles: 20 });
@@ -130,7 +134,7 @@ mod tests {
     fn each_level_keeps_what_fits() {
         for (pages, again) in [(4, 0), (8, 7), (64, 37)] {
             let mut t = translation();
-            let mut walk = || (0..pages).map(|p| scattered(p)).map(|(v, p)| t.takes(v, p)).last().unwrap();
+            let mut walk = || (0..pages).map(scattered).map(|(v, p)| t.takes(v, p)).last().unwrap();
             walk();
             assert_eq!(walk(), ticks(again), "{pages} pages");
         }

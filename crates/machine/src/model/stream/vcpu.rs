@@ -70,7 +70,7 @@ impl Cpu {
     pub fn waits(&mut self, codes: &mut Option<CodeMap>, access: &Access, missed: u8, latency_cycles: u32) -> u32 {
         let (clock, instructions, pace) = (self.clock(), self.tally.instructions, self.pace);
         match &mut self.core {
-            Core::Share { shown } => (u64::from(latency_cycles) * *shown >> 16) as u32,
+            Core::Share { shown } => ((u64::from(latency_cycles) * *shown) >> 16) as u32,
             Core::Interval(interval) => interval.waits(&Waiting {
                 kind: access.kind,
                 insn: access.insn,
