@@ -38,16 +38,16 @@ impl Functions {
 #[test]
 fn optimized_loops() {
     let mut functions = Functions::of("optimized.s");
-    functions.comes_through("list_next", &["list_next"]);
-    functions.comes_through("list_value", &["list_next"]);
+    functions.comes_through("list_next", &["list_value", "list_next"]);
+    functions.comes_through("list_value", &["list_value", "list_next"]);
     functions.chains("list_next", 4, 5.0);
     functions.comes_through("array_element", &[]);
     functions.comes_through("strided_element", &[]);
     functions.comes_through("indirect_index", &[]);
     functions.comes_through("indirect_element", &["indirect_index"]);
-    functions.comes_through("chains_next", &["chains_next"]);
-    functions.comes_through("chains_other_next", &["chains_other_next"]);
-    functions.comes_through("chains_other_value", &["chains_other_next"]);
+    functions.comes_through("chains_next", &["chains_next", "chains_value"]);
+    functions.comes_through("chains_other_next", &["chains_other_next", "chains_other_value"]);
+    functions.comes_through("chains_other_value", &["chains_other_next", "chains_other_value"]);
     functions.comes_through("copied_bytes", &[]);
     functions.comes_through("gathered_index", &[]);
     functions.comes_through("gathered_elements", &["gathered_index"]);
@@ -58,8 +58,8 @@ fn a_hash_table_and_a_tree() {
     let mut functions = Functions::of("optimized.s");
     functions.comes_through("bucket_keys", &[]);
     functions.comes_through("bucket_head", &["bucket_keys"]);
-    functions.comes_through("bucket_next", &["bucket_keys", "bucket_head", "bucket_next"]);
-    functions.comes_through("bucket_value", &["bucket_keys", "bucket_head", "bucket_next"]);
+    functions.comes_through("bucket_next", &["bucket_keys", "bucket_head", "bucket_key", "bucket_next"]);
+    functions.comes_through("bucket_value", &["bucket_keys", "bucket_head", "bucket_key", "bucket_next"]);
     functions.chains("bucket_next", 5, 5.0);
     functions.comes_through("tree_child", &["tree_child", "tree_key"]);
     functions.comes_through("tree_key", &["tree_child", "tree_key"]);

@@ -5,6 +5,7 @@
 //! ends where a value is computed from nothing, or is not known, or where the distance is beyond every reorder window.
 
 mod across;
+mod line;
 mod locals;
 mod returns;
 mod states;
@@ -20,8 +21,8 @@ use returns::Returns;
 use states::{Calls, Question, States, Wanted, Way};
 use std::collections::HashMap;
 
-/// Questions of one walk.
-const MOST_QUESTIONS: usize = 4_000;
+/// Questions of one walk. Longer walks tell few of the unknown addresses of libc and sort, for many times the time.
+const MOST_QUESTIONS: usize = 512;
 /// Answers in one walk: some questions are met again by a way of more cycles.
 const MOST_ANSWERS: usize = 2 * MOST_QUESTIONS;
 /// Loads that one address comes through.
@@ -167,14 +168,19 @@ impl Slice<'_> {
     fn load(&mut self, number: u32, node: Node, calls: Calls, way: Way) {
         let way = way.longer(0, self.times.load_cycles);
         let order = |way: Way| (way.instructions, std::cmp::Reverse(way.cycles.to_bits()));
-        if node == self.asked && self.own.is_none_or(|own| order(way) < order(own)) {
+        let beside = self.on_the_line_of(node);
+        let is_own = node == self.asked || beside.contains(&self.asked);
+        if is_own && self.own.is_none_or(|own| order(way) < order(own)) {
             self.own = Some(way);
         }
-        if !self.loads.contains(&node) {
+        for load in [node].into_iter().chain(beside) {
+            if self.loads.contains(&load) {
+                continue;
+            }
             if self.loads.len() == MOST_LOADS {
                 return self.states.give_up(number);
             }
-            self.loads.push(node);
+            self.loads.push(load);
         }
         let calls = if node == self.asked { 0 } else { calls };
         self.states.ask(Some(number), Question { node, wanted: Wanted::Address, calls }, way);

@@ -1,0 +1,50 @@
+//! Loads that read near where another load reads.
+//!
+//! Of the loads of one object the first brings the line, and the others find the line on its way. Records tell the first
+//! alone. So a value waits also for the loads ahead of its own that have the same base.
+
+use super::Slice;
+use crate::graph::{Node, Way};
+use crate::place::number;
+use iced_x86::{Instruction, Register};
+
+/// Bytes within which two accesses are likely to share a line.
+const NEAR_BYTES: u64 = 64;
+/// Instructions that are looked through.
+const MOST_STEPS: usize = 48;
+
+impl Slice<'_> {
+    /// Loads ahead of this one, by the same base and no further than a line off, in the same function.
+    pub(super) fn on_the_line_of(&self, load: Node) -> Vec<Node> {
+        let asked = self.graph.get(load).instruction;
+        let (mut found, mut open, mut met) = (Vec::new(), vec![load], vec![load]);
+        if matches!(asked.memory_base(), Register::None | Register::RIP) {
+            return found;
+        }
+        while let Some(node) = open.pop() {
+            for (before, way) in self.graph.ways_to(node) {
+                let through = matches!(way, Way::Falls | Way::Jumps);
+                if !through || met.len() > MOST_STEPS || met.contains(&before) || before == load {
+                    continue;
+                }
+                met.push(before);
+                let placed = self.graph.get(before);
+                let moves = [asked.memory_base(), asked.memory_index()].map(number);
+                if moves.into_iter().flatten().any(|register| placed.summary.writes(register)) {
+                    continue;
+                }
+                if is_near(&asked, &placed.instruction) {
+                    found.push(before);
+                }
+                open.push(before);
+            }
+        }
+        found
+    }
+}
+
+fn is_near(one: &Instruction, other: &Instruction) -> bool {
+    let place = |of: &Instruction| (of.memory_base(), of.memory_index(), of.memory_index_scale());
+    let apart = one.memory_displacement64().wrapping_sub(other.memory_displacement64()) as i64;
+    place(one) == place(other) && apart.unsigned_abs() < NEAR_BYTES
+}
