@@ -20,25 +20,33 @@ struct Kept<T> {
 
 /// Kept answers to one question, by id.
 #[derive(Clone, Debug)]
-pub(crate) struct Answers<T>(Vec<Kept<T>>);
+pub(crate) struct Answers<T> {
+    kept: Vec<Kept<T>>,
+    first: u32,
+}
 
 impl<T> Default for Answers<T> {
     fn default() -> Self {
-        Answers(Vec::new())
+        Answers { kept: Vec::new(), first: 1 }
     }
 }
 
 impl<T: Clone> Answers<T> {
+    /// Answers from a question of this number on.
+    pub(crate) fn from_question(first: u32) -> Self {
+        Answers { kept: Vec::new(), first: first.max(1) }
+    }
+
     /// The answer for `insn`, from `find` where one is due and blocks have come since the last.
     pub(crate) fn get(&mut self, insn: InsnId, blocks: u64, find: impl FnOnce() -> Option<T>) -> Option<&T> {
         let index = insn.0 as usize;
-        if index >= self.0.len() {
+        if index >= self.kept.len() {
             if index >= MOST_IDS {
                 return None;
             }
-            self.0.resize(index + 1, Kept { answer: None, wait: 1, due: 1, blocks: 0 });
+            self.kept.resize(index + 1, Kept { answer: None, wait: self.first, due: self.first, blocks: 0 });
         }
-        let kept = &mut self.0[index];
+        let kept = &mut self.kept[index];
         kept.wait -= 1;
         if kept.wait == 0 {
             kept.renew(blocks, find);

@@ -73,6 +73,18 @@ impl CodeMap {
         CodeMap { times, ..CodeMap::default() }
     }
 
+    /// An empty map that answers from a question of this number on, each instruction by itself: the first answer is dear,
+    /// and most instructions of a program are asked about a few times only.
+    pub fn patient(times: CoreTimes, first: u32) -> Self {
+        let (origins, paces) = (Answers::from_question(first), Answers::from_question(first));
+        CodeMap { times, origins, paces, ..CodeMap::default() }
+    }
+
+    /// [`CodeMap::cycles_per_instruction`] of all code that came, found anew whatever was asked before.
+    pub fn settled_cycles_per_instruction(&self, insn: InsnId) -> Option<u32> {
+        Some(times::per_instruction(&self.graph, &self.times, self.graph.named(insn)?))
+    }
+
     /// Adds a block. A later block replaces what an earlier one said of the same instructions.
     pub fn add(&mut self, block: &CodeBlock<'_>) {
         self.graph.add(block);

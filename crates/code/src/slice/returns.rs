@@ -5,7 +5,7 @@ use iced_x86::FlowControl;
 use std::collections::{HashSet, VecDeque};
 
 /// Instructions of a function that are looked at.
-const MOST_INSTRUCTIONS: usize = 1024;
+const MOST_INSTRUCTIONS: usize = 256;
 
 /// The ends of a function, as far as its code is known.
 #[derive(Clone, Debug, Default)]

@@ -16,6 +16,8 @@ use nearmiss_record::model::Tally;
 use nearmiss_record::side::{INSN_ATOMIC, INSN_KERNEL, INSN_NT, Insn};
 use nearmiss_record::units::InsnId;
 
+/// Instructions of less than one part of all are not looked at: each look takes some 20 µs.
+const LEAST_LOOKED_AT: u64 = 50_000;
 /// Rounds of scaling: each brings the sums closer, and mixed kernel code settles within a few.
 const ROUNDS: usize = 20;
 /// No weight is scaled by more, or by less than one part of it: reports that contradict the kept references do not win.
@@ -223,15 +225,14 @@ pub(super) enum Cycles {
 impl Cycles {
     /// Lets each instruction take what the code says, where it is known.
     pub fn of(machine: &Machine, codes: Option<CodeMap>, charged: &mut Charged) -> Self {
-        let Some(mut codes) = codes else { return Cycles::Even(machine.cycles_per_instruction) };
+        let Some(codes) = codes else { return Cycles::Even(machine.cycles_per_instruction) };
         let usual = (machine.cycles_per_instruction * 65536.0).round() as u32;
         for part in [&mut charged.command, &mut charged.others] {
-            let takes = |(id, instructions): (usize, &u64)| match instructions {
-                0 => 0,
-                _ => {
-                    let each = codes.cycles_per_instruction(InsnId(id as u32)).unwrap_or(usual);
-                    instructions.saturating_mul(each.into())
-                }
+            let least = part.instructions.iter().sum::<u64>() / LEAST_LOOKED_AT;
+            let takes = |(id, instructions): (usize, &u64)| {
+                let looked_at =
+                    (*instructions > least).then(|| codes.settled_cycles_per_instruction(InsnId(id as u32)));
+                instructions.saturating_mul(looked_at.flatten().unwrap_or(usual).into())
             };
             part.computed = part.instructions.iter().enumerate().map(takes).collect();
         }

@@ -17,6 +17,8 @@ use nearmiss_record::machine::{CacheKind, Index, Machine};
 use nearmiss_record::policy::{Order, PlacePolicy, Policy};
 use nearmiss_record::reference::{Control, ControlKind, FLAG_CONT, FLAG_FIRST_HIT, Kind, Record};
 
+/// Times that an instruction is met before its code is looked at.
+const ASKED_BEFORE: u32 = 16;
 /// Records from a miss to the one whose line is fetched ahead.
 const SOON: usize = 8;
 /// Records from a miss to the one whose victims are.
@@ -118,7 +120,7 @@ impl<E: Engine, O: Observer> Replay<E, O> {
             filter_line_log2: if filter.line_log2 == 0 { 6 } else { filter.line_log2 },
             line_log2,
             virtual_tags,
-            codes: machine.core.as_ref().map(|core| CodeMap::new(core_times(machine, core))),
+            codes: machine.core.as_ref().map(|core| CodeMap::patient(core_times(machine, core), ASKED_BEFORE)),
             spaces: Vec::new(),
             notes,
             next_seq: None,
