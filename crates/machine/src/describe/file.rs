@@ -102,7 +102,7 @@ mod tests {
     use super::*;
     use crate::describe::presets::preset;
 
-    const GOOD: &str = include_str!("../../machines/neoverse-n1.toml");
+    const GOOD: &str = include_str!("../../tests/machines/with-core.toml");
 
     /// The one-line error of the good machine with one line replaced.
     fn error_of(from: &str, to: &str) -> String {

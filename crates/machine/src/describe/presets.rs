@@ -76,19 +76,6 @@ mod tests {
     }
 
     #[test]
-    fn the_servers_of_today_have_a_core_and_the_papers_machines_an_overlap() {
-        for (at, p) in PRESETS.iter().enumerate() {
-            let m = p.machine().unwrap_or_else(|e| panic!("{e}"));
-            let parts = (m.core.is_some(), m.streams.is_some(), m.tlb.is_some_and(|tlb| tlb.second.is_some()));
-            assert_eq!(parts, if at < 7 { (false, false, false) } else { (true, true, true) }, "{}", p.name);
-            assert_eq!(m.overlap > 0.0, at < 7, "{}", p.name);
-        }
-        let core = preset("xeon-sapphire-rapids").expect("a preset").machine().expect("a good one").core;
-        let core = core.expect("a core");
-        assert_eq!((core.window_instructions, core.fill_buffers, core.store_buffer), (512, 16, 112));
-    }
-
-    #[test]
     fn the_papers_machines_are_the_papers() {
         let shape = |name: &str| {
             let m = preset(name).expect("a preset").machine().expect("a good one");

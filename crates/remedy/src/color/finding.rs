@@ -208,7 +208,8 @@ impl Colors {
     fn unless(&self, case: &Traced) -> Vec<String> {
         let hides =
             |share| format!("the machine hides more of each miss than the {} assumed (overlap)", percent(share));
-        let mut list: Vec<String> = case.machine().hidden_share().map(hides).into_iter().collect();
+        let unknown = "the program waits for what the model of the core leaves out, such as branches predicted wrongly";
+        let mut list = vec![case.machine().hidden_share().map_or_else(|| unknown.to_owned(), hides)];
         let l2_helps = self.seen.levels.iter().any(|level| level.helps && level.cache == "L2");
         if l2_helps && case.machine().sources.get("cache.L2.index").is_some_and(|source| describe::is_assumed(source)) {
             list.push("this machine's L2 does not index by plain address bits, as is assumed".to_owned());

@@ -56,7 +56,7 @@ pub(in crate::model) struct Interval {
     /// When the latest store has left the store buffer.
     stored: Ticks,
     streams: Option<Streams>,
-    /// By source of a stream: what a line takes, and when the next one may come.
+    /// By source: what a line takes of the way to the core, and when the next one may come.
     line_ticks: Vec<Ticks>,
     line_after: Vec<Ticks>,
     translation: Option<Translation>,
@@ -123,28 +123,28 @@ impl Interval {
     }
 
     fn load(&mut self, what: &Waiting<'_>, begins: Ticks) -> Ticks {
-        let begins = begins.max(self.address_known(what));
-        let there = self.line(what, begins);
+        let known = self.address_known(what);
+        let there = self.line(what, begins, begins.max(known));
         *self.value(what.insn) = Value { ready: there, instructions: what.instructions };
         self.charge(what, there, self.window)
     }
 
     fn store(&mut self, what: &Waiting<'_>, begins: Ticks) -> Ticks {
-        let begins = begins.max(self.address_known(what));
-        self.stored = self.line(what, begins).max(self.stored);
+        let known = self.address_known(what);
+        self.stored = self.line(what, begins, begins.max(known)).max(self.stored);
         self.charge(what, self.stored, self.store_window)
     }
 
     fn atomic(&mut self, what: &Waiting<'_>, begins: Ticks) -> Ticks {
-        let begins = begins.max(self.address_known(what)).max(self.stored);
-        self.stored = self.line(what, begins);
+        let known = self.address_known(what).max(self.stored);
+        self.stored = self.line(what, begins, begins.max(known));
         *self.value(what.insn) = Value { ready: self.stored, instructions: what.instructions };
         self.charge(what, self.stored, 0)
     }
 
     /// A fetch holds up what follows at once. What the core would have waited anyway passes meanwhile.
     fn fetch(&mut self, what: &Waiting<'_>, begins: Ticks) -> Ticks {
-        let mut wait = self.line(what, begins) - begins;
+        let mut wait = self.line(what, begins, begins) - begins;
         while wait > 0
             && let Some((_, charged)) = self.charged.front_mut()
         {
@@ -158,19 +158,25 @@ impl Interval {
         wait
     }
 
-    /// When the line is there, if nothing but fill buffers and pages holds it up from `begins` on.
-    fn line(&mut self, what: &Waiting<'_>, begins: Ticks) -> Ticks {
+    /// When the line is there, if nothing but its source, fill buffers and pages hold it up from `begins` on. The core
+    /// `reached` it then: lines come in that order, but for those whose addresses are late.
+    fn line(&mut self, what: &Waiting<'_>, reached: Ticks, begins: Ticks) -> Ticks {
         let begins = begins + std::mem::take(&mut self.walked);
         if what.missed == 0 {
             return begins + ticks(what.latency_cycles.into());
         }
         let source = (7 - what.missed.leading_zeros().min(7)) as usize;
         let covered = self.streams.as_mut().is_some_and(|streams| streams.covers(what.vaddr));
-        if covered && let Some(takes) = self.line_ticks.get(source) {
-            let after = &mut self.line_after[source];
-            let there = begins.max(*after);
-            *after = there + takes;
-            return there;
+        let begins = match self.line_after.get_mut(source) {
+            Some(after) => {
+                let given = reached.max(*after);
+                *after = given + self.line_ticks[source];
+                begins.max(given)
+            }
+            None => begins,
+        };
+        if covered {
+            return begins;
         }
         let fill = &mut self.fills[self.next_fill];
         let there = begins.max(*fill) + ticks(what.latency_cycles.into());

@@ -9,6 +9,7 @@
 //!   address is known when the loads behind it have their values ([`nearmiss_code::Origin`]). So misses that follow one
 //!   another in memory wait one by one, and others wait together.
 //! - A load that continues a stream has been fetched ahead: it takes what the stream's source gives by time, no latency.
+//! - No source gives lines faster than it gives those of a stream.
 //! - A store waits in the store buffer. Stores leave in order, and the core waits where the buffer is full.
 //! - An atomic waits for the stores before it, and the core waits for the atomic.
 //! - A fetch stops the core at once, but for what the core would have waited for an older load anyway.

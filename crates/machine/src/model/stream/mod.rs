@@ -3,9 +3,11 @@
 //!
 //! Chunks come in recorded order. [`placing`] puts tasks on other CPUs where the policy says so; [`rounds`] holds a round
 //! back where the order is modelled; [`replay`] then meets record by record, by the short way of [`plain`] where nothing is
-//! out of the ordinary. [`apart`] says where bytes lie that a policy takes out of their lines.
+//! out of the ordinary. [`apart`] says where bytes lie that a policy takes out of their lines, [`codes`] keeps the code that
+//! runs.
 
 pub(in crate::model) mod apart;
+mod codes;
 pub(in crate::model) mod instructions;
 pub(in crate::model) mod misses;
 pub(in crate::model) mod placing;

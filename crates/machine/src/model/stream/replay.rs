@@ -4,6 +4,7 @@ use crate::describe;
 use crate::model::core::{Core, Ticks};
 use crate::model::engine::{Access, Engine};
 use crate::model::options::{ModelError, ModelOptions, Position};
+use crate::model::stream::codes::codes_of;
 use crate::model::stream::misses::Misses;
 use crate::model::stream::placing::Placing;
 use crate::model::stream::policy::{self, Rules};
@@ -11,14 +12,12 @@ use crate::model::stream::rounds::Round;
 use crate::model::stream::vcpu::{Cpu, tell_drained};
 use crate::model::totals::ModelTotals;
 use crate::observer::{Effective, Observer, Outcome};
-use nearmiss_code::{CodeMap, CoreTimes};
+use nearmiss_code::CodeMap;
 use nearmiss_record::abi::ChunkHeader;
 use nearmiss_record::machine::{CacheKind, Index, Machine};
 use nearmiss_record::policy::{Order, PlacePolicy, Policy};
-use nearmiss_record::reference::{Control, ControlKind, FLAG_CONT, FLAG_FIRST_HIT, Kind, Record};
+use nearmiss_record::reference::{Control, FLAG_CONT, FLAG_FIRST_HIT, Kind, Record};
 
-/// Times that an instruction is met before its code is looked at.
-const ASKED_BEFORE: u32 = 16;
 /// Records from a miss to the one whose line is fetched ahead.
 const SOON: usize = 8;
 /// Records from a miss to the one whose victims are.
@@ -120,7 +119,7 @@ impl<E: Engine, O: Observer> Replay<E, O> {
             filter_line_log2: if filter.line_log2 == 0 { 6 } else { filter.line_log2 },
             line_log2,
             virtual_tags,
-            codes: machine.core.as_ref().map(|core| CodeMap::patient(core_times(machine, core), ASKED_BEFORE)),
+            codes: codes_of(machine),
             spaces: Vec::new(),
             notes,
             next_seq: None,
@@ -197,23 +196,6 @@ impl<E: Engine, O: Observer> Replay<E, O> {
         self.meet_code_ahead(records);
         self.round.push(header, records);
         Ok(())
-    }
-
-    /// In the modelled order another CPU may get to code before the CPU whose chunk brought the code.
-    fn meet_code_ahead(&mut self, records: &[Record]) {
-        let Some(codes) = &mut self.codes else { return };
-        let mut at = 0;
-        while let Some(record) = records.get(at) {
-            let payload = if record.kind() == Some(Kind::Control) { record.payload_records().unwrap_or(0) } else { 0 };
-            let behind = records.get(at + 1..).and_then(|rest| rest.get(..payload));
-            if record.control_kind() == Some(ControlKind::Code)
-                && record.kind() == Some(Kind::Control)
-                && let Some(Ok(Control::Code(block))) = behind.map(|payload| Control::decode(*record, payload))
-            {
-                codes.add(&block);
-            }
-            at = at.saturating_add(1).saturating_add(payload);
-        }
     }
 
     /// The window is over.
@@ -458,14 +440,6 @@ impl<E: Engine, O: Observer> Replay<E, O> {
         self.engine.control(cpu, &control);
         self.observer.control(cpu as u32, &control);
         Ok(at + group.len())
-    }
-}
-
-fn core_times(machine: &Machine, core: &nearmiss_record::machine::Core) -> CoreTimes {
-    CoreTimes {
-        width: core.width,
-        load_cycles: machine.latency.level_cycles.first().map_or(0.0, |cycles| *cycles as f32),
-        forwarding_cycles: core.forwarding_cycles as f32,
     }
 }
 

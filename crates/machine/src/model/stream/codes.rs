@@ -1,0 +1,41 @@
+//! The code that a stream brings, for machines whose cores make something of it.
+
+use crate::model::engine::Engine;
+use crate::model::stream::replay::Replay;
+use crate::observer::Observer;
+use nearmiss_code::{CodeMap, CoreTimes};
+use nearmiss_record::machine::Machine;
+use nearmiss_record::reference::{Control, ControlKind, Kind, Record};
+
+/// Times that an instruction is met before its code is looked at.
+const ASKED_BEFORE: u32 = 16;
+
+/// An empty map, if the machine tells of its cores.
+pub(super) fn codes_of(machine: &Machine) -> Option<CodeMap> {
+    let core = machine.core.as_ref()?;
+    let times = CoreTimes {
+        width: core.width,
+        load_cycles: machine.latency.level_cycles.first().map_or(0.0, |cycles| *cycles as f32),
+        forwarding_cycles: core.forwarding_cycles as f32,
+    };
+    Some(CodeMap::patient(times, ASKED_BEFORE))
+}
+
+impl<E: Engine, O: Observer> Replay<E, O> {
+    /// In the modelled order another CPU may get to code before the CPU whose chunk brought the code.
+    pub(super) fn meet_code_ahead(&mut self, records: &[Record]) {
+        let Some(codes) = &mut self.codes else { return };
+        let mut at = 0;
+        while let Some(record) = records.get(at) {
+            let payload = if record.kind() == Some(Kind::Control) { record.payload_records().unwrap_or(0) } else { 0 };
+            let behind = records.get(at + 1..).and_then(|rest| rest.get(..payload));
+            if record.control_kind() == Some(ControlKind::Code)
+                && record.kind() == Some(Kind::Control)
+                && let Some(Ok(Control::Code(block))) = behind.map(|payload| Control::decode(*record, payload))
+            {
+                codes.add(&block);
+            }
+            at = at.saturating_add(1).saturating_add(payload);
+        }
+    }
+}
