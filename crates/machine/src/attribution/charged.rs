@@ -273,11 +273,14 @@ impl Cycles {
     }
 }
 
+/// A product that is whole but for the precision of its factor is whole: parts must not sum to more than all.
+const ROUNDING: f64 = 1e-6;
+
 fn even<'a>(rows: impl IntoIterator<Item = &'a mut Tally>, each: f64) {
     let (mut instructions, mut before) = (0u64, 0u64);
     for row in rows {
         instructions += row.instructions;
-        let now = (instructions as f64 * each) as u64;
+        let now = (instructions as f64 * each + ROUNDING) as u64;
         row.cycles = now.saturating_sub(before) + row.stall_cycles;
         before = now;
     }
