@@ -4,7 +4,7 @@
 Each program runs PASSES times, pinned, the programs in turn, so that a noisy minute meets all of them; the least user time
 counts, since other programs only add. Then each is traced once with `--only user` on each machine named.
 
-    experiments/cycles/run.py [--machines host] [--passes 7] [--json FILE] [NAME...]
+    experiments/cycles/run.py [--machines host,host-core] [--passes 7] [--json FILE] [NAME...]
 """
 import argparse
 import json
@@ -40,10 +40,10 @@ def programs(place):
     return {
         "chase-l2": [subject("pointer-chase"), "--size", "1048576", "--steps", "8000000"],
         "chase-l3": [subject("pointer-chase"), "--size", "16777216", "--steps", "2000000"],
-        "aligned-tasks": [subject("aligned-tasks")],
+        "aligned-tasks": [subject("aligned-tasks"), "--visits", "2000000"],
         "matmul": [subject("matmul")],
-        "matrix-rows": [subject("matrix-rows")],
-        "running-sums": [subject("running-sums")],
+        "matrix-rows": [subject("matrix-rows"), "--rounds", "600"],
+        "running-sums": [subject("running-sums"), "--rounds", "20000"],
         "stream-copy": [subject("stream-copy")],
         "gather": [own("gather")],
         "random-sums": [own("random-sums")],
@@ -89,7 +89,7 @@ def modelled(command, machine, place):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--machines", default="host")
+    parser.add_argument("--machines", default="host,host-core")
     parser.add_argument("--passes", type=int, default=7)
     parser.add_argument("--json")
     parser.add_argument("names", nargs="*")
