@@ -22,7 +22,6 @@ import re
 import select
 import shutil
 import signal
-import socket
 import struct
 import subprocess
 import sys
@@ -31,6 +30,9 @@ import time
 import urllib.request
 import wave
 import zlib
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+from ports import free_port, wait_for  # noqa: E402
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 IMAGES = 12
@@ -98,22 +100,6 @@ def build(site):
         sound(site / f"{name}.wav", seconds)
         page = f'<!doctype html><title>{name}</title><audio id="sound" preload="metadata" src="/{name}.wav"></audio>'
         (site / f"{name}.html").write_text(page)
-
-
-def free_port():
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return listener.getsockname()[1]
-
-
-def wait_for(port, who):
-    for _ in range(200):
-        try:
-            socket.create_connection(("127.0.0.1", port), 1).close()
-            return
-        except OSError:
-            time.sleep(0.05)
-    sys.exit(f"chromium.py: {who} does not listen on port {port}; --keep keeps its logs")
 
 
 class Chromium:

@@ -22,12 +22,14 @@ import pathlib
 import re
 import shutil
 import signal
-import socket
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+from ports import free_port, wait_for  # noqa: E402
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
@@ -65,22 +67,6 @@ shorten_from = 9999
 """
 
 
-def free_port():
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return listener.getsockname()[1]
-
-
-def wait_for(port):
-    for _ in range(200):
-        try:
-            socket.create_connection(("127.0.0.1", port), 1).close()
-            return
-        except OSError:
-            time.sleep(0.05)
-    sys.exit(f"hits.py: nothing listens on port {port}; run the server by hand to see why")
-
-
 class Server:
     """One of the servers under measurement."""
 
@@ -88,7 +74,7 @@ class Server:
         self.name, self.port = name, port
         pinned = ["taskset", "-c", str(cpu)] + command
         self.process = subprocess.Popen(pinned, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        wait_for(port)
+        wait_for(port, name)
         time.sleep(0.2)
 
     def processes(self):

@@ -4,12 +4,15 @@ import json
 import os
 import pathlib
 import shutil
-import socket
+import signal
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+from ports import free_port, wait_for  # noqa: E402
 
 PROGRAMS = pathlib.Path(os.environ.get("NEARMISS_PROGRAMS", pathlib.Path(__file__).resolve().parents[2] / "target/release"))
 CONFIGURATION = """
@@ -50,22 +53,6 @@ class Ahead:
             self.SESSION.write_text(self.before)
 
 
-def free_port():
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return listener.getsockname()[1]
-
-
-def wait_for(port, what):
-    for _ in range(200):
-        try:
-            socket.create_connection(("127.0.0.1", port), 1).close()
-            return
-        except OSError:
-            time.sleep(0.05)
-    sys.exit(f"{what} does not answer on port {port}")
-
-
 class Accelerator:
     """One accelerator with one thread, on one CPU."""
 
@@ -97,6 +84,8 @@ class Bench:
         self.processes, self.origin_port = [], free_port()
 
     def __enter__(self):
+        # A request to end ends the programs, too.
+        signal.signal(signal.SIGTERM, lambda *_: sys.exit("ended by a signal"))
         self.place = pathlib.Path(tempfile.mkdtemp(prefix="pace-"))
         if self.hold:
             self.start(["chrt", "--idle", "0", "sh", "-c", "while :; do :; done"], self.cpu)

@@ -3,7 +3,7 @@
 paced and not, under one open-loop load. The two sides take turns within one run, on one CPU; the load has the others. All
 figures are measured. Where that is allowed, the programs go ahead of the machine's neighbours.
 
-    experiments/pace/sockets.py [--pace 5ms] [--rate 10000] [--connections 7000] [--pairs 8] [--seconds 4]
+    experiments/pace/sockets.py [--pace 3ms] [--rate 10000] [--connections 7000] [--pairs 8] [--seconds 4]
 """
 import argparse
 import statistics
@@ -13,7 +13,7 @@ from accelerators import Ahead, Bench, of_median
 
 def arguments():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--pace", default="5ms", help="an interval, or auto")
+    parser.add_argument("--pace", default="3ms", help="an interval, or auto")
     parser.add_argument("--budget", default="5ms", help="of auto")
     parser.add_argument("--engine", default="poll")
     parser.add_argument("--rate", type=int, default=10_000, help="requests a second")

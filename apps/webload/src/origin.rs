@@ -26,10 +26,10 @@ pub struct Arguments {
     #[arg(long, value_name = "HOST:PORT", default_value = "127.0.0.1:0")]
     listen: String,
     /// Mean time that an answer takes
-    #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration, default_value = "300ms")]
+    #[arg(long, value_name = "TIME", value_parser = nearmiss_usage::time, default_value = "300ms")]
     delay: Duration,
     /// Standard deviation of that time, at most the mean
-    #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration, default_value = "100ms")]
+    #[arg(long, value_name = "TIME", value_parser = nearmiss_usage::time, default_value = "100ms")]
     deviation: Duration,
     /// Seconds for which caches may keep cachable objects
     #[arg(long, value_name = "SECONDS", default_value_t = 604_800)]

@@ -42,10 +42,10 @@ pub struct Arguments {
     #[arg(long, value_name = "N", default_value_t = 100)]
     connections: usize,
     /// How long to measure
-    #[arg(long = "for", value_name = "TIME", value_parser = humantime::parse_duration, default_value = "10s")]
+    #[arg(long = "for", value_name = "TIME", value_parser = nearmiss_usage::time, default_value = "10s")]
     lasting: Duration,
     /// How long to send at the full rate before measuring
-    #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration, default_value = "1s")]
+    #[arg(long, value_name = "TIME", value_parser = nearmiss_usage::time, default_value = "1s")]
     warm_up: Duration,
     /// The protocol
     #[arg(long, value_enum, default_value = "http")]
@@ -72,10 +72,10 @@ pub struct Arguments {
     #[arg(long, value_name = "N", default_value_t = 1)]
     sources: u32,
     /// Give a request up after this time
-    #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration, default_value = "10s")]
+    #[arg(long, value_name = "TIME", value_parser = nearmiss_usage::time, default_value = "10s")]
     timeout: Duration,
     /// How long to await answers after the end
-    #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration, default_value = "2s")]
+    #[arg(long, value_name = "TIME", value_parser = nearmiss_usage::time, default_value = "2s")]
     grace: Duration,
     /// How much of the rate may be missed
     #[arg(long, value_name = "PERCENT", default_value_t = 1.0)]

@@ -33,10 +33,10 @@ pub struct Arguments {
     #[arg(long, value_enum, value_delimiter = ',', default_value = "fill,top1,top2")]
     phases: Vec<PhaseName>,
     /// How long top1 and top2 last, each (4 hours in the paper)
-    #[arg(long = "for", value_name = "TIME", value_parser = humantime::parse_duration, default_value = "60s")]
+    #[arg(long = "for", value_name = "TIME", value_parser = nearmiss_usage::time, default_value = "60s")]
     lasting: Duration,
     /// How long to send at the full rate before the first phase, unless that is fill; in no figure
-    #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration, default_value = "2s")]
+    #[arg(long, value_name = "TIME", value_parser = nearmiss_usage::time, default_value = "2s")]
     warm_up: Duration,
     /// Requests a second while the cache fills; half the peak, where not given
     #[arg(long, value_name = "RATE")]
@@ -52,7 +52,7 @@ pub struct Arguments {
     #[arg(long, value_name = "N", default_value_t = 0)]
     uses: u32,
     /// Time from client to proxy and back again, each way, kept by the client's timers
-    #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration, default_value = "40ms")]
+    #[arg(long, value_name = "TIME", value_parser = nearmiss_usage::time, default_value = "40ms")]
     delay: Duration,
     /// Size of the working set
     #[arg(long, value_name = "SIZE", value_parser = bytes, default_value = "1GB")]
@@ -70,10 +70,10 @@ pub struct Arguments {
     #[arg(long, value_name = "N", default_value_t = 4)]
     sources: u32,
     /// Give a request up after this time
-    #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration, default_value = "30s")]
+    #[arg(long, value_name = "TIME", value_parser = nearmiss_usage::time, default_value = "30s")]
     timeout: Duration,
     /// How long to await answers after the end
-    #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration, default_value = "3s")]
+    #[arg(long, value_name = "TIME", value_parser = nearmiss_usage::time, default_value = "3s")]
     grace: Duration,
     /// How much of the rate may be missed
     #[arg(long, value_name = "PERCENT", default_value_t = 1.0)]

@@ -4,7 +4,7 @@ use crate::modelling::OrderArg;
 use crate::progress::{Progress, progress};
 use nearmiss_record::observation::Observation;
 use nearmiss_record::observed;
-use nearmiss_record::run::{self, RunDir, RunKind};
+use nearmiss_record::run::{self, RunDir, RunError, RunKind};
 use nearmiss_remedy::{Case, Needs, Remedy, Traced};
 use std::path::Path;
 
@@ -70,5 +70,10 @@ pub fn find(named: Option<&Path>, parent: &Path, remedies: &[&Remedy]) -> anyhow
     let wants = |unwanted: Needs| remedies.iter().any(|remedy| remedy.needs != unwanted);
     let files = [(wants(Needs::Observation), run::MODEL), (wants(Needs::Trace), observed::FILE)];
     let wanted: Vec<&str> = files.into_iter().filter_map(|(wanted, file)| wanted.then_some(file)).collect();
-    Ok(RunDir::newest_with(parent, &wanted)?)
+    RunDir::newest_with(parent, &wanted).map_err(|error| match (error, remedies) {
+        (RunError::NoRun(path), [remedy]) => {
+            anyhow::anyhow!("{}: no run here; {} looks at {}", path.display(), remedy.name, remedy.needs)
+        }
+        (other, _) => other.into(),
+    })
 }

@@ -1,6 +1,7 @@
 //! Options of a server under a load, for all verbs that run one.
 
 use crate::command_line::{direct, shell};
+use clap::builder::NonEmptyStringValueParser;
 use nearmiss_workload::{Error, Load, Ready};
 use std::ffi::OsString;
 use std::time::Duration;
@@ -15,13 +16,13 @@ const READY_WITHIN_IN_THE_GUEST: Duration = Duration::from_secs(300);
 pub struct LoadArgs {
     /// CMD is a server: start it, wait until it answers, run this load against it, and stop it. The load is one string,
     /// split as a shell does
-    #[arg(long, value_name = "LOAD", help_heading = "Servers")]
+    #[arg(long, value_name = "LOAD", value_parser = NonEmptyStringValueParser::new(), help_heading = "Servers")]
     load: Option<String>,
     /// The server answers when it takes a connection here [default: when it listens, or takes datagrams alone]
     #[arg(long, value_name = "HOST:PORT|PATH", requires = "load", help_heading = "Servers")]
     ready: Option<Ready>,
     /// The server has this long until it answers [default: 10s; in the guest 5m]
-    #[arg(long, value_name = "TIME", requires = "load", value_parser = humantime::parse_duration, help_heading = "Servers")]
+    #[arg(long, value_name = "TIME", requires = "load", value_parser = nearmiss_usage::time, help_heading = "Servers")]
     ready_within: Option<Duration>,
 }
 

@@ -282,7 +282,6 @@ fn manifest(command: Vec<String>, observed: &Observed, outcome: &Outcome) -> Man
 }
 
 fn duration(text: &str) -> Result<Duration, String> {
-    let time = humantime::parse_duration(text)
-        .map_err(|e| format!("`{text}` is no time ({e}); write it as in 5s or 500ms"))?;
+    let time = nearmiss_usage::time(text)?;
     if time.is_zero() { Err("no time at all; write it as in 5s or 500ms".to_owned()) } else { Ok(time) }
 }

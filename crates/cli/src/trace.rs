@@ -108,7 +108,7 @@ pub struct Args {
     #[command(flatten)]
     warm: warm::WarmArgs,
     /// End the run when the command has run for this time, such as 90s or 10m
-    #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration)]
+    #[arg(long, value_name = "TIME", value_parser = nearmiss_usage::time)]
     timeout: Option<Duration>,
     /// Copy the files that the command wrote to this directory instead of throwing them away
     #[arg(long, value_name = "DIR")]

@@ -18,7 +18,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("code", &["record"]),
     ("machine", &["record", "code"]),
     ("host", &["record", "machine"]),
-    ("remedy", &["record", "machine", "workload", "color", "pace"]),
+    ("remedy", &["record", "machine", "workload", "color", "pace", "usage"]),
     ("diagnose", &["record", "machine", "remedy"]),
     ("verify", &["record", "remedy", "workload"]),
     ("lab", &["record", "verify", "workload"]),

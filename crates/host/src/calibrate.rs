@@ -115,7 +115,7 @@ fn beyond_all_levels(levels: &[u64], walk: u64) -> Far {
         clock_mhz,
         local_ns: Some(far.nanoseconds()),
         remote_ns: None,
-        core: core::measure(near.last(), &far),
+        core: core::measure(&near, &far),
         streams: streams::measure(&near, &far),
     }
 }

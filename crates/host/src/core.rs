@@ -6,6 +6,7 @@
 use super::assembled::Assembled;
 use super::chains::side_by_side;
 use super::chase::Cycle;
+use super::fetch::ahead_instructions;
 use super::settle::{Settled, jump, settled};
 use serde::{Deserialize, Serialize};
 use std::time::Instant;
@@ -25,6 +26,9 @@ pub struct CoreFigures {
     pub forwarding_cycles: Option<Settled>,
     /// Cycles that a mispredicted branch costs.
     pub mispredict_cycles: Option<Settled>,
+    /// Instructions by which the front end is ahead.
+    #[serde(default)]
+    pub fetch_ahead_instructions: Option<Settled>,
 }
 
 const NOP: [u8; 4] = [0x0f, 0x1f, 0x40, 0x00];
@@ -37,10 +41,12 @@ const PAIRS: u64 = 150;
 /// Two misses that do not overlap take twice the time of two that do; half of that is seen.
 const LEAST_JUMP: f64 = 0.3;
 
-/// Measures the core. `far`: a cycle through memory that no cache holds; `near`: one that the last level holds.
-pub fn measure(near: Option<&Cycle>, far: &Cycle) -> CoreFigures {
+/// Measures the core. `far`: a cycle through memory that no cache holds; `near`: those that the levels hold, from the
+/// second one on.
+pub fn measure(near: &[Cycle], far: &Cycle) -> CoreFigures {
     let middle = |series: Vec<(u32, f64)>, step: u32| jump(&series, LEAST_JUMP).map(|n| f64::from(n + step / 2 + 2));
-    let cycles: Vec<&Cycle> = near.into_iter().chain([far]).collect();
+    let cycles: Vec<&Cycle> = near.last().into_iter().chain([far]).collect();
+    let second_level_ns = near.first().map(Cycle::nanoseconds);
     CoreFigures {
         chains: side_by_side(&cycles),
         window: settled(|| middle(filled(far, &NOP, 64, 1024, 16), 16)),
@@ -48,6 +54,7 @@ pub fn measure(near: Option<&Cycle>, far: &Cycle) -> CoreFigures {
         width: settled(width),
         forwarding_cycles: settled(forwarding),
         mispredict_cycles: settled(mispredict),
+        fetch_ahead_instructions: settled(|| ahead_instructions(second_level_ns?)),
     }
 }
 

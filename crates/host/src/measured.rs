@@ -16,6 +16,7 @@ const TYPICAL: Core = Core {
     width: 6,
     forwarding_cycles: 5,
     mispredict_cycles: 16,
+    fetch_ahead_instructions: 32,
 };
 const TYPICAL_FOLLOWED: u32 = 16;
 const TYPICAL_TRAINED_BY: u32 = 3;
@@ -77,6 +78,13 @@ pub fn core(measured: &CoreFigures, sources: &mut Sources) -> Core {
             "random against regular branches",
             0,
             TYPICAL.mispredict_cycles,
+        ),
+        fetch_ahead_instructions: whole(
+            "fetch_ahead",
+            measured.fetch_ahead_instructions,
+            "a chain of jumps through code that only the second level holds",
+            0,
+            TYPICAL.fetch_ahead_instructions,
         ),
     }
 }

@@ -1,7 +1,4 @@
-//! This host with one share of each miss hidden, in place of a core.
-//!
-//! The model of a core is right where programs wait for data, and charges interpreters and databases too much, whose code
-//! misses. Until it is right for those, `host` has no core, and `host-core` has.
+//! This host with one share of each miss hidden, in place of a core: to see what the model of a core is worth.
 
 use nearmiss_record::machine::Machine;
 

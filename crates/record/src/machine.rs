@@ -339,6 +339,9 @@ pub struct Core {
     pub forwarding_cycles: u32,
     /// Cycles that a mispredicted branch costs.
     pub mispredict_cycles: u32,
+    /// Instructions by which the front end is ahead when it asks for the lines of the code.
+    #[serde(default)]
+    pub fetch_ahead_instructions: u32,
 }
 
 /// What the core fetches ahead of accesses that follow one another.

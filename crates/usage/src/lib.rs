@@ -3,8 +3,10 @@
 
 mod generate;
 mod stream;
+mod time;
 mod wrong_use;
 
 pub use generate::{NotGenerated, What, generate};
 pub use stream::{print, say};
+pub use time::time;
 pub use wrong_use::read;

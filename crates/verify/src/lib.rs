@@ -106,7 +106,7 @@ pub enum Error {
         source: std::io::Error,
     },
     /// Somebody asked it to stop.
-    #[error("interrupted after {runs} runs: no verdict; their output is in {}", .output.display())]
+    #[error("interrupted after {runs} {}: no verdict; the output is in {}", if *runs == 1 { "run" } else { "runs" }, .output.display())]
     Interrupted {
         /// Runs that ended.
         runs: usize,

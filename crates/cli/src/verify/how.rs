@@ -94,10 +94,9 @@ impl How {
 
 /// A time in which something can be measured.
 fn parse_limit(text: &str) -> Result<Duration, String> {
-    match humantime::parse_duration(text) {
-        Ok(Duration::ZERO) => Err("no pair fits in no time; write for example 30s".to_owned()),
-        Ok(limit) => Ok(limit),
-        Err(error) => Err(error.to_string()),
+    match nearmiss_usage::time(text)? {
+        Duration::ZERO => Err("no pair fits in no time; write for example 30s".to_owned()),
+        limit => Ok(limit),
     }
 }
 

@@ -37,7 +37,8 @@ fn core_ranges(core: &Core) -> Result<(), Problem> {
     number(&at("store_buffer"), core.store_buffer, 1, 1024)?;
     number(&at("width"), core.width, 1, 64)?;
     number(&at("forwarding_cycles"), core.forwarding_cycles, 0, 1000)?;
-    number(&at("mispredict_cycles"), core.mispredict_cycles, 0, 1000)
+    number(&at("mispredict_cycles"), core.mispredict_cycles, 0, 1000)?;
+    number(&at("fetch_ahead_instructions"), core.fetch_ahead_instructions, 0, 10_000)
 }
 
 fn stream_ranges(streams: &Streams) -> Result<(), Problem> {

@@ -43,8 +43,15 @@ pub fn figures(machine: &Machine) -> Vec<String> {
 
 /// Figures of the core and of what only some machines have.
 fn of_the_core(machine: &Machine) -> Vec<&'static str> {
-    const CORE: [&str; 6] =
-        ["core.window", "core.fill_buffers", "core.store_buffer", "core.width", "core.forwarding", "core.mispredict"];
+    const CORE: [&str; 7] = [
+        "core.window",
+        "core.fill_buffers",
+        "core.store_buffer",
+        "core.width",
+        "core.forwarding",
+        "core.mispredict",
+        "core.fetch_ahead",
+    ];
     const STREAMS: [&str; 5] =
         ["streams.followed", "streams.trained_by", "streams.longest_stride", "streams.within", "streams.line"];
     const TLB: [&str; 3] = ["tlb.entries", "tlb.miss", "tlb.large_entries"];

@@ -6,11 +6,15 @@ use nearmiss_pace::LEAST_GAIN;
 use nearmiss_record::figures::{Cell, Table};
 use nearmiss_record::observed::WaitCosts;
 use nearmiss_record::words::percent;
+use std::collections::BTreeSet;
 use std::fmt;
 
 /// From what timers can keep to where people notice.
 const USUAL_NS: [u64; 10] =
     [50_000, 100_000, 200_000, 500_000, 1_000_000, 2_000_000, 5_000_000, 10_000_000, 20_000_000, 40_000_000];
+/// Attempts at the longest interval within the budget, and what the attempts are multiples of.
+const ATTEMPTS: usize = 6;
+const STEP_NS: u64 = 10_000;
 /// What the CPU time of a sleep may be wrong by.
 const SLEEP_COSTS: [f64; 2] = [0.7, 1.5];
 
@@ -66,11 +70,31 @@ pub struct Beyond {
     pub added_p99_ns: u64,
 }
 
+/// The usual intervals, and the longest one that the budget allows, which a live thread would be given.
+fn usual(log: &Log, budget_ns: u64) -> Vec<u64> {
+    let intervals: BTreeSet<u64> = USUAL_NS.into_iter().chain(longest_within(log, budget_ns)).collect();
+    intervals.into_iter().collect()
+}
+
+/// Down from the budget by what is added beyond it.
+fn longest_within(log: &Log, budget_ns: u64) -> Option<u64> {
+    let mut interval_ns = budget_ns;
+    for _ in 0..ATTEMPTS {
+        let beyond_ns = log.replay(interval_ns).added_p99_ns.saturating_sub(budget_ns);
+        if beyond_ns == 0 {
+            return Some(interval_ns);
+        }
+        interval_ns =
+            interval_ns.checked_sub(beyond_ns.next_multiple_of(STEP_NS)).filter(|left| *left >= USUAL_NS[0])?;
+    }
+    None
+}
+
 impl Tried {
     /// Replays the log.
     pub fn new(log: Log, basis: Basis) -> Self {
-        let intervals = if basis.intervals.is_empty() { &USUAL_NS[..] } else { &basis.intervals };
-        let replays = intervals.iter().map(|interval| (*interval, log.replay(*interval))).collect();
+        let intervals = if basis.intervals.is_empty() { usual(&log, basis.budget_ns) } else { basis.intervals.clone() };
+        let replays = intervals.into_iter().map(|interval| (interval, log.replay(interval))).collect();
         Tried { log, basis, replays }
     }
 

@@ -80,7 +80,7 @@ fn budget_of(text: &str) -> Result<Value, String> {
 }
 
 fn nanos(what: &str, text: &str) -> Result<Value, String> {
-    let time = humantime::parse_duration(text).map_err(|error| format!("`{text}`: {error}"))?;
+    let time = nearmiss_usage::time(text)?;
     // A second at most.
     apply::checked(what, time).map(|time| Value::Number(time.as_nanos() as u64)).map_err(|why| why.to_string())
 }

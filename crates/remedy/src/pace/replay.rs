@@ -9,11 +9,11 @@ use std::time::Duration;
 /// A call of epoll does not say how many events it could return; enough for two is all that the rules ask.
 const MOST_EVENTS: u64 = 64;
 
-/// An event: when it came, when the logged call returned it, and how long the program was busy with it.
+/// An event: when it came, when the program was done with it in the log, and how long it was busy with it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Event {
     came_ns: u64,
-    returned_ns: u64,
+    done_ns: u64,
     busy_ns: u64,
     /// The thread had left it over: it was readable when the call was made, and one of the same descriptor before it.
     left_over: bool,
@@ -34,6 +34,8 @@ pub struct Log {
     ready: Costs,
     /// What the program did with the events.
     pub batches: Batches,
+    /// Time of a batch beside that of its events.
+    batch_ns: u64,
 }
 
 /// CPU time of each call of one sort.
@@ -62,7 +64,7 @@ pub struct Replayed {
     pub waits: u64,
     /// Sleeps before them.
     pub sleeps: u64,
-    /// What the interval adds to an event: mean.
+    /// What the interval adds to the time until the program is done with an event: mean.
     pub added_mean_ns: u64,
     /// What it adds to one event of a hundred at least.
     pub added_p99_ns: u64,
@@ -73,10 +75,15 @@ impl Log {
     pub fn new(mut calls: Vec<PollCall>) -> Self {
         calls.sort_by_key(|call| call.exit_ns);
         let mut log = Log { first_ns: calls.first().map_or(0, |call| call.enter_ns), ..Log::default() };
+        let behind =
+            |at: usize, call: &PollCall| calls.get(at + 1).map_or(0, |next| next.enter_ns.saturating_sub(call.exit_ns));
+        for (at, call) in calls.iter().enumerate().filter(|(_, call)| call.events > 0) {
+            log.batches.add(u64::from(call.events), behind(at, call));
+        }
+        log.batch_ns = log.batches.apart_from_events_ns(u64::MAX) as u64;
         let mut before = log.first_ns;
         for (at, call) in calls.iter().enumerate() {
-            let next = calls.get(at + 1).map_or(call.exit_ns, |next| next.enter_ns.max(call.exit_ns));
-            log.add(call, before, next - call.exit_ns);
+            log.add(call, before, behind(at, call));
             before = call.exit_ns;
         }
         log
@@ -93,7 +100,8 @@ impl Log {
             self.empty += 1;
             return;
         }
-        self.batches.add(events, busy_ns);
+        let batch_ns = self.batch_ns.min(busy_ns);
+        let busy_ns = (busy_ns - batch_ns) / events;
         // A call that had to block was ended by its events. The events of one that had not came since the last return,
         // nobody knows when: evenly.
         let gap = call.enter_ns.saturating_sub(before);
@@ -105,8 +113,8 @@ impl Log {
                 (false, true) => before,
                 (false, false) => before + gap * event / events,
             };
-            let (returned_ns, timeout_ns) = (call.exit_ns, call.timeout_ns);
-            self.events.push(Event { came_ns, returned_ns, busy_ns: busy_ns / events, left_over, timeout_ns });
+            let (done_ns, timeout_ns) = (call.exit_ns + batch_ns + event * busy_ns, call.timeout_ns);
+            self.events.push(Event { came_ns, done_ns, busy_ns, left_over, timeout_ns });
         }
     }
 
@@ -152,13 +160,15 @@ impl Log {
             let returns = if waits { event.came_ns } else { began + self.ready_ns() };
             let until = if waits { returns } else { began };
             let taken = self.taken(next, until);
-            let events = &self.events[next..next + taken];
-            added.extend(events.iter().map(|event| returns.saturating_sub(event.returned_ns)));
             thread.returned(returns, Some(taken as u64), sleep.map(|_| Slept { began_ns: began }));
             replayed.calls += 1;
             replayed.waits += u64::from(waits);
             replayed.sleeps += u64::from(sleep.is_some());
-            now = returns + events.iter().map(|event| event.busy_ns).sum::<u64>();
+            now = returns + self.batch_ns;
+            for event in &self.events[next..next + taken] {
+                now += event.busy_ns;
+                added.push(now.saturating_sub(event.done_ns));
+            }
             next += taken;
         }
         (replayed.added_mean_ns, replayed.added_p99_ns) = (mean(&added), p99(added));
@@ -200,8 +210,9 @@ mod tests {
         let short = log.replay(50_000);
         assert_eq!(short, Replayed { calls: 10_000, waits: 10_000, ..Replayed::default() });
         let replayed = log.replay(1_000_000);
-        // A sleep ends 1 ms after the last return, and the call takes 500 ns: ten events, half of an interval late.
-        let expected = Replayed { calls: 1002, waits: 2, sleeps: 1000, added_mean_ns: 500_440, added_p99_ns: 990_500 };
+        // A sleep ends 1 ms after the last return, and the call takes 500 ns: ten events, half of an interval late, and each
+        // behind those before it in the batch.
+        let expected = Replayed { calls: 1002, waits: 2, sleeps: 1000, added_mean_ns: 545_441, added_p99_ns: 990_500 };
         assert_eq!(replayed, expected);
         let longer = log.replay(5_000_000);
         assert!(longer.calls < replayed.calls / 4 && longer.added_mean_ns > 4 * replayed.added_mean_ns, "{longer:?}");

@@ -1,9 +1,10 @@
 //! The waits of one core under the interval model.
 
+use super::front_end::FrontEnd;
 use super::streams::Streams;
 use super::translation::Translation;
 use super::{Ticks, ticks};
-use nearmiss_code::Origin;
+use nearmiss_code::{Chain, Origin};
 use nearmiss_record::machine::{Core, Machine};
 use nearmiss_record::model::Translation as Tally;
 use nearmiss_record::reference::Kind;
@@ -55,6 +56,7 @@ pub(in crate::model) struct Interval {
     next_fill: usize,
     /// When the latest store has left the store buffer.
     stored: Ticks,
+    front_end: FrontEnd,
     streams: Option<Streams>,
     /// By source: what a line takes of the way to the core, and when the next one may come.
     line_ticks: Vec<Ticks>,
@@ -78,6 +80,7 @@ impl Interval {
             fills: vec![0; core.fill_buffers.max(1) as usize],
             next_fill: 0,
             stored: 0,
+            front_end: FrontEnd::new(core.fetch_ahead_instructions),
             streams: machine.streams.as_ref().map(Streams::new),
             line_after: vec![0; line_ticks.len()],
             line_ticks,
@@ -142,9 +145,13 @@ impl Interval {
         self.charge(what, self.stored, 0)
     }
 
-    /// A fetch holds up what follows at once. What the core would have waited anyway passes meanwhile.
+    /// A line of the code holds up what follows at once, where the front end did not ask for it early enough. What the
+    /// core would have waited anyway passes meanwhile.
     fn fetch(&mut self, what: &Waiting<'_>, begins: Ticks) -> Ticks {
-        let mut wait = self.line(what, begins, begins) - begins;
+        let reached = self.front_end.reached(what.instructions, begins, what.pace);
+        let given = self.given(source(what), reached);
+        let mut wait = (given + ticks(what.latency_cycles.into())).saturating_sub(begins);
+        self.front_end.waits(what.instructions, wait);
         while wait > 0
             && let Some((_, charged)) = self.charged.front_mut()
         {
@@ -165,16 +172,8 @@ impl Interval {
         if what.missed == 0 {
             return begins + ticks(what.latency_cycles.into());
         }
-        let source = (7 - what.missed.leading_zeros().min(7)) as usize;
         let covered = self.streams.as_mut().is_some_and(|streams| streams.covers(what.vaddr));
-        let begins = match self.line_after.get_mut(source) {
-            Some(after) => {
-                let given = reached.max(*after);
-                *after = given + self.line_ticks[source];
-                begins.max(given)
-            }
-            None => begins,
-        };
+        let begins = begins.max(self.given(source(what), reached));
         if covered {
             return begins;
         }
@@ -185,24 +184,44 @@ impl Interval {
         there
     }
 
+    /// When a source gives a line that is asked for when the core `reached` it.
+    fn given(&mut self, source: usize, reached: Ticks) -> Ticks {
+        let Some(after) = self.line_after.get_mut(source) else { return reached };
+        let given = reached.max(*after);
+        *after = given + self.line_ticks[source];
+        given
+    }
+
     /// When the values are there that the address is made of.
     fn address_known(&mut self, what: &Waiting<'_>) -> Ticks {
         let Some(origin) = what.origin else { return 0 };
-        let mut known = 0;
-        for load in &origin.loads {
+        let (mut known, mut latest) = (0, 0);
+        for load in origin.loads.iter().filter(|load| origin.own_chain.is_none() || load.0 != what.insn) {
             let value = *self.value(load.0);
-            let turns = match &origin.own_chain {
-                // The turns between hit the first level and were not told.
-                Some(chain) if load.0 == what.insn && value.ready > 0 => {
-                    let turns = (what.instructions - value.instructions.min(what.instructions))
-                        / u64::from(chain.instructions.max(1));
-                    part(f64::from(chain.cycles)).saturating_mul(turns.saturating_sub(1))
-                }
-                _ => 0,
-            };
-            known = known.max(value.ready.saturating_add(turns));
+            known = known.max(value.ready);
+            latest = latest.max(value.instructions);
         }
-        known
+        match &origin.own_chain {
+            Some(chain) => known.max(self.chained(what, chain, latest)),
+            None => known,
+        }
+    }
+
+    /// When the value of the turn before is there; 0 where another load told the address anew since then, as the head of
+    /// the next list does.
+    fn chained(&mut self, what: &Waiting<'_>, chain: &Chain, told_anew: u64) -> Ticks {
+        let value = *self.value(what.insn);
+        let since = what.instructions - value.instructions.min(what.instructions);
+        if value.ready == 0 || told_anew > value.instructions {
+            return 0;
+        }
+        // What is older than the window was waited for.
+        if since > self.window {
+            return value.ready;
+        }
+        // The turns between hit the first level and were not told.
+        let turns = (since / u64::from(chain.instructions.max(1))).saturating_sub(1);
+        value.ready.saturating_add(part(f64::from(chain.cycles)).saturating_mul(turns))
     }
 
     /// Charges what the core waits so that it begins the instruction `window` further on not before `there`.
@@ -225,6 +244,11 @@ impl Interval {
         }
         &mut self.values[at]
     }
+}
+
+/// The level that has the line, counted from the second on; memory comes last.
+fn source(what: &Waiting<'_>) -> usize {
+    (7 - what.missed.leading_zeros().min(7)) as usize
 }
 
 /// Ticks of parts of cycles.

@@ -1,12 +1,15 @@
 use super::*;
 use crate::describe::preset;
-use nearmiss_code::Chain;
 use nearmiss_record::machine::{SecondTlb, Streams as Followed, Tlb};
 use nearmiss_record::units::{Bytes, InsnId};
 use proptest::prelude::*;
 
 /// A cycle an instruction, a window of 100, four fill buffers.
 fn interval() -> Interval {
+    fetching_ahead(0)
+}
+
+fn fetching_ahead(fetch_ahead_instructions: u32) -> Interval {
     let mut machine = preset("zen4-genoa").unwrap().machine().unwrap();
     let core = Core {
         window_instructions: 100,
@@ -15,6 +18,7 @@ fn interval() -> Interval {
         width: 4,
         forwarding_cycles: 5,
         mispredict_cycles: 15,
+        fetch_ahead_instructions,
     };
     machine.streams = Some(Followed {
         followed: 4,
@@ -30,7 +34,15 @@ fn interval() -> Interval {
 
 /// Runs accesses, each so many instructions after the one before; returns the wait of each, and the end.
 fn run(accesses: impl IntoIterator<Item = (u64, Kind, u32, u64, u32)>, origin: &[(u32, Origin)]) -> (Vec<u32>, u64) {
-    let (mut interval, mut instructions, mut stalls) = (interval(), 0, 0);
+    run_on(interval(), accesses, origin)
+}
+
+fn run_on(
+    mut interval: Interval,
+    accesses: impl IntoIterator<Item = (u64, Kind, u32, u64, u32)>,
+    origin: &[(u32, Origin)],
+) -> (Vec<u32>, u64) {
+    let (mut instructions, mut stalls) = (0, 0);
     let waits = accesses
         .into_iter()
         .map(|(after, kind, insn, vaddr, latency_cycles)| {
@@ -99,6 +111,28 @@ fn turns_of_a_chain_that_hit_count() {
 }
 
 #[test]
+fn lists_that_begin_anew_do_not_wait_for_one_another() {
+    let chain = Some(Chain { instructions: 5, cycles: 5.0 });
+    // The head of a list, and two entries, each 300 cycles later than what stands before it.
+    let lists = (0..2u64).flat_map(|list| {
+        let load = |insn, n| (10, Kind::Load, insn, scattered(3 * list + n), 300);
+        [load(2, 0), load(1, 1), load(1, 2)]
+    });
+    let anew = run(lists.clone(), &[(1, from(&[1, 2], chain))]);
+    assert_eq!(anew.0, [200, 290, 295, 0, 0, 0], "the second list is there when the first one is");
+    let one_chain = run(lists, &[(1, from(&[1], chain))]);
+    assert!(one_chain.1 > anew.1 + 250, "{one_chain:?}");
+}
+
+#[test]
+fn a_chain_that_was_left_long_ago_holds_up_nothing() {
+    let chain = Some(Chain { instructions: 5, cycles: 40.0 });
+    let waits = |after| run(loads(2, after, 300), &[(1, from(&[1], chain))]).0;
+    assert_eq!(waits(100), [200, 300 + 19 * 40 - 100], "all between may be turns of the loop");
+    assert_eq!(waits(600), [200, 200], "the core went on, so that the value was there");
+}
+
+#[test]
 fn a_stream_takes_what_its_source_gives() {
     let stream = |after| (0..60).map(move |n| (after, Kind::Load, 1, 0x10000 + n * 64, 300));
     let (waits, _) = run(stream(2), &[]);
@@ -122,6 +156,19 @@ fn a_fetch_waits_but_for_what_was_waited_anyway() {
     let load = (10, Kind::Load, 1, 0x9_0000, 300);
     assert_eq!(run([load, fetch(90)], &[]).0, [200, 0]);
     assert_eq!(run([load, fetch(250)], &[]).0, [200, 50]);
+}
+
+#[test]
+fn the_front_end_hides_what_it_is_ahead() {
+    let fetch = |after, latency| (after, Kind::Fetch, 9, 0x7000, latency);
+    let waits = |fetches: [_; 3]| run_on(fetching_ahead(50), fetches, &[]).0;
+    // The second line is asked for while the core waits for the first one, as soon as memory gives another.
+    assert_eq!(waits([fetch(1000, 300), fetch(10, 300), fetch(500, 45)]), [250, 0, 0]);
+    assert_eq!(
+        waits([fetch(1000, 55), fetch(60, 51), fetch(1, 51)]),
+        [5, 1, 1],
+        "two cycles a line, one of them gone by"
+    );
 }
 
 #[test]

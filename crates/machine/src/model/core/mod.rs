@@ -12,13 +12,15 @@
 //! - No source gives lines faster than it gives those of a stream.
 //! - A store waits in the store buffer. Stores leave in order, and the core waits where the buffer is full.
 //! - An atomic waits for the stores before it, and the core waits for the atomic.
-//! - A fetch stops the core at once, but for what the core would have waited for an older load anyway.
+//! - A line of the code is asked for when the front end comes to it, some instructions ahead of the core. If the line
+//!   comes late, the core stops at once, but for what it would have waited for an older load anyway.
 //!
 //! A wait is charged to the reference that causes it when the stream tells the reference, though the core gets there a
 //! window later. What is charged ahead is remembered, so that references within the window begin when they really do.
 //!
 //! A core without a window waits for a share of each miss, as `overlap` in its machine file says.
 
+mod front_end;
 mod interval;
 mod streams;
 mod translation;
