@@ -10,7 +10,7 @@ after the model was frozen, and were not changed since. Predictions take minutes
 made ahead: --predictions keeps them in a file, and takes from it what is there.
 """
 
-import glob, json, os, statistics, sys, tempfile
+import glob, json, os, statistics, subprocess, sys, tempfile
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(os.path.dirname(HERE), "recall"))
@@ -34,7 +34,7 @@ PLANTED = {
     "records-32": ("records", ["9", "32", "32"]),
     "connections-80": ("connections", ["800", "80"]),
     "deal-32": ("deal", ["2800", "32"]),
-    "stencil-4": ("stencil", ["800", "4"]),
+    "stencil-4": ("stencil", ["240", "4"]),
     "butterflies-32": ("butterflies", ["1800", "32"]),
     "btree-8": ("btree", ["250", "8"]),
     "fields": ("fields", ["1500"]),
@@ -68,10 +68,15 @@ def pairs_of_commands(judge):
 
 
 def built(judge, source, arguments):
+    """Builds a planted fault and its twin when asked to, and holds that both do the same work."""
     def build():
         name = program_of(source)
-        return [[judge.build(source, name + ending, *flags), *arguments]
-                for ending, flags in (("", []), ("-twin", ["-DTWIN"]))]
+        sides = [[judge.build(source, name + ending, *flags), *arguments]
+                 for ending, flags in (("", []), ("-twin", ["-DTWIN"]))]
+        digests = {subprocess.check_output(side, text=True).split()[0] for side in sides}
+        if len(digests) != 1:
+            sys.exit(f"{source}: the program and its twin print unlike digests, so they do unlike work")
+        return sides
     return build
 
 
