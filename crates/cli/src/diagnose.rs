@@ -3,6 +3,7 @@
 use crate::Remedies;
 use crate::case::How;
 use crate::exit::say;
+use crate::measuring::measure;
 use crate::output::{print, terminal_width};
 use crate::progress::progress;
 use crate::trace::Only;
@@ -21,6 +22,7 @@ use std::process::ExitCode;
   nearmiss diagnose                    the newest run
   nearmiss diagnose RUN -m zen3-milan  a run, on another machine
   nearmiss diagnose -- ./server        trace a command in a guest, then diagnose it
+  nearmiss diagnose --measure -- ./prog its modelled time beside the time it takes here, and gains by the latter
   nearmiss diagnose --live -- ./server run it on this machine, too, for the remedies of what a live program does
 
 Each finding is rehearsed in some 15 replays of the trace, two at a time on two CPUs: seconds for a run of a few
@@ -40,6 +42,9 @@ pub struct Args {
     /// Also run the command on this machine, where it does what it does, and observe it for the remedies that look at that
     #[arg(long, requires = "command")]
     live: bool,
+    /// Also run the command on this machine, a few times: gains are then shares of the CPU time that it takes here
+    #[arg(long)]
+    measure: bool,
     /// Where runs are kept
     #[arg(long, value_name = "DIR", default_value = run::DEFAULT_PARENT)]
     runs: PathBuf,
@@ -54,7 +59,8 @@ pub fn run(args: Args, remedies: Remedies) -> anyhow::Result<ExitCode> {
         false => record(&args, remedies)?,
         true => args.how.open(args.run.as_deref(), &args.runs, remedies)?,
     };
-    let findings = diagnose(&case, remedies, Options { all: args.how.all }, &mut |what| progress(what))?;
+    let measured = args.measure.then(|| measure(&case)).transpose()?;
+    let findings = diagnose(&case, remedies, Options { all: args.how.all, measured }, &mut |what| progress(what))?;
     run.write_json(run::FINDINGS, &findings)?;
     if args.how.json {
         print(&format!("{}\n", serde_json::to_string(&findings).context("findings")?))?;

@@ -19,6 +19,7 @@ mod json_file;
 mod kernel;
 mod load;
 mod machine;
+mod measuring;
 mod modelling;
 mod observe;
 mod observed_report;

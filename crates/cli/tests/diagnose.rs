@@ -262,6 +262,56 @@ fn programs_without_the_illness_have_no_finding() {
     }
 }
 
+/// A machine with fixed figures under the name of this one, so that the clock here may be set beside it.
+fn preset_named_host(place: &Place) -> String {
+    let machines = Path::new(env!("CARGO_MANIFEST_DIR")).join("../machine/machines");
+    let preset = std::fs::read_to_string(machines.join(format!("{MACHINE}.toml"))).unwrap();
+    let file = place.path().join("here.toml");
+    std::fs::write(&file, preset.replacen(&format!("name = \"{MACHINE}\""), "name = \"host\"", 1)).unwrap();
+    file.to_str().unwrap().to_owned()
+}
+
+#[test]
+fn a_gain_is_a_share_of_the_time_that_the_command_takes_here() {
+    if !can_trace() {
+        return;
+    }
+    let place = Place::new();
+    let (machine, program) = (preset_named_host(&place), subject("aligned-tasks"));
+    let begin = ["diagnose", "--json", "--measure", "-m", &machine, "--cpus", "1", "--only", "user", "--"];
+    let measured = place.json(&[&begin[..], &[&program, "--objects", "64", "--visits", "150000"]].concat());
+    let run = place.run();
+    let run = run.to_str().unwrap();
+    let modelled = place.json(&["diagnose", "--json", run]);
+
+    let clock = &measured["measured"];
+    let cycles = number(&clock["cycles"]);
+    assert_eq!((number(&clock["runs"]), clock["only_user"].as_bool()), (5, Some(true)));
+    assert_eq!(cycles, (number(&clock["cpu_ns"]) as f64 * 2.45).round() as u64, "at 2,450 MHz");
+    assert!(
+        number(&clock["least_ns"]) <= number(&clock["cpu_ns"]) && number(&clock["cpu_ns"]) <= number(&clock["most_ns"])
+    );
+    assert!(modelled["measured"].is_null());
+
+    let [by_clock, by_model] = [&measured, &modelled].map(|findings| &only(findings)["prediction"]);
+    assert_eq!((number(&by_clock["measured_cycles"]), text(by_clock, "of")), (cycles, "the measured cycles"));
+    assert_eq!((by_model["measured_cycles"].as_u64(), text(by_model, "of")), (None, "the cycles"));
+    assert_eq!(by_clock["modelled_cycles"], by_model["modelled_cycles"]);
+    let saved = by_model["gain"].as_f64().unwrap() * number(&by_model["modelled_cycles"]) as f64;
+    let gain = by_clock["gain"].as_f64().unwrap();
+    assert!((gain - (saved / cycles as f64).min(1.0)).abs() < 1e-9, "{gain} {saved} {cycles}");
+    assert!(by_model["approximate"].to_string().contains("experiments/cycles/day.txt"), "{by_model}");
+    assert!(!by_clock["approximate"].to_string().contains("experiments/cycles/day.txt"), "{by_clock}");
+
+    let refused = place.nearmiss(&["diagnose", run, "--measure", "-m", MACHINE]);
+    let said = String::from_utf8(refused.stderr).unwrap();
+    assert_eq!((refused.status.code(), refused.stdout.len()), (Some(2), 0), "{said}");
+    assert!(
+        said.ends_with("is modelled on zen3-milan, whose time no clock here measures; add -m host or -m host-core\n"),
+        "{said}"
+    );
+}
+
 #[test]
 fn bad_input_is_one_line() {
     let place = Place::new();

@@ -1,10 +1,12 @@
 //! From a run to findings: every remedy is asked what it sees, what could matter is rehearsed, and the findings are
 //! ranked by what they would gain.
 
+mod accuracy;
 mod calm;
 
+use accuracy::{by_measured_cycles, by_modelled_cycles};
 use calm::{Calm, Rehearsed};
-use nearmiss_record::finding::{Finding, Findings, Known, LEAST_GAIN, SCHEMA};
+use nearmiss_record::finding::{Finding, Findings, Known, LEAST_GAIN, Measured, SCHEMA};
 use nearmiss_remedy::{Case, CaseError, Remedy};
 
 /// Which findings are wanted.
@@ -12,6 +14,8 @@ use nearmiss_remedy::{Case, CaseError, Remedy};
 pub struct Options {
     /// Also those whose gain is under [`LEAST_GAIN`].
     pub all: bool,
+    /// What the traced command took on this machine: gains are then shares of that.
+    pub measured: Option<Measured>,
 }
 
 /// Diagnoses a run with the remedies that it has enough for. `progress` hears what is being rehearsed.
@@ -24,15 +28,17 @@ pub fn diagnose(
     let mut findings: Vec<Finding> = Vec::new();
     let mut most = 0.0f64;
     let mut suspected = 0;
+    // Of fewer cycles than were modelled, the same cycles are a larger share.
+    let larger = options.measured.map_or(1.0, |measured| measured.ratio().max(1.0));
     let asked: Vec<&Remedy> = remedies.iter().copied().filter(|remedy| remedy.needs.are_met_by(case)).collect();
     for remedy in &asked {
         for suspicion in (remedy.detect)(case)? {
             suspected += 1;
             most = most.max(suspicion.most_gain());
             // What could gain too little at best need not be rehearsed to be left out.
-            if options.all || suspicion.most_gain() >= LEAST_GAIN {
+            if options.all || suspicion.most_gain() * larger >= LEAST_GAIN {
                 progress(&format!("rehearsing {}", remedy.name));
-                findings.push(suspicion.finding(case)?);
+                findings.push(with_its_denominator(suspicion.finding(case)?, options.measured));
             }
         }
     }
@@ -51,12 +57,23 @@ pub fn diagnose(
         schema: SCHEMA.to_owned(),
         machine: case.machine_name().to_owned(),
         command: case.manifest().map(|manifest| manifest.command.clone()).unwrap_or_default(),
+        measured: options.measured,
         known: if case.traced.is_some() { Known::Modelled } else { Known::Measured },
         findings,
         healthy,
         unexplained,
         notes: notes(case, remedies),
     })
+}
+
+/// What of it is modelled says of which cycles the gain is a share, and how good those are.
+fn with_its_denominator(mut finding: Finding, measured: Option<Measured>) -> Finding {
+    match measured {
+        _ if finding.known == Known::Measured => {}
+        Some(measured) => by_measured_cycles(&mut finding.prediction, &measured),
+        None => by_modelled_cycles(&mut finding.prediction),
+    }
+    finding
 }
 
 /// The case's own, and who was not asked.

@@ -26,6 +26,9 @@ pub struct Findings {
     pub command: Vec<String>,
     /// How the run is known: modelled where there is a trace.
     pub known: Known,
+    /// What the command took on this machine, where it was run here too.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub measured: Option<Measured>,
     /// Those worth showing come first: most predicted gain first.
     pub findings: Vec<Finding>,
     /// Why there is nothing to remedy, if so: one sentence.
@@ -35,6 +38,32 @@ pub struct Findings {
     pub unexplained: Option<Unexplained>,
     /// Facts a reader must know, one sentence each.
     pub notes: Vec<String>,
+}
+
+/// What the command of a traced run took on this machine, without the recorder; *measured*, but for the model's cycles.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Measured {
+    /// Median CPU time of a run in nanoseconds.
+    pub cpu_ns: u64,
+    /// Of the run that took least.
+    pub least_ns: u64,
+    /// Of the run that took most.
+    pub most_ns: u64,
+    /// How often it ran.
+    pub runs: u32,
+    /// The CPU time is that of user mode alone, as the trace is.
+    pub only_user: bool,
+    /// Cycles of the median CPU time, at the clock of the machine that was modelled.
+    pub cycles: u64,
+    /// Cycles that the model gives the command.
+    pub modelled_cycles: u64,
+}
+
+impl Measured {
+    /// Modelled cycles by measured ones.
+    pub fn ratio(&self) -> f64 {
+        self.modelled_cycles as f64 / self.cycles.max(1) as f64
+    }
 }
 
 /// Waits that none of the remedies explains.
@@ -130,6 +159,12 @@ pub struct Prediction {
     pub low: f64,
     /// Most that the replays gave.
     pub high: f64,
+    /// Modelled cycles without the remedy, where it saves cycles; 0 in older records.
+    #[serde(default, skip_serializing_if = "is_unknown")]
+    pub modelled_cycles: u64,
+    /// Cycles that the gain is a share of, where the command was measured; else it is a share of the modelled ones.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub measured_cycles: Option<u64>,
     /// Of what it is a share, as in `gain 5% of the cycles`.
     pub of: String,
     /// Seeds of the page placements replayed; none where pages do not matter.
@@ -140,6 +175,10 @@ pub struct Prediction {
     pub function: Option<FunctionGain>,
     /// Why the figures are not exact, one sentence each.
     pub approximate: Vec<String>,
+}
+
+fn is_unknown(cycles: &u64) -> bool {
+    *cycles == 0
 }
 
 /// What one function gains.

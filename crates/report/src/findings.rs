@@ -1,8 +1,8 @@
 //! Findings as text: what is wrong, what would remedy it, and what that would gain.
 
 use crate::name::wrapped;
-use crate::number::{counted, grouped};
-use nearmiss_record::finding::{Finding, Findings, Known, Prediction, Reach, Unexplained};
+use crate::number::{counted, duration, grouped};
+use nearmiss_record::finding::{Finding, Findings, Known, Measured, Prediction, Reach, Unexplained};
 use nearmiss_record::words::{listed, percent, quoted};
 
 const LABEL: usize = 11;
@@ -19,6 +19,9 @@ pub fn render(findings: &Findings, width: usize) -> String {
         command => command,
     };
     page.text(&format!("{command}, {how} on {}", findings.machine));
+    if let Some(measured) = &findings.measured {
+        page.text(&in_words(measured));
+    }
     for (number, finding) in findings.findings.iter().enumerate() {
         page.out.push('\n');
         page.finding(number + 1, finding);
@@ -121,6 +124,21 @@ impl Page {
             self.labelled("", &capital(reason));
         }
     }
+}
+
+/// `measured 48 ms of CPU time, modelled 52 ms (1.08); 5 runs took 47 ms to 50 ms`
+fn in_words(measured: &Measured) -> String {
+    let time = if measured.only_user { "time in user mode" } else { "CPU time" };
+    let modelled = measured.cpu_ns as f64 * measured.ratio();
+    let runs = counted(measured.runs.into(), "run");
+    format!(
+        "measured {} of {time}, modelled {} ({:.2}); {runs} took {} to {}",
+        duration(measured.cpu_ns),
+        duration(modelled as u64),
+        measured.ratio(),
+        duration(measured.least_ns),
+        duration(measured.most_ns),
+    )
 }
 
 fn known(known: Known) -> &'static str {

@@ -34,6 +34,8 @@ fn finding(reach: Reach) -> Finding {
             gain: 0.077,
             low: 0.07,
             high: 0.081,
+            modelled_cycles: 30_000_000,
+            measured_cycles: None,
             placements: vec![1, 2, 3, 4, 5],
             of: "the cycles".into(),
             overlap: Some(0.6),
@@ -57,6 +59,7 @@ fn page(list: Vec<Finding>, healthy: Option<&str>) -> String {
         schema: SCHEMA.into(),
         machine: "zen3-milan".into(),
         command: vec!["./a".into()],
+        measured: None,
         known: list.first().map_or(Known::Modelled, |finding| finding.known),
         findings: list,
         healthy: healthy.map(str::to_owned),
@@ -144,6 +147,32 @@ fn a_rehearsal_is_a_table() {
     insta::assert_snapshot!(rehearsals::render(&record));
     let nothing = Rehearsals { nothing: Some("no objects crowd on few sets".into()), ..Rehearsals::default() };
     assert_eq!(rehearsals::render(&nothing), "nothing to rehearse: no objects crowd on few sets\n");
+}
+
+#[test]
+fn a_measured_command_stands_beside_its_model() {
+    let measured = Measured {
+        cpu_ns: 48_000_000,
+        least_ns: 47_000_000,
+        most_ns: 51_500_000,
+        runs: 5,
+        only_user: false,
+        cycles: 100_000_000,
+        modelled_cycles: 108_000_000,
+    };
+    let page = |measured| {
+        findings::render(
+            &Findings { command: vec!["./a".into()], measured: Some(measured), ..Findings::default() },
+            100,
+        )
+    };
+    assert!(
+        page(measured)
+            .contains("\nmeasured 48.0 ms of CPU time, modelled 51.8 ms (1.08); 5 runs took 47.0 ms to 51.5 ms\n"),
+        "{}",
+        page(measured)
+    );
+    assert!(page(Measured { only_user: true, ..measured }).contains("48.0 ms of time in user mode, modelled"));
 }
 
 #[test]

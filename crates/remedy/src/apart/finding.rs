@@ -173,6 +173,8 @@ impl Apart {
             gain: replays.gain(1, CHANGED).0,
             low: if sharing == LineSharing::True { 0.0 } else { low },
             high,
+            modelled_cycles: replays.cycles_before(),
+            measured_cycles: None,
             of: of.to_owned(),
             placements: replays.placements.clone(),
             overlap: case.machine().hidden_share(),

@@ -47,6 +47,11 @@ impl Replays {
         (self.computing_cycles[order] + cost.stall_cycles) as f64
     }
 
+    /// The command's cycles as it was, in the modelled order: median over the placements.
+    pub fn cycles_before(&self) -> u64 {
+        spread(self.costs[1][0].iter().map(|cost| self.cycles(1, cost))).0 as u64
+    }
+
     /// Share of the command's cycles that the `at`-th policy saves in an order: median, least, most.
     pub fn gain(&self, order: usize, at: usize) -> (f64, f64, f64) {
         let costs = &self.costs[order];

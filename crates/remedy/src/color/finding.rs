@@ -197,6 +197,8 @@ impl Colors {
             gain,
             low,
             high,
+            modelled_cycles: colorings.cycles_before(),
+            measured_cycles: None,
             of: "the cycles".to_owned(),
             placements: colorings.placements.clone(),
             overlap: case.machine().hidden_share(),

@@ -84,6 +84,11 @@ impl Colorings {
         (self.computing_cycles + self.costs[at][placement].stall_cycles) as f64
     }
 
+    /// The command's cycles without colors: median over the placements.
+    pub fn cycles_before(&self) -> u64 {
+        spread((0..self.placements.len()).map(|p| self.cycles(0, p))).0 as u64
+    }
+
     /// Share of the cycles that the `at`-th number of colors saves: median, least, most over the placements.
     pub fn gain(&self, at: usize) -> (f64, f64, f64) {
         spread((0..self.placements.len()).map(|p| 1.0 - self.cycles(at, p) / self.cycles(0, p).max(1.0)))

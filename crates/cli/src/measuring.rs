@@ -1,0 +1,135 @@
+//! What a traced command takes on this machine without the recorder, beside what the model gives it.
+
+use crate::exit::say;
+use anyhow::{Context, bail};
+use nearmiss_record::finding::Measured;
+use nearmiss_record::run::Manifest;
+use nearmiss_remedy::{Case, Traced, spread};
+use nearmiss_workload::{CpuSet, Finished, Status, Stdio, Workload};
+use std::time::{Duration, Instant};
+
+/// A command runs so often.
+const RUNS: usize = 5;
+/// No further run begins after this time.
+const LONG_ENOUGH: Duration = Duration::from_secs(30);
+/// The machines that are this one.
+const HERE: [&str; 2] = ["host", "host-core"];
+
+/// Runs the command of a traced run here, as it was recorded: in its directory, on as many CPUs.
+pub fn measure(case: &Case) -> anyhow::Result<Measured> {
+    let traced = case.traced.as_ref().context(
+        "--measure compares a model with the clock, and an observed run has no model; trace the command: nearmiss trace -- CMD",
+    )?;
+    comparable(traced)?;
+    let manifest = &traced.manifest;
+    let workload = workload(manifest)?;
+    say(&format!("running the command on this machine, {RUNS} times at most, without input"));
+    let begun = Instant::now();
+    let mut runs = Vec::new();
+    while runs.is_empty() || runs.len() < RUNS && begun.elapsed() < LONG_ENOUGH {
+        let finished = workload.launch_suspended()?.resume()?.wait()?;
+        ended_as_recorded(&finished, manifest)?;
+        runs.push(cpu_ns(&finished, manifest.only_user));
+    }
+    Ok(beside_the_model(traced, &runs))
+}
+
+/// Whether the clock of this machine says anything of the run.
+fn comparable(traced: &Traced) -> anyhow::Result<()> {
+    let (run, manifest) = (traced.run.path().display(), &traced.manifest);
+    let machine = traced.machine();
+    if !HERE.contains(&machine.name.as_str()) {
+        let name = &machine.name;
+        bail!("--measure: {run} is modelled on {name}, whose time no clock here measures; add -m host or -m host-core");
+    }
+    if manifest.cut.is_some() || manifest.records_left_out > 0 {
+        bail!("--measure: {run} is a part of what its command did, whose time is unknown; leave --measure out");
+    }
+    if manifest.command.is_empty() {
+        bail!("--measure: {run} does not say what its command was; leave --measure out");
+    }
+    Ok(())
+}
+
+fn workload(manifest: &Manifest) -> anyhow::Result<Workload> {
+    let quiet = Workload::new(manifest.command.iter().map(String::as_str)).cwd(&manifest.cwd);
+    let quiet = quiet.stdin(Stdio::Null).stdout(Stdio::Null).stderr(Stdio::Null);
+    let allowed = CpuSet::allowed()?;
+    let recorded = manifest.cpus as usize;
+    // The first CPUs have the interrupts of most devices.
+    let others = allowed.len().saturating_sub(recorded);
+    Ok(if recorded > 0 && others > 0 { quiet.pin(allowed.iter().skip(others).collect()) } else { quiet })
+}
+
+/// A command that does something else here takes another time.
+fn ended_as_recorded(finished: &Finished, manifest: &Manifest) -> anyhow::Result<()> {
+    let recorded = match (manifest.exit_status, manifest.signal) {
+        (Some(code), _) => Status::Exited(code as u8),
+        (None, Some(signal)) => Status::Signaled(signal),
+        (None, None) => return Ok(()),
+    };
+    if finished.status != recorded {
+        let (here, there) = (finished.status.in_words(), recorded.in_words());
+        bail!("--measure: the command {here} on this machine, and {there} in the guest; leave --measure out");
+    }
+    Ok(())
+}
+
+fn cpu_ns(finished: &Finished, only_user: bool) -> u64 {
+    finished.user_ns + if only_user { 0 } else { finished.system_ns }
+}
+
+fn beside_the_model(traced: &Traced, runs: &[u64]) -> Measured {
+    let (median, least, most) = spread(runs.iter().map(|ns| *ns as f64));
+    Measured {
+        cpu_ns: median as u64,
+        least_ns: least as u64,
+        most_ns: most as u64,
+        runs: runs.len() as u32,
+        only_user: traced.manifest.only_user,
+        cycles: (median * f64::from(traced.machine().clock_mhz) / 1e3).round() as u64,
+        modelled_cycles: traced.model.totals.cycles,
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    fn manifest(command: &[&str], exit_status: i32) -> Manifest {
+        Manifest {
+            command: command.iter().map(|word| (*word).to_owned()).collect(),
+            cwd: "/".to_owned(),
+            cpus: 1,
+            exit_status: Some(exit_status),
+            ..Manifest::default()
+        }
+    }
+
+    fn run(manifest: &Manifest) -> Finished {
+        workload(manifest).unwrap().launch_suspended().unwrap().resume().unwrap().wait().unwrap()
+    }
+
+    #[test]
+    fn a_command_that_ends_otherwise_here_is_not_compared() {
+        let recorded = manifest(&["sh", "-c", "exit 3"], 3);
+        ended_as_recorded(&run(&recorded), &recorded).unwrap();
+        let other = manifest(&["sh", "-c", "exit 3"], 0);
+        let said = ended_as_recorded(&run(&other), &other).unwrap_err().to_string();
+        let wanted = "the command exited with status 3 on this machine, and exited with status 0 in the guest";
+        assert!(said.contains(wanted), "{said}");
+    }
+
+    #[test]
+    fn a_command_runs_in_its_directory_and_on_as_many_cpus_as_in_the_guest() {
+        let one = manifest(&["sh", "-c", "test $(pwd) = / && test $(nproc) = 1"], 0);
+        assert!(run(&one).status.success());
+    }
+
+    #[test]
+    fn the_time_of_user_mode_leaves_the_kernel_out() {
+        let used = Finished { user_ns: 5, system_ns: 3, ..run(&manifest(&["true"], 0)) };
+        assert_eq!((cpu_ns(&used, false), cpu_ns(&used, true)), (8, 5));
+    }
+}

@@ -1,0 +1,207 @@
+#!/usr/bin/env python3
+"""Predicted gains beside measured ones: programs with a known fault, each with a twin that has the fault no more.
+
+    experiments/gains/run.py [--names NAME,NAME] [--pairs 25] [--predictions FILE [--predict-only]]
+
+A gain is the share of the command's CPU time (user and system) that is saved. Predicted: the top finding of `nearmiss
+diagnose` on the command; no finding predicts 0. Measured: program and twin in interleaved pairs of runs, pinned, with the
+very arguments that were traced; the median of the pairs and its quartiles. Programs of the second half were written
+after the model was frozen, and were not changed since. Predictions take minutes and no quiet machine, so that they can be
+made ahead: --predictions keeps them in a file, and takes from it what is there.
+"""
+
+import glob, json, os, statistics, subprocess, sys, tempfile
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.join(os.path.dirname(HERE), "recall"))
+from judging import ROOT, Judge, options, program_of
+
+FAULTS = f"{ROOT}/experiments/recall/faults"
+MACHINES = ["host", "host-core"]
+HALVES = {"before": "written before the model was frozen", "after": "written after"}
+NEAR = 0.15
+ALL_CPUS = sorted(os.sched_getaffinity(0))
+
+# Name: the subject, its arguments, and what makes it the twin.
+SUBJECTS = {
+    "aligned-tasks": (["--objects", "64", "--visits", "1500000"], ["--colors", "16"]),
+    "matrix-rows": (["--rounds", "200"], ["--pad", "64"]),
+}
+# Name: the planted fault and its arguments.
+PLANTED = {
+    "buckets": ("buckets", ["1500"]),
+    "tasks-300": ("tasks", ["1500", "300"]),
+    "records-32": ("records", ["9", "32", "32"]),
+    "connections-80": ("connections", ["800", "80"]),
+    "deal-32": ("deal", ["2800", "32"]),
+    "stencil-4": ("stencil", ["240", "4"]),
+    "butterflies-32": ("butterflies", ["1800", "32"]),
+    "btree-8": ("btree", ["250", "8"]),
+    "fields": ("fields", ["1500"]),
+}
+# Programs of this folder, and their arguments.
+LATER = {
+    "binary-search": ["60"],
+    "particles": ["120"],
+    "slab-tree": ["400"],
+    "histogram": ["2000"],
+    "tiles": ["120"],
+    "merge": ["4"],
+    "lookup-tables": ["800"],
+    "page-heads": ["5000"],
+}
+# Programs with two threads at work, which run on all CPUs; all others have one.
+SHARING = {"fields", "histogram"}
+
+
+def pairs_of_commands(judge):
+    """Name: half, the program's command, the twin's command."""
+    found = {}
+    for name, (arguments, twin) in SUBJECTS.items():
+        command = [f"{ROOT}/target/subjects/{name}", *arguments]
+        found[name] = ("before", lambda command=command, twin=twin: (command, [*command, *twin]))
+    for name, (program, arguments) in PLANTED.items():
+        found[name] = ("before", built(judge, glob.glob(f"{FAULTS}/{program}.c*")[0], arguments))
+    for name, arguments in LATER.items():
+        found[name] = ("after", built(judge, f"{HERE}/{name}.c", arguments))
+    return found
+
+
+def built(judge, source, arguments):
+    """Builds a planted fault and its twin when asked to, and holds that both do the same work."""
+    def build():
+        name = program_of(source)
+        sides = [[judge.build(source, name + ending, *flags), *arguments]
+                 for ending, flags in (("", []), ("-twin", ["-DTWIN"]))]
+        digests = {subprocess.check_output(side, text=True).split()[0] for side in sides}
+        if len(digests) != 1:
+            sys.exit(f"{source}: the program and its twin print unlike digests, so they do unlike work")
+        return sides
+    return build
+
+
+def cpus_of(name):
+    return ALL_CPUS if name in SHARING else ALL_CPUS[-1:]
+
+
+def cpu_seconds(command, cpus):
+    """The CPU time of one run, user and system: their split follows the timer's ticks, their sum does not."""
+    os.sched_setaffinity(0, cpus)
+    quiet = [(os.POSIX_SPAWN_OPEN, stream, os.devnull, os.O_RDWR, 0) for stream in range(3)]
+    child = os.posix_spawn(command[0], command, os.environ, file_actions=quiet)
+    _, status, used = os.wait4(child, 0)
+    if status != 0:
+        sys.exit(f"{' '.join(command)}: status {status}")
+    return used.ru_utime + used.ru_stime
+
+
+def measure(commands, pairs):
+    """By name: all programs take turns, so that a noisy minute meets every one of them."""
+    seconds = {name: [] for name in commands}
+    for pair in range(pairs):
+        for name, sides in commands.items():
+            order = (0, 1) if pair % 2 else (1, 0)
+            taken = {side: cpu_seconds(sides[side], cpus_of(name)) for side in order}
+            seconds[name].append([taken[0], taken[1]])
+    return {name: measured(taken) for name, taken in seconds.items()}
+
+
+def measured(taken):
+    gains = [1 - twin / sick for sick, twin in taken]
+    low, middle, high = statistics.quantiles(gains, n=4)
+    return {"gain": middle, "low": low, "high": high, "pairs": len(gains),
+            "milliseconds": [1e3 * statistics.median(side) for side in zip(*taken)]}
+
+
+def predict(judge, command):
+    """The top finding on each machine, from one trace."""
+    with tempfile.TemporaryDirectory(dir=judge.place.name) as runs:
+        said = {}
+        for machine in MACHINES:
+            of = ["--", *command] if not said else [next(os.scandir(runs)).path]
+            out, why = judge.call(runs, "diagnose", "--json", "-m", machine, *(["--runs", runs] if not said else []), *of)
+            if not out:
+                sys.exit(f"{' '.join(command)}: {why}")
+            said[machine] = top(json.loads(out))
+    return said
+
+
+def top(findings):
+    if not findings["findings"]:
+        return {"gain": 0.0, "low": 0.0, "high": 0.0, "symptom": "no finding"}
+    finding = findings["findings"][0]
+    return {**{key: finding["prediction"][key] for key in ("gain", "low", "high")}, "remedy": finding["remedy"],
+            "symptom": finding["symptom"]}
+
+
+def predictions(judge, chosen, commands):
+    """What was kept counts while the arguments are the same."""
+    kept = json.load(open(chosen.predictions)) if chosen.predictions and os.path.exists(chosen.predictions) else {}
+    said = {}
+    for name, (sick, _) in commands.items():
+        arguments = sick[1:]
+        if kept.get(name, {}).get("arguments") != arguments:
+            kept[name] = {"arguments": arguments, "machines": predict(judge, sick)}
+            if chosen.predictions:
+                with open(chosen.predictions + ".new", "w") as file:
+                    json.dump(kept, file, indent=1)
+                os.rename(chosen.predictions + ".new", chosen.predictions)
+            judge.say(f"predicted {name}: " + ", ".join(f"{m} {p['gain']:.0%}" for m, p in kept[name]["machines"].items()))
+        said[name] = kept[name]["machines"]
+    return said
+
+
+def text_of(row):
+    measured = row["measured"]
+    cells = [f"{machine} {p['gain']:5.0%} ({100 * (p['gain'] - measured['gain']):+4.0f})"
+             for machine, p in row["predicted"].items()]
+    sick, twin = measured["milliseconds"]
+    return (f"{row['name']:16} predicted {'  '.join(cells)}   measured {measured['gain']:4.0%} "
+            f"[{measured['low']:.0%}, {measured['high']:.0%}]  {sick:6.1f} ms, twin {twin:6.1f} ms")
+
+
+def summary(rows, whose):
+    lines = []
+    for machine in MACHINES if rows else []:
+        errors = [abs(row["predicted"][machine]["gain"] - row["measured"]["gain"]) for row in rows]
+        near = sum(error <= NEAR for error in errors)
+        lines.append(f"{whose}, {machine}: median error {100 * statistics.median(errors):.0f} points, "
+                     f"{near} of {len(rows)} ({near / len(rows):.0%}) within {100 * NEAR:.0f} points")
+    return lines
+
+
+def main():
+    parser = options(__doc__.splitlines()[0])
+    parser.add_argument("--names", help="only these, with commas between them")
+    parser.add_argument("--pairs", type=int, default=25, help="of runs of each program and its twin")
+    parser.add_argument("--predictions", metavar="FILE", help="where predictions are kept")
+    parser.add_argument("--predict-only", action="store_true", help="measure nothing")
+    chosen = parser.parse_args()
+    judge = Judge(chosen)
+    every = pairs_of_commands(judge)
+    names = chosen.names.split(",") if chosen.names else every
+    if unknown := set(names) - set(every):
+        sys.exit(f"no program is called {', '.join(sorted(unknown))}; there are {', '.join(every)}")
+    halves = {name: every[name][0] for name in names if judge.wanted(name)}
+    commands = {name: every[name][1]() for name in halves}
+    if chosen.build_only:
+        return 0
+    predicted = predictions(judge, chosen, commands)
+    if chosen.predict_only:
+        return 0
+    taken = measure(commands, chosen.pairs)
+    rows = [{"name": name, "half": half, "predicted": predicted[name], "measured": taken[name]}
+            for name, half in halves.items()]
+    judge.say("A gain is the share of the command's CPU time saved; in round brackets, points from predicted to measured; "
+              "in square ones, quartiles.")
+    for half, title in HALVES.items():
+        of_half = [row for row in rows if row["half"] == half]
+        if of_half:
+            judge.say("\n".join(["", f"Programs {title}:", *map(text_of, of_half), *summary(of_half, title)]))
+    judge.say("\n".join(["", *summary(rows, "all")]))
+    judge.record["rows"] = rows
+    return judge.end(True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
