@@ -56,14 +56,7 @@ fn workers(trace: &mut TraceReader) -> Vec<u32> {
 fn false_sharing(trace: &mut TraceReader, policy: &Policy) -> Result<u64, ModelError> {
     let machine = describe::cut(&nearmiss_host::load(MACHINE).expect("a preset"), 2);
     let header = trace.header().clone();
-    let options = ModelOptions {
-        order: Order::Modelled,
-        only_user: header.only_user,
-        coherence: true,
-        filter: header.filter,
-        node_bytes: header.node_bytes,
-        cpus: header.cpus,
-    };
+    let options = ModelOptions::of(&header, Order::Modelled);
     let mut model = Model::new(&machine, policy, &options, Deaf)?;
     let mut meet = |head: &ChunkHeader, records: &[Record]| {
         model.chunk(head, records).expect("a sound chunk");

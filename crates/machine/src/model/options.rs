@@ -20,6 +20,16 @@ pub struct ModelOptions {
     pub node_bytes: Vec<u64>,
     /// CPUs of the guest: its CPU `i` is CPU `i` of the machine. A place policy uses all of the machine's.
     pub cpus: u32,
+    /// Find out why lines are not there: tell conflict from capacity misses, blame polluters, map the sets. Off, conflict
+    /// misses are told as capacity misses, nobody is blamed and the maps show nothing; all else is the same, and sooner there.
+    pub reasons: bool,
+}
+
+impl ModelOptions {
+    /// The same, of misses whose reasons nobody asks for.
+    pub fn without_reasons(self) -> Self {
+        ModelOptions { reasons: false, ..self }
+    }
 }
 
 /// Why a model could not be built, or where its input is wrong.
@@ -72,6 +82,7 @@ impl ModelOptions {
             filter: Filter::default(),
             node_bytes: Vec::new(),
             cpus: 1,
+            reasons: true,
         }
     }
 }

@@ -6,9 +6,9 @@ use crate::model::{Access, Drained, Engine, Fast, ModelError, ModelOptions, Mode
 use crate::observer::{Effective, Observer, Outcome};
 use nearmiss_record::abi::ChunkHeader;
 use nearmiss_record::machine::{Inclusion, Index, Machine, Protocol, Topology};
-use nearmiss_record::model::Tally;
+use nearmiss_record::model::{ByClass, LevelTally, MissClass, Tally};
 use nearmiss_record::policy::{Order, Policy};
-use nearmiss_record::reference::{Control, Kind, Record};
+use nearmiss_record::reference::{Control, ControlKind, Kind, Record};
 use nearmiss_record::run::Filter;
 use proptest::prelude::*;
 
@@ -172,6 +172,7 @@ fn options(m: &Machine, order: Order, filter_line_log2: u32, only_user: bool) ->
         filter: Filter { line_log2: filter_line_log2, fetches: true, clear_on_slice: true, ..everything() },
         node_bytes: [64 * 4096, 1 << 24][..nodes].to_vec(),
         cpus: m.topology.cpus(),
+        reasons: true,
     }
 }
 
@@ -192,6 +193,47 @@ fn split(stream: &Stream) -> Vec<(u32, bool, Vec<Record>, u64)> {
         records
     };
     stream.iter().map(|(cpu, same, records, ahead)| (*cpu, *same, shortened(records), *ahead)).collect()
+}
+
+/// What is told and counted where nobody asks whether a miss was a conflict.
+fn without_conflicts((mut totals, mut log): (ModelTotals, Log)) -> (ModelTotals, Log) {
+    let merge = |classes: &mut ByClass| {
+        classes[MissClass::Capacity as usize] += std::mem::take(&mut classes[MissClass::Conflict as usize]);
+    };
+    let merge_all = |level: &mut LevelTally| {
+        [&mut level.load_misses, &mut level.store_misses, &mut level.fetch_misses].into_iter().for_each(merge);
+    };
+    totals.cpus.iter_mut().flat_map(|cpu| &mut cpu.levels).for_each(merge_all);
+    for cache in &mut totals.caches {
+        merge(&mut cache.line_misses);
+        merge_all(&mut cache.references);
+    }
+    totals.pollution.clear();
+    totals.sets.clear();
+    for event in &mut log.0 {
+        let Event::Miss(_, outcome) = event else { continue };
+        for class in outcome.missed.iter_mut().flatten().filter(|class| **class == MissClass::Conflict) {
+            *class = MissClass::Capacity;
+        }
+    }
+    (totals, log)
+}
+
+/// Without records that tell lines by the filter's size.
+fn without_shares(stream: &Stream) -> Vec<(u32, bool, Vec<Record>, u64)> {
+    let kept = |records: &[Record]| {
+        let (mut kept, mut at) = (Vec::new(), 0);
+        while let Some(record) = records.get(at) {
+            let is_control = record.kind() == Some(Kind::Control);
+            let end = at + 1 + record.payload_records().filter(|_| is_control).unwrap_or(0);
+            if !is_control || record.control_kind() != Some(ControlKind::Share) {
+                kept.extend_from_slice(&records[at..end]);
+            }
+            at = end;
+        }
+        kept
+    };
+    stream.iter().map(|(cpu, same, records, ahead)| (*cpu, *same, kept(records), *ahead)).collect()
 }
 
 proptest! {
@@ -238,5 +280,34 @@ proptest! {
             cache.inclusion = if cache.inclusion == Inclusion::Exclusive { Inclusion::None } else { cache.inclusion };
         }
         compare(&m, &Policy::default(), &options(&m, Order::Recorded, 5, only_user), &split(&stream))?;
+    }
+
+    #[test]
+    fn where_nobody_asks_for_reasons_all_else_is_the_same(
+        m in machines(), p in policies(), stream in streams(), modelled: bool, only_user: bool, whole: bool,
+    ) {
+        let order = if modelled { Order::Modelled } else { Order::Recorded };
+        let (stream, filter_line_log2) = if whole { (stream, 0) } else { (split(&stream), 5) };
+        let o = options(&m, order, filter_line_log2, only_user);
+        let asked = run::<Fast>(&m, &p, &o, &stream).map(without_conflicts);
+        let unasked = run::<Fast>(&m, &p, &o.without_reasons(), &stream).map(|(mut totals, log)| {
+            assert!(totals.pollution.is_empty() && totals.sets.iter().all(|map| map.misses.iter().all(|m| *m == 0)));
+            totals.sets.clear();
+            (totals, log)
+        });
+        prop_assert_eq!(asked, unasked);
+    }
+
+    #[test]
+    fn the_short_way_moves_records_as_the_long_way_does(
+        m in machines(), p in policies(), stream in streams(), modelled: bool, only_user: bool,
+    ) {
+        let order = if modelled { Order::Modelled } else { Order::Recorded };
+        let stream = without_shares(&split(&stream));
+        let long = run::<Fast>(&m, &p, &options(&m, order, 0, only_user), &stream);
+        let short = run::<Fast>(&m, &p, &options(&m, order, 5, only_user), &stream);
+        if short.is_ok() {
+            prop_assert_eq!(long, short);
+        }
     }
 }

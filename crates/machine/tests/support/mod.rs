@@ -68,7 +68,15 @@ pub fn two_levels(packages: u32, threads: u32) -> Machine {
 
 pub fn options(cpus: u32) -> ModelOptions {
     let filter = Filter { line_log2: 0, fetches: true, contexts: true, heap: true, ..Filter::default() };
-    ModelOptions { order: Order::Recorded, only_user: false, coherence: true, filter, node_bytes: Vec::new(), cpus }
+    ModelOptions {
+        order: Order::Recorded,
+        only_user: false,
+        coherence: true,
+        filter,
+        node_bytes: Vec::new(),
+        cpus,
+        reasons: true,
+    }
 }
 
 pub fn access(kind: Kind, address: u64, size: u32, insn: u32) -> Record {

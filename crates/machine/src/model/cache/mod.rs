@@ -6,6 +6,7 @@ pub(crate) mod bytes;
 pub(in crate::model) mod frame;
 pub(in crate::model) mod history;
 pub(in crate::model) mod indexing;
+mod reasons;
 pub(crate) mod replacement;
 pub(in crate::model) mod shadow;
 
@@ -19,7 +20,6 @@ use crate::model::fast::plan::{Config, Instance, PAGE_LOG2};
 use crate::model::stream::misses::Misses;
 use nearmiss_record::machine::{Inclusion, Index};
 use nearmiss_record::model::{ByClass, MissClass};
-use nearmiss_record::reference::Kind;
 
 /// The line differs from memory and this copy answers for it.
 pub(crate) const DIRTY: u8 = 1;
@@ -83,6 +83,8 @@ pub(crate) struct Cache {
     pub sets: Vec<SetCounts>,
     states: Vec<SetState>,
     order: Order,
+    /// Keeps what tells why lines are not there.
+    reasons: bool,
     shadow: Shadow,
     history: Vec<History>,
     taken: QuickMap<u32, u128>,
@@ -98,7 +100,7 @@ pub(crate) struct Cache {
 
 impl Cache {
     /// The cache of `instance`. `virtual_tags`: what tells its lines apart is what indexes them too.
-    pub fn new(config: &Config, instance: &Instance, latency_cycles: u32, virtual_tags: bool) -> Self {
+    pub fn new(config: &Config, instance: &Instance, latency_cycles: u32, virtual_tags: bool, reasons: bool) -> Self {
         let (sets, ways) = (config.sets as usize, config.ways);
         let frames = sets * ways;
         let order = Order::new(config.replacement, sets, ways, config.seed, instance.number);
@@ -121,6 +123,7 @@ impl Cache {
             sets: vec![SetCounts::default(); sets],
             states: vec![state; sets],
             order,
+            reasons,
             shadow: Shadow::new(frames),
             history: Vec::new(),
             taken: QuickMap::default(),
@@ -207,7 +210,7 @@ impl Cache {
         }
         self.hits += 1;
         self.refer(set, frame);
-        if !self.shadow.is_newest(line) {
+        if self.reasons && !self.shadow.is_newest(line) {
             self.shadow_request(line);
         }
         true
@@ -224,48 +227,6 @@ impl Cache {
         } else if let Order::Srrip { .. } = self.order {
             self.order.hit(&mut state.order, frame, frame - set * self.ways);
         }
-    }
-
-    fn shadow_remove(&mut self, line: u32) {
-        let time = self.history(line).time();
-        if self.shadow.holds(time) {
-            self.shadow.remove(time);
-            self.history[line as usize].set_time(0);
-        }
-    }
-
-    /// The line is the newest of the shadow from now on. Whether it was there, and its history until now.
-    #[inline(always)]
-    fn shadow_touch(&mut self, line: u32) -> (bool, History) {
-        if self.shadow.is_full() {
-            self.tidy_shadow();
-        }
-        let history = &mut self.history[line as usize];
-        let before = *history;
-        let (there, time) = self.shadow.request(before.time(), line);
-        history.set_time(time);
-        (there, before)
-    }
-
-    #[cold]
-    fn tidy_shadow(&mut self) {
-        let history = &mut self.history;
-        if self.shadow.begins_anew() {
-            history.iter_mut().for_each(|line| line.set_time(0));
-        }
-        self.shadow.tidy(|line, time| history[line as usize].set_time(time));
-    }
-
-    /// The line's place in the shadow after a request for it; whether it was there, and its history. An exclusive cache
-    /// hands the line on and is filled from elsewhere, and so is its shadow.
-    #[inline(always)]
-    fn shadow_request(&mut self, line: u32) -> (bool, History) {
-        if self.exclusive {
-            let history = self.history(line);
-            self.shadow_remove(line);
-            return (self.shadow.holds(history.time()), history);
-        }
-        self.shadow_touch(line)
     }
 
     /// Looks a line up, with all that a request changes; why it is not there. `line` is its history, `wanted` tells the
@@ -291,41 +252,6 @@ impl Cache {
     fn sharing(&mut self, line: u32, wanted: u128) -> MissClass {
         let written = self.taken.remove(&line).unwrap_or(0);
         if written & wanted != 0 { MissClass::TrueSharing } else { MissClass::FalseSharing }
-    }
-
-    /// Counts a reference that missed here, in its set's row too, and blames the line's evictor.
-    #[inline(always)]
-    pub fn count_miss(&mut self, set: usize, missed: Missed, kind: Kind, insn: u32) {
-        let Missed { class, history } = missed;
-        self.misses.count(kind, class);
-        let counts = &mut self.sets[set];
-        counts.misses += 1;
-        counts.conflicts += u64::from(class == MissClass::Conflict);
-        match history.standing() {
-            Standing::EvictedBy if self.flags[history.value() as usize] & REUSED == 0 => {
-                self.frames[history.value() as usize].blamed = insn;
-            }
-            Standing::Polluted => self.blames.add(history.value(), insn),
-            _ => {}
-        }
-    }
-
-    /// A line that had these flags left `frame`, which was `gone`: its fate is decided.
-    #[inline(always)]
-    fn leave(&mut self, frame: usize, gone: Frame, flags: u8) -> Left {
-        let Frame { address, page, insn, displaced, blamed, .. } = gone;
-        let reused = flags & REUSED != 0;
-        if !reused && blamed != NONE {
-            self.blames.add(insn, blamed);
-        }
-        if displaced != NONE {
-            let history = &mut self.history[displaced as usize];
-            if history.is(Standing::EvictedBy, frame as u32) {
-                let (standing, value) = if reused { (Standing::Evicted, 0) } else { (Standing::Polluted, insn) };
-                history.stands(standing, value);
-            }
-        }
-        Left { address, page, insn, dirty: flags & DIRTY != 0 }
     }
 
     /// Takes the line out of its frame; its history then stands as said.
@@ -379,11 +305,14 @@ impl Cache {
         let frame = base + self.order.replace(&mut state.order, base, ways);
         state.recent = frame as u32;
         let place = &mut self.frames[frame];
-        new.displaced = place.line;
+        if self.reasons {
+            new.displaced = place.line;
+        }
         let gone = std::mem::replace(place, new);
         let its_flags = std::mem::replace(&mut self.flags[frame], flags);
         let left = self.leave(frame, gone, its_flags);
-        self.history[gone.line as usize].stands(Standing::EvictedBy, frame as u32);
+        let (standing, value) = if self.reasons { (Standing::EvictedBy, frame as u32) } else { (Standing::Evicted, 0) };
+        self.history[gone.line as usize].stands(standing, value);
         self.history[line as usize].stands(Standing::Present, frame as u32);
         self.dirty_evictions += u64::from(left.dirty);
         Some(left)

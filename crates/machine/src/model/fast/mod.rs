@@ -93,7 +93,8 @@ impl Engine for Fast {
             .iter()
             .map(|instance| {
                 let config = &plan.configs[instance.config];
-                Cache::new(config, instance, plan.latency.level_cycles[config.level], plan.virtual_tags)
+                let latency_cycles = plan.latency.level_cycles[config.level];
+                Cache::new(config, instance, latency_cycles, plan.virtual_tags, options.reasons)
             })
             .collect();
         for at in 0..caches.len() {
@@ -337,7 +338,7 @@ impl Fast {
             let class = missed.class;
             walk.missed |= 1 << level;
             if class == MissClass::Compulsory {
-                cache.sets[set].lines += 1;
+                cache.meets_new(set);
             }
             if access.missed_before & 1 << level != 0 {
                 cache.missed_again[class as usize] += 1;

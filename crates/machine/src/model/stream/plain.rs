@@ -1,4 +1,4 @@
-//! The short way of a record: whole references that no policy changes, each in one first-level line.
+//! The short way of a record: whole references that no policy changes but by moving them, each in one first-level line.
 
 use crate::model::engine::{Access, Engine};
 use crate::model::stream::replay::Replay;
@@ -11,6 +11,7 @@ impl<E: Engine, O: Observer> Replay<E, O> {
     pub(in crate::model) fn plain(&mut self, cpu: usize, records: &[Record], begin: usize, most: usize) -> usize {
         let end = records.len().min(begin.saturating_add(most));
         let not_plain = FLAG_CONT | if self.only_user { FLAG_KERNEL } else { 0 };
+        let moves = self.rules.shifts();
         let mut at = begin;
         while at < end {
             let record = records[at];
@@ -18,8 +19,11 @@ impl<E: Engine, O: Observer> Replay<E, O> {
             if record.flags() & not_plain != 0 {
                 break;
             }
+            let (address, vaddr) = self.moved(cpu, record);
+            if moves && self.is_cut(kind, address, record.size()) {
+                break;
+            }
             let state = &mut self.cpus[cpu];
-            let address = if self.virtual_tags { state.virtual_address(record) } else { record.paddr() };
             if let Some(codes) = &mut self.codes {
                 state.meets_code(codes, record);
             }
@@ -27,16 +31,16 @@ impl<E: Engine, O: Observer> Replay<E, O> {
             state.executes(new);
             state.plain[kind as usize & 7] += 1;
             let walks = kind != Kind::Fetch && state.core.looks_up(record.vaddr(), record.paddr());
-            let hit = self.engine.hit(cpu, kind, address, record.vaddr()) && !walks;
+            let hit = self.engine.hit(cpu, kind, address, vaddr) && !walks;
             if new > 0 {
                 self.observer.instructions(cpu as u32, new);
             }
             if hit {
                 state.missed = 0;
-                let (node, vaddr, size) = (state.node, record.vaddr(), record.size());
+                let (node, size) = (state.node, record.size());
                 self.observer.hit(&Effective { cpu: cpu as u32, node, kind, address, vaddr, size, record });
             } else {
-                self.plain_miss(cpu, kind, address, records, at);
+                self.plain_miss(cpu, kind, (address, vaddr), records, at);
             }
             at += 1;
         }
@@ -50,7 +54,7 @@ impl<E: Engine, O: Observer> Replay<E, O> {
     }
 
     #[inline(always)]
-    fn plain_miss(&mut self, cpu: usize, kind: Kind, address: u64, records: &[Record], at: usize) {
+    fn plain_miss(&mut self, cpu: usize, kind: Kind, (address, vaddr): (u64, u64), records: &[Record], at: usize) {
         let record = records[at];
         if let Some(quiet) = self.engine.miss_quietly(kind, address, record) {
             self.cpus[cpu].count_quiet(kind, quiet);
@@ -61,7 +65,7 @@ impl<E: Engine, O: Observer> Replay<E, O> {
             cpu,
             kind,
             address,
-            vaddr: record.vaddr(),
+            vaddr,
             size: record.size(),
             insn: record.insn().0,
             missed_before: 0,

@@ -121,14 +121,20 @@ impl Rules {
         Ok(rules)
     }
 
-    /// Whether any reference may be met otherwise than recorded.
-    pub fn changes(&self) -> bool {
-        self.moves() || !self.around.is_empty()
+    /// Whether references are met whole and as what they are, wherever they move.
+    pub fn keeps_references(&self) -> bool {
+        !self.apart.moves() && self.around.is_empty()
+    }
+
+    /// Whether whole references move.
+    #[inline(always)]
+    pub fn shifts(&self) -> bool {
+        !self.ranges.is_empty()
     }
 
     /// Whether any address moves.
     pub fn moves(&self) -> bool {
-        !self.ranges.is_empty() || self.apart.moves()
+        self.shifts() || self.apart.moves()
     }
 
     /// What of a line moves out of it.

@@ -27,20 +27,21 @@ const NEXT: usize = 3;
 pub struct Replay<E: Engine, O: Observer> {
     pub(in crate::model) engine: E,
     pub(in crate::model) observer: O,
-    rules: Rules,
+    pub(in crate::model) rules: Rules,
     /// Puts tasks on other CPUs first.
     placing: Option<Placing>,
     order: Order,
     pub(in crate::model) only_user: bool,
     filter_line_log2: u32,
     /// First-level lines, data and fetches.
-    line_log2: [u32; 2],
+    pub(in crate::model) line_log2: [u32; 2],
     /// Records may reach beyond a first-level line, and are cut.
     cuts: bool,
     /// Halves of a straddling record may lie in one first-level line, and are joined.
     joins: bool,
     pub(in crate::model) virtual_tags: bool,
-    /// None of all that applies to any record: hits need no more than a look, which [`Replay::plain`] has taken.
+    /// None of all that applies to any record that stays in its line: hits need no more than a look, which
+    /// [`Replay::plain`] has taken.
     pub(in crate::model) is_plain: bool,
     /// The code met so far, where the machine tells what its cores make of it.
     pub(in crate::model) codes: Option<CodeMap>,
@@ -99,7 +100,8 @@ impl<E: Engine, O: Observer> Replay<E, O> {
         }
         let line_log2 = [lines(CacheKind::Data), lines(CacheKind::Instruction)];
         let nearest = line_log2[0].min(line_log2[1]);
-        let cuts = filter.line_log2 == 0 || filter.line_log2 > nearest || rules.moves();
+        let comes_cut = filter.line_log2 != 0 && filter.line_log2 <= nearest;
+        let cuts = !comes_cut || rules.moves();
         let joins = filter.line_log2 > 0 && line_log2[0].max(line_log2[1]) > filter.line_log2;
         let virtual_tags = !options.coherence && machine.caches.iter().any(|c| c.index == Index::Virtual);
         let node_of = |cpu| engine.node(cpu as usize);
@@ -110,7 +112,7 @@ impl<E: Engine, O: Observer> Replay<E, O> {
             placing,
             engine,
             observer,
-            is_plain: !cuts && !joins && !rules.changes(),
+            is_plain: comes_cut && !joins && rules.keeps_references(),
             cuts,
             joins,
             rules,
@@ -295,11 +297,7 @@ impl<E: Engine, O: Observer> Replay<E, O> {
             }
         }
         let record = if around { record.with_kind(kind) } else { record };
-        let (mut vaddr, mut address) = (record.vaddr(), self.address(cpu, record));
-        if self.rules.moves() {
-            let shift = self.rules.shift(vaddr);
-            (vaddr, address) = (vaddr.wrapping_add(shift), address.wrapping_add(shift));
-        }
+        let (address, vaddr) = self.moved(cpu, record);
         let second = record.flags() & FLAG_CONT != 0;
         self.records += 1;
         let tally = &mut self.cpus[cpu].tally;
@@ -315,13 +313,11 @@ impl<E: Engine, O: Observer> Replay<E, O> {
             }
         }
         tally.line_accesses += u64::from(kind != Kind::Fetch);
-        let line = 1u64 << self.line_log2[usize::from(kind == Kind::Fetch)];
         let mut missed_before = 0;
         if second && record.flags() & FLAG_FIRST_HIT == 0 {
             missed_before = self.cpus[cpu].missed;
         }
-        let is_cut = self.cuts && u64::from(size) > line - (address & (line - 1));
-        if is_cut || self.rules.apart().concerns(address, size) {
+        if self.cuts && self.is_cut(kind, address, size) || self.rules.apart().concerns(address, size) {
             let now = self.now(cpu);
             self.meet_parts(&Access { cpu, kind, address, vaddr, size, insn, missed_before, now, record }, second);
         } else if !self.is_plain && !walks && self.engine.hit(cpu, kind, address, vaddr) {
@@ -339,6 +335,21 @@ impl<E: Engine, O: Observer> Replay<E, O> {
     #[inline]
     pub(in crate::model) fn address(&self, cpu: usize, record: Record) -> u64 {
         if self.virtual_tags { self.cpus[cpu].virtual_address(record) } else { record.paddr() }
+    }
+
+    /// The same and the virtual address, where the policy has a whole record.
+    #[inline(always)]
+    pub(in crate::model) fn moved(&self, cpu: usize, record: Record) -> (u64, u64) {
+        let (address, vaddr) = (self.address(cpu, record), record.vaddr());
+        let shift = if self.rules.shifts() { self.rules.shift(vaddr) } else { 0 };
+        (address.wrapping_add(shift), vaddr.wrapping_add(shift))
+    }
+
+    /// Whether bytes reach beyond a first-level line.
+    #[inline(always)]
+    pub(in crate::model) fn is_cut(&self, kind: Kind, address: u64, size: u32) -> bool {
+        let line = 1u64 << self.line_log2[usize::from(kind == Kind::Fetch)];
+        u64::from(size) > line - (address & (line - 1))
     }
 
     /// Where one reference misses, those after it often do.
@@ -360,7 +371,8 @@ impl<E: Engine, O: Observer> Replay<E, O> {
     #[inline(always)]
     fn reference(&self, cpu: usize, records: &[Record], at: usize) -> Option<(Kind, u64, u64)> {
         let record = *records.get(at)?;
-        Some((record.plain_kind()?, self.address(cpu, record), record.vaddr()))
+        let (address, vaddr) = self.moved(cpu, record);
+        Some((record.plain_kind()?, address, vaddr))
     }
 
     /// Whether `second` is the other half of `first`, in the same first-level line.
