@@ -4,7 +4,7 @@
 Each program runs PASSES times, pinned, the programs in turn, so that a noisy minute meets all of them; the least user time
 counts, since other programs only add. Then each is traced once with `--only user` on each machine named.
 
-    experiments/cycles/run.py [--machines host-overlap,host] [--passes 7] [--json FILE] [NAME...]
+    experiments/cycles/run.py [--machines host,host-core] [--passes 7] [--json FILE] [NAME...]
 """
 import argparse
 import json
@@ -89,7 +89,7 @@ def modelled(command, machine, place):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--machines", default="host-overlap,host")
+    parser.add_argument("--machines", default="host,host-core")
     parser.add_argument("--passes", type=int, default=7)
     parser.add_argument("--json")
     parser.add_argument("names", nargs="*")

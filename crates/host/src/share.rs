@@ -1,4 +1,7 @@
-//! This host with one share of each miss hidden, in place of a core: to see what the model of a core is worth.
+//! This host with one share of each miss hidden, in place of a core.
+//!
+//! With a core, modelled cycles are nearer to measured ones, and predicted gains are farther off (`experiments/cycles` and
+//! `experiments/gains`). Until both are nearer, `host` has no core, and `host-core` has.
 
 use nearmiss_record::machine::Machine;
 
