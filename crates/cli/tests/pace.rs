@@ -85,7 +85,7 @@ predicted on this machine: from the log of every wait; 1 ms saves most of those 
 interval   calls  sleeps  CPU saved  pays  added, mean  added, p99
     0 µs  10,000       0       0.0%    no         0 µs        0 µs
    50 µs  10,000       0       0.0%    no         0 µs        0 µs
-  1.0 ms   1,001     999      17.0%   yes       501 µs      991 µs
+  1.0 ms   1,001     999      17.0%   yes       546 µs      991 µs
 ";
     assert_eq!(table, expected);
 }
