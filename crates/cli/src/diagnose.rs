@@ -5,6 +5,7 @@ use crate::case::How;
 use crate::exit::say;
 use crate::measuring::measure;
 use crate::output::{print, terminal_width};
+use crate::phases::Phases;
 use crate::progress::progress;
 use crate::trace::Only;
 use anyhow::Context;
@@ -15,6 +16,8 @@ use nearmiss_remedy::{Case, Needs};
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::sync::OnceLock;
+use std::time::Instant;
 
 /// Arguments of `nearmiss diagnose`.
 #[derive(clap::Args)]
@@ -25,8 +28,8 @@ use std::process::ExitCode;
   nearmiss diagnose --measure -- ./prog its modelled time beside the time it takes here, and gains by the latter
   nearmiss diagnose --live -- ./server run it on this machine, too, for the remedies of what a live program does
 
-Each finding is rehearsed in some 15 replays of the trace, two at a time on two CPUs: seconds for a run of a few
-million references, minutes for a long one.")]
+Each finding is rehearsed in some 15 replays of the trace, in a few passes over it that use all CPUs: seconds for a run
+of a few million references, a minute or more for a long one. The last line on standard error says what took how long.")]
 pub struct Args {
     /// The run's directory [default: the newest one under ./nearmiss-runs]
     #[arg(conflicts_with = "command")]
@@ -55,25 +58,38 @@ pub struct Args {
 
 /// Runs the verb.
 pub fn run(args: Args, remedies: Remedies) -> anyhow::Result<ExitCode> {
+    let mut phases = Phases::begin();
     let (run, case) = match args.command.is_empty() {
-        false => record(&args, remedies)?,
+        false => record(&args, remedies, &mut phases)?,
         true => args.how.open(args.run.as_deref(), &args.runs, remedies)?,
     };
+    phases.ended("model", Instant::now());
     let measured = args.measure.then(|| measure(&case)).transpose()?;
-    let findings = diagnose(&case, remedies, Options { all: args.how.all, measured }, &mut |what| progress(what))?;
+    if measured.is_some() {
+        phases.ended("measuring", Instant::now());
+    }
+    let detected = OnceLock::new();
+    let heard = |what: &str| {
+        detected.get_or_init(Instant::now);
+        progress(what);
+    };
+    let findings = diagnose(&case, remedies, Options { all: args.how.all, measured }, &heard)?;
+    phases.ended("detection", *detected.get_or_init(Instant::now));
+    phases.ended("rehearsals", Instant::now());
     run.write_json(run::FINDINGS, &findings)?;
     if args.how.json {
         print(&format!("{}\n", serde_json::to_string(&findings).context("findings")?))?;
     } else {
         print(&nearmiss_report::findings::render(&findings, terminal_width()))?;
     }
+    say(&phases.line());
     Ok(ExitCode::SUCCESS)
 }
 
 /// Records of a command what the remedies look at: a trace, an observation, or both. A command that is traced runs in a
 /// guest that is thrown away; nobody who asks for that wants it to run here, too. Also the run that the findings
 /// are written to.
-fn record(args: &Args, remedies: Remedies) -> anyhow::Result<(RunDir, Case)> {
+fn record(args: &Args, remedies: Remedies, phases: &mut Phases) -> anyhow::Result<(RunDir, Case)> {
     let names = |needs: Needs| -> Vec<&str> {
         remedies.iter().filter(|remedy| remedy.needs == needs).map(|remedy| remedy.name).collect()
     };
@@ -82,7 +98,9 @@ fn record(args: &Args, remedies: Remedies) -> anyhow::Result<(RunDir, Case)> {
         None
     } else {
         say(&format!("observing the command on this machine, for {}", of_observation.join(", ")));
-        Some(crate::observe::for_diagnosis(&args.runs, &args.command)?)
+        let observed = crate::observe::for_diagnosis(&args.runs, &args.command)?;
+        phases.ended("observing", Instant::now());
+        Some(observed)
     };
     let traced = if of_trace.is_empty() && observed.is_some() {
         None
@@ -91,7 +109,9 @@ fn record(args: &Args, remedies: Remedies) -> anyhow::Result<(RunDir, Case)> {
             say(&format!("tracing the command in a guest, for {}", of_trace.join(", ")));
         }
         let machine = args.how.machine.as_deref();
-        Some(crate::trace::for_diagnosis(machine, args.cpus, args.only, &args.runs, &args.command)?)
+        let traced = crate::trace::for_diagnosis(machine, args.cpus, args.only, &args.runs, &args.command)?;
+        phases.recorded(&traced.read_json(run::MANIFEST)?);
+        Some(traced)
     };
     let open = |run: &RunDir| args.how.case(run);
     let cases = (traced.as_ref().map(open).transpose()?, observed.as_ref().map(open).transpose()?);

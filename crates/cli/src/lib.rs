@@ -25,6 +25,7 @@ mod observe;
 mod observed_report;
 mod output;
 mod paper;
+mod phases;
 mod progress;
 mod rehearse;
 mod report;

@@ -8,6 +8,8 @@ use accuracy::{by_measured_cycles, by_modelled_cycles};
 use calm::{Calm, Rehearsed};
 use nearmiss_record::finding::{Finding, Findings, Known, LEAST_GAIN, Measured, SCHEMA};
 use nearmiss_remedy::{Case, CaseError, Remedy};
+use std::panic::resume_unwind;
+use std::thread::ScopedJoinHandle;
 
 /// Which findings are wanted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -23,25 +25,13 @@ pub fn diagnose(
     case: &Case,
     remedies: &[&Remedy],
     options: Options,
-    progress: &mut dyn FnMut(&str),
+    progress: &(dyn Fn(&str) + Sync),
 ) -> Result<Findings, CaseError> {
-    let mut findings: Vec<Finding> = Vec::new();
-    let mut most = 0.0f64;
-    let mut suspected = 0;
-    // Of fewer cycles than were modelled, the same cycles are a larger share.
-    let larger = options.measured.map_or(1.0, |measured| measured.ratio().max(1.0));
     let asked: Vec<&Remedy> = remedies.iter().copied().filter(|remedy| remedy.needs.are_met_by(case)).collect();
-    for remedy in &asked {
-        for suspicion in (remedy.detect)(case)? {
-            suspected += 1;
-            most = most.max(suspicion.most_gain());
-            // What could gain too little at best need not be rehearsed to be left out.
-            if options.all || suspicion.most_gain() * larger >= LEAST_GAIN {
-                progress(&format!("rehearsing {}", remedy.name));
-                findings.push(with_its_denominator(suspicion.finding(case)?, options.measured));
-            }
-        }
-    }
+    let judged = judge_all(case, &asked, options, progress)?;
+    let most = judged.iter().map(|judged| judged.most).fold(0.0, f64::max);
+    let suspected = judged.iter().map(|judged| judged.suspected).sum();
+    let mut findings: Vec<Finding> = judged.into_iter().flat_map(|judged| judged.findings).collect();
     findings.sort_by(|a, b| b.prediction.gain.total_cmp(&a.prediction.gain));
     let best = findings.first().map_or(0.0, |finding| finding.prediction.gain);
     if !options.all {
@@ -64,6 +54,50 @@ pub fn diagnose(
         unexplained,
         notes: notes(case, remedies),
     })
+}
+
+/// What one remedy sees.
+struct Judged {
+    findings: Vec<Finding>,
+    suspected: usize,
+    /// The largest bound of a suspicion.
+    most: f64,
+}
+
+/// Asks the remedies side by side: what one of them looks at on one CPU takes no time from the replays of another.
+fn judge_all(
+    case: &Case,
+    asked: &[&Remedy],
+    options: Options,
+    progress: &(dyn Fn(&str) + Sync),
+) -> Result<Vec<Judged>, CaseError> {
+    std::thread::scope(|scope| {
+        let threads: Vec<_> =
+            asked.iter().map(|remedy| scope.spawn(move || judge(case, remedy, options, progress))).collect();
+        let ended = |thread: ScopedJoinHandle<'_, _>| thread.join().unwrap_or_else(|panic| resume_unwind(panic));
+        threads.into_iter().map(ended).collect()
+    })
+}
+
+fn judge(
+    case: &Case,
+    remedy: &Remedy,
+    options: Options,
+    progress: &(dyn Fn(&str) + Sync),
+) -> Result<Judged, CaseError> {
+    let mut judged = Judged { findings: Vec::new(), suspected: 0, most: 0.0 };
+    // Of fewer cycles than were modelled, the same cycles are a larger share.
+    let larger = options.measured.map_or(1.0, |measured| measured.ratio().max(1.0));
+    for suspicion in (remedy.detect)(case)? {
+        judged.suspected += 1;
+        judged.most = judged.most.max(suspicion.most_gain());
+        // What could gain too little at best need not be rehearsed to be left out.
+        if options.all || suspicion.most_gain() * larger >= LEAST_GAIN {
+            progress(&format!("rehearsing {}", remedy.name));
+            judged.findings.push(with_its_denominator(suspicion.finding(case)?, options.measured));
+        }
+    }
+    Ok(judged)
 }
 
 /// What of it is modelled says of which cycles the gain is a share, and how good those are.

@@ -1,6 +1,6 @@
 //! Replays of one run under several policies and page placements.
 
-use crate::replay::{CaseError, replay};
+use crate::replay::{self, CaseError, Part, replay_together};
 use crate::traced::Traced;
 use nearmiss_machine::aliasing::StoreBuffer;
 use nearmiss_machine::observer::{Effective, Observer, Outcome};
@@ -8,11 +8,13 @@ use nearmiss_machine::whose::{Running, Whose};
 use nearmiss_record::machine::{Machine, Placement, StoreAliasing};
 use nearmiss_record::policy::{Order, Policy};
 use nearmiss_record::reference::{Control, Kind, Record};
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{OnceLock, PoisonError};
 
 /// Page placements that a prediction is made on.
 pub const PLACEMENTS: usize = 5;
+/// Most replays at once, which bounds the memory that a rehearsal takes.
+const MOST_AT_ONCE: usize = 8;
 
 /// What one replay cost the command: what other tasks, idle CPUs and ticks met is not in it.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -172,41 +174,66 @@ pub fn rehearse_in(
     seeds: &[u64],
     ranges: &[(u64, u64)],
 ) -> Result<Vec<Vec<Cost>>, CaseError> {
-    let jobs = policies.len() * seeds.len();
-    let results: Mutex<Vec<Option<Result<Cost, CaseError>>>> = Mutex::new((0..jobs).map(|_| None).collect());
-    let (next, done) = (AtomicUsize::new(0), AtomicUsize::new(0));
+    let jobs: Vec<(&Policy, u64)> =
+        policies.iter().flat_map(|policy| seeds.iter().map(move |seed| (policy, *seed))).collect();
+    let costs = replay_all(case, order, &jobs, ranges)?;
+    Ok(costs.chunks(seeds.len()).map(<[Cost]>::to_vec).collect())
+}
+
+/// Costs of replays under a policy and a seed each. As many passes over the trace as there are CPUs to work on, with as
+/// many replays in each as make [`MOST_AT_ONCE`] in all.
+fn replay_all(
+    case: &Traced,
+    order: Order,
+    jobs: &[(&Policy, u64)],
+    ranges: &[(u64, u64)],
+) -> Result<Vec<Cost>, CaseError> {
+    let _turn = case.rehearsing.lock().unwrap_or_else(PoisonError::into_inner);
+    let workers = std::thread::available_parallelism().map_or(1, usize::from).min(jobs.len()).clamp(1, MOST_AT_ONCE);
+    let together = jobs.len().div_ceil(workers).clamp(1, MOST_AT_ONCE / workers);
+    let whole = jobs.len() * replay::blocks(&case.run)?;
+    let done = AtomicUsize::new(0);
+    let heard = || (case.heard)(done.fetch_add(1, Ordering::Relaxed) + 1, whole);
+    let groups: Vec<_> = jobs.chunks(together).collect();
+    let results: Vec<OnceLock<Result<Vec<Cost>, CaseError>>> = groups.iter().map(|_| OnceLock::new()).collect();
+    let next = AtomicUsize::new(0);
     let work = || {
-        loop {
-            let job = next.fetch_add(1, Ordering::Relaxed);
-            if job >= jobs {
-                return;
-            }
-            let result = one(case, order, &policies[job / seeds.len()], seeds[job % seeds.len()], ranges);
-            if let Ok(mut results) = results.lock() {
-                results[job] = Some(result);
-            }
-            (case.heard)(done.fetch_add(1, Ordering::Relaxed) + 1, jobs);
+        while let Some((group, result)) = next_of(&next, &groups, &results) {
+            result.get_or_init(|| replay_group(case, order, group, ranges, &heard));
         }
     };
-    let workers = std::thread::available_parallelism().map_or(1, usize::from).min(jobs).min(8);
     std::thread::scope(|scope| {
         (0..workers).for_each(|_| {
             scope.spawn(work);
         });
     });
-    let results = results.into_inner().unwrap_or_default();
-    let missing = || CaseError::Unfit("a replay ended without a result".to_owned());
-    let costs: Vec<Cost> =
-        results.into_iter().map(|r| r.unwrap_or_else(|| Err(missing()))).collect::<Result<_, _>>()?;
-    Ok(costs.chunks(seeds.len()).map(<[Cost]>::to_vec).collect())
+    let missing = || Err(CaseError::Unfit("a replay ended without a result".to_owned()));
+    let costs: Vec<Vec<Cost>> =
+        results.into_iter().map(|result| result.into_inner().unwrap_or_else(missing)).collect::<Result<_, _>>()?;
+    Ok(costs.concat())
 }
 
-fn one(case: &Traced, order: Order, policy: &Policy, seed: u64, ranges: &[(u64, u64)]) -> Result<Cost, CaseError> {
-    let mut machine = case.machine().clone();
-    machine.memory.placement = Placement::Random;
-    machine.memory.placement_seed = seed;
-    let watcher = Watcher::new(&machine, ranges);
-    Ok(replay(&case.run, &machine, policy, order, watcher)?.observer.finish())
+/// What nobody works on yet, and the place for its result.
+fn next_of<'a, G, R>(next: &AtomicUsize, groups: &'a [G], results: &'a [R]) -> Option<(&'a G, &'a R)> {
+    let at = next.fetch_add(1, Ordering::Relaxed);
+    groups.get(at).zip(results.get(at))
+}
+
+fn replay_group(
+    case: &Traced,
+    order: Order,
+    jobs: &[(&Policy, u64)],
+    ranges: &[(u64, u64)],
+    heard: &dyn Fn(),
+) -> Result<Vec<Cost>, CaseError> {
+    let part = |&(policy, seed): &(_, u64)| {
+        let mut machine = case.machine().clone();
+        machine.memory.placement = Placement::Random;
+        machine.memory.placement_seed = seed;
+        Part { observer: Watcher::new(&machine, ranges), machine, policy }
+    };
+    let parts = jobs.iter().map(part).collect();
+    Ok(replay_together(&case.run, order, parts, heard)?.into_iter().map(Watcher::finish).collect())
 }
 
 /// Median, least and most.

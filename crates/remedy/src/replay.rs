@@ -3,9 +3,11 @@
 use nearmiss_machine::describe;
 use nearmiss_machine::model::{Model, ModelError, ModelOptions, ModelTotals};
 use nearmiss_machine::observer::Observer;
+use nearmiss_record::abi::ChunkHeader;
 use nearmiss_record::logs::LogError;
 use nearmiss_record::machine::Machine;
 use nearmiss_record::policy::{Order, Policy};
+use nearmiss_record::reference::Record;
 use nearmiss_record::run::{self, RunDir, RunError};
 use nearmiss_record::side::SideTables;
 use nearmiss_record::trace::{self, TraceError, TraceHeader, TraceReader};
@@ -58,6 +60,56 @@ fn open(run: &RunDir) -> Result<TraceReader, CaseError> {
     }
     run.has_whole_trace()?;
     Ok(TraceReader::open(&file)?)
+}
+
+/// One of several replays in one pass over a trace.
+pub struct Part<'a, O> {
+    /// Cut down to the guest's CPUs.
+    pub machine: Machine,
+    /// What is changed.
+    pub policy: &'a Policy,
+    /// What listens.
+    pub observer: O,
+}
+
+/// Replays a run several times in one pass over its trace, for observers that ask for no reasons of misses
+/// ([`ModelOptions::reasons`]): the trace is read once, and the replays do not know of one another. `heard` hears of each
+/// block of the trace that a replay has met. Returns what listened.
+pub fn replay_together<O: Observer>(
+    run: &RunDir,
+    order: Order,
+    parts: Vec<Part<'_, O>>,
+    heard: &dyn Fn(),
+) -> Result<Vec<O>, CaseError> {
+    let mut trace = open(run)?;
+    let options = ModelOptions::of(trace.header(), order).without_reasons();
+    let model = |part: Part<'_, O>| {
+        describe::can_replay(options.filter, &part.machine).map_err(CaseError::Unfit)?;
+        Ok(Model::new(&part.machine, part.policy, &options, part.observer)?)
+    };
+    let mut models = parts.into_iter().map(model).collect::<Result<Vec<_>, CaseError>>()?;
+    // Block by block, so that each model has its own memory at hand for a while.
+    trace::each_block(&mut trace, |block| {
+        for model in &mut models {
+            block.chunks().try_for_each(|(head, records)| model.chunk(head, records))?;
+            heard();
+        }
+        Ok::<_, CaseError>(())
+    })?;
+    models.into_iter().map(|model| Ok(model.finish()?.1)).collect()
+}
+
+/// Blocks of a run's trace.
+pub fn blocks(run: &RunDir) -> Result<usize, CaseError> {
+    Ok(open(run)?.blocks())
+}
+
+/// Reads a run's trace, record by record, without any model.
+pub fn read(run: &RunDir, mut take: impl FnMut(&ChunkHeader, &[Record])) -> Result<(), CaseError> {
+    trace::each_chunk(&mut open(run)?, |head, records| {
+        take(head, records);
+        Ok(())
+    })
 }
 
 /// Replays a run on a machine that is cut down to the guest's CPUs.

@@ -8,6 +8,7 @@ use nearmiss_record::model::ModelRecord;
 use nearmiss_record::policy::{Order, Policy};
 use nearmiss_record::run::{self, Filter, Manifest, RunDir};
 use nearmiss_record::symbols::Symbols;
+use std::sync::Mutex;
 
 /// One run on one machine.
 pub struct Traced {
@@ -27,8 +28,10 @@ pub struct Traced {
     pub aliases: Vec<Alias>,
     /// The filter that made the trace.
     pub filter: Filter,
-    /// Hears how many replays of a rehearsal are done, and of how many.
+    /// Hears how much of a rehearsal is done, and of how much.
     pub heard: Box<dyn Fn(usize, usize) + Send + Sync>,
+    /// Held while a rehearsal goes on: each takes all CPUs.
+    pub rehearsing: Mutex<()>,
 }
 
 impl Traced {
@@ -79,6 +82,7 @@ impl Traced {
             aliases,
             filter: header.filter,
             heard: Box::new(|_, _| ()),
+            rehearsing: Mutex::new(()),
         })
     }
 

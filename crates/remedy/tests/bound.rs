@@ -5,7 +5,7 @@ use nearmiss_machine::describe::{cut, filter_for, preset};
 use nearmiss_record::abi::ChunkHeader;
 use nearmiss_record::finding::Finding;
 use nearmiss_record::machine::Machine;
-use nearmiss_record::policy::Order;
+use nearmiss_record::policy::{AddressPolicy, Order, Policy};
 use nearmiss_record::reference::{ControlKind, Kind, Record};
 use nearmiss_record::run::{MANIFEST, RunDir, SYMBOLS, TRACE};
 use nearmiss_record::side::{Context, Insn, SideTables};
@@ -13,7 +13,8 @@ use nearmiss_record::symbols::{SCHEMA, Symbols};
 use nearmiss_record::trace::{self, TraceHeader, TraceWriter};
 use nearmiss_record::units::InsnId;
 use nearmiss_remedy::color::REMEDY;
-use nearmiss_remedy::{Case, Traced};
+use nearmiss_remedy::{Case, Traced, rehearse, seeds};
+use std::collections::BTreeSet;
 use std::path::Path;
 
 const BASE: u64 = 0x7f00_0000_0000;
@@ -128,4 +129,28 @@ fn blocks_are_counted_and_shifted_and_rows_padded() {
         assert!(finding.symptom.contains(&format!(" {count} pieces, 8 KiB apart, of ")), "{}", finding.symptom);
         assert!(change.contains("pad each row or part by a line: 8192 + 64 bytes apart"), "{change}");
     }
+}
+
+#[test]
+fn replays_in_one_pass_cost_what_each_costs_alone() {
+    let place = tempfile::tempdir().unwrap();
+    let machine = cut(&preset("zen3-milan").unwrap().machine().unwrap(), 1);
+    let blocks: Vec<(u64, u64)> = (0..40).map(|n| (BASE + n * 8192, 8192)).collect();
+    let mut next = random(5);
+    let reads: Vec<u64> = (0..40_000).map(|i| BASE + i % 40 * 8192 + next(64) / 60 * 64).collect();
+    let run = run(place.path(), &machine, &blocks, &reads);
+    let case = Traced::open(&run, Some(&machine), Some(Order::Recorded), &|_, _| ()).unwrap();
+    let colored = |colors| AddressPolicy::Color { ranges: blocks.clone(), align: 8192, colors, line: 64 };
+    let policies = [AddressPolicy::Recorded, colored(2), colored(3), colored(8)];
+    let policies = policies.map(|address| Policy { address, ..Policy::default() });
+    let seeds = seeds(&machine, 5);
+    let together = rehearse(&case, &policies, &seeds, &blocks).unwrap();
+    for (policy, costs) in policies.iter().zip(&together) {
+        for (seed, cost) in seeds.iter().zip(costs) {
+            let alone = rehearse(&case, std::slice::from_ref(policy), &[*seed], &blocks).unwrap();
+            assert_eq!(alone, [[cost.clone()]]);
+        }
+    }
+    let misses: BTreeSet<u64> = together.iter().map(|costs| costs[0].misses[0]).collect();
+    assert_eq!(misses.len(), 4, "the policies differ: {misses:?}");
 }

@@ -139,10 +139,18 @@ fn tables(side: &SideTables) -> Result<(), String> {
     Ok(())
 }
 
-/// Reads the whole trace; `take` gets each chunk when it was found to be sound.
+/// Reads the whole trace; `take` gets each chunk when its block was found to be sound.
 pub fn each_chunk<E: From<TraceError>>(
     reader: &mut TraceReader,
     mut take: impl FnMut(&ChunkHeader, &[Record]) -> Result<(), E>,
+) -> Result<(), E> {
+    each_block(reader, |block| block.chunks().try_for_each(|(header, records)| take(header, records)))
+}
+
+/// Reads the whole trace; `take` gets each block when it was found to be sound.
+pub fn each_block<E: From<TraceError>>(
+    reader: &mut TraceReader,
+    mut take: impl FnMut(&Block) -> Result<(), E>,
 ) -> Result<(), E> {
     tables(reader.side()).map_err(|what| TraceError::Damaged { path: reader.path().to_owned(), offset: 0, what })?;
     let mut validator = Validator::new(reader.header(), Some(reader.side()));
@@ -151,8 +159,8 @@ pub fn each_chunk<E: From<TraceError>>(
         reader.read(n, &mut block)?;
         for (header, records) in block.chunks() {
             validator.chunk(header, records).map_err(|bad| reader.bad_record(n, bad))?;
-            take(header, records)?;
         }
+        take(&block)?;
     }
     Ok(())
 }

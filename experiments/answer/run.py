@@ -1,0 +1,91 @@
+#!/usr/bin/env python3
+"""How long the answer takes: `diagnose` of a long trace, and `diagnose -- CMD` of programs that take under a second.
+
+Run from the repository's root after `make build`:
+    experiments/answer/run.py [--records MILLIONS] [--machines NAME,…] [--no-long] [--no-short] [--nearmiss PROGRAM]
+
+The long trace is of `aligned-tasks`, with findings; wanted: 100 M records under a minute. Wanted of a short program: 3 s
+and 60 times what the program takes here by itself.
+"""
+
+import argparse, glob, json, os, resource, subprocess, sys, tempfile, time
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+from traced import NEARMISS, SUBJECTS, cpu, numbers
+
+# Visits a record of `aligned-tasks`, with the default filter, and what the guest's start records.
+RECORDS_A_VISIT, RECORDS_AT_START = 1.134, 5.7e6
+SHORT = [
+    ["sort", "-o", "/dev/null", "numbers"],
+    ["gzip", "-kf", "numbers"],
+    ["python3", "-c", "print(sum(i * i for i in range(3000000)))"],
+    [f"{SUBJECTS}/aligned-tasks", "--visits", "10000000"],
+    [f"{SUBJECTS}/matrix-rows"],
+]
+
+
+def timed(command):
+    """Wall and CPU seconds of a command, its standard output and the last line that it says."""
+    before, begun = resource.getrusage(resource.RUSAGE_CHILDREN), time.monotonic()
+    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    wall, after = time.monotonic() - begun, resource.getrusage(resource.RUSAGE_CHILDREN)
+    if done.returncode != 0:
+        sys.exit(f"{' '.join(command)}: {done.stderr.strip()}")
+    said = done.stderr.strip().splitlines()
+    return wall, after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime, done.stdout, said[-1:]
+
+
+def found(findings):
+    """Gains of the findings, in words."""
+    gains = [f"{finding['remedy']} {finding['prediction']['gain']:.0%}" for finding in json.loads(findings)["findings"]]
+    return ", ".join(gains) or "no finding"
+
+
+def long(nearmiss, millions, machine):
+    visits = str(int((millions * 1e6 - RECORDS_AT_START) / RECORDS_A_VISIT))
+    program = [f"{SUBJECTS}/aligned-tasks", "--visits", visits]
+    with tempfile.TemporaryDirectory(dir=".") as runs:
+        timed([nearmiss, "trace", "-q", "-m", machine, "--runs", runs, "--", *program])
+        run = glob.glob(f"{runs}/*/")[0]
+        records = json.load(open(f"{run}/manifest.json"))["records"]
+        wall, used, findings, said = timed([nearmiss, "diagnose", run, "-m", machine, "--json"])
+        print(f"  {machine:16} {records / 1e6:6.1f} M records: {wall:6.1f} s ({used:.0f} s of CPU time), {found(findings)}")
+        print(f"    {' '.join(said)}", flush=True)
+
+
+def short(nearmiss, command):
+    native = sorted(timed(command)[0] for _ in range(5))[2]
+    with tempfile.TemporaryDirectory(dir=".") as runs:
+        wall, used, findings, said = timed([nearmiss, "diagnose", "--json", "--runs", runs, "--", *command])
+    wanted = 3 + 60 * native
+    words = " ".join([os.path.basename(command[0]), *command[1:]])
+    print(f"  {words[:44]:44} alone {native:5.2f} s, answer {wall:6.1f} s, wanted {wanted:5.1f} s: "
+          f"{'met' if wall <= wanted else 'missed'}; {found(findings)}")
+    print(f"    {' '.join(said)}", flush=True)
+
+
+def main():
+    arguments = argparse.ArgumentParser()
+    arguments.add_argument("--records", type=float, default=100, help="of the long trace, in millions")
+    arguments.add_argument("--machines", default="xeon-mp-4way-l3,host-core", help="of the long trace")
+    arguments.add_argument("--no-long", action="store_true")
+    arguments.add_argument("--no-short", action="store_true")
+    arguments.add_argument("--nearmiss", default=NEARMISS)
+    given = arguments.parse_args()
+    nearmiss = os.path.realpath(given.nearmiss)
+    print(f"time to the answer, measured, {cpu()}, load {os.getloadavg()[0]:.1f} when it began")
+    with tempfile.TemporaryDirectory() as place:
+        os.chdir(place)
+        numbers()
+        if not given.no_long:
+            print("diagnose RUN:")
+            for machine in given.machines.split(","):
+                long(nearmiss, given.records, machine)
+        if not given.no_short:
+            print("diagnose -- CMD, whole machine, host:")
+            for command in SHORT:
+                short(nearmiss, command)
+        os.chdir("/")
+
+
+main()
