@@ -269,6 +269,13 @@ pub struct ModelRecord {
     pub translation: Option<Translation>,
 }
 
+impl ModelRecord {
+    /// Threads of the command that are known.
+    pub fn tasks_of_command(&self) -> usize {
+        self.tasks.iter().filter(|task| task.of_command && task.tid != 0).count()
+    }
+}
+
 /// What address translation of data came to. References that the trace's filter dropped looked nothing up: all pages of
 /// theirs had been met shortly before.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -11,7 +11,7 @@ use nearmiss_record::reference::{Control, Kind, Record};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{OnceLock, PoisonError};
 
-/// Page placements that a prediction is made on.
+/// Most page placements that a prediction is made on.
 pub const PLACEMENTS: usize = 5;
 /// Most replays at once, which bounds the memory that a rehearsal takes.
 const MOST_AT_ONCE: usize = 8;

@@ -140,14 +140,15 @@ fn replays_in_one_pass_cost_what_each_costs_alone() {
     let reads: Vec<u64> = (0..40_000).map(|i| BASE + i % 40 * 8192 + next(64) / 60 * 64).collect();
     let run = run(place.path(), &machine, &blocks, &reads);
     let case = Traced::open(&run, Some(&machine), Some(Order::Recorded), &|_, _| ()).unwrap();
-    let colored = |colors| AddressPolicy::Color { ranges: blocks.clone(), align: 8192, colors, line: 64 };
+    let ranges: Vec<(u64, u64)> = blocks.iter().map(|(base, bytes)| (*base, base + bytes)).collect();
+    let colored = |colors| AddressPolicy::Color { ranges: ranges.clone(), align: 8192, colors, line: 64 };
     let policies = [AddressPolicy::Recorded, colored(2), colored(3), colored(8)];
     let policies = policies.map(|address| Policy { address, ..Policy::default() });
     let seeds = seeds(&machine, 5);
-    let together = rehearse(&case, &policies, &seeds, &blocks).unwrap();
+    let together = rehearse(&case, &policies, &seeds, &ranges).unwrap();
     for (policy, costs) in policies.iter().zip(&together) {
         for (seed, cost) in seeds.iter().zip(costs) {
-            let alone = rehearse(&case, std::slice::from_ref(policy), &[*seed], &blocks).unwrap();
+            let alone = rehearse(&case, std::slice::from_ref(policy), &[*seed], &ranges).unwrap();
             assert_eq!(alone, [[cost.clone()]]);
         }
     }

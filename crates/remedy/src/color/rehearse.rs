@@ -17,6 +17,8 @@ pub const PARAMETER: &str = "colors";
 pub const MOST_COLORS: u64 = 64;
 /// So much of the most that any number of colors saves is enough.
 const ENOUGH: f64 = 0.95;
+/// Gains that three placements of pages agree on to so much need no more placements.
+const AGREED: f64 = 0.03;
 
 /// Costs by number of colors, each under every placement.
 pub struct Colorings {
@@ -55,28 +57,79 @@ impl Colorings {
         Ok(Colorings { colors: all, costs, placements, computing_cycles: totals.cycles - totals.stall_cycles })
     }
 
-    /// Finds the number of colors that is worth it on one placement, and replays it under all of them. Also says what
+    /// Finds the number of colors that is worth it on one placement, and replays it under as many as tell. Also says what
     /// share half as many colors save, of what it saves.
     pub fn best(case: &Traced, subject: &Subject, least: u64, line_bytes: u64) -> Result<(Self, f64), CaseError> {
         let seeds = seeds(case.machine(), PLACEMENTS);
         let (first, others) = seeds.split_at(1);
-        let worth: Vec<u64> = [least / 2, least, least * 2, least * 4, least * 8]
-            .into_iter()
-            .filter(|colors| (2..=MOST_COLORS.max(least)).contains(colors))
-            .collect();
-        let mut tried = Colorings::new(case, subject, &worth, line_bytes, first.to_vec())?;
+        let tried = Colorings::screened(case, subject, least, line_bytes, first)?;
         let at = tried.enough(least.max(2));
         let half = tried.gain(at.saturating_sub(1)).0 / tried.gain(at).0.max(f64::MIN_POSITIVE);
-        let rest = Colorings::new(case, subject, &[tried.colors[at]], line_bytes, others.to_vec())?;
-        tried.colors = rest.colors;
-        let chosen = tried.costs.swap_remove(at);
-        tried.costs.truncate(1);
-        tried.costs.push(chosen);
-        tried.placements = seeds;
-        for (costs, more) in tried.costs.iter_mut().zip(rest.costs) {
+        let mut chosen = tried.only(at);
+        for some in others.chunks(2) {
+            chosen.replay_under(case, subject, line_bytes, some)?;
+            let (_, low, high) = chosen.gain(1);
+            if high - low <= AGREED {
+                break;
+            }
+        }
+        Ok((chosen, half))
+    }
+
+    /// The numbers of colors that may be worth it, on one placement. Those between the fewest that can help and the most
+    /// are left out where the fewest help as much as the most.
+    fn screened(
+        case: &Traced,
+        subject: &Subject,
+        least: u64,
+        line_bytes: u64,
+        placement: &[u64],
+    ) -> Result<Self, CaseError> {
+        let tried = |colors: &[u64]| {
+            let may_help = |colors: &u64| (2..=MOST_COLORS.max(least)).contains(colors);
+            let colors: Vec<u64> = colors.iter().copied().filter(may_help).collect();
+            Colorings::new(case, subject, &colors, line_bytes, placement.to_vec())
+        };
+        let mut ends = tried(&[least / 2, least, least * 8])?;
+        let at = ends.enough(least.max(2));
+        if ends.colors[at] > least {
+            let between = tried(&[least * 2, least * 4])?;
+            ends.insert(between);
+        }
+        Ok(ends)
+    }
+
+    /// Adds what was tried of other numbers of colors on the same placements.
+    fn insert(&mut self, other: Colorings) {
+        let both = std::mem::take(&mut self.colors).into_iter().zip(std::mem::take(&mut self.costs));
+        let mut all: BTreeMap<u64, Vec<Cost>> = both.collect();
+        all.extend(other.colors.into_iter().zip(other.costs));
+        (self.colors, self.costs) = all.into_iter().unzip();
+    }
+
+    /// The run as it was, and the `at`-th number of colors.
+    fn only(mut self, at: usize) -> Self {
+        let chosen = self.costs.swap_remove(at);
+        self.costs.truncate(1);
+        self.costs.push(chosen);
+        self.colors = vec![1, self.colors[at]];
+        self
+    }
+
+    /// Adds the costs under more placements.
+    fn replay_under(
+        &mut self,
+        case: &Traced,
+        subject: &Subject,
+        line_bytes: u64,
+        placements: &[u64],
+    ) -> Result<(), CaseError> {
+        let more = Colorings::new(case, subject, &self.colors, line_bytes, placements.to_vec())?;
+        self.placements.extend(more.placements);
+        for (costs, more) in self.costs.iter_mut().zip(more.costs) {
             costs.extend(more);
         }
-        Ok((tried, half))
+        Ok(())
     }
 
     /// The command's cycles in the `at`-th number of colors under a placement.
