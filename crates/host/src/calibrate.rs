@@ -5,9 +5,11 @@ use super::core::{self, CoreFigures};
 use super::offsets::{sets_at_one_offset, translation};
 use super::pages::TranslationFigures;
 use super::streams::{self, StreamFigures};
-use super::{Found, aliasing};
+use super::{Found, aliasing, left};
 use rustix::thread::{CpuSet, sched_setaffinity};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 
 /// Latencies of a host, *measured*.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -16,6 +18,8 @@ pub struct Calibration {
     pub clock_mhz: Option<u32>,
     /// Load-to-use by level, nearest first, in nanoseconds.
     pub level_ns: Vec<f64>,
+    /// Bytes that others leave of the last level, where they take more than half of it.
+    pub last_level_left: Option<u64>,
     /// Own node's memory.
     pub memory_local_ns: Option<f64>,
     /// Another node's memory, where there is one.
@@ -48,6 +52,8 @@ struct Far {
     streams: StreamFigures,
 }
 
+/// Looks at what is left of the last level.
+const LOOKS: usize = 5;
 /// Walks through lines at one offset.
 const REACH_WALKS: usize = 4;
 const LEAST_MEMORY_WALK: u64 = 64 << 20;
@@ -80,6 +86,9 @@ pub fn calibrate(found: &Found) -> Calibration {
         let remote_cache_ns = scope.spawn(|| other_node.and_then(handover)).join().ok().flatten();
         let third = scope.spawn(hear).join().ok();
         let level_ns = least([first, second, third].into_iter().flatten());
+        let (sizes, heard) = (&levels, level_ns.clone());
+        let left = scope.spawn(move || pin(home).then(|| left_of_the_last(sizes, &heard, far.local_ns)));
+        let last_level_left = left.join().ok().flatten().flatten();
         let heard = level_ns.clone();
         let pages = scope.spawn(move || {
             pin(home);
@@ -92,6 +101,7 @@ pub fn calibrate(found: &Found) -> Calibration {
         Calibration {
             clock_mhz: far.clock_mhz,
             level_ns,
+            last_level_left,
             second_level_reach,
             translation,
             aliased_load_ns,
@@ -118,6 +128,23 @@ fn beyond_all_levels(levels: &[u64], walk: u64) -> Far {
         core: core::measure(&near, &far),
         streams: streams::measure(&near, &far),
     }
+}
+
+/// What others leave of the last level, by the levels' sizes and times and that of memory: the median of some looks.
+fn left_of_the_last(sizes: &[u64], ns: &[f64], memory_ns: Option<f64>) -> Option<u64> {
+    let ([.., nearer, own], Some(hit_ns)) = (sizes, ns.get(sizes.len().wrapping_sub(1))) else { return None };
+    let mut cycles: BTreeMap<u64, Cycle> = BTreeMap::new();
+    let mut walk = |size: u64| {
+        if let Entry::Vacant(place) = cycles.entry(size) {
+            place.insert(cycle(size)?);
+        }
+        cycles.get(&size).map(Cycle::usual_nanoseconds)
+    };
+    let mut looks =
+        [0; LOOKS].map(|_| left::bytes((*nearer, *own), (*hit_ns, memory_ns.unwrap_or(f64::INFINITY)), &mut walk));
+    // Nothing is taken: more than all that may be left.
+    looks.sort_by_key(|left| left.unwrap_or(u64::MAX));
+    looks[LOOKS / 2]
 }
 
 /// What depends on page numbers: translation, and the sets of the second level.

@@ -19,6 +19,8 @@ const TYPICAL_MEMORY_CYCLES: u32 = 280;
 /// A level whose walk took this share of memory's time was not heard: its lines had been taken by other programs or,
 /// on a virtual machine, by other guests.
 const MOST_OF_MEMORY: f64 = 0.5;
+/// Most ways of what others leave of the last level.
+const MOST_WAYS_OF_THE_LEFT: u64 = 16;
 const TYPICAL_CLOCK_MHZ: u32 = 2500;
 /// Stores that a load is compared with, where nothing tells.
 const COMPARED_STORES: u32 = 24;
@@ -40,12 +42,14 @@ pub fn describe(found: &Found, calibration: Option<&Calibration>) -> Result<Mach
     source("memory.page_size", "assumed: the kernel's base page");
 
     let mut caches = Vec::new();
+    let last = found.caches.iter().map(|c| c.level).max();
     for c in &found.caches {
         let shared_by = sharing(c, &mut topology, nodes);
-        let (mut cache, from) = cache(c, shared_by);
+        let left = calibration.and_then(|c| c.last_level_left).filter(|_| last == Some(c.level));
+        let (mut cache, from) = left.map_or_else(|| cache(c, shared_by), |left| left_of(c, left, shared_by));
         let reach = calibration.and_then(|c| c.second_level_reach).filter(|_| c.level == 2);
         let name = format!("cache.{}", cache.name());
-        source(&name, if found.caches_differ { "sysfs, of the first CPU: others have other caches" } else { from });
+        source(&name, if found.caches_differ { "sysfs, of the first CPU: others have other caches" } else { &from });
         source(&format!("{name}.replacement"), "assumed: sysfs does not tell");
         source(&format!("{name}.index"), set_index(&mut cache, reach));
         if cache.level > 1 {
@@ -231,7 +235,18 @@ fn sharing(cache: &FoundCache, topology: &mut Topology, nodes: u32) -> Sharing {
 }
 
 /// The cache, with sets made a power of two where the hardware's many slices give another number.
-fn cache(found: &FoundCache, shared_by: Sharing) -> (Cache, &'static str) {
+/// What others leave of a level: a size that was measured, in ways that no measurement tells. They take lines at random.
+fn left_of(found: &FoundCache, left: u64, shared_by: Sharing) -> (Cache, String) {
+    let whole = Bytes(found.size);
+    let ways = u32::try_from(left / (left / MOST_WAYS_OF_THE_LEFT).max(1).next_power_of_two()).ok();
+    let (cache, _) = cache(&FoundCache { size: left, ways, ..found.clone() }, shared_by);
+    let from = format!(
+        "measured here by chases of growing size: others hold most of the {whole} that sysfs tells; ways assumed"
+    );
+    (Cache { replacement: Replacement::Random, ..cache }, from)
+}
+
+fn cache(found: &FoundCache, shared_by: Sharing) -> (Cache, String) {
     let mut from = if found.ways.is_some() { SYSFS } else { "sysfs; ways assumed: it does not tell" };
     let line = found.line.max(1);
     let mut ways = found.ways.unwrap_or(8);
@@ -259,7 +274,7 @@ fn cache(found: &FoundCache, shared_by: Sharing) -> (Cache, &'static str) {
         index: if hashed { Index::Hashed } else { Index::Physical },
         hashed_bits: 0,
     };
-    (cache, from)
+    (cache, from.to_owned())
 }
 
 #[cfg(test)]

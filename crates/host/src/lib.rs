@@ -10,6 +10,7 @@ mod chase;
 mod core;
 mod describe;
 mod fetch;
+mod left;
 mod measured;
 mod offsets;
 mod pages;

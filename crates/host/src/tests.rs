@@ -115,6 +115,7 @@ fn a_calibration() -> Calibration {
         memory_remote_ns: Some(180.0),
         core_to_core_ns: Some(40.0),
         remote_cache_ns: None,
+        last_level_left: None,
         second_level_reach: None,
         translation: Some((64, 3.5)),
         aliased_load_ns: Some(0.2),
@@ -122,6 +123,20 @@ fn a_calibration() -> Calibration {
         streams: Default::default(),
         second_translation: Default::default(),
     }
+}
+
+#[test]
+fn what_others_leave_of_the_last_level_is_its_size() {
+    let dir = tempfile::tempdir().expect("a directory");
+    two_sockets(dir.path(), "491520K", 4);
+    let calibration = Calibration { last_level_left: Some(13 << 20), ..a_calibration() };
+    let m = describe(&discover(dir.path()).expect("found"), Some(&calibration)).expect("a machine");
+    let last = &m.caches[3];
+    assert_eq!((last.size, last.ways, last.replacement), (Bytes(13 << 20), 13, Replacement::Random));
+    let from =
+        "measured here by chases of growing size: others hold most of the 480 MiB that sysfs tells; ways assumed";
+    assert_eq!(m.sources["cache.L3"], from);
+    assert_ne!(m.caches[2].size, Bytes(13 << 20));
 }
 
 #[test]

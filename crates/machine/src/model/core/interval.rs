@@ -192,36 +192,35 @@ impl Interval {
         given
     }
 
-    /// When the values are there that the address is made of.
+    /// When the value is there that the address is made of: the latest one told. Where an address may come from one load or
+    /// another, as the entries of a list come from its head or from the entry before, only that load has run since; where it
+    /// is made of several, the loads before the last one began earlier.
     fn address_known(&mut self, what: &Waiting<'_>) -> Ticks {
         let Some(origin) = what.origin else { return 0 };
-        let (mut known, mut latest) = (0, 0);
+        let mut latest = Value::default();
         for load in origin.loads.iter().filter(|load| origin.own_chain.is_none() || load.0 != what.insn) {
             let value = *self.value(load.0);
-            known = known.max(value.ready);
-            latest = latest.max(value.instructions);
+            if value.instructions >= latest.instructions {
+                latest = value;
+            }
         }
+        let own = *self.value(what.insn);
         match &origin.own_chain {
-            Some(chain) => known.max(self.chained(what, chain, latest)),
-            None => known,
+            Some(chain) if own.ready > 0 && own.instructions >= latest.instructions => self.chained(what, chain, own),
+            _ => latest.ready,
         }
     }
 
-    /// When the value of the turn before is there; 0 where another load told the address anew since then, as the head of
-    /// the next list does.
-    fn chained(&mut self, what: &Waiting<'_>, chain: &Chain, told_anew: u64) -> Ticks {
-        let value = *self.value(what.insn);
-        let since = what.instructions - value.instructions.min(what.instructions);
-        if value.ready == 0 || told_anew > value.instructions {
-            return 0;
-        }
+    /// When the value of the turn before is there.
+    fn chained(&self, what: &Waiting<'_>, chain: &Chain, own: Value) -> Ticks {
+        let since = what.instructions - own.instructions.min(what.instructions);
         // What is older than the window was waited for.
         if since > self.window {
-            return value.ready;
+            return own.ready;
         }
         // The turns between hit the first level and were not told.
         let turns = (since / u64::from(chain.instructions.max(1))).saturating_sub(1);
-        value.ready.saturating_add(part(f64::from(chain.cycles)).saturating_mul(turns))
+        own.ready.saturating_add(part(f64::from(chain.cycles)).saturating_mul(turns))
     }
 
     /// Charges what the core waits so that it begins the instruction `window` further on not before `there`.

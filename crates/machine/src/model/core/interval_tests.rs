@@ -196,7 +196,9 @@ fn slow_end(loads: &[(u64, u32, u32)], origins: &[(u32, Origin)]) -> u64 {
     let last: usize = loads.iter().map(|load| load.0 as usize).sum();
     let mut begun = vec![0u64; last + window + 1];
     let mut done = vec![0u64; last + window + 1];
-    let (mut values, mut lines, mut after) = ([0u64; 4], Vec::new(), [0u64; 3]);
+    // By load: where it ran last, and when its value is there.
+    let mut values = [(0usize, 0u64); 4];
+    let (mut lines, mut after) = (Vec::new(), [0u64; 3]);
     let mut at = loads.iter().scan(0, |at, load| {
         *at += load.0 as usize;
         Some((*at, load))
@@ -209,14 +211,15 @@ fn slow_end(loads: &[(u64, u32, u32)], origins: &[(u32, Origin)]) -> u64 {
         }
         let Some((_, &(_, insn, latency))) = next.filter(|(place, _)| *place == n) else { continue };
         let origin = origins.iter().find(|(of, _)| *of == insn);
-        let known = origin.iter().flat_map(|(_, o)| &o.loads).map(|load| values[load.0 as usize]).max().unwrap_or(0);
+        let told = origin.iter().flat_map(|(_, o)| &o.loads).map(|load| values[load.0 as usize]).max();
+        let known = told.unwrap_or_default().1;
         let free = if lines.len() < fills { 0 } else { lines[lines.len() - fills] };
         let source = if latency > 100 { 2 } else { 0 };
         let given = begun[n].max(after[source]);
         after[source] = given + [2, 4, 10][source];
         done[n] = given.max(known).max(free) + u64::from(latency);
         lines.push(done[n]);
-        values[insn as usize] = done[n];
+        values[insn as usize] = (n, done[n]);
         next = at.next();
     }
     begun[last + window] - window as u64
