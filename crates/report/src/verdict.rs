@@ -81,8 +81,8 @@ fn why(verdict: &Verdict) -> impl Iterator<Item = String> {
         let did = "the remedy did nothing in the first two runs under it, so no further runs were made";
         return [Some(did.to_owned()), None, None].into_iter().flatten();
     }
-    if verdict.outcome == Outcome::Void {
-        return [rates::why_void(verdict), None, None].into_iter().flatten();
+    if matches!(verdict.outcome, Outcome::Void | Outcome::Undecided) {
+        return [rates::why_none(verdict), None, None].into_iter().flatten();
     }
     let by_cpu = verdict.comparison.metric == "cpu_s" && verdict.others.iter().any(|other| other.metric == "wall_s");
     let by_cpu = by_cpu

@@ -120,6 +120,7 @@ pub(crate) fn plan(plan: &Plan, reading: &Reading) -> Plan {
         second: None,
         better: Better::Lower,
         beside: reading.judged(),
+        work_is_known: reading.tells_work(),
         ..plan.clone()
     }
 }
@@ -127,14 +128,14 @@ pub(crate) fn plan(plan: &Plan, reading: &Reading) -> Plan {
 /// What a reader must know of the load.
 pub(crate) fn notes(reading: &Reading, verdict: &Verdict, may_miss_children: bool) -> Vec<String> {
     let mut notes = Vec::from_iter(of_pairs_behind(verdict));
-    if verdict.with.first().is_some_and(|sample| !sample.contains_key(OFFERED)) {
+    if reading.tells_work() && verdict.with.first().is_some_and(|sample| !sample.contains_key(OFFERED)) {
         notes.push(
             "The load tells no offered rate. A load that waits for each answer before it asks again slows down with \
              the server, so a remedy that adds latency also lowers the rate: compare at a fixed rate."
                 .to_owned(),
         );
     }
-    if reading.work.is_none() {
+    if reading.work.is_none() && reading.tells_work() {
         notes.push(
             "The load tells no number of requests, so the CPU time is that of its whole time; --work REGEX reads it."
                 .to_owned(),
