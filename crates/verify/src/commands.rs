@@ -276,6 +276,7 @@ impl Commands {
         let error = match failed {
             Failed::Probe(error) => return error,
             Failed::Serving(ServingError::Workload(error)) => return error.into(),
+            Failed::Serving(taken @ ServingError::Taken(_)) => return Error::Parameters(taken.to_string()),
             Failed::Serving(error) => error,
         };
         let of_load = matches!(error, ServingError::LoadFailed(_) | ServingError::LoadTookTooLong(_));
