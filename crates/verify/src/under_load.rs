@@ -115,7 +115,8 @@ pub(crate) fn add_printed(sample: &mut Sample, reading: &Reading, output: &str) 
     let requests = of(WORK).or_else(|| of(ACHIEVED).map(|rate| rate * seconds));
     let slept = requests.is_some_and(|requests| cpu < requests * LEAST_A_REQUEST && cpu < seconds * SLEEPS);
     if cpu == 0.0 || slept {
-        let (cpu, requests) = (cpu * 1e3, requests.map_or_else(String::new, |n| format!(" and counted {n:.0} requests")));
+        let (cpu, requests) =
+            (cpu * 1e3, requests.map_or_else(String::new, |n| format!(" and counted {n:.0} requests")));
         return Err(format!(
             "the server used {cpu:.3} ms of CPU time while the load ran{requests}: does the load reach this server?"
         ));
@@ -203,7 +204,10 @@ mod tests {
         assert_eq!(of(1.0), Ok(250_000.0));
         // Four requests in 20 us.
         for cpu in [0.0, 0.9e-6] {
-            assert!(of(cpu).unwrap_err().ends_with("and counted 4 requests: does the load reach this server?"), "{cpu}");
+            assert!(
+                of(cpu).unwrap_err().ends_with("and counted 4 requests: does the load reach this server?"),
+                "{cpu}"
+            );
         }
         assert!((of(4.1e-6).unwrap() - 1.025).abs() < 1e-9);
         assert!(of(1.1e-6).is_ok(), "many requests in one call");

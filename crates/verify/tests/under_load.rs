@@ -140,7 +140,7 @@ fn no_gain_stands_where_a_closed_loop_got_less_done() {
     let wrk =
         |requests: u32, rate: f64| format!("  {requests} requests in 1.00s, 1.00MB read\nRequests/sec:  {rate:.2}\n");
     // Ten times the requests by far outweigh the noise of the CPU time.
-    let of = |rate| verdict([&wrk(100, 900.0), &wrk(1000, rate)], Reading::default(), eight()).unwrap();
+    let of = |rate| verdict([&wrk(10, 900.0), &wrk(100, rate)], Reading::default(), eight()).unwrap();
     let slowed = of(600.0);
     assert_eq!((slowed.comparison.outcome(0.03), slowed.outcome), (Outcome::Gain, Outcome::Void));
     assert_eq!(of(900.0).outcome, Outcome::Gain);
@@ -165,8 +165,11 @@ fn a_server_or_a_load_that_fails_is_told_with_its_last_words() {
         )
     );
     assert_eq!(
-        fails(server("bad", here.path(), ""), shell("exit 6")),
-        format!("run 1 (good): the load exited with status 6; the output is in {at}/001-without-load.err")
+        fails(server("bad", here.path(), ""), shell("echo no route >&2; exit 6")),
+        format!(
+            "run 1 (good): the load exited with status 6; its last words: \"no route\"; the output is in \
+             {at}/001-without-load.err"
+        )
     );
 }
 
