@@ -225,3 +225,13 @@ fn a_closed_loop_that_slowed_down_or_told_nothing_is_said() {
         why(&untold).starts_with("the load tells neither its requests nor its rate, and a side that did less work")
     );
 }
+
+#[test]
+fn a_figure_of_too_few_pairs_has_no_ratio_and_no_verdict() {
+    let side = SideRate { offered: Some(5000.0), achieved: 5000.0, missed: 0, failed: 0 };
+    let mut verdict = served(Outcome::Gain, side);
+    (verdict.others[0].interval, verdict.others[0].smallest_detectable) = (None, None);
+    let page = render(&verdict);
+    let p99 = page.lines().find(|line| line.contains("p99_ms")).unwrap();
+    assert!(p99.ends_with("offered); too few pairs for a ratio"), "{p99}");
+}
