@@ -96,6 +96,14 @@ fn what_cannot_gain_is_told_so_and_a_missing_log_is_asked_for() {
     let sparse = observed_run(&place.path().join("sparse"), 1_000_000);
     let page = said(place.path(), &["diagnose", sparse.path().to_str().unwrap()]);
     assert!(page.contains("no thread waits often for few events."), "{page}");
+    assert!(page.ends_with(&format!("\nrun        {}\n", sparse.path().display())), "{page}");
+    let blind = RunDir::create(place.path(), "blind").unwrap();
+    blind.write_json(observed::FILE, &Observed { schema: observed::SCHEMA.into(), ..Observed::default() }).unwrap();
+    blind.write_json(run::MANIFEST, &Manifest { schema: run::SCHEMA.into(), ..Manifest::default() }).unwrap();
+    let output = nearmiss(place.path(), &["diagnose", blind.path().to_str().unwrap()]);
+    let error = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(2), "{error}");
+    assert!(error.contains("blind: this observation saw no poll and no CPU time"), "{error}");
     let unlogged = observed_run(&place.path().join("unlogged"), 100_000);
     let output = nearmiss(place.path(), &["rehearse", "pace", unlogged.path().to_str().unwrap()]);
     let error = String::from_utf8(output.stderr).unwrap();

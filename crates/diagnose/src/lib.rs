@@ -25,6 +25,7 @@ pub fn diagnose(
     options: Options,
     progress: &mut dyn FnMut(&str),
 ) -> Result<Findings, CaseError> {
+    refuse_blind(case)?;
     let mut findings: Vec<Finding> = Vec::new();
     let mut most = 0.0f64;
     let mut suspected = 0;
@@ -64,6 +65,20 @@ pub fn diagnose(
         unexplained,
         notes: notes(case, remedies),
     })
+}
+
+/// An observation that saw nothing is no proof that there is nothing.
+fn refuse_blind(case: &Case) -> Result<(), CaseError> {
+    let Some(observation) = case.observation.as_ref().filter(|_| case.traced.is_none()) else { return Ok(()) };
+    let observed = observation.observed();
+    if observed.polls.is_empty() && observed.cpu_ns == 0 {
+        return Err(CaseError::Unfit(format!(
+            "{}: this observation saw no poll and no CPU time, so it says nothing of its program; observe again with \
+             --polls --log, while the program works",
+            observation.run().path().display()
+        )));
+    }
+    Ok(())
 }
 
 /// What of it is modelled says of which cycles the gain is a share, and how good those are.
