@@ -112,6 +112,21 @@ fn what_cannot_gain_is_told_so_and_a_missing_log_is_asked_for() {
 }
 
 #[test]
+fn a_longer_budget_is_told_where_the_usual_one_gains_nothing() {
+    let place = tempfile::tempdir().unwrap();
+    let run = observed_run(&place.path().join(run::DEFAULT_PARENT), 1_000_000);
+    log(&run, 1_000_000);
+    let page = said(place.path(), &["diagnose"]);
+    let page = page.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(page.contains("would gain 0.0%; within 5 ms pace would save "), "{page}");
+    assert!(page.contains(": `nearmiss rehearse pace --budget 5ms`."), "{page}");
+    let table = said(place.path(), &["rehearse", "pace", "--intervals", "200us"]);
+    assert!(table.contains("no interval that adds 1 ms at most, at the 99th percentile, saves CPU time"), "{table}");
+    let longer = said(place.path(), &["rehearse", "pace", "--budget", "5ms"]);
+    assert!(longer.contains("5 ms saves most of those that add 5 ms at most"), "{longer}");
+}
+
+#[test]
 fn a_command_runs_under_it_and_a_verdict_has_its_title() {
     let place = tempfile::tempdir().unwrap();
     let output = nearmiss(place.path(), &["apply", "pace", "--json", "done.json", "--", "sh", "-c", "exit 7"]);
@@ -123,6 +138,15 @@ fn a_command_runs_under_it_and_a_verdict_has_its_title() {
     let words = ["verify", "pace", "--interval", "5ms", "--pairs", "8", "--time-limit", "1s", "--json", "--", "true"];
     let verdict: Value = serde_json::from_str(&said(place.path(), &words)).unwrap();
     assert_eq!(verdict["remedy"], "pace, every 5ms");
+    // A process that was observed by its number has no command to compare.
+    let run = observed_run(place.path(), 100_000);
+    log(&run, 100_000);
+    run.write_json(run::MANIFEST, &Manifest { schema: run::SCHEMA.into(), ..Manifest::default() }).unwrap();
+    let run = run.path().to_str().unwrap();
+    said(place.path(), &["diagnose", run]);
+    let verdict: Value =
+        serde_json::from_str(&said(place.path(), &[&words[..4], &["--against", run], &words[4..]].concat())).unwrap();
+    assert_eq!(verdict["predicted"]["run"], run);
     let output = nearmiss(place.path(), &["apply", "pace", "--interval", "2s", "--", "true"]);
     let error = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(125), "{error}");

@@ -28,7 +28,7 @@ pub fn diagnose(
     refuse_blind(case)?;
     let mut findings: Vec<Finding> = Vec::new();
     let mut most = 0.0f64;
-    let mut suspected = 0;
+    let (mut suspected, mut otherwise) = (0, Vec::new());
     // Of fewer cycles than were modelled, the same cycles are a larger share.
     let larger = options.measured.map_or(1.0, |measured| measured.ratio().max(1.0));
     let asked: Vec<&Remedy> = remedies.iter().copied().filter(|remedy| remedy.needs.are_met_by(case)).collect();
@@ -39,7 +39,11 @@ pub fn diagnose(
             // What could gain too little at best need not be rehearsed to be left out.
             if options.all || suspicion.most_gain() * larger >= LEAST_GAIN {
                 progress(&format!("rehearsing {}", remedy.name));
-                findings.push(with_its_denominator(suspicion.finding(case)?, options.measured));
+                let finding = with_its_denominator(suspicion.finding(case)?, options.measured);
+                if finding.prediction.gain < LEAST_GAIN {
+                    otherwise.extend(suspicion.beyond_limit(case)?);
+                }
+                findings.push(finding);
             }
         }
     }
@@ -48,7 +52,7 @@ pub fn diagnose(
     if !options.all {
         findings.retain(|finding| finding.prediction.gain >= LEAST_GAIN);
     }
-    let calm = (best < LEAST_GAIN).then(|| Calm::of(case, &asked, Rehearsed { suspected, most, best }));
+    let calm = (best < LEAST_GAIN).then(|| Calm::of(case, &asked, Rehearsed { suspected, most, best, otherwise }));
     let (healthy, unexplained) = match calm {
         Some(Calm::Healthy(why)) => (Some(why), None),
         Some(Calm::Unexplained(waits)) => (None, Some(waits)),
