@@ -58,7 +58,7 @@ fn conduct() -> anyhow::Result<ExitCode> {
     load.workload = load.workload.stdin(Stdio::Null);
     let never = AtomicBool::new(false);
     let server = Workload::new(server).stdin(Stdio::Null).whole_tree();
-    let mut serving = Serving::start(server.launch_suspended()?)?;
+    let mut serving = Serving::start(server.launch_suspended()?, &load)?;
     serving.wait_until_ready(&load, &never)?;
     mark::<{ MARK_BASE | OPENS as u32 }>();
     let loaded = serving.under(&load, &never, || LOOK);

@@ -80,7 +80,8 @@ pub fn run(args: Args, remedies: Remedies) -> anyhow::Result<ExitCode> {
     if args.how.json {
         print(&format!("{}\n", serde_json::to_string(&findings).context("findings")?))?;
     } else {
-        print(&nearmiss_report::findings::render(&findings, terminal_width()))?;
+        let page = nearmiss_report::findings::render(&findings, terminal_width());
+        print(&format!("{page}\nrun        {}\n", run.path().display()))?;
     }
     say(&phases.line());
     Ok(ExitCode::SUCCESS)

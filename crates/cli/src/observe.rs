@@ -1,6 +1,6 @@
 //! The verb `observe`.
 
-use crate::exit::Interrupted;
+use crate::exit::{self, Interrupted};
 use crate::interrupt::{self, Unfinished};
 use crate::load::LoadArgs;
 use crate::run_name::run_name;
@@ -148,15 +148,18 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     let ends = ours.then(|| interrupt::for_others(1));
     let outcome = watch::observe(&target, &options, &stop)?;
     drop(ends);
+    // A load has an end of its own; any other observation ends by a signal.
+    let cut_by = interrupt::received().filter(|_| options.load.is_some());
     interrupt::forget();
     let run = write(&args, &target, &outcome)?;
     let page = nearmiss_report::observe::text(&outcome.observed, crate::output::terminal_width_of_stderr(), args.rows);
     let mut err = anstream::stderr().lock();
     // A closed stderr must not change how the command's end is reported.
     let _ = writeln!(err, "{page}\nrun       {}", run.path().display());
-    Ok(match outcome.finished {
-        Some(finished) => ExitCode::from(finished.status.wrapper_code()),
-        None => ExitCode::SUCCESS,
+    Ok(match (outcome.finished, cut_by) {
+        (Some(finished), _) => ExitCode::from(finished.status.wrapper_code()),
+        (None, Some(signal)) => ExitCode::from(exit::of_signal(signal)),
+        (None, None) => ExitCode::SUCCESS,
     })
 }
 

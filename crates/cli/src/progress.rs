@@ -84,7 +84,9 @@ fn how_far(done: u64, whole: u64, begun: Duration) -> String {
     if whole == 0 || done == 0 {
         return "begun".to_owned();
     }
-    let done = done.min(whole);
+    if done >= whole {
+        return "about to end".to_owned();
+    }
     let left = begun.mul_f64((whole - done) as f64 / done as f64);
     format!("{}%, {} left", u128::from(done) * 100 / u128::from(whole), rough(left))
 }
@@ -106,7 +108,7 @@ mod tests {
         assert_eq!(how_far(0, 100, Duration::from_secs(9)), "begun");
         assert_eq!(how_far(25, 100, Duration::from_secs(10)), "25%, 30 s left");
         assert_eq!(how_far(1, 100, Duration::from_secs(10)), "1%, 17 min left");
-        assert_eq!(how_far(120, 100, Duration::from_secs(10)), "100%, a second left");
+        assert_eq!(how_far(120, 100, Duration::from_secs(10)), "about to end");
         assert_eq!(how_far(7, 0, Duration::from_secs(10)), "begun");
     }
 }

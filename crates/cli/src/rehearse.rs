@@ -70,6 +70,8 @@ pub fn run(given: &ArgMatches, remedies: Remedies) -> anyhow::Result<ExitCode> {
 
 fn rehearse(remedy: &Remedy, case: &Case, asked: &Asked, all: bool) -> anyhow::Result<Rehearsals> {
     let mut suspicions = (remedy.detect)(case)?;
+    // Who names values wants to see what they do, be it nothing.
+    let all = all || *asked != Asked::default();
     suspicions.retain(|suspicion| all || suspicion.most_gain() >= LEAST_GAIN);
     suspicions.sort_by(|a, b| b.most_gain().total_cmp(&a.most_gain()));
     let mut tables = Vec::new();

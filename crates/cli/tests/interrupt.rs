@@ -73,6 +73,7 @@ fn papers_and_comparisons_end() {
         assert_eq!((status.code(), said.lines().count()), (Some(code), 1), "{verb:?}: {said}");
         assert!(said.contains("interrupted"), "{verb:?}: {said}");
     }
+    assert_eq!(kept_runs(directory.path()), 0);
 }
 
 #[test]

@@ -9,6 +9,7 @@ use nearmiss_record::observation::Observation;
 use observing::{NEARMISS, alone, observe, with_bpf};
 use serde_json::Value;
 use std::collections::BTreeSet;
+use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -285,6 +286,22 @@ fn a_lock_without_a_symbol_has_a_name() {
     let locks = o.record["locks"].as_array().unwrap();
     let mmap = locks.iter().find(|l| l["name"] == "mm_struct.mmap_lock").unwrap_or_else(|| panic!("{}", o.stderr));
     assert!(mmap["kind"].as_str().unwrap().starts_with("rwsem"), "{mmap}");
+}
+
+#[test]
+fn children_that_a_process_has_already_are_seen_too() {
+    let Some(_guard) = with_bpf() else { return };
+    // The parent waits; its grandchild computes and polls.
+    let works = "import select\nwhile True: sum(range(10000)); select.poll().poll(1)";
+    let script = format!("sh -c '/usr/bin/python3 -c \"{works}\"; true'; true");
+    let mut parent = Command::new("sh").args(["-c", &script]).process_group(0).spawn().unwrap();
+    std::thread::sleep(Duration::from_millis(500));
+    let o = observe(&["--polls", "--sched", "--for", "500ms", "-p", &parent.id().to_string()]);
+    // SAFETY: a signal to a process group of our own.
+    unsafe { libc::kill(-(parent.id() as i32), libc::SIGKILL) };
+    parent.wait().unwrap();
+    assert_eq!(o.record["polls"][0]["call"], "poll", "{}", o.record);
+    assert!(o.record["cpu_ns"].as_u64().unwrap() > 1_000_000, "{}", o.record["cpu_ns"]);
 }
 
 #[test]

@@ -96,6 +96,14 @@ fn what_cannot_gain_is_told_so_and_a_missing_log_is_asked_for() {
     let sparse = observed_run(&place.path().join("sparse"), 1_000_000);
     let page = said(place.path(), &["diagnose", sparse.path().to_str().unwrap()]);
     assert!(page.contains("no thread waits often for few events."), "{page}");
+    assert!(page.ends_with(&format!("\nrun        {}\n", sparse.path().display())), "{page}");
+    let blind = RunDir::create(place.path(), "blind").unwrap();
+    blind.write_json(observed::FILE, &Observed { schema: observed::SCHEMA.into(), ..Observed::default() }).unwrap();
+    blind.write_json(run::MANIFEST, &Manifest { schema: run::SCHEMA.into(), ..Manifest::default() }).unwrap();
+    let output = nearmiss(place.path(), &["diagnose", blind.path().to_str().unwrap()]);
+    let error = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(2), "{error}");
+    assert!(error.contains("blind: this observation saw no poll and no CPU time"), "{error}");
     let unlogged = observed_run(&place.path().join("unlogged"), 100_000);
     let output = nearmiss(place.path(), &["rehearse", "pace", unlogged.path().to_str().unwrap()]);
     let error = String::from_utf8(output.stderr).unwrap();
@@ -104,17 +112,41 @@ fn what_cannot_gain_is_told_so_and_a_missing_log_is_asked_for() {
 }
 
 #[test]
+fn a_longer_budget_is_told_where_the_usual_one_gains_nothing() {
+    let place = tempfile::tempdir().unwrap();
+    let run = observed_run(&place.path().join(run::DEFAULT_PARENT), 1_000_000);
+    log(&run, 1_000_000);
+    let page = said(place.path(), &["diagnose"]);
+    let page = page.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(page.contains("would gain 0.0%; within 5 ms pace would save "), "{page}");
+    assert!(page.contains(": `nearmiss rehearse pace --budget 5ms`."), "{page}");
+    let table = said(place.path(), &["rehearse", "pace", "--intervals", "200us"]);
+    assert!(table.contains("no interval that adds 1 ms at most, at the 99th percentile, saves CPU time"), "{table}");
+    let longer = said(place.path(), &["rehearse", "pace", "--budget", "5ms"]);
+    assert!(longer.contains("5 ms saves most of those that add 5 ms at most"), "{longer}");
+}
+
+#[test]
 fn a_command_runs_under_it_and_a_verdict_has_its_title() {
     let place = tempfile::tempdir().unwrap();
     let output = nearmiss(place.path(), &["apply", "pace", "--json", "done.json", "--", "sh", "-c", "exit 7"]);
     let error = String::from_utf8(output.stderr).unwrap();
-    let expected = "nearmiss: pace (measured): engaged, within 1ms: 0 sleeps before 0 waits, which brought 0 events\n";
+    let expected = "nearmiss: pace (measured): engaged, within 1ms, but no thread that it reaches waited\n";
     assert_eq!((output.status.code(), error.as_str()), (Some(7), expected));
     let done: Value = serde_json::from_slice(&std::fs::read(place.path().join("done.json")).unwrap()).unwrap();
     assert_eq!((&done["schema"], &done["aim"]), (&json!("nearmiss/pace-applied/1"), &json!("within 1ms")));
     let words = ["verify", "pace", "--interval", "5ms", "--pairs", "8", "--time-limit", "1s", "--json", "--", "true"];
     let verdict: Value = serde_json::from_str(&said(place.path(), &words)).unwrap();
     assert_eq!(verdict["remedy"], "pace, every 5ms");
+    // A process that was observed by its number has no command to compare.
+    let run = observed_run(place.path(), 100_000);
+    log(&run, 100_000);
+    run.write_json(run::MANIFEST, &Manifest { schema: run::SCHEMA.into(), ..Manifest::default() }).unwrap();
+    let run = run.path().to_str().unwrap();
+    said(place.path(), &["diagnose", run]);
+    let verdict: Value =
+        serde_json::from_str(&said(place.path(), &[&words[..4], &["--against", run], &words[4..]].concat())).unwrap();
+    assert_eq!(verdict["predicted"]["run"], run);
     let output = nearmiss(place.path(), &["apply", "pace", "--interval", "2s", "--", "true"]);
     let error = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(125), "{error}");

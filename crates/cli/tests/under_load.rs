@@ -134,6 +134,7 @@ fn nothing_is_left_of_a_server_after_a_signal() {
         (&["verify", "commands"][..], libc::SIGINT, Some(130)),
         (&["verify", "commands"], libc::SIGKILL, None),
         (&["observe", "--sched"], libc::SIGKILL, None),
+        (&["observe", "--sched"], libc::SIGINT, Some(130)),
     ] {
         let place = tempfile::tempdir().unwrap();
         write_programs(place.path());

@@ -19,6 +19,8 @@ pub(crate) struct Rehearsed {
     pub most: f64,
     /// The largest gain that a rehearsal predicted.
     pub best: f64,
+    /// What other limits would give.
+    pub otherwise: Vec<String>,
 }
 
 /// What is to be said.
@@ -47,7 +49,8 @@ fn seen(asked: &[&Remedy], rehearsed: &Rehearsed) -> String {
     } else if rehearsed.most < LEAST_GAIN {
         format!("what looks like something to remedy costs {} at most", percent(rehearsed.most))
     } else {
-        format!("the best remedy that was rehearsed would gain {}", percent(rehearsed.best))
+        let best = format!("the best remedy that was rehearsed would gain {}", percent(rehearsed.best));
+        [&best].into_iter().chain(&rehearsed.otherwise).map(String::as_str).collect::<Vec<_>>().join("; ")
     }
 }
 

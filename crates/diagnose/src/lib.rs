@@ -27,17 +27,19 @@ pub fn diagnose(
     options: Options,
     progress: &(dyn Fn(&str) + Sync),
 ) -> Result<Findings, CaseError> {
+    refuse_blind(case)?;
     let asked: Vec<&Remedy> = remedies.iter().copied().filter(|remedy| remedy.needs.are_met_by(case)).collect();
     let judged = judge_all(case, &asked, options, progress)?;
     let most = judged.iter().map(|judged| judged.most).fold(0.0, f64::max);
     let suspected = judged.iter().map(|judged| judged.suspected).sum();
+    let otherwise = judged.iter().flat_map(|judged| judged.otherwise.iter().cloned()).collect();
     let mut findings: Vec<Finding> = judged.into_iter().flat_map(|judged| judged.findings).collect();
     findings.sort_by(|a, b| b.prediction.gain.total_cmp(&a.prediction.gain));
     let best = findings.first().map_or(0.0, |finding| finding.prediction.gain);
     if !options.all {
         findings.retain(|finding| finding.prediction.gain >= LEAST_GAIN);
     }
-    let calm = (best < LEAST_GAIN).then(|| Calm::of(case, &asked, Rehearsed { suspected, most, best }));
+    let calm = (best < LEAST_GAIN).then(|| Calm::of(case, &asked, Rehearsed { suspected, most, best, otherwise }));
     let (healthy, unexplained) = match calm {
         Some(Calm::Healthy(why)) => (Some(why), None),
         Some(Calm::Unexplained(waits)) => (None, Some(waits)),
@@ -62,6 +64,8 @@ struct Judged {
     suspected: usize,
     /// The largest bound of a suspicion.
     most: f64,
+    /// What would gain beyond the limits that the remedy keeps to.
+    otherwise: Vec<String>,
 }
 
 /// Asks the remedies side by side: what one of them looks at on one CPU takes no time from the replays of another.
@@ -85,7 +89,7 @@ fn judge(
     options: Options,
     progress: &(dyn Fn(&str) + Sync),
 ) -> Result<Judged, CaseError> {
-    let mut judged = Judged { findings: Vec::new(), suspected: 0, most: 0.0 };
+    let mut judged = Judged { findings: Vec::new(), suspected: 0, most: 0.0, otherwise: Vec::new() };
     // Of fewer cycles than were modelled, the same cycles are a larger share.
     let larger = options.measured.map_or(1.0, |measured| measured.ratio().max(1.0));
     for suspicion in (remedy.detect)(case)? {
@@ -94,10 +98,28 @@ fn judge(
         // What could gain too little at best need not be rehearsed to be left out.
         if options.all || suspicion.most_gain() * larger >= LEAST_GAIN {
             progress(&format!("rehearsing {}", remedy.name));
-            judged.findings.push(with_its_denominator(suspicion.finding(case)?, options.measured));
+            let finding = with_its_denominator(suspicion.finding(case)?, options.measured);
+            if finding.prediction.gain < LEAST_GAIN {
+                judged.otherwise.extend(suspicion.beyond_limit(case)?);
+            }
+            judged.findings.push(finding);
         }
     }
     Ok(judged)
+}
+
+/// An observation that saw nothing is no proof that there is nothing.
+fn refuse_blind(case: &Case) -> Result<(), CaseError> {
+    let Some(observation) = case.observation.as_ref().filter(|_| case.traced.is_none()) else { return Ok(()) };
+    let observed = observation.observed();
+    if observed.polls.is_empty() && observed.cpu_ns == 0 {
+        return Err(CaseError::Unfit(format!(
+            "{}: this observation saw no poll and no CPU time, so it says nothing of its program; observe again with \
+             --polls --log, while the program works",
+            observation.run().path().display()
+        )));
+    }
+    Ok(())
 }
 
 /// What of it is modelled says of which cycles the gain is a share, and how good those are.

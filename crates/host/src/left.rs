@@ -72,7 +72,7 @@ mod tests {
     fn what_neighbours_hardly_touch_is_as_the_kernel_tells() {
         let left = |left| bytes((MIB, 32 * MIB), (40.0, 160.0), level(left));
         assert_eq!(left(32 * MIB), None);
-        assert_eq!(left(8 * MIB), Some(8 * MIB));
+        assert_eq!(left(8 * MIB), Some(9 * MIB));
         assert_eq!(bytes((MIB, 32 * MIB), (20.0, 100.0), |_| None), None, "no memory to walk through");
     }
 

@@ -37,8 +37,11 @@ pub enum Outcome {
     TooNoisy,
     /// The remedy did nothing to the command, so that there is nothing to measure.
     NothingToActOn,
-    /// The load missed its rate, or requests failed: the two sides did not do the same work.
+    /// The load missed its rate, or requests failed, or a closed loop slowed down: the two sides did not do the same
+    /// work.
     Void,
+    /// The load tells neither its requests nor its rate: nobody knows whether the two sides did the same work.
+    Undecided,
 }
 
 impl Outcome {
@@ -57,6 +60,7 @@ impl fmt::Display for Outcome {
             Outcome::TooNoisy => "too noisy",
             Outcome::NothingToActOn => "nothing to act on",
             Outcome::Void => "void",
+            Outcome::Undecided => "undecided",
         })
     }
 }

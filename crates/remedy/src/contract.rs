@@ -116,6 +116,11 @@ pub trait Suspicion: Sync {
     /// Rehearses the remedy on the run, and says all there is to say.
     fn finding(&self, case: &Case) -> Result<Finding, CaseError>;
 
+    /// Where the finding gains nothing: what another limit than the usual one would give, as a sentence without its end.
+    fn beyond_limit(&self, _case: &Case) -> Result<Option<String>, CaseError> {
+        Ok(None)
+    }
+
     /// The table of the remedy's parameter.
     fn rehearse(&self, case: &Case, asked: &Asked) -> Result<Rehearsal, CaseError>;
 }

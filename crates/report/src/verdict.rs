@@ -44,17 +44,15 @@ pub fn comparison(verdict: &Verdict, comparison: &Comparison) -> String {
     let (without, with) = if verdict.remedy.is_some() { ("without", "with") } else { ("A", "B") };
     let of_medians = comparison.with.median / comparison.without.median;
     let rates = rates::beside(verdict, comparison);
-    let figures = format!(
-        "{}: {} {without}, {} {with}{rates}; {}",
+    let medians = format!(
+        "{}: {} {without}, {} {with}{rates}",
         plain(&comparison.metric),
         four_digits(comparison.without.median),
         four_digits(comparison.with.median),
-        change(comparison.ratio)
     );
-    let interval = match comparison.interval {
-        Some((low, high)) => format!("[{}, {}]", change(low), change(high)),
-        None => "[too few pairs for an interval]".to_owned(),
-    };
+    let Some((low, high)) = comparison.interval else { return format!("{medians}; too few pairs for a ratio") };
+    let (figures, interval) =
+        (format!("{medians}; {}", change(comparison.ratio)), format!("[{}, {}]", change(low), change(high)));
     match (of_medians < 1.0) != (comparison.ratio < 1.0) && change(of_medians) != change(comparison.ratio) {
         true => format!("{figures} {interval} by pairs; the medians differ by {}", change(of_medians)),
         false => format!("{figures} {interval}"),
@@ -65,7 +63,7 @@ pub fn comparison(verdict: &Verdict, comparison: &Comparison) -> String {
 fn judged(verdict: &Verdict, other: &Comparison) -> String {
     let text = comparison(verdict, other);
     let whole = !matches!(verdict.outcome, Outcome::Void | Outcome::NothingToActOn);
-    let own = whole && verdict.judged.contains(&other.metric);
+    let own = whole && other.interval.is_some() && verdict.judged.contains(&other.metric);
     if own { format!("{text}: {}", other.outcome(verdict.resolution)) } else { text }
 }
 
@@ -81,8 +79,8 @@ fn why(verdict: &Verdict) -> impl Iterator<Item = String> {
         let did = "the remedy did nothing in the first two runs under it, so no further runs were made";
         return [Some(did.to_owned()), None, None].into_iter().flatten();
     }
-    if verdict.outcome == Outcome::Void {
-        return [rates::why_void(verdict), None, None].into_iter().flatten();
+    if matches!(verdict.outcome, Outcome::Void | Outcome::Undecided) {
+        return [rates::why_none(verdict), None, None].into_iter().flatten();
     }
     let by_cpu = verdict.comparison.metric == "cpu_s" && verdict.others.iter().any(|other| other.metric == "wall_s");
     let by_cpu = by_cpu

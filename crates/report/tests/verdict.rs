@@ -207,3 +207,31 @@ fn a_void_verdict_says_which_side_missed_what() {
     let pages = [missed, failed].map(|with| render(&served(Outcome::Void, with)));
     insta::assert_snapshot!(pages.join("\n"));
 }
+
+#[test]
+fn a_closed_loop_that_slowed_down_or_told_nothing_is_said() {
+    let side = |achieved| SideRate { offered: None, achieved, missed: 0, failed: 0 };
+    let mut slowed = served(Outcome::Void, side(4100.0));
+    slowed.rates = Some(Rates { without: side(5000.0), with: side(4100.0), tolerance: 0.01 });
+    let why = |verdict: &Verdict| render(verdict).lines().nth(2).unwrap().trim().to_owned();
+    assert_eq!(
+        why(&slowed),
+        "the load waits for answers, and got 5,000/s without the remedy and 4,100/s with the remedy, so that less was \
+         asked for: compare at a fixed rate (`nearmiss-webload rate`)"
+    );
+    let untold = Verdict { outcome: Outcome::Undecided, rates: None, ..slowed };
+    assert!(render(&untold).starts_with("undecided (color, 32 colors), measured in 10 pairs\n"));
+    assert!(
+        why(&untold).starts_with("the load tells neither its requests nor its rate, and a side that did less work")
+    );
+}
+
+#[test]
+fn a_figure_of_too_few_pairs_has_no_ratio_and_no_verdict() {
+    let side = SideRate { offered: Some(5000.0), achieved: 5000.0, missed: 0, failed: 0 };
+    let mut verdict = served(Outcome::Gain, side);
+    (verdict.others[0].interval, verdict.others[0].smallest_detectable) = (None, None);
+    let page = render(&verdict);
+    let p99 = page.lines().find(|line| line.contains("p99_ms")).unwrap();
+    assert!(p99.ends_with("offered); too few pairs for a ratio"), "{p99}");
+}

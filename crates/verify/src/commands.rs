@@ -174,7 +174,7 @@ impl Commands {
         match self.stop.load(Ordering::Relaxed) {
             true => {
                 let runs = ended + usize::from(measured.is_ok());
-                Err(Error::Interrupted { runs, output: self.output.clone() })
+                Err(Error::Interrupted { runs })
             }
             false => measured,
         }
@@ -276,24 +276,26 @@ impl Commands {
         let error = match failed {
             Failed::Probe(error) => return error,
             Failed::Serving(ServingError::Workload(error)) => return error.into(),
+            Failed::Serving(taken @ ServingError::Taken(_)) => return Error::Parameters(taken.to_string()),
             Failed::Serving(error) => error,
         };
-        let of_load = matches!(error, ServingError::LoadFailed(_) | ServingError::LoadTookTooLong(_));
-        let (output, how) = match of_load {
-            true => (run.file("-load.err"), error.to_string()),
-            false => {
-                let said = [".err", ".out"].map(|ending| text_of(&run.file(ending)).unwrap_or_default());
-                (run.file(".err"), format!("{error}; {}", under_load::last_words(said)))
-            }
+        let endings = match error {
+            ServingError::LoadFailed(_) | ServingError::LoadTookTooLong(_) => ["-load.err", "-load.out"],
+            _ => [".err", ".out"],
         };
-        let side = self.side(run.side).name.clone();
-        Error::NotServed { run: run.number, side, how, output: output.display().to_string() }
+        let said = endings.map(|ending| text_of(&run.file(ending)).unwrap_or_default());
+        let how = format!("{error}; {}", under_load::last_words(said));
+        let (side, output) = (self.side(run.side).name.clone(), run.file(endings[0]).display().to_string());
+        Error::NotServed { run: run.number, side, how, output }
     }
 
     /// Adds the figures that the run, or its load, printed.
     fn add_printed(&mut self, run: &Run, sample: &mut Sample) -> Result<(), Error> {
         let side = self.side(run.side).name.clone();
-        let missing = |why: String| Error::NoMetric { run: run.number, side: side.clone(), why };
+        let of = if self.load.is_some() { "-load.out" } else { ".out" };
+        let output = run.file(of).display().to_string();
+        let missing =
+            |why: String| Error::NoMetric { run: run.number, side: side.clone(), why, output: output.clone() };
         if self.load.is_some() {
             let output = text_of(&run.file("-load.err"))? + &text_of(&run.file("-load.out"))?;
             return under_load::add_printed(sample, self.reading(&output)?, &output).map_err(missing);

@@ -20,6 +20,8 @@ pub struct Plan {
     pub better: Better,
     /// Metrics that get a verdict of their own beside this one, and which way each is better.
     pub beside: Vec<(String, Better)>,
+    /// Whether anything tells that the two sides do the same work; where nothing does, no verdict on the metric stands.
+    pub work_is_known: bool,
     /// The share of an offered rate that a load may miss, and of the requests that may fail.
     pub rate_tolerance: f64,
     /// Decides the order within the pairs.
@@ -48,6 +50,7 @@ impl Default for Plan {
             second: Some(crate::CPU.to_owned()),
             better: Better::Lower,
             beside: Vec::new(),
+            work_is_known: true,
             rate_tolerance: 0.01,
             seed: 1,
             warm_up: 1,
@@ -129,6 +132,9 @@ pub fn compare(plan: &Plan, source: &mut impl Source) -> Result<Verdict, Error> 
         if !source.has_acted() {
             return so_far.ended(Outcome::NothingToActOn);
         }
+        if !plan.work_is_known && plan.beside.is_empty() {
+            return so_far.ended(Outcome::Undecided);
+        }
         if rates::hopeless(so_far.rates().as_ref(), pairs) {
             return so_far.ended(Outcome::Void);
         }
@@ -146,10 +152,7 @@ pub fn compare(plan: &Plan, source: &mut impl Source) -> Result<Verdict, Error> 
         };
         if stopped == Stopped::Decided || used >= 1.0 {
             let at = looks.map_or_else(Vec::new, Looks::into_pairs);
-            let outcome = match rates::void(so_far.rates().as_ref(), pairs) {
-                true => Outcome::Void,
-                false => comparison.outcome(plan.resolution),
-            };
+            let outcome = so_far.outcome(&comparison, alpha);
             return Ok(so_far.verdict(outcome, comparison, alpha, stopped, at));
         }
     }
@@ -197,6 +200,24 @@ impl SoFar<'_> {
 
     fn rates(&self) -> Option<Rates> {
         rates::of(&self.pairs, self.plan.rate_tolerance)
+    }
+
+    /// What the metric says, where the two sides did the same work.
+    fn outcome(&self, comparison: &Comparison, alpha: f64) -> Outcome {
+        let outcome = comparison.outcome(self.plan.resolution);
+        let did_less = outcome == Outcome::Gain && self.closed_loop_slowed(alpha);
+        match rates::void(self.rates().as_ref(), self.pairs.count()) || did_less {
+            _ if !self.plan.work_is_known => Outcome::Undecided,
+            true => Outcome::Void,
+            false => outcome,
+        }
+    }
+
+    /// Whether a load that offers no rate of its own got less done under B: less was spent because less was asked for.
+    fn closed_loop_slowed(&self, alpha: f64) -> bool {
+        let is_result = self.plan.beside.iter().any(|(name, _)| name == loads::ACHIEVED);
+        let rate = self.comparison(loads::ACHIEVED, Better::Higher, alpha).filter(|_| is_result);
+        rate.is_some_and(|rate| rate.outcome(self.plan.resolution) == Outcome::Loss && rate.metric != self.plan.metric)
     }
 
     /// Ahead of the first look: no further pair could change what is said.
@@ -267,7 +288,7 @@ fn is_decided(comparison: &Comparison, plan: &Plan) -> bool {
         Outcome::Gain | Outcome::Loss => true,
         // Twice as fine as need be: what is asked for would have been seen by now.
         Outcome::NoDifference => comparison.smallest_detectable.is_some_and(|seen| seen <= plan.resolution / 2.0),
-        Outcome::TooNoisy | Outcome::NothingToActOn | Outcome::Void => false,
+        Outcome::TooNoisy | Outcome::NothingToActOn | Outcome::Void | Outcome::Undecided => false,
     };
     let requirement_settled = match (plan.required_gain, comparison.gain_interval()) {
         (None, _) => true,

@@ -88,7 +88,7 @@ pub enum Error {
     #[error(transparent)]
     Engagement(#[from] nearmiss_remedy::CannotEngage),
     /// The metric could not be read from a run.
-    #[error("run {run} ({side}): {why}")]
+    #[error("run {run} ({side}): {why}; the output is in {output}")]
     NoMetric {
         /// Which run, counted from 1.
         run: usize,
@@ -96,6 +96,8 @@ pub enum Error {
         side: String,
         /// What is missing.
         why: String,
+        /// Where the output is kept.
+        output: String,
     },
     /// The output of a run could not be kept or read.
     #[error("{}: {source}", .path.display())]
@@ -106,14 +108,19 @@ pub enum Error {
         source: std::io::Error,
     },
     /// Somebody asked it to stop.
-    #[error("interrupted after {runs} {}: no verdict; the output is in {}", if *runs == 1 { "run" } else { "runs" }, .output.display())]
+    #[error("interrupted after {runs} {}: no verdict", if *runs == 1 { "run" } else { "runs" })]
     Interrupted {
         /// Runs that ended.
         runs: usize,
-        /// Where their output is kept.
-        output: std::path::PathBuf,
     },
     /// Parameters that make no sense.
     #[error("{0}")]
     Parameters(String),
+}
+
+impl Error {
+    /// Whether it names output of the runs, which somebody will want to read.
+    pub fn names_output(&self) -> bool {
+        matches!(self, Error::RunFailed { .. } | Error::NotServed { .. } | Error::NoMetric { .. })
+    }
 }

@@ -53,6 +53,17 @@ const KNOWN: &[Known] = &[
         figures: &[("mean_ms", r"(?m)^time for request: +\S+ +\S+ +([0-9.]+)(us|ms|s) ")],
     },
     Known {
+        name: "wrk",
+        sign: r"(?m)^ +[0-9]+ requests in [0-9.]+(?:us|ms|s|m|h), ",
+        missed: &[],
+        work: (r"(?m)^ +([0-9]+) requests in ", Take::Last),
+        offered: "",
+        achieved: (r"(?m)^Requests/sec: +([0-9.]+)$", Take::Last),
+        errors: "",
+        behind: "",
+        figures: &[("mean_ms", r"(?m)^ +Latency +([0-9.]+)(us|ms|s) "), ("p99_ms", r"(?m)^ +99% +([0-9.]+)(us|ms|s)$")],
+    },
+    Known {
         name: "httperf",
         sign: r"(?m)^Total: connections [0-9]+ requests [0-9]+ replies [0-9]+ test-duration ",
         missed: &[],
@@ -195,6 +206,11 @@ impl Reading {
         let is_behind = self.behind.is_some_and(|said| output.lines().any(|line| line == said));
         figures.extend(is_behind.then(|| (BEHIND.to_owned(), 1.0)));
         Ok(figures)
+    }
+
+    /// Whether anything tells how much work a run did.
+    pub(crate) fn tells_work(&self) -> bool {
+        self.work.is_some() || self.achieved.is_some()
     }
 
     /// The figures with a verdict of their own, and which way each is better.

@@ -1,6 +1,6 @@
 //! One run of a server: under its load, and charged with its CPU time meanwhile.
 
-use crate::loads::{OFFERED, Reading, WORK};
+use crate::loads::{ACHIEVED, OFFERED, Reading, WORK};
 use crate::pairs::is_behind;
 use crate::{Better, CPU, Error, Plan, Probe, Sample, Verdict, WALL};
 use nearmiss_workload::{Load, Loaded, Serving, ServingError, Status, Suspended};
@@ -16,6 +16,12 @@ const STOPS_WITHIN: Duration = Duration::from_secs(10);
 const AFTER_FAILURE: Duration = Duration::from_millis(500);
 /// How often a load is asked whether it has ended.
 const LOOK: Duration = Duration::from_millis(100);
+
+/// A server that takes less for a request, in seconds, and hardly runs at all, does not get the load's requests: one
+/// system call takes as long. A server that gets many requests in one call takes less, and is busy.
+const LEAST_A_REQUEST: f64 = 1e-6;
+/// The share of the time that a server without requests is busy, at most.
+const SLEEPS: f64 = 0.05;
 
 /// What a server is put under, and what is read of the load's output.
 #[derive(Clone, Debug)]
@@ -44,7 +50,7 @@ pub(crate) fn run(
     probe: Option<&mut (dyn Probe + 'static)>,
     stop: &AtomicBool,
 ) -> Result<Measured, Failed> {
-    let mut serving = Serving::start(suspended).map_err(ServingError::from)?;
+    let mut serving = Serving::start(suspended, load)?;
     let may_miss_children = serving.may_miss_children();
     let measured = measure(&mut serving, load, told, probe, stop);
     let grace = if measured.is_ok() { STOPS_WITHIN } else { AFTER_FAILURE };
@@ -104,10 +110,18 @@ fn figures(loaded: &Loaded) -> Sample {
 /// Adds what the load printed.
 pub(crate) fn add_printed(sample: &mut Sample, reading: &Reading, output: &str) -> Result<(), String> {
     sample.extend(reading.figures(output)?);
-    if sample.get(CPU) == Some(&0.0) {
-        return Err("the server used no CPU time while the load ran: does the load reach the server?".to_owned());
+    let of = |name: &str| sample.get(name).copied();
+    let (cpu, seconds) = (of(CPU).unwrap_or(0.0), of(WALL).unwrap_or(0.0));
+    let requests = of(WORK).or_else(|| of(ACHIEVED).map(|rate| rate * seconds));
+    let slept = requests.is_some_and(|requests| cpu < requests * LEAST_A_REQUEST && cpu < seconds * SLEEPS);
+    if cpu == 0.0 || slept {
+        let (cpu, requests) =
+            (cpu * 1e3, requests.map_or_else(String::new, |n| format!(" and counted {n:.0} requests")));
+        return Err(format!(
+            "the server used {cpu:.3} ms of CPU time while the load ran{requests}: does the load reach this server?"
+        ));
     }
-    if let (Some(cpu), Some(work)) = (sample.get(CPU).copied(), sample.get(WORK).copied()) {
+    if let Some(work) = of(WORK) {
         sample.insert(CPU_PER_WORK.to_owned(), cpu * 1e6 / work);
     }
     Ok(())
@@ -120,6 +134,7 @@ pub(crate) fn plan(plan: &Plan, reading: &Reading) -> Plan {
         second: None,
         better: Better::Lower,
         beside: reading.judged(),
+        work_is_known: reading.tells_work(),
         ..plan.clone()
     }
 }
@@ -127,14 +142,14 @@ pub(crate) fn plan(plan: &Plan, reading: &Reading) -> Plan {
 /// What a reader must know of the load.
 pub(crate) fn notes(reading: &Reading, verdict: &Verdict, may_miss_children: bool) -> Vec<String> {
     let mut notes = Vec::from_iter(of_pairs_behind(verdict));
-    if verdict.with.first().is_some_and(|sample| !sample.contains_key(OFFERED)) {
+    if reading.tells_work() && verdict.with.first().is_some_and(|sample| !sample.contains_key(OFFERED)) {
         notes.push(
             "The load tells no offered rate. A load that waits for each answer before it asks again slows down with \
              the server, so a remedy that adds latency also lowers the rate: compare at a fixed rate."
                 .to_owned(),
         );
     }
-    if reading.work.is_none() {
+    if reading.work.is_none() && reading.tells_work() {
         notes.push(
             "The load tells no number of requests, so the CPU time is that of its whole time; --work REGEX reads it."
                 .to_owned(),
@@ -181,13 +196,21 @@ mod tests {
     #[test]
     fn a_load_that_does_not_reach_the_server_is_told() {
         let of = |cpu: f64| {
-            let mut sample = Sample::from([(CPU.to_owned(), cpu)]);
+            let mut sample = Sample::from([(CPU.to_owned(), cpu), (WALL.to_owned(), 2e-5)]);
             let output = "requests: 4 total, 4 started, 4 done, 4 succeeded, 0 failed, 0 errored, 0 timeout";
             let reading = Reading::of(&Reading::default(), output).unwrap();
             add_printed(&mut sample, &reading, output).map(|()| sample[CPU_PER_WORK])
         };
         assert_eq!(of(1.0), Ok(250_000.0));
-        assert!(of(0.0).unwrap_err().ends_with("does the load reach the server?"));
+        // Four requests in 20 us.
+        for cpu in [0.0, 0.9e-6] {
+            assert!(
+                of(cpu).unwrap_err().ends_with("and counted 4 requests: does the load reach this server?"),
+                "{cpu}"
+            );
+        }
+        assert!((of(4.1e-6).unwrap() - 1.025).abs() < 1e-9);
+        assert!(of(1.1e-6).is_ok(), "many requests in one call");
     }
 
     #[test]

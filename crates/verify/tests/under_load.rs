@@ -111,12 +111,39 @@ fn any_load_is_read_by_expressions() {
 }
 
 #[test]
-fn a_load_that_tells_nothing_leaves_the_cpu_time_of_the_whole_load() {
-    let verdict = verdict(["hello", "hello"], Reading::default(), eight()).unwrap();
-    assert_eq!((verdict.comparison.metric.as_str(), verdict.rates), ("cpu_s", None));
+fn a_load_that_tells_nothing_gets_no_verdict_on_the_cpu_time() {
+    let plan = || Plan { required_gain: Some(0.01), ..eight() };
+    let silent = verdict(["hello", "hello"], Reading::default(), plan()).unwrap();
+    assert_eq!((silent.outcome, silent.pairs, silent.required_gain_met), (Outcome::Undecided, 1, Some(false)));
+    assert_eq!((silent.comparison.metric.as_str(), silent.rates, silent.notes.len()), ("cpu_s", None, 0));
+    // A figure that the user names has its own verdict.
+    let score = Printed::new("--higher", "score ([0-9]+)", Better::Higher).unwrap();
+    let reading = Reading { figures: vec![score], ..Reading::default() };
+    let scored = verdict(["score 4", "score 5"], reading, plan()).unwrap();
+    assert_eq!((scored.outcome, scored.pairs, scored.required_gain_met), (Outcome::Undecided, 8, Some(false)));
+    assert_eq!(scored.others[0].outcome(0.03), Outcome::Gain);
+}
+
+#[test]
+fn a_load_that_tells_its_rate_alone_leaves_the_cpu_time_of_the_whole_load() {
+    let quiet = "SET: 1000.00 requests per second, p50=0.215 msec";
+    let verdict = verdict([quiet, quiet], Reading::default(), eight()).unwrap();
+    assert_eq!(verdict.comparison.metric, "cpu_s");
+    assert_ne!(verdict.outcome, Outcome::Undecided);
     assert_eq!(verdict.notes.len(), 2, "{:?}", verdict.notes);
     assert!(verdict.notes[0].starts_with("The load tells no offered rate."));
     assert!(verdict.notes[1].starts_with("The load tells no number of requests"));
+}
+
+#[test]
+fn no_gain_stands_where_a_closed_loop_got_less_done() {
+    let wrk =
+        |requests: u32, rate: f64| format!("  {requests} requests in 1.00s, 1.00MB read\nRequests/sec:  {rate:.2}\n");
+    // Ten times the requests by far outweigh the noise of the CPU time.
+    let of = |rate| verdict([&wrk(10, 900.0), &wrk(100, rate)], Reading::default(), eight()).unwrap();
+    let slowed = of(600.0);
+    assert_eq!((slowed.comparison.outcome(0.03), slowed.outcome), (Outcome::Gain, Outcome::Void));
+    assert_eq!(of(900.0).outcome, Outcome::Gain);
 }
 
 #[test]
@@ -138,8 +165,11 @@ fn a_server_or_a_load_that_fails_is_told_with_its_last_words() {
         )
     );
     assert_eq!(
-        fails(server("bad", here.path(), ""), shell("exit 6")),
-        format!("run 1 (good): the load exited with status 6; the output is in {at}/001-without-load.err")
+        fails(server("bad", here.path(), ""), shell("echo no route >&2; exit 6")),
+        format!(
+            "run 1 (good): the load exited with status 6; its last words: \"no route\"; the output is in \
+             {at}/001-without-load.err"
+        )
     );
 }
 

@@ -60,23 +60,39 @@ pub(crate) enum Look {
 
 impl Ready {
     pub(crate) fn look(&self, tree: Tree) -> Look {
-        let connects = match self {
-            Ready::Listens => return open_to(tree),
+        match self {
+            Ready::Listens => open_to(tree),
+            _ if self.connects() => Look::Answers,
+            _ => Look::Silent,
+        }
+    }
+
+    /// Whether somebody takes a connection at the address, if there is one.
+    pub(crate) fn connects(&self) -> bool {
+        match self {
+            Ready::Listens => false,
             Ready::Tcp(address) => {
                 let addresses = address.to_socket_addrs().into_iter().flatten();
                 addresses.into_iter().any(|address| TcpStream::connect_timeout(&address, CONNECT).is_ok())
             }
             Ready::Unix(path) => UnixStream::connect(path).is_ok(),
-        };
-        if connects { Look::Answers } else { Look::Silent }
+        }
+    }
+
+    /// The address, if there is one.
+    pub(crate) fn address(&self) -> String {
+        match self {
+            Ready::Listens => String::new(),
+            Ready::Tcp(address) => address.clone(),
+            Ready::Unix(path) => path.display().to_string(),
+        }
     }
 
     /// What was waited for.
     pub(crate) fn in_words(&self) -> String {
         match self {
             Ready::Listens => "listened on no TCP or Unix socket and bound no UDP socket".to_owned(),
-            Ready::Tcp(address) => format!("took no connection at {address}"),
-            Ready::Unix(path) => format!("took no connection at {}", path.display()),
+            _ => format!("took no connection at {}", self.address()),
         }
     }
 }

@@ -21,6 +21,9 @@ pub enum ServingError {
     /// The system refused a step.
     #[error(transparent)]
     Workload(#[from] Error),
+    /// Somebody else answers where the server is to answer.
+    #[error("{} already answers; another process holds it: end that process, or let the server use another address", .0.address())]
+    Taken(Ready),
     /// The server ended by itself.
     #[error("the server {} {when}{}", .status.in_words(), hint(*.status))]
     ServerEnded {
@@ -114,8 +117,12 @@ pub struct Serving {
 }
 
 impl Serving {
-    /// Lets a server go; it should be a [`whole_tree`](Workload::whole_tree).
-    pub fn start(suspended: Suspended) -> Result<Self, Error> {
+    /// Lets a server go; it should be a [`whole_tree`](Workload::whole_tree). Errors: the address where the load waits
+    /// for it is taken.
+    pub fn start(suspended: Suspended, load: &Load) -> Result<Self, ServingError> {
+        if load.ready.connects() {
+            return Err(ServingError::Taken(load.ready.clone()));
+        }
         let (tree, clock) = (suspended.tree(), CpuClock::of(&suspended));
         Ok(Serving { server: Some(suspended.resume()?), tree, clock })
     }

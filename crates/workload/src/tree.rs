@@ -34,6 +34,11 @@ impl Stat {
 }
 
 impl Tree {
+    /// Of a process that runs already; those of its descendants that lost their parents are not found.
+    pub fn of(main: libc::pid_t) -> Self {
+        Tree { main, keeper: None }
+    }
+
     pub(crate) fn new(main: libc::pid_t, keeper: Option<libc::pid_t>) -> Self {
         Tree { main, keeper }
     }

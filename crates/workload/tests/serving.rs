@@ -37,7 +37,7 @@ fn load(argv: &[&str]) -> Load {
 
 fn serve(server: &Workload, load: &Load) -> Result<Loaded, ServingError> {
     let stop = AtomicBool::new(false);
-    let mut serving = Serving::start(server.launch_suspended()?)?;
+    let mut serving = Serving::start(server.launch_suspended()?, load)?;
     serving.wait_until_ready(load, &stop)?;
     let loaded = serving.under(load, &stop, || Duration::from_millis(20));
     serving.stop(Duration::from_secs(5))?;
@@ -255,9 +255,8 @@ fn nothing_is_left_of_a_server_whose_launcher_was_killed() {
 fn a_load_ends_when_somebody_asks_to_stop() {
     let directory = tempfile::tempdir().unwrap();
     let load = load(&["sleep", "15"]);
-    let mut serving =
-        Serving::start(server(&directory.path().join("socket"), "time.sleep(100)").launch_suspended().unwrap())
-            .unwrap();
+    let stays = server(&directory.path().join("socket"), "time.sleep(100)");
+    let mut serving = Serving::start(stays.launch_suspended().unwrap(), &load).unwrap();
     let stop = Arc::new(AtomicBool::new(false));
     serving.wait_until_ready(&load, &stop).unwrap();
     let begun = Instant::now();
@@ -268,4 +267,23 @@ fn a_load_ends_when_somebody_asks_to_stop() {
     });
     assert_eq!(ended.unwrap().cut, Some(Cut::Interrupted));
     assert!(begun.elapsed() < Duration::from_secs(10));
+}
+
+#[test]
+fn an_address_that_somebody_else_holds_is_refused_before_the_server_starts() {
+    let here = tempfile::tempdir().unwrap();
+    let tcp = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let path = here.path().join("taken");
+    let unix = std::os::unix::net::UnixListener::bind(&path).unwrap();
+    let started = here.path().join("started");
+    let server = Workload::new(["touch", started.to_str().unwrap()]).whole_tree();
+    for address in [tcp.local_addr().unwrap().to_string(), path.display().to_string()] {
+        let taken = Load { ready: address.parse().unwrap(), ..load(&["true"]) };
+        let said = serve(&server, &taken).unwrap_err().to_string();
+        assert!(said.starts_with(&format!("{address} already answers; another process holds it: ")), "{said}");
+        assert!(!started.exists());
+    }
+    drop(unix);
+    let free = Load { ready: path.display().to_string().parse().unwrap(), ..load(&["true"]) };
+    assert!(matches!(serve(&server, &free), Err(ServingError::ServerEnded { .. })), "a socket that nobody holds");
 }

@@ -91,6 +91,10 @@ fn predicted(run: &Path, command: &[OsString], remedy: &str, printed: bool) -> a
 /// What was predicted of one program says nothing of another. Its arguments may differ: a trace is of a short run.
 fn same_program(run: &Path, traced: &[String], command: &[OsString]) -> anyhow::Result<()> {
     let name = |word: Option<&Path>| word.and_then(Path::file_name).map(OsStr::to_owned);
+    // Of a process that was observed by its number nobody knows the command.
+    if traced.is_empty() {
+        return Ok(());
+    }
     let (of_run, of_command) = (traced.first().map(Path::new), command.first().map(Path::new));
     ensure!(
         name(of_run) == name(of_command),

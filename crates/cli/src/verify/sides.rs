@@ -11,10 +11,11 @@ use crate::run_name::run_name;
 use anyhow::Context;
 use nearmiss_record::run::{self, Manifest, RunDir};
 use nearmiss_record::verdict::{Outcome, Predicted, Verdict};
-use nearmiss_verify::{Commands, Error, Metric, Printed, SideCommand};
+use nearmiss_verify::{Commands, Error, Metric, Plan, Printed, SideCommand};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::time::{Duration, Instant};
 
 /// What a comparison is about, beside its two sides.
 pub struct Title {
@@ -68,17 +69,33 @@ pub fn compare_sides(
     {
         title.notes.push(format!("The remedy's start could not be measured: {error}"));
     }
-    let runs = Progress::of("comparing, of the least number of runs");
-    let least = 2 * plan.least_pairs as u64;
-    commands = commands.heard(Box::new(move |ended| runs.at(ended as u64, least.max(ended as u64))));
+    commands = commands.heard(telling(&plan));
     let stopped_first = interrupt::for_others(1);
     let compared = commands.compare(&plan);
     drop(stopped_first);
+    if compared.as_ref().is_err_and(|error| !error.names_output()) {
+        kept.discard();
+    }
     match compared {
         Ok(verdict) => keep_and_print(how, title, started, &kept, verdict),
         Err(interrupted @ Error::Interrupted { .. }) => Err(Interrupted(interrupted.to_string()).into()),
         Err(error) => Err(error.into()),
     }
+}
+
+/// Tells how far a comparison is: of the least number of runs, and then of the time.
+fn telling(plan: &Plan) -> Box<dyn Fn(usize)> {
+    let least = 2 * (plan.least_pairs + plan.warm_up);
+    let (runs, time) = (
+        Progress::of("comparing, of the least number of runs"),
+        Progress::of("comparing until the verdict is certain, of the longest time"),
+    );
+    let (begun, limit) = (Instant::now(), plan.time_limit);
+    let ms = |time: Duration| time.as_millis() as u64;
+    Box::new(move |ended| match ended < least {
+        true => runs.at(ended as u64, least as u64),
+        false => time.at(ms(begun.elapsed()), ms(limit)),
+    })
 }
 
 /// The first figure decides, and the others have verdicts of their own.

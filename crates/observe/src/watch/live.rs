@@ -45,7 +45,7 @@ impl Live {
             }
             _ => None,
         };
-        let roots = suspended.as_ref().map_or(Roots::OfTarget, |suspended| Roots::Suspended(suspended.pid()));
+        let roots = Roots::of(target, suspended.as_ref());
         let mut instruments = Instruments::start(target, &roots, options)?;
         let last_ns = instruments.begin(suspended.is_some())?;
         let command = suspended.map(|s| s.resume()).transpose()?;

@@ -9,7 +9,7 @@ use crate::bpf::{BpfSession, Figures, Wants, Who, merged_locks};
 use crate::perf::{EventSpec, PerfError, PerfSession, Rate, Reach, Role, Symbolizer, event, has_pmu, pmu};
 use nearmiss_record::observed::{Instrument, Observed, Profile, SCHEMA, Task};
 use nearmiss_record::words;
-use nearmiss_workload::{Finished, ForwardSignals, ProcessGroup, Suspended, Workload};
+use nearmiss_workload::{Finished, ForwardSignals, ProcessGroup, Suspended, Tree, Workload};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -41,7 +41,7 @@ pub fn observe(target: &Target, options: &Options, stop: &AtomicBool) -> Result<
         }
         _ => None,
     };
-    let roots = suspended.as_ref().map_or(Roots::OfTarget, |suspended| Roots::Suspended(suspended.pid()));
+    let roots = Roots::of(target, suspended.as_ref());
     let mut instruments = Instruments::start(target, &roots, options)?;
     let started_ns = instruments.begin(suspended.is_some())?;
     let mut timeline = Timeline::new(started_ns, instruments.figures(started_ns));
@@ -78,10 +78,22 @@ pub(super) fn concluded(outcome: &mut Outcome, machine: bool) {
 pub(crate) enum Roots {
     /// A command's, which has not run yet.
     Suspended(i32),
-    /// A server's, which run already.
+    /// A server's, or a process with its descendants, which run already.
     Running(Vec<i32>),
-    /// Whom the target names.
+    /// All of the target's, now and later.
     OfTarget,
+}
+
+impl Roots {
+    /// Of a target, whose command has not run yet.
+    pub(crate) fn of(target: &Target, suspended: Option<&Suspended>) -> Self {
+        match (suspended, target) {
+            (Some(suspended), _) => Roots::Suspended(suspended.pid()),
+            // The master of a server waits; its children, which it started long ago, work.
+            (None, Target::Process(pid)) => Roots::Running(Tree::of(*pid).processes()),
+            _ => Roots::OfTarget,
+        }
+    }
 }
 
 /// Follows a command until it ends; when time is up or the user says so, it is asked to end.
@@ -360,7 +372,6 @@ fn start_perf(
     let reach = match (roots, target) {
         (Roots::Suspended(pid), _) => Reach::Command(*pid),
         (Roots::Running(pids), _) => Reach::Processes(pids.clone()),
-        (Roots::OfTarget, Target::Process(pid)) => Reach::Processes(vec![*pid]),
         (Roots::OfTarget, Target::Cgroup(path)) => Reach::Cgroup(path.clone()),
         _ => Reach::Machine,
     };
@@ -407,7 +418,6 @@ fn start_bpf(target: &Target, roots: &Roots, options: &Options, rows: &mut Vec<I
     let who = match (roots, target) {
         (Roots::Suspended(pid), _) => Who::Tasks(vec![*pid]),
         (Roots::Running(pids), _) => Who::Tasks(pids.clone()),
-        (Roots::OfTarget, Target::Process(pid)) => Who::Tasks(vec![*pid]),
         (Roots::OfTarget, Target::Cgroup(path)) => Who::Cgroup(path.clone()),
         _ => Who::All,
     };

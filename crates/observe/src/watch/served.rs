@@ -29,7 +29,7 @@ pub(super) fn observe(
     let connected = |workload: Workload| workload.stdin(Stdio::Null).stdout(out.clone()).stderr(err.clone());
     let server = connected(Workload::new(argv.iter().cloned())).whole_tree();
     let load = Load { workload: connected(load.workload.clone()), limit: options.limit.or(load.limit), ..load.clone() };
-    let mut serving = Serving::start(server.launch_suspended()?)?;
+    let mut serving = Serving::start(server.launch_suspended()?, &load)?;
     let target = Target::Command(argv.to_vec());
     let observed = during(&mut serving, &load, &target, options, stop);
     serving.stop(if observed.is_ok() { STOPS_WITHIN } else { AFTER_FAILURE })?;

@@ -6,8 +6,13 @@ use crate::case::Case;
 use crate::contract::{Suspicion, Suspicions};
 use crate::replay::CaseError;
 use nearmiss_pace::rules::LEAST_EVENTS;
+use nearmiss_record::logs::PollCall;
 use nearmiss_record::observed::{Observed, Poll};
 use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// The longest interval that is tried.
+const LONGEST: Duration = Duration::from_millis(40);
 
 /// The calls that the preloaded library sees.
 const PACED: [&str; 7] = ["poll", "ppoll", "select", "pselect6", "epoll_wait", "epoll_pwait", "epoll_pwait2"];
@@ -53,27 +58,38 @@ impl Calls {
         self.asked += poll.asked;
     }
 
-    /// Events that gather in the longest interval that the budget allows.
-    fn gathers(&self, duration_ns: u64) -> f64 {
-        self.events as f64 * BUDGET.as_nanos() as f64 / duration_ns.max(1) as f64
+    /// Events that gather in an interval.
+    fn gathers(&self, interval: Duration, duration_ns: u64) -> f64 {
+        self.events as f64 * interval.as_nanos() as f64 / duration_ns.max(1) as f64
     }
 
-    /// Whether an interval would halve the calls at least: not where events are sparse, where calls are batched already,
+    /// Whether this interval would halve the calls at least: not where events are sparse, where calls are batched already,
     /// where a call asks about one descriptor, or where most calls do not wait and are therefore left alone.
-    fn could_be_fewer(&self, duration_ns: u64) -> bool {
-        let gathers = self.gathers(duration_ns);
+    fn could_be_fewer(&self, interval: Duration, duration_ns: u64) -> bool {
+        let gathers = self.gathers(interval, duration_ns);
         let asks_of_one = self.asked > 0 && self.asked < 2 * self.calls;
         let mostly_waits = 2 * self.at_once < self.calls;
         gathers >= LEAST_EVENTS as f64 && gathers >= 2.0 * self.events_a_call() && !asks_of_one && mostly_waits
     }
 }
 
-/// Everything in an observation that fewer waits may help.
+/// Everything in an observation that fewer waits may help. Where nothing does within the usual budget, and a log tells
+/// when the calls were: the busiest thread that a longer interval may help.
 pub fn detect(case: &Case) -> Result<Suspicions, CaseError> {
-    let observed = case.observation()?.observed();
-    let pollers = by_thread(observed).into_iter().filter(|calls| calls.could_be_fewer(observed.duration_ns));
+    let observation = case.observation()?;
+    let observed = observation.observed();
+    let within = |interval| {
+        by_thread(observed).into_iter().filter(move |calls| calls.could_be_fewer(interval, observed.duration_ns))
+    };
+    let mut pollers: Vec<Calls> = within(BUDGET).collect();
+    if pollers.is_empty() && observation.log::<PollCall>()?.is_some() {
+        pollers.extend(within(LONGEST).max_by_key(|calls| calls.calls));
+    }
     let share = |calls: &Calls| calls.on_cpu_ns as f64 / observed.cpu_ns.max(1) as f64;
-    Ok(pollers.map(|calls| Box::new(Poller { share: share(&calls), calls }) as Box<dyn Suspicion>).collect())
+    Ok(pollers
+        .into_iter()
+        .map(|calls| Box::new(Poller { share: share(&calls), calls }) as Box<dyn Suspicion>)
+        .collect())
 }
 
 fn by_thread(observed: &Observed) -> Vec<Calls> {
@@ -112,7 +128,11 @@ mod tests {
 
     fn found(polls: Vec<Poll>) -> Vec<u32> {
         let observed = Observed { polls, ..Observed::default() };
-        by_thread(&observed).iter().filter(|calls| calls.could_be_fewer(SECOND)).map(|calls| calls.thread).collect()
+        by_thread(&observed)
+            .iter()
+            .filter(|calls| calls.could_be_fewer(BUDGET, SECOND))
+            .map(|calls| calls.thread)
+            .collect()
     }
 
     #[test]

@@ -1,14 +1,14 @@
 //! From a thread that waits often to a finding: what happens, what to do, what it would gain.
 
-use super::BUDGET;
 use super::apply::arguments;
 use super::detect::{Calls, is_paced, no_log};
 use super::intervals::{Basis, Choice, Tried};
 use super::replay::Log;
+use super::{BUDGET, NAME};
 use crate::case::Case;
 use crate::contract::{Asked, Suspicion, Value};
 use crate::replay::CaseError;
-use nearmiss_record::finding::{Evidence, EvidenceLine, Finding, Known, Prediction, Reach};
+use nearmiss_record::finding::{Evidence, EvidenceLine, Finding, Known, LEAST_GAIN, Prediction, Reach};
 use nearmiss_record::logs::PollCall;
 use nearmiss_record::rehearsal::Rehearsal;
 use nearmiss_record::words::{grouped, percent};
@@ -85,7 +85,7 @@ impl Suspicion for Poller {
         let command = &observation.manifest().command;
         let line = |verb: &str| (!command.is_empty()).then(|| arguments(verb, choice.interval_ns, command));
         Ok(Finding {
-            remedy: super::NAME.to_owned(),
+            remedy: NAME.to_owned(),
             known: Known::Measured,
             symptom: self.symptom(observation.observed().duration_ns),
             cause: "Each call returns as soon as one descriptor is ready, so that the calls rise with the load."
@@ -106,10 +106,20 @@ impl Suspicion for Poller {
         })
     }
 
+    fn beyond_limit(&self, case: &Case) -> Result<Option<String>, CaseError> {
+        const MS: u64 = 1_000_000;
+        let beyond = self.tried(case, &Asked::default())?.beyond_budget();
+        let worth = beyond.filter(|(_, saved)| *saved >= LEAST_GAIN);
+        Ok(worth.map(|(added_ns, saved)| {
+            let (budget, saved) = (added_ns.div_ceil(MS), percent(saved));
+            format!("within {budget} ms {NAME} would save {saved}: `nearmiss rehearse {NAME} --budget {budget}ms`")
+        }))
+    }
+
     fn rehearse(&self, case: &Case, asked: &Asked) -> Result<Rehearsal, CaseError> {
         let tried = self.tried(case, asked)?;
         Ok(Rehearsal {
-            remedy: super::NAME.to_owned(),
+            remedy: NAME.to_owned(),
             subject: format!("{} waits of `{}`, thread {}", grouped(tried.calls()), self.calls.name, self.calls.thread),
             basis: format!("from the log of every wait; {}", tried.choice().in_short()),
             placements: Vec::new(),

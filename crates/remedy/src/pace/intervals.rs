@@ -163,6 +163,13 @@ impl Tried {
         })
     }
 
+    /// The least that an event of a hundred must wait beyond the budget for sleeps to pay, and what is saved then.
+    pub fn beyond_budget(&self) -> Option<(u64, f64)> {
+        let beyond = self.replays.iter().map(|(_, replayed)| replayed);
+        let pay = beyond.filter(|replayed| replayed.added_p99_ns > self.basis.budget_ns && self.pays(replayed));
+        pay.map(|replayed| (replayed.added_p99_ns, self.saved(replayed, 1.0))).min_by_key(|(added, _)| *added)
+    }
+
     /// What each return costs the program beside the events; empty where the log cannot tell.
     pub fn of_batches(&self) -> String {
         let batch_ns = self.batch_ns() as u64;

@@ -1,6 +1,6 @@
 //! The rates of a load in words.
 
-use nearmiss_record::verdict::{Comparison, Rates, SideRate, Verdict};
+use nearmiss_record::verdict::{Comparison, Outcome, Rates, SideRate, Verdict};
 use nearmiss_record::words::{grouped, percent};
 
 fn rate(per_second: f64) -> String {
@@ -20,8 +20,14 @@ pub fn beside(verdict: &Verdict, comparison: &Comparison) -> String {
     }
 }
 
-/// Which side did not do its work.
-pub fn why_void(verdict: &Verdict) -> Option<String> {
+const UNTOLD: &str = "the load tells neither its requests nor its rate, and a side that did less work spends less: \
+                      name them by --work REGEX or --achieved REGEX, or use `nearmiss-webload rate`";
+
+/// Why no verdict stands: which side did not do its work, or that nothing tells.
+pub fn why_none(verdict: &Verdict) -> Option<String> {
+    if verdict.outcome == Outcome::Undecided {
+        return Some(UNTOLD.to_owned());
+    }
     let rates = verdict.rates?;
     let names = match verdict.remedy {
         Some(_) => ("without the remedy", "with the remedy"),
@@ -29,6 +35,16 @@ pub fn why_void(verdict: &Verdict) -> Option<String> {
     };
     let short = [(rates.without, names.0), (rates.with, names.1)];
     let short: Vec<String> = short.iter().filter_map(|(side, name)| what(side, name, verdict.pairs, &rates)).collect();
+    if short.is_empty() {
+        return Some(format!(
+            "the load waits for answers, and got {} {} and {} {}, so that less was asked for: compare at a fixed rate \
+             (`nearmiss-webload rate`)",
+            rate(rates.without.achieved),
+            names.0,
+            rate(rates.with.achieved),
+            names.1
+        ));
+    }
     Some(format!(
         "the load {}: the two sides did not do the same work, so no ratio here is a verdict",
         short.join(", and ")

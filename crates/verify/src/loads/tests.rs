@@ -19,6 +19,10 @@ fn well_known_loads_are_read_without_options() {
         ["requests 196", "achieved_per_s 936.07", "errors 4", "mean_ms 2.08"]
     );
     assert_eq!(
+        read(include_str!("../../fixtures/wrk.txt")),
+        ["requests 165836", "achieved_per_s 150815.39", "mean_ms 0.06588", "p99_ms 0.146"]
+    );
+    assert_eq!(
         read(include_str!("../../fixtures/httperf.txt")),
         ["requests 200", "achieved_per_s 200.7", "errors 0", "offered_per_s 200", "mean_ms 1.9"]
     );

@@ -69,6 +69,9 @@ impl Awake {
 
 impl fmt::Display for Report {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.calls == 0 {
+            return write!(out, "pace (measured): engaged, {}, but no thread that it reaches waited", self.aim);
+        }
         let (calls, sleeps) = (counted(self.calls, "wait"), counted(self.sleeps, "sleep"));
         let events = counted(self.events, "event");
         write!(out, "pace (measured): engaged, {}: {sleeps} before {calls}, which brought {events}", self.aim)?;
