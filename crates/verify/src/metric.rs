@@ -71,7 +71,7 @@ impl Printed {
     }
 
     /// The number in an output. Errors: why there is none.
-    pub(crate) fn find(&self, output: &str) -> Result<f64, String> {
+    pub fn find(&self, output: &str) -> Result<f64, String> {
         let matches: Vec<_> = self.expression.captures_iter(output).collect();
         let wanted = if self.take == Take::Last { matches.len().saturating_sub(1) } else { 0 };
         let numbers: Vec<f64> =

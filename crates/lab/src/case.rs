@@ -1,0 +1,75 @@
+//! Cases and cells, and their names.
+
+use crate::placeholder;
+use crate::spec::{Axis, Level, Spec, Workload};
+
+/// A workload under one level of each axis that it takes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Case {
+    /// Index of the workload.
+    pub(crate) workload: usize,
+    /// The axes that it takes, each with the index of a level.
+    pub(crate) levels: Vec<(usize, usize)>,
+    /// `WORKLOAD,AXIS=LEVEL,…`.
+    pub name: String,
+}
+
+impl Case {
+    /// The identifier of a repetition, counted from 1.
+    pub fn cell(&self, repetition: u32) -> String {
+        format!("{},r{repetition}", self.name)
+    }
+
+    pub(crate) fn workload<'a>(&self, spec: &'a Spec) -> &'a Workload {
+        &spec.workload[self.workload]
+    }
+
+    pub(crate) fn levels<'a>(&self, spec: &'a Spec) -> impl Iterator<Item = (&'a Axis, &'a Level)> {
+        self.levels.iter().map(|&(axis, level)| (&spec.axis[axis], &spec.axis[axis].level[level]))
+    }
+}
+
+/// All cases, in the order of the specification.
+pub(crate) fn cases(spec: &Spec) -> Vec<Case> {
+    let mut found = Vec::new();
+    for (index, workload) in spec.workload.iter().enumerate() {
+        let mut of_workload = vec![Case { workload: index, levels: Vec::new(), name: workload.name.clone() }];
+        for (axis_index, axis) in spec.axis.iter().enumerate().filter(|(_, axis)| takes(spec, workload, axis)) {
+            let with = |case: &Case, (level_index, level): (usize, &Level)| Case {
+                levels: case.levels.iter().copied().chain([(axis_index, level_index)]).collect(),
+                name: format!("{},{}={}", case.name, axis.name, level.name),
+                ..*case
+            };
+            let all = |case| axis.level.iter().enumerate().map(move |level| with(case, level));
+            of_workload = of_workload.iter().flat_map(all).collect();
+        }
+        found.extend(of_workload);
+    }
+    found
+}
+
+/// Whether the axis varies the workload: by the workload's own list, or because some level can change it.
+pub(crate) fn takes(spec: &Spec, workload: &Workload, axis: &Axis) -> bool {
+    match &workload.axes {
+        Some(axes) => axes.contains(&axis.name),
+        None => axis.level.iter().any(|level| changes(spec, workload, level)),
+    }
+}
+
+fn changes(spec: &Spec, workload: &Workload, level: &Level) -> bool {
+    let from_outside = level.cpus.is_some() || !level.env.is_empty() || !level.prefix.is_empty();
+    from_outside || level.set.keys().any(|name| uses(spec, workload, name))
+}
+
+/// Whether the workload's texts have the placeholder.
+pub(crate) fn uses(spec: &Spec, workload: &Workload, name: &str) -> bool {
+    texts(spec, workload).iter().any(|text| placeholder::names(text).contains(&name))
+}
+
+/// All texts of a workload in which placeholders are filled in.
+pub(crate) fn texts(spec: &Spec, workload: &Workload) -> Vec<String> {
+    let prepare = workload.prepare.iter().flat_map(|command| command.words());
+    let files = spec.figures(workload).into_values().filter_map(|figure| figure.file.clone());
+    let commands = workload.command.words().into_iter().chain(prepare);
+    commands.chain(workload.env.values().cloned()).chain(files).collect()
+}
