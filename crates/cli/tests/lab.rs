@@ -196,6 +196,99 @@ fn wide_cases_are_marked_and_repeated_up_to_the_limit() {
     assert_eq!((&rows[1]["entries"][0]["runs"], &rows[1]["entries"][0]["wide"]), (&7.into(), &true.into()));
 }
 
+const PLACES: &str = r#"
+name = "places"
+repetitions = 1
+measure.kind = { words = "(.*)" }
+measure.absent = { regex = "no such ([0-9]+)", optional = true }
+[[workload]]
+name = "two"
+directories = 2
+command = "stat -f -c %T {dir1} && stat -f -c %b {dir2} && touch {dir2}/full && ls -A {dir1} && df -a | grep {dir1}"
+[[workload]]
+name = "none"
+command = ["echo", "nothing"]
+[[axis]]
+name = "fs"
+level = [{ name = "ext4", filesystem = { kind = "ext4", size = "{size}", mkfs = ["-m", "0"], mount = "nodiscard" } }]
+[set]
+size = "4 MiB"
+"#;
+
+fn can_mount() -> bool {
+    let can = rustix::process::geteuid().is_root() && Path::new("/dev/loop-control").exists();
+    if !can {
+        println!("skipped: file systems on loop devices need root and /dev/loop-control");
+    }
+    can
+}
+
+#[test]
+fn each_directory_is_a_fresh_file_system_that_nobody_else_sees() {
+    if !can_mount() {
+        return;
+    }
+    let directory = with_spec(PLACES);
+    let run = lab(directory.path(), &["run", "spec.toml", "--out", "x", "--json"]);
+    assert_eq!(run.status.code(), Some(0), "{}", errors(&run));
+    // What uses no directory does not take the axis.
+    let output = |cell: &str| fs::read_to_string(directory.path().join("x/cells").join(cell).join("stdout")).unwrap();
+    assert_eq!(output("none,r1"), "nothing\n");
+    let told = output("two,fs=ext4,r1");
+    let lines: Vec<&str> = told.lines().collect();
+    // Blocks of 1 KiB, less what the file system keeps for itself.
+    let blocks: u32 = lines[1].parse().unwrap();
+    assert!(lines[0] == "ext2/ext3" && (2000..4096).contains(&blocks) && lines[2] == "lost+found", "{told}");
+    assert!(lines[3].starts_with("/dev/loop"), "{told}");
+    let name = directory.path().display().to_string();
+    assert!(!fs::read_to_string("/proc/mounts").unwrap().contains(&name));
+    let small = lab(directory.path(), &["run", "spec.toml", "--out", "y", "--set", "size=8 K"]);
+    assert_eq!(small.status.code(), Some(1));
+    assert!(errors(&small).contains("two,fs=ext4,r1: `mkfs.ext4` exited with status 1"), "{}", errors(&small));
+    let nonsense = lab(directory.path(), &["run", "spec.toml", "--out", "z", "--set", "size=large"]);
+    assert_eq!(nonsense.status.code(), Some(2));
+    assert!(errors(&nonsense).contains("filesystem.size"), "{}", errors(&nonsense));
+}
+
+#[test]
+fn who_is_not_root_is_told_before_anything_is_made() {
+    if !can_mount() {
+        return;
+    }
+    let directory = with_spec(PLACES);
+    fs::set_permissions(directory.path(), std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    // Nobody may not reach the build's directory.
+    let program = directory.path().join("nearmiss");
+    fs::copy(env!("CARGO_BIN_EXE_nearmiss"), &program).unwrap();
+    let mut nobody = Command::new("setpriv");
+    nobody.args(["--reuid=65534", "--regid=65534", "--clear-groups"]).arg(&program).args(["lab", "run", "spec.toml"]);
+    let run = nobody.current_dir(directory.path()).output().unwrap();
+    let said =
+        "nearmiss: two,fs=ext4: file systems on loop devices need root: run it as root, or leave that level out\n";
+    assert_eq!((run.status.code(), errors(&run)), (Some(3), said.to_owned()));
+}
+
+#[test]
+fn a_cell_may_begin_with_an_empty_page_cache() {
+    if !rustix::process::geteuid().is_root() {
+        println!("skipped: an empty page cache needs root");
+        return;
+    }
+    // Not in memory: those pages would stay.
+    let directory = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let spec = "name = 'cold'\nrepetitions = 1\n\
+                measure.pages = { regex = '([0-9]+)' }\n\
+                [[workload]]\nname = 'read'\n\
+                prepare = 'head -c 409600 /dev/zero > {dir1}/file'\n\
+                command = ['fincore', '-n', '-o', 'PAGES', '{dir1}/file']\n\
+                [[axis]]\nname = 'cache'\nlevel = [{ name = 'warm' }, { name = 'cold', drop_caches = true }]\n";
+    fs::write(directory.path().join("spec.toml"), spec).unwrap();
+    let run = lab(directory.path(), &["run", "spec.toml", "--json"]);
+    assert_eq!(run.status.code(), Some(0), "{}", errors(&run));
+    let pages = |column: usize| record(&run)["metrics"][2]["rows"][0]["entries"][column]["summary"]["median"].clone();
+    assert_eq!((pages(0), pages(1)), (100.0.into(), 0.0.into()));
+}
+
 /// A sound specification with one thing changed.
 fn changed(from: &str, to: &str) -> String {
     assert!(NUMBERS.contains(from), "{from}");

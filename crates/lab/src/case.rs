@@ -1,7 +1,7 @@
 //! Cases and cells, and their names.
 
 use crate::placeholder;
-use crate::spec::{Axis, Level, Spec, Workload};
+use crate::spec::{Axis, FileSystem, Level, Spec, Workload};
 
 /// A workload under one level of each axis that it takes.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,6 +22,16 @@ impl Case {
 
     pub(crate) fn workload<'a>(&self, spec: &'a Spec) -> &'a Workload {
         &spec.workload[self.workload]
+    }
+
+    /// The file system of its directories, if a level makes one: the last axis decides.
+    pub(crate) fn file_system<'a>(&self, spec: &'a Spec) -> Option<&'a FileSystem> {
+        self.levels(spec).filter_map(|(_, level)| level.filesystem.as_ref()).last()
+    }
+
+    /// Whether its cells begin with an empty page cache.
+    pub(crate) fn drops_caches(&self, spec: &Spec) -> bool {
+        spec.drop_caches || self.levels(spec).any(|(_, level)| level.drop_caches)
     }
 
     pub(crate) fn levels<'a>(&self, spec: &'a Spec) -> impl Iterator<Item = (&'a Axis, &'a Level)> {
@@ -57,8 +67,13 @@ pub(crate) fn takes(spec: &Spec, workload: &Workload, axis: &Axis) -> bool {
 }
 
 fn changes(spec: &Spec, workload: &Workload, level: &Level) -> bool {
-    let from_outside = level.cpus.is_some() || !level.env.is_empty() || !level.prefix.is_empty();
-    from_outside || level.set.keys().any(|name| uses(spec, workload, name))
+    let from_outside = level.cpus.is_some() || !level.env.is_empty() || !level.prefix.is_empty() || level.drop_caches;
+    let a_place = level.filesystem.is_some() && uses_directories(spec, workload);
+    from_outside || a_place || level.set.keys().any(|name| uses(spec, workload, name))
+}
+
+fn uses_directories(spec: &Spec, workload: &Workload) -> bool {
+    (1..=workload.directories).any(|number| uses(spec, workload, &format!("dir{number}")))
 }
 
 /// Whether the workload's texts have the placeholder.

@@ -1,8 +1,11 @@
 //! Which specifications make sense.
 
 use crate::case::{cases, takes, texts, uses};
+use crate::figure::{REGEX, WORDS, expression};
 use crate::placeholder;
-use crate::spec::{Axis, Figure, Level, Spec, Workload, listed};
+use crate::spec::{Axis, Figure, FileSystem, Level, Spec, Workload, listed};
+use nearmiss_record::units::Bytes;
+use nearmiss_verify::Better;
 use nearmiss_workload::CpuSet;
 use std::collections::BTreeSet;
 
@@ -133,8 +136,24 @@ fn sound_level(spec: &Spec, axis: &Axis, level: &Level) -> Result<(), String> {
             ));
         }
     }
+    if let Some(file_system) = &level.filesystem {
+        sound_file_system(spec, level, &place, file_system)?;
+    }
     let known = |text: &String| known_names(spec, None, &place, text);
     level.prefix.iter().chain(level.env.values()).try_for_each(known)
+}
+
+fn sound_file_system(spec: &Spec, level: &Level, place: &str, of: &FileSystem) -> Result<(), String> {
+    sound_name(&format!("{place}: filesystem.kind"), &of.kind)?;
+    known_names(spec, None, place, &of.size)?;
+    of.mkfs.iter().try_for_each(|word| known_names(spec, None, place, word))?;
+    let values = spec.set.iter().chain(&level.set).map(|(name, value)| (name.clone(), value.clone())).collect();
+    let size = placeholder::fill(&of.size, &values);
+    // What another axis sets is known in the cell alone.
+    match placeholder::names(&size).is_empty() {
+        true => Bytes::parse(&size).map(drop).map_err(|error| format!("{place}: filesystem.size: {error}")),
+        false => Ok(()),
+    }
 }
 
 fn sound_variables<'a>(place: &str, mut names: impl Iterator<Item = &'a String>) -> Result<(), String> {
@@ -199,17 +218,20 @@ fn sound_figure(place: &str, name: &str, figure: &Figure) -> Result<(), String> 
     if crate::ended::TIMES.contains(&name) {
         return Err(format!("{place}: every cell has that figure already; choose another name"));
     }
-    match (&figure.json, &figure.regex) {
-        (Some(pointer), None) if pointer.is_empty() || pointer.starts_with('/') => Ok(()),
-        (Some(pointer), None) => {
+    match (&figure.json, &figure.regex, &figure.words) {
+        (Some(pointer), None, None) if pointer.is_empty() || pointer.starts_with('/') => Ok(()),
+        (Some(pointer), None, None) => {
             Err(format!("{place}: json = {pointer:?}: a pointer begins with a slash, such as /jobs/0/write/bw"))
         }
-        (None, Some(_)) if figure.take.is_some() => {
-            Err(format!("{place}: take goes with json; an expression takes the last match"))
+        (None, Some(_), None) | (None, None, Some(_)) if figure.take.is_some() => {
+            Err(format!("{place}: take goes with json; regex takes the last match, words the first"))
         }
-        (None, Some(expression)) => {
-            crate::figure::expression(expression, figure.better).map(drop).map_err(|e| format!("{place}: {e}"))
-        }
-        _ => Err(format!("{place}: give either json, a pointer, or regex, an expression")),
+        (None, Some(regex), None) => sound_expression(&place, REGEX, regex),
+        (None, None, Some(words)) => sound_expression(&place, WORDS, words),
+        _ => Err(format!("{place}: give one of json, a pointer, regex, and words, expressions")),
     }
+}
+
+fn sound_expression(place: &str, key: &'static str, text: &str) -> Result<(), String> {
+    expression(key, text, Better::default()).map(drop).map_err(|error| format!("{place}: {error}"))
 }

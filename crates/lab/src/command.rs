@@ -3,7 +3,7 @@
 use crate::Error;
 use crate::case::Case;
 use crate::placeholder::fill;
-use crate::spec::{CommandLine, Spec};
+use crate::spec::{CommandLine, FileSystem, Spec};
 use nearmiss_workload::{CpuSet, Stdio, Workload};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -54,6 +54,18 @@ pub(crate) fn prepare(
 ) -> Result<Option<Workload>, Error> {
     let command = case.workload(spec).prepare.as_ref().map(CommandLine::words);
     command.map(|words| with_surroundings(spec, case, words, values, places)).transpose()
+}
+
+/// What makes a file system in an image.
+pub(crate) fn mkfs(of: &FileSystem, image: &Path, values: &BTreeMap<String, String>) -> Workload {
+    // Those of ext ask whether a file is meant, and tell what they do.
+    let unasked: &[&str] = if of.kind.starts_with("ext") { &["-q", "-F"] } else { &[] };
+    let options = of.mkfs.iter().map(|word| fill(word, values));
+    let words = [format!("mkfs.{}", of.kind)].into_iter().chain(unasked.iter().map(|&word| word.to_owned()));
+    let search = std::env::var("PATH").unwrap_or_default();
+    let argv: Vec<String> = words.chain(options).chain([image.display().to_string()]).collect();
+    // Where Debian has such programs, also for who is root without root's PATH.
+    Workload::new(argv).env("PATH", format!("{search}:/usr/sbin:/sbin")).stdin(Stdio::Null)
 }
 
 fn with_surroundings(

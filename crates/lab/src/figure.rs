@@ -11,21 +11,25 @@ pub(crate) enum Found {
     Words(String),
 }
 
+/// The keys that hold expressions, as messages name them.
+pub(crate) const REGEX: &str = "regex =";
+pub(crate) const WORDS: &str = "words =";
+
 /// Reads an expression.
-pub(crate) fn expression(text: &str, better: Better) -> Result<Printed, String> {
-    Printed::new("regex =", text, better).map_err(|error| error.to_string())
+pub(crate) fn expression(key: &'static str, text: &str, better: Better) -> Result<Printed, String> {
+    Printed::new(key, text, better).map_err(|error| error.to_string())
 }
 
 /// The figure in a text. Errors: why there is none.
 pub(crate) fn find(figure: &Figure, text: &str) -> Result<Found, String> {
-    match (&figure.json, &figure.regex) {
-        (Some(pointer), _) => {
-            let values = values(pointer, text)?;
-            taken(pointer, &values, figure.take)
-        }
-        (None, Some(regex)) => expression(regex, figure.better)?.find(text).map(Found::Number),
-        (None, None) => Err("neither json nor regex".to_owned()),
+    if let Some(pointer) = &figure.json {
+        return taken(pointer, &values(pointer, text)?, figure.take);
     }
+    if let Some(regex) = &figure.regex {
+        return expression(REGEX, regex, figure.better)?.find(text).map(Found::Number);
+    }
+    let words = figure.words.as_deref().unwrap_or_default();
+    expression(WORDS, words, figure.better)?.words(text).map(Found::Words)
 }
 
 /// What the pointer finds in each document of the text.

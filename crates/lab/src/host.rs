@@ -3,8 +3,10 @@
 use crate::Error;
 use crate::case::Case;
 use crate::command::{self, Places};
+use crate::loop_device::CONTROL;
 use crate::spec::Spec;
 use nearmiss_workload::CpuSet;
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 /// Errors: the first case that cannot run here, why, and what would help.
@@ -13,6 +15,7 @@ pub(crate) fn can_run(spec: &Spec, cases: &[Case], nearmiss: &Path, start: &Path
     for case in cases {
         has_cpus(spec, case, &allowed)?;
         has_programs(spec, case, nearmiss, start)?;
+        has_rights(spec, case)?;
     }
     Ok(())
 }
@@ -29,6 +32,28 @@ fn has_cpus(spec: &Spec, case: &Case, allowed: &CpuSet) -> Result<(), Error> {
             case.name
         ))),
     }
+}
+
+/// Devices, mounts and the page cache are root's.
+fn has_rights(spec: &Spec, case: &Case) -> Result<(), Error> {
+    let file_system = case.file_system(spec);
+    let what = match (file_system, case.drops_caches(spec)) {
+        (Some(_), _) => "file systems on loop devices",
+        (None, true) => "an empty page cache",
+        (None, false) => return Ok(()),
+    };
+    if !rustix::process::geteuid().is_root() {
+        return Err(Error::CannotHere(format!(
+            "{}: {what} need root: run it as root, or leave that level out",
+            case.name
+        )));
+    }
+    let Some(file_system) = file_system else { return Ok(()) };
+    if !Path::new(CONTROL).exists() {
+        return Err(Error::CannotHere(format!("{}: no {CONTROL} here: `modprobe loop` makes it", case.name)));
+    }
+    let mkfs = command::mkfs(file_system, Path::new("image"), &BTreeMap::new());
+    mkfs.program().map(drop).map_err(|error| Error::CannotHere(format!("{}: {error}", case.name)))
 }
 
 /// Programs whose path a cell's own directory is part of cannot be looked for yet.

@@ -4,7 +4,7 @@ use crate::case::{Case, cases};
 use crate::journal::{self, Journal};
 use crate::rounds::{EndedCells, round};
 use crate::run_cell::{self, RECORD, Site};
-use crate::{Changes, Ended, Error, How, Spec, host, left};
+use crate::{Changes, Ended, Error, How, Spec, file_system, host, left};
 use serde::{Deserialize, Serialize};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -175,6 +175,9 @@ impl Lab {
     /// Runs what has not ended yet, and tells of each cell.
     pub fn run(&mut self, nearmiss: &Path, heard: &mut dyn FnMut(&Event<'_>)) -> Result<(), Error> {
         host::can_run(&self.spec, &self.cases, nearmiss, &self.about.directory)?;
+        if self.cases.iter().any(|case| case.file_system(&self.spec).is_some()) {
+            file_system::keep_mounts_private()?;
+        }
         let begun = Instant::now();
         let temporary = self.path.join(TEMPORARY);
         fs::create_dir_all(&temporary).map_err(Error::io(&temporary))?;

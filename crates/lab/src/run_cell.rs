@@ -4,10 +4,12 @@ use crate::case::Case;
 use crate::command::{self, Places};
 use crate::ended::{ending, times};
 use crate::figure::{self, Found};
+use crate::file_system::{self, Mounted};
 use crate::placeholder::fill;
 use crate::spec::{Figure, Spec};
-use crate::{Ended, Error, How};
+use crate::{Ended, Error, How, page_cache};
 use nearmiss_record::run::write_whole;
+use nearmiss_record::units::Bytes;
 use nearmiss_workload::{Finished, Running, Workload};
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -97,9 +99,13 @@ impl From<Error> for Wrong {
 fn measure(site: &Site<'_>, case: &Case, places: &Places<'_>, ended: &mut Ended) -> Result<(), Wrong> {
     let limit = Duration::from_secs_f64(site.spec.timeout_s);
     let values = command::values(site.spec, case, places);
+    let _mounted = mount(site, case, places, &values)?;
     if let Some(prepare) = command::prepare(site.spec, case, &values, places)? {
         let (finished, in_time) = run_command(prepare, &places.out.join("prepare"), limit)?;
         succeeded(&finished, in_time, limit, "`prepare` ")?;
+    }
+    if case.drops_caches(site.spec) {
+        page_cache::drop_it()?;
     }
     let measured = command::measured(site.spec, case, &values, places)?;
     let (finished, in_time) = run_command(measured, &places.out, limit)?;
@@ -108,6 +114,27 @@ fn measure(site: &Site<'_>, case: &Case, places: &Places<'_>, ended: &mut Ended)
     let figures = read_figures(site.spec, case, places, &values, ended);
     succeeded(&finished, in_time, limit, "")?;
     figures.map_err(|why| Wrong::Cell(How::Failed, why))
+}
+
+/// Gives each directory a fresh file system, if the case wants that.
+fn mount(
+    site: &Site<'_>,
+    case: &Case,
+    places: &Places<'_>,
+    values: &BTreeMap<String, String>,
+) -> Result<Vec<Mounted>, Wrong> {
+    let Some(of) = case.file_system(site.spec) else { return Ok(Vec::new()) };
+    let size = Bytes::parse(&fill(&of.size, values)).map_err(|error| Wrong::Cell(How::Failed, error))?;
+    let limit = Duration::from_secs_f64(site.spec.timeout_s);
+    let mount = |directory: &PathBuf| {
+        let image = directory.with_extension("image");
+        file_system::make_image(&image, size.0)?;
+        let (finished, in_time) = run_command(command::mkfs(of, &image, values), &places.out.join("mkfs"), limit)?;
+        succeeded(&finished, in_time, limit, &format!("`mkfs.{}` ", of.kind))?;
+        let why = |error| Wrong::Cell(How::Failed, format!("{} on a loop device cannot be mounted: {error}", of.kind));
+        Mounted::at(directory, &image, &of.kind, &of.mount).map_err(why)
+    };
+    places.directories.iter().map(mount).collect()
 }
 
 fn succeeded(finished: &Finished, in_time: bool, limit: Duration, who: &str) -> Result<(), Wrong> {
@@ -142,6 +169,7 @@ fn read_figures(
         match read_figure(figure, places, values) {
             Ok(Found::Number(number)) => drop(ended.figures.insert(name.to_owned(), number)),
             Ok(Found::Words(words)) => drop(ended.words.insert(name.to_owned(), words)),
+            Err(_) if figure.optional => {}
             Err(why) => missing = missing.and(Err(format!("{name}: {why}"))),
         }
     }

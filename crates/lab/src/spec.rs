@@ -22,6 +22,9 @@ pub struct Spec {
     /// How long a cell may take.
     #[serde(default = "ten_minutes")]
     pub timeout_s: f64,
+    /// Whether each cell begins with an empty page cache, after its `prepare`.
+    #[serde(default)]
+    pub drop_caches: bool,
     /// Which cases are repeated.
     #[serde(default)]
     pub spread: Spread,
@@ -143,6 +146,27 @@ pub struct Level {
     /// Words before the command's own, such as a remedy's or an instrument's.
     #[serde(default)]
     pub prefix: Vec<String>,
+    /// What each of the cell's directories is, on a loop device of its own.
+    pub filesystem: Option<FileSystem>,
+    /// Whether the cell begins with an empty page cache, after its `prepare`.
+    #[serde(default)]
+    pub drop_caches: bool,
+}
+
+/// A fresh file system.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FileSystem {
+    /// As `mkfs.KIND` and `mount -t KIND` name it.
+    pub kind: String,
+    /// Of the device, such as `64 MiB`; may have placeholders.
+    pub size: String,
+    /// Words for `mkfs.KIND`, before the file.
+    #[serde(default)]
+    pub mkfs: Vec<String>,
+    /// Options of the mount, as after `mount -o`, of this kind of file system alone.
+    #[serde(default)]
+    pub mount: String,
 }
 
 /// Where a figure of a cell is found.
@@ -153,8 +177,13 @@ pub struct Figure {
     pub json: Option<String>,
     /// An expression whose last match is the figure: its first group if it has one.
     pub regex: Option<String>,
+    /// An expression whose first match is the figure, as words: its first group if it has one.
+    pub words: Option<String>,
     /// The file; without it the command's standard output.
     pub file: Option<String>,
+    /// Whether a cell without it counts all the same: not every level has it.
+    #[serde(default)]
+    pub optional: bool,
     /// What becomes of several values that a pointer finds.
     pub take: Option<Take>,
     /// Which way it is better.

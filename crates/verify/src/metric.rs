@@ -83,6 +83,13 @@ impl Printed {
         }
     }
 
+    /// The words in an output: the first match, or its first group. Errors: nothing matches.
+    pub fn words(&self, output: &str) -> Result<String, String> {
+        let found = self.expression.captures(output).and_then(|found| found.get(1).or_else(|| found.get(0)));
+        let none = || format!("nothing in the output matches {} {:?}", self.option, self.expression.as_str());
+        found.map(|words| words.as_str().trim().to_owned()).ok_or_else(none)
+    }
+
     fn number(&self, found: &regex::Captures<'_>) -> Result<f64, String> {
         let text = found.get(1).or_else(|| found.get(0)).map_or("", |m| m.as_str());
         let scale = match found.get(2).map(|unit| unit.as_str()) {
@@ -115,6 +122,7 @@ mod tests {
     fn the_last_match_counts_by_its_group() {
         let metric = printed(r"ns_per_visit ([0-9.]+)");
         assert_eq!(metric.find("ns_per_visit 9.5\nns_per_visit 7.25\n"), Ok(7.25));
+        assert_eq!(printed("class +([^,]+)").words("a\nclass  idle, b\nclass busy"), Ok("idle".to_owned()));
         let error = metric.find("nothing").unwrap_err();
         assert_eq!(error, "nothing in the output matches --metric \"ns_per_visit ([0-9.]+)\"");
         assert!(printed("total.*").find("total 5").unwrap_err().contains("matched \"total 5\", which is not a number"));
