@@ -88,3 +88,27 @@ pub(crate) fn texts(spec: &Spec, workload: &Workload) -> Vec<String> {
     let commands = workload.command.words().into_iter().chain(prepare);
     commands.chain(workload.env.values().cloned()).chain(files).collect()
 }
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use crate::Changes;
+    use std::path::Path;
+
+    #[test]
+    fn the_papers_patterns_are_sound_in_both_sizes() {
+        let text = include_str!("../../../papers/pollution/lab.toml");
+        let spec = |scale: Option<&str>| {
+            let changes = Changes { scale: scale.map(str::to_owned), ..Changes::default() };
+            Spec::parse(Path::new("lab.toml"), text, &changes).unwrap()
+        };
+        let (paper, small) = (spec(None), spec(Some("small")));
+        // 12 patterns, by 4 sets of instruments, by 2 numbers of CPUs, on one kind of file system.
+        assert_eq!((cases(&paper).len(), cases(&small).len()), (96, 96));
+        assert_eq!((paper.set["size1"].as_str(), small.set["size1"].as_str()), ("8G", "512M"));
+        let case = &cases(&small)[3];
+        assert_eq!(case.cell(1), "p1,instruments=clock,cpus=2,fs=ext4,r1");
+        assert_eq!(case.file_system(&small).unwrap().kind, "ext4");
+    }
+}
