@@ -17,6 +17,7 @@ mod generate;
 mod interrupt;
 mod json_file;
 mod kernel;
+mod lab;
 mod load;
 mod machine;
 mod measuring;

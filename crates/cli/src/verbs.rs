@@ -2,7 +2,7 @@
 //! remedies.
 
 use crate::{
-    Remedies, apply, diagnose, doctor, generate, kernel, machine, observe, paper, rehearse, report, trace, verify,
+    Remedies, apply, diagnose, doctor, generate, kernel, lab, machine, observe, paper, rehearse, report, trace, verify,
 };
 use clap::{ArgMatches, Args, Command, FromArgMatches};
 use nearmiss_remedy::{Help, Remedy};
@@ -82,6 +82,7 @@ const VERBS: &[Verb] = &[
         "Measure whether a remedy helps, or which of two commands is better: interleaved runs, and a verdict",
         false
     ),
+    verb!("lab", lab, "Run an experiment: workloads by conditions by repetitions, resumable after any interruption"),
     verb!("paper", paper, "A paper's tables: its figures and ours side by side", remedies),
     verb!("report", report, "Show what a run's misses are and where they come from"),
     verb!("generate", generate, "Write man pages and shell completions", remedies),

@@ -39,6 +39,7 @@ pub use loads::{Offered, Reading};
 pub use metric::{Metric, Printed};
 pub use nearmiss_record::verdict::{Better, Comparison, Outcome, Rates, Sample, SideRate, Stopped, Summary, Verdict};
 pub use order::Side;
+pub use pairs::{of_pairs, summary};
 pub use under_load::{CPU_PER_WORK, UnderLoad};
 
 /// The wall time of a run, from its start to its end.

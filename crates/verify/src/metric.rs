@@ -71,7 +71,7 @@ impl Printed {
     }
 
     /// The number in an output. Errors: why there is none.
-    pub(crate) fn find(&self, output: &str) -> Result<f64, String> {
+    pub fn find(&self, output: &str) -> Result<f64, String> {
         let matches: Vec<_> = self.expression.captures_iter(output).collect();
         let wanted = if self.take == Take::Last { matches.len().saturating_sub(1) } else { 0 };
         let numbers: Vec<f64> =
@@ -81,6 +81,13 @@ impl Printed {
             (Take::Mean, count) => Ok(numbers.iter().sum::<f64>() / count as f64),
             (Take::Last | Take::Sum, _) => Ok(numbers.iter().sum()),
         }
+    }
+
+    /// The words in an output: the first match, or its first group. Errors: nothing matches.
+    pub fn words(&self, output: &str) -> Result<String, String> {
+        let found = self.expression.captures(output).and_then(|found| found.get(1).or_else(|| found.get(0)));
+        let none = || format!("nothing in the output matches {} {:?}", self.option, self.expression.as_str());
+        found.map(|words| words.as_str().trim().to_owned()).ok_or_else(none)
     }
 
     fn number(&self, found: &regex::Captures<'_>) -> Result<f64, String> {
@@ -115,6 +122,7 @@ mod tests {
     fn the_last_match_counts_by_its_group() {
         let metric = printed(r"ns_per_visit ([0-9.]+)");
         assert_eq!(metric.find("ns_per_visit 9.5\nns_per_visit 7.25\n"), Ok(7.25));
+        assert_eq!(printed("class +([^,]+)").words("a\nclass  idle, b\nclass busy"), Ok("idle".to_owned()));
         let error = metric.find("nothing").unwrap_err();
         assert_eq!(error, "nothing in the output matches --metric \"ns_per_visit ([0-9.]+)\"");
         assert!(printed("total.*").find("total 5").unwrap_err().contains("matched \"total 5\", which is not a number"));

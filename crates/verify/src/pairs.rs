@@ -101,7 +101,15 @@ pub(crate) fn is_behind(without: &Sample, with: &Sample) -> bool {
     [without, with].iter().any(|sample| sample.contains_key(BEHIND))
 }
 
-fn summary(mut values: Vec<f64>) -> Option<Summary> {
+/// What pairs of runs say of a figure, B against A; who ran them decided the order of each pair by a coin. `None` where
+/// some run lacks the figure, or no ratio can be formed. Without an interval there were too few pairs for `alpha`.
+pub fn of_pairs(metric: &str, better: Better, pairs: Vec<(Sample, Sample)>, alpha: f64) -> Option<Comparison> {
+    let (without, with) = pairs.into_iter().unzip();
+    Pairs { without, with, order: Vec::new() }.comparison(metric, better, alpha, 0.0)
+}
+
+/// Median, least and largest; `None` of no numbers.
+pub fn summary(mut values: Vec<f64>) -> Option<Summary> {
     values.sort_by(f64::total_cmp);
     Some(Summary { median: median(&values)?, least: *values.first()?, largest: *values.last()? })
 }

@@ -1,0 +1,219 @@
+//! The verb `lab`: experiments as matrices.
+
+mod shown;
+
+use crate::exit::{self, CannotHere, say};
+use crate::output::{flat, print};
+use crate::progress::Progress;
+use anyhow::Context;
+use nearmiss_lab::{About, Changes, Ended, Error, Event, How, Lab, SCHEMA, Show, Wanted};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+/// Where labs are, unless `--out` names another place.
+const LABS: &str = "nearmiss-labs";
+
+/// Arguments of `nearmiss lab`.
+#[derive(clap::Args)]
+#[command(after_help = "Examples:
+  nearmiss lab run experiment.toml                       every cell once a round, in shuffled rounds
+  nearmiss lab run papers/pollution/lab.toml --scale small
+  nearmiss lab resume                                    go on after any interruption
+  nearmiss lab show --rows workload --columns cpus       figures, and ratios with intervals")]
+pub struct Args {
+    #[command(subcommand)]
+    what: What,
+}
+
+#[derive(clap::Subcommand)]
+enum What {
+    /// Begin an experiment, and run it to its end
+    #[command(after_help = "Examples:
+  nearmiss lab run experiment.toml
+  nearmiss lab run experiment.toml --set size=64M --repetitions 3
+  nearmiss lab run experiment.toml --seed 7 --out labs/second
+
+docs/lab.md says what a specification may have.")]
+    Run(RunArgs),
+    /// Go on with an experiment that was interrupted
+    #[command(after_help = "Examples:
+  nearmiss lab resume                                    the newest below ./nearmiss-labs
+  nearmiss lab resume labs/second --retry                failed cells once more")]
+    Resume {
+        /// The lab [default: the newest below ./nearmiss-labs]
+        lab: Option<PathBuf>,
+        /// Run cells again that failed or ran out of time
+        #[arg(long)]
+        retry: bool,
+        /// Print the record (nearmiss/lab/1) instead of the tables
+        #[arg(long)]
+        json: bool,
+    },
+    /// Print an experiment's figures, also while it runs
+    #[command(after_help = "Examples:
+  nearmiss lab show --rows workload --columns cpus
+  nearmiss lab show --columns remedy --only cpus=2 --figure wall_s
+  nearmiss lab show labs/second --json")]
+    Show(ShowArgs),
+}
+
+#[derive(clap::Args)]
+struct RunArgs {
+    /// The specification, a TOML file
+    spec: PathBuf,
+    /// The lab's directory, which must not be there yet [default: nearmiss-labs/NAME]
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+    /// A size that the specification has under [scale]
+    #[arg(long, value_name = "NAME")]
+    scale: Option<String>,
+    /// Another value of a key of [set]
+    #[arg(long, value_name = "KEY=VALUE", value_parser = pair)]
+    set: Vec<(String, String)>,
+    /// How often each case runs
+    #[arg(long, value_name = "N")]
+    repetitions: Option<u32>,
+    /// Shuffles the rounds
+    #[arg(long, value_name = "N")]
+    seed: Option<u64>,
+    /// Print the record (nearmiss/lab/1) instead of the tables
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(clap::Args)]
+struct ShowArgs {
+    /// The lab [default: the newest below ./nearmiss-labs]
+    lab: Option<PathBuf>,
+    /// Axes that are rows; `workload` is one
+    #[arg(long, value_name = "AXIS,…", value_delimiter = ',')]
+    rows: Vec<String>,
+    /// The axis that is the columns
+    #[arg(long, value_name = "AXIS")]
+    columns: Option<String>,
+    /// Only cells of this level of an axis
+    #[arg(long, value_name = "AXIS=LEVEL", value_parser = pair)]
+    only: Vec<(String, String)>,
+    /// Only these figures
+    #[arg(long, value_name = "NAME,…", value_delimiter = ',')]
+    figure: Vec<String>,
+    /// Print the record (nearmiss/lab/1) instead of the tables
+    #[arg(long)]
+    json: bool,
+}
+
+fn pair(text: &str) -> Result<(String, String), String> {
+    let both = text.split_once('=').filter(|(name, _)| !name.is_empty());
+    both.map(|(name, value)| (name.to_owned(), value.to_owned())).ok_or_else(|| "write NAME=VALUE".to_owned())
+}
+
+/// Runs the verb.
+pub fn run(args: Args) -> anyhow::Result<ExitCode> {
+    match args.what {
+        What::Run(args) => {
+            let json = args.json;
+            go_on(begin(args)?, json)
+        }
+        What::Resume { lab, retry, json } => {
+            let mut lab = Lab::open(&place(lab)?).map_err(in_words)?;
+            if retry {
+                lab.retry();
+            }
+            go_on(lab, json)
+        }
+        What::Show(args) => {
+            let lab = Lab::read(&place(args.lab)?).map_err(in_words)?;
+            let wanted = Wanted { rows: args.rows, columns: args.columns, only: args.only, metrics: args.figure };
+            show(&lab, &wanted, args.json)?;
+            Ok(ExitCode::SUCCESS)
+        }
+    }
+}
+
+fn in_words(error: Error) -> anyhow::Error {
+    match error {
+        Error::CannotHere(text) => CannotHere(text).into(),
+        error => flat(error),
+    }
+}
+
+fn place(given: Option<PathBuf>) -> anyhow::Result<PathBuf> {
+    given.map_or_else(|| Lab::newest(Path::new(LABS)).map_err(in_words), Ok)
+}
+
+/// What cannot run here leaves nothing on the disk.
+fn begin(args: RunArgs) -> anyhow::Result<Lab> {
+    let file = &args.spec;
+    let text = std::fs::read_to_string(file).with_context(|| format!("{}: cannot be read", file.display()))?;
+    let set = args.set.into_iter().collect();
+    let changes = Changes { scale: args.scale, set, repetitions: args.repetitions, seed: args.seed };
+    let about = about(file, changes)?;
+    let name = Lab::check(&text, &about, &std::env::current_exe()?).map_err(in_words)?;
+    let out = args.out.map_or_else(|| free(&name), Ok)?;
+    if out.exists() {
+        anyhow::bail!(
+            "{}: is there already; `nearmiss lab resume` goes on with it, --out names another",
+            out.display()
+        );
+    }
+    Lab::create(&out, &text, &about).map_err(in_words)
+}
+
+fn about(file: &Path, changes: Changes) -> anyhow::Result<About> {
+    Ok(About {
+        schema: SCHEMA.to_owned(),
+        nearmiss: env!("CARGO_PKG_VERSION").to_owned(),
+        started: jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string(),
+        kernel: rustix::system::uname().release().to_string_lossy().into_owned(),
+        file: file.to_owned(),
+        directory: std::env::current_dir().context("the current directory")?,
+        changes,
+    })
+}
+
+/// `nearmiss-labs/NAME`, or the first of NAME-2, NAME-3, … that is free.
+fn free(name: &str) -> anyhow::Result<PathBuf> {
+    let labs = Path::new(LABS);
+    std::fs::create_dir_all(labs).with_context(|| format!("{}: cannot be created", labs.display()))?;
+    let names = (2..u64::MAX).map(|number| labs.join(format!("{name}-{number}")));
+    let mut free = [labs.join(name)].into_iter().chain(names).filter(|path| !path.exists());
+    free.next().context("names do not run out")
+}
+
+fn go_on(mut lab: Lab, json: bool) -> anyhow::Result<ExitCode> {
+    let path = lab.path().display().to_string();
+    say(&format!("lab {path}, seed {}; after an interruption: nearmiss lab resume {path}", lab.spec.seed));
+    let progress = Progress::of("cells");
+    let nearmiss = std::env::current_exe()?;
+    lab.run(&nearmiss, &mut |event| heard(&progress, event)).map_err(in_words)?;
+    drop(progress);
+    show(&lab, &Wanted::default(), json)?;
+    let cells = lab.ended().len();
+    let not_done = lab.ended().values().filter(|ended| ended.how != How::Done).count();
+    if not_done > 0 {
+        say(&format!(
+            "{not_done} of {cells} cells have no figures; `nearmiss lab resume {path} --retry` runs them again"
+        ));
+        return Ok(ExitCode::from(exit::CONDITION_FAILED));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn heard(progress: &Progress, event: &Event<'_>) {
+    if let Some(Ended { cell, why: Some(why), .. }) = event.ended {
+        say(&format!("{cell}: {why}"));
+    }
+    if let Some(left) = event.left {
+        let milliseconds = |time: std::time::Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
+        let spent = milliseconds(event.spent);
+        progress.at(spent, spent.saturating_add(milliseconds(left)));
+    }
+}
+
+fn show(lab: &Lab, wanted: &Wanted, json: bool) -> anyhow::Result<()> {
+    let show = Show::of(lab, wanted).map_err(in_words)?;
+    match json {
+        true => print(&format!("{}\n", serde_json::to_string(&show).context("record")?)),
+        false => print(&shown::text(lab, &show)),
+    }
+}

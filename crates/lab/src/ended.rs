@@ -1,0 +1,76 @@
+//! What is kept of a cell that has ended: a line of the journal.
+
+use nearmiss_verify::{CPU, Sample, WALL};
+use nearmiss_workload::{Finished, Status};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// Figures that every cell has: times as the kernel measured them, the children's included.
+pub(crate) const TIMES: [&str; 4] = [WALL, CPU, "user_s", "system_s"];
+
+/// How a cell ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum How {
+    /// Its command succeeded, and all its figures are there.
+    Done,
+    /// Its command failed, or a figure is missing.
+    Failed,
+    /// Its time was over, and it was killed.
+    TimedOut,
+}
+
+/// A cell that has ended.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Ended {
+    /// Its identifier, which is also the name of its directory.
+    pub cell: String,
+    /// Its case's name.
+    pub case: String,
+    /// Its workload.
+    pub workload: String,
+    /// The level of each axis that the workload takes.
+    pub levels: BTreeMap<String, String>,
+    /// Counted from 1.
+    pub repetition: u32,
+    /// How it ended.
+    pub how: How,
+    /// The command's exit status; none: a signal ended it.
+    pub exit: Option<u8>,
+    /// The signal.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub signal: Option<i32>,
+    /// What is wrong with it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub why: Option<String>,
+    /// How long it took with all that was done around its command.
+    pub took_s: f64,
+    /// The measured figures, by name.
+    pub figures: Sample,
+    /// Figures that are words.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub words: BTreeMap<String, String>,
+}
+
+impl Ended {
+    /// Whether its figures count.
+    pub fn counts(&self) -> bool {
+        self.how == How::Done
+    }
+}
+
+/// The times of a command, as figures.
+pub(crate) fn times(finished: &Finished) -> Sample {
+    let seconds = |ns: u64| ns as f64 / 1e9;
+    let values =
+        [finished.wall_ns, finished.user_ns + finished.system_ns, finished.user_ns, finished.system_ns].map(seconds);
+    TIMES.map(str::to_owned).into_iter().zip(values).collect()
+}
+
+/// The exit status and the signal.
+pub(crate) fn ending(status: Status) -> (Option<u8>, Option<i32>) {
+    match status {
+        Status::Exited(code) => (Some(code), None),
+        Status::Signaled(signal) => (None, Some(signal)),
+    }
+}

@@ -1,0 +1,63 @@
+use nearmiss_record::run::RunError;
+use nearmiss_record::words;
+use std::io;
+use std::path::PathBuf;
+
+/// Why a lab cannot begin, go on or be shown.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The specification makes no sense.
+    #[error("{}{}: {message}", .file.display(), .line.map(|line| format!(":{line}")).unwrap_or_default())]
+    Spec {
+        /// The file.
+        file: PathBuf,
+        /// Where, if that is known.
+        line: Option<usize>,
+        /// What is wrong, and what would be right.
+        message: String,
+    },
+    /// What was asked for does not fit the lab.
+    #[error("{0}")]
+    Asked(String),
+    /// This machine cannot do what the specification asks; the text says what would help.
+    #[error("{0}")]
+    CannotHere(String),
+    /// Another process works on the lab.
+    #[error("{}: another nearmiss works on this lab now; wait for it, or end it", .0.display())]
+    Busy(PathBuf),
+    /// No lab is there.
+    #[error("{}: no lab is there; `nearmiss lab run SPEC` makes one, below ./nearmiss-labs", .0.display())]
+    NoLab(PathBuf),
+    /// The journal holds what no lab wrote.
+    #[error("{}:{line}: {source}; the journal is damaged or of another version of nearmiss: run the lab again", .file.display())]
+    Journal {
+        /// The file.
+        file: PathBuf,
+        /// Where.
+        line: usize,
+        /// What is wrong there.
+        source: serde_json::Error,
+    },
+    /// A file could not be read or written.
+    #[error("{}: {}", .path.display(), words::io_error(.source))]
+    Io {
+        /// Which.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// A record could not be written.
+    #[error(transparent)]
+    Record(#[from] RunError),
+    /// A command could not be launched.
+    #[error(transparent)]
+    Launch(#[from] nearmiss_workload::Error),
+}
+
+impl Error {
+    /// Makes an error of what the system said about a file.
+    pub(crate) fn io(path: impl Into<PathBuf>) -> impl FnOnce(io::Error) -> Self {
+        let path = path.into();
+        move |source| Error::Io { path, source }
+    }
+}

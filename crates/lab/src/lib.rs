@@ -1,0 +1,38 @@
+//! Experiments as matrices: workloads by axes by repetitions, run in an order that favours no cell, kept so that any
+//! interruption costs one cell.
+//!
+//! - A [`Spec`] is read from TOML. [`Case`]s are the combinations of a workload and one level of each axis that the
+//!   workload takes; a *cell* is one repetition of a case, and its identifier follows from names alone.
+//! - Every repetition is a round: all cases once, in an order shuffled from a printed seed. So what drifts favours no
+//!   case, and two cases of one round are a pair whose order a coin decided, as `verify` needs them.
+//! - A cell works in a temporary directory. Its artifacts are renamed into place whole, and then the journal gets one
+//!   line. [`Lab::open`] takes away what a killed lab left unfinished, and goes on with the cells that the journal lacks.
+//! - Cases of wide spread are marked, and repeated in further rounds up to a limit.
+//!
+//! [`Show`] sets any axes as rows against an axis as columns: medians, and ratios with intervals from `verify`.
+
+mod case;
+mod check;
+mod command;
+mod ended;
+mod error;
+mod figure;
+mod file_system;
+mod host;
+mod journal;
+mod lab;
+mod left;
+mod loop_device;
+mod page_cache;
+mod placeholder;
+mod rounds;
+mod run_cell;
+mod show;
+mod spec;
+
+pub use case::Case;
+pub use ended::{Ended, How};
+pub use error::Error;
+pub use lab::{About, Event, Lab, SCHEMA};
+pub use show::{Entry, MetricTable, Ratio, Row, Show, Wanted};
+pub use spec::{Changes, Spec};

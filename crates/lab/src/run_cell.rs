@@ -1,0 +1,201 @@
+//! One cell: a temporary directory, the command, its figures, and the rename that makes it count.
+
+use crate::case::Case;
+use crate::command::{self, Places};
+use crate::ended::{ending, times};
+use crate::figure::{self, Found};
+use crate::file_system::{self, Mounted};
+use crate::placeholder::fill;
+use crate::spec::{Figure, Spec};
+use crate::{Ended, Error, How, page_cache};
+use nearmiss_record::run::write_whole;
+use nearmiss_record::units::Bytes;
+use nearmiss_workload::{Finished, Running, Workload};
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+/// The record of a cell, among its artifacts.
+pub(crate) const RECORD: &str = "cell.json";
+const OUTPUT: &str = "stdout";
+const ERRORS: &str = "stderr";
+/// How long a command may take to end after it was asked to.
+const GRACE: Duration = Duration::from_secs(1);
+
+/// The surroundings of all cells of a lab.
+pub(crate) struct Site<'a> {
+    pub(crate) spec: &'a Spec,
+    pub(crate) nearmiss: &'a Path,
+    /// Where every command starts.
+    pub(crate) start: &'a Path,
+    /// Where cells work.
+    pub(crate) temporary: &'a Path,
+    /// Where the artifacts of ended cells are.
+    pub(crate) cells: &'a Path,
+}
+
+/// Runs a cell. What fails in it is told by the record; an error is the lab's own.
+pub(crate) fn run(site: &Site<'_>, case: &Case, repetition: u32) -> Result<Ended, Error> {
+    let begun = Instant::now();
+    let name = case.cell(repetition);
+    let room = site.temporary.join(&name);
+    let places = make_places(site, case, &room)?;
+    let mut ended = blank(site.spec, case, repetition);
+    match measure(site, case, &places, &mut ended) {
+        Ok(()) => {}
+        Err(Wrong::Cell(how, why)) => (ended.how, ended.why) = (how, Some(why)),
+        Err(Wrong::Lab(error)) => return Err(error),
+    }
+    ended.took_s = begun.elapsed().as_secs_f64();
+    keep(site, &places.out, &ended)?;
+    fs::remove_dir_all(&room).map_err(Error::io(&room))?;
+    Ok(ended)
+}
+
+fn make_places<'a>(site: &Site<'a>, case: &Case, room: &Path) -> Result<Places<'a>, Error> {
+    let out = room.join("out");
+    let directories: Vec<PathBuf> =
+        (1..=case.workload(site.spec).directories).map(|number| room.join(format!("dir{number}"))).collect();
+    for directory in directories.iter().chain([&out]) {
+        fs::create_dir_all(directory).map_err(Error::io(directory))?;
+    }
+    Ok(Places { nearmiss: site.nearmiss, start: site.start, out, directories })
+}
+
+fn blank(spec: &Spec, case: &Case, repetition: u32) -> Ended {
+    Ended {
+        cell: case.cell(repetition),
+        case: case.name.clone(),
+        workload: case.workload(spec).name.clone(),
+        levels: case.levels(spec).map(|(axis, level)| (axis.name.clone(), level.name.clone())).collect(),
+        repetition,
+        how: How::Done,
+        exit: None,
+        signal: None,
+        why: None,
+        took_s: 0.0,
+        figures: BTreeMap::new(),
+        words: BTreeMap::new(),
+    }
+}
+
+/// Why a cell has no figures, or why the lab cannot go on.
+enum Wrong {
+    Cell(How, String),
+    Lab(Error),
+}
+
+impl From<Error> for Wrong {
+    fn from(error: Error) -> Self {
+        match error {
+            Error::Launch(error) => Wrong::Cell(How::Failed, error.to_string()),
+            error => Wrong::Lab(error),
+        }
+    }
+}
+
+/// Prepares and runs, and fills in what was measured, be it of a command that failed.
+fn measure(site: &Site<'_>, case: &Case, places: &Places<'_>, ended: &mut Ended) -> Result<(), Wrong> {
+    let limit = Duration::from_secs_f64(site.spec.timeout_s);
+    let values = command::values(site.spec, case, places);
+    let _mounted = mount(site, case, places, &values)?;
+    if let Some(prepare) = command::prepare(site.spec, case, &values, places)? {
+        let (finished, in_time) = run_command(prepare, &places.out.join("prepare"), limit)?;
+        succeeded(&finished, in_time, limit, "`prepare` ")?;
+    }
+    if case.drops_caches(site.spec) {
+        page_cache::drop_it()?;
+    }
+    let measured = command::measured(site.spec, case, &values, places)?;
+    let (finished, in_time) = run_command(measured, &places.out, limit)?;
+    (ended.exit, ended.signal) = ending(finished.status);
+    ended.figures = times(&finished);
+    let figures = read_figures(site.spec, case, places, &values, ended);
+    succeeded(&finished, in_time, limit, "")?;
+    figures.map_err(|why| Wrong::Cell(How::Failed, why))
+}
+
+/// Gives each directory a fresh file system, if the case wants that.
+fn mount(
+    site: &Site<'_>,
+    case: &Case,
+    places: &Places<'_>,
+    values: &BTreeMap<String, String>,
+) -> Result<Vec<Mounted>, Wrong> {
+    let Some(of) = case.file_system(site.spec) else { return Ok(Vec::new()) };
+    let size = Bytes::parse(&fill(&of.size, values)).map_err(|error| Wrong::Cell(How::Failed, error))?;
+    let limit = Duration::from_secs_f64(site.spec.timeout_s);
+    let mount = |directory: &PathBuf| {
+        let image = directory.with_extension("image");
+        file_system::make_image(&image, size.0)?;
+        let (finished, in_time) = run_command(command::mkfs(of, &image, values), &places.out.join("mkfs"), limit)?;
+        succeeded(&finished, in_time, limit, &format!("`mkfs.{}` ", of.kind))?;
+        let why = |error| Wrong::Cell(How::Failed, format!("{} on a loop device cannot be mounted: {error}", of.kind));
+        Mounted::at(directory, &image, &of.kind, &of.mount).map_err(why)
+    };
+    places.directories.iter().map(mount).collect()
+}
+
+fn succeeded(finished: &Finished, in_time: bool, limit: Duration, who: &str) -> Result<(), Wrong> {
+    match (in_time, finished.status.success()) {
+        (true, true) => Ok(()),
+        (true, false) => Err(Wrong::Cell(How::Failed, format!("{who}{}", finished.status.in_words()))),
+        (false, _) => Err(Wrong::Cell(How::TimedOut, format!("{who}was killed after {} s", limit.as_secs_f64()))),
+    }
+}
+
+/// Runs a command with its output in a directory; false: its time was over, and it was killed.
+fn run_command(workload: Workload, output: &Path, limit: Duration) -> Result<(Finished, bool), Error> {
+    fs::create_dir_all(output).map_err(Error::io(output))?;
+    let file = |name| File::create(output.join(name)).map_err(Error::io(output.join(name)));
+    let running = workload.stdout(file(OUTPUT)?).stderr(file(ERRORS)?).launch_suspended()?.resume()?;
+    match running.wait_for(limit)? {
+        Ok(finished) => Ok((finished, true)),
+        Err(running) => Ok((Running::terminate(running, GRACE)?, false)),
+    }
+}
+
+/// Errors: the first figure that is missing, and why.
+fn read_figures(
+    spec: &Spec,
+    case: &Case,
+    places: &Places<'_>,
+    values: &BTreeMap<String, String>,
+    ended: &mut Ended,
+) -> Result<(), String> {
+    let mut missing = Ok(());
+    for (name, figure) in spec.figures(case.workload(spec)) {
+        match read_figure(figure, places, values) {
+            Ok(Found::Number(number)) => drop(ended.figures.insert(name.to_owned(), number)),
+            Ok(Found::Words(words)) => drop(ended.words.insert(name.to_owned(), words)),
+            Err(_) if figure.optional => {}
+            Err(why) => missing = missing.and(Err(format!("{name}: {why}"))),
+        }
+    }
+    missing
+}
+
+fn read_figure(figure: &Figure, places: &Places<'_>, values: &BTreeMap<String, String>) -> Result<Found, String> {
+    let path = match &figure.file {
+        Some(file) => places.start.join(fill(file, values)),
+        None => places.out.join(OUTPUT),
+    };
+    let text = fs::read(&path).map_err(|error| format!("{}: {error}", path.display()))?;
+    figure::find(figure, &String::from_utf8_lossy(&text))
+}
+
+/// Puts the artifacts where they count, at once. What an earlier try of the cell left makes room.
+fn keep(site: &Site<'_>, out: &Path, ended: &Ended) -> Result<(), Error> {
+    let record = out.join(RECORD);
+    let bytes = serde_json::to_vec_pretty(ended).map_err(|e| Error::io(&record)(e.into()))?;
+    write_whole(&record, &bytes)?;
+    let kept = site.cells.join(&ended.cell);
+    if kept.exists() {
+        let before = site.temporary.join(format!("{}.before", ended.cell));
+        fs::rename(&kept, &before).map_err(Error::io(&kept))?;
+        fs::rename(out, &kept).map_err(Error::io(&kept))?;
+        return fs::remove_dir_all(&before).map_err(Error::io(&before));
+    }
+    fs::rename(out, &kept).map_err(Error::io(&kept))
+}

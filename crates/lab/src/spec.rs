@@ -1,0 +1,288 @@
+//! What `SPEC.toml` says.
+
+use crate::Error;
+use crate::check;
+use nearmiss_verify::Better;
+use serde::Deserialize;
+use std::collections::BTreeMap;
+use std::path::Path;
+
+/// An experiment.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Spec {
+    /// What the lab's directory is called.
+    pub name: String,
+    /// Shuffles the rounds.
+    #[serde(default = "one")]
+    pub seed: u64,
+    /// How often each case runs.
+    #[serde(default = "five")]
+    pub repetitions: u32,
+    /// How long a cell may take.
+    #[serde(default = "ten_minutes")]
+    pub timeout_s: f64,
+    /// Whether each cell begins with an empty page cache, after its `prepare`.
+    #[serde(default)]
+    pub drop_caches: bool,
+    /// Which cases are repeated.
+    #[serde(default)]
+    pub spread: Spread,
+    /// Values of placeholders.
+    #[serde(default)]
+    pub set: BTreeMap<String, String>,
+    /// What `--scale NAME` changes.
+    #[serde(default)]
+    pub scale: BTreeMap<String, Scale>,
+    /// Figures that every workload's output has.
+    #[serde(default)]
+    pub measure: BTreeMap<String, Figure>,
+    /// What runs.
+    #[serde(default)]
+    pub workload: Vec<Workload>,
+    /// Under which conditions.
+    #[serde(default)]
+    pub axis: Vec<Axis>,
+}
+
+/// When a case's repetitions differ so much that more are wanted.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Spread {
+    /// Which figure is looked at.
+    pub metric: String,
+    /// From this difference between the largest and the least on, as a share of the median, a case is wide.
+    pub wide: f64,
+    /// A wide case is repeated until it has so many repetitions.
+    pub repetitions: u32,
+}
+
+impl Default for Spread {
+    fn default() -> Self {
+        Spread { metric: nearmiss_verify::WALL.to_owned(), wide: 0.2, repetitions: 0 }
+    }
+}
+
+/// A size of the whole experiment.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Scale {
+    /// Values of placeholders.
+    #[serde(default)]
+    pub set: BTreeMap<String, String>,
+    /// How often each case runs.
+    pub repetitions: Option<u32>,
+    /// How long a cell may take.
+    pub timeout_s: Option<f64>,
+}
+
+/// Words, or one string for the shell.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(untagged, expecting = "a command is a string for the shell, or a list of words that runs without one")]
+pub enum CommandLine {
+    /// Runs without a shell.
+    Words(Vec<String>),
+    /// `/bin/sh -c` runs it.
+    Shell(String),
+}
+
+impl CommandLine {
+    /// The words that are executed.
+    pub fn words(&self) -> Vec<String> {
+        match self {
+            CommandLine::Words(words) => words.clone(),
+            CommandLine::Shell(text) => ["/bin/sh", "-c", text].map(str::to_owned).to_vec(),
+        }
+    }
+}
+
+/// A command to be measured.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Workload {
+    /// Its part of the identifiers.
+    pub name: String,
+    /// What is measured.
+    pub command: CommandLine,
+    /// What runs before each cell, and is not measured.
+    pub prepare: Option<CommandLine>,
+    /// How many directories of its own it gets: `{dir1}`, `{dir2}`, …
+    #[serde(default = "one")]
+    pub directories: u32,
+    /// Variables of its environment.
+    #[serde(default)]
+    pub env: BTreeMap<String, String>,
+    /// Figures that its output has.
+    #[serde(default)]
+    pub measure: BTreeMap<String, Figure>,
+    /// The axes that it takes; without the list all whose levels can change it.
+    pub axes: Option<Vec<String>>,
+}
+
+/// A condition that is varied.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Axis {
+    /// Its part of the identifiers.
+    pub name: String,
+    /// The conditions.
+    pub level: Vec<Level>,
+}
+
+/// One condition of an axis.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Level {
+    /// Its part of the identifiers.
+    pub name: String,
+    /// The CPUs of the cell, in the kernel's list format.
+    pub cpus: Option<String>,
+    /// Variables of the environment.
+    #[serde(default)]
+    pub env: BTreeMap<String, String>,
+    /// Values of placeholders.
+    #[serde(default)]
+    pub set: BTreeMap<String, String>,
+    /// Words before the command's own, such as a remedy's or an instrument's.
+    #[serde(default)]
+    pub prefix: Vec<String>,
+    /// What each of the cell's directories is, on a loop device of its own.
+    pub filesystem: Option<FileSystem>,
+    /// Whether the cell begins with an empty page cache, after its `prepare`.
+    #[serde(default)]
+    pub drop_caches: bool,
+}
+
+/// A fresh file system.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FileSystem {
+    /// As `mkfs.KIND` and `mount -t KIND` name it.
+    pub kind: String,
+    /// Of the device, such as `64 MiB`; may have placeholders.
+    pub size: String,
+    /// Words for `mkfs.KIND`, before the file.
+    #[serde(default)]
+    pub mkfs: Vec<String>,
+    /// Options of the mount, as after `mount -o`, of this kind of file system alone.
+    #[serde(default)]
+    pub mount: String,
+}
+
+/// Where a figure of a cell is found.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Figure {
+    /// A JSON pointer; `*` stands for every element, and the file may hold several documents.
+    pub json: Option<String>,
+    /// An expression whose last match is the figure: its first group if it has one.
+    pub regex: Option<String>,
+    /// An expression whose first match is the figure, as words: its first group if it has one.
+    pub words: Option<String>,
+    /// The file; without it the command's standard output.
+    pub file: Option<String>,
+    /// Whether a cell without it counts all the same: not every level has it.
+    #[serde(default)]
+    pub optional: bool,
+    /// What becomes of several values that a pointer finds.
+    pub take: Option<Take>,
+    /// Which way it is better.
+    #[serde(default)]
+    pub better: Better,
+    /// Its unit, for who reads the table.
+    #[serde(default)]
+    pub unit: String,
+}
+
+/// What becomes of several values.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Take {
+    /// Their sum.
+    Sum,
+    /// Their mean.
+    Mean,
+    /// The largest.
+    Largest,
+    /// The first in the file.
+    First,
+}
+
+/// What the command line changes of a specification.
+#[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize, Deserialize)]
+pub struct Changes {
+    /// The scale's name.
+    pub scale: Option<String>,
+    /// Values of placeholders.
+    pub set: BTreeMap<String, String>,
+    /// How often each case runs.
+    pub repetitions: Option<u32>,
+    /// Shuffles the rounds.
+    pub seed: Option<u64>,
+}
+
+fn one<T: From<u8>>() -> T {
+    1.into()
+}
+
+fn five() -> u32 {
+    5
+}
+
+fn ten_minutes() -> f64 {
+    600.0
+}
+
+impl Spec {
+    /// No case has more repetitions than this.
+    pub(crate) fn most_repetitions(&self) -> u32 {
+        self.repetitions.max(self.spread.repetitions)
+    }
+
+    /// Reads the text of a specification, with changes; `file` is its name in errors. Errors: in one line what is
+    /// wrong, where, and what is known.
+    pub fn parse(file: &Path, text: &str, changes: &Changes) -> Result<Self, Error> {
+        let wrong = |line, message: String| Error::Spec { file: file.to_owned(), line, message };
+        let mut spec: Spec = toml::from_str(text).map_err(|e| {
+            let line = e.span().map(|span| 1 + text[..span.start.min(text.len())].matches('\n').count());
+            wrong(line, e.message().lines().collect::<Vec<_>>().join(" "))
+        })?;
+        spec.change(changes).and_then(|()| check::check(&spec)).map_err(|message| wrong(None, message))?;
+        Ok(spec)
+    }
+
+    fn change(&mut self, changes: &Changes) -> Result<(), String> {
+        if let Some(name) = &changes.scale {
+            let Some(scale) = self.scale.get(name).cloned() else {
+                let known: Vec<String> = self.scale.keys().cloned().collect();
+                return Err(match known.is_empty() {
+                    true => format!("no scale `{name}`: the file has none"),
+                    false => format!("no scale `{name}`; the file has {}", known.join(", ")),
+                });
+            };
+            self.set.extend(scale.set);
+            self.repetitions = scale.repetitions.unwrap_or(self.repetitions);
+            self.timeout_s = scale.timeout_s.unwrap_or(self.timeout_s);
+        }
+        if let Some(name) = changes.set.keys().find(|name| !self.set.contains_key(*name)) {
+            let known: Vec<&str> = self.set.keys().map(String::as_str).collect();
+            return Err(format!("--set {name}: [set] has no such key; it has {}", listed(&known)));
+        }
+        self.set.extend(changes.set.clone());
+        self.repetitions = changes.repetitions.unwrap_or(self.repetitions);
+        self.seed = changes.seed.unwrap_or(self.seed);
+        Ok(())
+    }
+
+    /// The figures of a workload: those of all, and its own.
+    pub fn figures<'a>(&'a self, workload: &'a Workload) -> BTreeMap<&'a str, &'a Figure> {
+        let all = self.measure.iter().chain(&workload.measure);
+        // Collecting keeps the later one of two of a name: the workload's own.
+        all.map(|(name, figure)| (name.as_str(), figure)).collect()
+    }
+}
+
+/// `a, b`; `none` of nothing.
+pub(crate) fn listed(names: &[&str]) -> String {
+    if names.is_empty() { "none".to_owned() } else { names.join(", ") }
+}
