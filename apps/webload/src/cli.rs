@@ -7,7 +7,7 @@ use nearmiss_usage::What;
 use std::process::ExitCode;
 
 const EXIT_CODES: &str = "Exit codes: 0 the rate was held and every answer was right; 1 no run; 2 bad input; \
-3 the rate was missed; 4 the rate was held, but some requests have no right answer.";
+3 the rate was missed, and no answer was wrong; 4 some requests have no right answer.";
 
 #[derive(Parser)]
 #[command(

@@ -233,13 +233,19 @@ impl<L: Load> Engine<L> {
         while clock::now() < until && self.is_any_open() {
             self.turn()?;
         }
+        let why = if self.is_refused() { Fault::Connect } else { Fault::Unanswered };
         for request in std::mem::take(&mut self.waiting) {
-            self.measures[request.phase].fault(Fault::Unanswered);
+            self.measures[request.phase].fault(why);
         }
         for slot in self.slots.iter().filter(|slot| slot.is_asked) {
             self.measures[slot.phase].fault(Fault::Unanswered);
         }
         Ok(())
+    }
+
+    /// Whether the server has refused a connection and none is left.
+    fn is_refused(&self) -> bool {
+        self.last_refusal.is_some() && self.slots.iter().all(|slot| matches!(slot.state, State::Empty | State::Opening))
     }
 
     fn is_any_open(&self) -> bool {

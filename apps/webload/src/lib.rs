@@ -16,6 +16,7 @@ mod origin;
 mod outcome;
 mod part;
 mod popularity;
+mod ports;
 mod rate;
 mod report;
 mod socket;

@@ -9,9 +9,9 @@ use std::process::ExitCode;
 pub enum Outcome {
     /// The rate was held and every answer was right.
     Good,
-    /// Fewer answers came than were asked for.
+    /// Fewer answers came than were asked for, and those that came are right.
     MissedRate,
-    /// The rate was held, but some requests have no right answer.
+    /// Some answers are wrong or broken; or the rate was held, and some answers never came.
     Faults,
 }
 

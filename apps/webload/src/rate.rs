@@ -8,6 +8,7 @@ use crate::engine::{Connections, Phase, Plan};
 use crate::load::Load;
 use crate::outcome::{self, Outcome, Problem};
 use crate::part::{self, Part, Spread};
+use crate::ports;
 use crate::report::{PhaseReport, Report};
 use std::net::{SocketAddr, ToSocketAddrs as _};
 use std::time::Duration;
@@ -104,6 +105,7 @@ pub fn run(arguments: &Arguments) -> Result<Outcome, Problem> {
         Protocol::Http => {
             let url = http::Url::read(&arguments.server)?;
             let to = resolve(&url.authority)?;
+            ports::check(to, arguments.connections, arguments.sources)?;
             measure(to, arguments, |seed| http::Requests::new(&url, to, arguments, seed))
         }
         Protocol::Resp => measure_store(Dialect::Resp, arguments),
@@ -113,6 +115,7 @@ pub fn run(arguments: &Arguments) -> Result<Outcome, Problem> {
 
 fn measure_store(dialect: Dialect, arguments: &Arguments) -> Result<Outcome, Problem> {
     let to = resolve(&arguments.server)?;
+    ports::check(to, arguments.connections, arguments.sources)?;
     if arguments.part.is_none() {
         Keys::new(dialect, arguments, 0).prime(to)?;
     }
@@ -145,6 +148,10 @@ fn check(arguments: &Arguments) -> Result<(), Problem> {
 /// The address of `HOST:PORT`.
 pub fn resolve(authority: &str) -> Result<SocketAddr, Problem> {
     let wrong = |why: String| Problem::Input(format!("{authority}: {why}; give HOST:PORT, such as 127.0.0.1:8080"));
+    let port = authority.rsplit_once(':').and_then(|(_, port)| port.parse::<u16>().ok());
+    if authority.contains('/') || port.is_none() {
+        return Err(wrong("a port up to 65535 must stand behind the host, and no scheme before it".to_owned()));
+    }
     let mut addresses = authority.to_socket_addrs().map_err(|error| wrong(error.to_string()))?;
     addresses.next().ok_or_else(|| wrong("there is no such host".to_owned()))
 }

@@ -8,47 +8,50 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-/// Times of requests, from due to the last byte of the answer.
+/// Times of requests, from due to the last byte of the answer; without requests there are none.
 #[derive(Clone, Debug, Serialize)]
 pub struct Latency {
     /// How many.
     pub count: u64,
     /// The mean in milliseconds.
-    pub mean_ms: f64,
+    pub mean_ms: Option<f64>,
     /// Half of them take no longer.
-    pub p50_ms: f64,
+    pub p50_ms: Option<f64>,
     /// Nine of ten take no longer.
-    pub p90_ms: f64,
+    pub p90_ms: Option<f64>,
     /// 99 of 100 take no longer.
-    pub p99_ms: f64,
+    pub p99_ms: Option<f64>,
     /// 999 of 1,000 take no longer.
-    pub p999_ms: f64,
+    pub p999_ms: Option<f64>,
     /// The longest.
-    pub max_ms: f64,
+    pub max_ms: Option<f64>,
 }
 
 impl Latency {
     fn of(times: &Times) -> Latency {
+        let of_any = |time: f64| (times.len() > 0).then_some(time);
         Latency {
             count: times.len(),
-            mean_ms: times.mean_ms(),
-            p50_ms: times.quantile_ms(0.5),
-            p90_ms: times.quantile_ms(0.9),
-            p99_ms: times.quantile_ms(0.99),
-            p999_ms: times.quantile_ms(0.999),
-            max_ms: times.max_ms(),
+            mean_ms: of_any(times.mean_ms()),
+            p50_ms: of_any(times.quantile_ms(0.5)),
+            p90_ms: of_any(times.quantile_ms(0.9)),
+            p99_ms: of_any(times.quantile_ms(0.99)),
+            p999_ms: of_any(times.quantile_ms(0.999)),
+            max_ms: of_any(times.max_ms()),
         }
     }
 
-    fn figures(&self) -> [(&'static str, f64); 6] {
-        [
+    /// The figures that there are.
+    fn figures(&self) -> impl Iterator<Item = (&'static str, f64)> {
+        let all = [
             ("mean", self.mean_ms),
             ("p50", self.p50_ms),
             ("p90", self.p90_ms),
             ("p99", self.p99_ms),
             ("p99.9", self.p999_ms),
             ("max", self.max_ms),
-        ]
+        ];
+        all.into_iter().filter_map(|(name, figure)| Some((name, figure?)))
     }
 }
 
@@ -106,6 +109,11 @@ pub struct PhaseReport {
 }
 
 impl PhaseReport {
+    /// Errors that a server too slow for the rate brings about.
+    fn too_late(&self) -> u64 {
+        [Fault::Timeout, Fault::Unanswered].iter().filter_map(|fault| self.errors_by_kind.get(fault.name())).sum()
+    }
+
     /// The report of a phase; `tolerance` is how much of the rate may be missed.
     pub fn of(phase: &str, counts: bool, wanted: f64, measure: &Measure, tolerance: f64) -> PhaseReport {
         let c = &measure.counts;
@@ -161,7 +169,7 @@ impl PhaseReport {
             line(format!("{name} {figure:.3} ms"));
         }
         for (what, latency) in [("hits", &self.hits), ("misses", &self.misses)] {
-            for (name, figure) in latency.figures().iter().filter(|_| latency.count > 0) {
+            for (name, figure) in latency.figures() {
                 line(format!("{what} {name} {figure:.3} ms"));
             }
         }
@@ -181,8 +189,11 @@ impl PhaseReport {
             }
         }
         line(format!("bodies {:.1} Mbit/s", self.body_megabits_per_second));
-        line(format!("sent late p99 {:.3} ms", self.late.p99_ms));
-        line(format!("generator late p99 {:.3} ms", self.generator_late.p99_ms));
+        for (what, latency) in [("sent late", &self.late), ("generator late", &self.generator_late)] {
+            if let Some(time) = latency.p99_ms {
+                line(format!("{what} p99 {time:.3} ms"));
+            }
+        }
         line(format!("generator {:.3} cores", self.generator_cores));
         line(format!("generator {}", if self.generator_kept_up { "kept up" } else { "FELL BEHIND" }));
         text
@@ -218,6 +229,9 @@ impl Report {
     /// What the run says of the server.
     pub fn outcome(&self) -> Outcome {
         let counted = || self.phases.iter().filter(|phase| phase.counts);
+        if counted().any(|phase| phase.errors > phase.too_late()) {
+            return Outcome::Faults;
+        }
         if counted().any(|phase| !phase.rate_held) {
             return Outcome::MissedRate;
         }

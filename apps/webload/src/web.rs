@@ -6,6 +6,7 @@ use crate::arrivals::Spacing;
 use crate::engine::{Connections, Phase, Plan};
 use crate::outcome::{self, Outcome, Problem};
 use crate::part::{self, Part, Spread};
+use crate::ports;
 use crate::rate::{nanoseconds, resolve};
 use crate::report::{PhaseReport, Report};
 use clients::{Clients, Profile};
@@ -131,6 +132,7 @@ fn bytes(text: &str) -> Result<u64, String> {
 pub fn run(arguments: &Arguments) -> Result<Outcome, Problem> {
     check(arguments)?;
     let to = resolve(&arguments.proxy)?;
+    ports::check(to, arguments.connections, arguments.sources)?;
     let Arguments { part, processes, connections, .. } = *arguments;
     let measured = part::run(Spread { part, connections, processes }, |part| {
         let plan = plan(to, arguments, part);

@@ -201,11 +201,14 @@ fn exit_codes_tell_a_missed_rate_from_wrong_answers_and_wrong_use() {
     assert_eq!(slow.status.code(), Some(3), "{slow:?}");
     assert!(String::from_utf8_lossy(&slow.stdout).contains("\nrate MISSED\n"), "{slow:?}");
     let absent = rate(&["--rps", "50", "--tolerance", "99.9", &format!("http://{address}/absent")]);
-    assert_eq!(absent.status.code(), Some(3), "{absent:?}");
+    assert_eq!(absent.status.code(), Some(4), "{absent:?}");
     for (wrong, words) in [
         (vec!["--rps", "x", "http://127.0.0.1:1/"], "--rps"),
         (vec!["--rps", "10", "https://127.0.0.1:1/"], "no TLS"),
-        (vec!["--rps", "10", "--connections", "30000", "--processes", "1", &address], "descriptors"),
+        (vec!["--rps", "10", "--connections", "30000", "--sources", "2", "--processes", "1", &address], "descriptors"),
+        (vec!["--rps", "10", "--connections", "9999999", &address], "more --sources"),
+        (vec!["--rps", "10", "ftp://x"], "the scheme must be http"),
+        (vec!["--rps", "10", "--protocol", "resp", "127.0.0.1:99999"], "a port up to 65535"),
         (vec!["--rps", "10"], "not provided"),
     ] {
         let output = rate(&wrong);

@@ -27,13 +27,20 @@ impl Url {
             return Err(wrong("there is no TLS here"));
         }
         let rest = text.strip_prefix("http://").unwrap_or(text);
+        let scheme = rest.split_once("://").map_or("", |(scheme, _)| scheme);
+        if !scheme.is_empty() && scheme.bytes().all(|b| b.is_ascii_alphanumeric() || b"+-.".contains(&b)) {
+            return Err(wrong("the scheme must be http"));
+        }
         let (authority, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
         if authority.is_empty() || rest.contains(|c: char| c.is_whitespace() || c.is_control()) {
             return Err(wrong("that is no URL"));
         }
-        let has_port = authority.rsplit_once(':').is_some_and(|(_, port)| port.parse::<u16>().is_ok());
+        let port = authority.rsplit_once(':').map(|(_, port)| port).filter(|port| !port.ends_with(']'));
+        if port.is_some_and(|port| port.parse::<u16>().map_or(true, |port| port == 0)) {
+            return Err(wrong("a port is a number from 1 to 65535"));
+        }
         Ok(Url {
-            authority: if has_port { authority.to_owned() } else { format!("{authority}:80") },
+            authority: if port.is_some() { authority.to_owned() } else { format!("{authority}:80") },
             target: if path.is_empty() { "/".to_owned() } else { path.to_owned() },
         })
     }
@@ -147,6 +154,13 @@ mod tests {
         assert_eq!(url("127.0.0.1:8080"), both("127.0.0.1:8080", "/"));
         assert_eq!(url("http://localhost"), both("localhost:80", "/"));
         assert_eq!(url("http://[::1]:81/x"), both("[::1]:81", "/x"));
+        assert_eq!(url("127.0.0.1:80/?to=ftp://x"), both("127.0.0.1:80", "/?to=ftp://x"));
+        assert_eq!(url("http://[::1]/"), both("[::1]:80", "/"));
+        let refused = |text: &str| Url::read(text).expect_err(text).to_string();
+        assert!(refused("ftp://x").contains("the scheme must be http"));
+        for text in ["http://127.0.0.1:99999/", "http://127.0.0.1:0/", "localhost:http"] {
+            assert!(refused(text).contains("a number from 1 to 65535"), "{text}");
+        }
         assert_eq!((url("https://x/"), url("http:///x"), url("http://a/b c")), (None, None, None));
     }
 }

@@ -57,6 +57,19 @@ fn the_text_has_one_figure_a_line() {
 }
 
 #[test]
+fn without_an_answer_there_are_no_times() {
+    let mut measure = Measure::default();
+    measure.fault(Fault::Connect);
+    measure.counts.due = 1;
+    let report = report(&measure, 0.01);
+    let text = report.text();
+    assert!(!text.contains(" ms") && text.contains("errors 1"), "{text}");
+    let json: serde_json::Value = serde_json::from_str(&report.json()).expect("JSON");
+    let latency = &json["phases"][0]["latency"];
+    assert!(latency["mean_ms"].is_null() && latency["max_ms"].is_null() && latency["count"] == 0, "{latency}");
+}
+
+#[test]
 fn a_generator_that_adds_half_of_the_times_fell_behind() {
     let mut measure = measure();
     (0..100).for_each(|_| measure.behind.record(149_000_000));
@@ -66,10 +79,15 @@ fn a_generator_that_adds_half_of_the_times_fell_behind() {
 }
 
 #[test]
-fn the_outcome_follows_the_rate_first_and_the_faults_then() {
+fn the_outcome_follows_the_faults_first_and_the_rate_then() {
     let mut measure = measure();
     assert_eq!(report(&measure, 0.01).outcome(), Outcome::Faults);
+    assert_eq!(report(&measure, 0.005).outcome(), Outcome::Faults);
+    measure.counts.faults = Default::default();
     assert_eq!(report(&measure, 0.005).outcome(), Outcome::MissedRate);
+    measure.fault(Fault::Unanswered);
+    assert_eq!(report(&measure, 0.005).outcome(), Outcome::MissedRate);
+    assert_eq!(report(&measure, 0.01).outcome(), Outcome::Faults);
     measure.counts.faults = Default::default();
     assert_eq!(report(&measure, 0.01).outcome(), Outcome::Good);
     let mut uncounted = report(&measure, 0.001);
