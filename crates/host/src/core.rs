@@ -6,6 +6,7 @@
 use super::assembled::Assembled;
 use super::chains::side_by_side;
 use super::chase::Cycle;
+use super::crowded_stores;
 use super::fetch::ahead_instructions;
 use super::settle::{Settled, jump, settled};
 use serde::{Deserialize, Serialize};
@@ -29,6 +30,9 @@ pub struct CoreFigures {
     /// Instructions by which the front end is ahead.
     #[serde(default)]
     pub fetch_ahead_instructions: Option<Settled>,
+    /// Cycles of a store whose line the stores before it push out.
+    #[serde(default)]
+    pub crowded_store_cycles: Option<Settled>,
 }
 
 const NOP: [u8; 4] = [0x0f, 0x1f, 0x40, 0x00];
@@ -55,6 +59,7 @@ pub fn measure(near: &[Cycle], far: &Cycle) -> CoreFigures {
         forwarding_cycles: settled(forwarding),
         mispredict_cycles: settled(mispredict),
         fetch_ahead_instructions: settled(|| ahead_instructions(second_level_ns?)),
+        crowded_store_cycles: settled(|| Some(crowded_stores::nanoseconds() / cycle_ns()?)),
     }
 }
 

@@ -8,6 +8,7 @@ mod calibrate;
 mod chains;
 mod chase;
 mod core;
+mod crowded_stores;
 mod describe;
 mod fetch;
 mod left;

@@ -17,6 +17,7 @@ const TYPICAL: Core = Core {
     forwarding_cycles: 5,
     mispredict_cycles: 16,
     fetch_ahead_instructions: 32,
+    crowded_store_cycles: 9,
 };
 const TYPICAL_FOLLOWED: u32 = 16;
 const TYPICAL_TRAINED_BY: u32 = 3;
@@ -85,6 +86,13 @@ pub fn core(measured: &CoreFigures, sources: &mut Sources) -> Core {
             "a chain of jumps through code that only the second level holds",
             0,
             TYPICAL.fetch_ahead_instructions,
+        ),
+        crowded_store_cycles: whole(
+            "crowded_store",
+            measured.crowded_store_cycles,
+            "stores to lines of one set in turn",
+            0,
+            TYPICAL.crowded_store_cycles,
         ),
     }
 }

@@ -342,6 +342,9 @@ pub struct Core {
     /// Instructions by which the front end is ahead when it asks for the lines of the code.
     #[serde(default)]
     pub fetch_ahead_instructions: u32,
+    /// Cycles from one store to the next where the stores in the buffer push out one another's lines; 0: none of its own.
+    #[serde(default)]
+    pub crowded_store_cycles: u32,
 }
 
 /// What the core fetches ahead of accesses that follow one another.

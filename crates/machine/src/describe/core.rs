@@ -38,7 +38,8 @@ fn core_ranges(core: &Core) -> Result<(), Problem> {
     number(&at("width"), core.width, 1, 64)?;
     number(&at("forwarding_cycles"), core.forwarding_cycles, 0, 1000)?;
     number(&at("mispredict_cycles"), core.mispredict_cycles, 0, 1000)?;
-    number(&at("fetch_ahead_instructions"), core.fetch_ahead_instructions, 0, 10_000)
+    number(&at("fetch_ahead_instructions"), core.fetch_ahead_instructions, 0, 10_000)?;
+    number(&at("crowded_store_cycles"), core.crowded_store_cycles, 0, 1000)
 }
 
 fn stream_ranges(streams: &Streams) -> Result<(), Problem> {

@@ -1,5 +1,6 @@
 //! The waits of one core under the interval model.
 
+use super::crowded_stores::CrowdedStores;
 use super::front_end::FrontEnd;
 use super::streams::Streams;
 use super::translation::Translation;
@@ -56,6 +57,7 @@ pub(in crate::model) struct Interval {
     next_fill: usize,
     /// When the latest store has left the store buffer.
     stored: Ticks,
+    crowded_stores: CrowdedStores,
     front_end: FrontEnd,
     streams: Option<Streams>,
     /// By source: what a line takes of the way to the core, and when the next one may come.
@@ -71,15 +73,17 @@ pub(in crate::model) struct Interval {
 impl Interval {
     pub fn new(machine: &Machine, core: &Core) -> Self {
         let line_ticks: Vec<Ticks> = machine.streams.iter().flat_map(|s| &s.line_cycles).map(|c| part(*c)).collect();
+        let store_window = (u64::from(core.store_buffer) * INSTRUCTIONS_A_STORE).max(core.window_instructions.into());
         Interval {
             window: u64::from(core.window_instructions),
-            store_window: (u64::from(core.store_buffer) * INSTRUCTIONS_A_STORE).max(core.window_instructions.into()),
+            store_window,
             charged: VecDeque::new(),
             ahead: 0,
             values: Vec::new(),
             fills: vec![0; core.fill_buffers.max(1) as usize],
             next_fill: 0,
             stored: 0,
+            crowded_stores: CrowdedStores::new(machine, core, store_window),
             front_end: FrontEnd::new(core.fetch_ahead_instructions),
             streams: machine.streams.as_ref().map(Streams::new),
             line_after: vec![0; line_ticks.len()],
@@ -134,7 +138,8 @@ impl Interval {
 
     fn store(&mut self, what: &Waiting<'_>, begins: Ticks) -> Ticks {
         let known = self.address_known(what);
-        self.stored = self.line(what, begins, begins.max(known)).max(self.stored);
+        let takes = if what.missed == 0 { 0 } else { self.crowded_stores.takes(what.vaddr, what.instructions) };
+        self.stored = self.line(what, begins, begins.max(known)).max(self.stored + takes);
         self.charge(what, self.stored, self.store_window)
     }
 

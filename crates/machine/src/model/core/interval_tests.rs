@@ -19,6 +19,7 @@ fn fetching_ahead(fetch_ahead_instructions: u32) -> Interval {
         forwarding_cycles: 5,
         mispredict_cycles: 15,
         fetch_ahead_instructions,
+        crowded_store_cycles: 9,
     };
     machine.streams = Some(Followed {
         followed: 4,
@@ -147,6 +148,16 @@ fn stores_wait_where_the_buffer_is_full_and_atomics_at_once() {
     assert_eq!(run(stores, &[]).0, [180, 0, 0, 0]);
     let atomics = (0..2).map(|n| (10, Kind::Atomic, 1, scattered(n), 300));
     assert_eq!(run(atomics, &[]).0, [300, 300]);
+}
+
+#[test]
+fn stores_that_push_out_one_anothers_lines_leave_one_by_one() {
+    // 32 KiB of 8 ways: lines 4 KiB apart share a set. The eighth store is there at 36, by four fill buffers, and each
+    // after it 9 later. The last one leaves 120 instructions behind the core.
+    let end = |apart: u64| run((0..400u64).map(move |n| (2, Kind::Store, 1, 0x10_0000 + n % 16 * apart, 14)), &[]).1;
+    assert_eq!(end(4096), 36 + 392 * 9 - 120);
+    // Sixteen sets: four lines in 14 cycles.
+    assert_eq!(end(4096 + 64), 36 + 98 * 14 - 120);
 }
 
 #[test]

@@ -10,7 +10,8 @@
 //!   another in memory wait one by one, and others wait together.
 //! - A load that continues a stream has been fetched ahead: it takes what the stream's source gives by time, no latency.
 //! - No source gives lines faster than it gives those of a stream.
-//! - A store waits in the store buffer. Stores leave in order, and the core waits where the buffer is full.
+//! - A store waits in the store buffer. Stores leave in order, and the core waits where the buffer is full. Stores that push
+//!   out one another's lines leave one by one.
 //! - An atomic waits for the stores before it, and the core waits for the atomic.
 //! - A line of the code is asked for when the front end comes to it, some instructions ahead of the core. If the line
 //!   comes late, the core stops at once, but for what it would have waited for an older load anyway.
@@ -20,6 +21,7 @@
 //!
 //! A core without a window waits for a share of each miss, as `overlap` in its machine file says.
 
+mod crowded_stores;
 mod front_end;
 mod interval;
 mod streams;
