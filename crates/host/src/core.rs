@@ -6,7 +6,7 @@
 use super::assembled::Assembled;
 use super::chains::side_by_side;
 use super::chase::Cycle;
-use super::crowded_stores;
+use super::crowded;
 use super::fetch::ahead_instructions;
 use super::settle::{Settled, jump, settled};
 use serde::{Deserialize, Serialize};
@@ -33,6 +33,9 @@ pub struct CoreFigures {
     /// Cycles of a store whose line the stores before it push out.
     #[serde(default)]
     pub crowded_store_cycles: Option<Settled>,
+    /// Cycles of a load's line whose latency is hidden.
+    #[serde(default)]
+    pub fill_cycles: Option<Settled>,
 }
 
 const NOP: [u8; 4] = [0x0f, 0x1f, 0x40, 0x00];
@@ -59,7 +62,8 @@ pub fn measure(near: &[Cycle], far: &Cycle) -> CoreFigures {
         forwarding_cycles: settled(forwarding),
         mispredict_cycles: settled(mispredict),
         fetch_ahead_instructions: settled(|| ahead_instructions(second_level_ns?)),
-        crowded_store_cycles: settled(|| Some(crowded_stores::nanoseconds() / cycle_ns()?)),
+        crowded_store_cycles: settled(|| Some(crowded::store_nanoseconds() / cycle_ns()?)),
+        fill_cycles: settled(|| Some(crowded::fill_nanoseconds() / cycle_ns()?)),
     }
 }
 

@@ -8,7 +8,7 @@ mod calibrate;
 mod chains;
 mod chase;
 mod core;
-mod crowded_stores;
+mod crowded;
 mod describe;
 mod fetch;
 mod left;

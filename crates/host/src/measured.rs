@@ -18,6 +18,7 @@ const TYPICAL: Core = Core {
     mispredict_cycles: 16,
     fetch_ahead_instructions: 32,
     crowded_store_cycles: 9,
+    fill_cycles: 1.5,
 };
 const TYPICAL_FOLLOWED: u32 = 16;
 const TYPICAL_TRAINED_BY: u32 = 3;
@@ -45,6 +46,8 @@ pub fn noted(sources: &mut Sources, figure: &str, measured: Option<Settled>, how
 
 /// The core.
 pub fn core(measured: &CoreFigures, sources: &mut Sources) -> Core {
+    const FILLS: &str = "loads of lines of one set in turn";
+    let fill_cycles = noted(sources, "core.fill", measured.fill_cycles, FILLS).unwrap_or(TYPICAL.fill_cycles);
     let mut whole = |figure: &str, measured: Option<Settled>, how: &str, least: u32, otherwise: u32| {
         let value = noted(sources, &format!("core.{figure}"), measured, how);
         value.map_or(otherwise, |value| (value.round() as u32).max(least))
@@ -94,6 +97,7 @@ pub fn core(measured: &CoreFigures, sources: &mut Sources) -> Core {
             0,
             TYPICAL.crowded_store_cycles,
         ),
+        fill_cycles: (fill_cycles.max(0.0) * 100.0).round() / 100.0,
     }
 }
 

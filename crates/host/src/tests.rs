@@ -217,6 +217,7 @@ fn what_was_measured_of_the_core_is_a_core_and_says_how() {
         mispredict_cycles: None,
         fetch_ahead_instructions: None,
         crowded_store_cycles: None,
+        fill_cycles: None,
     };
     let line_ns =
         vec![steady(1.0).expect("a figure"), steady(0.9).expect("a figure"), steady(800.0).expect("a figure")];

@@ -345,6 +345,9 @@ pub struct Core {
     /// Cycles from one store to the next where the stores in the buffer push out one another's lines; 0: none of its own.
     #[serde(default)]
     pub crowded_store_cycles: u32,
+    /// Cycles that a load's line from beyond the first level takes of the core's time where all of its latency is hidden.
+    #[serde(default)]
+    pub fill_cycles: f64,
 }
 
 /// What the core fetches ahead of accesses that follow one another.

@@ -43,7 +43,7 @@ pub fn figures(machine: &Machine) -> Vec<String> {
 
 /// Figures of the core and of what only some machines have.
 fn of_the_core(machine: &Machine) -> Vec<&'static str> {
-    const CORE: [&str; 8] = [
+    const CORE: [&str; 9] = [
         "core.window",
         "core.fill_buffers",
         "core.store_buffer",
@@ -52,6 +52,7 @@ fn of_the_core(machine: &Machine) -> Vec<&'static str> {
         "core.mispredict",
         "core.fetch_ahead",
         "core.crowded_store",
+        "core.fill",
     ];
     const STREAMS: [&str; 5] =
         ["streams.followed", "streams.trained_by", "streams.longest_stride", "streams.within", "streams.line"];

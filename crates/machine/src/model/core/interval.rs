@@ -58,6 +58,8 @@ pub(in crate::model) struct Interval {
     /// When the latest store has left the store buffer.
     stored: Ticks,
     crowded_stores: CrowdedStores,
+    /// What a load's line takes of the core's time, however early it is there.
+    fill_ticks: Ticks,
     front_end: FrontEnd,
     streams: Option<Streams>,
     /// By source: what a line takes of the way to the core, and when the next one may come.
@@ -84,6 +86,7 @@ impl Interval {
             next_fill: 0,
             stored: 0,
             crowded_stores: CrowdedStores::new(machine, core, store_window),
+            fill_ticks: part(core.fill_cycles),
             front_end: FrontEnd::new(core.fetch_ahead_instructions),
             streams: machine.streams.as_ref().map(Streams::new),
             line_after: vec![0; line_ticks.len()],
@@ -114,6 +117,12 @@ impl Interval {
         self.walked > 0
     }
 
+    /// Whether a store waits for the stores before it, be it a hit or not.
+    #[inline]
+    pub fn crowds(&self, vaddr: u64, instructions: u64) -> bool {
+        self.crowded_stores.crowd(vaddr, instructions)
+    }
+
     /// What the core waits because of a reference, in whole cycles.
     pub fn waits(&mut self, what: &Waiting<'_>) -> u32 {
         let ahead = self.ahead(what.instructions);
@@ -133,12 +142,21 @@ impl Interval {
         let known = self.address_known(what);
         let there = self.line(what, begins, begins.max(known));
         *self.value(what.insn) = Value { ready: there, instructions: what.instructions };
-        self.charge(what, there, self.window)
+        if what.missed == 0 {
+            return self.charge(what, there, self.window);
+        }
+        self.crowded_stores.missed(what.vaddr, what.instructions);
+        let fills = self.beyond_what_was_charged(self.fill_ticks);
+        let behind = Waiting { clock: what.clock + fills, ..*what };
+        fills + self.charge(&behind, there, self.window)
     }
 
     fn store(&mut self, what: &Waiting<'_>, begins: Ticks) -> Ticks {
         let known = self.address_known(what);
-        let takes = if what.missed == 0 { 0 } else { self.crowded_stores.takes(what.vaddr, what.instructions) };
+        let takes = self.crowded_stores.takes(what.vaddr, what.instructions);
+        if what.missed != 0 {
+            self.crowded_stores.missed(what.vaddr, what.instructions);
+        }
         self.stored = self.line(what, begins, begins.max(known)).max(self.stored + takes);
         self.charge(what, self.stored, self.store_window)
     }
@@ -150,13 +168,17 @@ impl Interval {
         self.charge(what, self.stored, 0)
     }
 
-    /// A line of the code holds up what follows at once, where the front end did not ask for it early enough. What the
-    /// core would have waited anyway passes meanwhile.
+    /// A line of the code holds up what follows at once, where the front end did not ask for it early enough.
     fn fetch(&mut self, what: &Waiting<'_>, begins: Ticks) -> Ticks {
         let reached = self.front_end.reached(what.instructions, begins, what.pace);
         let given = self.given(source(what), reached);
-        let mut wait = (given + ticks(what.latency_cycles.into())).saturating_sub(begins);
+        let wait = (given + ticks(what.latency_cycles.into())).saturating_sub(begins);
         self.front_end.waits(what.instructions, wait);
+        self.beyond_what_was_charged(wait)
+    }
+
+    /// What is left of a wait at this instruction: what the core waits anyway, soon, passes meanwhile.
+    fn beyond_what_was_charged(&mut self, mut wait: Ticks) -> Ticks {
         while wait > 0
             && let Some((_, charged)) = self.charged.front_mut()
         {

@@ -283,7 +283,6 @@ impl<E: Engine, O: Observer> Replay<E, O> {
         if !told {
             return Ok(at + 1);
         }
-        let walks = kind != Kind::Fetch && self.cpus[cpu].core.looks_up(record.vaddr(), record.paddr());
         let insn = record.insn().0;
         let around = kind == Kind::Store && self.rules.goes_around(self.cpus[cpu].context, insn);
         let kind = if around { Kind::NtStore } else { kind };
@@ -300,6 +299,7 @@ impl<E: Engine, O: Observer> Replay<E, O> {
         let (address, vaddr) = self.moved(cpu, record);
         let second = record.flags() & FLAG_CONT != 0;
         self.records += 1;
+        let waits = self.cpus[cpu].waits_if_hit(record, kind, vaddr);
         let tally = &mut self.cpus[cpu].tally;
         if !second {
             match kind {
@@ -320,7 +320,7 @@ impl<E: Engine, O: Observer> Replay<E, O> {
         if self.cuts && self.is_cut(kind, address, size) || self.rules.apart().concerns(address, size) {
             let now = self.now(cpu);
             self.meet_parts(&Access { cpu, kind, address, vaddr, size, insn, missed_before, now, record }, second);
-        } else if !self.is_plain && !walks && self.engine.hit(cpu, kind, address, vaddr) {
+        } else if !self.is_plain && !waits && self.engine.hit(cpu, kind, address, vaddr) {
             self.cpus[cpu].missed = missed_before;
             let node = self.cpus[cpu].node;
             self.observer.hit(&Effective { cpu: cpu as u32, node, kind, address, vaddr, size, record });

@@ -65,6 +65,16 @@ impl Cpu {
         }
     }
 
+    /// Whether a reference makes the core wait even if it hits: for its page, or for the stores before it.
+    #[inline(always)]
+    pub fn waits_if_hit(&mut self, record: Record, kind: Kind, vaddr: u64) -> bool {
+        if kind == Kind::Fetch {
+            return false;
+        }
+        let walks = self.core.looks_up(record.vaddr(), record.paddr());
+        walks || kind == Kind::Store && self.core.crowds(vaddr, self.tally.instructions)
+    }
+
     /// Cycles that the core waits for an access that takes so many.
     #[inline]
     pub fn waits(&mut self, codes: &mut Option<CodeMap>, access: &Access, missed: u8, latency_cycles: u32) -> u32 {

@@ -1,0 +1,47 @@
+//! What stores and loads take whose lines push one another out of the first level: they go in turn to the beginnings of
+//! more pages than any first level has ways.
+
+use std::hint::black_box;
+use std::time::Instant;
+
+const PAGE_WORDS: usize = 4096 / 8;
+const LINE_WORDS: usize = 64 / 8;
+/// More than the ways of any first level of data; few enough that the second level holds the lines.
+const PAGES: usize = 32;
+const TURNS: usize = 200;
+const ROUNDS: usize = 50;
+
+/// Nanoseconds a store whose line was pushed out.
+pub fn store_nanoseconds() -> f64 {
+    let mut words = vec![1u64; PAGES * PAGE_WORDS];
+    each(|turn| {
+        for page in words.chunks_exact_mut(PAGE_WORDS) {
+            page[0] = turn as u64;
+        }
+        black_box(&mut words);
+    })
+}
+
+/// Nanoseconds that a load takes more than a hit, where nothing waits for what it loads.
+pub fn fill_nanoseconds() -> f64 {
+    loaded(PAGE_WORDS) - loaded(PAGE_WORDS + LINE_WORDS)
+}
+
+fn loaded(pitch_words: usize) -> f64 {
+    let words = vec![1u64; PAGES * pitch_words];
+    each(|_| {
+        let words = black_box(&words);
+        black_box(words.chunks_exact(pitch_words).fold(0u64, |sum, page| sum.wrapping_add(page[0])));
+    })
+}
+
+/// Nanoseconds a page: the least of several rounds, as noise only adds.
+fn each(mut turn_over_pages: impl FnMut(usize)) -> f64 {
+    let mut least = f64::INFINITY;
+    for _ in 0..ROUNDS {
+        let started = Instant::now();
+        (0..TURNS).for_each(&mut turn_over_pages);
+        least = least.min(started.elapsed().as_secs_f64() * 1e9 / (TURNS * PAGES) as f64);
+    }
+    least
+}
