@@ -129,9 +129,11 @@ def kill_once(binary, verb, chance, place):
 
 def left_over(place, before):
     """What is left once everything had time to end."""
-    ends = time.monotonic() + SETTLE_S
-    while time.monotonic() < ends and (descendants() or os.listdir(f"{place}/tmp")):
+    ends, quiet = time.monotonic() + SETTLE_S, 0
+    # Twice: an orphan that finds its new parent while the processes are listed is missed once.
+    while time.monotonic() < ends and quiet < 2:
         reap()
+        quiet = 0 if descendants() or os.listdir(f"{place}/tmp") else quiet + 1
         time.sleep(0.05)
     left = [f"process {pid} ({name})" for pid, name in descendants().items()]
     left += [f"file {path}" for path in glob.glob(f"{place}/tmp/**/*", recursive=True)]
