@@ -106,10 +106,7 @@ pub fn open_all(
     };
     let (who, flags): (Vec<i32>, u32) = match reach {
         Reach::Command(pid) => (vec![*pid], 0),
-        Reach::Processes(pids) => {
-            let threads = pids.iter().map(|pid| threads(*pid)).collect::<Result<Vec<_>, _>>()?;
-            (threads.concat(), 0)
-        }
+        Reach::Processes(pids) => (threads_of(pids)?, 0),
         Reach::Cgroup(_) => (vec![cgroup.as_ref().map_or(-1, AsRawFd::as_raw_fd)], sys::PERF_FLAG_PID_CGROUP),
         Reach::Machine => (vec![-1], 0),
     };
@@ -141,10 +138,20 @@ pub(super) fn open_one(mut attr: sys::perf_event_attr, pid: i32, cpu: u32, flags
     Ok(unsafe { OwnedFd::from_raw_fd(fd as RawFd) })
 }
 
-fn threads(pid: i32) -> Result<Vec<i32>, PerfError> {
-    let listing = fs::read_dir(format!("/proc/{pid}/task"))
-        .map_err(|_| PerfError::Target(format!("process {pid}: there is no such process; `ps -e` lists them")))?;
-    Ok(listing.flatten().filter_map(|e| e.file_name().to_str()?.parse().ok()).collect())
+/// The threads of a process and of its descendants, of which some may have ended since they were listed.
+fn threads_of(pids: &[i32]) -> Result<Vec<i32>, PerfError> {
+    let found: Vec<i32> = pids.iter().filter_map(|pid| threads(*pid)).flatten().collect();
+    match pids.first() {
+        Some(pid) if found.is_empty() => {
+            Err(PerfError::Target(format!("process {pid}: there is no such process; `ps -e` lists them")))
+        }
+        _ => Ok(found),
+    }
+}
+
+fn threads(pid: i32) -> Option<Vec<i32>> {
+    let listing = fs::read_dir(format!("/proc/{pid}/task")).ok()?;
+    Some(listing.flatten().filter_map(|e| e.file_name().to_str()?.parse().ok()).collect())
 }
 
 pub(super) fn refusal(event: &EventSpec, error: &io::Error) -> PerfError {
@@ -179,4 +186,18 @@ pub fn pmu() -> Result<(), PerfError> {
 /// Whether this process may count cycles.
 pub fn has_pmu() -> bool {
     pmu().is_ok()
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_descendant_that_has_ended_costs_nothing_and_no_process_at_all_is_told() {
+        let (own, ended) = (std::process::id() as i32, 4_194_305);
+        assert!(threads_of(&[own, ended]).unwrap().contains(&own));
+        let error = threads_of(&[ended]).unwrap_err().to_string();
+        assert!(error.starts_with("process 4194305: there is no such process"), "{error}");
+    }
 }
