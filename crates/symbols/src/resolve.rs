@@ -41,7 +41,7 @@ pub fn resolve(sources: Sources<'_>) -> Symbols {
             kernel.push((insn.vaddr, id));
             continue;
         }
-        match sources.maps.place(insn.task, id, insn.vaddr) {
+        match sources.maps.place(id, insn) {
             Some(place) if place.is_file => by_file.entry(place.path).or_default().push((place.file_offset, id)),
             Some(place) if place.path.starts_with(VDSO) => table.set(id, VDSO, VDSO, false, None),
             Some(_) => table.set(id, JIT, JIT, false, None),

@@ -70,7 +70,7 @@ fn address(
     if insn.flags & INSN_KERNEL != 0 {
         return Some(insn.vaddr);
     }
-    let place = attribution.log.place(insn.task, id as u32, insn.vaddr).filter(|place| place.is_file)?;
+    let place = attribution.log.place(id as u32, insn).filter(|place| place.is_file)?;
     files.get(place.path)?.linked_address(place.file_offset)
 }
 

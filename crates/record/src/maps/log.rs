@@ -4,6 +4,7 @@
 //! instruction with id `i` was translated under the mappings noted when fewer than `i` ids had been seen.
 
 use super::{Event, Mapping};
+use crate::side::{INSN_TASK_LATER, Insn};
 use std::collections::HashMap;
 
 /// Longest chain of forks that is followed for inherited mappings.
@@ -88,9 +89,16 @@ impl MapLog {
         known.iter().rev().find(|(seen, _)| *seen <= id).or(known.first()).map(|(_, pid)| *pid)
     }
 
-    /// Where instruction `id`, translated for `task` at `vaddr`, lies; `None` when nothing known is mapped there.
+    /// Where an instruction lies; `None` when nothing known is mapped there.
+    pub fn place(&self, id: u32, insn: &Insn) -> Option<Place<'_>> {
+        // What was translated again may have been so at any time since.
+        let latest = if insn.flags & INSN_TASK_LATER == 0 { id } else { u32::MAX };
+        self.place_of(insn.task, latest, insn.vaddr)
+    }
+
+    /// Where an instruction lies that was translated for `task` when `id` was given out.
     /// A task of 0: translated ahead of the window, for a program that had the same page of the same file there.
-    pub fn place(&self, task: u64, id: u32, vaddr: u64) -> Option<Place<'_>> {
+    fn place_of(&self, task: u64, id: u32, vaddr: u64) -> Option<Place<'_>> {
         let mapping = if task == 0 { self.first_code(vaddr) } else { self.code_of(task, id, vaddr) }?;
         Some(Place {
             path: &mapping.path,
@@ -158,10 +166,10 @@ mod tests {
         log.event(1, &map(5, 0x1000, "/bin/sh"));
         log.event(40, &exec(5));
         log.event(41, &map(5, 0x1000, "/bin/ls"));
-        assert_eq!(log.place(0xf00, 10, 0x1010), Some(Place { path: "/bin/sh", file_offset: 0x210, is_file: true }));
-        assert_eq!(log.place(0xf00, 50, 0x1010).unwrap().path, "/bin/ls");
-        assert_eq!(log.place(0xf00, 50, 0x3000), None);
-        assert_eq!(log.place(0xbad, 50, 0x1010), None);
+        assert_eq!(log.place_of(0xf00, 10, 0x1010), Some(Place { path: "/bin/sh", file_offset: 0x210, is_file: true }));
+        assert_eq!(log.place_of(0xf00, 50, 0x1010).unwrap().path, "/bin/ls");
+        assert_eq!(log.place_of(0xf00, 50, 0x3000), None);
+        assert_eq!(log.place_of(0xbad, 50, 0x1010), None);
         assert_eq!(log.files(), ["/bin/sh", "/bin/ls"]);
     }
 
@@ -176,8 +184,8 @@ mod tests {
         }
         log.event(11, &data);
         log.event(12, &map(6, 0x1000, "/lib/ld.so"));
-        assert_eq!(log.place(0, 3, 0x1010), Some(Place { path: "/lib/ld.so", file_offset: 0x210, is_file: true }));
-        assert_eq!(log.place(0, 3, 0x5000), None);
+        assert_eq!(log.place_of(0, 3, 0x1010), Some(Place { path: "/lib/ld.so", file_offset: 0x210, is_file: true }));
+        assert_eq!(log.place_of(0, 3, 0x5000), None);
     }
 
     #[test]
@@ -186,8 +194,19 @@ mod tests {
         log.task(0, 0xf00, 5);
         log.event(20, &exec(5));
         log.event(21, &map(5, 0x1000, "/bin/ls"));
-        assert_eq!(log.place(0xf00, 19, 0x1010), None);
-        assert_eq!(log.place(0xf00, 20, 0x1010).unwrap().path, "/bin/ls");
+        assert_eq!(log.place_of(0xf00, 19, 0x1010), None);
+        assert_eq!(log.place_of(0xf00, 20, 0x1010).unwrap().path, "/bin/ls");
+    }
+
+    #[test]
+    fn what_a_task_translated_again_is_in_its_program() {
+        let mut log = MapLog::default();
+        log.task(0, 0xf00, 5);
+        log.event(20, &exec(5));
+        log.event(21, &map(5, 0x1000, "/bin/ls"));
+        let insn = |flags| Insn { vaddr: 0x1010, task: 0xf00, flags, ..Insn::default() };
+        assert_eq!(log.place(3, &insn(0)), None);
+        assert_eq!(log.place(3, &insn(INSN_TASK_LATER)).unwrap().path, "/bin/ls");
     }
 
     #[test]
@@ -197,8 +216,8 @@ mod tests {
         log.event(2, &Event::Fork { pid: 6, parent: 5, tid: 6 });
         log.event(3, &map(5, 0x9000, "/lib/late.so"));
         log.task(4, 0xf06, 6);
-        assert_eq!(log.place(0xf06, 9, 0x1004).unwrap().path, "/bin/sh");
-        assert_eq!(log.place(0xf06, 9, 0x9004), None);
+        assert_eq!(log.place_of(0xf06, 9, 0x1004).unwrap().path, "/bin/sh");
+        assert_eq!(log.place_of(0xf06, 9, 0x9004), None);
     }
 
     #[test]
@@ -208,7 +227,7 @@ mod tests {
         log.event(1, &map(6, 0x1000, "/bin/b"));
         log.task(1, 0xf00, 5);
         log.task(30, 0xf00, 6);
-        assert_eq!(log.place(0xf00, 29, 0x1000).unwrap().path, "/bin/a");
-        assert_eq!(log.place(0xf00, 30, 0x1000).unwrap().path, "/bin/b");
+        assert_eq!(log.place_of(0xf00, 29, 0x1000).unwrap().path, "/bin/a");
+        assert_eq!(log.place_of(0xf00, 30, 0x1000).unwrap().path, "/bin/b");
     }
 }
