@@ -7,7 +7,7 @@ use crate::metrics;
 use crate::shared::Shared;
 use http::StatusCode;
 use std::io::{Read, Write};
-use std::net::{TcpListener, TcpStream};
+use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -15,9 +15,22 @@ use std::time::{Duration, Instant};
 /// The longest that one request of the operator may take to arrive.
 const PATIENCE: Duration = Duration::from_secs(2);
 
+/// The operator's port cannot be had.
+#[derive(Debug, thiserror::Error)]
+#[error("admin.listen {address}: {error}; choose another address, or end who has it")]
+pub struct AdminError {
+    address: SocketAddr,
+    error: std::io::Error,
+}
+
 /// Starts the thread, if a port is configured.
-pub fn start(shared: &Arc<Shared>) -> std::io::Result<()> {
+pub fn start(shared: &Arc<Shared>) -> Result<(), AdminError> {
     let Some(admin) = shared.live().config.admin.clone() else { return Ok(()) };
+    let address = admin.listen;
+    serve_all(shared, admin).map_err(|error| AdminError { address, error })
+}
+
+fn serve_all(shared: &Arc<Shared>, admin: Admin) -> std::io::Result<()> {
     let listener = TcpListener::bind(admin.listen)?;
     // Nobody may read it.
     let _unread = writeln!(std::io::stdout(), "nearmiss-accelerator: admin on {}", listener.local_addr()?).is_err();

@@ -48,6 +48,43 @@ fn an_address_in_use_is_said() {
     let (code, _, err) = run(&["--config", path.to_str().unwrap()]);
     assert_eq!(code, Some(3));
     assert!(err.contains(&format!("listen {address}: ")) && err.contains("choose another address"), "{err}");
+    let admin = format!("[admin]\nlisten = \"{address}\"\n");
+    std::fs::write(&path, config(&[&origin], &admin)).unwrap();
+    let (code, _, err) = run(&["--config", path.to_str().unwrap()]);
+    let wanted = format!("nearmiss-accelerator: admin.listen {address}: Address already in use");
+    assert!(code == Some(3) && err.starts_with(&wanted) && err.contains("choose another address"), "{err}");
+    assert_eq!(err.lines().count(), 1, "{err}");
+}
+
+#[test]
+fn an_origin_that_is_the_proxy_itself_is_refused_at_the_start_and_at_a_reload() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("itself.toml");
+    for (settings, wanted) in [
+        ("listen = [\"0.0.0.0:4\"]", "itself.toml: origin 127.0.0.1:4: this proxy itself, which listens on 0.0.0.0:4"),
+        ("listen = [\"127.0.0.1:0\"]\npace = \"2s\"", "itself.toml:2: pace of 2s: must be within 10us and 1s"),
+    ] {
+        std::fs::write(&path, format!("{settings}\n[[origin]]\naddress = \"127.0.0.1:4\"\n")).unwrap();
+        for more in [&[][..], &["--check"]] {
+            let (code, out, err) = run(&[&["--config", path.to_str().unwrap()], more].concat());
+            assert_eq!((code, out.as_str(), err.lines().count()), (Some(2), "", 1), "{err}");
+            assert!(err.contains(wanted), "{err}");
+        }
+    }
+    let origin = Origin::saying(STORED);
+    let accelerator = Accelerator::before(&[&origin], "");
+    let path = accelerator.folder.path().join("a.toml");
+    let own = accelerator.address;
+    // The file names no port: what counts is where the proxy listens.
+    std::fs::write(&path, format!("listen = [\"127.0.0.1:0\"]\n[[origin]]\naddress = \"{own}\"\n")).unwrap();
+    accelerator.signal("HUP");
+    until("the refusal", || accelerator.stderr().contains("the configuration from before stays"));
+    assert!(accelerator.stderr().contains(&format!("origin {own}: this proxy itself")), "{}", accelerator.stderr());
+    assert_eq!(accelerator.get("/").text(), "x");
+    std::fs::write(&path, config(&[&origin], "pace = \"5us\"\n")).unwrap();
+    accelerator.signal("HUP");
+    until("the refusal", || accelerator.stderr().contains("pace of 5us: must be within 10us and 1s"));
+    assert_eq!(accelerator.get("/2").text(), "x");
 }
 
 #[test]
