@@ -8,6 +8,7 @@ use super::request::Request;
 use crate::cache::entry::Entry;
 use crate::cache::flow::{Flow, Phase};
 use crate::message::chunked::Decoder;
+use crate::message::hops::came_through;
 use crate::message::request::Head;
 use crate::message::{BodyLength, Refusal, write};
 use http::{Method, StatusCode, header};
@@ -58,6 +59,11 @@ impl Worker {
                 self.own_answer(id, StatusCode::METHOD_NOT_ALLOWED, "not through this proxy")
             }
             Method::OPTIONS if hops => self.own_answer(id, StatusCode::OK, "the request goes no further"),
+            _ if came_through(&request.fields, &self.live.config.cache.name) => self.own_answer(
+                id,
+                StatusCode::LOOP_DETECTED,
+                "a proxy of this name forwarded it before; proxies in a row need a cache.name each",
+            ),
             _ if too_long => self.own_answer(id, StatusCode::PAYLOAD_TOO_LARGE, "the body is too long"),
             _ if request.is_cacheable() => self.look_up(id, request),
             _ => self.pass(id, request, Forward::Method),
