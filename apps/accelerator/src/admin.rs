@@ -6,11 +6,12 @@ use crate::message::write;
 use crate::metrics;
 use crate::shared::Shared;
 use http::StatusCode;
+use nearmiss_cache_policy::Seconds;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 /// The longest that one request of the operator may take to arrive.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -62,6 +63,11 @@ fn serve(shared: &Shared, admin: &Admin, mut socket: TcpStream) -> std::io::Resu
     let (status, text) = answer(shared, admin, &head);
     let mut out = Vec::new();
     write::status_line(&mut out, status);
+    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    write::field(&mut out, "date", write::date(Seconds(since.as_secs())).as_bytes());
+    if status == StatusCode::UNAUTHORIZED {
+        write::field(&mut out, "www-authenticate", b"Bearer");
+    }
     write::field(&mut out, "content-type", b"text/plain; version=0.0.4");
     write::number_field(&mut out, "content-length", text.len() as u64);
     write::field(&mut out, "connection", b"close");
