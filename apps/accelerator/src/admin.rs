@@ -2,6 +2,7 @@
 
 use crate::cache::key::Key;
 use crate::config::Admin;
+use crate::message::request::authority;
 use crate::message::write;
 use crate::metrics;
 use crate::shared::Shared;
@@ -133,18 +134,27 @@ fn health(shared: &Shared) -> (StatusCode, String) {
 
 /// `?host=AUTHORITY&path=TARGET` for one key, `?host=AUTHORITY&prefix=TARGET` for many, `?all` for everything.
 fn purge(shared: &Shared, query: &str) -> (StatusCode, String) {
-    let value = |name: &str| query.split('&').find_map(|part| part.strip_prefix(name)?.strip_prefix('='));
-    let count = match (query, value("host"), value("path"), value("prefix")) {
-        ("all", ..) => shared.store.forget_where(|_| true),
-        (_, Some(host), Some(path), None) => {
-            let key = Key::new(host, path);
-            usize::from(shared.store.forget(&key))
-        }
-        (_, Some(host), None, Some(prefix)) => {
-            let host = host.to_ascii_lowercase();
-            shared.store.forget_where(|key| key.authority == host && key.target.starts_with(prefix))
-        }
-        _ => return (StatusCode::BAD_REQUEST, "give ?all, or host= with path= or prefix=\n".to_owned()),
+    let wrong = |why: &str| (StatusCode::BAD_REQUEST, format!("{why}\n"));
+    if query == "all" {
+        return purged(shared.store.forget_where(|_| true));
+    }
+    // A target is taken as it stands: it may have `&` and percent signs of its own.
+    let Some((host, target)) = query.strip_prefix("host=").and_then(|rest| rest.split_once('&')) else {
+        return wrong("give ?all, or host= and behind it path= or prefix=");
     };
+    let Ok(host) = authority(host.as_bytes()) else {
+        return wrong("host= is no name or address with a port; give what requests have as Host");
+    };
+    match (target.strip_prefix("path="), target.strip_prefix("prefix=")) {
+        (Some(path), _) if path.starts_with('/') => purged(shared.store.forget(&Key::new(host, path)).into()),
+        (_, Some(prefix)) if prefix.starts_with('/') => {
+            let host = host.to_ascii_lowercase();
+            purged(shared.store.forget_where(|key| key.authority == host && key.target.starts_with(prefix)))
+        }
+        _ => wrong("behind host= give path= or prefix= with what a target begins with: /"),
+    }
+}
+
+fn purged(count: usize) -> (StatusCode, String) {
     (StatusCode::OK, format!("{count} purged\n"))
 }

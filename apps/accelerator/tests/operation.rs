@@ -143,7 +143,21 @@ fn the_operator_sees_and_purges() {
     assert_eq!(purge("host=a&path=/b").text(), "1 purged\n");
     assert_eq!(purge("host=a&path=/b").text(), "0 purged\n");
     assert_eq!(purge("host=a&prefix=/a/").text(), "2 purged\n");
-    assert_eq!(purge("nothing").status(), 400);
+    for wrong in
+        ["nothing", "host=a", "host=a&path=b", "host=a&prefix=", "path=/b&host=a", "host=a:b&path=/", "host=&path=/"]
+    {
+        assert_eq!(purge(wrong).status(), 400, "{wrong}");
+    }
+    // The key is what the client's request says: another port is another key, the default one is none.
+    let of = |host: &str, target: &str| accelerator.ask(&format!("GET {target} HTTP/1.1\r\nHost: {host}\r\n\r\n"));
+    of("B:8081", "/q?x=1&path=%2f");
+    assert_eq!(purge("host=b&path=/q?x=1&path=%2f").text(), "0 purged\n");
+    assert_eq!(purge("host=b:8081&path=/q?x=1").text(), "0 purged\n");
+    assert_eq!(purge("host=b:8081&path=/q?x=1&path=%2f").text(), "1 purged\n");
+    of("b:80", "/q");
+    assert_eq!(purge("host=B:80&prefix=/q").text(), "1 purged\n");
+    of("[::1]:8081", "/q");
+    assert_eq!(purge("host=[::1]:8081&path=/q").text(), "1 purged\n");
     accelerator.get("/c");
     assert_eq!(purge("all").text(), "1 purged\n");
     assert_eq!(accelerator.operate("GET /other HTTP/1.1\r\n\r\n").status(), 404);
