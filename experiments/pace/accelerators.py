@@ -1,6 +1,7 @@
 """Accelerators that differ in their pace, before one origin, and turns of one open-loop load against them. Used by
 sockets.py and auto.py. The programs are those in target/release, or in the folder that NEARMISS_PROGRAMS names."""
 import json
+import math
 import os
 import pathlib
 import shutil
@@ -124,16 +125,45 @@ class Bench:
         used, passed = accelerator.cpu_seconds() - before, time.monotonic() - begun
         told = json.loads(running.communicate()[0])["phases"][-1]
         time.sleep(0.3)
-        held = told["rate_held"] and not told["errors"]
-        return {"cpu_us": used / passed / told["achieved_per_second"] * 1e6, "p99_ms": told["latency"]["p99_ms"],
-                "mean_ms": told["latency"]["mean_ms"], "held": held}
+        return figures(told, used / passed)
+
+
+def figures(told, cores):
+    """What a turn's load told, with the accelerator's CPU time a second. A turn without an answer has no figures.
+
+    >>> figures({"rate_held": False, "errors": {}, "achieved_per_second": 0.0, "latency": {"p99_ms": None, "mean_ms": None}}, 0.5)
+    {'cpu_us': None, 'p99_ms': None, 'mean_ms': None, 'held': False}
+    >>> figures({"rate_held": True, "errors": {}, "achieved_per_second": 1e4, "latency": {"p99_ms": 2, "mean_ms": 1}}, 0.5)
+    {'cpu_us': 50.0, 'p99_ms': 2, 'mean_ms': 1, 'held': True}
+    """
+    answered = told["achieved_per_second"]
+    return {"cpu_us": cores / answered * 1e6 if answered else None, "p99_ms": told["latency"]["p99_ms"],
+            "mean_ms": told["latency"]["mean_ms"], "held": bool(told["rate_held"] and not told["errors"])}
+
+
+def known(turns, figure):
+    return [turn[figure] for turn in turns if turn[figure] is not None]
 
 
 def median(turns, figure):
-    return statistics.median(turn[figure] for turn in turns)
+    """Of the turns that have the figure; where none has it, a number that compares with nothing.
+
+    >>> median([{"p99_ms": None}, {"p99_ms": 3}, {"p99_ms": 5}], "p99_ms"), median([{"p99_ms": None}], "p99_ms")
+    (4.0, nan)
+    """
+    values = known(turns, figure)
+    return statistics.median(values) if values else math.nan
 
 
 def of_median(turns, figure):
-    """`12.3 (11.8–13.0)`: the median of the turns, lowest and highest."""
-    values = [turn[figure] for turn in turns]
+    """`12.3 (11.8–13.0)`: the median of the turns, lowest and highest.
+
+    >>> of_median([{"p99_ms": None}, {"p99_ms": 3}, {"p99_ms": 5}], "p99_ms")
+    '4.00 (3.00–5.00)'
+    >>> of_median([{"p99_ms": None}], "p99_ms")
+    'unknown (nothing was answered)'
+    """
+    values = known(turns, figure)
+    if not values:
+        return "unknown (nothing was answered)"
     return f"{statistics.median(values):.2f} ({min(values):.2f}–{max(values):.2f})"

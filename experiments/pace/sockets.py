@@ -43,7 +43,16 @@ def main():
 
 
 def ratio(pairs, figure):
-    """Of the medians, and of each pair the lowest and highest."""
+    """Of the medians, and of each pair the lowest and highest. A pair counts where both of its turns have the figure.
+
+    >>> ratio([[{"p99_ms": 2}, {"p99_ms": 3}], [{"p99_ms": 2}, {"p99_ms": None}]], "p99_ms")
+    '1.50 (pairs 1.50–1.50)'
+    >>> ratio([[{"p99_ms": None}, {"p99_ms": 3}]], "p99_ms")
+    'unknown (nothing was answered)'
+    """
+    pairs = [pair for pair in pairs if None not in (pair[0][figure], pair[1][figure])]
+    if not pairs:
+        return "unknown (nothing was answered)"
     unpaced, paced = (statistics.median(side) for side in zip(*[[turn[figure] for turn in pair] for pair in pairs]))
     each = [pair[1][figure] / pair[0][figure] for pair in pairs]
     return f"{paced / unpaced:.2f} (pairs {min(each):.2f}–{max(each):.2f})"

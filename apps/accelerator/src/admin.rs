@@ -2,22 +2,37 @@
 
 use crate::cache::key::Key;
 use crate::config::Admin;
+use crate::message::request::authority;
 use crate::message::write;
 use crate::metrics;
 use crate::shared::Shared;
 use http::StatusCode;
+use nearmiss_cache_policy::Seconds;
 use std::io::{Read, Write};
-use std::net::{TcpListener, TcpStream};
+use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 /// The longest that one request of the operator may take to arrive.
 const PATIENCE: Duration = Duration::from_secs(2);
 
+/// The operator's port cannot be had.
+#[derive(Debug, thiserror::Error)]
+#[error("admin.listen {address}: {error}; choose another address, or end who has it")]
+pub struct AdminError {
+    address: SocketAddr,
+    error: std::io::Error,
+}
+
 /// Starts the thread, if a port is configured.
-pub fn start(shared: &Arc<Shared>) -> std::io::Result<()> {
+pub fn start(shared: &Arc<Shared>) -> Result<(), AdminError> {
     let Some(admin) = shared.live().config.admin.clone() else { return Ok(()) };
+    let address = admin.listen;
+    serve_all(shared, admin).map_err(|error| AdminError { address, error })
+}
+
+fn serve_all(shared: &Arc<Shared>, admin: Admin) -> std::io::Result<()> {
     let listener = TcpListener::bind(admin.listen)?;
     // Nobody may read it.
     let _unread = writeln!(std::io::stdout(), "nearmiss-accelerator: admin on {}", listener.local_addr()?).is_err();
@@ -49,6 +64,11 @@ fn serve(shared: &Shared, admin: &Admin, mut socket: TcpStream) -> std::io::Resu
     let (status, text) = answer(shared, admin, &head);
     let mut out = Vec::new();
     write::status_line(&mut out, status);
+    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    write::field(&mut out, "date", write::date(Seconds(since.as_secs())).as_bytes());
+    if status == StatusCode::UNAUTHORIZED {
+        write::field(&mut out, "www-authenticate", b"Bearer");
+    }
     write::field(&mut out, "content-type", b"text/plain; version=0.0.4");
     write::number_field(&mut out, "content-length", text.len() as u64);
     write::field(&mut out, "connection", b"close");
@@ -114,18 +134,27 @@ fn health(shared: &Shared) -> (StatusCode, String) {
 
 /// `?host=AUTHORITY&path=TARGET` for one key, `?host=AUTHORITY&prefix=TARGET` for many, `?all` for everything.
 fn purge(shared: &Shared, query: &str) -> (StatusCode, String) {
-    let value = |name: &str| query.split('&').find_map(|part| part.strip_prefix(name)?.strip_prefix('='));
-    let count = match (query, value("host"), value("path"), value("prefix")) {
-        ("all", ..) => shared.store.forget_where(|_| true),
-        (_, Some(host), Some(path), None) => {
-            let key = Key::new(host, path);
-            usize::from(shared.store.forget(&key))
-        }
-        (_, Some(host), None, Some(prefix)) => {
-            let host = host.to_ascii_lowercase();
-            shared.store.forget_where(|key| key.authority == host && key.target.starts_with(prefix))
-        }
-        _ => return (StatusCode::BAD_REQUEST, "give ?all, or host= with path= or prefix=\n".to_owned()),
+    let wrong = |why: &str| (StatusCode::BAD_REQUEST, format!("{why}\n"));
+    if query == "all" {
+        return purged(shared.store.forget_where(|_| true));
+    }
+    // A target is taken as it stands: it may have `&` and percent signs of its own.
+    let Some((host, target)) = query.strip_prefix("host=").and_then(|rest| rest.split_once('&')) else {
+        return wrong("give ?all, or host= and behind it path= or prefix=");
     };
+    let Ok(host) = authority(host.as_bytes()) else {
+        return wrong("host= is no name or address with a port; give what requests have as Host");
+    };
+    match (target.strip_prefix("path="), target.strip_prefix("prefix=")) {
+        (Some(path), _) if path.starts_with('/') => purged(shared.store.forget(&Key::new(host, path)).into()),
+        (_, Some(prefix)) if prefix.starts_with('/') => {
+            let host = host.to_ascii_lowercase();
+            purged(shared.store.forget_where(|key| key.authority == host && key.target.starts_with(prefix)))
+        }
+        _ => wrong("behind host= give path= or prefix= with what a target begins with: /"),
+    }
+}
+
+fn purged(count: usize) -> (StatusCode, String) {
     (StatusCode::OK, format!("{count} purged\n"))
 }

@@ -23,7 +23,7 @@ pub struct Config {
     #[serde(default)]
     pub pace: Pace,
     /// The latency that `pace = "auto"` may add at the 99th percentile.
-    #[serde(default = "millisecond", deserialize_with = "duration")]
+    #[serde(default = "millisecond", deserialize_with = "budget")]
     pub budget: Duration,
     /// The servers behind.
     #[serde(rename = "origin")]
@@ -180,6 +180,9 @@ pub struct Admin {
     pub token: Option<String>,
 }
 
+/// Shortest and longest interval and budget of `pace`: what `nearmiss apply pace` takes, too.
+const PACE: std::ops::RangeInclusive<Duration> = Duration::from_micros(10)..=Duration::from_secs(1);
+
 /// A configuration that is not taken.
 #[derive(Debug, thiserror::Error)]
 #[error("{}", .0)]
@@ -234,6 +237,22 @@ impl Config {
         if !self.admin.as_ref().is_none_or(loopback) {
             return wrong("admin.listen: not loopback and no token; set admin.token or listen on 127.0.0.1");
         }
+        self.asks_only_others(&self.listen)
+    }
+
+    /// Refuses an origin that is this proxy: each request would come back until it takes every connection. `listening`
+    /// are addresses at which the proxy is reached.
+    pub fn asks_only_others(&self, listening: &[SocketAddr]) -> Result<(), String> {
+        for origin in self.origins.iter().map(|origin| origin.address) {
+            if let Some(own) = listening.iter().find(|own| is_reached(**own, origin)) {
+                return Err(format!(
+                    "origin {origin}: this proxy itself, which listens on {own}; name the server behind it"
+                ));
+            }
+            if self.admin.as_ref().is_some_and(|admin| is_reached(admin.listen, origin)) {
+                return Err(format!("origin {origin}: the operator's own port (admin.listen); name the server behind"));
+            }
+        }
         Ok(())
     }
 
@@ -250,6 +269,15 @@ impl Config {
     }
 }
 
+/// Whether who listens on `own` answers who connects to `asked`, as far as the addresses alone tell.
+fn is_reached(own: SocketAddr, asked: SocketAddr) -> bool {
+    let (ip, asked_ip) = (own.ip().to_canonical(), asked.ip().to_canonical());
+    // To connect to no address at all is to connect to this machine.
+    let local = asked_ip.is_loopback() || asked_ip.is_unspecified();
+    let same = ip == asked_ip || local && ip.is_unspecified() || asked_ip.is_unspecified() && ip.is_loopback();
+    own.port() == asked.port() && own.port() != 0 && ip.is_ipv4() == asked_ip.is_ipv4() && same
+}
+
 fn one() -> usize {
     1
 }
@@ -262,6 +290,16 @@ fn duration<'de, D: Deserializer<'de>>(from: D) -> Result<Duration, D::Error> {
     let text = String::deserialize(from)?;
     humantime::parse_duration(&text)
         .map_err(|error| D::Error::custom(format!("{text:?} is no duration such as \"5s\": {error}")))
+}
+
+fn budget<'de, D: Deserializer<'de>>(from: D) -> Result<Duration, D::Error> {
+    paced("budget", duration(from)?).map_err(D::Error::custom)
+}
+
+fn paced(what: &str, time: Duration) -> Result<Duration, String> {
+    let given = humantime::format_duration(time);
+    let taken = PACE.contains(&time).then_some(time);
+    taken.ok_or_else(|| format!("{what} of {given}: must be within 10us and 1s, such as \"1ms\""))
 }
 
 /// A number, or a text such as `256MiB`.
@@ -298,11 +336,12 @@ impl<'de> Deserialize<'de> for Pace {
             "off" => Pace::Off,
             "busy" => Pace::Busy,
             "auto" => Pace::Auto,
-            other => Pace::Interval(humantime::parse_duration(other).map_err(|_| {
-                D::Error::custom(format!(
-                    "{other:?} is neither \"off\", \"busy\", \"auto\" nor a duration such as \"1ms\""
-                ))
-            })?),
+            other => {
+                let neither = "is neither \"off\", \"busy\", \"auto\" nor a duration such as \"1ms\"";
+                let time = humantime::parse_duration(other);
+                let time = time.map_err(|_| D::Error::custom(format!("{other:?} {neither}")))?;
+                Pace::Interval(paced("pace", time).map_err(D::Error::custom)?)
+            }
         })
     }
 }
@@ -336,5 +375,51 @@ mod tests {
         assert!(refused("listen = []\n[[origin]]\naddress = \"127.0.0.1:80\"").contains("listen: no address"));
         assert!(refused(&format!("{LEAST}[admin]\nlisten = \"0.0.0.0:1\"\n")).contains("not loopback and no token"));
         assert!(!refused("listen = [").contains('\n'));
+    }
+
+    #[test]
+    fn intervals_are_those_of_apply_pace() {
+        let with = |setting: &str| format!("{setting}\n{LEAST}");
+        for (setting, wanted) in [
+            ("pace = \"9us\"", "pace of 9us: must be within 10us and 1s"),
+            ("pace = \"0s\"", "pace of 0s: must be within 10us and 1s"),
+            ("pace = \"1001ms\"", "pace of 1s 1ms: must be within 10us and 1s"),
+            ("budget = \"2h\"", "budget of 2h: must be within 10us and 1s"),
+        ] {
+            assert!(refused(&with(setting)).starts_with(&format!("a.toml:1: {wanted}")), "{}", refused(&with(setting)));
+        }
+        for setting in ["pace = \"10us\"", "pace = \"1s\"", "budget = \"1s\"", "pace = \"busy\""] {
+            assert!(Config::parse(&with(setting), "a.toml").is_ok(), "{setting}");
+        }
+    }
+
+    #[test]
+    fn an_origin_is_not_the_proxy_itself() {
+        let with =
+            |listen: &str, origin: &str| format!("listen = [\"{listen}\"]\n[[origin]]\naddress = \"{origin}\"\n");
+        for (listen, origin, is_itself) in [
+            ("127.0.0.1:81", "127.0.0.1:81", true),
+            ("0.0.0.0:81", "127.0.0.1:81", true),
+            ("0.0.0.0:81", "127.9.9.9:81", true),
+            ("127.0.0.1:81", "0.0.0.0:81", true),
+            ("127.0.0.1:81", "[::ffff:127.0.0.1]:81", true),
+            ("[::]:81", "[::1]:81", true),
+            ("192.0.2.1:81", "192.0.2.1:81", true),
+            ("127.0.0.1:81", "127.0.0.1:82", false),
+            ("127.0.0.1:81", "127.0.0.2:81", false),
+            ("[::]:81", "127.0.0.1:81", false),
+            ("0.0.0.0:81", "192.0.2.1:81", false),
+            ("127.0.0.1:0", "127.0.0.1:0", false),
+        ] {
+            let text = with(listen, origin);
+            assert_eq!(Config::parse(&text, "a.toml").is_err(), is_itself, "{listen} {origin}");
+        }
+        let said = refused(&with("0.0.0.0:81", "127.0.0.1:81"));
+        assert!(
+            said.starts_with("a.toml: origin 127.0.0.1:81: this proxy itself, which listens on 0.0.0.0:81"),
+            "{said}"
+        );
+        let admin = format!("{}[admin]\nlisten = \"127.0.0.1:82\"\n", with("127.0.0.1:81", "127.0.0.1:82"));
+        assert!(refused(&admin).contains("origin 127.0.0.1:82: the operator's own port"));
     }
 }

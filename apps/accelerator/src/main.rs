@@ -11,7 +11,7 @@ use nearmiss_usage::{What, print, say};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use std::fmt::Display;
-use std::net::TcpListener;
+use std::net::{SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -94,6 +94,7 @@ fn serve(path: &Path, config: Config) -> anyhow::Result<()> {
         threads => threads,
     };
     let sockets = listen::open(&config.listen, threads)?;
+    let listening: Vec<_> = sockets.iter().flatten().filter_map(|socket| socket.local_addr().ok()).collect();
     let live = Live::new(config, None).context("access_log: not opened; name a file that can be written")?;
     let shared = Arc::new(Shared::new(live, threads).context("event descriptors: none to be had")?);
     admin::start(&shared)?;
@@ -101,7 +102,7 @@ fn serve(path: &Path, config: Config) -> anyhow::Result<()> {
     let workers = start_workers(&shared, sockets)?;
     for signal in &mut signals {
         match signal {
-            SIGHUP => reload(path, &shared),
+            SIGHUP => reload(path, &shared, &listening),
             _ => break,
         }
     }
@@ -142,9 +143,16 @@ fn start_workers(shared: &Arc<Shared>, sockets: Vec<Vec<TcpListener>>) -> anyhow
     Ok(workers)
 }
 
-fn reload(path: &Path, shared: &Shared) {
+/// A changed `listen` takes a restart: until then the proxy is where it was.
+fn read_again(path: &Path, listening: &[SocketAddr]) -> Result<Config, String> {
+    let config = Config::read(path).map_err(|error| error.to_string())?;
+    config.asks_only_others(listening).map_err(|why| format!("{}: {why}", path.display()))?;
+    Ok(config)
+}
+
+fn reload(path: &Path, shared: &Shared, listening: &[SocketAddr]) {
     let before = shared.live();
-    match Config::read(path) {
+    match read_again(path, listening) {
         Err(error) => say(PROGRAM, format_args!("{error}; the configuration from before stays")),
         Ok(config) => {
             for part in config.takes_a_restart(&before.config) {

@@ -4,7 +4,7 @@
 mod support;
 
 use std::io::Write;
-use support::{Accelerator, Origin, field};
+use support::{Accelerator, Origin, field, until};
 
 const OK: &str = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\nCache-Control: no-store\r\n\r\nok";
 
@@ -88,7 +88,7 @@ fn a_request_goes_on_with_its_own_fields_only() {
     assert_eq!(
         seen.head,
         "POST /p?q HTTP/1.1\r\nhost: site\r\nx-end: 2\r\nvia: 1.0 before, 1.1 nearmiss\r\n\
-         x-forwarded-for: 192.0.2.1, 127.0.0.1\r\ntransfer-encoding: chunked\r\n\r\n"
+         cdn-loop: nearmiss\r\nx-forwarded-for: 192.0.2.1, 127.0.0.1\r\ntransfer-encoding: chunked\r\n\r\n"
     );
     assert_eq!(seen.body, b"abcdeT: u");
 }
@@ -312,5 +312,49 @@ fn large_bodies_go_both_ways_whole() {
             sending.join().unwrap();
             assert!(answer.status() == 200 && answer.body == body, "{engine} {chunked} {}", answer.body.len());
         }
+    }
+}
+
+/// RFC 9110 sections 7.6 and 7.6.3, RFC 8586: a proxy must not forward a message to itself without an end.
+#[test]
+fn a_request_that_comes_back_goes_no_further() {
+    let origin = Origin::saying(OK);
+    let accelerator = Accelerator::before(&[&origin], "");
+    for fields in [
+        "Via: 1.1 nearmiss",
+        "Via: 1.0 a, 1.1 NearMiss (x)",
+        "CDN-Loop: a, nearmiss; b=c",
+        "Via: 1.1 nearmiss\r\nConnection: Via",
+    ] {
+        let mut client = accelerator.connect();
+        client.send(format!("GET / HTTP/1.1\r\nHost: a\r\n{fields}\r\n\r\n").as_bytes());
+        assert_eq!(client.answer().status(), 508, "{fields}");
+        client.send(b"GET / HTTP/1.1\r\nHost: a\r\nVia: 1.1 nearmiss-2\r\nCDN-Loop: b\r\n\r\n");
+        assert_eq!(client.answer().text(), "ok");
+        let seen = origin.last();
+        assert_eq!(
+            (seen.field("via"), seen.field("cdn-loop")),
+            (Some("1.1 nearmiss-2, 1.1 nearmiss"), Some("b, nearmiss"))
+        );
+    }
+    assert_eq!(origin.count(), 4);
+}
+
+/// Two proxies that are each other's origin, which no configuration alone shows.
+#[test]
+fn proxies_that_ask_each_other_answer_508_at_once() {
+    let elsewhere = Origin::saying(OK);
+    let (one, two) =
+        (Accelerator::before(&[&elsewhere], ""), Accelerator::before(&[&elsewhere], "[cache]\nname = \"b\"\n"));
+    for (proxy, other, name) in [(&one, &two, "nearmiss"), (&two, &one, "b")] {
+        let path = proxy.folder.path().join("a.toml");
+        let text = std::fs::read_to_string(&path).unwrap();
+        std::fs::write(path, text.replace(&elsewhere.address.to_string(), &other.address.to_string())).unwrap();
+        proxy.signal("HUP");
+        until(name, || proxy.stderr().contains("read again"));
+    }
+    for request in ["GET /x HTTP/1.1\r\nHost: a\r\n\r\n", "POST /x HTTP/1.1\r\nHost: a\r\nContent-Length: 0\r\n\r\n"] {
+        until("the reload in the event loop", || one.ask(request).status() == 508);
+        assert_eq!(two.ask(request).status(), 508, "{request}");
     }
 }

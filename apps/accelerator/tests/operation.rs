@@ -48,6 +48,43 @@ fn an_address_in_use_is_said() {
     let (code, _, err) = run(&["--config", path.to_str().unwrap()]);
     assert_eq!(code, Some(3));
     assert!(err.contains(&format!("listen {address}: ")) && err.contains("choose another address"), "{err}");
+    let admin = format!("[admin]\nlisten = \"{address}\"\n");
+    std::fs::write(&path, config(&[&origin], &admin)).unwrap();
+    let (code, _, err) = run(&["--config", path.to_str().unwrap()]);
+    let wanted = format!("nearmiss-accelerator: admin.listen {address}: Address already in use");
+    assert!(code == Some(3) && err.starts_with(&wanted) && err.contains("choose another address"), "{err}");
+    assert_eq!(err.lines().count(), 1, "{err}");
+}
+
+#[test]
+fn an_origin_that_is_the_proxy_itself_is_refused_at_the_start_and_at_a_reload() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("itself.toml");
+    for (settings, wanted) in [
+        ("listen = [\"0.0.0.0:4\"]", "itself.toml: origin 127.0.0.1:4: this proxy itself, which listens on 0.0.0.0:4"),
+        ("listen = [\"127.0.0.1:0\"]\npace = \"2s\"", "itself.toml:2: pace of 2s: must be within 10us and 1s"),
+    ] {
+        std::fs::write(&path, format!("{settings}\n[[origin]]\naddress = \"127.0.0.1:4\"\n")).unwrap();
+        for more in [&[][..], &["--check"]] {
+            let (code, out, err) = run(&[&["--config", path.to_str().unwrap()], more].concat());
+            assert_eq!((code, out.as_str(), err.lines().count()), (Some(2), "", 1), "{err}");
+            assert!(err.contains(wanted), "{err}");
+        }
+    }
+    let origin = Origin::saying(STORED);
+    let accelerator = Accelerator::before(&[&origin], "");
+    let path = accelerator.folder.path().join("a.toml");
+    let own = accelerator.address;
+    // The file names no port: what counts is where the proxy listens.
+    std::fs::write(&path, format!("listen = [\"127.0.0.1:0\"]\n[[origin]]\naddress = \"{own}\"\n")).unwrap();
+    accelerator.signal("HUP");
+    until("the refusal", || accelerator.stderr().contains("the configuration from before stays"));
+    assert!(accelerator.stderr().contains(&format!("origin {own}: this proxy itself")), "{}", accelerator.stderr());
+    assert_eq!(accelerator.get("/").text(), "x");
+    std::fs::write(&path, config(&[&origin], "pace = \"5us\"\n")).unwrap();
+    accelerator.signal("HUP");
+    until("the refusal", || accelerator.stderr().contains("pace of 5us: must be within 10us and 1s"));
+    assert_eq!(accelerator.get("/2").text(), "x");
 }
 
 #[test]
@@ -106,7 +143,21 @@ fn the_operator_sees_and_purges() {
     assert_eq!(purge("host=a&path=/b").text(), "1 purged\n");
     assert_eq!(purge("host=a&path=/b").text(), "0 purged\n");
     assert_eq!(purge("host=a&prefix=/a/").text(), "2 purged\n");
-    assert_eq!(purge("nothing").status(), 400);
+    for wrong in
+        ["nothing", "host=a", "host=a&path=b", "host=a&prefix=", "path=/b&host=a", "host=a:b&path=/", "host=&path=/"]
+    {
+        assert_eq!(purge(wrong).status(), 400, "{wrong}");
+    }
+    // The key is what the client's request says: another port is another key, the default one is none.
+    let of = |host: &str, target: &str| accelerator.ask(&format!("GET {target} HTTP/1.1\r\nHost: {host}\r\n\r\n"));
+    of("B:8081", "/q?x=1&path=%2f");
+    assert_eq!(purge("host=b&path=/q?x=1&path=%2f").text(), "0 purged\n");
+    assert_eq!(purge("host=b:8081&path=/q?x=1").text(), "0 purged\n");
+    assert_eq!(purge("host=b:8081&path=/q?x=1&path=%2f").text(), "1 purged\n");
+    of("b:80", "/q");
+    assert_eq!(purge("host=B:80&prefix=/q").text(), "1 purged\n");
+    of("[::1]:8081", "/q");
+    assert_eq!(purge("host=[::1]:8081&path=/q").text(), "1 purged\n");
     accelerator.get("/c");
     assert_eq!(purge("all").text(), "1 purged\n");
     assert_eq!(accelerator.operate("GET /other HTTP/1.1\r\n\r\n").status(), 404);
@@ -122,6 +173,8 @@ fn a_token_opens_the_operators_port() {
         [ask(""), ask("Authorization: Bearer secreT\r\n"), ask("Authorization: Bearer secret\r\n")],
         [401, 401, 200]
     );
+    let refused = accelerator.operate("GET /health HTTP/1.1\r\n\r\n");
+    assert!(refused.field("www-authenticate") == Some("Bearer") && refused.field("date").is_some(), "{}", refused.head);
 }
 
 #[test]
@@ -191,7 +244,74 @@ fn the_access_log_has_a_line_a_request() {
     let lines: Vec<_> = text.lines().collect();
     assert!(lines[0].contains("\"GET http://a/a\" 200 ") && lines[0].contains(" miss "), "{}", lines[0]);
     assert!(lines[1].starts_with("127.0.0.1 20") && lines[1].contains("\"GET http://a/a\" 200 1 hit "), "{}", lines[1]);
-    assert!(lines[2].contains(" 400 0 refused "), "{}", lines[2]);
+    let refused = "400 Bad Request: the target is no path and no URI\n".len();
+    assert!(lines[2].contains(&format!(" \"-\" 400 {refused} refused ")), "{}", lines[2]);
+}
+
+/// Every line of the log against what came out of the socket.
+#[test]
+fn the_access_log_tells_what_each_client_got() {
+    let origin = Origin::new(|seen, socket| match seen.path() {
+        "/dies" => false,
+        "/breaks" => {
+            let _sent = socket.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nabc").is_ok();
+            false
+        }
+        "/hints" => {
+            let early = "HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n";
+            socket.write_all([early, STORED].concat().as_bytes()).is_ok()
+        }
+        _ => socket.write_all(STORED.as_bytes()).is_ok(),
+    });
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("access.log");
+    let more =
+        format!("access_log = {path:?}\n[limits]\nhead = 2000\ntarget = 900\nbody = 5\n[timeouts]\nhead = \"300ms\"\n");
+    let accelerator = Accelerator::before(&[&origin], &more);
+    let long = "x".repeat(2100);
+    let with = |line: &str, fields: &str| format!("{line} HTTP/1.1\r\nHost: a\r\n{fields}\r\n");
+    let mut wanted = Vec::new();
+    for (request, status, word) in [
+        (with("GET /s", ""), 200, "miss"),
+        (with("GET /s", ""), 200, "hit"),
+        (with("GET /s", "Range: bytes=0-0\r\n"), 206, "hit"),
+        (with("HEAD /s", ""), 200, "hit"),
+        (with("GET /s\"", "Range: bytes=7-\r\n"), 416, "miss"),
+        (with("GET nonsense", ""), 400, "refused"),
+        (with("GET /s", &format!("A: {long}\r\n")), 431, "refused"),
+        (with(&format!("GET /{long}"), ""), 414, "refused"),
+        (with("GET /s", "Transfer-Encoding: gzip, chunked\r\n"), 501, "refused"),
+        ("GET / HTTP/2.0\r\n\r\n".to_owned(), 505, "refused"),
+        ("GET / HT".to_owned(), 408, "refused"),
+        (with("CONNECT a:1", ""), 405, "own"),
+        (with("POST /s", "Content-Length: 6\r\n"), 413, "own"),
+        (with("POST /s", "Transfer-Encoding: chunked\r\n") + "x", 400, "own"),
+        (with("GET /other", "Cache-Control: only-if-cached\r\n"), 504, "own"),
+        (with("HEAD /other", "Cache-Control: only-if-cached\r\n"), 504, "own"),
+        (with("GET /s2", "Via: 1.1 nearmiss\r\n"), 508, "own"),
+        (with("GET /dies", ""), 502, "own"),
+        (with("GET /hints", ""), 200, "miss"),
+    ] {
+        let mut client = accelerator.connect();
+        client.send(request.as_bytes());
+        let mut answer = client.answer_to(&request);
+        if answer.status() == 103 {
+            answer = client.answer();
+        }
+        assert_eq!(answer.status(), status, "{request}");
+        let date = answer.field("date").map(httpdate::parse_http_date);
+        assert!(matches!(date, Some(Ok(_))), "{request} {}", answer.head);
+        wanted.push(format!("{status} {} {word} ", answer.body.len()));
+    }
+    let mut client = accelerator.connect();
+    client.send(with("GET /breaks", "").as_bytes());
+    let head = client.head().unwrap();
+    assert!(head.starts_with("HTTP/1.1 200") && client.rest() == b"abc");
+    wanted.push("200 3 broken ".to_owned());
+    until("all lines", || std::fs::read_to_string(&path).unwrap().lines().count() == wanted.len());
+    for (line, wanted) in std::fs::read_to_string(&path).unwrap().lines().zip(wanted) {
+        assert!(line.contains(&format!("\" {wanted}")) && line.matches('"').count() == 2, "{line}: not {wanted}");
+    }
 }
 
 #[test]

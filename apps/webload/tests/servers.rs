@@ -237,3 +237,15 @@ fn more_connections_than_descriptors_are_split_over_processes() {
     let requests = report["phases"][0]["requests"].as_u64().expect("a count");
     assert!((240..360).contains(&requests), "{report}");
 }
+
+/// Figures that nobody measured are null: what reads the JSON must take that.
+#[test]
+fn the_experiments_take_a_load_that_was_never_answered() {
+    let pace = concat!(env!("CARGO_MANIFEST_DIR"), "/../../experiments/pace");
+    let examples = ["-B", "-m", "doctest", "accelerators.py", "sockets.py"];
+    let Ok(output) = Command::new("python3").args(examples).current_dir(pace).output() else {
+        println!("skipped: python3 is not installed");
+        return;
+    };
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
+}

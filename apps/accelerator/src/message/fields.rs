@@ -1,5 +1,6 @@
 //! Which fields belong to one connection and go no further (RFC 9110 section 7.6.1).
 
+use super::hops::CDN_LOOP;
 use http::{HeaderMap, HeaderName, header};
 
 /// Fields that are never passed on as they are. `te` and `upgrade` are dropped too: nothing is upgraded here, and
@@ -15,14 +16,15 @@ const OF_THE_CONNECTION: [HeaderName; 7] = [
 ];
 const MORE: [&str; 3] = ["keep-alive", "proxy-connection", "http2-settings"];
 /// What `Connection` cannot take away: without them the message would mean something else.
-const KEPT: [HeaderName; 3] = [header::HOST, header::CACHE_CONTROL, header::DATE];
+const KEPT: [HeaderName; 5] = [header::HOST, header::CACHE_CONTROL, header::DATE, header::VIA, CDN_LOOP];
 
 /// Fields that decide how a message is framed, routed, authorised, cached or read, sorted. No trailer may set them (RFC
 /// 9110 section 6.5.1, with the list of RFC 7230 section 4.1.2).
-const NOT_IN_TRAILERS: [&str; 38] = [
+const NOT_IN_TRAILERS: [&str; 39] = [
     "age",
     "authorization",
     "cache-control",
+    "cdn-loop",
     "connection",
     "content-encoding",
     "content-length",

@@ -2,6 +2,7 @@
 
 pub mod chunked;
 pub mod fields;
+pub mod hops;
 pub mod length;
 pub mod probe;
 pub mod request;

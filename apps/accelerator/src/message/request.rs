@@ -203,7 +203,8 @@ pub fn map(fields: &[httparse::Header<'_>]) -> Result<HeaderMap, Refusal> {
     Ok(map)
 }
 
-fn authority(value: &[u8]) -> Result<&str, Refusal> {
+/// A name or an address with its port, if that is not the default one.
+pub fn authority(value: &[u8]) -> Result<&str, Refusal> {
     let text = std::str::from_utf8(value).unwrap_or("");
     let bracketed = text.starts_with('[');
     let host_end = if bracketed { text.find(']').map(|at| at + 1) } else { text.find(':') };

@@ -1,6 +1,8 @@
 //! Heads as bytes.
 
 use http::{HeaderMap, StatusCode};
+use nearmiss_cache_policy::Seconds;
+use std::time::{Duration, SystemTime};
 
 /// `HTTP/1.1 200 OK`.
 pub fn status_line(out: &mut Vec<u8>, status: StatusCode) {
@@ -32,11 +34,17 @@ pub fn fields(out: &mut Vec<u8>, map: &HeaderMap) {
     }
 }
 
-/// An answer of our own, whole.
-pub fn own_answer(status: StatusCode, why: &str, keep: bool, body: bool) -> Vec<u8> {
+/// A time as fields have it.
+pub fn date(now: Seconds) -> String {
+    httpdate::fmt_http_date(SystemTime::UNIX_EPOCH + Duration::from_secs(now.0))
+}
+
+/// An answer of our own: its head and its text. Nobody else can say its date (RFC 9110 section 6.6.1).
+pub fn own_answer(status: StatusCode, why: &str, keep: bool, now: Seconds) -> (Vec<u8>, String) {
     let text = format!("{status}: {why}\n");
-    let mut out = Vec::with_capacity(160);
+    let mut out = Vec::with_capacity(200);
     status_line(&mut out, status);
+    field(&mut out, "date", date(now).as_bytes());
     if status == StatusCode::METHOD_NOT_ALLOWED {
         field(&mut out, "allow", b"GET, HEAD, POST, PUT, DELETE, OPTIONS, PATCH");
     }
@@ -46,10 +54,7 @@ pub fn own_answer(status: StatusCode, why: &str, keep: bool, body: bool) -> Vec<
         field(&mut out, "connection", b"close");
     }
     out.extend_from_slice(b"\r\n");
-    if body {
-        out.extend_from_slice(text.as_bytes());
-    }
-    out
+    (out, text)
 }
 
 /// A number's decimal digits without an allocation.

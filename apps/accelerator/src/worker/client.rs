@@ -18,6 +18,9 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
+/// What nginx, too, writes into its log where a client left before its answer.
+const UNANSWERED: u16 = 499;
+
 /// A client's connection.
 #[derive(Debug)]
 pub struct Client {
@@ -105,6 +108,14 @@ impl Client {
     }
 }
 
+impl Exchange {
+    /// The connection ends before the answer does: for the log.
+    fn breaks_off(&mut self) {
+        let unanswered = StatusCode::from_u16(UNANSWERED).unwrap_or(StatusCode::BAD_REQUEST);
+        self.outcome = (if self.answered { self.outcome.0 } else { unanswered }, "broken");
+    }
+}
+
 impl Worker {
     pub(super) fn client_event(&mut self, id: DefaultKey, event: Event) {
         let Some(client) = self.clients.get_mut(id) else { return };
@@ -176,8 +187,8 @@ impl Worker {
         if let Some(exchange) = client.exchange.take() {
             // What is left of the request's body would be read as the next request.
             client.keep &= exchange.upload.is_none();
-            let client_peer = client.peer;
-            self.log_exchange(client_peer, &exchange);
+            let (peer, heads) = (client.peer, client.outgoing.heads);
+            self.log_exchange(peer, &exchange, heads);
             self.let_go(id, &exchange);
         }
         self.after_answer(id)
@@ -310,13 +321,15 @@ impl Worker {
     }
 
     /// Answers what is no request, and ends the connection.
-    fn refuse(&mut self, id: DefaultKey, refusal: Refusal) {
+    pub(super) fn refuse(&mut self, id: DefaultKey, refusal: Refusal) {
         self.counters().requests_refused.one();
+        let (head, text) = write::own_answer(refusal.status, refusal.why, false, self.now.wall);
         let Some(client) = self.clients.get_mut(id) else { return };
         client.keep = false;
-        client.outgoing.head(&write::own_answer(refusal.status, refusal.why, false, true));
+        client.outgoing.head(&head);
+        client.outgoing.text(&text);
         let peer = client.peer;
-        self.log_refusal(peer, refusal);
+        self.log_refusal(peer, refusal, text.len() as u64);
         if self.flush(id) {
             self.after_answer(id);
         }
@@ -327,7 +340,9 @@ impl Worker {
         let Some(mut client) = self.clients.remove(id) else { return };
         self.engine.remove(client.socket.as_fd());
         self.shared.connections.fetch_sub(1, Ordering::Relaxed);
-        if let Some(exchange) = client.exchange.take() {
+        if let Some(mut exchange) = client.exchange.take() {
+            exchange.breaks_off();
+            self.log_exchange(client.peer, &exchange, client.outgoing.heads);
             self.let_go(id, &exchange);
         }
     }

@@ -8,8 +8,9 @@ use super::request::Request;
 use crate::cache::entry::Entry;
 use crate::cache::flow::{Flow, Phase};
 use crate::message::chunked::Decoder;
+use crate::message::hops::came_through;
 use crate::message::request::Head;
-use crate::message::{BodyLength, Refusal, write};
+use crate::message::{BodyLength, write};
 use http::{Method, StatusCode, header};
 use nearmiss_cache_policy::{Answer, Asked, Condition, Forward, condition};
 use slotmap::DefaultKey;
@@ -24,7 +25,7 @@ impl Worker {
         client.keep = head.keep;
         match Request::new(head, peer) {
             Ok(request) => self.begin_exchange(id, Arc::new(request)),
-            Err(Refusal { status, why }) => self.own_answer(id, status, why),
+            Err(refusal) => self.refuse(id, refusal),
         }
     }
 
@@ -46,6 +47,7 @@ impl Worker {
         };
         let Some(client) = self.clients.get_mut(id) else { return };
         client.exchange = Some(Box::new(exchange));
+        client.outgoing.heads = 0;
         client.deadline_ms = deadline;
         self.decide(id, &request);
     }
@@ -58,6 +60,11 @@ impl Worker {
                 self.own_answer(id, StatusCode::METHOD_NOT_ALLOWED, "not through this proxy")
             }
             Method::OPTIONS if hops => self.own_answer(id, StatusCode::OK, "the request goes no further"),
+            _ if came_through(&request.fields, &self.live.config.cache.name) => self.own_answer(
+                id,
+                StatusCode::LOOP_DETECTED,
+                "a proxy of this name forwarded it before; proxies in a row need a cache.name each",
+            ),
             _ if too_long => self.own_answer(id, StatusCode::PAYLOAD_TOO_LARGE, "the body is too long"),
             _ if request.is_cacheable() => self.look_up(id, request),
             _ => self.pass(id, request, Forward::Method),
@@ -180,14 +187,17 @@ impl Worker {
 
     /// Answers without asking anybody.
     pub(super) fn own_answer(&mut self, id: DefaultKey, status: StatusCode, why: &'static str) {
-        let draining = self.drained_ms.is_some();
+        let (draining, now) = (self.drained_ms.is_some(), self.now.wall);
         let Some(client) = self.clients.get_mut(id) else { return };
         let upload = client.exchange.as_ref().is_some_and(|exchange| exchange.upload.is_some());
         client.keep &= !draining && !upload;
         let http_0 = client.exchange.as_ref().is_some_and(|exchange| exchange.request.minor == 0);
         client.keep &= !http_0;
-        let body = client.exchange.as_ref().is_none_or(|exchange| exchange.request.method != Method::HEAD);
-        client.outgoing.head(&write::own_answer(status, why, client.keep, body));
+        let (head, text) = write::own_answer(status, why, client.keep, now);
+        client.outgoing.head(&head);
+        if client.exchange.as_ref().is_none_or(|exchange| exchange.request.method != Method::HEAD) {
+            client.outgoing.text(&text);
+        }
         if let Some(exchange) = &mut client.exchange {
             exchange.outcome = (status, "own");
             exchange.answered = true;

@@ -3,6 +3,7 @@
 use super::Worker;
 use super::fetch::Job;
 use super::request::LESS;
+use crate::message::hops::CDN_LOOP;
 use crate::message::{BodyLength, write};
 use http::{HeaderMap, HeaderName, Method, header};
 use nearmiss_cache_policy::conditional;
@@ -28,6 +29,8 @@ impl Worker {
         self.copy_fields(&mut out, job);
         let via = format!("1.{} {}", request.minor, self.live.config.cache.name);
         write::field(&mut out, "via", joined(&request.fields, &header::VIA, &via).as_bytes());
+        let name = &self.live.config.cache.name;
+        write::field(&mut out, CDN_LOOP.as_str(), joined(&request.fields, &CDN_LOOP, name).as_bytes());
         let peer = request.peer.to_string();
         write::field(&mut out, "x-forwarded-for", joined(&request.fields, &FORWARDED_FOR, &peer).as_bytes());
         match request.body {
@@ -42,7 +45,7 @@ impl Worker {
 
     fn copy_fields(&self, out: &mut Vec<u8>, job: &Job) {
         let whole = job.plan.key.is_some();
-        let written = [header::HOST, header::VIA, FORWARDED_FOR];
+        let written = [header::HOST, header::VIA, CDN_LOOP, FORWARDED_FOR];
         for (name, value) in &job.request.fields {
             if written.contains(name) || (whole && LESS.contains(name)) {
                 continue;

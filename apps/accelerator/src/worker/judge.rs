@@ -6,14 +6,13 @@ use crate::cache::body::Body;
 use crate::cache::entry::Entry;
 use crate::cache::flow::{Arrived, Phase};
 use crate::cache::key::Key;
-use crate::message::BodyLength;
 use crate::message::response::Head;
+use crate::message::{BodyLength, write};
 use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use nearmiss_cache_policy as policy;
 use nearmiss_cache_policy::{Handled, HeadUpdate, RequestHead, ResponseHead, Seconds, Terms, VaryKey};
 use slotmap::DefaultKey;
 use std::sync::Arc;
-use std::time::SystemTime;
 
 /// How long a response that was not stored keeps requests from waiting for each other.
 pub const PASS_SECONDS: u64 = 60;
@@ -181,6 +180,5 @@ fn is_failure(status: StatusCode) -> bool {
 }
 
 fn date(now: Seconds) -> HeaderValue {
-    let time = SystemTime::UNIX_EPOCH + std::time::Duration::from_secs(now.0);
-    HeaderValue::from_str(&httpdate::fmt_http_date(time)).unwrap_or_else(|_| HeaderValue::from_static(""))
+    HeaderValue::from_str(&write::date(now)).unwrap_or_else(|_| HeaderValue::from_static(""))
 }

@@ -54,6 +54,8 @@ pub struct Outgoing {
     pieces: VecDeque<Bytes>,
     body: Body,
     blocked: bool,
+    /// Bytes of heads among what was to be written since the request began.
+    pub heads: u64,
 }
 
 /// What a turn of writing came to.
@@ -80,9 +82,15 @@ impl Outgoing {
         self.blocked
     }
 
-    /// Adds bytes of a head or a short answer.
+    /// Adds bytes of a head.
     pub fn head(&mut self, bytes: &[u8]) {
+        self.heads += bytes.len() as u64;
         self.head.extend_from_slice(bytes);
+    }
+
+    /// Adds a short body.
+    pub fn text(&mut self, text: &str) {
+        self.head.extend_from_slice(text.as_bytes());
     }
 
     /// The body is this part of a stored one.

@@ -2,6 +2,7 @@
 //! a second.
 
 use super::Worker;
+use crate::message::Refusal;
 use http::StatusCode;
 use slotmap::DefaultKey;
 
@@ -35,14 +36,17 @@ impl Worker {
             return self.close_client(id);
         }
         client.keep = false;
-        if let Some(exchange) = client.exchange.as_mut() {
-            let (flow, fetch) = (exchange.flow.take(), exchange.fetch.take());
-            if let Some(flow) = flow {
-                self.leave_flow(id, &flow);
-                fetch.into_iter().for_each(|fetch| self.client_left(fetch, &flow));
-            }
+        let late = Refusal { status: StatusCode::REQUEST_TIMEOUT, why: "the request did not come in time" };
+        let Some(exchange) = client.exchange.as_mut() else {
+            self.refuse(id, late);
+            return self.client_ready(id);
+        };
+        let (flow, fetch) = (exchange.flow.take(), exchange.fetch.take());
+        if let Some(flow) = flow {
+            self.leave_flow(id, &flow);
+            fetch.into_iter().for_each(|fetch| self.client_left(fetch, &flow));
         }
-        self.own_answer(id, StatusCode::REQUEST_TIMEOUT, "the request did not come in time");
+        self.own_answer(id, late.status, late.why);
         self.client_ready(id);
     }
 
