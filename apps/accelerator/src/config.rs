@@ -293,13 +293,13 @@ fn duration<'de, D: Deserializer<'de>>(from: D) -> Result<Duration, D::Error> {
 }
 
 fn budget<'de, D: Deserializer<'de>>(from: D) -> Result<Duration, D::Error> {
-    paced("budget", duration(from)?).map_err(D::Error::custom)
+    paced("budget of ", duration(from)?).map_err(D::Error::custom)
 }
 
-fn paced(what: &str, time: Duration) -> Result<Duration, String> {
+fn paced(before: &str, time: Duration) -> Result<Duration, String> {
     let given = humantime::format_duration(time);
     let taken = PACE.contains(&time).then_some(time);
-    taken.ok_or_else(|| format!("{what} of {given}: must be within 10us and 1s, such as \"1ms\""))
+    taken.ok_or_else(|| format!("{before}{given}: must be within 10us and 1s, such as \"1ms\""))
 }
 
 /// A number, or a text such as `256MiB`.
@@ -340,7 +340,7 @@ impl<'de> Deserialize<'de> for Pace {
                 let neither = "is neither \"off\", \"busy\", \"auto\" nor a duration such as \"1ms\"";
                 let time = humantime::parse_duration(other);
                 let time = time.map_err(|_| D::Error::custom(format!("{other:?} {neither}")))?;
-                Pace::Interval(paced("pace", time).map_err(D::Error::custom)?)
+                Pace::Interval(paced("pace of ", time).map_err(D::Error::custom)?)
             }
         })
     }

@@ -6,7 +6,7 @@
 
 use crate::exit;
 use anyhow::Context;
-use nearmiss_record::run::{self, RunDir};
+use nearmiss_record::run::{self, RunDir, RunError};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use std::path::{Path, PathBuf};
@@ -114,17 +114,20 @@ pub struct Unfinished(PathBuf);
 impl Unfinished {
     /// Begins to care for a file.
     pub fn file(path: &Path) -> Self {
-        Self::begun(Begun::File(path.to_owned()))
+        Self::begun(Begun::File(path.to_owned()), &mut state())
     }
 
-    /// Begins to care for a run.
-    pub fn run(run: &RunDir) -> Self {
-        Self::begun(Begun::Run(run.clone()))
+    /// Begins a run and to care for it: no signal ends nearmiss between the two.
+    pub fn run(parent: &Path, stem: &str) -> Result<(RunDir, Self), RunError> {
+        let mut state = state();
+        let run = RunDir::create(parent, stem)?;
+        let unfinished = Self::begun(Begun::Run(run.clone()), &mut state);
+        Ok((run, unfinished))
     }
 
-    fn begun(begun: Begun) -> Self {
+    fn begun(begun: Begun, state: &mut State) -> Self {
         let path = begun.path().to_owned();
-        state().unfinished.push(begun);
+        state.unfinished.push(begun);
         Unfinished(path)
     }
 }

@@ -241,8 +241,7 @@ fn write(args: &Args, target: &Target, outcome: &Outcome) -> anyhow::Result<RunD
         _ => Vec::new(),
     };
     let what = command.first().unwrap_or(&outcome.observed.target);
-    let run = RunDir::create(&args.runs, &run_name("observe-", what))?;
-    let _unfinished = Unfinished::run(&run);
+    let (run, _unfinished) = Unfinished::run(&args.runs, &run_name("observe-", what))?;
     write_in(&run, args, command, outcome).inspect_err(|_| run.discard())?;
     Ok(run)
 }

@@ -230,9 +230,8 @@ fn trace(args: &Args, keep_output: bool) -> anyhow::Result<(RunDir, Option<Comma
     let session = Session::new(config)?.within(window);
     let program = args.command.first().map(|program| program.to_string_lossy()).unwrap_or_default();
     let command = args.warm.command(&words)?;
-    let run = RunDir::create(&args.runs, &run_name("", &program))?;
+    let (run, _unfinished) = Unfinished::run(&args.runs, &run_name("", &program))?;
     let command = if keep_output { with_output_in(&run, command) } else { Ok(command) };
-    let _unfinished = Unfinished::run(&run);
     let result = command.and_then(|command| record(args, session, command, &machine, order, clock, &run));
     let status = result.inspect_err(|_| run.discard())?;
     Ok((run, status))

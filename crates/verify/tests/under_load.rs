@@ -158,7 +158,7 @@ fn a_server_or_a_load_that_fails_is_told_with_its_last_words() {
     let dies = SideCommand { name: "bad".to_owned(), workload: shell("echo a; echo b >&2; exit 5"), engagement: None };
     let at = here.path().display();
     assert_eq!(
-        fails(dies, shell("true")),
+        fails(dies, shell("sleep 0.05")),
         format!(
             "run 2 (bad): the server exited with status 5 before it answered; its last words: \"b\"; the output is in \
              {at}/002-with.err"
