@@ -2,6 +2,8 @@
 
 use crate::interrupt;
 use crate::output::print;
+use clap::Command;
+use clap::error::ErrorKind;
 use nearmiss_report::name::plain;
 use signal_hook::consts::SIGINT;
 use std::io::Write;
@@ -51,12 +53,17 @@ pub fn say(what: &str) {
     let _ = writeln!(std::io::stderr(), "nearmiss: {}", plain(what));
 }
 
-/// Prints help or what is wrong with the arguments. A wrapper's status 2 is its command's: its own is 125.
-pub fn wrong_use(error: &clap::Error) -> ExitCode {
+/// Prints help, or in one line what is wrong with the arguments. A wrapper's status 2 is its command's: its own is 125.
+pub fn wrong_use(command: &Command, error: &clap::Error) -> ExitCode {
     let wrapper = std::env::args().nth(1).is_some_and(|verb| ["trace", "observe", "apply"].contains(&verb.as_str()));
     let failed = ExitCode::from(if wrapper { WRAPPER_FAILED } else { BAD_INPUT });
+    if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
+        // A closed stream must not change the status.
+        let _closed = error.print().is_err();
+        return failed;
+    }
     if error.use_stderr() {
-        print_wrong_use(error);
+        say(&nearmiss_usage::in_one_line(command, std::env::args_os(), error));
         return failed;
     }
     match print(&error.render().ansi().to_string()) {
@@ -66,18 +73,6 @@ pub fn wrong_use(error: &clap::Error) -> ExitCode {
             failed
         }
     }
-}
-
-/// What is wrong, as clap colors it unless an argument would color it otherwise.
-fn print_wrong_use(error: &clap::Error) {
-    let text = error.render().to_string();
-    // A closed stream must not change the status.
-    let _ = if text.chars().all(|c| c == '\n' || plain(c.encode_utf8(&mut [0; 4])).chars().eq([c])) {
-        error.print()
-    } else {
-        let lines: Vec<String> = text.lines().map(plain).collect();
-        writeln!(std::io::stderr(), "{}", lines.join("\n"))
-    };
 }
 
 /// An error with its causes, each once and without the system's number.

@@ -52,9 +52,10 @@ pub fn run(remedies: Remedies) -> ExitCode {
     if let Some(conducted) = conductor::asked() {
         return conducted;
     }
-    let given = match verbs::command(remedies).try_get_matches() {
+    let mut command = verbs::command(remedies);
+    let given = match command.try_get_matches_from_mut(std::env::args_os()) {
         Ok(given) => given,
-        Err(error) => return exit::wrong_use(&error),
+        Err(error) => return exit::wrong_use(&command, &error),
     };
     let Some((verb, given)) = given.subcommand().and_then(|(name, given)| Some((verbs::by_name(name)?, given))) else {
         return ExitCode::from(exit::BAD_INPUT);

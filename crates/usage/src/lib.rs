@@ -9,4 +9,4 @@ mod wrong_use;
 pub use generate::{NotGenerated, What, generate};
 pub use stream::{print, say};
 pub use time::time;
-pub use wrong_use::read;
+pub use wrong_use::{in_one_line, read};

@@ -2,7 +2,8 @@
 
 use crate::say;
 use clap::error::ErrorKind;
-use clap::{CommandFactory, Parser};
+use clap::{Command, Parser};
+use std::ffi::OsString;
 use std::process::ExitCode;
 
 /// The status of wrong use.
@@ -16,18 +17,20 @@ pub fn read<P: Parser>() -> Result<P, ExitCode> {
             let _closed = error.print().is_err();
             return ExitCode::SUCCESS;
         }
-        say(P::command().get_name(), line::<P>(&error));
+        let command = P::command();
+        say(command.get_name(), in_one_line(&command, std::env::args_os(), &error));
         ExitCode::from(WRONG_USE)
     })
 }
 
-/// What is wrong, in one line. clap leaves out what could steer the terminal.
-fn line<P: CommandFactory>(error: &clap::Error) -> String {
-    let (command, text) = (P::command(), error.render().to_string());
-    let name = command.get_name();
+/// What is wrong with the arguments of a command, the program's name first among them, in one line. clap leaves out what
+/// could steer the terminal.
+pub fn in_one_line(command: &Command, arguments: impl Iterator<Item = OsString>, error: &clap::Error) -> String {
+    let text = error.render().to_string();
+    let verb = verb(command, arguments);
     if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
         let usage = text.lines().find_map(|line| line.strip_prefix("Usage: ")).unwrap_or_default();
-        return format!("the verb is missing: {usage}; see {name} --help");
+        return format!("the verb is missing: {usage}; see {verb} --help");
     }
     // Paragraphs: what is wrong, tips, usage, where to find help.
     let mut paragraphs = text.split("\n\n").map(|paragraph| paragraph.split_whitespace().collect::<Vec<_>>().join(" "));
@@ -35,12 +38,24 @@ fn line<P: CommandFactory>(error: &clap::Error) -> String {
     let tip = paragraphs.find_map(|paragraph| Some(paragraph.strip_prefix("tip: ")?.replace(" tip: ", "; ")));
     let parts = [wrong.trim_start_matches("error: ").trim_end_matches(['.', ':']).to_owned()];
     let parts: Vec<String> = parts.into_iter().chain(tip).collect();
-    format!("{}; see {name} --help", parts.join("; "))
+    format!("{}; see {verb} --help", parts.join("; "))
+}
+
+/// The program and the verbs behind it, as far as there are such.
+fn verb(command: &Command, arguments: impl Iterator<Item = OsString>) -> String {
+    let (mut name, mut at) = (command.get_name().to_owned(), command);
+    for word in arguments.skip(1) {
+        let Some(inner) = at.find_subcommand(&word) else { break };
+        name = format!("{name} {}", inner.get_name());
+        at = inner;
+    }
+    name
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use clap::CommandFactory;
 
     #[derive(Debug, clap::Parser)]
     #[command(name = "program")]
@@ -55,9 +70,10 @@ mod tests {
     }
 
     fn said(arguments: &[&str]) -> String {
-        let arguments = ["program"].iter().chain(arguments);
-        Arguments::try_parse_from(arguments)
-            .map_or_else(|error| line::<Arguments>(&error), |taken| format!("{taken:?}"))
+        let arguments: Vec<OsString> = ["program"].iter().chain(arguments).map(OsString::from).collect();
+        let command = Arguments::command();
+        let wrong = |error| in_one_line(&command, arguments.iter().cloned(), &error);
+        Arguments::try_parse_from(&arguments).map_or_else(wrong, |taken| format!("{taken:?}"))
     }
 
     #[test]
@@ -75,7 +91,8 @@ mod tests {
             ),
         ];
         for (arguments, wanted) in cases {
-            assert_eq!(said(arguments), format!("{wanted}; see program --help"), "{arguments:?}");
+            let verb = if arguments.first() == Some(&"send") { "program send" } else { "program" };
+            assert_eq!(said(arguments), format!("{wanted}; see {verb} --help"), "{arguments:?}");
         }
         assert_eq!(said(&["take"]), "Take");
     }
