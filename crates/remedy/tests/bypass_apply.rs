@@ -4,7 +4,7 @@
 #![allow(clippy::unwrap_used)]
 
 use nearmiss_remedy::bypass::copies::{Options, Report, apply};
-use nearmiss_workload::{CommandStatus, Finished, Stdio, Workload};
+use nearmiss_workload::{Finished, Status, Stdio, Workload};
 use std::io::{Read, Seek};
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -133,7 +133,7 @@ fn too_much_for_its_room_still_ends_the_program() {
     let (program, _) = probes();
     let workload = Workload::new([program.as_os_str(), "overflow".as_ref()]);
     let (_, finished, report) = run(workload, &options(&["main"]));
-    assert_eq!((finished.status, report.calls()), (CommandStatus::Signaled(libc::SIGABRT), 0));
+    assert_eq!((finished.status, report.calls()), (Status::Signaled(libc::SIGABRT), 0));
 }
 
 #[test]
