@@ -89,7 +89,8 @@ fn a_function_s_copies_are_chosen_in_all_their_forms() {
     let report = calls(&["chosen", "filling", "nobody"]);
     assert_eq!((counts(&report), report.left), (vec![30, 2, 0], ALL - 32));
     assert_eq!(report.sites[0].bytes, 30 * BYTES);
-    assert_eq!(report.sites.iter().map(|site| site.places).collect::<Vec<_>>(), [1, 1, 0]);
+    // The compiler may have split a function; each part is a place.
+    assert_eq!(report.sites.iter().map(|site| site.places > 0).collect::<Vec<_>>(), [true, true, false]);
     assert!(report.to_string().contains("nobody: 0 copies of 0 B (no program"), "{report}");
 }
 
