@@ -3,10 +3,11 @@
 use std::env;
 use std::path::{Path, PathBuf};
 
-const LIBRARIES: [(&str, &[&str]); 4] = [
+const LIBRARIES: [(&str, &[&str]); 5] = [
     ("color-stacks.so", &["color/stacks.c", "color/parameters.c", "kit/kit.c"]),
     ("color-blocks.so", &["color/blocks.c", "color/parameters.c", "kit/behind.c", "kit/owner.c", "kit/kit.c"]),
     ("apart.so", &["apart/apart.c", "kit/behind.c", "kit/owner.c", "kit/kit.c"]),
+    ("bypass-copies.so", &["bypass/copies.c", "bypass/sites.c", "bypass/streams.c", "kit/kit.c"]),
     (
         "pace.so",
         &["pace/calls.c", "pace/number.c", "pace/nap.c", "pace/last.c", "pace/rules.c", "pace/real.c", "kit/kit.c"],
@@ -29,6 +30,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         // made read-only afterwards, and none of the compiler's start files, whose four optional symbols the loader
         // would look for everywhere (experiments/color-preload/start-up.py).
         command.args(["-nostartfiles", "-Wl,-z,noseparate-code", "-Wl,-z,norelro", "-Wl,--hash-style=gnu"]);
+        // Who walks frames brings the walker along: one more library would be one more to load in every program.
+        command.args(["-static-libgcc", "-Wl,--exclude-libs,ALL"]);
         command.arg("-I").arg(native.join("include")).arg("-o").arg(out.join(library));
         command.args(sources.iter().map(|source| native.join("preload").join(source)));
         let status = command.status().map_err(|e| format!("{:?}: {e}", command.get_program()))?;

@@ -14,7 +14,7 @@
 
 #define NEARMISS_PAGE_MAGIC 0x32726c6f636d6e21ull
 #define NEARMISS_PIDS 248
-#define NEARMISS_COUNTERS 16
+#define NEARMISS_COUNTERS 64
 #define NEARMISS_PARTS 8
 
 /* One library's. */
@@ -31,7 +31,7 @@ struct nearmiss_page {
 	struct nearmiss_part parts[NEARMISS_PARTS];
 };
 
-_Static_assert(sizeof(struct nearmiss_part) == 1128, "page layout");
-_Static_assert(sizeof(struct nearmiss_page) == 9040, "page layout");
+_Static_assert(sizeof(struct nearmiss_part) == 1512, "page layout");
+_Static_assert(sizeof(struct nearmiss_page) == 12112, "page layout");
 
 #endif

@@ -9,6 +9,7 @@
 //! [`Engagement`], which afterwards says whether the remedy was in place and what it did.
 
 pub mod apart;
+pub mod bypass;
 mod case;
 pub mod color;
 mod contract;
@@ -18,6 +19,7 @@ pub mod preload;
 mod registry;
 mod rehearsal;
 mod replay;
+mod size;
 mod traced;
 mod translation;
 mod wrap;

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
 
 const MAGIC: u64 = 0x3272_6c6f_636d_6e21;
 const PIDS: usize = 248;
-const COUNTERS: usize = 16;
+const COUNTERS: usize = 64;
 const PARTS: usize = 8;
 
 /// One library's. Mirrors `struct nearmiss_part` in `nearmiss-preload.h`.
@@ -31,8 +31,8 @@ struct RawPage {
 }
 
 const _: () = assert!(offset_of!(RawPage, parts) == 16);
-const _: () = assert!(size_of::<RawPart>() == 1128);
-const _: () = assert!(size_of::<RawPage>() == 9040);
+const _: () = assert!(size_of::<RawPart>() == 1512);
+const _: () = assert!(size_of::<RawPage>() == 12112);
 
 /// Our side of the page.
 #[derive(Debug)]

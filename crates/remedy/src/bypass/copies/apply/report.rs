@@ -1,0 +1,114 @@
+use super::{LEFT, LEFT_BYTES, NO_STORES, OVERLAPPING, Options};
+use crate::preload::Part;
+use nearmiss_record::words::{bytes, counted};
+use serde::Serialize;
+use std::fmt;
+
+/// `nearmiss/bypass-copies-applied/1`.
+const SCHEMA: &str = "nearmiss/bypass-copies-applied/1";
+
+/// What the remedy did to a command: counted by the library inside it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Report {
+    /// `nearmiss/bypass-copies-applied/1`.
+    pub schema: &'static str,
+    /// Least size in bytes of a copy that is looked at.
+    pub least_bytes: u64,
+    /// Programs in which the library was in place, the command's children included.
+    pub programs: u64,
+    /// Of those, the ones whose CPU has no store that goes past the caches.
+    pub programs_without_stores: u64,
+    /// By site, in the order in which they were asked for.
+    pub sites: Vec<SiteReport>,
+    /// Copies of a site whose source and target overlap: left as they were.
+    pub overlapping: u64,
+    /// Copies of the least size and more that are no site's.
+    pub left: u64,
+    /// Their bytes.
+    pub left_bytes: u64,
+}
+
+/// What one site did.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct SiteReport {
+    /// Its name.
+    pub site: String,
+    /// Places of its call that were found in the programs when they started; later ones are not counted.
+    pub places: u64,
+    /// Copies of the least size and more.
+    pub calls: u64,
+    /// Their bytes.
+    pub bytes: u64,
+}
+
+impl Report {
+    pub(super) fn new(options: &Options, part: &Part) -> Self {
+        let of_site = |(at, site): (usize, &super::super::Site)| {
+            let counter = |what: &str| part.counter(&format!("{what} {at}"));
+            SiteReport {
+                site: site.to_string(),
+                places: counter("places"),
+                calls: counter("calls"),
+                bytes: counter("bytes"),
+            }
+        };
+        Report {
+            schema: SCHEMA,
+            least_bytes: options.least_bytes,
+            programs: part.programs,
+            programs_without_stores: part.counter(NO_STORES),
+            sites: options.sites.iter().enumerate().map(of_site).collect(),
+            overlapping: part.counter(OVERLAPPING),
+            left: part.counter(LEFT),
+            left_bytes: part.counter(LEFT_BYTES),
+        }
+    }
+
+    /// Copies that went past the caches.
+    pub fn calls(&self) -> u64 {
+        let calls: u64 = self.sites.iter().map(|site| site.calls).sum();
+        calls.saturating_sub(self.overlapping)
+    }
+}
+
+impl fmt::Display for SiteReport {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "{}: {} of {}", self.site, counted_copies(self.calls), bytes(self.bytes))?;
+        if self.places == 0 && self.calls == 0 {
+            out.write_str(" (no program that was started has such a call)")?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let left = format!("{} of {} left as they were", counted_copies(self.left), bytes(self.left_bytes));
+        let least = bytes(self.least_bytes);
+        if self.sites.is_empty() {
+            return write!(
+                out,
+                "bypass --copies (measured): changed nothing, because no --site was named; {left} ({least} and more each)"
+            );
+        }
+        write!(out, "bypass --copies (measured): engaged, copies of {least} and more past the caches")?;
+        for site in &self.sites {
+            write!(out, "\n  {site}")?;
+        }
+        if self.overlapping > 0 {
+            write!(out, "\n  {} of these overlapped and went through the caches", counted_copies(self.overlapping))?;
+        }
+        if self.programs_without_stores > 0 {
+            write!(
+                out,
+                "\n  {} without stores that go past the caches: nothing was changed there",
+                counted(self.programs_without_stores, "program")
+            )?;
+        }
+        write!(out, "\n  {left}")
+    }
+}
+
+fn counted_copies(copies: u64) -> String {
+    if copies == 1 { "1 copy".to_owned() } else { counted(copies, "copie") }
+}

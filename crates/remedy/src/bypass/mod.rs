@@ -1,0 +1,104 @@
+//! Bypass: what will not be used again soon stays out of the caches. `--copies` is about the CPU's caches: chosen copies
+//! go past them.
+
+pub mod copies;
+mod options;
+
+pub use options::Args;
+
+use crate::contract::{Applied, Help, Parameter, Remedy, Suspicions, Value};
+use crate::replay::CaseError;
+use crate::{Ability, CannotEngage, Case, Needs};
+use clap::{ArgMatches, Args as _, FromArgMatches};
+use copies::Site;
+use nearmiss_workload::Workload;
+
+const NAME: &str = "bypass";
+/// What a rehearsal varies, as its option is named.
+const PARAMETER: &str = "sites";
+
+/// The definition.
+pub const REMEDY: Remedy = Remedy {
+    name: NAME,
+    summary: "keeps large copies that are not read soon out of the CPU's caches",
+    apply_help: Help {
+        about: "Let chosen copies go past the CPU's caches, so that they evict nothing",
+        after: "Examples:
+  nearmiss apply bypass --copies --site keep_record -- ./program          copies that this function asks for
+  nearmiss apply bypass --copies --site program+0x1234 -- ./program       the call at this address, as diagnose prints it
+  nearmiss apply bypass --copies --site keep_record --min 64k -- ./program
+  nearmiss apply bypass --copies -- ./program                             changes nothing, counts large copies
+
+--copies reaches calls of memcpy, mempcpy, memmove and memset. Copies that the compiler built into the program, and
+those inside the C library, are the author's alone: nearmiss-bypass.h or the crate nearmiss-bypass.
+Nothing persists: the next run without it is as before.",
+    },
+    verify_help: Help {
+        about: "Does it help to let chosen copies go past the caches?",
+        after: "Examples:
+  nearmiss verify bypass --copies --site keep_record -- ./program
+  nearmiss verify bypass --copies --site keep_record --beside './other' -- ./program    and does it help another?",
+    },
+    rehearse_help: Help {
+        about: "The run with the copies of each call site, and of all together, past the caches",
+        after: "Examples:
+  nearmiss rehearse bypass                              the newest run, recorded with --carry stores
+  nearmiss rehearse bypass RUN --sites keep_record,program+0x1234",
+    },
+    needs: Needs::Either,
+    options: Args::augment_args,
+    parameter: Parameter {
+        name: PARAMETER,
+        value_name: "SITE,…",
+        help: "Call sites of copies: FUNC or MODULE+0xOFF, with @CALLER or without [default: those that the run shows]",
+        parse: site_of,
+    },
+    limit: None,
+    detect,
+    nothing_found: "no copy of the command's that others pay for",
+    apply: engage,
+    title,
+    abilities,
+};
+
+/// A site for a rehearsal, spelled as it is printed.
+fn site_of(text: &str) -> Result<Value, String> {
+    text.parse::<Site>().map(|site| Value::Name(site.to_string()))
+}
+
+fn detect(_: &Case) -> Result<Suspicions, CaseError> {
+    Ok(Vec::new())
+}
+
+fn args(given: &ArgMatches) -> Result<Args, CannotEngage> {
+    Args::from_arg_matches(given).map_err(|error| CannotEngage::Parameters(error.to_string()))
+}
+
+fn engage(workload: Workload, given: &ArgMatches) -> Result<Applied, CannotEngage> {
+    let args = args(given)?;
+    if args.copies {
+        return copies::engage(workload, &args.into());
+    }
+    Err(CannotEngage::Parameters("bypass: say what is to go past caches: --copies [--site SITE]…".to_owned()))
+}
+
+/// `bypass, copies of keep_record`.
+fn title(given: &ArgMatches) -> String {
+    args(given).map_or_else(|_| NAME.to_owned(), |args| format!("{NAME}, {}", copies::Options::from(args)))
+}
+
+fn abilities() -> Vec<Ability> {
+    copies::abilities()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_site_is_spelled_one_way() {
+        assert_eq!(site_of("/usr/bin/tar+0x00A0"), Ok(Value::Name("tar+0xa0".to_owned())));
+        assert_eq!(site_of("keep@main"), Ok(Value::Name("keep@main".to_owned())));
+        assert!(site_of("").is_err() && site_of("tar+0x").is_err());
+    }
+}

@@ -1,0 +1,23 @@
+use super::copies::{Options, Site};
+use crate::size::parse_size;
+
+/// `nearmiss apply bypass`'s arguments, shared with the other verbs that take the remedy.
+#[derive(Clone, Debug, clap::Args)]
+pub struct Args {
+    /// Let copies of the named call sites go past the CPU's caches; without a site nothing changes
+    #[arg(long)]
+    pub copies: bool,
+    /// A call site: the calling function, or the address of the call in its file, as diagnose prints them; @CALLER
+    /// names who calls that function in turn (may be repeated)
+    #[arg(long = "site", value_name = "FUNC|MODULE+0xOFF[@CALLER]", requires = "copies")]
+    pub sites: Vec<Site>,
+    /// Leave copies of fewer bytes as they are (k, M suffixes)
+    #[arg(long, value_name = "SIZE", default_value = "4k", value_parser = parse_size)]
+    pub min: u64,
+}
+
+impl From<Args> for Options {
+    fn from(args: Args) -> Self {
+        Options { sites: args.sites, least_bytes: args.min }
+    }
+}
