@@ -4,6 +4,7 @@
 #define _GNU_SOURCE
 #include "../kit/kit.h"
 #include "real.h"
+#include "request.h"
 #include "streams.h"
 #include <errno.h>
 #include <stdio_ext.h>
@@ -36,11 +37,28 @@ static uint64_t product(size_t size, size_t count)
 	return __builtin_mul_overflow(size, count, &bytes) ? 0 : bytes;
 }
 
+/* A long one is read step by step, as ordinary_read says. */
+static size_t read_in_steps(size_t (*read)(void *, size_t, size_t, FILE *), char *buffer, size_t bytes, FILE *file)
+{
+	size_t done = 0, got, step;
+	do {
+		step = bytes - done < STEP_BYTES ? bytes - done : STEP_BYTES;
+		struct touch touch = begin_touch(file, READING, step);
+		got = read(buffer + done, 1, step, file);
+		end_touch(&touch, got);
+		done += got;
+	} while (got == step && done < bytes);
+	return done;
+}
+
 #define READS(name)                                                                    \
 	EXPORT size_t name(void *buffer, size_t size, size_t count, FILE *file)            \
 	{                                                                                  \
 		need_real();                                                                   \
-		struct touch touch = begin_touch(file, READING, product(size, count));         \
+		uint64_t bytes = product(size, count);                                         \
+		if (bytes > STEP_BYTES)                                                        \
+			return read_in_steps(real.name, buffer, bytes, file) / size;               \
+		struct touch touch = begin_touch(file, READING, bytes);                        \
 		size_t done = real.name(buffer, size, count, file);                            \
 		end_touch(&touch, product(size, done));                                        \
 		return done;                                                                   \

@@ -15,6 +15,8 @@ EXPORT ssize_t read(int fd, void *buffer, size_t bytes)
 	struct iovec part = { buffer, bytes };
 	struct request request = begin_request(fd, READING, AT_POSITION, bytes);
 	ssize_t done = request.way == WAY_DONTCACHE ? kept_out(&request, &part, 1) : NOT_TAKEN;
+	if (is_long(&request))
+		return in_steps(&request, buffer);
 	return end_request(&request, done == NOT_TAKEN ? real.read(fd, buffer, bytes) : done);
 }
 
@@ -24,6 +26,8 @@ EXPORT ssize_t pread(int fd, void *buffer, size_t bytes, off_t offset)
 	struct iovec part = { buffer, bytes };
 	struct request request = begin_request_at(fd, READING, offset, bytes);
 	ssize_t done = request.way == WAY_DONTCACHE ? kept_out(&request, &part, 1) : NOT_TAKEN;
+	if (is_long(&request))
+		return in_steps(&request, buffer);
 	return end_request(&request, done == NOT_TAKEN ? real.pread(fd, buffer, bytes, offset) : done);
 }
 ALSO_NAMED(pread64, pread);

@@ -15,8 +15,6 @@
 
 /* Bytes between a read and the write behind it. */
 #define BUFFER_BYTES (1 << 20)
-/* Bytes of one call of the kernel between two looks at the page cache. */
-#define STEP_BYTES (16 << 20)
 #define FLAG_DONTCACHE 0x80
 
 #define XFS_MAGIC 0x58465342

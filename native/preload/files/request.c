@@ -47,6 +47,40 @@ ssize_t kept_out(struct request *request, const struct iovec *parts, int count)
 	return NOT_TAKEN;
 }
 
+static ssize_t one_read(const struct request *request, char *buffer, size_t done, size_t bytes)
+{
+	return request->offset == AT_POSITION ? real.read(request->fd, buffer + done, bytes)
+	                                      : real.pread(request->fd, buffer + done, bytes, (off_t)(request->offset + done));
+}
+
+int is_long(const struct request *request)
+{
+	return request->way == WAY_WINDOWS && request->bytes > STEP_BYTES;
+}
+
+ssize_t in_steps(const struct request *request, char *buffer)
+{
+	size_t done = 0;
+	while (done < request->bytes) {
+		size_t left = request->bytes - done, step = left < STEP_BYTES ? left : STEP_BYTES;
+		uint64_t at = request->offset == AT_POSITION ? AT_POSITION : request->offset + done;
+		int before = errno;
+		enum way way = prepare_ordinary(request->fd, READING, at, step);
+		ssize_t got = one_read(request, buffer, done, step);
+		passed(request->fd, READING, way, at, got);
+		if (got < 0 && done == 0)
+			return -1;
+		if (got < 0)
+			errno = before;
+		if (got <= 0)
+			break;
+		done += (size_t)got;
+		if ((size_t)got < step)
+			break;
+	}
+	return (ssize_t)done;
+}
+
 ssize_t end_request(const struct request *request, ssize_t done)
 {
 	passed(request->fd, request->direction, request->way, request->offset, done);

@@ -27,6 +27,14 @@ struct request begin_flagged(int fd, enum direction direction, off_t offset, uin
 /* Asks the kernel to keep it out of the page cache. NOT_TAKEN: it has to go as it came. */
 ssize_t kept_out(struct request *request, const struct iovec *parts, int count);
 
+/* Whether a read is so long that its pages, which windows are to give back, would all be in the page cache before one is.
+ * It goes step by step, and its return is `in_steps`'s. */
+int is_long(const struct request *request);
+ssize_t in_steps(const struct request *request, char *buffer);
+
+/* Bytes of one call of the kernel between two looks at the page cache. */
+#define STEP_BYTES ((size_t)16 << 20)
+
 /* Returns what the kernel returned. */
 ssize_t end_request(const struct request *request, ssize_t done);
 

@@ -2,6 +2,7 @@
 //! go past them.
 
 pub mod copies;
+pub mod files;
 mod options;
 
 pub use options::Args;
@@ -79,16 +80,23 @@ fn engage(workload: Workload, given: &ArgMatches) -> Result<Applied, CannotEngag
     if args.copies {
         return copies::engage(workload, &args.into());
     }
-    Err(CannotEngage::Parameters("bypass: say what is to go past caches: --copies [--site SITE]…".to_owned()))
+    if args.files {
+        return files::engage(workload, &args.into());
+    }
+    Err(CannotEngage::Parameters("bypass: say what is to go past caches: --copies [--site SITE]… or --files [--only GLOB]".to_owned()))
 }
 
 /// `bypass, copies of keep_record`.
 fn title(given: &ArgMatches) -> String {
-    args(given).map_or_else(|_| NAME.to_owned(), |args| format!("{NAME}, {}", copies::Options::from(args)))
+    match args(given) {
+        Ok(args) if args.files => format!("{NAME}, {}", files::Options::from(args)),
+        Ok(args) => format!("{NAME}, {}", copies::Options::from(args)),
+        Err(_) => NAME.to_owned(),
+    }
 }
 
 fn abilities() -> Vec<Ability> {
-    copies::abilities()
+    [copies::abilities(), files::abilities()].concat()
 }
 
 #[cfg(test)]
