@@ -121,16 +121,18 @@ fn a_copy_leaves_nothing_and_what_was_cached_stays() {
     }
     let (source, target, idle) = (place.path().join("source"), place.path().join("target"), place.path().join("idle"));
     cold_file(&source, 24 * MIB);
-    cold_file(&idle, 9 * MIB + 100);
-    warm(&idle, 0, 9 * MIB + 100);
+    cold_file(&idle, 9 * MIB + 104);
+    warm(&idle, 0, 9 * MIB + 104);
     // A part of the source is cached too, with borders that no window and no request shares.
     warm(&source, 5 * MIB + 3 * PAGE, MIB);
     let script = format!("cd {} && cp source target && cat idle > /dev/null", place.path().display());
     let (_, report) = under(shell(&script), &Options::default());
-    assert_eq!(fs::read(&source).unwrap().len(), 24 * MIB);
+    let (first, pages) = (5 * MIB + 3 * PAGE, (MIB / PAGE) as u64);
+    assert_eq!((cached(&source, 0, 0), cached(&source, first, MIB)), (Some((pages, 0)), Some((pages, 0))), "{report}");
+    assert_eq!((settled(&target), cached(&idle, 0, 0)), (0, Some(((9 * MIB / PAGE + 1) as u64, 0))), "{report}");
     assert!(fs::read(&source).unwrap() == fs::read(&target).unwrap());
     assert_eq!((report.copies, report.files), (1, 3), "{report}");
-    assert_eq!(report.dontcache_bytes + report.window_bytes, (2 * 24 + 9) * MIB as u64 + 100, "{report}");
+    assert_eq!(report.dontcache_bytes + report.window_bytes, (2 * 24 + 9) * MIB as u64 + 104, "{report}");
     assert_eq!(report.kept_bytes, ((MIB / PAGE + 9 * MIB / PAGE + 1) * PAGE) as u64, "{report}");
 }
 
@@ -173,7 +175,7 @@ fn writes_leave_nothing_by_any_way() {
         "for i in 1 2 3 4 5 6 7; do echo a line; done > file",
         "seq 300000 | sort -r -o file",
     ] {
-        let script = format!("cd {} && {{ {command}; }} 2> /dev/null", place.path().display());
+        let script = format!("cd {} && rm -f file && {{ {command}; }} 2> /dev/null", place.path().display());
         let (_, report) = under(shell(&script), &Options::default());
         assert_eq!(settled(&file), 0, "{command}: {report}");
         assert!(report.dontcache_bytes + report.window_bytes >= fs::metadata(&file).unwrap().len(), "{command}: {report}");
@@ -199,7 +201,7 @@ fn what_is_left_alone_is_left_and_named() {
     assert_eq!((report.window_bytes, report.left.unseen_bytes), (0, 2 * MIB as u64), "{report}");
     if Path::new("/dev/shm").is_dir() {
         let file = tempfile::NamedTempFile::new_in("/dev/shm").unwrap();
-        let (_, report) = under(shell(&format!("seq 1000 > {0}; cat {0}", file.path().display())), &Options::default());
+        let (_, report) = under(shell(&format!("seq 1000 > {0}; cat {0} > /dev/null", file.path().display())), &Options::default());
         assert_eq!((report.files, report.left.memory_bytes), (0, 2 * 3893), "{report}");
     }
 }

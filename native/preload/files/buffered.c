@@ -134,7 +134,7 @@ EXPORT int fclose(FILE *file)
 {
 	need_real();
 	int before = errno, fd = fileno_unlocked(file);
-	if (fd >= 0 && is_taken(fd) && (!__fwriting(file) || fflush(file) == 0))
+	if (fd >= 0 && is_under_way(fd) && (!__fwriting(file) || fflush(file) == 0))
 		leave(fd);
 	errno = before;
 	return real.fclose(file);

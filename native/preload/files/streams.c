@@ -152,6 +152,12 @@ int is_taken(int fd)
 	return stream && kind(fd, stream) == KIND_TAKEN;
 }
 
+int is_under_way(int fd)
+{
+	struct stream *stream = of(fd);
+	return stream && __atomic_load_n(&stream->kind, __ATOMIC_ACQUIRE) == KIND_TAKEN;
+}
+
 static int wants_dontcache(const struct stream *stream, enum direction direction, uint64_t bytes)
 {
 	uint64_t least = direction == WRITING ? LEAST_DONTCACHE : LEAST_DONTCACHE_READ;
@@ -206,10 +212,11 @@ enum way prepare(int fd, enum direction direction, uint64_t offset, uint64_t byt
 	struct stream *stream = of(fd);
 	if (!stream || bytes == 0 || kind(fd, stream) != KIND_TAKEN)
 		return WAY_PLAIN;
-	if (wants_dontcache(stream, direction, bytes))
-		return WAY_DONTCACHE;
+	/* Looked at too: a page at the border of two requests may stay. */
 	enum way way = prepare_ordinary(fd, direction, offset, bytes);
-	return way == WAY_WINDOWS && is_first_write(stream, direction) ? WAY_DONTCACHE : way;
+	if (wants_dontcache(stream, direction, bytes) || (way == WAY_WINDOWS && is_first_write(stream, direction)))
+		return WAY_DONTCACHE;
+	return way;
 }
 
 enum way refused(int fd, enum direction direction, uint64_t offset, uint64_t bytes)
@@ -255,13 +262,13 @@ void passed(int fd, enum direction direction, enum way way, uint64_t offset, ssi
 		stream->has_written = 1;
 	if (true_offset(stream, direction, offset) == AT_POSITION)
 		__atomic_fetch_sub(&stream->budget, bytes, __ATOMIC_RELAXED);
-	if (way == WAY_DONTCACHE) {
-		count(DONTCACHE, (uint64_t)bytes);
-		return;
-	}
-	if (direction == WRITING)
+	/* A page that is written again while the disk writes it is not dropped by the kernel. */
+	if (direction == WRITING && (way == WAY_WINDOWS || bytes % (ssize_t)PAGE_BYTES || stream->from % PAGE_BYTES))
 		stream->is_dirty = 1;
-	__atomic_fetch_add(&stream->uncounted, (uint64_t)bytes, __ATOMIC_RELAXED);
+	if (way == WAY_DONTCACHE)
+		count(DONTCACHE, (uint64_t)bytes);
+	else
+		__atomic_fetch_add(&stream->uncounted, (uint64_t)bytes, __ATOMIC_RELAXED);
 }
 
 void moved(int fd, off_t position)

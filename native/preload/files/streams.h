@@ -63,6 +63,9 @@ void leave_range(unsigned first, unsigned last);
 /* Whether requests of this descriptor are for us. */
 int is_taken(int fd);
 
+/* The same, where a request was seen already. */
+int is_under_way(int fd);
+
 /* Nothing is known any more: what there is belongs to the parent. */
 void forget_parents(void);
 

@@ -134,6 +134,8 @@ static int give_back_patiently(int fd, struct stream *stream, uint64_t to)
 		if (give_back(fd, stream, to))
 			return 1;
 		nap();
+		/* A page that was written again while the disk wrote it was passed over. */
+		begin_writing(fd, stream->low, to);
 	}
 	stream->gave_up = 1;
 	return 0;
