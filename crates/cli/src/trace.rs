@@ -193,7 +193,18 @@ pub fn for_diagnosis(
         args: Args,
     }
     let cpus = cpus.to_string();
-    let words = ["trace", "--quiet", "--one-line-filter", "-m", machine.unwrap_or("host"), "--cpus", &cpus, "--runs"];
+    let words = [
+        "trace",
+        "--quiet",
+        "--one-line-filter",
+        "--carry",
+        "stores",
+        "-m",
+        machine.unwrap_or("host"),
+        "--cpus",
+        &cpus,
+        "--runs",
+    ];
     let words = words.map(OsString::from).into_iter().chain([runs.into(), "--".into()]);
     let mut line = Line::try_parse_from(words.chain(command.iter().cloned()))?;
     line.args.only = only;

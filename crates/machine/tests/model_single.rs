@@ -210,7 +210,7 @@ fn pollution_blames_the_evictor_that_nobody_reused() {
     // A, B; stream S (insn 7) evicts A; A misses (insn 5), evicts B; B misses (insn 6) and evicts S, never reused.
     let t = replay(&m, 1, &[(0, &[a(0, 5), a(64, 6), a(128, 7), a(0, 5), a(64, 6)])]);
     let l1: Vec<_> =
-        t.pollution.iter().filter(|p| p.cache == "L1d").map(|p| (p.polluter, p.victim, p.misses)).collect();
+        t.pollution.iter().filter(|p| p.cache == "L1d").map(|p| (p.polluter.insn, p.victim.insn, p.misses)).collect();
     assert_eq!(l1, [(5, 6, 1), (7, 5, 1)], "A, too, was not reused before the end");
 }
 

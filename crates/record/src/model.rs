@@ -463,14 +463,20 @@ pub struct SetMap {
 }
 
 /// Misses on lines whose evictor's line was never reused: pollution blame.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct BlameRow {
     /// Cache.
     pub cache: String,
     /// Function that brought in the line that evicted.
     pub evictor: String,
+    /// The call that led there: source line and function; empty where it is not known.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub evictor_called_at: String,
     /// Function that then missed.
     pub victim: String,
+    /// The call that led there.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub victim_called_at: String,
     /// How often.
     pub misses: u64,
 }

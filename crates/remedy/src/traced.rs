@@ -3,10 +3,12 @@
 use crate::replay::{self, CaseError, Replayed};
 use nearmiss_machine::attribution::{Alias, Attribution, Crowd, ModelledRun, Options, RecordedData};
 use nearmiss_machine::describe;
+use nearmiss_machine::model::Pollution;
 use nearmiss_record::machine::{Cache, Machine};
 use nearmiss_record::model::ModelRecord;
 use nearmiss_record::policy::{Order, Policy};
 use nearmiss_record::run::{self, Filter, Manifest, RunDir};
+use nearmiss_record::side::SideTables;
 use nearmiss_record::symbols::Symbols;
 use nearmiss_record::trace::TraceHeader;
 use std::panic::resume_unwind;
@@ -24,6 +26,10 @@ pub struct Traced {
     in_modelled_order: OnceLock<ModelRecord>,
     /// Names of its instructions.
     pub symbols: Symbols,
+    /// Its instructions and calling contexts.
+    pub side: SideTables,
+    /// Which call sites evicted what others needed, without a policy: every pair, most misses first.
+    pub pollution: Vec<Pollution>,
     /// Objects that crowd on few sets.
     pub crowds: Vec<Crowd>,
     /// Cycles that the command's references waited which had a conflict miss.
@@ -71,6 +77,7 @@ impl Traced {
         let crowds = replayed.observer.crowds(&replayed.side, &symbols);
         let conflict_waits = replayed.observer.conflict_waits();
         let aliases = replayed.observer.aliases(&replayed.side, &symbols);
+        let (side, pollution) = (replayed.side.clone(), replayed.totals.pollution.clone());
         let model = modelling.named(Modelled { replayed, order });
         Ok(Traced {
             run: run.clone(),
@@ -78,6 +85,8 @@ impl Traced {
             model,
             in_modelled_order: in_modelled_order.transpose()?.map_or_else(OnceLock::new, OnceLock::from),
             symbols,
+            side,
+            pollution,
             crowds,
             conflict_waits,
             aliases,

@@ -138,6 +138,7 @@ fn a_copy_that_pollutes() {
         evictor: "copy_user".into(),
         victim: "worker".into(),
         misses,
+        ..BlameRow::default()
     };
     b.model.blame = vec![row("L3", 15_000), row("L2", 16_000)];
     assert_eq!(

@@ -6,6 +6,7 @@ use super::{Attribution, InsnRow};
 use crate::model::Pollution;
 use crate::whose::Whose;
 use nearmiss_record::model::{BlameRow, FunctionRow, LevelTally, LineRow, Tally};
+use nearmiss_record::policy::CallSite;
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 
@@ -123,17 +124,21 @@ pub(super) fn of_instruction(attribution: &Attribution, whose: Whose, part: &Par
     (!idle).then(|| Tally { instructions, cycles: part.computed.get(id).copied().unwrap_or(0), ..tally() })
 }
 
-/// By function, most first.
+/// By function and its call, most first.
 pub(super) fn blame(names: &Names<'_>, pollution: &[Pollution]) -> Vec<BlameRow> {
-    let mut sums: BTreeMap<(&str, u32, u32), u64> = BTreeMap::new();
+    // By function and the call that led there: what one function is blamed for may be one of its callers' alone.
+    let place = |site: CallSite| (names.function(site.insn), names.calling_insn(site.context));
+    let mut sums: BTreeMap<(&str, (u32, u32), (u32, u32)), u64> = BTreeMap::new();
     for pair in pollution {
-        let key = (pair.cache.as_str(), names.function(pair.polluter), names.function(pair.victim));
-        *sums.entry(key).or_default() += pair.misses;
+        *sums.entry((pair.cache.as_str(), place(pair.polluter), place(pair.victim))).or_default() += pair.misses;
     }
-    let row = |((cache, evictor, victim), misses): ((&str, u32, u32), u64)| BlameRow {
+    let called_at = |call: u32| if call == 0 { String::new() } else { names.site(call) };
+    let row = |((cache, evictor, victim), misses): ((&str, (u32, u32), (u32, u32)), u64)| BlameRow {
         cache: cache.to_owned(),
-        evictor: names.function_name(evictor).to_owned(),
-        victim: names.function_name(victim).to_owned(),
+        evictor: names.function_name(evictor.0).to_owned(),
+        evictor_called_at: called_at(evictor.1),
+        victim: names.function_name(victim.0).to_owned(),
+        victim_called_at: called_at(victim.1),
         misses,
     };
     let mut rows: Vec<_> = sums.into_iter().map(row).collect();
@@ -141,7 +146,7 @@ pub(super) fn blame(names: &Names<'_>, pollution: &[Pollution]) -> Vec<BlameRow>
     if rows.len() > MAX_BLAME_ROWS {
         let misses = rows.drain(MAX_BLAME_ROWS..).map(|row| row.misses).sum();
         let other = || "[other]".to_owned();
-        rows.push(BlameRow { cache: other(), evictor: other(), victim: other(), misses });
+        rows.push(BlameRow { cache: other(), evictor: other(), victim: other(), misses, ..BlameRow::default() });
     }
     rows
 }

@@ -72,6 +72,11 @@ impl<'a> Names<'a> {
         calls
     }
 
+    /// The innermost call that leads to `context`; 0: none is known.
+    pub fn calling_insn(&self, context: u32) -> u32 {
+        self.contexts.get(context as usize).map_or(0, |node| node.call)
+    }
+
     /// The calls that lead to where memory was asked for, without those inside the allocator or the kernel, and those
     /// that led to the program's `main`.
     pub fn allocation_calls(&self, context: u32) -> Vec<u32> {

@@ -1,6 +1,7 @@
 //! What the stream's front hands to the caches behind it: the model proper, or its slow twin.
 
 use crate::model::options::{ModelError, ModelOptions};
+use crate::model::sites::Sites;
 use crate::model::totals::ModelTotals;
 use crate::observer::{Effective, Outcome};
 use nearmiss_record::machine::Machine;
@@ -20,8 +21,8 @@ pub struct Access {
     pub vaddr: u64,
     /// Bytes, all in one first-level line.
     pub size: u32,
-    /// Instruction.
-    pub insn: u32,
+    /// Number of its call site, where reasons are asked for: see [`Sites`].
+    pub site: u32,
     /// Levels, a bit each, that the first half of this reference missed: it does not miss there again.
     pub missed_before: u8,
     /// The CPU's time in cycles.
@@ -101,6 +102,6 @@ pub trait Engine: Sized {
     }
     /// The node of a CPU.
     fn node(&self, cpu: usize) -> u8;
-    /// The window closes.
-    fn finish(self, tell: &mut dyn FnMut(Drained)) -> ModelTotals;
+    /// The window closes. `sites`: what the numbers of call sites stand for.
+    fn finish(self, sites: &Sites, tell: &mut dyn FnMut(Drained)) -> ModelTotals;
 }

@@ -43,6 +43,7 @@
 //! | `engine.rs` | what the stream asks of the caches behind it |
 //! | `fast/` | the engine of [`Model`]: levels, coherence, bus, write combining, page by page fast paths |
 //! | `cache/` | one cache: sets, replacement, history of lines, shadow, blame |
+//! | `sites.rs` | numbers of call sites, by which caches know who filled a line |
 //! | `pages/` | where pages lie, and whose home they have |
 //! | `counts/` | the engine of [`Counter`]: tags alone |
 //! | `../twin/` | the slow and obvious engine that tests compare with |
@@ -66,6 +67,7 @@ mod engine;
 pub(crate) mod fast;
 mod options;
 pub(crate) mod pages;
+pub(crate) mod sites;
 mod stream;
 mod totals;
 
@@ -75,6 +77,7 @@ pub use counts::Counts;
 pub use engine::{Access, Drained, Engine};
 pub use fast::Fast;
 pub use options::{ModelError, ModelOptions};
+pub use sites::Sites;
 pub use stream::replay::Replay;
 pub use totals::{CacheTotals, ModelTotals, Pollution, SHARED_LINES, SharedLine};
 

@@ -1,6 +1,7 @@
 //! What a replay counted.
 
 use nearmiss_record::model::{BusTally, ByClass, LevelTally, SetMap, Tally, Translation};
+use nearmiss_record::policy::CallSite;
 
 /// Everything the model counted. Equal input gives equal totals, order of rows included.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -72,14 +73,14 @@ pub struct SharedLine {
 }
 
 /// Misses on lines that were evicted by a line that was never reused.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pollution {
     /// `L1d`, `L1i`, `L2`, `L3`.
     pub cache: String,
-    /// Instruction that had brought in the line that evicted.
-    pub polluter: u32,
-    /// Instruction that then missed.
-    pub victim: u32,
+    /// Call site that had brought in the line that evicted.
+    pub polluter: CallSite,
+    /// Call site that then missed.
+    pub victim: CallSite,
     /// How often.
     pub misses: u64,
 }

@@ -6,7 +6,7 @@ use crate::model::fast::bus::Bus;
 use crate::model::fast::plan::Plan;
 use crate::model::pages::homes::Toucher;
 use crate::model::pages::places::Places;
-use crate::model::{Access, Drained, Engine, ModelError, ModelOptions, ModelTotals};
+use crate::model::{Access, Drained, Engine, ModelError, ModelOptions, ModelTotals, Sites};
 use crate::observer::{BusRead, Outcome};
 use nearmiss_record::machine::{Inclusion, Index, Machine, Protocol};
 use nearmiss_record::model::{BusTally, MissClass};
@@ -118,14 +118,14 @@ impl Engine for Slow {
         self.plan.node[cpu]
     }
 
-    fn finish(mut self, tell: &mut dyn FnMut(Drained)) -> ModelTotals {
+    fn finish(mut self, sites: &Sites, tell: &mut dyn FnMut(Drained)) -> ModelTotals {
         for core in 0..self.buffers.len() {
             for buffer in std::mem::take(&mut self.buffers[core]) {
                 let (full, partial) = self.send(&buffer);
                 tell(Drained { last: buffer.last, full, partial, home: buffer.home });
             }
         }
-        self.totals()
+        self.totals(sites)
     }
 }
 
@@ -194,7 +194,7 @@ impl Slow {
             if access.missed_before >> level & 1 == 1 {
                 continue;
             }
-            table.count_miss(set, line, class, access.insn);
+            table.count_miss(set, line, class, access.site);
             match access.kind {
                 Kind::Fetch => table.references.fetch_misses[class as usize] += 1,
                 Kind::Store => table.references.store_misses[class as usize] += 1,
@@ -369,7 +369,7 @@ impl Slow {
             let dirty = takes_over == Some(step) || carried || synonym.is_some_and(|r| r.dirty);
             carried = false;
             let set = self.set_of(at, access.address, Some(access.vaddr));
-            let displaced = self.tables[at].fill(set, line, access.insn, dirty);
+            let displaced = self.tables[at].fill(set, line, access.site, dirty);
             if let Some(displaced) = displaced {
                 self.evict(at, displaced, access, outcome);
             }

@@ -1,7 +1,7 @@
 //! The slow engine's counters put together, and the invariant that it must keep.
 
 use super::engine::Slow;
-use crate::model::{CacheTotals, ModelTotals};
+use crate::model::{CacheTotals, ModelTotals, Sites};
 use nearmiss_record::machine::CacheKind;
 #[cfg(test)]
 use nearmiss_record::machine::Protocol;
@@ -45,7 +45,7 @@ impl Slow {
     }
 
     /// All counters put together.
-    pub(super) fn totals(&self) -> ModelTotals {
+    pub(super) fn totals(&self, sites: &Sites) -> ModelTotals {
         let mut pollution = BTreeMap::new();
         let mut totals = ModelTotals { nodes: self.nodes.clone(), ..ModelTotals::default() };
         for (number, config) in self.plan.configs.iter().enumerate() {
@@ -84,7 +84,9 @@ impl Slow {
         }
         totals.set_shared_lines(self.sharing.iter().map(|(&line, &(t, f))| (line, t, f)));
         let name = |c: usize| self.plan.configs[c].name.clone();
-        totals.set_pollution(pollution.into_iter().map(|((c, p, v), misses)| (c, name(c), p, v, misses)));
+        totals.set_pollution(
+            pollution.into_iter().map(|((c, p, v), misses)| (c, name(c), sites.site(p), sites.site(v), misses)),
+        );
         totals
     }
 }

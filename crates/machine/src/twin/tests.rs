@@ -2,7 +2,7 @@
 
 use super::Slow;
 use super::generate::{machines, places, policies, streams};
-use crate::model::{Access, Drained, Engine, Fast, ModelError, ModelOptions, ModelTotals, Replay};
+use crate::model::{Access, Drained, Engine, Fast, ModelError, ModelOptions, ModelTotals, Replay, Sites};
 use crate::observer::{Effective, Observer, Outcome};
 use nearmiss_record::abi::ChunkHeader;
 use nearmiss_record::machine::{Inclusion, Index, Machine, Protocol, Topology};
@@ -70,8 +70,8 @@ impl Engine for Checked {
     fn node(&self, cpu: usize) -> u8 {
         self.0.node(cpu)
     }
-    fn finish(self, tell: &mut dyn FnMut(Drained)) -> ModelTotals {
-        self.0.finish(tell)
+    fn finish(self, sites: &Sites, tell: &mut dyn FnMut(Drained)) -> ModelTotals {
+        self.0.finish(sites, tell)
     }
 }
 

@@ -67,8 +67,8 @@ fn site_of(text: &str) -> Result<Value, String> {
     text.parse::<Site>().map(|site| Value::Name(site.to_string()))
 }
 
-fn detect(_: &Case) -> Result<Suspicions, CaseError> {
-    Ok(Vec::new())
+fn detect(case: &Case) -> Result<Suspicions, CaseError> {
+    copies::detect(case)
 }
 
 fn args(given: &ArgMatches) -> Result<Args, CannotEngage> {

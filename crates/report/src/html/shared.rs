@@ -73,6 +73,11 @@ fn tenant(tenant: &Tenant) -> Markup {
     }
 }
 
+/// A function, and the call that led to it where that is known.
+fn called(function: &str, at: &str) -> Markup {
+    html! { code { (fitted(&folded(function), 80)) } @if !at.is_empty() { ", called at " code { (fitted(&folded(at), 80)) } } }
+}
+
 pub(super) fn blame(report: &Report, top: usize) -> Option<Section> {
     let mut rows: Vec<&BlameRow> = report.model.blame.iter().collect();
     if rows.is_empty() {
@@ -86,7 +91,7 @@ pub(super) fn blame(report: &Report, top: usize) -> Option<Section> {
         div.scroll tabindex="0" role="region" aria-label="Who evicted whom" {
             table data-sort {
                 thead { tr { th scope="col" { "cache" } th scope="col" { "evicted by" } th scope="col" { "missed by" } th.n scope="col" { "misses" } } }
-                tbody { @for r in shown { tr { td { (fitted(&r.cache, 12)) } td title=(plain(&r.evictor)) { code { (fitted(&folded(&r.evictor), 80)) } } td title=(plain(&r.victim)) { code { (fitted(&folded(&r.victim), 80)) } } td.n data-v=(r.misses) { (grouped(r.misses)) } } } }
+                tbody { @for r in shown { tr { td { (fitted(&r.cache, 12)) } td title=(plain(&r.evictor)) { (called(&r.evictor, &r.evictor_called_at)) } td title=(plain(&r.victim)) { (called(&r.victim, &r.victim_called_at)) } td.n data-v=(r.misses) { (grouped(r.misses)) } } } }
                 tfoot {
                     @if !rest.is_empty() { tr { th scope="row" colspan="3" { "others (" (grouped(rest.len() as u64)) " pairs)" } td.n { (grouped(sum(rest))) } } }
                     tr { th scope="row" colspan="3" { "total" } td.n { (grouped(sum(&rows))) } }

@@ -466,6 +466,7 @@ fn queue(crowded: u64, copied: u64) -> Builder {
         evictor: "copy_user".into(),
         victim: "parse_request".into(),
         misses: 3_000,
+        ..BlameRow::default()
     });
     let references = b.model.totals.loads + b.model.totals.stores;
     let points = (12..26).map(|n| (1u64 << n, references / (1 + (1u64 << (n - 12)) / 3))).collect();

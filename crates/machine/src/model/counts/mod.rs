@@ -13,6 +13,7 @@ use crate::model::engine::{Access, Drained, Engine, Quiet};
 use crate::model::fast::plan::{Plan, Way};
 use crate::model::options::{ModelError, ModelOptions};
 use crate::model::pages::places::Places;
+use crate::model::sites::Sites;
 use crate::model::totals::{CacheTotals, ModelTotals};
 use crate::observer::Outcome;
 use nearmiss_record::machine::{Index, Machine};
@@ -88,7 +89,7 @@ impl Engine for Counts {
         self.plan.node[cpu]
     }
 
-    fn finish(self, _: &mut dyn FnMut(Drained)) -> ModelTotals {
+    fn finish(self, _: &Sites, _: &mut dyn FnMut(Drained)) -> ModelTotals {
         let mut nodes = vec![BusTally::default(); self.plan.nodes];
         nodes[0].write_backs = self.write_backs;
         let caches = self.caches.iter().enumerate().map(|(at, cache)| self.totals(at, cache)).collect();

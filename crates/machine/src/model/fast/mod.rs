@@ -21,6 +21,7 @@ use crate::model::fast::plan::{Plan, Way};
 use crate::model::options::{ModelError, ModelOptions};
 use crate::model::pages::homes::Toucher;
 use crate::model::pages::places::Places;
+use crate::model::sites::Sites;
 use crate::model::totals::ModelTotals;
 use crate::observer::Outcome;
 use nearmiss_record::machine::Machine;
@@ -267,7 +268,7 @@ impl Engine for Fast {
         self.plan.node[cpu]
     }
 
-    fn finish(mut self, tell: &mut dyn FnMut(Drained)) -> ModelTotals {
+    fn finish(mut self, sites: &Sites, tell: &mut dyn FnMut(Drained)) -> ModelTotals {
         for core in 0..self.buffers.len() {
             for combined in self.buffers[core].drain() {
                 let (full, partial) = self.send_combined(&combined);
@@ -275,7 +276,7 @@ impl Engine for Fast {
             }
         }
         self.caches.iter_mut().for_each(Cache::close);
-        crate::model::fast::summary::summary(&self.plan, &self.caches, self.nodes, &self.sharing)
+        crate::model::fast::summary::summary(&self.plan, &self.caches, self.nodes, &self.sharing, sites)
     }
 }
 
@@ -344,7 +345,7 @@ impl Fast {
                 cache.missed_again[class as usize] += 1;
                 continue;
             }
-            cache.count_miss(set, missed, access.kind, access.insn);
+            cache.count_miss(set, missed, access.kind, access.site);
             outcome.missed[level] = Some(class);
             outcome.set[level] = set as u32;
         }
@@ -404,7 +405,7 @@ impl Fast {
                 access.address,
                 walk.lines[step],
                 walk.page,
-                access.insn,
+                access.site,
                 if dirty[step] { DIRTY } else { 0 },
             );
             if let Some(gone) = gone {

@@ -32,7 +32,7 @@ impl Fast {
             let cache = &mut self.caches[at];
             let flags = if step == 0 { first } else { 0 };
             let set = walk.sets[step] as usize;
-            let gone = cache.fill(set, access.address, walk.lines[step], walk.page, access.insn, flags);
+            let gone = cache.fill(set, access.address, walk.lines[step], walk.page, access.site, flags);
             let told = cache.inclusive;
             if let Some(gone) = gone.filter(|gone| gone.dirty || told) {
                 self.evicted(at, gone, access, outcome);

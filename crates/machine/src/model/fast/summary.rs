@@ -3,13 +3,21 @@
 use crate::model::cache::Cache;
 use crate::model::fast::Sharing;
 use crate::model::fast::plan::Plan;
+use crate::model::sites::Sites;
 use crate::model::totals::{CacheTotals, ModelTotals, Pollution, SHARED_LINES, SharedLine};
 use nearmiss_record::machine::CacheKind;
 use nearmiss_record::model::{BusTally, SetMap};
+use nearmiss_record::policy::CallSite;
 use std::collections::BTreeMap;
 
 /// Totals without the CPUs' part.
-pub(crate) fn summary(plan: &Plan, caches: &[Cache], nodes: Vec<BusTally>, sharing: &Sharing) -> ModelTotals {
+pub(crate) fn summary(
+    plan: &Plan,
+    caches: &[Cache],
+    nodes: Vec<BusTally>,
+    sharing: &Sharing,
+    sites: &Sites,
+) -> ModelTotals {
     let mut pollution = BTreeMap::new();
     let mut sets: Vec<SetMap> = plan
         .configs
@@ -53,7 +61,9 @@ pub(crate) fn summary(plan: &Plan, caches: &[Cache], nodes: Vec<BusTally>, shari
     sets.retain(|_| config.next().is_some_and(|i: usize| plan.configs[i].kind != CacheKind::Instruction));
     let mut totals = ModelTotals { caches: rows, nodes, sets, ..ModelTotals::default() };
     totals.set_shared_lines(sharing.iter().map(|(&line, &(t, f))| (line, t, f)));
-    totals.set_pollution(pollution.into_iter().map(|((c, p, v), n)| (c, plan.configs[c].name.clone(), p, v, n)));
+    totals.set_pollution(
+        pollution.into_iter().map(|((c, p, v), n)| (c, plan.configs[c].name.clone(), sites.site(p), sites.site(v), n)),
+    );
     totals
 }
 
@@ -68,7 +78,7 @@ impl ModelTotals {
     }
 
     /// Sorts the pairs of pollution: cache number, its name, polluter, victim, misses.
-    pub(crate) fn set_pollution(&mut self, pairs: impl Iterator<Item = (usize, String, u32, u32, u64)>) {
+    pub(crate) fn set_pollution(&mut self, pairs: impl Iterator<Item = (usize, String, CallSite, CallSite, u64)>) {
         let mut pairs: Vec<_> = pairs.collect();
         pairs.sort_by_key(|&(cache, _, polluter, victim, misses)| (std::cmp::Reverse(misses), cache, polluter, victim));
         self.pollution = pairs

@@ -67,7 +67,7 @@ impl<E: Engine, O: Observer> Replay<E, O> {
             address,
             vaddr,
             size: record.size(),
-            insn: record.insn().0,
+            site: self.site(cpu, record),
             missed_before: 0,
             now: self.now(cpu),
             record,

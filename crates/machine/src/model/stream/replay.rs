@@ -4,6 +4,7 @@ use crate::describe;
 use crate::model::core::{Core, Ticks};
 use crate::model::engine::{Access, Engine};
 use crate::model::options::{ModelError, ModelOptions, Position};
+use crate::model::sites::Sites;
 use crate::model::stream::codes::codes_of;
 use crate::model::stream::misses::Misses;
 use crate::model::stream::placing::Placing;
@@ -15,7 +16,7 @@ use crate::observer::{Effective, Observer, Outcome};
 use nearmiss_code::CodeMap;
 use nearmiss_record::abi::ChunkHeader;
 use nearmiss_record::machine::{CacheKind, Index, Machine};
-use nearmiss_record::policy::{Order, PlacePolicy, Policy};
+use nearmiss_record::policy::{CallSite, Order, PlacePolicy, Policy};
 use nearmiss_record::reference::{Control, FLAG_CONT, FLAG_FIRST_HIT, Kind, Record};
 
 /// Records from a miss to the one whose line is fetched ahead.
@@ -47,6 +48,9 @@ pub struct Replay<E: Engine, O: Observer> {
     pub(in crate::model) codes: Option<CodeMap>,
     pub(in crate::model) cpus: Vec<Cpu>,
     spaces: Vec<u64>,
+    sites: Sites,
+    /// Somebody is to be blamed for misses.
+    tells_sites: bool,
     notes: Vec<String>,
     next_seq: Option<u64>,
     /// By recorded CPU: instructions at the end of its latest chunk.
@@ -123,6 +127,8 @@ impl<E: Engine, O: Observer> Replay<E, O> {
             virtual_tags,
             codes: codes_of(machine),
             spaces: Vec::new(),
+            sites: Sites::default(),
+            tells_sites: options.reasons,
             notes,
             next_seq: None,
             records: 0,
@@ -206,8 +212,8 @@ impl<E: Engine, O: Observer> Replay<E, O> {
             self.meet_placed(&mut placing, true)?;
         }
         self.run_round()?;
-        let Replay { engine, mut observer, mut cpus, mut codes, .. } = self;
-        let mut totals = engine.finish(&mut |drained| tell_drained(&mut cpus, &mut observer, drained));
+        let Replay { engine, mut observer, mut cpus, mut codes, sites, .. } = self;
+        let mut totals = engine.finish(&sites, &mut |drained| tell_drained(&mut cpus, &mut observer, drained));
         for cpu in &mut cpus {
             cpu.count_plain();
             cpu.tally.cycles = cpu.clock() >> 16;
@@ -318,17 +324,26 @@ impl<E: Engine, O: Observer> Replay<E, O> {
             missed_before = self.cpus[cpu].missed;
         }
         if self.cuts && self.is_cut(kind, address, size) || self.rules.apart().concerns(address, size) {
-            let now = self.now(cpu);
-            self.meet_parts(&Access { cpu, kind, address, vaddr, size, insn, missed_before, now, record }, second);
+            let (now, site) = (self.now(cpu), self.site(cpu, record));
+            self.meet_parts(&Access { cpu, kind, address, vaddr, size, site, missed_before, now, record }, second);
         } else if !self.is_plain && !waits && self.engine.hit(cpu, kind, address, vaddr) {
             self.cpus[cpu].missed = missed_before;
             let node = self.cpus[cpu].node;
             self.observer.hit(&Effective { cpu: cpu as u32, node, kind, address, vaddr, size, record });
         } else {
-            let now = self.now(cpu);
-            self.meet(&Access { cpu, kind, address, vaddr, size, insn, missed_before, now, record }, second);
+            let (now, site) = (self.now(cpu), self.site(cpu, record));
+            self.meet(&Access { cpu, kind, address, vaddr, size, site, missed_before, now, record }, second);
         }
         Ok(next)
+    }
+
+    /// Number of the call site of a record that may miss.
+    #[inline(always)]
+    pub(in crate::model) fn site(&mut self, cpu: usize, record: Record) -> u32 {
+        if !self.tells_sites {
+            return 0;
+        }
+        self.sites.number(CallSite { context: self.cpus[cpu].context, insn: record.insn().0 })
     }
 
     /// What tells the record's line apart.

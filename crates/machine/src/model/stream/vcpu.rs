@@ -83,7 +83,7 @@ impl Cpu {
             Core::Share { shown } => ((u64::from(latency_cycles) * *shown) >> 16) as u32,
             Core::Interval(interval) => interval.waits(&Waiting {
                 kind: access.kind,
-                insn: access.insn,
+                insn: access.record.insn().0,
                 vaddr: access.vaddr,
                 latency_cycles,
                 missed,

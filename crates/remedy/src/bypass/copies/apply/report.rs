@@ -93,19 +93,19 @@ impl fmt::Display for Report {
         }
         write!(out, "bypass --copies (measured): engaged, copies of {least} and more past the caches")?;
         for site in &self.sites {
-            write!(out, "\n  {site}")?;
+            write!(out, "; {site}")?;
         }
         if self.overlapping > 0 {
-            write!(out, "\n  {} of these overlapped and went through the caches", counted_copies(self.overlapping))?;
+            write!(out, "; {} of these overlapped and went through the caches", counted_copies(self.overlapping))?;
         }
         if self.programs_without_stores > 0 {
             write!(
                 out,
-                "\n  {} without stores that go past the caches: nothing was changed there",
+                "; {} without stores that go past the caches: nothing was changed there",
                 counted(self.programs_without_stores, "program")
             )?;
         }
-        write!(out, "\n  {left}")
+        write!(out, "; {left}")
     }
 }
 

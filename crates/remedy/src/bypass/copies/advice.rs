@@ -1,0 +1,94 @@
+//! When a copy had better go through the caches.
+
+use super::group::Group;
+use nearmiss_record::words::{bytes, percent};
+
+/// A target is read soon where so many of its lines are found in a cache by their next reader.
+const SOON: f64 = 0.5;
+/// A copy pushes out nobody where, of its lines, a smaller share is blamed for a miss beyond the first level.
+const PUSHES_OUT: f64 = 0.05;
+/// A source pollutes as its target does from so much of its size on.
+const AS_LARGE: f64 = 0.5;
+/// Below so many bytes a copy, the lines that are whole are few and the fence at its end is dear.
+pub(super) const LEAST_COPY_BYTES: u64 = 512;
+
+/// A reason to leave a copy as it is, or what limits its gain.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Against {
+    /// What it writes is read while a cache has it: this share of its lines.
+    ReadSoon(f64),
+    /// Its lines are still there when it writes them again: this share of them, so they push out nobody.
+    Fits(f64),
+    /// It reads as many lines as it writes, and these still come through the caches: bytes of both.
+    LargeSource {
+        /// Of different lines that it reads.
+        source: u64,
+        /// Of different lines that it writes.
+        target: u64,
+    },
+    /// Copies of so few bytes.
+    Small(u64),
+}
+
+impl Against {
+    /// Whether it speaks against the copy, whatever a rehearsal says; the others limit what it gains.
+    pub fn forbids(&self) -> bool {
+        !matches!(self, Against::LargeSource { .. })
+    }
+
+    /// In two words, as a column has it.
+    pub fn word(&self) -> &'static str {
+        match self {
+            Against::ReadSoon(_) => "read soon",
+            Against::Fits(_) => "fits the caches",
+            Against::LargeSource { .. } => "large source",
+            Against::Small(_) => "small copies",
+        }
+    }
+
+    /// As a sentence without its end.
+    pub fn sentence(&self) -> String {
+        match self {
+            Against::ReadSoon(share) => {
+                format!("{} of the lines that it writes are read while a cache still has them", percent(*share))
+            }
+            Against::Fits(share) => format!(
+                "its target and what else is used fit the caches together: {} of its lines are still there when it writes \
+                 them again",
+                percent(*share)
+            ),
+            Against::LargeSource { source, target } => format!(
+                "its source ({}) is as large as its target ({}), and what it reads still comes through the caches",
+                bytes(*source),
+                bytes(*target)
+            ),
+            Against::Small(each) => format!("its copies are small, {} each", bytes(*each)),
+        }
+    }
+}
+
+/// What speaks against letting a group's copies go past the caches; `line_bytes`: of the longest line.
+pub(super) fn against(group: &Group, line_bytes: u64) -> Vec<Against> {
+    let seen = &group.seen;
+    let share = |part: u64, whole: u64| part as f64 / whole.max(1) as f64;
+    let mut reasons = Vec::new();
+    // Of all writes of a line: one that is written again before anybody reads it is not read soon.
+    let ends = seen.read_soon + seen.read_late + seen.written_again_soon + seen.written_again_late;
+    let soon = share(seen.read_soon, ends.max(seen.target_lines));
+    if soon >= SOON {
+        reasons.push(Against::ReadSoon(soon));
+    }
+    let again = seen.written_again_soon + seen.written_again_late;
+    if share(seen.written_again_soon, again) >= SOON && share(group.blamed_beyond_first(), again) < PUSHES_OUT {
+        reasons.push(Against::Fits(share(seen.written_again_soon, again)));
+    }
+    if share(seen.source_lines, seen.target_lines) >= AS_LARGE {
+        let (source, target) = (seen.source_lines * line_bytes, seen.target_lines * line_bytes);
+        reasons.push(Against::LargeSource { source, target });
+    }
+    let each = seen.bytes / seen.copies.max(1);
+    if each < LEAST_COPY_BYTES {
+        reasons.push(Against::Small(each));
+    }
+    reasons
+}

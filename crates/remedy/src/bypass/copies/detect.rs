@@ -1,0 +1,74 @@
+//! Which copies write lines that stay unused while others miss what they evicted.
+
+use super::finding::{Copying, Unrehearsed};
+use super::group::{Group, Groups, blame, blamed_cycles};
+use super::replays::line_bytes;
+use super::sight::Sight;
+use super::way::{Way, Ways};
+use crate::case::Case;
+use crate::contract::{Suspicion, Suspicions};
+use crate::replay::{self, CaseError};
+use crate::traced::Traced;
+use nearmiss_machine::describe;
+use nearmiss_machine::model::Pollution;
+use nearmiss_record::policy::Policy;
+use nearmiss_record::words::percent;
+use rustc_hash::FxHashSet;
+
+/// Functions that copy by themselves are looked at from this share of all blame on.
+const LEAST_BLAME: f64 = 0.01;
+
+/// Everything in a traced run that copies past the caches may help with.
+pub fn detect(case: &Case) -> Result<Suspicions, CaseError> {
+    let Some(case) = &case.traced else { return Ok(Vec::new()) };
+    if case.pollution.is_empty() {
+        return Ok(Vec::new());
+    }
+    if let Err(why) = describe::can_go_around(case.filter, case.machine()) {
+        return Ok(unrehearsed(case, why));
+    }
+    let groups = groups(case)?.all();
+    let (reachable, inside): (Vec<Group>, Vec<Group>) = groups.into_iter().partition(|group| group.is_reachable);
+    let kinds = [reachable, inside].into_iter().filter(|groups| !groups.is_empty());
+    Ok(kinds.map(|groups| Box::new(Copying::new(case, groups)) as Box<dyn Suspicion>).collect())
+}
+
+/// The groups of a run whose trace carries stores.
+pub(super) fn groups(case: &Traced) -> Result<Groups<'_>, CaseError> {
+    let ways = Ways { symbols: &case.symbols, contexts: &case.side.contexts };
+    let inside = blamed_functions(&ways, &case.pollution);
+    let machine = case.machine();
+    let sight = Sight::new(ways, &inside, machine.topology.cpus() as usize, line_bytes(case), machine.levels());
+    let policy = Policy::default();
+    let parts = vec![replay::Part { machine: machine.clone(), policy: &policy, observer: sight }];
+    let mut seen = replay::replay_together(&case.run, case.model.order, parts, &|| ())?;
+    let sights =
+        seen.pop().map(Sight::finish).ok_or_else(|| CaseError::Unfit("a replay ended without a result".to_owned()))?;
+    Ok(Groups::new(case, ways, sights))
+}
+
+/// Functions that are blamed for much and are out of a library's reach.
+fn blamed_functions(ways: &Ways<'_>, pollution: &[Pollution]) -> FxHashSet<Way> {
+    let blamed = blame(ways, pollution);
+    let of = |way: &Way| blamed.get(way).map_or(0, |caches| caches.values().sum::<u64>());
+    let all: u64 = blamed.keys().map(of).sum();
+    let heavy = blamed.keys().filter(|way| matches!(way, Way::Inside(_)) && of(way) as f64 >= LEAST_BLAME * all as f64);
+    heavy.copied().collect()
+}
+
+/// What the blame of a trace without stores says: which copies to record again for.
+fn unrehearsed(case: &Traced, why: String) -> Suspicions {
+    let ways = Ways { symbols: &case.symbols, contexts: &case.side.contexts };
+    let blamed = blame(&ways, &case.pollution);
+    let of = |way: &Way| blamed.get(way).map_or(0, |caches| caches.values().sum::<u64>());
+    let all: u64 = blamed.keys().map(of).sum();
+    let called = blamed.keys().filter(|way| matches!(way, Way::Called { .. }));
+    let Some(most) = called.max_by_key(|way| of(way)) else { return Vec::new() };
+    let Way::Called { call, .. } = *most else { return Vec::new() };
+    let function = ways.name(ways.function(call));
+    let share = of(most) as f64 / all.max(1) as f64;
+    let said =
+        format!("copies that `{function}` asks for are blamed for {} of all pollution, and {why}", percent(share));
+    let cycles = blamed.get(most).map_or(0, |misses| blamed_cycles(case, misses));
+    vec![Box::new(Unrehearsed { said, most_gain: cycles as f64 / case.model.totals.cycles.max(1) as f64 })]
+}

@@ -1,0 +1,332 @@
+//! From groups of copies to a finding: what happens, why, what to do, what it would gain.
+
+use super::advice::{Against, LEAST_COPY_BYTES, against};
+use super::apply::MOST_SITES;
+use super::detect::groups;
+use super::group::Group;
+use super::replays::{Replays, line_bytes, policy, table};
+use super::site::Site;
+use crate::case::Case;
+use crate::contract::{Asked, Suspicion, Value};
+use crate::replay::CaseError;
+use crate::traced::Traced;
+use nearmiss_record::figures::{Cell, Table};
+use nearmiss_record::finding::{Evidence, EvidenceLine, Finding, Known, Prediction, Reach};
+use nearmiss_record::rehearsal::Rehearsal;
+use nearmiss_record::words::{bytes, counted, grouped, listed, percent};
+
+/// Most groups that are rehearsed, those that could save most.
+const MOST_GROUPS: usize = 6;
+/// A group whose own gain is smaller is left as it is.
+const LEAST_OWN_GAIN: f64 = 0.005;
+/// The usual least size of a copy; larger than a group's copies, the command says another.
+const USUAL_LEAST_BYTES: u64 = 4096;
+
+/// Copies of one kind: all are within a preloaded library's reach, or all are not.
+pub(super) struct Copying {
+    /// Those that could save most first.
+    groups: Vec<Group>,
+    most_gain: f64,
+}
+
+impl Copying {
+    pub fn new(case: &Traced, mut groups: Vec<Group>) -> Self {
+        groups.sort_by_key(|group| std::cmp::Reverse(group.most_saved()));
+        groups.truncate(MOST_GROUPS);
+        let most: u64 = groups.iter().map(Group::most_saved).sum();
+        Copying { groups, most_gain: (most as f64 / case.model.totals.cycles.max(1) as f64).min(1.0) }
+    }
+
+    fn is_reachable(&self) -> bool {
+        self.groups.first().is_some_and(|group| group.is_reachable)
+    }
+
+    /// Rehearses each group alone, then those together that gain by themselves; of none, the best one.
+    fn judge(&self, case: &Traced) -> Result<Judged<'_>, CaseError> {
+        let each = Replays::new(case, self.groups.iter().map(|group| policy([group])))?;
+        let line_bytes = line_bytes(case);
+        let all: Vec<One<'_>> = self
+            .groups
+            .iter()
+            .enumerate()
+            .map(|(at, group)| One {
+                group,
+                gain: each.gain(at + 1).0,
+                savings: (0..case.machine().levels()).map(|level| each.savings(at + 1, level)).collect(),
+                against: against(group, line_bytes),
+            })
+            .collect();
+        let mut chosen: Vec<usize> = (0..all.len()).filter(|at| all[*at].is_worth_it()).collect();
+        if chosen.is_empty() {
+            chosen.extend((0..all.len()).max_by(|a, b| all[*a].gain.total_cmp(&all[*b].gain)));
+        }
+        let together = match chosen.as_slice() {
+            [_] => each,
+            _ => Replays::new(case, [policy(chosen.iter().map(|at| all[*at].group))])?,
+        };
+        let at = if chosen.len() == 1 { chosen[0] + 1 } else { 1 };
+        Ok(Judged { all, chosen, together, at })
+    }
+}
+
+/// A group, rehearsed alone.
+struct One<'a> {
+    group: &'a Group,
+    gain: f64,
+    /// Misses saved, by level.
+    savings: Vec<i64>,
+    against: Vec<Against>,
+}
+
+impl One<'_> {
+    fn is_worth_it(&self) -> bool {
+        self.gain >= LEAST_OWN_GAIN && !self.against.iter().any(Against::forbids)
+    }
+
+    /// `savings 8,123 L1 and 7,990 L2 misses`.
+    fn savings(&self) -> String {
+        let of = |(level, misses): (usize, &i64)| {
+            let sign = if *misses < 0 { "−" } else { "" };
+            format!("{sign}{} L{}", grouped(misses.unsigned_abs()), level + 1)
+        };
+        let parts: Vec<String> = self.savings.iter().enumerate().map(of).collect();
+        format!("{} misses", listed(&parts, "and"))
+    }
+}
+
+/// All groups, rehearsed.
+struct Judged<'a> {
+    all: Vec<One<'a>>,
+    chosen: Vec<usize>,
+    together: Replays,
+    /// The policy of the chosen ones in `together`.
+    at: usize,
+}
+
+impl Judged<'_> {
+    fn chosen(&self) -> impl Iterator<Item = &One<'_>> {
+        self.chosen.iter().map(|at| &self.all[*at])
+    }
+
+    fn names(&self) -> String {
+        let names: Vec<String> = self.chosen().map(|one| format!("`{}`", one.group.site)).collect();
+        listed(&names, "and")
+    }
+
+    fn evidence(&self, most_gain: f64) -> Evidence {
+        let lines = self.all.iter().flat_map(lines_of).collect();
+        let columns = ["site", "copies", "bytes", "target", "source", "read soon", "blamed misses", "gain alone"];
+        let rows = self.all.iter().map(|one| {
+            let seen = &one.group.seen;
+            vec![
+                Cell::text(one.group.site.to_string()),
+                Cell::Count(seen.copies),
+                Cell::Bytes(seen.bytes),
+                Cell::Count(seen.target_lines),
+                Cell::Count(seen.source_lines),
+                Cell::Count(seen.read_soon),
+                Cell::Count(one.group.blamed.values().sum()),
+                Cell::Share(one.gain),
+            ]
+        });
+        let table =
+            Table { title: "copies".to_owned(), columns: columns.map(str::to_owned).to_vec(), rows: rows.collect() };
+        Evidence { lines, tables: vec![table], most_gain }
+    }
+
+    fn symptom(&self) -> String {
+        let blamed: u64 = self.chosen().flat_map(|one| one.group.blamed.values()).sum();
+        let bytes_written: u64 = self.chosen().map(|one| one.group.seen.bytes).sum();
+        format!(
+            "{} that {} writes push out lines which others miss {} times",
+            bytes(bytes_written),
+            self.names(),
+            grouped(blamed)
+        )
+    }
+
+    fn cause(&self) -> String {
+        let (mut soon, mut lines) = (0, 0);
+        for one in self.chosen() {
+            let seen = &one.group.seen;
+            soon += seen.read_soon;
+            lines += seen.read_soon + seen.read_late + seen.written_again_soon + seen.written_again_late;
+        }
+        format!(
+            "Each line that a copy writes takes a place in the caches, and only {} of these lines are read before they leave.",
+            percent(soon as f64 / lines.max(1) as f64)
+        )
+    }
+
+    fn prediction(&self, case: &Traced) -> Prediction {
+        let (gain, low, high) = self.together.gain(self.at);
+        Prediction {
+            gain,
+            low,
+            high,
+            modelled_cycles: self.together.median_cycles(0),
+            of: "the cycles".to_owned(),
+            placements: self.together.placements.clone(),
+            overlap: case.machine().hidden_share(),
+            approximate: vec![
+                "a store past the caches costs the model bus time alone; a copy whose source is in a cache is slower past them"
+                    .to_owned(),
+            ],
+            ..Prediction::default()
+        }
+    }
+
+    fn unless(&self) -> Vec<String> {
+        let against = self.chosen().flat_map(|one| one.against.iter().map(Against::sentence));
+        let usual = "what is copied is read soon in other runs than this one".to_owned();
+        against.chain([usual]).collect()
+    }
+
+    /// Options of `apply bypass`.
+    fn options(&self) -> Vec<String> {
+        let sites = self.chosen().take(MOST_SITES).flat_map(|one| ["--site".to_owned(), one.group.site.to_string()]);
+        let least = self.chosen().map(|one| one.group.seen.bytes / one.group.seen.copies.max(1)).min().unwrap_or(0);
+        let min = (least < USUAL_LEAST_BYTES).then(|| {
+            // Half of the mean: sizes vary.
+            let bytes = (least / 2).max(LEAST_COPY_BYTES / 2).next_power_of_two();
+            ["--min".to_owned(), bytes.to_string()]
+        });
+        ["--copies".to_owned()].into_iter().chain(sites).chain(min.into_iter().flatten()).collect()
+    }
+
+    fn reach(&self, is_reachable: bool) -> Reach {
+        if is_reachable {
+            return Reach::Outside;
+        }
+        Reach::Inside {
+            why: "the copy is built into the program, or is inside the C library or the kernel, where no preloaded library \
+                  takes its place"
+                .to_owned(),
+            change: format!(
+                "let {} copy by nearmiss_bypass_copy of nearmiss-bypass.h, or by the crate nearmiss-bypass",
+                self.names()
+            ),
+        }
+    }
+}
+
+/// What is known of one group, under its name.
+fn lines_of(one: &One<'_>) -> Vec<EvidenceLine> {
+    let seen = &one.group.seen;
+    let line = |label: &str, text: String| EvidenceLine { label: label.to_owned(), text };
+    let of = if one.group.site.to_string() == one.group.function {
+        String::new()
+    } else {
+        format!(" in `{}`", one.group.function)
+    };
+    let blamed: Vec<String> =
+        one.group.blamed.iter().map(|(cache, misses)| format!("{} {cache}", grouped(*misses))).collect();
+    let blamed = if blamed.is_empty() { "no".to_owned() } else { listed(&blamed, "and") };
+    let mut lines = vec![line(
+        "Copies",
+        format!("`{}`{of}: {} by {}.", one.group.site, bytes(seen.bytes), counted(seen.copies, "call")),
+    )];
+    lines.push(line(
+        "",
+        format!(
+            "Blamed for {blamed} misses of others; past the caches it saves {}, and {} of the cycles.",
+            one.savings(),
+            percent(one.gain)
+        ),
+    ));
+    lines.extend(one.against.iter().map(|why| line("Against", format!("{}.", capital(&why.sentence())))));
+    lines
+}
+
+fn capital(text: &str) -> String {
+    let mut letters = text.chars();
+    letters.next().map_or(String::new(), |first| first.to_uppercase().chain(letters).collect())
+}
+
+impl Suspicion for Copying {
+    fn most_gain(&self) -> f64 {
+        self.most_gain
+    }
+
+    fn finding(&self, case: &Case) -> Result<Finding, CaseError> {
+        let case = case.traced()?;
+        let judged = self.judge(case)?;
+        let reach = judged.reach(self.is_reachable());
+        let outside = reach == Reach::Outside;
+        let command = |verb| command(verb, &judged.options(), &case.manifest.command);
+        Ok(Finding {
+            remedy: super::super::NAME.to_owned(),
+            known: Known::Modelled,
+            symptom: judged.symptom(),
+            cause: judged.cause(),
+            evidence: judged.evidence(self.most_gain),
+            treatment: format!("The copies of {} past the CPU's caches", judged.names()),
+            prediction: judged.prediction(case),
+            unless: judged.unless(),
+            apply: outside.then(|| command("apply")),
+            verify: outside.then(|| command("verify")),
+            reach,
+        })
+    }
+
+    fn rehearse(&self, case: &Case, asked: &Asked) -> Result<Rehearsal, CaseError> {
+        let case = case.traced()?;
+        let what = if self.is_reachable() { "copies that are called" } else { "copies out of a library's reach" };
+        if asked.values.is_empty() {
+            return table(case, format!("{what}, past the caches"), &self.groups);
+        }
+        let sites = asked.values.iter().filter_map(|value| match value {
+            Value::Name(name) => name.parse::<Site>().ok(),
+            Value::Number(_) => None,
+        });
+        let named = groups(case)?.named(&sites.collect::<Vec<_>>());
+        let named = named.map_err(|site| {
+            CaseError::Unfit(format!("--sites {site}: nothing in this run copies there; `nearmiss rehearse bypass` without --sites lists what does"))
+        })?;
+        table(case, "the copies that were named, past the caches".to_owned(), &named)
+    }
+}
+
+/// Copies of a run whose trace does not carry stores: what they would gain cannot be told.
+pub(super) struct Unrehearsed {
+    /// What is known, and what to record, as a sentence without its end.
+    pub said: String,
+    pub most_gain: f64,
+}
+
+impl Suspicion for Unrehearsed {
+    fn most_gain(&self) -> f64 {
+        self.most_gain
+    }
+
+    fn finding(&self, _: &Case) -> Result<Finding, CaseError> {
+        let change = "record the run again with `nearmiss trace --carry stores`".to_owned();
+        Ok(Finding {
+            remedy: super::super::NAME.to_owned(),
+            known: Known::Modelled,
+            symptom: self.said.clone(),
+            cause: "Lines that a copy writes take places in the caches.".to_owned(),
+            evidence: Evidence { most_gain: self.most_gain, ..Evidence::default() },
+            treatment: "None yet: the trace does not tell what it would gain".to_owned(),
+            reach: Reach::Inside { why: "the trace carries no stores".to_owned(), change },
+            prediction: Prediction { of: "the cycles".to_owned(), ..Prediction::default() },
+            unless: Vec::new(),
+            apply: None,
+            verify: None,
+        })
+    }
+
+    fn beyond_limit(&self, _: &Case) -> Result<Option<String>, CaseError> {
+        Ok(Some(self.said.clone()))
+    }
+
+    fn rehearse(&self, _: &Case, _: &Asked) -> Result<Rehearsal, CaseError> {
+        Err(CaseError::Unfit(self.said.clone()))
+    }
+}
+
+/// The argument vector of a verb of nearmiss on the command.
+fn command(verb: &str, options: &[String], command: &[String]) -> Vec<String> {
+    let begin = ["nearmiss", verb, super::super::NAME].map(str::to_owned);
+    begin.iter().chain(options).chain(&["--".to_owned()]).chain(command).cloned().collect()
+}

@@ -1,0 +1,213 @@
+//! What becomes of the lines that copies write: one replay of the run as it was, listened to.
+
+use super::way::{Way, Ways};
+use nearmiss_machine::observer::{Effective, Observer, Outcome};
+use nearmiss_machine::whose::{Running, Whose};
+use nearmiss_record::maps::{Decoder, Event, Mapping};
+use nearmiss_record::policy::CallSite;
+use nearmiss_record::reference::{Control, Kind};
+use rustc_hash::{FxHashMap, FxHashSet};
+
+/// What the copies of one way did.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Seen {
+    /// Its call sites that store.
+    pub sites: Vec<CallSite>,
+    /// Calls.
+    pub copies: u64,
+    /// Bytes stored.
+    pub bytes: u64,
+    /// Cycles that the stores waited.
+    pub stall_cycles: u64,
+    /// Different lines that it wrote.
+    pub target_lines: u64,
+    /// Different lines that it read.
+    pub source_lines: u64,
+    /// Written lines whose next reader found them in a cache.
+    pub read_soon: u64,
+    /// Written lines whose next reader had to fetch them from memory.
+    pub read_late: u64,
+    /// Written lines that nobody read before they were written again, while a cache had them.
+    pub written_again_soon: u64,
+    /// The same when no cache had them.
+    pub written_again_late: u64,
+}
+
+/// A line's latest write by a way that is watched.
+#[derive(Clone, Copy)]
+struct Written {
+    way: u32,
+    /// Nobody read it since.
+    unread: bool,
+}
+
+/// Not watched.
+const NOT: u32 = u32::MAX;
+
+/// See the module's text.
+pub(super) struct Sight<'a> {
+    ways: Ways<'a>,
+    /// Ways inside of functions that are watched; those of calls all are.
+    inside: &'a FxHashSet<Way>,
+    line_log2: u32,
+    levels: usize,
+    running: Running,
+    contexts: Vec<u32>,
+    /// By CPU: a context was entered and has not stored yet.
+    fresh: Vec<bool>,
+    decoders: Vec<Decoder>,
+    numbers: FxHashMap<Way, u32>,
+    of_site: FxHashMap<CallSite, u32>,
+    seen: Vec<(Way, Seen)>,
+    written: FxHashMap<u64, Written>,
+    targets: FxHashSet<(u32, u64)>,
+    sources: FxHashSet<(u32, u64)>,
+    /// Of files, executable.
+    mappings: Vec<Mapping>,
+}
+
+/// What was seen.
+pub(super) struct Sights {
+    /// By way.
+    pub ways: Vec<(Way, Seen)>,
+    /// Executable mappings of files.
+    pub mappings: Vec<Mapping>,
+}
+
+impl<'a> Sight<'a> {
+    pub fn new(ways: Ways<'a>, inside: &'a FxHashSet<Way>, cpus: usize, line_bytes: u64, levels: usize) -> Self {
+        Sight {
+            ways,
+            inside,
+            line_log2: line_bytes.max(1).ilog2(),
+            levels,
+            running: Running::new(cpus),
+            contexts: vec![0; cpus],
+            fresh: vec![false; cpus],
+            decoders: (0..cpus).map(|_| Decoder::default()).collect(),
+            numbers: FxHashMap::default(),
+            of_site: FxHashMap::default(),
+            seen: Vec::new(),
+            written: FxHashMap::default(),
+            targets: FxHashSet::default(),
+            sources: FxHashSet::default(),
+            mappings: Vec::new(),
+        }
+    }
+
+    pub fn finish(mut self) -> Sights {
+        self.seen.retain(|(_, seen)| seen.bytes > 0);
+        Sights { ways: self.seen, mappings: self.mappings }
+    }
+
+    /// Number of the way of a call site, where it is watched.
+    fn number(&mut self, site: CallSite) -> u32 {
+        if let Some(number) = self.of_site.get(&site) {
+            return *number;
+        }
+        let way = self.ways.of(site);
+        let watched = matches!(way, Way::Called { .. }) || self.inside.contains(&way);
+        let seen = &mut self.seen;
+        let number = if watched {
+            *self.numbers.entry(way).or_insert_with(|| {
+                seen.push((way, Seen::default()));
+                seen.len() as u32 - 1
+            })
+        } else {
+            NOT
+        };
+        self.of_site.insert(site, number);
+        number
+    }
+
+    /// A reference of data; `cached`: some cache had its line.
+    fn meet(&mut self, met: &Effective, cached: bool, stall_cycles: u32) {
+        let cpu = met.cpu as usize;
+        let line = met.address >> self.line_log2;
+        if met.kind == Kind::Fetch {
+            return;
+        }
+        let commands = cpu < self.contexts.len() && self.running.whose(cpu) == Whose::Command;
+        let number = if commands {
+            self.number(CallSite { context: self.contexts[cpu], insn: met.record.insn().0 })
+        } else {
+            NOT
+        };
+        match met.kind {
+            Kind::Load => self.load(line, number, cached),
+            Kind::Store if number != NOT => self.store(line, number, cached, met, stall_cycles),
+            _ => {
+                self.written.remove(&line);
+            }
+        }
+    }
+
+    fn load(&mut self, line: u64, number: u32, cached: bool) {
+        if let Some(written) = self.written.get_mut(&line).filter(|written| written.unread) {
+            written.unread = false;
+            let (_, seen) = &mut self.seen[written.way as usize];
+            *if cached { &mut seen.read_soon } else { &mut seen.read_late } += 1;
+        }
+        if number != NOT && self.sources.insert((number, line)) {
+            self.seen[number as usize].1.source_lines += 1;
+        }
+    }
+
+    fn store(&mut self, line: u64, number: u32, cached: bool, met: &Effective, stall_cycles: u32) {
+        let cpu = met.cpu as usize;
+        let fresh = std::mem::take(&mut self.fresh[cpu]);
+        let (_, seen) = &mut self.seen[number as usize];
+        seen.copies += u64::from(fresh);
+        seen.bytes += u64::from(met.size);
+        seen.stall_cycles += u64::from(stall_cycles);
+        let site = CallSite { context: self.contexts[cpu], insn: met.record.insn().0 };
+        if !seen.sites.contains(&site) {
+            seen.sites.push(site);
+        }
+        let before = self.written.insert(line, Written { way: number, unread: true });
+        seen.target_lines +=
+            u64::from(before.is_none_or(|before| before.way != number) && self.targets.insert((number, line)));
+        // The stores that complete a line are told apart from one that writes it anew by its first byte.
+        let anew = met.address & ((1 << self.line_log2) - 1) == 0;
+        if anew && before.is_some_and(|before| before.unread) {
+            *if cached { &mut seen.written_again_soon } else { &mut seen.written_again_late } += 1;
+        }
+    }
+}
+
+impl Observer for Sight<'_> {
+    fn control(&mut self, vcpu: u32, control: &Control<'_>) {
+        let cpu = (vcpu as usize).min(self.contexts.len() - 1);
+        self.running.control(vcpu, control);
+        match control {
+            Control::Context(context) => {
+                self.contexts[cpu] = *context;
+                self.fresh[cpu] = true;
+            }
+            Control::Maps(bytes) => {
+                let mappings = &mut self.mappings;
+                // What is damaged ends there; the model's own tables say so.
+                let _ = self.decoders[cpu].feed(bytes, |event| {
+                    if let Event::Map { mapping, .. } = event
+                        && mapping.executable
+                        && mapping.is_file()
+                    {
+                        mappings.push(mapping);
+                    }
+                });
+            }
+            _ => {}
+        }
+    }
+
+    fn hit(&mut self, met: &Effective) {
+        self.meet(met, true, 0);
+    }
+
+    fn miss(&mut self, met: &Effective, outcome: &Outcome) {
+        let cached = outcome.missed[self.levels.saturating_sub(1)].is_none();
+        self.meet(met, cached, outcome.stall_cycles);
+    }
+
+    fn instructions(&mut self, _: u32, _: u64) {}
+}

@@ -1,0 +1,108 @@
+//! Ways to a copy: the call that asked for it, and the call before that one. Many call sites of a trace are one way: a
+//! routine that copies has several instructions that store.
+
+use nearmiss_record::policy::CallSite;
+use nearmiss_record::side::Context;
+use nearmiss_record::symbols::Symbols;
+
+/// How a copying instruction was reached.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) enum Way {
+    /// A copying routine of the C library, called from outside of it: a preloaded library takes its place.
+    Called {
+        /// Instruction of the call.
+        call: u32,
+        /// Instruction of the call that led to the function which the call is in; 0: none is known.
+        outer: u32,
+    },
+    /// An instruction of another function, by the function's number: out of a preloaded library's reach.
+    Inside(u32),
+}
+
+/// The names by which ways are told.
+#[derive(Clone, Copy)]
+pub(super) struct Ways<'a> {
+    pub symbols: &'a Symbols,
+    pub contexts: &'a [Context],
+}
+
+impl Ways<'_> {
+    /// The way of a call site that stores.
+    pub fn of(&self, site: CallSite) -> Way {
+        let (call, parent) = self.context(site.context);
+        let function = self.function(site.insn);
+        if call != 0 && self.is_copying(function) && !self.is_libc(self.function(call)) {
+            return Way::Called { call, outer: self.context(parent).0 };
+        }
+        Way::Inside(function)
+    }
+
+    /// The call that leads to a context, and the context of its caller.
+    fn context(&self, context: u32) -> (u32, u32) {
+        self.contexts.get(context as usize).map_or((0, 0), |node| (node.call, node.parent))
+    }
+
+    /// Number of the function of an instruction; 0: unknown.
+    pub fn function(&self, insn: u32) -> u32 {
+        self.symbols.insns.get(insn as usize).map_or(0, |insn| insn.0)
+    }
+
+    /// A function's name.
+    pub fn name(&self, function: u32) -> &str {
+        self.symbols.functions.get(function as usize).map_or("", |function| function.name.as_str())
+    }
+
+    /// Path of a function's file.
+    pub fn module(&self, function: u32) -> &str {
+        let number = self.symbols.functions.get(function as usize).map_or(u32::MAX, |function| function.module);
+        self.symbols.modules.get(number as usize).map_or("", String::as_str)
+    }
+
+    fn is_libc(&self, function: u32) -> bool {
+        let file = self.module(function).rsplit('/').next().unwrap_or_default();
+        file.starts_with("libc.so") || file.starts_with("libc-2.") || file.starts_with("ld-linux")
+    }
+
+    /// The routines that a preloaded library takes the place of. Where the C library has no symbols, its functions are
+    /// named by their address, and what is called from outside and stores in bulk is taken for one of them.
+    fn is_copying(&self, function: u32) -> bool {
+        const ROUTINES: [&str; 4] = ["memcpy", "memmove", "mempcpy", "memset"];
+        let name = self.name(function);
+        self.is_libc(function) && (name.starts_with("libc") || ROUTINES.iter().any(|routine| name.contains(routine)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nearmiss_record::symbols::Function;
+
+    #[test]
+    fn a_copy_is_reached_by_a_call_from_outside_the_c_library_or_not_at_all() {
+        let function = |name: &str, module| Function { name: name.into(), module, ..Function::default() };
+        let symbols = Symbols {
+            modules: vec!["/usr/bin/p".into(), "/lib/libc.so.6".into()],
+            functions: vec![
+                function("", 0),
+                function("keep", 0),
+                function("__memmove_avx_unaligned_erms", 1),
+                function("fread", 1),
+                function("libc.so.6+0x1234", 1),
+                function("strcpy", 1),
+            ],
+            insns: [0, 1, 2, 3, 4, 5].map(|function| (function, 0, 0)).to_vec(),
+            ..Symbols::default()
+        };
+        let node = |parent, call| Context { parent, call };
+        // 1: called by keep; 2: by fread, which keep called.
+        let contexts = [node(0, 0), node(0, 1), node(1, 3)];
+        let ways = Ways { symbols: &symbols, contexts: &contexts };
+        let way = |context, insn| ways.of(CallSite { context, insn });
+        assert_eq!(way(1, 2), Way::Called { call: 1, outer: 0 });
+        assert_eq!(way(1, 4), Way::Called { call: 1, outer: 0 }, "a C library without symbols");
+        assert_eq!(way(2, 2), Way::Inside(2), "inside the C library");
+        assert_eq!(way(0, 2), Way::Inside(2), "by nobody known");
+        assert_eq!(way(1, 1), Way::Inside(1), "built into the program");
+        assert_eq!(way(1, 5), Way::Inside(5), "no routine of ours");
+    }
+}
