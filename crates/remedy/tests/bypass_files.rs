@@ -178,7 +178,10 @@ fn writes_leave_nothing_by_any_way() {
         let script = format!("cd {} && rm -f file && {{ {command}; }} 2> /dev/null", place.path().display());
         let (_, report) = under(shell(&script), &Options::default());
         assert_eq!(settled(&file), 0, "{command}: {report}");
-        assert!(report.dontcache_bytes + report.window_bytes >= fs::metadata(&file).unwrap().len(), "{command}: {report}");
+        assert!(
+            report.dontcache_bytes + report.window_bytes >= fs::metadata(&file).unwrap().len(),
+            "{command}: {report}"
+        );
     }
 }
 
@@ -201,7 +204,8 @@ fn what_is_left_alone_is_left_and_named() {
     assert_eq!((report.window_bytes, report.left.unseen_bytes), (0, 2 * MIB as u64), "{report}");
     if Path::new("/dev/shm").is_dir() {
         let file = tempfile::NamedTempFile::new_in("/dev/shm").unwrap();
-        let (_, report) = under(shell(&format!("seq 1000 > {0}; cat {0} > /dev/null", file.path().display())), &Options::default());
+        let (_, report) =
+            under(shell(&format!("seq 1000 > {0}; cat {0} > /dev/null", file.path().display())), &Options::default());
         assert_eq!((report.files, report.left.memory_bytes), (0, 2 * 3893), "{report}");
     }
 }

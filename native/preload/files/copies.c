@@ -72,14 +72,16 @@ static ssize_t transfer(int fd, enum direction direction, char *buffer, size_t b
 {
 	struct request request = begin_request_at(fd, direction, offset, bytes);
 	struct iovec part = { buffer, bytes };
-	ssize_t done = -1;
+	ssize_t done = NOT_TAKEN;
 	if (request.way == WAY_DONTCACHE) {
 		long vector = direction == READING ? SYS_preadv2 : SYS_pwritev2;
 		done = syscall(vector, fd, &part, 1, offset, 0, FLAG_DONTCACHE);
-		if (done < 0)
+		if (done < 0 && is_refusal(errno)) {
 			request.way = refused(fd, direction, (uint64_t)offset, bytes);
+			done = NOT_TAKEN;
+		}
 	}
-	if (done < 0)
+	if (done == NOT_TAKEN)
 		done = syscall(direction == READING ? SYS_pread64 : SYS_pwrite64, fd, buffer, bytes, offset);
 	return end_request(&request, done);
 }

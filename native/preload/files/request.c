@@ -30,7 +30,7 @@ struct request begin_flagged(int fd, enum direction direction, off_t offset, uin
 	return (struct request){ fd, direction, way, (uint64_t)offset, bytes, errno };
 }
 
-static int is_refusal(int error)
+int is_refusal(int error)
 {
 	return error == EOPNOTSUPP || error == ENOSYS || error == EINVAL || error == EPERM;
 }

@@ -12,8 +12,10 @@
 #define WINDOW_PAGES (WINDOW_BYTES / PAGE_BYTES)
 /* Written pages that may be on their way to the disk before the program waits for it. */
 #define LAG_PAGES ((32ull << 20) / PAGE_BYTES)
-/* The kernel reads ahead twice its setting at most, which is 128 KiB to 8 MiB. */
-#define AHEAD_PAGES ((32ull << 20) / PAGE_BYTES)
+/* Of a stream that begins, or goes on elsewhere: who reads here and there pays for each look. */
+#define LEAST_STRIDE (256ull << 10)
+/* The kernel reads ahead twice its setting at most, which is 128 KiB to 8 MiB, and comes to that by doubling too. */
+#define STRIDES_AHEAD 8
 /* Requests beyond it are looked at as a whole. */
 #define LONG_BYTES (32ull << 20)
 
@@ -31,6 +33,7 @@ void begin_stream(struct stream *stream, const struct stat *about, enum eyes eye
 	stream->from = stream->upto = stream->uncounted = 0;
 	stream->budget = 0;
 	stream->trail = stream->low = stream->begun = stream->high = 0;
+	stream->stride = LEAST_STRIDE;
 }
 
 int was_looked_at(const struct stream *stream, uint64_t offset, uint64_t bytes)
@@ -195,11 +198,12 @@ static void jump(int fd, struct stream *stream, uint64_t page)
 	if (stream->low < stream->high)
 		abandon(fd, stream, stream->high);
 	stream->trail = stream->low = stream->begun = stream->high = page;
+	stream->stride = LEAST_STRIDE;
 }
 
 static int look_ahead(int fd, struct stream *stream, uint64_t needed, uint64_t file_pages)
 {
-	uint64_t to = greater(needed, lesser(needed + AHEAD_PAGES, file_pages));
+	uint64_t to = greater(needed, lesser(needed + STRIDES_AHEAD * stream->stride / PAGE_BYTES, file_pages));
 	to = lesser(to, stream->low + REMEMBERED_PAGES);
 	if (to <= stream->high)
 		return 1;
@@ -213,13 +217,15 @@ int move_windows(int fd, struct stream *stream, enum direction direction, uint64
                  const struct stat *about)
 {
 	uint64_t at = offset == AT_POSITION ? position(fd, stream, direction, about) : offset;
-	uint64_t reach = lesser(greater(bytes, WINDOW_BYTES), LONG_BYTES);
-	uint64_t page = at / PAGE_BYTES, needed = (at + reach + PAGE_BYTES - 1) / PAGE_BYTES;
+	uint64_t page = at / PAGE_BYTES;
 	report(stream);
 	if (page < stream->low || page > stream->high)
 		jump(fd, stream, page);
 	else
 		settle(fd, stream, page, LAG_PAGES);
+	uint64_t reach = lesser(greater(bytes, stream->stride), LONG_BYTES);
+	uint64_t needed = (at + reach + PAGE_BYTES - 1) / PAGE_BYTES;
+	stream->stride = lesser(2 * stream->stride, WINDOW_BYTES);
 	if (!look_ahead(fd, stream, needed, ((uint64_t)about->st_size + PAGE_BYTES - 1) / PAGE_BYTES))
 		return 0;
 	stream->from = at;

@@ -33,6 +33,8 @@ struct stream {
 	/* Pages from `low` on, below `high`, were looked at and not given back yet; those below `begun` are on their way to
 	 * the disk. From `trail` on, below `low`, none was in the page cache before. */
 	uint64_t trail, low, begun, high;
+	/* How far a look reaches: it grows while the stream goes on in order. */
+	uint64_t stride;
 	uint64_t was_cached[REMEMBERED_PAGES / 64];
 };
 

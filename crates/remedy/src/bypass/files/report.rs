@@ -71,7 +71,11 @@ impl Report {
             ways.push(format!("{} by RWF_DONTCACHE", bytes(self.dontcache_bytes)));
         }
         if self.window_bytes > 0 {
-            ways.push(format!("{} by windows, which gave back {}", bytes(self.window_bytes), bytes(self.given_back_bytes)));
+            ways.push(format!(
+                "{} by windows, which gave back {}",
+                bytes(self.window_bytes),
+                bytes(self.given_back_bytes)
+            ));
         }
         if ways.is_empty() { "nothing read or written".to_owned() } else { ways.join("; ") }
     }
@@ -81,7 +85,10 @@ impl fmt::Display for Report {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let only = self.only.as_ref().map(|only| format!(" named {only}")).unwrap_or_default();
         if self.files == 0 {
-            write!(out, "bypass --files (measured): engaged, but the program reads and writes no files{only} that it reaches")?;
+            write!(
+                out,
+                "bypass --files (measured): engaged, but the program reads and writes no files{only} that it reaches"
+            )?;
         } else {
             let files = counted(self.files, "file");
             write!(out, "bypass --files (measured): engaged, {files}{only}: {}", self.ways())?;
