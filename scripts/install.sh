@@ -23,7 +23,7 @@ if [ "${2:-}" = --remove ]; then
         rm -f "$bin/$name" "$bin/.debug/$name.debug" "$share/bash-completion/completions/$name" "$zsh/_$name" \
             "$share/fish/vendor_completions.d/$name.fish"
     done
-    rm -f "$share"/man/man1/nearmiss.1.gz "$share"/man/man1/nearmiss-*.1.gz "$root/include/nearmiss-color.h" "$unit"
+    rm -f "$share"/man/man1/nearmiss.1.gz "$share"/man/man1/nearmiss-*.1.gz "$root"/include/nearmiss-*.h "$unit"
     rm -rf "$share/doc/nearmiss"
     exit 0
 fi
@@ -69,7 +69,9 @@ done
 sed "s|@PREFIX@|$prefix|" apps/accelerator/nearmiss-accelerator.service >"$work/unit"
 put "$work/unit" "$unit"
 put examples/accelerator.toml "$share/doc/nearmiss/examples/accelerator.toml"
-put native/include/nearmiss-color.h "$root/include/nearmiss-color.h"
+for header in nearmiss-bypass.h nearmiss-color.h; do
+    put "native/include/$header" "$root/include/$header"
+done
 for page in README.md CHANGELOG.md docs/*.md; do
     put "$page" "$share/doc/nearmiss/$(basename "$page")"
 done

@@ -7,7 +7,7 @@ const LIBRARIES: [(&str, &[&str]); 6] = [
     ("color-stacks.so", &["color/stacks.c", "color/parameters.c", "kit/kit.c"]),
     ("color-blocks.so", &["color/blocks.c", "color/parameters.c", "kit/behind.c", "kit/owner.c", "kit/kit.c"]),
     ("apart.so", &["apart/apart.c", "kit/behind.c", "kit/owner.c", "kit/kit.c"]),
-    ("bypass-copies.so", &["bypass/copies.c", "bypass/sites.c", "bypass/streams.c", "kit/kit.c"]),
+    ("bypass-copies.so", &["bypass/copies.c", "bypass/sites.c", "bypass/places.c", "bypass/streams.c", "kit/kit.c"]),
     (
         "bypass-files.so",
         &[

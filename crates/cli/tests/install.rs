@@ -61,6 +61,7 @@ fn what_is_installed_is_small_works_and_goes_again() {
         "share/zsh/vendor-completions/_nearmiss-accelerator",
         "share/doc/nearmiss/examples/accelerator.toml",
         "bin/.debug/nearmiss.debug",
+        "include/nearmiss-bypass.h",
         "include/nearmiss-color.h",
         "share/man/man1/nearmiss-trace.1.gz",
         "share/man/man1/nearmiss-apply-color.1.gz",

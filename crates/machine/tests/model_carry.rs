@@ -171,6 +171,39 @@ fn a_copy_reads_each_line_once_and_writes_each_once() {
     assert_eq!((bus.nt_full, bus.nt_partial, bus.reads(), bus.write_backs), (1 << 16, 0, 1 << 16, 0));
 }
 
+/// A copy of so many lines by words, from 0 to `to`; `also` follows each line.
+fn by_words(lines: u64, to: u64, also: impl Fn(u64) -> Vec<Record>) -> Vec<Record> {
+    let word = |at: u64| [access(Kind::Load, at, 8, 1), access(Kind::Store, to + at, 8, 2)];
+    let line = |line: u64| [(0..8).flat_map(|i| word(line * 64 + i * 8)).collect(), also(to + line * 64)].concat();
+    (0..lines).flat_map(line).collect()
+}
+
+#[test]
+fn a_copy_between_other_sets_makes_whole_lines_too() {
+    let lines = 1 << 14;
+    for (offset, sent_a_line) in [(0, 16), (0x200, 9)] {
+        let copy = by_words(lines, (8 << 20) + offset, |_| Vec::new());
+        let Some((sent, totals)) = around(copy.into_iter()) else { return };
+        let bus = totals.sum().bus;
+        // Where the stores leave the source's set alone, the loads behind the first of a line repeat it, and are dropped.
+        assert_eq!(sent as u64, lines * sent_a_line, "{offset:#x}");
+        assert_eq!((bus.nt_full, bus.nt_partial, bus.reads(), bus.write_backs), (lines, 0, lines, 0), "{offset:#x}");
+    }
+}
+
+#[test]
+fn what_is_read_at_once_is_read_from_memory() {
+    let lines = 1 << 12;
+    let reader = |at| (0..8).map(|word| access(Kind::Load, at + word * 8, 8, 3)).collect();
+    for offset in [0, 0x200] {
+        let Some((_, totals)) = around(by_words(lines, (8 << 20) + offset, reader).into_iter()) else { return };
+        let sum = totals.sum();
+        // As recorded the reader would always hit: a plain store had brought the line. Now its first load of a line misses.
+        assert_eq!((sum.bus.nt_full, sum.bus.nt_partial, sum.bus.reads()), (lines, 0, 2 * lines), "{offset:#x}");
+        assert_eq!(sum.levels.iter().map(|level| level.misses()).collect::<Vec<_>>(), [2 * lines; 2], "{offset:#x}");
+    }
+}
+
 /// As a switch of tasks on a vCPU is told, with the instructions of the one that leaves.
 fn switch(pid: u32, executed: u64) -> Vec<Record> {
     let usage = Usage { user_instructions: executed, ..Usage::default() };

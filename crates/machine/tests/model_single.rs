@@ -215,6 +215,21 @@ fn pollution_blames_the_evictor_that_nobody_reused() {
 }
 
 #[test]
+fn pollution_blames_the_caller_whose_copy_it_was() {
+    let mut m = two_levels(1, 1);
+    m.caches[0] = cache(1, CacheKind::Data, 1, 2, 64, Sharing::Core);
+    let context = |number| Record::control(ControlKind::Context, number, 0, 0);
+    let a = |address, insn| access(Kind::Load, address, 8, insn);
+    // Instruction 7 is the same copy for two callers: that of context 4 evicts what context 3 needs, that of 5 nothing.
+    let copied = [context(4), a(128, 7), context(3), a(0, 5), context(5), a(64, 7)];
+    let t = replay(&m, 1, &[(0, &[&[context(3), a(0, 5), a(64, 6)][..], &copied].concat())]);
+    let site = |context, insn| CallSite { context, insn };
+    let l1: Vec<_> =
+        t.pollution.iter().filter(|p| p.cache == "L1d").map(|p| (p.polluter, p.victim, p.misses)).collect();
+    assert_eq!(l1, [(site(3, 5), site(5, 7), 1), (site(4, 7), site(3, 5), 1)]);
+}
+
+#[test]
 fn hardware_threads_share_their_cores_caches() {
     let m = two_levels(1, 2);
     let t = replay(&m, 2, &[(0, &[store(0)]), (1, &[load(0), store(0)]), (0, &[load(0)])]);

@@ -5,6 +5,7 @@
  * in the library's data holds no address; a copy then is a copy of bytes. */
 #define _GNU_SOURCE
 #include "../kit/kit.h"
+#include "places.h"
 #include "sites.h"
 #include "streams.h"
 #include <dlfcn.h>
@@ -53,7 +54,7 @@ __attribute__((constructor)) static void begin(void)
 	unsigned sites = learn_sites(getenv("NEARMISS_BYPASS_SITES"));
 	for (unsigned i = 0; i < sites; i++)
 		count(OF_SITES + i * OF_A_SITE + PLACES, places_of(i));
-	streams = choose_stores() > 0;
+	streams = choose_stores(LINE_BYTES) > 0;
 	if (!streams)
 		count(NO_STORES, 1);
 	uint64_t least = parameter(list, "least", 10);

@@ -1,356 +1,21 @@
-/* Sites are given as FUNC or MODULE+0xOFF, with @CALLER or without. A call is known by its return address: the function
- * that it lies in, or the call instruction that ends just before it. Whoever jumps to memcpy as its last act leaves its
- * own caller's return address, so that the caller is what is seen here, in the trace and in a debugger.
- *
- * Every loaded file is looked through once, when the program starts or when the first large copy comes from it: the
- * places of all sites in it are kept as ranges of return addresses. What a return address belongs to is remembered in a
- * small table. After dlclose another file may lie where the first one lay; a copy then goes the wrong one of two ways,
- * and both copy right. */
-#define _GNU_SOURCE
+/* A call is known by its return address: the function that it lies in, or the call instruction that ends just before it.
+ * Whoever jumps to memcpy as its last act leaves its own caller's return address, so that the caller is what is seen here,
+ * in the trace and in a debugger. What a return address belongs to is remembered in a small table. */
 #include "sites.h"
-#include <dlfcn.h>
-#include <elf.h>
+#include "places.h"
 #include <errno.h>
-#include <fcntl.h>
-#include <link.h>
 #include <stdatomic.h>
-#include <stddef.h>
-#include <string.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 #include <unwind.h>
 
-#define MOST_TEXT 8192
-#define MOST_RANGES 512
-#define MOST_MODULES 1024
-#define MOST_PATH 4096
+static unsigned site_count;
+static int any_names_caller;
 
-struct place {
-	const char *name; /* of the function, or of the file without its directories */
-	size_t length;
-	uint64_t linked;
-	int is_address;
-};
-
-struct site {
-	struct place call, caller;
-	int has_caller;
-};
-
-/* Return addresses from `from` to before `to` come from this place: of site `site`, the call or the caller. */
-struct range {
-	uintptr_t from, to;
-	unsigned site;
-	int is_caller;
-};
-
-static char text[MOST_TEXT], program[MOST_PATH];
-static struct site sites[MOST_SITES];
-static unsigned site_count, found[MOST_SITES];
-static int any_has_caller;
-
-static struct range ranges[MOST_RANGES];
-static atomic_uint range_count;
-static const void *_Atomic modules[MOST_MODULES];
-static atomic_uint module_count;
-static atomic_flag learning = ATOMIC_FLAG_INIT;
-
-static int (*find_object)(void *, struct dl_find_object *);
-
-static const char *base_name(const char *path)
+unsigned learn_sites(const char *text)
 {
-	const char *slash = strrchr(path, '/');
-	return slash ? slash + 1 : path;
-}
-
-static int is_named(const struct place *place, const char *name)
-{
-	return strncmp(name, place->name, place->length) == 0 && !name[place->length];
-}
-
-/* The compiler's copies of a function have its name and a suffix: keep.part.0. */
-static int is_function_of(const struct place *place, const char *name)
-{
-	return strncmp(name, place->name, place->length) == 0 && (!name[place->length] || name[place->length] == '.');
-}
-
-static void keep(uintptr_t from, uintptr_t to, unsigned site, int is_caller)
-{
-	unsigned at = atomic_load(&range_count);
-	if (at == MOST_RANGES)
-		return;
-	ranges[at] = (struct range){ from, to, site, is_caller };
-	found[site] += !is_caller;
-	atomic_store_explicit(&range_count, at + 1, memory_order_release);
-}
-
-/* Bytes of the call instruction at `code`, 0 for anything else: call rel32, or call through a register or memory. */
-static unsigned call_bytes(const unsigned char *code)
-{
-	unsigned at = 0;
-	while (at < 4 && (code[at] == 0xf2 || code[at] == 0x67 || code[at] == 0x3e || (code[at] & 0xf0) == 0x40))
-		at++;
-	if (code[at] == 0xe8)
-		return at + 5;
-	if (code[at] != 0xff || (code[at + 1] >> 3 & 7) != 2)
-		return 0;
-	unsigned mode = code[at + 1] >> 6, base = code[at + 1] & 7, bytes = at + 2;
-	if (mode != 3 && base == 4)
-		base = code[bytes++] & 7, base = base == 5 && mode == 0 ? 5 : 0;
-	if (mode == 2 || (mode == 0 && base == 5))
-		return bytes + 4;
-	return bytes + (mode == 1);
-}
-
-struct module {
-	uintptr_t base; /* what is added to linked addresses */
-	const char *path;
-	const ElfW(Phdr) *segments;
-	unsigned segment_count;
-};
-
-static int is_code(const struct module *module, uint64_t linked, uint64_t bytes)
-{
-	for (unsigned i = 0; i < module->segment_count; i++) {
-		const ElfW(Phdr) *segment = &module->segments[i];
-		if (segment->p_type == PT_LOAD && (segment->p_flags & (PF_X | PF_R)) == (PF_X | PF_R) &&
-		    linked >= segment->p_vaddr && linked - segment->p_vaddr < segment->p_filesz &&
-		    segment->p_filesz - (linked - segment->p_vaddr) >= bytes)
-			return 1;
-	}
-	return 0;
-}
-
-/* The loader knows a library by the name it was asked for, which is often a link to the file's own. */
-static int is_file(const struct place *place, const char *path)
-{
-	char target[MOST_PATH];
-	if (is_named(place, base_name(path)))
-		return 1;
-	ssize_t length = readlink(path, target, sizeof target - 1);
-	if (length <= 0)
-		return 0;
-	target[length] = 0;
-	return is_named(place, base_name(target));
-}
-
-static void look_for_call(const struct module *module, const struct place *place, unsigned site, int is_caller)
-{
-	enum { LONGEST = 15 };
-	if (!is_file(place, module->path) || !is_code(module, place->linked, LONGEST))
-		return;
-	uintptr_t call = module->base + place->linked;
-	unsigned bytes = call_bytes((const unsigned char *)call);
-	if (bytes)
-		keep(call + bytes, call + bytes + 1, site, is_caller);
-}
-
-/* A function's name in the file's symbols: those for the debugger where they are there, else those for the loader. */
-struct names {
-	const ElfW(Sym) *symbols;
-	size_t count;
-	const char *strings;
-	size_t string_bytes;
-};
-
-static int read_names(const char *file, size_t bytes, struct names *names)
-{
-	const ElfW(Ehdr) *head = (const void *)file;
-	const unsigned kinds[] = { SHT_SYMTAB, SHT_DYNSYM };
-	if (bytes < sizeof *head || memcmp(head->e_ident, ELFMAG, SELFMAG) != 0 ||
-	    head->e_shentsize != sizeof(ElfW(Shdr)) || head->e_shoff % sizeof(uint64_t) != 0 || head->e_shoff > bytes ||
-	    (bytes - head->e_shoff) / sizeof(ElfW(Shdr)) < head->e_shnum)
-		return 0;
-	const ElfW(Shdr) *sections = (const void *)(file + head->e_shoff);
-	for (unsigned k = 0; k < 2; k++) {
-		for (unsigned i = 0; i < head->e_shnum; i++) {
-			const ElfW(Shdr) *table = &sections[i];
-			if (table->sh_type != kinds[k] || table->sh_link >= head->e_shnum)
-				continue;
-			const ElfW(Shdr) *strings = &sections[table->sh_link];
-			if (table->sh_offset % sizeof(uint64_t) != 0 || table->sh_offset > bytes ||
-			    bytes - table->sh_offset < table->sh_size || strings->sh_offset > bytes ||
-			    bytes - strings->sh_offset < strings->sh_size || strings->sh_size == 0 ||
-			    file[strings->sh_offset + strings->sh_size - 1] != 0)
-				continue;
-			*names = (struct names){ (const void *)(file + table->sh_offset), table->sh_size / sizeof(ElfW(Sym)),
-						 file + strings->sh_offset, strings->sh_size };
-			return 1;
-		}
-	}
-	return 0;
-}
-
-static void look_for_functions(const struct module *module, const struct names *names)
-{
-	for (size_t s = 0; s < names->count; s++) {
-		const ElfW(Sym) *symbol = &names->symbols[s];
-		if (ELF64_ST_TYPE(symbol->st_info) != STT_FUNC || symbol->st_shndx == SHN_UNDEF ||
-		    symbol->st_name >= names->string_bytes)
-			continue;
-		const char *name = names->strings + symbol->st_name;
-		/* A call may be a function's last instruction, so its return address the first behind the function. */
-		uintptr_t from = module->base + symbol->st_value + 1, to = from + symbol->st_size;
-		for (unsigned i = 0; i < site_count; i++) {
-			if (!sites[i].call.is_address && is_function_of(&sites[i].call, name))
-				keep(from, to, i, 0);
-			if (sites[i].has_caller && !sites[i].caller.is_address && is_function_of(&sites[i].caller, name))
-				keep(from, to, i, 1);
-		}
-	}
-}
-
-/* By system calls alone: the C library's open would be a place where a thread can be cancelled, and a copy is none. */
-static void look_into_file(const struct module *module)
-{
-	struct stat about;
-	struct names names;
-	int file = (int)syscall(SYS_openat, AT_FDCWD, module->path, O_RDONLY | O_CLOEXEC, 0);
-	if (file < 0)
-		return;
-	if (fstat(file, &about) == 0 && S_ISREG(about.st_mode) && about.st_size > 0) {
-		char *bytes = mmap(NULL, (size_t)about.st_size, PROT_READ, MAP_PRIVATE, file, 0);
-		if (bytes != MAP_FAILED) {
-			if (read_names(bytes, (size_t)about.st_size, &names))
-				look_for_functions(module, &names);
-			munmap(bytes, (size_t)about.st_size);
-		}
-	}
-	syscall(SYS_close, file);
-}
-
-static void learn_module(const struct module *module)
-{
-	int by_function = 0;
-	for (unsigned i = 0; i < site_count; i++) {
-		const struct site *site = &sites[i];
-		if (site->call.is_address)
-			look_for_call(module, &site->call, i, 0);
-		if (site->has_caller && site->caller.is_address)
-			look_for_call(module, &site->caller, i, 1);
-		by_function |= !site->call.is_address || (site->has_caller && !site->caller.is_address);
-	}
-	if (by_function)
-		look_into_file(module);
-}
-
-static int is_known(const void *module)
-{
-	unsigned count = atomic_load_explicit(&module_count, memory_order_acquire);
-	for (unsigned i = 0; i < count; i++)
-		if (atomic_load_explicit(&modules[i], memory_order_relaxed) == module)
-			return 1;
-	return count == MOST_MODULES;
-}
-
-static void note_module(const void *module)
-{
-	unsigned at = atomic_load(&module_count);
-	atomic_store(&modules[at], module);
-	atomic_store_explicit(&module_count, at + 1, memory_order_release);
-}
-
-static int learn_loaded(struct dl_phdr_info *object, size_t size, void *unused)
-{
-	(void)size;
-	(void)unused;
-	const char *path = object->dlpi_name && object->dlpi_name[0] ? object->dlpi_name : program;
-	struct module module = { object->dlpi_addr, path, object->dlpi_phdr, object->dlpi_phnum };
-	if (object->dlpi_phnum && !is_known(object->dlpi_phdr)) {
-		note_module(object->dlpi_phdr);
-		learn_module(&module);
-	}
-	return 0;
-}
-
-/* What dlopen brought since. Whoever comes while another thread learns takes the ordinary way, this once. */
-static int learn_later(uintptr_t returns)
-{
-	struct dl_find_object object;
-	if (!find_object || find_object((void *)returns, &object) != 0 || !object.dlfo_link_map)
-		return 1;
-	const struct link_map *map = object.dlfo_link_map;
-	const ElfW(Ehdr) *head = object.dlfo_map_start;
-	if (memcmp(head->e_ident, ELFMAG, SELFMAG) != 0 || head->e_phoff > 4096 - sizeof(ElfW(Phdr)) * head->e_phnum)
-		return 1;
-	const ElfW(Phdr) *segments = (const void *)((const char *)head + head->e_phoff);
-	if (is_known(segments))
-		return 1;
-	if (atomic_flag_test_and_set(&learning))
-		return 0;
-	if (!is_known(segments)) {
-		const char *path = map->l_name && map->l_name[0] ? map->l_name : program;
-		struct module module = { map->l_addr, path, segments, head->e_phnum };
-		note_module(segments);
-		learn_module(&module);
-	}
-	atomic_flag_clear(&learning);
-	return 1;
-}
-
-static int read_place(char *from, char *to, struct place *place)
-{
-	*to = 0;
-	char *plus = NULL;
-	for (char *at = strstr(from, "+0x"); at; at = strstr(at + 1, "+0x"))
-		plus = at;
-	*place = (struct place){ .name = from, .length = (size_t)((plus ? plus : to) - from), .is_address = plus != NULL };
-	for (char *digit = plus ? plus + 3 : to; *digit; digit++) {
-		unsigned value = *digit <= '9' ? *digit - '0' : (*digit | 32) - 'a' + 10;
-		if (value > 15)
-			return 0;
-		place->linked = place->linked << 4 | value;
-	}
-	return place->length > 0;
-}
-
-static void read_site(char *from, char *to)
-{
-	struct site *site = &sites[site_count];
-	char *at = memchr(from, '@', (size_t)(to - from));
-	site->has_caller = at != NULL;
-	if (at && !read_place(at + 1, to, &site->caller))
-		return;
-	any_has_caller |= site->has_caller;
-	site_count += read_place(from, at ? at : to, &site->call);
-}
-
-unsigned learn_sites(const char *given)
-{
-	size_t length = given ? strlen(given) : 0;
-	if (length == 0 || length >= sizeof text)
-		return 0;
-	/* The environment is the program's own, to change as it likes. */
-	memcpy(text, given, length + 1);
-	for (char *line = text, *end = text + length; line < end && site_count < MOST_SITES;) {
-		char *next = memchr(line, '\n', (size_t)(end - line));
-		next = next ? next : end;
-		read_site(line, next);
-		line = next + 1;
-	}
-	ssize_t name = readlink("/proc/self/exe", program, sizeof program - 1);
-	program[name > 0 ? name : 0] = 0;
-	find_object = (int (*)(void *, struct dl_find_object *))dlsym(RTLD_DEFAULT, "_dl_find_object");
-	dl_iterate_phdr(learn_loaded, NULL);
+	site_count = learn_places(text);
+	for (unsigned i = 0; i < site_count; i++)
+		any_names_caller |= names_caller(i);
 	return site_count;
-}
-
-unsigned places_of(unsigned site)
-{
-	return found[site];
-}
-
-static int in_range(uintptr_t returns, int site, int is_caller)
-{
-	unsigned count = atomic_load_explicit(&range_count, memory_order_acquire);
-	for (unsigned i = 0; i < count; i++) {
-		const struct range *range = &ranges[i];
-		if (range->is_caller == is_caller && (int)range->site == site && returns - range->from < range->to - range->from)
-			return 1;
-	}
-	return 0;
 }
 
 /* The frames of a call, innermost first, until the one behind the frame that returns to `returns`. */
@@ -417,9 +82,9 @@ static void remember(uint64_t key, int site)
 
 static int judge(uintptr_t returns, uintptr_t caller)
 {
-	for (int i = 0; i < (int)site_count; i++)
-		if (in_range(returns, i, 0) && (!sites[i].has_caller || in_range(caller, i, 1)))
-			return i;
+	for (unsigned i = 0; i < site_count; i++)
+		if (is_from(returns, i, 0) && (!names_caller(i) || is_from(caller, i, 1)))
+			return (int)i;
 	return NO_SITE;
 }
 
@@ -427,12 +92,12 @@ int site_of(uintptr_t returns)
 {
 	int site = NO_SITE;
 	/* Frames are walked only where some site names a caller: it takes a microsecond. */
-	uintptr_t caller = any_has_caller ? caller_of(returns) : 0;
+	uintptr_t caller = any_names_caller ? caller_of(returns) : 0;
 	uint64_t key = key_of(returns, caller);
 	if (remembered(key, &site))
 		return site;
 	int before = errno;
-	int known = learn_later(returns) & (!caller || learn_later(caller));
+	int known = learn_place(returns) & (!caller || learn_place(caller));
 	site = judge(returns, caller);
 	if (known)
 		remember(key, site);

@@ -62,14 +62,14 @@ DEFINE_STORES(64, __m512i, _mm512_loadu_si512, _mm512_stream_si512, _mm512_set1_
 
 static const struct stores *stores;
 
-unsigned choose_stores(void)
+unsigned choose_stores(unsigned most_bytes)
 {
 	static struct stores chosen;
 	/* Here and not in an initializer: addresses in initialized data are there only after relocation. */
 	__builtin_cpu_init();
-	if (__builtin_cpu_supports("avx512f"))
+	if (most_bytes >= 64 && __builtin_cpu_supports("avx512f"))
 		chosen = (struct stores){ 64, copy_64, fill_64 };
-	else if (__builtin_cpu_supports("avx"))
+	else if (most_bytes >= 32 && __builtin_cpu_supports("avx"))
 		chosen = (struct stores){ 32, copy_32, fill_32 };
 	else
 		chosen = (struct stores){ 16, copy_16, fill_16 };
@@ -118,8 +118,9 @@ void stream_fill(void *to, int byte, size_t bytes)
 
 #else
 
-unsigned choose_stores(void)
+unsigned choose_stores(unsigned most_bytes)
 {
+	(void)most_bytes;
 	return 0;
 }
 

@@ -9,9 +9,9 @@
 #define LINE_BYTES 64
 #define LEAST_STREAM_BYTES (2 * LINE_BYTES)
 
-/* Picks the widest stores that this CPU and its kernel have; to be called once, before the others. Where there is no
- * store that goes past the caches, nothing is picked. Returns the bytes of a store, 0 for none. */
-unsigned choose_stores(void);
+/* Picks the widest stores that this CPU and its kernel have, of `most_bytes` at most; to be called once, before the
+ * others. Returns the bytes of a store, 0 where none goes past the caches. */
+unsigned choose_stores(unsigned most_bytes);
 
 /* As memcpy, for at least LEAST_STREAM_BYTES that do not overlap. What it wrote is ordered before later stores. */
 void stream_copy(void *to, const void *from, size_t bytes);

@@ -3,10 +3,11 @@
 mod shares;
 
 use super::*;
-use crate::model::ModelTotals;
+use crate::model::{ModelTotals, Pollution};
 use nearmiss_record::machine::*;
 use nearmiss_record::model::MissClass;
 use nearmiss_record::model::{LevelTally, ModelRecord, ObjectKind, Tally};
+use nearmiss_record::policy::CallSite;
 use nearmiss_record::reference::{FLAG_CONT, FLAG_KERNEL, HeapOp, Usage};
 use nearmiss_record::side::{Context, INSN_ATOMIC, INSN_KERNEL, Insn, SideTables};
 use nearmiss_record::symbols::{Function, Symbols};
@@ -219,6 +220,31 @@ fn instructions_are_told_by_address_and_stacks_by_what_they_compute() {
     let stacks: Vec<_> = record.stacks.iter().map(|s| (s.frames.join(">"), s.cycles, s.stall_cycles)).collect();
     let stack = |frames: &str, cycles, stalls| (frames.to_owned(), cycles, stalls);
     assert_eq!(stacks, [stack("f2>f1", 52 + 10, 10), stack("f3>f1", 18, 0), stack("[unattributed]", 0, 0)]);
+}
+
+#[test]
+fn blame_names_calls_and_sums_to_all_of_it() {
+    let symbols = names(6);
+    let side = SideTables {
+        contexts: vec![Context::default(), Context { parent: 0, call: 4 }, Context { parent: 0, call: 3 }],
+        ..SideTables::default()
+    };
+    let site = |context, insn| CallSite { context, insn };
+    let pair = |polluter, victim, misses| Pollution { cache: "L2".to_owned(), polluter, victim, misses };
+    let pollution = [
+        pair(site(1, 1), site(0, 2), 5),
+        pair(site(2, 1), site(0, 2), 3),
+        pair(site(2, 1), site(1, 2), 2),
+        // Another instruction of the same function, called at the same place.
+        pair(site(2, 1), site(0, 2), 7),
+    ];
+    let rows = super::code_tables::blame(&super::names::Names::new(&symbols, &side), &pollution);
+    let told: Vec<_> =
+        rows.iter().map(|r| (r.evictor_called_at.as_str(), r.victim_called_at.as_str(), r.misses)).collect();
+    let called = |insn: u32| super::names::Names::new(&symbols, &side).site(insn);
+    let (third, fourth) = (called(3), called(4));
+    assert_eq!(told, [(third.as_str(), "", 10), (fourth.as_str(), "", 5), (third.as_str(), fourth.as_str(), 2)]);
+    assert_eq!(rows.iter().map(|row| row.misses).sum::<u64>(), pollution.iter().map(|pair| pair.misses).sum::<u64>());
 }
 
 #[test]

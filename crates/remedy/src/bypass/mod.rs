@@ -12,6 +12,7 @@ use crate::replay::CaseError;
 use crate::{Ability, CannotEngage, Case, Needs};
 use clap::{ArgMatches, Args as _, FromArgMatches};
 use copies::Site;
+use nearmiss_record::words;
 use nearmiss_workload::Workload;
 
 const NAME: &str = "bypass";
@@ -28,6 +29,7 @@ pub const REMEDY: Remedy = Remedy {
   nearmiss apply bypass --copies --site keep_record -- ./program          copies that this function asks for
   nearmiss apply bypass --copies --site program+0x1234 -- ./program       the call at this address, as diagnose prints it
   nearmiss apply bypass --copies --site keep_record --min 64k -- ./program
+  nearmiss apply bypass --copies --every-copy --min 256k -- ./program     all copies of 256 KiB and more
   nearmiss apply bypass --copies -- ./program                             changes nothing, counts large copies
   nearmiss apply bypass --files -- cp big copy                            leaves nothing of either in the page cache
   nearmiss apply bypass --files --only '*.tar' -- ./backup                of these files alone
@@ -83,6 +85,9 @@ fn args(given: &ArgMatches) -> Result<Args, CannotEngage> {
 
 fn engage(workload: Workload, given: &ArgMatches) -> Result<Applied, CannotEngage> {
     let args = args(given)?;
+    if args.every_copy {
+        return copies::engage_every_copy(workload, args.min);
+    }
     if args.copies {
         return copies::engage(workload, &args.into());
     }
@@ -97,6 +102,7 @@ fn engage(workload: Workload, given: &ArgMatches) -> Result<Applied, CannotEngag
 fn title(given: &ArgMatches) -> String {
     match args(given) {
         Ok(args) if args.files => format!("{NAME}, {}", files::Options::from(args)),
+        Ok(args) if args.every_copy => format!("{NAME}, every copy of {} and more", words::bytes(args.min)),
         Ok(args) => format!("{NAME}, {}", copies::Options::from(args)),
         Err(_) => NAME.to_owned(),
     }

@@ -12,6 +12,10 @@ pub struct Args {
     /// names who calls that function in turn (may be repeated)
     #[arg(long = "site", value_name = "FUNC|MODULE+0xOFF[@CALLER]", requires = "copies")]
     pub sites: Vec<Site>,
+    /// Let the copies of all sites go past the caches, those inside the C library too, by glibc's own threshold
+    /// (glibc.cpu.x86_non_temporal_threshold; counts nothing)
+    #[arg(long, requires = "copies", conflicts_with = "sites")]
+    pub every_copy: bool,
     /// Leave copies of fewer bytes as they are (k, M suffixes)
     #[arg(long, value_name = "SIZE", default_value = "4k", value_parser = parse_size)]
     pub min: u64,

@@ -6,6 +6,7 @@
 //! out of the ordinary. [`apart`] says where bytes lie that a policy takes out of their lines, [`codes`] keeps the code that
 //! runs.
 
+mod ahead;
 pub(in crate::model) mod apart;
 mod codes;
 pub(in crate::model) mod instructions;

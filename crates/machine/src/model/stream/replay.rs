@@ -19,11 +19,6 @@ use nearmiss_record::machine::{CacheKind, Index, Machine};
 use nearmiss_record::policy::{CallSite, Order, PlacePolicy, Policy};
 use nearmiss_record::reference::{Control, FLAG_CONT, FLAG_FIRST_HIT, Kind, Record};
 
-/// Records from a miss to the one whose line is fetched ahead.
-const SOON: usize = 8;
-/// Records from a miss to the one whose victims are.
-const NEXT: usize = 3;
-
 /// A replay of one stream on one machine; see the module's text.
 pub struct Replay<E: Engine, O: Observer> {
     pub(in crate::model) engine: E,
@@ -365,29 +360,6 @@ impl<E: Engine, O: Observer> Replay<E, O> {
     pub(in crate::model) fn is_cut(&self, kind: Kind, address: u64, size: u32) -> bool {
         let line = 1u64 << self.line_log2[usize::from(kind == Kind::Fetch)];
         u64::from(size) > line - (address & (line - 1))
-    }
-
-    /// Where one reference misses, those after it often do.
-    #[inline(always)]
-    pub(in crate::model) fn look_ahead(&mut self, cpu: usize, records: &[Record], at: usize) {
-        if !self.engine.is_far() {
-            return;
-        }
-        if let Some((kind, address, vaddr)) = self.reference(cpu, records, at + SOON) {
-            self.engine.prepare(cpu, kind, address, vaddr);
-        }
-        if self.cpus[cpu].deep
-            && let Some((kind, address, vaddr)) = self.reference(cpu, records, at + NEXT)
-        {
-            self.engine.prepare_fills(cpu, kind, address, vaddr);
-        }
-    }
-
-    #[inline(always)]
-    fn reference(&self, cpu: usize, records: &[Record], at: usize) -> Option<(Kind, u64, u64)> {
-        let record = *records.get(at)?;
-        let (address, vaddr) = self.moved(cpu, record);
-        Some((record.plain_kind()?, address, vaddr))
     }
 
     /// Whether `second` is the other half of `first`, in the same first-level line.

@@ -92,3 +92,65 @@ pub(super) fn against(group: &Group, line_bytes: u64) -> Vec<Against> {
     }
     reasons
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::sight::Seen;
+    use super::*;
+    use std::collections::BTreeMap;
+
+    /// Copies of 4 KiB that nobody reads again and that push out what others need.
+    fn polluting() -> Group {
+        let seen = Seen {
+            copies: 512,
+            bytes: 2 << 20,
+            target_lines: 16_384,
+            source_lines: 64,
+            stall_cycles: 1_000,
+            written_again_soon: 16_384,
+            ..Seen::default()
+        };
+        Group {
+            site: "keep".parse().unwrap_or_else(|why: String| panic!("{why}")),
+            function: "keep".to_owned(),
+            is_reachable: true,
+            seen,
+            blamed: BTreeMap::from([("L1d".to_owned(), 400), ("L2".to_owned(), 8_000)]),
+            blamed_cycles: 100_000,
+        }
+    }
+
+    #[test]
+    fn nothing_speaks_against_a_copy_that_pollutes() {
+        assert_eq!(against(&polluting(), 64), []);
+    }
+
+    #[test]
+    fn each_threshold_has_two_sides() {
+        let words = |change: &dyn Fn(&mut Group)| {
+            let mut group = polluting();
+            change(&mut group);
+            against(&group, 64).iter().map(Against::word).collect::<Vec<_>>()
+        };
+        assert_eq!(words(&|g| (g.seen.read_soon, g.seen.written_again_soon) = (16_384, 16_384)), ["read soon"]);
+        assert_eq!(words(&|g| (g.seen.read_soon, g.seen.written_again_soon) = (16_383, 16_385)), [""; 0]);
+        // Of 16,384 lines 819 are one under a twentieth.
+        assert_eq!(
+            words(&|g| g.blamed = BTreeMap::from([("L1d".into(), 9_000), ("L2".into(), 819)])),
+            ["fits the caches"]
+        );
+        assert_eq!(words(&|g| g.blamed = BTreeMap::from([("L2".into(), 820)])), [""; 0]);
+        assert_eq!(words(&|g| g.seen.source_lines = 8_192), ["large source"]);
+        assert_eq!(words(&|g| g.seen.source_lines = 8_191), [""; 0]);
+        assert_eq!(words(&|g| g.seen.copies = (2 << 20) / 511), ["small copies"]);
+        assert_eq!(words(&|g| g.seen.copies = (2 << 20) / 512), [""; 0]);
+    }
+
+    #[test]
+    fn a_large_source_limits_the_gain_and_does_not_forbid() {
+        assert!(!Against::LargeSource { source: 1, target: 1 }.forbids());
+        assert!(Against::ReadSoon(1.0).forbids() && Against::Fits(1.0).forbids() && Against::Small(64).forbids());
+        let said = Against::LargeSource { source: 2 << 20, target: 2 << 20 }.sentence();
+        assert!(said.starts_with("its source (2 MiB) is as large as its target (2 MiB)"), "{said}");
+    }
+}

@@ -1,7 +1,7 @@
 //! Which copies write lines that stay unused while others miss what they evicted.
 
 use super::finding::{Copying, Unrehearsed};
-use super::group::{Group, Groups, blame, blamed_cycles};
+use super::group::{Groups, blame, blamed_cycles};
 use super::replays::line_bytes;
 use super::sight::Sight;
 use super::way::{Way, Ways};
@@ -28,9 +28,8 @@ pub fn detect(case: &Case) -> Result<Suspicions, CaseError> {
         return Ok(unrehearsed(case, why));
     }
     let groups = groups(case)?.all();
-    let (reachable, inside): (Vec<Group>, Vec<Group>) = groups.into_iter().partition(|group| group.is_reachable);
-    let kinds = [reachable, inside].into_iter().filter(|groups| !groups.is_empty());
-    Ok(kinds.map(|groups| Box::new(Copying::new(case, groups)) as Box<dyn Suspicion>).collect())
+    let suspicion = (!groups.is_empty()).then(|| Box::new(Copying::new(case, groups)) as Box<dyn Suspicion>);
+    Ok(suspicion.into_iter().collect())
 }
 
 /// The groups of a run whose trace carries stores.

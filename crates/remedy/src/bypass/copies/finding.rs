@@ -22,7 +22,7 @@ const LEAST_OWN_GAIN: f64 = 0.005;
 /// The usual least size of a copy; larger than a group's copies, the command says another.
 const USUAL_LEAST_BYTES: u64 = 4096;
 
-/// Copies of one kind: all are within a preloaded library's reach, or all are not.
+/// The copies of a run, within a preloaded library's reach or not.
 pub(super) struct Copying {
     /// Those that could save most first.
     groups: Vec<Group>,
@@ -35,10 +35,6 @@ impl Copying {
         groups.truncate(MOST_GROUPS);
         let most: u64 = groups.iter().map(Group::most_saved).sum();
         Copying { groups, most_gain: (most as f64 / case.model.totals.cycles.max(1) as f64).min(1.0) }
-    }
-
-    fn is_reachable(&self) -> bool {
-        self.groups.first().is_some_and(|group| group.is_reachable)
     }
 
     /// Rehearses each group alone, then those together that gain by themselves; of none, the best one.
@@ -56,10 +52,7 @@ impl Copying {
                 against: against(group, line_bytes),
             })
             .collect();
-        let mut chosen: Vec<usize> = (0..all.len()).filter(|at| all[*at].is_worth_it()).collect();
-        if chosen.is_empty() {
-            chosen.extend((0..all.len()).max_by(|a, b| all[*a].gain.total_cmp(&all[*b].gain)));
-        }
+        let chosen = choose(&all);
         let together = match chosen.as_slice() {
             [_] => each,
             _ => Replays::new(case, [policy(chosen.iter().map(|at| all[*at].group))])?,
@@ -67,6 +60,16 @@ impl Copying {
         let at = if chosen.len() == 1 { chosen[0] + 1 } else { 1 };
         Ok(Judged { all, chosen, together, at })
     }
+}
+
+/// Those within reach that are worth it; of none, those out of reach; of none, the one that gains most.
+fn choose(all: &[One<'_>]) -> Vec<usize> {
+    let worth_it =
+        |reachable| (0..all.len()).filter(move |at| all[*at].is_worth_it() && all[*at].group.is_reachable == reachable);
+    let best = || (0..all.len()).max_by(|a, b| all[*a].gain.total_cmp(&all[*b].gain));
+    let chosen: Vec<usize> = worth_it(true).collect();
+    let chosen = if chosen.is_empty() { worth_it(false).collect() } else { chosen };
+    if chosen.is_empty() { best().into_iter().collect() } else { chosen }
 }
 
 /// A group, rehearsed alone.
@@ -115,7 +118,8 @@ impl Judged<'_> {
 
     fn evidence(&self, most_gain: f64) -> Evidence {
         let lines = self.all.iter().flat_map(lines_of).collect();
-        let columns = ["site", "copies", "bytes", "target", "source", "read soon", "blamed misses", "gain alone"];
+        let columns =
+            ["site", "copies", "bytes", "target lines", "source lines", "read soon", "blamed misses", "gain alone"];
         let rows = self.all.iter().map(|one| {
             let seen = &one.group.seen;
             vec![
@@ -194,8 +198,8 @@ impl Judged<'_> {
         ["--copies".to_owned()].into_iter().chain(sites).chain(min.into_iter().flatten()).collect()
     }
 
-    fn reach(&self, is_reachable: bool) -> Reach {
-        if is_reachable {
+    fn reach(&self) -> Reach {
+        if self.chosen().all(|one| one.group.is_reachable) {
             return Reach::Outside;
         }
         Reach::Inside {
@@ -223,7 +227,7 @@ fn lines_of(one: &One<'_>) -> Vec<EvidenceLine> {
         one.group.blamed.iter().map(|(cache, misses)| format!("{} {cache}", grouped(*misses))).collect();
     let blamed = if blamed.is_empty() { "no".to_owned() } else { listed(&blamed, "and") };
     let mut lines = vec![line(
-        "Copies",
+        if one.group.is_reachable { "Copies" } else { "No reach" },
         format!("`{}`{of}: {} by {}.", one.group.site, bytes(seen.bytes), counted(seen.copies, "call")),
     )];
     lines.push(line(
@@ -251,7 +255,7 @@ impl Suspicion for Copying {
     fn finding(&self, case: &Case) -> Result<Finding, CaseError> {
         let case = case.traced()?;
         let judged = self.judge(case)?;
-        let reach = judged.reach(self.is_reachable());
+        let reach = judged.reach();
         let outside = reach == Reach::Outside;
         let command = |verb| command(verb, &judged.options(), &case.manifest.command);
         Ok(Finding {
@@ -271,20 +275,25 @@ impl Suspicion for Copying {
 
     fn rehearse(&self, case: &Case, asked: &Asked) -> Result<Rehearsal, CaseError> {
         let case = case.traced()?;
-        let what = if self.is_reachable() { "copies that are called" } else { "copies out of a library's reach" };
         if asked.values.is_empty() {
-            return table(case, format!("{what}, past the caches"), &self.groups);
+            return table(case, "the copies of each site, past the caches".to_owned(), &self.groups);
         }
         let sites = asked.values.iter().filter_map(|value| match value {
             Value::Name(name) => name.parse::<Site>().ok(),
             Value::Number(_) => None,
         });
-        let named = groups(case)?.named(&sites.collect::<Vec<_>>());
-        let named = named.map_err(|site| {
-            CaseError::Unfit(format!("--sites {site}: nothing in this run copies there; `nearmiss rehearse bypass` without --sites lists what does"))
-        })?;
+        let named = named(case, &sites.collect::<Vec<_>>())?;
         table(case, "the copies that were named, past the caches".to_owned(), &named)
     }
+}
+
+/// The groups that a user named; refuses a name that nothing in the run has.
+pub(super) fn named(case: &Traced, sites: &[Site]) -> Result<Vec<Group>, CaseError> {
+    groups(case)?.named(sites).map_err(|site| {
+        CaseError::Unfit(format!(
+            "--sites {site}: nothing in this run copies there; `nearmiss rehearse bypass` without --sites lists what does"
+        ))
+    })
 }
 
 /// Copies of a run whose trace does not carry stores: what they would gain cannot be told.

@@ -211,3 +211,7 @@ impl Observer for Sight<'_> {
 
     fn instructions(&mut self, _: u32, _: u64) {}
 }
+
+#[cfg(test)]
+#[path = "sight_tests.rs"]
+mod tests;

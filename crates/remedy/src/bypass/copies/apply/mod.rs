@@ -3,9 +3,11 @@
 
 mod options;
 mod report;
+mod threshold;
 
 pub use options::{MOST_SITES, Options};
 pub use report::{Report, SiteReport};
+pub use threshold::engage as engage_every_copy;
 
 use crate::preload::{Library, Preload, Refusals, try_on_true};
 use crate::{Ability, Acts, Applied, CannotEngage, Engaged, Engagement, NotEngaged};
