@@ -19,6 +19,7 @@ const LIBRARIES: [(&str, &[&str]); 6] = [
             "files/request.c",
             "files/streams.c",
             "files/windows.c",
+            "files/deferred.c",
             "files/cache.c",
             "files/glob.c",
             "files/real.c",

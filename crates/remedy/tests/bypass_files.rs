@@ -19,20 +19,20 @@ fn directory() -> tempfile::TempDir {
     tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap()
 }
 
-fn build(output: &str, flags: &[&str]) -> PathBuf {
+fn build(output: &str, sources: &[&str], flags: &[&str]) -> PathBuf {
     let directory = Path::new(env!("CARGO_TARGET_TMPDIR")).join("files-probes");
     fs::create_dir_all(&directory).unwrap();
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../native/preload/files/tests/random.c");
+    let native = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../native/preload/files");
     let output = directory.join(output);
     let mut command = Command::new("cc");
-    command.args(["-O1", "-g", "-Wall", "-Wextra", "-o"]).arg(&output).arg(source).args(flags);
-    assert!(command.status().unwrap().success());
+    command.args(["-O1", "-g", "-Wall", "-Wextra", "-o"]).arg(&output).args(flags);
+    assert!(command.args(sources.iter().map(|source| native.join(source))).status().unwrap().success());
     output
 }
 
 fn random_operations() -> &'static Path {
     static BUILT: OnceLock<PathBuf> = OnceLock::new();
-    BUILT.get_or_init(|| build("random", &[]))
+    BUILT.get_or_init(|| build("random", &["tests/random.c"], &[]))
 }
 
 /// Runs a command to its end; its output and its process number.
@@ -266,8 +266,14 @@ fn random_operations_see_no_difference_on_ext4_and_on_an_overlay() {
 }
 
 #[test]
+fn patterns_name_files() {
+    let (text, _) = run(Workload::new([build("glob", &["tests/glob.c", "glob.c"], &[])]));
+    assert_eq!(text, "");
+}
+
+#[test]
 fn programs_that_load_no_library_are_refused() {
-    let refused = apply(Workload::new([build("random-static", &["-static"])]), &Options::default());
+    let refused = apply(Workload::new([build("random-static", &["tests/random.c"], &["-static"])]), &Options::default());
     let refused = refused.err().map(|error| error.to_string()).unwrap_or_default();
     let expected = "it is statically linked and loads no library; link it dynamically, or let the program drop its pages \
                     itself (posix_fadvise)";

@@ -40,6 +40,7 @@ void find_real(void)
 	FIND(fputs);
 	FIND(fputs_unlocked);
 	FIND(fclose);
+	FIND(_exit);
 #undef FIND
 #undef FIND_AS
 	atomic_store_explicit(&real.found, 1, memory_order_release);

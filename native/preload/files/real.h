@@ -43,6 +43,7 @@ struct real {
 	int (*fputs)(const char *, FILE *);
 	int (*fputs_unlocked)(const char *, FILE *);
 	int (*fclose)(FILE *);
+	void (*_exit)(int);
 };
 
 extern struct real real __attribute__((visibility("hidden")));

@@ -1,11 +1,13 @@
 /* Begins and ends with the program. */
 #define _GNU_SOURCE
 #include "../kit/kit.h"
+#include "deferred.h"
 #include "real.h"
 #include "streams.h"
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define MOST_LETTERS 4096
 
@@ -26,7 +28,26 @@ __attribute__((constructor)) static void begin(void)
 	pthread_atfork(NULL, NULL, forget_parents);
 }
 
+/* A child of vfork has the parent's memory, and leaves what is in it alone. */
+static void finish(void)
+{
+	if (!is_own_process())
+		return;
+	leave_range(0, ~0u);
+	end_deferred();
+}
+
 __attribute__((destructor)) static void end(void)
 {
-	leave_range(0, ~0u);
+	finish();
 }
+
+/* Shells end so, without their end functions. */
+EXPORT _Noreturn void _exit(int status)
+{
+	need_real();
+	finish();
+	real._exit(status);
+	__builtin_unreachable();
+}
+EXPORT extern __typeof__(_exit) _Exit __attribute__((alias("_exit"), copy(_exit)));

@@ -1,6 +1,7 @@
 #define _GNU_SOURCE
 #include "streams.h"
 #include "../kit/kit.h"
+#include "deferred.h"
 #include "glob.h"
 #include "windows.h"
 #include <errno.h>
@@ -61,19 +62,8 @@ static void note_asked(int fd)
 
 static int is_named(int fd)
 {
-	char link[40] = "/proc/self/fd/", name[4096];
-	char digits[12];
-	int n = 0, at = (int)strlen(link);
-	for (int rest = fd; n == 0 || rest; rest /= 10)
-		digits[n++] = (char)('0' + rest % 10);
-	while (n)
-		link[at++] = digits[--n];
-	link[at] = 0;
-	ssize_t length = readlink(link, name, sizeof name - 1);
-	if (length <= 0)
-		return 0;
-	name[length] = 0;
-	return glob_fits(only_names, name);
+	char name[MOST_NAME];
+	return name_of(fd, name) && glob_fits(only_names, name);
 }
 
 /* Files whose pages are all there is of them, or that have none. */
@@ -249,6 +239,15 @@ static void count_left(const struct stream *stream, uint64_t bytes)
 	}
 }
 
+/* The kernel drops no page that is written again while the disk writes it: one at the border of two requests. */
+static void note_written(struct stream *stream, enum way way, ssize_t bytes)
+{
+	if (way == WAY_WINDOWS || stream->has_border)
+		stream->is_dirty = 1;
+	stream->has_written = 1;
+	stream->has_border |= bytes % (ssize_t)PAGE_BYTES || stream->from % PAGE_BYTES;
+}
+
 void passed(int fd, enum direction direction, enum way way, uint64_t offset, ssize_t bytes)
 {
 	struct stream *stream = of(fd);
@@ -259,12 +258,9 @@ void passed(int fd, enum direction direction, enum way way, uint64_t offset, ssi
 		return;
 	}
 	if (direction == WRITING)
-		stream->has_written = 1;
+		note_written(stream, way, bytes);
 	if (true_offset(stream, direction, offset) == AT_POSITION)
 		__atomic_fetch_sub(&stream->budget, bytes, __ATOMIC_RELAXED);
-	/* A page that is written again while the disk writes it is not dropped by the kernel. */
-	if (direction == WRITING && (way == WAY_WINDOWS || bytes % (ssize_t)PAGE_BYTES || stream->from % PAGE_BYTES))
-		stream->is_dirty = 1;
 	if (way == WAY_DONTCACHE)
 		count(DONTCACHE, (uint64_t)bytes);
 	else
@@ -281,7 +277,7 @@ void moved(int fd, off_t position)
 void leave(int fd)
 {
 	struct stream *stream = of(fd);
-	if (!stream || stream->kind == KIND_UNKNOWN || getpid() != owner || !try_take(stream))
+	if (!stream || stream->kind == KIND_UNKNOWN || !is_own_process() || !try_take(stream))
 		return;
 	int before = errno;
 	struct stat about;
@@ -298,9 +294,15 @@ void leave_range(unsigned first, unsigned last)
 		leave((int)fd);
 }
 
+int is_own_process(void)
+{
+	return owner && getpid() == owner;
+}
+
 void forget_parents(void)
 {
 	owner = getpid();
+	forget_deferred();
 	for (int fd = 0; fd < asked; fd++) {
 		streams[fd].busy = 0;
 		streams[fd].kind = KIND_UNKNOWN;

@@ -66,6 +66,9 @@ int is_taken(int fd);
 /* The same, where a request was seen already. */
 int is_under_way(int fd);
 
+/* Not so between vfork and exec. */
+int is_own_process(void);
+
 /* Nothing is known any more: what there is belongs to the parent. */
 void forget_parents(void);
 

@@ -1,11 +1,10 @@
 #define _GNU_SOURCE
 #include "windows.h"
 #include "../kit/kit.h"
+#include "deferred.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
-#include <sys/syscall.h>
-#include <time.h>
 #include <unistd.h>
 
 #define WINDOW_BYTES (4ull << 20)
@@ -19,17 +18,13 @@
 /* Requests beyond it are looked at as a whole. */
 #define LONG_BYTES (32ull << 20)
 
-/* How often, and how many times, the disk is asked whether it is done: five seconds. */
-#define NAP_NS 500000
-#define NAPS 10000
-
 void begin_stream(struct stream *stream, const struct stat *about, enum eyes eyes, int flags)
 {
 	stream->device = about->st_dev;
 	stream->inode = about->st_ino;
 	stream->eyes = eyes;
 	stream->appends = (flags & O_APPEND) != 0;
-	stream->refuses = stream->has_written = stream->is_dirty = stream->blind = stream->gave_up = 0;
+	stream->refuses = stream->has_written = stream->has_border = stream->is_dirty = stream->blind = stream->gave_up = 0;
 	stream->from = stream->upto = stream->uncounted = 0;
 	stream->budget = 0;
 	stream->trail = stream->low = stream->begun = stream->high = 0;
@@ -124,13 +119,6 @@ static int give_back(int fd, struct stream *stream, uint64_t to)
 	return 1;
 }
 
-static void nap(void)
-{
-	struct timespec time = { 0, NAP_NS };
-	/* Not the C library's, which may be cancelled. */
-	syscall(SYS_clock_nanosleep, CLOCK_MONOTONIC, 0, &time, NULL);
-}
-
 static int give_back_patiently(int fd, struct stream *stream, uint64_t to)
 {
 	for (int i = 0; i < NAPS && !stream->gave_up; i++) {
@@ -177,10 +165,21 @@ static void report(struct stream *stream)
 		count(WINDOWS, bytes);
 }
 
+/* Whether none of the pages that are left was in the page cache before: then one stretch says all. */
+static int is_all_new(const struct stream *stream)
+{
+	return !was_cached(stream, stream->low) && end_of_run(stream, stream->low, stream->high) == stream->high;
+}
+
 void end_windows(int fd, struct stream *stream)
 {
 	report(stream);
-	settle(fd, stream, stream->high, 0);
+	settle(fd, stream, stream->high, REMEMBERED_PAGES);
+	if (stream->low == stream->high)
+		return;
+	struct rest rest = { stream->device, stream->inode, stream->eyes, stream->trail, stream->high };
+	if (!is_all_new(stream) || !put_off(fd, &rest))
+		settle(fd, stream, stream->high, 0);
 }
 
 static uint64_t position(int fd, const struct stream *stream, enum direction direction, const struct stat *about)

@@ -22,7 +22,7 @@ struct stream {
 	int busy;
 	enum kind kind;
 	enum eyes eyes;
-	uint8_t refuses, has_written, is_dirty, blind, appends, gave_up;
+	uint8_t refuses, has_written, has_border, is_dirty, blind, appends, gave_up;
 	dev_t device;
 	ino_t inode;
 	/* Requests within these bytes touch pages that were looked at. */
