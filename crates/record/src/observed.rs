@@ -289,7 +289,7 @@ pub struct BlockIo {
     pub log2_device_ns: Vec<u32>,
 }
 
-/// A file in the page cache, at the start of the observation (or when it was first seen) and at its end.
+/// A file in the page cache, at the start of the observation and at its end.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CachedFile {
     /// Where it lies.
@@ -302,8 +302,8 @@ pub struct CachedFile {
     pub of_target: bool,
     /// Its length at the end.
     pub size_bytes: u64,
-    /// In the page cache before.
-    pub before_bytes: u64,
+    /// In the page cache before; unknown where the target opened the file later.
+    pub before_bytes: Option<u64>,
     /// In the page cache afterwards.
     pub after_bytes: u64,
     /// Pushed out meanwhile, and so lately that the kernel takes it for part of a working set.
@@ -313,14 +313,9 @@ pub struct CachedFile {
 }
 
 impl CachedFile {
-    /// Pages that it lost.
+    /// Pages that it lost, as far as is known.
     pub fn lost(&self) -> u64 {
-        self.before_bytes.saturating_sub(self.after_bytes)
-    }
-
-    /// Pages that it took.
-    pub fn gained(&self) -> u64 {
-        self.after_bytes.saturating_sub(self.before_bytes)
+        self.before_bytes.map_or(0, |before| before.saturating_sub(self.after_bytes))
     }
 }
 

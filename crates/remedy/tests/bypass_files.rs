@@ -185,6 +185,24 @@ fn writes_leave_nothing_by_any_way() {
     }
 }
 
+/// More than the library remembers, each of several requests, closed before the disk has them.
+#[test]
+fn many_small_files_leave_nothing_either() {
+    const FILES: usize = 150;
+    let place = directory();
+    if !can_look(place.path()) {
+        return;
+    }
+    cold_file(&place.path().join("whole"), FILES * 30_000);
+    let script =
+        format!("cd {} && split -a 3 -b 30000 whole part- && cp -r . ../$$ && rm -r ../$$", place.path().display());
+    let (_, report) = under(shell(&script), &Options::default());
+    let names = fs::read_dir(place.path()).unwrap().map(|entry| entry.unwrap().path());
+    let parts: Vec<PathBuf> = names.filter(|path| path.to_string_lossy().contains("/part-")).collect();
+    let left: u64 = parts.iter().map(|part| settled(part)).sum();
+    assert_eq!((parts.len(), left), (FILES, 0), "{report}");
+}
+
 #[test]
 fn what_is_left_alone_is_left_and_named() {
     let place = directory();
@@ -273,7 +291,8 @@ fn patterns_name_files() {
 
 #[test]
 fn programs_that_load_no_library_are_refused() {
-    let refused = apply(Workload::new([build("random-static", &["tests/random.c"], &["-static"])]), &Options::default());
+    let refused =
+        apply(Workload::new([build("random-static", &["tests/random.c"], &["-static"])]), &Options::default());
     let refused = refused.err().map(|error| error.to_string()).unwrap_or_default();
     let expected = "it is statically linked and loads no library; link it dynamically, or let the program drop its pages \
                     itself (posix_fadvise)";

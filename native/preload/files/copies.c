@@ -168,32 +168,34 @@ static uint64_t offset_of(const off_t *given)
 	return fetch(&at, given, sizeof at) && at >= 0 ? (uint64_t)at : AT_POSITION;
 }
 
+static ssize_t send_step(int out, int in, off_t *offset, size_t step)
+{
+	uint64_t from = offset_of(offset);
+	enum way reading = prepare_ordinary(in, READING, from, step);
+	enum way writing = prepare_ordinary(out, WRITING, AT_POSITION, step);
+	ssize_t sent = real.sendfile(out, in, offset, step);
+	passed(in, READING, reading, from, sent);
+	passed(out, WRITING, writing, AT_POSITION, sent);
+	return sent;
+}
+
 /* Step by step, since the pages of a long call would all be in the page cache before one is given back. */
 EXPORT ssize_t sendfile(int out, int in, off_t *offset, size_t bytes)
 {
 	need_real();
 	if (!is_taken(in) && !is_taken(out))
 		return real.sendfile(out, in, offset, bytes);
-	size_t done = 0;
+	size_t done = 0, step;
+	ssize_t sent;
+	int before = errno;
 	do {
-		size_t step = bytes - done < STEP_BYTES ? bytes - done : STEP_BYTES;
-		uint64_t from = offset_of(offset);
-		int before = errno;
-		enum way reading = prepare_ordinary(in, READING, from, step);
-		enum way writing = prepare_ordinary(out, WRITING, AT_POSITION, step);
-		ssize_t sent = real.sendfile(out, in, offset, step);
-		passed(in, READING, reading, from, sent);
-		passed(out, WRITING, writing, AT_POSITION, sent);
-		if (sent < 0 && done == 0)
-			return -1;
-		if (sent < 0)
-			errno = before;
-		if (sent <= 0)
-			break;
-		done += (size_t)sent;
-		if ((size_t)sent < step)
-			break;
-	} while (done < bytes);
+		step = bytes - done < STEP_BYTES ? bytes - done : STEP_BYTES;
+		sent = send_step(out, in, offset, step);
+		done += sent > 0 ? (size_t)sent : 0;
+	} while (sent > 0 && (size_t)sent == step && done < bytes);
+	if (sent < 0 && done == 0)
+		return -1;
+	errno = before;
 	return (ssize_t)done;
 }
 EXPORT extern __typeof__(sendfile) sendfile64 __attribute__((alias("sendfile"), copy(sendfile)));

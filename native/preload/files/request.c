@@ -58,26 +58,27 @@ int is_long(const struct request *request)
 	return request->way == WAY_WINDOWS && request->bytes > STEP_BYTES;
 }
 
+static ssize_t read_step(const struct request *request, char *buffer, size_t done, size_t step)
+{
+	uint64_t at = request->offset == AT_POSITION ? AT_POSITION : request->offset + done;
+	enum way way = prepare_ordinary(request->fd, READING, at, step);
+	ssize_t got = one_read(request, buffer, done, step);
+	passed(request->fd, READING, way, at, got);
+	return got;
+}
+
 ssize_t in_steps(const struct request *request, char *buffer)
 {
-	size_t done = 0;
-	while (done < request->bytes) {
-		size_t left = request->bytes - done, step = left < STEP_BYTES ? left : STEP_BYTES;
-		uint64_t at = request->offset == AT_POSITION ? AT_POSITION : request->offset + done;
-		int before = errno;
-		enum way way = prepare_ordinary(request->fd, READING, at, step);
-		ssize_t got = one_read(request, buffer, done, step);
-		passed(request->fd, READING, way, at, got);
-		if (got < 0 && done == 0)
-			return -1;
-		if (got < 0)
-			errno = before;
-		if (got <= 0)
-			break;
-		done += (size_t)got;
-		if ((size_t)got < step)
-			break;
-	}
+	size_t done = 0, step;
+	ssize_t got;
+	do {
+		step = request->bytes - done < STEP_BYTES ? request->bytes - done : STEP_BYTES;
+		got = read_step(request, buffer, done, step);
+		done += got > 0 ? (size_t)got : 0;
+	} while (got > 0 && (size_t)got == step && done < request->bytes);
+	if (got < 0 && done == 0)
+		return -1;
+	errno = request->error_before;
 	return (ssize_t)done;
 }
 

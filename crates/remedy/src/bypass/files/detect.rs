@@ -22,10 +22,10 @@ pub(super) fn stream_of(observed: &Observed) -> Option<Stream> {
     let (own, others): (Vec<CachedFile>, Vec<CachedFile>) =
         observed.cached.iter().cloned().partition(|file| file.of_target);
     let moved: u64 = observed.io.iter().map(|io| io.bytes).sum();
-    let filled: u64 = own.iter().map(CachedFile::gained).sum();
+    let held: u64 = own.iter().map(|file| file.after_bytes).sum();
     let lost: Vec<CachedFile> = others.iter().filter(|file| file.lost() > 0).cloned().collect();
-    let enough = filled.max(moved) >= LEAST_STREAM_BYTES;
-    let others_bytes = others.iter().map(|file| file.before_bytes).sum();
+    let enough = held.max(moved) >= LEAST_STREAM_BYTES;
+    let others_bytes = others.iter().filter_map(|file| file.before_bytes).sum();
     let stream = Stream { own, lost, moved_bytes: moved, others_bytes };
     (enough && stream.lost_bytes() >= LEAST_LOST_BYTES).then_some(stream)
 }
@@ -42,7 +42,7 @@ mod tests {
             path: path.to_owned(),
             name: "base".to_owned(),
             of_target,
-            before_bytes: before * MIB,
+            before_bytes: Some(before * MIB),
             after_bytes: after * MIB,
             read_bytes: read.map(|read| read * MIB),
             ..CachedFile::default()
@@ -61,10 +61,7 @@ mod tests {
             file("/other", false, 7, 7, Some(0)),
         ];
         let stream = stream_of(&observed(cached, 1500)).unwrap_or_default();
-        assert_eq!(
-            (stream.lost_bytes(), stream.others_bytes, stream.filled_bytes()),
-            (290 * MIB, 300 * MIB, 300 * MIB)
-        );
+        assert_eq!((stream.lost_bytes(), stream.others_bytes, stream.held_bytes()), (290 * MIB, 300 * MIB, 300 * MIB));
         // A process cannot have read again more of its files than they lost.
         assert_eq!(stream.read_again_bytes(), Some(40 * MIB));
     }

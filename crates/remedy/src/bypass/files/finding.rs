@@ -30,9 +30,9 @@ impl Stream {
         self.lost.iter().map(CachedFile::lost).sum()
     }
 
-    /// Pages that the target's files took.
-    pub fn filled_bytes(&self) -> u64 {
-        self.own.iter().map(CachedFile::gained).sum()
+    /// Pages of the target's files that are left.
+    pub fn held_bytes(&self) -> u64 {
+        self.own.iter().map(|file| file.after_bytes).sum()
     }
 
     /// What of it was read again at most: no process read again more than its files lost, nor more than it read.
@@ -54,8 +54,9 @@ impl Stream {
         let most = self.lost.iter().max_by_key(|file| file.lost());
         let of = most.map(|file| format!(", most of them of {} (`{}`)", file.path, file.name)).unwrap_or_default();
         format!(
-            "The command's files take {} of the page cache, and files of others lost {} of the {} that were cached{of}",
-            bytes(self.filled_bytes()),
+            "The command's files hold {} of the page cache afterwards, and files of others lost {} of the {} that were \
+             cached{of}",
+            bytes(self.held_bytes()),
             bytes(self.lost_bytes()),
             bytes(self.others_bytes)
         )
@@ -75,9 +76,9 @@ impl Stream {
             vec![
                 Cell::text(&file.path),
                 Cell::text(&file.name),
-                Cell::Bytes(file.before_bytes),
+                Cell::Bytes(file.before_bytes.unwrap_or(0)),
                 Cell::Bytes(file.after_bytes),
-                Cell::Bytes(file.before_bytes.max(file.after_bytes)),
+                Cell::Bytes(file.after_bytes + file.lost()),
                 file.read_bytes.map_or(Cell::Unknown, Cell::Bytes),
             ]
         };
@@ -91,14 +92,15 @@ impl Stream {
 
     fn sides(&self) -> Table {
         let kept = self.others_bytes - self.lost_bytes().min(self.others_bytes);
-        let own_before = self.own.iter().map(|file| file.before_bytes.min(file.after_bytes)).sum();
-        let row = |way: &str, others: u64, own: u64| vec![Cell::text(way), Cell::Bytes(others), Cell::Bytes(own)];
+        // Of files that the command opened later nobody knows what was cached before, and that stays.
+        let own_before: Option<u64> = self.own.iter().map(|file| file.before_bytes).sum();
+        let row = |way: &str, others: u64, own: Cell| vec![Cell::text(way), Cell::Bytes(others), own];
         Table {
             title: "page cache afterwards".to_owned(),
             columns: ["way", "of others' files", "of the command's files"].map(str::to_owned).to_vec(),
             rows: vec![
-                row("as it was", kept, own_before + self.filled_bytes()),
-                row("--files", self.others_bytes, own_before),
+                row("as it was", kept, Cell::Bytes(self.held_bytes())),
+                row("--files", self.others_bytes, own_before.map_or(Cell::Unknown, Cell::Bytes)),
             ],
         }
     }
@@ -147,8 +149,9 @@ impl Suspicion for Stream {
             remedy: NAME.to_owned(),
             subject: format!("files of the command, beside {} of others' files", bytes(self.others_bytes)),
             basis: format!(
-                "from what the kernel said of the files' pages before and after; nothing was dropped to find out; {}",
-                percent(self.share(self.lost_bytes())) + " of the others' pages would be kept that were lost"
+                "from what the kernel said of the files' pages before and after; nothing was dropped to find out; {} of \
+                 the others' pages were lost and would be kept",
+                percent(self.share(self.lost_bytes()))
             ),
             placements: Vec::new(),
             table: self.sides(),
