@@ -3,11 +3,29 @@
 use std::env;
 use std::path::{Path, PathBuf};
 
-const LIBRARIES: [(&str, &[&str]); 5] = [
+const LIBRARIES: [(&str, &[&str]); 6] = [
     ("color-stacks.so", &["color/stacks.c", "color/parameters.c", "kit/kit.c"]),
     ("color-blocks.so", &["color/blocks.c", "color/parameters.c", "kit/behind.c", "kit/owner.c", "kit/kit.c"]),
     ("apart.so", &["apart/apart.c", "kit/behind.c", "kit/owner.c", "kit/kit.c"]),
     ("bypass-copies.so", &["bypass/copies.c", "bypass/sites.c", "bypass/places.c", "bypass/streams.c", "kit/kit.c"]),
+    (
+        "bypass-files.so",
+        &[
+            "files/start.c",
+            "files/calls.c",
+            "files/buffered.c",
+            "files/copies.c",
+            "files/descriptors.c",
+            "files/request.c",
+            "files/streams.c",
+            "files/windows.c",
+            "files/deferred.c",
+            "files/cache.c",
+            "files/glob.c",
+            "files/real.c",
+            "kit/kit.c",
+        ],
+    ),
     (
         "pace.so",
         &["pace/calls.c", "pace/number.c", "pace/nap.c", "pace/last.c", "pace/rules.c", "pace/real.c", "kit/kit.c"],

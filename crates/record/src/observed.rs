@@ -48,6 +48,9 @@ pub struct Observed {
     pub io: Vec<BlockIo>,
     /// Queues of the block devices.
     pub queues: Vec<Queue>,
+    /// Files in the page cache, with `io`: those that the target opened, and larger ones that others had open.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub cached: Vec<CachedFile>,
     /// Tasks, most CPU time first. Without `sched` and `locks` only the kernel's accounts of them are known.
     pub tasks: Vec<Task>,
     /// The time line, oldest first.
@@ -284,6 +287,36 @@ pub struct BlockIo {
     pub log2_queue_ns: Vec<u32>,
     /// Distribution of the time in the device.
     pub log2_device_ns: Vec<u32>,
+}
+
+/// A file in the page cache, at the start of the observation and at its end.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CachedFile {
+    /// Where it lies.
+    pub path: String,
+    /// A process that had it open.
+    pub process: i32,
+    /// Name of the process.
+    pub name: String,
+    /// The target had it open.
+    pub of_target: bool,
+    /// Its length at the end.
+    pub size_bytes: u64,
+    /// In the page cache before; unknown where the target opened the file later.
+    pub before_bytes: Option<u64>,
+    /// In the page cache afterwards.
+    pub after_bytes: u64,
+    /// Pushed out meanwhile, and so lately that the kernel takes it for part of a working set.
+    pub recently_evicted_bytes: u64,
+    /// What the process had read from storage meanwhile, of any file; unknown for the target's, and without the right.
+    pub read_bytes: Option<u64>,
+}
+
+impl CachedFile {
+    /// Pages that it lost, as far as is known.
+    pub fn lost(&self) -> u64 {
+        self.before_bytes.map_or(0, |before| before.saturating_sub(self.after_bytes))
+    }
 }
 
 /// The request queue of a device.

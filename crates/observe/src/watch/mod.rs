@@ -1,5 +1,6 @@
 //! One observation: start the instruments, let the target run, stop, name what was found, classify the run.
 
+mod cached;
 mod capabilities;
 mod classify;
 mod clock;

@@ -1,5 +1,6 @@
 //! The observation itself.
 
+use super::cached::CachedFiles;
 use super::clock::monotonic_ns;
 use super::options::{Options, Target};
 use super::timeline::{Timeline, clock_samples};
@@ -94,6 +95,14 @@ impl Roots {
             _ => Roots::OfTarget,
         }
     }
+
+    fn processes(&self) -> Vec<i32> {
+        match self {
+            Roots::Suspended(process) => vec![*process],
+            Roots::Running(processes) => processes.clone(),
+            Roots::OfTarget => Vec::new(),
+        }
+    }
 }
 
 /// Follows a command until it ends; when time is up or the user says so, it is asked to end.
@@ -164,6 +173,9 @@ pub(crate) struct Instruments {
     pub(crate) bpf: Option<BpfSession>,
     rows: Vec<Instrument>,
     waits: Option<Measuring>,
+    /// Where files are to be followed: with block I/O, of a target that others can be told from.
+    roots: Vec<i32>,
+    cached: Option<CachedFiles>,
 }
 
 impl Instruments {
@@ -178,11 +190,14 @@ impl Instruments {
             let why: Vec<String> = rows.iter().map(|r| format!("{}: {}", r.name, r.how)).collect();
             return Err(ObserveError::NothingWorks(why.join("; ")));
         }
-        Ok(Instruments { perf, bpf, rows, waits: None })
+        Ok(Instruments { perf, bpf, rows, waits: None, roots: roots.processes(), cached: None })
     }
 
     /// The window begins now; returns when that is.
     pub(crate) fn begin(&mut self, of_command: bool) -> Result<u64, ObserveError> {
+        if self.ran("io") && !self.roots.is_empty() {
+            self.cached = CachedFiles::begin(std::mem::take(&mut self.roots));
+        }
         let now = monotonic_ns();
         if let Some(bpf) = &mut self.bpf {
             bpf.begin(now)?;
@@ -232,6 +247,9 @@ impl Instruments {
 
     pub(super) fn step(&mut self, timeline: &mut Timeline) {
         self.drain();
+        if let Some(cached) = &mut self.cached {
+            cached.step();
+        }
         let now = monotonic_ns();
         if timeline.is_due(now, STEP) {
             timeline.tick(now, self.figures(now));
@@ -250,6 +268,7 @@ impl Instruments {
         let waits = self.waits.take().and_then(Measuring::finish);
         let mut observed = Observed {
             waits,
+            cached: self.cached.take().map(CachedFiles::finish).unwrap_or_default(),
             schema: SCHEMA.to_owned(),
             started_monotonic_ns: started_ns,
             duration_ns: ended_ns - started_ns,

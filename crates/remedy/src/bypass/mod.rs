@@ -1,7 +1,8 @@
-//! Bypass: what will not be used again soon stays out of the caches. `--copies` is about the CPU's caches: chosen copies
-//! go past them.
+//! Bypass: what will not be used again soon stays out of a cache. `--copies` is about the CPU's caches: chosen copies go
+//! past them. `--files` is about the page cache: files leave nothing there.
 
 pub mod copies;
+pub mod files;
 mod options;
 
 pub use options::Args;
@@ -21,7 +22,7 @@ const PARAMETER: &str = "sites";
 /// The definition.
 pub const REMEDY: Remedy = Remedy {
     name: NAME,
-    summary: "keeps large copies that are not read soon out of the CPU's caches",
+    summary: "keeps large copies out of the CPU's caches, or files out of the page cache",
     apply_help: Help {
         about: "Let chosen copies go past the CPU's caches, so that they evict nothing",
         after: "Examples:
@@ -30,22 +31,28 @@ pub const REMEDY: Remedy = Remedy {
   nearmiss apply bypass --copies --site keep_record --min 64k -- ./program
   nearmiss apply bypass --copies --every-copy --min 256k -- ./program     all copies of 256 KiB and more
   nearmiss apply bypass --copies -- ./program                             changes nothing, counts large copies
+  nearmiss apply bypass --files -- cp big copy                            leaves nothing of either in the page cache
+  nearmiss apply bypass --files --only '*.tar' -- ./backup                of these files alone
 
 --copies reaches calls of memcpy, mempcpy, memmove and memset. Copies that the compiler built into the program, and
 those inside the C library, are the author's alone: nearmiss-bypass.h or the crate nearmiss-bypass.
+--files is about another cache, the page cache: regular files that the command reads or writes leave nothing there, and
+what was cached before stays. Files that a program maps, and those it reads and writes by io_uring, stay as they are.
 Nothing persists: the next run without it is as before.",
     },
     verify_help: Help {
         about: "Does it help to let chosen copies go past the caches?",
         after: "Examples:
   nearmiss verify bypass --copies --site keep_record -- ./program
-  nearmiss verify bypass --copies --site keep_record --beside './other' -- ./program    and does it help another?",
+  nearmiss verify bypass --copies --site keep_record --beside './other' -- ./program    and does it help another?
+  nearmiss verify bypass --files -- cp big copy                                         what does the copy pay for it?",
     },
     rehearse_help: Help {
         about: "The run with the copies of each call site, and of all together, past the caches",
         after: "Examples:
   nearmiss rehearse bypass                              the newest run, recorded with --carry stores
-  nearmiss rehearse bypass RUN --sites keep_record,program+0x1234",
+  nearmiss rehearse bypass RUN --sites keep_record,program+0x1234
+  nearmiss observe --io -- cp big copy && nearmiss rehearse bypass    which pages of others would stay cached",
     },
     needs: Needs::Either,
     options: Args::augment_args,
@@ -57,7 +64,7 @@ Nothing persists: the next run without it is as before.",
     },
     limit: None,
     detect,
-    nothing_found: "no copy of the command's that others pay for",
+    nothing_found: "no copy and no file of the command's that others pay for",
     apply: engage,
     title,
     abilities,
@@ -69,7 +76,7 @@ fn site_of(text: &str) -> Result<Value, String> {
 }
 
 fn detect(case: &Case) -> Result<Suspicions, CaseError> {
-    copies::detect(case)
+    Ok(copies::detect(case)?.into_iter().chain(files::detect(case)?).collect())
 }
 
 fn args(given: &ArgMatches) -> Result<Args, CannotEngage> {
@@ -84,12 +91,17 @@ fn engage(workload: Workload, given: &ArgMatches) -> Result<Applied, CannotEngag
     if args.copies {
         return copies::engage(workload, &args.into());
     }
-    Err(CannotEngage::Parameters("bypass: say what is to go past caches: --copies [--site SITE]…".to_owned()))
+    if args.files {
+        return files::engage(workload, &args.into());
+    }
+    let why = "bypass: say what is to go past which cache: --copies [--site SITE]… or --files [--only GLOB]";
+    Err(CannotEngage::Parameters(why.to_owned()))
 }
 
 /// `bypass, copies of keep_record`.
 fn title(given: &ArgMatches) -> String {
     match args(given) {
+        Ok(args) if args.files => format!("{NAME}, {}", files::Options::from(args)),
         Ok(args) if args.every_copy => format!("{NAME}, every copy of {} and more", words::bytes(args.min)),
         Ok(args) => format!("{NAME}, {}", copies::Options::from(args)),
         Err(_) => NAME.to_owned(),
@@ -97,7 +109,7 @@ fn title(given: &ArgMatches) -> String {
 }
 
 fn abilities() -> Vec<Ability> {
-    copies::abilities()
+    [copies::abilities(), files::abilities()].concat()
 }
 
 #[cfg(test)]

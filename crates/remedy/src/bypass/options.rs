@@ -1,4 +1,5 @@
 use super::copies::{Options, Site};
+use super::files;
 use crate::size::parse_size;
 
 /// `nearmiss apply bypass`'s arguments, shared with the other verbs that take the remedy.
@@ -18,10 +19,22 @@ pub struct Args {
     /// Leave copies of fewer bytes as they are (k, M suffixes)
     #[arg(long, value_name = "SIZE", default_value = "4k", value_parser = parse_size)]
     pub min: u64,
+    /// Let the regular files that the command reads and writes leave nothing in the page cache
+    #[arg(long, conflicts_with = "copies")]
+    pub files: bool,
+    /// Only files whose names fit: *, ?, [ab]; ** also fits /; a pattern without / is about the last part of a name
+    #[arg(long, value_name = "GLOB", requires = "files")]
+    pub only: Option<String>,
 }
 
 impl From<Args> for Options {
     fn from(args: Args) -> Self {
         Options { sites: args.sites, least_bytes: args.min }
+    }
+}
+
+impl From<Args> for files::Options {
+    fn from(args: Args) -> Self {
+        files::Options { only: args.only, ..files::Options::default() }
     }
 }

@@ -1,0 +1,11 @@
+//! Files that leave nothing in the page cache.
+
+mod apply;
+mod detect;
+mod finding;
+mod report;
+
+pub use apply::{Eyes, Files, Options, apply};
+pub(super) use apply::{abilities, engage};
+pub(super) use detect::detect;
+pub use report::{LeftAlone, Report};
