@@ -3,7 +3,7 @@
 use crate::pacing::plan::Scale;
 use crate::record::{Row, Table, Theirs, Unit};
 use crate::{Asked, PaperError};
-use nearmiss_workload::{Stdio, Workload};
+use nearmiss_workload::{Finished, Stdio, Workload};
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -61,51 +61,87 @@ pub fn parts(scale: Scale) -> usize {
 /// Measures it.
 pub fn table(asked: &Asked<'_>, done: &dyn Fn()) -> Result<Table, PaperError> {
     let plan = Plan::of(asked.scale);
-    let mut table = Table {
+    let (mut rows, mut notes) = (Vec::new(), Vec::new());
+    if is_there("fio") {
+        let sides = Sides { plan, remedied: has_remedy(asked.nearmiss), counter: counter() };
+        let [plain, remedied] = sides.measure(asked.nearmiss, done)?;
+        notes = sides.notes(&plain);
+        rows = rows_of("plain", &plain);
+        rows.extend(rows_of("apply bypass --files", &remedied));
+    } else {
+        notes.push("nothing is measured: fio is not here (apt-get install fio)".to_owned());
+    }
+    Ok(Table {
         name: "a".to_owned(),
         title: format!("pattern 9 here: {STREAMS} streams of {} MiB in records of 4 KiB", plan.stream_mib),
         source: "tables 4.2-3 and 4.2-4 are of another remedy".to_owned(),
         known: Some("measured"),
-        rows: Vec::new(),
+        rows,
         grid: None,
         shapes: Vec::new(),
-        notes: Vec::new(),
-    };
-    if !is_there("fio") {
-        table.notes.push("nothing is measured: fio is not here (apt-get install fio)".to_owned());
-        return Ok(table);
-    }
-    let remedied = has_remedy(asked.nearmiss);
-    let counter = counter();
-    let (mut plain, mut outside) = (Vec::new(), Vec::new());
-    for _ in 0..plan.rounds {
-        plain.push(written(plan, &[], counter.is_ok())?);
-        done();
-        if remedied {
-            let words: Vec<_> = std::iter::once(asked.nearmiss.to_string_lossy().into_owned())
-                .chain(REMEDY.map(str::to_owned))
-                .chain(["--".to_owned()])
-                .collect();
-            outside.push(written(plan, &words, counter.is_ok())?);
+        notes,
+    })
+}
+
+/// What is measured of which sides.
+struct Sides {
+    plan: Plan,
+    remedied: bool,
+    /// Misses are counted, or why not.
+    counter: Result<(), &'static str>,
+}
+
+impl Sides {
+    /// Plain and remedied runs, in turn.
+    fn measure(&self, nearmiss: &Path, done: &dyn Fn()) -> Result<[Vec<Written>; 2], PaperError> {
+        let mut words = vec![nearmiss.to_string_lossy().into_owned()];
+        words.extend(REMEDY.into_iter().chain(["--"]).map(str::to_owned));
+        let (mut plain, mut remedied) = (Vec::new(), Vec::new());
+        for _ in 0..self.plan.rounds {
+            plain.push(self.written(&[])?);
+            done();
+            if self.remedied {
+                remedied.push(self.written(&words)?);
+            }
+            done();
         }
-        done();
+        Ok([plain, remedied])
     }
-    table.rows = rows("plain", &plain);
-    table.rows.extend(rows("apply bypass --files", &outside));
-    table.notes = notes(remedied, counter, &plain);
-    Ok(table)
+
+    fn notes(&self, plain: &[Written]) -> Vec<String> {
+        let missing = (!self.remedied).then(|| "plain alone: this nearmiss has no remedy `bypass --files`".to_owned());
+        let uncounted = self.counter.err().map(|why| format!("misses are not counted: {why}"));
+        let unseen = plain.iter().all(|written| written.cached_percent.is_none());
+        let cached = unseen.then(|| "the page cache is not looked at: fincore is not here (util-linux)".to_owned());
+        let why = self.remedied.then(|| NOT_THE_PATCH.to_owned());
+        [missing, uncounted, cached, why].into_iter().flatten().collect()
+    }
+
+    /// Runs the pattern once, behind these words, in files that are removed afterwards.
+    fn written(&self, behind: &[String]) -> Result<Written, PaperError> {
+        let here = std::env::current_dir().map_err(PaperError::Place)?;
+        let place = tempfile::Builder::new().prefix(".nearmiss-paper-").tempdir_in(here).map_err(PaperError::Place)?;
+        let directories: Vec<PathBuf> = (1..=STREAMS).map(|n| place.path().join(n.to_string())).collect();
+        directories.iter().try_for_each(fs::create_dir).map_err(PaperError::Place)?;
+        let counted = place.path().join("counted");
+        let counting = self.counter.is_ok().then(|| counting(&counted));
+        let words: Vec<String> = counting
+            .into_iter()
+            .flatten()
+            .chain(behind.iter().cloned())
+            .chain(streams(self.plan, &directories))
+            .collect();
+        let finished = finished(&words, place.path())?;
+        Ok(Written {
+            cpu_ms: (finished.user_ns + finished.system_ns) as f64 / 1e6,
+            wall_ms: finished.wall_ns as f64 / 1e6,
+            cached_percent: cached(&directories).map(|bytes| bytes as f64 * 100.0 / self.plan.bytes() as f64),
+            misses: fs::read_to_string(&counted).ok().and_then(|text| count(&text)),
+        })
+    }
 }
 
-fn notes(remedied: bool, counter: Result<(), &str>, plain: &[Written]) -> Vec<String> {
-    let missing = (!remedied).then(|| "plain alone: this nearmiss has no remedy `bypass --files`".to_owned());
-    let uncounted = counter.err().map(|why| format!("misses are not counted: {why}"));
-    let unseen = plain.iter().all(|written| written.cached_percent.is_none());
-    let cached = unseen.then(|| "the page cache is not looked at: fincore is not here (util-linux)".to_owned());
-    let why = (remedied).then(|| NOT_THE_PATCH.to_owned());
-    [missing, uncounted, cached, why].into_iter().flatten().collect()
-}
-
-fn rows(of: &str, written: &[Written]) -> Vec<Row> {
+fn rows_of(of: &str, written: &[Written]) -> Vec<Row> {
     let row = |what: &str, unit, value: &dyn Fn(&Written) -> Option<f64>| {
         let mut values: Vec<f64> = written.iter().filter_map(value).collect();
         values.sort_by(f64::total_cmp);
@@ -141,35 +177,24 @@ fn counter() -> Result<(), &'static str> {
     if is_there("perf") { Ok(()) } else { Err("perf is not here") }
 }
 
-/// Runs the pattern once, behind these words, in files that are removed afterwards.
-fn written(plan: Plan, behind: &[String], counts: bool) -> Result<Written, PaperError> {
-    let here = std::env::current_dir().map_err(PaperError::Place)?;
-    let place = tempfile::Builder::new().prefix(".nearmiss-paper-").tempdir_in(here).map_err(PaperError::Place)?;
-    let directories: Vec<PathBuf> = (1..=STREAMS).map(|n| place.path().join(n.to_string())).collect();
-    directories.iter().try_for_each(fs::create_dir).map_err(PaperError::Place)?;
-    let (told, counted) = (place.path().join("told"), place.path().join("counted"));
-    let mut words: Vec<String> = Vec::new();
-    if counts {
-        let counted = counted.to_string_lossy().into_owned();
-        words.extend(["perf", "stat", "-x", ",", "-e", "cache-misses", "-o"].map(str::to_owned));
-        words.extend([counted, "--".to_owned()]);
-    }
-    words.extend(behind.iter().cloned());
-    words.extend(streams(plan, &directories));
+/// Words before a command whose misses `perf stat` writes into a file.
+fn counting(counted: &Path) -> Vec<String> {
+    let kept = ["perf", "stat", "-x", ",", "-e", "cache-misses", "-o"].map(str::to_owned);
+    kept.into_iter().chain([counted.to_string_lossy().into_owned(), "--".to_owned()]).collect()
+}
+
+/// Runs a command, whose output goes to files in a place.
+fn finished(words: &[String], place: &Path) -> Result<Finished, PaperError> {
+    let errors = place.join("errors");
     let file = |path: &Path| File::create(path).map_err(PaperError::Place);
-    let errors = told.with_extension("errors");
-    let workload = Workload::new(&words).stdin(Stdio::Null).stdout(file(&told)?).stderr(file(&errors)?);
+    let workload = Workload::new(words).stdin(Stdio::Null).stdout(file(&place.join("told"))?).stderr(file(&errors)?);
     let finished = workload.launch_suspended()?.resume()?.wait()?;
-    if !finished.status.success() {
-        let said = fs::read_to_string(&errors).unwrap_or_default();
-        return Err(PaperError::NoFigures(format!("fio: {:?}: {}", finished.status, said.trim())));
+    if finished.status.success() {
+        return Ok(finished);
     }
-    Ok(Written {
-        cpu_ms: (finished.user_ns + finished.system_ns) as f64 / 1e6,
-        wall_ms: finished.wall_ns as f64 / 1e6,
-        cached_percent: cached(&directories).map(|bytes| bytes as f64 * 100.0 / plan.bytes() as f64),
-        misses: fs::read_to_string(&counted).ok().and_then(|text| count(&text)),
-    })
+    let said = fs::read_to_string(&errors).unwrap_or_default();
+    let command = words.first().map_or("", String::as_str);
+    Err(PaperError::NoFigures(format!("{command}: {:?}: {}", finished.status, said.trim())))
 }
 
 /// The lab's pattern 9; here all streams are on one file system.
@@ -213,7 +238,7 @@ mod tests {
     #[test]
     fn rows_are_medians_of_what_was_measured() {
         let written = |cpu_ms| Written { cpu_ms, wall_ms: 2.0 * cpu_ms, ..Written::default() };
-        let rows = rows("plain", &[written(30.0), written(10.0), written(20.0)]);
+        let rows = rows_of("plain", &[written(30.0), written(10.0), written(20.0)]);
         assert_eq!(rows.iter().map(|row| row.ours).collect::<Vec<_>>(), [20.0, 40.0]);
     }
 }
