@@ -37,7 +37,11 @@ pub fn render(record: &PaperRecord) -> String {
     for t in &record.tables {
         table(&mut out, t, record.known);
     }
-    out += if record.known == "modelled" { "\nParameters of the model\n" } else { "\nParameters\n" };
+    out += match record.known {
+        _ if record.parameters.is_empty() => "",
+        "modelled" => "\nParameters of the model\n",
+        _ => "\nParameters\n",
+    };
     for p in &record.parameters {
         paragraph(&mut out, 2, 4, &format!("{}: {}", p.name, p.value));
         paragraph(&mut out, 6, 6, &p.how);

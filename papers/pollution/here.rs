@@ -13,7 +13,7 @@ const STREAMS: usize = 4;
 /// What the remedy is asked for, behind `nearmiss`.
 const REMEDY: [&str; 3] = ["apply", "bypass", "--files"];
 /// Why the remedy's figures are not the paper's.
-const NOT_THE_PATCH: &str = "this is not the paper's patch: --files keeps data out of the page cache, and the kernel \
+const NOT_THE_PATCH: &str = "`bypass --files` is not the paper's patch: it keeps data out of the page cache, and the kernel \
      still copies it through the CPU's caches; the patch keeps the page cache, and copies around the CPU's caches";
 
 /// How much is written how often.
@@ -113,8 +113,7 @@ impl Sides {
         let uncounted = self.counter.err().map(|why| format!("misses are not counted: {why}"));
         let unseen = plain.iter().all(|written| written.cached_percent.is_none());
         let cached = unseen.then(|| "the page cache is not looked at: fincore is not here (util-linux)".to_owned());
-        let why = self.remedied.then(|| NOT_THE_PATCH.to_owned());
-        [missing, uncounted, cached, why].into_iter().flatten().collect()
+        [missing, uncounted, cached, Some(NOT_THE_PATCH.to_owned())].into_iter().flatten().collect()
     }
 
     /// Runs the pattern once, behind these words, in files that are removed afterwards.

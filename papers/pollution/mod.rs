@@ -45,7 +45,9 @@ pub(crate) fn run(asked: &Asked<'_>) -> Result<PaperRecord, PaperError> {
         tables.extend(scaling::tables(&scaling));
         pictures.push(pictures::scaling(&scaling));
     }
-    let (name, known, parameters) = ("pollution", "modelled", parameters());
+    let is_modelled = (asked.wanted)("b") || (asked.wanted)("c");
+    let parameters = if is_modelled { parameters() } else { Vec::new() };
+    let (name, known) = ("pollution", "modelled");
     Ok(PaperRecord { schema: SCHEMA, name, title: TITLE, known, parameters, tables, pictures, here: None })
 }
 
