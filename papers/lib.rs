@@ -2,14 +2,19 @@
 //!
 //! A paper is a folder: its figures with page and table; a README with method and assumptions; and what gives ours.
 //! `coloring` has executable replicas of the data structures that it changed, run on the machine model: the same figures
-//! on every machine, with any number of threads. `pacing` measures programs of ours on the machine at hand.
+//! on every machine, with any number of threads. `pacing` measures programs of ours on the machine at hand. `pollution`
+//! has both.
 
 pub mod coloring;
 pub mod pacing;
 pub mod parallel;
+pub mod pollution;
+pub mod random;
 pub mod record;
 pub mod text;
 
+use nearmiss_machine::describe::preset;
+use nearmiss_record::machine::Machine;
 use pacing::plan::Scale;
 use record::{Here, PaperRecord};
 use std::path::{Path, PathBuf};
@@ -127,7 +132,21 @@ pub const PAPERS: &[Paper] = &[
         doing: "measuring",
         run: pacing::run,
     },
+    Paper {
+        name: "pollution",
+        title: pollution::TITLE,
+        what: "L3 misses of copies into the page cache, copies around the caches, and CPUs; pattern 9 measured here",
+        tables: &["a", "b", "c"],
+        here: None,
+        doing: "measuring and simulating",
+        run: pollution::run,
+    },
 ];
+
+/// A machine that comes with nearmiss.
+pub fn machine(name: &str) -> Result<Machine, PaperError> {
+    Ok(preset(name).ok_or_else(|| PaperError::NoMachine(name.to_owned()))?.machine()?)
+}
 
 /// The paper of this name.
 pub fn paper(name: &str) -> Option<&'static Paper> {

@@ -16,6 +16,8 @@ pub enum Unit {
     PerSecond,
     /// So many times as much as the first cell of its first row.
     Times,
+    /// A plain number.
+    Count,
 }
 
 /// The paper's side of a row.
@@ -118,6 +120,12 @@ pub struct Table {
     pub grid: Option<Grid>,
     /// What must hold.
     pub shapes: Vec<Shape>,
+    /// How our figures are known, where not as the record's are.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub known: Option<&'static str>,
+    /// What a reader must know, a sentence each.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
 }
 
 /// A number that the simulation needs.

@@ -1,6 +1,7 @@
 //! A paper's record for a terminal.
 
 use crate::record::{GridRow, PaperRecord, Row, Shape, Table, Theirs, Unit};
+use nearmiss_record::words::grouped;
 use std::fmt::Write as _;
 
 /// Width of text.
@@ -15,6 +16,8 @@ pub fn figure(value: f64, unit: Unit) -> String {
         _ if value.is_nan() => "–".to_owned(),
         Unit::Millis => format!("{value:.1} ms"),
         Unit::PerSecond => format!("{value:.0}/s"),
+        Unit::Count if value >= 1000.0 => grouped(value.round() as u64),
+        Unit::Count => format!("{rounded:.1}"),
         Unit::Percent => format!("{rounded:.1}%"),
         Unit::ChangePercent => format!("{rounded:+.1}%"),
     }
@@ -23,14 +26,22 @@ pub fn figure(value: f64, unit: Unit) -> String {
 /// The whole record.
 pub fn render(record: &PaperRecord) -> String {
     let mut out = format!("{}\n", record.title);
+    let measured_too = record.tables.iter().any(|table| table.known == Some("measured"));
     out += match record.known {
+        "modelled" if measured_too => {
+            "The paper's figures are measured (there); ours are as each table says: modelled are replicas on the machine\nmodel, measured are programs here.\n"
+        }
         "modelled" => "The paper's figures are measured (there); ours are modelled: replicas on the machine model.\n",
         _ => "The paper's figures are measured (there); ours are measured here.\n",
     };
     for t in &record.tables {
         table(&mut out, t, record.known);
     }
-    out += if record.known == "modelled" { "\nParameters of the model\n" } else { "\nParameters\n" };
+    out += match record.known {
+        _ if record.parameters.is_empty() => "",
+        "modelled" => "\nParameters of the model\n",
+        _ => "\nParameters\n",
+    };
     for p in &record.parameters {
         paragraph(&mut out, 2, 4, &format!("{}: {}", p.name, p.value));
         paragraph(&mut out, 6, 6, &p.how);
@@ -43,6 +54,7 @@ pub fn render(record: &PaperRecord) -> String {
 }
 
 fn table(out: &mut String, table: &Table, known: &str) {
+    let known = table.known.unwrap_or(known);
     out.push('\n');
     paragraph(out, 0, 4, &format!("({}) {} — {}", table.name, table.title, table.source));
     if !table.rows.is_empty() {
@@ -59,6 +71,9 @@ fn table(out: &mut String, table: &Table, known: &str) {
     }
     for shape in &table.shapes {
         paragraph(out, 2, 4, &sentence(shape));
+    }
+    for note in &table.notes {
+        paragraph(out, 2, 4, note);
     }
 }
 

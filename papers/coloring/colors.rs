@@ -3,11 +3,11 @@
 use super::clock::Counts;
 use super::figures::{SIZES, least_colors};
 use super::walk::{change, per_slice, rate, web};
-use super::{Kernel, grouped, machine};
-use crate::PaperError;
+use super::{Kernel, grouped};
 use crate::parallel::answer;
 use crate::record::{Grid, GridRow, Shape, Table, Unit};
 use crate::text::figure;
+use crate::{PaperError, machine};
 
 /// Colors tried.
 pub const COLORS: [u32; 4] = [4, 8, 16, 32];
@@ -101,6 +101,8 @@ pub fn table(series: &[Series]) -> Table {
             rows,
         }),
         shapes: shapes(series),
+        known: None,
+        notes: Vec::new(),
     }
 }
 

@@ -5,7 +5,7 @@
 //! gave back long ago: a stack lies right behind the one before with probability [`NEIGHBOUR_PERCENT`], else anywhere.
 //! Other memory is pages anywhere.
 
-use super::random::Random;
+use crate::random::Random;
 
 /// Kernel stack, and what it is aligned to.
 pub const STACK_BYTES: u64 = 8192;

@@ -7,7 +7,6 @@ pub mod hand;
 pub mod memory;
 pub mod pictures;
 pub mod queue;
-pub mod random;
 pub mod scaling;
 pub mod server;
 pub mod walk;
@@ -15,7 +14,6 @@ pub mod web;
 
 use crate::PaperError;
 use crate::record::{Here, PaperRecord, Parameter, SCHEMA};
-use nearmiss_machine::describe::preset;
 use nearmiss_record::machine::Machine;
 use nearmiss_record::words::{grouped, percentage};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -55,11 +53,6 @@ pub const WEB_WORK: Work = Work { lines: 4600, instructions: 130_000, pool_pages
 
 /// How long a process of WebBench waits for the network and the client before it goes on.
 pub const AWAY_MICROS: u64 = 2000;
-
-/// A machine that comes with nearmiss.
-pub fn machine(name: &str) -> Result<Machine, PaperError> {
-    Ok(preset(name).ok_or_else(|| PaperError::NoMachine(name.to_owned()))?.machine()?)
-}
 
 /// Bytes that one way of the second level covers.
 fn way_bytes(machine: &Machine) -> Result<u64, PaperError> {

@@ -4,11 +4,11 @@ use super::clock::Counts;
 use super::figures::{self, COLORS, Contended, TABLE_3_CPUS};
 use super::walk::{change, rate};
 use super::web::{Sleep, Web};
-use super::{AWAY_MICROS, Kernel, SEED, WEB_WORK, machine};
-use crate::PaperError;
+use super::{AWAY_MICROS, Kernel, SEED, WEB_WORK};
 use crate::parallel::answer;
 use crate::record::{Grid, GridRow, Row, Shape, Table, Theirs, Unit};
 use crate::text::figure;
+use crate::{PaperError, machine};
 use nearmiss_report::plot::figure::{Marks, Panel, Series};
 
 /// CPUs tried.
@@ -192,6 +192,8 @@ pub fn table(scalings: &[Scaling]) -> Table {
             rows: cells,
         }),
         shapes: scalings.iter().flat_map(shapes).collect(),
+        known: None,
+        notes: Vec::new(),
     }
 }
 

@@ -6,10 +6,10 @@ use super::memory::Memory;
 use super::queue::RunQueue;
 use super::server::Server;
 use super::web::{Sleep, Web};
-use super::{AWAY_MICROS, Kernel, SEED, WEB_WORK, hand, machine, way_bytes};
-use crate::PaperError;
+use super::{AWAY_MICROS, Kernel, SEED, WEB_WORK, hand, way_bytes};
 use crate::parallel::answer;
 use crate::record::{Row, Shape, Table, Theirs, Unit};
+use crate::{PaperError, machine};
 use nearmiss_record::machine::Replacement;
 
 /// Processes of the experiment.
@@ -156,6 +156,8 @@ pub fn table(pairs: &[Pair]) -> Table {
         title: "1,024 httpd on 4 Pentium Pro: the walk of the run queue, standard and 32 colors".to_owned(),
         source: "section 4.2, figures 6 and 7".to_owned(),
         shapes: shapes(pairs),
+        known: None,
+        notes: Vec::new(),
         rows,
         grid: None,
     }

@@ -5,10 +5,10 @@
 use super::clock::{Counts, Load, Simulation, Stage};
 use super::memory::{Memory, NEIGHBOUR_PERCENT};
 use super::queue::RunQueue;
-use super::random::Random;
 use super::server::Server;
 use super::{Kernel, Work};
 use crate::PaperError;
+use crate::random::Random;
 use nearmiss_record::machine::Machine;
 use nearmiss_record::reference::Kind;
 use std::collections::VecDeque;

@@ -23,6 +23,8 @@ pub fn of(name: &str, group: Group, plan: Plan, curves: &[Curve]) -> Vec<Table> 
         rows: Vec::new(),
         grid: Some(grid),
         shapes: Vec::new(),
+        known: None,
+        notes: Vec::new(),
     };
     vec![
         Table {

@@ -6,7 +6,8 @@ use nearmiss_papers::coloring::memory::{MEMORY_BYTES, Memory, STACK_BYTES};
 use nearmiss_papers::coloring::queue::RunQueue;
 use nearmiss_papers::coloring::server::Server;
 use nearmiss_papers::coloring::web::{Sleep, Web};
-use nearmiss_papers::coloring::{Kernel, WEB_WORK, hand, machine};
+use nearmiss_papers::coloring::{Kernel, WEB_WORK, hand};
+use nearmiss_papers::machine;
 
 const PENTIUM_PRO: &str = "pentium-pro-4way-512k";
 

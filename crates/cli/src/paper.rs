@@ -20,6 +20,7 @@ use std::process::ExitCode;
   nearmiss paper run coloring --table a
   nearmiss paper run coloring --here       and the same on this machine, measured
   nearmiss paper run pacing                measured here, some ten minutes
+  nearmiss paper run pollution             modelled, and writes measured here: under a minute
   nearmiss paper run coloring --out pictures --json > coloring.json")]
 pub struct Args {
     #[command(subcommand)]
@@ -35,7 +36,8 @@ enum What {
   nearmiss paper run coloring              all its tables, a minute or two
   nearmiss paper run coloring --table a    one of them
   nearmiss paper run coloring --here       and the same on this machine, measured
-  nearmiss paper run pacing                some ten minutes of servers and loads on loopback")]
+  nearmiss paper run pacing                some ten minutes of servers and loads on loopback
+  nearmiss paper run pollution --table b   misses of copies into the page cache, and around the caches")]
     Run {
         /// Which one: `nearmiss paper list` has the names
         name: String,
@@ -98,7 +100,7 @@ pub fn run(args: Args, remedies: Remedies) -> anyhow::Result<ExitCode> {
 /// What shows the paper's effect on this machine. Errors: nothing does, or it was not built.
 fn there(paper: &Paper) -> anyhow::Result<Here> {
     let Some(here) = paper.here else {
-        bail!("{}: all of its figures are measured here; leave --here away", paper.name);
+        bail!("{}: what it measures here needs no --here; leave it away", paper.name);
     };
     if !Path::new(here.program).is_file() {
         bail!("{}: not there; build it in a clone of nearmiss: {}", here.program, here.build);
@@ -109,11 +111,11 @@ fn there(paper: &Paper) -> anyhow::Result<Here> {
 /// How much is measured.
 #[derive(Clone, Copy, Debug, clap::ValueEnum)]
 enum ScaleArg {
-    /// One rate for a second: whether everything works
+    /// One rate for a second, or some MB: whether everything works
     Trial,
     /// Seconds a figure
     Small,
-    /// A minute a figure, and the paper's working set
+    /// A minute a figure, and the paper's working set or size of files
     Paper,
 }
 

@@ -1,0 +1,333 @@
+//! What one record of 4 KiB touches on its way from a program's buffer into a file, as Linux 2.6 with ext3 does it.
+//!
+//! A stream is at record `n`. With it one page is written, the page of `n` − [`DIRTY`] goes to the device, the one that
+//! went [`IN_FLIGHT`] records ago is done, the transaction of `n` − [`COMMITTED`] is committed, and the page of `n` −
+//! [`KEPT`] is reclaimed, whose frame and structures the next page gets: so the kernel's structures are used again and
+//! again, and copies of many pages lie between two uses.
+
+use super::slice::Slice;
+use crate::random::Random;
+use nearmiss_record::reference::Kind;
+
+/// Bytes of a record, a page and a block.
+pub const RECORD_BYTES: u64 = 4096;
+/// Pages of a stream that wait to be written back: beyond every cache. Assumed.
+pub const DIRTY: u64 = 65_536;
+/// Records from the submission of a page to the end of its transfer. Assumed: 2 MiB in the device's queue.
+pub const IN_FLIGHT: u64 = 512;
+/// Records until a page's transaction commits: beyond every cache. Assumed.
+pub const COMMITTED: u64 = 81_920;
+/// Pages of a stream in memory, 768 MiB. Assumed.
+pub const KEPT: u64 = 196_608;
+/// Pages of a request. Assumed: 128 KiB.
+const REQUEST_PAGES: u64 = 32;
+/// Lines that all CPUs write with each record: locks, lists and counts of zones and inodes. Assumed.
+pub const SHARED_LINES: u64 = 4;
+/// Lines of the path's own stack, tasks, journal handles and code-like data: they fit the second level. Assumed.
+pub const USUAL_LINES: u64 = 768;
+
+/// While caches fill, of so many references to what stays near one is made.
+const FAST: u64 = 32;
+
+/// Sizes of Linux 2.6's structures on IA-32.
+mod bytes {
+    pub const PAGE: u64 = 32;
+    pub const BUFFER_HEAD: u64 = 52;
+    pub const JOURNAL_HEAD: u64 = 48;
+    pub const RADIX_NODE: u64 = 276;
+    pub const BIO: u64 = 72;
+    pub const BIO_VECTOR: u64 = 16;
+    pub const REQUEST: u64 = 200;
+    pub const SCATTER: u64 = 16;
+}
+
+/// Where things begin: physical addresses, before the machine places pages.
+mod place {
+    pub const SHARED: u64 = 0x0100_0000;
+    pub const USUAL: u64 = 0x0200_0000;
+    pub const USER: u64 = 0x0300_0000;
+    pub const PIPE: u64 = 0x0400_0000;
+    pub const MEM_MAP: u64 = 0x0800_0000;
+    pub const BUFFER_HEADS: u64 = 0x4000_0000;
+    pub const JOURNAL_HEADS: u64 = 0x6000_0000;
+    pub const NODES: u64 = 0x8000_0000;
+    pub const BIOS: u64 = 0xa000_0000;
+    pub const REQUESTS: u64 = 0xb000_0000;
+    pub const OTHER: u64 = 0xc000_0000;
+    pub const FRAMES: u64 = 0x1_0000_0000;
+    /// From one stream's to the next.
+    pub const APART: u64 = 0x0100_0000;
+}
+
+/// The functions that the model tells apart, as Linux 2.6 names them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub enum Function {
+    /// `__copy_from_user_ll`: user buffer to page cache or pipe.
+    Copy,
+    /// `__copy_to_user_ll`: a reader's copy out of a pipe.
+    CopyOut,
+    /// The page allocator.
+    Allocate,
+    /// The page cache's tree.
+    Tree,
+    /// The journal's own structure of a block.
+    JournalHead,
+    /// Buffer heads made and marked dirty.
+    BufferHead,
+    /// A dirty page on its way to the device.
+    Submit,
+    /// `blk_rq_map_sg`: pieces of a request for the device.
+    MapPieces,
+    /// The end of a request's transfer.
+    EndRequest,
+    /// The end of a page's.
+    EndPage,
+    /// A transaction commits.
+    Commit,
+    /// Pages go back to the allocator.
+    Reclaim,
+    /// Locks and what they guard, which all CPUs write.
+    Lock,
+    /// The same with interrupts off.
+    LockIrq,
+    /// What is used with each record and stays near.
+    Usual,
+    /// All other memory of kernel and program.
+    Other,
+}
+
+impl Function {
+    /// All.
+    pub const ALL: [Function; 16] = [
+        Function::Copy,
+        Function::CopyOut,
+        Function::Allocate,
+        Function::Tree,
+        Function::JournalHead,
+        Function::BufferHead,
+        Function::Submit,
+        Function::MapPieces,
+        Function::EndRequest,
+        Function::EndPage,
+        Function::Commit,
+        Function::Reclaim,
+        Function::Lock,
+        Function::LockIrq,
+        Function::Usual,
+        Function::Other,
+    ];
+
+    /// For a table.
+    pub fn name(self) -> &'static str {
+        match self {
+            Function::Copy => "__copy_from_user_ll",
+            Function::CopyOut => "__copy_to_user_ll",
+            Function::Allocate => "buffered_rmqueue",
+            Function::Tree => "radix_tree_insert",
+            Function::JournalHead => "journal_add_journal_head",
+            Function::BufferHead => "alloc_buffer_head",
+            Function::Submit => "submit_bh",
+            Function::MapPieces => "blk_rq_map_sg",
+            Function::EndRequest => "__end_that_request_first",
+            Function::EndPage => "end_buffer_async_write",
+            Function::Commit => "journal_commit_transaction",
+            Function::Reclaim => "shrink_list",
+            Function::Lock => "_spin_lock",
+            Function::LockIrq => "_spin_lock_irqsave",
+            Function::Usual => "what is used with each record",
+            Function::Other => "all other memory",
+        }
+    }
+}
+
+/// Who calls the copy: the model's calling contexts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub enum Caller {
+    /// `generic_file_buffered_write`: nobody reads the copy soon.
+    FileWrite = 1,
+    /// `pipe_writev`: the reader waits for the copy.
+    PipeWrite = 2,
+}
+
+/// What a stream does beside what follows from the kernel's structures.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Work {
+    /// References a record to what stays near.
+    pub usual: u64,
+    /// References a record to all other memory.
+    pub other: u64,
+    /// Lines of that memory, a CPU.
+    pub other_lines: u64,
+    /// Instructions a record.
+    pub instructions: u64,
+    /// Stores among both kinds of references, in percent.
+    pub store_percent: u64,
+}
+
+/// One stream of records, on a CPU of its own.
+pub struct Stream {
+    number: u64,
+    record: u64,
+    random: Random,
+    work: Work,
+    /// Each record first comes out of a pipe, on the same CPU.
+    piped: bool,
+}
+
+impl Stream {
+    /// A stream that has written more than memory holds.
+    pub fn new(number: usize, work: Work, piped: bool) -> Self {
+        let number = number as u64;
+        Stream { number, record: 2 * KEPT, random: Random::new(number + 1), work, piped }
+    }
+
+    /// Touches what the next record touches. The copies come anywhere in the record's work, so that those of several
+    /// CPUs meet by chance.
+    pub fn step(&mut self, slice: &mut Slice) {
+        let before = self.random.below(self.work.usual + 1);
+        self.work(0..before, slice);
+        if self.piped {
+            self.pipe(slice);
+        }
+        self.write(slice);
+        self.complete(slice);
+        self.submit(slice);
+        self.commit(slice);
+        self.reclaim(slice);
+        self.work(before..self.work.usual, slice);
+        slice.spread(self.work.instructions);
+        self.record += 1;
+    }
+
+    /// The same without most of what stays near anyway: fills caches sooner.
+    pub fn step_fast(&mut self, slice: &mut Slice) {
+        let work = self.work;
+        self.work.usual /= FAST;
+        self.step(slice);
+        self.work = work;
+    }
+
+    /// A structure of a record's page, of a ring of so many.
+    fn structure(&self, base: u64, bytes: u64, record: u64, ring: u64) -> u64 {
+        base + self.number * place::APART + record % ring * bytes
+    }
+
+    fn frame(&self, record: u64) -> u64 {
+        self.number * KEPT + record % KEPT
+    }
+
+    fn page(&self, record: u64) -> u64 {
+        place::MEM_MAP + self.frame(record) * bytes::PAGE
+    }
+
+    fn buffer_head(&self, record: u64) -> u64 {
+        self.structure(place::BUFFER_HEADS, bytes::BUFFER_HEAD, record, KEPT)
+    }
+
+    fn journal_head(&self, record: u64) -> u64 {
+        self.structure(place::JOURNAL_HEADS, bytes::JOURNAL_HEAD, record, COMMITTED)
+    }
+
+    /// The slot of a page in its leaf of the tree, behind the leaf's own count.
+    fn slot(&self, record: u64) -> u64 {
+        self.structure(place::NODES, bytes::RADIX_NODE, record / 64, KEPT / 64) + 8 + record % 64 * 4
+    }
+
+    /// The bio of a page, its vector behind it.
+    fn bio(&self, record: u64) -> u64 {
+        self.structure(place::BIOS, bytes::BIO + bytes::BIO_VECTOR, record, IN_FLIGHT)
+    }
+
+    fn request(&self, record: u64) -> u64 {
+        let bytes = bytes::REQUEST + REQUEST_PAGES * bytes::SCATTER;
+        self.structure(place::REQUESTS, bytes, record / REQUEST_PAGES, IN_FLIGHT / REQUEST_PAGES)
+    }
+
+    fn user(&self) -> u64 {
+        place::USER + self.number * 2 * RECORD_BYTES
+    }
+
+    /// Some of a record's references to what stays near, with as large a part of the locks and of all other memory.
+    fn work(&mut self, part: std::ops::Range<u64>, slice: &mut Slice) {
+        let Work { usual, other, .. } = self.work;
+        for at in part {
+            let line = self.random.below(USUAL_LINES);
+            let address = place::USUAL + self.number * place::APART / 16 + line * 64;
+            let kind = self.kind();
+            slice.touch(Function::Usual, kind, address, 4);
+            // As many of these as the record has, evenly among those.
+            let due = |of: u64| (at + 1) * of / usual - at * of / usual;
+            (0..due(other)).for_each(|_| self.touch_other(slice));
+            for lock in at * SHARED_LINES / usual..(at + 1) * SHARED_LINES / usual {
+                let function = if lock % 2 == 0 { Function::Lock } else { Function::LockIrq };
+                slice.touch(function, Kind::Atomic, place::SHARED + lock * 64, 4);
+            }
+        }
+    }
+
+    fn touch_other(&mut self, slice: &mut Slice) {
+        let line = self.random.below(self.work.other_lines);
+        let address = place::OTHER + self.number * place::APART + line * 64;
+        let kind = self.kind();
+        slice.touch(Function::Other, kind, address, 4);
+    }
+
+    fn kind(&mut self) -> Kind {
+        if self.random.below(100) < self.work.store_percent { Kind::Store } else { Kind::Load }
+    }
+
+    /// A record comes out of a pipe: in by one copy, out by another at once. The pipe's page is the one just freed.
+    fn pipe(&self, slice: &mut Slice) {
+        let page = place::PIPE + self.number * RECORD_BYTES;
+        let writer = self.user() + RECORD_BYTES;
+        slice.copy(Function::Copy, Caller::PipeWrite, writer, page);
+        slice.copy(Function::CopyOut, Caller::PipeWrite, page, self.user());
+    }
+
+    /// `write(2)`: a page is allocated, put into the tree, given a buffer head, filled and entered in the journal.
+    fn write(&self, slice: &mut Slice) {
+        let n = self.record;
+        slice.touch(Function::Allocate, Kind::Store, self.page(n), 32);
+        slice.touch(Function::Tree, Kind::Store, self.slot(n), 4);
+        slice.touch(Function::BufferHead, Kind::Store, self.buffer_head(n), bytes::BUFFER_HEAD);
+        slice.copy(Function::Copy, Caller::FileWrite, self.user(), place::FRAMES + self.frame(n) * RECORD_BYTES);
+        slice.touch(Function::JournalHead, Kind::Store, self.journal_head(n), bytes::JOURNAL_HEAD);
+        slice.touch(Function::JournalHead, Kind::Store, self.journal_head(n - 1), bytes::JOURNAL_HEAD);
+    }
+
+    fn submit(&self, slice: &mut Slice) {
+        let n = self.record - DIRTY;
+        slice.touch(Function::Submit, Kind::Load, self.slot(n), 4);
+        slice.touch(Function::Submit, Kind::Store, self.page(n), 32);
+        slice.touch(Function::Submit, Kind::Store, self.buffer_head(n), bytes::BUFFER_HEAD);
+        slice.touch(Function::Submit, Kind::Store, self.bio(n), bytes::BIO + bytes::BIO_VECTOR);
+        slice.touch(Function::Submit, Kind::Store, self.request(n), 64);
+        let piece = self.request(n) + bytes::REQUEST + n % REQUEST_PAGES * bytes::SCATTER;
+        slice.touch(Function::MapPieces, Kind::Load, self.bio(n) + bytes::BIO, bytes::BIO_VECTOR);
+        slice.touch(Function::MapPieces, Kind::Store, piece, bytes::SCATTER);
+    }
+
+    fn complete(&self, slice: &mut Slice) {
+        let n = self.record - DIRTY - IN_FLIGHT;
+        slice.touch(Function::EndRequest, Kind::Load, self.request(n), 64);
+        slice.touch(Function::EndRequest, Kind::Store, self.bio(n), bytes::BIO + bytes::BIO_VECTOR);
+        slice.touch(Function::EndPage, Kind::Store, self.buffer_head(n), bytes::BUFFER_HEAD);
+        slice.touch(Function::EndPage, Kind::Store, self.page(n), 32);
+    }
+
+    fn commit(&self, slice: &mut Slice) {
+        let n = self.record + 1 - COMMITTED;
+        slice.touch(Function::Commit, Kind::Store, self.journal_head(n), bytes::JOURNAL_HEAD);
+        slice.touch(Function::Commit, Kind::Store, self.buffer_head(n), bytes::BUFFER_HEAD);
+    }
+
+    /// The page whose place the next record's takes.
+    fn reclaim(&self, slice: &mut Slice) {
+        let n = self.record + 1 - KEPT;
+        slice.touch(Function::Reclaim, Kind::Store, self.page(n), 32);
+        slice.touch(Function::Reclaim, Kind::Store, self.slot(n), 4);
+        slice.touch(Function::Reclaim, Kind::Store, self.buffer_head(n), bytes::BUFFER_HEAD);
+    }
+}
