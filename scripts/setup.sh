@@ -6,7 +6,7 @@ cd "$(dirname "$0")/.."
 
 packages="qemu-system-x86 qemu-system-common gcc libc6-dev make clang libbpf-dev xz-utils zstd"
 if [ "${1:-}" = --tests ]; then
-    packages="$packages valgrind chromium redis-server sqlite3 python3 tmux linux-perf strace bpftrace e2fsprogs dpkg-dev lintian nginx varnish wrk fio"
+    packages="$packages valgrind chromium redis-server sqlite3 python3 tmux linux-perf strace bpftrace e2fsprogs dpkg-dev lintian nginx varnish wrk fio munge slurmctld slurmd slurm-client"
 fi
 wanted_rust=1.95
 

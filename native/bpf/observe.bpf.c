@@ -6,6 +6,7 @@
 #include "returns.h"
 #include "polls.h"
 #include "block.h"
+#include "memory.h"
 #include "sched.h"
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";

@@ -117,6 +117,13 @@ struct io_stat {
     __u32 log2_device_ns[LOG2_SLOTS];
 };
 
+struct memory_stat { /* by process */
+    char comm[16];
+    __u64 pages, allocations;           /* pages it was given, in so many calls */
+    __u64 reclaims, reclaim_ns, max_ns; /* direct reclaims, and their time */
+    __u64 reclaimed;                    /* pages that it freed in them */
+};
+
 struct queue_stat { /* per device: requests in flight, seen by each request as it starts */
     __u64 in_flight, samples, sum, max;
     __u64 busy_ns, busy_since_ns;
@@ -201,6 +208,7 @@ enum counter { /* per CPU, for the time line */
     COUNT_DROPPED_TASKS,
     COUNT_DROPPED_LOG,
     COUNT_DROPPED_STACKS,
+    COUNT_DROPPED_MEMORY,
     COUNTERS
 };
 

@@ -1,12 +1,15 @@
 //! The verb `lab`: experiments as matrices.
 
+mod guest;
+mod pictures;
 mod shown;
 
 use crate::exit::{self, CannotHere, say};
-use crate::output::{flat, print};
+use crate::output::{flat, print, write};
 use crate::progress::Progress;
 use anyhow::Context;
-use nearmiss_lab::{About, Changes, Ended, Error, Event, How, Lab, SCHEMA, Show, Wanted};
+use guest::Here;
+use nearmiss_lab::{About, Changes, Ended, Error, Event, Executor, How, Lab, Local, SCHEMA, Show, Slurm, Wanted};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -32,6 +35,7 @@ enum What {
   nearmiss lab run experiment.toml
   nearmiss lab run experiment.toml --set size=64M --repetitions 3
   nearmiss lab run experiment.toml --seed 7 --out labs/second
+  nearmiss lab run experiment.toml --on slurm --sbatch=--partition=quiet
 
 docs/lab.md says what a specification may have.")]
     Run(RunArgs),
@@ -53,8 +57,12 @@ docs/lab.md says what a specification may have.")]
     #[command(after_help = "Examples:
   nearmiss lab show --rows workload --columns cpus
   nearmiss lab show --columns remedy --only cpus=2 --figure wall_s
-  nearmiss lab show labs/second --json")]
+  nearmiss lab show labs/second --json
+  nearmiss lab show --html=sorting.html --parquet sorting.parquet")]
     Show(ShowArgs),
+    /// Run cells for another process that works on the lab
+    #[command(hide = true)]
+    Cells(CellsArgs),
 }
 
 #[derive(clap::Args)]
@@ -76,6 +84,19 @@ struct RunArgs {
     /// Shuffles the rounds
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
+    /// Take the CPUs that a cell does not name off line while it runs, instead of leaving them to others. The whole
+    /// machine is without them meanwhile
+    #[arg(long, conflicts_with = "on")]
+    hotplug: bool,
+    /// Where cells run, if not here
+    #[arg(long, value_name = "PLACE", value_enum)]
+    on: Option<Place>,
+    /// Cells of one task of the cluster
+    #[arg(long, value_name = "N", default_value_t = 8, requires = "on", value_parser = clap::value_parser!(u32).range(1..))]
+    cells_a_task: u32,
+    /// A further word for sbatch, such as --sbatch=--partition=quiet; again for another one
+    #[arg(long, value_name = "WORD", requires = "on")]
+    sbatch: Vec<String>,
     /// Print the record (nearmiss/lab/1) instead of the tables
     #[arg(long)]
     json: bool,
@@ -97,9 +118,38 @@ struct ShowArgs {
     /// Only these figures
     #[arg(long, value_name = "NAME,…", value_delimiter = ',')]
     figure: Vec<String>,
+    /// Write one self-contained HTML page with pictures [default: lab.html in the lab's directory]
+    #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true)]
+    html: Option<Option<PathBuf>>,
+    /// Write all cells as a table: a row a cell, a column for each axis and figure
+    #[arg(long, value_name = "FILE")]
+    parquet: Option<PathBuf>,
     /// Print the record (nearmiss/lab/1) instead of the tables
     #[arg(long)]
     json: bool,
+}
+
+#[derive(clap::Args)]
+struct CellsArgs {
+    lab: PathBuf,
+    /// Their identifiers
+    cells: Vec<String>,
+    /// A file with an identifier a line
+    #[arg(long)]
+    of: Option<PathBuf>,
+    /// The job that this is a task of: cells run as long as the lab waits for it
+    #[arg(long)]
+    job: Option<String>,
+    /// This is the guest that the cells want
+    #[arg(long)]
+    inside: bool,
+}
+
+/// Where cells may run.
+#[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Place {
+    /// A cluster, by `sbatch`
+    Slurm,
 }
 
 fn pair(text: &str) -> Result<(String, String), String> {
@@ -121,12 +171,50 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
             }
             go_on(lab, json)
         }
-        What::Show(args) => {
-            let lab = Lab::read(&place(args.lab)?).map_err(in_words)?;
-            let wanted = Wanted { rows: args.rows, columns: args.columns, only: args.only, metrics: args.figure };
-            show(&lab, &wanted, args.json)?;
-            Ok(ExitCode::SUCCESS)
+        What::Show(args) => shown(args),
+        What::Cells(args) => cells(args),
+    }
+}
+
+fn shown(args: ShowArgs) -> anyhow::Result<ExitCode> {
+    let lab = Lab::read(&place(args.lab)?).map_err(in_words)?;
+    let wanted = Wanted { rows: args.rows, columns: args.columns, only: args.only, metrics: args.figure };
+    let show_it = Show::of(&lab, &wanted).map_err(in_words)?;
+    if let Some(file) = &args.parquet {
+        write(file, &lab.parquet(file).map_err(in_words)?)?;
+    }
+    match args.html {
+        Some(file) => {
+            let file = file.unwrap_or_else(|| lab.path().join("lab.html"));
+            write(&file, shown::html(&lab, &show_it).as_bytes())?;
         }
+        None if args.parquet.is_some() && !args.json => {}
+        None => show(&lab, &show_it, args.json)?,
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// A task of a cluster, or a guest. It ends between two cells when nobody waits for them any more.
+fn cells(args: CellsArgs) -> anyhow::Result<ExitCode> {
+    let mut names = args.cells;
+    if let Some(file) = &args.of {
+        let text = std::fs::read_to_string(file).with_context(|| format!("{}: cannot be read", file.display()))?;
+        names.extend(text.lines().map(str::to_owned));
+    }
+    let executor: &mut dyn Executor = if args.inside { &mut Local } else { &mut Here };
+    let wanted = || args.job.as_ref().is_none_or(|job| Lab::waits_for(&args.lab, job));
+    Lab::run_cells(&args.lab, &names, &std::env::current_exe()?, executor, &wanted).map_err(in_words)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Who runs the cells of a lab. Errors: the cluster does not answer.
+fn executor(on: Option<&Slurm>) -> anyhow::Result<Box<dyn Executor>> {
+    match on {
+        Some(slurm) => {
+            slurm.answers().map_err(in_words)?;
+            Ok(Box::new(slurm.clone()))
+        }
+        None => Ok(Box::new(Here)),
     }
 }
 
@@ -146,9 +234,12 @@ fn begin(args: RunArgs) -> anyhow::Result<Lab> {
     let file = &args.spec;
     let text = std::fs::read_to_string(file).with_context(|| format!("{}: cannot be read", file.display()))?;
     let set = args.set.into_iter().collect();
-    let changes = Changes { scale: args.scale, set, repetitions: args.repetitions, seed: args.seed };
-    let about = about(file, changes)?;
-    let name = Lab::check(&text, &about, &std::env::current_exe()?).map_err(in_words)?;
+    let (scale, repetitions, seed, hotplug) = (args.scale, args.repetitions, args.seed, args.hotplug);
+    let changes = Changes { scale, set, repetitions, seed, hotplug };
+    let on = args.on.map(|_| Slurm { cells_a_task: args.cells_a_task as usize, options: args.sbatch });
+    let about = About { on, ..about(file, changes)? };
+    let executor = executor(about.on.as_ref())?;
+    let name = Lab::check(&text, &about, &std::env::current_exe()?, executor.as_ref()).map_err(in_words)?;
     let out = args.out.map_or_else(|| free(&name), Ok)?;
     if out.exists() {
         anyhow::bail!(
@@ -168,6 +259,7 @@ fn about(file: &Path, changes: Changes) -> anyhow::Result<About> {
         file: file.to_owned(),
         directory: std::env::current_dir().context("the current directory")?,
         changes,
+        on: None,
     })
 }
 
@@ -185,9 +277,10 @@ fn go_on(mut lab: Lab, json: bool) -> anyhow::Result<ExitCode> {
     say(&format!("lab {path}, seed {}; after an interruption: nearmiss lab resume {path}", lab.spec.seed));
     let progress = Progress::of("cells");
     let nearmiss = std::env::current_exe()?;
-    lab.run(&nearmiss, &mut |event| heard(&progress, event)).map_err(in_words)?;
+    let mut executor = executor(lab.about.on.as_ref())?;
+    lab.run(&nearmiss, executor.as_mut(), &mut |event| heard(&progress, event)).map_err(in_words)?;
     drop(progress);
-    show(&lab, &Wanted::default(), json)?;
+    show(&lab, &Show::of(&lab, &Wanted::default()).map_err(in_words)?, json)?;
     let cells = lab.ended().len();
     let not_done = lab.ended().values().filter(|ended| ended.how != How::Done).count();
     if not_done > 0 {
@@ -210,10 +303,9 @@ fn heard(progress: &Progress, event: &Event<'_>) {
     }
 }
 
-fn show(lab: &Lab, wanted: &Wanted, json: bool) -> anyhow::Result<()> {
-    let show = Show::of(lab, wanted).map_err(in_words)?;
+fn show(lab: &Lab, show: &Show, json: bool) -> anyhow::Result<()> {
     match json {
-        true => print(&format!("{}\n", serde_json::to_string(&show).context("record")?)),
-        false => print(&shown::text(lab, &show)),
+        true => print(&format!("{}\n", serde_json::to_string(show).context("record")?)),
+        false => print(&shown::text(lab, show)),
     }
 }

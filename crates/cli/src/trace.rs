@@ -20,7 +20,9 @@ use nearmiss_record::trace::{TraceHeader, TraceSummary, TraceWriter};
 use nearmiss_record::units::Bytes;
 use nearmiss_report::load::Report;
 use nearmiss_report::text;
-use nearmiss_tap::guest::{CommandStatus, GuestCommand, GuestShape, InstructionClock, KernelImage, QemuBinary};
+use nearmiss_tap::guest::{
+    CommandStatus, GuestCommand, GuestShape, InstructionClock, KernelArgument, KernelImage, QemuBinary,
+};
 use nearmiss_tap::session::{Recorded, Session, TapConfig, TapError};
 use nearmiss_workload::Workload;
 use std::ffi::OsString;
@@ -116,6 +118,9 @@ pub struct Args {
     /// Kernel of the guest: a version in the cache, or the path of an unpacked one
     #[arg(long, value_name = "VERSION|PATH")]
     kernel: Option<String>,
+    /// A further word for the guest's kernel, such as init_on_alloc=0 or maxcpus=1; again for another one
+    #[arg(long, value_name = "ARG")]
+    kernel_arg: Vec<KernelArgument>,
     /// Another QEMU (7.2, or 10 and later)
     #[arg(long, value_name = "PATH")]
     qemu: Option<PathBuf>,
@@ -310,6 +315,7 @@ fn record(
         ));
     }
     notes.extend(served::note(args));
+    notes.extend(note_of_kernel(args));
     notes.extend(warm::notes(&recorded));
     notes.extend(recorded.notes.iter().cloned());
     let manifest = manifest(args, machine, &recorded, &header, clock, started, summary, notes);
@@ -354,6 +360,12 @@ fn told(error: TapError) -> anyhow::Error {
 
 fn text_options() -> text::Options {
     text::Options { whole_names: !std::io::stderr().is_terminal(), ..text::Options::default() }
+}
+
+/// The guest's kernel is another one than usual.
+fn note_of_kernel(args: &Args) -> Option<String> {
+    let words: Vec<String> = args.kernel_arg.iter().map(ToString::to_string).collect();
+    (!words.is_empty()).then(|| format!("The guest's kernel had further arguments: {}.", words.join(" ")))
 }
 
 /// The filter that is exact for the machine, or the one that is exact for every machine, and what else it is to carry.
@@ -403,6 +415,7 @@ fn tap_config(args: &Args, machine: &Machine, filter: Filter, clock: Clock) -> a
         timeout: args.timeout,
         keep: args.keep.clone(),
         aslr: !(args.no_aslr || args.deterministic),
+        kernel_arguments: args.kernel_arg.clone(),
         warm_up: args.warm.warm_up(),
         libc_tunables: libc_tunables(machine),
     })

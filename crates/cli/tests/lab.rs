@@ -134,6 +134,62 @@ fn any_axis_is_rows_or_columns_and_ratios_are_formed_round_by_round() {
     }
 }
 
+#[test]
+fn a_page_and_a_table_for_other_tools_have_every_figure() {
+    let directory = with_spec(NUMBERS);
+    assert_eq!(lab(directory.path(), &["run", "spec.toml", "--scale", "small"]).status.code(), Some(0));
+    let shown = lab(directory.path(), &["show", "--columns", "times", "--html", "--parquet", "cells.parquet"]);
+    assert_eq!(shown.status.code(), Some(0), "{}", errors(&shown));
+    assert_eq!(String::from_utf8(shown.stdout).unwrap(), "cells.parquet\nnearmiss-labs/numbers/lab.html\n");
+    let page = fs::read_to_string(directory.path().join("nearmiss-labs/numbers/lab.html")).unwrap();
+    // A picture for each of the three figures, and the figures themselves.
+    assert_eq!(page.matches("data:image/svg+xml,").count(), 3);
+    assert!(page.contains("Measured bytes in B by times") && page.contains("<td>63.00 ×3.000</td>"), "{page}");
+    let table = fs::read(directory.path().join("cells.parquet")).unwrap();
+    assert!(table.starts_with(b"PAR1") && table.ends_with(b"PAR1"));
+}
+
+#[test]
+fn any_verb_is_a_cell_and_a_level_may_fill_in_another_levels_prefix() {
+    let directory = with_spec(
+        "name = 'verbs'\nrepetitions = 1\nmeasure.ways = { json = '/machine/cache/1/ways', file = '{out}/machine' }\n\
+         [[workload]]\nname = 'show'\ncommand = ['true']\n\
+         [[axis]]\nname = 'verb'\nlevel = [{ name = 'machine', prefix = ['sh', '-c', '{nearmiss} machine show {machine} --json > {out}/machine && exec \"$@\"', 'sh'] }]\n\
+         [[axis]]\nname = 'machine'\nlevel = [{ name = 'pentium', set = { machine = 'pentium-pro-4way-512k' } }, { name = 'xeon', set = { machine = 'xeon-mp-4way-l3' } }]\n",
+    );
+    let run = lab(directory.path(), &["run", "spec.toml", "--json"]);
+    assert_eq!(run.status.code(), Some(0), "{}", errors(&run));
+    let ways = |index: usize| record(&run)["metrics"][2]["rows"][0]["entries"][index]["summary"]["median"].clone();
+    assert!(ways(0).is_number() && ways(1).is_number(), "{}", record(&run)["metrics"][2]);
+}
+
+/// A file system of 2 MiB that is full, then is not; the mount ends with the shell.
+const FULL: &str = "mount -t tmpfs -o size=2m none full && cd full && cp ../spec.toml . &&
+head -c 2m /dev/zero > filler; \"$0\" lab run spec.toml --out x; echo begun $?; truncate -s 1900000 filler
+\"$0\" lab run spec.toml --out x; echo full $?; rm filler; \"$0\" lab resume x --json; echo resumed $?";
+
+#[test]
+fn a_full_disk_ends_the_lab_and_resume_goes_on() {
+    if !can_mount() {
+        return;
+    }
+    let directory = with_spec(
+        "name = 'full'\nrepetitions = 1\n[[workload]]\nname = 'write'\n\
+         command = 'head -c 200000 /dev/zero > {out}/a; echo done'\n\
+         [[axis]]\nname = 'v'\nlevel = [{ name = 'a', env = { V = '1' } }, { name = 'b', env = { V = '2' } }]\n",
+    );
+    fs::create_dir(directory.path().join("full")).unwrap();
+    let mut shell = Command::new("unshare");
+    let shell = shell.args(["--mount", "sh", "-c", FULL, env!("CARGO_BIN_EXE_nearmiss")]).current_dir(directory.path());
+    let ended = shell.output().unwrap();
+    let (said, told) = (errors(&ended), String::from_utf8(ended.stdout).unwrap());
+    assert!(told.contains("begun 2\n") && told.contains("full 2\n") && told.ends_with("resumed 0\n"), "{told}{said}");
+    assert!(said.contains("No space left on device"), "{said}");
+    let record = told.lines().find(|line| line.starts_with('{')).unwrap();
+    let record: Value = serde_json::from_str(record).unwrap();
+    assert_eq!((&record["cells"], &record["not_done"]), (&2.into(), &0.into()));
+}
+
 const TROUBLE: &str = r#"
 name = "trouble"
 repetitions = 1

@@ -151,6 +151,8 @@ fn a_lab_that_is_killed_at_random_instants_ends_as_an_unbroken_one() {
     let longest = begun.elapsed().mul_f64(2.0 / wanted.clamp(12, 40) as f64);
     let (expected, artifacts) = (result(&directory.join("unbroken")), all_files(&directory.join("unbroken")));
     assert_eq!(expected.len(), 60);
+    let online = || fs::read_to_string("/sys/devices/system/cpu/online").unwrap();
+    let cpus = online();
     let mut instants = Instants(1);
     let (mut kills, mut labs) = (0, 0);
     while kills < wanted {
@@ -161,6 +163,7 @@ fn a_lab_that_is_killed_at_random_instants_ends_as_an_unbroken_one() {
         assert_eq!((result(&lab), all_files(&lab)), (expected.clone(), artifacts.clone()), "{name}");
         labs += 1;
     }
+    assert_eq!(online(), cpus);
     let mut there: Vec<_> =
         fs::read_dir(directory).unwrap().map(|e| e.unwrap().file_name().into_string().unwrap()).collect();
     there.retain(|name| !name.starts_with("killed-") || name.contains(".part-"));

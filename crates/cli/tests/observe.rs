@@ -360,9 +360,16 @@ fn a_writer_is_seen_in_every_instrument() {
     let directory = tempfile::tempdir().unwrap();
     let file = format!("of={}", directory.path().join("f").display());
     let o = observe(&["--", "dd", "if=/dev/zero", &file, "bs=1M", "count=500", "conv=fsync"]);
-    for expected in
-        ["observed  dd", "class  ", "Where time goes (", "Lock waits: ", "Polls: 0 calls", "Block I/O: ", "Tasks: 1;"]
-    {
+    for expected in [
+        "observed  dd",
+        "class  ",
+        "Where time goes (",
+        "Lock waits: ",
+        "Polls: 0 calls",
+        "Block I/O: ",
+        "Pages of the kernel: ",
+        "Tasks: 1;",
+    ] {
         assert!(o.stderr.contains(expected), "no `{expected}` in\n{}", o.stderr);
     }
     // The copy from user memory is among the first; its name differs by kernel.
@@ -383,6 +390,9 @@ fn a_writer_is_seen_in_every_instrument() {
     }
     let written: u64 = o.record["io"].as_array().unwrap().iter().map(|i| i["bytes"].as_u64().unwrap()).sum();
     assert!(written <= 600_000_000, "{written}");
+    // The page cache got a page for each 4 KiB, and dd itself little more.
+    let pages = o.record["memory"][0]["pages"].as_u64().unwrap();
+    assert!((128_000..160_000).contains(&pages), "{}", o.record["memory"]);
     every_form_is_written(&o.run);
 }
 

@@ -1,7 +1,7 @@
 //! Cases and cells, and their names.
 
 use crate::placeholder;
-use crate::spec::{Axis, FileSystem, Level, Spec, Workload};
+use crate::spec::{Axis, FileSystem, Guest, Level, Spec, Workload};
 
 /// A workload under one level of each axis that it takes.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -27,6 +27,19 @@ impl Case {
     /// The file system of its directories, if a level makes one: the last axis decides.
     pub(crate) fn file_system<'a>(&self, spec: &'a Spec) -> Option<&'a FileSystem> {
         self.levels(spec).filter_map(|(_, level)| level.filesystem.as_ref()).last()
+    }
+
+    /// The guest that its cells run in: what its levels say together, the last one first.
+    pub(crate) fn guest(&self, spec: &Spec) -> Option<Guest> {
+        let together = |mut all: Guest, one: &Guest| {
+            all.kernel = one.kernel.clone().or(all.kernel);
+            all.arguments.extend(one.arguments.iter().cloned());
+            all.cpus = one.cpus.or(all.cpus);
+            all.memory = one.memory.clone().or(all.memory);
+            all
+        };
+        let of_levels = self.levels(spec).filter_map(|(_, level)| level.guest.as_ref());
+        of_levels.fold(None, |all: Option<Guest>, one| Some(together(all.unwrap_or_default(), one)))
     }
 
     /// Whether its cells begin with an empty page cache.
@@ -67,7 +80,11 @@ pub(crate) fn takes(spec: &Spec, workload: &Workload, axis: &Axis) -> bool {
 }
 
 fn changes(spec: &Spec, workload: &Workload, level: &Level) -> bool {
-    let from_outside = level.cpus.is_some() || !level.env.is_empty() || !level.prefix.is_empty() || level.drop_caches;
+    let from_outside = level.cpus.is_some()
+        || !level.env.is_empty()
+        || !level.prefix.is_empty()
+        || level.drop_caches
+        || level.guest.is_some();
     let a_place = level.filesystem.is_some() && uses_directories(spec, workload);
     from_outside || a_place || level.set.keys().any(|name| uses(spec, workload, name))
 }
@@ -76,9 +93,16 @@ fn uses_directories(spec: &Spec, workload: &Workload) -> bool {
     (1..=workload.directories).any(|number| uses(spec, workload, &format!("dir{number}")))
 }
 
-/// Whether the workload's texts have the placeholder.
+/// Whether the workload's texts have the placeholder, or those of a level that the workload meets.
 pub(crate) fn uses(spec: &Spec, workload: &Workload, name: &str) -> bool {
-    texts(spec, workload).iter().any(|text| placeholder::names(text).contains(&name))
+    let named = |axis: &&Axis| workload.axes.as_ref().is_none_or(|axes| axes.contains(&axis.name));
+    let of_levels = spec.axis.iter().filter(named).flat_map(|axis| &axis.level).flat_map(texts_of_level);
+    texts(spec, workload).into_iter().chain(of_levels).any(|text| placeholder::names(&text).contains(&name))
+}
+
+/// What changes a workload by itself, and has placeholders.
+fn texts_of_level(level: &Level) -> impl Iterator<Item = String> {
+    level.prefix.iter().chain(level.env.values()).cloned()
 }
 
 /// All texts of a workload in which placeholders are filled in.

@@ -3,7 +3,7 @@
 use crate::case::{cases, takes, texts, uses};
 use crate::figure::{REGEX, WORDS, expression};
 use crate::placeholder;
-use crate::spec::{Axis, Figure, FileSystem, Level, Spec, Workload, listed};
+use crate::spec::{Axis, Figure, FileSystem, Guest, Level, Spec, Workload, listed};
 use nearmiss_record::units::Bytes;
 use nearmiss_verify::Better;
 use nearmiss_workload::CpuSet;
@@ -16,6 +16,8 @@ const LONGEST_NAME: usize = 220;
 const MOST_REPETITIONS: u32 = 10_000;
 /// A workload's directories become devices where an axis makes file systems.
 const MOST_DIRECTORIES: u32 = 64;
+/// As many as `trace --cpus` gives.
+const MOST_GUEST_CPUS: u32 = 64;
 
 /// Errors: what is wrong, and what would be right.
 pub(crate) fn check(spec: &Spec) -> Result<(), String> {
@@ -139,6 +141,9 @@ fn sound_level(spec: &Spec, axis: &Axis, level: &Level) -> Result<(), String> {
     if let Some(file_system) = &level.filesystem {
         sound_file_system(spec, level, &place, file_system)?;
     }
+    if let Some(guest) = &level.guest {
+        sound_guest(&place, guest)?;
+    }
     let known = |text: &String| known_names(spec, None, &place, text);
     level.prefix.iter().chain(level.env.values()).try_for_each(known)
 }
@@ -154,6 +159,14 @@ fn sound_file_system(spec: &Spec, level: &Level, place: &str, of: &FileSystem) -
         true => Bytes::parse(&size).map(drop).map_err(|error| format!("{place}: filesystem.size: {error}")),
         false => Ok(()),
     }
+}
+
+fn sound_guest(place: &str, guest: &Guest) -> Result<(), String> {
+    if !guest.cpus.is_none_or(|cpus| (1..=MOST_GUEST_CPUS).contains(&cpus)) {
+        return Err(format!("{place}: guest.cpus: a guest has 1 to {MOST_GUEST_CPUS} CPUs"));
+    }
+    let memory = guest.memory.as_deref().map(Bytes::parse).transpose();
+    memory.map(drop).map_err(|error| format!("{place}: guest.memory: {error}"))
 }
 
 fn sound_variables<'a>(place: &str, mut names: impl Iterator<Item = &'a String>) -> Result<(), String> {

@@ -25,6 +25,9 @@ pub enum Error {
     /// Another process works on the lab.
     #[error("{}: another nearmiss works on this lab now; wait for it, or end it", .0.display())]
     Busy(PathBuf),
+    /// A cell ran for a lab that is gone, or has given the cell to others.
+    #[error("nobody waits for this cell any more")]
+    NotWanted,
     /// No lab is there.
     #[error("{}: no lab is there; `nearmiss lab run SPEC` makes one, below ./nearmiss-labs", .0.display())]
     NoLab(PathBuf),

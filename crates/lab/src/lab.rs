@@ -1,10 +1,11 @@
 //! A lab's directory: `spec.toml` and `lab.json` as begun, `journal.jsonl`, `cells/`, and `tmp/` while it runs.
 
 use crate::case::{Case, cases};
+use crate::executor::{Cell, Executor};
 use crate::journal::{self, Journal};
 use crate::rounds::{EndedCells, round};
-use crate::run_cell::{self, RECORD, Site};
-use crate::{Changes, Ended, Error, How, Spec, file_system, host, left};
+use crate::run_cell::{RECORD, Site};
+use crate::{Changes, Ended, Error, How, Slurm, Spec, changed, file_system, host, left};
 use serde::{Deserialize, Serialize};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -38,6 +39,9 @@ pub struct About {
     pub directory: PathBuf,
     /// What the command line changed.
     pub changes: Changes,
+    /// The cluster that runs the cells; none: this machine.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub on: Option<Slurm>,
 }
 
 /// A lab: what is to be run, and what has ended.
@@ -67,9 +71,11 @@ pub struct Event<'a> {
 
 impl Lab {
     /// The name of the lab that a specification describes. Errors: it makes no sense, or cannot run here.
-    pub fn check(text: &str, about: &About, nearmiss: &Path) -> Result<String, Error> {
+    pub fn check(text: &str, about: &About, nearmiss: &Path, executor: &dyn Executor) -> Result<String, Error> {
         let spec = Spec::parse(&about.file, text, &about.changes)?;
-        host::can_run(&spec, &cases(&spec), nearmiss, &about.directory)?;
+        let cases = cases(&spec);
+        let asked = host::Asked { spec: &spec, cases: &cases, nearmiss, start: &about.directory };
+        asked.can_run(executor, about.changes.hotplug)?;
         Ok(spec.name)
     }
 
@@ -107,6 +113,7 @@ impl Lab {
     pub fn open(path: &Path) -> Result<Self, Error> {
         let mut lab = Self::begun(path)?;
         let (mut journal, cells) = Journal::open(&path.join(JOURNAL))?;
+        changed::take_back(path)?;
         clear(&path.join(TEMPORARY))?;
         let mut journaled: EndedCells = cells.into_iter().map(|ended| (ended.cell.clone(), ended)).collect();
         for record in lab.kept()? {
@@ -172,57 +179,156 @@ impl Lab {
         self.ended.retain(|_, ended| ended.how == How::Done);
     }
 
+    /// Whether a process works on the lab now, and waits for the cells of this job.
+    pub fn waits_for(path: &Path, job: &str) -> bool {
+        matches!(Journal::open(&path.join(JOURNAL)), Err(Error::Busy(_))) && changed::waits_for(path, job)
+    }
+
     /// Runs what has not ended yet, and tells of each cell.
-    pub fn run(&mut self, nearmiss: &Path, heard: &mut dyn FnMut(&Event<'_>)) -> Result<(), Error> {
-        host::can_run(&self.spec, &self.cases, nearmiss, &self.about.directory)?;
-        if self.cases.iter().any(|case| case.file_system(&self.spec).is_some()) {
-            file_system::keep_mounts_private()?;
+    pub fn run(
+        &mut self,
+        nearmiss: &Path,
+        executor: &mut dyn Executor,
+        heard: &mut dyn FnMut(&Event<'_>),
+    ) -> Result<(), Error> {
+        let hotplug = self.about.changes.hotplug;
+        let asked = host::Asked { spec: &self.spec, cases: &self.cases, nearmiss, start: &self.about.directory };
+        asked.can_run(executor, hotplug)?;
+        if !executor.is_elsewhere() {
+            self.keep_mounts_private()?;
         }
-        let begun = Instant::now();
-        let temporary = self.path.join(TEMPORARY);
-        fs::create_dir_all(&temporary).map_err(Error::io(&temporary))?;
-        let mut number = 1;
-        heard(&self.event(None, number, begun));
-        while let Some(cells) = round(&self.spec, &self.cases, &self.ended, number) {
-            for (case, repetition) in cells {
-                let name = self.cases[case].cell(repetition);
-                if !self.ended.contains_key(&name) {
-                    let ended = self.run_cell(case, repetition, nearmiss)?;
-                    self.ended.insert(name, ended.clone());
-                    heard(&self.event(Some(&ended), number, begun));
+        let places = Places::of(&self.path)?;
+        fs::create_dir_all(&places.temporary).map_err(Error::io(&places.temporary))?;
+        let Lab { about, spec, cases, ended, journal, .. } = self;
+        let site = places.site(spec, cases, nearmiss, about, &|| true);
+        let mut so_far = SoFar { spec, cases, ended, round: 1, begun: Instant::now(), took_s: 0.0 };
+        heard(&so_far.event(None));
+        while let Some(cells) = round(spec, cases, so_far.ended, so_far.round) {
+            let left = so_far.left_of(cells, &site);
+            let mut told = |ended: Ended| {
+                if let Some(journal) = journal.as_mut() {
+                    journal.append(&ended)?;
                 }
+                so_far.add(&ended);
+                heard(&so_far.event(Some(&ended)));
+                Ok(())
+            };
+            if !left.is_empty() {
+                executor.run(&site, &left, &mut told)?;
             }
-            number += 1;
+            so_far.round += 1;
         }
-        fs::remove_dir(&temporary).map_err(Error::io(&temporary))
+        fs::remove_dir(&places.temporary).map_err(Error::io(&places.temporary))
     }
 
-    fn run_cell(&mut self, case: usize, repetition: u32, nearmiss: &Path) -> Result<Ended, Error> {
-        let (temporary, cells) = (self.path.join(TEMPORARY), self.path.join(CELLS));
-        let site =
-            Site { spec: &self.spec, nearmiss, start: &self.about.directory, temporary: &temporary, cells: &cells };
-        let ended = run_cell::run(&site, &self.cases[case], repetition)?;
-        if let Some(journal) = &mut self.journal {
-            journal.append(&ended)?;
+    /// Runs cells of a lab on which another process works, and leaves their artifacts for it, as long as they are wanted.
+    pub fn run_cells(
+        path: &Path,
+        names: &[String],
+        nearmiss: &Path,
+        executor: &mut dyn Executor,
+        wanted: &dyn Fn() -> bool,
+    ) -> Result<(), Error> {
+        let lab = Self::begun(path)?;
+        lab.keep_mounts_private()?;
+        let places = Places::of(path)?;
+        let site = places.site(&lab.spec, &lab.cases, nearmiss, &lab.about, wanted);
+        for name in names {
+            let cell = lab.cell(name)?;
+            if !wanted() {
+                return Ok(());
+            }
+            match executor.run(&site, &[cell], &mut |_| Ok(())) {
+                Err(Error::NotWanted) => return Ok(()),
+                ran => ran?,
+            }
         }
-        Ok(ended)
+        Ok(())
     }
 
-    fn event<'a>(&self, ended: Option<&'a Ended>, number: u32, begun: Instant) -> Event<'a> {
+    fn cell(&self, name: &str) -> Result<Cell, Error> {
+        let split = name.rsplit_once(",r").and_then(|(case, number)| Some((case, number.parse().ok()?)));
+        let found = split.and_then(|(case, repetition)| {
+            let case = self.cases.iter().position(|other| other.name == case)?;
+            Some(Cell { case, repetition })
+        });
+        found.ok_or_else(|| Error::Asked(format!("cell {name}: the lab {} has no such cell", self.path.display())))
+    }
+
+    fn keep_mounts_private(&self) -> Result<(), Error> {
+        match self.cases.iter().any(|case| case.file_system(&self.spec).is_some()) {
+            true => file_system::keep_mounts_private(),
+            false => Ok(()),
+        }
+    }
+}
+
+/// The lab's directories, absolute: commands start elsewhere.
+struct Places {
+    lab: PathBuf,
+    temporary: PathBuf,
+    kept_at: PathBuf,
+}
+
+impl Places {
+    fn of(lab: &Path) -> Result<Self, Error> {
+        let lab = fs::canonicalize(lab).map_err(Error::io(lab))?;
+        Ok(Places { temporary: lab.join(TEMPORARY), kept_at: lab.join(CELLS), lab })
+    }
+
+    fn site<'a>(
+        &'a self,
+        spec: &'a Spec,
+        cases: &'a [Case],
+        nearmiss: &'a Path,
+        about: &'a About,
+        wanted: &'a dyn Fn() -> bool,
+    ) -> Site<'a> {
+        let Places { lab, temporary, kept_at } = self;
+        let (start, hotplug) = (about.directory.as_path(), about.changes.hotplug);
+        Site { spec, cases, nearmiss, start, lab, temporary, kept_at, hotplug, wanted }
+    }
+}
+
+/// How far the lab is.
+struct SoFar<'a> {
+    spec: &'a Spec,
+    cases: &'a [Case],
+    ended: &'a mut EndedCells,
+    round: u32,
+    begun: Instant,
+    /// What the cells took that ended since.
+    took_s: f64,
+}
+
+impl SoFar<'_> {
+    fn left_of(&self, cells: Vec<(usize, u32)>, site: &Site<'_>) -> Vec<Cell> {
+        let cells = cells.into_iter().map(|(case, repetition)| Cell { case, repetition });
+        cells.filter(|cell| !self.ended.contains_key(&site.name(*cell))).collect()
+    }
+
+    fn add(&mut self, ended: &Ended) {
+        self.took_s += ended.took_s;
+        self.ended.insert(ended.cell.clone(), ended.clone());
+    }
+
+    fn event<'a>(&self, ended: Option<&'a Ended>) -> Event<'a> {
         let mut rest = Vec::new();
-        for coming in number..=number.max(self.spec.repetitions) {
-            let cells = round(&self.spec, &self.cases, &self.ended, coming).unwrap_or_default();
+        for coming in self.round..=self.round.max(self.spec.repetitions) {
+            let cells = round(self.spec, self.cases, self.ended, coming).unwrap_or_default();
             rest.extend(cells.into_iter().filter(|(case, n)| !self.ended.contains_key(&self.cases[*case].cell(*n))));
         }
         let expected = |(case, _): &(usize, u32)| {
             let case = &self.cases[*case];
-            left::expected_s(case, &case.workload(&self.spec).name, &self.ended)
+            left::expected_s(case, &case.workload(self.spec).name, self.ended)
         };
         let left = rest.iter().map(expected).sum::<Option<f64>>();
+        let spent = self.begun.elapsed();
+        let left = left.map(|seconds| seconds * left::pace(spent, self.took_s));
         Event {
             ended,
             cells: (self.ended.len(), self.ended.len() + rest.len()),
-            spent: begun.elapsed(),
+            spent,
             left: left.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok()),
         }
     }

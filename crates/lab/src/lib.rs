@@ -5,6 +5,8 @@
 //!   workload takes; a *cell* is one repetition of a case, and its identifier follows from names alone.
 //! - Every repetition is a round: all cases once, in an order shuffled from a printed seed. So what drifts favours no
 //!   case, and two cases of one round are a pair whose order a coin decided, as `verify` needs them.
+//! - An [`Executor`] says where cells run: [`Local`]ly, on a cluster ([`Slurm`]), or in a guest, which who runs the lab
+//!   hands in.
 //! - A cell works in a temporary directory. Its artifacts are renamed into place whole, and then the journal gets one
 //!   line. [`Lab::open`] takes away what a killed lab left unfinished, and goes on with the cells that the journal lacks.
 //! - Cases of wide spread are marked, and repeated in further rounds up to a limit.
@@ -12,13 +14,17 @@
 //! [`Show`] sets any axes as rows against an axis as columns: medians, and ratios with intervals from `verify`.
 
 mod case;
+mod changed;
 mod check;
 mod command;
 mod ended;
 mod error;
+mod executor;
+mod export;
 mod figure;
 mod file_system;
 mod host;
+mod hotplug;
 mod journal;
 mod lab;
 mod left;
@@ -28,11 +34,15 @@ mod placeholder;
 mod rounds;
 mod run_cell;
 mod show;
+mod slurm;
 mod spec;
 
 pub use case::Case;
 pub use ended::{Ended, How};
 pub use error::Error;
+pub use executor::{Cell, Executor, Local, Told};
 pub use lab::{About, Event, Lab, SCHEMA};
+pub use run_cell::Site;
 pub use show::{Entry, MetricTable, Ratio, Row, Show, Wanted};
-pub use spec::{Changes, Spec};
+pub use slurm::Slurm;
+pub use spec::{Changes, Guest, Spec};

@@ -3,8 +3,10 @@
 use crate::case::Case;
 use crate::command::{self, Places};
 use crate::ended::{ending, times};
+use crate::executor::Cell;
 use crate::figure::{self, Found};
 use crate::file_system::{self, Mounted};
+use crate::hotplug::{self, Offline};
 use crate::placeholder::fill;
 use crate::spec::{Figure, Spec};
 use crate::{Ended, Error, How, page_cache};
@@ -24,25 +26,38 @@ const ERRORS: &str = "stderr";
 const GRACE: Duration = Duration::from_secs(1);
 
 /// The surroundings of all cells of a lab.
-pub(crate) struct Site<'a> {
+pub struct Site<'a> {
     pub(crate) spec: &'a Spec,
+    pub(crate) cases: &'a [Case],
     pub(crate) nearmiss: &'a Path,
     /// Where every command starts.
     pub(crate) start: &'a Path,
+    /// The lab's directory, absolute.
+    pub(crate) lab: &'a Path,
     /// Where cells work.
     pub(crate) temporary: &'a Path,
     /// Where the artifacts of ended cells are.
-    pub(crate) cells: &'a Path,
+    pub(crate) kept_at: &'a Path,
+    /// Whether the CPUs that a cell does not name are taken from everybody.
+    pub(crate) hotplug: bool,
+    /// Whether somebody waits for the cells. A task that is taken out of a queue has its cell's command killed first.
+    pub(crate) wanted: &'a dyn Fn() -> bool,
 }
 
 /// Runs a cell. What fails in it is told by the record; an error is the lab's own.
-pub(crate) fn run(site: &Site<'_>, case: &Case, repetition: u32) -> Result<Ended, Error> {
+pub(crate) fn run(site: &Site<'_>, cell: Cell) -> Result<Ended, Error> {
     let begun = Instant::now();
-    let name = case.cell(repetition);
-    let room = site.temporary.join(&name);
+    let case = site.case(cell);
+    let room = site.temporary.join(site.name(cell));
     let places = make_places(site, case, &room)?;
-    let mut ended = blank(site.spec, case, repetition);
-    match measure(site, case, &places, &mut ended) {
+    let mut ended = blank(site.spec, case, cell.repetition);
+    let offline = take_offline(site, case)?;
+    let measured = measure(site, case, &places, &mut ended);
+    offline.map(Offline::end).transpose()?;
+    if !(site.wanted)() {
+        return Err(Error::NotWanted);
+    }
+    match measured {
         Ok(()) => {}
         Err(Wrong::Cell(how, why)) => (ended.how, ended.why) = (how, Some(why)),
         Err(Wrong::Lab(error)) => return Err(error),
@@ -51,6 +66,11 @@ pub(crate) fn run(site: &Site<'_>, case: &Case, repetition: u32) -> Result<Ended
     keep(site, &places.out, &ended)?;
     fs::remove_dir_all(&room).map_err(Error::io(&room))?;
     Ok(ended)
+}
+
+fn take_offline<'a>(site: &Site<'a>, case: &Case) -> Result<Option<Offline<'a>>, Error> {
+    let cpus = command::cpus(site.spec, case)?.filter(|_| site.hotplug);
+    cpus.map(|cpus| Offline::all_but(&cpus, Path::new(hotplug::CPUS), site.lab)).transpose()
 }
 
 fn make_places<'a>(site: &Site<'a>, case: &Case, room: &Path) -> Result<Places<'a>, Error> {
@@ -63,7 +83,7 @@ fn make_places<'a>(site: &Site<'a>, case: &Case, room: &Path) -> Result<Places<'
     Ok(Places { nearmiss: site.nearmiss, start: site.start, out, directories })
 }
 
-fn blank(spec: &Spec, case: &Case, repetition: u32) -> Ended {
+pub(crate) fn blank(spec: &Spec, case: &Case, repetition: u32) -> Ended {
     Ended {
         cell: case.cell(repetition),
         case: case.name.clone(),
@@ -186,11 +206,11 @@ fn read_figure(figure: &Figure, places: &Places<'_>, values: &BTreeMap<String, S
 }
 
 /// Puts the artifacts where they count, at once. What an earlier try of the cell left makes room.
-fn keep(site: &Site<'_>, out: &Path, ended: &Ended) -> Result<(), Error> {
+pub(crate) fn keep(site: &Site<'_>, out: &Path, ended: &Ended) -> Result<(), Error> {
     let record = out.join(RECORD);
     let bytes = serde_json::to_vec_pretty(ended).map_err(|e| Error::io(&record)(e.into()))?;
     write_whole(&record, &bytes)?;
-    let kept = site.cells.join(&ended.cell);
+    let kept = site.kept_at.join(&ended.cell);
     if kept.exists() {
         let before = site.temporary.join(format!("{}.before", ended.cell));
         fs::rename(&kept, &before).map_err(Error::io(&kept))?;

@@ -151,6 +151,22 @@ pub struct Level {
     /// Whether the cell begins with an empty page cache, after its `prepare`.
     #[serde(default)]
     pub drop_caches: bool,
+    /// Where the cell runs, if not here.
+    pub guest: Option<Guest>,
+}
+
+/// A throw-away guest, booted for the cell alone.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Guest {
+    /// A version in the cache of kernels, or the path of an unpacked one; none: the newest.
+    pub kernel: Option<String>,
+    /// Further words of the kernel's command line, such as `maxcpus=1`.
+    pub arguments: Vec<String>,
+    /// Its CPUs; none: one.
+    pub cpus: Option<u32>,
+    /// Its memory, such as `2 GiB`; none: half of what is available.
+    pub memory: Option<String>,
 }
 
 /// A fresh file system.
@@ -219,6 +235,9 @@ pub struct Changes {
     pub repetitions: Option<u32>,
     /// Shuffles the rounds.
     pub seed: Option<u64>,
+    /// Whether the CPUs that a cell does not name are taken off line, from everybody.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub hotplug: bool,
 }
 
 fn one<T: From<u8>>() -> T {

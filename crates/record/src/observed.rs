@@ -51,6 +51,9 @@ pub struct Observed {
     /// Files in the page cache, with `io`: those that the target opened, and larger ones that others had open.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub cached: Vec<CachedFile>,
+    /// Pages that processes were given, and found by direct reclaim; most pages first.
+    #[serde(default)]
+    pub memory: Vec<MemoryUse>,
     /// Tasks, most CPU time first. Without `sched` and `locks` only the kernel's accounts of them are known.
     pub tasks: Vec<Task>,
     /// The time line, oldest first.
@@ -317,6 +320,27 @@ impl CachedFile {
     pub fn lost(&self) -> u64 {
         self.before_bytes.map_or(0, |before| before.saturating_sub(self.after_bytes))
     }
+}
+
+/// The kernel's allocations of pages while a process was current.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MemoryUse {
+    /// The process.
+    pub process: i32,
+    /// Name of a thread that allocated.
+    pub name: String,
+    /// Pages of 4 KiB that it was given.
+    pub pages: u64,
+    /// Calls that gave them.
+    pub allocations: u64,
+    /// How often it had to find pages itself.
+    pub reclaims: u64,
+    /// The time of that.
+    pub reclaim_ns: u64,
+    /// Longest.
+    pub max_ns: u64,
+    /// Pages that it found.
+    pub reclaimed: u64,
 }
 
 /// The request queue of a device.

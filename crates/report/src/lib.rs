@@ -15,6 +15,7 @@ pub mod html;
 pub mod json;
 pub mod levels;
 pub mod load;
+pub mod matrix;
 pub mod name;
 pub mod number;
 pub mod observe;

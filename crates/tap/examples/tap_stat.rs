@@ -30,6 +30,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         timeout: None,
         keep: None,
         aslr: false,
+        kernel_arguments: Vec::new(),
         warm_up: WarmUp::Nothing,
         libc_tunables: None,
     })?;

@@ -3,7 +3,7 @@
 use super::facts::{FactsError, KernelFacts};
 use super::guest::{
     CaughtSignals, ExitReason, Guest, GuestCommand, GuestConfig, GuestError, GuestExit, GuestShape, InstructionClock,
-    KernelImage, PluginConfig, QemuBinary, TAP_PLUGIN, WarmUp, Warmth, plan_memory,
+    KernelArgument, KernelImage, PluginConfig, QemuBinary, TAP_PLUGIN, WarmUp, Warmth, plan_memory,
 };
 use super::pages::{Physical, kernel_pages};
 use super::ring::{Next, Ring, RingConfig};
@@ -48,6 +48,8 @@ pub struct TapConfig {
     pub keep: Option<PathBuf>,
     /// Random address layout.
     pub aslr: bool,
+    /// As [`GuestConfig::kernel_arguments`].
+    pub kernel_arguments: Vec<KernelArgument>,
     /// As [`GuestConfig::warm_up`].
     pub warm_up: WarmUp,
     /// `GLIBC_TUNABLES` for the command.
@@ -198,6 +200,7 @@ impl Session {
             keep: config.keep,
             timeout: config.timeout,
             aslr: config.aslr,
+            kernel_arguments: config.kernel_arguments,
             warm_up: config.warm_up,
             qemu: config.qemu,
             preload: config.heap_shim,

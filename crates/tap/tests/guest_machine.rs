@@ -24,6 +24,16 @@ fn packages_threads_and_nodes_are_the_shape_s() {
     assert_eq!(run(config).output, "0 0-1 node0\n0 0-1 node0\n1 2-3 node1\n1 2-3 node1\n2\n");
 }
 
+#[test]
+fn the_kernel_gets_the_further_arguments_behind_its_own() {
+    let _one = ONE_AT_A_TIME.lock();
+    let script = "cat /sys/devices/system/cpu/online; tr ' ' '\\n' < /proc/cmdline | tail -2";
+    let Some(mut config) = config(&["sh", "-c", script]) else { return };
+    config.shape = GuestShape::flat(2);
+    config.kernel_arguments = ["maxcpus=1", "init_on_alloc=0"].map(|word| word.parse().unwrap()).to_vec();
+    assert_eq!(run(config).output, "0\nmaxcpus=1\ninit_on_alloc=0\n");
+}
+
 /// Reads the perf rings from the guest's memory, as the consumer does, and finds the command's records.
 #[test]
 fn perf_records_are_read_from_guest_memory() {

@@ -94,6 +94,7 @@ fn record_under(
         timeout: Some(Duration::from_secs(120)),
         keep: None,
         aslr: false,
+        kernel_arguments: Vec::new(),
         warm_up: WarmUp::Files,
         libc_tunables: None,
     });

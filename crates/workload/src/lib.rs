@@ -16,7 +16,7 @@
 //!
 //! A launched command never outlives its launcher: a small guardian process kills it when
 //! the launcher dies without having waited for it, even by `SIGKILL`. Files written for it
-//! ([`GuardedFiles`]) have a guardian too. Of a server ([`Serving`]) a keeper ends even what left the server's group.
+//! ([`GuardedFiles`]) and changed settings of the kernel ([`GuardedSettings`]) have a guardian too. Of a server ([`Serving`]) a keeper ends even what left the server's group.
 
 mod child;
 mod command;
@@ -25,6 +25,7 @@ mod cpus;
 mod error;
 mod finished;
 mod guarded_files;
+mod guarded_settings;
 mod guardian;
 mod keeper;
 mod launch;
@@ -41,6 +42,7 @@ pub use cpus::CpuSet;
 pub use error::Error;
 pub use finished::{Finished, Status};
 pub use guarded_files::GuardedFiles;
+pub use guarded_settings::{GuardedSettings, Setting};
 pub use launch::Suspended;
 pub use memory::MemoryPolicy;
 pub use ready::Ready;

@@ -178,6 +178,7 @@ fn session(program: &Program, filter: Filter, start: Start) -> Result<Session, B
         timeout: Some(Duration::from_secs(300)),
         keep: None,
         aslr: false,
+        kernel_arguments: Vec::new(),
         warm_up: if start == Start::Warm { WarmUp::Files } else { WarmUp::Nothing },
         libc_tunables: Some(tunables(program)),
     })?)

@@ -41,6 +41,7 @@ fn config() -> anyhow::Result<TapConfig> {
         timeout: Some(LIMIT),
         keep: None,
         aslr: true,
+        kernel_arguments: Vec::new(),
         warm_up: WarmUp::Nothing,
         libc_tunables: None,
     })

@@ -1,28 +1,50 @@
 //! A lab's tables as text.
 
+use super::pictures;
 use crate::table::{lines, table, width};
-use nearmiss_lab::{Entry, Lab, MetricTable, Show};
+use nearmiss_lab::{Entry, Lab, MetricTable, Row, Show};
 use nearmiss_record::words::counted;
+use nearmiss_report::matrix::{Section, page};
 use std::fmt::Write;
 
 /// The head, a table a figure, and what the marks mean.
 pub fn text(lab: &Lab, show: &Show) -> String {
-    let path = lab.path().display();
-    let cells = counted(show.cells as u64, "cell");
-    let mut text = format!("Lab {} ({path}), seed {}: {}, measured", show.name, show.seed, cells);
-    if show.not_done > 0 {
-        let _ = write!(text, ", {} of them without figures", show.not_done);
-    }
-    text.push('\n');
-    for metric in &show.metrics {
+    let mut text = format!("{}\n", head(lab, show));
+    for metric in with_figures(show) {
         let _ = write!(text, "\n{}\n{}\n", title(show, metric), one(show, metric));
     }
-    let entries = || show.metrics.iter().flat_map(|m| &m.rows).flat_map(|row| &row.entries).flatten();
-    let notes = notes(show, &entries().collect::<Vec<_>>());
+    let notes = notes(show);
     if !notes.is_empty() {
         let _ = write!(text, "\n{}\n", notes.join("\n"));
     }
     text
+}
+
+/// The same as one page, with pictures.
+pub fn html(lab: &Lab, show: &Show) -> String {
+    let section = |metric: &MetricTable| Section {
+        title: title(show, metric),
+        header: header(show).into_iter().map(str::to_owned).collect(),
+        names: show.row_axes.len(),
+        rows: metric.rows.iter().map(cells).collect(),
+        picture: pictures::of(show, metric),
+    };
+    let sections: Vec<Section> = with_figures(show).map(section).collect();
+    page(&show.name, &head(lab, show), &sections, &notes(show))
+}
+
+/// Tables of what no cell has are left out.
+fn with_figures(show: &Show) -> impl Iterator<Item = &MetricTable> {
+    show.metrics.iter().filter(|metric| !metric.rows.is_empty())
+}
+
+fn head(lab: &Lab, show: &Show) -> String {
+    let cells = counted(show.cells as u64, "cell");
+    let mut head = format!("Lab {} ({}), seed {}: {cells}, measured", show.name, lab.path().display(), show.seed);
+    if show.not_done > 0 {
+        let _ = write!(head, ", {} of them without figures", show.not_done);
+    }
+    head
 }
 
 fn title(show: &Show, metric: &MetricTable) -> String {
@@ -31,13 +53,20 @@ fn title(show: &Show, metric: &MetricTable) -> String {
     format!("Measured {}{unit}{by}: median, least–largest", metric.metric)
 }
 
-fn one(show: &Show, metric: &MetricTable) -> String {
+fn header(show: &Show) -> Vec<&str> {
     let values = if show.columns.is_empty() { vec!["all"] } else { show.columns.iter().map(String::as_str).collect() };
-    let header: Vec<&str> = show.row_axes.iter().map(String::as_str).chain(values).collect();
-    let mut table = table(&header, width());
+    show.row_axes.iter().map(String::as_str).chain(values).collect()
+}
+
+fn cells(row: &Row) -> Vec<String> {
+    let entries = row.entries.iter().map(|entry| entry.as_ref().map(entry_text).unwrap_or_default());
+    row.levels.iter().cloned().chain(entries).collect()
+}
+
+fn one(show: &Show, metric: &MetricTable) -> String {
+    let mut table = table(&header(show), width());
     for row in &metric.rows {
-        let entries = row.entries.iter().map(|entry| entry.as_ref().map(entry_text).unwrap_or_default());
-        table.add_row(row.levels.iter().cloned().chain(entries));
+        table.add_row(cells(row));
     }
     lines(&table)
 }
@@ -82,9 +111,10 @@ fn number(number: f64) -> String {
     }
 }
 
-fn notes(show: &Show, entries: &[&Entry]) -> Vec<String> {
+fn notes(show: &Show) -> Vec<String> {
+    let entries = || show.metrics.iter().flat_map(|m| &m.rows).flat_map(|row| &row.entries).flatten();
     let mut notes = Vec::new();
-    let ratios: Vec<_> = entries.iter().filter_map(|entry| entry.against_first.as_ref()).collect();
+    let ratios: Vec<_> = entries().filter_map(|entry| entry.against_first.as_ref()).collect();
     if !ratios.is_empty() {
         let sure = show.confidence * 100.0;
         notes.push(format!(
@@ -94,7 +124,7 @@ fn notes(show: &Show, entries: &[&Entry]) -> Vec<String> {
     if ratios.iter().any(|ratio| ratio.interval.is_none()) {
         notes.push("A ratio without an interval is of too few repetitions: six give one.".to_owned());
     }
-    if entries.iter().any(|entry| entry.wide) {
+    if entries().any(|entry| entry.wide) {
         notes.push("~: the repetitions differ by more than the specification's `spread.wide`.".to_owned());
     }
     notes

@@ -50,6 +50,7 @@ pub fn count(args: &Args) -> anyhow::Result<Option<CommandStatus>> {
         );
     }
     notes.extend(super::served::note(args));
+    notes.extend(super::note_of_kernel(args));
     notes.extend(super::warm::notes(&recorded));
     notes.extend(recorded.notes.iter().cloned());
     let totals = counter.finish()?.0;

@@ -58,6 +58,9 @@ mirror!(IoStat, 376, {
     count: u64, bytes: u64, errors: u64, queue_ns: u64, device_ns: u64, max_ns: u64, inverse_min_ns: u64,
     log2_queue_ns: [u32; LOG2_SLOTS], log2_device_ns: [u32; LOG2_SLOTS],
 });
+mirror!(MemoryStat, 64, {
+    comm: [u8; 16], pages: u64, allocations: u64, reclaims: u64, reclaim_ns: u64, max_ns: u64, reclaimed: u64,
+});
 mirror!(QueueCell, 136, {
     lock: u32, padding: u32, in_flight: u64, samples: u64, sum: u64, max: u64, busy_ns: u64, busy_since_ns: u64,
     weighted_ns: u64, changed_ns: u64, log2_length: [u32; 16],
@@ -120,10 +123,11 @@ pub enum Counter {
     DroppedTasks,
     DroppedLog,
     DroppedStacks,
+    DroppedMemory,
 }
 
 /// How many counters there are.
-pub const COUNTERS: usize = Counter::DroppedStacks as usize + 1;
+pub const COUNTERS: usize = Counter::DroppedMemory as usize + 1;
 
 /// Reads a mirror from a ring buffer record.
 pub fn read<T: aya::Pod>(bytes: &[u8]) -> Option<T> {

@@ -81,6 +81,14 @@ impl CallTracing {
 const LOCK_POINTS: [(&str, &str); 2] = [("lock_begin", "contention_begin"), ("lock_end", "contention_end")];
 const IO_POINTS: [(&str, &str); 3] =
     [("io_start", "block_io_start"), ("io_issue", "block_rq_issue"), ("io_complete", "block_rq_complete")];
+const MEMORY_POINTS: [(&str, &str); 3] = [
+    ("page_alloc", "mm_page_alloc"),
+    ("reclaim_begin", "mm_vmscan_direct_reclaim_begin"),
+    ("reclaim_end", "mm_vmscan_direct_reclaim_end"),
+];
+/// Of kernels with memory cgroups.
+const CGROUP_MEMORY_POINTS: [(&str, &str); 2] =
+    [("cgroup_reclaim_begin", "mm_vmscan_memcg_reclaim_begin"), ("cgroup_reclaim_end", "mm_vmscan_memcg_reclaim_end")];
 const TASK_POINTS: [(&str, &str); 3] =
     [("task_wakes", "sched_wakeup"), ("task_begins", "sched_wakeup_new"), ("task_switch", "sched_switch")];
 const END_POINTS: [(&str, &str); 1] = [("task_free", "sched_process_free")];
@@ -155,6 +163,9 @@ pub fn load(wants: Wants, constants: &Constants) -> Result<Loaded, BpfError> {
     }
     if wants.io {
         attach(&IO_POINTS)?;
+        attach(&MEMORY_POINTS)?;
+        // A kernel without cgroups has no reclaim for them.
+        let _ = attach(&CGROUP_MEMORY_POINTS);
     }
     if wants.acquisitions {
         mutexes(&mut ebpf)?;
@@ -185,7 +196,7 @@ fn sizes(wants: Wants) -> Vec<(&'static str, u32)> {
     shrink(wants.acquisitions, &["acquisitions"]);
     shrink(wants.polls, &["poll_stats", "poll_seats"]);
     shrink(wants.polls && wants.log, &["poll_returns"]);
-    shrink(wants.io, &["io_flights", "io_stats", "queues"]);
+    shrink(wants.io, &["io_flights", "io_stats", "queues", "memory_stats", "reclaims"]);
     if wants.locks {
         sizes.push(("lock_log", if wants.log { 16 << 20 } else { 1 << 20 }));
     }

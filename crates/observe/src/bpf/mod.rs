@@ -9,6 +9,7 @@ mod futex;
 mod layout;
 mod load;
 mod locks;
+mod memory;
 mod pace;
 mod places;
 mod poll_rows;

@@ -8,12 +8,12 @@ use super::locks::Namers;
 use super::pace::Pace;
 use super::sets::Sets;
 use super::window::Window;
-use super::{BpfError, block, locks, polls, refused, tasks};
+use super::{BpfError, block, locks, memory, polls, refused, tasks};
 use crate::perf::{AddressSpaces, Symbolizer};
 use aya::maps::{Array, HashMap, MapData, PerCpuArray, RingBuf};
 use aya::programs::Program;
 use nearmiss_record::logs::MOST_LOGGED;
-use nearmiss_record::observed::{BlockIo, Lock, Poll, Queue, Task};
+use nearmiss_record::observed::{BlockIo, Lock, MemoryUse, Poll, Queue, Task};
 use std::collections::HashMap as StdMap;
 use std::fs;
 use std::io::Read;
@@ -83,6 +83,7 @@ impl Figures {
             ("tasks", Counter::DroppedTasks),
             ("log entries", Counter::DroppedLog),
             ("futex stacks", Counter::DroppedStacks),
+            ("page allocations", Counter::DroppedMemory),
         ]
         .into_iter()
         .map(|(name, counter)| (name.to_owned(), self.of(counter)))
@@ -102,6 +103,8 @@ pub struct Counted {
     pub io: Vec<BlockIo>,
     /// Queues.
     pub queues: Vec<Queue>,
+    /// Pages allocated and reclaimed.
+    pub memory: Vec<MemoryUse>,
     /// Tasks; where switches were not watched, by the kernel's accounts alone.
     pub tasks: Vec<Task>,
     /// What found no room.
@@ -311,6 +314,7 @@ impl BpfSession {
         if self.wants.io {
             counted.io = block::rows(ebpf)?;
             counted.queues = block::queues(ebpf)?;
+            counted.memory = memory::rows(ebpf)?;
         }
         let all = living.iter().chain(&self.ended);
         counted.tasks = tasks::rows(all, self.window, self.wants.switches());

@@ -293,6 +293,7 @@ impl Instruments {
             observed.polls = counted.polls;
             observed.io = counted.io;
             observed.queues = counted.queues;
+            observed.memory = counted.memory;
             observed.tasks = counted.tasks;
             observed.lost = counted.lost;
             log = super::tables::Log::of(bpf.take_log(), &observed.locks, started_ns);

@@ -123,11 +123,27 @@ fn sections(o: &Observed) -> Vec<(&'static str, String, Markup)> {
     if !o.io.is_empty() {
         out.push(("io", "Block I/O".to_owned(), block(o)));
     }
+    if !o.memory.is_empty() {
+        out.push(("memory", "Pages of the kernel".to_owned(), memory(o)));
+    }
     if !o.tasks.is_empty() {
         out.push(("tasks", "Tasks".to_owned(), tasks(o)));
     }
     out.push(("notes", "Notes".to_owned(), notes(o)));
     out
+}
+
+fn memory(o: &Observed) -> Markup {
+    html! { table.wide {
+        tr { th { "pages" } th { "calls" } th { "direct reclaims" } th { "time" } th { "max" } th { "found" } th.name { "process" } }
+        @for m in o.memory.iter().take(ROWS) {
+            tr {
+                td { (grouped(m.pages)) } td { (grouped(m.allocations)) } td { (grouped(m.reclaims)) }
+                td { (time(m.reclaim_ns)) } td { (time(m.max_ns)) } td { (grouped(m.reclaimed)) }
+                td.name { (plain(&m.name)) " " (m.process) }
+            }
+        }
+    } }
 }
 
 fn profile_section(profile: &Profile, event: u32) -> Markup {

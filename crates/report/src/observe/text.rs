@@ -4,7 +4,7 @@ use super::hot::{Hot, call_sites, event_of, hottest, lines, ratios, total};
 use super::words::{cut, lacks, lock_name, of_processes, place, quantile, rate, short, time, waited};
 use crate::function_name::{folded, of_table};
 use crate::number::{bytes, fixed_percent, grouped, percent_of};
-use nearmiss_record::observed::{LEAST_CLASSIFIED_NS, Lock, Observed, Poll, Profile, Task};
+use nearmiss_record::observed::{LEAST_CLASSIFIED_NS, Lock, MemoryUse, Observed, Poll, Profile, Task};
 use std::fmt::Write;
 
 /// Kernel functions that copy to or from user memory, whose callers the report lists.
@@ -31,6 +31,7 @@ pub fn text(observed: &Observed, width: usize, top: usize) -> String {
     page.locks();
     page.polls();
     page.block();
+    page.memory();
     page.tasks();
     page.end();
     page.out
@@ -341,6 +342,38 @@ impl Page<'_> {
         if !waiters.is_empty() {
             let list: Vec<String> = waiters.iter().take(3).map(|(who, ns)| format!("{who} {}", time(*ns))).collect();
             self.line(format!("  waited for it: {}", list.join(", ")));
+        }
+    }
+
+    fn memory(&mut self) {
+        let o = self.observed;
+        if o.memory.is_empty() {
+            return;
+        }
+        let sum = |of: fn(&MemoryUse) -> u64| o.memory.iter().map(of).sum::<u64>();
+        self.title(&format!(
+            "Pages of the kernel: {} allocated, {} direct reclaims, {}{}",
+            grouped(sum(|m| m.pages)),
+            grouped(sum(|m| m.reclaims)),
+            time(sum(|m| m.reclaim_ns)),
+            lacks(o, "page allocations")
+        ));
+        self.line(format!(
+            "  {:>10} {:>10} {:>9} {:>9} {:>9} {:>10}  {}",
+            "pages", "calls", "reclaims", "time", "max", "found", "process"
+        ));
+        for m in o.memory.iter().take(self.top) {
+            self.line(format!(
+                "  {:>10} {:>10} {:>9} {:>9} {:>9} {:>10}  {} {}",
+                grouped(m.pages),
+                grouped(m.allocations),
+                grouped(m.reclaims),
+                time(m.reclaim_ns),
+                time(m.max_ns),
+                grouped(m.reclaimed),
+                m.name,
+                m.process
+            ));
         }
     }
 

@@ -4,6 +4,7 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::Path;
 
 use super::config::{GuestShape, InstructionClock, PluginConfig};
+use super::kernel_argument::KernelArgument;
 use super::memory_file::inherited_path;
 use super::qemu::QemuBinary;
 
@@ -112,14 +113,17 @@ fn plugin_argument(plugin: &PluginConfig) -> String {
     argument
 }
 
-/// The kernel's command line.
-pub(super) fn kernel_arguments(aslr: bool) -> String {
+/// The kernel's command line: our words, then the user's.
+pub(super) fn kernel_arguments(aslr: bool, further: &[KernelArgument]) -> String {
     let mut line = String::from(
         "console=ttyS0 quiet loglevel=3 panic=-1 oops=panic clocksource=tsc tsc=reliable nokaslr mitigations=off \
          no5lvl no_timer_check random.trust_cpu=on cryptomgr.notests audit=0 rdinit=/init",
     );
     if !aslr {
         line.push_str(" norandmaps");
+    }
+    for argument in further {
+        line.push_str(&format!(" {argument}"));
     }
     line
 }

@@ -7,6 +7,7 @@ use std::time::Duration;
 use super::command::GuestCommand;
 use super::error::GuestError;
 use super::kernel::KernelImage;
+use super::kernel_argument::KernelArgument;
 use super::qemu::QemuBinary;
 
 /// The machine's shape: `packages * cores * threads` virtual CPUs, numbered threads first, then
@@ -110,6 +111,8 @@ pub struct GuestConfig {
     pub timeout: Option<Duration>,
     /// Whether address spaces are laid out at random, as a kernel does by default.
     pub aslr: bool,
+    /// Further words for the kernel, behind nearmiss's own.
+    pub kernel_arguments: Vec<KernelArgument>,
     /// What is done ahead of the command.
     pub warm_up: WarmUp,
     /// Which QEMU.
@@ -133,6 +136,7 @@ impl GuestConfig {
             keep: None,
             timeout: None,
             aslr: true,
+            kernel_arguments: Vec::new(),
             warm_up: WarmUp::Nothing,
             qemu: QemuBinary::installed()?,
             preload: None,

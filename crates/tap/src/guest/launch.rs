@@ -23,6 +23,7 @@ use super::host_memory::OomKills;
 use super::initramfs::Initramfs;
 use super::input::WaitingInput;
 use super::keep::{self, Unpacker};
+use super::kernel_argument::check_length;
 use super::messages::GuestEvent;
 use super::protocol::{Asked, Protocol};
 use super::relay::{Tail, outwards};
@@ -43,6 +44,7 @@ pub(super) fn launch(mut config: GuestConfig) -> Result<Guest, GuestError> {
     if config.command.argv.is_empty() {
         return Err(GuestError::Config("no command is given".into()));
     }
+    check_length(&config.kernel_arguments)?;
     let keep = config.keep.as_deref().map(keep::prepare).transpose()?;
     let sizes = memory_by_node(&config.memory, config.shape.nodes, available_memory())?;
     let mut memory = Vec::new();
@@ -76,7 +78,7 @@ pub(super) fn launch(mut config: GuestConfig) -> Result<Guest, GuestError> {
         memory: &memory,
         kernel: &kernel,
         initramfs: &initramfs,
-        kernel_arguments: kernel_arguments(config.aslr),
+        kernel_arguments: kernel_arguments(config.aslr, &config.kernel_arguments),
         icount: config.icount,
         plugin: config.plugin.as_ref(),
         console: &console_inside.into(),

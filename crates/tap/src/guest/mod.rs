@@ -24,6 +24,7 @@ mod initramfs;
 mod input;
 mod keep;
 mod kernel;
+mod kernel_argument;
 mod launch;
 mod memory_file;
 mod messages;
@@ -52,6 +53,7 @@ pub use config::{GuestConfig, GuestShape, InstructionClock, PluginConfig, WarmUp
 pub use error::GuestError;
 pub use exit::{CommandStatus, ExitReason, GuestExit};
 pub use kernel::KernelImage;
+pub use kernel_argument::KernelArgument;
 pub use messages::{GuestEvent, PerfRing, WarmEnd, WarmFiles};
 pub use qemu::QemuBinary;
 pub use signals::{CaughtSignals, ForwardSignals};

@@ -1,0 +1,216 @@
+//! Cells on the nodes of a cluster: an array of tasks under Slurm, of several cells each, for a task alone costs seconds.
+//!
+//! Every task runs `nearmiss lab cells` on the lab's directory, which all nodes must see. The tasks leave artifacts; the
+//! lab waits for these, and journals them in the order in which they come.
+
+use crate::changed::{self, Changed};
+use crate::executor::{Cell, Executor, Told};
+use crate::run_cell::Site;
+use crate::{Ended, Error, Guest, How};
+use nearmiss_record::run::write_whole;
+use nearmiss_workload::{Stdio, Workload};
+use serde::{Deserialize, Serialize};
+use std::fs::{self, File};
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+/// How often the lab looks for artifacts.
+const LOOK: Duration = Duration::from_millis(100);
+/// How often the lab asks for the job: each question costs the controller a connection.
+const ASK: Duration = Duration::from_secs(1);
+/// What a question may take.
+const ANSWER: Duration = Duration::from_secs(60);
+/// The files of tasks, in the lab's directory: lists of cells, and what the tasks said.
+const TASKS: &str = "slurm";
+
+/// Submits cells to Slurm.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Slurm {
+    /// Cells of a task.
+    pub cells_a_task: usize,
+    /// Further words for `sbatch`, such as a partition.
+    pub options: Vec<String>,
+}
+
+impl Slurm {
+    /// Errors: Slurm is not installed, or does not answer.
+    pub fn answers(&self) -> Result<(), Error> {
+        let answer = ask(Workload::new(["sinfo", "--noheader", "--format=%P"]));
+        answer.map(drop).map_err(|why| Error::CannotHere(format!("--on slurm: {why}")))
+    }
+
+    fn submit(&self, site: &Site<'_>, name: &str, tasks: usize, directory: &Path) -> Result<(), Error> {
+        let script = directory.join("task.sh");
+        let quoted = |path: &Path| format!("'{}'", path.display().to_string().replace('\'', r"'\''"));
+        let text = format!(
+            "#!/bin/sh\nexec {} lab cells {} --job {name} --of {}/cells-\"$SLURM_ARRAY_TASK_ID\"\n",
+            quoted(site.nearmiss()),
+            quoted(site.lab()),
+            quoted(directory)
+        );
+        write_whole(&script, text.as_bytes())?;
+        let words = [
+            "sbatch".to_owned(),
+            "--parsable".to_owned(),
+            format!("--job-name={name}"),
+            format!("--array=0-{}", tasks - 1),
+            // Two cells on one node at a time would measure each other.
+            "--exclusive".to_owned(),
+            format!("--chdir={}", site.start().display()),
+            format!("--output={}/said-%a", directory.display()),
+        ];
+        let words = words.into_iter().chain(self.options.clone()).chain([script.display().to_string()]);
+        ask(Workload::new(words)).map(drop).map_err(|why| Error::CannotHere(format!("--on slurm: {why}")))
+    }
+}
+
+impl Executor for Slurm {
+    /// The node has it or has not: its own `lab cells` says so in the cell's record.
+    fn has_guest(&self, _: &Guest) -> Result<(), Error> {
+        Ok(())
+    }
+
+    fn is_elsewhere(&self) -> bool {
+        true
+    }
+
+    fn run(&mut self, site: &Site<'_>, cells: &[Cell], told: &mut Told<'_>) -> Result<(), Error> {
+        let name = format!("nearmiss-{:016x}", random()?);
+        let directory = site.lab().join(TASKS);
+        fs::create_dir_all(&directory).map_err(Error::io(&directory))?;
+        let tasks: Vec<&[Cell]> = cells.chunks(self.cells_a_task.max(1)).collect();
+        for (number, task) in tasks.iter().enumerate() {
+            let names: String = task.iter().map(|cell| site.name(*cell) + "\n").collect();
+            write_whole(&directory.join(format!("cells-{number}")), names.as_bytes())?;
+        }
+        cells.iter().try_for_each(|cell| site.forget(*cell))?;
+        Changed::job(&name).write_down(site.lab())?;
+        self.submit(site, &name, tasks.len(), &directory)?;
+        let mut waiting = Waiting { site, left: cells.to_vec(), since: Instant::now() };
+        waiting.until_the_job_is_gone(&name, told)?;
+        waiting.give_up_the_rest(&directory, self.cells_a_task.max(1), cells, told)?;
+        changed::taken_back(site.lab())
+    }
+}
+
+/// The cells of a job that are still to come.
+struct Waiting<'a> {
+    site: &'a Site<'a>,
+    left: Vec<Cell>,
+    since: Instant,
+}
+
+impl Waiting<'_> {
+    fn until_the_job_is_gone(&mut self, name: &str, told: &mut Told<'_>) -> Result<(), Error> {
+        let mut asked = Instant::now();
+        while !self.left.is_empty() {
+            self.take_what_came(told)?;
+            if asked.elapsed() > ASK {
+                if !is_queued(name)? {
+                    // What came between the look and the answer.
+                    return self.take_what_came(told);
+                }
+                asked = Instant::now();
+            }
+            std::thread::sleep(LOOK);
+        }
+        // The last task ends a moment after its last cell.
+        while is_queued(name)? {
+            std::thread::sleep(LOOK);
+        }
+        Ok(())
+    }
+
+    fn take_what_came(&mut self, told: &mut Told<'_>) -> Result<(), Error> {
+        let came: Vec<(Cell, Ended)> =
+            self.left.iter().filter_map(|cell| Some((*cell, self.site.kept(*cell)?))).collect();
+        self.left.retain(|cell| !came.iter().any(|(other, _)| other == cell));
+        came.into_iter().try_for_each(|(_, ended)| told(ended))
+    }
+
+    fn give_up_the_rest(
+        &mut self,
+        directory: &Path,
+        cells_a_task: usize,
+        all: &[Cell],
+        told: &mut Told<'_>,
+    ) -> Result<(), Error> {
+        for cell in std::mem::take(&mut self.left) {
+            let place = all.iter().position(|other| *other == cell).unwrap_or_default();
+            let said = directory.join(format!("said-{}", place / cells_a_task));
+            let why = format!("its task ended without it; {} has what the task said", said.display());
+            told(self.site.lost(cell, How::Failed, why, self.since.elapsed())?)?;
+        }
+        Ok(())
+    }
+}
+
+fn is_queued(name: &str) -> Result<bool, Error> {
+    let words = ["squeue", "--noheader", "--format=%i", &format!("--name={name}")];
+    let answer = ask(Workload::new(words)).map_err(|why| Error::CannotHere(format!("--on slurm: {why}")))?;
+    Ok(!answer.trim().is_empty())
+}
+
+/// Takes a job out of the queue, and waits until its tasks have ended.
+pub(crate) fn cancel(name: &str) -> Result<(), Error> {
+    let words = ["scancel", &format!("--name={name}")];
+    let told = |why| Error::CannotHere(format!("the lab's job {name} is under way and cannot be taken back: {why}"));
+    ask(Workload::new(words)).map_err(told)?;
+    let begun = Instant::now();
+    while is_queued(name)? {
+        if begun.elapsed() > ANSWER {
+            return Err(Error::CannotHere(format!(
+                "the lab's job {name} does not end; `scancel --name={name}` ends it"
+            )));
+        }
+        std::thread::sleep(LOOK);
+    }
+    Ok(())
+}
+
+/// Runs a command of Slurm and takes its output. Errors: it is not there, failed, or took too long.
+fn ask(command: Workload) -> Result<String, String> {
+    let program = command.argv().first().map(|word| word.to_string_lossy().into_owned()).unwrap_or_default();
+    let (output, errors) = (Output::new()?, Output::new()?);
+    let command = command.stdin(Stdio::Null).stdout(output.file()?).stderr(errors.file()?);
+    let running = command.launch_suspended().and_then(|suspended| suspended.resume()).map_err(|e| e.to_string())?;
+    match running.wait_for(ANSWER).map_err(|e| e.to_string())? {
+        Ok(finished) if finished.status.success() => output.text(),
+        Ok(finished) => Err(format!("`{program}` {}: {}", finished.status.in_words(), errors.text()?.trim())),
+        Err(running) => {
+            drop(running);
+            Err(format!("`{program}` does not answer: is slurmctld up?"))
+        }
+    }
+}
+
+/// A file without a name, for a command's output.
+struct Output(File);
+
+impl Output {
+    fn new() -> Result<Self, String> {
+        let made = rustix::fs::memfd_create("nearmiss-slurm", rustix::fs::MemfdFlags::CLOEXEC);
+        made.map(|file| Output(file.into())).map_err(|error| error.to_string())
+    }
+
+    fn file(&self) -> Result<File, String> {
+        self.0.try_clone().map_err(|error| error.to_string())
+    }
+
+    fn text(&self) -> Result<String, String> {
+        use std::io::Seek;
+        let mut file = &self.0;
+        let mut text = Vec::new();
+        let read = file.rewind().and_then(|()| file.read_to_end(&mut text));
+        read.map(|_| String::from_utf8_lossy(&text).into_owned()).map_err(|error| error.to_string())
+    }
+}
+
+/// A name for a job that nobody else has.
+fn random() -> Result<u64, Error> {
+    let source = PathBuf::from("/dev/urandom");
+    let mut bytes = [0; 8];
+    let read = File::open(&source).and_then(|mut file| file.read_exact(&mut bytes));
+    read.map(|()| u64::from_ne_bytes(bytes)).map_err(Error::io(source))
+}
