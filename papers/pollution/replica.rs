@@ -210,7 +210,7 @@ impl Load {
 fn blamed(totals: &ModelTotals) -> [u64; 2] {
     let mut blamed = [0; 2];
     for pair in totals.pollution.iter().filter(|pair| pair.cache == "L3") {
-        blamed[usize::from(pair.polluter != Function::Copy as u32)] += pair.misses;
+        blamed[usize::from(pair.polluter.insn != Function::Copy as u32)] += pair.misses;
     }
     blamed
 }
