@@ -103,7 +103,9 @@ fn breaches_would_be_seen() {
 /// Where a remedy may be named: its own folder, the registry, what is preloaded for it, the paper behind it.
 fn is_of_remedy(path: &str, name: &str) -> bool {
     let folder = format!("crates/remedy/src/{name}/");
-    let homes = [folder.as_str(), "crates/remedy/src/registry.rs", "crates/remedy/examples/", "native/", "papers/"];
+    // The programs of `apps` may use no remedy (edges.rs), and HTTP has words of its own.
+    let homes =
+        [folder.as_str(), "crates/remedy/src/registry.rs", "crates/remedy/examples/", "native/", "papers/", "apps/"];
     homes.iter().any(|home| path.starts_with(home)) || path.starts_with("crates/verify/examples/")
 }
 

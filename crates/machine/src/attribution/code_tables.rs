@@ -124,16 +124,19 @@ pub(super) fn of_instruction(attribution: &Attribution, whose: Whose, part: &Par
     (!idle).then(|| Tally { instructions, cycles: part.computed.get(id).copied().unwrap_or(0), ..tally() })
 }
 
+/// Cache; function and call of the evictor; function and call of who missed.
+type Blamed<'a> = (&'a str, (u32, u32), (u32, u32));
+
 /// By function and its call, most first.
 pub(super) fn blame(names: &Names<'_>, pollution: &[Pollution]) -> Vec<BlameRow> {
     // By function and the call that led there: what one function is blamed for may be one of its callers' alone.
     let place = |site: CallSite| (names.function(site.insn), names.calling_insn(site.context));
-    let mut sums: BTreeMap<(&str, (u32, u32), (u32, u32)), u64> = BTreeMap::new();
+    let mut sums: BTreeMap<Blamed<'_>, u64> = BTreeMap::new();
     for pair in pollution {
         *sums.entry((pair.cache.as_str(), place(pair.polluter), place(pair.victim))).or_default() += pair.misses;
     }
     let called_at = |call: u32| if call == 0 { String::new() } else { names.site(call) };
-    let row = |((cache, evictor, victim), misses): ((&str, (u32, u32), (u32, u32)), u64)| BlameRow {
+    let row = |((cache, evictor, victim), misses): (Blamed<'_>, u64)| BlameRow {
         cache: cache.to_owned(),
         evictor: names.function_name(evictor.0).to_owned(),
         evictor_called_at: called_at(evictor.1),
