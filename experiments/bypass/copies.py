@@ -32,10 +32,10 @@ def bypassing(sites, command, least="4k"):
     return [NEARMISS, "apply", "bypass", "--copies", "--min", least, *options, "--", *command]
 
 
-def run(command, variables=None, **options):
+def run(command, variables=None, output=subprocess.PIPE):
     """Output and the report of `apply`."""
     environment = {**os.environ, **(variables or {})}
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, errors="replace", **options)
+    done = subprocess.run(command, env=environment, stdout=output, stderr=subprocess.PIPE, text=True, errors="replace")
     if done.returncode != 0:
         sys.exit(f"{' '.join(command)}: {done.stderr}")
     return done.stdout, done.stderr
@@ -131,21 +131,16 @@ def speed(options):
         program = f"{place}/throughput"
         source = str(ROOT / "experiments/bypass/throughput.c")
         subprocess.run(["cc", "-O2", "-o", program, source], check=True)
-        for piece in (MIB, 4 * MIB, 16 * MIB):
-            for name, bytes_of_source in (("uncached", 256 * MIB), ("cached", 16 << 10)):
-                one = piece if name == "uncached" else 16 << 10
-                command = [program, str(one), str(bytes_of_source), str(256 * MIB), str(1024 * MIB)]
-                if name == "cached" and piece != MIB:
-                    continue
+        def of(command, variables=None):
+            return lambda: {"GB/s": figure("gb_per_s", run(command, variables)[0])}
 
-                def of(command, variables=None):
-                    return lambda: {"GB/s": figure("gb_per_s", run(command, variables)[0])}
-                # What is uncached is larger than the least size that glibc's own path takes: 16 KiB and 64 bytes.
-                sides = [("glibc's non-temporal path", of(command, THRESHOLD)), ("glibc's default", of(command)),
-                         ("past the caches", of(bypassing(["copies"], command)))]
-                if name == "cached":
-                    sides = sides[1:]
-                show(f"Copies of {one >> 10} KiB, {name} source", sides, options.runs, options.seed, sides[0][0])
+        for piece, source, name in ((MIB, 256 * MIB, "uncached"), (4 * MIB, 256 * MIB, "uncached"), (16 << 10, 16 << 10, "cached")):
+            command = [program, str(piece), str(source), str(256 * MIB), str(1024 * MIB)]
+            sides = [("glibc's default", of(command)), ("past the caches", of(bypassing(["copies"], command)))]
+            # Copies of 16 KiB are under the least threshold that glibc takes.
+            if piece >= MIB:
+                sides.insert(0, ("glibc's non-temporal path", of(command, THRESHOLD)))
+            show(f"Copies of {piece >> 10} KiB, {name} source", sides, options.runs, options.seed, sides[0][0])
 
 
 def tools(options):
@@ -169,7 +164,7 @@ def tools(options):
             def seconds(command):
                 def measure():
                     before = os.times()
-                    run(command)
+                    run(command, output=subprocess.DEVNULL)
                     after = os.times()
                     return {"CPU s": after.children_user + after.children_system - before.children_user - before.children_system}
                 return measure
@@ -188,7 +183,7 @@ def found(command, tool):
         calls += [f"{os.path.basename(file)}+0x{match[1]}" for line in shown.splitlines() if (match := copying.match(line))]
     active = []
     for at in range(0, len(calls), 20):
-        _, report = run(bypassing(calls[at:at + 20], command, "16k"))
+        _, report = run(bypassing(calls[at:at + 20], command, "16k"), output=subprocess.DEVNULL)
         active += [name for name, copies in re.findall(r"(\S+\+0x[0-9a-f]+): ([0-9,]+) cop", report) if copies != "0"]
     return active
 

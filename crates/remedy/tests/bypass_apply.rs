@@ -4,7 +4,7 @@
 #![allow(clippy::unwrap_used)]
 
 use nearmiss_remedy::bypass::copies::{Options, Report, apply};
-use nearmiss_workload::{CommandStatus, Finished, Stdio, Workload};
+use nearmiss_workload::{Finished, Status, Stdio, Workload};
 use std::io::{Read, Seek};
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -89,7 +89,8 @@ fn a_function_s_copies_are_chosen_in_all_their_forms() {
     let report = calls(&["chosen", "filling", "nobody"]);
     assert_eq!((counts(&report), report.left), (vec![30, 2, 0], ALL - 32));
     assert_eq!(report.sites[0].bytes, 30 * BYTES);
-    assert_eq!(report.sites.iter().map(|site| site.places).collect::<Vec<_>>(), [1, 1, 0]);
+    // The compiler may have split a function; each part is a place.
+    assert_eq!(report.sites.iter().map(|site| site.places > 0).collect::<Vec<_>>(), [true, true, false]);
     assert!(report.to_string().contains("nobody: 0 copies of 0 B (no program"), "{report}");
 }
 
@@ -133,7 +134,7 @@ fn too_much_for_its_room_still_ends_the_program() {
     let (program, _) = probes();
     let workload = Workload::new([program.as_os_str(), "overflow".as_ref()]);
     let (_, finished, report) = run(workload, &options(&["main"]));
-    assert_eq!((finished.status, report.calls()), (CommandStatus::Signaled(libc::SIGABRT), 0));
+    assert_eq!((finished.status, report.calls()), (Status::Signaled(libc::SIGABRT), 0));
 }
 
 #[test]

@@ -90,6 +90,7 @@ APART void first(size_t bytes)
 {
 	shared(bytes);
 	shared(bytes);
+	__asm__ volatile("");
 }
 
 APART void second(size_t bytes)

@@ -106,7 +106,6 @@ mod tests {
             bytes: 2 << 20,
             target_lines: 16_384,
             source_lines: 64,
-            stall_cycles: 1_000,
             written_again_soon: 16_384,
             ..Seen::default()
         };

@@ -31,9 +31,9 @@ pub(super) struct Copying {
 
 impl Copying {
     pub fn new(case: &Traced, mut groups: Vec<Group>) -> Self {
-        groups.sort_by_key(|group| std::cmp::Reverse(group.most_saved()));
+        groups.sort_by_key(|group| std::cmp::Reverse(group.blamed_cycles));
         groups.truncate(MOST_GROUPS);
-        let most: u64 = groups.iter().map(Group::most_saved).sum();
+        let most: u64 = groups.iter().map(|group| group.blamed_cycles).sum();
         Copying { groups, most_gain: (most as f64 / case.model.totals.cycles.max(1) as f64).min(1.0) }
     }
 
@@ -173,7 +173,8 @@ impl Judged<'_> {
             placements: self.together.placements.clone(),
             overlap: case.machine().hidden_share(),
             approximate: vec![
-                "a store past the caches costs the model bus time alone; a copy whose source is in a cache is slower past them"
+                "a store past the caches is taken to wait as long as the ordinary one did; where the last level holds the \
+                 target, it waits longer"
                     .to_owned(),
             ],
             ..Prediction::default()

@@ -28,11 +28,6 @@ pub(super) struct Group {
 }
 
 impl Group {
-    /// Cycles that could be saved at the very most.
-    pub fn most_saved(&self) -> u64 {
-        self.blamed_cycles + self.seen.stall_cycles
-    }
-
     /// Misses it is blamed for, but those of first levels: these hold too little for a table and a copy.
     pub fn blamed_beyond_first(&self) -> u64 {
         self.blamed.iter().filter(|(cache, _)| !cache.starts_with("L1")).map(|(_, misses)| misses).sum()
@@ -164,7 +159,6 @@ impl Seen {
         self.sites.extend(&other.sites);
         self.copies += other.copies;
         self.bytes += other.bytes;
-        self.stall_cycles += other.stall_cycles;
         self.target_lines += other.target_lines;
         self.source_lines += other.source_lines;
         self.read_soon += other.read_soon;

@@ -16,9 +16,14 @@ const PLACEMENTS: usize = 2;
 const NOTHING: f64 = 0.0005;
 
 /// Costs of the run as it was, and under policies.
+///
+/// The model lets nobody wait for a store past the caches. A core puts lines to memory no faster than it fetches them, so
+/// the instructions that store are taken to wait as long as they did: what is gained is what others gain.
 pub(super) struct Replays {
     /// By policy and placement; the first policy is the run as it was.
     costs: Vec<Vec<Cost>>,
+    /// By policy: the instructions that go around the caches, ascending.
+    around: Vec<Vec<u32>>,
     /// Cycles of the command but for stalls.
     computing_cycles: u64,
     /// Seeds of the placements.
@@ -38,25 +43,32 @@ impl Replays {
         let policies: Vec<Policy> = [Policy::default()].into_iter().chain(policies).collect();
         let costs = rehearse(case, &policies, &placements, &[])?;
         let computing_cycles = case.model.totals.cycles.saturating_sub(case.model.totals.stall_cycles);
-        Ok(Replays { costs, computing_cycles, placements })
+        Ok(Replays { costs, around: policies.iter().map(instructions).collect(), computing_cycles, placements })
     }
 
-    fn cycles(&self, cost: &Cost) -> f64 {
-        (self.computing_cycles + cost.stall_cycles) as f64
+    /// The command's cycles under the `at`-th policy, by placement.
+    fn cycles(&self, at: usize) -> impl Iterator<Item = f64> {
+        let own = move |cost: &Cost| -> u64 {
+            self.around[at].iter().filter_map(|insn| cost.by_insn.get(*insn as usize)).sum()
+        };
+        self.costs[0].iter().zip(&self.costs[at]).map(move |(before, after)| {
+            let own = own(before).saturating_sub(own(after));
+            (self.computing_cycles + after.stall_cycles + own) as f64
+        })
     }
 
     /// The command's cycles under the `at`-th policy: median over the placements.
     pub fn median_cycles(&self, at: usize) -> u64 {
-        spread(self.costs[at].iter().map(|cost| self.cycles(cost))).0 as u64
+        spread(self.cycles(at)).0 as u64
     }
 
     /// Share of the command's cycles that the `at`-th policy saves: median, least, most.
     pub fn gain(&self, at: usize) -> (f64, f64, f64) {
-        let saved = |(before, after)| {
-            let gain = 1.0 - self.cycles(after) / self.cycles(before).max(1.0);
+        let saved = |(before, after): (f64, f64)| {
+            let gain = 1.0 - after / before.max(1.0);
             if gain.abs() < NOTHING { 0.0 } else { gain }
         };
-        spread(self.costs[0].iter().zip(&self.costs[at]).map(saved))
+        spread(self.cycles(0).zip(self.cycles(at)).map(saved))
     }
 
     /// Data misses of a level that the `at`-th policy saves: those now, less those of its replay. It may cost some.
@@ -78,6 +90,14 @@ impl Replays {
         ];
         [Cell::text(name)].into_iter().chain(misses).chain(figures).collect()
     }
+}
+
+fn instructions(policy: &Policy) -> Vec<u32> {
+    let StorePolicy::NonTemporal { sites } = &policy.store else { return Vec::new() };
+    let mut insns: Vec<u32> = sites.iter().map(|site| site.insn).collect();
+    insns.sort_unstable();
+    insns.dedup();
+    insns
 }
 
 fn misses(cost: &Cost, level: usize) -> u64 {

@@ -17,8 +17,6 @@ pub(super) struct Seen {
     pub copies: u64,
     /// Bytes stored.
     pub bytes: u64,
-    /// Cycles that the stores waited.
-    pub stall_cycles: u64,
     /// Different lines that it wrote.
     pub target_lines: u64,
     /// Different lines that it read.
@@ -121,7 +119,7 @@ impl<'a> Sight<'a> {
     }
 
     /// A reference of data; `cached`: some cache had its line.
-    fn meet(&mut self, met: &Effective, cached: bool, stall_cycles: u32) {
+    fn meet(&mut self, met: &Effective, cached: bool) {
         let cpu = met.cpu as usize;
         let line = met.address >> self.line_log2;
         if met.kind == Kind::Fetch {
@@ -135,7 +133,7 @@ impl<'a> Sight<'a> {
         };
         match met.kind {
             Kind::Load => self.load(line, number, cached),
-            Kind::Store if number != NOT => self.store(line, number, cached, met, stall_cycles),
+            Kind::Store if number != NOT => self.store(line, number, cached, met),
             _ => {
                 self.written.remove(&line);
             }
@@ -153,13 +151,12 @@ impl<'a> Sight<'a> {
         }
     }
 
-    fn store(&mut self, line: u64, number: u32, cached: bool, met: &Effective, stall_cycles: u32) {
+    fn store(&mut self, line: u64, number: u32, cached: bool, met: &Effective) {
         let cpu = met.cpu as usize;
         let fresh = std::mem::take(&mut self.fresh[cpu]);
         let (_, seen) = &mut self.seen[number as usize];
         seen.copies += u64::from(fresh);
         seen.bytes += u64::from(met.size);
-        seen.stall_cycles += u64::from(stall_cycles);
         let site = CallSite { context: self.contexts[cpu], insn: met.record.insn().0 };
         if !seen.sites.contains(&site) {
             seen.sites.push(site);
@@ -201,12 +198,12 @@ impl Observer for Sight<'_> {
     }
 
     fn hit(&mut self, met: &Effective) {
-        self.meet(met, true, 0);
+        self.meet(met, true);
     }
 
     fn miss(&mut self, met: &Effective, outcome: &Outcome) {
         let cached = outcome.missed[self.levels.saturating_sub(1)].is_none();
-        self.meet(met, cached, outcome.stall_cycles);
+        self.meet(met, cached);
     }
 
     fn instructions(&mut self, _: u32, _: u64) {}
