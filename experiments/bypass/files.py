@@ -79,7 +79,8 @@ class Cgroup:
         return subprocess.Popen(words, preexec_fn=join, **given)
 
     def run(self, words, **given):
-        process = self.start(words, **given)
+        # The remedy reports on standard error.
+        process = self.start(words, stderr=subprocess.DEVNULL, **given)
         begin = time.monotonic()
         output, _ = process.communicate()
         if process.returncode != 0:
@@ -95,7 +96,7 @@ class Cgroup:
 
 
 def of_side(side, words):
-    return [ARGS.nearmiss, "apply", "-q", "bypass", "--files", "--", *words] if side == "with" else words
+    return [ARGS.nearmiss, "apply", "bypass", "--files", "--", *words] if side == "with" else words
 
 
 def make_database(path, size):
@@ -256,7 +257,7 @@ def report(place):
         small = small_records(place, words)
         ratio_line(f"  {label}, until it returns", small["returned"])
         ratio_line(f"  {label}, until sync returns", small["on disk"])
-    print(f"CPU time of the same cp, without a cgroup")
+    print("CPU time of the same cp, without a cgroup")
     touch = rounds(place.first_touch)
     ratio_line("  on memory that is touched for the first time", touch["fresh"])
     ratio_line("  on memory that was in use just before", touch["warm"])
