@@ -2,6 +2,7 @@
 """Predicted gains beside measured ones: programs with a known fault, each with a twin that has the fault no more.
 
     experiments/gains/run.py [--names NAME,NAME] [--pairs 25] [--predictions FILE [--predict-only]]
+                             [--times FILE [--measure-only]]
 
 A gain is the share of the command's CPU time (user and system) that is saved. Predicted: the top finding of `nearmiss
 diagnose` on the command; no finding predicts 0. Measured: program and twin in interleaved pairs of runs, pinned, with the
@@ -106,6 +107,18 @@ def measure(commands, pairs):
     return {name: measured(taken) for name, taken in seconds.items()}
 
 
+def kept_or_measured(chosen, commands):
+    """What was measured of the same arguments and kept, and the rest measured now."""
+    kept = json.load(open(chosen.times)) if chosen.times and os.path.exists(chosen.times) else {}
+    words = {name: [side[1:] for side in sides] for name, sides in commands.items()}
+    missing = {name: sides for name, sides in commands.items() if kept.get(name, {}).get("arguments") != words[name]}
+    kept.update({name: {"arguments": words[name], **taken} for name, taken in measure(missing, chosen.pairs).items()})
+    if chosen.times:
+        with open(chosen.times, "w") as file:
+            json.dump(kept, file, indent=1)
+    return kept
+
+
 def measured(taken):
     gains = [1 - twin / sick for sick, twin in taken]
     low, middle, high = statistics.quantiles(gains, n=4)
@@ -176,6 +189,8 @@ def main():
     parser.add_argument("--pairs", type=int, default=25, help="of runs of each program and its twin")
     parser.add_argument("--predictions", metavar="FILE", help="where predictions are kept")
     parser.add_argument("--predict-only", action="store_true", help="measure nothing")
+    parser.add_argument("--times", metavar="FILE", help="where measured times are kept")
+    parser.add_argument("--measure-only", action="store_true", help="predict nothing")
     chosen = parser.parse_args()
     judge = Judge(chosen)
     every = pairs_of_commands(judge)
@@ -186,10 +201,13 @@ def main():
     commands = {name: every[name][1]() for name in halves}
     if chosen.build_only:
         return 0
+    if chosen.measure_only:
+        kept_or_measured(chosen, commands)
+        return 0
     predicted = predictions(judge, chosen, commands)
     if chosen.predict_only:
         return 0
-    taken = measure(commands, chosen.pairs)
+    taken = kept_or_measured(chosen, commands)
     rows = [{"name": name, "half": half, "predicted": predicted[name], "measured": taken[name]}
             for name, half in halves.items()]
     judge.say("A gain is the share of the command's CPU time saved; in round brackets, points from predicted to measured; "
