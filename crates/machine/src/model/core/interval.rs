@@ -112,8 +112,8 @@ impl Interval {
 
     /// A reference to data. Returns whether it waits for its page, be it a hit or not.
     #[inline]
-    pub fn looks_up(&mut self, vaddr: u64, paddr: u64) -> bool {
-        self.walked = self.translation.as_mut().map_or(0, |translation| translation.takes(vaddr, paddr));
+    pub fn looks_up(&mut self, vaddr: u64, paddr: u64, space: u64) -> bool {
+        self.walked = self.translation.as_mut().map_or(0, |translation| translation.takes(vaddr, paddr, space));
         self.walked > 0
     }
 

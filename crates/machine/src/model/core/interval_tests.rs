@@ -34,7 +34,7 @@ fn of_core(fetch_ahead_instructions: u32, fill_cycles: f64) -> Interval {
         line_cycles: vec![2.0, 4.0, 10.0],
     });
     let second = Some(SecondTlb { entries: 8, ways: 4, walk_cycles: 30, large_walk_cycles: 20 });
-    machine.tlb = Some(Tlb { entries: 4, ways: 0, miss_cycles: 7, large_entries: 0, second });
+    machine.tlb = Some(Tlb { entries: 4, ways: 0, miss_cycles: 7, large_entries: 0, user_pages_large: false, second });
     Interval::new(&machine, &core)
 }
 
@@ -218,7 +218,7 @@ fn the_front_end_hides_what_it_is_ahead() {
 #[test]
 fn a_page_that_no_level_holds_is_walked_to() {
     let mut interval = interval();
-    assert!(interval.looks_up(0x5000, 0x3000));
+    assert!(interval.looks_up(0x5000, 0x3000, 2));
     let what = Waiting {
         kind: Kind::Load,
         insn: 1,
@@ -231,7 +231,7 @@ fn a_page_that_no_level_holds_is_walked_to() {
         origin: None,
     };
     assert_eq!(interval.waits(&what), 237);
-    assert!(!interval.looks_up(0x5008, 0x3008));
+    assert!(!interval.looks_up(0x5008, 0x3008, 2));
 }
 
 /// Instruction by instruction, as the module's text has it: when the last one would begin if nothing came after it.

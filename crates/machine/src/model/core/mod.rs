@@ -65,10 +65,10 @@ impl Core {
 
     /// A reference to data: whether it waits for its page, be it a hit or not.
     #[inline(always)]
-    pub fn looks_up(&mut self, vaddr: u64, paddr: u64) -> bool {
+    pub fn looks_up(&mut self, vaddr: u64, paddr: u64, space: u64) -> bool {
         match self {
             Core::Share { .. } => false,
-            Core::Interval(interval) => interval.looks_up(vaddr, paddr),
+            Core::Interval(interval) => interval.looks_up(vaddr, paddr, space),
         }
     }
 
