@@ -3,7 +3,8 @@
 
 Each program runs PASSES times, pinned, the programs in turn, so that a noisy minute meets all of them. The least CPU time
 counts, since other programs only add; of it the share that all passes together spent in user mode, since the kernel
-splits a run's time by its timer's ticks, of which a short run has a few. Then each is traced once with `--only user` on each machine named.
+splits a run's time by its timer's ticks, of which a short run has a few. Then each is traced once with `--only user` on
+each machine named.
 
     experiments/cycles/run.py [--machines host,host-core] [--passes 60] [--times FILE [--measure-only]] [--json FILE] [NAME...]
 
