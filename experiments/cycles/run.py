@@ -1,16 +1,20 @@
 #!/usr/bin/env python3
 """Modelled cycles beside measured ones, program by program: user mode alone, one CPU.
 
-Each program runs PASSES times, pinned, the programs in turn, so that a noisy minute meets all of them; the least user time
-counts, since other programs only add. Then each is traced once with `--only user` on each machine named.
+Each program runs PASSES times, pinned, the programs in turn, so that a noisy minute meets all of them. The least CPU time
+counts, since other programs only add; of it the share that all passes together spent in user mode, since the kernel
+splits a run's time by its timer's ticks, of which a short run has a few. Then each is traced once with `--only user` on
+each machine named.
 
-    experiments/cycles/run.py [--machines host,host-core] [--passes 7] [--json FILE] [NAME...]
+    experiments/cycles/run.py [--machines host,host-core] [--passes 60] [--times FILE [--measure-only]] [--json FILE] [NAME...]
+
+What is measured needs a quiet machine, and what is modelled does not: --times keeps the measured times in a file, and takes
+them from there.
 """
 import argparse
 import json
 import os
 import pathlib
-import resource
 import statistics
 import subprocess
 import sys
@@ -63,18 +67,42 @@ def programs(place):
     }
 
 
-def user_seconds(command):
-    before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
-    subprocess.run(["taskset", "-c", "1", *command], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=True)
-    return resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - before
+def cpu_seconds(command):
+    """Of one run: in user mode, in all."""
+    quiet = [(os.POSIX_SPAWN_OPEN, stream, os.devnull, os.O_RDWR, 0) for stream in range(3)]
+    child = os.posix_spawnp(command[0], command, os.environ, file_actions=quiet)
+    _, status, used = os.wait4(child, 0)
+    if status != 0:
+        sys.exit(f"{' '.join(command)}: status {status}")
+    return used.ru_utime, used.ru_utime + used.ru_stime
 
 
 def measured(commands, passes):
+    """Seconds in user mode by name."""
+    os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[-1:])
     times = {name: [] for name in commands}
     for _ in range(passes):
         for name, command in commands.items():
-            times[name].append(user_seconds(command))
-    return {name: min(list_) for name, list_ in times.items()}
+            times[name].append(cpu_seconds(command))
+    return {name: in_user_mode(runs) for name, runs in times.items()}
+
+
+def in_user_mode(runs):
+    user, all_ = (sum(seconds) for seconds in zip(*runs))
+    return min(seconds for _, seconds in runs) * user / all_
+
+
+def kept_or_measured(commands, arguments):
+    """The times that were kept, and those of the programs that are missing among them."""
+    kept = json.loads(pathlib.Path(arguments.times).read_text()) if arguments.times and os.path.exists(arguments.times) else {}
+    missing = {name: command for name, command in commands.items() if name not in kept}
+    if missing:
+        everywhere = os.sched_getaffinity(0)
+        kept.update(measured(missing, arguments.passes))
+        os.sched_setaffinity(0, everywhere)
+    if arguments.times:
+        pathlib.Path(arguments.times).write_text(json.dumps(kept, indent=1) + "\n")
+    return kept
 
 
 def modelled(command, machine, place):
@@ -90,7 +118,9 @@ def modelled(command, machine, place):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--machines", default="host,host-core")
-    parser.add_argument("--passes", type=int, default=7)
+    parser.add_argument("--passes", type=int, default=60)
+    parser.add_argument("--times", metavar="FILE", help="where measured times are kept")
+    parser.add_argument("--measure-only", action="store_true", help="model nothing")
     parser.add_argument("--json")
     parser.add_argument("names", nargs="*")
     arguments = parser.parse_args()
@@ -98,7 +128,9 @@ def main():
     with tempfile.TemporaryDirectory() as directory:
         place = pathlib.Path(directory)
         chosen = {n: c for n, c in programs(place).items() if not arguments.names or n in arguments.names}
-        seconds = measured(chosen, arguments.passes)
+        seconds = kept_or_measured(chosen, arguments)
+        if arguments.measure_only:
+            return
         rows = []
         for name, command in chosen.items():
             row = {"name": name, "user_seconds": seconds[name], "machines": {}}

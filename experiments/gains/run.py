@@ -2,12 +2,14 @@
 """Predicted gains beside measured ones: programs with a known fault, each with a twin that has the fault no more.
 
     experiments/gains/run.py [--names NAME,NAME] [--pairs 25] [--predictions FILE [--predict-only]]
+                             [--times FILE [--measure-only]]
 
 A gain is the share of the command's CPU time (user and system) that is saved. Predicted: the top finding of `nearmiss
 diagnose` on the command; no finding predicts 0. Measured: program and twin in interleaved pairs of runs, pinned, with the
 very arguments that were traced; the median of the pairs and its quartiles. Programs of the second half were written
-after the model was frozen, and were not changed since. Predictions take minutes and no quiet machine, so that they can be
-made ahead: --predictions keeps them in a file, and takes from it what is there.
+after the model was frozen, those of the third after it was mended, and none was changed since. Predictions take minutes
+and no quiet machine, so that they can be made ahead: --predictions keeps them in a file, and takes from it what is there.
+So does --times with what is measured, which needs a quiet machine and a minute.
 """
 
 import glob, json, os, statistics, subprocess, sys, tempfile
@@ -18,7 +20,8 @@ from judging import ROOT, Judge, options, program_of
 
 FAULTS = f"{ROOT}/experiments/recall/faults"
 MACHINES = ["host", "host-core"]
-HALVES = {"before": "written before the model was frozen", "after": "written after"}
+HALVES = {"before": "written before the model was frozen", "after": "written after",
+          "since": "written after loads behind walks and stores behind chained loads were mended"}
 NEAR = 0.15
 ALL_CPUS = sorted(os.sched_getaffinity(0))
 
@@ -50,6 +53,11 @@ LATER = {
     "lookup-tables": ["800"],
     "page-heads": ["5000"],
 }
+LATEST = {
+    "transpose": ["60"],
+    "ledger": ["800"],
+    "rings": ["1500"],
+}
 # Programs with two threads at work, which run on all CPUs; all others have one.
 SHARING = {"fields", "histogram"}
 
@@ -64,6 +72,8 @@ def pairs_of_commands(judge):
         found[name] = ("before", built(judge, glob.glob(f"{FAULTS}/{program}.c*")[0], arguments))
     for name, arguments in LATER.items():
         found[name] = ("after", built(judge, f"{HERE}/{name}.c", arguments))
+    for name, arguments in LATEST.items():
+        found[name] = ("since", built(judge, f"{HERE}/{name}.c", arguments))
     return found
 
 
@@ -104,6 +114,18 @@ def measure(commands, pairs):
             taken = {side: cpu_seconds(sides[side], cpus_of(name)) for side in order}
             seconds[name].append([taken[0], taken[1]])
     return {name: measured(taken) for name, taken in seconds.items()}
+
+
+def kept_or_measured(chosen, commands):
+    """What was measured of the same arguments and kept, and the rest measured now."""
+    kept = json.load(open(chosen.times)) if chosen.times and os.path.exists(chosen.times) else {}
+    words = {name: [side[1:] for side in sides] for name, sides in commands.items()}
+    missing = {name: sides for name, sides in commands.items() if kept.get(name, {}).get("arguments") != words[name]}
+    kept.update({name: {"arguments": words[name], **taken} for name, taken in measure(missing, chosen.pairs).items()})
+    if chosen.times:
+        with open(chosen.times, "w") as file:
+            json.dump(kept, file, indent=1)
+    return kept
 
 
 def measured(taken):
@@ -176,6 +198,8 @@ def main():
     parser.add_argument("--pairs", type=int, default=25, help="of runs of each program and its twin")
     parser.add_argument("--predictions", metavar="FILE", help="where predictions are kept")
     parser.add_argument("--predict-only", action="store_true", help="measure nothing")
+    parser.add_argument("--times", metavar="FILE", help="where measured times are kept")
+    parser.add_argument("--measure-only", action="store_true", help="predict nothing")
     chosen = parser.parse_args()
     judge = Judge(chosen)
     every = pairs_of_commands(judge)
@@ -186,10 +210,13 @@ def main():
     commands = {name: every[name][1]() for name in halves}
     if chosen.build_only:
         return 0
+    if chosen.measure_only:
+        kept_or_measured(chosen, commands)
+        return 0
     predicted = predictions(judge, chosen, commands)
     if chosen.predict_only:
         return 0
-    taken = measure(commands, chosen.pairs)
+    taken = kept_or_measured(chosen, commands)
     rows = [{"name": name, "half": half, "predicted": predicted[name], "measured": taken[name]}
             for name, half in halves.items()]
     judge.say("A gain is the share of the command's CPU time saved; in round brackets, points from predicted to measured; "

@@ -7,7 +7,7 @@ mod calm;
 use accuracy::{by_measured_cycles, by_modelled_cycles};
 use calm::{Calm, Rehearsed};
 use nearmiss_record::finding::{Finding, Findings, Known, LEAST_GAIN, Measured, SCHEMA};
-use nearmiss_remedy::{Case, CaseError, Remedy};
+use nearmiss_remedy::{Case, CaseError, Remedy, large_pages};
 use std::panic::resume_unwind;
 use std::thread::ScopedJoinHandle;
 
@@ -54,7 +54,7 @@ pub fn diagnose(
         findings,
         healthy,
         unexplained,
-        notes: notes(case, remedies),
+        notes: notes(case, remedies)?,
     })
 }
 
@@ -132,9 +132,10 @@ fn with_its_denominator(mut finding: Finding, measured: Option<Measured>) -> Fin
     finding
 }
 
-/// The case's own, and who was not asked.
-fn notes(case: &Case, remedies: &[&Remedy]) -> Vec<String> {
+/// The case's own, what no remedy of ours does, and who was not asked.
+fn notes(case: &Case, remedies: &[&Remedy]) -> Result<Vec<String>, CaseError> {
     let idle = remedies.iter().filter(|remedy| !remedy.needs.are_met_by(case));
     let not_asked = idle.map(|remedy| format!("{} was not asked: it looks at {}.", remedy.name, remedy.needs));
-    case.notes().into_iter().chain(not_asked).collect()
+    let pages = case.traced.as_ref().map(large_pages).transpose()?.flatten();
+    Ok(case.notes().into_iter().chain(pages).chain(not_asked).collect())
 }

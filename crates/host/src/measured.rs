@@ -144,7 +144,14 @@ pub fn tlb(first: (u32, f64), second: &TranslationFigures, cycles: impl Fn(f64) 
         sources.retain(|figure, _| !figure.starts_with("tlb.second"));
     }
     let large_entries = large_entries.map_or(0, |entries| entries as u32);
-    Tlb { entries: first.0, ways: 0, miss_cycles: cycles(first.1), large_entries, second: behind }
+    Tlb {
+        entries: first.0,
+        ways: 0,
+        miss_cycles: cycles(first.1),
+        large_entries,
+        user_pages_large: false,
+        second: behind,
+    }
 }
 
 /// By place of the line, none above what a single access to it waits and none below a nearer one.

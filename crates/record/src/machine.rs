@@ -183,6 +183,10 @@ fn is_zero(n: &u32) -> bool {
     *n == 0
 }
 
+fn is_false(flag: &bool) -> bool {
+    !flag
+}
+
 /// What a cache holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -303,6 +307,9 @@ pub struct Tlb {
     /// Large pages (2 MiB) that the first level holds beside the small ones; 0: the two share `entries`.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub large_entries: u32,
+    /// All memory of user mode lies in large pages, whatever pages were recorded: what asking for them would give.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub user_pages_large: bool,
     /// What lies behind the first level.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub second: Option<SecondTlb>,

@@ -277,7 +277,7 @@ impl ModelRecord {
 }
 
 /// What address translation of data came to. References that the trace's filter dropped looked nothing up: all pages of
-/// theirs had been met shortly before.
+/// theirs had been met shortly before. A filter of several lines may drop them in another order than pages age.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Translation {
     /// Look-ups that missed the first level.

@@ -174,20 +174,33 @@ pub fn rehearse_in(
     seeds: &[u64],
     ranges: &[(u64, u64)],
 ) -> Result<Vec<Vec<Cost>>, CaseError> {
-    let jobs: Vec<(&Policy, u64)> =
-        policies.iter().flat_map(|policy| seeds.iter().map(move |seed| (policy, *seed))).collect();
+    let machine = case.machine();
+    let of_policy = |policy| seeds.iter().map(move |seed| Job { machine, policy, seed: *seed });
+    let jobs: Vec<Job<'_>> = policies.iter().flat_map(of_policy).collect();
     let costs = replay_all(case, order, &jobs, ranges)?;
     Ok(costs.chunks(seeds.len()).map(<[Cost]>::to_vec).collect())
 }
 
-/// Costs of replays under a policy and a seed each. As many passes over the trace as there are CPUs to work on, with as
+/// Replays the run without a policy on each machine and each placement. By machine, then by seed.
+pub(crate) fn rehearse_on(case: &Traced, machines: &[&Machine], seeds: &[u64]) -> Result<Vec<Vec<Cost>>, CaseError> {
+    let policy = &Policy::default();
+    let on_machine = |machine| seeds.iter().map(move |seed| Job { machine, policy, seed: *seed });
+    let jobs: Vec<Job<'_>> = machines.iter().copied().flat_map(on_machine).collect();
+    let costs = replay_all(case, case.model.order, &jobs, &[])?;
+    Ok(costs.chunks(seeds.len()).map(<[Cost]>::to_vec).collect())
+}
+
+/// One replay.
+#[derive(Clone, Copy)]
+struct Job<'a> {
+    machine: &'a Machine,
+    policy: &'a Policy,
+    seed: u64,
+}
+
+/// Costs of replays. As many passes over the trace as there are CPUs to work on, with as
 /// many replays in each as make [`MOST_AT_ONCE`] in all.
-fn replay_all(
-    case: &Traced,
-    order: Order,
-    jobs: &[(&Policy, u64)],
-    ranges: &[(u64, u64)],
-) -> Result<Vec<Cost>, CaseError> {
+fn replay_all(case: &Traced, order: Order, jobs: &[Job<'_>], ranges: &[(u64, u64)]) -> Result<Vec<Cost>, CaseError> {
     let _turn = case.rehearsing.lock().unwrap_or_else(PoisonError::into_inner);
     let workers = std::thread::available_parallelism().map_or(1, usize::from).min(jobs.len()).clamp(1, MOST_AT_ONCE);
     let together = jobs.len().div_ceil(workers).clamp(1, MOST_AT_ONCE / workers);
@@ -219,15 +232,15 @@ fn next_of<'a, G, R>(next: &AtomicUsize, groups: &'a [G], results: &'a [R]) -> O
     groups.get(at).zip(results.get(at))
 }
 
-fn replay_group(
+fn replay_group<'a>(
     case: &Traced,
     order: Order,
-    jobs: &[(&Policy, u64)],
-    ranges: &[(u64, u64)],
+    jobs: &[Job<'a>],
+    ranges: &'a [(u64, u64)],
     heard: &dyn Fn(),
 ) -> Result<Vec<Cost>, CaseError> {
-    let part = |&(policy, seed): &(_, u64)| {
-        let mut machine = case.machine().clone();
+    let part = |&Job { machine, policy, seed }: &Job<'a>| {
+        let mut machine = machine.clone();
         machine.memory.placement = Placement::Random;
         machine.memory.placement_seed = seed;
         Part { observer: Watcher::new(&machine, ranges), machine, policy }

@@ -23,3 +23,21 @@ fn the_run_queue_on_one_page() {
 fn a_healthy_program() {
     insta::assert_snapshot!(plain(support::healthy(), Options::default()));
 }
+
+#[test]
+fn look_ups_of_pages_are_approximate_where_the_filter_dropped_some() {
+    use nearmiss_record::model::Translation;
+    let page = |index_bits| {
+        let mut builder = support::healthy();
+        builder.manifest.filter.index_bits = index_bits;
+        builder.model.translation = Some(Translation { first_misses: 3_000, walks: 900, large_walks: 100 });
+        let text = plain(builder, Options::default());
+        text.split_whitespace().collect::<Vec<_>>().join(" ")
+    };
+    let counts = "3,000 look-ups of data missed the first level, 1,000 walked the page table (100 to pages of 2 MiB)";
+    assert!(page(0).contains(counts), "{}", page(0));
+    assert!(!page(0).contains("; approximate, as the trace's filter"));
+    assert!(
+        page(6).contains(&format!("{counts}; of all that ran; approximate, as the trace's filter of several lines"))
+    );
+}

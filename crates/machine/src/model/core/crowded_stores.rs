@@ -43,7 +43,7 @@ impl CrowdedStores {
         }
     }
 
-    /// A load or a store missed.
+    /// A store, or a load that ran ahead of stores, missed.
     pub fn missed(&mut self, vaddr: u64, instructions: u64) {
         let set = self.set(vaddr);
         let Some(next) = self.next.get_mut(set) else { return };

@@ -66,6 +66,8 @@ pub(in crate::model) struct Interval {
     line_ticks: Vec<Ticks>,
     line_after: Vec<Ticks>,
     translation: Option<Translation>,
+    /// From a load that hits the first level to its value.
+    hit: Ticks,
     /// What the reference that comes next waits for its page, which was looked up already.
     walked: Ticks,
     /// What was charged beyond whole cycles.
@@ -92,6 +94,7 @@ impl Interval {
             line_after: vec![0; line_ticks.len()],
             line_ticks,
             translation: machine.tlb.as_ref().map(Translation::new),
+            hit: ticks(machine.latency.level_cycles.first().copied().unwrap_or_default().into()),
             walked: 0,
             rest: 0,
         }
@@ -112,8 +115,8 @@ impl Interval {
 
     /// A reference to data. Returns whether it waits for its page, be it a hit or not.
     #[inline]
-    pub fn looks_up(&mut self, vaddr: u64, paddr: u64) -> bool {
-        self.walked = self.translation.as_mut().map_or(0, |translation| translation.takes(vaddr, paddr));
+    pub fn looks_up(&mut self, vaddr: u64, paddr: u64, space: u64) -> bool {
+        self.walked = self.translation.as_mut().map_or(0, |translation| translation.takes(vaddr, paddr, space));
         self.walked > 0
     }
 
@@ -145,7 +148,10 @@ impl Interval {
         if what.missed == 0 {
             return self.charge(what, there, self.window);
         }
-        self.crowded_stores.missed(what.vaddr, what.instructions);
+        if known <= begins {
+            // Else the stores before it have left when its address is known, and it pushes out the line of none.
+            self.crowded_stores.missed(what.vaddr, what.instructions);
+        }
         let fills = self.beyond_what_was_charged(self.fill_ticks);
         let behind = Waiting { clock: what.clock + fills, ..*what };
         fills + self.charge(&behind, there, self.window)
@@ -197,7 +203,9 @@ impl Interval {
     fn line(&mut self, what: &Waiting<'_>, reached: Ticks, begins: Ticks) -> Ticks {
         let begins = begins + std::mem::take(&mut self.walked);
         if what.missed == 0 {
-            return begins + ticks(what.latency_cycles.into());
+            // A store that hits waits for no value.
+            let hit = if what.kind == Kind::Store { 0 } else { self.hit };
+            return begins + hit.max(ticks(what.latency_cycles.into()));
         }
         let covered = self.streams.as_mut().is_some_and(|streams| streams.covers(what.vaddr));
         let begins = begins.max(self.given(source(what), reached));

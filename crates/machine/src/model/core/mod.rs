@@ -10,10 +10,11 @@
 //!   another in memory wait one by one, and others wait together.
 //! - A line that a load brings takes some of the core's time even where its latency is hidden (`fill_cycles`): the loads
 //!   that wait for it are begun twice, and the line's way into the first level is a load's way out of it.
+//! - A load that hits waits where its page is not at hand: for the page and, like any load, for the first level.
 //! - A load that continues a stream has been fetched ahead: it takes what the stream's source gives by time, no latency.
 //! - No source gives lines faster than it gives those of a stream.
 //! - A store waits in the store buffer. Stores leave in order, and the core waits where the buffer is full. Stores whose
-//!   lines are pushed out before their turn leave one by one.
+//!   lines are pushed out before their turn, by stores or by loads that run ahead, leave one by one.
 //! - An atomic waits for the stores before it, and the core waits for the atomic.
 //! - A line of the code is asked for when the front end comes to it, some instructions ahead of the core. If the line
 //!   comes late, the core stops at once, but for what it would have waited for an older load anyway.
@@ -65,10 +66,10 @@ impl Core {
 
     /// A reference to data: whether it waits for its page, be it a hit or not.
     #[inline(always)]
-    pub fn looks_up(&mut self, vaddr: u64, paddr: u64) -> bool {
+    pub fn looks_up(&mut self, vaddr: u64, paddr: u64, space: u64) -> bool {
         match self {
             Core::Share { .. } => false,
-            Core::Interval(interval) => interval.looks_up(vaddr, paddr),
+            Core::Interval(interval) => interval.looks_up(vaddr, paddr, space),
         }
     }
 

@@ -2,7 +2,8 @@
 //!
 //! Pages are told apart by their physical numbers, so a switch of tasks forgets none. Large pages are recognised: where
 //! several small pages of one aligned 2 MiB block lie in memory as they lie in the address space, at one aligned
-//! distance, the block is one page. Scattered small pages do so by chance once in 512 times each.
+//! distance, the block is one page. Scattered small pages do so by chance once in 512 times each. Where all of user mode
+//! is to lie in large pages, these are told by address space and virtual number.
 
 use super::{Ticks, ticks};
 use nearmiss_record::machine::{SecondTlb, Tlb};
@@ -16,6 +17,9 @@ const TELLING_PAGES: u32 = 4;
 const NOBODY: u64 = u64::MAX;
 /// Tells numbers of large pages from those of small ones.
 const LARGE: u64 = 1 << 63;
+/// Tells virtual numbers from physical ones.
+const VIRTUAL: u64 = 1 << 62;
+const SPACE_SHIFT: u32 = 64 - LARGE_LOG2 - 16;
 
 /// A level: sets of page numbers, most recent first.
 #[derive(Clone, Debug)]
@@ -55,6 +59,7 @@ pub(super) struct Translation {
     first: Level,
     first_large: Option<Level>,
     second: Option<Level>,
+    user_pages_large: bool,
     miss: Ticks,
     walk: [Ticks; 2],
     last: u64,
@@ -70,6 +75,7 @@ impl Translation {
             first: Level::new(tlb.entries, tlb.ways),
             first_large: (tlb.large_entries > 0).then(|| Level::new(tlb.large_entries, 0)),
             second: tlb.second.map(|second| Level::new(second.entries, ways_of(&second))),
+            user_pages_large: tlb.user_pages_large,
             miss: ticks(tlb.miss_cycles.into()),
             walk: walk.map(|cycles| ticks(cycles.into())),
             last: NOBODY,
@@ -78,20 +84,25 @@ impl Translation {
         }
     }
 
-    /// What translating takes beyond a hit of the first level.
+    /// What translating takes beyond a hit of the first level; `space` tells apart who has the same virtual addresses.
     #[inline]
-    pub fn takes(&mut self, vaddr: u64, paddr: u64) -> Ticks {
+    pub fn takes(&mut self, vaddr: u64, paddr: u64, space: u64) -> Ticks {
         let page = paddr >> PAGE_LOG2;
         if page == self.last {
             return 0;
         }
         self.last = page;
-        self.look_up(vaddr, paddr)
+        self.look_up(vaddr, paddr, space)
     }
 
-    fn look_up(&mut self, vaddr: u64, paddr: u64) -> Ticks {
-        let large = self.is_large(vaddr, paddr);
-        let page = if large { paddr >> LARGE_LOG2 | LARGE } else { paddr >> PAGE_LOG2 };
+    fn look_up(&mut self, vaddr: u64, paddr: u64, space: u64) -> Ticks {
+        let asked = self.user_pages_large && vaddr >> 63 == 0;
+        let large = asked || self.is_large(vaddr, paddr);
+        let page = match (asked, large) {
+            (true, _) => vaddr >> LARGE_LOG2 | space << SPACE_SHIFT | LARGE | VIRTUAL,
+            (_, true) => paddr >> LARGE_LOG2 | LARGE,
+            _ => paddr >> PAGE_LOG2,
+        };
         let first = self.first_large.as_mut().filter(|_| large).unwrap_or(&mut self.first);
         if first.meets(page) {
             return 0;
@@ -117,46 +128,5 @@ impl Translation {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn translation() -> Translation {
-        let second = Some(SecondTlb { entries: 8, ways: 4, walk_cycles: 30, large_walk_cycles: 20 });
-        Translation::new(&Tlb { entries: 4, ways: 0, miss_cycles: 7, large_entries: 2, second })
-    }
-
-    /// Small pages scattered so that no block of them looks like a large page.
-    fn scattered(page: u64) -> (u64, u64) {
-        (page << 12, (page * 3 + 1) << 12)
-    }
-
-    #[test]
-    fn each_level_keeps_what_fits() {
-        for (pages, again) in [(4, 0), (8, 7), (64, 37)] {
-            let mut t = translation();
-            let mut walk = || (0..pages).map(scattered).map(|(v, p)| t.takes(v, p)).last().unwrap();
-            walk();
-            assert_eq!(walk(), ticks(again), "{pages} pages");
-        }
-    }
-
-    #[test]
-    fn pages_that_lie_in_order_are_one_large_page() {
-        let mut t = translation();
-        (0..512).for_each(|page| {
-            t.takes((1 << 30) + (page << 12), (3 << 21) + (page << 12));
-        });
-        assert_eq!(t.counted, Tally { first_misses: 4, walks: 3, large_walks: 1 });
-        let mut t = translation();
-        (0..512).for_each(|page| {
-            t.takes((1 << 30) + (page << 12) + 4096, (3 << 21) + (page << 12));
-        });
-        assert_eq!((t.counted.walks, t.counted.large_walks), (512, 0), "one page off is no large page");
-    }
-
-    #[test]
-    fn the_same_page_again_asks_nothing() {
-        let mut t = translation();
-        assert_eq!([t.takes(0, 4096), t.takes(8, 4104), t.takes(16, 4112)], [ticks(37), 0, 0]);
-    }
-}
+#[path = "translation_tests.rs"]
+mod tests;

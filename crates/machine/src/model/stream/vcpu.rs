@@ -23,7 +23,7 @@ pub(in crate::model) struct Cpu {
     /// What an instruction takes where the CPU is.
     pub pace: Ticks,
     pub core: Core,
-    /// Address space, for virtual tags.
+    /// Address space, for virtual tags and pages.
     pub space: u64,
     /// Levels that the previous reference missed.
     pub missed: u8,
@@ -71,7 +71,7 @@ impl Cpu {
         if kind == Kind::Fetch {
             return false;
         }
-        let walks = self.core.looks_up(record.vaddr(), record.paddr());
+        let walks = self.core.looks_up(record.vaddr(), record.paddr(), self.space);
         walks || kind == Kind::Store && self.core.crowds(vaddr, self.tally.instructions)
     }
 

@@ -1,0 +1,60 @@
+//! What pages of 2 MiB would give a run: another reach of address translation, and another walk behind it.
+
+use crate::rehearsal::{Cost, rehearse_on, seeds, spread, waits};
+use crate::replay::CaseError;
+use crate::traced::Traced;
+use nearmiss_record::finding::LEAST_GAIN;
+use nearmiss_record::model::Translation;
+use nearmiss_record::words::{grouped, percent};
+
+/// Placements that a prediction is made on: both sides of each meet the same one.
+const PLACEMENTS: usize = 3;
+
+/// A sentence where the command's user memory in pages of 2 MiB would save [`LEAST_GAIN`] and more of its cycles; none
+/// where the machine's cores do not tell what a page costs. Nothing is replayed where the look-ups that miss take less.
+pub fn large_pages(case: &Traced) -> Result<Option<String>, CaseError> {
+    let (Some(told), Some(most)) = (case.model.translation, most_saved(case)) else { return Ok(None) };
+    if most < LEAST_GAIN {
+        return Ok(None);
+    }
+    let mut large = case.machine().clone();
+    if let Some(tlb) = &mut large.tlb {
+        tlb.user_pages_large = true;
+    }
+    let costs = rehearse_on(case, &[case.machine(), &large], &seeds(case.machine(), PLACEMENTS))?;
+    let [small, large] = costs.as_slice() else { return Ok(None) };
+    let gain = gain(case, small, large);
+    Ok((gain.0 >= LEAST_GAIN).then(|| sentence(case, told, gain)))
+}
+
+/// Share of the cycles that all look-ups take which miss the first level, as if nothing hid them.
+fn most_saved(case: &Traced) -> Option<f64> {
+    let told = case.model.translation?;
+    let tlb = case.machine().tlb?;
+    let second = tlb.second.as_ref()?;
+    let walks = told.walks.saturating_mul(second.walk_cycles.into());
+    let cycles = told.first_misses.saturating_mul(tlb.miss_cycles.into()).saturating_add(walks);
+    Some(cycles as f64 / case.model.totals.cycles.max(1) as f64)
+}
+
+/// Share of the command's cycles: median, least, most over the placements.
+fn gain(case: &Traced, small: &[Cost], large: &[Cost]) -> (f64, f64, f64) {
+    let totals = &case.model.totals;
+    let cycles = |cost: &Cost| (totals.cycles - totals.stall_cycles + cost.stall_cycles) as f64;
+    spread(small.iter().zip(large).map(|(small, large)| 1.0 - cycles(large) / cycles(small).max(1.0)))
+}
+
+fn sentence(case: &Traced, told: Translation, (middle, low, high): (f64, f64, f64)) -> String {
+    format!(
+        "Predicted: pages of 2 MiB for all memory of user mode would save {} [{}, {}] of the modelled cycles ({PLACEMENTS} \
+         page placements, {}): {} look-ups of data missed the first level of translation, {} walked to a page of 4 KiB. \
+         malloc asks for large pages with GLIBC_TUNABLES=glibc.malloc.hugetlb=1, a program with madvise(MADV_HUGEPAGE); a \
+         page that is used in small part then takes its whole 2 MiB.",
+        percent(middle),
+        percent(low),
+        percent(high),
+        waits(case),
+        grouped(told.first_misses),
+        grouped(told.walks)
+    )
+}
