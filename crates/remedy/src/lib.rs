@@ -13,6 +13,7 @@ mod case;
 pub mod color;
 mod contract;
 mod engagement;
+pub mod local;
 pub mod pace;
 pub mod preload;
 mod registry;

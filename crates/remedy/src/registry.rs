@@ -1,4 +1,5 @@
 use crate::Remedy;
 
 /// Every remedy: one line each.
-pub const REMEDIES: &[&Remedy] = &[&crate::apart::REMEDY, &crate::color::REMEDY, &crate::pace::REMEDY];
+pub const REMEDIES: &[&Remedy] =
+    &[&crate::apart::REMEDY, &crate::color::REMEDY, &crate::local::REMEDY, &crate::pace::REMEDY];
