@@ -3,9 +3,10 @@
 
 use crate::exit;
 use crate::load::LoadArgs;
+use crate::trace::Apart;
 use clap::{Args as _, Command, FromArgMatches};
 use nearmiss_tap::window::{Mark, Start, Window};
-use nearmiss_workload::{Serving, Stdio, Workload};
+use nearmiss_workload::{CpuSet, Serving, Stdio, Workload};
 use std::ffi::{OsStr, OsString};
 use std::process::ExitCode;
 use std::sync::atomic::AtomicBool;
@@ -28,15 +29,28 @@ const STOPS_WITHIN: Duration = Duration::from_secs(60);
 struct Args {
     #[command(flatten)]
     load: LoadArgs,
+    /// Where the server may run
+    #[arg(long)]
+    server_cpus: Option<CpuSet>,
+    /// Where the load may run
+    #[arg(long)]
+    load_cpus: Option<CpuSet>,
     /// The server
     #[arg(last = true, required = true)]
     server: Vec<OsString>,
 }
 
-/// The command that runs in the guest, and its window: that of the load.
-pub fn conducted(load: &LoadArgs, server: &[OsString]) -> anyhow::Result<(Vec<OsString>, Window)> {
+/// The command that runs in the guest, and its window: that of the load. `apart`: CPUs of server and load.
+pub fn conducted(
+    load: &LoadArgs,
+    apart: Option<Apart>,
+    server: &[OsString],
+) -> anyhow::Result<(Vec<OsString>, Window)> {
     let own = std::env::current_exe()?;
-    let options = load.words().into_iter().chain(["--".into()]);
+    let cpus = |range: std::ops::Range<u32>| OsString::from(format!("{}-{}", range.start, range.end - 1));
+    let cpus =
+        apart.map(|Apart { server, load }| ["--server-cpus".into(), cpus(server), "--load-cpus".into(), cpus(load)]);
+    let options = load.words().into_iter().chain(cpus.into_iter().flatten()).chain(["--".into()]);
     let words = [own.into_os_string(), NAME.into()].into_iter().chain(options).chain(server.iter().cloned());
     let window = Window { from: Start::Mark(Mark(OPENS)), length: None, until: Some(Mark(CLOSES)) };
     Ok((words.collect(), window))
@@ -53,11 +67,15 @@ pub fn asked() -> Option<ExitCode> {
 /// The exit status is the load's.
 fn conduct() -> anyhow::Result<ExitCode> {
     let given = Args::augment_args(Command::new(NAME)).try_get_matches_from(std::env::args_os().skip(1))?;
-    let Args { load, server } = Args::from_arg_matches(&given)?;
+    let Args { load, server_cpus, load_cpus, server } = Args::from_arg_matches(&given)?;
     let Some(mut load) = load.load()? else { anyhow::bail!("{NAME} needs a load") };
     load.workload = load.workload.stdin(Stdio::Null);
     let never = AtomicBool::new(false);
-    let server = Workload::new(server).stdin(Stdio::Null).whole_tree();
+    let mut server = Workload::new(server).stdin(Stdio::Null).whole_tree();
+    if let Some((server_cpus, load_cpus)) = server_cpus.zip(load_cpus) {
+        server = server.pin(server_cpus);
+        load.workload = load.workload.pin(load_cpus);
+    }
     let mut serving = Serving::start(server.launch_suspended()?, &load)?;
     serving.wait_until_ready(&load, &never)?;
     mark::<{ MARK_BASE | OPENS as u32 }>();
