@@ -5,7 +5,7 @@
  * last used on the other node. With --own each thread reads and frees its own messages: the same calls, no exchange. */
 #include "subject.h"
 
-static uint64_t threads = 4, blocks = 1024, bytes = 512, rounds = 6, reads = 5, own;
+static uint64_t threads = 4, blocks = 1024, bytes = 512, rounds = 4, reads = 5, own;
 static unsigned char **sent[64];
 static uint64_t sums[64];
 static pthread_barrier_t turn;
