@@ -6,14 +6,16 @@ use crate::load::LoadArgs;
 use crate::trace::Apart;
 use clap::{Args as _, Command, FromArgMatches};
 use nearmiss_tap::window::{Mark, Start, Window};
-use nearmiss_workload::{CpuSet, Serving, Stdio, Workload};
-use std::ffi::{OsStr, OsString};
+use nearmiss_workload::{CpuSet, ProcessGroup, Serving, Stdio, Workload};
+use std::ffi::OsString;
 use std::process::ExitCode;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 /// What the first argument of this program is when it conducts; no verb is called so.
 const NAME: &str = "conduct-in-the-guest";
+/// The same where it only starts a command, as `apply` starts its own.
+const LAUNCHER: &str = "launch-in-the-guest";
 /// The marks around the load; programs seldom number theirs so high.
 const OPENS: u16 = 4094;
 const CLOSES: u16 = 4095;
@@ -56,12 +58,27 @@ pub fn conducted(
     Ok((words.collect(), window))
 }
 
-/// Conducts, if this process was started for that.
+/// The command that runs in the guest where the same command under a remedy is compared with it: both are started alike.
+pub fn launched(command: &[OsString]) -> anyhow::Result<Vec<OsString>> {
+    let own = std::env::current_exe()?.into_os_string();
+    Ok([own, LAUNCHER.into()].into_iter().chain(command.iter().cloned()).collect())
+}
+
+/// Conducts or launches, if this process was started for that.
 pub fn asked() -> Option<ExitCode> {
-    if std::env::args_os().nth(1).as_deref() != Some(OsStr::new(NAME)) {
-        return None;
-    }
-    Some(conduct().unwrap_or_else(|error| exit::explain(&error, true)))
+    let name = std::env::args_os().nth(1)?;
+    let done = match name.to_str()? {
+        NAME => conduct(),
+        LAUNCHER => launch(),
+        _ => return None,
+    };
+    Some(done.unwrap_or_else(|error| exit::explain(&error, true)))
+}
+
+/// The exit status is the command's.
+fn launch() -> anyhow::Result<ExitCode> {
+    let workload = Workload::new(std::env::args_os().skip(2)).group(ProcessGroup::Launcher);
+    Ok(ExitCode::from(workload.launch_suspended()?.resume()?.wait()?.status.wrapper_code()))
 }
 
 /// The exit status is the load's.

@@ -1,6 +1,7 @@
 //! `verify` of a remedy by recordings in guests: for what this machine has not, such as several memory nodes.
 
 use super::sides::{Title, manifest};
+use crate::conductor::launched;
 use crate::exit::say;
 use crate::output::print;
 use crate::progress::progress;
@@ -54,6 +55,7 @@ pub struct Asked<'a> {
 /// Records, compares, keeps and prints.
 pub fn run(guests: &InGuests, machine: &str, asked: Asked<'_>) -> anyhow::Result<ExitCode> {
     let under = remedied(asked.remedy, asked.given, asked.command)?;
+    let plain = launched(asked.command)?;
     let kept = RunDir::create(asked.runs, &run_name("verify-", asked.remedy.name))?;
     let started = jiff::Timestamp::now();
     let recordings = kept.file("recordings");
@@ -62,7 +64,7 @@ pub fn run(guests: &InGuests, machine: &str, asked: Asked<'_>) -> anyhow::Result
     let compared = compare_recordings(CYCLES, asked.seed, |side| {
         done += 1;
         progress(&format!("recording {done} of {}, {side}", 2 * RECORDINGS));
-        let words = if side == Side::Without { asked.command } else { under.as_slice() };
+        let words = if side == Side::Without { &plain } else { &under };
         recorded(guests, machine, &recordings, words).map_err(|error| {
             let why = format!("{error:#}");
             failed = Some(error);
@@ -78,7 +80,8 @@ pub fn run(guests: &InGuests, machine: &str, asked: Asked<'_>) -> anyhow::Result
     let name = title.remedy.clone().unwrap_or_default();
     verdict.sides = Sides { without: format!("without {}", asked.remedy.name), with: format!("with {name}") };
     verdict.notes.push(format!(
-        "Recorded in guests of {machine}; figures are of the command's own tasks, what nearmiss does in the guest left out."
+        "Recorded in guests of {machine}; figures are of the command's own tasks, which nearmiss started on both \
+         sides."
     ));
     verdict.notes.extend(title.notes.iter().cloned());
     verdict.remedy = title.remedy.clone();
