@@ -3,7 +3,7 @@
 use std::env;
 use std::path::{Path, PathBuf};
 
-const LIBRARIES: [(&str, &[&str]); 6] = [
+const LIBRARIES: [(&str, &[&str]); 8] = [
     ("color-stacks.so", &["color/stacks.c", "color/parameters.c", "kit/kit.c"]),
     ("color-blocks.so", &["color/blocks.c", "color/parameters.c", "kit/behind.c", "kit/owner.c", "kit/kit.c"]),
     ("apart.so", &["apart/apart.c", "kit/behind.c", "kit/owner.c", "kit/kit.c"]),
@@ -26,6 +26,8 @@ const LIBRARIES: [(&str, &[&str]); 6] = [
             "kit/kit.c",
         ],
     ),
+    ("local-homes.so", &["local/homes.c", "local/rules.c", "kit/behind.c", "kit/kit.c"]),
+    ("local-tasks.so", &["local/tasks.c", "kit/kit.c"]),
     (
         "pace.so",
         &["pace/calls.c", "pace/number.c", "pace/nap.c", "pace/last.c", "pace/rules.c", "pace/real.c", "kit/kit.c"],

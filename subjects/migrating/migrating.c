@@ -17,10 +17,12 @@ int main(int argc, char **argv) {
     subject_options(argc, argv, "One thread moves from CPU to CPU and takes its table along.", options);
     if (!entries || !every)
         subject_fail(argv[0], "--entries and --every are 1 at least");
-    uint64_t *table = subject_memory(argv[0], 4096, entries * sizeof *table), random = 1, moves = 0, sum = 0;
     cpu_set_t allowed;
     sched_getaffinity(0, sizeof allowed, &allowed);
     const int cpus = CPU_COUNT(&allowed);
+    /* The table is first touched where the thread stays, if it stays. */
+    subject_pin(argv[0], 0);
+    uint64_t *table = subject_memory(argv[0], 4096, entries * sizeof *table), random = 1, moves = 0, sum = 0;
     double begun = subject_now_ns();
     for (uint64_t done = 0; done < updates; done++) {
         if (done % every == 0) {

@@ -3,16 +3,19 @@
 
 use crate::exit;
 use crate::load::LoadArgs;
+use crate::trace::Apart;
 use clap::{Args as _, Command, FromArgMatches};
 use nearmiss_tap::window::{Mark, Start, Window};
-use nearmiss_workload::{Serving, Stdio, Workload};
-use std::ffi::{OsStr, OsString};
+use nearmiss_workload::{CpuSet, ProcessGroup, Serving, Stdio, Workload};
+use std::ffi::OsString;
 use std::process::ExitCode;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 /// What the first argument of this program is when it conducts; no verb is called so.
 const NAME: &str = "conduct-in-the-guest";
+/// The same where it only starts a command, as `apply` starts its own.
+const LAUNCHER: &str = "launch-in-the-guest";
 /// The marks around the load; programs seldom number theirs so high.
 const OPENS: u16 = 4094;
 const CLOSES: u16 = 4095;
@@ -28,36 +31,68 @@ const STOPS_WITHIN: Duration = Duration::from_secs(60);
 struct Args {
     #[command(flatten)]
     load: LoadArgs,
+    /// Where the server may run
+    #[arg(long)]
+    server_cpus: Option<CpuSet>,
+    /// Where the load may run
+    #[arg(long)]
+    load_cpus: Option<CpuSet>,
     /// The server
     #[arg(last = true, required = true)]
     server: Vec<OsString>,
 }
 
-/// The command that runs in the guest, and its window: that of the load.
-pub fn conducted(load: &LoadArgs, server: &[OsString]) -> anyhow::Result<(Vec<OsString>, Window)> {
+/// The command that runs in the guest, and its window: that of the load. `apart`: CPUs of server and load.
+pub fn conducted(
+    load: &LoadArgs,
+    apart: Option<Apart>,
+    server: &[OsString],
+) -> anyhow::Result<(Vec<OsString>, Window)> {
     let own = std::env::current_exe()?;
-    let options = load.words().into_iter().chain(["--".into()]);
+    let cpus = |range: std::ops::Range<u32>| OsString::from(format!("{}-{}", range.start, range.end - 1));
+    let cpus =
+        apart.map(|Apart { server, load }| ["--server-cpus".into(), cpus(server), "--load-cpus".into(), cpus(load)]);
+    let options = load.words().into_iter().chain(cpus.into_iter().flatten()).chain(["--".into()]);
     let words = [own.into_os_string(), NAME.into()].into_iter().chain(options).chain(server.iter().cloned());
     let window = Window { from: Start::Mark(Mark(OPENS)), length: None, until: Some(Mark(CLOSES)) };
     Ok((words.collect(), window))
 }
 
-/// Conducts, if this process was started for that.
+/// The command that runs in the guest where the same command under a remedy is compared with it: both are started alike.
+pub fn launched(command: &[OsString]) -> anyhow::Result<Vec<OsString>> {
+    let own = std::env::current_exe()?.into_os_string();
+    Ok([own, LAUNCHER.into()].into_iter().chain(command.iter().cloned()).collect())
+}
+
+/// Conducts or launches, if this process was started for that.
 pub fn asked() -> Option<ExitCode> {
-    if std::env::args_os().nth(1).as_deref() != Some(OsStr::new(NAME)) {
-        return None;
-    }
-    Some(conduct().unwrap_or_else(|error| exit::explain(&error, true)))
+    let name = std::env::args_os().nth(1)?;
+    let done = match name.to_str()? {
+        NAME => conduct(),
+        LAUNCHER => launch(),
+        _ => return None,
+    };
+    Some(done.unwrap_or_else(|error| exit::explain(&error, true)))
+}
+
+/// The exit status is the command's.
+fn launch() -> anyhow::Result<ExitCode> {
+    let workload = Workload::new(std::env::args_os().skip(2)).group(ProcessGroup::Launcher);
+    Ok(ExitCode::from(workload.launch_suspended()?.resume()?.wait()?.status.wrapper_code()))
 }
 
 /// The exit status is the load's.
 fn conduct() -> anyhow::Result<ExitCode> {
     let given = Args::augment_args(Command::new(NAME)).try_get_matches_from(std::env::args_os().skip(1))?;
-    let Args { load, server } = Args::from_arg_matches(&given)?;
+    let Args { load, server_cpus, load_cpus, server } = Args::from_arg_matches(&given)?;
     let Some(mut load) = load.load()? else { anyhow::bail!("{NAME} needs a load") };
     load.workload = load.workload.stdin(Stdio::Null);
     let never = AtomicBool::new(false);
-    let server = Workload::new(server).stdin(Stdio::Null).whole_tree();
+    let mut server = Workload::new(server).stdin(Stdio::Null).whole_tree();
+    if let Some((server_cpus, load_cpus)) = server_cpus.zip(load_cpus) {
+        server = server.pin(server_cpus);
+        load.workload = load.workload.pin(load_cpus);
+    }
     let mut serving = Serving::start(server.launch_suspended()?, &load)?;
     serving.wait_until_ready(&load, &never)?;
     mark::<{ MARK_BASE | OPENS as u32 }>();

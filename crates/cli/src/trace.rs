@@ -1,8 +1,13 @@
 //! The verb `trace`: a command in the tap, modelled as it goes, kept as a run.
 
 mod counts;
+mod nodes;
+mod quiet;
 mod served;
 mod warm;
+
+pub(crate) use nodes::Apart;
+pub use quiet::{for_diagnosis, quietly};
 
 use crate::exit::{self, CannotHere, Interrupted};
 use crate::interrupt::{self, Unfinished};
@@ -27,7 +32,7 @@ use nearmiss_tap::session::{Recorded, Session, TapConfig, TapError};
 use nearmiss_workload::Workload;
 use std::ffi::OsString;
 use std::io::IsTerminal;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -108,6 +113,8 @@ pub struct Args {
     #[command(flatten)]
     load: LoadArgs,
     #[command(flatten)]
+    nodes: nodes::NodeArgs,
+    #[command(flatten)]
     warm: warm::WarmArgs,
     /// End the run when the command has run for this time, such as 90s or 10m
     #[arg(long, value_name = "TIME", value_parser = nearmiss_usage::time)]
@@ -182,55 +189,10 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
 /// Where a command's output is kept in its run, when it is not the verb that owns it.
 pub const OUTPUTS: [&str; 2] = ["command.out", "command.err"];
 
-/// Traces a command to be diagnosed: nothing is printed, its output is kept in the run, and the filter is the one that
-/// is exact where addresses move.
-pub fn for_diagnosis(
-    machine: Option<&str>,
-    cpus: u32,
-    only: Option<Only>,
-    runs: &Path,
-    command: &[OsString],
-) -> anyhow::Result<RunDir> {
-    use clap::Parser;
-    #[derive(Parser)]
-    struct Line {
-        #[command(flatten)]
-        args: Args,
-    }
-    let cpus = cpus.to_string();
-    let words = [
-        "trace",
-        "--quiet",
-        "--one-line-filter",
-        "--carry",
-        "stores",
-        "-m",
-        machine.unwrap_or("host"),
-        "--cpus",
-        &cpus,
-        "--runs",
-    ];
-    let words = words.map(OsString::from).into_iter().chain([runs.into(), "--".into()]);
-    let mut line = Line::try_parse_from(words.chain(command.iter().cloned()))?;
-    line.args.only = only;
-    let (run, status) = trace(&line.args, true)?;
-    if interrupt::received().is_some() || status == Some(CommandStatus::Signaled(signal_hook::consts::SIGINT)) {
-        let run = run.path().display();
-        return Err(Interrupted(format!(
-            "the command was interrupted; `nearmiss diagnose {run}` diagnoses what it did"
-        ))
-        .into());
-    }
-    if status != Some(CommandStatus::Exited(0)) {
-        exit::say(&format!("the command did not end well; its output: {}", run.file(OUTPUTS[1]).display()));
-    }
-    Ok(run)
-}
-
 fn trace(args: &Args, keep_output: bool) -> anyhow::Result<(RunDir, Option<CommandStatus>)> {
     // The guest would say it too, after its boot.
     Workload::new(args.command.iter().cloned()).program()?;
-    let machine = describe::cut(&nearmiss_host::load(&args.machine)?, args.cpus);
+    let machine = args.nodes.with_clients(describe::cut(&nearmiss_host::load(&args.machine)?, args.cpus))?;
     if !args.carry.is_empty() && args.no_trace {
         bail!("--carry is about the trace that is kept, and --no-trace keeps none; give one of the two");
     }
@@ -242,7 +204,7 @@ fn trace(args: &Args, keep_output: bool) -> anyhow::Result<(RunDir, Option<Comma
     let clock = if args.deterministic { Clock::Instructions } else { args.clock };
     let config = tap_config(args, &machine, filter, clock)?;
     caution(&config);
-    let (words, window) = served::recorded(args)?;
+    let (words, window) = served::recorded(args, &machine)?;
     let session = Session::new(config)?.within(window);
     let program = args.command.first().map(|program| program.to_string_lossy()).unwrap_or_default();
     let command = args.warm.command(&words)?;
@@ -315,6 +277,7 @@ fn record(
         ));
     }
     notes.extend(served::note(args));
+    notes.extend(args.nodes.notes(machine));
     notes.extend(note_of_kernel(args));
     notes.extend(warm::notes(&recorded));
     notes.extend(recorded.notes.iter().cloned());
@@ -415,7 +378,7 @@ fn tap_config(args: &Args, machine: &Machine, filter: Filter, clock: Clock) -> a
         timeout: args.timeout,
         keep: args.keep.clone(),
         aslr: !(args.no_aslr || args.deterministic),
-        kernel_arguments: args.kernel_arg.clone(),
+        kernel_arguments: [args.nodes.kernel_arguments(nodes)?, args.kernel_arg.clone()].concat(),
         warm_up: args.warm.warm_up(),
         libc_tunables: libc_tunables(machine),
     })

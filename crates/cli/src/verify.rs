@@ -2,6 +2,7 @@
 
 mod commands;
 mod how;
+mod in_guests;
 mod load;
 mod remedies;
 mod sides;

@@ -1,4 +1,5 @@
-//! `verdict.json`: what an interleaved comparison of two sides says; *measured*.
+//! `verdict.json`: what an interleaved comparison of two sides says; *measured*, or *modelled* where it
+//! compares recordings.
 
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -6,6 +7,11 @@ use std::fmt;
 
 /// `nearmiss/verdict/2`.
 pub const SCHEMA: &str = "nearmiss/verdict/2";
+
+/// Kinds of verdicts: by clocks and counters here, or by recordings on the model of a machine.
+pub const MEASURED: &str = "measured";
+/// See [`MEASURED`].
+pub const MODELLED: &str = "modelled";
 
 crate::run::is_record!(Verdict);
 
@@ -228,7 +234,7 @@ pub struct Rates {
 pub struct Verdict {
     /// [`SCHEMA`].
     pub schema: String,
-    /// `measured`.
+    /// [`MEASURED`] or [`MODELLED`].
     pub kind: String,
     /// The remedy that was compared, with its parameters; none: two commands.
     pub remedy: Option<String>,

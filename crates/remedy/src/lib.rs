@@ -15,6 +15,7 @@ pub mod color;
 mod contract;
 mod engagement;
 mod large_pages;
+pub mod local;
 pub mod pace;
 pub mod preload;
 mod registry;

@@ -1,5 +1,10 @@
 use crate::Remedy;
 
 /// Every remedy: one line each.
-pub const REMEDIES: &[&Remedy] =
-    &[&crate::apart::REMEDY, &crate::bypass::REMEDY, &crate::color::REMEDY, &crate::pace::REMEDY];
+pub const REMEDIES: &[&Remedy] = &[
+    &crate::apart::REMEDY,
+    &crate::bypass::REMEDY,
+    &crate::color::REMEDY,
+    &crate::local::REMEDY,
+    &crate::pace::REMEDY,
+];

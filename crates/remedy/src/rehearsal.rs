@@ -6,6 +6,7 @@ use nearmiss_machine::aliasing::StoreBuffer;
 use nearmiss_machine::observer::{Effective, Observer, Outcome};
 use nearmiss_machine::whose::{Running, Whose};
 use nearmiss_record::machine::{Machine, Placement, StoreAliasing};
+use nearmiss_record::model::BusTally;
 use nearmiss_record::policy::{Order, Policy};
 use nearmiss_record::reference::{Control, Kind, Record};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -27,6 +28,8 @@ pub struct Cost {
     pub transactions_outside: u64,
     /// Stall cycles, what loads wait for stores of their page offset included.
     pub stall_cycles: u64,
+    /// Bus transactions by class.
+    pub bus: BusTally,
     /// Stall cycles by instruction.
     pub by_insn: Vec<u64>,
 }
@@ -140,8 +143,9 @@ impl Observer for Watcher<'_> {
                 *misses += u64::from(class.is_some());
             }
         }
-        let mut bus = Default::default();
+        let mut bus = BusTally::default();
         outcome.add_traffic(&mut bus);
+        outcome.add_traffic(&mut self.cost.bus);
         if met.kind != Kind::Fetch && self.inside(met.record.vaddr()) {
             self.cost.transactions_inside += bus.transactions();
         } else {

@@ -99,6 +99,11 @@ pub fn replay_together<O: Observer>(
     models.into_iter().map(|model| Ok(model.finish()?.1)).collect()
 }
 
+/// The tables beside the stream of a run's trace.
+pub fn side(run: &RunDir) -> Result<SideTables, CaseError> {
+    Ok(open(run)?.side().clone())
+}
+
 /// Blocks of a run's trace.
 pub fn blocks(run: &RunDir) -> Result<usize, CaseError> {
     Ok(open(run)?.blocks())

@@ -1,9 +1,11 @@
-//! The verdict of `verify` in words. Every figure here was *measured*, but for what was predicted, which says so.
+//! The verdict of `verify` in words. Every figure here was *measured*, or *modelled* in recordings, but for what was
+//! predicted; each says so.
 
 mod rates;
+mod recordings;
 
 use crate::name::plain;
-use nearmiss_record::verdict::{Comparison, Outcome, Predicted, Verdict};
+use nearmiss_record::verdict::{Comparison, MODELLED, Outcome, Predicted, Verdict};
 
 /// The verdict as text, line by line.
 pub fn render(verdict: &Verdict) -> String {
@@ -25,7 +27,7 @@ pub fn render(verdict: &Verdict) -> String {
     lines.extend(verdict.notes.iter().map(|note| format!("  note: {}", plain(note))));
     lines.push(order(verdict));
     if let Some(predicted) = &verdict.predicted {
-        lines.push(format!("\n{}", beside(predicted, &verdict.comparison)));
+        lines.push(format!("\n{}", beside(predicted, &verdict.comparison, &plain(&verdict.kind))));
     }
     lines.join("\n") + "\n"
 }
@@ -35,6 +37,9 @@ fn headline(verdict: &Verdict) -> String {
         Some(remedy) => format!(" ({})", plain(remedy)),
         None => format!(": `{}` against `{}`", plain(&verdict.sides.with), plain(&verdict.sides.without)),
     };
+    if verdict.kind == MODELLED {
+        return format!("{}{whose}, {}", verdict.outcome, recordings::how_many(verdict));
+    }
     let pairs = if verdict.pairs == 1 { "pair" } else { "pairs" };
     format!("{}{whose}, measured in {} {pairs}", verdict.outcome, verdict.pairs)
 }
@@ -42,6 +47,9 @@ fn headline(verdict: &Verdict) -> String {
 /// One metric of both sides, and by how much they differ.
 pub fn comparison(verdict: &Verdict, comparison: &Comparison) -> String {
     let (without, with) = if verdict.remedy.is_some() { ("without", "with") } else { ("A", "B") };
+    if verdict.kind == MODELLED {
+        return recordings::ranges(comparison, without, with);
+    }
     let of_medians = comparison.with.median / comparison.without.median;
     let rates = rates::beside(verdict, comparison);
     let medians = format!(
@@ -68,13 +76,16 @@ fn judged(verdict: &Verdict, other: &Comparison) -> String {
 }
 
 /// A ratio as a change, `+4.2%`; a change too small to be seen has no sign.
-fn change(ratio: f64) -> String {
+pub(super) fn change(ratio: f64) -> String {
     let text = format!("{:+.1}%", (ratio - 1.0) * 100.0);
     if ["+0.0%", "-0.0%"].contains(&text.as_str()) { "0.0%".to_owned() } else { text }
 }
 
 /// How it was decided, and what it would have seen.
 fn why(verdict: &Verdict) -> impl Iterator<Item = String> {
+    if verdict.kind == MODELLED {
+        return [Some(recordings::why(verdict)), None, None].into_iter().flatten();
+    }
     if verdict.outcome == Outcome::NothingToActOn {
         let did = "the remedy did nothing in the first two runs under it, so no further runs were made";
         return [Some(did.to_owned()), None, None].into_iter().flatten();
@@ -139,7 +150,7 @@ fn order(verdict: &Verdict) -> String {
 }
 
 /// Predicted against measured.
-fn beside(predicted: &Predicted, measured: &Comparison) -> String {
+fn beside(predicted: &Predicted, measured: &Comparison, known: &str) -> String {
     let percent = |share: f64| format!("{:.0}%", share * 100.0);
     let (what, hidden) = match &predicted.function {
         Some(function) => (format!("`{}`", plain(function)), " to none"),
@@ -147,7 +158,7 @@ fn beside(predicted: &Predicted, measured: &Comparison) -> String {
     };
     let overlap = predicted.overlap.map_or(String::new(), |share| format!(" (overlap {}{hidden})", percent(share)));
     format!(
-        "predicted for {what}: {} to {} saved{overlap}\nmeasured, {}: {} saved; {:.0} points from what was predicted",
+        "predicted for {what}: {} to {} saved{overlap}\n{known}, {}: {} saved; {:.0} points from what was predicted",
         percent(predicted.low),
         percent(predicted.high),
         plain(&measured.metric),
@@ -157,7 +168,7 @@ fn beside(predicted: &Predicted, measured: &Comparison) -> String {
 }
 
 /// Four digits that count, never in powers of ten.
-fn four_digits(figure: f64) -> String {
+pub(super) fn four_digits(figure: f64) -> String {
     let whole = figure.abs().max(1e-9).log10().floor() as i32 + 1;
     format!("{figure:.*}", (4 - whole).clamp(0, 9) as usize)
 }

@@ -235,3 +235,37 @@ fn a_figure_of_too_few_pairs_has_no_ratio_and_no_verdict() {
     let p99 = page.lines().find(|line| line.contains("p99_ms")).unwrap();
     assert!(p99.ends_with("offered); too few pairs for a ratio"), "{p99}");
 }
+
+#[test]
+fn a_verdict_on_recordings_says_modelled_and_shows_the_ranges() {
+    let side = |least: f64, median: f64, largest: f64| Summary { median, least, largest };
+    let of = |metric: &str, without, with: Summary, ratio| Comparison {
+        metric: metric.to_owned(),
+        interval: None,
+        smallest_detectable: None,
+        ratio,
+        without,
+        with,
+        ..comparison(metric, Better::Lower, 1.0, [1.0, 1.0])
+    };
+    let modelled = Verdict {
+        kind: "modelled".to_owned(),
+        remedy: Some("pad".to_owned()),
+        comparison: of("modelled cycles", side(33e6, 34e6, 35e6), side(19e6, 20e6, 21e6), 20.0 / 34.0),
+        others: vec![of("remote share", side(0.48, 0.49, 0.5), side(0.005, 0.01, 0.02), 0.01 / 0.49)],
+        error_rate: 0.1,
+        pairs: 3,
+        notes: Vec::new(),
+        ..verdict()
+    };
+    assert_eq!(
+        render(&modelled),
+        "gain (pad), modelled in 3 recordings a side\n  \
+         modelled cycles: 34000000 [33000000, 35000000] without, 20000000 [19000000, 21000000] with; -41.2%\n  \
+         the ranges are apart, which chance makes them in 10% of equal sides\n  \
+         remote share: 0.4900 [0.4800, 0.5000] without, 0.01000 [0.005000, 0.02000] with; -98.0%\n  \
+         seed 7; A ran first in 1 of 2 pairs\n"
+    );
+    let overlap = Verdict { outcome: Outcome::TooNoisy, ..modelled };
+    assert!(render(&overlap).contains("the ranges overlap: equal recordings differ by more than the sides do"));
+}

@@ -30,6 +30,7 @@ mod metric;
 mod order;
 mod pairs;
 mod rates;
+mod recordings;
 mod start;
 mod under_load;
 
@@ -40,6 +41,7 @@ pub use metric::{Metric, Printed};
 pub use nearmiss_record::verdict::{Better, Comparison, Outcome, Rates, Sample, SideRate, Stopped, Summary, Verdict};
 pub use order::Side;
 pub use pairs::{of_pairs, summary};
+pub use recordings::{RECORDINGS, compare_recordings};
 pub use under_load::{CPU_PER_WORK, UnderLoad};
 
 /// The wall time of a run, from its start to its end.

@@ -30,7 +30,7 @@ pub fn count(args: &Args) -> anyhow::Result<Option<CommandStatus>> {
     };
     let clock = if args.deterministic { Clock::Instructions } else { args.clock };
     let config = TapConfig { heap_shim: None, ..tap_config(args, &machine, filter, clock)? };
-    let (words, window) = super::served::recorded(args)?;
+    let (words, window) = super::served::recorded(args, &machine)?;
     let session = Session::new(config)?.within(window);
     let filter = session.header().filter; // not all that was asked for goes with every emulator
     let options = ModelOptions::of(session.header(), Order::Recorded);

@@ -2,18 +2,19 @@
 
 use super::Args;
 use crate::conductor::conducted;
+use nearmiss_record::machine::Machine;
 use nearmiss_tap::window::Window;
 use std::ffi::OsString;
 
 /// What runs in the guest, and what is recorded of that. Errors: a window beside that of the load, or no such load.
-pub(super) fn recorded(args: &Args) -> anyhow::Result<(Vec<OsString>, Window)> {
+pub(super) fn recorded(args: &Args, machine: &Machine) -> anyhow::Result<(Vec<OsString>, Window)> {
     if args.load.load()?.is_none() {
         return Ok((args.command.clone(), args.window.window()));
     }
     if args.window.is_given() {
         anyhow::bail!("--load records while the load runs; leave out --from, --for and --until");
     }
-    conducted(&args.load, &args.command)
+    conducted(&args.load, args.nodes.apart(machine), &args.command)
 }
 
 /// What the head says of it.

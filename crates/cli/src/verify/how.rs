@@ -41,7 +41,7 @@ pub struct How {
     time_limit: Duration,
     /// Seed of the order of runs
     #[arg(long, value_name = "N", default_value_t = 1)]
-    seed: u64,
+    pub seed: u64,
     /// Print the verdict as JSON
     #[arg(long)]
     pub json: bool,

@@ -1,6 +1,7 @@
 //! `verify` of a remedy: a command with and without it.
 
 use super::how::How;
+use super::in_guests::{self, Asked, InGuests};
 use super::sides::{Title, compare_sides};
 use crate::Remedies;
 use crate::verbs::asked;
@@ -24,6 +25,8 @@ const DOES_NOTHING: &str = "true";
 struct Own {
     #[command(flatten)]
     how: How,
+    #[command(flatten)]
+    guests: InGuests,
     /// Set the verdict beside what `diagnose` predicted for this run
     #[arg(long, value_name = "RUN")]
     against: Option<PathBuf>,
@@ -40,7 +43,7 @@ pub fn arguments(command: Command, remedy: &Remedy) -> Command {
 /// Runs the verb.
 pub fn run(given: &ArgMatches, remedies: Remedies) -> anyhow::Result<ExitCode> {
     let (remedy, given) = asked(given, remedies)?;
-    let Own { how, against, command } = Own::from_arg_matches(given)?;
+    let Own { how, guests, against, command } = Own::from_arg_matches(given)?;
     let name = (remedy.title)(given);
     let title = Title {
         stem: remedy.name.to_owned(),
@@ -52,6 +55,14 @@ pub fn run(given: &ArgMatches, remedies: Remedies) -> anyhow::Result<ExitCode> {
             .transpose()?,
         notes: Vec::new(),
     };
+    if let Some(machine) = &guests.in_guests {
+        ensure!(
+            !how.load.is_given() && !how.judges_what_is_printed(),
+            "--in-guests compares modelled cycles; leave out --load, --metric and --higher"
+        );
+        let asked = Asked { remedy, given, command: &command, title, runs: &how.runs, seed: how.seed, json: how.json };
+        return in_guests::run(&guests, machine, asked);
+    }
     let without = Workload::new(command);
     let with = (remedy.apply)(without.clone(), given)?;
     let side = |name, workload, engagement| SideCommand { name, workload, engagement };

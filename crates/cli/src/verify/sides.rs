@@ -139,7 +139,8 @@ fn keep_and_print(
     Ok(gate(&verdict))
 }
 
-fn manifest(title: &Title, started: jiff::Timestamp) -> Manifest {
+/// What a run of `verify` says of itself.
+pub fn manifest(title: &Title, started: jiff::Timestamp) -> Manifest {
     Manifest {
         schema: run::SCHEMA.to_owned(),
         nearmiss: env!("CARGO_PKG_VERSION").to_owned(),

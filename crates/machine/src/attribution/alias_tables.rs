@@ -51,7 +51,7 @@ impl Attribution {
     pub fn aliases(&self, side: &SideTables, symbols: &Symbols) -> Vec<Alias> {
         let Some(aliases) = &self.aliases else { return Vec::new() };
         let names = Names::new(symbols, side);
-        let namer = Namer::new(self, &names);
+        let namer = Namer::new(&self.tracker.objects.rows, &self.user_pages, &names);
         let title = |object: &ObjectId| namer.title(&self.tracker.objects.rows[object.0 as usize].key);
         let mut groups: BTreeMap<(Title, Title), Rows<'_>> = BTreeMap::new();
         let mut waiting: FxHashMap<u32, u64> = FxHashMap::default();

@@ -67,7 +67,7 @@ impl Attribution {
     pub fn crowds(&self, side: &SideTables, symbols: &Symbols) -> Vec<Crowd> {
         let Some(crowds) = &self.crowds else { return Vec::new() };
         let names = Names::new(symbols, side);
-        let namer = Namer::new(self, &names);
+        let namer = Namer::new(&self.tracker.objects.rows, &self.user_pages, &names);
         let line_bytes = u64::from(self.options.line_bytes);
         let mut groups: BTreeMap<(u8, Title), Group<'_>> = BTreeMap::new();
         for ((level, id), row) in &crowds.rows {

@@ -32,7 +32,8 @@ pub(super) struct Namer<'a> {
 }
 
 impl<'a> Namer<'a> {
-    pub fn new(attribution: &'a Attribution, names: &'a Names<'a>) -> Self {
+    /// `user_pages`: those that user mode missed on.
+    pub fn new(objects: &[Object], user_pages: &'a PageSet, names: &'a Names<'a>) -> Self {
         let symbols: &'a Symbols = names.symbols;
         let is_call = |id: &u32| names.insns.get(*id as usize).is_some_and(|i| i.flags & INSN_CALL != 0);
         let stack = |object: &Object| match object.key {
@@ -41,9 +42,9 @@ impl<'a> Namer<'a> {
         };
         Namer {
             names,
-            user_pages: &attribution.user_pages,
+            user_pages,
             modules: symbols.data.iter().map(|m| (m.module.as_str(), m)).collect(),
-            stacks: attribution.tracker.objects.rows.iter().filter_map(stack).collect(),
+            stacks: objects.iter().filter_map(stack).collect(),
         }
     }
 
@@ -129,7 +130,7 @@ struct Sum {
 pub(super) fn objects(attribution: &Attribution, names: &Names<'_>, totals: &Tally, cycles: &Cycles) -> Vec<ObjectRow> {
     let levels = attribution.options.levels;
     let empty = || Tally { levels: vec![LevelTally::default(); levels], ..Tally::default() };
-    let namer = Namer::new(attribution, names);
+    let namer = Namer::new(&attribution.tracker.objects.rows, &attribution.user_pages, names);
     let mut sums: BTreeMap<Title, Sum> = BTreeMap::new();
     for object in &attribution.tracker.objects.rows {
         if object.references == Default::default() && object.misses == Default::default() {

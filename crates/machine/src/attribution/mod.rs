@@ -23,6 +23,7 @@ mod names;
 mod objects;
 mod pages;
 mod pressure;
+mod remote;
 mod repeats;
 mod sharing;
 mod sharing_tables;
@@ -41,6 +42,7 @@ pub use alias_tables::{Alias, Party};
 pub use crowd_tables::Crowd;
 pub use finish::ModelledRun;
 pub use nearmiss_record::symbols::DataSymbols;
+pub use remote::{Cause, Part, RemoteObject, RemoteReads, Site};
 pub use tracker::RecordedData;
 
 use crate::observer::{BusRead, Effective, Observer, Outcome};

@@ -22,7 +22,11 @@ pub(super) fn shared_lines(attribution: &Attribution, names: &Names<'_>) -> Vec<
     let mut lines: Vec<(&u64, &SharedLine)> = attribution.sharing.lines.iter().collect();
     lines.sort_by_key(|(paddr, line)| (std::cmp::Reverse(line.misses()), **paddr));
     lines.truncate(MAX_SHARED_LINES);
-    let tables = Tables { attribution, names, namer: Namer::new(attribution, names) };
+    let tables = Tables {
+        attribution,
+        names,
+        namer: Namer::new(&attribution.tracker.objects.rows, &attribution.user_pages, names),
+    };
     lines.into_iter().map(|(paddr, line)| tables.row(*paddr, line)).collect()
 }
 

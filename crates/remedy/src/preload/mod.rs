@@ -19,6 +19,7 @@ pub use words::own_malloc;
 use crate::{CannotEngage, NotEngaged};
 use nearmiss_workload::{GuardedFiles, Workload};
 use page::Page;
+use std::path::Path;
 
 /// A preloaded library of a remedy.
 #[derive(Debug)]
@@ -31,6 +32,16 @@ pub struct Library {
     pub bytes: &'static [u8],
     /// Names of its counters, by their number.
     pub counters: &'static [&'static str],
+}
+
+/// Refuses programs that would load no library; `refusals` words why.
+pub fn takes_libraries(workload: &Workload, refusals: &Refusals) -> Result<(), CannotEngage> {
+    program::check(workload, refusals)
+}
+
+/// The command with somebody else's library preloaded, behind those that are put around it later.
+pub fn beside(workload: Workload, library: &Path) -> Workload {
+    environment::preloading(workload, vec![library.as_os_str()])
 }
 
 /// Libraries in place around a command. Dropping it removes their files; the rest ends with the command's processes.

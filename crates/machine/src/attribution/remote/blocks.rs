@@ -1,0 +1,93 @@
+//! Heap blocks: whether the allocator hands out memory on another node than it was freed on.
+
+use nearmiss_record::reference::{Control, HeapOp};
+use rustc_hash::FxHashMap;
+
+/// Of the blocks that are handed out again, this share goes to another node than freed them, where pools matter.
+const HANDED_ELSEWHERE: f64 = 0.1;
+
+/// Blocks of one process that were handed out again.
+#[derive(Clone, Copy, Debug, Default)]
+struct Again {
+    all: u64,
+    elsewhere: u64,
+}
+
+/// The heaps of all processes.
+#[derive(Debug, Default)]
+pub(super) struct Blocks {
+    /// By process and first address: the node that freed it last.
+    freed: FxHashMap<(u32, u64), u8>,
+    again: FxHashMap<u32, Again>,
+}
+
+impl Blocks {
+    /// A CPU of `node`, which runs process `pid`.
+    pub fn control(&mut self, pid: u32, node: u8, control: &Control<'_>) {
+        let Control::Heap { op, address, old, .. } = *control else { return };
+        match op {
+            HeapOp::Free => self.free(pid, address, node),
+            HeapOp::Alloc => self.allocate(pid, address, node),
+            HeapOp::Realloc if address != old => {
+                self.free(pid, old, node);
+                self.allocate(pid, address, node);
+            }
+            HeapOp::Realloc | HeapOp::Stack => {}
+        }
+    }
+
+    fn free(&mut self, pid: u32, address: u64, node: u8) {
+        if address != 0 {
+            self.freed.insert((pid, address), node);
+        }
+    }
+
+    fn allocate(&mut self, pid: u32, address: u64, node: u8) {
+        if let Some(freed_on) = self.freed.remove(&(pid, address)) {
+            let again = self.again.entry(pid).or_default();
+            again.all += 1;
+            again.elsewhere += u64::from(freed_on != node);
+        }
+    }
+
+    /// Whether this process is given many blocks that another node had freed.
+    pub fn go_elsewhere(&self, pid: u32) -> bool {
+        let again = self.again.get(&pid).copied().unwrap_or_default();
+        again.elsewhere > 0 && again.elsewhere as f64 >= HANDED_ELSEWHERE * again.all as f64
+    }
+
+    /// Of all blocks that were handed out again, the share that another node had freed.
+    pub fn handed_elsewhere(&self) -> f64 {
+        let sum = |count: fn(&Again) -> u64| self.again.values().map(count).sum::<u64>();
+        sum(|again| again.elsewhere) as f64 / sum(|again| again.all).max(1) as f64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn heap(op: HeapOp, address: u64, old: u64) -> Control<'static> {
+        Control::Heap { op, address, size: 64, old, alignment: 0 }
+    }
+
+    #[test]
+    fn blocks_count_by_the_node_that_freed_them() {
+        let mut blocks = Blocks::default();
+        let mut call = |node, op, address, old| blocks.control(7, node, &heap(op, address, old));
+        for address in 1..=10 {
+            call(0, HeapOp::Alloc, address, 0);
+            call(0, HeapOp::Free, address, 0);
+            call(0, HeapOp::Alloc, address, 0);
+        }
+        call(1, HeapOp::Free, 1, 0);
+        assert!(!blocks.go_elsewhere(7));
+        // Ten came back where they had been, one did not; then another.
+        blocks.control(7, 0, &heap(HeapOp::Alloc, 1, 0));
+        assert!(!blocks.go_elsewhere(7));
+        blocks.control(7, 1, &heap(HeapOp::Realloc, 20, 2));
+        blocks.control(7, 0, &heap(HeapOp::Alloc, 2, 0));
+        assert!(blocks.go_elsewhere(7) && !blocks.go_elsewhere(8));
+        assert_eq!(blocks.handed_elsewhere(), 2.0 / 12.0);
+    }
+}

@@ -1,0 +1,155 @@
+//! Who uses a page from where, and what that says of its home.
+
+use super::super::objects::ObjectId;
+use super::Cause;
+
+/// Of a page's reads, so many come from one node where the page should be on that node.
+const OF_ONE_NODE: f64 = 0.9;
+/// A page with a store for each so many reads, once a second task is there, is written while it is shared.
+const READS_A_STORE: u64 = 16;
+/// Users that are told apart; later ones count as the last.
+const MOST_USERS: usize = 256;
+
+/// A task's use of a page from one node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct User {
+    pub tid: u32,
+    pub node: u8,
+    /// Reads on the bus, what the first task did while it was alone left out.
+    pub reads: u64,
+    /// Stores, likewise.
+    pub stores: u64,
+}
+
+/// A page of user memory.
+#[derive(Clone, Debug)]
+pub(super) struct Page {
+    pub vaddr: u64,
+    pub pid: u32,
+    pub home: u8,
+    /// Who touched it first.
+    pub first: (u32, u8),
+    /// A second task has come.
+    shared: bool,
+    /// Later than the first task's time alone; that time, where nobody else ever came.
+    users: Vec<User>,
+    alone: Vec<User>,
+    /// Told at the first remote read.
+    pub object: Option<ObjectId>,
+    pub remote: u64,
+    /// Cycles that the remote reads waited.
+    pub waits: u64,
+}
+
+/// What is to be said of a page's remote reads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Judged {
+    pub cause: Cause,
+    /// The node that reads it most.
+    pub best: u8,
+    /// Another node stores to it.
+    pub stored_elsewhere: bool,
+}
+
+impl Page {
+    pub fn new(vaddr: u64, pid: u32, by: (u32, u8)) -> Self {
+        Page {
+            vaddr,
+            pid,
+            home: by.1,
+            first: by,
+            shared: false,
+            users: Vec::new(),
+            alone: Vec::new(),
+            object: None,
+            remote: 0,
+            waits: 0,
+        }
+    }
+
+    /// A reference of this task from this node: it reads on the bus, or not; it stores, or not.
+    pub fn used(&mut self, by: (u32, u8), reads: bool, stores: bool) {
+        self.shared |= by.0 != self.first.0;
+        let users = if self.shared { &mut self.users } else { &mut self.alone };
+        let at = users.iter().position(|user| (user.tid, user.node) == by).unwrap_or_else(|| {
+            if users.len() < MOST_USERS {
+                users.push(User { tid: by.0, node: by.1, reads: 0, stores: 0 });
+            }
+            users.len() - 1
+        });
+        users[at].reads += u64::from(reads);
+        users[at].stores += u64::from(stores);
+    }
+
+    /// All bus reads, the first task's while it was alone included.
+    pub fn reads(&self) -> u64 {
+        self.users.iter().chain(&self.alone).map(|user| user.reads).sum()
+    }
+
+    /// Those that count: of the time with several tasks, if there was one.
+    pub fn users(&self) -> &[User] {
+        if self.shared { &self.users } else { &self.alone }
+    }
+
+    /// Why its home is another node than that of its readers.
+    pub fn judge(&self) -> Judged {
+        let users = self.users();
+        let reads_from = |node: u8| users.iter().filter(|user| user.node == node).map(|user| user.reads).sum::<u64>();
+        let reads: u64 = users.iter().map(|user| user.reads).sum();
+        let best = users.iter().map(|user| user.node).max_by_key(|node| (reads_from(*node), u8::MAX - *node));
+        let best = best.unwrap_or(self.home);
+        let mut readers: Vec<u32> = users.iter().filter(|user| user.reads > 0).map(|user| user.tid).collect();
+        readers.sort_unstable();
+        readers.dedup();
+        let of_one_node = reads_from(best) as f64 >= OF_ONE_NODE * reads as f64;
+        let stores: u64 = users.iter().map(|user| user.stores).sum();
+        let cause = match readers.as_slice() {
+            [only] if *only == self.first.0 || !of_one_node => Cause::Moved,
+            _ if of_one_node && best != self.home => Cause::FirstTouch,
+            _ if stores * READS_A_STORE >= reads => Cause::Written,
+            _ => Cause::Read,
+        };
+        let stored_elsewhere = users.iter().any(|user| user.node != best && user.stores > 0);
+        Judged { cause, best, stored_elsewhere }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The cause and the best node of a page that task 1 wrote on node 0, after these uses: task, node, reads, stores.
+    fn judged(uses: &[(u32, u8, u32, u32)]) -> (Cause, u8) {
+        let mut page = Page::new(0x1000, 1, (1, 0));
+        (0..64).for_each(|_| page.used((1, 0), true, true));
+        for &(tid, node, reads, stores) in uses {
+            (0..reads).for_each(|_| page.used((tid, node), true, false));
+            (0..stores).for_each(|_| page.used((tid, node), false, true));
+        }
+        let Judged { cause, best, .. } = page.judge();
+        (cause, best)
+    }
+
+    #[test]
+    fn each_cause_is_told_from_the_others() {
+        assert_eq!(judged(&[(2, 1, 100, 0)]), (Cause::FirstTouch, 1));
+        // The reader may write what it alone uses.
+        assert_eq!(judged(&[(2, 1, 100, 90)]), (Cause::FirstTouch, 1));
+        // Several readers of one node are no reason to call the page shared.
+        assert_eq!(judged(&[(2, 1, 50, 0), (3, 1, 50, 0)]), (Cause::FirstTouch, 1));
+        assert_eq!(judged(&[(1, 1, 100, 0)]), (Cause::Moved, 1));
+        assert_eq!(judged(&[(2, 1, 100, 0), (2, 0, 80, 0)]), (Cause::Moved, 1));
+        assert_eq!(judged(&[(2, 1, 50, 0), (3, 0, 50, 0)]), (Cause::Read, 0));
+        assert_eq!(judged(&[(2, 1, 50, 3), (3, 0, 50, 3)]), (Cause::Read, 0));
+        assert_eq!(judged(&[(2, 1, 50, 4), (3, 0, 50, 4)]), (Cause::Written, 0));
+    }
+
+    #[test]
+    fn the_first_task_s_time_alone_counts_where_nobody_else_came() {
+        assert_eq!(judged(&[]), (Cause::Moved, 0));
+        let mut page = Page::new(0x1000, 1, (1, 0));
+        page.used((1, 0), true, true);
+        page.used((2, 1), true, false);
+        assert_eq!((page.reads(), page.users().len()), (2, 1));
+    }
+}

@@ -1,0 +1,71 @@
+//! Which reads of the command go to another node's memory, and why.
+
+use super::finding::Local;
+use super::plan::Treatment;
+use crate::case::Case;
+use crate::contract::{Suspicion, Suspicions};
+use crate::replay::{self, CaseError, Part};
+use crate::traced::Traced;
+use nearmiss_machine::attribution::{Cause, RemoteObject, RemoteReads};
+use nearmiss_record::policy::Policy;
+use std::sync::Arc;
+
+/// What was seen of a run.
+#[derive(Debug)]
+pub struct Seen {
+    /// Most waits first.
+    pub objects: Vec<RemoteObject>,
+    /// Share of the command's bus reads that went to other nodes.
+    pub share: f64,
+    /// Threads with their bus reads and those of other nodes' memory.
+    pub threads: Vec<(u32, u64, u64)>,
+    /// Of the heap blocks that were handed out again, the share that another node had freed.
+    pub handed_elsewhere: f64,
+    /// Cycles of the command.
+    pub cycles: u64,
+}
+
+impl Seen {
+    /// Cycles that wait for what goes remote for this reason.
+    pub fn waits(&self, cause: Cause) -> u64 {
+        self.objects.iter().filter(|object| object.cause == cause).map(|object| object.waits).sum()
+    }
+}
+
+/// Everything in a run that homes, places or pools may help with, and what looks like it and is not.
+pub fn detect(case: &Case) -> Result<Suspicions, CaseError> {
+    let case = case.traced()?;
+    if case.machine().memory.nodes < 2 || replay::header(&case.run)?.node_bytes.len() < 2 {
+        return Ok(Vec::new());
+    }
+    let seen = Arc::new(look(case)?);
+    let of = |cause: Cause| seen.objects.iter().filter(move |object| object.cause == cause);
+    let homes = of(Cause::FirstTouch).map(|object| Treatment::Home(object.clone()));
+    let shared = of(Cause::Read).map(|object| Treatment::Interleave(object.clone()));
+    let whole = [
+        (Cause::Moved, Treatment::Bind),
+        (Cause::Pool, Treatment::Pools),
+        (Cause::Written, Treatment::NoneForWritten),
+        (Cause::PageCache, Treatment::NoneForFiles),
+    ];
+    let whole = whole.into_iter().filter(|(cause, _)| seen.waits(*cause) > 0).map(|(_, treatment)| treatment);
+    let treatments: Vec<Treatment> = homes.chain(shared).chain(whole).collect();
+    Ok(treatments.into_iter().map(|t| Box::new(Local::new(t, Arc::clone(&seen))) as Box<dyn Suspicion>).collect())
+}
+
+fn look(case: &Traced) -> Result<Seen, CaseError> {
+    let machine = case.machine().clone();
+    let observer = RemoteReads::new(machine.topology.cpus() as usize, &case.symbols);
+    let part = Part { machine, policy: &Policy::default(), observer };
+    let mut listened = replay::replay_together(&case.run, case.model.order, vec![part], &|| ())?;
+    let Some(mut reads) = listened.pop() else {
+        return Err(CaseError::Unfit("a replay ended without a result".to_owned()));
+    };
+    Ok(Seen {
+        objects: reads.objects(&replay::side(&case.run)?, &case.symbols),
+        share: reads.share(),
+        threads: reads.threads(),
+        handed_elsewhere: reads.handed_elsewhere(),
+        cycles: case.model.totals.cycles.max(1),
+    })
+}

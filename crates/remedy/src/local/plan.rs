@@ -1,0 +1,137 @@
+//! From a cause to what is to be done about it, as options of `apply` and as homes of a replay.
+
+use nearmiss_machine::attribution::{Cause, Part, RemoteObject, Site};
+use nearmiss_record::model::ObjectKind;
+use nearmiss_record::policy::{Home, HomeRule};
+
+/// An object in more parts than this is interleaved: so many ranges are no plan that a person would follow.
+const MOST_PARTS: usize = 16;
+
+/// What would help against one cause, or that nothing of this remedy would.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Treatment {
+    /// Pages on the nodes that use them.
+    Home(RemoteObject),
+    /// Pages that all nodes read, spread over the nodes.
+    Interleave(RemoteObject),
+    /// Tasks that stay where their pages are.
+    Bind,
+    /// Blocks from pools by thread.
+    Pools,
+    /// Lines that several nodes write.
+    NoneForWritten,
+    /// Contents of files.
+    NoneForFiles,
+}
+
+impl Treatment {
+    /// The cause that it is against.
+    pub fn cause(&self) -> Cause {
+        match self {
+            Treatment::Home(_) => Cause::FirstTouch,
+            Treatment::Interleave(_) => Cause::Read,
+            Treatment::Bind => Cause::Moved,
+            Treatment::Pools => Cause::Pool,
+            Treatment::NoneForWritten => Cause::Written,
+            Treatment::NoneForFiles => Cause::PageCache,
+        }
+    }
+
+    /// The options of `apply` that do it; none where it cannot be done from outside.
+    pub fn options(&self) -> Option<Vec<String>> {
+        match self {
+            Treatment::Home(object) => homes(object),
+            Treatment::Interleave(object) => Some(home(&mapping(object.site.as_ref()?), "interleave")),
+            Treatment::Bind => Some(["--bind", "round-robin"].map(str::to_owned).to_vec()),
+            Treatment::Pools => Some(vec!["--pools".to_owned()]),
+            Treatment::NoneForWritten | Treatment::NoneForFiles => None,
+        }
+    }
+}
+
+/// Each part on its node, of what a call asks for.
+fn homes(object: &RemoteObject) -> Option<Vec<String>> {
+    // Every thread's stack comes from one call, so the call says nothing of the thread.
+    let site = object.site.as_ref().filter(|_| object.kind != ObjectKind::Stack)?;
+    let mapping = mapping(site);
+    if object.parts.len() > MOST_PARTS {
+        return Some(home(&mapping, "interleave"));
+    }
+    let option = |part: &Part| {
+        let nth = if part.nth == 0 { String::new() } else { format!("#{}", part.nth) };
+        home(&format!("{mapping}{nth}:{}-{}", part.bytes.0, part.bytes.1), &part.node.to_string())
+    };
+    Some(object.parts.iter().flat_map(option).collect())
+}
+
+fn home(mapping: &str, node: &str) -> Vec<String> {
+    vec!["--home".to_owned(), format!("{mapping}={node}")]
+}
+
+/// `program+0x11d9`.
+pub fn mapping(site: &Site) -> String {
+    let name = site.module.rsplit('/').next().unwrap_or(&site.module);
+    format!("{name}+{:#x}", site.address)
+}
+
+/// The pages of an object on the nodes that read them most.
+pub fn rules_used(object: &RemoteObject) -> Vec<HomeRule> {
+    if object.parts.len() > MOST_PARTS {
+        return rules(object, Home::Interleave);
+    }
+    let rule = |part: &Part| HomeRule { pages: Some(part.addresses), task: None, home: Home::Node(part.node.into()) };
+    object.parts.iter().map(rule).collect()
+}
+
+/// All pages of an object by one rule.
+pub fn rules(object: &RemoteObject, home: Home) -> Vec<HomeRule> {
+    let from = object.parts.iter().map(|part| part.addresses.0).min();
+    let to = object.parts.iter().map(|part| part.addresses.1).max();
+    from.zip(to).map(|pages| HomeRule { pages: Some(pages), task: None, home }).into_iter().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn object(parts: Vec<Part>) -> RemoteObject {
+        RemoteObject {
+            kind: ObjectKind::Heap,
+            name: "p.c:7 main".into(),
+            cause: Cause::FirstTouch,
+            site: Some(Site { module: "/bin/p".into(), address: 0x11d9 }),
+            remote: 10,
+            waits: 100,
+            reads: 20,
+            first: vec![1],
+            users: vec![2],
+            parts,
+        }
+    }
+
+    fn part(nth: u64, page: u64, node: u8) -> Part {
+        let bytes = (page * 4096, (page + 1) * 4096);
+        Part { nth, bytes, addresses: (0x7000_0000 + bytes.0, 0x7000_0000 + bytes.1), node }
+    }
+
+    #[test]
+    fn parts_become_options_and_rules() {
+        let object = object(vec![part(0, 2, 1), part(3, 0, 0)]);
+        let options = Treatment::Home(object.clone()).options();
+        let wanted = ["--home", "p+0x11d9:8192-12288=1", "--home", "p+0x11d9#3:0-4096=0"];
+        assert_eq!(options, Some(wanted.map(str::to_owned).to_vec()));
+        let rules = rules_used(&object);
+        assert_eq!(rules[0].pages, Some((0x7000_2000, 0x7000_3000)));
+        assert_eq!((rules[0].home, rules[1].home), (Home::Node(1), Home::Node(0)));
+    }
+
+    #[test]
+    fn what_has_no_call_is_not_done_from_outside_and_many_parts_are_interleaved() {
+        let many = object((0..40).map(|page| part(0, page, (page % 2) as u8)).collect());
+        assert_eq!(Treatment::Home(many.clone()).options(), Some(home("p+0x11d9", "interleave")));
+        assert_eq!(rules_used(&many).len(), 1);
+        let variable = RemoteObject { site: None, ..many };
+        assert_eq!(Treatment::Home(variable.clone()).options(), None);
+        assert_eq!(Treatment::Interleave(variable).options(), None);
+    }
+}

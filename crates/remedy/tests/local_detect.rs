@@ -1,0 +1,223 @@
+//! Why reads go to another node's memory: each cause is told from the others, counted exactly, and its twin is none.
+#![allow(clippy::unwrap_used)]
+
+use nearmiss_machine::describe::{cut, filter_for, preset};
+use nearmiss_record::abi::ChunkHeader;
+use nearmiss_record::finding::{Finding, Reach};
+use nearmiss_record::policy::Order;
+use nearmiss_record::reference::{ControlKind, Kind, Record};
+use nearmiss_record::run::{MANIFEST, RunDir, SYMBOLS, TRACE};
+use nearmiss_record::side::{Insn, SideTables};
+use nearmiss_record::symbols::{SCHEMA, Symbols};
+use nearmiss_record::trace::{self, TraceHeader, TraceWriter};
+use nearmiss_record::units::InsnId;
+use nearmiss_remedy::local::REMEDY;
+use nearmiss_remedy::{Asked, Case, Traced};
+use std::path::Path;
+
+const BASE: u64 = 0x7f00_0000_0000;
+const NODE_BYTES: u64 = 1 << 30;
+const LINES_A_PAGE: u64 = 4096 / 32;
+const PAGES: u64 = 32;
+const PROCESS: u64 = 100;
+const ALLOC: u64 = 1;
+const FREE: u64 = 2;
+
+/// CPUs 0 and 1 are node 0, CPUs 2 and 3 node 1; memory below `NODE_BYTES` is node 0's.
+#[derive(Default)]
+struct Script(Vec<(u32, Vec<Record>)>);
+
+impl Script {
+    fn begin() -> Self {
+        let mut script = Script::default();
+        script.runs(0, PROCESS);
+        let mut mark = vec![Record::control(ControlKind::Mark, 1, 0, 0)];
+        mark.resize(4, Record::default());
+        script.0.push((0, mark));
+        script
+    }
+
+    /// This CPU runs this thread of the process from here on.
+    fn runs(&mut self, cpu: u32, thread: u64) -> &mut Self {
+        let mut records = vec![Record::control(ControlKind::Switch, 0x1000 + thread, 0, thread | PROCESS << 32)];
+        records.resize(6, Record::default());
+        self.0.push((cpu, records));
+        self
+    }
+
+    /// Each line of the pages once.
+    fn each(&mut self, cpu: u32, kind: Kind, pages: std::ops::Range<u64>) -> &mut Self {
+        let lines = pages.start * LINES_A_PAGE..pages.end * LINES_A_PAGE;
+        let record = |line: u64| Record::reference(kind, BASE + line * 32, 8, 0, InsnId(1), line * 32 >> 12, 4);
+        for lines in lines.collect::<Vec<_>>().chunks(2000) {
+            self.0.push((cpu, lines.iter().map(|line| record(*line)).collect()));
+        }
+        self
+    }
+
+    fn writes(&mut self, cpu: u32, pages: std::ops::Range<u64>) -> &mut Self {
+        self.each(cpu, Kind::Store, pages)
+    }
+
+    fn reads(&mut self, cpu: u32, pages: std::ops::Range<u64>) -> &mut Self {
+        self.each(cpu, Kind::Load, pages)
+    }
+
+    fn heap(&mut self, cpu: u32, op: u64) -> &mut Self {
+        let call = Record::control(ControlKind::Heap, op, 0, 0);
+        let bytes = if op == ALLOC { PAGES * 4096 } else { 0 };
+        self.0.push((cpu, vec![call, Record { a: BASE, b: bytes }, Record::default()]));
+        self
+    }
+
+    fn case(&self, place: &Path) -> Case {
+        let machine = cut(&preset("pentium3-xeon-numa-2x2").unwrap().machine().unwrap(), 4);
+        let run = RunDir::create(place, "run").unwrap();
+        let fixture = Path::new(env!("CARGO_MANIFEST_DIR")).join("../report/fixtures/healthy").join(MANIFEST);
+        std::fs::copy(fixture, run.file(MANIFEST)).unwrap();
+        run.write_json(SYMBOLS, &Symbols { schema: SCHEMA.to_owned(), ..Symbols::default() }).unwrap();
+        let mut filter = filter_for(&machine);
+        filter.heap = true;
+        let node_bytes = vec![NODE_BYTES; 2];
+        let header =
+            TraceHeader { schema: trace::SCHEMA.to_owned(), cpus: 4, filter, node_bytes, ..TraceHeader::default() };
+        let mut writer = TraceWriter::create(&run.file(TRACE), &header).unwrap();
+        for (seq, (vcpu, records)) in self.0.iter().enumerate() {
+            let (seq, vcpu, count) = (seq as u64, *vcpu, records.len() as u32);
+            writer.chunk(&ChunkHeader { seq, vcpu, records: count, ..ChunkHeader::default() }, records).unwrap();
+        }
+        writer.finish(&SideTables { insns: vec![Insn::default(); 2], ..SideTables::default() }).unwrap();
+        let traced = Traced::open(&run, Some(&machine), Some(Order::Recorded), &|_, _| ()).unwrap();
+        Case { traced: Some(traced), observation: None }
+    }
+}
+
+/// What is found, and what is said beyond.
+fn found(script: &Script) -> (Vec<Finding>, Vec<String>) {
+    let place = tempfile::tempdir().unwrap();
+    let case = script.case(place.path());
+    let suspicions = (REMEDY.detect)(&case).unwrap();
+    let findings = suspicions.iter().map(|suspicion| suspicion.finding(&case).unwrap()).collect();
+    let beyond = suspicions.iter().filter_map(|suspicion| suspicion.beyond_limit(&case).unwrap()).collect();
+    (findings, beyond)
+}
+
+fn only(script: &Script) -> Finding {
+    let (findings, _) = found(script);
+    assert_eq!(findings.len(), 1, "{findings:#?}");
+    findings.into_iter().next().unwrap()
+}
+
+fn objects_line(finding: &Finding) -> &str {
+    &finding.evidence.lines.iter().find(|line| line.label == "Objects").unwrap().text
+}
+
+#[test]
+fn pages_that_another_task_touched_first_get_homes() {
+    let mut script = Script::begin();
+    script.writes(0, 0..PAGES).runs(2, 102).reads(2, 0..PAGES).runs(1, 101).reads(1, PAGES..2 * PAGES);
+    let finding = only(&script);
+    let reads = PAGES * LINES_A_PAGE;
+    // The writer's own reads for ownership are local, the reader's are not.
+    let wanted = "4,096 of its 8,192 bus reads are remote, because another task touched it first";
+    assert_eq!(reads, 4096);
+    assert!(objects_line(&finding).contains(wanted), "{}", objects_line(&finding));
+    assert!(finding.cause.starts_with("thread 100 touched it first") && finding.cause.contains("thread 102 uses it"));
+    // Nobody knows of a call that asked for it.
+    assert!(matches!(finding.reach, Reach::Inside { .. }) && finding.apply.is_none());
+    // The lines would come from the writer's caches all the same, and the writer would read remotely too.
+    assert_eq!(finding.prediction.placements.len(), 5);
+    assert!(finding.prediction.gain < 0.0, "{}", finding.prediction.gain);
+    // Pages of its own node take the table's place in the reader's caches.
+    let far = NODE_BYTES / 4096;
+    script.reads(2, far..far + 8 * PAGES).reads(2, 0..PAGES).reads(2, far..far + 8 * PAGES).reads(2, 0..PAGES);
+    assert!(only(&script).prediction.gain > 0.02, "a second pass gains");
+}
+
+#[test]
+fn pages_that_their_own_task_touched_first_are_no_finding() {
+    let mut script = Script::begin();
+    script.writes(0, 0..PAGES).reads(0, 0..PAGES).reads(1, 0..PAGES);
+    assert!(found(&script).0.is_empty());
+}
+
+#[test]
+fn a_task_that_moved_is_bound() {
+    let mut script = Script::begin();
+    script.writes(0, 0..PAGES).runs(0, 0).runs(2, PROCESS).reads(2, 0..PAGES);
+    let finding = only(&script);
+    assert!(objects_line(&finding).ends_with("because the task moved between nodes."), "{}", objects_line(&finding));
+    let apply = finding.apply.unwrap();
+    assert_eq!(apply[..5], ["nearmiss", "apply", "local", "--bind", "round-robin"]);
+    // Two thirds of what remote memory costs over local memory.
+    let share = finding.prediction.gain / finding.evidence.most_gain;
+    assert!((share - 2.0 / 3.0).abs() < 1e-9, "{share}");
+    assert_eq!(finding.prediction.approximate.len(), 1);
+}
+
+#[test]
+fn what_all_nodes_read_is_interleaved_and_what_they_write_is_not() {
+    let mut script = Script::begin();
+    script.writes(0, 0..PAGES).runs(1, 101).runs(2, 102).reads(1, 0..PAGES).reads(2, 0..PAGES);
+    let finding = only(&script);
+    assert_eq!(finding.treatment, "Its pages on all nodes in turn, so that none has to serve all");
+    let mut script = Script::begin();
+    script.writes(0, 0..PAGES).runs(1, 101).runs(2, 102);
+    (0..3).for_each(|_| {
+        script.reads(1, 0..PAGES).writes(1, 0..PAGES).reads(2, 0..PAGES).writes(2, 0..PAGES);
+    });
+    let (findings, beyond) = found(&script);
+    assert_eq!(findings.len(), 1);
+    assert_eq!(findings[0].treatment, "None by homes: the lines pass between the nodes wherever they lie");
+    assert!(findings[0].apply.is_none());
+    assert!(beyond[0].ends_with("where tasks of several nodes write it, which is not a matter of homes"), "{beyond:?}");
+}
+
+/// A block is filled on node 0, read on node 1 and freed by this CPU, over and over.
+fn exchanged(frees: u32) -> Script {
+    let mut script = Script::begin();
+    script.runs(2, 102);
+    for _ in 0..4 {
+        script.heap(0, ALLOC).writes(0, 0..PAGES).reads(2, 0..PAGES).heap(frees, FREE);
+    }
+    script
+}
+
+#[test]
+fn pools_are_offered_where_blocks_are_freed_elsewhere_and_nowhere_else() {
+    let finding = only(&exchanged(2));
+    assert_eq!(finding.apply.unwrap()[3], "--pools");
+    assert_eq!((finding.prediction.of.as_str(), finding.prediction.low), ("the cycles at most", 0.0));
+    let blocks = finding.evidence.lines.iter().find(|line| line.label == "Blocks").unwrap();
+    assert_eq!(blocks.text, "100% of the blocks that were handed out again had been freed on another node.");
+    let (findings, _) = found(&exchanged(0));
+    assert!(findings.iter().all(|finding| finding.apply.as_ref().is_none_or(|apply| apply[3] != "--pools")));
+}
+
+#[test]
+fn a_rehearsal_has_a_row_for_each_home_and_the_first_is_as_it_was() {
+    let mut script = Script::begin();
+    script.writes(0, 0..PAGES).runs(2, 102).reads(2, 0..PAGES);
+    let place = tempfile::tempdir().unwrap();
+    let case = script.case(place.path());
+    let suspicions = (REMEDY.detect)(&case).unwrap();
+    let table = suspicions[0].rehearse(&case, &Asked::default()).unwrap().table;
+    let names: Vec<String> = table.rows.iter().map(|row| format!("{:?}", row[0])).collect();
+    let wanted = ["as it was", "first-touch", "interleave", "used"].map(|name| format!("Text({name:?})"));
+    assert_eq!(names, wanted);
+    let remote: Vec<String> = table.rows.iter().map(|row| format!("{:?}", row[2])).collect();
+    // 4,096 lines are filled on node 0 and read on node 1: one of the two is remote, whatever the home.
+    assert_eq!(remote, ["Count(4096)"; 4].map(str::to_owned));
+}
+
+#[test]
+fn a_machine_of_one_node_has_nothing_to_suspect() {
+    let place = tempfile::tempdir().unwrap();
+    let mut script = Script::begin();
+    script.writes(0, 0..PAGES).runs(2, 102).reads(2, 0..PAGES);
+    let mut case = script.case(place.path());
+    let machine = cut(&preset("pentium3-xeon-8way").unwrap().machine().unwrap(), 4);
+    let run = case.traced.take().unwrap().run;
+    case.traced = Some(Traced::open(&run, Some(&machine), Some(Order::Recorded), &|_, _| ()).unwrap());
+    assert!((REMEDY.detect)(&case).unwrap().is_empty());
+}

@@ -1,0 +1,22 @@
+/* Which memory goes to which node: by the call that asks for it. */
+#ifndef RULES_H
+#define RULES_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* A rule takes all that its call asks for. */
+#define ANY_NUMBER UINT64_MAX
+/* Instead of a node: page by page over all of them. */
+#define INTERLEAVE (-1)
+
+/* Where `return_address` lies behind the call of some rule: homes of the parts of `bytes` at `start` that it gives. */
+void give_homes(void *start, size_t bytes, const void *return_address);
+
+/* Reads `NAME+HEX[#DEC]:HEX-HEX=NODE|i;…` and the mask of the nodes; returns how many rules there are. */
+unsigned read_rules(const char *list, uint64_t nodes);
+
+/* Homes that were given, their bytes, and those that the kernel refused. */
+void count_home(size_t bytes, int failed);
+
+#endif
