@@ -4,6 +4,10 @@ use crate::{Ended, Error};
 use std::fs::{self, File};
 use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+/// A process that was just forked holds the lock of a killed lab until it has closed what it inherited.
+const HANDED_ON: Duration = Duration::from_secs(1);
 
 /// An open journal. Whoever has it has the lab to itself.
 pub(crate) struct Journal {
@@ -26,17 +30,30 @@ pub(crate) fn read(path: &Path) -> Result<Vec<Ended>, Error> {
     Ok(parse(path, &fs::read(path).map_err(Error::io(path))?)?.0)
 }
 
+/// Locks it; false: another process has it. The kernel gives the lock back however its owner ends.
+fn lock(file: &File, path: &Path) -> Result<bool, Error> {
+    match rustix::fs::flock(file, rustix::fs::FlockOperation::NonBlockingLockExclusive) {
+        Ok(()) => Ok(true),
+        Err(rustix::io::Errno::WOULDBLOCK) => Ok(false),
+        Err(error) => Err(Error::io(path)(error.into())),
+    }
+}
+
+/// Whether some process has it.
+pub(crate) fn is_held(path: &Path) -> bool {
+    File::open(path).map_err(Error::io(path)).and_then(|file| lock(&file, path)).is_ok_and(|locked| !locked)
+}
+
 impl Journal {
     /// Opens a journal for writing, and gives the cells that it has. Errors: another process has it.
     pub(crate) fn open(path: &Path) -> Result<(Self, Vec<Ended>), Error> {
         let file = File::options().read(true).append(true).open(path).map_err(Error::io(path))?;
-        // The kernel gives the lock back however its owner ends.
-        match rustix::fs::flock(&file, rustix::fs::FlockOperation::NonBlockingLockExclusive) {
-            Ok(()) => {}
-            Err(rustix::io::Errno::WOULDBLOCK) => {
+        let begun = Instant::now();
+        while !lock(&file, path)? {
+            if begun.elapsed() > HANDED_ON {
                 return Err(Error::Busy(path.parent().unwrap_or(path).to_owned()));
             }
-            Err(error) => return Err(Error::io(path)(error.into())),
+            std::thread::sleep(Duration::from_millis(10));
         }
         let text = fs::read(path).map_err(Error::io(path))?;
         let (cells, whole) = parse(path, &text)?;
@@ -85,9 +102,10 @@ mod tests {
         fs::write(&path, "").unwrap();
         let (mut journal, none) = Journal::open(&path).unwrap();
         assert_eq!(none, []);
-        assert!(matches!(Journal::open(&path), Err(Error::Busy(_))));
+        assert!(is_held(&path) && matches!(Journal::open(&path), Err(Error::Busy(_))));
         journal.append(&ended("a,r1")).unwrap();
         drop(journal);
+        assert!(!is_held(&path));
         let whole = fs::read(&path).unwrap();
         fs::write(&path, [&whole[..], &whole[..20]].concat()).unwrap();
         assert_eq!(read(&path).unwrap(), [ended("a,r1")]);

@@ -181,7 +181,7 @@ impl Lab {
 
     /// Whether a process works on the lab now, and waits for the cells of this job.
     pub fn waits_for(path: &Path, job: &str) -> bool {
-        matches!(Journal::open(&path.join(JOURNAL)), Err(Error::Busy(_))) && changed::waits_for(path, job)
+        journal::is_held(&path.join(JOURNAL)) && changed::waits_for(path, job)
     }
 
     /// Runs what has not ended yet, and tells of each cell.
