@@ -10,7 +10,7 @@ use clap::{Arg, ArgAction, ArgMatches, Args as _, Command, FromArgMatches};
 use nearmiss_record::finding::LEAST_GAIN;
 use nearmiss_record::rehearsal::{Rehearsals, SCHEMA};
 use nearmiss_record::run;
-use nearmiss_remedy::{Asked, Case, Parameter, Remedy, Value};
+use nearmiss_remedy::{Asked, Case, CaseError, Parameter, Remedy, Value};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -74,10 +74,15 @@ fn rehearse(remedy: &Remedy, case: &Case, asked: &Asked, all: bool) -> anyhow::R
     let all = all || *asked != Asked::default();
     suspicions.retain(|suspicion| all || suspicion.most_gain() >= LEAST_GAIN);
     suspicions.sort_by(|a, b| b.most_gain().total_cmp(&a.most_gain()));
-    let mut tables = Vec::new();
+    let (mut tables, mut notes) = (Vec::new(), case.notes());
     for suspicion in &suspicions {
         progress(&format!("rehearsing {}", remedy.name));
-        tables.push(suspicion.rehearse(case, asked)?);
+        match suspicion.rehearse(case, asked) {
+            Ok(table) => tables.push(table),
+            // One of several that the run tells too little of keeps nobody from the others.
+            Err(CaseError::Unfit(why)) if suspicions.len() > 1 => notes.push(format!("Not rehearsed: {why}.")),
+            Err(error) => return Err(error.into()),
+        }
     }
     let nothing = remedy.nothing_found;
     Ok(Rehearsals {
@@ -86,6 +91,6 @@ fn rehearse(remedy: &Remedy, case: &Case, asked: &Asked, all: bool) -> anyhow::R
         remedy: remedy.name.to_owned(),
         nothing: tables.is_empty().then(|| nothing.to_owned()),
         tables,
-        notes: case.notes(),
+        notes,
     })
 }

@@ -76,7 +76,8 @@ fn site_of(text: &str) -> Result<Value, String> {
 }
 
 fn detect(case: &Case) -> Result<Suspicions, CaseError> {
-    Ok(copies::detect(case)?.into_iter().chain(files::detect(case)?).collect())
+    // What files gain can be rehearsed on an observation, and what copies gain cannot.
+    Ok(files::detect(case)?.into_iter().chain(copies::detect(case)?).collect())
 }
 
 fn args(given: &ArgMatches) -> Result<Args, CannotEngage> {

@@ -2,6 +2,7 @@
 
 use super::finding::{Copying, Unrehearsed};
 use super::group::{Groups, blame, blamed_cycles};
+use super::live;
 use super::replays::line_bytes;
 use super::sight::Sight;
 use super::way::{Way, Ways};
@@ -11,6 +12,7 @@ use crate::replay::{self, CaseError};
 use crate::traced::Traced;
 use nearmiss_machine::describe;
 use nearmiss_machine::model::Pollution;
+use nearmiss_record::finding::Known;
 use nearmiss_record::policy::Policy;
 use nearmiss_record::words::percent;
 use rustc_hash::FxHashSet;
@@ -18,9 +20,9 @@ use rustc_hash::FxHashSet;
 /// Functions that copy by themselves are looked at from this share of all blame on.
 const LEAST_BLAME: f64 = 0.01;
 
-/// Everything in a traced run that copies past the caches may help with.
+/// Everything in a run that copies past the caches may help with.
 pub fn detect(case: &Case) -> Result<Suspicions, CaseError> {
-    let Some(case) = &case.traced else { return Ok(Vec::new()) };
+    let Some(case) = &case.traced else { return Ok(sampled(case)) };
     if case.pollution.is_empty() {
         return Ok(Vec::new());
     }
@@ -30,6 +32,12 @@ pub fn detect(case: &Case) -> Result<Suspicions, CaseError> {
     let groups = groups(case)?.all();
     let suspicion = (!groups.is_empty()).then(|| Box::new(Copying::new(case, groups)) as Box<dyn Suspicion>);
     Ok(suspicion.into_iter().collect())
+}
+
+/// What the samples of an observation say.
+fn sampled(case: &Case) -> Suspicions {
+    let found = case.observation.as_ref().and_then(|observation| live::detect(observation.observed()));
+    found.map(|found| Box::new(found) as Box<dyn Suspicion>).into_iter().collect()
 }
 
 /// The groups of a run whose trace carries stores.
@@ -69,5 +77,7 @@ fn unrehearsed(case: &Traced, why: String) -> Suspicions {
     let said =
         format!("copies that `{function}` asks for are blamed for {} of all pollution, and {why}", percent(share));
     let cycles = blamed.get(most).map_or(0, |misses| blamed_cycles(case, misses));
-    vec![Box::new(Unrehearsed { said, most_gain: cycles as f64 / case.model.totals.cycles.max(1) as f64 })]
+    let most_gain = cycles as f64 / case.model.totals.cycles.max(1) as f64;
+    let why = "the trace carries no stores".to_owned();
+    vec![Box::new(Unrehearsed { said, why, known: Known::Modelled, most_gain })]
 }

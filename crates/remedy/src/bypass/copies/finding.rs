@@ -297,10 +297,14 @@ pub(super) fn named(case: &Traced, sites: &[Site]) -> Result<Vec<Group>, CaseErr
     })
 }
 
-/// Copies of a run whose trace does not carry stores: what they would gain cannot be told.
+/// Copies of which a run does not tell what they would gain past the caches.
 pub(super) struct Unrehearsed {
     /// What is known, and what to record, as a sentence without its end.
     pub said: String,
+    /// Why it is not told.
+    pub why: String,
+    /// How what is said is known.
+    pub known: Known,
     pub most_gain: f64,
 }
 
@@ -313,12 +317,12 @@ impl Suspicion for Unrehearsed {
         let change = "record the run again with `nearmiss trace --carry stores`".to_owned();
         Ok(Finding {
             remedy: super::super::NAME.to_owned(),
-            known: Known::Modelled,
+            known: self.known,
             symptom: self.said.clone(),
             cause: "Lines that a copy writes take places in the caches.".to_owned(),
             evidence: Evidence { most_gain: self.most_gain, ..Evidence::default() },
-            treatment: "None yet: the trace does not tell what it would gain".to_owned(),
-            reach: Reach::Inside { why: "the trace carries no stores".to_owned(), change },
+            treatment: "None yet: the run does not tell what it would gain".to_owned(),
+            reach: Reach::Inside { why: self.why.clone(), change },
             prediction: Prediction { of: "the cycles".to_owned(), ..Prediction::default() },
             unless: Vec::new(),
             apply: None,

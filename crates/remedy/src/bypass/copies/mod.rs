@@ -5,6 +5,7 @@ mod apply;
 mod detect;
 mod finding;
 mod group;
+mod live;
 mod locate;
 mod replays;
 mod sight;

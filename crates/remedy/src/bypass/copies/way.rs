@@ -59,17 +59,30 @@ impl Ways<'_> {
     }
 
     fn is_libc(&self, function: u32) -> bool {
-        let file = self.module(function).rsplit('/').next().unwrap_or_default();
-        file.starts_with("libc.so") || file.starts_with("libc-2.") || file.starts_with("ld-linux")
+        is_libc(self.module(function))
     }
 
-    /// The routines that a preloaded library takes the place of. Where the C library has no symbols, its functions are
-    /// named by their address, and what is called from outside and stores in bulk is taken for one of them.
     fn is_copying(&self, function: u32) -> bool {
-        const ROUTINES: [&str; 4] = ["memcpy", "memmove", "mempcpy", "memset"];
-        let name = self.name(function);
-        self.is_libc(function) && (name.starts_with("libc") || ROUTINES.iter().any(|routine| name.contains(routine)))
+        is_copying(self.module(function), self.name(function))
     }
+}
+
+/// Whether a file is the C library, or its loader.
+pub(super) fn is_libc(module: &str) -> bool {
+    let file = module.rsplit('/').next().unwrap_or_default();
+    file.starts_with("libc.so") || file.starts_with("libc-2.") || file.starts_with("ld-linux")
+}
+
+/// The routines that a preloaded library takes the place of. Where the C library has no symbols, its functions are named by
+/// their address, and what is called from outside and stores in bulk is taken for one of them.
+pub(super) fn is_copying(module: &str, function: &str) -> bool {
+    const ROUTINES: [&str; 4] = ["memcpy", "memmove", "mempcpy", "memset"];
+    is_libc(module) && (!is_named(function) || ROUTINES.iter().any(|routine| function.contains(routine)))
+}
+
+/// Whether a function of the C library has a name, and not its address for one.
+pub(super) fn is_named(function: &str) -> bool {
+    !function.starts_with("libc")
 }
 
 #[cfg(test)]
