@@ -334,7 +334,8 @@ fn wrong_use_is_one_line() {
         (&[], "the following required arguments were not provided: --config <FILE>"),
         (&["generate"], "the verb is missing: nearmiss-accelerator generate <COMMAND>"),
     ] {
-        let line = format!("nearmiss-accelerator: {wanted}; see nearmiss-accelerator --help\n");
+        let verb = if arguments == ["generate"] { " generate" } else { "" };
+        let line = format!("nearmiss-accelerator: {wanted}; see nearmiss-accelerator{verb} --help\n");
         assert_eq!(run(arguments), (Some(2), String::new(), line));
     }
 }
