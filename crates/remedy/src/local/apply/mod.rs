@@ -163,7 +163,7 @@ pub(super) fn abilities() -> Vec<Ability> {
     let homes = match nodes {
         0 | 1 => Err(Inability {
             why: "one node: no home can be chosen, and --bind keeps tasks in place".to_owned(),
-            todo: "compare in guests: nearmiss verify local --in-guests pentium3-xeon-numa-2x2".to_owned(),
+            todo: "compare in guests: nearmiss verify local --in-guests MACHINE".to_owned(),
         }),
         more => Ok(format!("{more} nodes")),
     };
