@@ -110,7 +110,7 @@ mod tests {
         assert_eq!(judged([10.0, 11.0, 12.0], [7.0, 8.0, 9.9]).outcome, Outcome::Gain);
         assert_eq!(judged([10.0, 11.0, 12.0], [12.1, 14.0, 13.0]).outcome, Outcome::Loss);
         assert_eq!(judged([10.0, 11.0, 12.0], [7.0, 8.0, 10.0]).outcome, Outcome::TooNoisy);
-        assert_eq!(judged([10.0, 10.1, 10.2], [10.1, 10.0, 10.3]).outcome, Outcome::NoDifference);
+        assert_eq!(judged([10.0, 10.1, 10.2], [10.1, 10.0, 10.25]).outcome, Outcome::NoDifference);
     }
 
     #[test]
