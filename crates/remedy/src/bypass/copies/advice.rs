@@ -113,6 +113,7 @@ mod tests {
             site: "keep".parse().unwrap_or_else(|why: String| panic!("{why}")),
             function: "keep".to_owned(),
             is_reachable: true,
+            is_kernels: false,
             seen,
             blamed: BTreeMap::from([("L1d".to_owned(), 400), ("L2".to_owned(), 8_000)]),
             blamed_cycles: 100_000,

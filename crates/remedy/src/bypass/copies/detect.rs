@@ -1,7 +1,7 @@
 //! Which copies write lines that stay unused while others miss what they evicted.
 
 use super::finding::{Copying, Unrehearsed};
-use super::group::{Groups, blame, blamed_cycles};
+use super::group::{Group, Groups, blame, blamed_cycles};
 use super::live;
 use super::replays::line_bytes;
 use super::sight::Sight;
@@ -29,7 +29,8 @@ pub fn detect(case: &Case) -> Result<Suspicions, CaseError> {
     if let Err(why) = describe::can_go_around(case.filter, case.machine()) {
         return Ok(unrehearsed(case, why));
     }
-    let groups = groups(case)?.all();
+    // The kernel's are no fault of the program: it clears pages for every one.
+    let groups: Vec<Group> = groups(case)?.all().into_iter().filter(|group| !group.is_kernels).collect();
     let suspicion = (!groups.is_empty()).then(|| Box::new(Copying::new(case, groups)) as Box<dyn Suspicion>);
     Ok(suspicion.into_iter().collect())
 }

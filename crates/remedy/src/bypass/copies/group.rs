@@ -19,6 +19,8 @@ pub(super) struct Group {
     pub function: String,
     /// A preloaded library can take its place.
     pub is_reachable: bool,
+    /// The kernel copies.
+    pub is_kernels: bool,
     /// What its copies did.
     pub seen: Seen,
     /// Misses of others on lines that its lines evicted and that it never used again, by cache.
@@ -106,6 +108,7 @@ impl<'a> Groups<'a> {
             site,
             function: self.ways.name(function).to_owned(),
             is_reachable: matches!(first, Some(Way::Called { .. })),
+            is_kernels: self.ways.is_kernel(function),
             blamed_cycles: blamed_cycles(self.case, &blamed),
             seen,
             blamed,

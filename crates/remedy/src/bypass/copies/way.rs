@@ -3,7 +3,7 @@
 
 use nearmiss_record::policy::CallSite;
 use nearmiss_record::side::Context;
-use nearmiss_record::symbols::Symbols;
+use nearmiss_record::symbols::{KERNEL_MODULE, Symbols};
 
 /// How a copying instruction was reached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -56,6 +56,11 @@ impl Ways<'_> {
     pub fn module(&self, function: u32) -> &str {
         let number = self.symbols.functions.get(function as usize).map_or(u32::MAX, |function| function.module);
         self.symbols.modules.get(number as usize).map_or("", String::as_str)
+    }
+
+    /// Whether a function is the kernel's.
+    pub fn is_kernel(&self, function: u32) -> bool {
+        self.module(function) == KERNEL_MODULE
     }
 
     fn is_libc(&self, function: u32) -> bool {
