@@ -169,13 +169,16 @@ fn pages(reads: &mut RemoteReads, finder: &Finder<'_>, rows: &mut Rows) {
     }
 }
 
+/// Large objects of a process by their first address, the latest one: address behind the last, site, and number at that site.
+type Large = BTreeMap<u64, (u64, Option<Site>, u64)>;
+
 /// Finds the object of an address when the run is over.
 struct Finder<'a> {
     names: &'a Names<'a>,
     symbols: &'a Symbols,
     titles: Vec<Title>,
-    /// By process and first address, the latest one: address behind the last, site, and number at that site.
-    large: FxHashMap<u32, BTreeMap<u64, (u64, Option<Site>, u64)>>,
+    /// By process.
+    large: FxHashMap<u32, Large>,
 }
 
 impl<'a> Finder<'a> {
