@@ -48,7 +48,7 @@ impl Script {
     /// Each line of the pages once.
     fn each(&mut self, cpu: u32, kind: Kind, pages: std::ops::Range<u64>) -> &mut Self {
         let lines = pages.start * LINES_A_PAGE..pages.end * LINES_A_PAGE;
-        let record = |line: u64| Record::reference(kind, BASE + line * 32, 8, 0, InsnId(1), line * 32 >> 12, 4);
+        let record = |line: u64| Record::reference(kind, BASE + line * 32, 8, 0, InsnId(1), (line * 32) >> 12, 4);
         for lines in lines.collect::<Vec<_>>().chunks(2000) {
             self.0.push((cpu, lines.iter().map(|line| record(*line)).collect()));
         }

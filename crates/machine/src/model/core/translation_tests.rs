@@ -89,7 +89,7 @@ proptest! {
         pages in proptest::collection::vec(0u64..40, 1..400), ways in prop_oneof![Just(0u32), Just(2), Just(4)]
     ) {
         let mut t = Translation::new(&Tlb { ways, large_entries: 0, ..figures() });
-        let (first_sets, first_ways) = if ways == 0 { (1, 4) } else { (u64::from(4 / ways), ways as usize) };
+        let (first_sets, first_ways) = 4u32.checked_div(ways).map_or((1, 4), |sets| (u64::from(sets), ways as usize));
         let (mut first, mut second, mut last) = (SlowLevel::default(), SlowLevel::default(), None);
         for page in pages {
             let (virtual_address, physical) = scattered(page);

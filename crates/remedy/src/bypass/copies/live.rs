@@ -80,8 +80,8 @@ mod tests {
 
     /// Samples of `events` in stacks of two frames: a routine of the C library, and who called it.
     fn observed(events: &[&str], samples: &[(u32, &str, &str, u64)]) -> Observed {
-        let mut profile = Profile::default();
-        profile.events = events.iter().map(|role| Event { role: (*role).to_owned(), ..Event::default() }).collect();
+        let event = |role: &&str| Event { role: (*role).to_owned(), ..Event::default() };
+        let mut profile = Profile { events: events.iter().map(event).collect(), ..Profile::default() };
         for &(event, routine, caller, weight) in samples {
             let at = profile.frames.len() as u32;
             let frame = |function: &str, module: &str| Frame {
