@@ -48,6 +48,7 @@ fn a_poll_pays_for_itself_and_other_calls_pay_nothing() {
     assert!(text.contains("Polls: 5,000 calls") && text.contains("poll poll-loop"), "{text}");
     assert!(!text.contains("no BPF on functions"), "{text}");
     println!("instructions: a poll {poll:.0}, traced {traced:.0}; another call {other:.0}, beside them {beside:.0}");
-    assert!((beside - other).abs() < 5.0, "{other} {beside}");
+    // A tick of the timer among the calls is some instructions a call; a syscall tracepoint would be a hundred and more.
+    assert!((beside - other).abs() < 40.0, "{other} {beside}");
     assert!(traced - poll < 800.0, "{poll} {traced}");
 }

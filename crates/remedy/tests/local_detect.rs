@@ -8,7 +8,7 @@ use nearmiss_record::policy::Order;
 use nearmiss_record::reference::{ControlKind, Kind, Record};
 use nearmiss_record::run::{MANIFEST, RunDir, SYMBOLS, TRACE};
 use nearmiss_record::side::{Insn, SideTables};
-use nearmiss_record::symbols::{SCHEMA, Symbols};
+use nearmiss_record::symbols::{KernelPages, PageUse, SCHEMA, Symbols};
 use nearmiss_record::trace::{self, TraceHeader, TraceWriter};
 use nearmiss_record::units::InsnId;
 use nearmiss_remedy::local::REMEDY;
@@ -63,6 +63,24 @@ impl Script {
         self.each(cpu, Kind::Load, pages)
     }
 
+    /// The process maps its pages from a file: a `PERF_RECORD_MMAP2` of `perf_event_open(2)`.
+    fn maps(&mut self, path: &str) -> &mut Self {
+        let mut body: Vec<u8> = [PROCESS as u32; 2].into_iter().flat_map(u32::to_le_bytes).collect();
+        body.extend([BASE, PAGES * 4096, 0, 0, 0, 0].into_iter().flat_map(u64::to_le_bytes));
+        body.extend([5u32, 2].into_iter().flat_map(u32::to_le_bytes));
+        body.extend(path.as_bytes());
+        body.resize(body.len().next_multiple_of(8) + 8, 0);
+        let mut bytes: Vec<u8> = 10u32.to_le_bytes().into_iter().chain(2u16.to_le_bytes()).collect();
+        bytes.extend((8 + body.len() as u16).to_le_bytes());
+        bytes.extend(body);
+        let mut records = vec![Record::control(ControlKind::Maps, 0, 0, bytes.len() as u64)];
+        bytes.resize(bytes.len().next_multiple_of(16), 0);
+        let word = |bytes: &[u8]| u64::from_le_bytes(bytes.try_into().unwrap());
+        records.extend(bytes.chunks(16).map(|pair| Record { a: word(&pair[..8]), b: word(&pair[8..]) }));
+        self.0.push((0, records));
+        self
+    }
+
     fn heap(&mut self, cpu: u32, op: u64) -> &mut Self {
         let call = Record::control(ControlKind::Heap, op, 0, 0);
         let bytes = if op == ALLOC { PAGES * 4096 } else { 0 };
@@ -71,11 +89,15 @@ impl Script {
     }
 
     fn case(&self, place: &Path) -> Case {
+        self.case_of(place, Symbols { schema: SCHEMA.to_owned(), ..Symbols::default() })
+    }
+
+    fn case_of(&self, place: &Path, symbols: Symbols) -> Case {
         let machine = cut(&preset("pentium3-xeon-numa-2x2").unwrap().machine().unwrap(), 4);
         let run = RunDir::create(place, "run").unwrap();
         let fixture = Path::new(env!("CARGO_MANIFEST_DIR")).join("../report/fixtures/healthy").join(MANIFEST);
         std::fs::copy(fixture, run.file(MANIFEST)).unwrap();
-        run.write_json(SYMBOLS, &Symbols { schema: SCHEMA.to_owned(), ..Symbols::default() }).unwrap();
+        run.write_json(SYMBOLS, &symbols).unwrap();
         let mut filter = filter_for(&machine);
         filter.heap = true;
         let node_bytes = vec![NODE_BYTES; 2];
@@ -95,10 +117,13 @@ impl Script {
 /// What is found, and what is said beyond.
 fn found(script: &Script) -> (Vec<Finding>, Vec<String>) {
     let place = tempfile::tempdir().unwrap();
-    let case = script.case(place.path());
-    let suspicions = (REMEDY.detect)(&case).unwrap();
-    let findings = suspicions.iter().map(|suspicion| suspicion.finding(&case).unwrap()).collect();
-    let beyond = suspicions.iter().filter_map(|suspicion| suspicion.beyond_limit(&case).unwrap()).collect();
+    told(&script.case(place.path()))
+}
+
+fn told(case: &Case) -> (Vec<Finding>, Vec<String>) {
+    let suspicions = (REMEDY.detect)(case).unwrap();
+    let findings = suspicions.iter().map(|suspicion| suspicion.finding(case).unwrap()).collect();
+    let beyond = suspicions.iter().filter_map(|suspicion| suspicion.beyond_limit(case).unwrap()).collect();
     (findings, beyond)
 }
 
@@ -192,6 +217,28 @@ fn pools_are_offered_where_blocks_are_freed_elsewhere_and_nowhere_else() {
     assert_eq!(blocks.text, "100% of the blocks that were handed out again had been freed on another node.");
     let (findings, _) = found(&exchanged(0));
     assert!(findings.iter().all(|finding| finding.apply.as_ref().is_none_or(|apply| apply[3] != "--pools")));
+}
+
+#[test]
+fn a_file_that_lies_elsewhere_is_told_and_a_library_is_not() {
+    let mut script = Script::begin();
+    script.maps("/srv/table").runs(2, 102).reads(2, 0..PAGES);
+    let of = |modules: &[&str]| {
+        let place = tempfile::tempdir().unwrap();
+        let symbols = Symbols {
+            schema: SCHEMA.to_owned(),
+            modules: modules.iter().map(|module| (*module).to_owned()).collect(),
+            kernel_pages: KernelPages { uses: vec![PageUse::PageCache], runs: vec![(0, PAGES, 0)] },
+            ..Symbols::default()
+        };
+        told(&script.case_of(place.path(), symbols)).0
+    };
+    let table = of(&["/bin/server"]);
+    assert_eq!(table.len(), 1);
+    assert!(objects_line(&table[0]).starts_with("`/srv/table`: 4,096 of its 4,096 bus reads are remote"));
+    assert_eq!((table[0].treatment.as_str(), &table[0].apply), ("None by homes of the program's own memory", &None));
+    // Every program reads its libraries once, from where they lie.
+    assert!(of(&["/bin/server", "/srv/table"]).is_empty());
 }
 
 #[test]

@@ -49,6 +49,7 @@ pub fn reason(cause: Cause) -> &'static str {
         Cause::Written => "tasks of several nodes write it",
         Cause::Pool => "the allocator hands out blocks that another node used last",
         Cause::PageCache => "it is the contents of a file, which lie where they were read first",
+        Cause::Image => "it is the file of a program or a library, which lies where it was read first",
         Cause::Kernel => "it is the kernel's own",
     }
 }
@@ -77,9 +78,7 @@ fn object_text(object: &RemoteObject) -> String {
 /// What waits for another node's memory for other reasons.
 fn others_text(seen: &Seen, about: Cause) -> Option<String> {
     let all: u64 = seen.objects.iter().map(|object| object.waits).sum();
-    let causes =
-        [Cause::FirstTouch, Cause::Moved, Cause::Read, Cause::Written, Cause::Pool, Cause::PageCache, Cause::Kernel];
-    let others = causes.into_iter().filter(|cause| *cause != about);
+    let others = Cause::ALL.into_iter().filter(|cause| *cause != about);
     let shares = others.map(|cause| (cause, seen.waits(cause) as f64 / all.max(1) as f64));
     let told: Vec<String> = shares
         .filter(|(_, share)| *share >= 0.01)

@@ -41,8 +41,18 @@ pub enum Cause {
     Pool,
     /// It is the contents of a file, which are where their first reader was.
     PageCache,
+    /// It is a program's or a library's file, which is read once as the program starts.
+    Image,
     /// It is the kernel's own.
     Kernel,
+}
+
+impl Cause {
+    /// Each once.
+    pub const ALL: [Cause; 8] = {
+        use Cause::{FirstTouch, Image, Kernel, Moved, PageCache, Pool, Read, Written};
+        [FirstTouch, Moved, Read, Written, Pool, PageCache, Image, Kernel]
+    };
 }
 
 /// What a CPU is doing.

@@ -147,6 +147,7 @@ fn pages(reads: &mut RemoteReads, finder: &Finder<'_>, rows: &mut Rows) {
         let judged = page.judge();
         let pooled = found.title.kind == ObjectKind::Heap && reads.blocks.go_elsewhere(page.pid);
         let cause = match judged.cause {
+            _ if file && finder.is_image(&found.title.name) => Cause::Image,
             _ if file => Cause::PageCache,
             // What only one task ever wrote is no block that was handed out again.
             Cause::FirstTouch if !judged.stored_elsewhere => Cause::FirstTouch,
@@ -204,6 +205,11 @@ impl<'a> Finder<'a> {
 
     fn title(&self, object: ObjectId) -> Title {
         self.titles[object.0 as usize].clone()
+    }
+
+    /// Whether code of this file ran.
+    fn is_image(&self, path: &str) -> bool {
+        self.symbols.modules.iter().any(|module| module == path)
     }
 
     /// The call of the program's that a calling context asked for memory by.
