@@ -4,7 +4,7 @@ use super::group::Group;
 use nearmiss_record::words::{bytes, percent};
 
 /// A target is read soon where so many of its lines are found in a cache by their next reader.
-const SOON: f64 = 0.5;
+pub(super) const SOON: f64 = 0.5;
 /// A copy pushes out nobody where, of its lines, a smaller share is blamed for a miss beyond the first level.
 const PUSHES_OUT: f64 = 0.05;
 /// A source pollutes as its target does from so much of its size on.
@@ -72,9 +72,7 @@ pub(super) fn against(group: &Group, line_bytes: u64) -> Vec<Against> {
     let seen = &group.seen;
     let share = |part: u64, whole: u64| part as f64 / whole.max(1) as f64;
     let mut reasons = Vec::new();
-    // Of all writes of a line: one that is written again before anybody reads it is not read soon.
-    let ends = seen.read_soon + seen.read_late + seen.written_again_soon + seen.written_again_late;
-    let soon = share(seen.read_soon, ends.max(seen.target_lines));
+    let soon = seen.read_soon_share();
     if soon >= SOON {
         reasons.push(Against::ReadSoon(soon));
     }
@@ -86,7 +84,7 @@ pub(super) fn against(group: &Group, line_bytes: u64) -> Vec<Against> {
         let (source, target) = (seen.source_lines * line_bytes, seen.target_lines * line_bytes);
         reasons.push(Against::LargeSource { source, target });
     }
-    let each = seen.bytes / seen.copies.max(1);
+    let each = seen.mean_bytes();
     if each < LEAST_COPY_BYTES {
         reasons.push(Against::Small(each));
     }

@@ -29,10 +29,14 @@ pub fn detect(case: &Case) -> Result<Suspicions, CaseError> {
     if let Err(why) = describe::can_go_around(case.filter, case.machine()) {
         return Ok(unrehearsed(case, why));
     }
-    // The kernel's are no fault of the program: it clears pages for every one.
-    let groups: Vec<Group> = groups(case)?.all().into_iter().filter(|group| !group.is_kernels).collect();
+    let groups = of_the_program(groups(case)?.all());
     let suspicion = (!groups.is_empty()).then(|| Box::new(Copying::new(case, groups)) as Box<dyn Suspicion>);
     Ok(suspicion.into_iter().collect())
+}
+
+/// The kernel's copies are no fault of the program: it clears pages for every one.
+fn of_the_program(groups: Vec<Group>) -> Vec<Group> {
+    groups.into_iter().filter(|group| !group.is_kernels).collect()
 }
 
 /// What the samples of an observation say.
@@ -81,4 +85,26 @@ fn unrehearsed(case: &Traced, why: String) -> Suspicions {
     let most_gain = cycles as f64 / case.model.totals.cycles.max(1) as f64;
     let why = "the trace carries no stores".to_owned();
     vec![Box::new(Unrehearsed { said, why, known: Known::Modelled, most_gain })]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::sight::Seen;
+    use super::*;
+    use std::collections::BTreeMap;
+
+    #[test]
+    fn the_kernels_copies_are_no_finding_of_the_program() {
+        let group = |site: &str, is_kernels| Group {
+            site: site.parse().unwrap_or_else(|why: String| panic!("{why}")),
+            function: site.to_owned(),
+            is_reachable: false,
+            is_kernels,
+            seen: Seen::default(),
+            blamed: BTreeMap::from([("L2".to_owned(), 90_000)]),
+            blamed_cycles: 1_000_000,
+        };
+        let left = of_the_program(vec![group("clear_page_orig", true), group("fill", false)]);
+        assert_eq!(left.iter().map(|group| group.function.as_str()).collect::<Vec<_>>(), ["fill"]);
+    }
 }

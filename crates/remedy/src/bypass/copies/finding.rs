@@ -1,10 +1,12 @@
 //! From groups of copies to a finding: what happens, why, what to do, what it would gain.
 
-use super::advice::{Against, LEAST_COPY_BYTES, against};
+use super::advice::{Against, LEAST_COPY_BYTES, SOON, against};
 use super::apply::MOST_SITES;
 use super::detect::groups;
+use super::every;
 use super::group::Group;
 use super::replays::{Replays, line_bytes, policy, table};
+use super::sight::Seen;
 use super::site::Site;
 use crate::case::Case;
 use crate::contract::{Asked, Suspicion, Value};
@@ -26,15 +28,29 @@ const USUAL_LEAST_BYTES: u64 = 4096;
 pub(super) struct Copying {
     /// Those that could save most first.
     groups: Vec<Group>,
+    /// Those that are not rehearsed.
+    rest: Vec<Group>,
     most_gain: f64,
 }
 
 impl Copying {
     pub fn new(case: &Traced, mut groups: Vec<Group>) -> Self {
         groups.sort_by_key(|group| std::cmp::Reverse(group.blamed_cycles));
-        groups.truncate(MOST_GROUPS);
+        let rest = groups.split_off(groups.len().min(MOST_GROUPS));
         let most: u64 = groups.iter().map(|group| group.blamed_cycles).sum();
-        Copying { groups, most_gain: (most as f64 / case.model.totals.cycles.max(1) as f64).min(1.0) }
+        Copying { groups, rest, most_gain: (most as f64 / case.model.totals.cycles.max(1) as f64).min(1.0) }
+    }
+
+    /// That the C library's own threshold would do, where it would.
+    fn by_size(&self, judged: &Judged<'_>) -> Option<EvidenceLine> {
+        let chosen: Vec<&Group> = judged.chosen().filter(|one| one.is_worth_it()).map(|one| one.group).collect();
+        let least = every::threshold(&chosen, self.groups.iter().chain(&self.rest))?;
+        let text = format!(
+            "All copies of {} and more are these: `nearmiss apply bypass --copies --every-copy --min {least} -- CMD` takes \
+             them past the caches without a library, in a static program too.",
+            bytes(least)
+        );
+        Some(EvidenceLine { label: "By size".to_owned(), text })
     }
 
     /// Rehearses each group alone, then those together that gain by themselves; of none, the best one.
@@ -128,7 +144,7 @@ impl Judged<'_> {
                 Cell::Bytes(seen.bytes),
                 Cell::Count(seen.target_lines),
                 Cell::Count(seen.source_lines),
-                Cell::Count(seen.read_soon),
+                Cell::Share(seen.read_soon_share()),
                 Cell::Count(one.group.blamed.values().sum()),
                 Cell::Share(one.gain),
             ]
@@ -150,15 +166,13 @@ impl Judged<'_> {
     }
 
     fn cause(&self) -> String {
-        let (mut soon, mut lines) = (0, 0);
-        for one in self.chosen() {
-            let seen = &one.group.seen;
-            soon += seen.read_soon;
-            lines += seen.read_soon + seen.read_late + seen.written_again_soon + seen.written_again_late;
-        }
+        let mut seen = Seen::default();
+        self.chosen().for_each(|one| seen.add(&one.group.seen));
+        let soon = seen.read_soon_share();
+        let only = if soon < SOON { "only " } else { "" };
         format!(
-            "Each line that a copy writes takes a place in the caches, and only {} of these lines are read before they leave.",
-            percent(soon as f64 / lines.max(1) as f64)
+            "Each line that a copy writes takes a place in the caches, and {only}{} of these lines are read before they leave.",
+            percent(soon)
         )
     }
 
@@ -190,7 +204,7 @@ impl Judged<'_> {
     /// Options of `apply bypass`.
     fn options(&self) -> Vec<String> {
         let sites = self.chosen().take(MOST_SITES).flat_map(|one| ["--site".to_owned(), one.group.site.to_string()]);
-        let least = self.chosen().map(|one| one.group.seen.bytes / one.group.seen.copies.max(1)).min().unwrap_or(0);
+        let least = self.chosen().map(|one| one.group.seen.mean_bytes()).min().unwrap_or(0);
         let min = (least < USUAL_LEAST_BYTES).then(|| {
             // Half of the mean: sizes vary.
             let bytes = (least / 2).max(LEAST_COPY_BYTES / 2).next_power_of_two();
@@ -258,13 +272,15 @@ impl Suspicion for Copying {
         let judged = self.judge(case)?;
         let reach = judged.reach();
         let outside = reach == Reach::Outside;
+        let mut evidence = judged.evidence(self.most_gain);
+        evidence.lines.extend(self.by_size(&judged));
         let command = |verb| command(verb, &judged.options(), &case.manifest.command);
         Ok(Finding {
             remedy: super::super::NAME.to_owned(),
             known: Known::Modelled,
             symptom: judged.symptom(),
             cause: judged.cause(),
-            evidence: judged.evidence(self.most_gain),
+            evidence,
             treatment: format!("The copies of {} past the CPU's caches", judged.names()),
             prediction: judged.prediction(case),
             unless: judged.unless(),

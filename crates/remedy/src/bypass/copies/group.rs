@@ -157,6 +157,18 @@ impl<'a> Groups<'a> {
 }
 
 impl Seen {
+    /// Of all writes of a line, the share that somebody reads while a cache has it. One that is written again before that
+    /// is not read soon.
+    pub fn read_soon_share(&self) -> f64 {
+        let ends = self.read_soon + self.read_late + self.written_again_soon + self.written_again_late;
+        self.read_soon as f64 / ends.max(self.target_lines).max(1) as f64
+    }
+
+    /// Bytes of a copy.
+    pub fn mean_bytes(&self) -> u64 {
+        self.bytes / self.copies.max(1)
+    }
+
     /// Both together; lines that both wrote count twice.
     pub fn add(&mut self, other: &Seen) {
         self.sites.extend(&other.sites);

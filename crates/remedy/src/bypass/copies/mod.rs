@@ -3,6 +3,7 @@
 mod advice;
 mod apply;
 mod detect;
+mod every;
 mod finding;
 mod group;
 mod live;
