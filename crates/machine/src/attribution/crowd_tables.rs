@@ -29,7 +29,7 @@ pub struct Crowd {
     pub made: u64,
     /// Misses that would be hits if the lines were spread over all sets.
     pub misses: u64,
-    /// Cycles that the references with these misses waited in all.
+    /// Cycles that the references with these misses waited in all, and stores whose lines were pushed out before their turn.
     pub stall_cycles: u64,
     /// Cycles that references to these objects waited which had no conflict miss at any level.
     pub other_waits: u64,

@@ -28,6 +28,7 @@ pub(super) struct CrowdRow {
     pub misses: u64,
     /// Hits that would be misses if the lines were spread.
     pub spread_misses: u64,
+    /// What the crowded misses waited, and the stores whose lines are pushed out before their turn.
     pub stall_cycles: u64,
     /// Crowded misses of lines that had missed before, and sums over them: misses of the line's set since then, and the
     /// share that these are of the misses of all sets, in 2^-20.
@@ -199,6 +200,10 @@ impl Crowds {
     ) {
         self.waited(object.map(|(id, _)| id), outcome);
         let Some((object, start)) = object else { return };
+        let crowded = matches!(self.found[0], Some(Found::Crowded(..)));
+        if record.kind() == Some(Kind::Store) && outcome.missed[1].is_none() && !crowded {
+            self.store_waited(object, outcome);
+        }
         for level in 0..self.levels.len() {
             match self.found[level] {
                 Some(Found::Displaced) => self.missed_if_spread(level, object),
@@ -227,6 +232,14 @@ impl Crowds {
                 self.other_waits.resize(at + 1, 0);
             }
             self.other_waits[at] += u64::from(outcome.stall_cycles);
+        }
+    }
+
+    /// A store that hits, or that the second level serves, waits where its line is pushed out before its turn
+    /// (`model/core/crowded.rs`): the wait is its crowd's.
+    fn store_waited(&mut self, object: ObjectId, outcome: &Outcome) {
+        if let Some(row) = self.rows.get_mut(&(0, object)) {
+            row.stall_cycles += u64::from(outcome.stall_cycles);
         }
     }
 

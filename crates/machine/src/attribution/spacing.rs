@@ -47,8 +47,10 @@ impl Bursts {
         // Longer lags have multiples of the shortest one's distance.
         let walk = (1..=MOST_LINES_A_PIECE).find_map(|lag| self.walked(lag, line_bytes));
         let pressed = |apart: u64| (way_bytes / greatest_common(apart, way_bytes)) as f64;
-        let fits = |apart: &u64| *apart > line_bytes && pressed(*apart) <= 2.0 * sets;
-        walk.filter(fits).or_else(|| common(&self.within_sets(line_bytes)))
+        let within = self.within_sets(line_bytes);
+        // Steps that skip pieces agree by chance at some lag, and lines of one set tell.
+        let fits = |apart: &u64| *apart > line_bytes && pressed(*apart) <= 2.0 * sets && divides(*apart, &within);
+        walk.filter(fits).or_else(|| common(&within))
     }
 
     /// The distance between most misses and those `lag` before.
@@ -107,11 +109,16 @@ fn distance(a: u64, b: u64, line_bytes: u64) -> u64 {
     (a / line_bytes).abs_diff(b / line_bytes) * line_bytes
 }
 
+/// Whether most of `distances` are multiples.
+fn divides(apart: u64, distances: &[u64]) -> bool {
+    let multiples = distances.iter().filter(|distance| distance.is_multiple_of(apart)).count();
+    multiples as f64 >= AGREE * distances.len() as f64
+}
+
 /// The largest number that most of `distances` are multiples of.
 fn common(distances: &[u64]) -> Option<u64> {
     let candidates: Vec<u64> = distances.windows(2).map(|pair| greatest_common(pair[0], pair[1])).collect();
-    let of = |candidate: &u64| distances.iter().filter(|distance| distance.is_multiple_of(*candidate)).count();
-    let agrees = |candidate: &u64| of(candidate) as f64 >= AGREE * distances.len() as f64;
+    let agrees = |candidate: &u64| divides(*candidate, distances);
     let tried = by_frequency(&candidates).into_iter().take(MOST_CANDIDATES).map(|(candidate, _)| candidate);
     tried.filter(agrees).max()
 }
@@ -140,6 +147,12 @@ mod tests {
         let mut bursts = Bursts::default();
         misses.for_each(|offset| bursts.add(0, (offset / 64 % 64) as u32, BASE + offset));
         bursts.spacing(sets, 4096, 64)
+    }
+
+    #[test]
+    fn a_walk_that_skips_pieces_does_not_tell_the_skip() {
+        // 37 pages on of 90: every second one lies 16 pages off.
+        assert_eq!(spacing((0..2000u64).map(|i| i * 37 % 90 * 4096), 1.0), Some(4096));
     }
 
     #[test]

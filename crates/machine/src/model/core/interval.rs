@@ -1,6 +1,6 @@
 //! The waits of one core under the interval model.
 
-use super::crowded_stores::CrowdedStores;
+use super::crowded::Crowded;
 use super::front_end::FrontEnd;
 use super::streams::Streams;
 use super::translation::Translation;
@@ -57,9 +57,7 @@ pub(in crate::model) struct Interval {
     next_fill: usize,
     /// When the latest store has left the store buffer.
     stored: Ticks,
-    crowded_stores: CrowdedStores,
-    /// What a load's line takes of the core's time, however early it is there.
-    fill_ticks: Ticks,
+    crowded: Crowded,
     front_end: FrontEnd,
     streams: Option<Streams>,
     /// By source: what a line takes of the way to the core, and when the next one may come.
@@ -87,8 +85,7 @@ impl Interval {
             fills: vec![0; core.fill_buffers.max(1) as usize],
             next_fill: 0,
             stored: 0,
-            crowded_stores: CrowdedStores::new(machine, core, store_window),
-            fill_ticks: part(core.fill_cycles),
+            crowded: Crowded::new(machine, core, store_window, part(core.fill_cycles)),
             front_end: FrontEnd::new(core.fetch_ahead_instructions),
             streams: machine.streams.as_ref().map(Streams::new),
             line_after: vec![0; line_ticks.len()],
@@ -123,7 +120,7 @@ impl Interval {
     /// Whether a store waits for the stores before it, be it a hit or not.
     #[inline]
     pub fn crowds(&self, vaddr: u64, instructions: u64) -> bool {
-        self.crowded_stores.crowd(vaddr, instructions)
+        self.crowded.crowd(vaddr, instructions)
     }
 
     /// What the core waits because of a reference, in whole cycles.
@@ -148,20 +145,24 @@ impl Interval {
         if what.missed == 0 {
             return self.charge(what, there, self.window);
         }
+        self.crowded.filled(what.vaddr);
         if known <= begins {
             // Else the stores before it have left when its address is known, and it pushes out the line of none.
-            self.crowded_stores.missed(what.vaddr, what.instructions);
+            self.crowded.pushes_out(what.vaddr, what.instructions);
         }
-        let fills = self.beyond_what_was_charged(self.fill_ticks);
+        let fills = self.beyond_what_was_charged(self.crowded.load_takes(what.vaddr));
         let behind = Waiting { clock: what.clock + fills, ..*what };
         fills + self.charge(&behind, there, self.window)
     }
 
     fn store(&mut self, what: &Waiting<'_>, begins: Ticks) -> Ticks {
         let known = self.address_known(what);
-        let takes = self.crowded_stores.takes(what.vaddr, what.instructions);
         if what.missed != 0 {
-            self.crowded_stores.missed(what.vaddr, what.instructions);
+            self.crowded.filled(what.vaddr);
+        }
+        let takes = self.crowded.store_takes(what.vaddr, what.instructions);
+        if what.missed != 0 {
+            self.crowded.pushes_out(what.vaddr, what.instructions);
         }
         self.stored = self.line(what, begins, begins.max(known)).max(self.stored + takes);
         self.charge(what, self.stored, self.store_window)

@@ -163,10 +163,24 @@ fn stores_wait_where_the_buffer_is_full_and_atomics_at_once() {
 fn stores_that_push_out_one_anothers_lines_leave_one_by_one() {
     // 32 KiB of 8 ways: lines 4 KiB apart share a set. The eighth store is there at 36, by four fill buffers, and each
     // after it 9 later. The last one leaves 120 instructions behind the core.
-    let end = |apart: u64| run((0..400u64).map(move |n| (2, Kind::Store, 1, 0x10_0000 + n % 16 * apart, 14)), &[]).1;
+    let end = |apart: u64| run((0..400u64).map(move |n| (2, Kind::Store, 1, 0x10_0000 + n % 32 * apart, 14)), &[]).1;
     assert_eq!(end(4096), 36 + 392 * 9 - 120);
     // Sixteen sets: four lines in 14 cycles.
     assert_eq!(end(4096 + 64), 36 + 98 * 14 - 120);
+}
+
+#[test]
+fn stores_of_few_lines_and_of_sets_in_turn_take_less() {
+    let end = |lines: u64, sets: u64| {
+        let vaddr = move |n: u64| 0x10_0000 + n / sets % lines * 4096 + n % sets * 64;
+        run((0..1920u64).map(move |n| (1, Kind::Store, 1, vaddr(n), 1)), &[]).1
+    };
+    // What a store takes, of nine cycles, once all lines have come round.
+    let each = |lines: u64, sets: u64| (end(lines, sets) as f64 / 1920.0 * 10.0).round() / 10.0;
+    assert_eq!(each(32, 1), 8.9);
+    // Eight ways: sixteen lines are a third of the way to 32.
+    assert_eq!(each(16, 1), 3.0);
+    assert_eq!(each(32, 2), 4.4);
 }
 
 #[test]
@@ -174,7 +188,7 @@ fn stores_go_one_by_one_behind_loads_that_push_out_their_lines() {
     // Each line is loaded, and stored to twice at once: the model's stores hit.
     let run_of = |apart: u64| {
         let turns = (0..200u64).flat_map(move |n| {
-            let vaddr = 0x10_0000 + n % 16 * apart;
+            let vaddr = 0x10_0000 + n % 32 * apart;
             [(2, Kind::Load, 1, vaddr, 14), (1, Kind::Store, 2, vaddr, 0), (1, Kind::Store, 3, vaddr + 8, 0)]
         });
         run(turns, &[]).1
@@ -190,7 +204,7 @@ fn loads_that_wait_for_one_another_push_out_the_lines_of_no_store() {
     let chain = Some(Chain { instructions: 3, cycles: 4.0 });
     let run_of = |apart: u64| {
         let turns = (0..200u64).flat_map(move |n| {
-            let vaddr = 0x10_0000 + n % 16 * apart;
+            let vaddr = 0x10_0000 + n % 32 * apart;
             [(2, Kind::Load, 1, vaddr, 14), (1, Kind::Store, 2, vaddr, 0)]
         });
         run(turns, &[(1, from(&[1], chain))]).1
@@ -201,10 +215,11 @@ fn loads_that_wait_for_one_another_push_out_the_lines_of_no_store() {
 
 #[test]
 fn a_line_that_a_load_brings_takes_time_even_where_its_latency_is_hidden() {
-    let (waits, _) = run_on(of_core(0, 2.5), loads(4, 10, 20), &[]);
+    let of_one_set = |latency| (0..4u64).map(move |n| (10, Kind::Load, 1, n << 12, latency));
+    let (waits, _) = run_on(of_core(0, 2.5), of_one_set(20), &[]);
     assert_eq!(waits, [2, 3, 2, 3]);
-    let (waits, _) = run_on(of_core(0, 2.0), loads(3, 10, 300), &[]);
-    assert_eq!(waits, [200, 2, 2], "what is waited anyway holds it");
+    let (waits, _) = run_on(of_core(0, 2.0), of_one_set(300), &[]);
+    assert_eq!(waits, [200, 2, 2, 2], "what is waited anyway holds it");
 }
 
 #[test]

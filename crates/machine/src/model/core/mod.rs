@@ -8,8 +8,8 @@
 //! - A load begins when the core reaches the load, when its address is known, and when a fill buffer is free. The
 //!   address is known when the loads behind it have their values ([`nearmiss_code::Origin`]). So misses that follow one
 //!   another in memory wait one by one, and others wait together.
-//! - A line that a load brings takes some of the core's time even where its latency is hidden (`fill_cycles`): the loads
-//!   that wait for it are begun twice, and the line's way into the first level is a load's way out of it.
+//! - A line that a load brings takes some of the core's time even where its latency is hidden (`fill_cycles`), if the
+//!   latest lines went into the same set: a set takes one line after another, and sets work side by side.
 //! - A load that hits waits where its page is not at hand: for the page and, like any load, for the first level.
 //! - A load that continues a stream has been fetched ahead: it takes what the stream's source gives by time, no latency.
 //! - No source gives lines faster than it gives those of a stream.
@@ -24,7 +24,7 @@
 //!
 //! A core without a window waits for a share of each miss, as `overlap` in its machine file says.
 
-mod crowded_stores;
+mod crowded;
 mod front_end;
 mod interval;
 mod streams;
