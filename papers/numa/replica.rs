@@ -7,9 +7,9 @@ use crate::PaperError;
 use crate::parallel::answer;
 
 /// Requests before counting begins: by then the caches are full.
-const WARM: u64 = 96;
+const WARM: u64 = 64;
 /// Requests that are counted, a seed.
-const COUNTED: u64 = 192;
+const COUNTED: u64 = 128;
 
 /// One benchmark under all kernels.
 #[derive(Clone, Debug)]

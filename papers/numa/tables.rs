@@ -35,7 +35,7 @@ fn common(runs: &Runs, theirs: Benchmark, fitted: [bool; 4]) -> Vec<Row> {
     for (kernel, locality) in Kernel::ALL.into_iter().zip(theirs.locality) {
         let ours = runs.locality(kernel);
         let row = row(NAMES[kernel as usize][1], "node locality of bus reads", Unit::Percent, locality, ours);
-        rows.push(fit(row, fitted[3] && kernel != Kernel::Pools));
+        rows.push(fit(row, fitted[3] && kernel.binds()));
     }
     rows
 }
