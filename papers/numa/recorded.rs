@@ -78,13 +78,23 @@ impl Server {
         let mixed = mixed.to_string_lossy().into_owned();
         match self {
             Server::Mixed => vec![mixed, "--port".to_owned(), self.port().to_string()],
+            // The workers are at rest before anything listens on the other port, so none of their start is recorded.
             Server::Nginx => {
-                let place = place.display();
+                let (place, ready) = (place.display(), self.ready());
                 let script = format!(
-                    "mkdir -p /dev/shm/www && cp '{place}/index.html' /dev/shm/www/ && exec nginx -c '{place}/nginx.conf'"
+                    "mkdir -p /dev/shm/www && cp '{place}/index.html' /dev/shm/www/ && PATH=$PATH:/usr/sbin && \
+                     {{ nginx -c '{place}/nginx.conf' & sleep 2; exec '{mixed}' --port {ready} --processes 1; }}"
                 );
                 ["sh", "-c", &script].map(str::to_owned).to_vec()
             }
+        }
+    }
+
+    /// Where something listens when the server is ready.
+    fn ready(self) -> u16 {
+        match self {
+            Server::Nginx => 8083,
+            Server::Mixed => 8082,
         }
     }
 
@@ -195,7 +205,8 @@ fn recording(nearmiss: &Path, mixed: &Path, server: Server, plan: Plan, bound: b
     let options =
         format!("trace -q -m {MACHINE} --cpus 4 --clock instructions --no-curve --no-stacks --no-heap --client-cpus 2");
     let mut words: Vec<String> = [path.clone()].into_iter().chain(options.split(' ').map(str::to_owned)).collect();
-    words.extend(["--runs", &runs.to_string_lossy(), "--load", &load, "--"].map(str::to_owned));
+    let ready = format!("127.0.0.1:{}", server.ready());
+    words.extend(["--runs", &runs.to_string_lossy(), "--ready", &ready, "--load", &load, "--"].map(str::to_owned));
     if bound {
         words.push(path);
         words.extend(["apply", "local", "--bind", "round-robin", "--"].map(str::to_owned));

@@ -18,6 +18,8 @@
 static uint64_t port = 8082, processes = 16, transactions = 8, table_bytes = 192 << 10, file_bytes = 256 << 10;
 static uint64_t reply = 8192, ask, get;
 static const char *program;
+/* Processes of the server say on the first that they are ready, and wait for the end of the second. */
+static int ready[2], begin[2];
 static char buffer[64 << 10];
 
 static struct sockaddr_in address(void) {
@@ -75,6 +77,9 @@ static void serve(int listener) {
     for (uint64_t at = 0; at < file_bytes; at += sizeof buffer)
         if (file < 0 || write(file, buffer, sizeof buffer) < 0)
             subject_fail(program, "cannot write its file");
+    close(begin[1]);
+    if (write(ready[1], buffer, 1) != 1 || read(begin[0], buffer, 1) != 0)
+        subject_fail(program, "the first process is gone");
     while ((connection = accept(listener, NULL, NULL)) >= 0) {
         do {
             if (!move(connection, 64, take))
@@ -123,7 +128,17 @@ static void get_pages(void) {
     }
 }
 
-static void in_processes(void (*each)(int), void (*client)(void), int listener) {
+/* It listens when all of its processes are there, so that whoever waits for that finds them at rest. */
+static void listens(int listener) {
+    for (uint64_t i = 0; i < processes; i++)
+        if (read(ready[0], buffer, 1) != 1)
+            subject_fail(program, "a process is gone");
+    if (listen(listener, 64) != 0)
+        subject_fail(program, "cannot listen");
+    close(begin[1]);
+}
+
+static void in_processes(void (*client)(void), int listener) {
     for (uint64_t i = 0; i < processes; i++) {
         pid_t child = fork();
         if (child < 0)
@@ -133,10 +148,12 @@ static void in_processes(void (*each)(int), void (*client)(void), int listener) 
             if (client)
                 client();
             else
-                each(listener);
+                serve(listener);
             exit(0);
         }
     }
+    if (!client)
+        listens(listener);
     int status, failed = 0;
     while (wait(&status) > 0)
         failed |= status;
@@ -160,12 +177,12 @@ int main(int argc, char **argv) {
     if (!processes || table_bytes < 4096 || file_bytes < sizeof buffer || file_bytes % sizeof buffer || port > 65535)
         subject_fail(program, "--processes is 1 at least, --table 4K at least, --file a multiple of 64K");
     if (ask || get)
-        in_processes(NULL, get ? get_pages : ask_for_transactions, -1);
+        in_processes(get ? get_pages : ask_for_transactions, -1);
     struct sockaddr_in at = address();
     int listener = socket(AF_INET, SOCK_STREAM, 0), on = 1;
     setsockopt(listener, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
-    if (bind(listener, (struct sockaddr *)&at, sizeof at) != 0 || listen(listener, 64) != 0)
-        subject_fail(program, "cannot listen");
-    in_processes(serve, NULL, listener);
+    if (bind(listener, (struct sockaddr *)&at, sizeof at) != 0 || pipe(ready) != 0 || pipe(begin) != 0)
+        subject_fail(program, "cannot have its port");
+    in_processes(NULL, listener);
     return 0;
 }
