@@ -245,7 +245,8 @@ fn functions(model: &ModelRecord) -> Vec<(String, f64)> {
 fn median(values: impl Iterator<Item = f64>) -> Option<f64> {
     let mut values: Vec<f64> = values.collect();
     values.sort_by(f64::total_cmp);
-    values.get(values.len() / 2).copied()
+    let (low, high) = (values.get(values.len().saturating_sub(1) / 2)?, values.get(values.len() / 2)?);
+    Some((low + high) / 2.0)
 }
 
 const SIDES: [&str; 2] = ["free", "bound"];
