@@ -3,11 +3,13 @@
 //! A paper is a folder: its figures with page and table; a README with method and assumptions; and what gives ours.
 //! `coloring` has executable replicas of the data structures that it changed, run on the machine model: the same figures
 //! on every machine, with any number of threads. `pacing` measures programs of ours on the machine at hand. `pollution`
-//! has both.
+//! has both. `numa` has replicas, and servers recorded in guests.
 
 pub mod coloring;
+pub mod numa;
 pub mod pacing;
 pub mod parallel;
+pub mod pieces;
 pub mod pollution;
 pub mod random;
 pub mod record;
@@ -59,6 +61,12 @@ pub enum PaperError {
     /// Files or addresses for the programs.
     #[error("no place for what is measured: {0}")]
     Place(std::io::Error),
+    /// A recorded run.
+    #[error(transparent)]
+    Run(#[from] nearmiss_record::run::RunError),
+    /// Its trace.
+    #[error(transparent)]
+    Trace(#[from] nearmiss_record::trace::TraceError),
     /// No CPU can go on.
     #[error("the simulated server came to a stand: all its tasks sleep")]
     Stuck,
@@ -131,6 +139,15 @@ pub const PAPERS: &[Paper] = &[
         here: None,
         doing: "measuring",
         run: pacing::run,
+    },
+    Paper {
+        name: "numa",
+        title: numa::TITLE,
+        what: "the kernel's memory by node and CPU, bound processes, and servers recorded in guests of two nodes",
+        tables: &["a", "b", "c", "d"],
+        here: None,
+        doing: "simulating and recording",
+        run: numa::run,
     },
     Paper {
         name: "pollution",

@@ -14,8 +14,8 @@ MIGRATING = ["migrating", "--updates", "600000", "--every", "60000", "--entries"
 # Name, command, order of the records, what is seen (None: nothing that matters), and the option that is offered (None: no
 # advice from outside).
 CASES = [
-    ("wrong homes", ["wrong-homes"], "recorded", "Homes of its pages", "--home"),
-    ("own homes", ["wrong-homes", "--own"], "recorded", None, None),
+    ("wrong homes", ["wrong-homes", "--rounds", "12"], "recorded", "Homes of its pages", "--home"),
+    ("own homes", ["wrong-homes", "--own", "--rounds", "12"], "recorded", None, None),
     # Nodes in turn serve four readers faster only where their transactions meet on the bus.
     ("all read all", ["wrong-homes", "--shared"], "modelled", "all nodes in turn", None),
     ("a task that moves", MIGRATING, "recorded", "a CPU of its own", "--bind"),

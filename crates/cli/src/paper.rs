@@ -21,6 +21,7 @@ use std::process::ExitCode;
   nearmiss paper run coloring --here       and the same on this machine, measured
   nearmiss paper run pacing                measured here, some ten minutes
   nearmiss paper run pollution             modelled, and writes measured here: under a minute
+  nearmiss paper run numa                  modelled, half of it from servers recorded in guests: some minutes
   nearmiss paper run coloring --out pictures --json > coloring.json")]
 pub struct Args {
     #[command(subcommand)]
@@ -41,7 +42,7 @@ enum What {
     Run {
         /// Which one: `nearmiss paper list` has the names
         name: String,
-        /// Compute only this table: a, b or c
+        /// Compute only this table: a, b, c or d
         #[arg(long, value_name = "NAME")]
         table: Option<String>,
         /// Then measure the same on this machine's own caches, with a program of ours
