@@ -16,7 +16,7 @@ def main():
     with tempfile.TemporaryDirectory() as place:
         os.chdir(place)
         print(cpu())
-        run = recorded(["--threads", "16", "--groups", "4", "--block", "128K", "--reads", READS])
+        run = recorded(["--threads", "16", "--block", "384K", "--reads", READS])
         done = subprocess.run([NEARMISS, "rehearse", "pair", run], check=True, capture_output=True, text=True)
         lines = done.stdout.splitlines()
         print("\n".join(lines[:12]))

@@ -8,14 +8,13 @@ use nearmiss_record::figures::{Cell, Table};
 use nearmiss_record::machine::{Machine, Sharing, Topology};
 use nearmiss_record::policy::Order;
 use nearmiss_record::reference::{ControlKind, Kind, Record};
-use nearmiss_record::rehearsal::{self, Rehearsal, Rehearsals};
-use nearmiss_record::run::{Filter, MANIFEST, REHEARSALS, RunDir, SYMBOLS, TRACE};
+use nearmiss_record::rehearsal::Rehearsal;
+use nearmiss_record::run::{Filter, MANIFEST, RunDir, SYMBOLS, TRACE};
 use nearmiss_record::side::{Insn, SideTables};
 use nearmiss_record::symbols::{SCHEMA, Symbols};
 use nearmiss_record::trace::{self, TraceHeader, TraceWriter};
 use nearmiss_record::units::InsnId;
 use nearmiss_remedy::pair::REMEDY;
-use nearmiss_remedy::pair::kept::Kept;
 use nearmiss_remedy::{Asked, Case, CaseError, Traced};
 use std::path::Path;
 
@@ -56,7 +55,7 @@ impl Script {
                 let line = |n: u64| (self.block)(thread) * BLOCK_LINES + n * 37 % BLOCK_LINES;
                 let load = |n: u64| {
                     let at = line(n) * 64;
-                    Record::reference(Kind::Load, BASE + at, 8, 0, InsnId(1), at >> 12, u64::from(INSTRUCTIONS))
+                    Record::reference(Kind::Load, BASE + at, 8, 0, InsnId(1), at >> 12, INSTRUCTIONS)
                 };
                 let reads: Vec<Record> = (0..BLOCK_LINES).map(load).collect();
                 chunks.push(((self.cpu)(thread), runs(thread)));
@@ -162,22 +161,19 @@ fn a_finding_names_the_groups_and_the_command() {
 }
 
 #[test]
-fn a_rehearsal_that_was_kept_is_read_back() {
+fn a_rehearsal_keeps_its_pairs_beside_the_run() {
     let (place, machine) = (tempfile::tempdir().unwrap(), machine(4));
     let case = Script { threads: 4, ..TWO_GROUPS }.case(place.path(), &machine, filter_for(&machine));
-    let run = &case.traced.as_ref().unwrap().run;
-    let why = Kept::read(run).unwrap_err().to_string();
-    assert!(why.contains("this run was not rehearsed; rehearse it first: nearmiss rehearse pair"), "{why}");
-    let rehearsal = (REMEDY.detect)(&case).unwrap()[0].rehearse(&case, &Asked::default()).unwrap();
-    let all = |tables| Rehearsals { schema: rehearsal::SCHEMA.to_owned(), tables, ..Rehearsals::default() };
-    run.write_json(REHEARSALS, &all(vec![rehearsal.clone()])).unwrap();
-    let kept = Kept::read(run).unwrap();
-    assert_eq!((kept.tasks.len(), kept.alone.len(), kept.table.beside(0, 1).count()), (4, 4, 5));
-    let row = &pairs(&rehearsal).rows[0];
-    let number = |cell: &Cell| (thread(cell)) as usize;
-    assert_eq!(Cell::Share(kept.table.beside(number(&row[0]), number(&row[1])).mean().unwrap()), row[2]);
-    run.write_json(REHEARSALS, &all(Vec::new())).unwrap();
-    assert!(Kept::read(run).unwrap_err().to_string().contains("has no table of pairs"));
+    (REMEDY.detect)(&case).unwrap()[0].rehearse(&case, &Asked::default()).unwrap();
+    let file = case.traced.as_ref().unwrap().run.file("pairs.json");
+    let kept: serde_json::Value = serde_json::from_slice(&std::fs::read(file).unwrap()).unwrap();
+    assert_eq!(kept["schema"], "nearmiss/pairs/1");
+    let orders: Vec<u64> =
+        kept["tasks"].as_array().unwrap().iter().map(|task| task["order"].as_u64().unwrap()).collect();
+    assert_eq!((orders, &kept["tasks"][1]["name"]), (vec![0, 1, 2, 3], &"thread 101".into()));
+    let pairs = kept["pairs"].as_array().unwrap();
+    assert_eq!((pairs.len(), pairs[0]["of_alone"].as_array().unwrap().len()), (12, 5));
+    assert_eq!((&pairs[1]["task"], &pairs[1]["beside"]), (&1.into(), &0.into()));
 }
 
 #[test]

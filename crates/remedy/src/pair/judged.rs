@@ -1,5 +1,6 @@
 //! A run's pairs and schedules, and whether the chosen grouping holds when it is replayed as a whole.
 
+use super::kept;
 use super::replays::{Replays, Seen};
 use super::schedules::Schedules;
 use super::tasks::{Sample, Task};
@@ -8,6 +9,7 @@ use crate::replay::CaseError;
 use crate::traced::Traced;
 use nearmiss_machine::describe::{Domains, approximate_policy};
 use nearmiss_record::finding::{LEAST_GAIN, Prediction};
+use nearmiss_record::run::Filter;
 
 /// All that is known of the tasks of a run.
 pub struct Judged {
@@ -25,12 +27,13 @@ pub struct Judged {
 }
 
 impl Judged {
-    /// Replays a run with windows of so many instructions.
+    /// Replays a run with windows of so many instructions, and keeps its pairs beside it.
     pub fn of(case: &Traced, domains: &Domains, window: u64) -> Result<Self, CaseError> {
         let none = || CaseError::Unfit("the run has no two tasks of the command to compare".to_owned());
         let sample = Sample::of(case, window).ok_or_else(none)?;
         let replays = Replays::new(case, &sample, domains.clone())?;
         let seen = replays.pairs()?;
+        kept::keep(&case.run, &sample, &seen.alone, &seen.samples)?;
         let schedules = Schedules::of(&seen, &replays.present(), domains);
         let mut whole = replays.groupings(&[&schedules.typical, &schedules.groups])?.into_iter();
         Ok(Judged {
@@ -87,6 +90,12 @@ impl Judged {
         ];
         let policy = approximate_policy(case.filter, case.machine(), false, true);
         policy.into_iter().map(str::to_owned).chain(own).collect()
+    }
+
+    /// Whether the trace's filter carries the places of tasks with the first level too.
+    pub fn is_exact(&self, case: &Traced) -> bool {
+        approximate_policy(case.filter, case.machine(), false, true)
+            == approximate_policy(Filter::default(), case.machine(), false, true)
     }
 
     /// The name of a task.

@@ -6,7 +6,7 @@ mod evidence;
 mod finding;
 mod hands;
 mod judged;
-pub mod kept;
+mod kept;
 mod replays;
 mod schedules;
 mod tables;

@@ -12,6 +12,7 @@ use nearmiss_pairing::PairTable;
 use nearmiss_record::machine::{Machine, Placement};
 use nearmiss_record::policy::Order;
 use nearmiss_record::reference::Control;
+use serde::Serialize;
 use std::sync::PoisonError;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -34,6 +35,30 @@ pub struct Seen {
     pub alone: Vec<f64>,
     /// Each task beside each other one, of alone; a sample a placement.
     pub table: PairTable,
+    /// The samples of the table.
+    pub samples: Vec<Beside>,
+}
+
+/// One task beside one other.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Beside {
+    /// Whose time it is.
+    pub task: usize,
+    /// Who was beside.
+    pub beside: usize,
+    /// Times as long as alone, by placement.
+    pub of_alone: Vec<f64>,
+}
+
+impl Seen {
+    /// By the cycles of each task alone, and the samples of all pairs.
+    pub fn of(alone: Vec<f64>, samples: Vec<Beside>) -> Self {
+        let mut table = PairTable::new(alone.len());
+        for Beside { task, beside, of_alone } in &samples {
+            of_alone.iter().for_each(|of_alone| table.add(*task, *beside, *of_alone));
+        }
+        Seen { alone, table, samples }
+    }
 }
 
 impl<'a> Replays<'a> {
@@ -86,21 +111,20 @@ impl<'a> Replays<'a> {
     /// Every task alone, and every pair.
     pub fn pairs(&self) -> Result<Seen, CaseError> {
         let tasks = self.tids.len();
-        let mut table = PairTable::new(tasks);
         let alone = (0..tasks).map(|task| hands::pair(task, None, self.windows));
-        let pairs: Vec<(usize, usize)> = table.pairs().collect();
-        let beside = pairs.iter().map(|(a, b)| hands::pair(*a, Some(*b), self.windows));
-        let cycles = self.replay(&alone.chain(beside).collect::<Vec<_>>())?;
-        let (alone, beside) = cycles.split_at(tasks);
-        for ((a, b), cycles) in pairs.into_iter().zip(beside) {
-            for (of_placement, cycles) in cycles.iter().enumerate() {
-                let of_alone = |task: usize| cycles[task] / alone[task][of_placement][task].max(1.0);
-                table.add(a, b, of_alone(a));
-                table.add(b, a, of_alone(b));
-            }
-        }
-        let alone = alone.iter().enumerate().map(|(task, cycles)| spread(cycles.iter().map(|cycles| cycles[task])).0);
-        Ok(Seen { alone: alone.collect(), table })
+        let pairs: Vec<(usize, usize)> = PairTable::new(tasks).pairs().collect();
+        let together = pairs.iter().map(|(a, b)| hands::pair(*a, Some(*b), self.windows));
+        let cycles = self.replay(&alone.chain(together).collect::<Vec<_>>())?;
+        let (alone, together) = cycles.split_at(tasks);
+        let of_alone = |cycles: &[Vec<f64>], task: usize| {
+            let each = cycles.iter().zip(&alone[task]);
+            each.map(|(together, alone)| together[task] / alone[task].max(1.0)).collect()
+        };
+        let both = pairs.into_iter().zip(together).flat_map(|((a, b), cycles)| {
+            [(a, b), (b, a)].map(|(task, beside)| Beside { task, beside, of_alone: of_alone(cycles, task) })
+        });
+        let middle = |(task, cycles): (usize, &Vec<Vec<f64>>)| spread(cycles.iter().map(|cycles| cycles[task])).0;
+        Ok(Seen::of(alone.iter().enumerate().map(middle).collect(), both.collect()))
     }
 
     /// Cycles of all tasks in each of these groupings, by grouping and placement.

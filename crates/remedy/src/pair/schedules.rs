@@ -2,6 +2,7 @@
 
 use super::replays::Seen;
 use nearmiss_machine::describe::Domains;
+use nearmiss_pairing::moves::Plan;
 use nearmiss_pairing::optimum::balanced;
 use nearmiss_pairing::table::USUAL_CONFIDENCE;
 use nearmiss_pairing::{Affinity, Bitmaps, Costs, Planner, Step, Swapper, dealt, epoch, optimum};
@@ -57,7 +58,7 @@ impl Schedules {
         let standard = cycles.iter().sum::<f64>() / cycles.len() as f64;
         let nearest =
             (0..cycles.len()).min_by(|a, b| (cycles[*a] - standard).abs().total_cmp(&(cycles[*b] - standard).abs()));
-        let ours = Ours::of(seen, &by_chance, &sizes);
+        let (groups, ours) = ours(seen, &costs, &by_chance, &sizes, domains);
         Schedules {
             alone: seen.alone.iter().sum(),
             present: present_cost(&costs, seen, present),
@@ -65,8 +66,8 @@ impl Schedules {
             worst: cycles.iter().copied().fold(0.0, f64::max),
             typical: nearest.map(|at| by_chance[at].clone()).unwrap_or_default(),
             paper: paper(seen, &costs, &by_chance, domains),
-            ours: Schedule { cycles: ours.cycles(&costs, domains), moves: ours.moves },
-            groups: ours.groups,
+            ours,
+            groups,
             optimum: best(&costs, &sizes, domains),
             judged: judged(seen),
         }
@@ -104,27 +105,29 @@ fn present_cost(costs: &Costs, seen: &Seen, present: &[Vec<f64>]) -> f64 {
     (0..costs.tasks()).map(of).sum()
 }
 
-/// Our choice.
-struct Ours {
-    groups: Vec<Vec<usize>>,
-    bitmaps: Bitmaps,
-    moves: f64,
-}
-
-impl Ours {
-    fn of(seen: &Seen, by_chance: &[Vec<Vec<usize>>], sizes: &[usize]) -> Self {
-        let costs = seen.table.certain(USUAL_CONFIDENCE).costs(&seen.alone);
-        let planner = Planner { least_gain: LEAST_GAIN };
-        let begun = by_chance.iter().take(RUNS as usize).map(|groups| domain_of(groups));
-        let plans: Vec<_> = begun.filter_map(|present| planner.plan(&costs, &present, sizes)).collect();
-        let moves = plans.iter().map(|plan| plan.moves.len()).sum::<usize>() as f64 / plans.len().max(1) as f64;
-        let groups = optimum(&costs, sizes).map(|grouping| grouping.groups).unwrap_or_default();
-        Ours { groups, bitmaps: Bitmaps::of(&seen.table, USUAL_CONFIDENCE), moves }
-    }
-
-    fn cycles(&self, costs: &Costs, domains: &Domains) -> f64 {
-        self.groups.iter().map(|group| chosen_cost(costs, &self.bitmaps, group, domains)).sum()
-    }
+/// Our choice: its groups, and what it costs from many placements.
+fn ours(
+    seen: &Seen,
+    costs: &Costs,
+    by_chance: &[Vec<Vec<usize>>],
+    sizes: &[usize],
+    domains: &Domains,
+) -> (Vec<Vec<usize>>, Schedule) {
+    let certain = seen.table.certain(USUAL_CONFIDENCE).costs(&seen.alone);
+    let bitmaps = Bitmaps::of(&seen.table, USUAL_CONFIDENCE);
+    let planner = Planner { least_gain: LEAST_GAIN };
+    let begun = by_chance.iter().take(RUNS as usize).map(|groups| domain_of(groups));
+    let plans: Vec<Plan> = begun.filter_map(|present| planner.plan(&certain, &present, sizes)).collect();
+    let count = plans.len().max(1) as f64;
+    let cost = |plan: &Plan| {
+        let group = |domain| (0..costs.tasks()).filter(|task| plan.domain_of[*task] == domain).collect::<Vec<_>>();
+        (0..sizes.len()).map(|domain| chosen_cost(costs, &bitmaps, &group(domain), domains)).sum::<f64>()
+    };
+    let schedule = Schedule {
+        cycles: plans.iter().map(cost).sum::<f64>() / count,
+        moves: plans.iter().map(|plan| plan.moves.len()).sum::<usize>() as f64 / count,
+    };
+    (optimum(&certain, sizes).map(|grouping| grouping.groups).unwrap_or_default(), schedule)
 }
 
 /// By task, its domain.
@@ -195,19 +198,21 @@ fn affinity(bitmaps: &Bitmaps, groups: &[Vec<usize>]) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use nearmiss_pairing::PairTable;
+    use crate::pair::replays::Beside;
 
-    /// Eight tasks of 100 cycles; those of one parity take as long together as alone, others twice as long.
+    /// Eight tasks of 100 cycles alone, with these samples by pair.
+    fn seen(of: impl Fn(usize, usize) -> [f64; 3]) -> Seen {
+        let beside = |task: usize| (0..8).filter(move |beside| *beside != task).map(move |beside| (task, beside));
+        let sample = |(task, beside)| Beside { task, beside, of_alone: of(task, beside).to_vec() };
+        Seen::of(vec![100.0; 8], (0..8).flat_map(beside).map(sample).collect())
+    }
+
+    /// Tasks of one parity take as long together as alone, others twice as long.
     fn two_groups() -> Seen {
-        let mut table = PairTable::new(8);
-        for (a, b) in table.pairs() {
+        seen(|a, b| {
             let of_alone = if a % 2 == b % 2 { 1.0 } else { 2.0 };
-            for sample in [of_alone, of_alone + 0.01, of_alone - 0.01] {
-                table.add(a, b, sample);
-                table.add(b, a, sample);
-            }
-        }
-        Seen { alone: vec![100.0; 8], table }
+            [of_alone, of_alone + 0.01, of_alone - 0.01]
+        })
     }
 
     fn two_by_two() -> Domains {
@@ -236,16 +241,9 @@ mod tests {
 
     #[test]
     fn pairs_that_are_all_alike_gain_nothing() {
-        let mut seen = two_groups();
-        seen.table = PairTable::new(8);
-        for (a, b) in seen.table.pairs() {
-            for sample in [1.4, 1.5, 1.6] {
-                seen.table.add(a, b, sample);
-                seen.table.add(b, a, sample);
-            }
-        }
+        let seen = seen(|_, _| [1.4, 1.5, 1.6]);
         let schedules = Schedules::of(&seen, &vec![vec![0.5, 0.5]; 8], &two_by_two());
-        assert!(schedules.saved(schedules.ours.cycles).abs() < 1e-9 && schedules.ours.moves == 0.0);
+        assert!(schedules.saved(schedules.ours.cycles).abs() < 1e-9 && schedules.ours.moves == 0.0, "{schedules:?}");
         assert_eq!(schedules.judged, [0, 0, 28]);
     }
 }

@@ -11,10 +11,6 @@ use nearmiss_record::figures::{Cell, Table};
 use nearmiss_record::rehearsal::Rehearsal;
 use nearmiss_record::words::{counted, grouped, percent};
 
-/// Titles by which the tables are known.
-pub const PAIRS: &str = "pairs, best first: cycles beside each other, of alone";
-pub const TASKS: &str = "tasks";
-
 /// The rehearsal of a run with one or several windows; the tables behind it are of the first.
 pub fn rehearsal(case: &Traced, judged: &[Judged]) -> Result<Rehearsal, CaseError> {
     let first = judged.first().ok_or_else(|| CaseError::Unfit("no window to rehearse with".to_owned()))?;
@@ -48,24 +44,22 @@ fn subject(judged: &Judged) -> String {
 fn basis(case: &Traced, judged: &Judged) -> String {
     let (gain, low, high) = judged.gain();
     let whole = if judged.proposed().is_some() { "the groups save" } else { "the best groups would save" };
+    let [gain, low, high] = [gain, low, high].map(percent);
     let left_out = match judged.left_out {
         0 => String::new(),
-        some => format!("; {} left out, which executed little", counted(some as u64, "task")),
+        some => format!("; left out: {}, as little was executed there", counted(some as u64, "task")),
     };
     format!(
-        "means over {} page placements, {}; {} references; replayed as a whole {whole} {} [{}, {}] of a typical placement{left_out}; {}",
+        "means over {} page placements, {}; replayed as a whole {whole} {gain} [{low}, {high}] of a typical placement by \
+         chance; {} references of user mode, of each task the last {} windows of {} instructions{left_out}; {}waiting is \
+         not replayed",
         judged.placements.len(),
         waits(case),
         grouped(judged.records),
-        percent(gain),
-        percent(low),
-        percent(high),
-        notes(case, judged),
+        judged.windows,
+        grouped(judged.window),
+        if judged.is_exact(case) { "" } else { "first-level figures are approximate, and " },
     )
-}
-
-fn notes(case: &Traced, judged: &Judged) -> String {
-    judged.approximate(case).iter().map(|note| note.trim_end_matches('.').to_owned()).collect::<Vec<_>>().join("; ")
 }
 
 fn schedules(judged: &Judged) -> Vec<Vec<Cell>> {
@@ -108,7 +102,7 @@ fn tasks(judged: &Judged) -> Table {
             group(task).map_or(Cell::Unknown, |group| Cell::Count(group as u64)),
         ]
     };
-    table(TASKS, &["task", "cycles alone", "group"], (0..judged.tasks.len()).map(row).collect())
+    table("tasks", &["task", "cycles alone", "group"], (0..judged.tasks.len()).map(row).collect())
 }
 
 fn pairs(judged: &Judged) -> Table {
@@ -140,7 +134,7 @@ fn pairs(judged: &Judged) -> Table {
         ]
     };
     let columns = ["task", "beside", "of alone", "±", "the other", "±", "judged", "confidence"];
-    table(PAIRS, &columns, pairs.iter().map(row).collect())
+    table("pairs, best first: cycles beside each other, of alone", &columns, pairs.iter().map(row).collect())
 }
 
 fn table(title: &str, columns: &[&str], rows: Vec<Vec<Cell>>) -> Table {

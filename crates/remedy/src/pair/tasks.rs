@@ -23,6 +23,8 @@ pub struct Task {
     pub tid: u32,
     /// Name and thread id.
     pub name: String,
+    /// How many tasks of the command began before it, by their thread ids.
+    pub order: usize,
     /// Instructions of user mode.
     instructions: u64,
     /// Loads and stores of user mode that the trace has.
@@ -30,10 +32,11 @@ pub struct Task {
 }
 
 impl Task {
-    fn of(row: &TaskRow) -> Self {
+    fn of((order, row): (usize, &TaskRow)) -> Self {
         Task {
             tid: row.tid,
-            name: format!("{} {}", row.comm, row.tid),
+            order,
+            name: format!("{} {}", if row.comm.is_empty() { "thread" } else { &row.comm }, row.tid),
             instructions: row.user.instructions,
             references: row.user.loads + row.user.stores,
         }
@@ -56,8 +59,9 @@ pub struct Sample {
 impl Sample {
     /// Of a run; none where fewer than two tasks matter.
     pub fn of(case: &Traced, window: u64) -> Option<Self> {
-        let of_command: Vec<Task> =
-            case.model.tasks.iter().filter(|row| row.of_command && row.tid != 0).map(Task::of).collect();
+        let mut rows: Vec<&TaskRow> = case.model.tasks.iter().filter(|row| row.of_command && row.tid != 0).collect();
+        rows.sort_by_key(|row| row.tid);
+        let of_command: Vec<Task> = rows.into_iter().enumerate().map(Task::of).collect();
         let most = of_command.iter().map(|task| task.instructions).max()?;
         let matters = |task: &&Task| task.instructions > 0 && task.instructions >= most / LEAST_PART;
         let mut tasks: Vec<Task> = of_command.iter().filter(matters).cloned().collect();

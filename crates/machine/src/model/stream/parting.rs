@@ -2,12 +2,14 @@
 //!
 //! Each task is cut into windows of so many instructions, by the same rules as under a place policy ([`super::placing`]).
 //! What is put together is what a [`Hand`] says: which task each CPU executes next, and for how many windows. All CPUs
-//! of a hand run at the same time, merged by modelled cycles window by window.
+//! of a hand run at the same time, merged by modelled cycles window by window; what a round cannot hold is refused, as it
+//! would run behind the others.
 
 use crate::model::engine::Engine;
 use crate::model::options::{ModelError, ModelOptions};
 use crate::model::stream::placing::Placing;
 use crate::model::stream::replay::Replay;
+use crate::model::stream::rounds::MOST_RECORDS;
 use crate::model::totals::ModelTotals;
 use crate::observer::Observer;
 use nearmiss_record::abi::ChunkHeader;
@@ -182,6 +184,12 @@ impl<E: Engine, O: Observer> Feeding<E, O> {
     ) -> Result<(), ModelError> {
         let Some(window) = stream.windows.get(self.next[task]) else { return Ok(()) };
         self.next[task] += 1;
+        if self.replay.round.records + window.records.len() > MOST_RECORDS {
+            let why = format!(
+                "place: CPUs meet by windows of {length} instructions, and one holds too many records to be replayed at once; ask for shorter windows"
+            );
+            return Err(ModelError::Refused(why));
+        }
         if self.running[cpu] != Some(task) {
             self.running[cpu] = Some(task);
             self.give(round, cpu, &stream.begins)?;
