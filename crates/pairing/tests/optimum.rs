@@ -3,7 +3,7 @@
 
 use nearmiss_pairing::moves::Planner;
 use nearmiss_pairing::optimum::balanced;
-use nearmiss_pairing::{Costs, optimum};
+use nearmiss_pairing::{Affinity, Bitmaps, Costs, optimum};
 use proptest::prelude::*;
 use std::time::Instant;
 
@@ -79,6 +79,35 @@ proptest! {
         let reached: Vec<Option<usize>> = plan.domain_of.iter().copied().map(Some).collect();
         let again = Planner { least_gain: 0.0 }.plan(&costs, &reached, &sizes).unwrap();
         prop_assert!(again.moves.is_empty(), "left alone once reached: {:?}", again);
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(300) })]
+
+    /// Whatever the bitmaps, the next task can run, is the picked one unless that shares badly, and then shares well.
+    #[test]
+    fn the_next_task_can_run_and_shares_no_worse(
+        given in prop::collection::vec(0..3u8, 28),
+        picked in 0usize..8,
+        beside in 0usize..8,
+        others in 0u64..256,
+    ) {
+        let mut bitmaps = Bitmaps::default();
+        let mut given = given.into_iter();
+        for a in 0..8 {
+            for b in a + 1..8 {
+                bitmaps.set(a, b, [Affinity::High, Affinity::Low, Affinity::Unknown][usize::from(given.next().unwrap())]);
+            }
+        }
+        let runnable = others | 1 << picked;
+        let next = bitmaps.next(picked, Some(beside), runnable);
+        let high = (0..8).filter(|task| runnable >> task & 1 != 0 && bitmaps.affinity(*task, beside) == Affinity::High);
+        if bitmaps.affinity(picked, beside) == Affinity::Low && high.clone().count() > 0 {
+            prop_assert!(high.into_iter().any(|task| task == next));
+        } else {
+            prop_assert_eq!(next, picked);
+        }
     }
 }
 

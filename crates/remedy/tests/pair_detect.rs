@@ -71,7 +71,9 @@ impl Script {
         std::fs::copy(fixture, run.file(MANIFEST)).unwrap();
         run.write_json(SYMBOLS, &Symbols { schema: SCHEMA.to_owned(), ..Symbols::default() }).unwrap();
         let cpus = machine.topology.cpus();
-        let header = TraceHeader { schema: trace::SCHEMA.to_owned(), cpus, filter, ..TraceHeader::default() };
+        let node_bytes = vec![1 << 30];
+        let header =
+            TraceHeader { schema: trace::SCHEMA.to_owned(), cpus, filter, node_bytes, ..TraceHeader::default() };
         let mut writer = TraceWriter::create(&run.file(TRACE), &header).unwrap();
         for (seq, (vcpu, records)) in self.chunks().iter().enumerate() {
             let (seq, vcpu, count) = (seq as u64, vcpu % cpus, records.len() as u32);
@@ -126,7 +128,8 @@ fn all_pairs_of_one_group_rank_above_all_others_and_the_groups_are_proposed() {
 
 #[test]
 fn the_pairs_are_the_same_wherever_the_tasks_were_recorded() {
-    let elsewhere = Script { cpu: |thread| (thread % 4) as u32, ..TWO_GROUPS };
+    // Each group on a core of its own.
+    let elsewhere = Script { cpu: |thread| (thread % 2 * 2 + thread / 2 % 2) as u32, ..TWO_GROUPS };
     let (one, other) = (TWO_GROUPS.rehearsed(), elsewhere.rehearsed());
     assert_eq!(pairs(&one), pairs(&other));
     assert_ne!(one.table.rows[0], other.table.rows[0], "what is as recorded is not");

@@ -84,6 +84,10 @@ impl Suspicion for Unrehearsed {
         })
     }
 
+    fn beyond_limit(&self, _: &Case) -> Result<Option<String>, CaseError> {
+        Ok(Some(format!("whether tasks would do better beside others is not known: {}", self.why)))
+    }
+
     fn rehearse(&self, _: &Case, _: &Asked) -> Result<Rehearsal, CaseError> {
         Err(CaseError::Unfit(self.why.clone()))
     }

@@ -15,7 +15,8 @@ use crate::observer::Observer;
 use nearmiss_record::abi::ChunkHeader;
 use nearmiss_record::machine::Machine;
 use nearmiss_record::policy::{Order, Placed, Policy};
-use nearmiss_record::reference::Record;
+use nearmiss_record::reference::{Kind, Record};
+use rustc_hash::FxHashSet;
 use std::ops::Range;
 
 /// Which windows of a task are kept.
@@ -90,8 +91,25 @@ impl Parting {
             stream.begins = self.placing.begins(wanted.pid);
             stream.executed_on = self.placing.executed_on(wanted.pid);
         }
-        Parted { streams: self.streams, code: self.code, window: self.window }
+        let pages = pages(&self.streams);
+        Parted { streams: self.streams, code: self.code, window: self.window, pages }
     }
+}
+
+/// An address of each page that the tasks touch: task by task, in the order of their first touch.
+fn pages(streams: &[Stream]) -> Vec<u64> {
+    let (mut seen, mut pages) = (FxHashSet::default(), Vec::new());
+    for window in streams.iter().flat_map(|stream| &stream.windows) {
+        let mut at = 0;
+        while let Some(record) = window.records.get(at) {
+            at += 1 + record.payload_records().filter(|_| record.kind() == Some(Kind::Control)).unwrap_or(0);
+            let address = record.physical_page() << 12;
+            if record.kind() != Some(Kind::Control) && seen.insert(address) {
+                pages.push(address);
+            }
+        }
+    }
+    pages
 }
 
 /// What runs at the same time.
@@ -108,6 +126,8 @@ pub struct Parted {
     streams: Vec<Stream>,
     code: Vec<Record>,
     window: u64,
+    /// In whose order pages are placed, whatever runs beside what: so that replays differ by nothing else.
+    pages: Vec<u64>,
 }
 
 impl Parted {
@@ -143,6 +163,7 @@ impl Parted {
             executed: vec![0; cpus as usize],
             fed: 0,
         };
+        feeding.replay.engine.lay(&self.pages);
         feeding.give(0, 0, &self.code)?;
         let mut rounds = 0;
         for hand in hands {
