@@ -84,7 +84,7 @@ impl Judged {
         let own = [
             "Waiting is not replayed: barriers and locks let tasks run at other times than here.".to_owned(),
             format!(
-                "Each task is replayed by its last {} windows of {} instructions, in user mode.",
+                "Each task is replayed by {} windows of {} instructions from late in its life, in user mode.",
                 self.windows, self.window
             ),
         ];

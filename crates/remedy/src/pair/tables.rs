@@ -51,7 +51,7 @@ fn basis(case: &Traced, judged: &Judged) -> String {
     };
     format!(
         "means over {} page placements, {}; replayed as a whole {whole} {gain} [{low}, {high}] of a typical placement by \
-         chance; {} references of user mode, of each task the last {} windows of {} instructions{left_out}; {}waiting is \
+         chance; {} references of user mode, of each task {} late windows of {} instructions{left_out}; {}waiting is \
          not replayed",
         judged.placements.len(),
         waits(case),
