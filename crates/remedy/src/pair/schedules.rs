@@ -85,10 +85,11 @@ fn judged(seen: &Seen) -> [usize; 3] {
     let mean = seen.table.mean().unwrap_or(1.0);
     for (a, b) in seen.table.pairs() {
         let affinity = seen.table.judge(a, b, mean, USUAL_CONFIDENCE).affinity;
-        judged[[Affinity::High, Affinity::Low, Affinity::Unknown]
-            .iter()
-            .position(|one| *one == affinity)
-            .unwrap_or(2)] += 1;
+        judged[match affinity {
+            Affinity::High => 0,
+            Affinity::Low => 1,
+            Affinity::Unknown => 2,
+        }] += 1;
     }
     judged
 }
