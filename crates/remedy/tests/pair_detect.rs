@@ -41,15 +41,18 @@ const TWO_GROUPS: Script = Script { threads: 8, block: |thread| thread % 2, cpu:
 
 impl Script {
     fn chunks(&self) -> Vec<(u32, Vec<Record>)> {
-        let runs = |thread: u64| {
-            let tid = PROCESS + thread;
+        // Each switch reports what the thread executed that leaves the CPU.
+        let mut executed = [0u64; 4];
+        let mut runs = |thread: u64, executes: u64| {
+            let (tid, cpu) = (PROCESS + thread, (self.cpu)(thread) as usize);
             let mut records = vec![Record::control(ControlKind::Switch, 0x1000 + tid, 0, tid | PROCESS << 32)];
             records.resize(6, Record::default());
+            records[3].a = std::mem::replace(&mut executed[cpu], executes);
             records
         };
         let mut mark = vec![Record::control(ControlKind::Mark, 1, 0, 0)];
         mark.resize(4, Record::default());
-        let mut chunks = vec![((self.cpu)(0), [runs(0), mark].concat())];
+        let mut chunks = vec![((self.cpu)(0), [runs(0, 0), mark].concat())];
         for _ in 0..3 {
             for thread in 0..self.threads {
                 let line = |n: u64| (self.block)(thread) * BLOCK_LINES + n * 37 % BLOCK_LINES;
@@ -58,10 +61,12 @@ impl Script {
                     Record::reference(Kind::Load, BASE + at, 8, 0, InsnId(1), at >> 12, INSTRUCTIONS)
                 };
                 let reads: Vec<Record> = (0..BLOCK_LINES).map(load).collect();
-                chunks.push(((self.cpu)(thread), runs(thread)));
+                chunks.push(((self.cpu)(thread), runs(thread, BLOCK_LINES * u64::from(INSTRUCTIONS))));
                 chunks.extend(reads.chunks(2000).map(|reads| ((self.cpu)(thread), reads.to_vec())));
             }
         }
+        // What ran last is reported too.
+        chunks.extend((0..self.threads).map(|thread| ((self.cpu)(thread), runs(thread, 0))));
         chunks
     }
 
