@@ -40,7 +40,7 @@ fn headline(verdict: &Verdict) -> String {
     if verdict.kind == MODELLED {
         return format!("{}{whose}, {}", verdict.outcome, recordings::how_many(verdict));
     }
-    let pairs = if verdict.pairs == 1 { "pair" } else { "pairs" };
+    let pairs = format!("pair{}", if verdict.pairs == 1 { "" } else { "s" });
     format!("{}{whose}, measured in {} {pairs}", verdict.outcome, verdict.pairs)
 }
 

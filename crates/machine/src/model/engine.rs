@@ -100,6 +100,10 @@ pub trait Engine: Sized {
     fn control(&mut self, cpu: usize, control: &Control<'_>) {
         let _ = (cpu, control);
     }
+    /// Pages are placed in the order of these addresses, before any reference comes: by default, in that of the references.
+    fn lay(&mut self, addresses: &[u64]) {
+        let _ = addresses;
+    }
     /// The node of a CPU.
     fn node(&self, cpu: usize) -> u8;
     /// The window closes. `sites`: what the numbers of call sites stand for.

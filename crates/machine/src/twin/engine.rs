@@ -114,6 +114,12 @@ impl Engine for Slow {
         self.places.control(cpu, self.plan.node[cpu], control);
     }
 
+    fn lay(&mut self, addresses: &[u64]) {
+        for address in addresses {
+            self.places.modelled(*address);
+        }
+    }
+
     fn node(&self, cpu: usize) -> u8 {
         self.plan.node[cpu]
     }

@@ -184,6 +184,13 @@ impl Pages {
         self.places.control(cpu, node, control);
     }
 
+    /// Places pages in the order of these addresses.
+    pub fn lay(&mut self, addresses: &[u64]) {
+        for address in addresses {
+            self.places.modelled(*address);
+        }
+    }
+
     fn locate_slowly(&mut self, address: u64, by: Toucher) -> u32 {
         let page = address >> PAGE_LOG2;
         let group = page >> GROUP_LOG2;

@@ -264,6 +264,10 @@ impl Engine for Fast {
         self.pages.control(cpu, self.plan.node[cpu], control);
     }
 
+    fn lay(&mut self, addresses: &[u64]) {
+        self.pages.lay(addresses);
+    }
+
     fn node(&self, cpu: usize) -> u8 {
         self.plan.node[cpu]
     }
