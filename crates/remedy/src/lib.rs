@@ -17,6 +17,7 @@ mod engagement;
 mod large_pages;
 pub mod local;
 pub mod pace;
+pub mod pair;
 pub mod preload;
 mod registry;
 mod rehearsal;

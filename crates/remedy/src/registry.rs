@@ -7,4 +7,5 @@ pub const REMEDIES: &[&Remedy] = &[
     &crate::color::REMEDY,
     &crate::local::REMEDY,
     &crate::pace::REMEDY,
+    &crate::pair::REMEDY,
 ];

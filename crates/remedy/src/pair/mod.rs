@@ -1,0 +1,63 @@
+//! Pair: tasks run beside those with which they share a cache well.
+
+pub mod apply;
+mod detect;
+
+use crate::Needs;
+use crate::contract::{Help, Parameter, Remedy, Value};
+use clap::Args as _;
+
+const NAME: &str = "pair";
+
+/// The definition.
+pub const REMEDY: Remedy = Remedy {
+    name: NAME,
+    summary: "puts tasks beside those with which they share a cache well",
+    apply_help: Help {
+        about: "Put tasks that share well on CPUs that share a cache",
+        after: "Examples:
+  nearmiss apply pair -- ./server",
+    },
+    verify_help: Help {
+        about: "Does it help to choose which tasks share a cache?",
+        after: "Examples:
+  nearmiss verify pair -- ./program",
+    },
+    rehearse_help: Help {
+        about: "The run with its tasks beside others",
+        after: "Examples:
+  nearmiss rehearse pair                               the newest run
+  nearmiss rehearse pair RUN --windows 20000           tasks of one domain meet sooner",
+    },
+    needs: Needs::Trace,
+    options: apply::Args::augment_args,
+    parameter: Parameter {
+        name: "windows",
+        value_name: "N,…",
+        help: "Instructions that a task executes before the one beside it has its turn, 20000 to 200000 [default: 50000]",
+        parse: window_of,
+    },
+    limit: None,
+    detect: detect::detect,
+    nothing_found: "no tasks do better beside others",
+    apply: apply::engage,
+    title: apply::title,
+    abilities: apply::abilities,
+};
+
+/// A window for a rehearsal.
+fn window_of(text: &str) -> Result<Value, String> {
+    let window = text.parse().ok().filter(|window: &u64| (20_000..=200_000).contains(window));
+    window.map(Value::Number).ok_or_else(|| format!("{text} is not a number of instructions in 20000..=200000"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_window_is_as_long_as_a_round_can_hold() {
+        assert_eq!(window_of("20000"), Ok(Value::Number(20_000)));
+        assert!(window_of("19999").is_err() && window_of("200001").is_err() && window_of("all").is_err());
+    }
+}
