@@ -41,6 +41,7 @@ pub const REMEDY: Remedy = Remedy {
     detect: detect::detect,
     nothing_found: "no tasks do better beside others",
     apply: apply::engage,
+    attach: Some(apply::attach),
     title: apply::title,
     abilities: apply::abilities,
 };
