@@ -54,17 +54,15 @@ static __always_inline int seat_of(struct task_struct *task)
     return seat && *seat < PAIR_SEATS ? (int)*seat : -1;
 }
 
-/* Some clang has no instructions for the compiler's own way to ask. */
+/* Without branches: the verifier would follow every way through them. Some clang has no instructions for the compiler's
+ * own way to ask. */
 static __always_inline int first_bit(__u64 bits)
 {
-    int at = 0;
-    for (int half = 32; half; half /= 2) {
-        if (!(bits & ((1ULL << half) - 1))) {
-            bits >>= half;
-            at += half;
-        }
-    }
-    return at;
+    __u64 below = (bits & -bits) - 1; /* as many ones as there are zeros below the first bit */
+    below -= below >> 1 & 0x5555555555555555ULL;
+    below = (below & 0x3333333333333333ULL) + (below >> 2 & 0x3333333333333333ULL);
+    below = (below + (below >> 4)) & 0x0f0f0f0f0f0f0f0fULL;
+    return (int)(below * 0x0101010101010101ULL >> 56);
 }
 
 /* The first from a bit on, and around. */

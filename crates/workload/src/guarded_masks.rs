@@ -9,6 +9,9 @@ use crate::launch::BlockedSignals;
 use crate::{CpuSet, Error};
 use memmap2::{MmapOptions, MmapRaw};
 use rustix::thread::sched_setaffinity;
+use std::fs::File;
+use std::io;
+use std::os::fd::FromRawFd;
 use std::sync::atomic::{AtomicI32, AtomicU32, AtomicU64, Ordering};
 
 /// Tasks at a time; further ones are not touched.
@@ -46,8 +49,7 @@ pub struct GuardedMasks {
 impl GuardedMasks {
     /// Changes nothing yet.
     pub fn new() -> Result<Self, Error> {
-        let failed = |e| Error::system("share memory with the guardian", e);
-        let pages = MmapRaw::from(MmapOptions::new().len(size_of::<Table>()).map_anon().map_err(failed)?);
+        let pages = shared(size_of::<Table>()).map_err(|e| Error::system("share memory with the guardian", e))?;
         let blocked = BlockedSignals::new();
         // SAFETY: the mapping is as large as the table, page-aligned and zeroed, which is a valid table; it is shared,
         // so the guardian's copy of it lives as long as the guardian.
@@ -95,6 +97,19 @@ impl GuardedMasks {
     pub fn restore(&self) -> u64 {
         restore(self.table())
     }
+}
+
+/// Zeroed memory that a forked child shares; what is mapped without a file, it would get a copy of.
+fn shared(bytes: usize) -> io::Result<MmapRaw> {
+    // SAFETY: the name ends with a NUL.
+    let descriptor = unsafe { libc::memfd_create(c"nearmiss-masks".as_ptr(), libc::MFD_CLOEXEC) };
+    if descriptor < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: a fresh descriptor that nobody else owns.
+    let file = unsafe { File::from_raw_fd(descriptor) };
+    file.set_len(bytes as u64)?;
+    MmapOptions::new().len(bytes).map_raw(&file)
 }
 
 impl Drop for GuardedMasks {
