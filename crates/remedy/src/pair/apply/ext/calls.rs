@@ -9,6 +9,7 @@ const MAP_UPDATE: i32 = 2;
 const MAP_DELETE: i32 = 3;
 const PROG_LOAD: i32 = 5;
 const INFO_BY_FD: i32 = 15;
+const TYPES_LOAD: i32 = 18;
 const LINK_CREATE: i32 = 28;
 
 const TYPE_STRUCT_OPS_MAP: u32 = 26;
@@ -41,6 +42,16 @@ struct MapCreate {
     btf_key_type_id: u32,
     btf_value_type_id: u32,
     btf_vmlinux_value_type_id: u32,
+}
+
+#[repr(C)]
+struct TypesLoad {
+    types: u64,
+    log: u64,
+    bytes: u32,
+    log_size: u32,
+    log_level: u32,
+    padding: u32,
 }
 
 #[repr(C)]
@@ -139,8 +150,21 @@ pub fn map(kind: MapKind, name: &str, key: u32, value: u32, entries: u32) -> io:
     )
 }
 
+/// Types of ours, one integer: the kernel asks for some, and looks at none.
+fn some_types() -> io::Result<OwnedFd> {
+    let strings = *b"\0int\0";
+    let integer = [1u32, 1 << 24, 4, 32];
+    let head = [0x0001_eb9f, 24, 0, 16, 16, strings.len() as u32];
+    let mut types: Vec<u8> = head.into_iter().chain(integer).flat_map(u32::to_le_bytes).collect();
+    types.extend(strings);
+    let bytes = types.len() as u32;
+    let mut load = TypesLoad { types: types.as_ptr() as u64, log: 0, bytes, log_size: 0, log_level: 0, padding: 0 };
+    descriptor(TYPES_LOAD, &mut load)
+}
+
 /// Makes the map that stands for a table of functions: of the kernel's type with this number and size.
 pub fn functions(name: &str, value_type: u32, bytes: u32) -> io::Result<OwnedFd> {
+    let types = some_types()?;
     descriptor(
         MAP_CREATE,
         &mut MapCreate {
@@ -150,6 +174,7 @@ pub fn functions(name: &str, value_type: u32, bytes: u32) -> io::Result<OwnedFd>
             max_entries: 1,
             map_flags: BY_LINK,
             map_name: named(name),
+            btf_fd: types.as_raw_fd() as u32,
             btf_vmlinux_value_type_id: value_type,
             ..MapCreate::default()
         },
