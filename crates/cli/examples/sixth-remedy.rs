@@ -127,6 +127,7 @@ impl Suspicion for Poller {
             basis: "from the sums of the log".to_owned(),
             placements: Vec::new(),
             table: self.table("rehearsal", if naps.is_empty() { &[1_000_000] } else { &naps }),
+            more: Vec::new(),
         })
     }
 }

@@ -82,7 +82,7 @@ fn it_finds_and_rehearses_on_an_observation() {
     assert_eq!(finding["apply"], serde_json::json!(apply));
     let notes = findings["notes"].as_array().unwrap();
     let not_asked = |remedy| format!("{remedy} was not asked: it looks at a trace (nearmiss trace -- CMD).");
-    assert_eq!(notes, &["apart", "color", "local"].map(not_asked));
+    assert_eq!(notes, &["apart", "color", "local", "pair"].map(not_asked));
     assert!(run.file(run::FINDINGS).is_file());
 
     let page = String::from_utf8(nearmiss(place.path(), &["diagnose"]).stdout).unwrap();

@@ -352,5 +352,8 @@ fn a_policy_is_refused_by_name_where_the_filter_dropped_what_it_needs() {
     let tasks = vec![Placed { pid: 1, cpu: 1 }];
     let place = Policy { place: PlacePolicy::Tasks { tasks, window_instructions: 1 }, ..Policy::default() };
     assert!(refused(ordered, place.clone()).contains("`nearmiss trace --carry tasks`"));
-    assert_eq!(refused(Filter { by_task: true, ..plain }, place), "");
+    assert_eq!(refused(Filter { by_task: true, ..plain }, place.clone()), "");
+    let one_line = Filter { index_bits: 0, ..plain };
+    assert!(refused(one_line, place.clone()).contains("`nearmiss trace --carry tasks`"));
+    assert_eq!(refused(Filter { clear_on_slice: true, ..one_line }, place), "");
 }

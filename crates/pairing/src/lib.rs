@@ -7,8 +7,10 @@
 //! |---|---|
 //! | [`table`] | what was seen of each pair, graded; whether a pair is high, low or unknown, with its confidence |
 //! | [`bitmaps`] | the same as the paper keeps it: two bits a pair; the next task by the AND of two of them; scores |
+//! | [`epoch()`] | who runs beside whom while each task of a domain runs once |
 //! | [`swap`] | the paper's way to a better placement: one swap a period, undone if the affinity fell |
 //! | [`costs`] | what tasks of one domain cost together |
+//! | [`dealt`] | groupings by chance, as a scheduler makes them that knows nothing of caches |
 //! | [`optimum`] | the grouping that costs least |
 //! | [`moves`] | the grouping put on domains with the fewest moves, and left alone once reached |
 //!
@@ -17,6 +19,8 @@
 
 pub mod bitmaps;
 pub mod costs;
+mod deal;
+mod epoch;
 mod exact;
 mod matching;
 pub mod moves;
@@ -27,6 +31,8 @@ pub mod table;
 
 pub use bitmaps::Bitmaps;
 pub use costs::Costs;
+pub use deal::dealt;
+pub use epoch::epoch;
 pub use moves::{Move, Planner};
 pub use optimum::{Grouping, optimum};
 pub use swap::{Step, Swap, Swapper};

@@ -1,6 +1,7 @@
 //! A good grouping of many tasks: from several beginnings, swaps of two tasks until no swap saves anything.
 
 use crate::costs::Costs;
+use crate::deal::dealt;
 
 /// Beginnings: the first is greedy, the others are shuffled.
 const BEGINNINGS: u64 = 12;
@@ -34,18 +35,6 @@ fn greedy(costs: &Costs, sizes: &[usize]) -> Vec<Vec<usize>> {
         group
     };
     sizes.iter().map(group_of).collect()
-}
-
-/// Tasks in an order that a seed decides (Fisher and Yates's shuffle by a linear congruence of Knuth's).
-fn dealt(seed: u64, sizes: &[usize]) -> Vec<Vec<usize>> {
-    let mut tasks: Vec<usize> = (0..sizes.iter().sum()).collect();
-    let mut state = seed;
-    for at in (1..tasks.len()).rev() {
-        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        tasks.swap(at, (state >> 33) as usize % (at + 1));
-    }
-    let mut tasks = tasks.into_iter();
-    sizes.iter().map(|size| tasks.by_ref().take(*size).collect()).collect()
 }
 
 /// With the best swap of each round made, until none saves anything.

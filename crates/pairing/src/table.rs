@@ -154,6 +154,18 @@ impl PairTable {
         Judged { affinity, confidence }
     }
 
+    /// The same table without the pairs that are not certain enough: they are unseen.
+    pub fn certain(&self, least_confidence: f64) -> Self {
+        let mut certain = self.clone();
+        let Some(mean) = self.mean() else { return certain };
+        let unsure = |a, b| self.judge(a, b, mean, least_confidence).affinity == Affinity::Unknown;
+        for (a, b) in self.pairs().filter(|(a, b)| unsure(*a, *b)) {
+            certain.beside[a * self.tasks + b] = Series::default();
+            certain.beside[b * self.tasks + a] = Series::default();
+        }
+        certain
+    }
+
     /// What groups cost: `weights` say how much each task matters, such as its cycles alone. A pair that was not seen
     /// costs what pairs cost on average; where none was seen, what tasks cost alone.
     pub fn costs(&self, weights: &[f64]) -> Costs {
@@ -210,6 +222,22 @@ mod tests {
         let wide = judged(&[1.0, 1.5, 2.0]);
         assert_eq!(wide.affinity, Affinity::Unknown);
         assert!((wide.confidence - (1.0 - 1.0 / 3.16)).abs() < 1e-9, "{wide:?}");
+    }
+
+    #[test]
+    fn a_pair_that_is_not_certain_is_as_if_unseen() {
+        let mut table = PairTable::new(3);
+        for (a, b, samples) in [(0, 1, [1.0; 3]), (0, 2, [2.0; 3]), (1, 2, [1.0, 1.5, 2.3])] {
+            samples.into_iter().for_each(|sample| {
+                table.add(a, b, sample);
+                table.add(b, a, sample);
+            });
+        }
+        let certain = table.certain(0.9);
+        assert_eq!(
+            (certain.together(0, 1), certain.together(0, 2), certain.together(1, 2)),
+            (Some(1.0), Some(2.0), None)
+        );
     }
 
     #[test]

@@ -38,4 +38,7 @@ pub struct Rehearsal {
     pub placements: Vec<u64>,
     /// The first column is the parameter; the first row is the run as it was.
     pub table: Table,
+    /// What the table rests on, where that is worth seeing: each under its title.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub more: Vec<Table>,
 }

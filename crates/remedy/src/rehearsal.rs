@@ -206,34 +206,46 @@ struct Job<'a> {
 /// many replays in each as make [`MOST_AT_ONCE`] in all.
 fn replay_all(case: &Traced, order: Order, jobs: &[Job<'_>], ranges: &[(u64, u64)]) -> Result<Vec<Cost>, CaseError> {
     let _turn = case.rehearsing.lock().unwrap_or_else(PoisonError::into_inner);
-    let workers = std::thread::available_parallelism().map_or(1, usize::from).min(jobs.len()).clamp(1, MOST_AT_ONCE);
+    let workers = workers(jobs.len());
     let together = jobs.len().div_ceil(workers).clamp(1, MOST_AT_ONCE / workers);
     let whole = jobs.len() * replay::blocks(&case.run)?;
     let done = AtomicUsize::new(0);
     let heard = || (case.heard)(done.fetch_add(1, Ordering::Relaxed) + 1, whole);
     let groups: Vec<_> = jobs.chunks(together).collect();
-    let results: Vec<OnceLock<Result<Vec<Cost>, CaseError>>> = groups.iter().map(|_| OnceLock::new()).collect();
+    Ok(side_by_side(&groups, workers, |group| replay_group(case, order, group, ranges, &heard))?.concat())
+}
+
+/// As many as there are CPUs to work on, and no more than jobs.
+pub(crate) fn workers(jobs: usize) -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from).min(jobs).clamp(1, MOST_AT_ONCE)
+}
+
+/// The results of so many workers, each of which takes what nobody works on yet.
+pub(crate) fn side_by_side<J: Sync, R: Send + Sync>(
+    jobs: &[J],
+    workers: usize,
+    work: impl Fn(&J) -> Result<R, CaseError> + Sync,
+) -> Result<Vec<R>, CaseError> {
+    let results: Vec<OnceLock<Result<R, CaseError>>> = jobs.iter().map(|_| OnceLock::new()).collect();
     let next = AtomicUsize::new(0);
-    let work = || {
-        while let Some((group, result)) = next_of(&next, &groups, &results) {
-            result.get_or_init(|| replay_group(case, order, group, ranges, &heard));
+    let worker = || {
+        while let Some((job, result)) = next_of(&next, jobs, &results) {
+            result.get_or_init(|| work(job));
         }
     };
     std::thread::scope(|scope| {
         (0..workers).for_each(|_| {
-            scope.spawn(work);
+            scope.spawn(worker);
         });
     });
     let missing = || Err(CaseError::Unfit("a replay ended without a result".to_owned()));
-    let costs: Vec<Vec<Cost>> =
-        results.into_iter().map(|result| result.into_inner().unwrap_or_else(missing)).collect::<Result<_, _>>()?;
-    Ok(costs.concat())
+    results.into_iter().map(|result| result.into_inner().unwrap_or_else(missing)).collect()
 }
 
 /// What nobody works on yet, and the place for its result.
-fn next_of<'a, G, R>(next: &AtomicUsize, groups: &'a [G], results: &'a [R]) -> Option<(&'a G, &'a R)> {
+fn next_of<'a, J, R>(next: &AtomicUsize, jobs: &'a [J], results: &'a [R]) -> Option<(&'a J, &'a R)> {
     let at = next.fetch_add(1, Ordering::Relaxed);
-    groups.get(at).zip(results.get(at))
+    jobs.get(at).zip(results.get(at))
 }
 
 fn replay_group<'a>(

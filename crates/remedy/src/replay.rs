@@ -1,7 +1,7 @@
 //! A kept trace through the model again, under any policy and with any listener.
 
 use nearmiss_machine::describe;
-use nearmiss_machine::model::{Model, ModelError, ModelOptions, ModelTotals};
+use nearmiss_machine::model::{Model, ModelError, ModelOptions, ModelTotals, Parted, Parting};
 use nearmiss_machine::observer::Observer;
 use nearmiss_record::abi::ChunkHeader;
 use nearmiss_record::logs::LogError;
@@ -115,6 +115,12 @@ pub fn read(run: &RunDir, mut take: impl FnMut(&ChunkHeader, &[Record])) -> Resu
         take(head, records);
         Ok(())
     })
+}
+
+/// Takes a run's trace apart by task.
+pub fn part(run: &RunDir, mut parting: Parting) -> Result<Parted, CaseError> {
+    trace::each_chunk(&mut open(run)?, |head, records| parting.chunk(head, records).map_err(CaseError::from))?;
+    Ok(parting.finish())
 }
 
 /// Replays a run on a machine that is cut down to the guest's CPUs.

@@ -22,4 +22,7 @@ fn one(out: &mut String, rehearsal: &Rehearsal, machine: &str) {
     out.push_str(&format!("{}: {}\n", rehearsal.remedy, rehearsal.subject));
     out.push_str(&format!("predicted on {machine}: {}\n\n", rehearsal.basis));
     out.push_str(&cell::table(&rehearsal.table));
+    for table in &rehearsal.more {
+        out.push_str(&format!("\n{}\n\n{}", table.title, cell::table(table)));
+    }
 }

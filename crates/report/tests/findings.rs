@@ -142,6 +142,7 @@ fn a_rehearsal_is_a_table() {
             columns: columns.map(str::to_owned).to_vec(),
             rows: vec![row(1, 299_654, 2_000_000), row(8, 654, 1_000_000)],
         },
+        more: Vec::new(),
     };
     let record = Rehearsals { machine: "zen3-milan".into(), tables: vec![table], ..Rehearsals::default() };
     insta::assert_snapshot!(rehearsals::render(&record));

@@ -28,6 +28,11 @@
 //! second one came, and no store is dropped that writes a byte for the first time. ∎ What was dropped before the second
 //! came is counted ([`SideTables::lost_before_share`](nearmiss_record::side::SideTables)), as for the modelled order.
 //!
+//! The one-line filter that is cleared whenever another vCPU ran (`clear_on_slice`, without `by_task`) carries places
+//! approximately: what it dropped repeats the line that its vCPU touched last, and a switch of tasks touches lines of the
+//! kernel's. It knows of sharing between vCPUs only. Of a line that tasks of one vCPU share, it sent what one task would
+//! have sent, and so what they pass to each other on CPUs of their own is a lower bound.
+//!
 //! **Homes** change no set and no hit: every filter carries them. Pools need to know who allocated what.
 //!
 //! **Wakes** concern when a server looks again. A trace of references has no waits.
@@ -79,10 +84,14 @@ pub fn can_go_around(filter: Filter, machine: &Machine) -> Result<(), String> {
 
 /// Whether a replay may run tasks on other CPUs than they were recorded on.
 pub fn can_place_tasks(filter: Filter) -> Result<(), String> {
-    if is_whole(filter) || filter.by_task {
+    if is_whole(filter) || filter.by_task || is_one_line_and_cleared(filter) {
         return Ok(());
     }
     Err("the place policy moves tasks, and the trace's filter went by CPU; record the run again with `nearmiss trace --carry tasks`".into())
+}
+
+fn is_one_line_and_cleared(filter: Filter) -> bool {
+    filter.index_bits == 0 && filter.clear_on_slice
 }
 
 /// Whether a replay may take pages from pools, by who allocated the block that lies there.
@@ -110,6 +119,9 @@ pub fn approximate_policy(filter: Filter, machine: &Machine, moves: bool, places
     }
     if places && !is_whole(filter) && must_clear(machine) {
         notes.push("First-level figures of CPUs that share a cache are approximate under the place policy: what the filter dropped may not have hit where windows meet.");
+    }
+    if places && !is_whole(filter) && !filter.by_task {
+        notes.push("What tasks that were recorded on one CPU pass to each other is a lower bound: the trace's filter went by CPU (`--carry tasks` goes by task).");
     }
     notes
 }

@@ -78,6 +78,7 @@ pub use engine::{Access, Drained, Engine};
 pub use fast::Fast;
 pub use options::{ModelError, ModelOptions};
 pub use sites::Sites;
+pub use stream::parting::{Hand, Parted, Parting, Wanted};
 pub use stream::replay::Replay;
 pub use totals::{CacheTotals, ModelTotals, Pollution, SHARED_LINES, SharedLine};
 

@@ -87,6 +87,7 @@ impl Replays {
                 columns: columns.map(str::to_owned).to_vec(),
                 rows: first.map(|(at, spacing)| self.row(at, *spacing)).collect(),
             },
+            more: Vec::new(),
         }
     }
 

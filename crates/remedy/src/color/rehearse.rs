@@ -235,6 +235,7 @@ impl Colorings {
             ),
             placements: self.placements.clone(),
             table: Table { title: "rehearsal".to_owned(), columns, rows },
+            more: Vec::new(),
         }
     }
 

@@ -140,6 +140,7 @@ impl Replays {
                 columns: columns.map(str::to_owned).to_vec(),
                 rows: (0..self.costs.len()).map(|at| self.row(at)).collect(),
             },
+            more: Vec::new(),
         }
     }
 

@@ -124,6 +124,7 @@ impl Suspicion for Poller {
             basis: format!("from the log of every wait; {}", tried.choice().in_short()),
             placements: Vec::new(),
             table: tried.table(),
+            more: Vec::new(),
         })
     }
 }

@@ -2,12 +2,23 @@
 
 pub mod apply;
 mod detect;
+mod evidence;
+mod finding;
+mod hands;
+mod judged;
+mod kept;
+mod replays;
+mod schedules;
+mod tables;
+mod tasks;
 
 use crate::Needs;
 use crate::contract::{Help, Parameter, Remedy, Value};
 use clap::Args as _;
 
 const NAME: &str = "pair";
+/// What a rehearsal varies, as its option is named.
+const PARAMETER: &str = "windows";
 
 /// The definition.
 pub const REMEDY: Remedy = Remedy {
@@ -32,7 +43,7 @@ pub const REMEDY: Remedy = Remedy {
     needs: Needs::Trace,
     options: apply::Args::augment_args,
     parameter: Parameter {
-        name: "windows",
+        name: PARAMETER,
         value_name: "N,…",
         help: "Instructions that a task executes before the one beside it has its turn, 20000 to 200000 [default: 50000]",
         parse: window_of,

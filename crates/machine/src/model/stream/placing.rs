@@ -64,6 +64,8 @@ struct Lane {
     context: u32,
     /// Some task was placed here.
     is_used: bool,
+    /// Instructions of its tasks by the CPU that they were recorded on.
+    by_source: Vec<u64>,
 }
 
 impl Lane {
@@ -76,6 +78,15 @@ impl Lane {
     fn is_ready(&self, window: u64, ended: bool) -> bool {
         let now = self.now(window);
         self.next < now || ended && self.next == now && (self.instructions > 0 || !self.windows.is_empty())
+    }
+
+    /// Its task executed so many more, on a recorded vCPU.
+    fn execute(&mut self, instructions: u64, vcpu: usize) {
+        self.instructions += instructions;
+        self.untold += instructions;
+        if let Some(there) = self.by_source.get_mut(vcpu) {
+            *there += instructions;
+        }
     }
 
     fn push(&mut self, record: Record, window: u64) {
@@ -112,7 +123,8 @@ impl Placing {
         if window == 0 || tasks.is_empty() {
             return refused("place: no task, or windows of no instructions; give at least one of each".into());
         }
-        let mut lanes = vec![Lane::default(); cpus as usize];
+        let lane = Lane { by_source: vec![0; recorded as usize], ..Lane::default() };
+        let mut lanes = vec![lane; cpus as usize];
         let mut cpu_of = QuickMap::default();
         for &Placed { pid, cpu } in tasks {
             let Some(lane) = lanes.get_mut(cpu as usize) else {
@@ -152,8 +164,7 @@ impl Placing {
     fn executed(&mut self, vcpu: usize, total: u64) {
         let rest = self.sources[vcpu].instructions.chunk(total);
         if let Some(cpu) = self.lane_of(vcpu).filter(|_| self.sources[vcpu].kept) {
-            self.lanes[cpu].instructions += rest;
-            self.lanes[cpu].untold += rest;
+            self.lanes[cpu].execute(rest, vcpu);
         }
     }
 
@@ -177,8 +188,7 @@ impl Placing {
         let Some(cpu) = self.lane_of(vcpu).filter(|_| kept) else { return };
         self.enter(cpu, vcpu);
         let lane = &mut self.lanes[cpu];
-        lane.instructions += new;
-        lane.untold += new;
+        lane.execute(new, vcpu);
         if lane.context != context {
             lane.context = context;
             lane.push(Record::control(ControlKind::Context, context.into(), 0, 0), self.window);
@@ -232,6 +242,22 @@ impl Placing {
             _ => {}
         }
         Ok(())
+    }
+
+    /// Code that came since it was taken or a window was given.
+    pub fn take_code(&mut self) -> Vec<Record> {
+        self.held -= self.code.len();
+        std::mem::take(&mut self.code)
+    }
+
+    /// What says that a task runs; nothing where it never did.
+    pub fn begins(&self, pid: u32) -> Vec<Record> {
+        self.switches.get(&pid).cloned().unwrap_or_default()
+    }
+
+    /// Instructions of the tasks on a task's CPU, by the CPU that they were recorded on.
+    pub fn executed_on(&self, pid: u32) -> Vec<u64> {
+        self.cpu_of.get(&pid).map_or_else(Vec::new, |cpu| self.lanes[*cpu].by_source.clone())
     }
 
     /// The next window to be executed, if all that it must wait for is there; `ended`: nothing more comes.

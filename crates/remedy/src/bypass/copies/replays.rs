@@ -136,6 +136,7 @@ pub(super) fn table(case: &Traced, subject: String, groups: &[Group]) -> Result<
         ),
         placements: replays.placements.clone(),
         table: Table { title: "rehearsal".to_owned(), columns, rows },
+        more: Vec::new(),
     })
 }
 

@@ -155,6 +155,7 @@ impl Suspicion for Stream {
             ),
             placements: Vec::new(),
             table: self.sides(),
+            more: Vec::new(),
         })
     }
 }

@@ -1,0 +1,90 @@
+//! From tasks that share caches to a finding: what they do to each other, and which of them belong together.
+
+use super::evidence;
+use super::judged::Judged;
+use super::tables;
+use super::tasks::USUAL_WINDOW;
+use crate::case::Case;
+use crate::contract::{Asked, Suspicion};
+use crate::replay::CaseError;
+use nearmiss_machine::describe::Domains;
+use nearmiss_record::finding::{Evidence, Finding, Known, Prediction, Reach};
+use nearmiss_record::rehearsal::Rehearsal;
+
+/// Tasks that may do better beside others.
+pub struct Pairing {
+    pub domains: Domains,
+    pub most_gain: f64,
+}
+
+impl Suspicion for Pairing {
+    fn most_gain(&self) -> f64 {
+        self.most_gain
+    }
+
+    fn finding(&self, case: &Case) -> Result<Finding, CaseError> {
+        let case = case.traced()?;
+        let judged = Judged::of(case, &self.domains, USUAL_WINDOW)?;
+        let helps = judged.proposed().is_some();
+        let run = case.run.path().display().to_string();
+        let command = |verb: &str| {
+            let begin = ["nearmiss", verb, super::NAME, "--table", &run, "--"].map(str::to_owned);
+            begin.into_iter().chain(case.manifest.command.iter().cloned()).collect()
+        };
+        Ok(Finding {
+            remedy: super::NAME.to_owned(),
+            known: Known::Modelled,
+            symptom: evidence::symptom(&judged),
+            cause: evidence::cause(&judged),
+            evidence: evidence::evidence(&judged, self.most_gain),
+            treatment: evidence::treatment(&judged),
+            reach: Reach::Outside,
+            prediction: judged.prediction(case),
+            unless: vec![
+                "the scheduler happens to place the tasks so already, or they wait for one another".to_owned(),
+            ],
+            apply: helps.then(|| command("apply")),
+            verify: helps.then(|| command("verify")),
+        })
+    }
+
+    fn rehearse(&self, case: &Case, asked: &Asked) -> Result<Rehearsal, CaseError> {
+        let case = case.traced()?;
+        let windows = if asked.values.is_empty() { vec![USUAL_WINDOW] } else { asked.numbers() };
+        let judged = windows.iter().map(|window| Judged::of(case, &self.domains, *window));
+        tables::rehearsal(case, &judged.collect::<Result<Vec<_>, _>>()?)
+    }
+}
+
+/// Tasks of a run whose trace does not carry their places.
+pub struct Unrehearsed {
+    pub why: String,
+    pub most_gain: f64,
+}
+
+impl Suspicion for Unrehearsed {
+    fn most_gain(&self) -> f64 {
+        self.most_gain
+    }
+
+    fn finding(&self, _: &Case) -> Result<Finding, CaseError> {
+        let change = "record the run again with `nearmiss trace --carry tasks`".to_owned();
+        Ok(Finding {
+            remedy: super::NAME.to_owned(),
+            known: Known::Modelled,
+            symptom: "Several tasks wait for caches that they could share with others".to_owned(),
+            cause: "Which tasks share a cache decides which lines stay in it.".to_owned(),
+            evidence: Evidence { most_gain: self.most_gain, ..Evidence::default() },
+            treatment: "None yet: the run does not tell what other neighbours would gain".to_owned(),
+            reach: Reach::Inside { why: self.why.clone(), change },
+            prediction: Prediction { of: "the cycles".to_owned(), ..Prediction::default() },
+            unless: Vec::new(),
+            apply: None,
+            verify: None,
+        })
+    }
+
+    fn rehearse(&self, _: &Case, _: &Asked) -> Result<Rehearsal, CaseError> {
+        Err(CaseError::Unfit(self.why.clone()))
+    }
+}

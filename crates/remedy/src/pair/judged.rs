@@ -1,0 +1,105 @@
+//! A run's pairs and schedules, and whether the chosen grouping holds when it is replayed as a whole.
+
+use super::kept;
+use super::replays::{Replays, Seen};
+use super::schedules::Schedules;
+use super::tasks::{Sample, Task};
+use crate::rehearsal::spread;
+use crate::replay::CaseError;
+use crate::traced::Traced;
+use nearmiss_machine::describe::{Domains, approximate_policy};
+use nearmiss_record::finding::{LEAST_GAIN, Prediction};
+use nearmiss_record::run::Filter;
+
+/// All that is known of the tasks of a run.
+pub struct Judged {
+    pub tasks: Vec<Task>,
+    pub left_out: usize,
+    pub domains: Domains,
+    pub window: u64,
+    pub windows: usize,
+    pub records: u64,
+    pub seen: Seen,
+    pub schedules: Schedules,
+    pub placements: Vec<u64>,
+    /// Cycles of a typical grouping by chance, and of ours, both replayed as a whole; by placement.
+    pub whole: [Vec<f64>; 2],
+}
+
+impl Judged {
+    /// Replays a run with windows of so many instructions, and keeps its pairs beside it.
+    pub fn of(case: &Traced, domains: &Domains, window: u64) -> Result<Self, CaseError> {
+        let none = || CaseError::Unfit("the run has no two tasks of the command to compare".to_owned());
+        let sample = Sample::of(case, window).ok_or_else(none)?;
+        let replays = Replays::new(case, &sample, domains.clone())?;
+        let seen = replays.pairs()?;
+        kept::keep(&case.run, &sample, &seen.alone, &seen.samples)?;
+        let schedules = Schedules::of(&seen, &replays.present(), domains);
+        let mut whole = replays.groupings(&[&schedules.typical, &schedules.groups])?.into_iter();
+        Ok(Judged {
+            left_out: sample.left_out,
+            domains: domains.clone(),
+            window,
+            windows: replays.windows(),
+            records: replays.records(),
+            placements: replays.placements.clone(),
+            whole: [whole.next().unwrap_or_default(), whole.next().unwrap_or_default()],
+            tasks: sample.tasks,
+            seen,
+            schedules,
+        })
+    }
+
+    /// Share of the cycles by chance that our grouping saves, replayed as a whole: median, least, most of the placements.
+    pub fn gain(&self) -> (f64, f64, f64) {
+        let [typical, ours] = &self.whole;
+        spread(typical.iter().zip(ours).map(|(typical, ours)| 1.0 - ours / typical.max(1.0)))
+    }
+
+    /// The grouping that is proposed: ours, if it saves something on every placement, and what makes it so is certain.
+    pub fn proposed(&self) -> Option<&[Vec<usize>]> {
+        let (gain, low, _) = self.gain();
+        let [high_pairs, low_pairs, _] = self.schedules.judged;
+        (gain >= LEAST_GAIN && low > 0.0 && high_pairs > 0 && low_pairs > 0).then_some(&self.schedules.groups)
+    }
+
+    /// What the proposal would save of the command's cycles; nothing where none is made.
+    pub fn prediction(&self, case: &Traced) -> Prediction {
+        let (gain, low, high) = if self.proposed().is_some() { self.gain() } else { (0.0, 0.0, 0.0) };
+        Prediction {
+            gain,
+            low,
+            high,
+            modelled_cycles: case.model.totals.cycles,
+            of: "the cycles of these tasks in user mode".to_owned(),
+            placements: self.placements.clone(),
+            overlap: case.machine().hidden_share(),
+            approximate: self.approximate(case),
+            ..Prediction::default()
+        }
+    }
+
+    /// What is not exact, one sentence each.
+    pub fn approximate(&self, case: &Traced) -> Vec<String> {
+        let own = [
+            "Waiting is not replayed: barriers and locks let tasks run at other times than here.".to_owned(),
+            format!(
+                "Each task is replayed by its last {} windows of {} instructions, in user mode.",
+                self.windows, self.window
+            ),
+        ];
+        let policy = approximate_policy(case.filter, case.machine(), false, true);
+        policy.into_iter().map(str::to_owned).chain(own).collect()
+    }
+
+    /// Whether the trace's filter carries the places of tasks with the first level too.
+    pub fn is_exact(&self, case: &Traced) -> bool {
+        approximate_policy(case.filter, case.machine(), false, true)
+            == approximate_policy(Filter::default(), case.machine(), false, true)
+    }
+
+    /// The name of a task.
+    pub fn name(&self, task: usize) -> &str {
+        self.tasks.get(task).map_or("", |task| &task.name)
+    }
+}

@@ -1,0 +1,209 @@
+//! Tasks of a run alone, beside one another, and in groups: replays of the trace taken apart.
+
+use super::hands;
+use super::tasks::Sample;
+use crate::rehearsal::{PLACEMENTS, seeds, side_by_side, spread, workers};
+use crate::replay::{self, CaseError};
+use crate::traced::Traced;
+use nearmiss_machine::describe::Domains;
+use nearmiss_machine::model::{Fast, Hand, ModelOptions, ModelTotals, Parted, Parting};
+use nearmiss_machine::observer::{Effective, Observer, Outcome};
+use nearmiss_pairing::PairTable;
+use nearmiss_record::machine::{Machine, Placement};
+use nearmiss_record::policy::Order;
+use nearmiss_record::reference::Control;
+use serde::Serialize;
+use std::sync::PoisonError;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// A run taken apart, and the machine that it is put together on.
+pub struct Replays<'a> {
+    case: &'a Traced,
+    parted: Parted,
+    options: ModelOptions,
+    windows: usize,
+    domains: Domains,
+    /// Thread ids.
+    tids: Vec<u32>,
+    /// Seeds of the page placements.
+    pub placements: Vec<u64>,
+}
+
+/// What was seen of the tasks of a run.
+pub struct Seen {
+    /// Cycles of each task alone: median over the placements.
+    pub alone: Vec<f64>,
+    /// Each task beside each other one, of alone; a sample a placement.
+    pub table: PairTable,
+    /// The samples of the table.
+    pub samples: Vec<Beside>,
+}
+
+/// One task beside one other.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Beside {
+    /// Whose time it is.
+    pub task: usize,
+    /// Who was beside.
+    pub beside: usize,
+    /// Times as long as alone, by placement.
+    pub of_alone: Vec<f64>,
+}
+
+impl Seen {
+    /// By the cycles of each task alone, and the samples of all pairs.
+    pub fn of(alone: Vec<f64>, samples: Vec<Beside>) -> Self {
+        let mut table = PairTable::new(alone.len());
+        for Beside { task, beside, of_alone } in &samples {
+            of_alone.iter().for_each(|of_alone| table.add(*task, *beside, *of_alone));
+        }
+        Seen { alone, table, samples }
+    }
+}
+
+impl<'a> Replays<'a> {
+    /// Reads a run's trace once.
+    pub fn new(case: &'a Traced, sample: &Sample, domains: Domains) -> Result<Self, CaseError> {
+        let header = replay::header(&case.run)?;
+        let parting = Parting::new(sample.wanted(), sample.window, header.cpus)?;
+        let parted = replay::part(&case.run, parting)?;
+        let windows = (0..sample.tasks.len()).map(|task| parted.windows(task)).min().unwrap_or(0);
+        if windows == 0 {
+            return Err(CaseError::Unfit("a task of the run has no window of instructions to replay".to_owned()));
+        }
+        Ok(Replays {
+            case,
+            parted,
+            options: ModelOptions::of(&header, Order::Modelled).without_reasons(),
+            windows,
+            domains,
+            tids: sample.tasks.iter().map(|task| task.tid).collect(),
+            placements: seeds(case.machine(), PLACEMENTS),
+        })
+    }
+
+    /// Windows of each task that are replayed.
+    pub fn windows(&self) -> usize {
+        self.windows
+    }
+
+    /// References of all tasks that are replayed.
+    pub fn records(&self) -> u64 {
+        (0..self.tids.len()).map(|task| self.parted.records(task)).sum()
+    }
+
+    /// By task, the share of its instructions that each domain of the machine executed when the run was recorded.
+    pub fn present(&self) -> Vec<Vec<f64>> {
+        let of = |task: usize| {
+            let mut shares = vec![0.0; self.domains.count as usize];
+            let executed = self.parted.executed_on(task);
+            let all = executed.iter().sum::<u64>().max(1) as f64;
+            for (cpu, instructions) in (0..).zip(executed) {
+                if let Some(share) = shares.get_mut(self.domains.of(cpu) as usize) {
+                    *share += *instructions as f64 / all;
+                }
+            }
+            shares
+        };
+        (0..self.tids.len()).map(of).collect()
+    }
+
+    /// Every task alone, and every pair.
+    pub fn pairs(&self) -> Result<Seen, CaseError> {
+        let tasks = self.tids.len();
+        let alone = (0..tasks).map(|task| hands::pair(task, None, self.windows));
+        let pairs: Vec<(usize, usize)> = PairTable::new(tasks).pairs().collect();
+        let together = pairs.iter().map(|(a, b)| hands::pair(*a, Some(*b), self.windows));
+        let cycles = self.replay(&alone.chain(together).collect::<Vec<_>>())?;
+        let (alone, together) = cycles.split_at(tasks);
+        let of_alone = |cycles: &[Vec<f64>], task: usize| {
+            let each = cycles.iter().zip(&alone[task]);
+            each.map(|(together, alone)| together[task] / alone[task].max(1.0)).collect()
+        };
+        let both = pairs.into_iter().zip(together).flat_map(|((a, b), cycles)| {
+            [(a, b), (b, a)].map(|(task, beside)| Beside { task, beside, of_alone: of_alone(cycles, task) })
+        });
+        let middle = |(task, cycles): (usize, &Vec<Vec<f64>>)| spread(cycles.iter().map(|cycles| cycles[task])).0;
+        Ok(Seen::of(alone.iter().enumerate().map(middle).collect(), both.collect()))
+    }
+
+    /// Cycles of all tasks in each of these groupings, by grouping and placement.
+    pub fn groupings(&self, groupings: &[&[Vec<usize>]]) -> Result<Vec<Vec<f64>>, CaseError> {
+        let hands: Vec<Vec<Hand>> =
+            groupings.iter().map(|groups| hands::whole(groups, &self.domains, self.windows)).collect();
+        let sum = |cycles: &Vec<f64>| cycles.iter().sum::<f64>();
+        Ok(self.replay(&hands)?.iter().map(|cycles| cycles.iter().map(sum).collect()).collect())
+    }
+
+    /// Cycles by what is replayed, placement and task.
+    fn replay(&self, hands: &[Vec<Hand>]) -> Result<Vec<Vec<Vec<f64>>>, CaseError> {
+        let _turn = self.case.rehearsing.lock().unwrap_or_else(PoisonError::into_inner);
+        let with_seeds = |hands| self.placements.iter().map(move |seed| (hands, *seed));
+        let jobs: Vec<(&Vec<Hand>, u64)> = hands.iter().flat_map(with_seeds).collect();
+        let done = AtomicUsize::new(0);
+        let cycles = side_by_side(&jobs, workers(jobs.len()), |(hands, seed)| {
+            let cycles = self.replay_one(hands, *seed)?;
+            (self.case.heard)(done.fetch_add(1, Ordering::Relaxed) + 1, jobs.len());
+            Ok(cycles)
+        })?;
+        Ok(cycles.chunks(self.placements.len()).map(<[_]>::to_vec).collect())
+    }
+
+    fn replay_one(&self, hands: &[Hand], seed: u64) -> Result<Vec<f64>, CaseError> {
+        let mut machine = self.case.machine().clone();
+        machine.memory.placement = Placement::Random;
+        machine.memory.placement_seed = seed;
+        let waits = Waits::new(&self.tids, &machine);
+        let (totals, waits) = self.parted.replay::<Fast, _>(&machine, &self.options, hands, waits)?;
+        Ok(waits.cycles(&totals))
+    }
+}
+
+/// Counts what each task executes and waits.
+struct Waits<'a> {
+    tids: &'a [u32],
+    /// By CPU, the task that runs.
+    running: Vec<Option<usize>>,
+    instructions: Vec<u64>,
+    stalls: Vec<u64>,
+}
+
+impl<'a> Waits<'a> {
+    fn new(tids: &'a [u32], machine: &Machine) -> Self {
+        let cpus = machine.topology.cpus() as usize;
+        Waits { tids, running: vec![None; cpus], instructions: vec![0; tids.len()], stalls: vec![0; tids.len()] }
+    }
+
+    /// Cycles by task: its stalls, and its share of what the instructions took.
+    fn cycles(&self, totals: &ModelTotals) -> Vec<f64> {
+        let sum = totals.sum();
+        let each = (sum.cycles - sum.stall_cycles) as f64 / sum.instructions.max(1) as f64;
+        self.instructions
+            .iter()
+            .zip(&self.stalls)
+            .map(|(count, stalls)| *count as f64 * each + *stalls as f64)
+            .collect()
+    }
+}
+
+impl Observer for Waits<'_> {
+    fn control(&mut self, cpu: u32, control: &Control<'_>) {
+        if let Control::Switch { pid, .. } = control {
+            self.running[cpu as usize] = self.tids.iter().position(|tid| tid == pid);
+        }
+    }
+
+    fn instructions(&mut self, cpu: u32, instructions: u64) {
+        if let Some(task) = self.running[cpu as usize] {
+            self.instructions[task] += instructions;
+        }
+    }
+
+    fn hit(&mut self, _: &Effective) {}
+
+    fn miss(&mut self, met: &Effective, outcome: &Outcome) {
+        if let Some(task) = self.running[met.cpu as usize] {
+            self.stalls[task] += u64::from(outcome.stall_cycles);
+        }
+    }
+}
