@@ -292,8 +292,8 @@ mod tests {
         let plan = PLANNER.plan(&apart(&of), &[None; 4], &[2, 2]).unwrap();
         // Either each chase with a stream (so that likes run at the same time), or likes on one CPU; the sums decide:
         // 2 + 4 run at the same time against 3.5 + 3.5.
-        assert_eq!(plan.domain_of[0] == plan.domain_of[1], false, "{plan:?}");
-        assert_eq!(plan.domain_of[2] == plan.domain_of[3], false, "{plan:?}");
+        assert_ne!(plan.domain_of[0], plan.domain_of[1], "{plan:?}");
+        assert_ne!(plan.domain_of[2], plan.domain_of[3], "{plan:?}");
     }
 
     #[test]
