@@ -26,7 +26,6 @@ extern char seats[], table[], state[], neighbours[], cpus[], together[];
 extern int scx_bpf_create_dsq(__u64 queue, __s32 node);
 extern void scx_bpf_dsq_insert(struct task_struct *task, __u64 queue, __u64 slice, __u64 flags);
 extern _Bool scx_bpf_dsq_move_to_local(__u64 queue);
-extern __s32 scx_bpf_dsq_nr_queued(__u64 queue);
 extern __s32 scx_bpf_select_cpu_dfl(struct task_struct *task, __s32 previous, __u64 flags, _Bool *is_idle);
 extern __s32 scx_bpf_pick_idle_cpu(const struct cpumask *allowed, __u64 flags);
 extern void scx_bpf_kick_cpu(__s32 cpu, __u64 flags);
@@ -65,11 +64,24 @@ static __always_inline int first_bit(__u64 bits)
     return (int)(below * 0x0101010101010101ULL >> 56);
 }
 
-/* The first from a bit on, and around. */
-static __always_inline int next_bit(__u64 bits, __u32 from)
+/* Swaps neighbouring groups of bits if `turn` has the bit of that size. */
+#define SWAP(size, mask)                                                                        \
+    do {                                                                                        \
+        __u64 all = -(__u64)(turn / (size) & 1);                                                \
+        bits = (((bits & (mask)) << (size) | (bits >> (size) & (mask))) & all) | (bits & ~all); \
+    } while (0)
+
+/* One of the bits: the order of numbers would make neighbours of its own. Each bit moves to its number XOR a random one. */
+static __always_inline int any_bit(__u64 bits)
 {
-    __u64 behind = bits & ~0ULL << (from & 63);
-    return first_bit(behind ? behind : bits);
+    __u32 turn = bpf_get_prandom_u32() & 63;
+    SWAP(1, 0x5555555555555555ULL);
+    SWAP(2, 0x3333333333333333ULL);
+    SWAP(4, 0x0f0f0f0f0f0f0f0fULL);
+    SWAP(8, 0x00ff00ff00ff00ffULL);
+    SWAP(16, 0x0000ffff0000ffffULL);
+    SWAP(32, 0x00000000ffffffffULL);
+    return first_bit(bits) ^ (int)turn;
 }
 
 PROGRAM("struct_ops", select_cpu)(unsigned long long *arguments)
@@ -92,6 +104,7 @@ PROGRAM("struct_ops", enqueue)(unsigned long long *arguments)
     if (seat < 0 || !now) {
         scx_bpf_dsq_insert(task, OTHERS, SLICE_NS, flags);
     } else {
+        /* The kernel queues it when this function has returned. */
         scx_bpf_dsq_insert(task, (__u64)seat, SLICE_NS, flags);
         __sync_fetch_and_or(&now->runnable, 1ULL << seat);
     }
@@ -158,18 +171,14 @@ PROGRAM("struct_ops", dispatch)(unsigned long long *arguments)
             from = left;
         if (!from)
             from = runnable;
-        int seat = next_bit(from, (__u32)now->cursor);
+        int seat = any_bit(from);
         __u64 bit = 1ULL << (seat & 63);
         tried |= bit;
-        if (!(__sync_fetch_and_and(&now->runnable, ~bit) & bit))
+        /* Another CPU has it, or it is not in its queue yet: the bit stays, or nobody would look for it again. */
+        if (!scx_bpf_dsq_move_to_local((__u64)seat))
             continue;
-        if (!scx_bpf_dsq_move_to_local((__u64)seat)) {
-            /* It cannot run here. */
-            if (scx_bpf_dsq_nr_queued((__u64)seat) > 0)
-                __sync_fetch_and_or(&now->runnable, bit);
-            continue;
-        }
-        now->cursor = (__u64)seat + 1;
+        /* Nobody can queue it anew before: this CPU's lock is held. */
+        __sync_fetch_and_and(&now->runnable, ~bit);
         if (now->left & bit)
             __sync_fetch_and_and(&now->left, ~bit);
         else

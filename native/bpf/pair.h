@@ -18,7 +18,6 @@ struct pair_row {
 /* `state`, one: seats that wait for a CPU; those that have not run in this epoch, and in the next one. */
 struct pair_state {
     __u64 runnable, left, next;
-    __u64 cursor;
     __u64 dispatched, by_table;
 };
 

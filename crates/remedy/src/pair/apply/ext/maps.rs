@@ -36,7 +36,7 @@ const ALL: [(&str, MapKind, u32, u32, u32); 6] = [
     ("cpus", MapKind::Array, 4, 24, CPUS),
     ("together", MapKind::Array, 4, 8, (SEATS * SEATS) as u32),
 ];
-const STATE: u32 = 48;
+const STATE: u32 = 40;
 
 impl Maps {
     /// Empty ones: nobody has a seat, and nothing is known.
@@ -47,7 +47,7 @@ impl Maps {
         let nobody = [[0; 16], [0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]].concat();
         (0..CPUS).try_for_each(|cpu| calls::update(maps.of("cpus")?, cpu, &nobody[..24]))?;
         let words = |words: &[u64]| words.iter().flat_map(|word| word.to_ne_bytes()).collect::<Vec<u8>>();
-        calls::update(maps.of("state")?, 0, &words(&[0, u64::MAX, u64::MAX, 0, 0, 0]))?;
+        calls::update(maps.of("state")?, 0, &words(&[0, u64::MAX, u64::MAX, 0, 0]))?;
         let alone = [0xff; 4 * (NEIGHBOURS + 1)];
         (0..CPUS).try_for_each(|cpu| calls::update(maps.of("neighbours")?, cpu, &alone))?;
         Ok(maps)
@@ -94,7 +94,7 @@ impl Maps {
         let state = calls::lookup(self.of("state")?, 0, STATE as usize)?;
         let word = |at: usize| state.get(8 * at..8 * at + 8).and_then(|bytes| bytes.try_into().ok());
         let word = |at| word(at).map_or(0, u64::from_ne_bytes);
-        Ok(Counts { dispatched: word(4), by_table: word(5) })
+        Ok(Counts { dispatched: word(3), by_table: word(4) })
     }
 
     /// Nanoseconds that two seats ran beside each other.
@@ -122,7 +122,7 @@ mod tests {
             "#include \"pair.h\"\n_Static_assert(sizeof(struct pair_row) == {} && sizeof(struct pair_state) == {} && \
              sizeof(struct pair_neighbours) == {} && sizeof(struct pair_cpu) == {} && PAIR_SEATS == {SEATS} && \
              PAIR_NEIGHBOURS == {NEIGHBOURS} && PAIR_NOBODY == {NOBODY}u, \"\");\n_Static_assert(\
-             __builtin_offsetof(struct pair_cpu, seat) == 16 && __builtin_offsetof(struct pair_state, dispatched) == 32, \
+             __builtin_offsetof(struct pair_cpu, seat) == 16 && __builtin_offsetof(struct pair_state, dispatched) == 24, \
              \"\");",
             value("table"),
             value("state"),
