@@ -63,4 +63,5 @@ if ! rust_is_recent; then
 fi
 
 say "kernel for the guest: $(scripts/setup-kernel.sh)"
+say "newer kernel, for tests of sched_ext: $(scripts/setup-newer-kernel.sh 2>&1 || :)"
 say "done"

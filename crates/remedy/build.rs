@@ -2,6 +2,7 @@
 
 use std::env;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 const LIBRARIES: [(&str, &[&str]); 8] = [
     ("color-stacks.so", &["color/stacks.c", "color/parameters.c", "kit/kit.c"]),
@@ -34,9 +35,30 @@ const LIBRARIES: [(&str, &[&str]); 8] = [
     ),
 ];
 
+/// The scheduler of `apply pair --with sched-ext`: `pair.bpf.o`, or an empty file where clang is missing.
+fn scheduler(native: &Path, out: &Path) -> std::io::Result<()> {
+    let source = native.join("bpf/pair.bpf.c");
+    let object = out.join("pair.bpf.o");
+    println!("cargo::rerun-if-changed={}", source.display());
+    println!("cargo::rerun-if-changed={}", native.join("bpf/pair.h").display());
+    println!("cargo::rerun-if-env-changed=CLANG");
+    let clang = env::var("CLANG").unwrap_or_else(|_| "clang".to_owned());
+    let mut command = Command::new(clang);
+    command.args(["-target", "bpf", "-mcpu=v3", "-O2", "-Wall", "-Werror", "-I/usr/include/x86_64-linux-gnu", "-c"]);
+    let compiled = command.arg(source).arg("-o").arg(&object).status().is_ok_and(|status| status.success());
+    if !compiled {
+        // A file that is not there: the next build tries again, when clang may have come.
+        println!("cargo::rerun-if-changed={}", out.join("no-scheduler").display());
+        println!("cargo::warning=the scheduler of `apply pair` was not built (it needs clang and libbpf-dev)");
+        std::fs::write(&object, [])?;
+    }
+    Ok(())
+}
+
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let native = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../native");
     let out = PathBuf::from(env::var("OUT_DIR")?);
+    scheduler(&native, &out)?;
     println!("cargo::rerun-if-changed={}", native.join("preload").display());
     println!("cargo::rerun-if-changed={}", native.join("include/nearmiss-preload.h").display());
     for (library, sources) in LIBRARIES {

@@ -24,6 +24,7 @@ VERBS = {
     "observe-polls": (["observe", "--polls", "--locks", "--runs", "{runs}", "--", *COMMAND], 0.6, "child kept"),
     "apply-color": (["apply", "color", "--", *COMMAND], 0.3, "child scratch"),
     "apply-apart": (["apply", "apart", "--", *COMMAND], 0.3, "child scratch"),
+    "apply-pair": (["apply", "pair", "--stand-in-counters", "--", *COMMAND], 0.3, "child"),
     "verify-color": (["verify", "color", "--runs", "{runs}", "--", *COMMAND], 3.0, "child scratch"),
     "verify-commands": (["verify", "commands", "--runs", "{runs}", "sleep 0.05", "sleep 0.06"], 1.0, "child kept"),
 }

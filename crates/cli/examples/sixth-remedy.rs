@@ -44,6 +44,7 @@ static NAP: Remedy = Remedy {
     detect,
     nothing_found: "no thread polls in vain",
     apply,
+    attach: None,
     title: |given| format!("nap, at least {}", least(given)),
     abilities: || vec![Ability { name: "helper process", state: Ok("sleep is there".to_owned()) }],
 };

@@ -1,14 +1,17 @@
 //! The verb `apply`: a command under a remedy.
 
 use crate::Remedies;
+use crate::interrupt;
 use crate::verbs::{asked, of_remedies};
+use anyhow::Context;
 use clap::{ArgMatches, Args as _, Command, FromArgMatches};
 use nearmiss_record::run::write_whole;
-use nearmiss_remedy::wrap;
+use nearmiss_remedy::{Engaged, Remedy, wrap};
 use nearmiss_workload::Workload;
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::time::Duration;
 
 /// What `apply` takes beside a remedy's own options.
 #[derive(clap::Args)]
@@ -17,13 +20,23 @@ struct Own {
     #[arg(long, value_name = "FILE", value_parser = crate::json_file::json_file)]
     json: Option<PathBuf>,
     /// The command and its arguments
-    #[arg(last = true, required = true, value_name = "CMD")]
+    #[arg(last = true, required_unless_present = "pid", value_name = "CMD")]
     command: Vec<OsString>,
+    /// A process that runs already, instead of a command: until it ends or you interrupt
+    #[arg(short, long, value_name = "PID", conflicts_with = "command", value_parser = clap::value_parser!(i32).range(1..))]
+    pid: Option<i32>,
 }
+
+/// How often it is looked whether the process is still there.
+const LOOK: Duration = Duration::from_millis(50);
 
 /// A subcommand a remedy.
 pub fn arguments(command: Command, remedies: Remedies) -> Command {
-    let arguments = |command, remedy: &nearmiss_remedy::Remedy| Own::augment_args((remedy.options)(command));
+    let arguments = |command, remedy: &nearmiss_remedy::Remedy| {
+        let has_attach = remedy.attach.is_some();
+        let arguments = Own::augment_args((remedy.options)(command));
+        arguments.mut_arg("pid", |pid| pid.hide(!has_attach))
+    };
     of_remedies(command, remedies, |remedy| remedy.apply_help, arguments)
 }
 
@@ -35,17 +48,51 @@ pub fn run(given: &ArgMatches, remedies: Remedies) -> anyhow::Result<ExitCode> {
         crate::exit::say(&what.to_string());
         Ok(ExitCode::from(code))
     };
+    if let Some(pid) = own.pid {
+        return match attached(remedy, pid, given) {
+            Ok(engaged) => {
+                record(own.json.as_deref(), &engaged)?;
+                said(0, &engaged.text)
+            }
+            Err(error) => said(125, &error),
+        };
+    }
     let wrapped = match (remedy.apply)(Workload::new(own.command), given).and_then(wrap) {
         Ok(wrapped) => wrapped,
         Err(error) => return said(error.exit_code(), &error),
     };
     match &wrapped.engaged {
         Ok(engaged) => {
-            if let Some(file) = own.json {
-                write_whole(&file, engaged.record.to_string().as_bytes())?;
-            }
+            record(own.json.as_deref(), engaged)?;
             said(wrapped.exit_code(), &engaged.text)
         }
         Err(error) => said(wrapped.exit_code(), error),
     }
+}
+
+fn record(file: Option<&Path>, engaged: &Engaged) -> anyhow::Result<()> {
+    if let Some(file) = file {
+        write_whole(file, engaged.record.to_string().as_bytes())?;
+    }
+    Ok(())
+}
+
+/// A process under a remedy, until it ends or a signal comes.
+fn attached(remedy: &Remedy, pid: i32, given: &ArgMatches) -> anyhow::Result<Engaged> {
+    let attach = remedy.attach.with_context(|| {
+        format!("{} cannot be applied to a process that runs already: give its command after --", remedy.name)
+    })?;
+    let runs = || Path::new("/proc").join(pid.to_string()).exists();
+    anyhow::ensure!(runs(), "process {pid}: there is no such process; `ps -e` lists them");
+    // The signal ends the remedy, which then gives back what it changed.
+    let signals = interrupt::for_others(1);
+    let mut engagement = attach(pid, given)?;
+    while runs() && interrupt::received().is_none() {
+        std::thread::sleep(LOOK);
+    }
+    let engaged = engagement.confirm(pid)?;
+    engagement.end()?;
+    interrupt::forget();
+    drop(signals);
+    Ok(engaged)
 }

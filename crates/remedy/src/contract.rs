@@ -34,11 +34,16 @@ pub struct Remedy {
     pub nothing_found: &'static str,
     /// Puts a command under the remedy, with the options of its own as they were given.
     pub apply: fn(Workload, &ArgMatches) -> Result<Applied, CannotEngage>,
+    /// Puts a process that runs already under the remedy, where the remedy can: its number, and the options.
+    pub attach: Option<Attach>,
     /// The title of a verdict on it, with the options as they were given.
     pub title: fn(&ArgMatches) -> String,
     /// What of it works on this machine, each thing tried.
     pub abilities: fn() -> Vec<Ability>,
 }
+
+/// Puts a process that runs already under a remedy. The engagement has begun when it returns.
+pub type Attach = fn(i32, &ArgMatches) -> Result<Box<dyn Engagement>, CannotEngage>;
 
 /// What a remedy sees in a run.
 pub type Suspicions = Vec<Box<dyn Suspicion>>;

@@ -14,6 +14,7 @@ mod case;
 pub mod color;
 mod contract;
 mod engagement;
+mod follow;
 mod large_pages;
 pub mod local;
 pub mod pace;

@@ -43,6 +43,7 @@ impl Kallsyms {
     /// Reads the text; lines that are not of its form are passed over.
     pub fn parse(text: &str) -> Self {
         let mut lines: Vec<_> = text.lines().filter_map(line).collect();
+        relative_to_each_area(&mut lines);
         // Of several names of one address the plainest is first.
         let underscores = |name: &str| name.len() - name.trim_start_matches('_').len();
         lines.sort_by_key(|l| (l.address, is_noise(l.name), underscores(l.name), l.name.len(), l.name));
@@ -81,6 +82,16 @@ fn line(text: &str) -> Option<Line<'_>> {
     Some(Line { address, kind, name: fields.next()?, module: fields.next().unwrap_or(KERNEL_MODULE) })
 }
 
+/// Puts per-CPU symbols where they were linked until Linux 6.15: at 0. Later ones lie in the kernel's image, at a place
+/// that no CPU uses once it has an area of its own.
+fn relative_to_each_area(lines: &mut [Line<'_>]) {
+    let address = |name: &str| lines.iter().find(|line| line.name == name).map(|line| line.address);
+    let (Some(start), Some(end)) = (address("__per_cpu_start"), address("__per_cpu_end")) else { return };
+    for line in lines.iter_mut().filter(|line| (start..=end).contains(&line.address)) {
+        line.address -= start;
+    }
+}
+
 fn is_noise(name: &str) -> bool {
     NOISE.iter().any(|prefix| name.starts_with(prefix))
 }
@@ -105,5 +116,15 @@ mod tests {
         assert_eq!((found(0xffff_ffff_8200_0007), found(0xffff_ffff_8200_0008)), (Some("jiffies"), None));
         assert_eq!((found(0x34cff), found(0x34d00)), (Some("other"), None));
         assert_eq!(found(0xffff_ffff_8200_0040), Some("init_task"));
+    }
+
+    #[test]
+    fn per_cpu_variables_in_the_kernels_image_are_told_from_the_start_of_their_area() {
+        let text = "ffffffff82000000 D jiffies\nffffffff83001000 D __per_cpu_start\nffffffff83001000 D cpu_tss_rw\n\
+                    ffffffff83035c40 D current_task\nffffffff83036000 D __per_cpu_end\nffffffff83037000 D later\n";
+        let symbols = Kallsyms::parse(text);
+        let found = |address| symbols.data.object_at(address).map(|i| symbols.data.objects[i].name.as_str());
+        assert_eq!((found(0x34c44), found(0x10)), (Some("current_task"), Some("cpu_tss_rw")));
+        assert_eq!((found(0xffff_ffff_8303_5c44), found(0xffff_ffff_8303_7000)), (None, Some("later")));
     }
 }

@@ -1,4 +1,4 @@
-//! Runs a command in the guest: `guest_run [--cpus N] [--plugin LIBRARY[,KEY=VALUE...]] -- COMMAND...`
+//! Runs a command in the guest: `guest_run [--cpus N] [--kernel-arg WORD] [--plugin LIBRARY[,KEY=VALUE...]] -- COMMAND...`
 
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
@@ -25,6 +25,7 @@ fn run() -> Result<u8, Box<dyn std::error::Error>> {
     let mut keep = None;
     let mut qemu = None;
     let mut timeout = None;
+    let mut kernel_arguments = Vec::new();
     arguments.next();
     while let Some(argument) = arguments.next() {
         match argument.as_str() {
@@ -38,6 +39,7 @@ fn run() -> Result<u8, Box<dyn std::error::Error>> {
                 qemu = Some(QemuBinary::at(binary, Some(unpacked.join("firmware")))?);
             }
             "--no-aslr" => aslr = false,
+            "--kernel-arg" => kernel_arguments.push(arguments.next().ok_or("--kernel-arg WORD")?.parse()?),
             "--shape" => {
                 let text = arguments.next().ok_or("--shape PACKAGES,CORES,THREADS,NODES")?;
                 let parts: Vec<u32> = text.split(',').map(str::parse).collect::<Result<_, _>>()?;
@@ -52,7 +54,7 @@ fn run() -> Result<u8, Box<dyn std::error::Error>> {
     }
     let mut config = GuestConfig::new(GuestCommand::inherit(arguments)?)?;
     (config.shape, config.plugin, config.aslr) = (shape, plugin, aslr);
-    (config.keep, config.timeout) = (keep, timeout);
+    (config.keep, config.timeout, config.kernel_arguments) = (keep, timeout, kernel_arguments);
     config.memory = vec![(1 << 30) / u64::from(shape.nodes); shape.nodes as usize];
     if let Some(qemu) = qemu {
         config.qemu = qemu;

@@ -1,5 +1,6 @@
 //! What the plugin must know of the guest's kernel, from its symbols and types.
 
+use super::agent_memory::FirstProcess;
 use super::guest::{KernelTold, PerfRing, memory_path, sealed};
 use super::ring::PluginFacts;
 use btf::btf::{Btf, Type};
@@ -24,7 +25,7 @@ pub struct FactsError {
 }
 
 /// Raised whenever [`KernelFacts`] changes: what an earlier nearmiss kept is then found out again.
-const VERSION: u32 = 3;
+const VERSION: u32 = 4;
 
 /// What was found out about a kernel, the same at each of its boots.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -34,8 +35,12 @@ pub struct KernelFacts {
     of: u32,
     /// Offsets of pid, tgid, comm and mm in `task_struct`.
     task_offsets: [u32; 4],
-    /// Address of the per-CPU variable that holds the current task, relative to a CPU's area.
+    /// Where per-CPU variables are linked: at 0, from Linux 6.15 on in the kernel's image.
+    per_cpu_start: u64,
+    /// Address of the per-CPU variable that holds the current task, as linked.
     current_task: u64,
+    /// How to find the agent's memory.
+    first_process: FirstProcess,
     /// Address of `__per_cpu_offset`.
     per_cpu_offsets: u64,
     timer_entry: u64,
@@ -120,7 +125,16 @@ impl KernelFacts {
                 offset("task_struct", "comm")?,
                 offset("task_struct", "mm")?,
             ],
+            // An absolute symbol of kernels that link there at 0, which tell it or not.
+            per_cpu_start: symbol("__per_cpu_start").unwrap_or(0),
             current_task,
+            first_process: FirstProcess {
+                idle: symbol("init_task")?,
+                tasks: offset("task_struct", "tasks")?,
+                pid: offset("task_struct", "pid")?,
+                mm: offset("task_struct", "mm")?,
+                pgd: offset("mm_struct", "pgd")?,
+            },
             per_cpu_offsets: symbol("__per_cpu_offset")?,
             timer_entry: symbol("asm_sysvec_apic_timer_interrupt")?,
             irq_text: (irq_start, irq_end),
@@ -128,28 +142,43 @@ impl KernelFacts {
         })
     }
 
-    /// For a guest that has booted: `read` reads 8 bytes of guest-physical memory.
-    pub fn of_boot(&self, cpus: u32, rings: &[PerfRing], read: impl Fn(u64) -> Option<u64>) -> Option<PluginFacts> {
+    /// For a guest that has booted: `read` reads 8 bytes of guest-physical memory. Errors: what lies outside of it.
+    pub fn of_boot(
+        &self,
+        cpus: u32,
+        rings: &[PerfRing],
+        read: impl Fn(u64) -> Option<u64>,
+    ) -> Result<PluginFacts, &'static str> {
         let per_cpu_bases = (0..u64::from(cpus))
             .map(|cpu| read((self.per_cpu_offsets + 8 * cpu).wrapping_sub(KERNEL_MAP)))
-            .collect::<Option<Vec<u64>>>()?;
-        let current_task =
-            per_cpu_bases.iter().map(|base| base.wrapping_add(self.current_task).wrapping_sub(DIRECT_MAP)).collect();
+            .map(|offset| Some(offset?.wrapping_add(self.per_cpu_start)))
+            .collect::<Option<Vec<u64>>>()
+            .ok_or("the guest's per-CPU areas lie outside its memory")?;
+        let inside = self.current_task.wrapping_sub(self.per_cpu_start);
+        let current_task = per_cpu_bases.iter().map(|base| base.wrapping_add(inside).wrapping_sub(DIRECT_MAP));
         let mut perf_rings = vec![(0, Vec::new()); cpus as usize];
         for ring in rings {
             if let Some(slot) = perf_rings.get_mut(ring.cpu as usize) {
-                *slot = (ring.user_page + DATA_HEAD_OFFSET, ring.data.clone());
+                *slot =
+                    self.perf_ring(ring, &read).ok_or("a perf ring of the agent lies outside the guest's memory")?;
             }
         }
-        Some(PluginFacts {
+        Ok(PluginFacts {
             task_offsets: self.task_offsets,
             direct_map_base: DIRECT_MAP,
+            current_task: current_task.collect(),
             per_cpu_bases,
-            current_task,
             timer_entry: self.timer_entry,
             irq_text: self.irq_text,
             perf_rings,
         })
+    }
+
+    /// Physical addresses of a ring's `data_head`, and of its data pages.
+    fn perf_ring(&self, ring: &PerfRing, read: &dyn Fn(u64) -> Option<u64>) -> Option<(u64, Vec<u64>)> {
+        let mut pages = self.first_process.physical_pages(ring.at, ring.pages, read)?;
+        let data = pages.split_off(1);
+        Some((pages.first()? + DATA_HEAD_OFFSET, data))
     }
 }
 
@@ -212,25 +241,31 @@ mod tests {
 
     #[test]
     fn per_cpu_addresses_become_physical() {
-        let facts = KernelFacts {
+        let at_zero = KernelFacts {
             version: VERSION,
             of: 0,
             task_offsets: [1, 2, 3, 4],
+            per_cpu_start: 0,
             current_task: 0x34940,
+            first_process: FirstProcess { idle: KERNEL_MAP, tasks: 0, pid: 0, mm: 0, pgd: 0 },
             per_cpu_offsets: KERNEL_MAP + 0x1000,
             timer_entry: 5,
             irq_text: (6, 7),
             pages: None,
         };
-        let ring = PerfRing { cpu: 1, user_page: 0x5000, data: vec![0x6000] };
-        let told = facts
-            .of_boot(2, &[ring], |at| match at {
-                0x1000 => Some(DIRECT_MAP + 0x7000_0000),
-                0x1008 => Some(DIRECT_MAP + 0x7100_0000),
+        let start = KERNEL_MAP + 0x20_0000;
+        let in_the_image = KernelFacts { per_cpu_start: start, current_task: start + 0x34940, ..at_zero.clone() };
+        for (facts, linked_at) in [(at_zero, 0), (in_the_image, start)] {
+            let read = |at| match at {
+                0x1000 => Some((DIRECT_MAP + 0x7000_0000u64).wrapping_sub(linked_at)),
+                0x1008 => Some((DIRECT_MAP + 0x7100_0000u64).wrapping_sub(linked_at)),
                 _ => None,
-            })
-            .unwrap();
-        assert_eq!(told.current_task, vec![0x7003_4940, 0x7103_4940]);
-        assert_eq!(told.perf_rings, vec![(0, vec![]), (0x5400, vec![0x6000])]);
+            };
+            let told = facts.of_boot(2, &[], read).unwrap();
+            assert_eq!(told.current_task, vec![0x7003_4940, 0x7103_4940]);
+            assert_eq!(told.per_cpu_bases, vec![DIRECT_MAP + 0x7000_0000, DIRECT_MAP + 0x7100_0000]);
+            let ring = PerfRing { cpu: 1, at: 0x5000, pages: 2 };
+            assert!(facts.of_boot(2, &[ring], read).unwrap_err().contains("perf ring"));
+        }
     }
 }

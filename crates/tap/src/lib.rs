@@ -1,5 +1,6 @@
 //! The tap: a command runs unchanged in a throw-away guest, and every access of it is seen.
 
+mod agent_memory;
 pub mod facts;
 pub mod guest;
 pub mod pages;

@@ -171,21 +171,26 @@ impl Survey<'_> {
         if (DIRECT_MAP..DIRECT_MAP + (1 << 46)).contains(&virtual_address) {
             return Some(virtual_address - DIRECT_MAP);
         }
-        let mut table = self.facts.top_table;
-        for level in (0..4).rev() {
-            let shift = 12 + 9 * level;
-            let entry = self.memory.word(table + 8 * (virtual_address >> shift & 511))?;
-            if entry & PRESENT == 0 {
-                return None;
-            }
-            if level == 0 || entry & LARGE != 0 {
-                let inside = (1u64 << shift) - 1;
-                return Some((entry & ADDRESS & !inside) + (virtual_address & inside));
-            }
-            table = entry & ADDRESS;
-        }
-        None
+        walk(&|at| self.memory.word(at), self.facts.top_table, virtual_address)
     }
+}
+
+/// Physical address of a virtual one, through four levels of page tables; `word` reads guest-physical memory.
+pub(super) fn walk(word: &dyn Fn(u64) -> Option<u64>, top_table: u64, virtual_address: u64) -> Option<u64> {
+    let mut table = top_table;
+    for level in (0..4).rev() {
+        let shift = 12 + 9 * level;
+        let entry = word(table + 8 * (virtual_address >> shift & 511))?;
+        if entry & PRESENT == 0 {
+            return None;
+        }
+        if level == 0 || entry & LARGE != 0 {
+            let inside = (1u64 << shift) - 1;
+            return Some((entry & ADDRESS & !inside) + (virtual_address & inside));
+        }
+        table = entry & ADDRESS;
+    }
+    None
 }
 
 fn word_of(note: &[u8], offset: u32) -> Option<u64> {

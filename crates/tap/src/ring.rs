@@ -43,7 +43,7 @@ pub struct PluginFacts {
     pub task_offsets: [u32; 4],
     /// Virtual address of physical 0 in the direct map.
     pub direct_map_base: u64,
-    /// By CPU: what is added to a per-CPU symbol's address.
+    /// By CPU: where its area begins.
     pub per_cpu_bases: Vec<u64>,
     /// Where each CPU keeps its current task.
     pub current_task: Vec<u64>,

@@ -219,7 +219,7 @@ impl Session {
         let memory = Physical::new(guest.memory())?;
         let plugin_facts = facts
             .of_boot(header.cpus, &boot.perf_rings, |at| memory.word(at))
-            .ok_or_else(|| TapError::NotBegun("the guest's per-CPU areas lie outside its memory".into()))?;
+            .map_err(|what| TapError::NotBegun(what.into()))?;
         ring.tell(&plugin_facts);
         let layout =
             KernelLayout { direct_map_base: plugin_facts.direct_map_base, per_cpu_bases: plugin_facts.per_cpu_bases };

@@ -4,14 +4,16 @@
 mod emulator_crash;
 mod guest_support;
 
-use std::fs::File;
 use std::io::Read;
-use std::os::unix::fs::FileExt;
 use std::time::{Duration, Instant};
 
 use emulator_crash::{CRASHED, unless_the_emulator_fails};
 use guest_support::{ONE_AT_A_TIME, config, run, shell};
-use nearmiss_tap::guest::{CommandStatus, ExitReason, Guest, GuestShape, InstructionClock, QemuBinary, WarmUp};
+use nearmiss_tap::facts::KernelFacts;
+use nearmiss_tap::guest::{
+    CommandStatus, ExitReason, Guest, GuestConfig, GuestShape, InstructionClock, KernelImage, QemuBinary, WarmUp,
+};
+use nearmiss_tap::pages::Physical;
 
 #[test]
 fn packages_threads_and_nodes_are_the_shape_s() {
@@ -37,11 +39,29 @@ fn the_kernel_gets_the_further_arguments_behind_its_own() {
 /// Reads the perf rings from the guest's memory, as the consumer does, and finds the command's records.
 #[test]
 fn perf_records_are_read_from_guest_memory() {
+    let Some(config) = config(&WITH_RECORDS) else { return };
+    reads_its_perf_records(config);
+}
+
+/// From Linux 6.16 on, `/proc/self/pagemap` tells nothing of a ring's pages.
+#[test]
+fn perf_records_of_a_newer_kernel_are_read_from_guest_memory() {
     let _one = ONE_AT_A_TIME.lock();
+    let Some(mut config) = config(&WITH_RECORDS) else { return };
+    match KernelImage::newest_from((6, 16)) {
+        Some(kernel) => config.kernel = kernel,
+        None => return println!("skipped: no kernel from 6.16 on: run scripts/setup-newer-kernel.sh"),
+    }
+    reads_its_perf_records(config);
+}
+
+/// It waits for its input's end, so that the records are read when all of them are there, however long that takes.
+const WITH_RECORDS: [&str; 3] = ["sh", "-c", "/bin/true; sleep 0; echo done; read end"];
+
+fn reads_its_perf_records(mut config: GuestConfig) {
     const RECORD_COMM: u32 = 3;
     const RECORD_MMAP2: u32 = 10;
-    // It waits for its input's end, so that the records are read when all of them are there, however long that takes.
-    let Some(mut config) = config(&["sh", "-c", "/bin/true; sleep 0; echo done; read end"]) else { return };
+    let kernel_directory = config.kernel.directory().to_owned();
     let (mut output, theirs) = std::io::pipe().unwrap();
     let (input, held) = std::io::pipe().unwrap();
     config.command.streams[..2].swap_with_slice(&mut [Some(input.into()), Some(theirs.into())]);
@@ -49,21 +69,19 @@ fn perf_records_are_read_from_guest_memory() {
     let facts = guest.boot().unwrap();
     assert_eq!(facts.perf_rings.len(), 1);
     println!("quiet after {} ms: {}", facts.quiet_ms, facts.settled); // a busy host makes a busy guest
-    let ring = &facts.perf_rings[0];
-    let memory = File::from(guest.memory()[0].file().try_clone_to_owned().unwrap());
-    let head = || {
-        let mut word = [0; 8];
-        memory.read_exact_at(&mut word, ring.user_page + 1024).unwrap();
-        u64::from_le_bytes(word)
-    };
+    let memory = Physical::new(guest.memory()).unwrap();
+    let kernel = KernelFacts::of(facts.kernel.as_ref().unwrap(), &kernel_directory).unwrap();
+    let plugin = kernel.of_boot(1, &facts.perf_rings, |at| memory.word(at)).unwrap();
+    let (head, data) = &plugin.perf_rings[0];
+    let head = || memory.word(*head).unwrap();
     let begin = head();
     guest.go().unwrap();
     let mut said = [0; 5];
     output.read_exact(&mut said).unwrap();
     let end = head(); // the guest goes on
-    let mut bytes = vec![0; ring.data.len() * 4096];
-    for (page, address) in ring.data.iter().enumerate() {
-        memory.read_exact_at(&mut bytes[page * 4096..][..4096], *address).unwrap();
+    let mut bytes = vec![0; data.len() * 4096];
+    for (page, address) in data.iter().enumerate() {
+        assert!(memory.read(*address, &mut bytes[page * 4096..][..4096]));
     }
     let (mut names, mut files, mut at) = (Vec::new(), Vec::new(), begin as usize);
     while (at as u64) < end {

@@ -10,8 +10,23 @@ pub struct CpuSet(BTreeSet<usize>);
 impl CpuSet {
     /// The CPUs on which the calling thread may run now.
     pub fn allowed() -> Result<Self, Error> {
-        let set = rustix::thread::sched_getaffinity(None).map_err(|e| Error::system("read the CPU affinity", e))?;
+        Self::of(None)
+    }
+
+    /// The CPUs on which a task may run now. Errors: it is gone.
+    pub fn of_task(task: i32) -> Result<Self, Error> {
+        let gone = || Error::system("read the CPU affinity", rustix::io::Errno::SRCH);
+        Self::of(Some(rustix::process::Pid::from_raw(task).ok_or_else(gone)?))
+    }
+
+    fn of(task: Option<rustix::process::Pid>) -> Result<Self, Error> {
+        let set = rustix::thread::sched_getaffinity(task).map_err(|e| Error::system("read the CPU affinity", e))?;
         Ok((0..rustix::thread::CpuSet::MAX_CPU).filter(|&cpu| set.is_set(cpu)).collect())
+    }
+
+    /// Whether a CPU is in the set.
+    pub fn contains(&self, cpu: usize) -> bool {
+        self.0.contains(&cpu)
     }
 
     /// The CPUs, in rising order.

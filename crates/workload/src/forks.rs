@@ -36,7 +36,8 @@ impl Forks {
         Self::of_process(suspended.pid())
     }
 
-    /// Thread ids of the tasks that were started since the last call; waits for some, for this time at most.
+    /// Thread ids of the tasks that were started since the last call, in the order in which they were; waits for some,
+    /// for this time at most.
     pub fn wait(&mut self, limit: Duration) -> Vec<i32> {
         let mut waiting: Vec<PollFd<'_>> =
             self.rings.iter().map(|ring| PollFd::new(&ring.event, PollFlags::IN)).collect();
@@ -44,7 +45,10 @@ impl Forks {
         // Interrupted or not: what there is, is read.
         let _ = poll(&mut waiting, Some(&limit));
         drop(waiting);
-        self.rings.iter_mut().flat_map(Ring::read).collect()
+        // Each CPU has its own ring.
+        let mut told: Vec<(u64, i32)> = self.rings.iter_mut().flat_map(Ring::read).collect();
+        told.sort_unstable();
+        told.into_iter().map(|(_, task)| task).collect()
     }
 }
 
@@ -103,7 +107,8 @@ impl Ring {
         u32::from_ne_bytes(std::array::from_fn(|i| self.byte(at + i as u64)))
     }
 
-    fn read(&mut self) -> Vec<i32> {
+    /// Tasks, each with the time at which it was started.
+    fn read(&mut self) -> Vec<(u64, i32)> {
         let end = Self::position(&self.head().data_head).load(Ordering::Acquire);
         let tail = Self::position(&self.head().data_tail);
         let mut at = tail.load(Ordering::Relaxed);
@@ -114,7 +119,9 @@ impl Ring {
                 break;
             }
             if self.word(at) == sys::PERF_RECORD_FORK && bytes >= FORK as u64 {
-                tasks.push(self.word(at + HEAD as u64 + 8) as i32);
+                let fork = at + HEAD as u64;
+                let time = u64::from(self.word(fork + 20)) << 32 | u64::from(self.word(fork + 16));
+                tasks.push((time, self.word(fork + 8) as i32));
             }
             at += bytes;
         }
@@ -141,6 +148,8 @@ mod tests {
         let tasks = forks.wait(Duration::ZERO);
         // Two in the background, the inner shell, and what that starts; a shell may run its last command itself.
         assert!((3..=4).contains(&tasks.len()) && !tasks.contains(&pid), "{tasks:?}");
+        // Whichever CPU tells of it; numbers rise until they begin anew.
+        assert!(tasks.is_sorted() || tasks[0] > 30_000, "{tasks:?}");
         assert!(forks.wait(Duration::ZERO).is_empty());
     }
 }

@@ -4,6 +4,7 @@
 //! by setuid programs.
 
 use crate::Error;
+use crate::guarded_masks::{self, Table};
 use std::ffi::CString;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
@@ -20,6 +21,8 @@ struct Duty {
     restore: Vec<(CString, Vec<u8>)>,
     /// Files, and empty directories, in this order.
     remove: Vec<CString>,
+    /// Shared with the launcher, which goes on changing it.
+    masks: Option<*const Table>,
 }
 
 /// A guardian at work. Dropping it dismisses it.
@@ -34,13 +37,18 @@ impl Guardian {
     /// blocked all signals.
     pub(crate) fn of_command(target: Option<libc::pid_t>, restore: &[Restore]) -> Result<Self, Error> {
         let restore = restore.iter().filter_map(|Restore(path, content)| Some((c_path(path)?, content.clone())));
-        Self::start(&Duty { kill: target, restore: restore.collect(), remove: Vec::new() })
+        Self::start(&Duty { kill: target, restore: restore.collect(), remove: Vec::new(), masks: None })
     }
 
     /// Removes these files and empty directories if the launcher is killed. The caller has blocked all signals.
     pub(crate) fn of_files(remove: &[&Path]) -> Result<Self, Error> {
         let remove = remove.iter().filter_map(|path| c_path(path)).collect();
-        Self::start(&Duty { kill: None, restore: Vec::new(), remove })
+        Self::start(&Duty { kill: None, restore: Vec::new(), remove, masks: None })
+    }
+
+    /// Gives the affinity masks of a shared table back if the launcher is killed. The caller has blocked all signals.
+    pub(crate) fn of_masks(masks: &Table) -> Result<Self, Error> {
+        Self::start(&Duty { kill: None, restore: Vec::new(), remove: Vec::new(), masks: Some(masks) })
     }
 
     fn start(duty: &Duty) -> Result<Self, Error> {
@@ -97,6 +105,9 @@ fn watch(reader: i32, duty: &Duty) -> ! {
             }
             for (path, content) in &duty.restore {
                 restore(path, content);
+            }
+            if let Some(masks) = duty.masks {
+                guarded_masks::restore(&*masks);
             }
             for path in &duty.remove {
                 if libc::unlink(path.as_ptr()) < 0 {

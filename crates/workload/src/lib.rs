@@ -16,7 +16,8 @@
 //!
 //! A launched command never outlives its launcher: a small guardian process kills it when
 //! the launcher dies without having waited for it, even by `SIGKILL`. Files written for it
-//! ([`GuardedFiles`]) and changed settings of the kernel ([`GuardedSettings`]) have a guardian too. Of a server ([`Serving`]) a keeper ends even what left the server's group.
+//! ([`GuardedFiles`]), changed settings of the kernel ([`GuardedSettings`]) and changed affinity masks ([`GuardedMasks`])
+//! have a guardian too. Of a server ([`Serving`]) a keeper ends even what left the server's group.
 
 mod child;
 mod command;
@@ -26,6 +27,7 @@ mod error;
 mod finished;
 mod forks;
 mod guarded_files;
+mod guarded_masks;
 mod guarded_settings;
 mod guardian;
 mod keeper;
@@ -36,6 +38,7 @@ mod ready;
 mod running;
 mod serving;
 mod signals;
+mod task_counts;
 mod tree;
 
 pub use command::{ProcessGroup, Stdio, Workload};
@@ -45,6 +48,7 @@ pub use error::Error;
 pub use finished::{Finished, Status};
 pub use forks::Forks;
 pub use guarded_files::GuardedFiles;
+pub use guarded_masks::GuardedMasks;
 pub use guarded_settings::{GuardedSettings, Setting};
 pub use launch::Suspended;
 pub use memory::MemoryPolicy;
@@ -53,4 +57,5 @@ pub use ready::Ready;
 pub use running::Running;
 pub use serving::{Cut, Load, Loaded, Serving, ServingError};
 pub use signals::ForwardSignals;
+pub use task_counts::{CounterKind, TaskCounts};
 pub use tree::Tree;

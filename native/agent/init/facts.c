@@ -19,16 +19,9 @@
 #define PAGE 4096UL
 #define RING_PAGES 256UL
 
-static uint64_t physical(int pagemap, const volatile char *address)
-{
-    uint64_t entry = 0;
-    if (pread(pagemap, &entry, 8, (off_t)((uintptr_t)address / PAGE * 8)) != 8 || !(entry >> 63))
-        return 0;
-    return (entry & ((1ULL << 55) - 1)) * PAGE;
-}
-
-/* Mapped read-only, a ring is never full: the kernel overwrites the oldest records. */
-static void perf_ring(int cpu, int pagemap)
+/* Mapped read-only, a ring is never full: the kernel overwrites the oldest records. The host finds its pages through
+ * our page tables: since Linux 6.16 /proc/self/pagemap shows none of them. */
+static void perf_ring(int cpu)
 {
     struct perf_event_attr attributes = {
         .type = PERF_TYPE_SOFTWARE,
@@ -52,31 +45,16 @@ static void perf_ring(int cpu, int pagemap)
     volatile char *ring = mmap(NULL, (1 + RING_PAGES) * PAGE, PROT_READ, MAP_SHARED, event, 0);
     if (ring == MAP_FAILED)
         die("cannot map the perf ring of", number);
-    char text[16 + 20 * (RING_PAGES + 2)];
-    int length = 0;
-    for (unsigned long page = 0; page <= RING_PAGES; page++) {
-        (void)ring[page * PAGE];
-        uint64_t where = physical(pagemap, ring + page * PAGE);
-        if (!where)
-            die("no physical address for the perf ring of", number);
-        length += snprintf(text + length, sizeof(text) - (size_t)length,
-                           page == 0   ? "user_page=0x%llx data="
-                           : page == 1 ? "0x%llx"
-                                       : ",0x%llx",
-                           (unsigned long long)where);
-    }
-    say("perf cpu=%d %s", cpu, text);
+    for (unsigned long page = 0; page <= RING_PAGES; page++)
+        (void)ring[page * PAGE]; /* older kernels map a page when it is touched */
+    say("perf cpu=%d at=0x%llx pages=%lu", cpu, (unsigned long long)(uintptr_t)ring, 1 + RING_PAGES);
 }
 
 void facts_perf_rings(void)
 {
-    int pagemap = open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
-    if (pagemap < 0)
-        die("cannot open", "/proc/self/pagemap");
     long cpus = sysconf(_SC_NPROCESSORS_ONLN);
     for (int cpu = 0; cpu < cpus; cpu++)
-        perf_ring(cpu, pagemap);
-    close(pagemap);
+        perf_ring(cpu);
 }
 
 void facts_send_file(enum frame kind, const char *path)

@@ -53,6 +53,7 @@ Nothing persists: the next run without it is as before.",
     detect: detect::detect,
     nothing_found: "no line of the command's moves between CPUs at a cost",
     apply: apply::engage,
+    attach: None,
     title: apply::title,
     abilities: apply::abilities,
 };

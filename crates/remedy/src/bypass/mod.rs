@@ -66,6 +66,7 @@ Nothing persists: the next run without it is as before.",
     detect,
     nothing_found: "no copy and no file of the command's that others pay for",
     apply: engage,
+    attach: None,
     title,
     abilities,
 };

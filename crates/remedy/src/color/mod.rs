@@ -59,6 +59,7 @@ Nothing persists: the next run without it is as before.",
     detect: detect::detect,
     nothing_found: "no objects crowd on few sets",
     apply: apply::engage,
+    attach: None,
     title: apply::title,
     abilities: apply::abilities,
 };

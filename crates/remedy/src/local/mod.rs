@@ -55,6 +55,7 @@ Nothing persists: the next run without it is as before.",
     detect: detect::detect,
     nothing_found: "no reads of another node's memory cost much",
     apply: apply::engage,
+    attach: None,
     title: apply::title,
     abilities: apply::abilities,
 };

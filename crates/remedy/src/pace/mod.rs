@@ -65,6 +65,7 @@ Waits in io_uring stay as they are. Nothing persists: the next run without it is
     detect: detect::detect,
     nothing_found: "no thread waits often for few events",
     apply: apply::engage,
+    attach: None,
     title: apply::title,
     abilities: apply::abilities,
 };

@@ -27,7 +27,11 @@ pub const REMEDY: Remedy = Remedy {
     apply_help: Help {
         about: "Put tasks that share well on CPUs that share a cache",
         after: "Examples:
-  nearmiss apply pair -- ./server",
+  nearmiss apply pair --table RUN -- ./server          by the pairs of a run that was rehearsed
+  nearmiss apply pair --table RUN -p 1234              a process that runs already, until it ends or Ctrl-C
+  nearmiss apply pair --with sched-ext --table RUN -- ./server    a scheduler in the kernel puts them together
+
+Masks of affinity are given back, however nearmiss ends. A mask that the program set itself is left alone.",
     },
     verify_help: Help {
         about: "Does it help to choose which tasks share a cache?",
@@ -52,6 +56,7 @@ pub const REMEDY: Remedy = Remedy {
     detect: detect::detect,
     nothing_found: "no tasks do better beside others",
     apply: apply::engage,
+    attach: Some(apply::attach),
     title: apply::title,
     abilities: apply::abilities,
 };

@@ -28,21 +28,22 @@ impl KernelImage {
             .join("nearmiss/kernel")
     }
 
-    /// The newest kernel of the cache.
+    /// The newest kernel of the cache in the series that the guest's figures are tied to; a later one where there is no
+    /// other.
     pub fn newest() -> Result<Self, GuestError> {
         let cache = Self::cache();
-        let mut found: Vec<(Vec<u64>, PathBuf)> = fs::read_dir(&cache)
-            .map(|entries| entries.filter_map(Result::ok).map(|entry| entry.path()).collect())
-            .unwrap_or_else(|_| Vec::new())
-            .into_iter()
-            .filter(|path: &PathBuf| path.join("vmlinuz").exists())
-            .map(|path| (version_key(&path), path))
-            .collect();
-        found.sort();
-        match found.pop() {
-            Some((_, directory)) => Ok(Self { directory }),
+        let found = in_cache(&cache);
+        let usual = found.iter().rfind(|(version, _)| series(version) <= USUAL_SERIES);
+        match usual.or(found.last()) {
+            Some((_, directory)) => Ok(Self { directory: directory.clone() }),
             None => Err(GuestError::NoKernel(cache)),
         }
+    }
+
+    /// The newest kernel of the cache, if it is of this series (such as 6.16) or a later one.
+    pub fn newest_from(wanted: (u64, u64)) -> Option<Self> {
+        let (version, directory) = in_cache(&Self::cache()).pop()?;
+        (series(&version) >= wanted).then_some(Self { directory })
     }
 
     /// A kernel by version (a directory of the cache) or by path (a directory with `vmlinuz`).
@@ -104,6 +105,27 @@ impl KernelImage {
     }
 }
 
+/// `scripts/setup-kernel.sh` fetches none after it.
+const USUAL_SERIES: (u64, u64) = (6, 12);
+
+/// Versions and directories, in rising order.
+fn in_cache(cache: &Path) -> Vec<(Vec<u64>, PathBuf)> {
+    let mut found: Vec<(Vec<u64>, PathBuf)> = fs::read_dir(cache)
+        .map(|entries| entries.filter_map(Result::ok).map(|entry| entry.path()).collect())
+        .unwrap_or_else(|_| Vec::new())
+        .into_iter()
+        .filter(|path: &PathBuf| path.join("vmlinuz").exists())
+        .map(|path| (version_key(&path), path))
+        .collect();
+    found.sort();
+    found
+}
+
+fn series(version: &[u64]) -> (u64, u64) {
+    let number = |at| version.get(at).copied().unwrap_or(0);
+    (number(0), number(1))
+}
+
 /// The numbers in a version, for comparing: 6.12.117 is newer than 6.12.63.
 fn version_key(path: &Path) -> Vec<u64> {
     path.file_name()
@@ -146,6 +168,9 @@ mod tests {
         paths.sort();
         assert_eq!(paths[2].1, "6.12.117+deb12-cloud-amd64");
         assert_eq!(paths[0].1, "6.1.0-9-cloud-amd64");
+        let of = |name: &str| series(&version_key(Path::new(name)));
+        assert!(of("6.12.117+deb12-cloud-amd64") <= USUAL_SERIES && of("6.18.15+deb13-cloud-amd64") > USUAL_SERIES);
+        assert_eq!(of("unnamed"), (0, 0));
     }
 
     #[test]

@@ -21,18 +21,21 @@ pub(super) fn send_order(to: &mut impl Write, order: &str) -> io::Result<()> {
     to.write_all(&frame)
 }
 
-/// Where a CPU's perf ring lies in the guest's physical memory. It holds `PERF_RECORD_MMAP2`, `COMM`,
+/// Where a CPU's perf ring lies in the memory of the guest's first process. It holds `PERF_RECORD_MMAP2`, `COMM`,
 /// `FORK` and `EXIT` of every process, is overwritten when full, and its records end with
 /// `{u32 pid, tid; u64 time; u32 cpu, reserved}`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PerfRing {
     /// The CPU.
     pub cpu: u32,
-    /// Guest-physical address of the `perf_event_mmap_page`.
-    pub user_page: u64,
-    /// Guest-physical addresses of the data pages, in order.
-    pub data: Vec<u64>,
+    /// Virtual address of the `perf_event_mmap_page`; the data pages follow.
+    pub at: u64,
+    /// How many pages that is in all.
+    pub pages: u64,
 }
+
+/// A ring with more pages was told by nobody of ours.
+const MOST_RING_PAGES: u64 = 1 << 12;
 
 /// What was read ahead of the command.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -136,8 +139,8 @@ pub(super) fn parse_line(line: &str) -> Option<Line> {
         "ended" => Line::Event(GuestEvent::Ended { status: i32::try_from(number("status")?).ok()? }),
         "perf" => Line::Event(GuestEvent::Perf(PerfRing {
             cpu: u32::try_from(number("cpu")?).ok()?,
-            user_page: number("user_page")?,
-            data: field(rest, "data")?.split(',').map(parse_number).collect::<Option<_>>()?,
+            at: number("at")?,
+            pages: number("pages").filter(|pages| (2..=MOST_RING_PAGES).contains(pages))?,
         })),
         "refused" => {
             Line::Refused { stage: field(rest, "stage")?.into(), errno: i32::try_from(number("errno")?).ok()? }
@@ -177,10 +180,10 @@ mod tests {
 
     #[test]
     fn a_perf_line_names_its_pages() {
-        let line = parse_line("perf cpu=1 user_page=0x1000 data=0x2000,0x5000");
-        let ring = PerfRing { cpu: 1, user_page: 0x1000, data: vec![0x2000, 0x5000] };
+        let line = parse_line("perf cpu=1 at=0x1000 pages=257");
+        let ring = PerfRing { cpu: 1, at: 0x1000, pages: 257 };
         assert_eq!(line, Some(Line::Event(GuestEvent::Perf(ring))));
-        assert_eq!(parse_line("perf cpu=1 user_page=0x1000 data=0x2000,zz"), None);
+        assert_eq!(parse_line("perf cpu=1 at=0x1000 pages=999999"), None);
     }
 
     #[test]

@@ -129,7 +129,7 @@ mod tests {
     use super::*;
     use std::time::Duration;
 
-    const PERF: &str = "perf cpu=0 user_page=0x1000 data=0x2000";
+    const PERF: &str = "perf cpu=0 at=0x1000 pages=257";
     const EXIT: &str = "exit status=0 terminal=0 output=0 error=0 oom=0 full=0";
     const WARMED: &str = "warmed files=1 bytes=2 whole=1";
     const RAN: &str = "warm-run status=0 ended=1 failed=";

@@ -1,59 +1,38 @@
 //! Binds the tasks of a program that loads no library: each new one as soon as the kernel tells of it.
 
 use crate::CannotEngage;
-use nearmiss_workload::Forks;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::thread::JoinHandle;
+use crate::follow::{Follower, Follows};
 use std::time::Duration;
 
 /// How often a follower looks whether it is to end.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// A thread that binds, while one launch of the command lasts.
+/// Binds tasks to the CPUs of a plan in turn.
 #[derive(Debug)]
-pub struct Follower {
-    ended: Arc<AtomicBool>,
-    bound: Arc<AtomicU64>,
-    thread: Option<JoinHandle<()>>,
+pub struct Binder {
+    plan: Vec<usize>,
+    turn: usize,
+    bound: u64,
 }
 
-impl Follower {
+impl Binder {
     /// Of a process that has not run yet and is bound to the plan's first CPU.
-    pub fn start(pid: i32, plan: Vec<usize>) -> Result<Self, CannotEngage> {
-        let mut forks = Forks::of_process(pid)?;
-        let (ended, bound) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
-        let (stop, count) = (Arc::clone(&ended), Arc::clone(&bound));
-        let thread = std::thread::spawn(move || {
-            let mut turn = 0usize;
-            while !stop.load(Ordering::Relaxed) {
-                for task in forks.wait(LOOK) {
-                    turn += 1;
-                    count.fetch_add(u64::from(bind(task, plan[turn % plan.len()])), Ordering::Relaxed);
-                }
-            }
-        });
-        Ok(Follower { ended, bound, thread: Some(thread) })
+    pub fn start(pid: i32, plan: Vec<usize>) -> Result<Follower<Self>, CannotEngage> {
+        Ok(Follower::of_forks(pid, LOOK, Binder { plan, turn: 0, bound: 0 })?)
     }
 
-    /// Ends it. How many tasks it bound.
-    pub fn end(mut self) -> u64 {
-        self.stop();
-        self.bound.load(Ordering::Relaxed)
-    }
-
-    fn stop(&mut self) {
-        self.ended.store(true, Ordering::Relaxed);
-        if let Some(thread) = self.thread.take() {
-            // It cannot panic.
-            drop(thread.join());
-        }
+    /// How many tasks it bound.
+    pub fn bound(&self) -> u64 {
+        self.bound
     }
 }
 
-impl Drop for Follower {
-    fn drop(&mut self) {
-        self.stop();
+impl Follows for Binder {
+    fn look(&mut self, started: &[i32]) {
+        for task in started {
+            self.turn += 1;
+            self.bound += u64::from(bind(*task, self.plan[self.turn % self.plan.len()]));
+        }
     }
 }
 

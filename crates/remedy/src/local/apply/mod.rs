@@ -12,10 +12,11 @@ mod report;
 pub use options::{Args, Bind, HomeOf, Mapping, Target};
 pub use report::Report;
 
+use crate::follow::Follower;
 use crate::preload::{self, Parts, Preload, takes_libraries, try_on_true};
 use crate::{Ability, Acts, Applied, CannotEngage, Engaged, Engagement, Inability, NotEngaged};
 use clap::{ArgMatches, FromArgMatches};
-use follow::Follower;
+use follow::Binder;
 use libraries::{HOMES, REFUSALS, TASKS};
 use nearmiss_workload::{CpuSet, MemoryPolicy, Node, Workload};
 use outside::{Mover, Plan};
@@ -25,7 +26,7 @@ use outside::{Mover, Plan};
 pub struct Around {
     preload: Option<Preload>,
     plan: Vec<usize>,
-    follower: Option<Follower>,
+    follower: Option<Follower<Binder>>,
     outside: Option<Plan>,
     mover: Option<Mover>,
     /// What automatic balancing was set to before.
@@ -183,7 +184,7 @@ impl Around {
     pub fn report(&mut self, pid: i32) -> Result<Report, NotEngaged> {
         let parts = self.preload.as_ref().map(|preload| preload.confirm(pid)).transpose()?.unwrap_or_default();
         let counter = |library: &str, name: &str| count(&parts, library, name);
-        let followed = self.follower.take().map_or(0, Follower::end);
+        let followed = self.follower.take().and_then(Follower::end).map_or(0, |binder| binder.bound());
         let moved = self.mover.take().map_or(0, Mover::end);
         let first = u64::from(!self.plan.is_empty());
         let report = Report {
@@ -231,7 +232,7 @@ fn count(parts: &Parts, library: &str, name: &str) -> u64 {
 impl Engagement for Around {
     fn started(&mut self, pid: i32) -> Result<(), CannotEngage> {
         if self.preload.is_none() && !self.plan.is_empty() {
-            self.follower = Some(Follower::start(pid, self.plan.clone())?);
+            self.follower = Some(Binder::start(pid, self.plan.clone())?);
         }
         // Not sooner: the guardian that would set it back is there by now.
         if self.balancing.is_some() {

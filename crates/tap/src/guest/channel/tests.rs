@@ -98,7 +98,7 @@ impl Numbers {
 #[test]
 fn three_thousand_mutants_end_within_their_bounds() {
     let said = [
-        "perf cpu=0 user_page=0x1000 data=0x2000",
+        "perf cpu=0 at=0x1000 pages=257",
         "quiet ms=50 settled=1",
         "ready",
         "begin pid=70",

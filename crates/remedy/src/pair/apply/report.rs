@@ -1,0 +1,141 @@
+use nearmiss_record::words::counted;
+use serde::Serialize;
+use std::fmt;
+
+/// `nearmiss/pair-applied/1`.
+pub(super) const SCHEMA: &str = "nearmiss/pair-applied/1";
+
+/// What the remedy did to a command.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Report {
+    /// `nearmiss/pair-applied/1`.
+    pub schema: &'static str,
+    /// `affinity`, or `sched_ext`.
+    pub with: &'static str,
+    /// What tasks of a group share.
+    pub level: String,
+    /// CPUs by domain.
+    pub domains: Vec<String>,
+    /// Where the table of pairs came from.
+    pub table: &'static str,
+    /// Tasks that the command had.
+    pub tasks: u64,
+    /// Those that the table knows.
+    pub known: u64,
+    /// Masks that were set, again ones included; with sched_ext, none.
+    pub set: u64,
+    /// Times that a task went from one domain to another.
+    pub moves: u64,
+    /// Tasks whose mask the program set itself.
+    pub own_masks: u64,
+    /// Masks that the kernel refused, or that the program's own left no room for.
+    pub refused: u64,
+    /// Masks given back at the end; those of tasks that ended need none.
+    pub restored: u64,
+    /// What the scheduler in the kernel did.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub scheduler: Option<Scheduler>,
+    /// What was asked for and does not reach this program or this machine, one sentence each.
+    pub out_of_reach: Vec<String>,
+}
+
+/// What the scheduler in the kernel did, and what the kernel's verifier counted of it.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Scheduler {
+    /// Share of the time of pairs that pairs of high affinity had; none where no pair ran.
+    pub high_share: Option<f64>,
+    /// The same of pairs of low affinity.
+    pub low_share: Option<f64>,
+    /// Nanoseconds that two tasks of the table ran on one domain at the same time.
+    pub pair_ns: u64,
+    /// Times that a task was put on a CPU.
+    pub dispatched: u64,
+    /// Of these: chosen since it shares well with the one beside it.
+    pub by_table: u64,
+    /// Who ran beside whom, by their numbers in the table.
+    pub together: Vec<Together>,
+    /// From opening the object to the attached scheduler, in ns.
+    pub load_ns: u64,
+    /// From the order to go to the kernel's word that it is gone, in ns.
+    pub detach_ns: u64,
+    /// Programs: each with the instructions that the verifier went through, and those that the kernel runs.
+    pub programs: Vec<Verified>,
+}
+
+/// Two tasks of the table that ran beside each other.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Together {
+    /// Their numbers in the table.
+    pub tasks: [usize; 2],
+    /// For so long.
+    pub ns: u64,
+}
+
+/// A program as the verifier saw it.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Verified {
+    /// Its name, which is that of the member of `sched_ext_ops`.
+    pub name: String,
+    /// Instructions that the verifier went through.
+    pub verified: u32,
+    /// Instructions after it had rewritten them.
+    pub instructions: u32,
+}
+
+impl Report {
+    /// How often a task was put beside others.
+    pub fn acts(&self) -> u64 {
+        self.scheduler.as_ref().map_or(self.set, |scheduler| scheduler.dispatched)
+    }
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let domains = self.domains.join(" | ");
+        write!(
+            out,
+            "pair (measured): engaged with {} on {} of level {} ({domains}), {} by {} known of {}",
+            self.with,
+            counted(self.domains.len() as u64, "domain"),
+            self.level,
+            counted(self.known, "task"),
+            self.table,
+            self.tasks
+        )?;
+        if self.scheduler.is_none() {
+            write!(out, ", {} set, {} later", counted(self.set, "mask"), counted(self.moves, "move"))?;
+        }
+        if self.own_masks > 0 {
+            write!(out, ", {} left as the program set them", counted(self.own_masks, "mask"))?;
+        }
+        if self.refused > 0 {
+            write!(out, ", {} refused", self.refused)?;
+        }
+        if self.restored > 0 {
+            write!(out, ", {} given back", counted(self.restored, "mask"))?;
+        }
+        if let Some(scheduler) = &self.scheduler {
+            write!(out, "\n{scheduler}")?;
+        }
+        self.out_of_reach.iter().try_for_each(|what| write!(out, "\n{what}"))
+    }
+}
+
+impl fmt::Display for Scheduler {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let percent = |share: Option<f64>| share.map_or("–".to_owned(), |share| format!("{:.0}%", 100.0 * share));
+        let verified: u64 = self.programs.iter().map(|program| u64::from(program.verified)).sum();
+        write!(
+            out,
+            "scheduler (measured): {} of the time of pairs was high affinity, {} low; {} of {} choices by the table; loaded \
+             in {:.2} s and detached in {:.2} s, the verifier went through {verified} instructions of {} programs",
+            percent(self.high_share),
+            percent(self.low_share),
+            self.by_table,
+            self.dispatched,
+            self.load_ns as f64 / 1e9,
+            self.detach_ns as f64 / 1e9,
+            self.programs.len()
+        )
+    }
+}

@@ -1,0 +1,40 @@
+#!/bin/sh
+# Fetches Debian's newest 6.18 cloud kernel (trixie-backports) beside the usual one; installs nothing, and leaves apt's
+# own sources and lists alone. Guests boot it where it is named (`trace --kernel`); tests of sched_ext do.
+# Usage: scripts/setup-newer-kernel.sh
+set -eu
+
+cache=${XDG_CACHE_HOME:-$HOME/.cache}/nearmiss/kernel
+fail() { echo "setup-newer-kernel: $*" >&2; exit 1; }
+
+here=$(ls -d "$cache"/6.18.*-cloud-amd64 2>/dev/null | sort -V | tail -n 1)
+if [ -n "$here" ] && [ -e "$here/vmlinuz" ]; then
+    echo "$here"
+    exit 0
+fi
+keyring=/usr/share/keyrings/debian-archive-keyring.gpg
+[ -e "$keyring" ] || fail "$keyring is missing: apt-get install debian-archive-keyring"
+
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT INT TERM
+mkdir -p "$work/lists/partial" "$work/cache/archives/partial" "$work/sources"
+: >"$work/none"
+cat >"$work/sources/backports.sources" <<END
+Types: deb
+URIs: http://deb.debian.org/debian
+Suites: trixie-backports
+Components: main
+Signed-By: $keyring
+END
+private() {
+    tool=$1
+    shift
+    "$tool" -o Dir::Etc::SourceList="$work/none" -o Dir::Etc::SourceParts="$work/sources" \
+        -o Dir::State::Lists="$work/lists" -o Dir::Cache="$work/cache" -o APT::Sandbox::User=root "$@"
+}
+private apt-get -q update >"$work/said" 2>&1 || fail "no package lists: $(tail -n 1 "$work/said")"
+package=$(private apt-cache pkgnames linux-image-6.18. | grep -- '-cloud-amd64$' | sort -V | tail -n 1)
+[ -n "$package" ] || fail "trixie-backports has no linux-image-6.18.*-cloud-amd64"
+(cd "$work" && private apt-get -q download "$package" >"$work/said" 2>&1) ||
+    fail "cannot download $package: $(tail -n 1 "$work/said")"
+"$(dirname "$0")/setup-kernel.sh" "$(ls "$work"/linux-image-6.18.*.deb)"
