@@ -7,6 +7,7 @@
 
 pub mod coloring;
 pub mod pacing;
+pub mod pairing;
 pub mod parallel;
 pub mod pollution;
 pub mod random;
