@@ -3,12 +3,14 @@
 use super::kernel::{THREADS, TICKS_PER_SECOND};
 use super::policy::{Policy, Sample, Wish};
 use nearmiss_pairing::optimum::balanced;
-use nearmiss_pairing::table::USUAL_CONFIDENCE;
+use nearmiss_pairing::table::{LEAST_SAMPLES, USUAL_CONFIDENCE};
 use nearmiss_pairing::{Affinity, Bitmaps, Costs, PairTable, Planner};
 use std::collections::VecDeque;
 
-/// A plan a second.
+/// A plan a second at most.
 const PERIOD_TICKS: u64 = TICKS_PER_SECOND;
+/// Where nothing was to be moved, the next plan waits twice as long, up to this.
+const LONGEST_PERIOD_TICKS: u64 = 16 * PERIOD_TICKS;
 /// So long each order of a core's tasks is looked at, while some of its pairs are not known.
 const LOOK_TICKS: u64 = 2 * PERIOD_TICKS;
 /// Counters of less time tell of the caches' filling, not of the pair.
@@ -17,8 +19,6 @@ const LEAST_TOGETHER_TICKS: u64 = 20;
 const LEAST_TICKS: u64 = 3 * TICKS_PER_SECOND;
 /// Moves must save this part of the present cost.
 const LEAST_GAIN: f64 = 0.02;
-/// A pair was seen well after so many samples.
-const SEEN: u32 = 3;
 
 /// Its state.
 #[derive(Clone, Debug)]
@@ -26,37 +26,56 @@ pub struct Ours {
     /// Cycles an instruction of each task beside each other one.
     table: PairTable,
     bitmaps: Bitmaps,
-    tasks: usize,
+    /// Tasks that have not ended, ascending.
+    live: Vec<usize>,
     /// By task: seen for long enough.
     known: Vec<bool>,
+    /// When the next plan is due, and the time to the one behind it.
+    due: u64,
+    period: u64,
 }
 
 impl Ours {
     /// Of so many tasks.
     pub fn new(tasks: usize) -> Self {
-        Ours { table: PairTable::new(tasks), bitmaps: Bitmaps::default(), tasks, known: vec![false; tasks] }
+        Ours {
+            table: PairTable::new(tasks),
+            bitmaps: Bitmaps::default(),
+            live: (0..tasks).collect(),
+            known: vec![false; tasks],
+            due: PERIOD_TICKS,
+            period: PERIOD_TICKS,
+        }
+    }
+
+    fn all_are_known(&self) -> bool {
+        self.live.iter().all(|task| self.known[*task])
     }
 
     fn is_seen(&self, a: usize, b: usize) -> bool {
-        self.table.beside(a, b).count().min(self.table.beside(b, a).count()) >= SEEN
+        self.table.beside(a, b).count().min(self.table.beside(b, a).count()) >= LEAST_SAMPLES
     }
 
     /// Mean of what was seen of a task, whoever was beside it.
     fn usual(&self, task: usize) -> Option<f64> {
-        let seen: Vec<f64> = (0..self.tasks).filter_map(|other| self.table.beside(task, other).mean()).collect();
+        let seen: Vec<f64> = self.live.iter().filter_map(|other| self.table.beside(task, *other).mean()).collect();
         (!seen.is_empty()).then(|| seen.iter().sum::<f64>() / seen.len() as f64)
     }
 
-    /// A pair that was not seen costs what either task costs on average; none while a task was not seen at all.
+    /// Costs of the tasks that live. A pair that was not seen costs what both cost on average; none while one of them was
+    /// not seen at all.
     fn costs(&self) -> Option<Costs> {
-        let usual: Option<Vec<f64>> = (0..self.tasks).map(|task| self.usual(task)).collect();
+        let usual: Option<Vec<f64>> = self.live.iter().map(|task| self.usual(*task)).collect();
         let usual = usual?;
-        let mut costs = Costs::new(self.tasks);
-        for (a, b) in self.table.pairs() {
-            let of = |task: usize, other| self.table.beside(task, other).mean().unwrap_or(usual[task]);
-            costs.set(a, b, of(a, b) + of(b, a));
+        let mut costs = Costs::new(self.live.len());
+        for (i, &a) in self.live.iter().enumerate() {
+            costs.set_alone(i, usual[i]);
+            for (j, &b) in self.live.iter().enumerate().skip(i + 1) {
+                let one = self.table.beside(a, b).mean().unwrap_or(usual[i]);
+                let two = self.table.beside(b, a).mean().unwrap_or(usual[j]);
+                costs.set(i, j, one + two);
+            }
         }
-        usual.iter().enumerate().for_each(|(task, cost)| costs.set_alone(task, *cost));
         Some(costs)
     }
 
@@ -71,34 +90,32 @@ impl Ours {
         look(&core[0], &core[1]).or_else(|| look(&core[1], &core[0]))
     }
 
+    /// What leads to the optimum.
     fn plan(&self, cores: &[[Vec<usize>; THREADS]]) -> Vec<Wish> {
         let Some(costs) = self.costs() else { return Vec::new() };
-        let mut present = vec![None; self.tasks];
-        let mut domains = Vec::new();
-        for (core, queues) in cores.iter().enumerate() {
-            domains.push(queues.iter().map(Vec::len).sum::<usize>());
-            queues.iter().flatten().for_each(|task| present[*task] = Some(core));
+        let core_of = |task: &usize| cores.iter().position(|queues| queues.iter().any(|queue| queue.contains(task)));
+        let present: Vec<Option<usize>> = self.live.iter().map(core_of).collect();
+        let lengths: Vec<usize> = cores.iter().map(|queues| queues.iter().map(Vec::len).sum()).collect();
+        let mut sizes = balanced(self.live.len(), cores.len());
+        let mut descending = lengths.clone();
+        descending.sort_unstable_by(|a, b| b.cmp(a));
+        // Where one core has one more, the one that has it now.
+        if descending == sizes {
+            sizes = lengths;
         }
-        let mut sizes = balanced(self.tasks, cores.len());
-        // Of sizes that differ by one, the present ones.
-        let mut present_sizes = domains.clone();
-        present_sizes.sort_unstable_by(|a, b| b.cmp(a));
-        if present_sizes == sizes {
-            sizes = domains;
-        }
-        let Some(plan) = (Planner { least_gain: LEAST_GAIN }).plan(&costs, &present, &sizes) else { return Vec::new() };
-        wishes(&plan.moves.iter().map(|m| (m.task, m.from, m.to)).collect::<Vec<_>>())
+        let plan = Planner { least_gain: LEAST_GAIN }.plan(&costs, &present, &sizes);
+        let moves = plan.into_iter().flat_map(|plan| plan.moves);
+        wishes(moves.map(|m| (self.live[m.task], m.from, m.to)).collect())
     }
 }
 
 /// Moves against each other are swaps.
-fn wishes(moves: &[(usize, Option<usize>, usize)]) -> Vec<Wish> {
-    let mut left = moves.to_vec();
+fn wishes(mut moves: Vec<(usize, Option<usize>, usize)>) -> Vec<Wish> {
     let mut wishes = Vec::new();
-    while let Some((task, from, to)) = left.pop() {
-        let against = left.iter().position(|(_, other_from, other_to)| *other_from == Some(to) && Some(*other_to) == from);
+    while let Some((task, from, to)) = moves.pop() {
+        let against = moves.iter().position(|(_, other, its)| *other == Some(to) && Some(*its) == from);
         wishes.push(match against {
-            Some(at) => Wish::Swap(task, left.remove(at).0),
+            Some(at) => Wish::Swap(task, moves.remove(at).0),
             None => Wish::Move(task, to),
         });
     }
@@ -115,8 +132,7 @@ impl Policy for Ours {
             self.table.add(task, other, did.cycles / did.instructions);
             self.known[task] = true;
         }
-        let mean = self.table.mean()?;
-        let judged = self.table.judge(a, b, mean, USUAL_CONFIDENCE).affinity;
+        let judged = self.table.judge(a, b, self.table.mean()?, USUAL_CONFIDENCE).affinity;
         self.bitmaps.set(a, b, judged);
         Some(judged)
     }
@@ -128,18 +144,25 @@ impl Policy for Ours {
 
     fn migrating(&mut self, from: usize, to: usize, tasks: &mut Vec<usize>) {
         // Once all are known, each has its core.
-        if from != to && self.known.iter().all(|known| *known) {
+        if from != to && self.all_are_known() {
             tasks.clear();
         }
     }
 
+    fn ended(&mut self, task: usize, now: u64) {
+        self.live.retain(|other| *other != task);
+        (self.due, self.period) = (now + 1, PERIOD_TICKS);
+    }
+
     fn tick(&mut self, now: u64, cores: &dyn Fn() -> Vec<[Vec<usize>; THREADS]>) -> Vec<Wish> {
-        if !now.is_multiple_of(PERIOD_TICKS) || !self.known.iter().all(|known| *known) {
+        if now < self.due || self.live.is_empty() || !self.all_are_known() {
             return Vec::new();
         }
         let cores = cores();
-        let may_look = now.is_multiple_of(LOOK_TICKS);
-        let looks: Vec<Wish> = cores.iter().filter_map(|core| self.look(core).filter(|_| may_look)).collect();
-        if looks.is_empty() { self.plan(&cores) } else { looks }
+        let looks: Vec<Wish> = cores.iter().filter_map(|core| self.look(core)).collect();
+        let wishes = if looks.is_empty() { self.plan(&cores) } else { looks.clone() };
+        self.period = if wishes.is_empty() { (self.period * 2).min(LONGEST_PERIOD_TICKS) } else { PERIOD_TICKS };
+        self.due = now + if looks.is_empty() { self.period } else { LOOK_TICKS };
+        wishes
     }
 }

@@ -40,6 +40,10 @@ pub trait Policy {
     fn migrating(&mut self, from: usize, to: usize, tasks: &mut Vec<usize>);
     /// Each tick: what to do. `cores` has the queues of each core's hardware threads.
     fn tick(&mut self, now: u64, cores: &dyn Fn() -> Vec<[Vec<usize>; THREADS]>) -> Vec<Wish>;
+    /// A task ended.
+    fn ended(&mut self, task: usize, now: u64) {
+        let _ = (task, now);
+    }
     /// The core on which each task is to start; none: as the kernel makes them.
     fn start(&self) -> Option<Vec<usize>> {
         None

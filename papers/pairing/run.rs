@@ -144,6 +144,7 @@ impl<W: Work> Run<'_, W> {
                 if watch.counts.ended[task] == 0 {
                     watch.counts.ended[task] = now;
                     kernel.end(task, &mut watch);
+                    watch.policy.ended(task, now);
                 }
             }
             counts.moves += (0..tasks).filter(|task| kernel.cpu_of(*task) / THREADS != before[*task]).count() as u64;
