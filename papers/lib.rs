@@ -2,8 +2,8 @@
 //!
 //! A paper is a folder: its figures with page and table; a README with method and assumptions; and what gives ours.
 //! `coloring` has executable replicas of the data structures that it changed, run on the machine model: the same figures
-//! on every machine, with any number of threads. `pacing` measures programs of ours on the machine at hand. `pollution`
-//! has both.
+//! on every machine, with any number of threads, and so has `pairing`. `pacing` measures programs of ours on the machine at
+//! hand. `pollution` has both.
 
 pub mod coloring;
 pub mod pacing;
@@ -141,6 +141,15 @@ pub const PAPERS: &[Paper] = &[
         here: None,
         doing: "measuring and simulating",
         run: pollution::run,
+    },
+    Paper {
+        name: "pairing",
+        title: pairing::TITLE,
+        what: "run times, misses, placements and misjudged pairs of the product on hardware threads, four schedulers",
+        tables: &["a", "b", "c", "d"],
+        here: None,
+        doing: "simulating",
+        run: pairing::run,
     },
 ];
 

@@ -43,9 +43,9 @@ pub struct Stream {
 /// The kinds: what stays in the second level, what needs most of it, what exceeds it, and what passes through.
 pub const KINDS: [Stream; 4] = [
     Stream { name: "computes in little memory", eighths: 1, in_order: false, instructions: 24, stores_of_4: 1 },
-    Stream { name: "anywhere in most of L2", eighths: 6, in_order: false, instructions: 12, stores_of_4: 1 },
-    Stream { name: "anywhere in twice L2", eighths: 16, in_order: false, instructions: 16, stores_of_4: 1 },
-    Stream { name: "through four times L2", eighths: 32, in_order: true, instructions: 12, stores_of_4: 1 },
+    Stream { name: "anywhere in half of L2", eighths: 4, in_order: false, instructions: 24, stores_of_4: 1 },
+    Stream { name: "anywhere in twice L2", eighths: 16, in_order: false, instructions: 48, stores_of_4: 1 },
+    Stream { name: "through four times L2", eighths: 32, in_order: true, instructions: 48, stores_of_4: 1 },
 ];
 
 const LINE_BYTES: u64 = 64;
@@ -122,7 +122,8 @@ pub fn paces(machine: &Machine, done: &(dyn Fn() + Sync)) -> Result<Paces, Paper
 fn pair(machine: &Machine, a: usize, b: usize, seed: u64) -> Result<[Pace; THREADS], PaperError> {
     let second_level = machine.data_cache(2).map_or(0, |cache| cache.size.0);
     let kinds: Vec<usize> = [a, b].into_iter().filter(|kind| *kind < KINDS.len()).collect();
-    let source = |(thread, kind): (usize, &usize)| Source::new(*kind, thread, second_level, mix(&[seed, thread as u64]));
+    let source =
+        |(thread, kind): (usize, &usize)| Source::new(*kind, thread, second_level, mix(&[seed, thread as u64]));
     let mut sources: Vec<Source> = kinds.iter().enumerate().map(source).collect();
     let mut feed = Feed::new(machine, machine.topology.cpus() as usize, seed + 1)?;
     let mut sums = [Did::default(); THREADS];

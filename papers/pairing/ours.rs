@@ -13,6 +13,8 @@ const PERIOD_TICKS: u64 = TICKS_PER_SECOND;
 const LONGEST_PERIOD_TICKS: u64 = 16 * PERIOD_TICKS;
 /// So long each order of a core's tasks is looked at, while some of its pairs are not known.
 const LOOK_TICKS: u64 = 2 * PERIOD_TICKS;
+/// So often one pair is looked for.
+const MOST_LOOKS: u8 = 2;
 /// Counters of less time tell of the caches' filling, not of the pair.
 const LEAST_TOGETHER_TICKS: u64 = 20;
 /// Tasks with less CPU time are left out, as in the paper.
@@ -30,6 +32,8 @@ pub struct Ours {
     live: Vec<usize>,
     /// By task: seen for long enough.
     known: Vec<bool>,
+    /// How often a pair was to be seen for the first time, by the larger number and the smaller.
+    looked: Vec<Vec<u8>>,
     /// When the next plan is due, and the time to the one behind it.
     due: u64,
     period: u64,
@@ -43,6 +47,7 @@ impl Ours {
             bitmaps: Bitmaps::default(),
             live: (0..tasks).collect(),
             known: vec![false; tasks],
+            looked: (0..tasks).map(|task| vec![0; task]).collect(),
             due: PERIOD_TICKS,
             period: PERIOD_TICKS,
         }
@@ -80,14 +85,21 @@ impl Ours {
     }
 
     /// Two tasks of one hardware thread that were never seen beside each other: one of them changes places with a task of
-    /// the core's other hardware thread. Costs nothing but a switch.
-    fn look(&self, core: &[Vec<usize>; THREADS]) -> Option<Wish> {
+    /// the core's other hardware thread. Costs nothing but a switch. Tasks whose slices begin and end together are never
+    /// seen crosswise, so that a pair is given up after a few looks.
+    fn look(&mut self, core: &[Vec<usize>; THREADS]) -> Option<Wish> {
         let hidden = |queue: &[usize]| {
-            let pairs = queue.iter().enumerate().flat_map(|(at, a)| queue[at + 1..].iter().map(move |b| (*a, *b)));
-            pairs.filter(|(a, b)| !self.is_seen(*a, *b)).map(|(a, b)| a.max(b)).min()
+            let pairs = queue
+                .iter()
+                .enumerate()
+                .flat_map(|(at, a)| queue[at + 1..].iter().map(move |b| (*a.max(b), *a.min(b))));
+            pairs.filter(|&(a, b)| !self.is_seen(a, b) && self.looked[a][b] < MOST_LOOKS).min()
         };
-        let look = |queue: &[usize], other: &[usize]| Some(Wish::Swap(hidden(queue)?, *other.iter().min()?));
-        look(&core[0], &core[1]).or_else(|| look(&core[1], &core[0]))
+        let (pair, other) =
+            hidden(&core[0]).map(|pair| (pair, 1)).or_else(|| hidden(&core[1]).map(|pair| (pair, 0)))?;
+        let partner = *core[other].iter().min()?;
+        self.looked[pair.0][pair.1] += 1;
+        Some(Wish::Swap(pair.0, partner))
     }
 
     /// What leads to the optimum.

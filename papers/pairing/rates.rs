@@ -2,9 +2,9 @@
 //! group. From the machine model, by the references of `product.rs`.
 
 use super::product::{Part, Shape, Writer};
+use crate::PaperError;
 use crate::parallel::answer;
 use crate::random::Random;
-use crate::PaperError;
 use nearmiss_machine::model::{Model, ModelOptions};
 use nearmiss_machine::observer::{Effective, Observer, Outcome};
 use nearmiss_record::abi::ChunkHeader;
@@ -204,7 +204,8 @@ impl Load {
         machine.cycles_per_instruction = self.cycles / self.instructions as f64;
         let threads = threads(&machine, beside);
         let mut random = Random::new(seed + 1);
-        let parts: Vec<Part> = threads.iter().map(|&(_, group, number)| self.part(group, number, &mut random)).collect();
+        let parts: Vec<Part> =
+            threads.iter().map(|&(_, group, number)| self.part(group, number, &mut random)).collect();
         let cpus = machine.topology.cpus() as usize;
         let mut feed = Feed::new(&machine, cpus, seed)?;
         let hot = self.shape.multiplications() as f64 * self.cycles;
@@ -233,7 +234,13 @@ impl Load {
         Part { inner: 0, column: group, first_row: number * strip, phase: random.below(self.shape.block) }
     }
 
-    fn round(&self, feed: &mut Feed, threads: &[(usize, u64, u64)], parts: &[Part], row: u64) -> Result<(), PaperError> {
+    fn round(
+        &self,
+        feed: &mut Feed,
+        threads: &[(usize, u64, u64)],
+        parts: &[Part],
+        row: u64,
+    ) -> Result<(), PaperError> {
         let written: Vec<(usize, Writer, u64)> = threads
             .iter()
             .zip(parts)

@@ -131,13 +131,8 @@ impl<W: Work> Run<'_, W> {
             work(&mut self.work, &kernel, &mut counts, &mut since, &mut ages);
             let wishes = self.policy.tick(now, &|| queues(&kernel));
             let before: Vec<usize> = (0..tasks).map(|task| kernel.cpu_of(task) / THREADS).collect();
-            let mut watch = Watch {
-                policy: self.policy,
-                work: &self.work,
-                counts: &mut counts,
-                since: &mut since,
-                ages: &ages,
-            };
+            let mut watch =
+                Watch { policy: self.policy, work: &self.work, counts: &mut counts, since: &mut since, ages: &ages };
             wishes.into_iter().for_each(|wish| fulfil(&mut kernel, wish, &mut watch));
             kernel.tick(&mut watch);
             for task in (0..tasks).filter(|task| self.work.is_done(*task)) {
