@@ -14,7 +14,7 @@ const LONGEST_PERIOD_TICKS: u64 = 16 * PERIOD_TICKS;
 /// So long each order of a core's tasks is looked at, while some of its pairs are not known.
 const LOOK_TICKS: u64 = 2 * PERIOD_TICKS;
 /// So often one pair is looked for.
-const MOST_LOOKS: u8 = 2;
+const MOST_LOOKS: u8 = 3;
 /// Counters of less time tell of the caches' filling, not of the pair.
 const LEAST_TOGETHER_TICKS: u64 = 20;
 /// Tasks with less CPU time are left out, as in the paper.
@@ -84,22 +84,21 @@ impl Ours {
         Some(costs)
     }
 
-    /// Two tasks of one hardware thread that were never seen beside each other: one of them changes places with a task of
-    /// the core's other hardware thread. Costs nothing but a switch. Tasks whose slices begin and end together are never
-    /// seen crosswise, so that a pair is given up after a few looks.
+    /// Makes two tasks of a core run side by side that were never seen to. On one hardware thread, one of them takes the
+    /// place of the task that ran beside the other: slices may begin and end together. On both, it joins the other one
+    /// first. Costs nothing but a switch.
     fn look(&mut self, core: &[Vec<usize>; THREADS]) -> Option<Wish> {
-        let hidden = |queue: &[usize]| {
-            let pairs = queue
-                .iter()
-                .enumerate()
-                .flat_map(|(at, a)| queue[at + 1..].iter().map(move |b| (*a.max(b), *a.min(b))));
-            pairs.filter(|&(a, b)| !self.is_seen(a, b) && self.looked[a][b] < MOST_LOOKS).min()
-        };
-        let (pair, other) =
-            hidden(&core[0]).map(|pair| (pair, 1)).or_else(|| hidden(&core[1]).map(|pair| (pair, 0)))?;
-        let partner = *core[other].iter().min()?;
-        self.looked[pair.0][pair.1] += 1;
-        Some(Wish::Swap(pair.0, partner))
+        let thread_of = |task: usize| usize::from(core[1].contains(&task));
+        let tasks: Vec<usize> = core.iter().flatten().copied().collect();
+        let pairs = tasks.iter().flat_map(|a| tasks.iter().filter(move |b| *b < a).map(move |b| (*a, *b)));
+        let unseen = pairs.filter(|&(a, b)| !self.is_seen(a, b) && self.looked[a][b] < MOST_LOOKS);
+        let (a, b) = unseen.min_by_key(|&(a, b)| (thread_of(a) != thread_of(b), a, b))?;
+        self.looked[a][b] += 1;
+        let together = thread_of(a) == thread_of(b);
+        let side = if together { 1 - thread_of(a) } else { thread_of(b) };
+        let beside = |task: &&usize| self.table.beside(b, **task).count();
+        let partner = core[side].iter().filter(|task| **task != b).max_by_key(beside)?;
+        Some(Wish::Swap(a, *partner))
     }
 
     /// What leads to the optimum.

@@ -34,29 +34,32 @@ fn line(of: &str, what: &str, cells: Vec<f64>) -> GridRow {
 }
 
 /// Table a: what the model says of a thread.
-pub fn rates(extent: Extent, done: &(dyn Fn() + Sync)) -> Result<Table, PaperError> {
+pub fn rates(extent: Extent, done: &(dyn Fn() + Sync)) -> Result<Vec<Table>, PaperError> {
     let machine = crate::machine(super::MACHINE)?;
-    let mut rows = Vec::new();
-    let kinds = [Beside::Nobody, Beside::Same, Beside::Other];
+    let (mut times, mut missed) = (Vec::new(), Vec::new());
     for element in [PRODUCT.element, 8] {
         let rates = study::load(extent, element).rates(&machine, done)?;
-        let of = |value: fn(&Rate) -> f64| kinds.map(|kind| value(&rates.mean(kind)));
-        let share = |kind: usize| percent(of(|r| r.misses)[kind], rates.instructions) * 10.0;
-        let (cycles, block) = (of(|r| r.cycles), format!("{element}-byte elements"));
-        let of_alone = cycles.iter().map(|c| c / cycles[0]).collect();
-        rows.push(line(&block, "cycles of a row, of alone", of_alone));
-        rows.push(line(&block, "L2 misses / 1,000 instructions", (0..3).map(share).collect()));
+        let of = |value: fn(&Rate) -> f64| KINDS_BESIDE.map(|kind| value(&rates.mean(kind)));
+        let (cycles, misses) = (of(|rate| rate.cycles), of(|rate| rate.misses));
+        let name = format!("{element}-byte elements");
+        times.push(line(&name, "", cycles.map(|each| each / cycles[0]).to_vec()));
+        missed.push(line(&name, "", misses.map(|each| each * 1000.0 / rates.instructions).to_vec()));
     }
     let columns = ["alone", "beside its group", "beside the other"];
-    let mut table = table("a", "One thread of the product on one core, by who is beside it", "section 4.1");
-    table.grid = grid(&columns, Unit::Times, "the second line of each is a number, not a ratio", rows);
-    table.notes.push(
+    let title = "One thread of the product, by who is on the core's other hardware thread";
+    let mut first = table("a1", &format!("{title}: time"), "section 4.1");
+    first.grid = grid(&columns, Unit::Times, "of alone", times);
+    first.notes.push(
         "A block is 479 KB with 4-byte elements, close to the second level's 512 KB as section 4.1 has it, and 957 KB with \
-         8-byte elements; the runs below have 4."
+         8-byte elements; all runs have 4."
             .to_owned(),
     );
-    Ok(table)
+    let mut second = table("a2", &format!("{title}: L2 misses of 1,000 instructions"), "section 4.1");
+    second.grid = grid(&columns, Unit::Count, "misses", missed);
+    Ok(vec![first, second])
 }
+
+const KINDS_BESIDE: [Beside; 3] = [Beside::Nobody, Beside::Same, Beside::Other];
 
 /// Table b: figures 5 to 8 and 10.
 pub fn times(study: &Study) -> Vec<Table> {
