@@ -8,6 +8,7 @@
 //! | [`table`] | what was seen of each pair, graded; whether a pair is high, low or unknown, with its confidence |
 //! | [`bitmaps`] | the same as the paper keeps it: two bits a pair; the next task by the AND of two of them; scores |
 //! | [`swap`] | the paper's way to a better placement: one swap a period, undone if the affinity fell |
+//! | [`trials`] | the paper's own swaps, whether or not they promise anything |
 //! | [`costs`] | what tasks of one domain cost together |
 //! | [`optimum`] | the grouping that costs least |
 //! | [`moves`] | the grouping put on domains with the fewest moves, and left alone once reached |
@@ -24,6 +25,7 @@ pub mod optimum;
 mod search;
 pub mod swap;
 pub mod table;
+pub mod trials;
 
 pub use bitmaps::Bitmaps;
 pub use costs::Costs;
@@ -31,3 +33,4 @@ pub use moves::{Move, Planner};
 pub use optimum::{Grouping, optimum};
 pub use swap::{Step, Swap, Swapper};
 pub use table::{Affinity, Judged, PairTable, Series};
+pub use trials::Trials;
