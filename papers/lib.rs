@@ -2,12 +2,13 @@
 //!
 //! A paper is a folder: its figures with page and table; a README with method and assumptions; and what gives ours.
 //! `coloring` has executable replicas of the data structures that it changed, run on the machine model: the same figures
-//! on every machine, with any number of threads. `pacing` measures programs of ours on the machine at hand. `pollution`
-//! has both. `numa` has replicas, and servers recorded in guests.
+//! on every machine, with any number of threads, and so has `pairing`. `pacing` measures programs of ours on the machine at
+//! hand. `pollution` has both. `numa` has replicas, and servers recorded in guests.
 
 pub mod coloring;
 pub mod numa;
 pub mod pacing;
+pub mod pairing;
 pub mod parallel;
 pub mod pieces;
 pub mod pollution;
@@ -157,6 +158,15 @@ pub const PAPERS: &[Paper] = &[
         here: None,
         doing: "measuring and simulating",
         run: pollution::run,
+    },
+    Paper {
+        name: "pairing",
+        title: pairing::TITLE,
+        what: "run times, misses, placements and misjudged pairs of the product on hardware threads, four schedulers",
+        tables: &["a", "b", "c", "d"],
+        here: None,
+        doing: "simulating",
+        run: pairing::run,
     },
 ];
 

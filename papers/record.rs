@@ -18,6 +18,8 @@ pub enum Unit {
     Times,
     /// A plain number.
     Count,
+    /// A correlation, from -1 to 1.
+    Correlation,
 }
 
 /// The paper's side of a row.

@@ -18,6 +18,7 @@ pub fn figure(value: f64, unit: Unit) -> String {
         Unit::PerSecond => format!("{value:.0}/s"),
         Unit::Count if value >= 1000.0 => grouped(value.round() as u64),
         Unit::Count => format!("{rounded:.1}"),
+        Unit::Correlation => format!("{value:.2}"),
         Unit::Percent => format!("{rounded:.1}%"),
         Unit::ChangePercent => format!("{rounded:+.1}%"),
     }

@@ -22,6 +22,7 @@ use std::process::ExitCode;
   nearmiss paper run pacing                measured here, some ten minutes
   nearmiss paper run pollution             modelled, and writes measured here: under a minute
   nearmiss paper run numa                  modelled, half of it from servers recorded in guests: some minutes
+  nearmiss paper run pairing               modelled: two minutes of simulated schedulers
   nearmiss paper run coloring --out pictures --json > coloring.json")]
 pub struct Args {
     #[command(subcommand)]
@@ -38,7 +39,8 @@ enum What {
   nearmiss paper run coloring --table a    one of them
   nearmiss paper run coloring --here       and the same on this machine, measured
   nearmiss paper run pacing                some ten minutes of servers and loads on loopback
-  nearmiss paper run pollution --table b   misses of copies into the page cache, and around the caches")]
+  nearmiss paper run pollution --table b   misses of copies into the page cache, and around the caches
+  nearmiss paper run pairing --table c     who runs beside whom, under four schedulers")]
     Run {
         /// Which one: `nearmiss paper list` has the names
         name: String,
@@ -48,7 +50,7 @@ enum What {
         /// Then measure the same on this machine's own caches, with a program of ours
         #[arg(long, conflicts_with = "json")]
         here: bool,
-        /// How much is measured, of a paper that is measured here
+        /// How much is measured, of a paper that is measured here, or simulated: `trial` is little
         #[arg(long, value_name = "SCALE", value_enum, default_value = "small")]
         scale: ScaleArg,
         /// Print the record (nearmiss/paper/1) instead of the tables
@@ -112,7 +114,7 @@ fn there(paper: &Paper) -> anyhow::Result<Here> {
 /// How much is measured.
 #[derive(Clone, Copy, Debug, clap::ValueEnum)]
 enum ScaleArg {
-    /// One rate for a second, or some MB: whether everything works
+    /// One rate for a second, some MB, or ten runs: whether everything works
     Trial,
     /// Seconds a figure
     Small,

@@ -9,6 +9,7 @@
 //! | [`bitmaps`] | the same as the paper keeps it: two bits a pair; the next task by the AND of two of them; scores |
 //! | [`epoch()`] | who runs beside whom while each task of a domain runs once |
 //! | [`swap`] | the paper's way to a better placement: one swap a period, undone if the affinity fell |
+//! | [`trials`] | the paper's own swaps, whether or not they promise anything |
 //! | [`costs`] | what tasks of one domain cost together |
 //! | [`dealt`] | groupings by chance, as a scheduler makes them that knows nothing of caches |
 //! | [`optimum`] | the grouping that costs least |
@@ -28,6 +29,7 @@ pub mod optimum;
 mod search;
 pub mod swap;
 pub mod table;
+pub mod trials;
 
 pub use bitmaps::Bitmaps;
 pub use costs::Costs;
@@ -37,3 +39,4 @@ pub use moves::{Move, Planner};
 pub use optimum::{Grouping, optimum};
 pub use swap::{Step, Swap, Swapper};
 pub use table::{Affinity, Judged, PairTable, Series};
+pub use trials::Trials;

@@ -1,0 +1,95 @@
+//! What decides who runs beside whom. The rules themselves are the library's (`nearmiss-pairing`); here they meet the
+//! simulated kernel.
+
+use super::kernel::THREADS;
+use super::work::Did;
+use nearmiss_pairing::Affinity;
+use std::collections::VecDeque;
+
+/// What the counters of a core's hardware threads say of two tasks since one of them last was switched.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Sample {
+    /// Where.
+    pub core: usize,
+    /// Who.
+    pub tasks: [usize; THREADS],
+    /// What each did beside the other.
+    pub did: [Did; THREADS],
+    /// For how long.
+    pub ticks: u64,
+    /// CPU time that each has had in all, in ticks.
+    pub age: [u64; THREADS],
+}
+
+/// What a policy wants done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wish {
+    /// Two tasks change places.
+    Swap(usize, usize),
+    /// A task goes to a core, onto the shorter of its queues.
+    Move(usize, usize),
+}
+
+/// A scheduler's own rules, on top of the kernel's.
+pub trait Policy {
+    /// Counters were read. Says how the pair is judged now; nothing if it was not judged.
+    fn read(&mut self, sample: &Sample) -> Option<Affinity>;
+    /// The task to run next.
+    fn next(&mut self, core: usize, picked: usize, beside: Option<usize>, active: &VecDeque<usize>) -> usize;
+    /// Tasks that may migrate, in the order in which they go.
+    fn migrating(&mut self, from: usize, to: usize, tasks: &mut Vec<usize>);
+    /// Each tick: what to do. `cores` has the queues of each core's hardware threads.
+    fn tick(&mut self, now: u64, cores: &dyn Fn() -> Vec<[Vec<usize>; THREADS]>) -> Vec<Wish>;
+    /// A task ended.
+    fn ended(&mut self, task: usize, now: u64) {
+        let _ = (task, now);
+    }
+    /// The core on which each task is to start; none: as the kernel makes them.
+    fn start(&self) -> Option<Vec<usize>> {
+        None
+    }
+}
+
+/// The kernel as it is.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Standard;
+
+impl Policy for Standard {
+    fn read(&mut self, _: &Sample) -> Option<Affinity> {
+        None
+    }
+    fn next(&mut self, _: usize, picked: usize, _: Option<usize>, _: &VecDeque<usize>) -> usize {
+        picked
+    }
+    fn migrating(&mut self, _: usize, _: usize, _: &mut Vec<usize>) {}
+    fn tick(&mut self, _: u64, _: &dyn Fn() -> Vec<[Vec<usize>; THREADS]>) -> Vec<Wish> {
+        Vec::new()
+    }
+}
+
+/// Each task bound to a core from its start: the optimum, where that is known.
+#[derive(Clone, Debug)]
+pub struct Bound {
+    /// By task.
+    pub cores: Vec<usize>,
+}
+
+impl Policy for Bound {
+    fn read(&mut self, _: &Sample) -> Option<Affinity> {
+        None
+    }
+    fn next(&mut self, _: usize, picked: usize, _: Option<usize>, _: &VecDeque<usize>) -> usize {
+        picked
+    }
+    fn migrating(&mut self, from: usize, to: usize, tasks: &mut Vec<usize>) {
+        if from != to {
+            tasks.clear();
+        }
+    }
+    fn tick(&mut self, _: u64, _: &dyn Fn() -> Vec<[Vec<usize>; THREADS]>) -> Vec<Wish> {
+        Vec::new()
+    }
+    fn start(&self) -> Option<Vec<usize>> {
+        Some(self.cores.clone())
+    }
+}
