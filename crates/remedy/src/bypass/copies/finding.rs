@@ -4,7 +4,7 @@ use super::advice::{Against, LEAST_COPY_BYTES, against};
 use super::apply::MOST_SITES;
 use super::detect::groups;
 use super::group::Group;
-use super::replays::{Replays, line_bytes, policy, table};
+use super::replays::{PLACEMENTS, Replays, line_bytes, policy, table};
 use super::site::Site;
 use crate::case::Case;
 use crate::contract::{Asked, Suspicion, Value};
@@ -33,13 +33,20 @@ impl Copying {
     pub fn new(case: &Traced, mut groups: Vec<Group>) -> Self {
         groups.sort_by_key(|group| std::cmp::Reverse(group.blamed_cycles));
         groups.truncate(MOST_GROUPS);
+        let share = |cycles: u64| cycles as f64 / case.model.totals.cycles.max(1) as f64;
         let most: u64 = groups.iter().map(|group| group.blamed_cycles).sum();
-        Copying { groups, most_gain: (most as f64 / case.model.totals.cycles.max(1) as f64).min(1.0) }
+        // A group that cannot be worth it need not be replayed to be left out.
+        let worth_it = groups.iter().filter(|group| share(group.blamed_cycles) >= LEAST_OWN_GAIN).count();
+        if !case.thorough {
+            groups.truncate(worth_it.max(1));
+        }
+        Copying { groups, most_gain: share(most).min(1.0) }
     }
 
-    /// Rehearses each group alone, then those together that gain by themselves; of none, the best one.
+    /// Rehearses each group alone on one placement of pages, then those together that gain by themselves, on all
+    /// placements; of none, the best one, which needs no more.
     fn judge(&self, case: &Traced) -> Result<Judged<'_>, CaseError> {
-        let each = Replays::new(case, self.groups.iter().map(|group| policy([group])))?;
+        let each = Replays::new(case, self.groups.iter().map(|group| policy([group])), 1)?;
         let line_bytes = line_bytes(case);
         let all: Vec<One<'_>> = self
             .groups
@@ -53,11 +60,10 @@ impl Copying {
             })
             .collect();
         let chosen = choose(&all);
-        let together = match chosen.as_slice() {
-            [_] => each,
-            _ => Replays::new(case, [policy(chosen.iter().map(|at| all[*at].group))])?,
+        let (together, at) = match chosen.as_slice() {
+            [best] if !all[*best].is_worth_it() => (each, best + 1),
+            _ => (Replays::new(case, [policy(chosen.iter().map(|at| all[*at].group))], PLACEMENTS)?, 1),
         };
-        let at = if chosen.len() == 1 { chosen[0] + 1 } else { 1 };
         Ok(Judged { all, chosen, together, at })
     }
 }
