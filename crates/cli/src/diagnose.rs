@@ -59,10 +59,12 @@ pub struct Args {
 /// Runs the verb.
 pub fn run(args: Args, remedies: Remedies) -> anyhow::Result<ExitCode> {
     let mut phases = Phases::begin();
-    let (run, case) = match args.command.is_empty() {
+    let (run, mut case) = match args.command.is_empty() {
         false => record(&args, remedies, &mut phases)?,
         true => args.how.open(args.run.as_deref(), &args.runs, remedies)?,
     };
+    // Of measured cycles, what is too little of the modelled ones may be enough.
+    case.traced.iter_mut().for_each(|traced| traced.thorough |= args.measure);
     phases.ended("model", Instant::now());
     let measured = args.measure.then(|| measure(&case)).transpose()?;
     if measured.is_some() {

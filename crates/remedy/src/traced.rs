@@ -49,7 +49,7 @@ pub struct Traced {
     pub heard: Box<dyn Fn(usize, usize) + Send + Sync>,
     /// Held while a rehearsal goes on: each takes all CPUs.
     pub rehearsing: Mutex<()>,
-    /// Also what can gain too little to count is wanted.
+    /// Also what can gain too little of the modelled cycles to count is wanted.
     pub thorough: bool,
     /// What it cost as it was, under each placement asked for so far.
     pub(crate) baselines: Baselines,

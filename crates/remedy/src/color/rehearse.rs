@@ -75,7 +75,7 @@ impl Colorings {
         let (best, before) = (tried.gain(at).0, at - 1);
         let half = (tried.colors[before] * 2 == tried.colors[at]).then(|| tried.share_of(before, best));
         let mut chosen = tried.only(at);
-        if best < COULD_COUNT {
+        if best < COULD_COUNT && !case.thorough {
             return Ok((chosen, half));
         }
         let half = match half {
