@@ -70,5 +70,6 @@ fn maps_that_share_their_answers_give_what_each_gives_alone() {
         }
     }
     let [[one, _], [other, _]] = &mut pairs;
-    assert_ne!(answers(one, 1), answers(other, 1), "another core's times are nobody else's");
+    let differ = (0..40).any(|id| answers(one, id) != answers(other, id));
+    assert!(differ, "another core's times are nobody else's");
 }
