@@ -132,7 +132,7 @@ mod tests {
         chunk(&mut passing, 0, 2, &[(Kind::Load, 9)]);
         chunk(&mut passing, 1, 3, &[(Kind::Store, 1)]);
         assert_eq!(passing.may_wait(), 0);
-        chunk(&mut passing, 0, 4, &[(Kind::Store, 1)]);
+        chunk(&mut passing, 0, 2, &[(Kind::Store, 1)]);
         assert_eq!(passing.may_wait(), 2 * 2);
     }
 }
