@@ -2,7 +2,11 @@
 """How long the answer takes: `diagnose` of a long trace, and `diagnose -- CMD` of programs that take under a second.
 
 Run from the repository's root after `make build`:
-    experiments/answer/run.py [--records MILLIONS] [--machines NAME,…] [--no-long] [--no-short] [--nearmiss PROGRAM]
+    experiments/answer/run.py [--records MILLIONS] [--machines NAME,…] [--run RUN,…] [--no-long] [--no-short]
+                              [--short NUMBER,…] [--nearmiss PROGRAM,…]
+
+Several programs are several versions of nearmiss: each answers before the next question is asked. RUN is a kept run of
+the long trace, one a machine.
 
 The long trace is of `aligned-tasks`, with findings; wanted: 100 M records under a minute. Wanted of a short program: 3 s
 and 60 times what the program takes here by itself.
@@ -41,27 +45,36 @@ def found(findings):
     return ", ".join(gains) or "no finding"
 
 
-def long(nearmiss, millions, machine):
+def long(versions, millions, machine, kept):
     visits = str(int((millions * 1e6 - RECORDS_AT_START) / RECORDS_A_VISIT))
     program = [f"{SUBJECTS}/aligned-tasks", "--visits", visits]
     with tempfile.TemporaryDirectory(dir=".") as runs:
-        timed([nearmiss, "trace", "-q", "-m", machine, "--runs", runs, "--", *program])
-        run = glob.glob(f"{runs}/*/")[0]
+        if not kept:
+            timed([versions[0], "trace", "-q", "-m", machine, "--runs", runs, "--", *program])
+        run = kept or glob.glob(f"{runs}/*/")[0]
         records = json.load(open(f"{run}/manifest.json"))["records"]
-        wall, used, findings, said = timed([nearmiss, "diagnose", run, "-m", machine, "--json"])
-        print(f"  {machine:16} {records / 1e6:6.1f} M records: {wall:6.1f} s ({used:.0f} s of CPU time), {found(findings)}")
-        print(f"    {' '.join(said)}", flush=True)
+        for nearmiss in versions:
+            wall, used, findings, said = timed([nearmiss, "diagnose", run, "-m", machine, "--json"])
+            print(f"  {machine:16} {records / 1e6:6.1f} M records: {wall:6.1f} s ({used:.0f} s of CPU time), "
+                  f"{found(findings)}{of_version(nearmiss, versions)}")
+            print(f"    {' '.join(said)}", flush=True)
 
 
-def short(nearmiss, command):
+def of_version(nearmiss, versions):
+    """Which version answered, where there are several."""
+    return f"; by {os.path.basename(nearmiss)}" if len(versions) > 1 else ""
+
+
+def short(versions, command):
     native = sorted(timed(command)[0] for _ in range(5))[2]
-    with tempfile.TemporaryDirectory(dir=".") as runs:
-        wall, used, findings, said = timed([nearmiss, "diagnose", "--json", "--runs", runs, "--", *command])
     wanted = 3 + 60 * native
     words = " ".join([os.path.basename(command[0]), *command[1:]])
-    print(f"  {words[:44]:44} alone {native:5.2f} s, answer {wall:6.1f} s, wanted {wanted:5.1f} s: "
-          f"{'met' if wall <= wanted else 'missed'}; {found(findings)}")
-    print(f"    {' '.join(said)}", flush=True)
+    for nearmiss in versions:
+        with tempfile.TemporaryDirectory(dir=".") as runs:
+            wall, used, findings, said = timed([nearmiss, "diagnose", "--json", "--runs", runs, "--", *command])
+        print(f"  {words[:44]:44} alone {native:5.2f} s, answer {wall:6.1f} s, wanted {wanted:5.1f} s: "
+              f"{'met' if wall <= wanted else 'missed'}; {found(findings)}{of_version(nearmiss, versions)}")
+        print(f"    {' '.join(said)}", flush=True)
 
 
 def main():
@@ -70,21 +83,24 @@ def main():
     arguments.add_argument("--machines", default="xeon-mp-4way-l3,host-core", help="of the long trace")
     arguments.add_argument("--no-long", action="store_true")
     arguments.add_argument("--no-short", action="store_true")
-    arguments.add_argument("--nearmiss", default=NEARMISS)
+    arguments.add_argument("--run", default="", help="kept runs of the long trace, one a machine")
+    arguments.add_argument("--short", default=",".join(str(n) for n in range(len(SHORT))), help="numbers of programs")
+    arguments.add_argument("--nearmiss", default=NEARMISS, help="one version or several")
     given = arguments.parse_args()
-    nearmiss = os.path.realpath(given.nearmiss)
+    versions = [os.path.realpath(program) for program in given.nearmiss.split(",")]
+    kept = [os.path.realpath(run) for run in given.run.split(",") if run]
     print(f"time to the answer, measured, {cpu()}, load {os.getloadavg()[0]:.1f} when it began")
     with tempfile.TemporaryDirectory() as place:
         os.chdir(place)
         numbers()
         if not given.no_long:
             print("diagnose RUN:")
-            for machine in given.machines.split(","):
-                long(nearmiss, given.records, machine)
+            for number, machine in enumerate(given.machines.split(",")):
+                long(versions, given.records, machine, kept[number] if kept else None)
         if not given.no_short:
             print("diagnose -- CMD, whole machine, host:")
-            for command in SHORT:
-                short(nearmiss, command)
+            for number in given.short.split(","):
+                short(versions, SHORT[int(number)])
         os.chdir("/")
 
 

@@ -56,6 +56,7 @@ impl How {
         let modelling = Progress::of("modelling the run");
         let heard = |done, of| modelling.at(done, of);
         let mut traced = Traced::open(run, machine.as_ref(), self.order.map(Into::into), &heard)?;
+        traced.thorough = self.all;
         let replays = Progress::of("rehearsing");
         traced.heard = Box::new(move |done, of| replays.at(done as u64, of as u64));
         Ok(traced)

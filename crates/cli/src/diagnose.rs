@@ -28,7 +28,7 @@ use std::time::Instant;
   nearmiss diagnose --measure -- ./prog its modelled time beside the time it takes here, and gains by the latter
   nearmiss diagnose --live -- ./server run it on this machine, too, for the remedies of what a live program does
 
-Each finding is rehearsed in some 8 to 14 replays of the trace, in a few passes over it that use all CPUs: seconds for a run
+Each finding is rehearsed in some 5 to 11 replays of the trace, in a few passes over it that use all CPUs: seconds for a run
 of a few million references, a minute or more for a long one. The last line on standard error says what took how long.")]
 pub struct Args {
     /// The run's directory [default: the newest one under ./nearmiss-runs]
@@ -59,10 +59,12 @@ pub struct Args {
 /// Runs the verb.
 pub fn run(args: Args, remedies: Remedies) -> anyhow::Result<ExitCode> {
     let mut phases = Phases::begin();
-    let (run, case) = match args.command.is_empty() {
+    let (run, mut case) = match args.command.is_empty() {
         false => record(&args, remedies, &mut phases)?,
         true => args.how.open(args.run.as_deref(), &args.runs, remedies)?,
     };
+    // Of measured cycles, what is too little of the modelled ones may be enough.
+    case.traced.iter_mut().for_each(|traced| traced.thorough |= args.measure);
     phases.ended("model", Instant::now());
     let measured = args.measure.then(|| measure(&case)).transpose()?;
     if measured.is_some() {

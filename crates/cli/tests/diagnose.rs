@@ -57,8 +57,8 @@ fn only(findings: &Value) -> &Value {
     assert_eq!(list.len(), 1, "{list:#?}");
     let finding = &list[0];
     let prediction = &finding["prediction"];
-    // Three that agree are enough.
-    assert!([3, 5].contains(&prediction["placements"].as_array().unwrap().len()), "{prediction}");
+    // Two that agree are enough, and three that nearly do.
+    assert!([2, 3, 5].contains(&prediction["placements"].as_array().unwrap().len()), "{prediction}");
     let [low, gain, high] = ["low", "gain", "high"].map(|name| prediction[name].as_f64().unwrap());
     assert!(low <= gain && gain <= high && gain >= 0.02, "{low} {gain} {high}");
     assert!(!finding["unless"].as_array().unwrap().is_empty());

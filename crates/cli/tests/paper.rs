@@ -22,7 +22,10 @@ fn the_list_names_what_can_be_run() {
 fn what_is_not_there_is_one_line_and_exit_code_2() {
     let here = tempfile::tempdir().unwrap();
     for (arguments, line) in [
-        (&["run", "numa"][..], "nearmiss: numa: no such paper; there are: coloring, pacing, pollution, pairing\n"),
+        (
+            &["run", "none"][..],
+            "nearmiss: none: no such paper; there are: coloring, pacing, numa, pollution, pairing\n",
+        ),
         (&["run", "coloring", "--table", "d"], "nearmiss: table d: there is none of this name; there are: a, b, c\n"),
         (
             &["run", "coloring", "--table", "a", "--here"],

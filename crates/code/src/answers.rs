@@ -1,6 +1,8 @@
 //! Answers by instruction, found anew ever more rarely.
 
 use nearmiss_record::units::InsnId;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// How much later the next answer is due than the last.
 const RARER: u32 = 4;
@@ -18,23 +20,48 @@ struct Kept<T> {
     blocks: u64,
 }
 
+/// Answers by id and by the number of blocks known when they were found, for all who are told the same blocks.
+#[derive(Debug)]
+pub(crate) struct Shared<T>(Mutex<HashMap<(InsnId, u64), Option<T>>>);
+
+impl<T> Default for Shared<T> {
+    fn default() -> Self {
+        Shared(Mutex::default())
+    }
+}
+
+impl<T: Clone> Shared<T> {
+    /// The answer of whoever found it first. What somebody else is finding meanwhile is found twice, and is the same.
+    fn get(&self, insn: InsnId, blocks: u64, find: impl FnOnce() -> Option<T>) -> Option<T> {
+        let known = || self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(answer) = known().get(&(insn, blocks)) {
+            return answer.clone();
+        }
+        let answer = find();
+        known().insert((insn, blocks), answer.clone());
+        answer
+    }
+}
+
 /// Kept answers to one question, by id.
 #[derive(Clone, Debug)]
 pub(crate) struct Answers<T> {
     kept: Vec<Kept<T>>,
     first: u32,
+    /// Where others keep theirs.
+    pub(crate) shared: Option<Arc<Shared<T>>>,
 }
 
 impl<T> Default for Answers<T> {
     fn default() -> Self {
-        Answers { kept: Vec::new(), first: 1 }
+        Answers { kept: Vec::new(), first: 1, shared: None }
     }
 }
 
 impl<T: Clone> Answers<T> {
     /// Answers from a question of this number on.
     pub(crate) fn from_question(first: u32) -> Self {
-        Answers { kept: Vec::new(), first: first.max(1) }
+        Answers { kept: Vec::new(), first: first.max(1), shared: None }
     }
 
     /// The answer for `insn`, from `find` where one is due and blocks have come since the last.
@@ -49,7 +76,10 @@ impl<T: Clone> Answers<T> {
         let kept = &mut self.kept[index];
         kept.wait -= 1;
         if kept.wait == 0 {
-            kept.renew(blocks, find);
+            match &self.shared {
+                Some(shared) => kept.renew(blocks, || shared.get(insn, blocks, find)),
+                None => kept.renew(blocks, find),
+            }
         }
         kept.answer.as_ref()
     }
@@ -88,6 +118,17 @@ mod tests {
         for _ in 70..300 {
             assert_eq!(answers.get(InsnId(3), 64, || Some(0)), Some(&64));
         }
+    }
+
+    #[test]
+    fn what_one_has_found_another_need_not_find_with_the_same_blocks() {
+        let shared = Arc::new(Shared::default());
+        let new = || Answers { shared: Some(Arc::clone(&shared)), ..Answers::default() };
+        assert_eq!(new().get(InsnId(3), 5, || Some(1)), Some(&1));
+        assert_eq!(new().get(InsnId(3), 5, || Some(2)), Some(&1));
+        assert_eq!(new().get(InsnId(3), 6, || Some(3)), Some(&3), "another block has come");
+        assert_eq!(new().get(InsnId(4), 5, || None), None);
+        assert_eq!(new().get(InsnId(4), 5, || Some(5)), None, "that nothing is known was found, too");
     }
 
     #[test]

@@ -10,10 +10,11 @@ mod place;
 mod slice;
 mod times;
 
-use answers::Answers;
+use answers::{Answers, Shared};
 use graph::Graph;
 use nearmiss_record::code::CodeBlock;
 use nearmiss_record::units::InsnId;
+use std::sync::{Arc, OnceLock};
 
 /// Where the address of an instruction's access comes from.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -57,6 +58,15 @@ impl Default for CoreTimes {
     }
 }
 
+/// What maps of the same blocks have answered: each answer is found once.
+#[derive(Debug, Default)]
+pub struct KnownCode {
+    /// Of the first map.
+    times: OnceLock<CoreTimes>,
+    origins: Arc<Shared<Origin>>,
+    paces: Arc<Shared<u32>>,
+}
+
 /// All code met so far.
 #[derive(Clone, Debug, Default)]
 pub struct CodeMap {
@@ -78,6 +88,16 @@ impl CodeMap {
     pub fn patient(times: CoreTimes, first: u32) -> Self {
         let (origins, paces) = (Answers::from_question(first), Answers::from_question(first));
         CodeMap { times, origins, paces, ..CodeMap::default() }
+    }
+
+    /// The same, with the answers of other maps that are told the same blocks in the same order, and for a core of the same
+    /// times; answers are the same with and without.
+    pub fn sharing(mut self, known: &KnownCode) -> Self {
+        if *known.times.get_or_init(|| self.times) == self.times {
+            self.origins.shared = Some(Arc::clone(&known.origins));
+            self.paces.shared = Some(Arc::clone(&known.paces));
+        }
+        self
     }
 
     /// [`CodeMap::cycles_per_instruction`] of all code that came, found anew whatever was asked before.

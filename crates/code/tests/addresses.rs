@@ -1,6 +1,6 @@
 //! Several codes at one virtual address: of two processes, and one after the other.
 
-use nearmiss_code::CodeMap;
+use nearmiss_code::{CodeMap, CoreTimes, KnownCode};
 use nearmiss_record::code::CodeBlock;
 use nearmiss_record::units::InsnId;
 
@@ -46,4 +46,30 @@ fn code_that_never_came_has_no_answer() {
     add(&mut map, 0x7000, 1, CHASE);
     assert_eq!(map.origin(InsnId(0)), None);
     assert_eq!(map.cycles_per_instruction(InsnId(9)), None);
+}
+
+#[test]
+fn maps_that_share_their_answers_give_what_each_gives_alone() {
+    let known = KnownCode::default();
+    let dear = CoreTimes { load_cycles: 50.0, ..CoreTimes::default() };
+    let shared = |times| CodeMap::new(times).sharing(&known);
+    let mut ahead = shared(CoreTimes::default());
+    let mut pairs = [CoreTimes::default(), dear].map(|times| [CodeMap::new(times), shared(times)]);
+    let answers = |map: &mut CodeMap, id| (map.origin(InsnId(id)).cloned(), map.cycles_per_instruction(InsnId(id)));
+    for round in 0..40u32 {
+        let code = if round % 3 == 0 { SCAN } else { CHASE };
+        for map in pairs.iter_mut().flatten().chain([&mut ahead]) {
+            add(map, 0x7000 + u64::from(round % 4) * 0x1000, round, code);
+        }
+        // Somebody finds most answers before the others ask.
+        (0..=round).for_each(|id| drop(answers(&mut ahead, id)));
+        for [alone, beside] in &mut pairs {
+            for id in (0..=round).step_by(1 + round as usize % 3) {
+                assert_eq!(answers(beside, id), answers(alone, id), "round {round}, instruction {id}");
+            }
+        }
+    }
+    let [[one, _], [other, _]] = &mut pairs;
+    let differ = (0..40).any(|id| answers(one, id) != answers(other, id));
+    assert!(differ, "another core's times are nobody else's");
 }

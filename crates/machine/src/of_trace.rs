@@ -17,6 +17,7 @@ impl ModelOptions {
             node_bytes: trace.node_bytes.clone(),
             cpus: trace.cpus,
             reasons: true,
+            code: None,
         }
     }
 }

@@ -6,10 +6,12 @@ mod support;
 
 use nearmiss_machine::attribution::{Attribution, ModelledRun, Options, RecordedData};
 use nearmiss_machine::model::{Model, ModelOptions, ModelTotals};
-use nearmiss_machine::observer::Deaf;
+use nearmiss_machine::observer::{Deaf, Effective, Observer, Outcome};
+use nearmiss_machine::passing::Passing;
+use nearmiss_record::abi::ChunkHeader;
 use nearmiss_record::model::{LineSharing, MissClass, ModelRecord, SharedLineRow, Tenant};
 use nearmiss_record::policy::{AddressPolicy, Moved, Order, Policy};
-use nearmiss_record::reference::{ControlKind, HeapOp, Kind, Record};
+use nearmiss_record::reference::{Control, ControlKind, HeapOp, Kind, Record};
 use nearmiss_record::side::{Insn, SideTables};
 use nearmiss_record::symbols::{Function, Symbols};
 use support::*;
@@ -214,4 +216,52 @@ fn lines_closer_than_the_machines_are_refused() {
     let refused = Model::new(&two_levels(1, 1), &policy(32), &options(1), Deaf).err().unwrap().to_string();
     assert!(refused.contains("has lines of 64"), "{refused}");
     assert!(Model::new(&two_levels(1, 1), &policy(64), &options(1), Deaf).is_ok());
+}
+
+/// References that waited for other CPUs.
+struct Waited(u64);
+
+impl Observer for Waited {
+    fn control(&mut self, _: u32, _: &Control<'_>) {}
+    fn hit(&mut self, _: &Effective) {}
+    fn miss(&mut self, _: &Effective, outcome: &Outcome) {
+        self.0 += u64::from(outcome.waited_for_others());
+    }
+    fn instructions(&mut self, _: u32, _: u64) {}
+}
+
+#[test]
+fn no_more_references_wait_in_the_modelled_order_than_a_count_of_the_trace_allows() {
+    let machine = two_levels(2, 1);
+    let mut tight = 0;
+    for seed in 1..200u64 {
+        let mut state = seed;
+        let mut next = |below: u64| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (state >> 33) % below
+        };
+        let lines = 1 + next(12);
+        let chunks: Vec<(u32, u64, Vec<Record>)> = (0..40)
+            .map(|slice| {
+                let kind = |store: bool| if store { Kind::Store } else { Kind::Load };
+                let records = (0..next(6)).map(|_| access(kind(next(3) == 0), BLOCK + next(lines) * 64, 8, 1));
+                let records = records.collect();
+                (next(2) as u32, slice, records)
+            })
+            .collect();
+        let waits = |order| {
+            let options = ModelOptions { order, ..options(2) };
+            replay_on(&machine, &Policy::default(), &options, &chunks, Waited(0)).1.0
+        };
+        let mut passing = Passing::new(&machine);
+        for (vcpu, slice, records) in &chunks {
+            let header =
+                ChunkHeader { vcpu: *vcpu, slice: *slice, records: records.len() as u32, ..Default::default() };
+            passing.chunk(&header, records);
+        }
+        let (recorded, modelled) = (waits(Order::Recorded), waits(Order::Modelled));
+        assert!(modelled <= recorded + passing.may_wait(), "seed {seed}: {modelled}, {recorded}");
+        tight += u64::from(modelled > recorded);
+    }
+    assert!(tight > 20, "{tight} of the streams wait more often in the modelled order");
 }

@@ -33,7 +33,7 @@ pub use contract::{Ability, Applied, Asked, Help, Inability, Parameter, Remedy, 
 pub use engagement::{Acts, CannotEngage, Engaged, Engagement, NotEngaged};
 pub use large_pages::large_pages;
 pub use registry::REMEDIES;
-pub use rehearsal::{Cost, PLACEMENTS, rehearse, rehearse_in, seeds, spread};
+pub use rehearsal::{Cost, PLACEMENTS, rehearse, rehearse_each, rehearse_in, seeds, spread};
 pub use replay::{CaseError, Replayed, header, replay};
 pub use traced::Traced;
 pub use wrap::{Wrapped, wrap};

@@ -1,6 +1,6 @@
 //! Replays of one run under several policies and page placements.
 
-use crate::replay::{self, CaseError, Part, replay_together};
+use crate::replay::{self, CaseError, Part, Replayable};
 use crate::traced::Traced;
 use nearmiss_machine::aliasing::StoreBuffer;
 use nearmiss_machine::observer::{Effective, Observer, Outcome};
@@ -10,10 +10,14 @@ use nearmiss_record::model::BusTally;
 use nearmiss_record::policy::{Order, Policy};
 use nearmiss_record::reference::{Control, Kind, Record};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{OnceLock, PoisonError};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 /// Most page placements that a prediction is made on.
 pub const PLACEMENTS: usize = 5;
+/// Gains that two placements of pages agree on to so much need no third one, and those that three agree on to so much no
+/// others. Where gains lie anywhere, two are that near about as seldom as three are within the wider bound.
+pub(crate) const AGREED_BY_TWO: f64 = 0.01;
+pub(crate) const AGREED_BY_THREE: f64 = 0.03;
 /// Most replays at once, which bounds the memory that a rehearsal takes.
 const MOST_AT_ONCE: usize = 8;
 
@@ -32,6 +36,27 @@ pub struct Cost {
     pub bus: BusTally,
     /// Stall cycles by instruction.
     pub by_insn: Vec<u64>,
+}
+
+/// Costs of a run as it was, by order and by seed of the placement: every remedy sets its own replays beside them.
+#[derive(Default)]
+pub(crate) struct Baselines(Mutex<Vec<(Order, u64, Cost)>>);
+
+impl Baselines {
+    fn known(&self) -> MutexGuard<'_, Vec<(Order, u64, Cost)>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn cost(&self, order: Order, seed: u64) -> Option<Cost> {
+        self.known().iter().find(|known| (known.0, known.1) == (order, seed)).map(|known| known.2.clone())
+    }
+
+    pub(crate) fn keep(&self, order: Order, seed: u64, cost: &Cost) {
+        let mut known = self.known();
+        if !known.iter().any(|known| (known.0, known.1) == (order, seed)) {
+            known.push((order, seed, cost.clone()));
+        }
+    }
 }
 
 /// How the machine's cores wait, for people.
@@ -185,6 +210,25 @@ pub fn rehearse_in(
     Ok(costs.chunks(seeds.len()).map(<[Cost]>::to_vec).collect())
 }
 
+/// Replays the run under each pair of a policy and the seed of a placement, in their order.
+pub fn rehearse_each(case: &Traced, each: &[(&Policy, u64)]) -> Result<Vec<Cost>, CaseError> {
+    let machine = case.machine();
+    let jobs: Vec<Job<'_>> = each.iter().map(|&(policy, seed)| Job { machine, policy, seed }).collect();
+    replay_all(case, case.model.order, &jobs, &[])
+}
+
+/// Costs of a run as it was on a machine, by seed: replays in one pass, on this thread.
+pub(crate) fn as_it_was(
+    replayable: Replayable<'_>,
+    machine: &Machine,
+    order: Order,
+    seeds: &[u64],
+) -> Result<Vec<Cost>, CaseError> {
+    let policy = &Policy::default();
+    let jobs: Vec<Job<'_>> = seeds.iter().map(|&seed| Job { machine, policy, seed }).collect();
+    replay_group(replayable, order, &jobs, &[], &|| ())
+}
+
 /// Replays the run without a policy on each machine and each placement. By machine, then by seed.
 pub(crate) fn rehearse_on(case: &Traced, machines: &[&Machine], seeds: &[u64]) -> Result<Vec<Vec<Cost>>, CaseError> {
     let policy = &Policy::default();
@@ -202,17 +246,42 @@ struct Job<'a> {
     seed: u64,
 }
 
-/// Costs of replays. As many passes over the trace as there are CPUs to work on, with as
-/// many replays in each as make [`MOST_AT_ONCE`] in all.
+/// Costs of replays; what the run cost as it was is replayed once, whoever asks.
 fn replay_all(case: &Traced, order: Order, jobs: &[Job<'_>], ranges: &[(u64, u64)]) -> Result<Vec<Cost>, CaseError> {
     let _turn = case.rehearsing.lock().unwrap_or_else(PoisonError::into_inner);
+    let as_it_was = |job: &Job<'_>| {
+        ranges.is_empty() && *job.policy == Policy::default() && std::ptr::eq(job.machine, case.machine())
+    };
+    let known = |job: &Job<'_>| as_it_was(job).then(|| case.baselines.cost(order, job.seed)).flatten();
+    let costs: Vec<Option<Cost>> = jobs.iter().map(known).collect();
+    let unknown: Vec<Job<'_>> =
+        jobs.iter().zip(&costs).filter(|(_, cost)| cost.is_none()).map(|(job, _)| *job).collect();
+    let mut replayed = replay_jobs(case, order, &unknown, ranges)?.into_iter();
+    let cost = |(job, known): (&Job<'_>, Option<Cost>)| {
+        let cost = known.or_else(|| replayed.next()).ok_or_else(no_result)?;
+        if as_it_was(job) {
+            case.baselines.keep(order, job.seed, &cost);
+        }
+        Ok(cost)
+    };
+    jobs.iter().zip(costs).map(cost).collect()
+}
+
+fn no_result() -> CaseError {
+    CaseError::Unfit("a replay ended without a result".to_owned())
+}
+
+/// As many passes over the trace as there are CPUs to work on, with as many replays in each as make [`MOST_AT_ONCE`] in
+/// all.
+fn replay_jobs(case: &Traced, order: Order, jobs: &[Job<'_>], ranges: &[(u64, u64)]) -> Result<Vec<Cost>, CaseError> {
     let workers = workers(jobs.len());
     let together = jobs.len().div_ceil(workers).clamp(1, MOST_AT_ONCE / workers);
     let whole = jobs.len() * replay::blocks(&case.run)?;
     let done = AtomicUsize::new(0);
     let heard = || (case.heard)(done.fetch_add(1, Ordering::Relaxed) + 1, whole);
     let groups: Vec<_> = jobs.chunks(together).collect();
-    Ok(side_by_side(&groups, workers, |group| replay_group(case, order, group, ranges, &heard))?.concat())
+    let replayable = case.replayable();
+    Ok(side_by_side(&groups, workers, |group| replay_group(replayable, order, group, ranges, &heard))?.concat())
 }
 
 /// As many as there are CPUs to work on, and no more than jobs.
@@ -238,7 +307,7 @@ pub(crate) fn side_by_side<J: Sync, R: Send + Sync>(
             scope.spawn(worker);
         });
     });
-    let missing = || Err(CaseError::Unfit("a replay ended without a result".to_owned()));
+    let missing = || Err(no_result());
     results.into_iter().map(|result| result.into_inner().unwrap_or_else(missing)).collect()
 }
 
@@ -249,7 +318,7 @@ fn next_of<'a, J, R>(next: &AtomicUsize, jobs: &'a [J], results: &'a [R]) -> Opt
 }
 
 fn replay_group<'a>(
-    case: &Traced,
+    replayable: Replayable<'_>,
     order: Order,
     jobs: &[Job<'a>],
     ranges: &'a [(u64, u64)],
@@ -262,7 +331,7 @@ fn replay_group<'a>(
         Part { observer: Watcher::new(&machine, ranges), machine, policy }
     };
     let parts = jobs.iter().map(part).collect();
-    Ok(replay_together(&case.run, order, parts, heard)?.into_iter().map(Watcher::finish).collect())
+    Ok(replay::replay_group(replayable, order, parts, heard)?.into_iter().map(Watcher::finish).collect())
 }
 
 /// Median, least and most.

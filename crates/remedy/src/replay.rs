@@ -1,7 +1,7 @@
 //! A kept trace through the model again, under any policy and with any listener.
 
 use nearmiss_machine::describe;
-use nearmiss_machine::model::{Model, ModelError, ModelOptions, ModelTotals, Parted, Parting};
+use nearmiss_machine::model::{KnownCode, Model, ModelError, ModelOptions, ModelTotals, Parted, Parting};
 use nearmiss_machine::observer::Observer;
 use nearmiss_record::abi::ChunkHeader;
 use nearmiss_record::logs::LogError;
@@ -12,6 +12,7 @@ use nearmiss_record::run::{self, RunDir, RunError};
 use nearmiss_record::side::SideTables;
 use nearmiss_record::trace::{self, TraceError, TraceHeader, TraceReader};
 use std::path::PathBuf;
+use std::sync::Arc;
 
 /// Why a run cannot be judged.
 #[derive(Debug, thiserror::Error)]
@@ -62,8 +63,23 @@ fn open(run: &RunDir) -> Result<TraceReader, CaseError> {
     Ok(TraceReader::open(&file)?)
 }
 
+/// A run, and what replays of it have found out of its code.
+#[derive(Clone, Copy)]
+pub(crate) struct Replayable<'a> {
+    /// Where the trace is.
+    pub run: &'a RunDir,
+    /// Answers that need not be found again.
+    pub code: &'a Arc<KnownCode>,
+}
+
+impl Replayable<'_> {
+    fn options(&self, trace: &TraceHeader, order: Order) -> ModelOptions {
+        ModelOptions { code: Some(Arc::clone(self.code)), ..ModelOptions::of(trace, order) }
+    }
+}
+
 /// One of several replays in one pass over a trace.
-pub struct Part<'a, O> {
+pub(crate) struct Part<'a, O> {
     /// Cut down to the guest's CPUs.
     pub machine: Machine,
     /// What is changed.
@@ -75,14 +91,24 @@ pub struct Part<'a, O> {
 /// Replays a run several times in one pass over its trace, for observers that ask for no reasons of misses
 /// ([`ModelOptions::reasons`]): the trace is read once, and the replays do not know of one another. `heard` hears of each
 /// block of the trace that a replay has met. Returns what listened.
-pub fn replay_together<O: Observer>(
+pub(crate) fn replay_together<O: Observer>(
     run: &RunDir,
     order: Order,
     parts: Vec<Part<'_, O>>,
     heard: &dyn Fn(),
 ) -> Result<Vec<O>, CaseError> {
-    let mut trace = open(run)?;
-    let options = ModelOptions::of(trace.header(), order).without_reasons();
+    replay_group(Replayable { run, code: &Arc::default() }, order, parts, heard)
+}
+
+/// The same, of a run whose code other replays have met.
+pub(crate) fn replay_group<O: Observer>(
+    replayable: Replayable<'_>,
+    order: Order,
+    parts: Vec<Part<'_, O>>,
+    heard: &dyn Fn(),
+) -> Result<Vec<O>, CaseError> {
+    let mut trace = open(replayable.run)?;
+    let options = replayable.options(trace.header(), order).without_reasons();
     let model = |part: Part<'_, O>| {
         describe::can_replay(options.filter, &part.machine).map_err(CaseError::Unfit)?;
         Ok(Model::new(&part.machine, part.policy, &options, part.observer)?)
@@ -131,22 +157,22 @@ pub fn replay<O: Observer>(
     order: Order,
     observer: O,
 ) -> Result<Replayed<O>, CaseError> {
-    replay_heard(run, machine, policy, order, observer, &|_| ())
+    replay_heard(Replayable { run, code: &Arc::default() }, machine, policy, order, observer, &|_| ())
 }
 
 /// The same; `heard` hears how many records have been replayed.
-pub fn replay_heard<O: Observer>(
-    run: &RunDir,
+pub(crate) fn replay_heard<O: Observer>(
+    replayable: Replayable<'_>,
     machine: &Machine,
     policy: &Policy,
     order: Order,
     observer: O,
     heard: &dyn Fn(u64),
 ) -> Result<Replayed<O>, CaseError> {
-    let mut trace = open(run)?;
+    let mut trace = open(replayable.run)?;
     let header = trace.header().clone();
     describe::can_replay(header.filter, machine).map_err(CaseError::Unfit)?;
-    let mut model = Model::new(machine, policy, &ModelOptions::of(&header, order), observer)?;
+    let mut model = Model::new(machine, policy, &replayable.options(&header, order), observer)?;
     let side = trace.side().clone();
     let mut done = 0;
     trace::each_chunk(&mut trace, |head, records| {

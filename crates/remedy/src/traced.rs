@@ -1,9 +1,12 @@
 //! A traced run, modelled on a machine.
 
-use crate::replay::{self, CaseError, Replayed};
+use crate::rehearsal::{Baselines, as_it_was, seeds};
+use crate::replay::{self, CaseError, Replayable, Replayed};
 use nearmiss_machine::attribution::{Alias, Attribution, Crowd, ModelledRun, Options, RecordedData};
 use nearmiss_machine::describe;
-use nearmiss_machine::model::Pollution;
+use nearmiss_machine::model::{KnownCode, Pollution};
+use nearmiss_machine::passing::Passing;
+use nearmiss_record::finding::LEAST_GAIN;
 use nearmiss_record::machine::{Cache, Machine};
 use nearmiss_record::model::ModelRecord;
 use nearmiss_record::policy::{Order, Policy};
@@ -12,7 +15,11 @@ use nearmiss_record::side::SideTables;
 use nearmiss_record::symbols::Symbols;
 use nearmiss_record::trace::TraceHeader;
 use std::panic::resume_unwind;
-use std::sync::{Mutex, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock};
+
+/// Page placements whose costs are found while the run is modelled: two replays without reasons take about as long as one
+/// with them.
+const BESIDE: usize = 2;
 
 /// One run on one machine.
 pub struct Traced {
@@ -42,6 +49,14 @@ pub struct Traced {
     pub heard: Box<dyn Fn(usize, usize) + Send + Sync>,
     /// Held while a rehearsal goes on: each takes all CPUs.
     pub rehearsing: Mutex<()>,
+    /// Also what can gain too little of the modelled cycles to count is wanted.
+    pub thorough: bool,
+    /// What it cost as it was, under each placement asked for so far.
+    pub(crate) baselines: Baselines,
+    /// Share of the command's cycles that wait for other CPUs in any order, at most, once somebody asked.
+    most_shared: OnceLock<f64>,
+    /// What its replays know of its code.
+    code: Arc<KnownCode>,
 }
 
 impl Traced {
@@ -58,6 +73,7 @@ impl Traced {
         let header = replay::header(run)?;
         let earlier = run.read_json::<ModelRecord>(run::MODEL);
         let order = order.unwrap_or(earlier.as_ref().map_or(Order::Recorded, |model| model.order));
+        let cycles = earlier.as_ref().map_or(0, |model| model.totals.cycles);
         let may_share = header.cpus > 1 && earlier.as_ref().is_ok_and(|model| model.tasks_of_command() > 1);
         let machine = match machine {
             Some(machine) => machine.clone(),
@@ -65,25 +81,28 @@ impl Traced {
         };
         let machine = describe::cut(&machine, header.cpus);
         let evidence = Options::of(&machine, &header).and_evidence(&machine);
-        let modelling = Modelling { run, machine: &machine, symbols: &symbols, header: &header };
+        let code = Arc::default();
+        let replayable = Replayable { run, code: &code };
+        let modelling = Modelling { replayable, machine: &machine, symbols: &symbols, header: &header };
         let heard = |done| heard(done, manifest.records);
-        let (modelled, in_modelled_order) = std::thread::scope(|scope| {
-            let other = (may_share && order == Order::Recorded && several_cpus())
-                .then(|| scope.spawn(|| modelling.record(Order::Modelled)));
+        let (modelled, beside) = std::thread::scope(|scope| {
+            let beside = several_cpus().then(|| scope.spawn(|| modelling.beside(order, may_share, cycles)));
             let modelled = modelling.model(order, evidence, &heard);
-            (modelled, other.map(|thread| thread.join().unwrap_or_else(|panic| resume_unwind(panic))))
+            (modelled, beside.map(|thread| thread.join().unwrap_or_else(|panic| resume_unwind(panic))))
         });
         let Modelled { replayed, order } = modelled?;
+        let Beside { in_modelled_order, baselines, may_wait } = beside.transpose()?.unwrap_or_default();
         let crowds = replayed.observer.crowds(&replayed.side, &symbols);
         let conflict_waits = replayed.observer.conflict_waits();
         let aliases = replayed.observer.aliases(&replayed.side, &symbols);
         let (side, pollution) = (replayed.side.clone(), replayed.totals.pollution.clone());
         let model = modelling.named(Modelled { replayed, order });
+        let most_shared = may_wait.map_or_else(OnceLock::new, |count| OnceLock::from(most_shared(&model, count)));
         Ok(Traced {
             run: run.clone(),
             manifest,
             model,
-            in_modelled_order: in_modelled_order.transpose()?.map_or_else(OnceLock::new, OnceLock::from),
+            in_modelled_order: in_modelled_order.map_or_else(OnceLock::new, OnceLock::from),
             symbols,
             side,
             pollution,
@@ -93,7 +112,24 @@ impl Traced {
             filter: header.filter,
             heard: Box::new(|_, _| ()),
             rehearsing: Mutex::new(()),
+            thorough: false,
+            baselines,
+            most_shared,
+            code,
         })
+    }
+
+    pub(crate) fn replayable(&self) -> Replayable<'_> {
+        Replayable { run: &self.run, code: &self.code }
+    }
+
+    /// Share of the command's cycles that wait for other CPUs in any order, at most.
+    pub fn most_shared(&self) -> Result<f64, CaseError> {
+        if let Some(share) = self.most_shared.get() {
+            return Ok(*share);
+        }
+        let share = most_shared(&self.model, may_wait(&self.run, self.machine())?);
+        Ok(*self.most_shared.get_or_init(|| share))
     }
 
     /// What the model counts where slices that followed one another in the recorder are taken as simultaneous. The
@@ -106,7 +142,8 @@ impl Traced {
             return Ok(modelled);
         }
         let header = replay::header(&self.run)?;
-        let modelling = Modelling { run: &self.run, machine: self.machine(), symbols: &self.symbols, header: &header };
+        let (replayable, machine) = (self.replayable(), self.machine());
+        let modelling = Modelling { replayable, machine, symbols: &self.symbols, header: &header };
         let modelled = modelling.record(Order::Modelled)?;
         Ok(self.in_modelled_order.get_or_init(|| modelled))
     }
@@ -124,10 +161,19 @@ impl Traced {
 
 /// One run, about to be modelled without a policy.
 struct Modelling<'a> {
-    run: &'a RunDir,
+    replayable: Replayable<'a>,
     machine: &'a Machine,
     symbols: &'a Symbols,
     header: &'a TraceHeader,
+}
+
+/// What another CPU finds out while one models the run.
+#[derive(Default)]
+struct Beside {
+    in_modelled_order: Option<ModelRecord>,
+    baselines: Baselines,
+    /// References that may wait for other CPUs in the modelled order.
+    may_wait: Option<u64>,
 }
 
 /// A run whose counts have not been named.
@@ -137,9 +183,28 @@ struct Modelled {
 }
 
 impl Modelling<'_> {
+    /// Whichever will be asked for next: the modelled order where much may wait for other CPUs in it, else what remedies
+    /// set their replays beside. `cycles`: what the command took when it was modelled before.
+    fn beside(&self, order: Order, may_share: bool, cycles: u64) -> Result<Beside, CaseError> {
+        let mut beside = Beside::default();
+        if may_share && order == Order::Recorded {
+            let may_wait = may_wait(self.replayable.run, self.machine)?;
+            beside.may_wait = Some(may_wait);
+            if may_wait as f64 * dearest_wait(self.machine) >= LEAST_GAIN * cycles as f64 {
+                beside.in_modelled_order = Some(self.record(Order::Modelled)?);
+                return Ok(beside);
+            }
+        }
+        let seeds = seeds(self.machine, BESIDE);
+        let costs = as_it_was(self.replayable, self.machine, order, &seeds)?;
+        seeds.iter().zip(&costs).for_each(|(seed, cost)| beside.baselines.keep(order, *seed, cost));
+        Ok(beside)
+    }
+
     fn model(&self, order: Order, options: Options, heard: &dyn Fn(u64)) -> Result<Modelled, CaseError> {
         let attribution = Attribution::new(options, Box::new(RecordedData::new(self.symbols)));
-        let replayed = replay::replay_heard(self.run, self.machine, &Policy::default(), order, attribution, heard)?;
+        let replayed =
+            replay::replay_heard(self.replayable, self.machine, &Policy::default(), order, attribution, heard)?;
         Ok(Modelled { replayed, order })
     }
 
@@ -163,6 +228,29 @@ impl Modelling<'_> {
             symbols: self.symbols,
         })
     }
+}
+
+/// References of a run that may wait for other CPUs in the modelled order, at most.
+fn may_wait(run: &RunDir, machine: &Machine) -> Result<u64, CaseError> {
+    let mut passing = Passing::new(machine);
+    replay::read(run, |head, records| passing.chunk(head, records))?;
+    Ok(passing.may_wait())
+}
+
+/// Cycles that a reference waits for another CPU, at most: the bus may be taken by all the others first.
+fn dearest_wait(machine: &Machine) -> f64 {
+    let latency = &machine.latency;
+    let line = [latency.core_clean_cycles, latency.core_modified_cycles, latency.remote_cache_cycles];
+    let memory = [latency.memory_local_cycles, latency.memory_remote_cycles];
+    let longest = line.into_iter().chain(memory).max().unwrap_or(0);
+    let bus = u64::from(machine.bus.transaction_cycles) * u64::from(machine.topology.cpus());
+    (u64::from(longest) + bus) as f64 * machine.shown_share()
+}
+
+/// What waits for other CPUs in the recorded order, and what may wait for them in the modelled one.
+fn most_shared(model: &ModelRecord, may_wait: u64) -> f64 {
+    let waits = model.stalls.coherence as f64 + may_wait as f64 * dearest_wait(&model.machine);
+    waits / model.totals.cycles.max(1) as f64
 }
 
 fn several_cpus() -> bool {

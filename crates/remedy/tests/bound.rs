@@ -13,9 +13,11 @@ use nearmiss_record::symbols::{SCHEMA, Symbols};
 use nearmiss_record::trace::{self, TraceHeader, TraceWriter};
 use nearmiss_record::units::InsnId;
 use nearmiss_remedy::color::REMEDY;
-use nearmiss_remedy::{Case, Traced, rehearse, seeds};
+use nearmiss_remedy::{Case, Traced, rehearse, rehearse_each, seeds};
 use std::collections::BTreeSet;
 use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 const BASE: u64 = 0x7f00_0000_0000;
 const HEAP_ALLOC: u64 = 1;
@@ -154,4 +156,35 @@ fn replays_in_one_pass_cost_what_each_costs_alone() {
     }
     let misses: BTreeSet<u64> = together.iter().map(|costs| costs[0].misses[0]).collect();
     assert_eq!(misses.len(), 4, "the policies differ: {misses:?}");
+}
+
+#[test]
+fn what_a_run_cost_as_it_was_is_found_once_and_is_what_a_replay_gives() {
+    let place = tempfile::tempdir().unwrap();
+    let machine = cut(&preset("zen3-milan").unwrap().machine().unwrap(), 1);
+    let blocks: Vec<(u64, u64)> = (0..40).map(|n| (BASE + n * 8192, 8192)).collect();
+    let reads: Vec<u64> = (0..20_000).map(|i| BASE + i % 40 * 8192 + i / 40 % 7 * 64).collect();
+    let run = run(place.path(), &machine, &blocks, &reads);
+    let mut case = Traced::open(&run, Some(&machine), Some(Order::Recorded), &|_, _| ()).unwrap();
+    let replays = Arc::new(AtomicUsize::new(0));
+    let whole = Arc::clone(&replays);
+    case.heard = Box::new(move |_, of| whole.store(of, Ordering::Relaxed));
+    let as_it_was = Policy::default();
+    let seeds = seeds(&machine, 5);
+    // No transaction is of the ranges, but whoever asks for ranges has replays of his own.
+    let alone = rehearse(&case, std::slice::from_ref(&as_it_was), &seeds, &[(1, 2)]).unwrap().remove(0);
+    assert_eq!(replays.load(Ordering::Relaxed), 5, "one block in the trace");
+    let colored = AddressPolicy::Color { ranges: vec![(BASE, BASE + 40 * 8192)], align: 8192, colors: 8, line: 64 };
+    let colored = Policy { address: colored, ..Policy::default() };
+    let each: Vec<(&Policy, u64)> = [&as_it_was, &colored].into_iter().zip([seeds[4], seeds[0]]).collect();
+    let costs = rehearse_each(&case, &each).unwrap();
+    assert_eq!(costs[0], alone[4]);
+    assert_eq!(costs[1], rehearse(&case, &[colored], &seeds[..1], &[(1, 2)]).unwrap()[0][0]);
+    assert_ne!(costs[1], alone[0]);
+    for _ in 0..2 {
+        assert_eq!(rehearse(&case, std::slice::from_ref(&as_it_was), &seeds, &[]).unwrap(), [alone.clone()]);
+    }
+    replays.store(0, Ordering::Relaxed);
+    rehearse(&case, &[as_it_was], &seeds, &[]).unwrap();
+    assert_eq!(replays.load(Ordering::Relaxed), 0, "nothing is replayed again");
 }

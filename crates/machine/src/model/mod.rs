@@ -76,10 +76,12 @@ use crate::observer::Deaf;
 pub use counts::Counts;
 pub use engine::{Access, Drained, Engine};
 pub use fast::Fast;
+pub use nearmiss_code::KnownCode;
 pub use options::{ModelError, ModelOptions};
 pub use sites::Sites;
 pub use stream::parting::{Hand, Parted, Parting, Wanted};
 pub use stream::replay::Replay;
+pub(crate) use stream::rounds;
 pub use totals::{CacheTotals, ModelTotals, Pollution, SHARED_LINES, SharedLine};
 
 /// The model: a replay on the fast engine.

@@ -1,8 +1,10 @@
 //! What a replay is asked for, and why it may be refused.
 
+use nearmiss_code::KnownCode;
 use nearmiss_record::policy::Order;
 use nearmiss_record::reference::Record;
 use nearmiss_record::run::Filter;
+use std::sync::Arc;
 
 /// How a trace is replayed.
 #[derive(Clone, Debug)]
@@ -23,6 +25,8 @@ pub struct ModelOptions {
     /// Find out why lines are not there: tell conflict from capacity misses, blame polluters, map the sets. Off, conflict
     /// misses are told as capacity misses, nobody is blamed and the maps show nothing; all else is the same, and sooner there.
     pub reasons: bool,
+    /// What other replays of the trace found out of its code; this one adds to it.
+    pub code: Option<Arc<KnownCode>>,
 }
 
 impl ModelOptions {
@@ -83,6 +87,7 @@ impl ModelOptions {
             node_bytes: Vec::new(),
             cpus: 1,
             reasons: true,
+            code: None,
         }
     }
 }

@@ -173,6 +173,7 @@ fn options(m: &Machine, order: Order, filter_line_log2: u32, only_user: bool) ->
         node_bytes: [64 * 4096, 1 << 24][..nodes].to_vec(),
         cpus: m.topology.cpus(),
         reasons: true,
+        code: None,
     }
 }
 

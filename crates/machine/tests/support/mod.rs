@@ -76,6 +76,7 @@ pub fn options(cpus: u32) -> ModelOptions {
         node_bytes: Vec::new(),
         cpus,
         reasons: true,
+        code: None,
     }
 }
 

@@ -5,6 +5,7 @@ use super::subject::Subject;
 use crate::case::Case;
 use crate::contract::{Suspicion, Suspicions};
 use crate::replay::CaseError;
+use nearmiss_record::finding::LEAST_GAIN;
 use std::sync::Arc;
 
 /// True sharing dominates where so much of the command's cycles waits for it: every program that communicates has some.
@@ -15,6 +16,10 @@ pub(super) const DOMINATES: f64 = 0.15;
 pub fn detect(case: &Case) -> Result<Suspicions, CaseError> {
     let case = case.traced()?;
     if case.model.cpus.len() < 2 || case.model.tasks_of_command() < 2 {
+        return Ok(Vec::new());
+    }
+    // What waits too little in any order need not be modelled in both.
+    if !case.thorough && case.most_shared()? < LEAST_GAIN {
         return Ok(Vec::new());
     }
     let modelled = Arc::new(case.in_modelled_order()?.clone());

@@ -250,7 +250,7 @@ impl Suspicion for Colors {
             symptom: self.symptom(),
             cause: self.cause(),
             evidence,
-            treatment: self.treatment(colors, half >= 0.5),
+            treatment: self.treatment(colors, half.is_none_or(|half| half >= 0.5)),
             prediction,
             unless: self.unless(case),
             apply: outside.then(|| command("apply", &options, &case.manifest.command)),
@@ -264,7 +264,8 @@ impl Suspicion for Colors {
         let given = asked.numbers();
         let colors = if given.is_empty() { usual_colors() } else { given };
         let placements = seeds(case.machine(), PLACEMENTS);
-        let colorings = Colorings::new(case, &self.subject, &colors, self.line_bytes, placements)?;
+        let colorings =
+            Colorings::new(case, &self.subject, &colors, self.line_bytes, placements, &self.subject.extents())?;
         Ok(colorings.table(case, &self.subject, self.name(), self.line_bytes))
     }
 }

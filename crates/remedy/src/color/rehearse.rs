@@ -1,12 +1,14 @@
 //! What a run would have cost with its objects in 1, 2, 4, … colors.
 
 use super::subject::Subject;
-use crate::rehearsal::{Cost, PLACEMENTS, rehearse, seeds, spread, waits};
+use crate::rehearsal::{
+    AGREED_BY_THREE, AGREED_BY_TWO, Cost, PLACEMENTS, rehearse, rehearse_each, seeds, spread, waits,
+};
 use crate::replay::CaseError;
 use crate::traced::Traced;
 use crate::translation::translation_misses;
 use nearmiss_record::figures::{Cell, Table};
-use nearmiss_record::finding::FunctionGain;
+use nearmiss_record::finding::{FunctionGain, LEAST_GAIN};
 use nearmiss_record::policy::Policy;
 use nearmiss_record::rehearsal::Rehearsal;
 use std::collections::BTreeMap;
@@ -17,8 +19,8 @@ pub const PARAMETER: &str = "colors";
 pub const MOST_COLORS: u64 = 64;
 /// So much of the most that any number of colors saves is enough.
 const ENOUGH: f64 = 0.95;
-/// Gains that three placements of pages agree on to so much need no more placements.
-const AGREED: f64 = 0.03;
+/// What gains less on the first placement of pages is replayed on no other.
+const COULD_COUNT: f64 = LEAST_GAIN / 2.0;
 
 /// Costs by number of colors, each under every placement.
 pub struct Colorings {
@@ -38,42 +40,83 @@ pub fn usual_colors() -> Vec<u64> {
 }
 
 impl Colorings {
-    /// Replays the run in each number of colors, under each placement. 1 is added where it is missing.
+    /// Replays the run in each number of colors, under each placement. 1 is added where it is missing. `ranges` are those
+    /// whose bus transactions are counted apart.
     pub fn new(
         case: &Traced,
         subject: &Subject,
         colors: &[u64],
         line_bytes: u64,
         placements: Vec<u64>,
+        ranges: &[(u64, u64)],
     ) -> Result<Self, CaseError> {
         let mut all: Vec<u64> = colors.to_vec();
         all.push(1);
         all.sort_unstable();
         all.dedup();
-        let policy = |colors: &u64| Policy { address: subject.policy(*colors, line_bytes), ..Policy::default() };
-        let policies: Vec<Policy> = all.iter().map(policy).collect();
-        let costs = rehearse(case, &policies, &placements, &subject.extents())?;
+        let policies: Vec<Policy> = all.iter().map(|colors| policy(subject, *colors, line_bytes)).collect();
+        let costs = rehearse(case, &policies, &placements, ranges)?;
         let totals = &case.model.totals;
         Ok(Colorings { colors: all, costs, placements, computing_cycles: totals.cycles - totals.stall_cycles })
     }
 
-    /// Finds the number of colors that is worth it on one placement, and replays it under as many as tell. Also says what
-    /// share half as many colors save, of what it saves.
-    pub fn best(case: &Traced, subject: &Subject, least: u64, line_bytes: u64) -> Result<(Self, f64), CaseError> {
+    /// Finds the number of colors that is worth it on one placement, and replays it under as many as tell: on no other
+    /// where it gains too little to count. Also says what share half as many colors save, of what it saves, if that was
+    /// found out.
+    pub fn best(
+        case: &Traced,
+        subject: &Subject,
+        least: u64,
+        line_bytes: u64,
+    ) -> Result<(Self, Option<f64>), CaseError> {
         let seeds = seeds(case.machine(), PLACEMENTS);
-        let (first, others) = seeds.split_at(1);
-        let tried = Colorings::screened(case, subject, least, line_bytes, first)?;
+        let tried = Colorings::screened(case, subject, least, line_bytes, &seeds[..1])?;
         let at = tried.enough(least.max(2));
-        let half = tried.gain(at.saturating_sub(1)).0 / tried.gain(at).0.max(f64::MIN_POSITIVE);
+        let (best, before) = (tried.gain(at).0, at - 1);
+        let half = (tried.colors[before] * 2 == tried.colors[at]).then(|| tried.share_of(before, best));
         let mut chosen = tried.only(at);
-        for some in others.chunks(2) {
-            chosen.replay_under(case, subject, line_bytes, some)?;
+        if best < COULD_COUNT && !case.thorough {
+            return Ok((chosen, half));
+        }
+        let half = match half {
+            Some(known) => chosen.replay_under(case, subject, line_bytes, &seeds[1..2]).map(|()| known)?,
+            None => chosen.replay_beside_half(case, subject, line_bytes, seeds[1])?,
+        };
+        for (some, agreed) in [(&seeds[2..3], AGREED_BY_TWO), (&seeds[3..], AGREED_BY_THREE)] {
             let (_, low, high) = chosen.gain(1);
-            if high - low <= AGREED {
+            if high - low <= agreed {
                 break;
             }
+            chosen.replay_under(case, subject, line_bytes, some)?;
         }
-        Ok((chosen, half))
+        Ok((chosen, Some(half)))
+    }
+
+    /// What the `at`-th number of colors saves, of what the best one saves.
+    fn share_of(&self, at: usize, best: f64) -> f64 {
+        self.gain(at).0 / best.max(f64::MIN_POSITIVE)
+    }
+
+    /// Adds the costs under another placement, and says what share half as many colors save on the first one. Replays
+    /// take a CPU each, and these are two.
+    fn replay_beside_half(
+        &mut self,
+        case: &Traced,
+        subject: &Subject,
+        line_bytes: u64,
+        seed: u64,
+    ) -> Result<f64, CaseError> {
+        let best = self.gain(1).0;
+        let [as_it_was, chosen, half] =
+            [1, self.colors[1], self.colors[1] / 2].map(|colors| policy(subject, colors, line_bytes));
+        let each = [(&chosen, seed), (&half, self.placements[0]), (&as_it_was, seed)];
+        let [after, half, before] = <[Cost; 3]>::try_from(rehearse_each(case, &each)?)
+            .map_err(|_| CaseError::Unfit("a replay ended without a result".to_owned()))?;
+        let cycles = (self.computing_cycles + half.stall_cycles) as f64;
+        self.placements.push(seed);
+        self.costs[0].push(before);
+        self.costs[1].push(after);
+        Ok((1.0 - cycles / self.cycles(0, 0).max(1.0)) / best.max(f64::MIN_POSITIVE))
     }
 
     /// The numbers of colors that may be worth it, on one placement. Those between the fewest that can help and the most
@@ -88,9 +131,9 @@ impl Colorings {
         let tried = |colors: &[u64]| {
             let may_help = |colors: &u64| (2..=MOST_COLORS.max(least)).contains(colors);
             let colors: Vec<u64> = colors.iter().copied().filter(may_help).collect();
-            Colorings::new(case, subject, &colors, line_bytes, placement.to_vec())
+            Colorings::new(case, subject, &colors, line_bytes, placement.to_vec(), &[])
         };
-        let mut ends = tried(&[least / 2, least, least * 8])?;
+        let mut ends = tried(&[least, least * 8])?;
         let at = ends.enough(least.max(2));
         if ends.colors[at] > least {
             let between = tried(&[least * 2, least * 4])?;
@@ -124,7 +167,7 @@ impl Colorings {
         line_bytes: u64,
         placements: &[u64],
     ) -> Result<(), CaseError> {
-        let more = Colorings::new(case, subject, &self.colors, line_bytes, placements.to_vec())?;
+        let more = Colorings::new(case, subject, &self.colors, line_bytes, placements.to_vec(), &[])?;
         self.placements.extend(more.placements);
         for (costs, more) in self.costs.iter_mut().zip(more.costs) {
             costs.extend(more);
@@ -256,6 +299,11 @@ impl Colorings {
         cells.push(Cell::Bytes(subject.memory_bytes(colors, line_bytes)));
         cells
     }
+}
+
+/// The run in so many colors; 1: as it was.
+fn policy(subject: &Subject, colors: u64, line_bytes: u64) -> Policy {
+    Policy { address: subject.policy(colors, line_bytes), ..Policy::default() }
 }
 
 fn is_kernel(case: &Traced, function: u32) -> bool {

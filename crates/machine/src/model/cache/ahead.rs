@@ -13,6 +13,12 @@ impl Cache {
         self.order.prefetch(set, self.ways);
     }
 
+    /// Fetches what another CPU's miss on the line will want to know.
+    #[inline]
+    pub fn prefetch_line(&self, line: u32) {
+        prefetch(&self.history, line as usize);
+    }
+
     /// Fetches what a hit will change beyond that.
     #[inline]
     pub fn prefetch_hit(&self, frame: usize) {

@@ -31,7 +31,7 @@ pub(crate) const REUSED: u8 = 4;
 const EMPTY: Frame = Frame { address: 0, line: NONE, page: 0, insn: 0, displaced: NONE, blamed: NONE };
 
 /// What stays in this machine's own caches without being fetched ahead.
-const AT_HAND_BYTES: usize = 1 << 20;
+const AT_HAND_BYTES: usize = 1 << 17;
 
 /// Why a line is not there, by [`Standing`] and whether the shadow has it; of a line that another took, its bytes decide.
 const CLASSES: [[MissClass; 2]; 8] = {
@@ -374,6 +374,17 @@ impl Cache {
             _ => return false,
         }
         true
+    }
+
+    /// Whether another CPU's access to the line changes anything here: a read does where the line is, a write also where
+    /// it was, and where the shadow has it.
+    #[inline]
+    pub fn hears(&self, line: u32, write: bool) -> bool {
+        match self.history(line).standing() {
+            Standing::Present => true,
+            Standing::Away | Standing::Taken => write,
+            _ => write && self.reasons,
+        }
     }
 
     /// Others wrote these bytes earlier than was known.

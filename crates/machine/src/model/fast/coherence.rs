@@ -41,7 +41,7 @@ impl Fast {
         if alone && !(write && self.plan.tells_the_bus) {
             return self.transfer_alone(access, walk, write, outcome);
         }
-        let others = if alone { Others::default() } else { self.survey(access, walk, last) };
+        let others = if alone { Others::default() } else { self.survey(access, walk, last, write) };
         let own_dirty = self.plan.protocol == Protocol::Msi && write && self.own_dirty(access, walk);
 
         let mut cycles = 0;
@@ -81,7 +81,7 @@ impl Fast {
         } else if let Some(owner) = answered_by.filter(|_| self.plan.protocol != Protocol::Moesi) {
             self.downgrade(access, walk, owner, &mut dirty, outcome);
         }
-        let watched = !alone && self.tell_others(access, walk, write);
+        let watched = !alone && self.tell_others(access, write);
         // A modified line that an exclusive cache hands to a reader stays modified only if nobody else has it; under
         // MOESI, if nobody else owns it.
         let kept = if self.plan.protocol == Protocol::Moesi { others.dirty.is_none() } else { !others.present };
@@ -127,11 +127,17 @@ impl Fast {
         cycles + self.read_from_bus(access, &Others::default(), outcome)
     }
 
-    fn survey(&self, access: &Access, walk: &Walk, last: usize) -> Others {
+    /// Looks at what others have of the unit. Notes in `met` which of their lines must hear of the access.
+    fn survey(&mut self, access: &Access, walk: &Walk, last: usize, write: bool) -> Others {
         let mut others = Others::default();
+        let mut met = std::mem::take(&mut self.met);
+        met.clear();
         let node = self.plan.node[access.cpu];
         let hit_cpus = walk.hit().map(|step| self.plan.instances[walk.way.at(step)].cpus);
-        self.for_others(access, walk, |at, _, line| {
+        self.for_others(access, walk, |at, line_address, line| {
+            if self.caches[at].hears(line, write) {
+                met.push((at, line_address, line));
+            }
             let Some(frame) = self.caches[at].frame_of(line) else { return };
             let instance = &self.plan.instances[at];
             others.present = true;
@@ -145,14 +151,16 @@ impl Fast {
                 }
             }
         });
+        self.met = met;
         others
     }
 
     /// Calls with cache, line address and history index for every line of the unit that another's cache has met.
     fn for_others(&self, access: &Access, walk: &Walk, mut tell: impl FnMut(usize, u64, u32)) {
         let unit = access.address >> self.plan.unit_log2 << self.plan.unit_log2;
+        let spots = self.pages.spots(walk.page);
         for &at in &self.plan.others[access.cpu] {
-            let Some(spot) = self.pages.spot(walk.page, at) else { continue };
+            let Some(spot) = spots[at].met() else { continue };
             let cache = &self.caches[at];
             for line_address in (unit..unit + (1 << self.plan.unit_log2)).step_by(1 << cache.line_log2) {
                 tell(at, line_address, cache.line_of(spot, line_address));
@@ -225,12 +233,10 @@ impl Fast {
         }
     }
 
-    /// Others lose the line (a write) or their leave to write silently (a read). Returns whether some cache wants to
-    /// know of the next write too.
-    fn tell_others(&mut self, access: &Access, walk: &Walk, write: bool) -> bool {
-        let mut met = std::mem::take(&mut self.met);
-        met.clear();
-        self.for_others(access, walk, |at, address, line| met.push((at, address, line)));
+    /// Others, those of the survey, lose the line (a write) or their leave to write silently (a read). Returns whether some
+    /// cache wants to know of the next write too.
+    fn tell_others(&mut self, access: &Access, write: bool) -> bool {
+        let met = std::mem::take(&mut self.met);
         let mut watched = false;
         for &(at, line_address, line) in &met {
             let cache = &mut self.caches[at];

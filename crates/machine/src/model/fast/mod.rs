@@ -163,6 +163,13 @@ impl Engine for Fast {
                 cache.prefetch(cache.set_of(*spot, address, vaddr), cache.line_of(*spot, address));
             }
         }
+        if !row.straight && !self.pages.is_alone(row.page, cpu, self.plan.siblings[cpu]) {
+            let spots = self.pages.spots(row.page);
+            for &at in &self.plan.others[cpu] {
+                let Some(spot) = spots[at].met() else { continue };
+                self.caches[at].prefetch_line(self.caches[at].line_of(spot, address));
+            }
+        }
     }
 
     fn prepare_fills(&self, cpu: usize, kind: Kind, address: u64, vaddr: u64) {

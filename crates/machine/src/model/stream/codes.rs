@@ -1,24 +1,31 @@
 //! The code that a stream brings, for machines whose cores make something of it.
 
 use crate::model::engine::Engine;
+use crate::model::options::ModelOptions;
 use crate::model::stream::replay::Replay;
 use crate::observer::Observer;
 use nearmiss_code::{CodeMap, CoreTimes};
 use nearmiss_record::machine::Machine;
+use nearmiss_record::policy::{PlacePolicy, Policy};
 use nearmiss_record::reference::{Control, ControlKind, Kind, Record};
 
 /// Times that an instruction is met before its code is looked at.
 const ASKED_BEFORE: u32 = 16;
 
-/// An empty map, if the machine tells of its cores.
-pub(super) fn codes_of(machine: &Machine) -> Option<CodeMap> {
+/// An empty map, if the machine tells of its cores. Where tasks are placed anew, code comes in another order than to
+/// other replays, and what these know of it does not hold.
+pub(super) fn codes_of(machine: &Machine, policy: &Policy, options: &ModelOptions) -> Option<CodeMap> {
     let core = machine.core.as_ref()?;
     let times = CoreTimes {
         width: core.width,
         load_cycles: machine.latency.level_cycles.first().map_or(0.0, |cycles| *cycles as f32),
         forwarding_cycles: core.forwarding_cycles as f32,
     };
-    Some(CodeMap::patient(times, ASKED_BEFORE))
+    let codes = CodeMap::patient(times, ASKED_BEFORE);
+    Some(match &options.code {
+        Some(known) if policy.place == PlacePolicy::Recorded => codes.sharing(known),
+        _ => codes,
+    })
 }
 
 impl<E: Engine, O: Observer> Replay<E, O> {

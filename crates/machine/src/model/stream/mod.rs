@@ -17,5 +17,5 @@ pub(in crate::model) mod placing;
 pub(in crate::model) mod plain;
 pub(in crate::model) mod policy;
 pub(in crate::model) mod replay;
-pub(in crate::model) mod rounds;
+pub(crate) mod rounds;
 pub(in crate::model) mod vcpu;

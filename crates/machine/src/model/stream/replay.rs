@@ -120,7 +120,7 @@ impl<E: Engine, O: Observer> Replay<E, O> {
             filter_line_log2: if filter.line_log2 == 0 { 6 } else { filter.line_log2 },
             line_log2,
             virtual_tags,
-            codes: codes_of(machine),
+            codes: codes_of(machine, policy, options),
             spaces: Vec::new(),
             sites: Sites::default(),
             tells_sites: options.reasons,

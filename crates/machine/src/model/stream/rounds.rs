@@ -34,11 +34,15 @@ pub(crate) struct Round {
     pub records: usize,
 }
 
+/// Whether a chunk belongs to a round of so many records and of these slices: CPU and number.
+pub(crate) fn belongs(records: usize, mut slices: impl Iterator<Item = (usize, u64)>, header: &ChunkHeader) -> bool {
+    records < MOST_RECORDS && slices.all(|(cpu, number)| cpu != header.vcpu as usize || number == header.slice)
+}
+
 impl Round {
     /// Whether a chunk belongs here: the round is not full, and its CPU's slice is this one or yet to come.
     pub fn takes(&self, header: &ChunkHeader) -> bool {
-        self.records < MOST_RECORDS
-            && self.slices.iter().all(|s| s.cpu != header.vcpu as usize || s.number == header.slice)
+        belongs(self.records, self.slices.iter().map(|slice| (slice.cpu, slice.number)), header)
     }
 
     pub fn push(&mut self, header: &ChunkHeader, records: &[Record]) {

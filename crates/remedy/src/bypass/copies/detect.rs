@@ -53,7 +53,7 @@ pub(super) fn groups(case: &Traced) -> Result<Groups<'_>, CaseError> {
     let sight = Sight::new(ways, &inside, machine.topology.cpus() as usize, line_bytes(case), machine.levels());
     let policy = Policy::default();
     let parts = vec![replay::Part { machine: machine.clone(), policy: &policy, observer: sight }];
-    let mut seen = replay::replay_together(&case.run, case.model.order, parts, &|| ())?;
+    let mut seen = replay::replay_group(case.replayable(), case.model.order, parts, &|| ())?;
     let sights =
         seen.pop().map(Sight::finish).ok_or_else(|| CaseError::Unfit("a replay ended without a result".to_owned()))?;
     Ok(Groups::new(case, ways, sights))

@@ -5,7 +5,7 @@ use super::apply::MOST_SITES;
 use super::detect::groups;
 use super::every;
 use super::group::Group;
-use super::replays::{Replays, line_bytes, policy, table};
+use super::replays::{PLACEMENTS, Replays, line_bytes, policy, table};
 use super::sight::Seen;
 use super::site::Site;
 use crate::case::Case;
@@ -36,9 +36,15 @@ pub(super) struct Copying {
 impl Copying {
     pub fn new(case: &Traced, mut groups: Vec<Group>) -> Self {
         groups.sort_by_key(|group| std::cmp::Reverse(group.blamed_cycles));
-        let rest = groups.split_off(groups.len().min(MOST_GROUPS));
+        let mut rest = groups.split_off(groups.len().min(MOST_GROUPS));
+        let share = |cycles: u64| cycles as f64 / case.model.totals.cycles.max(1) as f64;
         let most: u64 = groups.iter().map(|group| group.blamed_cycles).sum();
-        Copying { groups, rest, most_gain: (most as f64 / case.model.totals.cycles.max(1) as f64).min(1.0) }
+        // A group that cannot be worth it need not be replayed to be left out.
+        let worth_it = groups.iter().filter(|group| share(group.blamed_cycles) >= LEAST_OWN_GAIN).count();
+        if !case.thorough {
+            rest.extend(groups.split_off(worth_it.max(1).min(groups.len())));
+        }
+        Copying { groups, rest, most_gain: share(most).min(1.0) }
     }
 
     /// That the C library's own threshold would do, where it would.
@@ -53,9 +59,10 @@ impl Copying {
         Some(EvidenceLine { label: "By size".to_owned(), text })
     }
 
-    /// Rehearses each group alone, then those together that gain by themselves; of none, the best one.
+    /// Rehearses each group alone on one placement of pages, then those together that gain by themselves, on all
+    /// placements; of none, the best one, which needs no more.
     fn judge(&self, case: &Traced) -> Result<Judged<'_>, CaseError> {
-        let each = Replays::new(case, self.groups.iter().map(|group| policy([group])))?;
+        let each = Replays::new(case, self.groups.iter().map(|group| policy([group])), 1)?;
         let line_bytes = line_bytes(case);
         let all: Vec<One<'_>> = self
             .groups
@@ -69,11 +76,10 @@ impl Copying {
             })
             .collect();
         let chosen = choose(&all);
-        let together = match chosen.as_slice() {
-            [_] => each,
-            _ => Replays::new(case, [policy(chosen.iter().map(|at| all[*at].group))])?,
+        let (together, at) = match chosen.as_slice() {
+            [best] if !all[*best].is_worth_it() => (each, best + 1),
+            _ => (Replays::new(case, [policy(chosen.iter().map(|at| all[*at].group))], PLACEMENTS)?, 1),
         };
-        let at = if chosen.len() == 1 { chosen[0] + 1 } else { 1 };
         Ok(Judged { all, chosen, together, at })
     }
 }

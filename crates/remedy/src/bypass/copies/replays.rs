@@ -11,7 +11,7 @@ use nearmiss_record::policy::{Policy, StorePolicy};
 use nearmiss_record::rehearsal::Rehearsal;
 
 /// Page placements replayed. Where a page lies matters less here than which pages there are.
-const PLACEMENTS: usize = 2;
+pub(super) const PLACEMENTS: usize = 2;
 /// A smaller share is none.
 const NOTHING: f64 = 0.0005;
 
@@ -37,9 +37,13 @@ pub(super) fn policy<'g>(groups: impl IntoIterator<Item = &'g Group>) -> Policy 
 }
 
 impl Replays {
-    /// Replays the run as it was, and under each of these.
-    pub fn new(case: &Traced, policies: impl IntoIterator<Item = Policy>) -> Result<Self, CaseError> {
-        let placements = seeds(case.machine(), PLACEMENTS);
+    /// Replays the run as it was, and under each of these, on so many page placements.
+    pub fn new(
+        case: &Traced,
+        policies: impl IntoIterator<Item = Policy>,
+        placements: usize,
+    ) -> Result<Self, CaseError> {
+        let placements = seeds(case.machine(), placements);
         let policies: Vec<Policy> = [Policy::default()].into_iter().chain(policies).collect();
         let costs = rehearse(case, &policies, &placements, &[])?;
         let computing_cycles = case.model.totals.cycles.saturating_sub(case.model.totals.stall_cycles);
@@ -112,7 +116,7 @@ pub(super) fn table(case: &Traced, subject: String, groups: &[Group]) -> Result<
         groups.iter().zip(&reasons).filter(|(_, why)| !why.iter().any(Against::forbids)).map(|both| both.0).collect();
     let together = if fit.len() > 1 { vec![policy(fit.iter().copied())] } else { Vec::new() };
     let policies: Vec<Policy> = groups.iter().map(|group| policy([group])).chain(together).collect();
-    let replays = Replays::new(case, policies.iter().cloned())?;
+    let replays = Replays::new(case, policies.iter().cloned(), PLACEMENTS)?;
     let levels = case.machine().levels();
     let mut rows = vec![replays.row(0, "as it was".to_owned(), levels, blamed_misses(case, &Policy::default())?, "")];
     for (at, policy) in policies.iter().enumerate() {
