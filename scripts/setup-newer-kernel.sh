@@ -19,13 +19,10 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT INT TERM
 mkdir -p "$work/lists/partial" "$work/cache/archives/partial" "$work/sources"
 : >"$work/none"
-cat >"$work/sources/backports.sources" <<END
-Types: deb
-URIs: http://deb.debian.org/debian
-Suites: trixie-backports
-Components: main
-Signed-By: $keyring
-END
+mirror=$(grep -rhoE 'https?://[^ ]+/debian/?( |$)' /etc/apt/sources.list /etc/apt/sources.list.d 2>/dev/null |
+    head -n 1 | tr -d ' ')
+[ -n "$mirror" ] || fail "apt's sources name no Debian mirror"
+echo "deb [signed-by=$keyring] $mirror trixie-backports main" >"$work/sources/backports.list"
 private() {
     tool=$1
     shift

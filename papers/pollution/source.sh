@@ -16,12 +16,15 @@ trap 'rm -rf "$work"' EXIT INT TERM
 
 . /etc/os-release
 mkdir -p "$work/lists/partial" "$work/unpacked"
-echo "deb-src http://deb.debian.org/debian $VERSION_CODENAME main" >"$work/sources.list"
+mirror=$(grep -rhoE 'https?://[^ ]+/debian/?( |$)' /etc/apt/sources.list /etc/apt/sources.list.d 2>/dev/null |
+    head -n 1 | tr -d ' ')
+[ -n "$mirror" ] || fail "apt's sources name no Debian mirror"
+echo "deb-src $mirror $VERSION_CODENAME main" >"$work/sources.list"
 options="-q -o Dir::Etc::SourceList=$work/sources.list -o Dir::Etc::SourceParts=- -o Dir::State::Lists=$work/lists
     -o Dir::Cache::pkgcache= -o Dir::Cache::srcpkgcache= -o APT::Sandbox::User=root"
 cd "$work/unpacked"
 # shellcheck disable=SC2086
-apt-get $options update >&2 || fail "no list of sources from deb.debian.org"
+apt-get $options update >&2 || fail "no list of sources from $mirror"
 # shellcheck disable=SC2086
 apt-get $options source "$package" >&2 || fail "no source of $package"
 cd ..

@@ -1,6 +1,6 @@
 //! A run's pairs and schedules, and whether the chosen grouping holds when it is replayed as a whole.
 
-use super::kept;
+use super::kept::KeptPairs;
 use super::replays::{Replays, Seen};
 use super::schedules::Schedules;
 use super::tasks::{Sample, Task};
@@ -33,7 +33,7 @@ impl Judged {
         let sample = Sample::of(case, window).ok_or_else(none)?;
         let replays = Replays::new(case, &sample, domains.clone())?;
         let seen = replays.pairs()?;
-        kept::keep(&case.run, &sample, &seen.alone, &seen.samples)?;
+        KeptPairs::of(&sample, &seen.alone, &seen.samples).write(&case.run)?;
         let schedules = Schedules::of(&seen, &replays.present(), domains);
         let mut whole = replays.groupings(&[&schedules.typical, &schedules.groups])?.into_iter();
         Ok(Judged {

@@ -1,37 +1,159 @@
-//! The pairs of a run as a file in its directory, by which `apply` places the tasks of a later run.
+//! The table of pairs as a rehearsal leaves it in a run's directory, for `apply` to take up in a later run.
 
-use super::replays::Beside;
 use super::tasks::Sample;
+use crate::CannotEngage;
 use crate::replay::CaseError;
+use nearmiss_pairing::PairTable;
 use nearmiss_record::run::RunDir;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
+use std::path::Path;
 
 /// Its file in a run's directory.
 pub const FILE: &str = "pairs.json";
 /// `nearmiss/pairs/1`.
 pub const SCHEMA: &str = "nearmiss/pairs/1";
+/// A file that says more was not written by us.
+const MOST_TASKS: usize = 4096;
 
 /// Tasks, and what each does beside each other one.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-struct KeptPairs<'a> {
-    schema: &'static str,
-    tasks: Vec<KeptTask<'a>>,
-    pairs: &'a [Beside],
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct KeptPairs {
+    /// `nearmiss/pairs/1`.
+    pub schema: String,
+    /// The tasks of the table, by their number in it.
+    pub tasks: Vec<KeptTask>,
+    /// What was seen; of a pair, once each way.
+    pub pairs: Vec<KeptPair>,
 }
 
 /// A task of the table.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-struct KeptTask<'a> {
-    /// How many tasks of the command began before it: so it is known in a later run.
-    order: usize,
-    name: &'a str,
-    /// Its cycles alone.
-    weight: f64,
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct KeptTask {
+    /// How many tasks of the command began before it: 0 is the command's first process. So it is known in a later run.
+    pub order: usize,
+    /// Its name, for people.
+    pub name: String,
+    /// How much it matters, such as its cycles alone.
+    pub weight: f64,
 }
 
-/// Writes the file.
-pub fn keep(run: &RunDir, sample: &Sample, alone: &[f64], pairs: &[Beside]) -> Result<(), CaseError> {
-    let tasks = sample.tasks.iter().zip(alone);
-    let tasks = tasks.map(|(task, weight)| KeptTask { order: task.order, name: &task.name, weight: *weight }).collect();
-    Ok(run.write_json(FILE, &KeptPairs { schema: SCHEMA, tasks, pairs })?)
+/// One task beside one other.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct KeptPair {
+    /// Whose time it is.
+    pub task: usize,
+    /// Who was beside.
+    pub beside: usize,
+    /// Times as long as alone, a figure a placement of pages.
+    pub of_alone: Vec<f64>,
+}
+
+impl KeptPairs {
+    /// Of what a rehearsal saw: cycles of each task alone, and samples of all pairs.
+    pub(super) fn of(sample: &Sample, alone: &[f64], pairs: &[KeptPair]) -> Self {
+        let tasks = sample.tasks.iter().zip(alone);
+        let tasks =
+            tasks.map(|(task, weight)| KeptTask { order: task.order, name: task.name.clone(), weight: *weight });
+        KeptPairs { schema: SCHEMA.to_owned(), tasks: tasks.collect(), pairs: pairs.to_vec() }
+    }
+
+    /// Writes the file.
+    pub(super) fn write(&self, run: &RunDir) -> Result<(), CaseError> {
+        Ok(run.write_json(FILE, self)?)
+    }
+
+    /// Of a run's directory. Errors: there is none, or it makes no sense.
+    pub fn read(run: &Path) -> Result<Self, CannotEngage> {
+        let file = run.join(FILE);
+        let wrong = |why: String| {
+            CannotEngage::Parameters(format!(
+                "--table {}: {why}; `nearmiss rehearse pair RUN` writes it",
+                file.display()
+            ))
+        };
+        let bytes = std::fs::read(&file).map_err(|e| wrong(e.to_string()))?;
+        let kept: KeptPairs =
+            serde_json::from_slice(&bytes).map_err(|e| wrong(format!("is no table of pairs: {e}")))?;
+        kept.check().map_err(wrong)?;
+        Ok(kept)
+    }
+
+    fn check(&self) -> Result<(), String> {
+        let tasks = self.tasks.len();
+        if self.schema != SCHEMA {
+            return Err(format!("has the schema {:?} and not {SCHEMA}", self.schema));
+        }
+        if tasks > MOST_TASKS {
+            return Err(format!("has {tasks} tasks, of at most {MOST_TASKS}"));
+        }
+        if let Some(task) = self.tasks.iter().find(|task| !(task.weight.is_finite() && task.weight >= 0.0)) {
+            return Err(format!("gives the task {:?} a weight of {}", task.name, task.weight));
+        }
+        match self.pairs.iter().find(|pair| pair.task >= tasks || pair.beside >= tasks) {
+            Some(pair) => Err(format!("tells of tasks {} and {}, and has {tasks}", pair.task, pair.beside)),
+            None => Ok(()),
+        }
+    }
+
+    /// For the policy library.
+    pub fn table(&self) -> PairTable {
+        let mut table = PairTable::new(self.tasks.len());
+        for pair in &self.pairs {
+            pair.of_alone.iter().for_each(|of_alone| table.add(pair.task, pair.beside, *of_alone));
+        }
+        table
+    }
+
+    /// By task.
+    pub fn weights(&self) -> Vec<f64> {
+        self.tasks.iter().map(|task| task.weight).collect()
+    }
+
+    /// The task of the table that is the command's `order`-th.
+    pub fn slot_of(&self, order: usize) -> Option<usize> {
+        self.tasks.iter().position(|task| task.order == order)
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    fn two() -> KeptPairs {
+        let task = |order, weight| KeptTask { order, name: format!("t{order}"), weight };
+        let pair = |task, beside, of_alone: f64| KeptPair { task, beside, of_alone: vec![of_alone; 3] };
+        let (tasks, pairs) = (vec![task(1, 2.0), task(2, 1.0)], vec![pair(0, 1, 1.5), pair(1, 0, 1.1)]);
+        KeptPairs { schema: SCHEMA.to_owned(), tasks, pairs }
+    }
+
+    #[test]
+    fn what_was_kept_is_read_again() {
+        let place = tempfile::tempdir().unwrap();
+        std::fs::write(place.path().join(FILE), serde_json::to_vec(&two()).unwrap()).unwrap();
+        let kept = KeptPairs::read(place.path()).unwrap();
+        assert_eq!((kept.slot_of(2), kept.slot_of(0)), (Some(1), None));
+        assert_eq!(kept.table().costs(&kept.weights()).pair(0, 1), 1.5 * 2.0 + 1.1);
+    }
+
+    #[test]
+    fn what_makes_no_sense_is_refused_in_words() {
+        let place = tempfile::tempdir().unwrap();
+        let refused = |text: &str| {
+            std::fs::write(place.path().join(FILE), text).unwrap();
+            KeptPairs::read(place.path()).unwrap_err().to_string()
+        };
+        assert!(refused("{").contains("is no table of pairs"));
+        let with = |change: &dyn Fn(&mut KeptPairs)| {
+            let mut kept = two();
+            change(&mut kept);
+            refused(&serde_json::to_string(&kept).unwrap())
+        };
+        assert!(with(&|kept| kept.schema = "x/2".into()).contains("schema"));
+        assert!(with(&|kept| kept.pairs[0].beside = 9).contains("tasks 0 and 9"));
+        assert!(with(&|kept| kept.tasks[1].weight = -1.0).contains("weight of -1"));
+        std::fs::remove_file(place.path().join(FILE)).unwrap();
+        let missing = KeptPairs::read(place.path()).unwrap_err();
+        assert!(missing.to_string().contains("rehearse pair") && missing.exit_code() == 125, "{missing}");
+    }
 }

@@ -1,6 +1,7 @@
 //! Tasks of a run alone, beside one another, and in groups: replays of the trace taken apart.
 
 use super::hands;
+use super::kept::KeptPair;
 use super::tasks::Sample;
 use crate::rehearsal::{PLACEMENTS, seeds, side_by_side, spread, workers};
 use crate::replay::{self, CaseError};
@@ -12,7 +13,6 @@ use nearmiss_pairing::PairTable;
 use nearmiss_record::machine::{Machine, Placement};
 use nearmiss_record::policy::Order;
 use nearmiss_record::reference::Control;
-use serde::Serialize;
 use std::sync::PoisonError;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -36,25 +36,14 @@ pub struct Seen {
     /// Each task beside each other one, of alone; a sample a placement.
     pub table: PairTable,
     /// The samples of the table.
-    pub samples: Vec<Beside>,
-}
-
-/// One task beside one other.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Beside {
-    /// Whose time it is.
-    pub task: usize,
-    /// Who was beside.
-    pub beside: usize,
-    /// Times as long as alone, by placement.
-    pub of_alone: Vec<f64>,
+    pub samples: Vec<KeptPair>,
 }
 
 impl Seen {
     /// By the cycles of each task alone, and the samples of all pairs.
-    pub fn of(alone: Vec<f64>, samples: Vec<Beside>) -> Self {
+    pub fn of(alone: Vec<f64>, samples: Vec<KeptPair>) -> Self {
         let mut table = PairTable::new(alone.len());
-        for Beside { task, beside, of_alone } in &samples {
+        for KeptPair { task, beside, of_alone } in &samples {
             of_alone.iter().for_each(|of_alone| table.add(*task, *beside, *of_alone));
         }
         Seen { alone, table, samples }
@@ -121,7 +110,7 @@ impl<'a> Replays<'a> {
             each.map(|(together, alone)| together[task] / alone[task].max(1.0)).collect()
         };
         let both = pairs.into_iter().zip(together).flat_map(|((a, b), cycles)| {
-            [(a, b), (b, a)].map(|(task, beside)| Beside { task, beside, of_alone: of_alone(cycles, task) })
+            [(a, b), (b, a)].map(|(task, beside)| KeptPair { task, beside, of_alone: of_alone(cycles, task) })
         });
         let middle = |(task, cycles): (usize, &Vec<Vec<f64>>)| spread(cycles.iter().map(|cycles| cycles[task])).0;
         Ok(Seen::of(alone.iter().enumerate().map(middle).collect(), both.collect()))

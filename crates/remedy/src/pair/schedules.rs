@@ -199,12 +199,12 @@ fn affinity(bitmaps: &Bitmaps, groups: &[Vec<usize>]) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::pair::replays::Beside;
+    use crate::pair::kept::KeptPair;
 
     /// Eight tasks of 100 cycles alone, with these samples by pair.
     fn seen(of: impl Fn(usize, usize) -> [f64; 3]) -> Seen {
         let beside = |task: usize| (0..8).filter(move |beside| *beside != task).map(move |beside| (task, beside));
-        let sample = |(task, beside)| Beside { task, beside, of_alone: of(task, beside).to_vec() };
+        let sample = |(task, beside)| KeptPair { task, beside, of_alone: of(task, beside).to_vec() };
         Seen::of(vec![100.0; 8], (0..8).flat_map(beside).map(sample).collect())
     }
 

@@ -7,14 +7,13 @@ mod counters;
 mod daemon;
 mod domains;
 mod ext;
-mod kept;
 mod options;
 mod refusals;
 mod report;
 mod table;
 
+pub use super::kept::{FILE as KEPT_PAIRS, KeptPair, KeptPairs, KeptTask, SCHEMA as KEPT_PAIRS_SCHEMA};
 pub use domains::Level;
-pub use kept::{FILE as KEPT_PAIRS, KeptPair, KeptPairs, KeptTask, SCHEMA as KEPT_PAIRS_SCHEMA};
 pub use options::{Args, With};
 pub use report::{Report, Scheduler, Together, Verified};
 

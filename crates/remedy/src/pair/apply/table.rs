@@ -1,7 +1,7 @@
 //! Where the daemon's knowledge of pairs comes from.
 
 use super::counters::{Counted, Counters, Learned, mixed};
-use super::kept::KeptPairs;
+use crate::pair::kept::KeptPairs;
 use nearmiss_pairing::Costs;
 
 /// What there is to plan by.

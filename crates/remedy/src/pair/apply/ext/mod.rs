@@ -14,9 +14,9 @@ mod types;
 pub use seats::Seats;
 
 use super::domains::Domains;
-use super::kept::KeptPairs;
 use super::report::{Scheduler as Report, Together, Verified};
 use crate::CannotEngage;
+use crate::pair::kept::KeptPairs;
 use compiled::{Meaning, Program, programs};
 use maps::{Maps, SEATS};
 use nearmiss_pairing::table::USUAL_CONFIDENCE;

@@ -1,8 +1,8 @@
 //! Tells the scheduler which tasks of the command have a seat.
 
-use super::super::kept::KeptPairs;
 use super::maps::{Maps, SEATS};
 use crate::follow::Follows;
+use crate::pair::kept::KeptPairs;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
