@@ -20,7 +20,7 @@ fn rehearsed(place: &Path, shape: &[&str]) -> Value {
         output.stdout
     };
     let trace = ["trace", "-q", "--no-curve", "--only", "user", "-m", "xeon-ht-2x2", "--cpus", "4", "--"];
-    nearmiss(&[&trace[..], &[&program, "--reads", "25000"], shape].concat());
+    nearmiss(&[&trace[..], &[&program, "--reads", "100000"], shape].concat());
     let rehearsals: Value = serde_json::from_slice(&nearmiss(&["rehearse", "pair", "--json"])).unwrap();
     rehearsals["tables"][0].clone()
 }

@@ -22,14 +22,14 @@ pub struct Slow {
     pages: BTreeMap<u64, (u64, u8)>,
     pub(super) tables: Vec<Table>,
     /// By core, oldest first.
-    buffers: Vec<Vec<Buffer>>,
-    bus: Bus,
+    pub(super) buffers: Vec<Vec<Buffer>>,
+    pub(super) bus: Bus,
     pub(super) nodes: Vec<BusTally>,
     pub(super) sharing: BTreeMap<u64, (u64, u64)>,
     pub(super) last_writer: Option<(u64, usize)>,
 }
 
-fn bytes_of(address: u64, size: u32) -> BTreeSet<u64> {
+pub(super) fn bytes_of(address: u64, size: u32) -> BTreeSet<u64> {
     (address..address + u64::from(size)).collect()
 }
 
@@ -172,7 +172,7 @@ impl Slow {
     }
 
     /// The numbers, in a cache, of the lines of the unit of an address.
-    fn lines_of_unit(&self, at: usize, address: u64) -> Vec<u64> {
+    pub(super) fn lines_of_unit(&self, at: usize, address: u64) -> Vec<u64> {
         let unit = 1u64 << self.plan.unit_log2;
         let first = address / unit * unit / self.tables[at].line_bytes();
         (first..first + unit / self.tables[at].line_bytes()).collect()
@@ -326,7 +326,7 @@ impl Slow {
     }
 
     /// Another's write takes a unit from a cache.
-    fn take(&mut self, at: usize, address: u64, written: &BTreeSet<u64>) {
+    pub(super) fn take(&mut self, at: usize, address: u64, written: &BTreeSet<u64>) {
         for line in self.lines_of_unit(at, address) {
             let bytes = self.tables[at].line_bytes();
             let fresh: BTreeSet<u64> = written.iter().copied().filter(|b| b / bytes == line).collect();
@@ -432,74 +432,9 @@ impl Slow {
         }
     }
 
-    fn write_back(&mut self, home: u8, access: &Access, outcome: &mut Outcome) {
+    pub(super) fn write_back(&mut self, home: u8, access: &Access, outcome: &mut Outcome) {
         outcome.write_backs += 1;
         self.nodes[usize::from(home)].write_backs += 1;
         self.bus.transact(access.cpu, home, access.now);
-    }
-
-    fn send(&mut self, buffer: &Buffer) -> (u8, u8) {
-        let bytes = self.tables[self.plan.data[0].at(0)].line_bytes();
-        let tally = &mut self.nodes[usize::from(buffer.home)];
-        if buffer.bytes.len() as u64 == bytes {
-            tally.nt_full += 1;
-            return (1, 0);
-        }
-        let pieces: BTreeSet<u64> = buffer.bytes.iter().map(|byte| byte / 8).collect();
-        tally.nt_partial += pieces.len() as u64;
-        (0, pieces.len() as u8)
-    }
-
-    fn send_for(&mut self, buffer: &Buffer, access: &Access, outcome: &mut Outcome) -> u64 {
-        let (full, partial) = self.send(buffer);
-        outcome.nt_full += full;
-        outcome.nt_partial += partial;
-        (0..full + partial).map(|_| self.bus.transact(access.cpu, buffer.home, access.now)).max().unwrap_or(0)
-    }
-
-    fn store_around(&mut self, access: &Access, outcome: &mut Outcome) {
-        let cpu = access.cpu;
-        let written = bytes_of(access.address, access.size);
-        let own: Vec<usize> =
-            (0..self.tables.len()).filter(|&at| self.plan.instances[at].cpus >> cpu & 1 == 1).collect();
-        let others = self.plan.others[cpu].clone();
-        let mut dirty = false;
-        for &at in own.iter().chain(&others) {
-            dirty |= self.lines_of_unit(at, access.address).iter().any(|&line| self.tables[at].is_dirty(line));
-        }
-        for at in own {
-            for line in self.lines_of_unit(at, access.address) {
-                self.tables[at].shadow.retain(|&l| l != line);
-                self.tables[at].remove(line, Went::Away);
-            }
-        }
-        others.iter().for_each(|&at| self.take(at, access.address, &written));
-        if dirty {
-            self.write_back(outcome.home, access, outcome);
-        }
-        let bytes = self.tables[self.plan.data[cpu].at(0)].line_bytes();
-        let line = access.address / bytes;
-        let core = self.plan.core[cpu];
-        let last = access.effective(self.plan.node[cpu]);
-        let mut waits = 0;
-        let mut at = self.buffers[core].iter().position(|b| b.line == line);
-        if at.is_none() {
-            if self.buffers[core].len() == self.plan.combining_buffers {
-                let oldest = self.buffers[core].remove(0);
-                waits = waits.max(self.send_for(&oldest, access, outcome));
-            }
-            self.buffers[core].push(Buffer { line, bytes: BTreeSet::new(), last, home: outcome.home });
-            at = Some(self.buffers[core].len() - 1);
-        }
-        if let Some(at) = at {
-            let buffer = &mut self.buffers[core][at];
-            buffer.bytes.extend(written);
-            (buffer.last, buffer.home) = (last, outcome.home);
-            if buffer.bytes.len() as u64 == bytes {
-                let whole = self.buffers[core].remove(at);
-                waits = waits.max(self.send_for(&whole, access, outcome));
-            }
-        }
-        outcome.stall_cycles = u32::try_from(waits).unwrap_or(u32::MAX);
     }
 }
