@@ -27,7 +27,7 @@ impl Slow {
         (0, pieces.len() as u8)
     }
 
-    fn send_for(&mut self, buffer: &Buffer, access: &Access, outcome: &mut Outcome) -> u64 {
+    pub(super) fn send_for(&mut self, buffer: &Buffer, access: &Access, outcome: &mut Outcome) -> u64 {
         let (full, partial) = self.send(buffer);
         outcome.nt_full += full;
         outcome.nt_partial += partial;
