@@ -182,7 +182,7 @@ pub fn replay(run: &RunDir, recorded: &Machine, homes: Homes, name: &str) -> Res
     let options = ModelOptions::of(&header, Order::Recorded).without_reasons();
     let mut model = Model::new(&machine, &homes.policy(), &options, ear)?;
     each_chunk(&mut trace, |head, records| match homes {
-        Homes::Blind => model.chunk(head, &moved(records, pages, line_log2.into())).map_err(PaperError::from),
+        Homes::Blind => model.chunk(head, &moved(records, pages, line_log2)).map_err(PaperError::from),
         _ => model.chunk(head, records).map_err(PaperError::from),
     })?;
     let ear = model.finish()?.1;

@@ -2,6 +2,7 @@
 
 use super::chassis::MACHINE;
 use super::homes::{Homes, Served, replay};
+use super::tables::Class;
 use crate::pacing::plan::Scale;
 use crate::parallel::answer;
 use crate::record::{Grid, GridRow, Row, Shape, Table, Theirs, Unit};
@@ -288,7 +289,7 @@ fn grid(sides: &[Vec<Recording>; 2], plan: Plan) -> Grid {
         row("user time, aware, against one node", &|r| {
             (r.of(Homes::Kernel).cycles[0] / r.of(Homes::OneNode).cycles[0].max(1.0) - 1.0) * 100.0
         });
-        let classes: [(&str, fn(&BusTally) -> u64); 4] = [
+        let classes: [Class; 4] = [
             ("r, aware", |bus| bus.read_remote),
             ("l-n, aware", |bus| bus.read_local_none),
             ("l-s, aware", |bus| bus.read_local_shared),

@@ -12,6 +12,9 @@ use nearmiss_record::model::BusTally;
 /// Names of the kernels on one node and on two.
 pub const NAMES: [[&str; 2]; 3] = [["UMA", "NUMA"], ["UMA-M", "NUMA-M"], ["UMA-MP", "NUMA-MP"]];
 
+/// A class of bus reads: its name, and how many there are.
+pub type Class = (&'static str, fn(&BusTally) -> u64);
+
 /// Change of a count a request on two nodes, from one kernel to another, in percent.
 pub fn change(runs: &Runs, from: Kernel, to: Kernel, count: impl Fn(&BusTally) -> u64) -> f64 {
     let each = |counts: Counts| counts.each(count(&counts.bus));
@@ -167,7 +170,7 @@ fn grid(runs: &Runs) -> Grid {
         rows.push(row("of that", function.name(), &|counts| time(counts.of(function))));
     }
     let reads = one.each(one.bus.reads());
-    let classes: [(&str, fn(&BusTally) -> u64); 4] = [
+    let classes: [Class; 4] = [
         ("r", |bus| bus.read_remote),
         ("l-n", |bus| bus.read_local_none),
         ("l-s", |bus| bus.read_local_shared),
