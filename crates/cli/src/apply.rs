@@ -1,8 +1,8 @@
 //! The verb `apply`: a command under a remedy.
 
 use crate::Remedies;
-use crate::interrupt;
 use crate::verbs::{asked, of_remedies};
+use crate::{exit, interrupt};
 use anyhow::Context;
 use clap::{ArgMatches, Args as _, Command, FromArgMatches};
 use nearmiss_record::run::write_whole;
@@ -45,14 +45,18 @@ pub fn run(given: &ArgMatches, remedies: Remedies) -> anyhow::Result<ExitCode> {
     let (remedy, given) = asked(given, remedies)?;
     let own = Own::from_arg_matches(given)?;
     let said = |code: u8, what: &dyn std::fmt::Display| {
-        crate::exit::say(&what.to_string());
+        exit::say(&what.to_string());
+        Ok(ExitCode::from(code))
+    };
+    let reported = |code: u8, engaged: &Engaged| {
+        exit::report(&engaged.text);
         Ok(ExitCode::from(code))
     };
     if let Some(pid) = own.pid {
         return match attached(remedy, pid, given) {
             Ok(engaged) => {
                 record(own.json.as_deref(), &engaged)?;
-                said(0, &engaged.text)
+                reported(0, &engaged)
             }
             Err(error) => said(125, &error),
         };
@@ -64,7 +68,7 @@ pub fn run(given: &ArgMatches, remedies: Remedies) -> anyhow::Result<ExitCode> {
     match &wrapped.engaged {
         Ok(engaged) => {
             record(own.json.as_deref(), engaged)?;
-            said(wrapped.exit_code(), &engaged.text)
+            reported(wrapped.exit_code(), engaged)
         }
         Err(error) => said(wrapped.exit_code(), error),
     }

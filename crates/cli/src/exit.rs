@@ -53,6 +53,13 @@ pub fn say(what: &str) {
     let _ = writeln!(std::io::stderr(), "nearmiss: {}", plain(what));
 }
 
+/// A report of one line and more on standard error, as safe as [`say`].
+pub fn report(what: &str) {
+    let lines: Vec<String> = what.lines().map(plain).collect();
+    // A closed stream must not change the status.
+    let _ = writeln!(std::io::stderr(), "nearmiss: {}", lines.join("\n"));
+}
+
 /// Prints help, or in one line what is wrong with the arguments. A wrapper's status 2 is its command's: its own is 125.
 pub fn wrong_use(command: &Command, error: &clap::Error) -> ExitCode {
     let wrapper = std::env::args().nth(1).is_some_and(|verb| ["trace", "observe", "apply"].contains(&verb.as_str()));

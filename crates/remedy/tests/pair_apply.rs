@@ -173,7 +173,8 @@ fn new_tasks_of_a_command_are_followed() {
     keep_table(run.path());
     let (said, says) = std::io::pipe().unwrap();
     let says = std::fs::File::from(std::os::fd::OwnedFd::from(says));
-    let script = "for i in 1 2 3 4; do sh -c 'read x; :' & done; echo started; wait";
+    // They live until the follower has heard of them, also on a busy machine.
+    let script = "for i in 1 2 3 4; do sleep 2 & done; echo started; wait";
     let workload = Workload::new(["sh", "-c", script]).stdin(Stdio::Pipe).stdout(says);
     let args = Args { table: Some(run.path().to_owned()), ..Args::default() };
     let (workload, mut around) = apply(workload, &args).unwrap();
@@ -185,7 +186,6 @@ fn new_tasks_of_a_command_are_followed() {
     }
     let running = suspended.resume().unwrap();
     BufReader::new(said).read_line(&mut String::new()).unwrap();
-    std::thread::sleep(Duration::from_millis(500));
     assert!(running.wait().unwrap().status.success());
     let report: Report = around.report(pid).unwrap();
     // The shell, and four that it started.
