@@ -11,6 +11,9 @@ use nearmiss_machine::describe::{Domains, approximate_policy};
 use nearmiss_record::finding::{LEAST_GAIN, Prediction};
 use nearmiss_record::run::Filter;
 
+/// Of pairs that are not certain there may be so many times those that are.
+const LEAST_CERTAIN: usize = 3;
+
 /// All that is known of the tasks of a run.
 pub struct Judged {
     pub tasks: Vec<Task>,
@@ -56,11 +59,13 @@ impl Judged {
         spread(typical.iter().zip(ours).map(|(typical, ours)| 1.0 - ours / typical.max(1.0)))
     }
 
-    /// The grouping that is proposed: ours, if it saves something on every placement, and what makes it so is certain.
+    /// The grouping that is proposed: ours, if it saves enough on every placement, and what makes it so is certain. Of tasks
+    /// that are all alike a few pairs seem to differ by chance.
     pub fn proposed(&self) -> Option<&[Vec<usize>]> {
         let (gain, low, _) = self.gain();
-        let [high_pairs, low_pairs, _] = self.schedules.judged;
-        (gain >= LEAST_GAIN && low > 0.0 && high_pairs > 0 && low_pairs > 0).then_some(&self.schedules.groups)
+        let [high_pairs, low_pairs, unknown] = self.schedules.judged;
+        let certain = high_pairs > 0 && low_pairs > 0 && (high_pairs + low_pairs) * LEAST_CERTAIN >= unknown;
+        (gain >= LEAST_GAIN && low >= LEAST_GAIN && certain).then_some(&self.schedules.groups)
     }
 
     /// What the proposal would save of the command's cycles; nothing where none is made.
