@@ -11,9 +11,6 @@ use nearmiss_machine::describe::{Domains, approximate_policy};
 use nearmiss_record::finding::{LEAST_GAIN, Prediction};
 use nearmiss_record::run::Filter;
 
-/// Of pairs that are not certain there may be so many times those that are.
-const LEAST_CERTAIN: usize = 3;
-
 /// All that is known of the tasks of a run.
 pub struct Judged {
     pub tasks: Vec<Task>,
@@ -59,12 +56,13 @@ impl Judged {
         spread(typical.iter().zip(ours).map(|(typical, ours)| 1.0 - ours / typical.max(1.0)))
     }
 
-    /// The grouping that is proposed: ours, if it saves enough on every placement, and what makes it so is certain. Of tasks
-    /// that are all alike a few pairs seem to differ by chance.
+    /// The grouping that is proposed: ours, if it saves enough on every placement and by its pairs too, some of which are certain.
+    /// Of tasks that are all alike one that began first differs from the others, and no pair gains by it.
     pub fn proposed(&self) -> Option<&[Vec<usize>]> {
         let (gain, low, _) = self.gain();
-        let [high_pairs, low_pairs, unknown] = self.schedules.judged;
-        let certain = high_pairs > 0 && low_pairs > 0 && (high_pairs + low_pairs) * LEAST_CERTAIN >= unknown;
+        let [high_pairs, low_pairs, _] = self.schedules.judged;
+        let by_pairs = 1.0 - self.schedules.ours.cycles / self.schedules.standard.max(1.0);
+        let certain = high_pairs > 0 && low_pairs > 0 && by_pairs >= LEAST_GAIN;
         (gain >= LEAST_GAIN && low >= LEAST_GAIN && certain).then_some(&self.schedules.groups)
     }
 
