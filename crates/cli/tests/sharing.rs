@@ -14,8 +14,9 @@ fn diagnosed(shape: &[&str]) -> Value {
     let place = tempfile::tempdir().unwrap();
     let program = subject("tenants");
     let begin = ["diagnose", "--json", "-m", "zen3-milan", "--cpus", "2", "--only", "user", "--", &program];
-    // A loop that ends before the other thread begins meets nobody; a lock takes more instructions a turn.
-    let end = ["--times", if shape[0] == "--lock" { "100000" } else { "200000" }];
+    // A loop that ends before the host gives the other CPU its slice meets nobody, so both take many slices; a lock takes
+    // more instructions a turn.
+    let end = ["--times", if shape[0] == "--lock" { "200000" } else { "800000" }];
     let mut nearmiss = Command::new(env!("CARGO_BIN_EXE_nearmiss"));
     let output = nearmiss.current_dir(place.path()).args(begin).args(shape).args(end).output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
