@@ -80,7 +80,7 @@ def short(versions, command):
 def main():
     arguments = argparse.ArgumentParser()
     arguments.add_argument("--records", type=float, default=100, help="of the long trace, in millions")
-    arguments.add_argument("--machines", default="xeon-mp-4way-l3,host-core", help="of the long trace")
+    arguments.add_argument("--machines", default="xeon-mp-4way-l3,host", help="of the long trace")
     arguments.add_argument("--no-long", action="store_true")
     arguments.add_argument("--no-short", action="store_true")
     arguments.add_argument("--run", default="", help="kept runs of the long trace, one a machine")

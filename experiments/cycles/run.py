@@ -6,7 +6,7 @@ counts, since other programs only add; of it the share that all passes together 
 splits a run's time by its timer's ticks, of which a short run has a few. Then each is traced once with `--only user` on
 each machine named.
 
-    experiments/cycles/run.py [--machines host,host-core] [--passes 60] [--times FILE [--measure-only]] [--json FILE] [NAME...]
+    experiments/cycles/run.py [--machines host-overlap,host] [--passes 60] [--times FILE [--measure-only]] [--json FILE] [NAME...]
 
 What is measured needs a quiet machine, and what is modelled does not: --times keeps the measured times in a file, and takes
 them from there.
@@ -117,7 +117,7 @@ def modelled(command, machine, place):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--machines", default="host,host-core")
+    parser.add_argument("--machines", default="host-overlap,host")
     parser.add_argument("--passes", type=int, default=60)
     parser.add_argument("--times", metavar="FILE", help="where measured times are kept")
     parser.add_argument("--measure-only", action="store_true", help="model nothing")

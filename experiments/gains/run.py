@@ -19,7 +19,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(HERE), "recall"))
 from judging import ROOT, Judge, options, program_of
 
 FAULTS = f"{ROOT}/experiments/recall/faults"
-MACHINES = ["host", "host-core"]
+MACHINES = ["host-overlap", "host"]
 HALVES = {"before": "written before the model was frozen", "after": "written after",
           "since": "written after loads behind walks and stores behind chained loads were mended"}
 NEAR = 0.15

@@ -12,8 +12,6 @@ use std::time::{Duration, Instant};
 const RUNS: usize = 5;
 /// No further run begins after this time.
 const LONG_ENOUGH: Duration = Duration::from_secs(30);
-/// The machines that are this one.
-const HERE: [&str; 2] = ["host", "host-core"];
 
 /// Runs the command of a traced run here, as it was recorded: in its directory, on as many CPUs.
 pub fn measure(case: &Case) -> anyhow::Result<Measured> {
@@ -38,9 +36,9 @@ pub fn measure(case: &Case) -> anyhow::Result<Measured> {
 fn comparable(traced: &Traced) -> anyhow::Result<()> {
     let (run, manifest) = (traced.run.path().display(), &traced.manifest);
     let machine = traced.machine();
-    if !HERE.contains(&machine.name.as_str()) {
+    if !nearmiss_host::NAMES.contains(&machine.name.as_str()) {
         let name = &machine.name;
-        bail!("--measure: {run} is modelled on {name}, whose time no clock here measures; add -m host or -m host-core");
+        bail!("--measure: {run} is modelled on {name}, whose time no clock here measures; add -m host");
     }
     if manifest.cut.is_some() || manifest.records_left_out > 0 {
         bail!("--measure: {run} is a part of what its command did, whose time is unknown; leave --measure out");

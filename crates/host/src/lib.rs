@@ -87,27 +87,22 @@ pub enum LoadError {
     Described(#[from] DescribeError),
 }
 
-/// The machine that `-m NAME` means: `host`, `host-core` (the host with its cores as measured), a preset, or the
-/// path of a machine file (anything with `/` or `.toml`).
+/// The names of this machine: with its cores as measured, and with one share of each miss hidden in their place.
+pub const NAMES: [&str; 2] = ["host", "host-overlap"];
+
+/// The machine that `-m NAME` means: one of [`NAMES`], a preset, or the path of a machine file (anything with `/` or
+/// `.toml`).
 pub fn load(name: &str) -> Result<Machine, LoadError> {
     match name {
         // Not `#[from]`: the message has the cause already, and a source would be printed a second time.
         "host" => host(Latencies::Calibrated).map_err(LoadError::Host),
-        "host-core" => {
-            let machine = host_with_core(Latencies::Calibrated).map_err(LoadError::Host)?;
-            Ok(Machine { name: name.to_owned(), ..machine })
-        }
+        "host-overlap" => host(Latencies::Calibrated).map(share::with_share).map_err(LoadError::Host),
         _ => Ok(preset_or_file(name)?),
     }
 }
 
-/// Describes this host; a share of each miss is hidden.
+/// Describes this host.
 pub fn host(latencies: Latencies) -> Result<Machine, HostError> {
-    host_with_core(latencies).map(share::with_share)
-}
-
-/// Describes this host with its cores.
-fn host_with_core(latencies: Latencies) -> Result<Machine, HostError> {
     let found = discover(Path::new("/"))?;
     if latencies == Latencies::Assumed {
         return describe(&found, None);

@@ -248,6 +248,18 @@ fn a_host_that_was_not_measured_has_a_typical_core_and_says_so() {
 }
 
 #[test]
+fn with_one_share_for_all_misses_the_host_has_no_core() {
+    let dir = tempfile::tempdir().expect("a directory");
+    two_sockets(dir.path(), "32768K", 4);
+    let calibration = Calibration { aliased_load_ns: Some(2.0), ..a_calibration() };
+    let with_core = describe(&discover(dir.path()).expect("found"), Some(&calibration)).expect("a machine");
+    let m = crate::share::with_share(with_core.clone());
+    assert_eq!((m.name.as_str(), m.overlap, m.core, m.streams.is_none()), ("host-overlap", 0.6, None, true));
+    let waits = [with_core, m].map(|m| m.store_aliasing.expect("measured").wait_cycles);
+    assert_eq!(waits[1], (waits[0] / 0.4 * 100.0).round() / 100.0);
+}
+
+#[test]
 fn what_is_measured_here_is_sound() {
     let Ok(found) = discover(Path::new("/")) else {
         println!("skipped: this host tells nothing of its caches");
