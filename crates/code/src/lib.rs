@@ -23,6 +23,8 @@ pub struct Origin {
     /// came in several translations: all that may be meant. The instruction itself is among them where an earlier
     /// execution of its own gives the address of the next, as in a walk along a list. Empty: the address is computed.
     pub loads: Vec<InsnId>,
+    /// By load: instructions from it to the access, at least. What the load read later is not what the address is made of.
+    pub distances: Vec<u32>,
     /// Part of the address could not be followed: through a call of unknown code, or too far. What comes into a loop
     /// from outside does not count: in most turns it has been there for long.
     pub unknown: bool,

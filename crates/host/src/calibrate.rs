@@ -5,7 +5,7 @@ use super::core::{self, CoreFigures};
 use super::offsets::{sets_at_one_offset, translation};
 use super::pages::TranslationFigures;
 use super::streams::{self, StreamFigures};
-use super::{Found, aliasing, left};
+use super::{Found, aliasing, contended, left};
 use rustix::thread::{CpuSet, sched_setaffinity};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -64,7 +64,8 @@ pub fn calibrate(found: &Found) -> Calibration {
     let home = found.nodes.first().and_then(|n| n.first()).copied().unwrap_or(0);
     let other_node = found.nodes.get(1).and_then(|n| n.first()).copied();
     let neighbour = neighbour(found, home);
-    let handover = |other: u32| handover_nanoseconds(|which| pin(if which == 0 { home } else { other }));
+    let pair = |other: u32| move |which: usize| pin(if which == 0 { home } else { other });
+    let handover = |other: u32| handover_nanoseconds(pair(other));
     let levels = levels(found);
     let hear = || {
         pin(home);
@@ -83,6 +84,10 @@ pub fn calibrate(found: &Found) -> Calibration {
         let far = memory.join().unwrap_or_default();
         let second = scope.spawn(hear).join().ok();
         let core_to_core_ns = scope.spawn(|| neighbour.and_then(handover)).join().ok().flatten();
+        let contended_ns = scope.spawn(|| neighbour.map(|other| contended::store_nanoseconds(pair(other)))).join();
+        let cycles_a_ns = far.clock_mhz.map(|mhz| f64::from(mhz) / 1e3);
+        let contended_store_cycles =
+            contended_ns.ok().flatten().unwrap_or_default().map(|ns| Some(ns?.times(cycles_a_ns?)));
         let remote_cache_ns = scope.spawn(|| other_node.and_then(handover)).join().ok().flatten();
         let third = scope.spawn(hear).join().ok();
         let level_ns = least([first, second, third].into_iter().flatten());
@@ -107,7 +112,7 @@ pub fn calibrate(found: &Found) -> Calibration {
             aliased_load_ns,
             memory_local_ns: far.local_ns,
             memory_remote_ns: far.remote_ns,
-            core: far.core,
+            core: CoreFigures { contended_store_cycles, ..far.core },
             streams: far.streams,
             second_translation,
             core_to_core_ns,

@@ -36,6 +36,9 @@ pub struct CoreFigures {
     /// Cycles of a load's line whose latency is hidden.
     #[serde(default)]
     pub fill_cycles: Option<Settled>,
+    /// Cycles of a store to a line that another CPU stores to as well: to one line, and to one of several.
+    #[serde(default)]
+    pub contended_store_cycles: [Option<Settled>; 2],
 }
 
 const NOP: [u8; 4] = [0x0f, 0x1f, 0x40, 0x00];
@@ -64,6 +67,8 @@ pub fn measure(near: &[Cycle], far: &Cycle) -> CoreFigures {
         fetch_ahead_instructions: settled(|| ahead_instructions(second_level_ns?)),
         crowded_store_cycles: settled(|| Some(crowded::store_nanoseconds() / cycle_ns()?)),
         fill_cycles: settled(|| Some(crowded::fill_nanoseconds() / cycle_ns()?)),
+        // Another CPU has a part in it.
+        contended_store_cycles: [None; 2],
     }
 }
 

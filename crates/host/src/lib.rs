@@ -7,6 +7,7 @@ mod assembled;
 mod calibrate;
 mod chains;
 mod chase;
+mod contended;
 mod core;
 mod crowded;
 mod describe;

@@ -18,6 +18,7 @@ const TYPICAL: Core = Core {
     mispredict_cycles: 16,
     fetch_ahead_instructions: 32,
     crowded_store_cycles: 9,
+    contended_store_cycles: [25, 75],
     fill_cycles: 1.5,
 };
 const TYPICAL_FOLLOWED: u32 = 16;
@@ -97,6 +98,22 @@ pub fn core(measured: &CoreFigures, sources: &mut Sources) -> Core {
             0,
             TYPICAL.crowded_store_cycles,
         ),
+        contended_store_cycles: [
+            whole(
+                "contended_store",
+                measured.contended_store_cycles[0],
+                "two CPUs that store to one line",
+                0,
+                TYPICAL.contended_store_cycles[0],
+            ),
+            whole(
+                "contended_stores",
+                measured.contended_store_cycles[1],
+                "two CPUs that store to many lines",
+                0,
+                TYPICAL.contended_store_cycles[1],
+            ),
+        ],
         fill_cycles: (fill_cycles.max(0.0) * 100.0).round() / 100.0,
     }
 }

@@ -217,6 +217,7 @@ fn what_was_measured_of_the_core_is_a_core_and_says_how() {
         mispredict_cycles: None,
         fetch_ahead_instructions: None,
         crowded_store_cycles: None,
+        contended_store_cycles: [steady(25.4), None],
         fill_cycles: None,
     };
     let line_ns =
@@ -228,6 +229,8 @@ fn what_was_measured_of_the_core_is_a_core_and_says_how() {
     let core = m.core.expect("a core");
     assert_eq!((core.window_instructions, core.fill_buffers, core.store_buffer), (506, 16, 110));
     assert_eq!((core.width, core.forwarding_cycles, core.mispredict_cycles), (6, 5, 16));
+    assert_eq!(core.contended_store_cycles, [25, 75]);
+    assert!(is_assumed(&m.sources["core.contended_stores"]));
     assert!(m.sources["core.window"].ends_with("; unstable, spread 25%"), "{}", m.sources["core.window"]);
     assert_eq!(m.sources["core.fill_buffers"], "measured here by chases side by side");
     assert!(is_assumed(&m.sources["core.mispredict"]) && is_assumed(&m.sources["streams.followed"]));

@@ -352,6 +352,10 @@ pub struct Core {
     /// Cycles from one store to the next where the stores in the buffer push out one another's lines; 0: none of its own.
     #[serde(default)]
     pub crowded_store_cycles: u32,
+    /// Cycles of a store whose line another CPU stored to since this one did, both again and again: where the latest such
+    /// store was to the same line, and where it was to another; 0: none of its own.
+    #[serde(default)]
+    pub contended_store_cycles: [u32; 2],
     /// Cycles that a load's line from beyond the first level takes of the core's time where all of its latency is hidden.
     #[serde(default)]
     pub fill_cycles: f64,

@@ -54,7 +54,8 @@ struct Slice<'a> {
     asked: Node,
     factory: InstructionInfoFactory,
     states: States,
-    loads: Vec<Node>,
+    /// Loads met, with their distances.
+    loads: Vec<(Node, u32)>,
     own: Option<Way>,
     /// Calls entered from behind: the one before it, and the call.
     calls: Vec<(Calls, Node)>,
@@ -80,11 +81,13 @@ impl Slice<'_> {
     }
 
     fn origin(&self) -> Origin {
-        let mut loads: Vec<_> = self.loads.iter().flat_map(|&load| self.graph.get(load).ids.iter().copied()).collect();
+        let ids = |node: Node| self.graph.get(node).ids.iter().copied();
+        let mut loads: Vec<_> = self.loads.iter().flat_map(|&(load, way)| ids(load).map(move |id| (id, way))).collect();
         loads.sort_unstable();
-        loads.dedup();
+        loads.dedup_by_key(|(id, _)| *id);
+        let (loads, distances) = loads.into_iter().unzip();
         let own_chain = self.own.map(|way| Chain { instructions: way.instructions, cycles: way.cycles });
-        Origin { loads, unknown: self.states.unknown(), own_chain }
+        Origin { loads, distances, unknown: self.states.unknown(), own_chain }
     }
 
     fn address(&mut self, number: u32, question: Question, way: Way) {
@@ -174,13 +177,13 @@ impl Slice<'_> {
             self.own = Some(way);
         }
         for load in [node].into_iter().chain(beside) {
-            if self.loads.contains(&load) {
+            if self.loads.iter().any(|(known, _)| *known == load) {
                 continue;
             }
             if self.loads.len() == MOST_LOADS {
                 return self.states.give_up(number);
             }
-            self.loads.push(load);
+            self.loads.push((load, way.instructions));
         }
         let calls = if node == self.asked { 0 } else { calls };
         self.states.ask(Some(number), Question { node, wanted: Wanted::Address, calls }, way);

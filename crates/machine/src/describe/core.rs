@@ -40,6 +40,9 @@ fn core_ranges(core: &Core) -> Result<(), Problem> {
     number(&at("mispredict_cycles"), core.mispredict_cycles, 0, 1000)?;
     number(&at("fetch_ahead_instructions"), core.fetch_ahead_instructions, 0, 10_000)?;
     number(&at("crowded_store_cycles"), core.crowded_store_cycles, 0, 1000)?;
+    for cycles in core.contended_store_cycles {
+        number(&at("contended_store_cycles"), cycles, 0, 10_000)?;
+    }
     number(&at("fill_cycles"), core.fill_cycles, 0.0, 100.0)
 }
 

@@ -43,7 +43,7 @@ pub fn figures(machine: &Machine) -> Vec<String> {
 
 /// Figures of the core and of what only some machines have.
 fn of_the_core(machine: &Machine) -> Vec<&'static str> {
-    const CORE: [&str; 9] = [
+    const CORE: [&str; 11] = [
         "core.window",
         "core.fill_buffers",
         "core.store_buffer",
@@ -51,6 +51,8 @@ fn of_the_core(machine: &Machine) -> Vec<&'static str> {
         "core.forwarding",
         "core.mispredict",
         "core.fetch_ahead",
+        "core.contended_store",
+        "core.contended_stores",
         "core.crowded_store",
         "core.fill",
     ];

@@ -1,5 +1,6 @@
 //! The waits of one core under the interval model.
 
+use super::contended::{Contended, Takes};
 use super::crowded::Crowded;
 use super::front_end::FrontEnd;
 use super::streams::Streams;
@@ -24,6 +25,8 @@ pub(in crate::model) struct Waiting<'a> {
     pub latency_cycles: u32,
     /// Levels that it missed, a bit each.
     pub missed: u8,
+    /// Another CPU had taken the line, or has it, too, and must give it up for a store.
+    pub lost: bool,
     /// Instructions that the CPU executed before it.
     pub instructions: u64,
     /// The CPU's clock, all that was charged included.
@@ -34,11 +37,31 @@ pub(in crate::model) struct Waiting<'a> {
     pub origin: Option<&'a Origin>,
 }
 
-/// When the latest value of a load that missed is there.
+/// When the value of a load that missed is there.
 #[derive(Clone, Copy, Debug, Default)]
 struct Value {
     ready: Ticks,
     instructions: u64,
+}
+
+/// What is known of an instruction that loads.
+#[derive(Clone, Copy, Debug, Default)]
+struct Load {
+    /// Its latest value, and the one before.
+    values: [Value; 2],
+    /// When the address of the latest one was known.
+    known: Ticks,
+}
+
+impl Load {
+    fn tells(&mut self, value: Value) {
+        self.values = [value, self.values[0]];
+    }
+
+    /// The latest value from before some instruction.
+    fn before(&self, instructions: u64) -> Value {
+        self.values.into_iter().find(|value| value.instructions <= instructions).unwrap_or_default()
+    }
 }
 
 /// See the module's text above.
@@ -50,14 +73,14 @@ pub(in crate::model) struct Interval {
     charged: VecDeque<(u64, Ticks)>,
     /// Sum of those.
     ahead: Ticks,
-    /// By load.
-    values: Vec<Value>,
+    loads: Vec<Load>,
     /// When each fill buffer is free, oldest first from `next_fill` on.
     fills: Vec<Ticks>,
     next_fill: usize,
     /// When the latest store has left the store buffer.
     stored: Ticks,
     crowded: Crowded,
+    contended: Contended,
     front_end: FrontEnd,
     streams: Option<Streams>,
     /// By source: what a line takes of the way to the core, and when the next one may come.
@@ -81,11 +104,12 @@ impl Interval {
             store_window,
             charged: VecDeque::new(),
             ahead: 0,
-            values: Vec::new(),
+            loads: Vec::new(),
             fills: vec![0; core.fill_buffers.max(1) as usize],
             next_fill: 0,
             stored: 0,
             crowded: Crowded::new(machine, core, store_window, part(core.fill_cycles)),
+            contended: Contended::new(machine, core),
             front_end: FrontEnd::new(core.fetch_ahead_instructions),
             streams: machine.streams.as_ref().map(Streams::new),
             line_after: vec![0; line_ticks.len()],
@@ -141,11 +165,14 @@ impl Interval {
     fn load(&mut self, what: &Waiting<'_>, begins: Ticks) -> Ticks {
         let known = self.address_known(what);
         let there = self.line(what, begins, begins.max(known));
-        *self.value(what.insn) = Value { ready: there, instructions: what.instructions };
+        self.load_of(what.insn).tells(Value { ready: there, instructions: what.instructions });
         if what.missed == 0 {
             return self.charge(what, there, self.window);
         }
         self.crowded.filled(what.vaddr);
+        if what.lost {
+            self.contended.loads(what.vaddr);
+        }
         if known <= begins {
             // Else the stores before it have left when its address is known, and it pushes out the line of none.
             self.crowded.pushes_out(what.vaddr, what.instructions);
@@ -160,19 +187,35 @@ impl Interval {
         if what.missed != 0 {
             self.crowded.filled(what.vaddr);
         }
-        let takes = self.crowded.store_takes(what.vaddr, what.instructions);
+        let mut takes = self.crowded.store_takes(what.vaddr, what.instructions);
         if what.missed != 0 {
             self.crowded.pushes_out(what.vaddr, what.instructions);
         }
-        self.stored = self.line(what, begins, begins.max(known)).max(self.stored + takes);
-        self.charge(what, self.stored, self.store_window)
+        let mut window = self.store_window;
+        let mut there = self.line(what, begins, begins.max(known));
+        match self.contended(what, begins) {
+            Some(Takes::InTheBuffer(ticks)) => takes = takes.max(ticks),
+            Some(Takes::AtOnce(ticks)) => (there, window) = (begins + ticks, 0),
+            None => {}
+        }
+        self.stored = there.max(self.stored + takes);
+        self.charge(what, if window == 0 { there } else { self.stored }, window)
     }
 
     fn atomic(&mut self, what: &Waiting<'_>, begins: Ticks) -> Ticks {
         let known = self.address_known(what).max(self.stored);
-        self.stored = self.line(what, begins, begins.max(known));
-        *self.value(what.insn) = Value { ready: self.stored, instructions: what.instructions };
+        let there = self.line(what, begins, begins.max(known));
+        self.stored = match self.contended(what, begins) {
+            Some(Takes::InTheBuffer(ticks) | Takes::AtOnce(ticks)) => there.min(begins.max(known) + ticks),
+            None => there,
+        };
+        let value = Value { ready: self.stored, instructions: what.instructions };
+        self.load_of(what.insn).tells(value);
         self.charge(what, self.stored, 0)
+    }
+
+    fn contended(&mut self, what: &Waiting<'_>, begins: Ticks) -> Option<Takes> {
+        if what.lost { self.contended.stores(what.vaddr, begins, what.latency_cycles) } else { None }
     }
 
     /// A line of the code holds up what follows at once, where the front end did not ask for it early enough.
@@ -228,19 +271,36 @@ impl Interval {
         given
     }
 
-    /// When the value is there that the address is made of: the latest one told. Where an address may come from one load or
-    /// another, as the entries of a list come from its head or from the entry before, only that load has run since; where it
-    /// is made of several, the loads before the last one began earlier.
+    /// When the value is there that the address is made of. In a loop within a loop the address may come from the outer
+    /// loop: the instruction ran again sooner than its own value comes round, so that it waits for what it waited for then.
     fn address_known(&mut self, what: &Waiting<'_>) -> Ticks {
         let Some(origin) = what.origin else { return 0 };
+        let own = *self.load_of(what.insn);
+        let since = what.instructions - own.values[0].instructions.min(what.instructions);
+        let again = origin.own_chain.is_some_and(|chain| since < chain.instructions.into());
+        if again && own.values[0].ready > 0 {
+            return own.known;
+        }
+        let known = self.latest_told(what, origin);
+        self.load_of(what.insn).known = known;
+        known
+    }
+
+    /// When the latest value told is there of those that the address may be made of. Where an address may come from one
+    /// load or another, as the entries of a list come from its head or from the entry before, only that load has run since;
+    /// where it is made of several, the loads before the last one began earlier.
+    fn latest_told(&mut self, what: &Waiting<'_>, origin: &Origin) -> Ticks {
         let mut latest = Value::default();
-        for load in origin.loads.iter().filter(|load| origin.own_chain.is_none() || load.0 != what.insn) {
-            let value = *self.value(load.0);
+        for (load, distance) in origin.loads.iter().zip(&origin.distances) {
+            if origin.own_chain.is_some() && load.0 == what.insn {
+                continue;
+            }
+            let value = self.load_of(load.0).before(what.instructions.saturating_sub((*distance).into()));
             if value.instructions >= latest.instructions {
                 latest = value;
             }
         }
-        let own = *self.value(what.insn);
+        let own = self.load_of(what.insn).values[0];
         match &origin.own_chain {
             Some(chain) if own.ready > 0 && own.instructions >= latest.instructions => self.chained(what, chain, own),
             _ => latest.ready,
@@ -272,12 +332,12 @@ impl Interval {
         wait
     }
 
-    fn value(&mut self, insn: u32) -> &mut Value {
+    fn load_of(&mut self, insn: u32) -> &mut Load {
         let at = insn as usize;
-        if at >= self.values.len() {
-            self.values.resize(at + 1, Value::default());
+        if at >= self.loads.len() {
+            self.loads.resize(at + 1, Load::default());
         }
-        &mut self.values[at]
+        &mut self.loads[at]
     }
 }
 

@@ -15,17 +15,7 @@ fn fetching_ahead(fetch_ahead_instructions: u32) -> Interval {
 
 fn of_core(fetch_ahead_instructions: u32, fill_cycles: f64) -> Interval {
     let mut machine = preset("zen4-genoa").unwrap().machine().unwrap();
-    let core = Core {
-        window_instructions: 100,
-        fill_buffers: 4,
-        store_buffer: 20,
-        width: 4,
-        forwarding_cycles: 5,
-        mispredict_cycles: 15,
-        fetch_ahead_instructions,
-        crowded_store_cycles: 9,
-        fill_cycles,
-    };
+    let core = Core { fetch_ahead_instructions, fill_cycles, ..super::super::tests::core() };
     machine.streams = Some(Followed {
         followed: 4,
         trained_by: 2,
@@ -61,7 +51,8 @@ fn run_on(
                 _ => 7,
             };
             let pace = ticks(1);
-            let what = Waiting { kind, insn, vaddr, latency_cycles, missed, instructions, clock, pace, origin };
+            let what =
+                Waiting { kind, insn, vaddr, latency_cycles, missed, lost: false, instructions, clock, pace, origin };
             let wait = interval.waits(&what);
             stalls += u64::from(wait);
             wait
@@ -80,7 +71,13 @@ fn loads(count: u64, after: u64, latency: u32) -> impl Iterator<Item = (u64, Kin
 }
 
 fn from(loads: &[u32], own_chain: Option<Chain>) -> Origin {
-    Origin { loads: loads.iter().map(|id| InsnId(*id)).collect(), unknown: false, own_chain }
+    from_afar(&loads.iter().map(|load| (*load, 0)).collect::<Vec<_>>(), own_chain)
+}
+
+/// Loads and their distances.
+fn from_afar(loads: &[(u32, u32)], own_chain: Option<Chain>) -> Origin {
+    let (loads, distances) = loads.iter().map(|(id, distance)| (InsnId(*id), *distance)).unzip();
+    Origin { loads, distances, unknown: false, own_chain }
 }
 
 #[test]
@@ -118,6 +115,31 @@ fn turns_of_a_chain_that_hit_count() {
     let chain = Some(Chain { instructions: 5, cycles: 40.0 });
     let (_, end) = run(loads(11, 50, 300), &[(1, from(&[1], chain))]);
     assert_eq!(end, 50 + 11 * 300 + 10 * 9 * 40 - 100);
+}
+
+#[test]
+fn what_a_load_reads_nearer_than_its_distance_is_of_the_turn_before() {
+    // Two look-ups a turn of 20 instructions, both by what both found in the turn before.
+    let look_ups = || (0..40).map(|n| (10, Kind::Load, 1 + n % 2, scattered(n.into()), 300));
+    let of_turns = |nearest: [u32; 2]| {
+        let chain = Some(Chain { instructions: 20, cycles: 5.0 });
+        let origin = |other, at: usize| {
+            from_afar(&[(1, 20), (2, 20)].map(|(id, own)| (id, if id == other { nearest[at] } else { own })), chain)
+        };
+        run(look_ups(), &[(1, origin(2, 0)), (2, origin(1, 1))]).1
+    };
+    let by_the_turn = of_turns([10, 30]);
+    let one_by_one = of_turns([10, 10]);
+    assert_eq!(by_the_turn, 30 + 20 * 300 - 100, "the look-ups of a turn wait together");
+    assert_eq!(one_by_one, 10 + 40 * 300 - 100);
+}
+
+#[test]
+fn look_ups_of_an_inner_loop_wait_for_the_outer_loop_together() {
+    // Four turns of an inner loop of 10 instructions, then 20 more, and the next four look-ups are by what these found.
+    let look_ups = (0..40).map(|n| (if n % 4 == 0 { 30 } else { 10 }, Kind::Load, 1, scattered(n), 300));
+    let chain = Some(Chain { instructions: 30, cycles: 5.0 });
+    assert_eq!(run(look_ups, &[(1, from_afar(&[(1, 30)], chain))]).1, 90 + 10 * 300 - 100);
 }
 
 #[test]
@@ -261,6 +283,7 @@ fn a_page_that_no_level_holds_is_walked_to() {
         vaddr: 0x5000,
         latency_cycles: 300,
         missed: 7,
+        lost: false,
         instructions: 0,
         clock: 0,
         pace: ticks(1),
@@ -290,6 +313,7 @@ fn end(mut interval: Interval, loads: &[Told], origins: &[(u32, Origin)]) -> u64
             vaddr: (n as u64 * 7919) << 13,
             latency_cycles,
             missed: if latency_cycles > 100 { 7 } else { u8::from(latency_cycles > 0) },
+            lost: false,
             instructions,
             clock: ticks(instructions + stalls),
             pace: ticks(1),
@@ -306,8 +330,8 @@ fn slow_end(loads: &[Told], origins: &[(u32, Origin)], fill: u64) -> u64 {
     let last: usize = loads.iter().map(|load| load.0 as usize).sum();
     let mut begun = vec![0u64; last + window + 1];
     let mut done = vec![0u64; last + window + 1];
-    // By load: where it ran last, and when its value is there.
-    let mut values = [(0usize, 0u64); 4];
+    // By load: where it ran last and before that, and when its values are there.
+    let mut values = [[(0usize, 0u64); 2]; 4];
     let (mut lines, mut after) = (Vec::new(), [0u64; 3]);
     let mut at = loads.iter().scan(0, |at, load| {
         *at += load.0 as usize;
@@ -321,12 +345,15 @@ fn slow_end(loads: &[Told], origins: &[(u32, Origin)], fill: u64) -> u64 {
         }
         let Some((_, &(_, insn, latency, page))) = next.filter(|(place, _)| *place == n) else { continue };
         let origin = origins.iter().find(|(of, _)| *of == insn);
-        let told = origin.iter().flat_map(|(_, o)| &o.loads).map(|load| values[load.0 as usize]).max();
+        let of_load = |(load, distance): (&InsnId, &u32)| {
+            values[load.0 as usize].into_iter().find(|(ran, _)| ran + *distance as usize <= n)
+        };
+        let told = origin.iter().flat_map(|(_, o)| o.loads.iter().zip(&o.distances)).filter_map(of_load).max();
         let known = told.unwrap_or_default().1;
         if latency == 0 {
             if page > 0 {
                 done[n] = begun[n].max(known) + page + HIT;
-                values[insn as usize] = (n, done[n]);
+                values[insn as usize] = [(n, done[n]), values[insn as usize][0]];
             }
             next = at.next();
             continue;
@@ -338,7 +365,7 @@ fn slow_end(loads: &[Told], origins: &[(u32, Origin)], fill: u64) -> u64 {
         done[n] = given.max(begun[n].max(known) + page).max(free) + u64::from(latency);
         lines.push(done[n]);
         filled = fill;
-        values[insn as usize] = (n, done[n]);
+        values[insn as usize] = [(n, done[n]), values[insn as usize][0]];
         next = at.next();
     }
     begun[last + window] - window as u64
@@ -351,9 +378,10 @@ proptest! {
             (1u64..70, 1u32..4, prop_oneof![3 => 20u32..400, 1 => Just(0)], prop_oneof![2 => Just(0u64), 1 => 5u64..90]),
             1..40
         ),
-        fill in 0u64..4
+        fill in 0u64..4,
+        distance in 0u32..100
     ) {
-        let origins = [(2, from(&[1], None)), (3, from(&[2, 3], None))];
+        let origins = [(2, from(&[1], None)), (3, from_afar(&[(2, 0), (3, distance)], None))];
         prop_assert_eq!(end(of_core(0, fill as f64), &loads, &origins), slow_end(&loads, &origins, fill));
     }
 }

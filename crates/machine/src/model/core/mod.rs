@@ -14,7 +14,8 @@
 //! - A load that continues a stream has been fetched ahead: it takes what the stream's source gives by time, no latency.
 //! - No source gives lines faster than it gives those of a stream.
 //! - A store waits in the store buffer. Stores leave in order, and the core waits where the buffer is full. Stores whose
-//!   lines are pushed out before their turn, by stores or by loads that run ahead, leave one by one.
+//!   lines are pushed out before their turn, by stores or by loads that run ahead, leave one by one. So do stores whose
+//!   lines other CPUs store to meanwhile; behind a load of the line the core waits for such a store at once.
 //! - An atomic waits for the stores before it, and the core waits for the atomic.
 //! - A line of the code is asked for when the front end comes to it, some instructions ahead of the core. If the line
 //!   comes late, the core stops at once, but for what it would have waited for an older load anyway.
@@ -24,6 +25,7 @@
 //!
 //! A core without a window waits for a share of each miss, as `overlap` in its machine file says.
 
+mod contended;
 mod crowded;
 mod front_end;
 mod interval;
@@ -103,5 +105,26 @@ impl Core {
 impl Default for Core {
     fn default() -> Self {
         Core::Share { shown: 65536 }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use nearmiss_record::machine::Core;
+
+    /// A core for tests: a window of 100 instructions and four fill buffers.
+    pub(super) fn core() -> Core {
+        Core {
+            window_instructions: 100,
+            fill_buffers: 4,
+            store_buffer: 20,
+            width: 4,
+            forwarding_cycles: 5,
+            mispredict_cycles: 15,
+            fetch_ahead_instructions: 0,
+            crowded_store_cycles: 9,
+            contended_store_cycles: [20, 70],
+            fill_cycles: 0.0,
+        }
     }
 }

@@ -467,7 +467,7 @@ impl<E: Engine, O: Observer> Replay<E, O> {
                 misses.count(access.kind, class);
             }
         }
-        outcome.stall_cycles = state.waits(&mut self.codes, access, missed, outcome.stall_cycles);
+        outcome.stall_cycles = state.waits(&mut self.codes, access, missed, outcome);
         state.tally.stall_cycles += u64::from(outcome.stall_cycles);
         if outcome.is_first_touch() {
             state.tally.first_touch_cycles += u64::from(outcome.stall_cycles);

@@ -5,6 +5,7 @@ use crate::model::engine::{Access, Drained, Quiet};
 use crate::model::stream::instructions::Instructions;
 use crate::model::stream::misses::Misses;
 use crate::observer::Observer;
+use crate::observer::Outcome;
 use nearmiss_code::CodeMap;
 use nearmiss_record::model::{MAX_LEVELS, MissClass, Tally};
 use nearmiss_record::reference::{Kind, Record};
@@ -77,7 +78,8 @@ impl Cpu {
 
     /// Cycles that the core waits for an access that takes so many.
     #[inline]
-    pub fn waits(&mut self, codes: &mut Option<CodeMap>, access: &Access, missed: u8, latency_cycles: u32) -> u32 {
+    pub fn waits(&mut self, codes: &mut Option<CodeMap>, access: &Access, missed: u8, outcome: &Outcome) -> u32 {
+        let latency_cycles = outcome.stall_cycles;
         let (clock, instructions, pace) = (self.clock(), self.tally.instructions, self.pace);
         match &mut self.core {
             Core::Share { shown } => ((u64::from(latency_cycles) * *shown) >> 16) as u32,
@@ -87,6 +89,7 @@ impl Cpu {
                 vaddr: access.vaddr,
                 latency_cycles,
                 missed,
+                lost: outcome.waited_for_others(),
                 instructions,
                 clock,
                 pace,
