@@ -16,6 +16,14 @@
 #define NEARMISS_PIDS 248
 #define NEARMISS_COUNTERS 64
 #define NEARMISS_PARTS 8
+#define NEARMISS_NOTES 32
+#define NEARMISS_NOTE_WORDS 15
+
+/* A few words that a library has to say. */
+struct nearmiss_note {
+	uint64_t about;                      /* 1 and what the library means by it; 0 until the text is whole */
+	uint64_t text[NEARMISS_NOTE_WORDS]; /* bytes of it, then zeros */
+};
 
 /* One library's. */
 struct nearmiss_part {
@@ -23,6 +31,8 @@ struct nearmiss_part {
 	int32_t pids[NEARMISS_PIDS];          /* the first of them, 0 where unused */
 	uint64_t counters[NEARMISS_COUNTERS]; /* what the library declares; they only grow, and any number of processes
 	                                       * adds to them atomically */
+	uint64_t notes_begun;
+	struct nearmiss_note notes[NEARMISS_NOTES];
 };
 
 struct nearmiss_page {
@@ -31,7 +41,7 @@ struct nearmiss_page {
 	struct nearmiss_part parts[NEARMISS_PARTS];
 };
 
-_Static_assert(sizeof(struct nearmiss_part) == 1512, "page layout");
-_Static_assert(sizeof(struct nearmiss_page) == 12112, "page layout");
+_Static_assert(sizeof(struct nearmiss_part) == 5616, "page layout");
+_Static_assert(sizeof(struct nearmiss_page) == 44944, "page layout");
 
 #endif

@@ -25,4 +25,7 @@ static inline void count(unsigned counter, uint64_t n)
 		__atomic_fetch_add(&part->counters[counter], n, __ATOMIC_RELAXED);
 }
 
+/* Says something to nearmiss, once: only so many notes have a place, and a text of over 119 bytes has none. */
+void tell_nearmiss(unsigned about, const char *text);
+
 #endif

@@ -4,6 +4,7 @@ use super::Library;
 use crate::CannotEngage;
 use memmap2::{MmapOptions, MmapRaw};
 use rustix::fs::{MemfdFlags, SealFlags};
+use std::collections::BTreeSet;
 use std::mem::offset_of;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::Arc;
@@ -13,6 +14,15 @@ const MAGIC: u64 = 0x3272_6c6f_636d_6e21;
 const PIDS: usize = 248;
 const COUNTERS: usize = 64;
 const PARTS: usize = 8;
+const NOTES: usize = 32;
+const NOTE_WORDS: usize = 15;
+
+/// A few words of a library. Mirrors `struct nearmiss_note`.
+#[repr(C)]
+struct RawNote {
+    about: AtomicU64,
+    text: [AtomicU64; NOTE_WORDS],
+}
 
 /// One library's. Mirrors `struct nearmiss_part` in `nearmiss-preload.h`.
 #[repr(C)]
@@ -20,6 +30,8 @@ struct RawPart {
     programs: AtomicU64,
     pids: [AtomicI32; PIDS],
     counters: [AtomicU64; COUNTERS],
+    notes_begun: AtomicU64,
+    notes: [RawNote; NOTES],
 }
 
 /// Mirrors `struct nearmiss_page`.
@@ -31,8 +43,8 @@ struct RawPage {
 }
 
 const _: () = assert!(offset_of!(RawPage, parts) == 16);
-const _: () = assert!(size_of::<RawPart>() == 1512);
-const _: () = assert!(size_of::<RawPage>() == 12112);
+const _: () = assert!(size_of::<RawPart>() == 5616);
+const _: () = assert!(size_of::<RawPage>() == 44944);
 
 /// Our side of the page.
 #[derive(Debug)]
@@ -51,6 +63,7 @@ pub struct Part {
     pub programs: u64,
     pids: Vec<i32>,
     counters: Vec<(&'static str, u64)>,
+    notes: Vec<(u64, String)>,
 }
 
 impl Part {
@@ -61,6 +74,24 @@ impl Part {
     /// A counter by its name; 0 for one that the library does not declare.
     pub fn counter(&self, name: &str) -> u64 {
         self.counters.iter().find(|(known, _)| *known == name).map_or(0, |(_, count)| *count)
+    }
+
+    /// What the library said about something, each text once, in order.
+    pub fn notes(&self, about: u64) -> Vec<String> {
+        let said: BTreeSet<&String> = self.notes.iter().filter(|(of, _)| *of == about).map(|(_, text)| text).collect();
+        said.into_iter().cloned().collect()
+    }
+}
+
+impl RawNote {
+    /// Takes it; none: nothing was said, or not all of it yet.
+    fn take(&self) -> Option<(u64, String)> {
+        let about = self.about.swap(0, Ordering::SeqCst).checked_sub(1)?;
+        let bytes = self.text.iter().flat_map(|word| word.load(Ordering::SeqCst).to_le_bytes());
+        let bytes: Vec<u8> = bytes.take_while(|byte| *byte != 0).collect();
+        // The command can write what it likes here.
+        let text = String::from_utf8_lossy(&bytes).replace(char::is_control, "?");
+        Some((about, text))
     }
 }
 
@@ -114,6 +145,11 @@ impl Page {
             pids: raw.pids.iter().map(|pid| pid.swap(0, Ordering::SeqCst)).filter(|&pid| pid != 0).collect(),
             programs: zero(&raw.programs),
             counters: library.counters.iter().copied().zip(raw.counters.iter().map(zero)).collect(),
+            notes: {
+                let notes = raw.notes.iter().filter_map(RawNote::take).collect();
+                zero(&raw.notes_begun);
+                notes
+            },
         };
         libraries.iter().zip(&self.raw().parts).map(part).collect()
     }
