@@ -34,6 +34,7 @@ const LIBRARIES: [(&str, &[&str]); 8] = [
             "files/cache.c",
             "files/glob.c",
             "files/real.c",
+            "kit/rests.c",
             "kit/kit.c",
         ],
     ),

@@ -18,6 +18,13 @@ struct nearmiss_part *own_part(void)
 	return atomic_load_explicit(&part, memory_order_acquire);
 }
 
+static struct nearmiss_rest *_Atomic rests;
+
+struct nearmiss_rest *own_rests(void)
+{
+	return atomic_load_explicit(&rests, memory_order_acquire);
+}
+
 static void write_note(struct nearmiss_note *note, unsigned about, const char *text, size_t length)
 {
 	uint64_t words[NEARMISS_NOTE_WORDS] = { 0 };
@@ -107,6 +114,7 @@ void announce(const char *list, const char *library)
 		uint64_t n = __atomic_fetch_add(&own->programs, 1, __ATOMIC_RELAXED);
 		if (n < NEARMISS_PIDS)
 			__atomic_store_n(&own->pids[n], getpid(), __ATOMIC_RELEASE);
+		atomic_store_explicit(&rests, found->rests, memory_order_release);
 		atomic_store_explicit(&part, own, memory_order_release);
 	}
 	errno = before;

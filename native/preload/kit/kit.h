@@ -17,6 +17,9 @@ void announce(const char *list, const char *library);
 /* This library's part of the page, or NULL where there is no page. */
 struct nearmiss_part *own_part(void);
 
+/* What processes have still to give back, or NULL where there is no page. */
+struct nearmiss_rest *own_rests(void);
+
 /* Adds to one of the library's counters. */
 static inline void count(unsigned counter, uint64_t n)
 {
