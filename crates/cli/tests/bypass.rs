@@ -46,7 +46,7 @@ fn what_makes_no_sense_is_refused_in_one_line() {
     // A wrapper's status 2 would be its command's.
     for (verb, status) in [("apply", 125), ("verify", 2)] {
         let refused = |words: &[&str], what: &str| refused(&[&[verb, "bypass"], words].concat(), status, what);
-        refused(&["--files", "--min", "64k"], "were not provided: --copies");
+        refused(&["--files", "--min", "64k"], "cannot be used with");
         refused(&["--only", "*.tar"], "were not provided: --files");
         refused(&["--copies", "--every-copy", "--site", "keep"], "cannot be used with");
         refused(&["--copies", "--site", "keep", "--site", "keep"], "named twice");

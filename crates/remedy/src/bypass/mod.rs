@@ -130,16 +130,21 @@ mod tests {
     fn options_that_mean_nothing_together_are_refused() {
         let missing = |what| format!("error: the following required arguments were not provided:  --{what}");
         for (words, what) in [
-            (&["--files", "--min", "64k"][..], "copies"),
-            (&["--min", "64k"], "copies"),
+            (&["--min", "64k"][..], "copies"),
             (&["--site", "keep"], "copies"),
             (&["--every-copy"], "copies"),
             (&["--only", "*.tar"], "files"),
-            (&["--copies", "--only", "*.tar"], "files"),
         ] {
             assert_eq!(titled(words), missing(what), "{words:?}");
         }
-        for words in [&["--copies", "--site", "keep", "--every-copy"][..], &["--copies", "--files"]] {
+        for words in [
+            &["--copies", "--site", "keep", "--every-copy"][..],
+            &["--copies", "--files"],
+            &["--copies", "--only", "*.tar"],
+            &["--files", "--min", "64k"],
+            &["--files", "--site", "keep"],
+            &["--files", "--every-copy"],
+        ] {
             assert!(titled(words).contains("cannot be used with"), "{words:?}: {}", titled(words));
         }
     }

@@ -3,6 +3,8 @@ use super::files;
 use crate::size::parse_size;
 
 /// `nearmiss apply bypass`'s arguments, shared with the other verbs that take the remedy.
+///
+/// What needs one of the two parts conflicts with the other: clap asks for nothing that conflicts with what is given.
 #[derive(Clone, Debug, clap::Args)]
 pub struct Args {
     /// Let copies of the named call sites go past the CPU's caches; without a site nothing changes
@@ -10,20 +12,20 @@ pub struct Args {
     pub copies: bool,
     /// A call site: the calling function, or the address of the call in its file, as diagnose prints them; @CALLER
     /// names who calls that function in turn (may be repeated)
-    #[arg(long = "site", value_name = "FUNC|MODULE+0xOFF[@CALLER]", requires = "copies")]
+    #[arg(long = "site", value_name = "FUNC|MODULE+0xOFF[@CALLER]", requires = "copies", conflicts_with = "files")]
     pub sites: Vec<Site>,
     /// Let the copies of all sites go past the caches from --min on, those inside the C library too, by glibc's own
     /// threshold (glibc.cpu.x86_non_temporal_threshold; counts nothing)
-    #[arg(long, requires = "copies", conflicts_with = "sites")]
+    #[arg(long, requires = "copies", conflicts_with_all = ["sites", "files"])]
     pub every_copy: bool,
     /// Leave copies of fewer bytes as they are (k, M suffixes) [default: 4k, with --every-copy 1M]
-    #[arg(long, value_name = "SIZE", requires = "copies", value_parser = parse_size)]
+    #[arg(long, value_name = "SIZE", requires = "copies", conflicts_with = "files", value_parser = parse_size)]
     pub min: Option<u64>,
     /// Let the regular files that the command reads and writes leave nothing in the page cache
     #[arg(long, conflicts_with = "copies")]
     pub files: bool,
     /// Only files whose names fit: *, ?, [ab]; ** also fits /; a pattern without / is about the last part of a name
-    #[arg(long, value_name = "GLOB", requires = "files")]
+    #[arg(long, value_name = "GLOB", requires = "files", conflicts_with = "copies")]
     pub only: Option<String>,
 }
 
