@@ -136,8 +136,9 @@ fn who_names_a_wrong_caller_is_told_the_right_ones() {
 /// The library is in place in the shell alone.
 #[test]
 fn a_static_program_behind_a_shell_is_hinted_at() {
-    let program = build("calls.c", "calls-static", &["-static"]);
-    let script = format!("{} > /dev/null; true", program.display());
+    let flags = ["-static", "-I", concat!(env!("CARGO_MANIFEST_DIR"), "/../../native/include")];
+    let program = build("streams.c", "streams-static", &flags);
+    let script = format!("{} 16 > /dev/null; true", program.display());
     let (_, _, report) = run(Workload::new(["sh", "-c", &script]), &options(&["chosen"]));
     assert!(report.to_string().contains("a static program never loads it"), "{report}");
     let refused = apply(Workload::new([program]), &options(&["chosen"])).map(drop).map_err(|error| error.to_string());

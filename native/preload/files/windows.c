@@ -193,11 +193,10 @@ static int is_all_new(const struct stream *stream)
 static uint64_t stayed(int fd, const struct stream *stream, uint64_t from, uint64_t low)
 {
 	struct cached now;
-	if (stream->gave_up || !look(stream->eyes, fd, from, stream->high, &now))
+	int is_kernels = stream->has_written && !stream->is_dirty;
+	if (is_kernels || stream->gave_up || !look(stream->eyes, fd, from, stream->high, &now))
 		return 0;
 	uint64_t expected = cached_before(stream, low, stream->high);
-	if (stream->has_written && !stream->is_dirty)
-		expected += now.unwritten;
 	return now.pages > expected ? now.pages - expected : 0;
 }
 
