@@ -8,7 +8,17 @@ const LIBRARIES: [(&str, &[&str]); 8] = [
     ("color-stacks.so", &["color/stacks.c", "color/parameters.c", "kit/kit.c"]),
     ("color-blocks.so", &["color/blocks.c", "color/parameters.c", "kit/behind.c", "kit/owner.c", "kit/kit.c"]),
     ("apart.so", &["apart/apart.c", "kit/behind.c", "kit/owner.c", "kit/kit.c"]),
-    ("bypass-copies.so", &["bypass/copies.c", "bypass/sites.c", "bypass/places.c", "bypass/streams.c", "kit/kit.c"]),
+    (
+        "bypass-copies.so",
+        &[
+            "bypass/copies.c",
+            "bypass/sites.c",
+            "bypass/places.c",
+            "bypass/functions.c",
+            "bypass/streams.c",
+            "kit/kit.c",
+        ],
+    ),
     (
         "bypass-files.so",
         &[
@@ -24,6 +34,7 @@ const LIBRARIES: [(&str, &[&str]); 8] = [
             "files/cache.c",
             "files/glob.c",
             "files/real.c",
+            "kit/rests.c",
             "kit/kit.c",
         ],
     ),

@@ -17,7 +17,7 @@ use std::time::Duration;
 #[derive(clap::Args)]
 struct Own {
     /// Write what was done here, as JSON
-    #[arg(long, value_name = "FILE", value_parser = crate::json_file::json_file)]
+    #[arg(long, value_name = "FILE", value_parser = crate::destination::json_file)]
     json: Option<PathBuf>,
     /// The command and its arguments
     #[arg(last = true, required_unless_present = "pid", value_name = "CMD")]

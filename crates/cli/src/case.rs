@@ -1,5 +1,6 @@
 //! A run as `diagnose` and `rehearse` take it: which one, on which machine, how told.
 
+use crate::destination::run_can_be_written;
 use crate::modelling::OrderArg;
 use crate::progress::{Progress, progress};
 use nearmiss_record::observation::Observation;
@@ -29,6 +30,8 @@ impl How {
     /// Opens the run that was named, or the newest one that one of the remedies can look at, as far as it is whole.
     pub fn open(&self, named: Option<&Path>, parent: &Path, remedies: &[&Remedy]) -> anyhow::Result<(RunDir, Case)> {
         let run = find(named, parent, remedies)?;
+        // What is found is written into the run.
+        run_can_be_written(&run)?;
         let case = self.case(&run)?;
         if remedies.iter().any(|remedy| remedy.needs.are_met_by(&case)) {
             return Ok((run, case));

@@ -2,6 +2,7 @@
 
 use crate::Remedies;
 use crate::case::How;
+use crate::destination::runs_can_be_kept;
 use crate::exit::say;
 use crate::measuring::measure;
 use crate::output::{print, terminal_width};
@@ -60,7 +61,10 @@ pub struct Args {
 pub fn run(args: Args, remedies: Remedies) -> anyhow::Result<ExitCode> {
     let mut phases = Phases::begin();
     let (run, mut case) = match args.command.is_empty() {
-        false => record(&args, remedies, &mut phases)?,
+        false => {
+            runs_can_be_kept(&args.runs)?;
+            record(&args, remedies, &mut phases)?
+        }
         true => args.how.open(args.run.as_deref(), &args.runs, remedies)?,
     };
     // Of measured cycles, what is too little of the modelled ones may be enough.

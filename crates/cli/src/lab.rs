@@ -10,6 +10,7 @@ use crate::progress::Progress;
 use anyhow::Context;
 use guest::Here;
 use nearmiss_lab::{About, Changes, Ended, Error, Event, Executor, How, Lab, Local, SCHEMA, Show, Slurm, Wanted};
+use nearmiss_record::run::write_whole;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -69,7 +70,7 @@ docs/lab.md says what a specification may have.")]
 struct RunArgs {
     /// The specification, a TOML file
     spec: PathBuf,
-    /// The lab's directory, which must not be there yet [default: nearmiss-labs/NAME]
+    /// The lab's directory, which must not be there yet [default: nearmiss-labs/NAME, or NAME-2, NAME-3 where that is there]
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
     /// A size that the specification has under [scale]
@@ -112,7 +113,7 @@ struct ShowArgs {
     /// The axis that is the columns
     #[arg(long, value_name = "AXIS")]
     columns: Option<String>,
-    /// Only cells of this level of an axis
+    /// Only cells of this level of an axis; again: of this one too
     #[arg(long, value_name = "AXIS=LEVEL", value_parser = pair)]
     only: Vec<(String, String)>,
     /// Only these figures
@@ -180,16 +181,18 @@ fn shown(args: ShowArgs) -> anyhow::Result<ExitCode> {
     let lab = Lab::read(&place(args.lab)?).map_err(in_words)?;
     let wanted = Wanted { rows: args.rows, columns: args.columns, only: args.only, metrics: args.figure };
     let show_it = Show::of(&lab, &wanted).map_err(in_words)?;
+    // With --json the record is all that standard output has.
+    let keep = if args.json { |file: &Path, bytes: &[u8]| write_whole(file, bytes).map_err(flat) } else { write };
+    let has_files = args.parquet.is_some() || args.html.is_some();
     if let Some(file) = &args.parquet {
-        write(file, &lab.parquet(file).map_err(in_words)?)?;
+        keep(file, &lab.parquet(file).map_err(in_words)?)?;
     }
-    match args.html {
-        Some(file) => {
-            let file = file.unwrap_or_else(|| lab.path().join("lab.html"));
-            write(&file, shown::html(&lab, &show_it).as_bytes())?;
-        }
-        None if args.parquet.is_some() && !args.json => {}
-        None => show(&lab, &show_it, args.json)?,
+    if let Some(file) = args.html {
+        let file = file.unwrap_or_else(|| lab.path().join("lab.html"));
+        keep(&file, shown::html(&lab, &show_it).as_bytes())?;
+    }
+    if args.json || !has_files {
+        show(&lab, &show_it, args.json)?;
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -240,13 +243,10 @@ fn begin(args: RunArgs) -> anyhow::Result<Lab> {
     let about = About { on, ..about(file, changes)? };
     let executor = executor(about.on.as_ref())?;
     let name = Lab::check(&text, &about, &std::env::current_exe()?, executor.as_ref()).map_err(in_words)?;
-    let out = args.out.map_or_else(|| free(&name), Ok)?;
-    if out.exists() {
-        anyhow::bail!(
-            "{}: is there already; `nearmiss lab resume` goes on with it, --out names another",
-            out.display()
-        );
-    }
+    let out = match args.out {
+        Some(out) => not_taken(out)?,
+        None => free(&name)?,
+    };
     Lab::create(&out, &text, &about).map_err(in_words)
 }
 
@@ -263,13 +263,51 @@ fn about(file: &Path, changes: Changes) -> anyhow::Result<About> {
     })
 }
 
+/// A place for a lab that the user named.
+fn not_taken(out: PathBuf) -> anyhow::Result<PathBuf> {
+    let place = out.display();
+    anyhow::ensure!(
+        out.file_name().is_some(),
+        "--out {place}: is no name for a directory; name one that is not there yet"
+    );
+    anyhow::ensure!(
+        !Lab::is_at(&out),
+        "--out {place}: a lab is there already; `nearmiss lab resume {place}` goes on with it, and --out of another name \
+         begins another"
+    );
+    anyhow::ensure!(
+        std::fs::symlink_metadata(&out).is_err(),
+        "--out {place}: is there already, and is no lab; name a directory that is not there yet"
+    );
+    Ok(out)
+}
+
+/// Whoever types `lab run` again may have meant `lab resume`.
+fn hint_at(before: &Path) {
+    let Ok(lab) = Lab::read(before) else { return };
+    let (ended, left) = (lab.ended().len(), lab.left());
+    if left > 0 && !lab.is_busy() {
+        let (before, all) = (before.display(), ended + left);
+        say(&format!(
+            "{before} has ended {ended} of {all} cells; `nearmiss lab resume {before}` goes on with it, and this is a new lab"
+        ));
+    }
+}
+
 /// `nearmiss-labs/NAME`, or the first of NAME-2, NAME-3, … that is free.
 fn free(name: &str) -> anyhow::Result<PathBuf> {
     let labs = Path::new(LABS);
     std::fs::create_dir_all(labs).with_context(|| format!("{}: cannot be created", labs.display()))?;
     let names = (2..u64::MAX).map(|number| labs.join(format!("{name}-{number}")));
-    let mut free = [labs.join(name)].into_iter().chain(names).filter(|path| !path.exists());
-    free.next().context("names do not run out")
+    let mut before = None;
+    for path in [labs.join(name)].into_iter().chain(names) {
+        if !path.exists() {
+            before.as_deref().into_iter().for_each(hint_at);
+            return Ok(path);
+        }
+        before = Some(path);
+    }
+    anyhow::bail!("names do not run out")
 }
 
 fn go_on(mut lab: Lab, json: bool) -> anyhow::Result<ExitCode> {
@@ -285,7 +323,7 @@ fn go_on(mut lab: Lab, json: bool) -> anyhow::Result<ExitCode> {
     let not_done = lab.ended().values().filter(|ended| ended.how != How::Done).count();
     if not_done > 0 {
         say(&format!(
-            "{not_done} of {cells} cells have no figures; `nearmiss lab resume {path} --retry` runs them again"
+            "{not_done} of {cells} cells failed or lack figures; `nearmiss lab resume {path} --retry` runs them again"
         ));
         return Ok(ExitCode::from(exit::CONDITION_FAILED));
     }

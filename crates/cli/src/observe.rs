@@ -1,5 +1,6 @@
 //! The verb `observe`.
 
+use crate::destination::runs_can_be_kept;
 use crate::exit::{self, Interrupted};
 use crate::interrupt::{self, Unfinished};
 use crate::load::LoadArgs;
@@ -66,7 +67,7 @@ pub struct Args {
     #[arg(long)]
     top: bool,
     /// Also write the record to this file
-    #[arg(long, value_name = "FILE", value_parser = crate::json_file::json_file)]
+    #[arg(long, value_name = "FILE", value_parser = crate::destination::json_file)]
     json: Option<PathBuf>,
     /// Where to make the run's directory
     #[arg(long, value_name = "DIR", default_value = run::DEFAULT_PARENT)]
@@ -136,6 +137,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
         }
         return crate::top::run(&target, &options);
     }
+    runs_can_be_kept(&args.runs)?;
     let stop = Arc::new(AtomicBool::new(false));
     // A command has its signals from the forwarder.
     let ours = !matches!(target, Target::Command(_)) || options.load.is_some();

@@ -1,6 +1,7 @@
 //! The verb `paper`: a paper's figures and ours side by side.
 
 use crate::Remedies;
+use crate::destination;
 use crate::progress::Progress;
 use crate::table::{lines, print_line, table, width};
 use anyhow::{Context, bail};
@@ -78,12 +79,13 @@ pub fn run(args: Args, remedies: Remedies) -> anyhow::Result<ExitCode> {
                 bail!("{name}: no such paper; there are: {}", names.join(", "));
             };
             let here = if here { Some(there(paper)?) } else { None };
+            let out = out.unwrap_or_else(|| Path::new("nearmiss-papers").join(paper.name));
+            destination::runs_can_be_kept(&out)?;
             let progress = Progress::of(paper.doing);
             let nearmiss = std::env::current_exe()?;
             let heard = |done, of| progress.at(done as u64, of as u64);
             let record = paper.run(table.as_deref(), scale.into(), &nearmiss, &heard)?;
             drop(progress);
-            let out = out.unwrap_or_else(|| Path::new("nearmiss-papers").join(paper.name));
             write_pictures(&record, &out)?;
             if json {
                 print_line(&serde_json::to_string_pretty(&record)?)?;

@@ -9,6 +9,7 @@ mod warm;
 pub(crate) use nodes::Apart;
 pub use quiet::{for_diagnosis, quietly};
 
+use crate::destination::runs_can_be_kept;
 use crate::exit::{self, CannotHere, Interrupted};
 use crate::interrupt::{self, Unfinished};
 use crate::load::LoadArgs;
@@ -135,7 +136,7 @@ pub struct Args {
     #[arg(long, value_name = "DIR", default_value = run::DEFAULT_PARENT)]
     runs: PathBuf,
     /// Also write the model's record (with --counts: the counts) here
-    #[arg(long, value_name = "FILE", value_parser = crate::json_file::json_file)]
+    #[arg(long, value_name = "FILE", value_parser = crate::destination::json_file)]
     json: Option<PathBuf>,
     /// Do not print the report
     #[arg(short, long)]
@@ -192,6 +193,7 @@ pub const OUTPUTS: [&str; 2] = ["command.out", "command.err"];
 fn trace(args: &Args, keep_output: bool) -> anyhow::Result<(RunDir, Option<CommandStatus>)> {
     // The guest would say it too, after its boot.
     Workload::new(args.command.iter().cloned()).program()?;
+    runs_can_be_kept(&args.runs)?;
     let machine = args.nodes.with_clients(describe::cut(&nearmiss_host::load(&args.machine)?, args.cpus))?;
     if !args.carry.is_empty() && args.no_trace {
         bail!("--carry is about the trace that is kept, and --no-trace keeps none; give one of the two");

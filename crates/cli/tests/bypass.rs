@@ -43,6 +43,14 @@ fn what_makes_no_sense_is_refused_in_one_line() {
     refused(&apply, 125, "--copies [--site SITE]");
     refused(&[&apply[..], &["--copies", "--min", "64"]].concat(), 125, "no whole line");
     refused(&[&apply[..], &["--copies", "--every-copy", "--min", "4k"]].concat(), 125, "and ignores all else");
+    // A wrapper's status 2 would be its command's.
+    for (verb, status) in [("apply", 125), ("verify", 2)] {
+        let refused = |words: &[&str], what: &str| refused(&[&[verb, "bypass"], words].concat(), status, what);
+        refused(&["--files", "--min", "64k"], "cannot be used with");
+        refused(&["--only", "*.tar"], "were not provided: --files");
+        refused(&["--copies", "--every-copy", "--site", "keep"], "cannot be used with");
+        refused(&["--copies", "--site", "keep", "--site", "keep"], "named twice");
+    }
     let output = nearmiss(place.path(), &["apply", "bypass", "--copies", "--site", "tar+0xq", "--", "true"]);
     assert!(!output.status.success() && said(&output).contains("is no call site"), "{}", said(&output));
 }

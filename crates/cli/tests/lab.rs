@@ -223,8 +223,8 @@ fn cells_that_hang_or_fail_are_marked_and_run_again_when_asked_for() {
     assert_eq!(ended(&run, "hangs"), ("timed-out".into(), "was killed after 0.5 s".into()));
     assert_eq!(ended(&run, "fails"), ("failed".into(), "exited with status 3".into()));
     assert_eq!(ended(&run, "killed"), ("failed".into(), "was killed by signal 9".into()));
-    assert_eq!(ended(&run, "silent"), ("failed".into(), "speed: /speed: nothing is there".into()));
-    assert!(errors(&run).contains("4 of 4 cells have no figures"), "{}", errors(&run));
+    assert_eq!(ended(&run, "silent"), ("incomplete".into(), "speed: /speed: nothing is there".into()));
+    assert!(errors(&run).contains("4 of 4 cells failed or lack figures"), "{}", errors(&run));
     // Also what left the command's process group is gone.
     let left = Command::new("pgrep").args(["-fx", "sleep 1000"]).output().unwrap();
     let here = |pid: &str| fs::read_link(format!("/proc/{pid}/cwd")).is_ok_and(|cwd| cwd.starts_with(directory.path()));

@@ -14,7 +14,9 @@ pub(crate) const TIMES: [&str; 4] = [WALL, CPU, "user_s", "system_s"];
 pub enum How {
     /// Its command succeeded, and all its figures are there.
     Done,
-    /// Its command failed, or a figure is missing.
+    /// Its command succeeded, and a figure is missing: those that are there count.
+    Incomplete,
+    /// Its command failed.
     Failed,
     /// Its time was over, and it was killed.
     TimedOut,
@@ -53,9 +55,14 @@ pub struct Ended {
 }
 
 impl Ended {
-    /// Whether its figures count.
+    /// Whether its figures count, as far as they are there.
     pub fn counts(&self) -> bool {
-        self.how == How::Done
+        matches!(self.how, How::Done | How::Incomplete)
+    }
+
+    /// A figure, if it counts.
+    pub fn figure(&self, metric: &str) -> Option<f64> {
+        self.figures.get(metric).copied().filter(|_| self.counts())
     }
 }
 

@@ -32,7 +32,12 @@ pub enum Error {
     #[error("{}: no lab is there; `nearmiss lab run SPEC` makes one, below ./nearmiss-labs", .0.display())]
     NoLab(PathBuf),
     /// The journal holds what no lab wrote.
-    #[error("{}:{line}: {source}; the journal is damaged or of another version of nearmiss: run the lab again", .file.display())]
+    #[error(
+        "{}:{line}: {source}; the line is damaged or another version's: take it out (`sed -i {line}d {}`), and `nearmiss lab \
+         resume` has the cell from its directory again, or runs it again",
+        .file.display(),
+        .file.display()
+    )]
     Journal {
         /// The file.
         file: PathBuf,

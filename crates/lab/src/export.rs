@@ -61,6 +61,7 @@ fn columns(lab: &Lab) -> Vec<(String, Values)> {
 fn how(how: How) -> &'static str {
     match how {
         How::Done => "done",
+        How::Incomplete => "incomplete",
         How::Failed => "failed",
         How::TimedOut => "timed-out",
     }

@@ -18,11 +18,11 @@ pub(crate) struct Journal {
 /// The cells of a journal's text, and how many bytes of it are whole lines: a kill may have cut the last one.
 fn parse(path: &Path, text: &[u8]) -> Result<(Vec<Ended>, usize), Error> {
     let whole = text.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
-    let lines = text[..whole].split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
+    let lines = text[..whole].split(|byte| *byte == b'\n').enumerate().filter(|(_, line)| !line.is_empty());
     let read = |(line, text): (usize, &[u8])| {
         serde_json::from_slice(text).map_err(|source| Error::Journal { file: path.to_owned(), line: line + 1, source })
     };
-    Ok((lines.enumerate().map(read).collect::<Result<_, _>>()?, whole))
+    Ok((lines.map(read).collect::<Result<_, _>>()?, whole))
 }
 
 /// The cells of a journal that somebody else may be writing.
@@ -113,7 +113,11 @@ mod tests {
         assert_eq!((cells, fs::read(&path).unwrap()), (vec![ended("a,r1")], whole.clone()));
         journal.append(&ended("a,r2")).unwrap();
         assert_eq!(read(&path).unwrap(), [ended("a,r1"), ended("a,r2")]);
-        fs::write(&path, [b"{}\n", &whole[..]].concat()).unwrap();
-        assert!(matches!(read(&path), Err(Error::Journal { line: 1, .. })));
+        let damaged = [&whole[..], b"\n{}\n", &whole[..]].concat();
+        fs::write(&path, &damaged).unwrap();
+        assert!(matches!(read(&path), Err(Error::Journal { line: 3, .. })));
+        drop(journal);
+        assert!(matches!(Journal::open(&path), Err(Error::Journal { line: 3, .. })));
+        assert_eq!(fs::read(&path).unwrap(), damaged);
     }
 }

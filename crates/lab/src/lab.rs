@@ -3,7 +3,7 @@
 use crate::case::{Case, cases};
 use crate::executor::{Cell, Executor};
 use crate::journal::{self, Journal};
-use crate::rounds::{EndedCells, round};
+use crate::rounds::{self, EndedCells, round};
 use crate::run_cell::{RECORD, Site};
 use crate::{Changes, Ended, Error, How, Slurm, Spec, changed, file_system, host, left};
 use serde::{Deserialize, Serialize};
@@ -131,7 +131,7 @@ impl Lab {
 
     fn begun(path: &Path) -> Result<Self, Error> {
         let read = |name: &str| fs::read_to_string(path.join(name)).map_err(Error::io(path.join(name)));
-        if !path.join(ABOUT).is_file() {
+        if !Self::is_at(path) {
             return Err(Error::NoLab(path.to_owned()));
         }
         let about: About = serde_json::from_str(&read(ABOUT)?).map_err(|e| Error::io(path.join(ABOUT))(e.into()))?;
@@ -142,6 +142,11 @@ impl Lab {
         let spec = Spec::parse(&path.join(SPEC), &read(SPEC)?, &about.changes)?;
         let cases = cases(&spec);
         Ok(Lab { path: path.to_owned(), about, spec, cases, ended: EndedCells::new(), journal: None })
+    }
+
+    /// Whether a lab is there.
+    pub fn is_at(path: &Path) -> bool {
+        path.join(ABOUT).is_file()
     }
 
     /// The newest lab below a directory.
@@ -174,7 +179,17 @@ impl Lab {
         &self.ended
     }
 
-    /// What failed or ran out of time is to run once more.
+    /// Cells that have not ended, as far as they are known to come.
+    pub fn left(&self) -> usize {
+        rounds::left(&self.spec, &self.cases, &self.ended, 1).len()
+    }
+
+    /// Whether a process works on the lab now.
+    pub fn is_busy(&self) -> bool {
+        journal::is_held(&self.path.join(JOURNAL))
+    }
+
+    /// What failed, ran out of time or lacks a figure is to run once more.
     pub fn retry(&mut self) {
         self.ended.retain(|_, ended| ended.how == How::Done);
     }
@@ -313,11 +328,7 @@ impl SoFar<'_> {
     }
 
     fn event<'a>(&self, ended: Option<&'a Ended>) -> Event<'a> {
-        let mut rest = Vec::new();
-        for coming in self.round..=self.round.max(self.spec.repetitions) {
-            let cells = round(self.spec, self.cases, self.ended, coming).unwrap_or_default();
-            rest.extend(cells.into_iter().filter(|(case, n)| !self.ended.contains_key(&self.cases[*case].cell(*n))));
-        }
+        let rest = rounds::left(self.spec, self.cases, self.ended, self.round);
         let expected = |(case, _): &(usize, u32)| {
             let case = &self.cases[*case];
             left::expected_s(case, &case.workload(self.spec).name, self.ended)

@@ -43,6 +43,6 @@ pub use error::Error;
 pub use executor::{Cell, Executor, Local, Told};
 pub use lab::{About, Event, Lab, SCHEMA};
 pub use run_cell::Site;
-pub use show::{Entry, MetricTable, Ratio, Row, Show, Wanted};
+pub use show::{Entry, MetricTable, Ratio, Row, Show, Totals, Wanted};
 pub use slurm::Slurm;
 pub use spec::{Changes, Guest, Spec};

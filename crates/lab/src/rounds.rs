@@ -4,9 +4,9 @@
 //! cases whose repetitions so far differ much. A round follows from the seed and from the rounds before, so that a lab
 //! that was interrupted goes on as if it had not been.
 
+use crate::Ended;
 use crate::case::Case;
 use crate::spec::{Spec, Spread};
-use crate::{Ended, How};
 use nearmiss_verify::summary;
 use rand::SeedableRng as _;
 use rand::seq::SliceRandom as _;
@@ -32,11 +32,23 @@ pub(crate) fn round(spec: &Spec, cases: &[Case], ended: &EndedCells, round: u32)
     (!order.is_empty()).then(|| order.into_iter().map(|case| (case, round)).collect())
 }
 
+/// The cells that have not ended, from a round on, as far as they are known to come: the repetitions that were asked for,
+/// then a round at a time.
+pub(crate) fn left(spec: &Spec, cases: &[Case], ended: &EndedCells, from: u32) -> Vec<Cell> {
+    let left_of = |number| -> Option<Vec<Cell>> {
+        let cells = round(spec, cases, ended, number)?;
+        Some(cells.into_iter().filter(|(case, n)| !ended.contains_key(&cases[*case].cell(*n))).collect())
+    };
+    let first = (from..).map_while(|number| Some((number, left_of(number)?))).find(|(_, cells)| !cells.is_empty());
+    let Some((number, mut cells)) = first else { return Vec::new() };
+    cells.extend((number + 1..=spec.repetitions).filter_map(left_of).flatten());
+    cells
+}
+
 /// Whether the repetitions before a round differ so much that more are wanted.
 pub(crate) fn is_wide(rule: &Spread, case: &Case, ended: &EndedCells, before: u32) -> bool {
     let cells = (1..before).filter_map(|repetition| ended.get(&case.cell(repetition)));
-    let values = cells.filter(|cell| cell.how == How::Done).filter_map(|cell| cell.figures.get(&rule.metric).copied());
-    let of = summary(values.collect());
+    let of = summary(cells.filter_map(|cell| cell.figure(&rule.metric)).collect());
     of.is_some_and(|of| of.largest - of.least > rule.wide * of.median.abs())
 }
 
@@ -97,5 +109,14 @@ mod tests {
         assert_eq!(round(&spec, &cases, &ended, 4), Some(vec![(2, 4)]));
         assert_eq!(round(&spec, &cases, &ended, 5), Some(vec![(2, 5)]));
         assert_eq!(round(&spec, &cases, &ended, 6), None);
+        // What is left is known a round at a time; a cell in the midst is not forgotten.
+        assert_eq!(left(&spec, &cases, &ended, 1), [(2, 4)]);
+        ended.extend([cell(&cases[2], 4, 1.0)]);
+        assert_eq!(left(&spec, &cases, &ended, 2), [(2, 5)]);
+        ended.extend([cell(&cases[2], 5, 1.0)]);
+        assert_eq!(left(&spec, &cases, &ended, 1), []);
+        ended.remove(&cases[3].cell(2));
+        assert_eq!(left(&spec, &cases, &ended, 1), [(3, 2)]);
+        assert_eq!(left(&spec, &cases, &EndedCells::new(), 1).len(), 12);
     }
 }

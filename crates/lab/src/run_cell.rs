@@ -133,7 +133,7 @@ fn measure(site: &Site<'_>, case: &Case, places: &Places<'_>, ended: &mut Ended)
     ended.figures = times(&finished);
     let figures = read_figures(site.spec, case, places, &values, ended);
     succeeded(&finished, in_time, limit, "")?;
-    figures.map_err(|why| Wrong::Cell(How::Failed, why))
+    figures.map_err(|why| Wrong::Cell(How::Incomplete, why))
 }
 
 /// Gives each directory a fresh file system, if the case wants that.
@@ -176,7 +176,7 @@ fn run_command(workload: Workload, output: &Path, limit: Duration) -> Result<(Fi
     }
 }
 
-/// Errors: the first figure that is missing, and why.
+/// Errors: the figures that are missing, and why.
 fn read_figures(
     spec: &Spec,
     case: &Case,
@@ -184,16 +184,16 @@ fn read_figures(
     values: &BTreeMap<String, String>,
     ended: &mut Ended,
 ) -> Result<(), String> {
-    let mut missing = Ok(());
+    let mut missing = Vec::new();
     for (name, figure) in spec.figures(case.workload(spec)) {
         match read_figure(figure, places, values) {
             Ok(Found::Number(number)) => drop(ended.figures.insert(name.to_owned(), number)),
             Ok(Found::Words(words)) => drop(ended.words.insert(name.to_owned(), words)),
             Err(_) if figure.optional => {}
-            Err(why) => missing = missing.and(Err(format!("{name}: {why}"))),
+            Err(why) => missing.push(format!("{name}: {why}")),
         }
     }
-    missing
+    if missing.is_empty() { Ok(()) } else { Err(missing.join("; ")) }
 }
 
 fn read_figure(figure: &Figure, places: &Places<'_>, values: &BTreeMap<String, String>) -> Result<Found, String> {

@@ -21,7 +21,7 @@ pub struct Wanted {
     pub rows: Vec<String>,
     /// An axis; none: the first with several levels that is no row.
     pub columns: Option<String>,
-    /// Only these levels of axes.
+    /// Only these levels of axes; several of one axis are one or the other.
     pub only: Vec<(String, String)>,
     /// Figures; none: wall time, CPU time and all that the specification measures.
     pub metrics: Vec<String>,
@@ -38,10 +38,12 @@ pub struct Show {
     pub name: String,
     /// Shuffled the rounds.
     pub seed: u64,
-    /// Cells that ended, and those of them that failed or ran out of time.
+    /// Cells that ended, and those of them that failed, ran out of time or lack a figure.
     pub cells: usize,
     /// See above.
     pub not_done: usize,
+    /// Of the whole lab, whatever was chosen of it.
+    pub totals: Totals,
     /// How sure the intervals are.
     pub confidence: f64,
     /// The axes of the rows.
@@ -54,6 +56,38 @@ pub struct Show {
     pub metrics: Vec<MetricTable>,
     /// The cells themselves.
     pub ended: Vec<Ended>,
+}
+
+/// How far a lab is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Totals {
+    /// Cells that have ended or are known to come.
+    pub cells: usize,
+    /// Cells that have ended.
+    pub ended: usize,
+    /// Of those, the ones with all their figures.
+    pub done: usize,
+    /// Their command succeeded, and a figure is missing.
+    pub incomplete: usize,
+    /// Their command failed.
+    pub failed: usize,
+    /// They ran out of time.
+    pub timed_out: usize,
+}
+
+impl Totals {
+    fn of(lab: &Lab) -> Self {
+        let how = |how: How| lab.ended().values().filter(|cell| cell.how == how).count();
+        let ended = lab.ended().len();
+        Totals {
+            cells: ended + lab.left(),
+            ended,
+            done: how(How::Done),
+            incomplete: how(How::Incomplete),
+            failed: how(How::Failed),
+            timed_out: how(How::TimedOut),
+        }
+    }
 }
 
 /// One figure of all cases.
@@ -81,7 +115,8 @@ pub struct Row {
 impl Row {
     /// Not of a workload that lacks the figure.
     fn says_something(&self) -> bool {
-        let says = |entry: &Entry| entry.summary.is_some() || !entry.words.is_empty() || entry.runs == 0;
+        let says =
+            |entry: &Entry| entry.summary.is_some() || !entry.words.is_empty() || entry.runs == 0 || entry.lacking > 0;
         self.entries.iter().flatten().any(says)
     }
 }
@@ -91,6 +126,8 @@ impl Row {
 pub struct Entry {
     /// Repetitions that count.
     pub runs: usize,
+    /// Repetitions that succeeded, and lack this figure though they should have it.
+    pub lacking: usize,
     /// Repetitions that failed.
     pub failed: usize,
     /// Repetitions that ran out of time.
@@ -122,8 +159,7 @@ impl Show {
         let axes = Axes::of(lab);
         wanted.rows.iter().chain(&wanted.columns).try_for_each(|name| axes.find(name).map(drop))?;
         let only = axes.only(&wanted.only)?;
-        let shown: Vec<&Ended> =
-            lab.ended().values().filter(|cell| only.iter().all(|(a, l)| axes.level(cell, a) == *l)).collect();
+        let shown: Vec<&Ended> = lab.ended().values().filter(|cell| axes.is_one_of(cell, only)).collect();
         let columns = wanted.columns.clone().or_else(|| axes.first_varied(&shown, &wanted.rows));
         let rows = axes.rows(&shown, &wanted.rows, columns.as_deref());
         let column_levels = columns.iter().flat_map(|axis| axes.levels_in(axis, &shown)).collect::<Vec<_>>();
@@ -136,7 +172,8 @@ impl Show {
             name: lab.spec.name.clone(),
             seed: lab.spec.seed,
             cells: shown.len(),
-            not_done: shown.iter().filter(|cell| !cell.counts()).count(),
+            not_done: shown.iter().filter(|cell| cell.how != How::Done).count(),
+            totals: Totals::of(lab),
             confidence: 1.0 - ALPHA,
             row_axes: rows,
             metrics,
@@ -195,6 +232,10 @@ impl Axes {
             }
         }
         Ok(wanted)
+    }
+
+    fn is_one_of(&self, cell: &Ended, only: &[(String, String)]) -> bool {
+        only.iter().all(|(axis, _)| only.iter().any(|(a, level)| a == axis && self.level(cell, axis) == level))
     }
 
     fn level<'a>(&self, cell: &'a Ended, axis: &str) -> &'a str {
@@ -291,20 +332,30 @@ impl Grid<'_> {
     }
 
     fn entry(&self, metric: &str, cells: &[&Ended], first: Option<&[&Ended]>) -> Entry {
-        let values = cells.iter().filter(|cell| cell.counts()).filter_map(|cell| cell.figures.get(metric).copied());
+        let values: Vec<f64> = cells.iter().filter_map(|cell| cell.figure(metric)).collect();
         let ended = |how: How| cells.iter().filter(|cell| cell.how == how).count();
         let case = self.lab.cases.iter().find(|case| cells.first().is_some_and(|cell| cell.case == case.name));
         let after_all = self.lab.spec.most_repetitions().saturating_add(1);
         Entry {
-            runs: ended(How::Done),
+            runs: cells.iter().filter(|cell| cell.counts()).count(),
+            lacking: cells.iter().filter(|cell| self.lacks(cell, metric)).count(),
             failed: ended(How::Failed),
             timed_out: ended(How::TimedOut),
-            summary: summary(values.collect()),
+            summary: summary(values),
             words: words(metric, cells),
             wide: metric == self.lab.spec.spread.metric
                 && case.is_some_and(|case| is_wide(&self.lab.spec.spread, case, self.lab.ended(), after_all)),
             against_first: first.and_then(|first| ratio(metric, first, cells)),
         }
+    }
+}
+
+impl Grid<'_> {
+    fn lacks(&self, cell: &Ended, metric: &str) -> bool {
+        let workload = self.lab.spec.workload.iter().find(|workload| workload.name == cell.workload);
+        let figures = workload.map(|workload| self.lab.spec.figures(workload)).unwrap_or_default();
+        let is_wanted = figures.get(metric).is_some_and(|figure| !figure.optional);
+        is_wanted && cell.counts() && !cell.figures.contains_key(metric) && !cell.words.contains_key(metric)
     }
 }
 
@@ -322,8 +373,10 @@ fn words(metric: &str, cells: &[&Ended]) -> Vec<(String, usize)> {
 fn ratio(metric: &str, first: &[&Ended], cells: &[&Ended]) -> Option<Ratio> {
     let partner = |cell: &&Ended| first.iter().find(|other| other.repetition == cell.repetition).copied();
     let both = cells.iter().filter_map(|cell| Some((partner(cell)?, *cell)));
-    let pairs: Vec<_> =
-        both.filter(|(a, b)| a.counts() && b.counts()).map(|(a, b)| (a.figures.clone(), b.figures.clone())).collect();
+    let pairs: Vec<_> = both
+        .filter(|(a, b)| [a, b].iter().all(|cell| cell.figure(metric).is_some()))
+        .map(|(a, b)| (a.figures.clone(), b.figures.clone()))
+        .collect();
     let count = pairs.len();
     let compared = of_pairs(metric, Better::Lower, pairs, ALPHA)?;
     Some(Ratio { ratio: compared.ratio, interval: compared.interval, pairs: count })

@@ -112,6 +112,40 @@ fn a_caller_tells_the_copies_of_one_call_apart() {
 }
 
 #[test]
+fn who_names_a_wrong_caller_is_told_the_right_ones() {
+    let (program, _) = probes();
+    let report = calls(&["shared@other", "shared@first", "nobody@first"]);
+    let callers = |site: usize| report.sites[site].other_callers.join(" ");
+    assert_eq!([callers(0), callers(1), callers(2)], ["first second", "second", ""]);
+    let text = report.to_string();
+    let hint =
+        "shared@other: 0 copies of 0 B (no copy came by this caller; callers seen: first, second); shared@first: 2";
+    assert!(text.contains(hint) && text.contains("nobody@first: 0 copies of 0 B (no program that loaded"), "{text}");
+    // What is printed for a program without names is a site that can be typed, and is the right one.
+    let stripped = program.with_file_name("stripped");
+    assert!(Command::new("strip").arg("-o").arg(&stripped).arg(program).status().unwrap().success());
+    let copy = call_in(program, "shared");
+    let of = |site: &str| run(Workload::new([stripped.as_os_str()]), &options(&[site])).2;
+    let wrong = of(&format!("stripped+{copy:#x}@nobody"));
+    let seen = wrong.sites[0].other_callers.clone();
+    assert_eq!((seen.len(), wrong.calls()), (3, 0), "{wrong}");
+    let right: u64 = seen.iter().map(|caller| of(&format!("stripped+{copy:#x}@{caller}")).calls()).sum();
+    assert_eq!(right, 3, "{seen:?}");
+}
+
+/// The library is in place in the shell alone.
+#[test]
+fn a_static_program_behind_a_shell_is_hinted_at() {
+    let flags = ["-static", "-I", concat!(env!("CARGO_MANIFEST_DIR"), "/../../native/include")];
+    let program = build("streams.c", "streams-static", &flags);
+    let script = format!("{} 16 > /dev/null; true", program.display());
+    let (_, _, report) = run(Workload::new(["sh", "-c", &script]), &options(&["chosen"]));
+    assert!(report.to_string().contains("a static program never loads it"), "{report}");
+    let refused = apply(Workload::new([program]), &options(&["chosen"])).map(drop).map_err(|error| error.to_string());
+    assert!(refused.is_err_and(|why| why.contains("it is statically linked and loads no library")));
+}
+
+#[test]
 fn a_library_that_is_opened_later_is_known_by_function_and_by_address() {
     let (program, library) = probes();
     assert_eq!(counts(&calls(&["late_copy"])), [3]);

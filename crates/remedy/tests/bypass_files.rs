@@ -185,6 +185,100 @@ fn writes_leave_nothing_by_any_way() {
     }
 }
 
+#[test]
+fn what_is_overwritten_in_place_leaves_nothing() {
+    let place = directory();
+    if !can_look(place.path()) {
+        return;
+    }
+    let file = place.path().join("file");
+    for command in ["dd if=/dev/zero of=file conv=notrunc bs=1M", "dd if=/dev/zero of=file conv=notrunc bs=64k seek=3"]
+    {
+        cold_file(&file, 24 * MIB);
+        let script = format!("cd {} && {command} count=24 2> /dev/null", place.path().display());
+        let (_, report) = under(shell(&script), &Options::default());
+        assert_eq!(settled(&file), 0, "{command}: {report}");
+        assert_eq!((report.left.used_bytes, report.left.unwritten_bytes), (0, 0), "{command}: {report}");
+    }
+    // A part that was cached before stays, and is what it was overwritten with.
+    cold_file(&file, 8 * MIB);
+    warm(&file, MIB, MIB);
+    let script =
+        format!("cd {} && dd if=/dev/zero of=file conv=notrunc bs=1M count=8 2> /dev/null", place.path().display());
+    let (_, report) = under(shell(&script), &Options::default());
+    let begin = Instant::now();
+    while cached(&file, 0, 0).is_some_and(|(_, unwritten)| unwritten > 0) && begin.elapsed() < Duration::from_secs(10) {
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    let pages = (MIB / PAGE) as u64;
+    assert_eq!((cached(&file, 0, 0), cached(&file, MIB, MIB)), (Some((pages, 0)), Some((pages, 0))), "{report}");
+    assert_eq!(report.kept_bytes, MIB as u64, "{report}");
+    assert!(fs::read(&file).unwrap().iter().all(|byte| *byte == 0));
+}
+
+#[test]
+fn what_is_read_ahead_of_a_program_that_stops_goes_too() {
+    let place = directory();
+    if !can_look(place.path()) {
+        return;
+    }
+    let file = place.path().join("file");
+    for command in ["head -c 3000000", "dd bs=9M count=1", "dd bs=4k count=300", "dd bs=1M count=5", "dd bs=8M count=2"]
+    {
+        cold_file(&file, 48 * MIB);
+        let script = format!("cd {} && {command} < file > /dev/null 2>&1", place.path().display());
+        let (_, report) = under(shell(&script), &Options::default());
+        let stays = cached(&file, 0, 0).unwrap().0 * PAGE as u64;
+        assert_eq!((stays, report.left.used_bytes), (0, 0), "{command}: {report}");
+    }
+}
+
+/// Pages that the disk has not written yet cannot be dropped: they were there before, and stay.
+#[test]
+fn a_source_that_is_not_written_yet_is_kept_and_counted() {
+    let place = directory();
+    if !can_look(place.path()) {
+        return;
+    }
+    let file = place.path().join("file");
+    fs::write(&file, vec![7; 6 * MIB]).unwrap();
+    let script = format!("cd {} && cat file > /dev/null", place.path().display());
+    let (_, report) = under(shell(&script), &Options::default());
+    assert_eq!((report.kept_bytes, report.given_back_bytes), (6 * MIB as u64, 0), "{report}");
+    assert_eq!(cached(&file, 0, 0).map(|(pages, _)| pages), Some((6 * MIB / PAGE) as u64), "{report}");
+}
+
+/// Its library had no time to give anything back: nearmiss does, where it knows what was there before.
+#[test]
+fn what_a_killed_program_leaves_is_given_back_or_counted() {
+    let place = directory();
+    if !can_look(place.path()) {
+        return;
+    }
+    let (source, target) = (place.path().join("source"), place.path().join("target"));
+    let killed = |bytes: usize| {
+        let perl = format!(
+            "open F, \"<source\"; open T, \">target\"; for (1..{}) {{ sysread F, $_, 4096; syswrite T, $_ }} kill 9, $$",
+            bytes / PAGE
+        );
+        shell(&format!("exec 2> /dev/null; cd {} && perl -e '{perl}'; true", place.path().display()))
+    };
+    cold_file(&source, 2 * MIB);
+    let (_, report) = under(killed(2 * MIB), &Options::default());
+    assert_eq!((cached(&source, 0, 0), settled(&target)), (Some((0, 0)), 0), "{report}");
+    // The first write leaves nothing by itself.
+    let all = report.after_kill_bytes + report.given_back_bytes;
+    assert!((4 * MIB - PAGE..=4 * MIB).contains(&(all as usize)) && report.left.killed_bytes == 0, "{report}");
+    assert!(report.after_kill_bytes > 0, "{report}");
+    assert!(report.to_string().contains("of programs that were killed before they did it themselves"), "{report}");
+    // Where some of it was cached before, nobody knows any more what.
+    warm(&source, 480 * PAGE, PAGE);
+    let (_, report) = under(killed(2 * MIB), &Options::default());
+    let stays = cached(&source, 0, 0).unwrap().0 * PAGE as u64;
+    assert_eq!((report.left.killed_bytes, settled(&target)), (stays, 0), "{report}");
+    assert!(stays > 0, "{report}");
+}
+
 /// More than the library remembers, each of several requests, closed before the disk has them.
 #[test]
 fn many_small_files_leave_nothing_either() {

@@ -23,7 +23,7 @@ pub struct Section {
     pub picture: Option<String>,
 }
 
-/// The page. `notes` say what marks mean.
+/// The page. `about` has a paragraph a line, and `notes` say what marks mean.
 pub fn page(name: &str, about: &str, sections: &[Section], notes: &[String]) -> String {
     let page = html! {
         (DOCTYPE)
@@ -34,7 +34,7 @@ pub fn page(name: &str, about: &str, sections: &[Section], notes: &[String]) -> 
                 header {
                     p.kicker { "nearmiss lab · every figure on this page was measured" }
                     h1 { (name) }
-                    p { (about) }
+                    @for line in about.lines() { p { (line) } }
                     @for note in notes { p.quiet { (note) } }
                 }
                 main #main tabindex="-1" { @for one in sections { (section(one)) } }

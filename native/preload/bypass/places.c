@@ -5,17 +5,13 @@
  * lay; a copy then goes the wrong one of two ways, and both copy right. */
 #define _GNU_SOURCE
 #include "places.h"
+#include "functions.h"
 #include <dlfcn.h>
 #include <elf.h>
-#include <errno.h>
-#include <fcntl.h>
 #include <link.h>
 #include <stdatomic.h>
 #include <stddef.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #define MOST_TEXT 8192
@@ -51,6 +47,9 @@ static atomic_uint range_count;
 static const void *_Atomic modules[MOST_MODULES];
 static atomic_uint module_count;
 static atomic_flag learning = ATOMIC_FLAG_INIT;
+
+/* The linker's name for the beginning of this library. */
+extern const ElfW(Ehdr) __ehdr_start __attribute__((visibility("hidden")));
 
 static int (*find_object)(void *, struct dl_find_object *);
 
@@ -142,81 +141,20 @@ static void look_for_call(const struct module *module, const struct place *place
 		keep(call + bytes, call + bytes + 1, site, is_caller);
 }
 
-/* A function's name in the file's symbols: those for the debugger where they are there, else those for the loader. */
-struct names {
-	const ElfW(Sym) *symbols;
-	size_t count;
-	const char *strings;
-	size_t string_bytes;
-};
-
-static int read_names(const char *file, size_t bytes, struct names *names)
+static void look_for_function(void *given, const char *name, uint64_t linked, uint64_t bytes)
 {
-	const ElfW(Ehdr) *head = (const void *)file;
-	const unsigned kinds[] = { SHT_SYMTAB, SHT_DYNSYM };
-	if (bytes < sizeof *head || memcmp(head->e_ident, ELFMAG, SELFMAG) != 0 ||
-	    head->e_shentsize != sizeof(ElfW(Shdr)) || head->e_shoff % sizeof(uint64_t) != 0 || head->e_shoff > bytes ||
-	    (bytes - head->e_shoff) / sizeof(ElfW(Shdr)) < head->e_shnum)
-		return 0;
-	const ElfW(Shdr) *sections = (const void *)(file + head->e_shoff);
-	for (unsigned k = 0; k < 2; k++) {
-		for (unsigned i = 0; i < head->e_shnum; i++) {
-			const ElfW(Shdr) *table = &sections[i];
-			if (table->sh_type != kinds[k] || table->sh_link >= head->e_shnum)
-				continue;
-			const ElfW(Shdr) *strings = &sections[table->sh_link];
-			if (table->sh_offset % sizeof(uint64_t) != 0 || table->sh_offset > bytes ||
-			    bytes - table->sh_offset < table->sh_size || strings->sh_offset > bytes ||
-			    bytes - strings->sh_offset < strings->sh_size || strings->sh_size == 0 ||
-			    file[strings->sh_offset + strings->sh_size - 1] != 0)
-				continue;
-			*names = (struct names){ (const void *)(file + table->sh_offset), table->sh_size / sizeof(ElfW(Sym)),
-						 file + strings->sh_offset, strings->sh_size };
-			return 1;
-		}
-	}
-	return 0;
-}
-
-static void look_for_functions(const struct module *module, const struct names *names)
-{
-	for (size_t s = 0; s < names->count; s++) {
-		const ElfW(Sym) *symbol = &names->symbols[s];
-		if (ELF64_ST_TYPE(symbol->st_info) != STT_FUNC || symbol->st_shndx == SHN_UNDEF ||
-		    symbol->st_name >= names->string_bytes)
-			continue;
-		const char *name = names->strings + symbol->st_name;
-		/* A call may be a function's last instruction, so its return address the first behind the function. */
-		uintptr_t from = module->base + symbol->st_value + 1, to = from + symbol->st_size;
-		for (unsigned i = 0; i < site_count; i++) {
-			if (!sites[i].call.is_address && is_function_of(&sites[i].call, name))
-				keep(from, to, i, 0);
-			if (sites[i].has_caller && !sites[i].caller.is_address && is_function_of(&sites[i].caller, name))
-				keep(from, to, i, 1);
-		}
+	const struct module *module = given;
+	/* A call may be a function's last instruction, so its return address the first behind the function. */
+	uintptr_t from = module->base + linked + 1, to = from + bytes;
+	for (unsigned i = 0; i < site_count; i++) {
+		if (!sites[i].call.is_address && is_function_of(&sites[i].call, name))
+			keep(from, to, i, 0);
+		if (sites[i].has_caller && !sites[i].caller.is_address && is_function_of(&sites[i].caller, name))
+			keep(from, to, i, 1);
 	}
 }
 
-/* By system calls alone: the C library's open would be a place where a thread can be cancelled, and a copy is none. */
-static void look_into_file(const struct module *module)
-{
-	struct stat about;
-	struct names names;
-	int file = (int)syscall(SYS_openat, AT_FDCWD, module->path, O_RDONLY | O_CLOEXEC, 0);
-	if (file < 0)
-		return;
-	if (fstat(file, &about) == 0 && S_ISREG(about.st_mode) && about.st_size > 0) {
-		char *bytes = mmap(NULL, (size_t)about.st_size, PROT_READ, MAP_PRIVATE, file, 0);
-		if (bytes != MAP_FAILED) {
-			if (read_names(bytes, (size_t)about.st_size, &names))
-				look_for_functions(module, &names);
-			munmap(bytes, (size_t)about.st_size);
-		}
-	}
-	syscall(SYS_close, file);
-}
-
-static void learn_module(const struct module *module)
+static void learn_module(struct module *module)
 {
 	int by_function = 0;
 	for (unsigned i = 0; i < site_count; i++) {
@@ -228,7 +166,7 @@ static void learn_module(const struct module *module)
 		by_function |= !site->call.is_address || (site->has_caller && !site->caller.is_address);
 	}
 	if (by_function)
-		look_into_file(module);
+		each_function(module->path, look_for_function, module);
 }
 
 static int is_known(const void *module)
@@ -260,28 +198,94 @@ static int learn_loaded(struct dl_phdr_info *object, size_t size, void *unused)
 	return 0;
 }
 
-int learn_place(uintptr_t returns)
+/* The file at a return address; 0 where there is none, or none that can be read. */
+static int find_module(uintptr_t returns, struct module *module)
 {
 	struct dl_find_object object;
 	if (!find_object || find_object((void *)returns, &object) != 0 || !object.dlfo_link_map)
-		return 1;
+		return 0;
 	const struct link_map *map = object.dlfo_link_map;
 	const ElfW(Ehdr) *head = object.dlfo_map_start;
 	if (memcmp(head->e_ident, ELFMAG, SELFMAG) != 0 || head->e_phoff > 4096 - sizeof(ElfW(Phdr)) * head->e_phnum)
-		return 1;
+		return 0;
 	const ElfW(Phdr) *segments = (const void *)((const char *)head + head->e_phoff);
-	if (is_known(segments))
+	const char *path = map->l_name && map->l_name[0] ? map->l_name : program;
+	*module = (struct module){ map->l_addr, path, segments, head->e_phnum };
+	return 1;
+}
+
+int learn_place(uintptr_t returns)
+{
+	struct module module;
+	if (!find_module(returns, &module) || is_known(module.segments))
 		return 1;
 	if (atomic_flag_test_and_set(&learning))
 		return 0;
-	if (!is_known(segments)) {
-		const char *path = map->l_name && map->l_name[0] ? map->l_name : program;
-		struct module module = { map->l_addr, path, segments, head->e_phnum };
-		note_module(segments);
+	if (!is_known(module.segments)) {
+		note_module(module.segments);
 		learn_module(&module);
 	}
 	atomic_flag_clear(&learning);
 	return 1;
+}
+
+/* The function at an address. */
+struct sought {
+	uint64_t linked;
+	char *name;
+	size_t room;
+	int found;
+};
+
+static void look_for_address(void *given, const char *name, uint64_t linked, uint64_t bytes)
+{
+	struct sought *sought = given;
+	/* Without the compiler's suffix, as is_function_of takes it. */
+	size_t length = strcspn(name, ".");
+	if (sought->linked - linked - 1 >= bytes || length == 0 || length >= sought->room || memchr(name, '@', length))
+		return;
+	memcpy(sought->name, name, length);
+	sought->name[length] = 0;
+	sought->found = 1;
+}
+
+/* Some instructions can be read in two ways; each way that ends at the return address names it. */
+static unsigned call_before(const struct module *module, uintptr_t returns)
+{
+	enum { LONGEST = 12, LOOKED_AT = 15 };
+	for (unsigned bytes = 2; bytes <= LONGEST; bytes++)
+		if (is_code(module, returns - bytes - module->base, LOOKED_AT) &&
+		    call_bytes((const unsigned char *)returns - bytes) == bytes)
+			return bytes;
+	return 0;
+}
+
+static int name_by_address(const struct module *module, uintptr_t returns, char *name, size_t room)
+{
+	const char *file = base_name(module->path);
+	size_t length = strlen(file);
+	unsigned call = call_before(module, returns);
+	if (!call || length + sizeof "+0x0123456789abcdef" > room)
+		return 0;
+	char *end = stpcpy(stpcpy(name, file), "+0x");
+	uint64_t linked = returns - call - module->base;
+	int digits = 1;
+	while (digits < 16 && linked >> digits * 4)
+		digits++;
+	while (digits--)
+		*end++ = "0123456789abcdef"[linked >> digits * 4 & 15];
+	*end = 0;
+	return 1;
+}
+
+int name_place(uintptr_t returns, char *name, size_t room)
+{
+	struct module module;
+	if (!find_module(returns, &module))
+		return 0;
+	struct sought sought = { returns - module.base, name, room, 0 };
+	each_function(module.path, look_for_address, &sought);
+	return sought.found || name_by_address(&module, returns, name, room);
 }
 
 static int read_place(char *from, char *to, struct place *place)
@@ -326,6 +330,8 @@ unsigned learn_places(const char *given)
 	ssize_t name = readlink("/proc/self/exe", program, sizeof program - 1);
 	program[name > 0 ? name : 0] = 0;
 	find_object = (int (*)(void *, struct dl_find_object *))dlsym(RTLD_DEFAULT, "_dl_find_object");
+	/* Functions of this library may be called as the program's are. */
+	note_module((const char *)&__ehdr_start + __ehdr_start.e_phoff);
 	dl_iterate_phdr(learn_loaded, NULL);
 	return site_count;
 }

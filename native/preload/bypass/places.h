@@ -2,6 +2,7 @@
 #ifndef PLACES_H
 #define PLACES_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 /* As crates/remedy/src/bypass/copies/apply/options.rs has it. */
@@ -14,6 +15,9 @@ unsigned learn_places(const char *text);
 /* Looks into the file at a return address, unless that was done before. Returns 0 where another thread is at it: whoever
  * comes meanwhile takes the ordinary way, this once. Takes no lock, allocates nothing. */
 int learn_place(uintptr_t returns);
+
+/* The name of a return address as a site would have it: its function's, or that of the call before it. 0: it has none. */
+int name_place(uintptr_t returns, char *name, size_t room);
 
 /* Places of a site that were found so far. */
 unsigned places_of(unsigned site);

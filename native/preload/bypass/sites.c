@@ -2,6 +2,7 @@
  * Whoever jumps to memcpy as its last act leaves its own caller's return address, so that the caller is what is seen here,
  * in the trace and in a debugger. What a return address belongs to is remembered in a small table. */
 #include "sites.h"
+#include "../kit/kit.h"
 #include "places.h"
 #include <errno.h>
 #include <stdatomic.h>
@@ -9,6 +10,10 @@
 
 static unsigned site_count;
 static int any_names_caller;
+
+/* Callers of a site's function that are no caller of the site's, and were told of; a few show enough. */
+#define MOST_CALLERS 4
+static unsigned noted[MOST_SITES];
 
 unsigned learn_sites(const char *text)
 {
@@ -80,11 +85,25 @@ static void remember(uint64_t key, int site)
 	atomic_store_explicit(verdict_at(key, probe), key | (uint64_t)(site + 2), memory_order_relaxed);
 }
 
+/* Whoever names a wrong caller sees by it which the right ones are. */
+static void note_caller(unsigned site, uintptr_t caller)
+{
+	char name[NEARMISS_NOTE_WORDS * 8];
+	if (noted[site] < MOST_CALLERS) {
+		noted[site]++;
+		tell_nearmiss(site, caller && name_place(caller, name, sizeof name) ? name : "?");
+	}
+}
+
 static int judge(uintptr_t returns, uintptr_t caller)
 {
-	for (unsigned i = 0; i < site_count; i++)
-		if (is_from(returns, i, 0) && (!names_caller(i) || is_from(caller, i, 1)))
+	for (unsigned i = 0; i < site_count; i++) {
+		if (!is_from(returns, i, 0))
+			continue;
+		if (!names_caller(i) || is_from(caller, i, 1))
 			return (int)i;
+		note_caller(i, caller);
+	}
 	return NO_SITE;
 }
 

@@ -1,6 +1,7 @@
 #define _GNU_SOURCE
 #include "deferred.h"
 #include "../kit/kit.h"
+#include "../kit/rests.h"
 #include "streams.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -21,7 +22,7 @@ struct deferred {
 /* A ring: `first` is the oldest. */
 static struct deferred files[MOST_FILES];
 static unsigned first, waiting;
-static int busy, gave_up;
+static int busy, gave_up, naps_for_used = FEW_NAPS;
 
 void nap(void)
 {
@@ -70,33 +71,51 @@ static int is_written(int fd, const struct rest *rest, struct cached *found)
 	return 0;
 }
 
+static void give_back(int fd, const struct rest *rest, struct cached *found)
+{
+	uint64_t before = found->pages;
+	drop(fd, rest->from, rest->to);
+	if (!look(rest->eyes, fd, rest->from, rest->to, found))
+		found->pages = 0;
+	count(GIVEN_BACK, before > found->pages ? (before - found->pages) * PAGE_BYTES : 0);
+}
+
+/* mincore does not tell what the disk has still to write from what is in use. */
+static int has_patience(const struct rest *rest)
+{
+	static int naps_for_unseen = NAPS;
+	return (rest->eyes == EYES_MINCORE && rest->is_dirty ? naps_for_unseen-- : naps_for_used--) > 0;
+}
+
 /* Whether the file needs not be remembered any more. */
 static int see_to(const struct deferred *file, int patiently)
 {
-	struct cached before = { 0, 0 }, after = { 0, 0 };
+	struct cached found = { 0, 0 };
 	int fd = open_again(file);
 	if (fd < 0)
 		return 1;
-	int written = is_written(fd, &file->rest, &before);
+	int written = is_written(fd, &file->rest, &found);
 	for (int i = 0; !written && patiently && !gave_up; i++) {
 		nap();
-		written = is_written(fd, &file->rest, &before);
+		written = is_written(fd, &file->rest, &found);
 		gave_up = i >= NAPS;
 	}
-	if (written) {
-		drop(fd, file->rest.from, file->rest.to);
-		look(file->rest.eyes, fd, file->rest.from, file->rest.to, &after);
-		count(GIVEN_BACK, before.pages > after.pages ? (before.pages - after.pages) * PAGE_BYTES : 0);
-	} else if (patiently) {
-		count(LEFT_UNWRITTEN, before.pages * PAGE_BYTES);
+	if (written)
+		give_back(fd, &file->rest, &found);
+	while (written && found.pages && patiently && has_patience(&file->rest)) {
+		nap();
+		give_back(fd, &file->rest, &found);
 	}
+	if (patiently)
+		count(written ? LEFT_BEHIND : LEFT_UNWRITTEN, found.pages * PAGE_BYTES);
 	syscall(SYS_close, fd);
-	return written || patiently;
+	return (written && found.pages == 0) || patiently;
 }
 
 static void see_to_oldest(int patiently)
 {
 	if (waiting && see_to(&files[first], patiently)) {
+		end_rest(files[first].rest.noted);
 		first = (first + 1) % MOST_FILES;
 		waiting--;
 	}

@@ -12,6 +12,8 @@ struct rest {
 	ino_t inode;
 	enum eyes eyes;
 	uint64_t from, to;
+	int is_dirty;
+	int noted; /* where nearmiss knows of them, see rests.h */
 };
 
 /* Whether the pages of the descriptor's file will be seen to. 0: the file has no name, or too long a one. */
@@ -25,6 +27,8 @@ void forget_deferred(void);
 
 /* A short sleep, for the disk to come on: so many are five seconds. */
 #define NAPS 10000
+/* The same for pages that are in use: so many are 50 milliseconds. */
+#define FEW_NAPS 100
 void nap(void);
 
 /* "/proc/self/fd/FD"; what the descriptor is called, or 0. */

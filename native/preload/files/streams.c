@@ -239,10 +239,11 @@ static void count_left(const struct stream *stream, uint64_t bytes)
 	}
 }
 
-/* The kernel drops no page that is written again while the disk writes it: one at the border of two requests. */
+/* The kernel drops no page that is written again while the disk writes it: one at the border of two requests. Nor one that
+ * is overwritten in place: the disk's interrupt tells that it is written, and drops nothing. */
 static void note_written(struct stream *stream, enum way way, ssize_t bytes)
 {
-	if (way == WAY_WINDOWS || stream->has_border)
+	if (way == WAY_WINDOWS || stream->has_border || overwrites(stream))
 		stream->is_dirty = 1;
 	stream->has_written = 1;
 	stream->has_border |= bytes % (ssize_t)PAGE_BYTES || stream->from % PAGE_BYTES;

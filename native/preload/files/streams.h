@@ -21,8 +21,9 @@ enum counter {
 	LEFT_MEMORY,    /* of files that have no other place than memory */
 	LEFT_UNSEEN,    /* of files whose pages the kernel does not let us look at */
 	LEFT_CROWDED,   /* of descriptors that another thread was busy with, or with too high a number */
-	LEFT_UNWRITTEN, /* in the page cache still: the disk was too slow, or others use them */
+	LEFT_UNWRITTEN, /* in the page cache still: the disk was too slow */
 	REFUSED,        /* descriptors whose file system does not take RWF_DONTCACHE */
+	LEFT_BEHIND,    /* in the page cache still when the file was left: others use them, or they came later */
 };
 
 /* Where a request without an offset of its own is: at the descriptor's position. */

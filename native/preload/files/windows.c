@@ -1,6 +1,7 @@
 #define _GNU_SOURCE
 #include "windows.h"
 #include "../kit/kit.h"
+#include "../kit/rests.h"
 #include "deferred.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -13,8 +14,11 @@
 #define LAG_PAGES ((32ull << 20) / PAGE_BYTES)
 /* Of a stream that begins, or goes on elsewhere: who reads here and there pays for each look. */
 #define LEAST_STRIDE (256ull << 10)
-/* The kernel reads ahead twice its setting at most, which is 128 KiB to 8 MiB, and comes to that by doubling too. */
+/* The kernel reads ahead twice its setting at most, which is 128 KiB to 8 MiB or twice that, and comes to that by doubling
+ * too, or at once by a long request. */
 #define STRIDES_AHEAD 8
+#define REQUESTS_AHEAD 4
+#define MOST_AHEAD (32ull << 20)
 /* Requests beyond it are looked at as a whole. */
 #define LONG_BYTES (32ull << 20)
 
@@ -24,6 +28,8 @@ void begin_stream(struct stream *stream, const struct stat *about, enum eyes eye
 	stream->inode = about->st_ino;
 	stream->eyes = eyes;
 	stream->appends = (flags & O_APPEND) != 0;
+	stream->size_before = (uint64_t)about->st_size;
+	stream->noted = NO_REST;
 	stream->refuses = stream->has_written = stream->has_border = stream->is_dirty = stream->blind = stream->gave_up = 0;
 	stream->from = stream->upto = stream->uncounted = 0;
 	stream->budget = 0;
@@ -80,11 +86,9 @@ static uint64_t end_of_run(const struct stream *stream, uint64_t page, uint64_t 
  * dropped together with it: a folio that lies across a border goes only with all of its pages. */
 static void drop_runs(int fd, struct stream *stream, uint64_t to)
 {
-	uint64_t kept = 0;
 	for (uint64_t page = stream->low; page < to;) {
 		uint64_t end = end_of_run(stream, page, to);
 		if (was_cached(stream, page)) {
-			kept += end - page;
 			stream->trail = end;
 		} else {
 			if (page != stream->low)
@@ -95,7 +99,18 @@ static void drop_runs(int fd, struct stream *stream, uint64_t to)
 	}
 	if (to - stream->trail > WINDOW_PAGES)
 		stream->trail = to - WINDOW_PAGES;
-	count(KEPT, kept * PAGE_BYTES);
+}
+
+static uint64_t cached_before(const struct stream *stream, uint64_t from, uint64_t to)
+{
+	uint64_t pages = 0;
+	for (uint64_t page = from; page < to;) {
+		uint64_t end = lesser(to, (page / 64 + 1) * 64);
+		uint64_t word = stream->was_cached[page % REMEMBERED_PAGES / 64] >> page % 64;
+		pages += (uint64_t)__builtin_popcountll(end - page == 64 ? word : word & ((1ull << (end - page)) - 1));
+		page = end;
+	}
+	return pages;
 }
 
 /* Whether the pages below `to` need not be remembered any more. 0: the disk still has some to write. */
@@ -115,6 +130,7 @@ static int give_back(int fd, struct stream *stream, uint64_t to)
 	} else {
 		stream->trail = to;
 	}
+	count(KEPT, cached_before(stream, stream->low, to) * PAGE_BYTES);
 	stream->low = to;
 	return 1;
 }
@@ -171,15 +187,77 @@ static int is_all_new(const struct stream *stream)
 	return !was_cached(stream, stream->low) && end_of_run(stream, stream->low, stream->high) == stream->high;
 }
 
+/* Pages from `from` on that are there and were not before, though all were given back: others use them, the kernel was
+ * still reading them ahead, or somebody else has written them. What the program has written, where nothing else was to be
+ * done, the kernel drops when the disk has it. */
+static uint64_t stayed(int fd, const struct stream *stream, uint64_t from, uint64_t low)
+{
+	struct cached now;
+	int is_kernels = stream->has_written && !stream->is_dirty;
+	if (is_kernels || stream->gave_up || !look(stream->eyes, fd, from, stream->high, &now))
+		return 0;
+	uint64_t expected = cached_before(stream, low, stream->high);
+	return now.pages > expected ? now.pages - expected : 0;
+}
+
+static int put_off_rest(int fd, struct stream *stream, uint64_t from)
+{
+	struct rest rest = { stream->device, stream->inode, stream->eyes, from, stream->high,
+		                     stream->is_dirty, stream->noted };
+	set_rest(stream->noted, from, stream->high, 0);
+	if (!put_off(fd, &rest))
+		return 0;
+	stream->noted = NO_REST;
+	return 1;
+}
+
+/* Once more, after a moment; at last it is counted. */
+static void see_to_what_stayed(int fd, struct stream *stream, uint64_t from, uint64_t low)
+{
+	uint64_t pages = stayed(fd, stream, from, low);
+	if (pages == 0 || (cached_before(stream, low, stream->high) == 0 && put_off_rest(fd, stream, from)))
+		return;
+	for (int i = 0; i < FEW_NAPS && pages; i++) {
+		nap();
+		stream->trail = from;
+		stream->low = low;
+		drop_runs(fd, stream, stream->high);
+		pages = stayed(fd, stream, from, low);
+	}
+	stream->low = stream->high;
+	count(LEFT_BEHIND, pages * PAGE_BYTES);
+}
+
+static void end_all(int fd, struct stream *stream)
+{
+	uint64_t from = stream->trail, low = stream->low;
+	settle(fd, stream, stream->high, REMEMBERED_PAGES);
+	if (stream->low < stream->high && is_all_new(stream) && put_off_rest(fd, stream, stream->trail))
+		return;
+	settle(fd, stream, stream->high, 0);
+	see_to_what_stayed(fd, stream, from, low);
+}
+
 void end_windows(int fd, struct stream *stream)
 {
 	report(stream);
-	settle(fd, stream, stream->high, REMEMBERED_PAGES);
-	if (stream->low == stream->high)
-		return;
-	struct rest rest = { stream->device, stream->inode, stream->eyes, stream->trail, stream->high };
-	if (!is_all_new(stream) || !put_off(fd, &rest))
-		settle(fd, stream, stream->high, 0);
+	end_all(fd, stream);
+	end_rest(stream->noted);
+	stream->noted = NO_REST;
+}
+
+int overwrites(const struct stream *stream)
+{
+	return stream->from < stream->size_before;
+}
+
+/* For nearmiss, should the program be killed. */
+static void note_rest(int fd, struct stream *stream)
+{
+	char name[MOST_NAME];
+	if (stream->noted == NO_REST && name_of(fd, name))
+		stream->noted = begin_rest(stream->device, stream->inode, name);
+	set_rest(stream->noted, stream->trail, stream->high, cached_before(stream, stream->low, stream->high) > 0);
 }
 
 static uint64_t position(int fd, const struct stream *stream, enum direction direction, const struct stat *about)
@@ -193,16 +271,20 @@ static uint64_t position(int fd, const struct stream *stream, enum direction dir
 /* The stream goes on elsewhere. Nobody waits: who writes here and there would wait for the disk at every jump. */
 static void jump(int fd, struct stream *stream, uint64_t page)
 {
+	uint64_t from = stream->trail, low = stream->low;
 	settle(fd, stream, stream->high, REMEMBERED_PAGES);
 	if (stream->low < stream->high)
 		abandon(fd, stream, stream->high);
+	else if (low < stream->high)
+		count(LEFT_BEHIND, stayed(fd, stream, from, low) * PAGE_BYTES);
 	stream->trail = stream->low = stream->begun = stream->high = page;
 	stream->stride = LEAST_STRIDE;
 }
 
-static int look_ahead(int fd, struct stream *stream, uint64_t needed, uint64_t file_pages)
+static int look_ahead(int fd, struct stream *stream, uint64_t needed, uint64_t bytes, uint64_t file_pages)
 {
-	uint64_t to = greater(needed, lesser(needed + STRIDES_AHEAD * stream->stride / PAGE_BYTES, file_pages));
+	uint64_t ahead = greater(STRIDES_AHEAD * stream->stride, lesser(REQUESTS_AHEAD * bytes, MOST_AHEAD));
+	uint64_t to = greater(needed, lesser(needed + ahead / PAGE_BYTES, file_pages));
 	to = lesser(to, stream->low + REMEMBERED_PAGES);
 	if (to <= stream->high)
 		return 1;
@@ -225,8 +307,9 @@ int move_windows(int fd, struct stream *stream, enum direction direction, uint64
 	uint64_t reach = lesser(greater(bytes, stream->stride), LONG_BYTES);
 	uint64_t needed = (at + reach + PAGE_BYTES - 1) / PAGE_BYTES;
 	stream->stride = lesser(2 * stream->stride, WINDOW_BYTES);
-	if (!look_ahead(fd, stream, needed, ((uint64_t)about->st_size + PAGE_BYTES - 1) / PAGE_BYTES))
+	if (!look_ahead(fd, stream, needed, bytes, ((uint64_t)about->st_size + PAGE_BYTES - 1) / PAGE_BYTES))
 		return 0;
+	note_rest(fd, stream);
 	stream->from = at;
 	stream->upto = at + reach;
 	__atomic_store_n(&stream->budget, (int64_t)reach, __ATOMIC_RELAXED);

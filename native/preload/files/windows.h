@@ -23,8 +23,11 @@ struct stream {
 	enum kind kind;
 	enum eyes eyes;
 	uint8_t refuses, has_written, has_border, is_dirty, blind, appends, gave_up;
+	int noted; /* where nearmiss knows of the pages, see rests.h */
 	dev_t device;
 	ino_t inode;
+	/* What lies below was there when the stream began: written again, it is overwritten in place. */
+	uint64_t size_before;
 	/* Requests within these bytes touch pages that were looked at. */
 	uint64_t from, upto;
 	/* The same for requests at the position, whose offset nobody knows without asking: so many bytes more. */
@@ -52,5 +55,8 @@ int move_windows(int fd, struct stream *stream, enum direction direction, uint64
 
 /* Gives back all that is left. */
 void end_windows(int fd, struct stream *stream);
+
+/* Whether what is written at the place that was looked at last is overwritten in place. */
+int overwrites(const struct stream *stream);
 
 #endif

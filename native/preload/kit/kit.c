@@ -18,6 +18,36 @@ struct nearmiss_part *own_part(void)
 	return atomic_load_explicit(&part, memory_order_acquire);
 }
 
+static struct nearmiss_rest *_Atomic rests;
+
+struct nearmiss_rest *own_rests(void)
+{
+	return atomic_load_explicit(&rests, memory_order_acquire);
+}
+
+static void write_note(struct nearmiss_note *note, unsigned about, const char *text, size_t length)
+{
+	uint64_t words[NEARMISS_NOTE_WORDS] = { 0 };
+	for (size_t i = 0; i < length; i++)
+		words[i / 8] |= (uint64_t)(unsigned char)text[i] << i % 8 * 8;
+	for (int i = 0; i < NEARMISS_NOTE_WORDS; i++)
+		__atomic_store_n(&note->text[i], words[i], __ATOMIC_RELAXED);
+	__atomic_store_n(&note->about, about + 1ull, __ATOMIC_RELEASE);
+}
+
+void tell_nearmiss(unsigned about, const char *text)
+{
+	struct nearmiss_part *own = own_part();
+	size_t length = strlen(text);
+	if (!own || length >= NEARMISS_NOTE_WORDS * 8)
+		return;
+	if (__atomic_load_n(&own->notes_begun, __ATOMIC_RELAXED) >= NEARMISS_NOTES)
+		return;
+	uint64_t n = __atomic_fetch_add(&own->notes_begun, 1, __ATOMIC_RELAXED);
+	if (n < NEARMISS_NOTES)
+		write_note(&own->notes[n], about, text, length);
+}
+
 uint64_t parameter(const char *list, const char *key, int base)
 {
 	size_t length = strlen(key);
@@ -84,6 +114,7 @@ void announce(const char *list, const char *library)
 		uint64_t n = __atomic_fetch_add(&own->programs, 1, __ATOMIC_RELAXED);
 		if (n < NEARMISS_PIDS)
 			__atomic_store_n(&own->pids[n], getpid(), __ATOMIC_RELEASE);
+		atomic_store_explicit(&rests, found->rests, memory_order_release);
 		atomic_store_explicit(&part, own, memory_order_release);
 	}
 	errno = before;

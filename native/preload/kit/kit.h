@@ -17,6 +17,9 @@ void announce(const char *list, const char *library);
 /* This library's part of the page, or NULL where there is no page. */
 struct nearmiss_part *own_part(void);
 
+/* What processes have still to give back, or NULL where there is no page. */
+struct nearmiss_rest *own_rests(void);
+
 /* Adds to one of the library's counters. */
 static inline void count(unsigned counter, uint64_t n)
 {
@@ -24,5 +27,8 @@ static inline void count(unsigned counter, uint64_t n)
 	if (part)
 		__atomic_fetch_add(&part->counters[counter], n, __ATOMIC_RELAXED);
 }
+
+/* Says something to nearmiss, once: only so many notes have a place, and a text of over 119 bytes has none. */
+void tell_nearmiss(unsigned about, const char *text);
 
 #endif

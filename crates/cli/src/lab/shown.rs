@@ -2,7 +2,7 @@
 
 use super::pictures;
 use crate::table::{lines, table, width};
-use nearmiss_lab::{Entry, Lab, MetricTable, Row, Show};
+use nearmiss_lab::{Entry, Lab, MetricTable, Row, Show, Totals};
 use nearmiss_record::words::counted;
 use nearmiss_report::matrix::{Section, page};
 use std::fmt::Write;
@@ -40,9 +40,18 @@ fn with_figures(show: &Show) -> impl Iterator<Item = &MetricTable> {
 
 fn head(lab: &Lab, show: &Show) -> String {
     let cells = counted(show.cells as u64, "cell");
-    let mut head = format!("Lab {} ({}), seed {}: {cells}, measured", show.name, lab.path().display(), show.seed);
+    let path = lab.path().display();
+    let mut head = format!("Lab {} ({path}), seed {}: {cells}, measured", show.name, show.seed);
     if show.not_done > 0 {
-        let _ = write!(head, ", {} of them without figures", show.not_done);
+        let _ = write!(head, ", {} of them failed or without all figures", show.not_done);
+    }
+    let Totals { cells, ended, .. } = show.totals;
+    if ended < cells {
+        let rest = match lab.is_busy() {
+            true => "nearmiss works on the rest".to_owned(),
+            false => format!("`nearmiss lab resume {path}` runs the rest"),
+        };
+        let _ = write!(head, "\nUnfinished: {ended} of {cells} cells have ended; {rest}");
     }
     head
 }
@@ -82,7 +91,7 @@ fn entry_text(entry: &Entry) -> String {
     if entry.wide {
         text.push('~');
     }
-    for (count, what) in [(entry.failed, "failed"), (entry.timed_out, "timed out")] {
+    for (count, what) in [(entry.lacking, "without"), (entry.failed, "failed"), (entry.timed_out, "timed out")] {
         if count > 0 {
             let _ = write!(text, " {count} {what}");
         }
@@ -123,6 +132,9 @@ fn notes(show: &Show) -> Vec<String> {
     }
     if ratios.iter().any(|ratio| ratio.interval.is_none()) {
         notes.push("A ratio without an interval is of too few repetitions: six give one.".to_owned());
+    }
+    if entries().any(|entry| entry.lacking > 0) {
+        notes.push("without: repetitions whose command succeeded and that lack this figure alone.".to_owned());
     }
     if entries().any(|entry| entry.wide) {
         notes.push("~: the repetitions differ by more than the specification's `spread.wide`.".to_owned());

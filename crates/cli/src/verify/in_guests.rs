@@ -31,7 +31,7 @@ const REMOTE: &str = "remote share of bus reads";
 #[derive(clap::Args)]
 pub struct InGuests {
     /// Compare recordings in guests of this machine, three a side, instead of runs here: modelled, not measured
-    #[arg(long, value_name = "MACHINE", help_heading = "Guests")]
+    #[arg(long, value_name = "MACHINE", help_heading = "Guests", conflicts_with_all = ["metric", "higher", "load", "prepare", "beside", "count", "require_gain", "pairs", "time_limit"])]
     pub in_guests: Option<String>,
     /// CPUs of the guests, at most
     #[arg(long, value_name = "N", default_value_t = describe::DEFAULT_CPUS, requires = "in_guests", help_heading = "Guests", value_parser = clap::value_parser!(u32).range(1..=64))]
@@ -54,6 +54,8 @@ pub struct Asked<'a> {
 
 /// Records, compares, keeps and prints.
 pub fn run(guests: &InGuests, machine: &str, asked: Asked<'_>) -> anyhow::Result<ExitCode> {
+    // Bad input is refused before anything is left on the disk.
+    nearmiss_host::load(machine)?;
     let under = remedied(asked.remedy, asked.given, asked.command)?;
     let plain = launched(asked.command)?;
     let kept = RunDir::create(asked.runs, &run_name("verify-", asked.remedy.name))?;
@@ -73,8 +75,13 @@ pub fn run(guests: &InGuests, machine: &str, asked: Asked<'_>) -> anyhow::Result
     });
     let mut verdict = match (compared, failed) {
         (Ok(verdict), _) => verdict,
-        (Err(_), Some(error)) => return Err(error),
-        (Err(error), None) => return Err(error.into()),
+        (Err(error), failed) => {
+            // A recording that failed leaves its output to look at; where there is none, nothing is kept.
+            if !recordings.exists() {
+                kept.discard();
+            }
+            return Err(failed.unwrap_or_else(|| error.into()));
+        }
     };
     let title = asked.title;
     let name = title.remedy.clone().unwrap_or_default();

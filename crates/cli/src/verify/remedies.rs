@@ -56,10 +56,6 @@ pub fn run(given: &ArgMatches, remedies: Remedies) -> anyhow::Result<ExitCode> {
         notes: Vec::new(),
     };
     if let Some(machine) = &guests.in_guests {
-        ensure!(
-            !how.load.is_given() && !how.judges_what_is_printed(),
-            "--in-guests compares modelled cycles; leave out --load, --metric and --higher"
-        );
         let asked = Asked { remedy, given, command: &command, title, runs: &how.runs, seed: how.seed, json: how.json };
         return in_guests::run(&guests, machine, asked);
     }

@@ -29,7 +29,7 @@ pub const REMEDY: Remedy = Remedy {
   nearmiss apply bypass --copies --site keep_record -- ./program          copies that this function asks for
   nearmiss apply bypass --copies --site program+0x1234 -- ./program       the call at this address, as diagnose prints it
   nearmiss apply bypass --copies --site keep_record --min 64k -- ./program
-  nearmiss apply bypass --copies --every-copy --min 256k -- ./program     all copies of 256 KiB and more
+  nearmiss apply bypass --copies --every-copy -- ./program                all copies of 1 MiB and more (--min 256k: of 256 KiB)
   nearmiss apply bypass --copies -- ./program                             changes nothing, counts large copies
   nearmiss apply bypass --files -- cp big copy                            leaves nothing of either in the page cache
   nearmiss apply bypass --files --only '*.tar' -- ./backup                of these files alone
@@ -88,7 +88,7 @@ fn args(given: &ArgMatches) -> Result<Args, CannotEngage> {
 fn engage(workload: Workload, given: &ArgMatches) -> Result<Applied, CannotEngage> {
     let args = args(given)?;
     if args.every_copy {
-        return copies::engage_every_copy(workload, args.min);
+        return copies::engage_every_copy(workload, args.least_bytes());
     }
     if args.copies {
         return copies::engage(workload, &args.into());
@@ -104,7 +104,7 @@ fn engage(workload: Workload, given: &ArgMatches) -> Result<Applied, CannotEngag
 fn title(given: &ArgMatches) -> String {
     match args(given) {
         Ok(args) if args.files => format!("{NAME}, {}", files::Options::from(args)),
-        Ok(args) if args.every_copy => format!("{NAME}, every copy of {} and more", words::bytes(args.min)),
+        Ok(args) if args.every_copy => format!("{NAME}, every copy of {} and more", words::bytes(args.least_bytes())),
         Ok(args) => format!("{NAME}, {}", copies::Options::from(args)),
         Err(_) => NAME.to_owned(),
     }
@@ -117,6 +117,45 @@ fn abilities() -> Vec<Ability> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use clap::Command;
+
+    /// The title of what was typed, or the first line of what is wrong with it.
+    fn titled(words: &[&str]) -> String {
+        let command = Args::augment_args(Command::new("bypass"));
+        let given = command.try_get_matches_from([&["bypass"], words].concat());
+        given.map_or_else(|error| error.to_string().lines().take(2).collect(), |given| title(&given))
+    }
+
+    #[test]
+    fn options_that_mean_nothing_together_are_refused() {
+        let missing = |what| format!("error: the following required arguments were not provided:  --{what}");
+        for (words, what) in [
+            (&["--min", "64k"][..], "copies"),
+            (&["--site", "keep"], "copies"),
+            (&["--every-copy"], "copies"),
+            (&["--only", "*.tar"], "files"),
+        ] {
+            assert_eq!(titled(words), missing(what), "{words:?}");
+        }
+        for words in [
+            &["--copies", "--site", "keep", "--every-copy"][..],
+            &["--copies", "--files"],
+            &["--copies", "--only", "*.tar"],
+            &["--files", "--min", "64k"],
+            &["--files", "--site", "keep"],
+            &["--files", "--every-copy"],
+        ] {
+            assert!(titled(words).contains("cannot be used with"), "{words:?}: {}", titled(words));
+        }
+    }
+
+    #[test]
+    fn every_copy_begins_where_the_caches_end() {
+        assert_eq!(titled(&["--copies", "--every-copy"]), "bypass, every copy of 1 MiB and more");
+        assert_eq!(titled(&["--copies", "--every-copy", "--min", "256k"]), "bypass, every copy of 256 KiB and more");
+        assert_eq!(titled(&["--copies", "--site", "keep"]), "bypass, copies of keep of 4 KiB and more");
+        assert_eq!(titled(&["--files", "--only", "*.tar"]), "bypass, files named *.tar");
+    }
 
     #[test]
     fn a_site_is_spelled_one_way() {

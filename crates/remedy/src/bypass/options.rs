@@ -3,6 +3,8 @@ use super::files;
 use crate::size::parse_size;
 
 /// `nearmiss apply bypass`'s arguments, shared with the other verbs that take the remedy.
+///
+/// What needs one of the two parts conflicts with the other: clap asks for nothing that conflicts with what is given.
 #[derive(Clone, Debug, clap::Args)]
 pub struct Args {
     /// Let copies of the named call sites go past the CPU's caches; without a site nothing changes
@@ -10,26 +12,37 @@ pub struct Args {
     pub copies: bool,
     /// A call site: the calling function, or the address of the call in its file, as diagnose prints them; @CALLER
     /// names who calls that function in turn (may be repeated)
-    #[arg(long = "site", value_name = "FUNC|MODULE+0xOFF[@CALLER]", requires = "copies")]
+    #[arg(long = "site", value_name = "FUNC|MODULE+0xOFF[@CALLER]", requires = "copies", conflicts_with = "files")]
     pub sites: Vec<Site>,
-    /// Let the copies of all sites go past the caches, those inside the C library too, by glibc's own threshold
-    /// (glibc.cpu.x86_non_temporal_threshold; counts nothing)
-    #[arg(long, requires = "copies", conflicts_with = "sites")]
+    /// Let the copies of all sites go past the caches from --min on, those inside the C library too, by glibc's own
+    /// threshold (glibc.cpu.x86_non_temporal_threshold; counts nothing)
+    #[arg(long, requires = "copies", conflicts_with_all = ["sites", "files"])]
     pub every_copy: bool,
-    /// Leave copies of fewer bytes as they are (k, M suffixes)
-    #[arg(long, value_name = "SIZE", default_value = "4k", value_parser = parse_size)]
-    pub min: u64,
+    /// Leave copies of fewer bytes as they are (k, M suffixes) [default: 4k, with --every-copy 1M]
+    #[arg(long, value_name = "SIZE", requires = "copies", conflicts_with = "files", value_parser = parse_size)]
+    pub min: Option<u64>,
     /// Let the regular files that the command reads and writes leave nothing in the page cache
     #[arg(long, conflicts_with = "copies")]
     pub files: bool,
     /// Only files whose names fit: *, ?, [ab]; ** also fits /; a pattern without / is about the last part of a name
-    #[arg(long, value_name = "GLOB", requires = "files")]
+    #[arg(long, value_name = "GLOB", requires = "files", conflicts_with = "copies")]
     pub only: Option<String>,
+}
+
+/// Where nobody chose a site, copies that the caches would hold are not to pay: as large as a core's second level is.
+const LEAST_OF_EVERY: u64 = 1 << 20;
+
+impl Args {
+    /// Least size in bytes of a copy that goes past the caches.
+    pub(super) fn least_bytes(&self) -> u64 {
+        let default = if self.every_copy { LEAST_OF_EVERY } else { Options::default().least_bytes };
+        self.min.unwrap_or(default)
+    }
 }
 
 impl From<Args> for Options {
     fn from(args: Args) -> Self {
-        Options { sites: args.sites, least_bytes: args.min }
+        Options { least_bytes: args.least_bytes(), sites: args.sites }
     }
 }
 

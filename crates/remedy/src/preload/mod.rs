@@ -11,7 +11,7 @@ mod program;
 mod trial;
 mod words;
 
-pub use page::{Part, Parts};
+pub use page::{Part, Parts, Rest};
 pub use program::Refusals;
 pub use trial::try_on_true;
 pub use words::own_malloc;
@@ -70,6 +70,11 @@ impl Preload {
         let parameters = format!("{parameters},{}{}", self.page.parameters(), parts.collect::<String>());
         let files = self.files.paths().iter().map(|file| file.as_os_str()).collect();
         environment::preloading(workload, files).env(variable, parameters).keep_open(self.page.descriptor())
+    }
+
+    /// What processes that have ended had still to give back: they were killed, or became other programs.
+    pub fn rests(&self) -> Vec<Rest> {
+        self.page.rests()
     }
 
     /// What the libraries counted since the last call, provided that the launched process `pid` had all of them.

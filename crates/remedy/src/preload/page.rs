@@ -4,15 +4,33 @@ use super::Library;
 use crate::CannotEngage;
 use memmap2::{MmapOptions, MmapRaw};
 use rustix::fs::{MemfdFlags, SealFlags};
+use std::collections::BTreeSet;
+use std::ffi::OsString;
 use std::mem::offset_of;
+use std::ops::Range;
 use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::ffi::OsStringExt;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicI32, AtomicU32, AtomicU64, Ordering};
 
 const MAGIC: u64 = 0x3272_6c6f_636d_6e21;
 const PIDS: usize = 248;
 const COUNTERS: usize = 64;
 const PARTS: usize = 8;
+const NOTES: usize = 32;
+const RESTS: usize = 64;
+const REST_NAME_WORDS: usize = 26;
+/// As `NEARMISS_REST_WHOLE`.
+const REST_WHOLE: u32 = 2;
+const NOTE_WORDS: usize = 15;
+
+/// A few words of a library. Mirrors `struct nearmiss_note`.
+#[repr(C)]
+struct RawNote {
+    about: AtomicU64,
+    text: [AtomicU64; NOTE_WORDS],
+}
 
 /// One library's. Mirrors `struct nearmiss_part` in `nearmiss-preload.h`.
 #[repr(C)]
@@ -20,6 +38,8 @@ struct RawPart {
     programs: AtomicU64,
     pids: [AtomicI32; PIDS],
     counters: [AtomicU64; COUNTERS],
+    notes_begun: AtomicU64,
+    notes: [RawNote; NOTES],
 }
 
 /// Mirrors `struct nearmiss_page`.
@@ -28,11 +48,26 @@ struct RawPage {
     magic: AtomicU64,
     token: AtomicU64,
     parts: [RawPart; PARTS],
+    rests: [RawRest; RESTS],
+}
+
+/// Mirrors `struct nearmiss_rest`.
+#[repr(C)]
+struct RawRest {
+    state: AtomicU32,
+    pid: AtomicI32,
+    device: AtomicU64,
+    inode: AtomicU64,
+    from: AtomicU64,
+    to: AtomicU64,
+    mixed: AtomicU64,
+    name: [AtomicU64; REST_NAME_WORDS],
 }
 
 const _: () = assert!(offset_of!(RawPage, parts) == 16);
-const _: () = assert!(size_of::<RawPart>() == 1512);
-const _: () = assert!(size_of::<RawPage>() == 12112);
+const _: () = assert!(size_of::<RawPart>() == 5616);
+const _: () = assert!(size_of::<RawRest>() == 256);
+const _: () = assert!(size_of::<RawPage>() == 61328);
 
 /// Our side of the page.
 #[derive(Debug)]
@@ -51,6 +86,7 @@ pub struct Part {
     pub programs: u64,
     pids: Vec<i32>,
     counters: Vec<(&'static str, u64)>,
+    notes: Vec<(u64, String)>,
 }
 
 impl Part {
@@ -61,6 +97,60 @@ impl Part {
     /// A counter by its name; 0 for one that the library does not declare.
     pub fn counter(&self, name: &str) -> u64 {
         self.counters.iter().find(|(known, _)| *known == name).map_or(0, |(_, count)| *count)
+    }
+
+    /// What the library said about something, each text once, in order.
+    pub fn notes(&self, about: u64) -> Vec<String> {
+        let said: BTreeSet<&String> = self.notes.iter().filter(|(of, _)| *of == about).map(|(_, text)| text).collect();
+        said.into_iter().cloned().collect()
+    }
+}
+
+impl RawNote {
+    /// Takes it; none: nothing was said, or not all of it yet.
+    fn take(&self) -> Option<(u64, String)> {
+        let about = self.about.swap(0, Ordering::SeqCst).checked_sub(1)?;
+        let bytes = text(&self.text);
+        // The command can write what it likes here.
+        let text = String::from_utf8_lossy(&bytes).replace(char::is_control, "?");
+        Some((about, text))
+    }
+}
+
+/// The bytes of a text, which ends with a zero or where its place does.
+fn text(words: &[AtomicU64]) -> Vec<u8> {
+    let bytes = words.iter().flat_map(|word| word.load(Ordering::SeqCst).to_le_bytes());
+    bytes.take_while(|byte| *byte != 0).collect()
+}
+
+/// Pages of a file that a process had still to give back when it ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Rest {
+    /// The file's device and number: another one may have its name by now.
+    pub device: u64,
+    /// See above.
+    pub inode: u64,
+    /// Its name.
+    pub name: PathBuf,
+    /// The pages.
+    pub pages: Range<u64>,
+    /// Some of them were in the page cache before the process came.
+    pub mixed: bool,
+}
+
+impl RawRest {
+    /// Takes it; none: nothing is written there, or its process is there still.
+    fn take(&self) -> Option<Rest> {
+        let number = |of: &AtomicU64| of.load(Ordering::SeqCst);
+        let runs = Path::new("/proc").join(self.pid.load(Ordering::SeqCst).to_string()).join("exe").exists();
+        let state = if runs { 0 } else { self.state.swap(0, Ordering::SeqCst) };
+        (state == REST_WHOLE).then(|| Rest {
+            device: number(&self.device),
+            inode: number(&self.inode),
+            name: PathBuf::from(OsString::from_vec(text(&self.name))),
+            pages: number(&self.from)..number(&self.to),
+            mixed: number(&self.mixed) > 0,
+        })
     }
 }
 
@@ -114,8 +204,20 @@ impl Page {
             pids: raw.pids.iter().map(|pid| pid.swap(0, Ordering::SeqCst)).filter(|&pid| pid != 0).collect(),
             programs: zero(&raw.programs),
             counters: library.counters.iter().copied().zip(raw.counters.iter().map(zero)).collect(),
+            notes: {
+                let notes = raw.notes.iter().filter_map(RawNote::take).collect();
+                zero(&raw.notes_begun);
+                notes
+            },
         };
         libraries.iter().zip(&self.raw().parts).map(part).collect()
+    }
+}
+
+impl Page {
+    /// What processes that have ended had still to give back, once.
+    pub(super) fn rests(&self) -> Vec<Rest> {
+        self.raw().rests.iter().filter_map(RawRest::take).collect()
     }
 }
 

@@ -1,5 +1,6 @@
 //! `nearmiss apply bypass --files`: the command's regular files kept out of the page cache, by a preloaded library.
 
+use super::after_kill::{self, AfterKill};
 use super::report::{LeftAlone, Report, SCHEMA};
 use crate::preload::{Library, Part, Preload, Refusals, try_on_true};
 use crate::{Ability, Acts, Applied, CannotEngage, Engaged, Engagement, NotEngaged};
@@ -28,6 +29,7 @@ static LIBRARY: Library = Library {
         LEFT_CROWDED,
         LEFT_UNWRITTEN,
         REFUSED,
+        LEFT_BEHIND,
     ],
 };
 
@@ -44,6 +46,7 @@ const LEFT_UNSEEN: &str = "left unseen";
 const LEFT_CROWDED: &str = "left crowded";
 const LEFT_UNWRITTEN: &str = "left unwritten";
 const REFUSED: &str = "refused";
+const LEFT_BEHIND: &str = "left behind";
 
 const REFUSALS: Refusals = Refusals {
     go: "it makes its system calls itself, which no preloaded library sees",
@@ -131,10 +134,10 @@ impl Files {
     pub fn report(&self, pid: i32) -> Result<Report, NotEngaged> {
         let parts = self.preload.confirm(pid)?;
         let part = parts.into_iter().find(|part| part.library == LIBRARY.name).unwrap_or_default();
-        Ok(self.of(&part))
+        Ok(self.of(&part, &after_kill::give_back(&self.preload.rests())))
     }
 
-    fn of(&self, part: &Part) -> Report {
+    fn of(&self, part: &Part, after_kill: &AfterKill) -> Report {
         Report {
             schema: SCHEMA,
             only: self.options.only.clone(),
@@ -144,6 +147,7 @@ impl Files {
             dontcache_bytes: part.counter(DONTCACHE),
             window_bytes: part.counter(WINDOWS),
             given_back_bytes: part.counter(GIVEN_BACK),
+            after_kill_bytes: after_kill.given_back_bytes,
             kept_bytes: part.counter(KEPT),
             copies: part.counter(COPIES),
             left: LeftAlone {
@@ -153,6 +157,8 @@ impl Files {
                 unseen_bytes: part.counter(LEFT_UNSEEN),
                 crowded_bytes: part.counter(LEFT_CROWDED),
                 unwritten_bytes: part.counter(LEFT_UNWRITTEN),
+                used_bytes: part.counter(LEFT_BEHIND),
+                killed_bytes: after_kill.left_bytes,
             },
         }
     }

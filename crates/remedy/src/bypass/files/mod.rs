@@ -1,5 +1,6 @@
 //! Files that leave nothing in the page cache.
 
+mod after_kill;
 mod apply;
 mod detect;
 mod finding;

@@ -24,6 +24,8 @@ pub struct Report {
     pub window_bytes: u64,
     /// Dropped from the page cache by windows: what the program read or wrote, and what the kernel read ahead.
     pub given_back_bytes: u64,
+    /// Dropped by nearmiss, of programs that were killed before they gave it back.
+    pub after_kill_bytes: u64,
     /// On the program's way, but in the page cache before it came: kept.
     pub kept_bytes: u64,
     /// Calls of `copy_file_range` that became reads and writes.
@@ -45,8 +47,12 @@ pub struct LeftAlone {
     pub unseen_bytes: u64,
     /// Another thread was busy with the descriptor.
     pub crowded_bytes: u64,
-    /// In the page cache still when the program went on or ended: the disk had not written it, or others use it.
+    /// In the page cache still when the program went on or ended: the disk had not written it.
     pub unwritten_bytes: u64,
+    /// In the page cache still when the program left the file: others use it, or write it.
+    pub used_bytes: u64,
+    /// Of programs that were killed: what others had cached is not known any more, or the disk was too slow.
+    pub killed_bytes: u64,
 }
 
 impl LeftAlone {
@@ -57,7 +63,9 @@ impl LeftAlone {
             (self.memory_bytes, "of files that lie in memory anyway"),
             (self.unseen_bytes, "of files of which the kernel does not say what is cached"),
             (self.crowded_bytes, "while another thread was busy with the descriptor"),
-            (self.unwritten_bytes, "that the disk had not written yet, or that others use"),
+            (self.unwritten_bytes, "that the disk had not written yet"),
+            (self.used_bytes, "that others use or write"),
+            (self.killed_bytes, "of programs that were killed"),
         ];
         let rows = rows.into_iter().filter(|(count, _)| *count > 0);
         rows.map(|(count, why)| format!("{} {why}", bytes(count))).collect()
@@ -92,6 +100,13 @@ impl fmt::Display for Report {
         } else {
             let files = counted(self.files, "file");
             write!(out, "bypass --files (measured): engaged, {files}{only}: {}", self.ways())?;
+        }
+        if self.after_kill_bytes > 0 {
+            write!(
+                out,
+                "\n  gave back {} of programs that were killed before they did it themselves",
+                bytes(self.after_kill_bytes)
+            )?;
         }
         if self.kept_bytes > 0 {
             write!(out, "\n  kept {}, which were in the page cache before", bytes(self.kept_bytes))?;

@@ -40,6 +40,10 @@ impl Options {
                 self.least_bytes
             ));
         }
+        let twice = self.sites.iter().enumerate().find(|(at, site)| self.sites[..*at].contains(site));
+        if let Some((_, site)) = twice {
+            return wrong(format!("--site {site} is named twice: name each site once"));
+        }
         if self.sites.len() > MOST_SITES {
             return wrong(format!("{} sites: the library tells {MOST_SITES} apart; name fewer", self.sites.len()));
         }
@@ -71,12 +75,21 @@ mod tests {
 
     #[test]
     fn parameters_that_make_no_sense_are_refused() {
-        let site: Site = "keep".parse().unwrap_or_else(|why: String| panic!("{why}"));
-        let of = |count, least_bytes| Options { sites: vec![site.clone(); count], least_bytes };
+        let site = |text: String| text.parse::<Site>().unwrap_or_else(|why: String| panic!("{why}"));
+        let of = |count, least_bytes| Options {
+            sites: (0..count).map(|number| site(format!("keep{number}"))).collect(),
+            least_bytes,
+        };
         assert!(of(0, 4096).check().is_ok() && of(MOST_SITES, LEAST_COPY_BYTES).check().is_ok());
         assert!(of(1, LEAST_COPY_BYTES - 1).check().is_err() && of(MOST_SITES + 1, 4096).check().is_err());
-        let long: Site = "x".repeat(MOST_TEXT).parse().unwrap_or_else(|why: String| panic!("{why}"));
-        assert!(Options { sites: vec![long], least_bytes: 4096 }.check().is_err());
-        assert_eq!(of(2, 65_536).to_string(), "copies of keep and 1 more sites of 64 KiB and more");
+        let named = |names: &[&str]| Options {
+            sites: names.iter().map(|name| site((*name).to_owned())).collect(),
+            least_bytes: 4096,
+        };
+        assert!(named(&[&"x".repeat(MOST_TEXT)]).check().is_err());
+        assert!(named(&["a", "b@a", "b"]).check().is_ok());
+        let twice = named(&["a", "b@a", "/usr/bin/b+0x1F", "b+0x1f"]).check().map_err(|error| error.to_string());
+        assert_eq!(twice, Err("--site b+0x1f is named twice: name each site once".to_owned()));
+        assert_eq!(of(2, 65_536).to_string(), "copies of keep0 and 1 more sites of 64 KiB and more");
     }
 }

@@ -39,6 +39,9 @@ pub struct SiteReport {
     pub calls: u64,
     /// Their bytes.
     pub bytes: u64,
+    /// Some who called the site's function and are not the caller that the site names.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub other_callers: Vec<String>,
 }
 
 impl Report {
@@ -50,6 +53,7 @@ impl Report {
                 places: counter("places"),
                 calls: counter("calls"),
                 bytes: counter("bytes"),
+                other_callers: part.notes(at as u64),
             }
         };
         Report {
@@ -74,10 +78,15 @@ impl Report {
 impl fmt::Display for SiteReport {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(out, "{}: {} of {}", self.site, counted_copies(self.calls), bytes(self.bytes))?;
-        if self.places == 0 && self.calls == 0 {
-            out.write_str(" (no program that was started has such a call)")?;
+        match self.other_callers.as_slice() {
+            _ if self.calls > 0 => Ok(()),
+            [] if self.places == 0 => out.write_str(
+                " (no program that loaded the library has such a call; a static program never loads it, and inlined \
+                 functions have no calls)",
+            ),
+            [] => Ok(()),
+            callers => write!(out, " (no copy came by this caller; callers seen: {})", in_words(callers)),
         }
-        Ok(())
     }
 }
 
@@ -107,6 +116,12 @@ impl fmt::Display for Report {
         }
         write!(out, "; {left}")
     }
+}
+
+/// Names of callers; the library could not name some.
+fn in_words(callers: &[String]) -> String {
+    let name = |caller: &String| if caller == "?" { "one without a name".to_owned() } else { caller.clone() };
+    callers.iter().map(name).collect::<Vec<_>>().join(", ")
 }
 
 fn counted_copies(copies: u64) -> String {
