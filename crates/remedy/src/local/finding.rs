@@ -9,7 +9,7 @@ use crate::case::Case;
 use crate::contract::{Asked, Suspicion, Value};
 use crate::replay::CaseError;
 use crate::traced::Traced;
-use nearmiss_machine::attribution::RemoteObject;
+use nearmiss_machine::attribution::{Cause, RemoteObject};
 use nearmiss_machine::describe::approximate_policy;
 use nearmiss_record::finding::{Finding, Known, Prediction, Reach};
 use nearmiss_record::rehearsal::Rehearsal;
@@ -61,6 +61,11 @@ impl Local {
         let objects = self.objects();
         let Some(object) = objects.first() else { return String::new() };
         match &self.treatment {
+            Treatment::Home(object) if object.cause == Cause::Elsewhere => format!(
+                "{} on one node and it lies on another one: so it does where another task touched the rest of its large page \
+                 (2 MiB) first, or where it was touched before the recording began.",
+                used_by(&object.users)
+            ),
             Treatment::Home(_) => format!(
                 "{} touched it first, so the kernel put it on the node where that ran; {} on another node, and nobody \
                  else uses it.",
@@ -87,7 +92,9 @@ impl Local {
     fn treatment_text(&self) -> String {
         match &self.treatment {
             Treatment::Home(_) => "Homes of its pages on the nodes that use them".to_owned(),
-            Treatment::Interleave(_) => "Its pages on all nodes in turn, so that none has to serve all".to_owned(),
+            Treatment::Interleave(_) => {
+                "Its pages on all nodes in turn, so that none has to serve all; a copy on each node would make all reads local".to_owned()
+            }
             Treatment::Bind => "Each task on a CPU of its own for all its life".to_owned(),
             Treatment::Pools => "Heap blocks from pools by thread".to_owned(),
             Treatment::NoneForWritten => "None by homes: the lines pass between the nodes wherever they lie".to_owned(),

@@ -21,14 +21,15 @@ pub fn as_recorded(case: &Traced) -> Policy {
 }
 
 /// Each task on the next CPU of a plan, in the order in which the tasks began. What a task touches first is then on the
-/// node of its CPU; what of files was in memory before it came stays.
+/// node of its CPU, but for what the kernel put elsewhere, and for what of files was in memory before the task came.
 pub fn policy(case: &Traced, seen: &Seen, bind: &Bind) -> Result<Policy, CaseError> {
     let cpus = cpus(case.machine(), bind)?;
     let tasks = tasks(case).into_iter().zip(cpus.iter().cycle());
     let tasks = tasks.map(|(pid, cpu)| Bound { pid, cpu: Some(*cpu) }).collect();
-    let files = seen.objects.iter().filter(|object| matches!(object.cause, Cause::PageCache | Cause::Image));
+    let stays = |cause| matches!(cause, Cause::PageCache | Cause::Image | Cause::Elsewhere);
+    let staying = seen.objects.iter().filter(|object| stays(object.cause));
     let first = HomeRule { pages: Some(USER), task: None, home: Home::FirstTouch };
-    let rules = files.flat_map(|object| plan::rules(object, Home::Recorded)).chain([first]).collect();
+    let rules = staying.flat_map(plan::rules_staying).chain([first]).collect();
     Ok(Policy { place: PlacePolicy::InOrder { tasks }, home: HomePolicy::Rules(rules), ..Policy::default() })
 }
 

@@ -29,8 +29,7 @@ impl Treatment {
     /// The cause that it is against.
     pub fn cause(&self) -> Cause {
         match self {
-            Treatment::Home(_) => Cause::FirstTouch,
-            Treatment::Interleave(_) => Cause::Read,
+            Treatment::Home(object) | Treatment::Interleave(object) => object.cause,
             Treatment::Bind => Cause::Moved,
             Treatment::Pools => Cause::Pool,
             Treatment::NoneForWritten => Cause::Written,
@@ -82,6 +81,11 @@ pub fn rules_used(object: &RemoteObject) -> Vec<HomeRule> {
     }
     let rule = |part: &Part| HomeRule { pages: Some(part.addresses), task: None, home: Home::Node(part.node.into()) };
     object.parts.iter().map(rule).collect()
+}
+
+/// The pages of an object where they are, part by part: what lies between them may be another's.
+pub fn rules_staying(object: &RemoteObject) -> impl Iterator<Item = HomeRule> {
+    object.parts.iter().map(|part| HomeRule { pages: Some(part.addresses), task: None, home: Home::Recorded })
 }
 
 /// All pages of an object by one rule.
