@@ -4,12 +4,12 @@ use super::chassis::CPUS;
 use crate::PaperError;
 use nearmiss_machine::model::{Model, ModelOptions};
 use nearmiss_machine::observer::{Effective, Observer, Outcome};
-use nearmiss_record::machine::Machine;
+use nearmiss_record::machine::{Machine, Placement};
 use nearmiss_record::model::BusTally;
 use nearmiss_record::policy::{Home, HomePolicy, Order, Policy};
 use nearmiss_record::reference::{Control, ControlKind, Kind, PAGE_BITS, PAGE_LOW, Record, Usage};
 use nearmiss_record::run::{self, RunDir};
-use nearmiss_record::trace::{TraceHeader, TraceReader, each_chunk};
+use nearmiss_record::trace::{TraceHeader, TraceReader, each_block};
 use std::collections::HashMap;
 
 /// Nodes of the server; those behind them are the load's.
@@ -127,7 +127,24 @@ struct Ear<'a> {
     bus: [BusTally; 2],
 }
 
-impl Ear<'_> {
+impl<'a> Ear<'a> {
+    fn new(name: &'a str) -> Self {
+        Ear {
+            name,
+            runs: vec![false; CPUS],
+            is_of: HashMap::new(),
+            instructions: [0; 2],
+            stalls: [0; 2],
+            bus: [BusTally::default(); 2],
+        }
+    }
+
+    fn served(self, machine: &Machine) -> Served {
+        let each = machine.cycles_per_instruction;
+        let cycles = |mode: usize| self.instructions[mode] as f64 * each + self.stalls[mode] as f64;
+        Served { cycles: [cycles(0), cycles(1)], bus: self.bus }
+    }
+
     fn executed(&mut self, usage: Usage) {
         self.instructions[0] += usage.user_instructions;
         self.instructions[1] += usage.kernel_instructions;
@@ -164,30 +181,39 @@ impl Observer for Ear<'_> {
     fn instructions(&mut self, _: u32, _: u64) {}
 }
 
-/// Replays a recording; of the tasks of this name.
-pub fn replay(run: &RunDir, recorded: &Machine, homes: Homes, name: &str) -> Result<Served, PaperError> {
+/// Replays a recording once on each of so many page placements; of the tasks of this name.
+pub fn replay(
+    run: &RunDir,
+    recorded: &Machine,
+    homes: Homes,
+    placements: u64,
+    name: &str,
+) -> Result<Vec<Served>, PaperError> {
     let mut trace = TraceReader::open(&run.file(run::TRACE))?;
     let header = homes.header(trace.header());
     let pages = header.node_bytes.first().copied().unwrap_or_default() >> 12;
     let line_log2 = header.filter.line_log2;
-    let ear = Ear {
-        name,
-        runs: vec![false; CPUS],
-        is_of: HashMap::new(),
-        instructions: [0; 2],
-        stalls: [0; 2],
-        bus: [BusTally::default(); 2],
-    };
-    let machine = homes.machine(recorded);
     let options = ModelOptions::of(&header, Order::Recorded).without_reasons();
-    let mut model = Model::new(&machine, &homes.policy(), &options, ear)?;
-    each_chunk(&mut trace, |head, records| match homes {
-        Homes::Blind => model.chunk(head, &moved(records, pages, line_log2)).map_err(PaperError::from),
-        _ => model.chunk(head, records).map_err(PaperError::from),
+    let machine = homes.machine(recorded);
+    let model = |placement: u64| {
+        let mut machine = machine.clone();
+        machine.memory.placement = Placement::Random;
+        machine.memory.placement_seed = machine.memory.placement_seed.wrapping_add(placement);
+        Model::new(&machine, &homes.policy(), &options, Ear::new(name))
+    };
+    let mut models = (0..placements).map(model).collect::<Result<Vec<_>, _>>()?;
+    // Block by block, so that each model has its own memory at hand for a while.
+    each_block(&mut trace, |block| {
+        let moved: Option<Vec<Vec<Record>>> = (homes == Homes::Blind)
+            .then(|| block.chunks().map(|(_, records)| moved(records, pages, line_log2)).collect());
+        for model in &mut models {
+            for (at, (head, records)) in block.chunks().enumerate() {
+                model.chunk(head, moved.as_ref().map_or(records, |moved| &moved[at]))?;
+            }
+        }
+        Ok::<_, PaperError>(())
     })?;
-    let ear = model.finish()?.1;
-    let cycles = |mode: usize| ear.instructions[mode] as f64 * machine.cycles_per_instruction + ear.stalls[mode] as f64;
-    Ok(Served { cycles: [cycles(0), cycles(1)], bus: ear.bus })
+    models.into_iter().map(|model| Ok(model.finish()?.1.served(&machine))).collect()
 }
 
 #[cfg(test)]

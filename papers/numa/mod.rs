@@ -7,6 +7,7 @@ pub mod homes;
 pub mod load;
 pub mod memory;
 mod pictures;
+mod placed;
 pub mod pools;
 pub mod recorded;
 pub mod replica;
@@ -117,12 +118,12 @@ pub(crate) fn run(asked: &Asked<'_>) -> Result<PaperRecord, PaperError> {
     if wanted("a") {
         let runs = replica::runs(WEB, &done)?;
         tables.push(tables::web(&runs, figures::WEB));
-        pictures.extend(pictures::of("WebBench", 8, &runs, figures::WEB));
+        pictures.extend(pictures::of("WebBench", [5, 8, 10, 12], &runs, figures::WEB));
     }
     if wanted("b") {
         let runs = replica::runs(SERVER, &done)?;
         tables.push(tables::server(&runs, figures::SERVER));
-        pictures.extend(pictures::of("ServerBench", 9, &runs, figures::SERVER));
+        pictures.extend(pictures::of("ServerBench", [6, 9, 11, 13], &runs, figures::SERVER));
     }
     for (name, server) in [("c", Server::Nginx), ("d", Server::Mixed)] {
         if wanted(name) {

@@ -1,4 +1,4 @@
-//! The paper's figures 8 to 13, drawn from our figures, with what its text gives of them as diamonds.
+//! The paper's figures 5, 6 and 8 to 13, drawn from our figures, with what its text gives of them as diamonds.
 
 use super::Kernel;
 use super::clock::Counts;
@@ -20,9 +20,29 @@ fn panel(title: &str, y_title: &str, places: Vec<String>, marks: Marks, series: 
     Panel { title, x_title: String::new(), y_title, places, marks, series }
 }
 
-/// Three pictures of a benchmark: time, functions, classes; `first` is the number of the first.
-pub fn of(name: &str, first: u32, runs: &Runs, theirs: Theirs) -> [Picture; 3] {
-    [time(name, first, runs, theirs), functions(name, first + 2, runs), classes(name, first + 4, runs)]
+/// Four pictures of a benchmark, by their numbers: time of the base kernel, time of all kernels, functions, classes.
+pub fn of(name: &str, [base, all, third, last]: [u32; 4], runs: &Runs, theirs: Theirs) -> [Picture; 4] {
+    [
+        base_time(name, base, runs, theirs),
+        time(name, all, runs, theirs),
+        functions(name, third, runs),
+        classes(name, last, runs),
+    ]
+}
+
+/// OS and user time of the base kernel, each against its own on one node.
+fn base_time(name: &str, number: u32, runs: &Runs, theirs: Theirs) -> Picture {
+    let parts: [(&str, fn(&Counts) -> f64); 3] =
+        [("time", Counts::total), ("OS", Counts::kernel), ("user", Counts::user)];
+    let one = runs.of(Kernel::Base, 1);
+    let of = |nodes| parts.iter().map(|(_, part)| part(&runs.of(Kernel::Base, nodes)) / one.total()).collect();
+    let mut two = Series::new("NUMA", of(2));
+    two.paper[0] = Some(1.0 + theirs.overhead[0] / 100.0);
+    let of_one = |part: fn(&Counts) -> f64| part(&runs.of(Kernel::Base, 2)) / part(&one);
+    let places = parts.iter().map(|(name, part)| format!("{name} ({:.2})", of_one(*part))).collect();
+    let panel = panel("time of a request", "time (UMA = 1)", places, Marks::Bars, vec![Series::new("UMA", of(1)), two]);
+    let note = "Bars: modelled; in brackets, two nodes against one. Diamond: the paper's overhead.";
+    named(number, &format!("{name}, performance of the base kernel"), note, panel)
 }
 
 /// OS and user time.

@@ -1,14 +1,15 @@
 //! Tables (c) and (d): nginx, and a server of mixed work, recorded in guests of two nodes and replayed with other homes.
 
 use super::chassis::MACHINE;
-use super::homes::{Homes, Served, replay};
+use super::homes::{Homes, replay};
+use super::placed::{Recording, median};
 use super::tables::Class;
 use crate::pacing::plan::Scale;
 use crate::parallel::answer;
 use crate::record::{Grid, GridRow, Row, Shape, Table, Theirs, Unit};
 use crate::text::figure;
 use crate::{Asked, PaperError};
-use nearmiss_record::model::{BusTally, ModelRecord};
+use nearmiss_record::model::ModelRecord;
 use nearmiss_record::run::{self, RunDir};
 use nearmiss_workload::{Stdio, Workload};
 use std::fs::{self, File};
@@ -28,17 +29,19 @@ const WANTED: f64 = 1.5;
 pub struct Plan {
     /// Recordings a side.
     pub recordings: usize,
-    /// Requests or transactions of a client.
-    pub each: u64,
+    /// Requests of a client of nginx, and transactions of one of the mixed server.
+    pub each: [u64; 2],
+    /// Page placements that each is replayed on.
+    pub placements: u64,
 }
 
 impl Plan {
     /// Of a scale.
     pub fn of(scale: Scale) -> Self {
         match scale {
-            Scale::Trial => Plan { recordings: 1, each: 1 },
-            Scale::Small => Plan { recordings: 2, each: 4 },
-            Scale::Paper => Plan { recordings: 3, each: 8 },
+            Scale::Trial => Plan { recordings: 1, each: [1, 1], placements: 1 },
+            Scale::Small => Plan { recordings: 3, each: [8, 4], placements: 5 },
+            Scale::Paper => Plan { recordings: 3, each: [16, 8], placements: 5 },
         }
     }
 }
@@ -65,6 +68,11 @@ impl Server {
             Server::Nginx => 64,
             Server::Mixed => 16,
         }
+    }
+
+    /// Requests or transactions of a client.
+    fn each(self, plan: Plan) -> u64 {
+        plan.each[self as usize]
     }
 
     fn port(self) -> u16 {
@@ -101,7 +109,7 @@ impl Server {
 
     fn load(self, mixed: &Path, plan: Plan) -> String {
         let kind = if self == Server::Nginx { "--get" } else { "--ask" };
-        let (mixed, port, clients, each) = (mixed.display(), self.port(), self.clients(), plan.each);
+        let (mixed, port, clients, each) = (mixed.display(), self.port(), self.clients(), self.each(plan));
         format!("'{mixed}' {kind} --port {port} --processes {clients} --transactions {each}")
     }
 }
@@ -115,32 +123,6 @@ fn config(port: u16) -> String {
          events {{ worker_connections 64; }}\n\
          http {{ access_log off; server {{ listen 127.0.0.1:{port}; root /dev/shm/www; }}\n{temporary}}}\n"
     )
-}
-
-/// One recording, replayed: by [`Homes::ALL`].
-struct Recording {
-    served: Vec<Served>,
-    functions: Vec<(String, f64)>,
-}
-
-impl Recording {
-    fn of(&self, homes: Homes) -> Served {
-        self.served[homes as usize]
-    }
-
-    fn overhead(&self, homes: Homes) -> f64 {
-        (self.of(homes).total() / self.of(Homes::OneNode).total().max(1.0) - 1.0) * 100.0
-    }
-
-    fn locality(&self, homes: Homes) -> f64 {
-        let (remote, all) = (self.of(homes).count(|bus| bus.read_remote), self.of(homes).count(BusTally::reads));
-        100.0 - remote as f64 * 100.0 / all.max(1) as f64
-    }
-
-    /// How many times the overhead of the kernel's homes blind ones have.
-    fn blind_times(&self) -> f64 {
-        self.overhead(Homes::Blind) / self.overhead(Homes::Kernel).max(0.1)
-    }
 }
 
 /// How many parts a table tells.
@@ -217,8 +199,10 @@ fn recording(nearmiss: &Path, mixed: &Path, server: Server, plan: Plan, bound: b
     let run = RunDir::newest(&runs)?;
     run.has_whole_trace()?;
     let model: ModelRecord = run.read_json(run::MODEL)?;
-    let served = answer(&Homes::ALL, &|| (), |&homes| replay(&run, &model.machine, homes, server.name()))?;
-    Ok(Recording { served, functions: functions(&model) })
+    let of_homes =
+        answer(&Homes::ALL, &|| (), |&homes| replay(&run, &model.machine, homes, plan.placements, server.name()))?;
+    let placed = (0..plan.placements as usize).map(|at| of_homes.iter().map(|served| served[at]).collect());
+    Ok(Recording { placed: placed.collect(), functions: functions(&model) })
 }
 
 /// A server that is ended by a signal has no status of its own: whether there is a run tells.
@@ -243,32 +227,25 @@ fn functions(model: &ModelRecord) -> Vec<(String, f64)> {
     kernel.iter().take(LISTED).map(|row| (row.name.clone(), share(row.tally.cycles))).collect()
 }
 
-fn median(values: impl Iterator<Item = f64>) -> Option<f64> {
-    let mut values: Vec<f64> = values.collect();
-    values.sort_by(f64::total_cmp);
-    let (low, high) = (values.get(values.len().saturating_sub(1) / 2)?, values.get(values.len() / 2)?);
-    Some((low + high) / 2.0)
-}
-
 const SIDES: [&str; 2] = ["free", "bound"];
 
 fn rows(sides: &[Vec<Recording>; 2], server: Server, plan: Plan) -> Vec<Row> {
-    let requests = (server.clients() * plan.each) as f64;
+    let requests = (server.clients() * server.each(plan)) as f64;
     let mut rows = Vec::new();
     for (side, recordings) in SIDES.into_iter().zip(sides) {
         let mut row = |what: &str, unit, value: &dyn Fn(&Recording) -> f64| {
-            let value = median(recordings.iter().map(value));
+            let value = median(recordings.iter().map(value).collect());
             rows.extend(value.map(|value| Row::new(side, what, unit, Theirs::None, value)));
         };
-        row("one node: kilocycles a request", Unit::Count, &|r| r.of(Homes::OneNode).total() / requests / 1e3);
+        row("one node: kilocycles a request", Unit::Count, &|r| r.of(Homes::OneNode, |s| s.total()) / requests / 1e3);
         row("one node: share of the OS", Unit::Percent, &|r| {
-            r.of(Homes::OneNode).cycles[1] * 100.0 / r.of(Homes::OneNode).total().max(1.0)
+            r.of(Homes::OneNode, |s| s.cycles[1] * 100.0 / s.total().max(1.0))
         });
         let overhead = Unit::ChangePercent;
         row("two nodes, homes in turn (blind)", overhead, &|r| r.overhead(Homes::Blind));
         row("two nodes, the kernel's homes (aware)", overhead, &|r| r.overhead(Homes::Kernel));
         row("two nodes, first touch in the window", overhead, &|r| r.overhead(Homes::FirstTouch));
-        row("node locality, the kernel's homes", Unit::Percent, &|r| r.locality(Homes::Kernel));
+        row("node locality, the kernel's homes", Unit::Percent, &Recording::locality);
     }
     rows
 }
@@ -281,44 +258,46 @@ fn grid(sides: &[Vec<Recording>; 2], plan: Plan) -> Grid {
             let cells = recordings.iter().map(value).collect();
             rows.push(GridRow { of: side.to_owned(), what: what.to_owned(), cells, from: None });
         };
-        row("overhead, blind", &|r| r.overhead(Homes::Blind));
-        row("overhead, aware", &|r| r.overhead(Homes::Kernel));
-        row("OS time, aware, against one node", &|r| {
-            (r.of(Homes::Kernel).cycles[1] / r.of(Homes::OneNode).cycles[1].max(1.0) - 1.0) * 100.0
-        });
-        row("user time, aware, against one node", &|r| {
-            (r.of(Homes::Kernel).cycles[0] / r.of(Homes::OneNode).cycles[0].max(1.0) - 1.0) * 100.0
-        });
+        let least = |values: Vec<f64>| values.into_iter().fold(f64::INFINITY, f64::min);
+        let most = |values: Vec<f64>| values.into_iter().fold(f64::NEG_INFINITY, f64::max);
+        for (homes, name) in [(Homes::Blind, "blind"), (Homes::Kernel, "aware")] {
+            row(&format!("overhead, {name}"), &|r| r.overhead(homes));
+            row(&format!("  least of the placements, {name}"), &|r| least(r.overheads(homes)));
+            row(&format!("  most of the placements, {name}"), &|r| most(r.overheads(homes)));
+        }
+        row("OS time, aware, against one node", &|r| r.overhead_of(1));
+        row("user time, aware, against one node", &|r| r.overhead_of(0));
         let classes: [Class; 4] = [
             ("r, aware", |bus| bus.read_remote),
             ("l-n, aware", |bus| bus.read_local_none),
             ("l-s, aware", |bus| bus.read_local_shared),
             ("l-m, aware", |bus| bus.read_local_modified),
         ];
-        for (class, count) in classes {
-            row(class, &|r| {
-                let served = r.of(Homes::Kernel);
-                served.count(count) as f64 * 100.0 / served.count(BusTally::reads).max(1) as f64
-            });
+        for (name, class) in classes {
+            row(name, &|r| r.class(class));
         }
     }
     Grid {
         columns: (1..=plan.recordings).map(|n| format!("recording {n}")).collect(),
         unit: Unit::Percent,
-        mark: "overheads against one node; classes are of all bus reads of the server's tasks".to_owned(),
+        mark: "medians of the page placements; overheads against one node; classes are of all bus reads of the server's tasks"
+            .to_owned(),
         rows,
     }
 }
 
 fn shapes(sides: &[Vec<Recording>; 2], server: Server) -> Vec<Shape> {
     let list = |values: &[f64], unit| values.iter().map(|v| figure(*v, unit)).collect::<Vec<_>>().join(", ");
-    let times: Vec<f64> = sides.iter().flatten().map(Recording::blind_times).collect();
+    let times: Vec<f64> = sides.iter().flatten().flat_map(Recording::blind_times).collect();
     let mut shapes = vec![Shape {
-        claim: format!("blind homes cost at least {WANTED} times what the kernel's cost, in every recording"),
+        claim: format!(
+            "blind homes cost at least {WANTED} times what the kernel's cost, in every recording on every placement"
+        ),
         holds: times.iter().all(|times| *times >= WANTED),
         ours: list(&times, Unit::Times),
     }];
-    let cycles = |side: &[Recording]| side.iter().map(|r| r.of(Homes::Kernel).total() / 1e6).collect::<Vec<f64>>();
+    let cycles =
+        |side: &[Recording]| side.iter().map(|r| r.of(Homes::Kernel, |s| s.total()) / 1e6).collect::<Vec<f64>>();
     let (free, bound) = (cycles(&sides[0]), cycles(&sides[1]));
     let ours = format!("free {} and bound {} million cycles", list(&free, Unit::Count), list(&bound, Unit::Count));
     let least = |values: &[f64]| values.iter().copied().fold(f64::INFINITY, f64::min);
@@ -344,10 +323,11 @@ fn notes(sides: &[Vec<Recording>; 2], server: Server, plan: Plan) -> Vec<String>
     let listed = first.iter().map(told).collect::<Vec<_>>().join(", ");
     vec![
         format!(
-            "{} recordings a side of {} requests each; the load has two CPUs and a node of its own, and all figures are of \
+            "{} recordings a side of {} requests each, replayed on {} page placements each; the load has two CPUs and a node of its own, and all figures are of \
              the tasks named {}",
             plan.recordings,
-            server.clients() * plan.each,
+            server.clients() * server.each(plan),
+            plan.placements,
             server.name()
         ),
         "one node, blind and first touch are replays of the same recordings; the recorded order shows little of lines that \

@@ -104,6 +104,7 @@ pub fn server(runs: &Runs, theirs: Benchmark) -> Table {
             ours: text(file_read(runs)),
         },
         faster(runs, &[], &[Function::CsumCopy, Function::Kmalloc, Function::Kfree]),
+        kernel_alone(runs),
     ];
     table("b", "ServerBench: 16 processes", "figures 6, 9, 11 and 13, table 3, section 4.1", rows, runs, shapes)
 }

@@ -17,7 +17,7 @@ fn the_numa_papers_simulated_figures_are_these() {
     for table in ["a", "b"] {
         let record = numa.run(Some(table), Scale::Small, Path::new(""), &|_, _| ()).unwrap();
         insta::assert_snapshot!(format!("the_numa_papers_figures_{table}"), text::render(&record));
-        assert_eq!(record.pictures.len(), 3);
+        assert_eq!(record.pictures.len(), 4);
         for picture in &record.pictures {
             assert!(picture.svg.starts_with("<svg") && picture.svg.ends_with("</svg>"), "{}", picture.file);
             assert!(!picture.svg.contains("NaN") && !picture.svg.contains("inf"), "{}", picture.file);

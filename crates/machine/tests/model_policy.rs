@@ -215,6 +215,65 @@ fn a_cpu_whose_task_starts_late_is_waited_for_until_so_much_is_held() {
     assert_eq!(told.len(), 5_002_002);
 }
 
+fn bound(tasks: &[(u32, Option<u32>)]) -> Policy {
+    let tasks = tasks.iter().map(|&(pid, cpu)| Bound { pid, cpu }).collect();
+    Policy { place: PlacePolicy::InOrder { tasks }, ..Policy::default() }
+}
+
+/// Task 1 begins on vCPU 0, where task 2 goes on, and continues on vCPU 1; the kernel is there too, and a task 3.
+fn moving() -> [(u32, u64, Vec<Record>); 3] {
+    let kernel = Record::reference(Kind::Load, KERNEL, 8, FLAG_KERNEL, InsnId(3), 0, 10);
+    [
+        (
+            0,
+            0,
+            [switch(1, 1), vec![later(0x1000, 5), kernel, later(0x1040, 5)], switch(2, 2), vec![later(0x2000, 7)]]
+                .concat(),
+        ),
+        (1, 1, [switch(3, 3), vec![later(0x3000, 9)], switch(1, 1), vec![later(0x1080, 5)]].concat()),
+        (0, 2, vec![later(0x2040, 3)]),
+    ]
+}
+
+#[test]
+fn bound_tasks_meet_in_the_recorded_order() {
+    let m = two_levels(2, 1);
+    let told = |policy: &Policy| replay_on(&m, policy, &options(2), &moving(), Met::default()).1.0;
+    let on = |first: u32, then: u32, other: u32| {
+        let begin = vec![(first, 1), (first, 0x1000), (first, 0x1040), (other, 2), (other, 0x2000)];
+        let switch = if then == first && first != other { vec![] } else { vec![(then, 1)] };
+        let end = if then == other { vec![(other, 2), (other, 0x2040)] } else { vec![(other, 0x2040)] };
+        [begin, switch, vec![(then, 0x1080)], end].concat()
+    };
+    assert_eq!(told(&bound(&[(1, None), (2, None)])), on(0, 1, 0), "where they were recorded");
+    assert_eq!(told(&bound(&[(1, Some(1)), (2, Some(0))])), on(1, 1, 0));
+    assert_eq!(told(&bound(&[(1, Some(0)), (2, Some(0))])), on(0, 0, 0));
+}
+
+#[test]
+fn bound_tasks_execute_what_they_executed_and_the_kernel_s_own_is_left_out() {
+    let m = two_levels(2, 1);
+    let by_cpu = |policy: &Policy| {
+        let totals = replay_on(&m, policy, &options(2), &moving(), Deaf).0;
+        totals.cpus.iter().map(|cpu| (cpu.instructions, cpu.loads)).collect::<Vec<_>>()
+    };
+    // Of the kernel's 10 instructions none is theirs.
+    assert_eq!(by_cpu(&bound(&[(1, None), (2, None)])), [(20, 4), (5, 1)]);
+    assert_eq!(by_cpu(&bound(&[(1, Some(1)), (2, Some(0))])), [(10, 2), (15, 3)]);
+    assert_eq!(by_cpu(&bound(&[(2, Some(1))])), [(0, 0), (10, 2)]);
+}
+
+#[test]
+fn a_bound_task_touches_its_pages_first_where_it_is_bound() {
+    let (m, o) = two_nodes();
+    let remote = |policy: Policy| replay_on(&m, &policy, &o, &moving(), Deaf).0.sum().bus.read_remote;
+    let first_touch = |policy: Policy| Policy { home: HomePolicy::everywhere(Home::FirstTouch), ..policy };
+    // All pages lie on node 0.
+    assert_eq!(remote(bound(&[(1, None), (2, None)])), 1, "what the task reads where it moved to");
+    assert_eq!(remote(bound(&[(1, Some(1)), (2, Some(0))])), 3);
+    assert_eq!(remote(first_touch(bound(&[(1, Some(1)), (2, Some(0))]))), 0);
+}
+
 #[test]
 fn what_no_machine_or_trace_carries_is_refused_by_name() {
     let (m, o) = two_nodes();
@@ -231,6 +290,10 @@ fn what_no_machine_or_trace_carries_is_refused_by_name() {
     assert!(refused(placed(&[(1, 2)], 10), &o).starts_with("place: task 1 on CPU 2 of a machine of 2"));
     assert!(refused(placed(&[(1, 0), (1, 1)], 10), &o).contains("named twice"));
     assert!(refused(placed(&[(1, 0)], 0), &o).contains("windows of no instructions"));
+    assert!(refused(bound(&[(1, Some(2))]), &o).starts_with("place: task 1 on CPU 2 of a machine of 2"));
+    assert!(refused(bound(&[(1, None), (1, Some(1))]), &o).contains("named twice"));
+    let recorded = ModelOptions { cpus: 3, ..o.clone() };
+    assert!(refused(bound(&[(1, None)]), &recorded).starts_with("place: recorded on 3 CPUs"));
     let wake = Policy { wake: WakePolicy::LeastInterval(Nanos(200_000)), ..Policy::default() };
     assert!(refused(wake, &o).starts_with("the wake policy concerns waits"));
 }

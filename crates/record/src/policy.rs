@@ -122,6 +122,20 @@ pub enum PlacePolicy {
         /// Instructions that a CPU executes before the next one has its turn; at least 1.
         window_instructions: u64,
     },
+    /// These tasks run on these CPUs, in the order in which everything was recorded; other tasks do not run.
+    InOrder {
+        /// No task twice.
+        tasks: Vec<Bound>,
+    },
+}
+
+/// A task and the CPU that it is bound to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Bound {
+    /// Thread id, as recorded.
+    pub pid: u32,
+    /// Hardware thread of the machine; none: wherever it ran when recorded.
+    pub cpu: Option<u32>,
 }
 
 /// A task and its CPU.

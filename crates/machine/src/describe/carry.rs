@@ -33,6 +33,11 @@
 //! kernel's. It knows of sharing between vCPUs only. Of a line that tasks of one vCPU share, it sent what one task would
 //! have sent, and so what they pass to each other on CPUs of their own is a lower bound.
 //!
+//! **Tasks in the recorded order** need no more than the run as recorded does, approximately. A filter of several lines dropped
+//! what repeats the line that its vCPU touched last in that set. Met by another CPU, or behind another task of the same CPU,
+//! the first such reference of a stay of a task on a vCPU might miss, and those behind it would not: at most one miss for each
+//! line of the filter and each stay. A stay is as long as the recorder's slice, some hundred thousand references.
+//!
 //! **Homes** change no set and no hit: every filter carries them. Pools need to know who allocated what.
 //!
 //! **Wakes** concern when a server looks again. A trace of references has no waits.
@@ -119,6 +124,9 @@ pub fn approximate_policy(filter: Filter, machine: &Machine, moves: bool, places
     }
     if places && !is_whole(filter) && must_clear(machine) {
         notes.push("First-level figures of CPUs that share a cache are approximate under the place policy: what the filter dropped may not have hit where windows meet.");
+    }
+    if places && !is_whole(filter) && !filter.by_task && !is_one_line_and_cleared(filter) {
+        notes.push("First-level figures are approximate under the place policy: the trace's filter of several lines went by CPU (`--carry tasks` goes by task).");
     }
     if places && !is_whole(filter) && !filter.by_task {
         notes.push("What tasks that were recorded on one CPU pass to each other is a lower bound: the trace's filter went by CPU (`--carry tasks` goes by task).");

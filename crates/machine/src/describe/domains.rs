@@ -1,4 +1,4 @@
-//! Which CPUs of a machine share a cache.
+//! Which CPUs of a machine share a cache, and which a node.
 
 use super::check::cpus_per_instance;
 use nearmiss_record::machine::Machine;
@@ -36,6 +36,12 @@ pub fn domains(machine: &Machine) -> Option<Domains> {
     (1..=machine.levels()).find_map(shared)
 }
 
+/// The memory node of a CPU: nodes have as many CPUs each.
+pub fn node_of(machine: &Machine, cpu: u32) -> u32 {
+    let (nodes, cpus) = (u64::from(machine.memory.nodes.max(1)), u64::from(machine.topology.cpus().max(1)));
+    (u64::from(cpu) * nodes / cpus) as u32
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -52,6 +58,12 @@ mod tests {
         assert_eq!(of("xeon-ht-2x2", 2), Some((1, 2, 1)));
         assert_eq!(of("neoverse-n1", 4), Some((3, 4, 1)));
         assert_eq!(of("pentium3-xeon-8way", 8), None);
+    }
+
+    #[test]
+    fn nodes_have_as_many_cpus_each() {
+        let machine = cut(&preset("pentium3-xeon-numa-2x2").unwrap().machine().unwrap(), 4);
+        assert_eq!([0, 1, 2, 3].map(|cpu| node_of(&machine, cpu)), [0, 0, 1, 1]);
     }
 
     #[test]

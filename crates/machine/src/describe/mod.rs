@@ -18,7 +18,7 @@ pub use cachegrind::{Geometry, cachegrind_like};
 pub use carry::{approximate_policy, can_go_around, can_move_addresses, can_place_tasks, can_pool, can_wake};
 pub use check::{Problem, check, cpus_per_instance, sets};
 pub use cut::{DEFAULT_CPUS, cut};
-pub use domains::{Domains, domains};
+pub use domains::{Domains, domains, node_of};
 pub use figures::{figures, is_assumed, source_of};
 pub use file::{parse, render};
 pub use filter::{approximate_misses, approximations, can_replay, filter_for, filter_for_counts, first_level_for};

@@ -1,7 +1,9 @@
 //! Random machines and random streams, small enough that everything collides.
 
 use nearmiss_record::machine::*;
-use nearmiss_record::policy::{AddressPolicy, CallSite, Home, HomePolicy, HomeRule, PlacePolicy, Placed, Policy};
+use nearmiss_record::policy::{
+    AddressPolicy, Bound, CallSite, Home, HomePolicy, HomeRule, PlacePolicy, Placed, Policy,
+};
 use nearmiss_record::policy::{Shifted, StorePolicy};
 use nearmiss_record::reference::{ControlKind, FLAG_CONT, FLAG_FIRST_HIT, FLAG_KERNEL, HeapOp, Kind, Record};
 use nearmiss_record::units::{Bytes, InsnId};
@@ -155,11 +157,17 @@ fn homes(number: usize) -> HomePolicy {
     }
 }
 
-/// Tasks on other CPUs than they were recorded on, all of them or not.
+/// Tasks on other CPUs than they were recorded on, all of them or not, window by window or in the recorded order.
 pub(super) fn places(cpus: u32) -> impl Strategy<Value = PlacePolicy> {
-    (prop::collection::vec(0..cpus, 1..4), 1..40u64).prop_map(|(on, window_instructions)| {
-        let tasks = on.iter().zip(5..).map(|(&cpu, pid)| Placed { pid, cpu }).collect();
-        PlacePolicy::Tasks { tasks, window_instructions }
+    (prop::collection::vec(0..cpus, 1..4), prop_oneof![Just(0), 1..40u64]).prop_map(|(on, window_instructions)| {
+        let on = on.iter().zip(5..);
+        match window_instructions {
+            // Some stay where they were.
+            0 => PlacePolicy::InOrder {
+                tasks: on.map(|(&cpu, pid)| Bound { pid, cpu: Some(cpu).filter(|_| pid < 7) }).collect(),
+            },
+            _ => PlacePolicy::Tasks { tasks: on.map(|(&cpu, pid)| Placed { pid, cpu }).collect(), window_instructions },
+        }
     })
 }
 

@@ -40,7 +40,7 @@ pub fn detect(case: &Case) -> Result<Suspicions, CaseError> {
     }
     let seen = Arc::new(look(case)?);
     let of = |cause: Cause| seen.objects.iter().filter(move |object| object.cause == cause);
-    let homes = of(Cause::FirstTouch).map(|object| Treatment::Home(object.clone()));
+    let homes = of(Cause::FirstTouch).chain(of(Cause::Elsewhere)).map(|object| Treatment::Home(object.clone()));
     let shared = of(Cause::Read).map(|object| Treatment::Interleave(object.clone()));
     let whole = [
         (Cause::Moved, Treatment::Bind),

@@ -44,6 +44,7 @@ pub fn line(label: &str, text: String) -> EvidenceLine {
 pub fn reason(cause: Cause) -> &'static str {
     match cause {
         Cause::FirstTouch => "another task touched it first",
+        Cause::Elsewhere => "the kernel put it on another node than that of its first touch",
         Cause::Moved => "the task moved between nodes",
         Cause::Read => "tasks of several nodes read it",
         Cause::Written => "tasks of several nodes write it",

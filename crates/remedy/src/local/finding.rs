@@ -1,14 +1,16 @@
 //! From a cause of remote reads to a finding: what happens, why, what to do, what it would gain.
 
+use super::apply::Bind;
 use super::detect::Seen;
 use super::evidence::{self, reason};
 use super::plan::Treatment;
-use super::replays::{Homes, Replays, bound_gain};
+use super::replays::{Change, Replays};
 use crate::case::Case;
 use crate::contract::{Asked, Suspicion, Value};
 use crate::replay::CaseError;
 use crate::traced::Traced;
-use nearmiss_machine::attribution::RemoteObject;
+use nearmiss_machine::attribution::{Cause, RemoteObject};
+use nearmiss_machine::describe::approximate_policy;
 use nearmiss_record::finding::{Finding, Known, Prediction, Reach};
 use nearmiss_record::rehearsal::Rehearsal;
 use nearmiss_record::words::percent;
@@ -59,6 +61,11 @@ impl Local {
         let objects = self.objects();
         let Some(object) = objects.first() else { return String::new() };
         match &self.treatment {
+            Treatment::Home(object) if object.cause == Cause::Elsewhere => format!(
+                "{} on one node and it lies on another one: so it does where another task touched the rest of its large page \
+                 (2 MiB) first, or where it was touched before the recording began.",
+                used_by(&object.users)
+            ),
             Treatment::Home(_) => format!(
                 "{} touched it first, so the kernel put it on the node where that ran; {} on another node, and nobody \
                  else uses it.",
@@ -85,7 +92,9 @@ impl Local {
     fn treatment_text(&self) -> String {
         match &self.treatment {
             Treatment::Home(_) => "Homes of its pages on the nodes that use them".to_owned(),
-            Treatment::Interleave(_) => "Its pages on all nodes in turn, so that none has to serve all".to_owned(),
+            Treatment::Interleave(_) => {
+                "Its pages on all nodes in turn, so that none has to serve all; a copy on each node would make all reads local".to_owned()
+            }
             Treatment::Bind => "Each task on a CPU of its own for all its life".to_owned(),
             Treatment::Pools => "Heap blocks from pools by thread".to_owned(),
             Treatment::NoneForWritten => "None by homes: the lines pass between the nodes wherever they lie".to_owned(),
@@ -111,47 +120,51 @@ impl Local {
         }
     }
 
-    fn prediction(&self, case: &Traced) -> Result<(Prediction, Option<String>), CaseError> {
-        let whole = |gain, low, high| Prediction {
-            gain,
-            low,
-            high,
-            modelled_cycles: case.model.totals.cycles,
-            of: "the cycles".to_owned(),
-            overlap: case.machine().hidden_share(),
-            ..Prediction::default()
-        };
-        if self.treatment == Treatment::Bind {
-            let gain = bound_gain(case, &self.seen);
-            let mut prediction = whole(gain, gain, self.most_gain());
-            prediction.approximate.push(
-                "Places were not replayed: the gain is what local memory saves, and the caches that a task finds warm \
-                 come on top."
-                    .to_owned(),
-            );
-            return Ok((prediction, None));
+    /// Replays of the treatment, and the number of the one that it rests on.
+    fn replays(&self, case: &Traced) -> Result<(Replays, usize), CaseError> {
+        let mut changes = Change::fitting(&self.treatment);
+        if self.treatment != Treatment::Bind {
+            changes.drain(..changes.len() - 1);
         }
-        let homes = Homes::fitting(&self.treatment);
-        let replays = Replays::new(case, &self.treatment, &self.seen, &homes[homes.len() - 1..])?;
-        let (gain, low, high) = replays.gain();
-        let (before, after) = replays.remote();
-        let text = format!("{} of the bus reads would be remote instead of {}.", percent(after), percent(before));
-        let mut prediction = Prediction {
+        let replays = Replays::new(case, &self.treatment, &self.seen, changes)?;
+        let best = replays.best();
+        Ok((replays, best))
+    }
+
+    fn prediction(&self, case: &Traced, (replays, best): &(Replays, usize)) -> Prediction {
+        let (gain, low, high) = replays.gain_of(*best);
+        // Which blocks an allocator hands out cannot be replayed: at best each lies where it is read most.
+        let at_most = self.treatment == Treatment::Pools;
+        Prediction {
+            gain,
+            low: if at_most { 0.0 } else { low },
+            high,
             modelled_cycles: replays.cycles_before(),
             placements: replays.placements.clone(),
-            ..whole(gain, low, high)
-        };
-        if self.treatment == Treatment::Pools {
-            // Which blocks an allocator hands out cannot be replayed: at best each lies where it is read most.
-            prediction.low = 0.0;
-            prediction.of = "the cycles at most".to_owned();
-            prediction.approximate.push(
+            of: if at_most { "the cycles at most" } else { "the cycles" }.to_owned(),
+            overlap: case.machine().hidden_share(),
+            approximate: self.approximate(case),
+            ..Prediction::default()
+        }
+    }
+
+    fn approximate(&self, case: &Traced) -> Vec<String> {
+        let machine = case.machine();
+        match &self.treatment {
+            Treatment::Pools => vec![
                 "No replay knows which blocks another allocator hands out: the gain is what blocks would save that lie \
                  where they are read most."
                     .to_owned(),
-            );
+            ],
+            Treatment::Bind => {
+                let order = "Tasks are bound in the recorded order, and what the kernel does at its own addresses stays \
+                             as it was.";
+                let filter = approximate_policy(case.filter, machine, false, true);
+                let filter = filter.into_iter().filter(|note| note.starts_with("First-level figures"));
+                [order].into_iter().chain(filter).map(str::to_owned).collect()
+            }
+            _ => Vec::new(),
         }
-        Ok((prediction, Some(text)))
     }
 
     fn unless(&self) -> Vec<String> {
@@ -187,11 +200,15 @@ impl Suspicion for Local {
 
     fn finding(&self, case: &Case) -> Result<Finding, CaseError> {
         let case = case.traced()?;
-        let (prediction, remote) = self.prediction(case)?;
-        let options = self.treatment.options();
+        let replayed = self.replays(case)?;
+        let (replays, best) = &replayed;
+        let prediction = self.prediction(case, &replayed);
+        let options = self.treatment.options(replays.plan(*best).unwrap_or(&Bind::RoundRobin));
         let mut evidence = evidence::evidence(&self.seen, self.treatment.cause(), self.most_gain());
         evidence.most_gain = evidence.most_gain.max(prediction.high);
-        evidence.lines.extend(remote.map(|text| evidence::line("Then", text)));
+        let (before, after) = (percent(replays.remote(0)), percent(replays.remote(*best)));
+        let then = format!("{after} of the bus reads would be remote instead of {before}.");
+        evidence.lines.push(evidence::line("Then", then));
         Ok(Finding {
             remedy: super::NAME.to_owned(),
             known: Known::Modelled,
@@ -224,12 +241,12 @@ impl Suspicion for Local {
     fn rehearse(&self, case: &Case, asked: &Asked) -> Result<Rehearsal, CaseError> {
         let case = case.traced()?;
         let named = asked.values.iter().filter_map(|value| match value {
-            Value::Name(name) => Homes::named(name),
+            Value::Name(name) => Change::named(name),
             Value::Number(_) => None,
         });
-        let named: Vec<Homes> = named.collect();
-        let homes = if named.is_empty() { Homes::fitting(&self.treatment) } else { named };
-        let replays = Replays::new(case, &self.treatment, &self.seen, &homes)?;
+        let named: Vec<Change> = named.collect();
+        let changes = if named.is_empty() { Change::fitting(&self.treatment) } else { named };
+        let replays = Replays::new(case, &self.treatment, &self.seen, changes)?;
         Ok(replays.table(case, format!("{}: {}", self.name(), reason(self.treatment.cause()))))
     }
 }

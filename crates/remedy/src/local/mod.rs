@@ -4,6 +4,8 @@ pub mod apply;
 mod detect;
 mod evidence;
 mod finding;
+mod homes;
+mod places;
 mod plan;
 mod replays;
 
@@ -38,18 +40,23 @@ Nothing persists: the next run without it is as before.",
   nearmiss verify local --in-guests pentium3-xeon-numa-2x2 --home all=interleave -- ./program   modelled",
     },
     rehearse_help: Help {
-        about: "The run with its pages on other nodes",
+        about: "The run with its pages on other nodes, or its tasks on other CPUs",
         after: "Examples:
-  nearmiss rehearse local                              the newest run
-  nearmiss rehearse local RUN --homes interleave,used  some homes only",
+  nearmiss rehearse local                                 the newest run
+  nearmiss rehearse local RUN --policies interleave,used  some homes only
+  nearmiss rehearse local --policies compact,0/2/1/3      tasks bound: node after node, and by a plan
+
+Tasks are bound in the recorded order, and what the kernel does at its own addresses stays as it was.",
     },
     needs: Needs::Trace,
     options: apply::Args::augment_args,
     parameter: Parameter {
         name: replays::PARAMETER,
-        value_name: "HOME,…",
-        help: "Homes to try: first-touch, interleave, used (the node that reads a page most), pools [default: all that fit]",
-        parse: home_of,
+        value_name: "POLICY,…",
+        help: "What to try. Homes: first-touch, interleave, used (the node that reads a page most), pools. Places: \
+               round-robin, compact, or the CPUs of the tasks in the order in which these began, such as 0/2/1/3 \
+               [default: all that fit]",
+        parse: policy_of,
     },
     limit: None,
     detect: detect::detect,
@@ -60,10 +67,8 @@ Nothing persists: the next run without it is as before.",
     abilities: apply::abilities,
 };
 
-/// Homes of a rehearsal.
-fn home_of(text: &str) -> Result<Value, String> {
-    match replays::Homes::named(text) {
-        Some(_) => Ok(Value::Name(text.to_owned())),
-        None => Err(format!("{text} is none of first-touch, interleave, used, pools")),
-    }
+/// What a rehearsal changes.
+fn policy_of(text: &str) -> Result<Value, String> {
+    let wrong = "is none of first-touch, interleave, used, pools, round-robin, compact and CPUs such as 0/2/1/3";
+    replays::Change::named(text).map(|_| Value::Name(text.to_owned())).ok_or_else(|| format!("{text} {wrong}"))
 }

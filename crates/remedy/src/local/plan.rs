@@ -1,5 +1,6 @@
 //! From a cause to what is to be done about it, as options of `apply` and as homes of a replay.
 
+use super::apply::Bind;
 use nearmiss_machine::attribution::{Cause, Part, RemoteObject, Site};
 use nearmiss_record::model::ObjectKind;
 use nearmiss_record::policy::{Home, HomeRule};
@@ -28,8 +29,7 @@ impl Treatment {
     /// The cause that it is against.
     pub fn cause(&self) -> Cause {
         match self {
-            Treatment::Home(_) => Cause::FirstTouch,
-            Treatment::Interleave(_) => Cause::Read,
+            Treatment::Home(object) | Treatment::Interleave(object) => object.cause,
             Treatment::Bind => Cause::Moved,
             Treatment::Pools => Cause::Pool,
             Treatment::NoneForWritten => Cause::Written,
@@ -37,12 +37,12 @@ impl Treatment {
         }
     }
 
-    /// The options of `apply` that do it; none where it cannot be done from outside.
-    pub fn options(&self) -> Option<Vec<String>> {
+    /// The options of `apply` that do it; none where it cannot be done from outside. Tasks are bound by the best plan.
+    pub fn options(&self, best: &Bind) -> Option<Vec<String>> {
         match self {
             Treatment::Home(object) => homes(object),
             Treatment::Interleave(object) => Some(home(&mapping(object.site.as_ref()?), "interleave")),
-            Treatment::Bind => Some(["--bind", "round-robin"].map(str::to_owned).to_vec()),
+            Treatment::Bind => Some(vec!["--bind".to_owned(), best.to_string()]),
             Treatment::Pools => Some(vec!["--pools".to_owned()]),
             Treatment::NoneForWritten | Treatment::NoneForFiles => None,
         }
@@ -83,6 +83,11 @@ pub fn rules_used(object: &RemoteObject) -> Vec<HomeRule> {
     object.parts.iter().map(rule).collect()
 }
 
+/// The pages of an object where they are, part by part: what lies between them may be another's.
+pub fn rules_staying(object: &RemoteObject) -> impl Iterator<Item = HomeRule> {
+    object.parts.iter().map(|part| HomeRule { pages: Some(part.addresses), task: None, home: Home::Recorded })
+}
+
 /// All pages of an object by one rule.
 pub fn rules(object: &RemoteObject, home: Home) -> Vec<HomeRule> {
     let from = object.parts.iter().map(|part| part.addresses.0).min();
@@ -117,7 +122,7 @@ mod tests {
     #[test]
     fn parts_become_options_and_rules() {
         let object = object(vec![part(0, 2, 1), part(3, 0, 0)]);
-        let options = Treatment::Home(object.clone()).options();
+        let options = Treatment::Home(object.clone()).options(&Bind::RoundRobin);
         let wanted = ["--home", "p+0x11d9:8192-12288=1", "--home", "p+0x11d9#3:0-4096=0"];
         assert_eq!(options, Some(wanted.map(str::to_owned).to_vec()));
         let rules = rules_used(&object);
@@ -128,10 +133,11 @@ mod tests {
     #[test]
     fn what_has_no_call_is_not_done_from_outside_and_many_parts_are_interleaved() {
         let many = object((0..40).map(|page| part(0, page, (page % 2) as u8)).collect());
-        assert_eq!(Treatment::Home(many.clone()).options(), Some(home("p+0x11d9", "interleave")));
+        let none = &Bind::RoundRobin;
+        assert_eq!(Treatment::Home(many.clone()).options(none), Some(home("p+0x11d9", "interleave")));
         assert_eq!(rules_used(&many).len(), 1);
         let variable = RemoteObject { site: None, ..many };
-        assert_eq!(Treatment::Home(variable.clone()).options(), None);
-        assert_eq!(Treatment::Interleave(variable).options(), None);
+        assert_eq!(Treatment::Home(variable.clone()).options(none), None);
+        assert_eq!(Treatment::Interleave(variable).options(none), None);
     }
 }

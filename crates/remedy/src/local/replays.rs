@@ -1,105 +1,65 @@
-//! What a run would have cost with its pages on other nodes.
+//! What a run would have cost with its pages on other nodes, or with its tasks on other CPUs.
 
+use super::apply::Bind;
 use super::detect::Seen;
-use super::plan::{self, Treatment};
-use crate::rehearsal::{Cost, PLACEMENTS, rehearse, seeds, spread, waits};
+use super::homes::Homes;
+use super::places;
+use super::plan::Treatment;
+use crate::rehearsal::{Cost, PLACEMENTS, rehearse, rehearse_in, seeds, spread, waits};
 use crate::replay::CaseError;
 use crate::traced::Traced;
-use nearmiss_machine::attribution::{Cause, RemoteObject};
 use nearmiss_record::figures::{Cell, Table};
-use nearmiss_record::machine::Machine;
 use nearmiss_record::model::BusTally;
-use nearmiss_record::policy::{Home, HomePolicy, HomeRule, Policy};
+use nearmiss_record::policy::{Order, Policy};
 use nearmiss_record::rehearsal::Rehearsal;
 
 /// What a rehearsal varies, as its option is named.
-pub const PARAMETER: &str = "homes";
+pub const PARAMETER: &str = "policies";
 
-/// Homes that a rehearsal tries.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Homes {
-    /// The node of the CPU that touches a page first.
-    FirstTouch,
-    /// Page by page in turn.
-    Interleave,
-    /// The node that reads a page most.
-    Used,
-    /// Heap blocks on the node of the CPU that allocates them first.
-    Pools,
+/// One thing that a rehearsal changes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Change {
+    /// Where pages lie.
+    Homes(Homes),
+    /// Where tasks run.
+    Places(Bind),
 }
 
-impl Homes {
-    const ALL: [(Homes, &'static str); 4] = [
-        (Homes::FirstTouch, "first-touch"),
-        (Homes::Interleave, "interleave"),
-        (Homes::Used, "used"),
-        (Homes::Pools, "pools"),
-    ];
-
-    /// By its name.
+impl Change {
+    /// By its name, as a rehearsal is asked for it: CPUs of a plan are parted by slashes, since values are by commas.
     pub fn named(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|(_, known)| *known == name).map(|(homes, _)| homes)
+        let places = || Bind::parse(&name.replace('/', ",")).ok().map(Change::Places);
+        Homes::named(name).map(Change::Homes).or_else(places)
     }
 
-    pub(super) fn name(self) -> &'static str {
-        Self::ALL.into_iter().find(|(homes, _)| *homes == self).map_or("", |(_, name)| name)
+    fn name(&self) -> String {
+        match self {
+            Change::Homes(homes) => homes.name().to_owned(),
+            Change::Places(bind) => bind.to_string().replace(',', "/"),
+        }
     }
 
-    /// Those that fit a treatment, the treatment's own last.
+    /// Those that fit a treatment.
     pub fn fitting(treatment: &Treatment) -> Vec<Self> {
         match treatment {
-            Treatment::Pools => vec![Homes::FirstTouch, Homes::Interleave, Homes::Pools, Homes::Used],
-            Treatment::Interleave(_) => vec![Homes::FirstTouch, Homes::Used, Homes::Interleave],
-            _ => vec![Homes::FirstTouch, Homes::Interleave, Homes::Used],
+            Treatment::Bind => [Bind::RoundRobin, Bind::Compact].map(Change::Places).to_vec(),
+            other => Homes::fitting(other).into_iter().map(Change::Homes).collect(),
         }
     }
 
-    /// The policy, for the objects that a treatment is about.
-    pub fn policy(self, treatment: &Treatment, seen: &Seen) -> Policy {
-        let rules: Vec<HomeRule> = match self {
-            Homes::Pools => vec![HomeRule { pages: None, task: None, home: Home::Pool }],
-            Homes::FirstTouch => objects(treatment, seen).flat_map(|o| plan::rules(o, Home::FirstTouch)).collect(),
-            Homes::Interleave => objects(treatment, seen).flat_map(|o| plan::rules(o, Home::Interleave)).collect(),
-            Homes::Used => objects(treatment, seen).flat_map(plan::rules_used).collect(),
-        };
-        Policy { home: HomePolicy::Rules(rules), ..Policy::default() }
-    }
-
-    /// What clearing the pages of a treatment takes longer. Those that another task touched first were on its node, and
-    /// move away from it. Nothing where the kernel is not modelled, or wherever the first toucher decides.
-    fn clearing(self, case: &Traced, treatment: &Treatment, seen: &Seen) -> u64 {
-        let is_away = self == Homes::Used && treatment.cause() == Cause::FirstTouch;
-        if !is_away || case.model.only_user {
-            return 0;
-        }
-        let parts = objects(treatment, seen).flat_map(|object| &object.parts);
-        clearing_cycles(case.machine(), parts.map(|part| part.bytes.1 - part.bytes.0).sum())
-    }
-}
-
-/// What so many bytes take longer to clear in another node's memory.
-fn clearing_cycles(machine: &Machine, bytes: u64) -> u64 {
-    let line = machine.caches.last().map_or(64, |cache| cache.line.0.max(1));
-    let latency = &machine.latency;
-    let longer = latency.memory_remote_cycles.saturating_sub(latency.memory_local_cycles);
-    (bytes.div_ceil(line) as f64 * f64::from(longer) * (1.0 - machine.overlap)) as u64
-}
-
-fn objects<'a>(treatment: &'a Treatment, seen: &'a Seen) -> Box<dyn Iterator<Item = &'a RemoteObject> + 'a> {
-    match treatment {
-        Treatment::Home(object) | Treatment::Interleave(object) => Box::new(std::iter::once(object)),
-        other => {
-            let cause = other.cause();
-            Box::new(seen.objects.iter().filter(move |object| object.cause == cause))
+    fn clearing(&self, case: &Traced, treatment: &Treatment, seen: &Seen) -> u64 {
+        match self {
+            Change::Homes(homes) => homes.clearing(case, treatment, seen),
+            Change::Places(_) => 0,
         }
     }
 }
 
-/// Costs of the run as it was, and under other homes.
+/// Costs of the run as it was, and changed.
 pub struct Replays {
     /// By policy and placement; the first policy is the run as it was.
     costs: Vec<Vec<Cost>>,
-    names: Vec<&'static str>,
+    changes: Vec<Change>,
     /// By policy: cycles that the kernel needs longer to clear pages which are no longer on the node that touches them
     /// first. It clears them at addresses of its own, before a replay can tell whose they are.
     clearing: Vec<u64>,
@@ -110,16 +70,41 @@ pub struct Replays {
 }
 
 impl Replays {
-    /// Replays the run as it was, and with these homes.
-    pub fn new(case: &Traced, treatment: &Treatment, seen: &Seen, homes: &[Homes]) -> Result<Self, CaseError> {
+    /// Replays the run as it was, and with each of these changes.
+    pub fn new(case: &Traced, treatment: &Treatment, seen: &Seen, changes: Vec<Change>) -> Result<Self, CaseError> {
         let placements = seeds(case.machine(), PLACEMENTS);
-        let changed = homes.iter().map(|homes| homes.policy(treatment, seen));
-        let policies: Vec<Policy> = [Policy::default()].into_iter().chain(changed).collect();
-        let costs = rehearse(case, &policies, &placements, &[])?;
-        let clearing = [0].into_iter().chain(homes.iter().map(|homes| homes.clearing(case, treatment, seen))).collect();
-        let names = ["as it was"].into_iter().chain(homes.iter().map(|homes| homes.name())).collect();
+        let homes = |change: &Change| match change {
+            Change::Homes(homes) => Some(homes.policy(treatment, seen)),
+            Change::Places(_) => None,
+        };
+        let policies: Vec<Policy> = [Policy::default()].into_iter().chain(changes.iter().filter_map(homes)).collect();
+        let mut with_homes = rehearse(case, &policies, &placements, &[])?.into_iter();
+        let mut costs: Vec<Vec<Cost>> = with_homes.next().into_iter().collect();
+        let mut placed = placed(case, seen, &changes, &placements, &costs)?.into_iter();
+        costs.extend(changes.iter().filter_map(|change| match change {
+            Change::Homes(_) => with_homes.next(),
+            Change::Places(_) => placed.next(),
+        }));
+        let clearing = changes.iter().map(|change| change.clearing(case, treatment, seen));
+        let clearing = [0].into_iter().chain(clearing).collect();
         let totals = &case.model.totals;
-        Ok(Replays { costs, names, clearing, computing_cycles: totals.cycles - totals.stall_cycles, placements })
+        Ok(Replays { costs, changes, clearing, computing_cycles: totals.cycles - totals.stall_cycles, placements })
+    }
+
+    /// The change that saves most. Where there are several, the last is the treatment's own, unless tasks are bound.
+    pub fn best(&self) -> usize {
+        let gain = |at: &usize| self.gain_of(*at).0;
+        let places = (1..self.costs.len()).filter(|at| matches!(self.changes[at - 1], Change::Places(_)));
+        // The first of those that save as much.
+        places.rev().max_by(|a, b| gain(a).total_cmp(&gain(b))).unwrap_or(self.costs.len() - 1)
+    }
+
+    /// By what plan tasks are bound under the change of this number, if they are.
+    pub fn plan(&self, at: usize) -> Option<&Bind> {
+        match self.changes.get(at.checked_sub(1)?)? {
+            Change::Places(bind) => Some(bind),
+            Change::Homes(_) => None,
+        }
     }
 
     /// The command's cycles under the policy of this number.
@@ -132,23 +117,18 @@ impl Replays {
         spread(self.costs[0].iter().map(|cost| self.cycles(0, cost))).0 as u64
     }
 
-    /// Share of the command's cycles that the last homes save: median, least, most.
-    pub fn gain(&self) -> (f64, f64, f64) {
-        self.gain_of(self.costs.len() - 1)
-    }
-
-    fn gain_of(&self, at: usize) -> (f64, f64, f64) {
+    /// Share of the command's cycles that the change of this number saves: median, least, most.
+    pub fn gain_of(&self, at: usize) -> (f64, f64, f64) {
         let saved = |(before, after)| 1.0 - self.cycles(at, after) / self.cycles(0, before).max(1.0);
         spread(self.costs[0].iter().zip(&self.costs[at]).map(saved))
     }
 
-    /// Share of bus reads that go to other nodes, as it was and with the last homes.
-    pub fn remote(&self) -> (f64, f64) {
-        let share = |costs: &[Cost]| spread(costs.iter().map(|cost| remote_share(&cost.bus))).0;
-        (share(&self.costs[0]), share(&self.costs[self.costs.len() - 1]))
+    /// Share of bus reads that go to other nodes under the change of this number; 0: as it was.
+    pub fn remote(&self, at: usize) -> f64 {
+        spread(self.costs[at].iter().map(|cost| remote_share(&cost.bus))).0
     }
 
-    /// The table of the homes that were tried.
+    /// The table of what was tried.
     pub fn table(&self, case: &Traced, subject: String) -> Rehearsal {
         let columns = [PARAMETER, "remote", "r", "l-n", "l-s", "l-m", "cycles", "saved"];
         Rehearsal {
@@ -173,7 +153,7 @@ impl Replays {
         let median = |of: &dyn Fn(&Cost) -> f64| spread(self.costs[at].iter().map(of)).0;
         let count = |of: fn(&BusTally) -> u64| Cell::Count(median(&|cost| of(&cost.bus) as f64) as u64);
         vec![
-            Cell::text(self.names[at]),
+            Cell::text(at.checked_sub(1).map_or("as it was".to_owned(), |change| self.changes[change].name())),
             Cell::Share(median(&|cost| remote_share(&cost.bus))),
             count(|bus| bus.read_remote),
             count(|bus| bus.read_local_none),
@@ -185,30 +165,45 @@ impl Replays {
     }
 }
 
+/// Costs of the run with its tasks bound, by plan and placement. Replays of bound tasks know the command's user addresses
+/// alone: what these cost is set into the costs of the run as it was, where the rest stays.
+fn placed(
+    case: &Traced,
+    seen: &Seen,
+    changes: &[Change],
+    placements: &[u64],
+    as_it_was: &[Vec<Cost>],
+) -> Result<Vec<Vec<Cost>>, CaseError> {
+    let bind = |change: &Change| match change {
+        Change::Places(bind) => Some(places::policy(case, seen, bind)),
+        Change::Homes(_) => None,
+    };
+    let bound: Vec<Policy> = changes.iter().filter_map(bind).collect::<Result<_, _>>()?;
+    if bound.is_empty() {
+        return Ok(Vec::new());
+    }
+    let policies: Vec<Policy> = [places::as_recorded(case)].into_iter().chain(bound).collect();
+    let costs = rehearse_in(case, Order::Recorded, &policies, placements, &[])?;
+    let set_in = |costs: &Vec<Cost>, before: &[Cost]| {
+        let each = as_it_was.concat().into_iter().zip(before).zip(costs);
+        each.map(|((was, before), after)| instead(&was, before, after)).collect()
+    };
+    Ok(costs[1..].iter().map(|bound| set_in(bound, &costs[0])).collect())
+}
+
+/// What a run cost in which a part that cost so much costs something else.
+fn instead(was: &Cost, before: &Cost, after: &Cost) -> Cost {
+    let change = |of: fn(&Cost) -> u64| (of(was) + of(after)).saturating_sub(of(before));
+    let bus = BusTally {
+        read_remote: change(|cost| cost.bus.read_remote),
+        read_local_none: change(|cost| cost.bus.read_local_none),
+        read_local_shared: change(|cost| cost.bus.read_local_shared),
+        read_local_modified: change(|cost| cost.bus.read_local_modified),
+        ..was.bus
+    };
+    Cost { stall_cycles: change(|cost| cost.stall_cycles), bus, ..was.clone() }
+}
+
 fn remote_share(bus: &BusTally) -> f64 {
     bus.read_remote as f64 / bus.reads().max(1) as f64
-}
-
-/// The waits that local memory would have saved of those for remote memory, as a share of the command's cycles: where
-/// tasks that stay find their pages. What they find in their caches comes on top.
-pub fn bound_gain(case: &Traced, seen: &Seen) -> f64 {
-    let latency = &case.machine().latency;
-    let (local, remote) = (f64::from(latency.memory_local_cycles), f64::from(latency.memory_remote_cycles));
-    let saved = if remote > local { 1.0 - local / remote } else { 0.0 };
-    saved * seen.waits(Cause::Moved) as f64 / seen.cycles as f64
-}
-
-#[cfg(test)]
-#[allow(clippy::unwrap_used)]
-mod tests {
-    use super::*;
-    use nearmiss_machine::describe::preset;
-
-    /// 160 cycles more a line of 32 bytes, of which 30% overlap.
-    #[test]
-    fn a_page_takes_longer_to_clear_on_another_node() {
-        let machine = preset("pentium3-xeon-numa-2x2").unwrap().machine().unwrap();
-        assert_eq!(clearing_cycles(&machine, 4096), 128 * 112);
-        assert_eq!(clearing_cycles(&machine, 0), 0);
-    }
 }

@@ -128,6 +128,9 @@ pub(crate) fn policy(policy: &Policy) -> String {
     if let PlacePolicy::Tasks { tasks, .. } = &policy.place {
         text += &format!("; policy: {} placed", counted(tasks.len() as u64, "task"));
     }
+    if let PlacePolicy::InOrder { tasks } = &policy.place {
+        text += &format!("; policy: {} bound, in the recorded order", counted(tasks.len() as u64, "task"));
+    }
     if let HomePolicy::Rules(rules) = &policy.home {
         text += &format!("; policy: {} for the homes of pages", counted(rules.len() as u64, "rule"));
     }

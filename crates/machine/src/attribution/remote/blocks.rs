@@ -1,16 +1,28 @@
-//! Heap blocks: whether the allocator hands out memory on another node than it was freed on.
+//! Heap blocks: whether the allocator hands out memory on another node than it was freed on, while the node that freed it
+//! asks for memory too. A pool by thread gives such memory to the node that had it last. Where one node only frees and
+//! another one only asks, messages pass one way, and no pool changes that.
 
 use nearmiss_record::reference::{Control, HeapOp};
 use rustc_hash::FxHashMap;
+use std::collections::BTreeMap;
 
-/// Of the blocks that are handed out again, this share goes to another node than freed them, where pools matter.
+/// Of the blocks that are handed out again, this share could have gone to the node that freed them, where pools matter.
 const HANDED_ELSEWHERE: f64 = 0.1;
 
 /// Blocks of one process that were handed out again.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct Again {
     all: u64,
     elsewhere: u64,
+    /// By node: those that it had freed and another node was given, and blocks that it was given.
+    nodes: BTreeMap<u8, (u64, u64)>,
+}
+
+impl Again {
+    /// Blocks that could have gone to the node that had freed them.
+    fn useful(&self) -> u64 {
+        self.nodes.values().map(|(lost, given)| lost.min(given)).sum()
+    }
 }
 
 /// The heaps of all processes.
@@ -46,14 +58,18 @@ impl Blocks {
         if let Some(freed_on) = self.freed.remove(&(pid, address)) {
             let again = self.again.entry(pid).or_default();
             again.all += 1;
-            again.elsewhere += u64::from(freed_on != node);
+            again.nodes.entry(node).or_default().1 += 1;
+            if freed_on != node {
+                again.elsewhere += 1;
+                again.nodes.entry(freed_on).or_default().0 += 1;
+            }
         }
     }
 
-    /// Whether this process is given many blocks that another node had freed.
+    /// Whether many blocks of this process go to another node than freed them, which is given blocks as well.
     pub fn go_elsewhere(&self, pid: u32) -> bool {
-        let again = self.again.get(&pid).copied().unwrap_or_default();
-        again.elsewhere > 0 && again.elsewhere as f64 >= HANDED_ELSEWHERE * again.all as f64
+        let useful = |again: &Again| again.useful() > 0 && again.useful() as f64 >= HANDED_ELSEWHERE * again.all as f64;
+        self.again.get(&pid).is_some_and(useful)
     }
 
     /// Of all blocks that were handed out again, the share that another node had freed.
@@ -82,12 +98,16 @@ mod tests {
         }
         call(1, HeapOp::Free, 1, 0);
         assert!(!blocks.go_elsewhere(7));
-        // Ten came back where they had been, one did not; then another.
+        // Ten came back where they had been, two did not.
         blocks.control(7, 0, &heap(HeapOp::Alloc, 1, 0));
-        assert!(!blocks.go_elsewhere(7));
         blocks.control(7, 1, &heap(HeapOp::Realloc, 20, 2));
         blocks.control(7, 0, &heap(HeapOp::Alloc, 2, 0));
-        assert!(blocks.go_elsewhere(7) && !blocks.go_elsewhere(8));
         assert_eq!(blocks.handed_elsewhere(), 2.0 / 12.0);
+        assert!(!blocks.go_elsewhere(7), "node 1 was given no block that had been in use");
+        for address in [3, 4] {
+            blocks.control(7, 1, &heap(HeapOp::Free, address, 0));
+            blocks.control(7, 1, &heap(HeapOp::Alloc, address, 0));
+        }
+        assert!(blocks.go_elsewhere(7) && !blocks.go_elsewhere(8));
     }
 }

@@ -31,6 +31,8 @@ const LEAST_BLOCK: u64 = 4096;
 pub enum Cause {
     /// Another task touched it first, on its own node.
     FirstTouch,
+    /// It lies on another node than that of its first touch: with the rest of a large page, or since before the window.
+    Elsewhere,
     /// The task that reads it ran on several nodes.
     Moved,
     /// Tasks of several nodes read it.
@@ -49,9 +51,9 @@ pub enum Cause {
 
 impl Cause {
     /// Each once.
-    pub const ALL: [Cause; 8] = {
-        use Cause::{FirstTouch, Image, Kernel, Moved, PageCache, Pool, Read, Written};
-        [FirstTouch, Moved, Read, Written, Pool, PageCache, Image, Kernel]
+    pub const ALL: [Cause; 9] = {
+        use Cause::{Elsewhere, FirstTouch, Image, Kernel, Moved, PageCache, Pool, Read, Written};
+        [FirstTouch, Elsewhere, Moved, Read, Written, Pool, PageCache, Image, Kernel]
     };
 }
 

@@ -150,7 +150,7 @@ fn pages(reads: &mut RemoteReads, finder: &Finder<'_>, rows: &mut Rows) {
             _ if file && finder.is_image(&found.title.name) => Cause::Image,
             _ if file => Cause::PageCache,
             // What only one task ever wrote is no block that was handed out again.
-            Cause::FirstTouch if !judged.stored_elsewhere => Cause::FirstTouch,
+            cause @ (Cause::FirstTouch | Cause::Elsewhere) if !judged.stored_elsewhere => cause,
             _ if pooled => Cause::Pool,
             cause => cause,
         };

@@ -102,14 +102,23 @@ impl Page {
         readers.sort_unstable();
         readers.dedup();
         let of_one_node = reads_from(best) as f64 >= OF_ONE_NODE * reads as f64;
-        let stores: u64 = users.iter().map(|user| user.stores).sum();
-        let cause = match readers.as_slice() {
-            [only] if *only == self.first.0 || !of_one_node => Cause::Moved,
+        let stores =
+            |of: &dyn Fn(&User) -> bool| users.iter().filter(|user| of(user)).map(|user| user.stores).sum::<u64>();
+        let only = match readers.as_slice() {
+            [only] => Some(*only),
+            _ => None,
+        };
+        let others_write = stores(&|user| user.node != best && only != Some(user.tid)) * READS_A_STORE >= reads.max(1);
+        let cause = match only {
+            Some(_) if !of_one_node => Cause::Moved,
+            _ if of_one_node && best != self.home && others_write => Cause::Written,
+            Some(only) if only == self.first.0 && (best != self.first.1 || best == self.home) => Cause::Moved,
+            _ if of_one_node && best != self.home && self.first.1 != self.home => Cause::Elsewhere,
             _ if of_one_node && best != self.home => Cause::FirstTouch,
-            _ if stores * READS_A_STORE >= reads => Cause::Written,
+            _ if stores(&|_| true) * READS_A_STORE >= reads => Cause::Written,
             _ => Cause::Read,
         };
-        let stored_elsewhere = users.iter().any(|user| user.node != best && user.stores > 0);
+        let stored_elsewhere = stores(&|user| user.node != best) > 0;
         Judged { cause, best, stored_elsewhere }
     }
 }
@@ -142,6 +151,29 @@ mod tests {
         assert_eq!(judged(&[(2, 1, 50, 0), (3, 0, 50, 0)]), (Cause::Read, 0));
         assert_eq!(judged(&[(2, 1, 50, 3), (3, 0, 50, 3)]), (Cause::Read, 0));
         assert_eq!(judged(&[(2, 1, 50, 4), (3, 0, 50, 4)]), (Cause::Written, 0));
+    }
+
+    #[test]
+    fn what_another_node_keeps_writing_is_written_though_its_stores_read_nothing() {
+        assert_eq!(judged(&[(2, 1, 100, 0), (1, 0, 0, 7)]), (Cause::Written, 1));
+        assert_eq!(judged(&[(2, 1, 100, 0), (1, 0, 0, 6)]), (Cause::FirstTouch, 1));
+        // The same task from another node is no other writer.
+        assert_eq!(judged(&[(2, 1, 100, 0), (2, 0, 0, 50)]), (Cause::FirstTouch, 1));
+    }
+
+    #[test]
+    fn a_page_that_lies_on_another_node_than_its_first_touch_is_told_apart() {
+        let elsewhere = |uses: &[(u32, u8)]| {
+            let mut page = Page::new(0x1000, 1, (1, 0));
+            page.home = 1;
+            page.used((1, 0), false, true);
+            uses.iter().for_each(|by| (0..20).for_each(|_| page.used(*by, true, false)));
+            page.judge().cause
+        };
+        assert_eq!(elsewhere(&[(1, 0)]), Cause::Elsewhere);
+        assert_eq!(elsewhere(&[(2, 0)]), Cause::Elsewhere);
+        assert_eq!(elsewhere(&[(1, 0), (1, 1)]), Cause::Moved);
+        assert_eq!(elsewhere(&[(2, 0), (3, 1)]), Cause::Read);
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! A machine as the model needs it: which cache instance serves which CPU, who stands behind whom.
 
+use crate::describe::node_of;
 use crate::model::options::{ModelError, ModelOptions};
 use nearmiss_record::abi::MAX_VCPUS;
 use nearmiss_record::machine::{
@@ -255,7 +256,7 @@ impl Plan {
         }
 
         let nodes = machine.memory.nodes.max(1) as usize;
-        let node: Vec<u8> = (0..cpus as u64).map(|cpu| (cpu * nodes as u64 / all) as u8).collect();
+        let node: Vec<u8> = (0..cpus as u32).map(|cpu| node_of(machine, cpu) as u8).collect();
         let mut plan = Plan {
             instances: Vec::new(),
             data: vec![Way::default(); cpus],
@@ -375,7 +376,7 @@ pub(crate) fn number_of(machine: &Machine, sharing: Sharing, cpu: u64) -> u32 {
             core / per_package * per_package.div_ceil(size) + core % per_package / size
         }
         Sharing::Package => core / per_package,
-        Sharing::Node => cpu * u64::from(machine.memory.nodes.max(1)) / u64::from(t.cpus().max(1)),
+        Sharing::Node => u64::from(node_of(machine, cpu as u32)),
     };
     number as u32
 }

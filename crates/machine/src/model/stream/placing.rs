@@ -9,12 +9,16 @@
 //! filter drops more of one task than of another. Tasks of one CPU follow one another there as they did when recorded. A CPU
 //! whose tasks did nothing yet is waited for until [`MOST_HELD`] records are held; then the others go on without it. So
 //! memory is bounded, and a task that starts late meets the others there where they are.
+//!
+//! Or the CPUs have their turns as recorded ([`Turns::Recorded`]): each stay of a task on a vCPU is met, in its order, by the
+//! CPU of the task. What a task reads was then written before, which windows do not keep: who touches a page first is told
+//! by this order alone.
 
 use crate::model::cache::history::QuickMap;
 use crate::model::options::{ModelError, Position};
 use crate::model::stream::instructions::Instructions;
 use nearmiss_record::abi::ChunkHeader;
-use nearmiss_record::policy::Placed;
+use nearmiss_record::policy::{Bound, Placed};
 use nearmiss_record::reference::{Control, ControlKind, Kind, Record, Usage};
 use std::collections::VecDeque;
 
@@ -57,6 +61,8 @@ struct Lane {
     instructions: u64,
     /// Of these, not told by a record yet.
     untold: u64,
+    /// Of these, told by what was given out.
+    told: u64,
     /// The window that it executes next.
     next: u64,
     /// Task and calling context of the latest record.
@@ -98,11 +104,30 @@ impl Lane {
     }
 }
 
+/// When CPUs execute what they hold.
+#[derive(Clone, Debug)]
+enum Turns {
+    /// All at the same time, window by window.
+    Windows,
+    /// As recorded: what one holds goes out before another one holds anything.
+    Recorded {
+        /// The CPU that holds something.
+        holder: Option<usize>,
+        /// Slice of the recorder.
+        slice: u64,
+        /// Goes out next.
+        ready: VecDeque<(ChunkHeader, Vec<Record>)>,
+    },
+}
+
 /// See the module's text.
 #[derive(Clone, Debug)]
 pub(in crate::model) struct Placing {
+    turns: Turns,
+    /// Instructions of a window; without windows, the most there are.
     window: u64,
-    cpu_of: QuickMap<u32, usize>,
+    /// By thread; none: the CPU that it was recorded on.
+    cpu_of: QuickMap<u32, Option<usize>>,
     sources: Vec<Source>,
     lanes: Vec<Lane>,
     /// By thread: the latest record that said it runs.
@@ -119,29 +144,59 @@ pub(in crate::model) struct Placing {
 impl Placing {
     /// For a recording of so many CPUs on a machine of so many. Refuses, in one sentence, what makes no sense.
     pub fn new(tasks: &[Placed], window: u64, recorded: u32, cpus: u32) -> Result<Self, ModelError> {
-        let refused = |why: String| Err(ModelError::Refused(why));
         if window == 0 || tasks.is_empty() {
-            return refused("place: no task, or windows of no instructions; give at least one of each".into());
+            let why = "place: no task, or windows of no instructions; give at least one of each";
+            return Err(ModelError::Refused(why.into()));
         }
+        let tasks = tasks.iter().map(|task| (task.pid, Some(task.cpu)));
+        Self::with(Turns::Windows, window, tasks, recorded, cpus)
+    }
+
+    /// The same in the recorded order.
+    pub fn in_order(tasks: &[Bound], recorded: u32, cpus: u32) -> Result<Self, ModelError> {
+        if recorded > cpus {
+            let why = format!("place: recorded on {recorded} CPUs, which a machine of {cpus} has not all");
+            return Err(ModelError::Refused(why));
+        }
+        let turns = Turns::Recorded { holder: None, slice: 0, ready: VecDeque::new() };
+        Self::with(turns, u64::MAX, tasks.iter().map(|task| (task.pid, task.cpu)), recorded, cpus)
+    }
+
+    fn with(
+        turns: Turns,
+        window: u64,
+        tasks: impl Iterator<Item = (u32, Option<u32>)>,
+        recorded: u32,
+        cpus: u32,
+    ) -> Result<Self, ModelError> {
+        let refused = |why: String| Err(ModelError::Refused(why));
         let lane = Lane { by_source: vec![0; recorded as usize], ..Lane::default() };
         let mut lanes = vec![lane; cpus as usize];
         let mut cpu_of = QuickMap::default();
-        for &Placed { pid, cpu } in tasks {
-            let Some(lane) = lanes.get_mut(cpu as usize) else {
-                return refused(format!("place: task {pid} on CPU {cpu} of a machine of {cpus}; name one from 0 on"));
-            };
-            lane.is_used = true;
-            if cpu_of.insert(pid, cpu as usize).is_some() {
+        for (pid, cpu) in tasks {
+            match cpu.map(|cpu| (cpu, lanes.get_mut(cpu as usize))) {
+                Some((cpu, None)) => {
+                    return refused(format!(
+                        "place: task {pid} on CPU {cpu} of a machine of {cpus}; name one from 0 on"
+                    ));
+                }
+                Some((_, Some(lane))) => lane.is_used = true,
+                None => {}
+            }
+            if cpu_of.insert(pid, cpu.map(|cpu| cpu as usize)).is_some() {
                 return refused(format!("place: task {pid} is named twice; a task runs on one CPU"));
             }
         }
         let sources = vec![Source::default(); recorded as usize];
         let (switches, code) = (QuickMap::default(), Vec::new());
-        Ok(Placing { window, cpu_of, sources, lanes, switches, code, held: 0, turn: VecDeque::new(), given: 0 })
+        Ok(Placing { turns, window, cpu_of, sources, lanes, switches, code, held: 0, turn: VecDeque::new(), given: 0 })
     }
 
     /// Takes a recorded chunk.
     pub fn take(&mut self, header: &ChunkHeader, records: &[Record]) -> Result<(), ModelError> {
+        if let Turns::Recorded { slice, .. } = &mut self.turns {
+            *slice = header.slice;
+        }
         let vcpu = header.vcpu as usize;
         self.sources[vcpu].context = header.context;
         let mut at = 0;
@@ -157,7 +212,21 @@ impl Placing {
             }
         }
         self.executed(vcpu, header.instructions);
+        self.hold(None);
         Ok(())
+    }
+
+    /// In the recorded order, a CPU holds something from here on: what another one holds goes out.
+    fn hold(&mut self, cpu: Option<usize>) {
+        let Turns::Recorded { holder, .. } = &mut self.turns else { return };
+        if *holder == cpu {
+            return;
+        }
+        let before = std::mem::replace(holder, cpu);
+        let given = before.map(|before| self.give(before));
+        if let Turns::Recorded { ready, .. } = &mut self.turns {
+            ready.extend(given);
+        }
     }
 
     /// A vCPU executed so many instructions in all: what no record told yet is its present task's.
@@ -177,7 +246,7 @@ impl Placing {
 
     /// The CPU of the task that runs on a vCPU.
     fn lane_of(&self, vcpu: usize) -> Option<usize> {
-        self.cpu_of.get(&self.sources[vcpu].pid?).copied()
+        self.cpu_of.get(&self.sources[vcpu].pid?).map(|cpu| cpu.unwrap_or(vcpu))
     }
 
     fn reference(&mut self, vcpu: usize, record: Record) {
@@ -200,8 +269,9 @@ impl Placing {
         self.held += 1;
     }
 
-    /// Tells the lane which task goes on there, if it is another one.
+    /// Tells the lane that goes on which task it executes, if it is another one.
     fn enter(&mut self, cpu: usize, vcpu: usize) {
+        self.hold(Some(cpu));
         let (pid, lane) = (self.sources[vcpu].pid, &mut self.lanes[cpu]);
         if lane.pid == pid {
             return;
@@ -257,11 +327,20 @@ impl Placing {
 
     /// Instructions of the tasks on a task's CPU, by the CPU that they were recorded on.
     pub fn executed_on(&self, pid: u32) -> Vec<u64> {
-        self.cpu_of.get(&pid).map_or_else(Vec::new, |cpu| self.lanes[*cpu].by_source.clone())
+        let cpu = self.cpu_of.get(&pid).copied().flatten();
+        cpu.map_or_else(Vec::new, |cpu| self.lanes[cpu].by_source.clone())
     }
 
     /// The next window to be executed, if all that it must wait for is there; `ended`: nothing more comes.
     pub fn next(&mut self, ended: bool) -> Option<(ChunkHeader, Vec<Record>)> {
+        if let Turns::Recorded { ready, .. } = &mut self.turns {
+            if let Some(next) = ready.pop_front() {
+                return Some(next);
+            }
+            // Instructions behind a CPU's last record.
+            let late = self.lanes.iter().position(|lane| ended && lane.told < lane.instructions)?;
+            return Some(self.give(late));
+        }
         if self.turn.is_empty() {
             let lanes = self.lanes.iter().enumerate();
             self.turn = lanes.filter(|(_, lane)| lane.is_ready(self.window, ended)).map(|(cpu, _)| cpu).collect();
@@ -274,21 +353,27 @@ impl Placing {
         Some(self.give(cpu))
     }
 
-    /// The next window of a CPU; no records where nothing of it was kept.
+    /// The next window of a CPU, or in the recorded order all that it holds; no records where nothing of it was kept.
     fn give(&mut self, cpu: usize) -> (ChunkHeader, Vec<Record>) {
+        let slice = match self.turns {
+            Turns::Windows => self.given,
+            Turns::Recorded { slice, .. } => slice,
+        };
         let lane = &mut self.lanes[cpu];
         let has_records = lane.windows.front().is_some_and(|front| front.number == lane.next);
         let window = if has_records { lane.windows.pop_front() } else { None };
         let (context, mut records) =
             window.map_or((lane.context, Vec::new()), |window| (window.context, window.records));
         records.splice(0..0, self.code.drain(..));
-        lane.next += 1;
+        // Without windows all is the first one.
+        lane.next += u64::from(self.window < u64::MAX);
+        lane.told = lane.instructions.min(lane.next.max(1).saturating_mul(self.window));
         let header = ChunkHeader {
             seq: self.given,
-            slice: self.given,
+            slice,
             vcpu: cpu as u32,
             records: records.len() as u32,
-            instructions: lane.instructions.min(lane.next.saturating_mul(self.window)),
+            instructions: lane.told,
             context,
             ..ChunkHeader::default()
         };

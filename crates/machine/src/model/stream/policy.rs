@@ -15,11 +15,11 @@ pub(in crate::model) fn check(
     options: &ModelOptions,
 ) -> Result<Vec<&'static str>, ModelError> {
     let filter = options.filter;
-    let places = matches!(policy.place, PlacePolicy::Tasks { .. });
+    let places = policy.place != PlacePolicy::Recorded;
     if let StorePolicy::NonTemporal { .. } = policy.store {
         describe::can_go_around(filter, machine).map_err(ModelError::Refused)?;
     }
-    if places {
+    if let PlacePolicy::Tasks { .. } = policy.place {
         describe::can_place_tasks(filter).map_err(ModelError::Refused)?;
     }
     if let HomePolicy::Rules(rules) = &policy.home {

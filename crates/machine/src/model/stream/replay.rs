@@ -448,6 +448,7 @@ fn placing_of(machine: &Machine, policy: &Policy, options: &ModelOptions) -> Res
         PlacePolicy::Tasks { tasks, window_instructions } => {
             Placing::new(tasks, *window_instructions, options.cpus, machine.topology.cpus()).map(Some)
         }
+        PlacePolicy::InOrder { tasks } => Placing::in_order(tasks, options.cpus, machine.topology.cpus()).map(Some),
     }
 }
 

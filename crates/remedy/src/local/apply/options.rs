@@ -3,6 +3,7 @@
 use super::outside::Named;
 use crate::CannotEngage;
 use nearmiss_workload::{CpuSet, Node};
+use std::fmt;
 use std::time::Duration;
 
 /// Most homes that the library takes.
@@ -64,7 +65,7 @@ pub struct HomeOf {
 pub struct Args {
     /// Bind each new task to the next CPU: `round-robin` over the nodes, `compact` (one node after the other), or a list
     /// such as 0,2,1,3
-    #[arg(long, value_name = "PLAN", value_parser = parse_bind)]
+    #[arg(long, value_name = "PLAN", value_parser = Bind::parse)]
     pub bind: Option<Bind>,
     /// Put memory on a node, or `interleave` it: `all=NODE`; what a call asks for, `FILE+0xADDRESS[#N][:FROM-TO]=NODE`; or,
     /// moved once from outside, `heap=NODE`, `stack=NODE`, `anonymous=NODE` or a mapped file, `/PATH=NODE`
@@ -132,6 +133,19 @@ impl Args {
 }
 
 impl Bind {
+    /// `round-robin`, `compact`, or CPUs such as `0,2,1,3`.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        match text {
+            "round-robin" => Ok(Bind::RoundRobin),
+            "compact" => Ok(Bind::Compact),
+            list => {
+                let cpus: Result<Vec<usize>, _> = list.split(',').map(|cpu| cpu.trim().parse()).collect();
+                let cpus = cpus.ok().filter(|cpus| cpus.len() <= 1024);
+                cpus.map(Bind::Plan).ok_or_else(|| "write round-robin, compact, or CPUs such as 0,2,1,3".to_owned())
+            }
+        }
+    }
+
     /// The CPUs in the order of the tasks. Errors: the plan names a CPU that this process may not use.
     pub fn plan(&self, nodes: &[Node], allowed: &CpuSet) -> Result<Vec<usize>, CannotEngage> {
         let of_node =
@@ -153,14 +167,13 @@ impl Bind {
     }
 }
 
-fn parse_bind(text: &str) -> Result<Bind, String> {
-    match text {
-        "round-robin" => Ok(Bind::RoundRobin),
-        "compact" => Ok(Bind::Compact),
-        list => {
-            let cpus: Result<Vec<usize>, _> = list.split(',').map(|cpu| cpu.trim().parse()).collect();
-            let cpus = cpus.ok().filter(|cpus| cpus.len() <= 1024);
-            cpus.map(Bind::Plan).ok_or_else(|| "write round-robin, compact, or CPUs such as 0,2,1,3".to_owned())
+impl fmt::Display for Bind {
+    /// As `--bind` reads it.
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Bind::RoundRobin => out.write_str("round-robin"),
+            Bind::Compact => out.write_str("compact"),
+            Bind::Plan(cpus) => out.write_str(&cpus.iter().map(usize::to_string).collect::<Vec<_>>().join(",")),
         }
     }
 }
@@ -243,9 +256,11 @@ mod tests {
         assert_eq!(plan(Bind::RoundRobin, "0-3").unwrap(), [0, 2, 1, 3]);
         assert_eq!(plan(Bind::Compact, "0-3").unwrap(), [0, 1, 2, 3]);
         assert_eq!(plan(Bind::RoundRobin, "0-2").unwrap(), [0, 2, 1]);
-        assert_eq!(plan(parse_bind("3,0").unwrap(), "0-3").unwrap(), [3, 0]);
+        assert_eq!(plan(Bind::parse("3,0").unwrap(), "0-3").unwrap(), [3, 0]);
         assert!(plan(Bind::Plan(vec![9]), "0-3").unwrap_err().to_string().contains("CPU 9 is not one of 0-3"));
-        assert!(parse_bind("0,,1").is_err() && parse_bind("somewhere").is_err());
+        let written = ["round-robin", "compact", "0,2,1"].map(|text| Bind::parse(text).unwrap().to_string());
+        assert_eq!(written, ["round-robin", "compact", "0,2,1"]);
+        assert!(Bind::parse("0,,1").is_err() && Bind::parse("somewhere").is_err());
     }
 
     #[test]
