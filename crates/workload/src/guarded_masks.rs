@@ -135,8 +135,8 @@ impl Entry {
     }
 
     fn is_there(&self) -> bool {
-        let task = self.task.load(Ordering::Acquire);
-        task != 0 && proc::began(task) == Some(self.began.load(Ordering::Relaxed))
+        let (task, process) = (self.task.load(Ordering::Acquire), self.process.load(Ordering::Relaxed));
+        task != 0 && proc::began(process, task) == Some(self.began.load(Ordering::Relaxed))
     }
 }
 

@@ -73,12 +73,13 @@ pub(crate) fn each_number_in_file(path: &Path, each: impl FnMut(i32)) {
     read(path, &mut buffer).split(u8::is_ascii_whitespace).filter_map(number).for_each(each);
 }
 
-/// When a task began, in clock ticks since the machine's start; none where it is gone.
-pub(crate) fn began(task: i32) -> Option<u64> {
-    /// Of `/proc/TASK/stat`, counted from behind the name, which may hold anything.
+/// When a task of a process began, in clock ticks since the machine's start; none where it is gone.
+pub(crate) fn began(process: i32, task: i32) -> Option<u64> {
+    /// Of the task's `stat`, counted from behind the name, which may hold anything. That of a process would add up all of
+    /// its threads.
     const BEGAN: usize = 19;
     let mut buffer = [0; PAGE];
-    let said = read(&Path::of(&[b"/proc/", b"/stat"], &[task]), &mut buffer);
+    let said = read(&Path::of(&[b"/proc/", b"/task/", b"/stat"], &[process, task]), &mut buffer);
     let behind_name = said.iter().rposition(|byte| *byte == b')')? + 1;
     let word = said.get(behind_name..)?.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty()).nth(BEGAN)?;
     let digit = |value: u64, byte: &u8| value.checked_mul(10)?.checked_add(u64::from(byte.checked_sub(b'0')?));
@@ -116,11 +117,11 @@ mod tests {
     #[test]
     fn a_task_began_once_and_one_that_is_gone_never() {
         let own = std::process::id() as i32;
-        assert!(began(own).is_some_and(|ticks| ticks > 0 && Some(ticks) == began(own)));
+        assert!(began(own, own).is_some_and(|ticks| ticks > 0 && Some(ticks) == began(own, own)));
         let text = std::fs::read_to_string(format!("/proc/{own}/stat")).unwrap();
         let words: Vec<&str> = text[text.rfind(')').unwrap() + 2..].split(' ').collect();
-        assert_eq!(began(own), words[19].parse().ok());
-        assert_eq!(began(i32::MAX), None);
+        assert_eq!(began(own, own), words[19].parse().ok());
+        assert_eq!((began(own, i32::MAX), began(1, own)), (None, None));
     }
 
     #[test]

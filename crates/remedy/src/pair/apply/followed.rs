@@ -33,7 +33,7 @@ pub fn tasks_under(process: &TaskId) -> Vec<TaskId> {
     while let Some(process) = processes.get(next).copied() {
         next += 1;
         for task in tasks_of(process) {
-            found.extend(TaskId::of(task));
+            found.extend(TaskId::in_process(process, task));
             let children = children_of(process, task).into_iter();
             processes.extend(children.filter(|child| *child != own && !processes.contains(child)).collect::<Vec<_>>());
         }
