@@ -163,7 +163,7 @@ pub const PAPERS: &[Paper] = &[
         name: "pairing",
         title: pairing::TITLE,
         what: "run times, misses, placements and misjudged pairs of the product on hardware threads, four schedulers",
-        tables: &["a", "b", "c", "d"],
+        tables: &["a", "b", "c", "d", "e"],
         here: None,
         doing: "simulating",
         run: pairing::run,

@@ -2,7 +2,7 @@
 //! loses.
 
 use super::kernel::{THREADS, TICKS_PER_SECOND};
-use super::rates::Feed;
+use super::rates::{Feed, Rate};
 use super::work::{Did, Work, mix};
 use crate::PaperError;
 use crate::parallel::answer;
@@ -59,8 +59,8 @@ struct Source {
     drawn: u64,
     /// Cycles a reference, as far as is known.
     cycles: f64,
-    /// References of the round before, whose cycles will be heard next.
-    fed: u64,
+    /// References of the round before, whose cycles are heard next, and of this one.
+    fed: [u64; 2],
 }
 
 impl Source {
@@ -68,7 +68,26 @@ impl Source {
         let stream = KINDS[kind];
         let lines = (second_level_bytes * stream.eighths / 8 / LINE_BYTES).max(1);
         let (base, cycles) = ((thread as u64 + 1) << 32, stream.instructions as f64 * 4.0);
-        Source { stream, lines, base, at: 0, drawn, cycles, fed: 0 }
+        Source { stream, lines, base, at: 0, drawn, cycles, fed: [0; 2] }
+    }
+
+    /// The references of a round.
+    fn slice(&mut self) -> Vec<Record> {
+        let references = (ROUND_CYCLES / self.cycles) as u64 + 1;
+        self.fed = [self.fed[1], references];
+        (0..references).map(|_| self.next()).collect()
+    }
+
+    /// What it did in the round before, of which this was heard.
+    fn hear(&mut self, machine: &Machine, heard: &Rate) -> Did {
+        let [fed, _] = self.fed;
+        if fed == 0 {
+            return Did::default();
+        }
+        let instructions = (fed * self.stream.instructions) as f64;
+        let cycles = instructions * machine.cycles_per_instruction + heard.cycles;
+        self.cycles = cycles / fed as f64;
+        Did { cycles, instructions, misses: heard.misses }
     }
 
     fn next(&mut self) -> Record {
@@ -102,11 +121,12 @@ pub fn machine(name: &str) -> Result<Machine, PaperError> {
     Ok(cut(&crate::machine(name)?, 4))
 }
 
-/// Asks the model for all pairs.
-pub fn paces(machine: &Machine, done: &(dyn Fn() + Sync)) -> Result<Paces, PaperError> {
+/// Asks the model for all pairs, on placements of pages from this seed on.
+pub fn paces(machine: &Machine, first_seed: u64, done: &(dyn Fn() + Sync)) -> Result<Paces, PaperError> {
     let kinds = KINDS.len();
     let pairs = (0..kinds).flat_map(|a| (a..=kinds).map(move |b| (a, b)));
-    let questions: Vec<_> = pairs.flat_map(|(a, b)| (0..PLACEMENTS).map(move |seed| (a, b, seed))).collect();
+    let questions: Vec<_> =
+        pairs.flat_map(|(a, b)| (0..PLACEMENTS).map(move |seed| (a, b, first_seed + seed))).collect();
     let answers = answer(&questions, done, |&(a, b, seed)| pair(machine, a, b, seed))?;
     let mut paces = vec![vec![Vec::new(); kinds + 1]; kinds];
     for (&(a, b, _), both) in questions.iter().zip(&answers) {
@@ -128,33 +148,27 @@ fn pair(machine: &Machine, a: usize, b: usize, seed: u64) -> Result<[Pace; THREA
     let mut feed = Feed::new(machine, machine.topology.cpus() as usize, seed + 1)?;
     let mut sums = [Did::default(); THREADS];
     for round in 0..ROUNDS {
-        let slices: Vec<Vec<Record>> = sources
-            .iter_mut()
-            .map(|source| {
-                let references = (ROUND_CYCLES / source.cycles) as u64 + 1;
-                (0..references).map(|_| source.next()).collect()
-            })
-            .collect();
-        let instructions = |thread: usize| slices[thread].len() as u64 * sources[thread].stream.instructions;
-        let fed: Vec<_> =
-            slices.iter().enumerate().map(|(cpu, slice)| (cpu, slice.as_slice(), instructions(cpu))).collect();
-        feed.round(&fed)?;
+        feed_round(&mut feed, &mut sources)?;
         // What is heard now is of the round before.
         let heard = feed.heard();
         for (thread, source) in sources.iter_mut().enumerate() {
-            if source.fed > 0 {
-                let instructions = (source.fed * source.stream.instructions) as f64;
-                let cycles = instructions * machine.cycles_per_instruction + heard[thread].cycles;
-                source.cycles = cycles / source.fed as f64;
-                if round > WARM_ROUNDS {
-                    sums[thread].add(Did { cycles, instructions, misses: heard[thread].misses });
-                }
+            let did = source.hear(machine, &heard[thread]);
+            if round > WARM_ROUNDS {
+                sums[thread].add(did);
             }
-            source.fed = slices[thread].len() as u64;
         }
     }
     feed.finish()?;
     Ok(sums.map(|sum| Pace { cycles: sum.cycles / sum.instructions, misses: sum.misses / sum.instructions }))
+}
+
+/// Feeds a slice of each source, which take about as long.
+fn feed_round(feed: &mut Feed, sources: &mut [Source]) -> Result<(), PaperError> {
+    let slices: Vec<Vec<Record>> = sources.iter_mut().map(Source::slice).collect();
+    let instructions = |thread: usize| slices[thread].len() as u64 * sources[thread].stream.instructions;
+    let fed: Vec<_> =
+        slices.iter().enumerate().map(|(cpu, slice)| (cpu, slice.as_slice(), instructions(cpu))).collect();
+    feed.round(&fed)
 }
 
 impl Paces {

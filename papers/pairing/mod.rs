@@ -2,10 +2,13 @@
 
 pub mod cost;
 pub mod figures;
+mod goals;
 pub mod hand;
+mod held_out;
 pub mod kernel;
 pub mod mix;
 pub mod ours;
+mod parameters;
 mod pictures;
 pub mod policy;
 pub mod product;
@@ -17,12 +20,11 @@ mod tables;
 pub mod theirs;
 pub mod work;
 
-use crate::record::{PaperRecord, Parameter, SCHEMA};
+use crate::record::{PaperRecord, Picture, SCHEMA, Table};
 use crate::{Asked, PaperError};
-use nearmiss_record::words::grouped;
 use run::Daemons;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use study::{Extent, PRODUCT};
+use study::{Extent, PRODUCT, Study};
 
 /// Title and year.
 pub const TITLE: &str =
@@ -47,92 +49,42 @@ pub(crate) fn run(asked: &Asked<'_>) -> Result<PaperRecord, PaperError> {
     let counted = |wanted: bool, parts: usize| if wanted { parts } else { 0 };
     let parts = counted((asked.wanted)("a"), 2 * study::load(extent, PRODUCT.element).parts())
         + counted(wants_runs, study::parts(extent))
-        + counted((asked.wanted)("d"), study::parts_of_mixes(extent));
+        + counted((asked.wanted)("d"), study::parts_of_mixes(extent))
+        + counted((asked.wanted)("e"), study::parts(extent) + study::parts_of_mixes(extent));
     let so_far = AtomicUsize::new(0);
     let done = || (asked.progress)(so_far.fetch_add(1, Ordering::Relaxed) + 1, parts);
-    let (mut tables, mut pictures) = (Vec::new(), Vec::new());
-    if (asked.wanted)("a") {
-        tables.extend(tables::rates(extent, &done)?);
-    }
-    if wants_runs {
-        let study = study::study(extent, &done)?;
-        if (asked.wanted)("b") {
-            tables.extend(tables::times(&study));
-            pictures.extend(pictures::times(&study));
-        }
-        if (asked.wanted)("c") {
-            tables.extend(tables::placements(&study));
-            pictures.extend(pictures::placements(&study));
-        }
-    }
-    if (asked.wanted)("d") {
-        tables.extend(tables::mixes(&study::mixed(extent, &done)?));
-    }
+    let (tables, pictures) = answered(asked, extent, &done)?;
     let (name, known) = ("pairing", "modelled");
-    let parameters = parameters();
+    let parameters = parameters::parameters();
     Ok(PaperRecord { schema: SCHEMA, name, title: TITLE, known, parameters, tables, pictures, here: None })
 }
 
-fn parameters() -> Vec<Parameter> {
-    let row = |name: &str, value: String, how: &str| Parameter { name: name.into(), value, how: how.into() };
-    vec![
-        row(
-            "cycles of a multiplication and addition while it hits",
-            format!("{CYCLES}, with both hardware threads of the core busy"),
-            "fitted: the standard's longest of ten runs takes 417 s, of which the 50 s that the paper saves are 12%",
-        ),
-        row(
-            "ticks between swaps, and from a swap to its judgement",
-            grouped(PERIOD_TICKS),
-            "fitted: 34.8 changes of placement a run (figure 17); section 2.3 names no period",
-        ),
-        row(
-            "daemons that disturb",
-            format!(
-                "one in {} s on average, on any CPU, for up to {} ms",
-                DAEMONS.every / kernel::TICKS_PER_SECOND,
-                DAEMONS.longest
-            ),
-            "fitted: the standard's 2.1 changes of placement a run (figure 17); that none takes longer is assumed",
-        ),
-        row(
-            "cost of a call of the standard scheduler",
-            "10 lines from memory".to_owned(),
-            "fitted: 3,920 cycles (figure 8); the other schedulers' further lines are counted by hand",
-        ),
-        row(
-            "element of the matrices",
-            format!("{} bytes", PRODUCT.element),
-            "assumed: a block of 350 × 350 is \"close to the second level's capacity\" (section 4.1) at 4 bytes, twice it at 8",
-        ),
-        row(
-            "order of the product",
-            "row by row of C; each group's threads take the next row of the block in turn, so they are at one block"
-                .to_owned(),
-            "assumed: section 4.1 divides each block among the group's threads",
-        ),
-        row("instructions of a multiplication and addition", INSTRUCTIONS.to_string(), "assumed"),
-        row(
-            "threads",
-            "made one after another by one task, of the groups in turn; the clock of ticks begins anywhere".to_owned(),
-            "assumed",
-        ),
-        row(
-            "a pair's judgement in the paper's method",
-            "high where both tasks miss less often an instruction than tasks did on this core on average so far, low \
-             where both miss more often"
-                .to_owned(),
-            "assumed: sections 2.1 and 3.1 compare with the mean, and have three grades",
-        ),
-        row(
-            "an access to a counter",
-            format!("{} cycles, 8 a call", cost::COUNTER_ACCESS_CYCLES),
-            "assumed; latencies are those of the machine file",
-        ),
-        row(
-            "tasks that share nothing",
-            "four kinds in turn, each with the work of 40 s alone; table d has their sizes".to_owned(),
-            "assumed: in the place of vpr, parser, bzip2 and mesa (section 5)",
-        ),
-    ]
+/// The tables that are wanted, and their pictures.
+fn answered(
+    asked: &Asked<'_>,
+    extent: Extent,
+    done: &(dyn Fn() + Sync),
+) -> Result<(Vec<Table>, Vec<Picture>), PaperError> {
+    let wants = |names: &[&str]| names.iter().any(|name| (asked.wanted)(name));
+    let (mut tables, mut pictures) = (Vec::new(), Vec::new());
+    if wants(&["a"]) {
+        tables.extend(tables::rates(extent, done)?);
+    }
+    if wants(&["b", "c"]) {
+        let study = study::study(extent, done)?;
+        for (name, of) in [("b", tables::times as fn(&Study) -> _), ("c", tables::placements)] {
+            tables.extend(wants(&[name]).then(|| of(&study)).into_iter().flatten());
+        }
+        for (name, of) in [("b", pictures::times as fn(&Study) -> _), ("c", pictures::placements)] {
+            pictures.extend(wants(&[name]).then(|| of(&study)).into_iter().flatten());
+        }
+    }
+    if wants(&["d"]) {
+        tables.extend(tables::mixes(&study::mixed(extent, done)?));
+    }
+    if wants(&["e"]) {
+        let extent = extent.held_out();
+        tables.extend(held_out::held_out(&study::study(extent, done)?, &study::mixed(extent, done)?));
+    }
+    Ok((tables, pictures))
 }

@@ -69,7 +69,7 @@ fn mean(rates: &[Rate]) -> Rate {
 }
 
 /// What is asked of the model.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Load {
     /// The product.
     pub shape: Shape,
@@ -79,8 +79,8 @@ pub struct Load {
     pub cycles: f64,
     /// Rows that are counted.
     pub rows: u64,
-    /// Placements of pages.
-    pub placements: u64,
+    /// Seeds of placements of pages.
+    pub placements: std::ops::Range<u64>,
 }
 
 /// Misses of the outermost level and waits, by CPU.
@@ -185,7 +185,7 @@ impl Load {
     /// Asks the model, for each kind and placement.
     pub fn rates(&self, machine: &Machine, done: &(dyn Fn() + Sync)) -> Result<Rates, PaperError> {
         let kinds = [Beside::Nobody, Beside::Same, Beside::Other];
-        let questions: Vec<_> = (0..self.placements).flat_map(|seed| kinds.map(|beside| (beside, seed))).collect();
+        let questions: Vec<_> = self.placements.clone().flat_map(|seed| kinds.map(|beside| (beside, seed))).collect();
         let runs = answer(&questions, done, |&(beside, seed)| self.run(machine, beside, seed))?;
         let of = |wanted: Beside| questions.iter().zip(&runs).filter(move |((beside, _), _)| *beside == wanted);
         let rates = kinds.map(|wanted| of(wanted).flat_map(|(_, run)| run.steady.iter().copied()).collect());
@@ -196,7 +196,7 @@ impl Load {
 
     /// How many runs [`Load::rates`] makes.
     pub fn parts(&self) -> usize {
-        self.placements as usize * 3
+        (self.placements.end - self.placements.start) as usize * 3
     }
 
     fn run(&self, machine: &Machine, beside: Beside, seed: u64) -> Result<Run, PaperError> {

@@ -236,13 +236,11 @@ fn classify<W: Work>(work: &W, kernel: &Kernel, counts: &mut Counts, before: &mu
     if let Some(before) = before.replace(class).filter(|before| *before != class) {
         counts.changes[before][class] += 1;
     }
-    if class == Class::Half as usize {
-        for core in 0..2 {
-            match by_cpu[core * 2] {
-                [2, 0] | [0, 2] => counts.halves[0] += 1,
-                [1, 1] => counts.halves[1] += 1,
-                _ => {}
-            }
+    for core in (0..2).filter(|_| class == Class::Half as usize) {
+        match by_cpu[core * 2] {
+            [2, 0] | [0, 2] => counts.halves[0] += 1,
+            [1, 1] => counts.halves[1] += 1,
+            _ => {}
         }
     }
 }

@@ -66,15 +66,29 @@ pub struct Extent {
     pub rows: u64,
     /// Runs of each mix.
     pub mixes: u64,
+    /// The first seed of runs and of placements; the others follow.
+    pub first_seed: u64,
 }
+
+/// Nobody has looked at these seeds while a parameter was being chosen.
+const HELD_OUT: u64 = 1_000_000;
 
 impl Extent {
     /// A trial for tests, or all of it.
     pub fn of(scale: Scale) -> Self {
         match scale {
-            Scale::Trial => Extent { runs: 10, placements: 2, rows: 4, mixes: 2 },
-            _ => Extent { runs: 100, placements: 6, rows: 8, mixes: 8 },
+            Scale::Trial => Extent { runs: 10, placements: 2, rows: 4, mixes: 2, first_seed: 0 },
+            _ => Extent { runs: 100, placements: 6, rows: 8, mixes: 8, first_seed: 0 },
         }
+    }
+
+    /// As much on other seeds.
+    pub fn held_out(self) -> Self {
+        Extent { first_seed: HELD_OUT, ..self }
+    }
+
+    fn seeds(self, count: u64) -> std::ops::Range<u64> {
+        self.first_seed..self.first_seed + count
     }
 }
 
@@ -87,7 +101,8 @@ pub const SIZE: Size = Size { threads: 8, rows_of_block: 350, blocks: 14 * 14 * 
 /// What is asked of the model for an element of so many bytes.
 pub fn load(extent: Extent, element: u64) -> Load {
     let shape = Shape { element, ..PRODUCT };
-    Load { shape, instructions: INSTRUCTIONS, cycles: CYCLES, rows: extent.rows, placements: extent.placements }
+    let placements = extent.seeds(extent.placements);
+    Load { shape, instructions: INSTRUCTIONS, cycles: CYCLES, rows: extent.rows, placements }
 }
 
 /// Every scheduler's runs.
@@ -112,7 +127,7 @@ pub fn study(extent: Extent, done: &(dyn Fn() + Sync)) -> Result<Study, PaperErr
     let rates = load(extent, PRODUCT.element).rates(&machine, done)?;
     let cpus = machine.topology.cpus() as usize;
     let questions: Vec<_> =
-        SCHEDULERS.iter().flat_map(|scheduler| (0..extent.runs).map(move |seed| (*scheduler, seed))).collect();
+        SCHEDULERS.iter().flat_map(|scheduler| extent.seeds(extent.runs).map(move |seed| (*scheduler, seed))).collect();
     let counts = answer(&questions, done, |&(scheduler, seed)| {
         let mut policy = scheduler.policy(SIZE.threads, cpus / THREADS);
         let work = Product::new(&rates, &machine, SIZE, seed);
@@ -148,10 +163,11 @@ pub fn mixed(extent: Extent, done: &(dyn Fn() + Sync)) -> Result<Vec<Mixed>, Pap
 
 fn mixed_on(name: &'static str, extent: Extent, done: &(dyn Fn() + Sync)) -> Result<Mixed, PaperError> {
     let machine = mix::machine(name)?;
-    let paces = mix::paces(&machine, done)?;
+    let paces = mix::paces(&machine, extent.first_seed, done)?;
     let cpus = machine.topology.cpus() as usize;
-    let with =
-        |tasks: usize| OF_MIXES.into_iter().flat_map(move |s| (0..extent.mixes).map(move |seed| (tasks, s, seed)));
+    let with = |tasks: usize| {
+        OF_MIXES.into_iter().flat_map(move |s| extent.seeds(extent.mixes).map(move |seed| (tasks, s, seed)))
+    };
     let questions: Vec<_> = mix::TASKS.into_iter().flat_map(with).collect();
     let counts = answer(&questions, done, |&(tasks, scheduler, seed)| {
         let mut policy = scheduler.policy(tasks, cpus / THREADS);

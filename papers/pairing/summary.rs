@@ -62,3 +62,19 @@ pub fn correlation(runs: &[Counts], one: &Value, other: &Value) -> f64 {
     let both = product(one, other, mean_one, mean_other);
     both / (product(one, one, mean_one, mean_one) * product(other, other, mean_other, mean_other)).sqrt()
 }
+
+/// Changes of its placement.
+pub fn changed(counts: &Counts) -> f64 {
+    counts.changed() as f64
+}
+
+/// Share of the judgements of pairs that share (1) or do not (0) that were high (0), low (1) or none (2), in percent.
+pub fn judged(runs: &[Counts], shares: usize, judged: usize) -> f64 {
+    percent(sum(runs, |c| c.judged[shares][judged]), sum(runs, |c| c.judged[shares].iter().sum()))
+}
+
+/// What runs take longer than others, in percent: until all their tasks ended, and until each had on average.
+pub fn losses(runs: &[Counts], others: &[Counts]) -> [f64; 2] {
+    let mean_end = |counts: &Counts| counts.ended.iter().sum::<u64>() as f64 / counts.ended.len().max(1) as f64;
+    [change(mean(runs, &seconds), mean(others, &seconds)), change(mean(runs, &mean_end), mean(others, &mean_end))]
+}

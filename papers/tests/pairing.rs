@@ -45,7 +45,7 @@ fn a_row_reads_all_of_b_s_block_once_and_does_all_its_instructions() {
 
 #[test]
 fn a_thread_misses_least_beside_its_group_and_always_beside_the_other() {
-    let extent = Extent { runs: 0, placements: 1, rows: 2, mixes: 0 };
+    let extent = Extent { runs: 0, placements: 1, rows: 2, mixes: 0, first_seed: 0 };
     let rates = study::load(extent, PRODUCT.element).rates(&machine(MACHINE).unwrap(), &|| ()).unwrap();
     let [alone, same, other] = [Beside::Nobody, Beside::Same, Beside::Other].map(|kind| rates.mean(kind));
     // Lines of the block: 350 rows of 22 or 23.

@@ -7,11 +7,14 @@ use anyhow::Context;
 use clap::{ArgMatches, Args as _, Command, FromArgMatches};
 use nearmiss_record::run::write_whole;
 use nearmiss_remedy::{Engaged, Remedy, wrap};
-use nearmiss_workload::Workload;
+use nearmiss_workload::{TaskId, Workload};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use std::ffi::OsString;
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::time::Duration;
 
 /// What `apply` takes beside a remedy's own options.
 #[derive(clap::Args)]
@@ -28,7 +31,7 @@ struct Own {
 }
 
 /// How often it is looked whether the process is still there.
-const LOOK: Duration = Duration::from_millis(50);
+const LOOK: Timespec = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
 
 /// A subcommand a remedy.
 pub fn arguments(command: Command, remedies: Remedies) -> Command {
@@ -81,19 +84,37 @@ fn record(file: Option<&Path>, engaged: &Engaged) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// A process that runs, by a handle that no later process of the same number takes over.
+fn process(number: i32) -> anyhow::Result<OwnedFd> {
+    let none = || format!("process {number}: there is no such process; `ps -e` lists them");
+    let process = TaskId::of(number).with_context(none)?.process;
+    anyhow::ensure!(process == number, "process {number}: it is a thread of process {process}; give that one");
+    let program = std::fs::read_link(format!("/proc/{number}/exe"));
+    let is_the_kernels = program.is_err_and(|error| error.kind() == std::io::ErrorKind::NotFound);
+    anyhow::ensure!(!is_the_kernels, "process {number}: it runs no program; it is the kernel's own, or it has ended");
+    let pid = Pid::from_raw(number).with_context(none)?;
+    pidfd_open(pid, PidfdFlags::empty()).with_context(none)
+}
+
+/// Whether a process has ended, after a while.
+fn has_ended(process: &OwnedFd) -> anyhow::Result<bool> {
+    match poll(&mut [PollFd::new(process, PollFlags::IN)], Some(&LOOK)) {
+        Ok(ended) => Ok(ended > 0),
+        Err(Errno::INTR) => Ok(false),
+        Err(error) => Err(error).context("cannot wait for the process"),
+    }
+}
+
 /// A process under a remedy, until it ends or a signal comes.
 fn attached(remedy: &Remedy, pid: i32, given: &ArgMatches) -> anyhow::Result<Engaged> {
     let attach = remedy.attach.with_context(|| {
         format!("{} cannot be applied to a process that runs already: give its command after --", remedy.name)
     })?;
-    let runs = || Path::new("/proc").join(pid.to_string()).exists();
-    anyhow::ensure!(runs(), "process {pid}: there is no such process; `ps -e` lists them");
+    let process = process(pid)?;
     // The signal ends the remedy, which then gives back what it changed.
     let signals = interrupt::for_others(1);
     let mut engagement = attach(pid, given)?;
-    while runs() && interrupt::received().is_none() {
-        std::thread::sleep(LOOK);
-    }
+    while interrupt::received().is_none() && !has_ended(&process)? {}
     let engaged = engagement.confirm(pid)?;
     engagement.end()?;
     interrupt::forget();

@@ -4,8 +4,11 @@
 
 use nearmiss_remedy::pair::apply::{KEPT_PAIRS, KEPT_PAIRS_SCHEMA, KeptPair, KeptPairs, KeptTask};
 use nearmiss_workload::CpuSet;
+use rustix::process::{Pid, Signal, kill_process};
+use std::io::Read;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
 
 /// The first four tasks of a command, each beside each.
 fn keep_table(run: &Path) {
@@ -18,6 +21,8 @@ fn keep_table(run: &Path) {
     };
     let kept = KeptPairs {
         schema: KEPT_PAIRS_SCHEMA.into(),
+        shared: None,
+        nothing_proposed: false,
         tasks: (0..4).map(task).collect(),
         pairs: all.map(pair).collect(),
     };
@@ -88,4 +93,105 @@ fn other_remedies_say_that_they_take_no_process() {
     let output = nearmiss.args(["apply", "color", "-p", "1"]).output().unwrap();
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(output.status.code() == Some(125) && said.contains("give its command after --"), "{said}");
+}
+
+/// `apply pair` on a process of four tasks that runs, until it has set their masks.
+struct Attached {
+    process: Child,
+    nearmiss: Child,
+    _run: tempfile::TempDir,
+}
+
+impl Attached {
+    fn start() -> Self {
+        let run = tempfile::tempdir().unwrap();
+        keep_table(run.path());
+        let process = Command::new("sh").args(["-c", "sleep 60 & sleep 60 & sleep 60 & wait"]).spawn().unwrap();
+        while children(process.id()).iter().filter(|pid| name(**pid) == "sleep").count() < 3 {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        let words = ["apply", "pair", "--domain", "node", "--table", run.path().to_str().unwrap(), "-p"];
+        let nearmiss = Command::new(env!("CARGO_BIN_EXE_nearmiss"));
+        let nearmiss = { nearmiss }.args(words).arg(process.id().to_string()).stderr(Stdio::piped()).spawn().unwrap();
+        let attached = Attached { process, nearmiss, _run: run };
+        attached.wait_until(|masks| masks.iter().all(|mask| *mask != all_cpus()));
+        attached
+    }
+
+    /// Of the shell and what it started.
+    fn masks(&self) -> Vec<String> {
+        let tasks = [vec![self.process.id() as i32], children(self.process.id())].concat();
+        tasks.into_iter().map(|task| CpuSet::of_task(task).unwrap().to_string()).collect()
+    }
+
+    fn wait_until(&self, are_so: impl Fn(&[String]) -> bool) {
+        let begun = Instant::now();
+        while !are_so(&self.masks()) {
+            assert!(begun.elapsed() < Duration::from_secs(20), "{:?}", self.masks());
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+
+    fn send(&self, signal: Signal) {
+        kill_process(Pid::from_raw(self.nearmiss.id() as i32).unwrap(), signal).unwrap();
+    }
+}
+
+impl Drop for Attached {
+    fn drop(&mut self) {
+        for child in children(self.process.id()) {
+            kill_process(Pid::from_raw(child).unwrap(), Signal::KILL).unwrap();
+        }
+        let _ = self.nearmiss.kill();
+        let _ = self.process.kill();
+        self.nearmiss.wait().unwrap();
+        self.process.wait().unwrap();
+    }
+}
+
+fn all_cpus() -> String {
+    CpuSet::allowed().unwrap().to_string()
+}
+
+fn name(pid: i32) -> String {
+    std::fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default().trim().to_owned()
+}
+
+fn children(pid: u32) -> Vec<i32> {
+    let children = std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();
+    children.split_whitespace().map(|child| child.parse().unwrap()).collect()
+}
+
+#[test]
+fn a_process_that_runs_has_its_masks_back_however_nearmiss_ends() {
+    if CpuSet::allowed().unwrap().len() != 2 {
+        eprintln!("skipped: not two CPUs, of which each would be a place");
+        return;
+    }
+    for (signal, status) in [(Signal::INT, Some(0)), (Signal::TERM, Some(0)), (Signal::KILL, None)] {
+        let mut attached = Attached::start();
+        attached.send(signal);
+        assert_eq!(attached.nearmiss.wait().unwrap().code(), status, "{signal:?}");
+        // A guardian needs a moment.
+        attached.wait_until(|masks| masks.iter().all(|mask| *mask == all_cpus()));
+        let mut said = String::new();
+        attached.nearmiss.stderr.take().unwrap().read_to_string(&mut said).unwrap();
+        assert_eq!(said.contains("4 masks set, 0 moves later, 4 masks given back"), status.is_some(), "{said}");
+    }
+}
+
+#[test]
+fn nearmiss_ends_with_the_process() {
+    if CpuSet::allowed().unwrap().len() != 2 {
+        eprintln!("skipped: not two CPUs, of which each would be a place");
+        return;
+    }
+    let mut attached = Attached::start();
+    let children = children(attached.process.id());
+    attached.process.kill().unwrap();
+    assert_eq!(attached.nearmiss.wait().unwrap().code(), Some(0));
+    for child in children {
+        assert_eq!(CpuSet::of_task(child).unwrap().to_string(), all_cpus(), "its parent ended first");
+        kill_process(Pid::from_raw(child).unwrap(), Signal::KILL).unwrap();
+    }
 }

@@ -3,13 +3,12 @@
 //! when its loader is killed.
 #![allow(clippy::unwrap_used)]
 
+mod scripted;
+
 use nearmiss_remedy::pair::apply::{KEPT_PAIRS, KEPT_PAIRS_SCHEMA, KeptPair, KeptPairs, KeptTask};
-use nearmiss_tap::guest::{CommandStatus, Guest, GuestCommand, GuestConfig, GuestShape, KernelImage};
-use std::fs::File;
-use std::io::Read;
+use nearmiss_tap::guest::KernelImage;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::Duration;
 
 /// Eight threads that compute, of which the even ones are one group and the odd ones the other: 0 is the first process.
 const PROGRAM: &str = r#"
@@ -47,41 +46,20 @@ fn keep_table(run: &Path, is_blind: bool) {
         of_alone: vec![if task % 2 == beside % 2 { 1.0 } else { 1.8 }; 3],
     };
     let pairs = if is_blind { Vec::new() } else { all.map(pair).collect() };
-    let kept = KeptPairs { schema: KEPT_PAIRS_SCHEMA.into(), tasks: (0..8).map(task).collect(), pairs };
+    let kept = KeptPairs {
+        schema: KEPT_PAIRS_SCHEMA.into(),
+        shared: None,
+        nothing_proposed: false,
+        tasks: (0..8).map(task).collect(),
+        pairs,
+    };
     std::fs::write(run.join(KEPT_PAIRS), serde_json::to_vec(&kept).unwrap()).unwrap();
 }
 
 /// What a script prints in a guest with sched_ext; none where there can be no such guest.
 fn in_guest(script: &str) -> Option<String> {
-    let mut command = GuestCommand::inherit(["sh", "-c", script]).unwrap();
-    let (mut output, writer) = std::io::pipe().unwrap();
-    let null = || Some(File::open("/dev/null").unwrap().into());
-    command.streams = [null(), Some(writer.into()), None];
-    let config = GuestConfig::new(command).map_err(|e| e.to_string()).and_then(|mut config| {
-        let newer = KernelImage::newest_from((6, 16));
-        config.kernel = newer.ok_or("no kernel with sched_ext: run scripts/setup-newer-kernel.sh")?;
-        Ok(config)
-    });
-    let mut config = match config {
-        Ok(config) => config,
-        Err(why) => {
-            eprintln!("skipped: {why}");
-            return None;
-        }
-    };
-    config.shape = GuestShape { packages: 1, cores: 2, threads: 2, nodes: 1 };
-    config.memory = vec![768 << 20];
-    config.timeout = Some(Duration::from_secs(240));
-    // A busy host delays the guest's timers, which its kernel would take for broken ones.
-    config.kernel_arguments = vec!["no_timer_check".parse().unwrap()];
-    let guest = Guest::launch(config).unwrap();
-    assert!(guest.boot().is_some());
-    guest.go().unwrap();
-    let mut said = String::new();
-    output.read_to_string(&mut said).unwrap();
-    let exit = guest.wait();
-    assert_eq!(exit.status, Some(CommandStatus::Exited(0)), "{said}\n{exit:?}");
-    Some(said)
+    let newer = KernelImage::newest_from((6, 16));
+    scripted::in_guest(newer.ok_or("no kernel with sched_ext: run scripts/setup-newer-kernel.sh".to_owned()), script)
 }
 
 /// Share of the time of pairs that two of one group had.

@@ -26,6 +26,7 @@ mod replay;
 mod size;
 mod traced;
 mod translation;
+mod unrehearsed;
 mod wrap;
 
 pub use case::{Case, Needs};

@@ -18,8 +18,13 @@ fn keep_table(run: &Path) {
     let alike = |a: usize, b: usize| if a / 2 == b / 2 { 1.0 } else { 3.0 };
     let all = (0..4).flat_map(|a| (0..4).filter(move |b| *b != a).map(move |b| (a, b)));
     let pairs = all.map(|(task, beside)| KeptPair { task, beside, of_alone: vec![alike(task, beside); 3] });
-    let kept =
-        KeptPairs { schema: KEPT_PAIRS_SCHEMA.into(), tasks: (1..5).map(task).collect(), pairs: pairs.collect() };
+    let kept = KeptPairs {
+        schema: KEPT_PAIRS_SCHEMA.into(),
+        shared: None,
+        nothing_proposed: false,
+        tasks: (1..5).map(task).collect(),
+        pairs: pairs.collect(),
+    };
     std::fs::write(run.join(KEPT_PAIRS), serde_json::to_vec(&kept).unwrap()).unwrap();
 }
 
@@ -47,12 +52,8 @@ impl Sleepers {
         let script = format!("sleep 60 & sleep 60 & sleep 60 & {fourth} & wait");
         let child = Command::new("sh").args(["-c", &script]).spawn().unwrap();
         let sleepers = Sleepers(child);
-        let begun = Instant::now();
         // Each has its mask when it has become `sleep`.
-        while sleepers.children().iter().filter(|pid| name(**pid) == "sleep").count() < 4 {
-            assert!(begun.elapsed() < Duration::from_secs(20));
-            std::thread::sleep(Duration::from_millis(5));
-        }
+        wait_until(|| sleepers.children().iter().filter(|pid| name(**pid) == "sleep").count() == 4);
         sleepers
     }
 
@@ -97,7 +98,8 @@ fn assert_paired(masks: &[String]) {
 }
 
 fn attach(pid: i32, run: &Path, further: &[&str]) -> Box<dyn Engagement> {
-    let given = options(&[&["--table", run.to_str().unwrap(), "--period", "20ms"], further].concat());
+    let period: &[&str] = if further.contains(&"--period") { &[] } else { &["--period", "20ms"] };
+    let given = options(&[&["--table", run.to_str().unwrap()], period, further].concat());
     (remedy().attach.unwrap())(pid, &given).unwrap()
 }
 
@@ -190,6 +192,111 @@ fn new_tasks_of_a_command_are_followed() {
     let report: Report = around.report(pid).unwrap();
     // The shell, and four that it started.
     assert_eq!((report.tasks, report.known), (5, 4), "{report}");
+}
+
+/// Ends a child of a shell that waits, and starts another process under its number, with this mask.
+fn take_number(shell: &Sleepers, number: i32, mask: &str) -> Option<Child> {
+    let last = Path::new("/proc/sys/kernel/ns_last_pid");
+    rustix::process::kill_process(rustix::process::Pid::from_raw(number).unwrap(), rustix::process::Signal::KILL)
+        .unwrap();
+    while shell.children().contains(&number) {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    // The kernel tells the time of a task's start in hundredths; numbers come round in seconds at the soonest.
+    std::thread::sleep(Duration::from_millis(50));
+    for _ in 0..1000 {
+        if std::fs::write(last, (number - 1).to_string()).is_err() {
+            eprintln!("skipped: no kernel that lets us choose the next process's number");
+            return None;
+        }
+        let mut child = Command::new("taskset").args(["-c", mask, "sleep", "60"]).spawn().unwrap();
+        if child.id() as i32 == number {
+            while name(number) != "sleep" {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            return Some(child);
+        }
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
+    eprintln!("skipped: others take every number first");
+    None
+}
+
+#[test]
+fn who_comes_later_under_the_same_number_keeps_its_mask() {
+    if !two_cpus() {
+        return;
+    }
+    let run = tempfile::tempdir().unwrap();
+    keep_table(run.path());
+    // The daemon looks, or it does not and its end is the first time that it could be wrong.
+    for period in ["20ms", "1h"] {
+        let sleepers = Sleepers::start("sleep 60");
+        let mut engagement = attach(sleepers.pid(), run.path(), &["--period", period]);
+        let (number, mask) = (sleepers.children()[1], sleepers.masks()[1].clone());
+        let Some(mut stranger) = take_number(&sleepers, number, &mask) else { return };
+        std::thread::sleep(Duration::from_millis(200));
+        let engaged = engagement.confirm(sleepers.pid()).unwrap();
+        let after = CpuSet::of_task(number).unwrap().to_string();
+        stranger.kill().unwrap();
+        stranger.wait().unwrap();
+        assert_eq!(after, mask, "{}", engaged.text);
+        assert_eq!(engaged.record["restored"].as_u64(), Some(3), "{}", engaged.text);
+    }
+}
+
+#[test]
+fn children_that_a_process_starts_later_are_followed() {
+    if !two_cpus() {
+        return;
+    }
+    let run = tempfile::tempdir().unwrap();
+    keep_table(run.path());
+    let later = run.path().join("later");
+    let fourth = format!("(until [ -e {} ]; do sleep 0.05; done; exec sleep 60)", later.display());
+    let sleepers =
+        Sleepers(Command::new("sh").args(["-c", &format!("sleep 60 & sleep 60 & {fourth} & wait")]).spawn().unwrap());
+    let is_looking =
+        || sleepers.children().len() == 3 && sleepers.children()[..2].iter().all(|pid| name(*pid) == "sleep");
+    wait_until(is_looking);
+    let before = CpuSet::allowed().unwrap().to_string();
+    let mut engagement = attach(sleepers.pid(), run.path(), &[]);
+    std::fs::write(later, "").unwrap();
+    // The third's own children come and go, and the fourth is one of them.
+    wait_until(|| sleepers.masks().iter().all(|mask| *mask != before));
+    let engaged = engagement.confirm(sleepers.pid()).unwrap();
+    assert!(engaged.record["known"].as_u64() >= Some(3), "{}", engaged.text);
+    assert!(sleepers.masks().iter().all(|mask| *mask == before), "{:?}", sleepers.masks());
+}
+
+fn wait_until(is_so: impl Fn() -> bool) {
+    let begun = Instant::now();
+    while !is_so() {
+        assert!(begun.elapsed() < Duration::from_secs(20));
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+#[test]
+fn a_task_that_becomes_a_real_time_task_gets_its_mask_back() {
+    if !two_cpus() {
+        return;
+    }
+    let run = tempfile::tempdir().unwrap();
+    keep_table(run.path());
+    let sleepers = Sleepers::start("sleep 60");
+    let before = sleepers.masks();
+    let mut engagement = attach(sleepers.pid(), run.path(), &[]);
+    let third = sleepers.children()[2].to_string();
+    if !Command::new("chrt").args(["-f", "-p", "1", &third]).output().unwrap().status.success() {
+        eprintln!("skipped: no real-time policy here");
+        return;
+    }
+    wait_until(|| sleepers.masks()[2] == before[2]);
+    let engaged = engagement.confirm(sleepers.pid()).unwrap();
+    assert_eq!((engaged.record["real_time"].as_u64(), engaged.record["own_masks"].as_u64()), (Some(1), Some(0)));
+    assert_eq!(sleepers.masks(), before);
 }
 
 /// Not a test of its own: what the next test starts as the one that is killed.

@@ -6,7 +6,8 @@
 
 use crate::guardian::Guardian;
 use crate::launch::BlockedSignals;
-use crate::{CpuSet, Error};
+use crate::proc::{self, Path, each_number_in_directory, each_number_in_file};
+use crate::{CpuSet, Error, TaskId};
 use memmap2::{MmapOptions, MmapRaw};
 use rustix::thread::sched_setaffinity;
 use std::fs::File;
@@ -27,6 +28,8 @@ struct Entry {
     /// 0: the entry is free.
     task: AtomicI32,
     process: AtomicI32,
+    /// When the task began: its number may be another's by the time at which masks are given back.
+    began: AtomicU64,
     original: Words,
     set: Words,
     set_before: Words,
@@ -63,32 +66,40 @@ impl GuardedMasks {
         unsafe { &*self.pages.as_ptr().cast() }
     }
 
-    /// Gives a task of a process a mask; `original` is what it is to have afterwards. Errors: the kernel refuses, or the
-    /// task is gone.
-    pub fn set(&self, process: i32, task: i32, original: &CpuSet, wanted: &CpuSet) -> Result<(), Error> {
-        let gone = || Error::system("set the affinity of a task", rustix::io::Errno::SRCH);
-        let pid = rustix::process::Pid::from_raw(task).ok_or_else(gone)?;
+    /// Gives a task a mask; `original` is what it is to have afterwards. Errors: the kernel refuses, or the task is gone,
+    /// even if another one has its number.
+    pub fn set(&self, id: &TaskId, original: &CpuSet, wanted: &CpuSet) -> Result<(), Error> {
+        let refused = |errno| Error::system("set the affinity of a task", errno);
+        let pid = rustix::process::Pid::from_raw(id.task).ok_or_else(|| refused(rustix::io::Errno::SRCH))?;
+        let wanted_mask = wanted.mask()?;
         let table = self.table();
         let full = || Error::system("note the affinity of a task", rustix::io::Errno::NOSPC);
-        let entry = table.entry(task).or_else(|| table.free()).ok_or_else(full)?;
-        if entry.task.load(Ordering::Relaxed) != task {
-            store(&entry.original, &words(original));
+        let entry = table.entry(id.task).or_else(|| table.free()).ok_or_else(full)?;
+        let is_known = entry.is_of(id);
+        if !is_known {
+            entry.task.store(0, Ordering::Release);
             store(&entry.set, &words(original));
-            entry.process.store(process, Ordering::Relaxed);
+            entry.process.store(id.process, Ordering::Relaxed);
+            entry.began.store(id.began, Ordering::Relaxed);
         }
         store(&entry.original, &words(original));
         store(&entry.set_before, &load(&entry.set));
         store(&entry.set, &words(wanted));
-        entry.task.store(task, Ordering::Release);
-        sched_setaffinity(Some(pid), &wanted.mask()?).map_err(|e| {
-            self.forget(task);
-            Error::system("set the affinity of a task", e)
+        entry.task.store(id.task, Ordering::Release);
+        // The kernel takes no descriptor of a task here. Between this look and the call, its numbers do not come round.
+        let there = if id.is_there() { Ok(()) } else { Err(rustix::io::Errno::SRCH) };
+        there.and_then(|()| sched_setaffinity(Some(pid), &wanted_mask)).map_err(|errno| {
+            match is_known {
+                true => store(&entry.set, &load(&entry.set_before)),
+                false => self.forget(id),
+            }
+            refused(errno)
         })
     }
 
     /// The task is gone, or its mask is its program's own from now on.
-    pub fn forget(&self, task: i32) {
-        if let Some(entry) = self.table().entry(task) {
+    pub fn forget(&self, id: &TaskId) {
+        if let Some(entry) = self.table().entry(id.task).filter(|entry| entry.is_of(id)) {
             entry.task.store(0, Ordering::Release);
         }
     }
@@ -115,6 +126,17 @@ fn shared(bytes: usize) -> io::Result<MmapRaw> {
 impl Drop for GuardedMasks {
     fn drop(&mut self) {
         self.restore();
+    }
+}
+
+impl Entry {
+    fn is_of(&self, id: &TaskId) -> bool {
+        self.task.load(Ordering::Acquire) == id.task && self.began.load(Ordering::Relaxed) == id.began
+    }
+
+    fn is_there(&self) -> bool {
+        let (task, process) = (self.task.load(Ordering::Acquire), self.process.load(Ordering::Relaxed));
+        task != 0 && proc::began(process, task) == Some(self.began.load(Ordering::Relaxed))
     }
 }
 
@@ -157,15 +179,14 @@ fn load(from: &Words) -> [u64; WORDS] {
 /// Gives all masks back. Allocates nothing and takes no lock: the guardian runs it after a fork.
 pub(crate) fn restore(table: &Table) -> u64 {
     let mut restored = 0;
-    for entry in table.used() {
+    // Whoever has the number of a task that is gone has nothing of ours.
+    for entry in table.used().iter().filter(|entry| entry.is_there()) {
         let task = entry.task.load(Ordering::Acquire);
-        if task == 0 {
-            continue;
-        }
         restored += u64::from(give_back(task, entry));
+        // Tasks that nobody saw begin: a process's threads, once a process, and the processes that a task started.
         let process = entry.process.load(Ordering::Relaxed);
-        // Tasks that nobody saw begin: a process's threads, and the processes that a task started.
-        if task == process {
+        let is_of_process = |other: &&Entry| other.process.load(Ordering::Relaxed) == process && other.is_there();
+        if table.used().iter().find(is_of_process).is_some_and(|first| std::ptr::eq(first, entry)) {
             each_number_in_directory(&Path::of(&[b"/proc/", b"/task"], &[process]), |other| {
                 restored += u64::from(give_back_unseen(table, other));
             });
@@ -206,105 +227,29 @@ fn give_back_unseen(table: &Table, task: i32) -> bool {
     inherited_from.is_some_and(|entry| give_back(task, entry))
 }
 
-/// A path with numbers in it, made without allocating.
-struct Path {
-    bytes: [u8; 64],
-}
-
-impl Path {
-    /// Parts, with a number between each two; the whole is shorter than the array for numbers of ten digits.
-    fn of(parts: &[&[u8]], numbers: &[i32]) -> Self {
-        let mut path = Path { bytes: [0; 64] };
-        let mut at = 0;
-        let mut put = |byte: u8| {
-            if at < 63 {
-                path.bytes[at] = byte;
-                at += 1;
-            }
-        };
-        for (index, part) in parts.iter().enumerate() {
-            part.iter().for_each(|byte| put(*byte));
-            let Some(number) = numbers.get(index) else { continue };
-            let power = (0..9).rev().map(|digits| 10i32.pow(digits));
-            power.skip_while(|p| *number < *p && *p > 1).for_each(|p| put(b'0' + (number / p % 10) as u8));
-        }
-        path
-    }
-
-    fn open(&self) -> Option<i32> {
-        // SAFETY: the last byte is never written, so the path ends with a NUL.
-        let file = unsafe { libc::open(self.bytes.as_ptr().cast(), libc::O_RDONLY | libc::O_CLOEXEC) };
-        (file >= 0).then_some(file)
-    }
-}
-
-fn number(digits: &[u8]) -> Option<i32> {
-    let digit = |value: i32, byte: &u8| {
-        byte.is_ascii_digit().then(|| value.checked_mul(10)?.checked_add(i32::from(byte - b'0'))).flatten()
-    };
-    (!digits.is_empty()).then(|| digits.iter().try_fold(0, digit)).flatten()
-}
-
-/// Entries of a directory that are numbers.
-fn each_number_in_directory(path: &Path, mut each: impl FnMut(i32)) {
-    /// Bytes ahead of an entry's name (`linux_dirent64`), and where its length is.
-    const NAME: usize = 19;
-    const LENGTH: usize = 16;
-    let Some(directory) = path.open() else { return };
-    let mut buffer = [0u8; 4096];
-    loop {
-        // SAFETY: the kernel writes at most as many bytes as said.
-        let got = unsafe { libc::syscall(libc::SYS_getdents64, directory, buffer.as_mut_ptr(), buffer.len()) };
-        let Some(mut rest) = usize::try_from(got).ok().and_then(|got| buffer.get(..got)) else { break };
-        if rest.is_empty() {
-            break;
-        }
-        while rest.len() > NAME {
-            let length = usize::from(u16::from_ne_bytes([rest[LENGTH], rest[LENGTH + 1]]));
-            let Some(entry) = rest.get(NAME..length) else { break };
-            let name = entry.split(|byte| *byte == 0).next().unwrap_or_default();
-            number(name).into_iter().for_each(&mut each);
-            rest = &rest[length..];
-        }
-    }
-    // SAFETY: a descriptor of our own.
-    unsafe { libc::close(directory) };
-}
-
-/// Numbers in a file's first page.
-fn each_number_in_file(path: &Path, each: impl FnMut(i32)) {
-    let Some(file) = path.open() else { return };
-    let mut buffer = [0u8; 4096];
-    // SAFETY: the kernel writes at most as many bytes as said; the descriptor is our own.
-    let got = unsafe {
-        let got = libc::read(file, buffer.as_mut_ptr().cast(), buffer.len());
-        libc::close(file);
-        got
-    };
-    let text = buffer.get(..usize::try_from(got).unwrap_or(0)).unwrap_or_default();
-    text.split(u8::is_ascii_whitespace).filter_map(number).for_each(each);
-}
-
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
 
     #[test]
-    fn paths_and_numbers_need_no_allocation() {
-        let path = |numbers: &[i32]| Path::of(&[b"/proc/", b"/task/", b"/children"], numbers).bytes;
-        assert!(path(&[1, 4_194_304]).starts_with(b"/proc/1/task/4194304/children\0"));
-        assert!(path(&[70, 100]).starts_with(b"/proc/70/task/100/children\0"));
-        assert_eq!(
-            [number(b"0"), number(b"4194304"), number(b""), number(b"."), number(b"99999999999")],
-            [Some(0), Some(4_194_304), None, None, None]
-        );
-    }
-
-    #[test]
-    fn the_threads_of_this_process_are_listed() {
-        let (mut seen, own) = (Vec::new(), std::process::id() as i32);
-        each_number_in_directory(&Path::of(&[b"/proc/", b"/task"], &[own]), |task| seen.push(task));
-        assert!(seen.contains(&own) && seen.len() >= 2, "{seen:?}");
+    fn a_task_is_set_and_given_back_and_one_that_is_gone_is_neither() {
+        let all = CpuSet::allowed().unwrap();
+        let one: CpuSet = all.iter().take(1).collect();
+        let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
+        let (there, masks) = (TaskId::of(child.id() as i32).unwrap(), GuardedMasks::new().unwrap());
+        // Another task had the number, and it has come round.
+        let gone = TaskId { began: there.began - 1, ..there };
+        assert!(masks.set(&gone, &all, &one).is_err());
+        assert_eq!(CpuSet::of_task(there.task).unwrap(), all);
+        masks.set(&there, &all, &one).unwrap();
+        masks.forget(&gone);
+        assert_eq!(CpuSet::of_task(there.task).unwrap(), one);
+        // What the kernel refuses leaves what was set before, which is given back.
+        assert!(masks.set(&there, &all, &CpuSet::default()).is_err());
+        assert_eq!(masks.restore(), u64::from(all != one));
+        assert_eq!(CpuSet::of_task(there.task).unwrap(), all);
+        child.kill().unwrap();
+        child.wait().unwrap();
     }
 }

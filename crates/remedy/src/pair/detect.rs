@@ -1,6 +1,6 @@
 //! Which tasks of a run could do harm to one another where they share a cache. Nothing is replayed yet.
 
-use super::finding::{Pairing, Unrehearsed};
+use super::finding::{Pairing, unrehearsed};
 use super::tasks::{Sample, USUAL_WINDOW};
 use crate::case::Case;
 use crate::contract::{Suspicion, Suspicions};
@@ -23,7 +23,7 @@ pub fn detect(case: &Case) -> Result<Suspicions, CaseError> {
     let most_gain = most_gain(case, &sample);
     Ok(vec![match can_place_tasks(case.filter) {
         Ok(()) => Box::new(Pairing { domains, most_gain }) as Box<dyn Suspicion>,
-        Err(why) => Box::new(Unrehearsed { why, most_gain }),
+        Err(why) => Box::new(unrehearsed(why, most_gain)),
     }])
 }
 

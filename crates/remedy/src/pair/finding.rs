@@ -7,8 +7,9 @@ use super::tasks::USUAL_WINDOW;
 use crate::case::Case;
 use crate::contract::{Asked, Suspicion};
 use crate::replay::CaseError;
+use crate::unrehearsed::Unrehearsed;
 use nearmiss_machine::describe::Domains;
-use nearmiss_record::finding::{Evidence, Finding, Known, Prediction, Reach};
+use nearmiss_record::finding::{Finding, Known, Reach};
 use nearmiss_record::rehearsal::Rehearsal;
 
 /// Tasks that may do better beside others.
@@ -25,6 +26,7 @@ impl Suspicion for Pairing {
     fn finding(&self, case: &Case) -> Result<Finding, CaseError> {
         let case = case.traced()?;
         let judged = Judged::of(case, &self.domains, USUAL_WINDOW)?;
+        judged.keep(case)?;
         let helps = judged.proposed().is_some();
         let run = case.run.path().display().to_string();
         let command = |verb: &str| {
@@ -52,43 +54,24 @@ impl Suspicion for Pairing {
         let case = case.traced()?;
         let windows = if asked.values.is_empty() { vec![USUAL_WINDOW] } else { asked.numbers() };
         let judged = windows.iter().map(|window| Judged::of(case, &self.domains, *window));
-        tables::rehearsal(case, &judged.collect::<Result<Vec<_>, _>>()?)
+        let judged = judged.collect::<Result<Vec<_>, _>>()?;
+        // As the tables that are printed, the one that is kept is of the first window.
+        judged.first().map_or(Ok(()), |first| first.keep(case))?;
+        tables::rehearsal(case, &judged)
     }
 }
 
 /// Tasks of a run whose trace does not carry their places.
-pub struct Unrehearsed {
-    pub why: String,
-    pub most_gain: f64,
-}
-
-impl Suspicion for Unrehearsed {
-    fn most_gain(&self) -> f64 {
-        self.most_gain
-    }
-
-    fn finding(&self, _: &Case) -> Result<Finding, CaseError> {
-        let change = "record the run again with `nearmiss trace --carry tasks`".to_owned();
-        Ok(Finding {
-            remedy: super::NAME.to_owned(),
-            known: Known::Modelled,
-            symptom: "Several tasks wait for caches that they could share with others".to_owned(),
-            cause: "Which tasks share a cache decides which lines stay in it.".to_owned(),
-            evidence: Evidence { most_gain: self.most_gain, ..Evidence::default() },
-            treatment: "None yet: the run does not tell what other neighbours would gain".to_owned(),
-            reach: Reach::Inside { why: self.why.clone(), change },
-            prediction: Prediction { of: "the cycles".to_owned(), ..Prediction::default() },
-            unless: Vec::new(),
-            apply: None,
-            verify: None,
-        })
-    }
-
-    fn beyond_limit(&self, _: &Case) -> Result<Option<String>, CaseError> {
-        Ok(Some(format!("whether tasks would do better beside others is not known: {}", self.why)))
-    }
-
-    fn rehearse(&self, _: &Case, _: &Asked) -> Result<Rehearsal, CaseError> {
-        Err(CaseError::Unfit(self.why.clone()))
+pub fn unrehearsed(why: String, most_gain: f64) -> Unrehearsed {
+    Unrehearsed {
+        remedy: super::NAME,
+        said: format!("whether tasks would do better beside others is not known: {why}"),
+        known: Known::Modelled,
+        symptom: "Several tasks wait for caches that they could share with others".to_owned(),
+        cause: "Which tasks share a cache decides which lines stay in it.",
+        untold: "what other neighbours would gain",
+        why,
+        carry: "tasks",
+        most_gain,
     }
 }

@@ -27,13 +27,12 @@ pub struct Judged {
 }
 
 impl Judged {
-    /// Replays a run with windows of so many instructions, and keeps its pairs beside it.
+    /// Replays a run with windows of so many instructions.
     pub fn of(case: &Traced, domains: &Domains, window: u64) -> Result<Self, CaseError> {
         let none = || CaseError::Unfit("the run has no two tasks of the command to compare".to_owned());
         let sample = Sample::of(case, window).ok_or_else(none)?;
         let replays = Replays::new(case, &sample, domains.clone())?;
         let seen = replays.pairs()?;
-        KeptPairs::of(&sample, &seen.alone, &seen.samples).write(&case.run)?;
         let schedules = Schedules::of(&seen, &replays.present(), domains);
         let mut whole = replays.groupings(&[&schedules.typical, &schedules.groups])?.into_iter();
         Ok(Judged {
@@ -48,6 +47,11 @@ impl Judged {
             seen,
             schedules,
         })
+    }
+
+    /// Leaves the pairs in the run's directory.
+    pub fn keep(&self, case: &Traced) -> Result<(), CaseError> {
+        KeptPairs::of(case.machine(), self).write(&case.run)
     }
 
     /// Share of the cycles by chance that our grouping saves, replayed as a whole: median, least, most of the placements.

@@ -1,9 +1,12 @@
 //! The table of pairs as a rehearsal leaves it in a run's directory, for `apply` to take up in a later run.
 
-use super::tasks::Sample;
+use super::apply::Level;
+use super::judged::Judged;
 use crate::CannotEngage;
 use crate::replay::CaseError;
+use nearmiss_machine::describe::Domains;
 use nearmiss_pairing::PairTable;
+use nearmiss_record::machine::Machine;
 use nearmiss_record::run::RunDir;
 use serde::{Deserialize, Serialize};
 use std::path::Path;
@@ -20,10 +23,38 @@ const MOST_TASKS: usize = 4096;
 pub struct KeptPairs {
     /// `nearmiss/pairs/1`.
     pub schema: String,
+    /// What the tasks of a pair shared; a table from elsewhere may leave it out.
+    #[serde(default)]
+    pub shared: Option<KeptShared>,
+    /// The rehearsal found no grouping that is certain to save anything.
+    #[serde(default)]
+    pub nothing_proposed: bool,
     /// The tasks of the table, by their number in it.
     pub tasks: Vec<KeptTask>,
     /// What was seen; of a pair, once each way.
     pub pairs: Vec<KeptPair>,
+}
+
+/// What tasks shared when they were replayed beside each other.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct KeptShared {
+    /// The machine.
+    pub machine: String,
+    /// The innermost thing that two of its CPUs share.
+    pub level: Level,
+}
+
+impl KeptShared {
+    /// None where the machine's CPUs share what no level of a kernel's topology stands for.
+    fn of(machine: &Machine, domains: &Domains) -> Option<Self> {
+        let level = match domains.level {
+            _ if domains.cpus_each <= machine.topology.threads_per_core => Level::Smt,
+            2 => Level::L2,
+            3 => Level::L3,
+            _ => return None,
+        };
+        Some(KeptShared { machine: machine.name.clone(), level })
+    }
 }
 
 /// A task of the table.
@@ -49,12 +80,18 @@ pub struct KeptPair {
 }
 
 impl KeptPairs {
-    /// Of what a rehearsal saw: cycles of each task alone, and samples of all pairs.
-    pub(super) fn of(sample: &Sample, alone: &[f64], pairs: &[KeptPair]) -> Self {
-        let tasks = sample.tasks.iter().zip(alone);
+    /// Of what a rehearsal on this machine saw.
+    pub(super) fn of(machine: &Machine, judged: &Judged) -> Self {
+        let tasks = judged.tasks.iter().zip(&judged.seen.alone);
         let tasks =
             tasks.map(|(task, weight)| KeptTask { order: task.order, name: task.name.clone(), weight: *weight });
-        KeptPairs { schema: SCHEMA.to_owned(), tasks: tasks.collect(), pairs: pairs.to_vec() }
+        KeptPairs {
+            schema: SCHEMA.to_owned(),
+            shared: KeptShared::of(machine, &judged.domains),
+            nothing_proposed: judged.proposed().is_none(),
+            tasks: tasks.collect(),
+            pairs: judged.seen.samples.clone(),
+        }
     }
 
     /// Writes the file.
@@ -124,7 +161,7 @@ mod tests {
         let task = |order, weight| KeptTask { order, name: format!("t{order}"), weight };
         let pair = |task, beside, of_alone: f64| KeptPair { task, beside, of_alone: vec![of_alone; 3] };
         let (tasks, pairs) = (vec![task(1, 2.0), task(2, 1.0)], vec![pair(0, 1, 1.5), pair(1, 0, 1.1)]);
-        KeptPairs { schema: SCHEMA.to_owned(), tasks, pairs }
+        KeptPairs { schema: SCHEMA.to_owned(), shared: None, nothing_proposed: false, tasks, pairs }
     }
 
     #[test]

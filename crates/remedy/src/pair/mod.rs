@@ -54,7 +54,7 @@ Masks of affinity are given back, however nearmiss ends. A mask that the program
     },
     limit: None,
     detect: detect::detect,
-    nothing_found: "no tasks do better beside others",
+    nothing_found: "no tasks for which other neighbours could matter",
     apply: apply::engage,
     attach: Some(apply::attach),
     title: apply::title,

@@ -1,6 +1,6 @@
 //! Which copies write lines that stay unused while others miss what they evicted.
 
-use super::finding::{Copying, Unrehearsed};
+use super::finding::{Copying, untold};
 use super::group::{Group, Groups, blame, blamed_cycles};
 use super::live;
 use super::replays::line_bytes;
@@ -83,8 +83,7 @@ fn unrehearsed(case: &Traced, why: String) -> Suspicions {
         format!("copies that `{function}` asks for are blamed for {} of all pollution, and {why}", percent(share));
     let cycles = blamed.get(most).map_or(0, |misses| blamed_cycles(case, misses));
     let most_gain = cycles as f64 / case.model.totals.cycles.max(1) as f64;
-    let why = "the trace carries no stores".to_owned();
-    vec![Box::new(Unrehearsed { said, why, known: Known::Modelled, most_gain })]
+    vec![Box::new(untold(said, "the trace carries no stores", Known::Modelled, most_gain))]
 }
 
 #[cfg(test)]

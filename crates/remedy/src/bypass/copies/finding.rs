@@ -12,6 +12,7 @@ use crate::case::Case;
 use crate::contract::{Asked, Suspicion, Value};
 use crate::replay::CaseError;
 use crate::traced::Traced;
+use crate::unrehearsed::Unrehearsed;
 use nearmiss_record::figures::{Cell, Table};
 use nearmiss_record::finding::{Evidence, EvidenceLine, Finding, Known, Prediction, Reach};
 use nearmiss_record::rehearsal::Rehearsal;
@@ -319,45 +320,18 @@ pub(super) fn named(case: &Traced, sites: &[Site]) -> Result<Vec<Group>, CaseErr
     })
 }
 
-/// Copies of which a run does not tell what they would gain past the caches.
-pub(super) struct Unrehearsed {
-    /// What is known, and what to record, as a sentence without its end.
-    pub said: String,
-    /// Why it is not told.
-    pub why: String,
-    /// How what is said is known.
-    pub known: Known,
-    pub most_gain: f64,
-}
-
-impl Suspicion for Unrehearsed {
-    fn most_gain(&self) -> f64 {
-        self.most_gain
-    }
-
-    fn finding(&self, _: &Case) -> Result<Finding, CaseError> {
-        let change = "record the run again with `nearmiss trace --carry stores`".to_owned();
-        Ok(Finding {
-            remedy: super::super::NAME.to_owned(),
-            known: self.known,
-            symptom: self.said.clone(),
-            cause: "Lines that a copy writes take places in the caches.".to_owned(),
-            evidence: Evidence { most_gain: self.most_gain, ..Evidence::default() },
-            treatment: "None yet: the run does not tell what it would gain".to_owned(),
-            reach: Reach::Inside { why: self.why.clone(), change },
-            prediction: Prediction { of: "the cycles".to_owned(), ..Prediction::default() },
-            unless: Vec::new(),
-            apply: None,
-            verify: None,
-        })
-    }
-
-    fn beyond_limit(&self, _: &Case) -> Result<Option<String>, CaseError> {
-        Ok(Some(self.said.clone()))
-    }
-
-    fn rehearse(&self, _: &Case, _: &Asked) -> Result<Rehearsal, CaseError> {
-        Err(CaseError::Unfit(self.said.clone()))
+/// Copies of which a run does not tell what they would gain past the caches; `said` says what is known of them.
+pub(super) fn untold(said: String, why: &str, known: Known, most_gain: f64) -> Unrehearsed {
+    Unrehearsed {
+        remedy: super::super::NAME,
+        symptom: said.clone(),
+        said,
+        known,
+        cause: "Lines that a copy writes take places in the caches.",
+        untold: "what it would gain",
+        why: why.to_owned(),
+        carry: "stores",
+        most_gain,
     }
 }
 

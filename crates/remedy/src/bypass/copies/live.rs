@@ -1,8 +1,9 @@
 //! What samples of the live program tell of its copies: whose copies take the time, or miss. Samples do not tell who pays for
 //! them, so that nothing is predicted.
 
-use super::finding::Unrehearsed;
+use super::finding::untold;
 use super::way::{is_copying, is_libc, is_named};
+use crate::unrehearsed::Unrehearsed;
 use nearmiss_record::finding::Known;
 use nearmiss_record::observed::{Frame, Observed, Profile};
 use nearmiss_record::words::percent;
@@ -26,12 +27,8 @@ pub(super) fn detect(observed: &Observed) -> Option<Unrehearsed> {
     let profile = observed.profile.as_ref()?;
     let of = |role, what| Some((heaviest(profile, role)?, what));
     let (copies, what) = of("misses", "cache misses").or_else(|| of("clock", "CPU time"))?;
-    (copies.share >= LEAST_SHARE).then(|| Unrehearsed {
-        said: said(&copies, what),
-        why: "samples do not tell who pays for a copy".to_owned(),
-        known: Known::Measured,
-        most_gain: copies.share,
-    })
+    let why = "samples do not tell who pays for a copy";
+    (copies.share >= LEAST_SHARE).then(|| untold(said(&copies, what), why, Known::Measured, copies.share))
 }
 
 fn said(copies: &Copies, what: &str) -> String {

@@ -1,32 +1,19 @@
 //! The daemon: it follows the tasks of a command, and puts those that the table knows on the domains where they cost least.
 
 use super::domains::{Domains, sizes};
+use super::followed::{Left, Task, tasks_under};
+use super::plans::{among, apart, by_member};
+use super::refusals::is_real_time;
 use super::report::Report;
 use super::table::{Known, Table, mixed_groups};
 use crate::CannotEngage;
 use crate::follow::Follows;
-use nearmiss_pairing::{Costs, Planner};
-use nearmiss_workload::{CpuSet, GuardedMasks};
-use std::fs;
+use nearmiss_pairing::Planner;
+use nearmiss_workload::{CpuSet, GuardedMasks, TaskId};
 use std::time::{Duration, Instant};
 
 /// Tasks are moved only for as much of their cost: a move empties caches.
 const PLANNER: Planner = Planner { least_gain: 0.02 };
-
-/// A task of the command.
-#[derive(Debug)]
-struct Task {
-    task: i32,
-    process: i32,
-    /// Its number in the table.
-    slot: Option<usize>,
-    /// What it is to have when all is over.
-    original: CpuSet,
-    /// The place it was put on.
-    place: Option<usize>,
-    /// Its program has set its mask.
-    is_own: bool,
-}
 
 /// The daemon.
 pub struct Daemon {
@@ -41,7 +28,7 @@ pub struct Daemon {
     tasks: Vec<Task>,
     seen: usize,
     /// Look through `/proc` for tasks of this process, whose forks nobody tells.
-    scan: Option<i32>,
+    scan: Option<TaskId>,
     is_changed: bool,
     /// So far.
     report: Report,
@@ -50,7 +37,7 @@ pub struct Daemon {
 impl Daemon {
     /// Of a process that has not run yet, or, with `scan`, of one that runs.
     pub fn new(
-        pid: i32,
+        process: TaskId,
         scan: bool,
         table: Table,
         domains: Domains,
@@ -80,14 +67,14 @@ impl Daemon {
             masks: GuardedMasks::new()?,
             tasks: Vec::new(),
             seen: 0,
-            scan: scan.then_some(pid),
+            scan: scan.then_some(process),
             is_changed: false,
             report,
         };
         if scan {
-            daemon.scan(pid)
+            daemon.scan(&process)
         } else {
-            daemon.admit(pid)
+            daemon.admit(process)
         }
         daemon.plan();
         Ok(daemon)
@@ -99,21 +86,35 @@ impl Daemon {
         self.report
     }
 
-    fn admit(&mut self, task: i32) {
+    fn admit(&mut self, id: TaskId) {
         let order = self.seen;
         self.seen += 1;
         self.report.tasks += 1;
-        let Ok(mask) = CpuSet::of_task(task) else { return };
-        let Some(process) = process_of(task) else { return };
+        let Ok(mask) = CpuSet::of_task(id.task) else { return };
         // What began with a mask that we set inherited it.
-        let inherited = self.tasks.iter().find(|parent| self.mask_set(parent) == Some(&mask));
-        let original = inherited.map_or(mask, |parent| parent.original.clone());
+        let parent = self.tasks.iter().find(|parent| self.mask_set(parent) == Some(&mask));
+        let original = parent.map_or_else(|| mask.clone(), |parent| parent.original.clone());
+        if original != mask && self.masks.set(&id, &original, &original).is_err() {
+            return;
+        }
         let is_own = self.tasks.first().is_some_and(|first| first.original != original);
+        let left = is_own.then_some(Left::OwnMask);
         self.report.own_masks += u64::from(is_own);
         let slot = self.table.slot_of(order, |slot| self.tasks.iter().any(|task| task.slot == Some(slot)));
         self.report.known += u64::from(slot.is_some());
         self.is_changed |= slot.is_some();
-        self.tasks.push(Task { task, process, slot, original, place: None, is_own });
+        self.tasks.push(Task { id, slot, original, place: None, left });
+    }
+
+    /// A task that ended before we could look took its turn all the same.
+    fn admit_number(&mut self, task: i32) {
+        match TaskId::of(task) {
+            Some(id) => self.admit(id),
+            None => {
+                self.seen += 1;
+                self.report.tasks += 1;
+            }
+        }
     }
 
     fn mask_set(&self, task: &Task) -> Option<&CpuSet> {
@@ -121,16 +122,10 @@ impl Daemon {
     }
 
     /// Tasks of a process that runs already, in the order in which they began.
-    fn scan(&mut self, pid: i32) {
-        let mut found = vec![pid];
-        let mut next = 0;
-        while let Some(process) = found.get(next).copied() {
-            next += 1;
-            for task in tasks_of(process) {
-                if !self.tasks.iter().any(|known| known.task == task) {
-                    self.admit(task);
-                }
-                found.extend(children_of(process, task).into_iter().filter(|child| *child != process));
+    fn scan(&mut self, process: &TaskId) {
+        for id in tasks_under(process) {
+            if !self.tasks.iter().any(|known| known.id == id) {
+                self.admit(id);
             }
         }
     }
@@ -138,24 +133,45 @@ impl Daemon {
     /// Who is gone, and who has another mask than we set.
     fn refresh(&mut self) {
         for at in (0..self.tasks.len()).rev() {
-            let Task { task, slot, .. } = self.tasks[at];
-            let Ok(mask) = CpuSet::of_task(task) else {
-                self.masks.forget(task);
-                slot.into_iter().for_each(|slot| self.table.forget(slot, task));
-                self.is_changed |= slot.is_some();
-                self.tasks.remove(at);
-                continue;
-            };
-            let expected = self.mask_set(&self.tasks[at]).unwrap_or(&self.tasks[at].original);
-            if mask == *expected || self.tasks[at].is_own {
+            if self.look_at(at) {
                 continue;
             }
-            let known = &mut self.tasks[at];
-            (known.original, known.place, known.is_own) = (mask, None, !self.override_masks);
-            self.masks.forget(task);
-            self.report.own_masks += 1;
+            let Task { id, slot, .. } = self.tasks.remove(at);
+            self.masks.forget(&id);
+            slot.into_iter().for_each(|slot| self.table.forget(slot, id.task));
             self.is_changed |= slot.is_some();
         }
+    }
+
+    /// Takes a task as it is now: whether its program has set its mask since, or has made it a real-time task. False: it
+    /// is gone, even if another one has its number.
+    fn look_at(&mut self, at: usize) -> bool {
+        let known = &self.tasks[at];
+        let Some(mask) = CpuSet::of_task(known.id.task).ok().filter(|_| known.id.is_there()) else { return false };
+        let expected = self.mask_set(known).unwrap_or(&known.original).clone();
+        let is_real_time = is_real_time(known.id.task);
+        if known.left.is_some() || mask == expected && !is_real_time {
+            return true;
+        }
+        let mask_is_ours = mask == expected;
+        let known = &mut self.tasks[at];
+        known.place = None;
+        if !mask_is_ours {
+            known.original = mask;
+            known.left = (!self.override_masks).then_some(Left::OwnMask);
+            self.report.own_masks += 1;
+        }
+        if is_real_time {
+            known.left = Some(Left::RealTime);
+            self.report.real_time += 1;
+        }
+        // What it has of ours it gives back. Where the kernel does not let us now, the guardian tries again.
+        match mask_is_ours && self.masks.set(&known.id, &known.original, &known.original).is_err() {
+            true => self.report.refused += 1,
+            false => self.masks.forget(&known.id),
+        }
+        self.is_changed |= known.slot.is_some();
+        true
     }
 
     /// Puts the tasks of the table where they are best, those that can be moved.
@@ -185,18 +201,19 @@ impl Daemon {
     }
 
     fn is_member(&self, task: &Task) -> bool {
-        task.slot.is_some() && !task.is_own
+        task.slot.is_some() && task.left.is_none()
     }
 
     fn put(&mut self, at: usize, place: usize) {
-        let (masks, places) = (&self.masks, &self.places);
-        let task = &mut self.tasks[at];
-        if task.place == Some(place) {
+        // The plan may be older than what the program did to its masks.
+        if self.tasks[at].place == Some(place) || !self.look_at(at) || !self.is_member(&self.tasks[at]) {
             return;
         }
+        let (masks, places) = (&self.masks, &self.places);
+        let task = &mut self.tasks[at];
         let Some(cpus) = places.get(place) else { return };
         let has_room = cpus.iter().all(|cpu| task.original.contains(cpu));
-        if !has_room || masks.set(task.process, task.task, &task.original, cpus).is_err() {
+        if !has_room || masks.set(&task.id, &task.original, cpus).is_err() {
             self.report.refused += 1;
             return;
         }
@@ -207,11 +224,11 @@ impl Daemon {
 
     fn period(&mut self) {
         self.due = Instant::now() + self.period;
-        if let Some(pid) = self.scan {
-            self.scan(pid);
+        if let Some(process) = self.scan {
+            self.scan(&process);
         }
         self.refresh();
-        let ran = |task: &Task| Some((task.slot?, task.task, task.place?));
+        let ran = |task: &Task| Some((task.slot?, task.id.task, task.place?));
         let ran: Vec<(usize, i32, usize)> = self.tasks.iter().filter_map(ran).collect();
         self.is_changed |= self.table.period(&ran);
     }
@@ -219,7 +236,7 @@ impl Daemon {
 
 impl Follows for Daemon {
     fn look(&mut self, started: &[i32]) {
-        started.iter().for_each(|task| self.admit(*task));
+        started.iter().for_each(|task| self.admit_number(*task));
         if Instant::now() >= self.due {
             self.period();
         }
@@ -229,77 +246,39 @@ impl Follows for Daemon {
     }
 }
 
-/// Costs of these tasks alone, by their place among them.
-fn among(costs: &Costs, slots: &[usize]) -> Costs {
-    let mut among = Costs::new(slots.len());
-    for (a, one) in slots.iter().enumerate() {
-        among.set_alone(a, costs.alone(*one));
-        slots.iter().enumerate().skip(a + 1).for_each(|(b, other)| among.set(a, b, costs.pair(*one, *other)));
-    }
-    among
-}
-
-/// Costs by which those that hurt each other come together: tasks of one CPU never run at the same time.
-fn apart(costs: &Costs) -> Costs {
-    let tasks = costs.tasks();
-    let pairs = || (0..tasks).flat_map(|a| (a + 1..tasks).map(move |b| (a, b)));
-    let most = pairs().map(|(a, b)| costs.pair(a, b)).fold(0.0, f64::max);
-    let mut apart = Costs::new(tasks);
-    pairs().for_each(|(a, b)| apart.set(a, b, most - costs.pair(a, b)));
-    apart
-}
-
-fn by_member(groups: &[Vec<usize>], members: usize) -> Vec<usize> {
-    let mut places = vec![0; members];
-    for (place, group) in groups.iter().enumerate() {
-        group.iter().filter(|member| **member < members).for_each(|member| places[*member] = place);
-    }
-    places
-}
-
-fn process_of(task: i32) -> Option<i32> {
-    let status = fs::read_to_string(format!("/proc/{task}/status")).ok()?;
-    status.lines().find_map(|line| line.strip_prefix("Tgid:"))?.trim().parse().ok()
-}
-
-fn tasks_of(process: i32) -> Vec<i32> {
-    let listed = fs::read_dir(format!("/proc/{process}/task")).into_iter().flatten().flatten();
-    let mut tasks: Vec<i32> = listed.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect();
-    tasks.sort_unstable();
-    tasks
-}
-
-fn children_of(process: i32, task: i32) -> Vec<i32> {
-    let children = fs::read_to_string(format!("/proc/{process}/task/{task}/children")).unwrap_or_default();
-    children.split_whitespace().filter_map(|child| child.parse().ok()).collect()
-}
-
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
-
-    fn costs(of: &[(usize, usize, f64)]) -> Costs {
-        let mut costs = Costs::new(4);
-        of.iter().for_each(|(a, b, cost)| costs.set(*a, *b, *cost));
-        costs
-    }
+    use crate::pair::kept::{KeptPairs, KeptTask};
+    use std::process::Command;
 
     #[test]
-    fn tasks_that_hurt_each_other_take_turns_on_one_cpu() {
-        // Chases 0 and 1 leave each other alone; streams 2 and 3 spoil everybody.
-        let of = costs(&[(0, 1, 2.0), (2, 3, 4.0), (0, 2, 3.5), (0, 3, 3.5), (1, 2, 3.5), (1, 3, 3.5)]);
-        let plan = PLANNER.plan(&apart(&of), &[None; 4], &[2, 2]).unwrap();
-        // Either each chase with a stream (so that likes run at the same time), or likes on one CPU; the sums decide:
-        // 2 + 4 run at the same time against 3.5 + 3.5.
-        assert_ne!(plan.domain_of[0], plan.domain_of[1], "{plan:?}");
-        assert_ne!(plan.domain_of[2], plan.domain_of[3], "{plan:?}");
-    }
-
-    #[test]
-    fn costs_of_some_tasks_are_those_of_the_table() {
-        let of = costs(&[(1, 3, 7.0), (0, 1, 5.0)]);
-        assert_eq!(among(&of, &[3, 1]).pair(0, 1), 7.0);
-        assert_eq!(by_member(&[vec![1], vec![0, 2]], 3), [1, 0, 1]);
+    fn a_mask_that_the_program_sets_behind_a_plan_is_respected() {
+        let all = CpuSet::allowed().unwrap();
+        if all.len() < 2 {
+            eprintln!("skipped: one CPU");
+            return;
+        }
+        let mut child = Command::new("sleep").arg("60").spawn().unwrap();
+        let process = TaskId::of(child.id() as i32).unwrap();
+        let tasks = vec![KeptTask { order: 0, weight: 1.0, ..KeptTask::default() }];
+        let table = Table::kept(KeptPairs { tasks, ..KeptPairs::default() });
+        let single = |cpu: usize| [cpu].into_iter().collect::<CpuSet>();
+        let cpus: Vec<CpuSet> = all.iter().take(2).map(single).collect();
+        let domains = Domains { level: super::super::domains::Level::L2, cpus: cpus.clone() };
+        let mut daemon = Daemon::new(process, true, table, domains, Duration::from_secs(3600), false).unwrap();
+        let mask = || CpuSet::of_task(process.task).unwrap();
+        daemon.put(0, 0);
+        assert_eq!(mask(), cpus[0]);
+        let by_program =
+            Command::new("taskset").args(["-p", "-c", &all.to_string(), &process.task.to_string()]).output();
+        assert!(by_program.unwrap().status.success());
+        daemon.put(0, 1);
+        assert_eq!((mask(), daemon.report.own_masks, daemon.report.set), (all.clone(), 1, 1));
+        let report = daemon.end();
+        assert_eq!((mask(), report.restored), (all, 0));
+        child.kill().unwrap();
+        child.wait().unwrap();
     }
 }

@@ -2,12 +2,14 @@
 
 use crate::CannotEngage;
 use nearmiss_workload::CpuSet;
+use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::fs;
 use std::path::Path;
 
 /// What CPUs share, the innermost first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, clap::ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, clap::ValueEnum, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Level {
     /// A core: its hardware threads share everything.
     Smt,

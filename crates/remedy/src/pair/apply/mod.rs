@@ -7,12 +7,14 @@ mod counters;
 mod daemon;
 mod domains;
 mod ext;
+mod followed;
 mod options;
+mod plans;
 mod refusals;
 mod report;
 mod table;
 
-pub use super::kept::{FILE as KEPT_PAIRS, KeptPair, KeptPairs, KeptTask, SCHEMA as KEPT_PAIRS_SCHEMA};
+pub use super::kept::{FILE as KEPT_PAIRS, KeptPair, KeptPairs, KeptShared, KeptTask, SCHEMA as KEPT_PAIRS_SCHEMA};
 pub use domains::Level;
 pub use options::{Args, With};
 pub use report::{Report, Scheduler, Together, Verified};
@@ -23,7 +25,8 @@ use clap::{ArgMatches, FromArgMatches};
 use counters::KernelCounters;
 use daemon::Daemon;
 use domains::Domains;
-use nearmiss_workload::{CounterKind, CpuSet, Workload};
+use followed::tasks_under;
+use nearmiss_workload::{CounterKind, CpuSet, TaskId, Workload};
 use refusals::Kernel;
 use std::path::Path;
 use std::time::Duration;
@@ -40,11 +43,13 @@ pub struct Around {
     domains: Domains,
     follower: Option<Follower<Daemon>>,
     scheduler: Option<(ext::Attached, Follower<ext::Seats>)>,
+    /// What the table's tasks shared, where those of a group share something else here.
+    unlike: Option<KeptShared>,
 }
 
 /// Puts a command under the remedy. Errors: whatever forbids it.
 pub fn apply(workload: Workload, args: &Args) -> Result<(Workload, Around), CannotEngage> {
-    Ok((workload, Around::new(args, 0)?))
+    Ok((workload, Around::new(args, None)?))
 }
 
 /// As the registry asks for it, with the options as they were given.
@@ -55,9 +60,15 @@ pub(super) fn engage(workload: Workload, given: &ArgMatches) -> Result<Applied, 
 
 /// The same of a process that runs already.
 pub(super) fn attach(pid: i32, given: &ArgMatches) -> Result<Box<dyn Engagement>, CannotEngage> {
-    let mut around = Around::new(&args(given)?, pid)?;
-    around.begin(pid, true)?;
+    let process = running(pid)?;
+    let mut around = Around::new(&args(given)?, Some(&process))?;
+    around.begin(&process, true)?;
     Ok(Box::new(around))
+}
+
+/// A process that runs. Errors: it has ended.
+fn running(pid: i32) -> Result<TaskId, CannotEngage> {
+    TaskId::of(pid).ok_or_else(|| CannotEngage::Parameters(format!("process {pid}: it has ended")))
 }
 
 fn args(given: &ArgMatches) -> Result<Args, CannotEngage> {
@@ -83,7 +94,7 @@ pub(super) fn abilities() -> Vec<Ability> {
             format!("level {}: CPUs {}", found.level, cpus.join(" | "))
         })
         .map_err(|error| refused(error, "use a machine with CPUs that share a cache"));
-    let ext = kernel_allows(0, With::SchedExt)
+    let ext = kernel_allows(&[0], With::SchedExt)
         .map(|()| "there, and no scheduler is loaded".to_owned())
         .map_err(|error| refused(error, "use affinity, or a kernel with CONFIG_SCHED_CLASS_EXT"));
     let counters = KernelCounters::new(CounterKind::Hardware).map(|_| "of single tasks".to_owned()).map_err(|error| {
@@ -96,18 +107,45 @@ pub(super) fn abilities() -> Vec<Ability> {
     ]
 }
 
-fn kernel_allows(process: i32, with: With) -> Result<(), CannotEngage> {
+/// Whether the kernel lets these tasks be placed; 0 stands for a child of ours that has not begun.
+fn kernel_allows(tasks: &[i32], with: With) -> Result<(), CannotEngage> {
     let version = std::fs::read_to_string("/proc/sys/kernel/version").unwrap_or_default();
-    Kernel { sys: Path::new(KERNEL), version: &version, cookie: refusals::cookie(process) }.refuses(with)
+    let cookie = tasks.iter().filter_map(|task| refusals::cookie(*task)).max();
+    let has_real_time = tasks.iter().any(|task| refusals::is_real_time(*task));
+    Kernel { sys: Path::new(KERNEL), version: &version, cookie, has_real_time }.refuses(with)
+}
+
+/// The domains that a table is for, unless others are asked for. Errors: this machine has none of them.
+fn domains_for(kept: Option<&KeptPairs>, allowed: &CpuSet, asked: Option<Level>) -> Result<Domains, CannotEngage> {
+    let find = |level| Domains::find(Path::new(SYSTEM), allowed, level);
+    let Some(shared) = kept.and_then(|kept| kept.shared.as_ref()).filter(|_| asked.is_none()) else {
+        return find(asked);
+    };
+    let none_here = find(None)?;
+    find(Some(shared.level)).map_err(|_| {
+        CannotEngage::Parameters(format!(
+            "the table is of tasks that share level {} on {}, which no two of the CPUs {allowed} do here, so it says nothing \
+             of them: rehearse on a machine like this one, or say --domain {} to use it all the same",
+            shared.level, shared.machine, none_here.level
+        ))
+    })
 }
 
 impl Around {
-    /// For a process, 0 if it is a child of ours that has not begun.
-    fn new(args: &Args, process: i32) -> Result<Self, CannotEngage> {
-        kernel_allows(process, args.with)?;
-        let allowed = if process == 0 { CpuSet::allowed()? } else { CpuSet::of_task(process)? };
-        let domains = Domains::find(Path::new(SYSTEM), &allowed, args.domain)?;
-        let around = Around { args: args.clone(), domains, follower: None, scheduler: None };
+    /// For a process, none if it is a child of ours that has not begun.
+    fn new(args: &Args, process: Option<&TaskId>) -> Result<Self, CannotEngage> {
+        let tasks = process.map_or_else(|| vec![0], |process| tasks_under(process).iter().map(|id| id.task).collect());
+        kernel_allows(&tasks, args.with)?;
+        let allowed = process.map_or_else(CpuSet::allowed, |process| CpuSet::of_task(process.task))?;
+        let kept = args.table.as_deref().map(KeptPairs::read).transpose()?;
+        if let Some(run) = args.table.as_ref().filter(|_| kept.as_ref().is_some_and(|kept| kept.nothing_proposed)) {
+            let why =
+                "its rehearsal proposed no grouping, as none is certain to save anything: there is nothing to apply";
+            return Err(CannotEngage::Parameters(format!("--table {}: {why}", run.display())));
+        }
+        let domains = domains_for(kept.as_ref(), &allowed, args.domain)?;
+        let unlike = kept.and_then(|kept| kept.shared).filter(|shared| shared.level != domains.level);
+        let around = Around { args: args.clone(), domains, follower: None, scheduler: None, unlike };
         match args.with {
             With::SchedExt => drop(around.kept()?),
             With::Affinity => drop(around.table()?),
@@ -137,12 +175,13 @@ impl Around {
         Ok(Table::Counted(Box::new(counters), counters::Learned::default()))
     }
 
-    fn begin(&mut self, pid: i32, runs_already: bool) -> Result<(), CannotEngage> {
+    fn begin(&mut self, process: &TaskId, runs_already: bool) -> Result<(), CannotEngage> {
+        let pid = process.process;
         if self.args.with == With::SchedExt {
             return self.begin_scheduler(pid, runs_already);
         }
         let Args { period, override_masks, .. } = self.args;
-        let daemon = Daemon::new(pid, runs_already, self.table()?, self.domains.clone(), period, override_masks)?;
+        let daemon = Daemon::new(*process, runs_already, self.table()?, self.domains.clone(), period, override_masks)?;
         let every = LOOK.min(period);
         self.follower = Some(match runs_already {
             true => Follower::of_time(every, daemon),
@@ -191,6 +230,12 @@ impl Around {
             }
             None => self.follower.take().and_then(Follower::end).ok_or_else(not_engaged)?.end(),
         };
+        if let Some(KeptShared { machine, level }) = &self.unlike {
+            let here = self.domains.level;
+            report.out_of_reach.push(format!(
+                "The table is of tasks that share level {level} on {machine}; here they share level {here}."
+            ));
+        }
         if report.known < 2 {
             report.out_of_reach.push(format!(
                 "{} of the command's tasks in the table: there was nothing to choose.",
@@ -203,7 +248,7 @@ impl Around {
 
 impl Engagement for Around {
     fn started(&mut self, pid: i32) -> Result<(), CannotEngage> {
-        self.begin(pid, false)
+        self.begin(&running(pid)?, false)
     }
 
     fn confirm(&mut self, pid: i32) -> Result<Engaged, NotEngaged> {

@@ -14,6 +14,8 @@ pub struct Kernel<'a> {
     pub version: &'a str,
     /// The core-scheduling cookie of the process that is to be placed; none on kernels without them.
     pub cookie: Option<u64>,
+    /// One of the tasks that are to be placed has a real-time policy.
+    pub has_real_time: bool,
 }
 
 impl Kernel<'_> {
@@ -25,6 +27,13 @@ impl Kernel<'_> {
             return refused(
                 "pair refuses kernels with real-time preemption: who runs beside whom must not delay a task \
                             that has a deadline"
+                    .to_owned(),
+            );
+        }
+        if self.has_real_time {
+            return refused(
+                "pair refuses real-time tasks (SCHED_FIFO, SCHED_RR, SCHED_DEADLINE): who runs beside whom must not \
+                            delay a task that has a deadline; `chrt -p PID` shows and changes the policy"
                     .to_owned(),
             );
         }
@@ -67,6 +76,14 @@ pub fn cookie(process: i32) -> Option<u64> {
     (got == 0).then_some(cookie)
 }
 
+/// Whether a task, 0 for the calling one, is to meet deadlines; false for one that is gone.
+pub fn is_real_time(task: i32) -> bool {
+    const RESET_ON_FORK: i32 = 0x4000_0000;
+    // SAFETY: the kernel takes and returns numbers alone.
+    let policy = unsafe { libc::sched_getscheduler(task) };
+    policy >= 0 && matches!(policy & !RESET_ON_FORK, libc::SCHED_FIFO | libc::SCHED_RR | libc::SCHED_DEADLINE)
+}
+
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
@@ -80,7 +97,8 @@ mod tests {
             fs::create_dir_all(file.parent().unwrap()).unwrap();
             fs::write(file, text).unwrap();
         }
-        Kernel { sys: place.path(), version, cookie }.refuses(with).map_err(|e| {
+        let kernel = Kernel { sys: place.path(), version, cookie, has_real_time: false };
+        kernel.refuses(with).map_err(|e| {
             assert_eq!(e.exit_code(), 125);
             e.to_string()
         })
@@ -109,7 +127,11 @@ mod tests {
     }
 
     #[test]
-    fn this_process_has_no_cookie() {
+    fn this_process_has_no_cookie_and_no_deadlines() {
         assert!(matches!(cookie(0), None | Some(0)));
+        assert!(!is_real_time(0) && !is_real_time(i32::MAX));
+        let place = tempfile::tempdir().unwrap();
+        let kernel = Kernel { sys: place.path(), version: "", cookie: None, has_real_time: true };
+        assert!(kernel.refuses(With::Affinity).unwrap_err().to_string().contains("refuses real-time tasks"));
     }
 }

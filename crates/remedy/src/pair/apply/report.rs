@@ -28,6 +28,8 @@ pub struct Report {
     pub moves: u64,
     /// Tasks whose mask the program set itself.
     pub own_masks: u64,
+    /// Tasks that were or became real-time tasks, and were left alone.
+    pub real_time: u64,
     /// Masks that the kernel refused, or that the program's own left no room for.
     pub refused: u64,
     /// Masks given back at the end; those of tasks that ended need none.
@@ -107,6 +109,9 @@ impl fmt::Display for Report {
         }
         if self.own_masks > 0 {
             write!(out, ", {} left as the program set them", counted(self.own_masks, "mask"))?;
+        }
+        if self.real_time > 0 {
+            write!(out, ", {} left alone", counted(self.real_time, "real-time task"))?;
         }
         if self.refused > 0 {
             write!(out, ", {} refused", self.refused)?;

@@ -3,6 +3,7 @@
 use super::counters::{Counted, Counters, Learned, mixed};
 use crate::pair::kept::KeptPairs;
 use nearmiss_pairing::Costs;
+use nearmiss_pairing::table::USUAL_CONFIDENCE;
 
 /// What there is to plan by.
 #[derive(Clone, Debug, PartialEq)]
@@ -27,7 +28,8 @@ pub enum Table {
 impl Table {
     /// Of a rehearsal.
     pub fn kept(kept: KeptPairs) -> Self {
-        let costs = kept.table().costs(&kept.weights());
+        // As the rehearsal chose: what is not certain of a pair is no reason to move anybody.
+        let costs = kept.table().certain(USUAL_CONFIDENCE).costs(&kept.weights());
         Table::Kept(kept, costs)
     }
 

@@ -1,0 +1,58 @@
+//! What a remedy suspects of a run that does not tell what the remedy would gain.
+
+use crate::case::Case;
+use crate::contract::{Asked, Suspicion};
+use crate::replay::CaseError;
+use nearmiss_record::finding::{Evidence, Finding, Known, Prediction, Reach};
+use nearmiss_record::rehearsal::Rehearsal;
+
+/// The suspicion. It stays one until the run is recorded again with more in its trace.
+pub(crate) struct Unrehearsed {
+    pub remedy: &'static str,
+    /// What is known and what is not, as a sentence without its end.
+    pub said: String,
+    /// How what is said is known.
+    pub known: Known,
+    /// What is known, in short.
+    pub symptom: String,
+    /// Why what is suspected would matter.
+    pub cause: &'static str,
+    /// What the run does not tell: `what it would gain`.
+    pub untold: &'static str,
+    /// Why it does not.
+    pub why: String,
+    /// What `nearmiss trace --carry` takes, so that it does.
+    pub carry: &'static str,
+    pub most_gain: f64,
+}
+
+impl Suspicion for Unrehearsed {
+    fn most_gain(&self) -> f64 {
+        self.most_gain
+    }
+
+    fn finding(&self, _: &Case) -> Result<Finding, CaseError> {
+        let change = format!("record the run again with `nearmiss trace --carry {}`", self.carry);
+        Ok(Finding {
+            remedy: self.remedy.to_owned(),
+            known: self.known,
+            symptom: self.symptom.clone(),
+            cause: self.cause.to_owned(),
+            evidence: Evidence { most_gain: self.most_gain, ..Evidence::default() },
+            treatment: format!("None yet: the run does not tell {}", self.untold),
+            reach: Reach::Inside { why: self.why.clone(), change },
+            prediction: Prediction { of: "the cycles".to_owned(), ..Prediction::default() },
+            unless: Vec::new(),
+            apply: None,
+            verify: None,
+        })
+    }
+
+    fn beyond_limit(&self, _: &Case) -> Result<Option<String>, CaseError> {
+        Ok(Some(self.said.clone()))
+    }
+
+    fn rehearse(&self, _: &Case, _: &Asked) -> Result<Rehearsal, CaseError> {
+        Err(CaseError::Unfit(self.said.clone()))
+    }
+}
