@@ -4,6 +4,7 @@ use super::chase::{Cycle, clock_mhz, handover_nanoseconds};
 use super::core::{self, CoreFigures};
 use super::offsets::{sets_at_one_offset, translation};
 use super::pages::TranslationFigures;
+use super::settle::Settled;
 use super::streams::{self, StreamFigures};
 use super::{Found, aliasing, contended, left};
 use rustix::thread::{CpuSet, sched_setaffinity};
@@ -72,7 +73,15 @@ pub fn calibrate(found: &Found) -> Calibration {
         (0..levels.len()).map_while(|i| chase(walk_of_level(&levels, i))).collect::<Vec<f64>>()
     };
     std::thread::scope(|scope| {
+        let mut contended_ns = [Vec::new(), Vec::new()];
+        let mut contend = || {
+            let takes = scope.spawn(|| neighbour.map(|other| contended::store_nanoseconds(pair(other)))).join();
+            for (all, more) in contended_ns.iter_mut().zip(takes.ok().flatten().unwrap_or_default()) {
+                all.extend(more);
+            }
+        };
         let first = scope.spawn(hear).join().ok();
+        contend();
         let memory = scope.spawn(|| {
             pin(home);
             let walk = levels.last().copied().unwrap_or(0).saturating_mul(4).clamp(LEAST_MEMORY_WALK, MOST_MEMORY_WALK);
@@ -83,13 +92,11 @@ pub fn calibrate(found: &Found) -> Calibration {
         // The threads do nothing that panics; should one, what it would have measured counts as not measured.
         let far = memory.join().unwrap_or_default();
         let second = scope.spawn(hear).join().ok();
+        contend();
         let core_to_core_ns = scope.spawn(|| neighbour.and_then(handover)).join().ok().flatten();
-        let contended_ns = scope.spawn(|| neighbour.map(|other| contended::store_nanoseconds(pair(other)))).join();
-        let cycles_a_ns = far.clock_mhz.map(|mhz| f64::from(mhz) / 1e3);
-        let contended_store_cycles =
-            contended_ns.ok().flatten().unwrap_or_default().map(|ns| Some(ns?.times(cycles_a_ns?)));
         let remote_cache_ns = scope.spawn(|| other_node.and_then(handover)).join().ok().flatten();
         let third = scope.spawn(hear).join().ok();
+        contend();
         let level_ns = least([first, second, third].into_iter().flatten());
         let (sizes, heard) = (&levels, level_ns.clone());
         let left = scope.spawn(move || pin(home).then(|| left_of_the_last(sizes, &heard, far.local_ns)));
@@ -103,6 +110,9 @@ pub fn calibrate(found: &Found) -> Calibration {
         let second_translation = scope.spawn(|| pin(home).then(super::pages::measure));
         let second_translation = second_translation.join().ok().flatten().unwrap_or_default();
         let (translation, second_level_reach) = pages.join().unwrap_or_default();
+        contend();
+        let cycles = |ns: &Vec<f64>| Some(Settled::of(ns)?.times(f64::from(far.clock_mhz?) / 1e3));
+        let contended_store_cycles = contended_ns.each_ref().map(cycles);
         Calibration {
             clock_mhz: far.clock_mhz,
             level_ns,

@@ -30,7 +30,8 @@ impl Settled {
         Settled { value: self.value * factor, ..self }
     }
 
-    fn of(takes: &[f64]) -> Option<Settled> {
+    /// The median of all takes and what they lie apart.
+    pub fn of(takes: &[f64]) -> Option<Settled> {
         let mut sorted: Vec<f64> = takes.iter().copied().filter(|take| take.is_finite()).collect();
         sorted.sort_by(f64::total_cmp);
         let (least, most) = (*sorted.first()?, *sorted.last()?);
