@@ -46,7 +46,7 @@ fn named(model: &ModelRecord, name: &str) -> [u64; 4] {
 }
 
 #[test]
-fn classes_of_tasks_of_cpus_and_of_nodes_sum_to_what_is_printed() {
+fn classes_of_tasks_and_of_cpus_sum_to_what_is_printed() {
     if !can_trace() {
         return;
     }
@@ -58,7 +58,9 @@ fn classes_of_tasks_of_cpus_and_of_nodes_sum_to_what_is_printed() {
     assert_eq!(tasks, classes(&model.totals.bus));
     assert_eq!(others, classes(&model.others.bus));
     assert_eq!(sum(model.cpus.iter().map(|cpu| classes(&cpu.bus))), tasks, "CPUs");
-    assert_eq!(sum(model.nodes.iter().map(|node| classes(&node.bus))), tasks, "nodes");
+    // By node of the data: fetches are left out.
+    let nodes = sum(model.nodes.iter().map(|node| classes(&node.bus)));
+    assert!((0..4).all(|class| nodes[class] <= tasks[class]), "{nodes:?} {tasks:?}");
     assert!(tasks[0] > 1000 && tasks[1] > 1000, "{tasks:?}");
     let report = text(&output.stderr);
     let of_mode = |bus: fn(&TaskRow) -> &BusTally| {
@@ -120,13 +122,13 @@ fn a_load_on_cpus_of_its_own_leaves_the_server_s_figures_apart() {
             if [ \"$name\" = mixed-server ]; then grep Cpus_allowed_list $p/status; break; fi
         done
         grep Cpus_allowed_list /proc/self/status
-        exec '{}' --ask --port 8085 --processes 2 --transactions 1 --file 16K",
+        exec '{}' --ask --port 8085 --processes 2 --transactions 1 --file 64K",
         asker.display()
     );
     std::fs::write(place.path().join("load.sh"), load).unwrap();
     let apart = ["--no-trace", "--clock", "instructions", "--client-cpus", "2"];
     let options = [&apart[..], &["--ready", "127.0.0.1:8085", "--load", "sh load.sh"]].concat();
-    let command = [&server, "--port", "8085", "--processes", "2", "--file", "16K"];
+    let command = [&server, "--port", "8085", "--processes", "2", "--file", "64K"];
     let (output, model) = traced(place.path(), &options, &command);
     let (out, report) = (text(&output.stdout), text(&output.stderr));
     let allowed: Vec<&str> = out.lines().filter_map(|line| line.strip_prefix("Cpus_allowed_list:\t")).collect();
