@@ -17,6 +17,9 @@ pub(super) struct Pages {
     gone: Vec<Page>,
     /// By process and virtual address: the frame, until something else is mapped there.
     lies_in: FxHashMap<(u32, u64), u64>,
+    /// Mappings by process and end, and by process and start: their other side.
+    starts: FxHashMap<(u32, u64), u64>,
+    ends: FxHashMap<(u32, u64), u64>,
 }
 
 impl Pages {
@@ -40,8 +43,15 @@ impl Pages {
         if is_it { self.frames.remove(&before) } else { None }
     }
 
-    /// Something is mapped there: what lies there from now on is new.
+    /// Something is mapped there: what lies there from now on is new. The kernel joins anonymous neighbours and tells the
+    /// whole, of which only what was not there before is new.
     pub fn map(&mut self, pid: u32, start: u64, end: u64) {
+        let below = self.starts.insert((pid, end), start).filter(|known| start < *known);
+        let above = self.ends.insert((pid, start), end).filter(|known| *known < end);
+        self.forget(pid, above.unwrap_or(start), below.unwrap_or(end));
+    }
+
+    fn forget(&mut self, pid: u32, start: u64, end: u64) {
         if (end.saturating_sub(start) / PAGE_BYTES) as usize > self.lies_in.len() {
             self.lies_in.retain(|(of, vaddr), _| *of != pid || !(start..end).contains(vaddr));
             return;
@@ -92,6 +102,19 @@ mod tests {
                 pages.remote().iter().map(|(frame, page)| (*frame, page.vaddr)).collect();
             assert_eq!(remote, [(Some(5), ADDRESS), (Some(6), ADDRESS + 8192)]);
         }
+    }
+
+    #[test]
+    fn a_mapping_that_grows_keeps_what_it_had() {
+        let mut pages = Pages::default();
+        pages.map(1, ADDRESS, ADDRESS + 8192);
+        pages.page(5, 1, ADDRESS, (10, 0));
+        pages.map(1, ADDRESS - 4096, ADDRESS + 8192);
+        pages.map(1, ADDRESS - 4096, ADDRESS + 16384);
+        assert_eq!(pages.page(6, 1, ADDRESS, (11, 1)).first, (10, 0));
+        // The same place once more is a new mapping.
+        pages.map(1, ADDRESS - 4096, ADDRESS + 16384);
+        assert_eq!(pages.page(7, 1, ADDRESS, (12, 1)).first, (12, 1));
     }
 
     #[test]
