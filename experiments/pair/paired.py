@@ -9,10 +9,15 @@ MACHINE, CPUS = "xeon-ht-2x2", "4"
 
 
 def recorded(shape, before=()):
-    """Traces `groups` in this shape, in user mode; returns the run's directory."""
+    """Traces `groups` in this shape; returns the run's directory."""
+    return recorded_program([*before, f"{SUBJECTS}/groups", *shape])
+
+
+def recorded_program(command):
+    """Traces a command in user mode; returns the run's directory."""
     words = [NEARMISS, "trace", "-q", "--no-curve", "--only", "user", "-m", MACHINE, "--cpus", CPUS, "--"]
-    subprocess.run([*words, *before, f"{SUBJECTS}/groups", *shape], check=True, stdout=subprocess.DEVNULL)
-    return max(os.scandir("nearmiss-runs"), key=lambda entry: entry.name).path
+    subprocess.run([*words, *command], check=True, stdout=subprocess.DEVNULL)
+    return max(os.scandir("nearmiss-runs"), key=lambda entry: entry.stat().st_mtime_ns).path
 
 
 def rehearsed(run, *options):

@@ -89,6 +89,7 @@ fn process(number: i32) -> anyhow::Result<OwnedFd> {
     let none = || format!("process {number}: there is no such process; `ps -e` lists them");
     let process = TaskId::of(number).with_context(none)?.process;
     anyhow::ensure!(process == number, "process {number}: it is a thread of process {process}; give that one");
+    anyhow::ensure!(number.unsigned_abs() != std::process::id(), "process {number}: it is nearmiss itself");
     let program = std::fs::read_link(format!("/proc/{number}/exe"));
     let is_the_kernels = program.is_err_and(|error| error.kind() == std::io::ErrorKind::NotFound);
     anyhow::ensure!(!is_the_kernels, "process {number}: it runs no program; it is the kernel's own, or it has ended");

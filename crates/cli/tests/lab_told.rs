@@ -163,6 +163,16 @@ fn what_is_in_the_way_of_a_lab_is_told_before_anything_runs() {
 }
 
 #[test]
+fn combinations_without_number_are_refused() {
+    let levels: String = (0..10).map(|n| format!("{{ name = 'l{n}', env = {{ V = '{n}' }} }}, ")).collect();
+    let axes: String = (0..30).map(|n| format!("[[axis]]\nname = 'a{n}'\nlevel = [{levels}]\n")).collect();
+    let directory = tempfile::tempdir().unwrap();
+    fs::write(directory.path().join("spec.toml"), format!("{SPEC}{axes}")).unwrap();
+    let said = errors(&lab(directory.path(), &["run", "spec.toml"]));
+    assert!(said.contains("cases, which is every combination of levels: at most 100000"), "{said}");
+}
+
+#[test]
 fn a_damaged_line_of_the_journal_is_named_and_nothing_is_lost() {
     let directory = ended();
     let whole = record(&lab(directory.path(), &["show", "--json"]));

@@ -144,6 +144,7 @@ fn what_is_not_a_process_to_place() {
     if std::fs::read_to_string("/proc/2/comm").is_ok_and(|name| name.trim() == "kthreadd") {
         assert!(of("2").contains("process 2: it runs no program; it is the kernel's own"));
     }
+    assert!(refused("exec $1 apply pair --table $3 -p $$", None).contains("it is nearmiss itself"));
     let (told, tell) = std::sync::mpsc::channel();
     let thread = std::thread::spawn(move || {
         // SAFETY: asks for a number.

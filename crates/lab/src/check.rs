@@ -13,6 +13,7 @@ use std::collections::BTreeSet;
 const BUILT_IN: [&str; 2] = ["nearmiss", "out"];
 /// The longest name of a file, less what a temporary name adds.
 const LONGEST_NAME: usize = 220;
+const MOST_CASES: usize = 100_000;
 const MOST_REPETITIONS: u32 = 10_000;
 /// A workload's directories become devices where an axis makes file systems.
 const MOST_DIRECTORIES: u32 = 64;
@@ -32,10 +33,24 @@ pub(crate) fn check(spec: &Spec) -> Result<(), String> {
     spec.workload.iter().try_for_each(|workload| known_axes(spec, workload))?;
     spec.axis.iter().try_for_each(|axis| sound_axis(spec, axis))?;
     spec.workload.iter().try_for_each(|workload| sound_workload(spec, workload))?;
+    few_enough(spec)?;
     match cases(spec).iter().map(|case| case.cell(u32::MAX)).find(|name| name.len() > LONGEST_NAME) {
         Some(name) => Err(format!("the cell {name} has too long a name for a file: choose shorter names")),
         None => Ok(()),
     }
+}
+
+/// Combinations grow as products do, and all of them are kept in memory.
+fn few_enough(spec: &Spec) -> Result<(), String> {
+    let cases = |workload: &Workload| {
+        let levels = spec.axis.iter().filter(|axis| takes(spec, workload, axis)).map(|axis| axis.level.len());
+        levels.fold(1, usize::saturating_mul)
+    };
+    let all = spec.workload.iter().map(cases).fold(0, usize::saturating_add);
+    if all > MOST_CASES {
+        return Err(format!("{all} cases, which is every combination of levels: at most {MOST_CASES}; leave axes out"));
+    }
+    Ok(())
 }
 
 fn numbers(spec: &Spec) -> Result<(), String> {

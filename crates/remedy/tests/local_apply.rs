@@ -93,6 +93,26 @@ fn a_static_program_is_followed_and_says_so() {
 }
 
 #[test]
+fn a_static_program_that_a_dynamic_one_starts_is_followed_too() {
+    let Some(cpus) = two_cpus() else { return };
+    let statically = probe(&["tests/tasks.c"], "tasks-under-a-shell", &["-static"]);
+    let script = format!("'{}' late; true", statically.display());
+    let (text, report) = run(Workload::new(["sh", "-c", &script]), &bound(Bind::Plan(cpus.to_vec())));
+    if report.out_of_reach.iter().any(|what| what.contains("not bound one by one")) {
+        eprintln!("skipped: {report}");
+        return;
+    }
+    // It begins as a fork of the shell, and takes one turn or two: when the follower looks, it may be itself already.
+    let cpu_of = |line: &str| line.split(' ').nth(1).and_then(|cpu| cpu.parse::<usize>().ok());
+    let names: Vec<&str> = text.lines().filter_map(|line| line.split(' ').next()).collect();
+    assert_eq!(names, TASKS.map(|(task, _)| task), "{text}");
+    assert!(text.lines().all(|line| line.ends_with(" of 1")), "{text}");
+    let [thread, c11] = [1, 2].map(|at| cpu_of(text.lines().nth(at).unwrap()).unwrap());
+    assert!(thread != c11 && cpus.contains(&thread) && cpus.contains(&c11), "{text}");
+    assert!(report.to_string().contains(" tasks of theirs bound as the kernel told of them"), "{report}");
+}
+
+#[test]
 fn homes_reach_what_their_rules_name() {
     let probe = probe(&["tests/rules.c", "rules.c"], "rules", &[]);
     let output = Command::new(probe).output().unwrap();

@@ -79,6 +79,19 @@ pub struct KeptPair {
     pub of_alone: Vec<f64>,
 }
 
+impl KeptPair {
+    fn check(&self, tasks: usize) -> Result<(), String> {
+        let KeptPair { task, beside, of_alone } = self;
+        if *task >= tasks || *beside >= tasks || task == beside {
+            return Err(format!("tells of tasks {task} and {beside}, and has {tasks}"));
+        }
+        match of_alone.iter().find(|of_alone| !(of_alone.is_finite() && **of_alone > 0.0)) {
+            Some(wrong) => Err(format!("says that task {task} takes {wrong} times as long beside {beside}")),
+            None => Ok(()),
+        }
+    }
+}
+
 impl KeptPairs {
     /// Of what a rehearsal on this machine saw.
     pub(super) fn of(machine: &Machine, judged: &Judged) -> Self {
@@ -99,9 +112,9 @@ impl KeptPairs {
         Ok(run.write_json(FILE, self)?)
     }
 
-    /// Of a run's directory. Errors: there is none, or it makes no sense.
+    /// Of a run's directory, or of the file itself. Errors: there is none, or it makes no sense.
     pub fn read(run: &Path) -> Result<Self, CannotEngage> {
-        let file = run.join(FILE);
+        let file = if run.is_file() { run.to_owned() } else { run.join(FILE) };
         let wrong = |why: String| {
             CannotEngage::Parameters(format!(
                 "--table {}: {why}; `nearmiss rehearse pair RUN` writes it",
@@ -120,16 +133,17 @@ impl KeptPairs {
         if self.schema != SCHEMA {
             return Err(format!("has the schema {:?} and not {SCHEMA}", self.schema));
         }
-        if tasks > MOST_TASKS {
-            return Err(format!("has {tasks} tasks, of at most {MOST_TASKS}"));
+        if !(2..=MOST_TASKS).contains(&tasks) {
+            return Err(format!("has {tasks} tasks, and not 2 to {MOST_TASKS}"));
         }
         if let Some(task) = self.tasks.iter().find(|task| !(task.weight.is_finite() && task.weight >= 0.0)) {
             return Err(format!("gives the task {:?} a weight of {}", task.name, task.weight));
         }
-        match self.pairs.iter().find(|pair| pair.task >= tasks || pair.beside >= tasks) {
-            Some(pair) => Err(format!("tells of tasks {} and {}, and has {tasks}", pair.task, pair.beside)),
-            None => Ok(()),
+        let twice = |at: &usize| self.slot_of(self.tasks[*at].order) != Some(*at);
+        if let Some(at) = (0..tasks).find(twice) {
+            return Err(format!("has two tasks that are the command's {}", self.tasks[at].order));
         }
+        self.pairs.iter().try_for_each(|pair| pair.check(tasks))
     }
 
     /// For the policy library.
@@ -169,6 +183,7 @@ mod tests {
         let place = tempfile::tempdir().unwrap();
         std::fs::write(place.path().join(FILE), serde_json::to_vec(&two()).unwrap()).unwrap();
         let kept = KeptPairs::read(place.path()).unwrap();
+        assert_eq!(KeptPairs::read(&place.path().join(FILE)).unwrap(), kept);
         assert_eq!((kept.slot_of(2), kept.slot_of(0)), (Some(1), None));
         assert_eq!(kept.table().costs(&kept.weights()).pair(0, 1), 1.5 * 2.0 + 1.1);
     }
@@ -188,7 +203,11 @@ mod tests {
         };
         assert!(with(&|kept| kept.schema = "x/2".into()).contains("schema"));
         assert!(with(&|kept| kept.pairs[0].beside = 9).contains("tasks 0 and 9"));
+        assert!(with(&|kept| kept.pairs[0].beside = 0).contains("tasks 0 and 0"));
+        assert!(with(&|kept| kept.pairs[1].of_alone[0] = -0.5).contains("takes -0.5 times as long"));
         assert!(with(&|kept| kept.tasks[1].weight = -1.0).contains("weight of -1"));
+        assert!(with(&|kept| kept.tasks[1].order = 1).contains("two tasks that are the command's 1"));
+        assert!(with(&|kept| kept.tasks.truncate(1)).contains("has 1 tasks, and not 2 to 4096"));
         std::fs::remove_file(place.path().join(FILE)).unwrap();
         let missing = KeptPairs::read(place.path()).unwrap_err();
         assert!(missing.to_string().contains("rehearse pair") && missing.exit_code() == 125, "{missing}");

@@ -6,7 +6,7 @@ use crate::levels::{class_short, dominant, misses, references};
 use crate::name::{cell, file_name, fitted, plain, right};
 use crate::number::{bytes, counted, grouped, percent_of, scaled, shares_tenths, tenths};
 use crate::ranking::Ranking;
-use nearmiss_record::model::{FunctionRow, LineSharing, MissClass, ObjectKind, ObjectRow, Tally, TaskRow};
+use nearmiss_record::model::{BusTally, FunctionRow, LineSharing, MissClass, ObjectKind, ObjectRow, Tally, TaskRow};
 use nearmiss_record::policy::Order;
 use unicode_width::UnicodeWidthStr;
 
@@ -155,11 +155,7 @@ impl Page<'_> {
 
     pub(super) fn bus(&mut self) {
         let bus = self.report.model.totals.bus;
-        let reads = [bus.read_remote, bus.read_local_none, bus.read_local_shared, bus.read_local_modified];
-        let shares = shares_tenths(&reads);
-        let share = |i: usize| tenths(reads[i], shares[i]);
-        let classes = format!("r {}, l-n {}, l-s {}, l-m {}", share(0), share(1), share(2), share(3));
-        let mut text = format!("{} = {} reads ({classes})", scaled(bus.transactions()), scaled(bus.reads()));
+        let mut text = format!("{} = {}", scaled(bus.transactions()), reads_by_class(&bus));
         let others = [
             (bus.write_backs, "write-backs"),
             (bus.invalidations, "invalidations"),
@@ -170,6 +166,12 @@ impl Page<'_> {
             text += &format!(" + {} {name}", scaled(*count));
         }
         self.labelled("Bus", &text);
+        let model = &self.report.model;
+        if model.machine.memory.nodes > 1 && !model.only_user {
+            let (user, kernel) = (crate::split::in_user(model).bus, crate::split::in_kernel(model).bus);
+            self.labelled("  user", &reads_by_class(&user));
+            self.labelled("  kernel", &reads_by_class(&kernel));
+        }
     }
 
     pub(super) fn translation(&mut self) {
@@ -249,4 +251,12 @@ fn object_label(row: &ObjectRow, width: usize) -> String {
     }
     let name_width = width.saturating_sub(kind.width() + 1 + size.width()).max(8);
     format!("{kind} {}{size}", fitted(name, name_width))
+}
+
+/// `419 k reads (r 20.0%, l-n 80.0%, l-s –, l-m –)`.
+fn reads_by_class(bus: &BusTally) -> String {
+    let reads = [bus.read_remote, bus.read_local_none, bus.read_local_shared, bus.read_local_modified];
+    let shares = shares_tenths(&reads);
+    let share = |i: usize| tenths(reads[i], shares[i]);
+    format!("{} reads (r {}, l-n {}, l-s {}, l-m {})", scaled(bus.reads()), share(0), share(1), share(2), share(3))
 }

@@ -7,6 +7,7 @@
 mod blocks;
 mod named;
 mod page;
+mod pages;
 
 pub use named::{Part, RemoteObject, Site};
 
@@ -20,7 +21,7 @@ use nearmiss_record::maps::{Event, MapLog};
 use nearmiss_record::reference::{Control, HeapOp, Kind, Record};
 use nearmiss_record::side::SideTables;
 use nearmiss_record::symbols::{PageUse, Symbols};
-use page::Page;
+use pages::Pages;
 use rustc_hash::FxHashMap;
 
 /// Smaller blocks have no pages of their own.
@@ -83,10 +84,7 @@ pub struct RemoteReads {
     seen: u32,
     cpus: Vec<Cpu>,
     blocks: Blocks,
-    /// By physical page.
-    pages: FxHashMap<u64, Page>,
-    /// Pages whose frames serve for others by now.
-    gone: Vec<Page>,
+    pages: Pages,
     /// By physical page: reads of the kernel at addresses of its own.
     of_kernel: FxHashMap<u64, Sum>,
     /// Objects of a page and more: process, first address, address behind the last, calling context.
@@ -107,8 +105,7 @@ impl RemoteReads {
             seen: 0,
             cpus: vec![Cpu::default(); cpus.max(1)],
             blocks: Blocks::default(),
-            pages: FxHashMap::default(),
-            gone: Vec::new(),
+            pages: Pages::default(),
             of_kernel: FxHashMap::default(),
             large: Vec::new(),
             reads: Sum::default(),
@@ -143,6 +140,7 @@ impl RemoteReads {
             match &event {
                 Event::Map { pid, mapping } => {
                     self.cpus[vcpu].pid = *pid;
+                    self.pages.map(*pid, mapping.start & !0xfff, mapping.end.min(USER_END));
                     let in_mmap = if mapping.is_file() { 0 } else { user };
                     self.large.push((*pid, mapping.start, mapping.end.min(USER_END), in_mmap));
                 }
@@ -195,11 +193,7 @@ impl RemoteReads {
         let reads = outcome.is_some_and(|outcome| outcome.read.is_some());
         let (record, by) = (met.record, (cpu.tid, met.node));
         let vaddr = record.vaddr() & !0xfff;
-        let page = self.pages.entry(record.physical_page()).or_insert_with(|| Page::new(vaddr, cpu.pid, by));
-        if page.pid == cpu.pid && page.vaddr != vaddr {
-            let frame_had = std::mem::replace(page, Page::new(vaddr, cpu.pid, by));
-            self.gone.extend(Some(frame_had).filter(|page| page.remote > 0));
-        }
+        let page = self.pages.page(record.physical_page(), cpu.pid, vaddr, by);
         page.used(by, reads, matches!(met.kind, Kind::Store | Kind::Atomic | Kind::NtStore));
         if let Some(outcome) = outcome.filter(|outcome| outcome.read.is_some()) {
             page.home = outcome.home;

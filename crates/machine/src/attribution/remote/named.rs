@@ -135,15 +135,12 @@ fn joined(parts: Vec<Part>) -> Vec<Part> {
 }
 
 fn pages(reads: &mut RemoteReads, finder: &Finder<'_>, rows: &mut Rows) {
-    let pages = std::mem::take(&mut reads.pages);
-    let mut pages: Vec<_> = pages.into_iter().filter(|(_, page)| page.remote > 0).collect();
-    pages.extend(reads.gone.drain(..).map(|page| (0, page)));
-    pages.sort_by_key(|(_, page)| (page.pid, page.vaddr));
-    for (frame, page) in pages {
+    for (frame, page) in reads.pages.remote() {
         let object = page.object.unwrap_or(Objects::UNKNOWN);
         let sum = Sum { remote: page.remote, waits: page.waits };
         let found = finder.find(page.pid, page.vaddr, object);
-        let file = found.title.kind == ObjectKind::File && RemoteReads::is_page_cache(finder.symbols, frame);
+        let file = found.title.kind == ObjectKind::File
+            && RemoteReads::is_page_cache(finder.symbols, frame.unwrap_or_default());
         let judged = page.judge();
         let pooled = found.title.kind == ObjectKind::Heap && reads.blocks.go_elsewhere(page.pid);
         let cause = match judged.cause {

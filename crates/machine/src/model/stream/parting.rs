@@ -96,18 +96,24 @@ impl Parting {
     }
 }
 
-/// An address of each page that the tasks touch: task by task, in the order of their first touch.
+/// An address of each page that the tasks touch: task by task, in the order of their virtual addresses. So pages lie alike
+/// in two recordings of one program, though their windows begin at other instructions and touch pages in another order.
 fn pages(streams: &[Stream]) -> Vec<u64> {
     let (mut seen, mut pages) = (FxHashSet::default(), Vec::new());
-    for window in streams.iter().flat_map(|stream| &stream.windows) {
-        let mut at = 0;
-        while let Some(record) = window.records.get(at) {
-            at += 1 + record.payload_records().filter(|_| record.kind() == Some(Kind::Control)).unwrap_or(0);
-            let address = record.physical_page() << 12;
-            if record.kind() != Some(Kind::Control) && seen.insert(address) {
-                pages.push(address);
+    for stream in streams {
+        let mut new = Vec::new();
+        for window in &stream.windows {
+            let mut at = 0;
+            while let Some(record) = window.records.get(at) {
+                at += 1 + record.payload_records().filter(|_| record.kind() == Some(Kind::Control)).unwrap_or(0);
+                let address = record.physical_page() << 12;
+                if record.kind() != Some(Kind::Control) && seen.insert(address) {
+                    new.push((record.vaddr(), address));
+                }
             }
         }
+        new.sort_unstable();
+        pages.extend(new.into_iter().map(|(_, address)| address));
     }
     pages
 }
@@ -235,5 +241,26 @@ impl<E: Engine, O: Observer> Feeding<E, O> {
         };
         self.fed += 1;
         self.replay.chunk(&header, records)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nearmiss_record::units::InsnId;
+
+    /// A task that reads these pages; where they lie was another matter when it was recorded.
+    fn reads(pages: &[u64]) -> Stream {
+        let read = |page: &u64| Record::reference(Kind::Load, page << 12, 8, 0, InsnId(1), 100 - page, 1);
+        let window = Window { context: 0, records: pages.iter().map(read).collect() };
+        Stream { windows: vec![window], ..Stream::default() }
+    }
+
+    #[test]
+    fn pages_are_laid_task_by_task_in_the_order_of_their_virtual_addresses() {
+        let laid = |tasks: &[&[u64]]| pages(&tasks.iter().map(|task| reads(task)).collect::<Vec<_>>());
+        let of = |pages: &[u64]| pages.iter().map(|page| (100 - page) << 12).collect::<Vec<_>>();
+        assert_eq!(laid(&[&[5, 2, 5], &[2, 1]]), of(&[2, 5, 1]));
+        assert_eq!(laid(&[&[2, 5], &[1, 2]]), of(&[2, 5, 1]), "whichever comes first in its window");
     }
 }

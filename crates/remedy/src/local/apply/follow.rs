@@ -1,4 +1,4 @@
-//! Binds the tasks of a program that loads no library: each new one as soon as the kernel tells of it.
+//! Binds the tasks of programs that load no library: each new one as soon as the kernel tells of it.
 
 use crate::CannotEngage;
 use crate::follow::{Follower, Follows};
@@ -11,14 +11,22 @@ const LOOK: Duration = Duration::from_millis(20);
 #[derive(Debug)]
 pub struct Binder {
     plan: Vec<usize>,
+    /// The library that binds the tasks of programs that have loaded it; none: no program does.
+    library: Option<&'static str>,
     turn: usize,
     bound: u64,
 }
 
 impl Binder {
     /// Of a process that has not run yet and is bound to the plan's first CPU.
-    pub fn start(pid: i32, plan: Vec<usize>) -> Result<Follower<Self>, CannotEngage> {
-        Ok(Follower::of_forks(pid, LOOK, Binder { plan, turn: 0, bound: 0 })?)
+    pub fn start(pid: i32, plan: Vec<usize>, library: Option<&'static str>) -> Result<Follower<Self>, CannotEngage> {
+        Ok(Follower::of_forks(pid, LOOK, Binder { plan, library, turn: 0, bound: 0 })?)
+    }
+
+    /// Whether the library binds this task: its program has loaded it, or the one that it was forked from.
+    fn is_the_library_s(&self, task: i32) -> bool {
+        let maps = || std::fs::read_to_string(format!("/proc/{task}/maps")).unwrap_or_default();
+        self.library.is_some_and(|library| maps().lines().any(|line| line.ends_with(library)))
     }
 
     /// How many tasks it bound.
@@ -30,6 +38,9 @@ impl Binder {
 impl Follows for Binder {
     fn look(&mut self, started: &[i32]) {
         for task in started {
+            if self.is_the_library_s(*task) {
+                continue;
+            }
             self.turn += 1;
             self.bound += u64::from(bind(*task, self.plan[self.turn % self.plan.len()]));
         }

@@ -18,6 +18,7 @@ use crate::{Ability, Acts, Applied, CannotEngage, Engaged, Engagement, Inability
 use clap::{ArgMatches, FromArgMatches};
 use follow::Binder;
 use libraries::{HOMES, REFUSALS, TASKS};
+use nearmiss_record::words::counted;
 use nearmiss_workload::{CpuSet, MemoryPolicy, Node, Workload};
 use outside::{Mover, Plan};
 
@@ -185,6 +186,8 @@ impl Around {
         let parts = self.preload.as_ref().map(|preload| preload.confirm(pid)).transpose()?.unwrap_or_default();
         let counter = |library: &str, name: &str| count(&parts, library, name);
         let followed = self.follower.take().and_then(Follower::end).map_or(0, |binder| binder.bound());
+        let mut report = self.report.clone();
+        report.out_of_reach.extend(self.beside(followed));
         let moved = self.mover.take().map_or(0, Mover::end);
         let first = u64::from(!self.plan.is_empty());
         let report = Report {
@@ -195,7 +198,7 @@ impl Around {
             refused: counter(HOMES.name, libraries::REFUSED) + counter(TASKS.name, libraries::UNBOUND),
             pooled: counter(TASKS.name, libraries::POOLED),
             programs: parts.first().map_or(0, |part| part.programs),
-            ..self.report.clone()
+            ..report
         };
         if self.pools && report.pooled == 0 {
             return Err(NotEngaged {
@@ -204,6 +207,33 @@ impl Around {
             });
         }
         Ok(report)
+    }
+
+    /// What is said of programs without the library among others.
+    fn beside(&self, followed: u64) -> Option<String> {
+        (self.preload.is_some() && followed > 0).then(|| {
+            format!(
+                "Programs that load no library are among the command's: {} of theirs bound as the kernel told of them, a \
+                 moment after they began; homes of single calls and pools do not reach them.",
+                counted(followed, "task")
+            )
+        })
+    }
+
+    /// Starts to follow tasks that no library binds. Where a library binds most, those are few, and a kernel that does
+    /// not tell of them is said.
+    fn follow(&mut self, pid: i32) -> Result<(), CannotEngage> {
+        let library = self.preload.as_ref().map(|_| TASKS.file);
+        match Binder::start(pid, self.plan.clone(), library) {
+            Ok(follower) => self.follower = Some(follower),
+            Err(why) if library.is_some() => {
+                self.report
+                    .out_of_reach
+                    .push(format!("Programs that load no library are not bound one by one: {why}."));
+            }
+            Err(why) => return Err(why),
+        }
+        Ok(())
     }
 
     /// Homes of calls can be counted; policies of all memory and bindings act on whatever the command does.
@@ -231,8 +261,8 @@ fn count(parts: &Parts, library: &str, name: &str) -> u64 {
 
 impl Engagement for Around {
     fn started(&mut self, pid: i32) -> Result<(), CannotEngage> {
-        if self.preload.is_none() && !self.plan.is_empty() {
-            self.follower = Some(Binder::start(pid, self.plan.clone())?);
+        if !self.plan.is_empty() {
+            self.follow(pid)?;
         }
         // Not sooner: the guardian that would set it back is there by now.
         if self.balancing.is_some() {
