@@ -17,8 +17,6 @@ use nearmiss_record::machine::{Core, Machine};
 const WITHIN: Ticks = ticks(1 << 14);
 /// Lines whose latest lost store is known.
 const REMEMBERED: usize = 1 << 8;
-/// Lines of the latest loads that found their line gone.
-const LOADED: usize = 8;
 const NONE: u64 = u64::MAX;
 
 /// What a store whose line is contended waits for.
@@ -30,6 +28,16 @@ pub(super) enum Takes {
     AtOnce(Ticks),
 }
 
+/// A line that this core lost.
+#[derive(Clone, Copy, Debug)]
+struct Lost {
+    line: u64,
+    /// When a store found it gone, lately.
+    stored: Ticks,
+    /// A load found it gone, too. Where the two CPUs' loads and stores meet by turns, not each store has such a load.
+    loaded: bool,
+}
+
 /// The latest stores and loads of one core whose lines other CPUs had taken.
 #[derive(Clone, Debug)]
 pub(super) struct Contended {
@@ -38,11 +46,10 @@ pub(super) struct Contended {
     takes: [Ticks; 2],
     /// Cycles of a transfer within the node, which `takes` is for.
     transfer_cycles: u32,
-    /// Line and time of lost stores, by the line's number.
-    lost: Vec<(u64, Ticks)>,
+    /// By the line's number.
+    lost: Vec<Lost>,
+    /// Line of the latest lost store.
     latest: u64,
-    loaded: [u64; LOADED],
-    next_loaded: usize,
 }
 
 impl Contended {
@@ -51,35 +58,32 @@ impl Contended {
             line_shift: machine.data_cache(1).map_or(6, |cache| cache.line.0.max(1).ilog2()),
             takes: core.contended_store_cycles.map(|cycles| ticks(cycles.into())),
             transfer_cycles: machine.latency.core_modified_cycles.max(1),
-            lost: vec![(NONE, 0); REMEMBERED],
+            lost: vec![Lost { line: NONE, stored: 0, loaded: false }; REMEMBERED],
             latest: NONE,
-            loaded: [NONE; LOADED],
-            next_loaded: 0,
         }
     }
 
     /// A load found that another CPU had taken its line.
     pub fn loads(&mut self, vaddr: u64) {
         let line = vaddr >> self.line_shift;
-        if !self.loaded.contains(&line) {
-            self.loaded[self.next_loaded] = line;
-            self.next_loaded = (self.next_loaded + 1) % LOADED;
-        }
+        let known = &mut self.lost[line as usize % REMEMBERED];
+        *known = Lost { line, stored: if known.line == line { known.stored } else { 0 }, loaded: true };
     }
 
     /// A store, or an atomic, found that another CPU had the line: what it takes, if the line is contended.
     pub fn stores(&mut self, vaddr: u64, now: Ticks, latency_cycles: u32) -> Option<Takes> {
         let line = vaddr >> self.line_shift;
-        let entry = &mut self.lost[line as usize % REMEMBERED];
-        let (known, before) = std::mem::replace(entry, (line, now));
-        let was_loaded = self.loaded.iter_mut().find(|loaded| **loaded == line).map(|loaded| *loaded = NONE).is_some();
+        let known = &mut self.lost[line as usize % REMEMBERED];
+        let before = *known;
+        *known = Lost { line, stored: now, loaded: before.line == line && before.loaded };
         let same = std::mem::replace(&mut self.latest, line) == line;
-        if known != line || now.saturating_sub(before) > WITHIN || self.takes == [0; 2] {
+        let again = before.line == line && before.stored > 0 && now.saturating_sub(before.stored) <= WITHIN;
+        if !again || self.takes == [0; 2] {
             return None;
         }
         let farther = f64::from(latency_cycles) / f64::from(self.transfer_cycles);
         let takes = (self.takes[usize::from(!same)] as f64 * farther.max(1.0)).round() as Ticks;
-        Some(match (was_loaded, same) {
+        Some(match (before.loaded, same) {
             (true, _) => Takes::AtOnce(takes),
             (false, true) => Takes::InTheBuffer(0),
             (false, false) => Takes::InTheBuffer(takes),

@@ -14,6 +14,9 @@ use std::collections::VecDeque;
 
 /// Instructions for each store, where nothing tells: how long the store buffer lasts.
 const INSTRUCTIONS_A_STORE: u64 = 6;
+/// The tap counts the instructions of a line of code when the line is entered, so that two instructions lie by so many
+/// nearer to each other than they do, or farther. An instruction and its next execution lie as far apart as they do.
+pub(super) const COUNTED_TOGETHER: u32 = 16;
 
 /// A reference that did not hit the first level, and what it met.
 #[derive(Clone, Copy, Debug)]
@@ -195,7 +198,8 @@ impl Interval {
         let mut there = self.line(what, begins, begins.max(known));
         match self.contended(what, begins) {
             Some(Takes::InTheBuffer(ticks)) => takes = takes.max(ticks),
-            Some(Takes::AtOnce(ticks)) => (there, window) = (begins + ticks, 0),
+            // What the core waits for anyway does not pass meanwhile: the line is asked for when the store's turn comes.
+            Some(Takes::AtOnce(ticks)) => (there, window) = (what.clock + ticks, 0),
             None => {}
         }
         self.stored = there.max(self.stored + takes);
@@ -295,7 +299,8 @@ impl Interval {
             if origin.own_chain.is_some() && load.0 == what.insn {
                 continue;
             }
-            let value = self.load_of(load.0).before(what.instructions.saturating_sub((*distance).into()));
+            let distance = distance.saturating_sub(COUNTED_TOGETHER);
+            let value = self.load_of(load.0).before(what.instructions.saturating_sub(distance.into()));
             if value.instructions >= latest.instructions {
                 latest = value;
             }

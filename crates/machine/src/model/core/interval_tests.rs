@@ -346,7 +346,9 @@ fn slow_end(loads: &[Told], origins: &[(u32, Origin)], fill: u64) -> u64 {
         let Some((_, &(_, insn, latency, page))) = next.filter(|(place, _)| *place == n) else { continue };
         let origin = origins.iter().find(|(of, _)| *of == insn);
         let of_load = |(load, distance): (&InsnId, &u32)| {
-            values[load.0 as usize].into_iter().find(|(ran, _)| ran + *distance as usize <= n)
+            values[load.0 as usize]
+                .into_iter()
+                .find(|(ran, _)| ran + distance.saturating_sub(COUNTED_TOGETHER) as usize <= n)
         };
         let told = origin.iter().flat_map(|(_, o)| o.loads.iter().zip(&o.distances)).filter_map(of_load).max();
         let known = told.unwrap_or_default().1;
