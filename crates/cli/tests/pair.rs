@@ -5,6 +5,7 @@
 mod guest;
 mod scripted;
 mod subjects;
+mod together;
 
 use guest::can_trace;
 use nearmiss_remedy::pair::apply::KEPT_PAIRS;
@@ -16,6 +17,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 use subjects::subject;
+use together::same_group;
 
 const NEARMISS: &str = env!("CARGO_BIN_EXE_nearmiss");
 
@@ -175,18 +177,6 @@ fn the_masks_in_a_guest_of_two_cores_are_the_groups_that_the_rehearsal_chose() {
     assert_eq!((by_mask(&masks), groups.len()), (groups.to_vec(), 2), "{said}");
     assert!(masks.iter().all(|mask| ["0-1", "2-3"].contains(&mask.as_str())), "{said}");
     assert!(said.contains("engaged with affinity on 2 domains of level smt (0-1 | 2-3), 8 tasks"), "{said}");
-}
-
-/// Share of the time of pairs that two of one group had.
-fn same_group(record: &Value) -> f64 {
-    let (mut same, mut all) = (0.0, 0.0);
-    for together in record["scheduler"]["together"].as_array().unwrap() {
-        let [a, b] = [0, 1].map(|at| together["tasks"][at].as_u64().unwrap());
-        let ns = together["ns"].as_f64().unwrap();
-        all += ns;
-        same += if a % 2 == b % 2 { ns } else { 0.0 };
-    }
-    same / all
 }
 
 #[test]

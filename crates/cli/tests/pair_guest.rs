@@ -4,11 +4,13 @@
 #![allow(clippy::unwrap_used)]
 
 mod scripted;
+mod together;
 
 use nearmiss_remedy::pair::apply::{KEPT_PAIRS, KEPT_PAIRS_SCHEMA, KeptPair, KeptPairs, KeptTask};
 use nearmiss_tap::guest::KernelImage;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use together::same_group;
 
 /// Eight threads that compute, of which the even ones are one group and the odd ones the other: 0 is the first process.
 const PROGRAM: &str = r#"
@@ -60,18 +62,6 @@ fn keep_table(run: &Path, is_blind: bool) {
 fn in_guest(script: &str) -> Option<String> {
     let newer = KernelImage::newest_from((6, 16));
     scripted::in_guest(newer.ok_or("no kernel with sched_ext: run scripts/setup-newer-kernel.sh".to_owned()), script)
-}
-
-/// Share of the time of pairs that two of one group had.
-fn same_group(record: &serde_json::Value) -> f64 {
-    let (mut same, mut all) = (0.0, 0.0);
-    for together in record["scheduler"]["together"].as_array().unwrap() {
-        let [a, b] = [0, 1].map(|at| together["tasks"][at].as_u64().unwrap());
-        let ns = together["ns"].as_f64().unwrap();
-        all += ns;
-        same += if a % 2 == b % 2 { ns } else { 0.0 };
-    }
-    same / all
 }
 
 #[test]

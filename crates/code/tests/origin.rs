@@ -30,6 +30,14 @@ impl Functions {
         assert_eq!(origin.own_chain.is_some(), loads.contains(&label), "{label}");
     }
 
+    /// Instructions from these loads to the access, at least.
+    fn lies(&mut self, label: &str, distances: &[(&str, u32)]) {
+        let mut expected: Vec<_> = distances.iter().map(|(load, far)| (self.assembled.id(load), *far)).collect();
+        expected.sort_unstable();
+        let origin = self.origin(label);
+        assert_eq!(origin.loads.into_iter().zip(origin.distances).collect::<Vec<_>>(), expected, "{label}");
+    }
+
     fn chains(&mut self, label: &str, instructions: u32, cycles: f32) {
         assert_eq!(self.origin(label).own_chain, Some(Chain { instructions, cycles }), "{label}");
     }
@@ -64,6 +72,15 @@ fn a_hash_table_and_a_tree() {
     functions.comes_through("tree_child", &["tree_child", "tree_key"]);
     functions.comes_through("tree_key", &["tree_child", "tree_key"]);
     functions.chains("tree_child", 7, 13.0);
+}
+
+#[test]
+fn loads_lie_as_far_off_as_the_shortest_way_through_the_code() {
+    let mut functions = Functions::of("optimized.s");
+    // What is read beside the pointer, on its line, lies as far off as the pointer.
+    functions.lies("list_value", &[("list_value", 3), ("list_next", 3)]);
+    functions.lies("bucket_head", &[("bucket_keys", 5)]);
+    functions.lies("bucket_value", &[("bucket_keys", 10), ("bucket_head", 5), ("bucket_key", 5), ("bucket_next", 5)]);
 }
 
 #[test]

@@ -28,12 +28,15 @@ fn keep_table(run: &Path) {
     std::fs::write(run.join(KEPT_PAIRS), serde_json::to_vec(&kept).unwrap()).unwrap();
 }
 
-fn two_cpus() -> bool {
-    let two = CpuSet::allowed().unwrap().len() == 2;
-    if !two {
+/// A run whose table is for four tasks on two CPUs; none where there are not two.
+fn run_with_a_table() -> Option<tempfile::TempDir> {
+    if CpuSet::allowed().unwrap().len() != 2 {
         eprintln!("skipped: not two CPUs, for which the expected places are");
+        return None;
     }
-    two
+    let run = tempfile::tempdir().unwrap();
+    keep_table(run.path());
+    Some(run)
 }
 
 fn remedy() -> &'static Remedy {
@@ -105,11 +108,7 @@ fn attach(pid: i32, run: &Path, further: &[&str]) -> Box<dyn Engagement> {
 
 #[test]
 fn a_process_that_runs_gets_its_groups_and_its_masks_back() {
-    if !two_cpus() {
-        return;
-    }
-    let run = tempfile::tempdir().unwrap();
-    keep_table(run.path());
+    let Some(run) = run_with_a_table() else { return };
     let sleepers = Sleepers::start("sleep 60");
     let before = sleepers.masks();
     let mut engagement = attach(sleepers.pid(), run.path(), &[]);
@@ -122,11 +121,7 @@ fn a_process_that_runs_gets_its_groups_and_its_masks_back() {
 
 #[test]
 fn a_mask_of_the_programs_own_is_left_alone_unless_told_otherwise() {
-    if !two_cpus() {
-        return;
-    }
-    let run = tempfile::tempdir().unwrap();
-    keep_table(run.path());
+    let Some(run) = run_with_a_table() else { return };
     let cpu = CpuSet::allowed().unwrap().iter().next().unwrap().to_string();
     let sleepers = Sleepers::start(&format!("taskset -c {cpu} sleep 60"));
     let before = sleepers.masks();
@@ -149,11 +144,7 @@ fn a_mask_of_the_programs_own_is_left_alone_unless_told_otherwise() {
 
 #[test]
 fn a_table_also_moves_masks_of_the_programs_own_when_asked() {
-    if !two_cpus() {
-        return;
-    }
-    let run = tempfile::tempdir().unwrap();
-    keep_table(run.path());
+    let Some(run) = run_with_a_table() else { return };
     let sleepers = Sleepers::start("taskset -c 0,1 sleep 60");
     let mut engagement = attach(sleepers.pid(), run.path(), &["--override-masks"]);
     let second = sleepers.children()[1];
@@ -168,11 +159,7 @@ fn a_table_also_moves_masks_of_the_programs_own_when_asked() {
 
 #[test]
 fn new_tasks_of_a_command_are_followed() {
-    if !two_cpus() {
-        return;
-    }
-    let run = tempfile::tempdir().unwrap();
-    keep_table(run.path());
+    let Some(run) = run_with_a_table() else { return };
     let (said, says) = std::io::pipe().unwrap();
     let says = std::fs::File::from(std::os::fd::OwnedFd::from(says));
     // They live until the follower has heard of them, also on a busy machine.
@@ -225,11 +212,7 @@ fn take_number(shell: &Sleepers, number: i32, mask: &str) -> Option<Child> {
 
 #[test]
 fn who_comes_later_under_the_same_number_keeps_its_mask() {
-    if !two_cpus() {
-        return;
-    }
-    let run = tempfile::tempdir().unwrap();
-    keep_table(run.path());
+    let Some(run) = run_with_a_table() else { return };
     // The daemon looks, or it does not and its end is the first time that it could be wrong.
     for period in ["20ms", "1h"] {
         let sleepers = Sleepers::start("sleep 60");
@@ -248,11 +231,7 @@ fn who_comes_later_under_the_same_number_keeps_its_mask() {
 
 #[test]
 fn children_that_a_process_starts_later_are_followed() {
-    if !two_cpus() {
-        return;
-    }
-    let run = tempfile::tempdir().unwrap();
-    keep_table(run.path());
+    let Some(run) = run_with_a_table() else { return };
     let later = run.path().join("later");
     let fourth = format!("(until [ -e {} ]; do sleep 0.05; done; exec sleep 60)", later.display());
     let sleepers =
@@ -280,11 +259,7 @@ fn wait_until(is_so: impl Fn() -> bool) {
 
 #[test]
 fn a_task_that_becomes_a_real_time_task_gets_its_mask_back() {
-    if !two_cpus() {
-        return;
-    }
-    let run = tempfile::tempdir().unwrap();
-    keep_table(run.path());
+    let Some(run) = run_with_a_table() else { return };
     let sleepers = Sleepers::start("sleep 60");
     let before = sleepers.masks();
     let mut engagement = attach(sleepers.pid(), run.path(), &[]);
@@ -312,11 +287,7 @@ fn daemon() {
 
 #[test]
 fn a_killed_daemon_leaves_no_mask_changed() {
-    if !two_cpus() {
-        return;
-    }
-    let run = tempfile::tempdir().unwrap();
-    keep_table(run.path());
+    let Some(run) = run_with_a_table() else { return };
     let sleepers = Sleepers::start("sleep 60");
     let before = sleepers.masks();
     let mut daemon = Command::new(std::env::current_exe().unwrap())

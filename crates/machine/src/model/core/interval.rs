@@ -194,16 +194,21 @@ impl Interval {
         if what.missed != 0 {
             self.crowded.pushes_out(what.vaddr, what.instructions);
         }
-        let mut window = self.store_window;
-        let mut there = self.line(what, begins, begins.max(known));
+        let there = self.line(what, begins, begins.max(known));
         match self.contended(what, begins) {
             Some(Takes::InTheBuffer(ticks)) => takes = takes.max(ticks),
-            // What the core waits for anyway does not pass meanwhile: the line is asked for when the store's turn comes.
-            Some(Takes::AtOnce(ticks)) => (there, window) = (what.clock + ticks, 0),
+            Some(Takes::AtOnce(ticks)) => return self.store_at_once(what, takes, ticks),
             None => {}
         }
         self.stored = there.max(self.stored + takes);
-        self.charge(what, if window == 0 { there } else { self.stored }, window)
+        self.charge(what, self.stored, self.store_window)
+    }
+
+    /// What the core waits for anyway does not pass meanwhile: the line is asked for when the store's turn comes.
+    fn store_at_once(&mut self, what: &Waiting<'_>, takes: Ticks, wait: Ticks) -> Ticks {
+        let there = what.clock + wait;
+        self.stored = there.max(self.stored + takes);
+        self.charge(what, there, 0)
     }
 
     fn atomic(&mut self, what: &Waiting<'_>, begins: Ticks) -> Ticks {

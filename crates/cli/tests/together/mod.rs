@@ -1,0 +1,15 @@
+//! Who ran beside whom under the scheduler of `apply pair`, by what the scheduler reports.
+
+use serde_json::Value;
+
+/// Share of the time of pairs that two of one group had, of two groups whose tasks alternate.
+pub fn same_group(record: &Value) -> f64 {
+    let (mut same, mut all) = (0.0, 0.0);
+    for together in record["scheduler"]["together"].as_array().unwrap() {
+        let [a, b] = [0, 1].map(|at| together["tasks"][at].as_u64().unwrap());
+        let ns = together["ns"].as_f64().unwrap();
+        all += ns;
+        same += if a % 2 == b % 2 { ns } else { 0.0 };
+    }
+    same / all
+}
