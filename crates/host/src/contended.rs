@@ -39,7 +39,7 @@ fn beside(pin: &(impl Fn(usize) -> bool + Sync), lines: usize) -> Option<(f64, f
     std::thread::scope(|scope| {
         let pinned = pin(0);
         let mut own = Adder { words, state: 0x9e37_79b9_7f4a_7c15 };
-        let alone = own.nanoseconds(&count);
+        let alone = own.nanoseconds(count);
         let partner = scope.spawn(|| {
             let pinned = pin(1);
             let mut own = Adder { words, state: 0xbf58_476d_1ce4_e5b9 };
@@ -53,7 +53,7 @@ fn beside(pin: &(impl Fn(usize) -> bool + Sync), lines: usize) -> Option<(f64, f
         while count() == 0 && waiting.elapsed() < PATIENCE && !partner.is_finished() {
             std::thread::yield_now();
         }
-        let both = 2.0 * own.nanoseconds(&count);
+        let both = 2.0 * own.nanoseconds(count);
         stop.store(true, Ordering::Relaxed);
         (partner.join().unwrap_or(false) && pinned).then_some((both, alone))
     })

@@ -166,9 +166,10 @@ impl Daemon {
             self.report.real_time += 1;
         }
         // What it has of ours it gives back. Where the kernel does not let us now, the guardian tries again.
-        match mask_is_ours && self.masks.set(&known.id, &known.original, &known.original).is_err() {
-            true => self.report.refused += 1,
-            false => self.masks.forget(&known.id),
+        if mask_is_ours && self.masks.set(&known.id, &known.original, &known.original).is_err() {
+            self.report.refused += 1;
+        } else {
+            self.masks.forget(&known.id);
         }
         self.is_changed |= known.slot.is_some();
         true
