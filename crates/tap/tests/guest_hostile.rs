@@ -29,7 +29,8 @@ fn place() -> Option<Place> {
         println!("skipped: only root can take the agent's port");
         return None;
     }
-    let directory = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    // Other users can come here, wherever the checkout lies.
+    let directory = tempfile::tempdir_in("/var/tmp").unwrap();
     let native = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../native");
     let program = directory.path().join("port");
     let built = Command::new("cc")

@@ -13,6 +13,7 @@ mod words;
 
 pub use page::{Part, Parts, Rest};
 pub use program::Refusals;
+pub(crate) use program::loads_libraries;
 pub use trial::try_on_true;
 pub use words::own_malloc;
 

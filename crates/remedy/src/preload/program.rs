@@ -39,6 +39,11 @@ pub(super) fn check(workload: &Workload, refusals: &Refusals) -> Result<(), Cann
     Ok(())
 }
 
+/// Whether a program, no script, loads libraries that we preload.
+pub(crate) fn loads_libraries(program: &Path, refusals: &Refusals) -> std::io::Result<bool> {
+    Ok(matches!(inspect(program, refusals)?, Verdict::Engages))
+}
+
 enum Verdict {
     Engages,
     Refuses(String),

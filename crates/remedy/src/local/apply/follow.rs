@@ -1,7 +1,10 @@
 //! Binds the tasks of programs that load no library: each new one as soon as the kernel tells of it.
 
+use super::libraries::REFUSALS;
 use crate::CannotEngage;
 use crate::follow::{Follower, Follows};
+use crate::preload::loads_libraries;
+use std::path::PathBuf;
 use std::time::Duration;
 
 /// How often a follower looks whether it is to end.
@@ -23,10 +26,13 @@ impl Binder {
         Ok(Follower::of_forks(pid, LOOK, Binder { plan, library, turn: 0, bound: 0 })?)
     }
 
-    /// Whether the library binds this task: its program has loaded it, or the one that it was forked from.
+    /// Whether the library binds this task: its program has loaded it, or the one that it was forked from, or the program
+    /// is just being executed and will load it. Of a task that is gone nothing is known, and it needs no CPU.
     fn is_the_library_s(&self, task: i32) -> bool {
-        let maps = || std::fs::read_to_string(format!("/proc/{task}/maps")).unwrap_or_default();
-        self.library.is_some_and(|library| maps().lines().any(|line| line.ends_with(library)))
+        let Some(library) = self.library else { return false };
+        let maps = std::fs::read_to_string(format!("/proc/{task}/maps")).unwrap_or_default();
+        let program = PathBuf::from(format!("/proc/{task}/exe"));
+        maps.lines().any(|line| line.ends_with(library)) || loads_libraries(&program, &REFUSALS).unwrap_or(true)
     }
 
     /// How many tasks it bound.
