@@ -10,7 +10,7 @@ use crate::record::{Grid, GridRow, Row, Shape, Table, Theirs, Unit};
 use crate::text::figure;
 use crate::{Asked, PaperError};
 use nearmiss_record::model::ModelRecord;
-use nearmiss_record::run::{self, RunDir};
+use nearmiss_record::run::{self, RunDir, Scratch};
 use nearmiss_workload::{Stdio, Workload};
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -179,7 +179,7 @@ fn missing(server: Server, mixed: &Path) -> Option<String> {
 /// Records once, in a directory that is removed afterwards, and replays.
 fn recording(nearmiss: &Path, mixed: &Path, server: Server, plan: Plan, bound: bool) -> Result<Recording, PaperError> {
     let here = std::env::current_dir().map_err(PaperError::Place)?;
-    let place = tempfile::Builder::new().prefix(".nearmiss-paper-").tempdir_in(here).map_err(PaperError::Place)?;
+    let place = Scratch::new(&here, ".nearmiss-paper-").map_err(PaperError::Place)?;
     fs::write(place.path().join("index.html"), vec![b'x'; PAGE_BYTES]).map_err(PaperError::Place)?;
     fs::write(place.path().join("nginx.conf"), config(server.port())).map_err(PaperError::Place)?;
     let runs = place.path().join("runs");

@@ -2,6 +2,7 @@
 
 use super::plan::{Plan, Subject};
 use crate::PaperError;
+use nearmiss_record::run::Scratch;
 use nearmiss_workload::{Running, Stdio, Workload};
 use serde_json::Value;
 use std::fs::{self, File};
@@ -46,7 +47,7 @@ pub struct Bench<'a> {
     programs: &'a Programs,
     plan: Plan,
     subject: Subject,
-    place: tempfile::TempDir,
+    place: Scratch,
     address: String,
     accelerator: Running,
     // Killed when it is dropped.
@@ -74,7 +75,7 @@ pub struct Cell {
 impl<'a> Bench<'a> {
     /// Starts the programs and fills the cache.
     pub fn start(programs: &'a Programs, plan: Plan, subject: Subject) -> Result<Self, PaperError> {
-        let place = tempfile::tempdir().map_err(PaperError::Place)?;
+        let place = Scratch::new(&std::env::temp_dir(), "nearmiss-paper-").map_err(PaperError::Place)?;
         let told = place.path().join("origin");
         let origin = launch(&[programs.webload.to_string_lossy().as_ref(), "origin"], &told)?;
         let origin_address = first_word_after(&told, "listening ")?;

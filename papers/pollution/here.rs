@@ -3,6 +3,7 @@
 use crate::pacing::plan::Scale;
 use crate::record::{Row, Table, Theirs, Unit};
 use crate::{Asked, PaperError};
+use nearmiss_record::run::Scratch;
 use nearmiss_workload::{Finished, Stdio, Workload};
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -119,7 +120,7 @@ impl Sides {
     /// Runs the pattern once, behind these words, in files that are removed afterwards.
     fn written(&self, behind: &[String]) -> Result<Written, PaperError> {
         let here = std::env::current_dir().map_err(PaperError::Place)?;
-        let place = tempfile::Builder::new().prefix(".nearmiss-paper-").tempdir_in(here).map_err(PaperError::Place)?;
+        let place = Scratch::new(&here, ".nearmiss-paper-").map_err(PaperError::Place)?;
         let directories: Vec<PathBuf> = (1..=STREAMS).map(|n| place.path().join(n.to_string())).collect();
         directories.iter().try_for_each(fs::create_dir).map_err(PaperError::Place)?;
         let counted = place.path().join("counted");

@@ -1,9 +1,11 @@
 //! The run directory: one file an arrow of the data path, each written to a temporary name and renamed.
 
 mod cut_off;
+mod scratch;
 mod seal;
 mod whole;
 
+pub use scratch::Scratch;
 pub(crate) use whole::temporary;
 pub use whole::{remove_unfinished, write_whole};
 

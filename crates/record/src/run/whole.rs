@@ -14,17 +14,19 @@ pub(crate) fn temporary(path: &Path) -> PathBuf {
 /// What comes before the process in the name of a file that is not whole.
 pub(super) const UNFINISHED: &str = "part-";
 
-/// Files that [`write_whole`] is about to write.
-fn unfinished() -> MutexGuard<'static, Vec<PathBuf>> {
+/// Files that [`write_whole`] is about to write, and directories of [`Scratch`].
+pub(super) fn unfinished() -> MutexGuard<'static, Vec<PathBuf>> {
     static UNFINISHED: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
     UNFINISHED.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Removes what [`write_whole`] has begun and not ended: for who ends this process at once.
+/// Removes what [`write_whole`] and [`Scratch`] have begun and not ended: for who ends this process at once.
+///
+/// [`Scratch`]: super::Scratch
 pub fn remove_unfinished() {
-    for file in unfinished().iter() {
+    for path in unfinished().iter() {
         // Nobody is left to hear of an error.
-        let _ = fs::remove_file(file);
+        let _ = if path.is_dir() { fs::remove_dir_all(path) } else { fs::remove_file(path) };
     }
 }
 
