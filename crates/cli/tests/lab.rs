@@ -405,4 +405,8 @@ fn a_lab_that_is_not_there_or_is_busy_or_is_in_the_way_is_told() {
     assert!(taken.status.code() == Some(2) && errors(&taken).contains("is there already"), "{}", errors(&taken));
     fs::write(directory.path().join("go"), "").unwrap();
     assert!(running.wait().unwrap().success());
+    fs::write(directory.path().join("a/lab.json"), "{}").unwrap();
+    let damaged = lab(directory.path(), &["show", "a"]);
+    let said = errors(&damaged);
+    assert!(damaged.status.code() == Some(2) && said.contains("nearmiss lab run a/spec.toml --out DIR"), "{said}");
 }

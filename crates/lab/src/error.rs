@@ -46,6 +46,19 @@ pub enum Error {
         /// What is wrong there.
         source: serde_json::Error,
     },
+    /// What a lab was begun with cannot be read any more.
+    #[error(
+        "{}: {source}; the file is damaged or of another version of nearmiss: begin a lab anew from the specification beside \
+         it, `nearmiss lab run {} --out DIR`",
+        .file.display(),
+        .file.with_file_name("spec.toml").display()
+    )]
+    About {
+        /// The file.
+        file: PathBuf,
+        /// What is wrong there.
+        source: serde_json::Error,
+    },
     /// A file could not be read or written.
     #[error("{}: {}", .path.display(), words::io_error(.source))]
     Io {

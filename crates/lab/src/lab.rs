@@ -134,7 +134,8 @@ impl Lab {
         if !Self::is_at(path) {
             return Err(Error::NoLab(path.to_owned()));
         }
-        let about: About = serde_json::from_str(&read(ABOUT)?).map_err(|e| Error::io(path.join(ABOUT))(e.into()))?;
+        let damaged = |source| Error::About { file: path.join(ABOUT), source };
+        let about: About = serde_json::from_str(&read(ABOUT)?).map_err(damaged)?;
         if about.schema != SCHEMA {
             let (found, path) = (about.schema, path.join(ABOUT));
             return Err(Error::Record(nearmiss_record::run::RunError::Schema { path, found, expected: SCHEMA }));
