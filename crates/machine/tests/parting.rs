@@ -71,7 +71,7 @@ fn hands_give_each_cpu_its_task_s_next_windows() {
     assert_eq!((parted.executed_on(0), parted.executed_on(1)), (&[6, 0][..], &[6, 0][..]));
     let hand = |tasks: [Option<usize>; 2], windows| Hand { tasks: tasks.to_vec(), windows };
     let hands = [hand([Some(0), Some(1)], 1), hand([Some(1), None], 1), hand([None, Some(0)], 9)];
-    let met = parted.replay::<Fast, _>(&two_levels(2, 1), &options(2), &hands, Met::default()).unwrap().1.0;
+    let met = parted.replay::<Fast, _>(&two_levels(2, 1), &options(2), &hands, Met::default()).unwrap().observer.0;
     // All miss and wait equally long, so that the CPUs take turns.
     let together = [(0, 1), (1, 11), (0, 2), (1, 12)];
     assert_eq!(lines(&met), [&together[..], &[(0, 13), (0, 14)], &[(1, 3), (1, 4), (1, 5), (1, 6)]].concat());
@@ -87,7 +87,7 @@ fn only_the_windows_that_are_wanted_are_kept() {
     assert_eq!((parted.windows(0), parted.windows(1)), (2, 0));
     assert_eq!(parted.executed_on(0), [0, 7]);
     let hands = [Hand { tasks: vec![Some(1), Some(0)], windows: 5 }];
-    let met = parted.replay::<Fast, _>(&two_levels(2, 1), &options(2), &hands, Met::default()).unwrap().1.0;
+    let met = parted.replay::<Fast, _>(&two_levels(2, 1), &options(2), &hands, Met::default()).unwrap().observer.0;
     assert_eq!(met, [(1, 1001), (1, 3), (1, 4), (1, 5), (1, 6)], "that the task runs is told all the same");
 }
 
@@ -124,9 +124,10 @@ proptest! {
             model.chunk(&header(seq, *vcpu, records), records).unwrap();
         }
         let placed = model.finish().unwrap().0;
-        let hands = [Hand { tasks: vec![Some(0), Some(1)], windows: (longest / window) as usize }];
+        // A place policy gives all CPUs as many windows, so hands of one.
+        let hands = vec![Hand { tasks: vec![Some(0), Some(1)], windows: 1 }; (longest / window) as usize];
         let parted = parted(&[(1, 0..u64::MAX), (2, 0..u64::MAX)], window, &chunks);
-        let replayed = parted.replay::<Fast, _>(&machine, &options, &hands, Deaf).unwrap().0;
+        let replayed = parted.replay::<Fast, _>(&machine, &options, &hands, Deaf).unwrap().totals;
         prop_assert_eq!(counts(&replayed), counts(&placed));
         prop_assert_eq!(replayed.sum().instructions, placed.sum().instructions);
     }
@@ -146,22 +147,28 @@ impl Observer for Clocks {
     }
 }
 
-/// Two tasks on two hardware threads, on the slow twin: whoever is behind executes its next reference.
-fn slowly(tasks: [&[u64]; 2]) -> u64 {
+/// Cycles of two tasks on two hardware threads, on the slow twin: whoever is behind executes its next reference. Who is
+/// done begins anew, uncounted, until the other one is done too.
+fn slowly(tasks: [&[u64]; 2]) -> [u64; 2] {
     let clocks = Rc::new(RefCell::new([0; 2]));
     let observer = Clocks(Rc::clone(&clocks));
     let mut replay = Replay::<Slow, _>::new(&two_levels(1, 2), &Policy::default(), &options(2), observer).unwrap();
-    let mut next = [0; 2];
+    let (mut next, mut took) = ([0; 2], [0; 2]);
     for seq in 0.. {
         let now = *clocks.borrow();
-        let left = |cpu: &usize| next[*cpu] < tasks[*cpu].len();
-        let Some(cpu) = (0..2).filter(left).min_by_key(|cpu| now[*cpu]) else { break };
-        let record = [load(tasks[cpu][next[cpu]] * 64).with_instructions(1)];
+        for cpu in 0..2 {
+            took[cpu] = if next[cpu] == tasks[cpu].len() { now[cpu] } else { took[cpu] };
+        }
+        let cpu = usize::from(now[1] < now[0]);
+        if (0..2).all(|cpu| next[cpu] >= tasks[cpu].len()) {
+            break;
+        }
+        let record = [load(tasks[cpu][next[cpu] % tasks[cpu].len()] * 64).with_instructions(1)];
         replay.chunk(&header(seq, cpu as u32, &record), &record).unwrap();
         next[cpu] += 1;
     }
     replay.finish().unwrap();
-    clocks.borrow().iter().sum()
+    took
 }
 
 /// A task that reads three quarters of the second level in an order of its own, over and over.
@@ -176,12 +183,29 @@ fn what_a_grouping_gains_is_what_a_slow_interleaver_gains() {
     let parted = parted(&[1, 2, 3, 4].map(|pid| (pid, 0..100)), 500, &chunks);
     let quickly = |a, b| {
         let hands = [Hand { tasks: vec![Some(a), Some(b)], windows: 6 }];
-        parted.replay::<Fast, _>(&two_levels(1, 2), &options(2), &hands, Deaf).unwrap().0.sum().cycles
+        parted.replay::<Fast, _>(&two_levels(1, 2), &options(2), &hands, Deaf).unwrap().totals.sum().cycles
     };
     let gain = |cycles: &dyn Fn(usize, usize) -> u64| {
         1.0 - (cycles(0, 1) + cycles(2, 3)) as f64 / (cycles(0, 2) + cycles(1, 3)) as f64
     };
-    let slow = gain(&|a, b| slowly([&walks[a], &walks[b]]));
+    let slow = gain(&|a, b| slowly([&walks[a], &walks[b]]).iter().sum());
     let quick = gain(&|a, b| quickly(a, b));
     assert!(quick > 0.2 && (quick - slow).abs() < 0.1, "{quick}, slowly {slow}");
+}
+
+#[test]
+fn a_fast_task_is_met_as_often_as_in_equal_time() {
+    // Half of the second level in an order of its own, and lines that are never met again.
+    let tasks = [walk(0, 1).iter().map(|line| line % 1000 % 24).collect(), (0..3000).map(|n| 10_000 + n).collect()];
+    let tasks: [Vec<u64>; 2] = tasks;
+    let chunks: Vec<_> = tasks.iter().zip(1..).map(|(lines, pid)| (0, turn(pid, lines))).collect();
+    let parted = parted(&[1, 2].map(|pid| (pid, 0..100)), 50, &chunks);
+    let hands = [Hand { tasks: vec![Some(0), Some(1)], windows: 60 }];
+    let replayed = parted.replay::<Fast, _>(&two_levels(1, 2), &options(2), &hands, Deaf).unwrap();
+    let slow = slowly([&tasks[0], &tasks[1]]);
+    for (quick, slow) in replayed.cycles.iter().zip(slow) {
+        assert!((*quick as f64 / slow as f64 - 1.0).abs() < 0.1, "{:?}, slowly {slow:?}", replayed.cycles);
+    }
+    let executed: Vec<u64> = replayed.totals.cpus.iter().map(|cpu| cpu.instructions).collect();
+    assert!(executed[1] == 3000 && executed[0] > 2 * executed[1], "{executed:?}");
 }

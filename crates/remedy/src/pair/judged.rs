@@ -10,13 +10,6 @@ use crate::traced::Traced;
 use nearmiss_machine::describe::{Domains, approximate_policy};
 use nearmiss_record::finding::{LEAST_GAIN, Prediction};
 use nearmiss_record::run::Filter;
-use nearmiss_record::words::percent;
-
-/// Tasks of which one takes so many times as long as another for as many instructions are unlike: where both had equal time,
-/// the faster one would meet fewer of the slower one's lines than here, where they execute equally much.
-const UNLIKE: f64 = 2.0;
-/// What a grouping of unlike tasks must save: as closely as that the replay agrees with an interleaver by time.
-pub const LEAST_GAIN_OF_UNLIKE: f64 = 0.1;
 
 /// All that is known of the tasks of a run.
 pub struct Judged {
@@ -67,21 +60,14 @@ impl Judged {
         spread(typical.iter().zip(ours).map(|(typical, ours)| 1.0 - ours / typical.max(1.0)))
     }
 
-    /// Whether some tasks take much longer than others for as many instructions.
-    pub fn are_unlike(&self) -> bool {
-        let (least, most) = self.seen.alone.iter().fold((f64::INFINITY, 0.0f64), |(a, b), of| (a.min(*of), b.max(*of)));
-        most > UNLIKE * least
-    }
-
     /// The grouping that is proposed: ours, if it saves enough on every placement and by its pairs too, some of which are certain.
     /// Of tasks that are all alike one that began first differs from the others, and no pair gains by it.
     pub fn proposed(&self) -> Option<&[Vec<usize>]> {
-        let least_gain = if self.are_unlike() { LEAST_GAIN_OF_UNLIKE } else { LEAST_GAIN };
         let (gain, low, _) = self.gain();
         let [high_pairs, low_pairs, _] = self.schedules.judged;
         let by_pairs = 1.0 - self.schedules.ours.cycles / self.schedules.standard.max(1.0);
-        let certain = high_pairs > 0 && low_pairs > 0 && by_pairs >= least_gain;
-        (gain >= least_gain && low >= least_gain && certain).then_some(&self.schedules.groups)
+        let certain = high_pairs > 0 && low_pairs > 0 && by_pairs >= LEAST_GAIN;
+        (gain >= LEAST_GAIN && low >= LEAST_GAIN && certain).then_some(&self.schedules.groups)
     }
 
     /// What the proposal would save of the command's cycles; nothing where none is made.
@@ -109,12 +95,6 @@ impl Judged {
                 self.windows, self.window
             ),
         ];
-        let unlike = format!(
-            "Some tasks take more than {UNLIKE} times as long as others for as many instructions: where both have equal time, \
-             the faster ones meet fewer of the others' lines than here, so groups are proposed from {} on.",
-            percent(LEAST_GAIN_OF_UNLIKE)
-        );
-        let own = own.into_iter().chain(self.are_unlike().then_some(unlike));
         let policy = approximate_policy(case.filter, case.machine(), false, true);
         policy.into_iter().map(str::to_owned).chain(own).collect()
     }
@@ -136,8 +116,8 @@ mod tests {
     use super::*;
     use crate::pair::schedules::Schedule;
 
-    /// Two tasks with these cycles alone, of which a grouping saves this much, by the pairs and replayed whole.
-    fn judged(alone: [f64; 2], saves: f64) -> Judged {
+    /// Two tasks of which a grouping saves this much, by the pairs and replayed whole.
+    fn judged(saves: f64) -> Judged {
         let schedules = Schedules {
             standard: 100.0,
             ours: Schedule { cycles: 100.0 - saves, moves: 1.0 },
@@ -152,7 +132,7 @@ mod tests {
             window: 50_000,
             windows: 4,
             records: 1000,
-            seen: Seen::of(alone.to_vec(), Vec::new()),
+            seen: Seen::of(vec![1.0; 2], Vec::new()),
             schedules,
             placements: vec![1, 2],
             whole: [vec![100.0; 2], vec![100.0 - saves; 2]],
@@ -160,15 +140,13 @@ mod tests {
     }
 
     #[test]
-    fn unlike_tasks_must_gain_more_than_the_replay_is_sure_of() {
-        let proposed = |alone, saves| judged(alone, saves).proposed().is_some();
-        assert_eq!([1.0, 3.0, 11.0].map(|saves| proposed([10.0, 19.0], saves)), [false, true, true]);
-        assert_eq!([1.0, 3.0, 11.0].map(|saves| proposed([10.0, 21.0], saves)), [false, false, true]);
+    fn what_gains_too_little_is_not_proposed() {
+        assert_eq!([1.0, 3.0].map(|saves| judged(saves).proposed().is_some()), [false, true]);
     }
 
     #[test]
     fn what_some_placement_does_not_gain_is_not_proposed() {
-        let mut judged = judged([1.0; 2], 5.0);
+        let mut judged = judged(5.0);
         judged.whole[1][0] = 99.0;
         assert!(judged.proposed().is_none());
         judged.whole[1][0] = 95.0;

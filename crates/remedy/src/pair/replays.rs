@@ -7,12 +7,11 @@ use crate::rehearsal::{PLACEMENTS, seeds, side_by_side, spread, workers};
 use crate::replay::{self, CaseError};
 use crate::traced::Traced;
 use nearmiss_machine::describe::Domains;
-use nearmiss_machine::model::{Fast, Hand, ModelOptions, ModelTotals, Parted, Parting};
-use nearmiss_machine::observer::{Effective, Observer, Outcome};
+use nearmiss_machine::model::{Fast, Hand, ModelOptions, Parted, Parting};
+use nearmiss_machine::observer::Deaf;
 use nearmiss_pairing::PairTable;
-use nearmiss_record::machine::{Machine, Placement};
+use nearmiss_record::machine::Placement;
 use nearmiss_record::policy::Order;
-use nearmiss_record::reference::Control;
 use std::sync::PoisonError;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -23,8 +22,7 @@ pub struct Replays<'a> {
     options: ModelOptions,
     windows: usize,
     domains: Domains,
-    /// Thread ids.
-    tids: Vec<u32>,
+    tasks: usize,
     /// Seeds of the page placements.
     pub placements: Vec<u64>,
 }
@@ -66,7 +64,7 @@ impl<'a> Replays<'a> {
             options: ModelOptions::of(&header, Order::Modelled).without_reasons(),
             windows,
             domains,
-            tids: sample.tasks.iter().map(|task| task.tid).collect(),
+            tasks: sample.tasks.len(),
             placements: seeds(case.machine(), PLACEMENTS),
         })
     }
@@ -78,7 +76,7 @@ impl<'a> Replays<'a> {
 
     /// References of all tasks that are replayed.
     pub fn records(&self) -> u64 {
-        (0..self.tids.len()).map(|task| self.parted.records(task)).sum()
+        (0..self.tasks).map(|task| self.parted.records(task)).sum()
     }
 
     /// By task, the share of its instructions that each domain of the machine executed when the run was recorded.
@@ -94,12 +92,12 @@ impl<'a> Replays<'a> {
             }
             shares
         };
-        (0..self.tids.len()).map(of).collect()
+        (0..self.tasks).map(of).collect()
     }
 
     /// Every task alone, and every pair.
     pub fn pairs(&self) -> Result<Seen, CaseError> {
-        let tasks = self.tids.len();
+        let tasks = self.tasks;
         let alone = (0..tasks).map(|task| hands::pair(task, None, self.windows));
         let pairs: Vec<(usize, usize)> = PairTable::new(tasks).pairs().collect();
         let together = pairs.iter().map(|(a, b)| hands::pair(*a, Some(*b), self.windows));
@@ -142,57 +140,7 @@ impl<'a> Replays<'a> {
         let mut machine = self.case.machine().clone();
         machine.memory.placement = Placement::Random;
         machine.memory.placement_seed = seed;
-        let waits = Waits::new(&self.tids, &machine);
-        let (totals, waits) = self.parted.replay::<Fast, _>(&machine, &self.options, hands, waits)?;
-        Ok(waits.cycles(&totals))
-    }
-}
-
-/// Counts what each task executes and waits.
-struct Waits<'a> {
-    tids: &'a [u32],
-    /// By CPU, the task that runs.
-    running: Vec<Option<usize>>,
-    instructions: Vec<u64>,
-    stalls: Vec<u64>,
-}
-
-impl<'a> Waits<'a> {
-    fn new(tids: &'a [u32], machine: &Machine) -> Self {
-        let cpus = machine.topology.cpus() as usize;
-        Waits { tids, running: vec![None; cpus], instructions: vec![0; tids.len()], stalls: vec![0; tids.len()] }
-    }
-
-    /// Cycles by task: its stalls, and its share of what the instructions took.
-    fn cycles(&self, totals: &ModelTotals) -> Vec<f64> {
-        let sum = totals.sum();
-        let each = (sum.cycles - sum.stall_cycles) as f64 / sum.instructions.max(1) as f64;
-        self.instructions
-            .iter()
-            .zip(&self.stalls)
-            .map(|(count, stalls)| *count as f64 * each + *stalls as f64)
-            .collect()
-    }
-}
-
-impl Observer for Waits<'_> {
-    fn control(&mut self, cpu: u32, control: &Control<'_>) {
-        if let Control::Switch { pid, .. } = control {
-            self.running[cpu as usize] = self.tids.iter().position(|tid| tid == pid);
-        }
-    }
-
-    fn instructions(&mut self, cpu: u32, instructions: u64) {
-        if let Some(task) = self.running[cpu as usize] {
-            self.instructions[task] += instructions;
-        }
-    }
-
-    fn hit(&mut self, _: &Effective) {}
-
-    fn miss(&mut self, met: &Effective, outcome: &Outcome) {
-        if let Some(task) = self.running[met.cpu as usize] {
-            self.stalls[task] += u64::from(outcome.stall_cycles);
-        }
+        let replayed = self.parted.replay::<Fast, _>(&machine, &self.options, hands, Deaf)?;
+        Ok(replayed.cycles.into_iter().map(|cycles| cycles as f64).collect())
     }
 }

@@ -1,6 +1,6 @@
 //! A run's pairs and schedules as tables.
 
-use super::judged::{Judged, LEAST_GAIN_OF_UNLIKE};
+use super::judged::Judged;
 use super::{NAME, PARAMETER};
 use crate::rehearsal::{spread, waits};
 use crate::replay::CaseError;
@@ -49,14 +49,10 @@ fn basis(case: &Traced, judged: &Judged) -> String {
         0 => String::new(),
         some => format!("; left out: {}, as little was executed there", counted(some as u64, "task")),
     };
-    let unlike = match judged.are_unlike() {
-        true => format!("some tasks are much slower, so groups must save {}; ", percent(LEAST_GAIN_OF_UNLIKE)),
-        false => String::new(),
-    };
     format!(
         "means over {} page placements, {}; replayed as a whole {whole} {gain} [{low}, {high}] of a typical placement by \
-         chance; {} references of user mode, of each task {} late windows of {} instructions{left_out}; {unlike}{}waiting is \
-         not replayed",
+         chance; {} references of user mode, of each task {} late windows of {} instructions{left_out}; {}waiting is not \
+         replayed",
         judged.placements.len(),
         waits(case),
         grouped(judged.records),

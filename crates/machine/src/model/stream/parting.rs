@@ -1,20 +1,12 @@
 //! A kept trace taken apart by task once, so that its tasks can be put together in many ways without reading it again.
 //!
-//! Each task is cut into windows of so many instructions, by the same rules as under a place policy ([`super::placing`]).
-//! What is put together is what a [`Hand`] says: which task each CPU executes next, and for how many windows. All CPUs
-//! of a hand run at the same time, merged by modelled cycles window by window; what a round cannot hold is refused, as it
-//! would run behind the others.
+//! Each task is cut into windows of so many instructions, by the same rules as under a place policy ([`super::placing`]);
+//! [`super::hands`] puts them together.
 
-use crate::model::engine::Engine;
-use crate::model::options::{ModelError, ModelOptions};
+use crate::model::options::ModelError;
 use crate::model::stream::placing::Placing;
-use crate::model::stream::replay::Replay;
-use crate::model::stream::rounds::MOST_RECORDS;
-use crate::model::totals::ModelTotals;
-use crate::observer::Observer;
 use nearmiss_record::abi::ChunkHeader;
-use nearmiss_record::machine::Machine;
-use nearmiss_record::policy::{Order, Placed, Policy};
+use nearmiss_record::policy::Placed;
 use nearmiss_record::reference::{Kind, Record};
 use rustc_hash::FxHashSet;
 use std::ops::Range;
@@ -30,17 +22,17 @@ pub struct Wanted {
 
 /// What a task executes in one window.
 #[derive(Clone, Debug, Default, PartialEq)]
-struct Window {
-    context: u32,
-    records: Vec<Record>,
+pub(super) struct Window {
+    pub context: u32,
+    pub records: Vec<Record>,
 }
 
 /// One task.
 #[derive(Clone, Debug, Default, PartialEq)]
-struct Stream {
+pub(super) struct Stream {
     /// Says that the task runs.
-    begins: Vec<Record>,
-    windows: Vec<Window>,
+    pub begins: Vec<Record>,
+    pub windows: Vec<Window>,
     executed_on: Vec<u64>,
 }
 
@@ -118,22 +110,14 @@ fn pages(streams: &[Stream]) -> Vec<u64> {
     pages
 }
 
-/// What runs at the same time.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Hand {
-    /// By CPU, its task; none: it idles.
-    pub tasks: Vec<Option<usize>>,
-    /// How many windows of each.
-    pub windows: usize,
-}
-
 /// The tasks of a trace, in the order in which they were asked for.
 pub struct Parted {
-    streams: Vec<Stream>,
-    code: Vec<Record>,
-    window: u64,
+    pub(super) streams: Vec<Stream>,
+    pub(super) code: Vec<Record>,
+    /// Instructions of a window.
+    pub(super) window: u64,
     /// In whose order pages are placed, whatever runs beside what: so that replays differ by nothing else.
-    pages: Vec<u64>,
+    pub(super) pages: Vec<u64>,
 }
 
 impl Parted {
@@ -150,97 +134,6 @@ impl Parted {
     /// Instructions of user mode of a task by the CPU on which they were recorded.
     pub fn executed_on(&self, task: usize) -> &[u64] {
         self.streams.get(task).map_or(&[], |stream| &stream.executed_on)
-    }
-
-    /// Replays hand after hand. A task goes on behind its latest window; what a task does not have is not executed.
-    pub fn replay<E: Engine, O: Observer>(
-        &self,
-        machine: &Machine,
-        options: &ModelOptions,
-        hands: &[Hand],
-        observer: O,
-    ) -> Result<(ModelTotals, O), ModelError> {
-        let cpus = machine.topology.cpus();
-        let options = ModelOptions { cpus, order: Order::Modelled, ..options.clone() };
-        let mut feeding = Feeding {
-            replay: Replay::<E, O>::new(machine, &Policy::default(), &options, observer)?,
-            next: vec![0; self.streams.len()],
-            running: vec![None; cpus as usize],
-            executed: vec![0; cpus as usize],
-            fed: 0,
-        };
-        feeding.replay.engine.lay(&self.pages);
-        feeding.give(0, 0, &self.code)?;
-        let mut rounds = 0;
-        for hand in hands {
-            for _ in 0..hand.windows {
-                rounds += 1;
-                for (cpu, task) in hand.tasks.iter().enumerate().take(cpus as usize) {
-                    if let Some(stream) = task.and_then(|task| Some((task, self.streams.get(task)?))) {
-                        feeding.window(rounds, cpu, stream, self.window)?;
-                    }
-                }
-                // An idle CPU must not take part in it later.
-                feeding.replay.run_round()?;
-            }
-        }
-        feeding.replay.finish()
-    }
-}
-
-/// A replay that is fed window by window.
-struct Feeding<E: Engine, O: Observer> {
-    replay: Replay<E, O>,
-    /// By task, its next window.
-    next: Vec<usize>,
-    /// By CPU, its task.
-    running: Vec<Option<usize>>,
-    /// By CPU, instructions so far.
-    executed: Vec<u64>,
-    /// Chunks so far.
-    fed: u64,
-}
-
-impl<E: Engine, O: Observer> Feeding<E, O> {
-    fn window(
-        &mut self,
-        round: u64,
-        cpu: usize,
-        (task, stream): (usize, &Stream),
-        length: u64,
-    ) -> Result<(), ModelError> {
-        let Some(window) = stream.windows.get(self.next[task]) else { return Ok(()) };
-        self.next[task] += 1;
-        if self.replay.round.records + window.records.len() > MOST_RECORDS {
-            let why = format!(
-                "place: CPUs meet by windows of {length} instructions, and one holds too many records to be replayed at once; ask for shorter windows"
-            );
-            return Err(ModelError::Refused(why));
-        }
-        if self.running[cpu] != Some(task) {
-            self.running[cpu] = Some(task);
-            self.give(round, cpu, &stream.begins)?;
-        }
-        self.executed[cpu] += length;
-        self.chunk(round, cpu, window.context, &window.records)
-    }
-
-    fn give(&mut self, round: u64, cpu: usize, records: &[Record]) -> Result<(), ModelError> {
-        if records.is_empty() { Ok(()) } else { self.chunk(round, cpu, 0, records) }
-    }
-
-    fn chunk(&mut self, round: u64, cpu: usize, context: u32, records: &[Record]) -> Result<(), ModelError> {
-        let header = ChunkHeader {
-            seq: self.fed,
-            slice: round,
-            vcpu: cpu as u32,
-            records: records.len() as u32,
-            instructions: self.executed[cpu],
-            context,
-            ..ChunkHeader::default()
-        };
-        self.fed += 1;
-        self.replay.chunk(&header, records)
     }
 }
 
