@@ -22,7 +22,7 @@ RECORDS_A_VISIT, RECORDS_AT_START = 1.134, 5.7e6
 SHORT = [
     ["sort", "-o", "/dev/null", "numbers"],
     ["gzip", "-kf", "numbers"],
-    ["python3", "-c", "print(sum(i * i for i in range(3000000)))"],
+    ["/usr/bin/python3", "-c", "print(sum(i * i for i in range(3000000)))"],
     [f"{SUBJECTS}/aligned-tasks", "--visits", "10000000"],
     [f"{SUBJECTS}/matrix-rows"],
 ]

@@ -8,7 +8,7 @@ use crate::measuring::measure;
 use crate::output::{print, terminal_width};
 use crate::phases::Phases;
 use crate::progress::progress;
-use crate::trace::Only;
+use crate::trace::{Diagnosed, Only, for_diagnosis};
 use anyhow::Context;
 use nearmiss_diagnose::{Options, diagnose};
 use nearmiss_machine::describe;
@@ -69,7 +69,9 @@ pub fn run(args: Args, remedies: Remedies) -> anyhow::Result<ExitCode> {
     };
     // Of measured cycles, what is too little of the modelled ones may be enough.
     case.traced.iter_mut().for_each(|traced| traced.thorough |= args.measure);
-    phases.ended("model", Instant::now());
+    if args.command.is_empty() {
+        phases.ended("model", Instant::now());
+    }
     let measured = args.measure.then(|| measure(&case)).transpose()?;
     if measured.is_some() {
         phases.ended("measuring", Instant::now());
@@ -109,21 +111,46 @@ fn record(args: &Args, remedies: Remedies, phases: &mut Phases) -> anyhow::Resul
         phases.ended("observing", Instant::now());
         Some(observed)
     };
+    let open = |run: &RunDir| args.how.case(run);
     let traced = if of_trace.is_empty() && observed.is_some() {
         None
     } else {
         if observed.is_some() {
             say(&format!("tracing the command in a guest, for {}", of_trace.join(", ")));
         }
-        let machine = args.how.machine.as_deref();
-        let traced = crate::trace::for_diagnosis(machine, args.cpus, args.only, &args.runs, &args.command)?;
-        phases.recorded(&traced.read_json(run::MANIFEST)?);
-        Some(traced)
+        Some(trace(args, remedies, phases)?)
     };
-    let open = |run: &RunDir| args.how.case(run);
-    let cases = (traced.as_ref().map(open).transpose()?, observed.as_ref().map(open).transpose()?);
-    let case =
-        Case { traced: cases.0.and_then(|case| case.traced), observation: cases.1.and_then(|case| case.observation) };
+    let observation = observed.as_ref().map(open).transpose()?.and_then(|case| case.observation);
+    let (traced, seen) = traced.map_or((None, None), |(run, case)| (Some(run), case.traced));
+    let case = Case { traced: seen, observation };
     let run = traced.or(observed).context("no remedy looks at anything")?;
     Ok((run, case))
+}
+
+/// Records a trace of a command, and opens it. A trace that carries what remedies may change takes several times as long as
+/// one that does not, and most programs have nothing to be changed: so the first one is the small one, and is made again
+/// only where it shows something that could matter. `--all` and `--measure` ask for what matters less, too.
+fn trace(args: &Args, remedies: Remedies, phases: &mut Phases) -> anyhow::Result<(RunDir, Case)> {
+    let (machine, cpus, only) = (args.how.machine.as_deref(), args.cpus, args.only);
+    let diagnosed = Diagnosed { machine, cpus, only, runs: &args.runs, command: &args.command };
+    let mut record = |first_look, tasks| {
+        let run = for_diagnosis(&diagnosed, first_look, tasks)?;
+        phases.recorded(&run.read_json(run::MANIFEST)?);
+        let case = args.how.case(&run)?;
+        phases.ended(if first_look { "first look" } else { "model" }, Instant::now());
+        anyhow::Ok((run, case))
+    };
+    if args.how.all || args.measure {
+        return record(false, false);
+    }
+    let (run, case) = record(true, false)?;
+    let lacks = nearmiss_diagnose::lacks(&case, remedies)?;
+    if lacks.is_empty() {
+        return Ok((run, case));
+    }
+    let carried: Vec<&str> = lacks.iter().copied().collect();
+    say(&format!("something could matter: recording again, to rehearse what changes {}", carried.join(", ")));
+    drop(case);
+    run.discard();
+    record(false, lacks.contains("tasks"))
 }

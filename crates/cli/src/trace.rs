@@ -7,7 +7,7 @@ mod served;
 mod warm;
 
 pub(crate) use nodes::Apart;
-pub use quiet::{for_diagnosis, quietly};
+pub use quiet::{Diagnosed, for_diagnosis, quietly};
 
 use crate::destination::runs_can_be_kept;
 use crate::exit::{self, CannotHere, Interrupted};
@@ -94,6 +94,9 @@ pub struct Args {
     /// addresses, 2.3 times for stores, 1.5 times for tasks
     #[arg(long, value_name = "PART", value_enum, value_delimiter = ',', conflicts_with = "counts")]
     carry: Vec<Carry>,
+    /// The trace is looked at, and made again if that shows something
+    #[arg(skip)]
+    first_look: bool,
     /// Do not keep calling contexts: faster, no call stacks
     #[arg(long)]
     no_stacks: bool,
@@ -336,7 +339,9 @@ fn note_of_kernel(args: &Args) -> Option<String> {
 /// The filter that is exact for the machine, or the one that is exact for every machine, and what else it is to carry.
 fn filter(args: &Args, machine: &Machine) -> Filter {
     let mut filter = describe::filter_for(machine);
-    let carries = |part| args.carry.contains(&part);
+    // Where loads wait for stores of their page offset, each of them counts; a part of a cycle is noise of the calibration.
+    let is_whole = args.first_look && machine.store_aliasing.is_some_and(|aliasing| aliasing.wait_cycles >= 1.0);
+    let carries = |part| args.carry.contains(&part) || is_whole && part != Carry::Tasks;
     if args.one_line_filter || carries(Carry::Addresses) {
         filter.index_bits = 0;
         filter.index_low = filter.line_log2;

@@ -263,6 +263,27 @@ fn programs_without_the_illness_have_no_finding() {
     }
 }
 
+#[test]
+fn a_command_is_recorded_whole_where_that_could_matter_and_only_there() {
+    if !can_trace() {
+        return;
+    }
+    let begin = ["diagnose", "-m", MACHINE, "--cpus", "1", "--only", "user", "--"];
+    let recorded = |command: &[&str]| {
+        let place = Place::new();
+        let output = place.nearmiss(&[&begin, command].concat());
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        let manifest: Value =
+            serde_json::from_slice(&std::fs::read(place.run().join("manifest.json")).unwrap()).unwrap();
+        (said, manifest["filter"]["index_bits"].as_u64().unwrap(), manifest["filter"]["ordered_stores"] == true)
+    };
+    let (said, index_bits, stores) = recorded(&[&subject("healthy"), "--passes", "200"]);
+    assert!(!said.contains("recording again") && index_bits > 0 && !stores, "{said}");
+    let (said, index_bits, stores) = recorded(&[&subject("aligned-tasks"), "--objects", "64", "--visits", "150000"]);
+    assert!(said.contains("recording again, to rehearse what changes addresses"), "{said}");
+    assert!(said.contains("first look") && index_bits == 0 && stores, "{said}");
+}
+
 /// A machine with fixed figures under the name of this one, so that the clock here may be set beside it.
 fn preset_named_host(place: &Place) -> String {
     let machines = Path::new(env!("CARGO_MANIFEST_DIR")).join("../machine/machines");

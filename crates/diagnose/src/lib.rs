@@ -7,7 +7,8 @@ mod calm;
 use accuracy::{by_measured_cycles, by_modelled_cycles};
 use calm::{Calm, Rehearsed};
 use nearmiss_record::finding::{Finding, Findings, Known, LEAST_GAIN, Measured, SCHEMA};
-use nearmiss_remedy::{Case, CaseError, Remedy, large_pages};
+use nearmiss_remedy::{Case, CaseError, Remedy, lacks_look_ups, large_pages};
+use std::collections::BTreeSet;
 use std::panic::resume_unwind;
 use std::thread::ScopedJoinHandle;
 
@@ -56,6 +57,16 @@ pub fn diagnose(
         unexplained,
         notes: notes(case, remedies)?,
     })
+}
+
+/// What the trace lacks for all that could matter to be rehearsed exactly, as `nearmiss trace --carry` takes it. Nothing is
+/// rehearsed.
+pub fn lacks(case: &Case, remedies: &[&Remedy]) -> Result<BTreeSet<&'static str>, CaseError> {
+    let asked = remedies.iter().filter(|remedy| remedy.needs.are_met_by(case));
+    let suspicions = asked.map(|remedy| (remedy.detect)(case)).collect::<Result<Vec<_>, _>>()?;
+    let matters = suspicions.iter().flatten().filter(|suspicion| suspicion.most_gain() >= LEAST_GAIN);
+    let look_ups = case.traced.as_ref().is_some_and(lacks_look_ups).then_some("addresses");
+    Ok(matters.filter_map(|suspicion| suspicion.lacks(case)).chain(look_ups).collect())
 }
 
 /// What one remedy sees.

@@ -118,6 +118,11 @@ pub trait Suspicion: Sync {
     /// Share of the command's cost that could be saved at the very most.
     fn most_gain(&self) -> f64;
 
+    /// What the trace lacks for the finding to be exact, as `nearmiss trace --carry` takes it.
+    fn lacks(&self, _case: &Case) -> Option<&'static str> {
+        None
+    }
+
     /// Rehearses the remedy on the run, and says all there is to say.
     fn finding(&self, case: &Case) -> Result<Finding, CaseError>;
 

@@ -3,6 +3,7 @@
 use crate::rehearsal::{AGREED_BY_TWO, Cost, rehearse_on, seeds, spread, waits};
 use crate::replay::CaseError;
 use crate::traced::Traced;
+use nearmiss_machine::describe::can_move_addresses;
 use nearmiss_record::finding::LEAST_GAIN;
 use nearmiss_record::model::Translation;
 use nearmiss_record::words::{grouped, percent};
@@ -10,6 +11,12 @@ use nearmiss_record::words::{grouped, percent};
 /// Placements that a prediction is made on, and on one more where these do not agree: both sides of each meet the same
 /// one.
 const PLACEMENTS: usize = 2;
+
+/// Whether what they would save could matter, and the trace's filter dropped look-ups: of a filter of several lines nobody
+/// knows which page was used last.
+pub fn lacks_look_ups(case: &Traced) -> bool {
+    most_saved(case).is_some_and(|most| most >= LEAST_GAIN) && can_move_addresses(case.filter).is_err()
+}
 
 /// A sentence where the command's user memory in pages of 2 MiB would save [`LEAST_GAIN`] and more of its cycles; none
 /// where the machine's cores do not tell what a page costs. Nothing is replayed where the look-ups that miss take less.

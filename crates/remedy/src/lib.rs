@@ -32,7 +32,7 @@ mod wrap;
 pub use case::{Case, Needs};
 pub use contract::{Ability, Applied, Asked, Help, Inability, Parameter, Remedy, Suspicion, Suspicions, Value};
 pub use engagement::{Acts, CannotEngage, Engaged, Engagement, NotEngaged};
-pub use large_pages::large_pages;
+pub use large_pages::{lacks_look_ups, large_pages};
 pub use registry::REMEDIES;
 pub use rehearsal::{Cost, PLACEMENTS, rehearse, rehearse_each, rehearse_in, seeds, spread};
 pub use replay::{CaseError, Replayed, header, replay};

@@ -31,6 +31,10 @@ impl Suspicion for Unrehearsed {
         self.most_gain
     }
 
+    fn lacks(&self, _: &Case) -> Option<&'static str> {
+        Some(self.carry)
+    }
+
     fn finding(&self, _: &Case) -> Result<Finding, CaseError> {
         let change = format!("record the run again with `nearmiss trace --carry {}`", self.carry);
         Ok(Finding {

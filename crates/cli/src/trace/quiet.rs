@@ -15,18 +15,30 @@ struct Line {
     args: Args,
 }
 
-/// Traces a command to be diagnosed: the filter is the one that is exact where addresses move.
-pub fn for_diagnosis(
-    machine: Option<&str>,
-    cpus: u32,
-    only: Option<Only>,
-    runs: &Path,
-    command: &[OsString],
-) -> anyhow::Result<RunDir> {
-    let cpus = cpus.to_string();
-    let options = ["--one-line-filter", "--carry", "stores", "-m", machine.unwrap_or("host"), "--cpus", &cpus];
-    let mut line = line(&options, runs, command)?;
-    line.args.only = only;
+/// A command to be diagnosed, and where.
+pub struct Diagnosed<'a> {
+    /// As `-m` takes it.
+    pub machine: Option<&'a str>,
+    /// CPUs of the guest.
+    pub cpus: u32,
+    /// What is recorded.
+    pub only: Option<Only>,
+    /// Where the run is kept.
+    pub runs: &'a Path,
+    /// The command.
+    pub command: &'a [OsString],
+}
+
+/// Traces a command to be diagnosed: for a first look by the machine's own filter, else with all that a remedy may change,
+/// but tasks, which are named where they are wanted.
+pub fn for_diagnosis(diagnosed: &Diagnosed<'_>, first_look: bool, tasks: bool) -> anyhow::Result<RunDir> {
+    let cpus = diagnosed.cpus.to_string();
+    let mut options = vec!["-m", diagnosed.machine.unwrap_or("host"), "--cpus", &cpus];
+    if !first_look {
+        options.extend(["--carry", if tasks { "addresses,stores,tasks" } else { "addresses,stores" }]);
+    }
+    let mut line = line(&options, diagnosed.runs, diagnosed.command)?;
+    (line.args.only, line.args.first_look) = (diagnosed.only, first_look);
     let (run, status) = recorded(&line)?;
     if status != Some(CommandStatus::Exited(0)) {
         exit::say(&format!("the command did not end well; its output: {}", run.file(OUTPUTS[1]).display()));

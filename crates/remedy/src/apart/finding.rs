@@ -271,6 +271,11 @@ impl Suspicion for Apart {
         self.share(self.subject.stall_cycles())
     }
 
+    fn lacks(&self, case: &Case) -> Option<&'static str> {
+        let filter = case.traced.as_ref().map(|case| case.filter)?;
+        nearmiss_machine::describe::can_move_addresses(filter).is_err().then_some("addresses")
+    }
+
     fn finding(&self, case: &Case) -> Result<Finding, CaseError> {
         let case = case.traced()?;
         let (sharing, replays) = self.judge(case)?;

@@ -232,6 +232,11 @@ impl Suspicion for Colors {
         if self.helps() { self.seen.most_gain } else { 0.0 }
     }
 
+    fn lacks(&self, case: &Case) -> Option<&'static str> {
+        let filter = case.traced.as_ref().map(|case| case.filter)?;
+        describe::can_move_addresses(filter).is_err().then_some("addresses")
+    }
+
     fn finding(&self, case: &Case) -> Result<Finding, CaseError> {
         let case = case.traced()?;
         let (colorings, half) = Colorings::best(case, &self.subject, self.least_colors, self.line_bytes)?;

@@ -93,9 +93,15 @@ pub(super) fn against(group: &Group, line_bytes: u64) -> Vec<Against> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::blame::Blame;
     use super::super::sight::Seen;
     use super::*;
-    use std::collections::BTreeMap;
+
+    fn blame(misses: &[(&str, u64)]) -> Blame {
+        let mut blame = Blame::default();
+        misses.iter().for_each(|(cache, misses)| blame.add(cache, (0, 0), *misses));
+        blame
+    }
 
     /// Copies of 4 KiB that nobody reads again and that push out what others need.
     fn polluting() -> Group {
@@ -113,7 +119,7 @@ mod tests {
             is_reachable: true,
             is_kernels: false,
             seen,
-            blamed: BTreeMap::from([("L1d".to_owned(), 400), ("L2".to_owned(), 8_000)]),
+            blame: blame(&[("L1d", 400), ("L2", 8_000)]),
             blamed_cycles: 100_000,
         }
     }
@@ -133,11 +139,8 @@ mod tests {
         assert_eq!(words(&|g| (g.seen.read_soon, g.seen.written_again_soon) = (16_384, 16_384)), ["read soon"]);
         assert_eq!(words(&|g| (g.seen.read_soon, g.seen.written_again_soon) = (16_383, 16_385)), [""; 0]);
         // Of 16,384 lines 819 are one under a twentieth.
-        assert_eq!(
-            words(&|g| g.blamed = BTreeMap::from([("L1d".into(), 9_000), ("L2".into(), 819)])),
-            ["fits the caches"]
-        );
-        assert_eq!(words(&|g| g.blamed = BTreeMap::from([("L2".into(), 820)])), [""; 0]);
+        assert_eq!(words(&|g| g.blame = blame(&[("L1d", 9_000), ("L2", 819)])), ["fits the caches"]);
+        assert_eq!(words(&|g| g.blame = blame(&[("L2", 820)])), [""; 0]);
         assert_eq!(words(&|g| g.seen.source_lines = 8_192), ["large source"]);
         assert_eq!(words(&|g| g.seen.source_lines = 8_191), [""; 0]);
         assert_eq!(words(&|g| g.seen.copies = (2 << 20) / 511), ["small copies"]);

@@ -1,7 +1,8 @@
 //! Which copies write lines that stay unused while others miss what they evicted.
 
+use super::blame::{Blame, Costs, blame};
 use super::finding::{Copying, untold};
-use super::group::{Group, Groups, blame, blamed_cycles};
+use super::group::{Group, Groups};
 use super::live;
 use super::replays::line_bytes;
 use super::sight::Sight;
@@ -12,10 +13,10 @@ use crate::replay::{self, CaseError};
 use crate::traced::Traced;
 use nearmiss_machine::describe;
 use nearmiss_machine::model::Pollution;
-use nearmiss_record::finding::Known;
+use nearmiss_record::finding::{Known, LEAST_GAIN};
 use nearmiss_record::policy::Policy;
 use nearmiss_record::words::percent;
-use rustc_hash::FxHashSet;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 /// Functions that copy by themselves are looked at from this share of all blame on.
 const LEAST_BLAME: f64 = 0.01;
@@ -23,11 +24,14 @@ const LEAST_BLAME: f64 = 0.01;
 /// Everything in a run that copies past the caches may help with.
 pub fn detect(case: &Case) -> Result<Suspicions, CaseError> {
     let Some(case) = &case.traced else { return Ok(sampled(case)) };
-    if case.pollution.is_empty() {
-        return Ok(Vec::new());
-    }
+    let program = Program::of(case);
+    let most_gain = program.most_gain();
     if let Err(why) = describe::can_go_around(case.filter, case.machine()) {
-        return Ok(unrehearsed(case, why));
+        return Ok(program.unrehearsed(&why, most_gain));
+    }
+    // Where others pay too little, whoever copies, nobody need look who does.
+    if case.pollution.is_empty() || !case.thorough && most_gain < LEAST_GAIN {
+        return Ok(Vec::new());
     }
     let groups = of_the_program(groups(case)?.all());
     let suspicion = (!groups.is_empty()).then(|| Box::new(Copying::new(case, groups)) as Box<dyn Suspicion>);
@@ -62,35 +66,58 @@ pub(super) fn groups(case: &Traced) -> Result<Groups<'_>, CaseError> {
 /// Functions that are blamed for much and are out of a library's reach.
 fn blamed_functions(ways: &Ways<'_>, pollution: &[Pollution]) -> FxHashSet<Way> {
     let blamed = blame(ways, pollution);
-    let of = |way: &Way| blamed.get(way).map_or(0, |caches| caches.values().sum::<u64>());
+    let of = |way: &Way| blamed.get(way).map_or(0, Blame::misses);
     let all: u64 = blamed.keys().map(of).sum();
     let heavy = blamed.keys().filter(|way| matches!(way, Way::Inside(_)) && of(way) as f64 >= LEAST_BLAME * all as f64);
     heavy.copied().collect()
 }
 
-/// What the blame of a trace without stores says: which copies to record again for.
-fn unrehearsed(case: &Traced, why: String) -> Suspicions {
-    let ways = Ways { symbols: &case.symbols, contexts: &case.side.contexts };
-    let blamed = blame(&ways, &case.pollution);
-    let of = |way: &Way| blamed.get(way).map_or(0, |caches| caches.values().sum::<u64>());
-    let all: u64 = blamed.keys().map(of).sum();
-    let called = blamed.keys().filter(|way| matches!(way, Way::Called { .. }));
-    let Some(most) = called.max_by_key(|way| of(way)) else { return Vec::new() };
-    let Way::Called { call, .. } = *most else { return Vec::new() };
-    let function = ways.name(ways.function(call));
-    let share = of(most) as f64 / all.max(1) as f64;
-    let said =
-        format!("copies that `{function}` asks for are blamed for {} of all pollution, and {why}", percent(share));
-    let cycles = blamed.get(most).map_or(0, |misses| blamed_cycles(case, misses));
-    let most_gain = cycles as f64 / case.model.totals.cycles.max(1) as f64;
-    vec![Box::new(untold(said, "the trace carries no stores", Known::Modelled, most_gain))]
+/// What the program's own code is blamed for, be it copies or not: a trace need not carry stores for that.
+struct Program<'a> {
+    case: &'a Traced,
+    ways: Ways<'a>,
+    blamed: FxHashMap<Way, Blame>,
+    /// Misses of all pollution, the kernel's too.
+    all: u64,
+}
+
+impl<'a> Program<'a> {
+    fn of(case: &'a Traced) -> Self {
+        let ways = Ways { symbols: &case.symbols, contexts: &case.side.contexts };
+        let mut blamed = blame(&ways, &case.pollution);
+        let all = blamed.values().map(Blame::misses).sum();
+        blamed.retain(|way, _| !matches!(way, Way::Inside(function) if ways.is_kernel(*function)));
+        Program { case, ways, blamed, all }
+    }
+
+    /// Share of the command's cycles that it could cost at the very most.
+    fn most_gain(&self) -> f64 {
+        let mut all = Blame::default();
+        all.extend(self.blamed.values());
+        Costs::of(self.case, self.ways).most(&all) as f64 / self.case.model.totals.cycles.max(1) as f64
+    }
+
+    /// What is to be recorded again, of a trace that carries no stores.
+    fn unrehearsed(&self, why: &str, most_gain: f64) -> Suspicions {
+        let Some((way, blame)) = self.blamed.iter().max_by_key(|(way, blame)| (blame.misses(), **way)) else {
+            return Vec::new();
+        };
+        let who = match way {
+            Way::Called { call, .. } => {
+                format!("copies that `{}` asks for are", self.ways.name(self.ways.function(*call)))
+            }
+            Way::Inside(function) => format!("what `{}` brings in is", self.ways.name(*function)),
+        };
+        let share = percent(blame.misses() as f64 / self.all.max(1) as f64);
+        let said = format!("{who} blamed for {share} of all pollution, and {why}");
+        vec![Box::new(untold(said, "the trace carries no stores", Known::Modelled, most_gain))]
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::super::sight::Seen;
     use super::*;
-    use std::collections::BTreeMap;
 
     #[test]
     fn the_kernels_copies_are_no_finding_of_the_program() {
@@ -100,7 +127,7 @@ mod tests {
             is_reachable: false,
             is_kernels,
             seen: Seen::default(),
-            blamed: BTreeMap::from([("L2".to_owned(), 90_000)]),
+            blame: Blame::default(),
             blamed_cycles: 1_000_000,
         };
         let left = of_the_program(vec![group("clear_page_orig", true), group("fill", false)]);

@@ -24,7 +24,7 @@ pub(super) fn threshold<'a>(chosen: &[&Group], all: impl Iterator<Item = &'a Gro
 mod tests {
     use super::super::sight::Seen;
     use super::*;
-    use std::collections::BTreeMap;
+    use crate::bypass::copies::blame::Blame;
 
     fn group(site: &str, each: u64, source_lines: u64, is_reachable: bool) -> Group {
         Group {
@@ -33,7 +33,7 @@ mod tests {
             is_reachable,
             is_kernels: false,
             seen: Seen { copies: 10, bytes: 10 * each, source_lines, ..Seen::default() },
-            blamed: BTreeMap::new(),
+            blame: Blame::default(),
             blamed_cycles: 0,
         }
     }

@@ -2,12 +2,14 @@
 
 use super::advice::{Against, LEAST_COPY_BYTES, SOON, against};
 use super::apply::MOST_SITES;
+use super::blame::{Blame, Costs};
 use super::detect::groups;
 use super::every;
 use super::group::Group;
 use super::replays::{PLACEMENTS, Replays, line_bytes, policy, table};
 use super::sight::Seen;
 use super::site::Site;
+use super::way::Ways;
 use crate::case::Case;
 use crate::contract::{Asked, Suspicion, Value};
 use crate::replay::CaseError;
@@ -39,7 +41,9 @@ impl Copying {
         groups.sort_by_key(|group| std::cmp::Reverse(group.blamed_cycles));
         let mut rest = groups.split_off(groups.len().min(MOST_GROUPS));
         let share = |cycles: u64| cycles as f64 / case.model.totals.cycles.max(1) as f64;
-        let most: u64 = groups.iter().map(|group| group.blamed_cycles).sum();
+        let mut all = Blame::default();
+        all.extend(groups.iter().map(|group| &group.blame));
+        let most = Costs::of(case, Ways { symbols: &case.symbols, contexts: &case.side.contexts }).most(&all);
         // A group that cannot be worth it need not be replayed to be left out.
         let worth_it = groups.iter().filter(|group| share(group.blamed_cycles) >= LEAST_OWN_GAIN).count();
         if !case.thorough {
@@ -152,7 +156,7 @@ impl Judged<'_> {
                 Cell::Count(seen.target_lines),
                 Cell::Count(seen.source_lines),
                 Cell::Share(seen.read_soon_share()),
-                Cell::Count(one.group.blamed.values().sum()),
+                Cell::Count(one.group.blame.misses()),
                 Cell::Share(one.gain),
             ]
         });
@@ -162,7 +166,7 @@ impl Judged<'_> {
     }
 
     fn symptom(&self) -> String {
-        let blamed: u64 = self.chosen().flat_map(|one| one.group.blamed.values()).sum();
+        let blamed: u64 = self.chosen().map(|one| one.group.blame.misses()).sum();
         let bytes_written: u64 = self.chosen().map(|one| one.group.seen.bytes).sum();
         format!(
             "{} that {} writes push out lines which others miss {} times",
@@ -246,7 +250,7 @@ fn lines_of(one: &One<'_>) -> Vec<EvidenceLine> {
         format!(" in `{}`", one.group.function)
     };
     let blamed: Vec<String> =
-        one.group.blamed.iter().map(|(cache, misses)| format!("{} {cache}", grouped(*misses))).collect();
+        one.group.blame.by_cache().map(|(cache, misses)| format!("{} {cache}", grouped(misses))).collect();
     let blamed = if blamed.is_empty() { "no".to_owned() } else { listed(&blamed, "and") };
     let mut lines = vec![line(
         if one.group.is_reachable { "Copies" } else { "No reach" },

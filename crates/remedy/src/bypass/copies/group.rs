@@ -1,12 +1,11 @@
 //! Copies that go past the caches together: all ways of one call, or those that a user named.
 
+use super::blame::{Blame, Costs, blame};
 use super::locate::Locator;
 use super::sight::{Seen, Sights};
 use super::site::{Place, Site};
 use super::way::{Way, Ways};
 use crate::traced::Traced;
-use nearmiss_machine::model::Pollution;
-use nearmiss_record::policy::CallSite;
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 
@@ -23,16 +22,16 @@ pub(super) struct Group {
     pub is_kernels: bool,
     /// What its copies did.
     pub seen: Seen,
-    /// Misses of others on lines that its lines evicted and that it never used again, by cache.
-    pub blamed: BTreeMap<String, u64>,
-    /// What they cost at most.
+    /// What it is blamed for.
+    pub blame: Blame,
+    /// What that costs the command at most.
     pub blamed_cycles: u64,
 }
 
 impl Group {
     /// Misses it is blamed for, but those of first levels: these hold too little for a table and a copy.
     pub fn blamed_beyond_first(&self) -> u64 {
-        self.blamed.iter().filter(|(cache, _)| !cache.starts_with("L1")).map(|(_, misses)| misses).sum()
+        self.blame.by_cache().filter(|(cache, _)| !cache.starts_with("L1")).map(|(_, misses)| misses).sum()
     }
 }
 
@@ -42,7 +41,7 @@ pub(super) struct Groups<'a> {
     ways: Ways<'a>,
     locator: Locator,
     seen: Vec<(Way, Seen)>,
-    blamed: FxHashMap<Way, BTreeMap<String, u64>>,
+    blamed: FxHashMap<Way, Blame>,
 }
 
 impl<'a> Groups<'a> {
@@ -91,12 +90,10 @@ impl<'a> Groups<'a> {
 
     fn group(&self, site: Site, members: &[usize]) -> Group {
         let mut seen = Seen::default();
-        let mut blamed: BTreeMap<String, u64> = BTreeMap::new();
+        let mut blame = Blame::default();
         for (way, part) in members.iter().map(|at| &self.seen[*at]) {
             seen.add(part);
-            for (cache, misses) in self.blamed.get(way).into_iter().flatten() {
-                *blamed.entry(cache.clone()).or_default() += misses;
-            }
+            blame.extend(self.blamed.get(way));
         }
         let first = members.first().map(|at| self.seen[*at].0);
         let function = match first {
@@ -109,9 +106,9 @@ impl<'a> Groups<'a> {
             function: self.ways.name(function).to_owned(),
             is_reachable: matches!(first, Some(Way::Called { .. })),
             is_kernels: self.ways.is_kernel(function),
-            blamed_cycles: blamed_cycles(self.case, &blamed),
+            blamed_cycles: Costs::of(self.case, self.ways).most(&blame),
             seen,
-            blamed,
+            blame,
         }
     }
 
@@ -181,32 +178,6 @@ impl Seen {
         self.written_again_soon += other.written_again_soon;
         self.written_again_late += other.written_again_late;
     }
-}
-
-/// What each way is blamed for, by cache. Its loads count too: which of its instructions load, nobody knows here.
-pub(super) fn blame(ways: &Ways<'_>, pollution: &[Pollution]) -> FxHashMap<Way, BTreeMap<String, u64>> {
-    let mut blamed: FxHashMap<Way, BTreeMap<String, u64>> = FxHashMap::default();
-    let mut of_site: FxHashMap<CallSite, Way> = FxHashMap::default();
-    let mut way = |site: CallSite| *of_site.entry(site).or_insert_with(|| ways.of(site));
-    for pair in pollution {
-        let (polluter, victim) = (way(pair.polluter), way(pair.victim));
-        if polluter != victim {
-            *blamed.entry(polluter).or_default().entry(pair.cache.clone()).or_default() += pair.misses;
-        }
-    }
-    blamed
-}
-
-/// What so many misses of each cache cost: each as much as the next level takes.
-pub(super) fn blamed_cycles(case: &Traced, blamed: &BTreeMap<String, u64>) -> u64 {
-    let latency = &case.machine().latency;
-    let shown = case.machine().shown_share();
-    let of = |(cache, misses): (&String, &u64)| {
-        let level = cache.chars().find_map(|digit| digit.to_digit(10)).unwrap_or(1) as usize;
-        let next = latency.level_cycles.get(level).copied().unwrap_or(latency.memory_local_cycles);
-        *misses as f64 * f64::from(next) * shown
-    };
-    blamed.iter().map(of).sum::<f64>() as u64
 }
 
 /// A name that can be typed.

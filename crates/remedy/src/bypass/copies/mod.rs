@@ -2,6 +2,7 @@
 
 mod advice;
 mod apply;
+mod blame;
 mod detect;
 mod every;
 mod finding;
