@@ -7,7 +7,7 @@
 A gain is the share of the command's CPU time (user and system) that is saved. Predicted: the top finding of `nearmiss
 diagnose` on the command; no finding predicts 0. Measured: program and twin in interleaved pairs of runs, pinned, with the
 very arguments that were traced; the median of the pairs and its quartiles. Programs of the second half were written
-after the model was frozen, those of the third after it was mended, and none was changed since. Predictions take minutes
+after the model was frozen, those of the third and fourth after it was mended, and none was changed since. Predictions take minutes
 and no quiet machine, so that they can be made ahead: --predictions keeps them in a file, and takes from it what is there.
 So does --times with what is measured, which needs a quiet machine and a minute.
 """
@@ -21,7 +21,8 @@ from judging import ROOT, Judge, options, program_of
 FAULTS = f"{ROOT}/experiments/recall/faults"
 MACHINES = ["host-overlap", "host"]
 HALVES = {"before": "written before the model was frozen", "after": "written after",
-          "since": "written after loads behind walks and stores behind chained loads were mended"}
+          "since": "written after loads behind walks and stores behind chained loads were mended",
+          "contended": "written after lines that other CPUs store to were modelled"}
 NEAR = 0.15
 ALL_CPUS = sorted(os.sched_getaffinity(0))
 
@@ -58,8 +59,14 @@ LATEST = {
     "ledger": ["800"],
     "rings": ["1500"],
 }
+LAST = {
+    "planes": ["150"],
+    "tallies": ["200"],
+    "progress": ["800"],
+    "blocks": ["600"],
+}
 # Programs with two threads at work, which run on all CPUs; all others have one.
-SHARING = {"fields", "histogram"}
+SHARING = {"fields", "histogram", "tallies", "progress", "blocks"}
 
 
 def pairs_of_commands(judge):
@@ -72,8 +79,9 @@ def pairs_of_commands(judge):
         found[name] = ("before", built(judge, glob.glob(f"{FAULTS}/{program}.c*")[0], arguments))
     for name, arguments in LATER.items():
         found[name] = ("after", built(judge, f"{HERE}/{name}.c", arguments))
-    for name, arguments in LATEST.items():
-        found[name] = ("since", built(judge, f"{HERE}/{name}.c", arguments))
+    for half, programs in (("since", LATEST), ("contended", LAST)):
+        for name, arguments in programs.items():
+            found[name] = (half, built(judge, f"{HERE}/{name}.c", arguments))
     return found
 
 

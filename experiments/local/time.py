@@ -9,7 +9,7 @@ Ends with status 1 if `ls`, or 1,000 requests by the clock of instructions, take
 
 import os, shutil, sys, tempfile, time
 
-from nodes import MACHINE, cpu, trace
+from nodes import MACHINE, SUBJECTS, cpu, trace
 
 LIMIT_S = 90
 CONFIG = """daemon off; worker_processes 64; pid {place}/nginx.pid; error_log /dev/null;
@@ -18,17 +18,7 @@ http {{ access_log off; server {{ listen 127.0.0.1:8081; root {place}/www; }}
   client_body_temp_path {place}/b; proxy_temp_path {place}/p; fastcgi_temp_path {place}/f; uwsgi_temp_path {place}/u;
   scgi_temp_path {place}/s; }}
 """
-LOAD = """
-import http.client, sys, threading
-def ask(times):
-    connection = http.client.HTTPConnection("127.0.0.1", 8081)
-    for _ in range(times):
-        connection.request("GET", "/index.html")
-        connection.getresponse().read()
-clients = [threading.Thread(target=ask, args=(int(sys.argv[1]) // 8,)) for _ in range(8)]
-[client.start() for client in clients]
-[client.join() for client in clients]
-"""
+CLIENTS = 8
 
 
 def timed(what, clock, command, *options):
@@ -46,12 +36,13 @@ def server(place, requests, clock):
         print("64 workers: skipped, nginx is not installed")
         return True
     os.makedirs(f"{place}/www", exist_ok=True)
-    for name, text in (("www/index.html", "x" * 4096), ("nginx.conf", CONFIG.format(place=place)), ("load.py", LOAD)):
+    for name, text in (("www/index.html", "x" * 4096), ("nginx.conf", CONFIG.format(place=place))):
         with open(f"{place}/{name}", "w") as file:
             file.write(text)
     os.chmod(place, 0o755)
+    load = f"{SUBJECTS}/mixed-server --get --port 8081 --processes {CLIENTS} --transactions {requests // CLIENTS}"
     return timed(f"64 workers, {requests:,} requests", clock, [shutil.which("nginx"), "-c", f"{place}/nginx.conf"],
-                 "--load", f"python3 {place}/load.py {requests}", "--ready", "127.0.0.1:8081")
+                 "--load", load, "--ready", "127.0.0.1:8081")
 
 
 def main():

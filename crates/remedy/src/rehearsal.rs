@@ -1,7 +1,7 @@
 //! Replays of one run under several policies and page placements.
 
-use crate::replay::{self, CaseError, Part, Replayable};
-use crate::traced::Traced;
+use crate::replay::{self, CaseError, Replayable};
+use crate::traced::{Part, Traced};
 use nearmiss_machine::aliasing::StoreBuffer;
 use nearmiss_machine::observer::{Effective, Observer, Outcome};
 use nearmiss_machine::whose::{Running, Whose};
@@ -210,6 +210,14 @@ pub fn rehearse_in(
     Ok(costs.chunks(seeds.len()).map(<[Cost]>::to_vec).collect())
 }
 
+/// Replays a part of the run, from its begin on, under each policy and one placement. Nothing of it is kept.
+pub(crate) fn rehearse_part(case: &Traced, part: Part, policies: &[Policy], seed: u64) -> Result<Vec<Cost>, CaseError> {
+    let _turn = case.rehearsing.lock().unwrap_or_else(PoisonError::into_inner);
+    let machine = case.machine();
+    let jobs: Vec<Job<'_>> = policies.iter().map(|policy| Job { machine, policy, seed }).collect();
+    replay_jobs(case, Replayable { blocks: part.blocks, ..case.replayable() }, case.model.order, &jobs, &[])
+}
+
 /// Replays the run under each pair of a policy and the seed of a placement, in their order.
 pub fn rehearse_each(case: &Traced, each: &[(&Policy, u64)]) -> Result<Vec<Cost>, CaseError> {
     let machine = case.machine();
@@ -256,7 +264,7 @@ fn replay_all(case: &Traced, order: Order, jobs: &[Job<'_>], ranges: &[(u64, u64
     let costs: Vec<Option<Cost>> = jobs.iter().map(known).collect();
     let unknown: Vec<Job<'_>> =
         jobs.iter().zip(&costs).filter(|(_, cost)| cost.is_none()).map(|(job, _)| *job).collect();
-    let mut replayed = replay_jobs(case, order, &unknown, ranges)?.into_iter();
+    let mut replayed = replay_jobs(case, case.replayable(), order, &unknown, ranges)?.into_iter();
     let cost = |(job, known): (&Job<'_>, Option<Cost>)| {
         let cost = known.or_else(|| replayed.next()).ok_or_else(no_result)?;
         if as_it_was(job) {
@@ -273,14 +281,19 @@ fn no_result() -> CaseError {
 
 /// As many passes over the trace as there are CPUs to work on, with as many replays in each as make [`MOST_AT_ONCE`] in
 /// all.
-fn replay_jobs(case: &Traced, order: Order, jobs: &[Job<'_>], ranges: &[(u64, u64)]) -> Result<Vec<Cost>, CaseError> {
+fn replay_jobs(
+    case: &Traced,
+    replayable: Replayable<'_>,
+    order: Order,
+    jobs: &[Job<'_>],
+    ranges: &[(u64, u64)],
+) -> Result<Vec<Cost>, CaseError> {
     let workers = workers(jobs.len());
     let together = jobs.len().div_ceil(workers).clamp(1, MOST_AT_ONCE / workers);
-    let whole = jobs.len() * replay::blocks(&case.run)?;
+    let whole = jobs.len() * replay::blocks(&case.run)?.min(replayable.blocks);
     let done = AtomicUsize::new(0);
     let heard = || (case.heard)(done.fetch_add(1, Ordering::Relaxed) + 1, whole);
     let groups: Vec<_> = jobs.chunks(together).collect();
-    let replayable = case.replayable();
     Ok(side_by_side(&groups, workers, |group| replay_group(replayable, order, group, ranges, &heard))?.concat())
 }
 
@@ -328,7 +341,7 @@ fn replay_group<'a>(
         let mut machine = machine.clone();
         machine.memory.placement = Placement::Random;
         machine.memory.placement_seed = seed;
-        Part { observer: Watcher::new(&machine, ranges), machine, policy }
+        replay::Part { observer: Watcher::new(&machine, ranges), machine, policy }
     };
     let parts = jobs.iter().map(part).collect();
     Ok(replay::replay_group(replayable, order, parts, heard)?.into_iter().map(Watcher::finish).collect())

@@ -70,9 +70,16 @@ pub(crate) struct Replayable<'a> {
     pub run: &'a RunDir,
     /// Answers that need not be found again.
     pub code: &'a Arc<KnownCode>,
+    /// Blocks of the trace that are replayed, from its begin on; more than there are: all.
+    pub blocks: usize,
 }
 
-impl Replayable<'_> {
+impl<'a> Replayable<'a> {
+    /// A whole run.
+    pub fn whole(run: &'a RunDir, code: &'a Arc<KnownCode>) -> Self {
+        Replayable { run, code, blocks: usize::MAX }
+    }
+
     fn options(&self, trace: &TraceHeader, order: Order) -> ModelOptions {
         ModelOptions { code: Some(Arc::clone(self.code)), ..ModelOptions::of(trace, order) }
     }
@@ -97,7 +104,7 @@ pub(crate) fn replay_together<O: Observer>(
     parts: Vec<Part<'_, O>>,
     heard: &dyn Fn(),
 ) -> Result<Vec<O>, CaseError> {
-    replay_group(Replayable { run, code: &Arc::default() }, order, parts, heard)
+    replay_group(Replayable::whole(run, &Arc::default()), order, parts, heard)
 }
 
 /// The same, of a run whose code other replays have met.
@@ -115,7 +122,7 @@ pub(crate) fn replay_group<O: Observer>(
     };
     let mut models = parts.into_iter().map(model).collect::<Result<Vec<_>, CaseError>>()?;
     // Block by block, so that each model has its own memory at hand for a while.
-    trace::each_block(&mut trace, |block| {
+    trace::first_blocks(&mut trace, replayable.blocks, |block| {
         for model in &mut models {
             block.chunks().try_for_each(|(head, records)| model.chunk(head, records))?;
             heard();
@@ -157,7 +164,7 @@ pub fn replay<O: Observer>(
     order: Order,
     observer: O,
 ) -> Result<Replayed<O>, CaseError> {
-    replay_heard(Replayable { run, code: &Arc::default() }, machine, policy, order, observer, &|_| ())
+    replay_heard(Replayable::whole(run, &Arc::default()), machine, policy, order, observer, &|_| ())
 }
 
 /// The same; `heard` hears how many records have been replayed.

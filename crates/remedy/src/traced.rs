@@ -21,6 +21,18 @@ use std::sync::{Arc, Mutex, OnceLock};
 /// with them.
 const BESIDE: usize = 2;
 
+/// Records that a part of a long trace has, about, unless others are asked for.
+const PART_RECORDS: u64 = 12_000_000;
+
+/// A part of a trace.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Part {
+    /// Blocks from the trace's begin on.
+    pub blocks: usize,
+    /// Of the whole trace.
+    pub share: f64,
+}
+
 /// One run on one machine.
 pub struct Traced {
     /// Where it is kept.
@@ -51,6 +63,8 @@ pub struct Traced {
     pub rehearsing: Mutex<()>,
     /// Also what can gain too little of the modelled cycles to count is wanted.
     pub thorough: bool,
+    /// Records at the begin of a trace, of at least twice as many, on which much may be compared before all are replayed.
+    pub part_records: u64,
     /// What it cost as it was, under each placement asked for so far.
     pub(crate) baselines: Baselines,
     /// Share of the command's cycles that wait for other CPUs in any order, at most, once somebody asked.
@@ -82,7 +96,7 @@ impl Traced {
         let machine = describe::cut(&machine, header.cpus);
         let evidence = Options::of(&machine, &header).and_evidence(&machine);
         let code = Arc::default();
-        let replayable = Replayable { run, code: &code };
+        let replayable = Replayable::whole(run, &code);
         let modelling = Modelling { replayable, machine: &machine, symbols: &symbols, header: &header };
         let heard = |done| heard(done, manifest.records);
         let (modelled, beside) = std::thread::scope(|scope| {
@@ -113,6 +127,7 @@ impl Traced {
             heard: Box::new(|_, _| ()),
             rehearsing: Mutex::new(()),
             thorough: false,
+            part_records: PART_RECORDS,
             baselines,
             most_shared,
             code,
@@ -120,7 +135,18 @@ impl Traced {
     }
 
     pub(crate) fn replayable(&self) -> Replayable<'_> {
-        Replayable { run: &self.run, code: &self.code }
+        Replayable::whole(&self.run, &self.code)
+    }
+
+    /// Of a long trace, the blocks at its begin that are enough to compare what differs much; none of a short one.
+    pub(crate) fn part(&self) -> Result<Option<Part>, CaseError> {
+        if self.manifest.records < 2 * self.part_records {
+            return Ok(None);
+        }
+        let all = replay::blocks(&self.run)?.max(1);
+        let wanted = all as f64 * self.part_records as f64 / self.manifest.records as f64;
+        let blocks = (wanted.ceil() as usize).clamp(1, all);
+        Ok(Some(Part { blocks, share: blocks as f64 / all as f64 }))
     }
 
     /// Share of the command's cycles that wait for other CPUs in any order, at most.

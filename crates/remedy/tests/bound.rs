@@ -189,3 +189,33 @@ fn what_a_run_cost_as_it_was_is_found_once_and_is_what_a_replay_gives() {
     rehearse(&case, &[as_it_was], &seeds, &[]).unwrap();
     assert_eq!(replays.load(Ordering::Relaxed), 0, "nothing is replayed again");
 }
+
+#[test]
+fn colors_are_compared_on_a_part_of_a_long_trace_and_gain_what_all_of_it_says() {
+    let place = tempfile::tempdir().unwrap();
+    let machine = cut(&preset("zen3-milan").unwrap().machine().unwrap(), 1);
+    let blocks: Vec<(u64, u64)> = (0..40).map(|n| (BASE + n * 8192, 8192)).collect();
+    let lock_step = |count: u64| (0..count).map(|i| BASE + i % 40 * 8192 + i / 40 * 8 % 8192);
+    let one_line = |count: u64| (0..count).map(|_| BASE);
+    // The part has the crowd, or nothing of it.
+    for (reads, is_in_part) in
+        [(lock_step(900_000).collect::<Vec<_>>(), true), (one_line(500_000).chain(lock_step(400_000)).collect(), false)]
+    {
+        let run = run(place.path(), &machine, &blocks, &reads);
+        let found = |parts: u64| {
+            let mut traced = Traced::open(&run, Some(&machine), Some(Order::Recorded), &|_, _| ()).unwrap();
+            traced.manifest.records = reads.len() as u64;
+            traced.part_records = traced.manifest.records / parts;
+            let case = Case { traced: Some(traced), observation: None };
+            let suspicions = (REMEDY.detect)(&case).unwrap();
+            let [suspicion] = suspicions.as_slice() else { panic!("{} suspicions", suspicions.len()) };
+            suspicion.finding(&case).unwrap()
+        };
+        let (whole, part) = (found(1), found(8));
+        let compared =
+            |finding: &Finding| finding.prediction.approximate.iter().any(|line| line.contains("compared on"));
+        assert_eq!((compared(&part), compared(&whole)), (is_in_part, false), "{:?}", part.prediction);
+        assert_eq!((&part.apply, &part.treatment), (&whole.apply, &whole.treatment));
+        assert!(part.prediction.gain > 0.05 && part.prediction.gain == whole.prediction.gain, "{:?}", part.prediction);
+    }
+}

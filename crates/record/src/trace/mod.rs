@@ -18,7 +18,7 @@ mod validate;
 mod writer;
 
 pub use reader::{Block, TraceReader};
-pub use validate::{Bad, Validator, each_block, each_chunk, validate};
+pub use validate::{Bad, Validator, each_block, each_chunk, first_blocks, validate};
 pub use writer::{TraceSummary, TraceWriter};
 
 use crate::run::Filter;

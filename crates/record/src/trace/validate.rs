@@ -150,12 +150,22 @@ pub fn each_chunk<E: From<TraceError>>(
 /// Reads the whole trace; `take` gets each block when it was found to be sound.
 pub fn each_block<E: From<TraceError>>(
     reader: &mut TraceReader,
+    take: impl FnMut(&Block) -> Result<(), E>,
+) -> Result<(), E> {
+    let all = reader.blocks();
+    first_blocks(reader, all, take)
+}
+
+/// The same, of so many blocks from the trace's begin on.
+pub fn first_blocks<E: From<TraceError>>(
+    reader: &mut TraceReader,
+    count: usize,
     mut take: impl FnMut(&Block) -> Result<(), E>,
 ) -> Result<(), E> {
     tables(reader.side()).map_err(|what| TraceError::Damaged { path: reader.path().to_owned(), offset: 0, what })?;
     let mut validator = Validator::new(reader.header(), Some(reader.side()));
     let mut block = Block::default();
-    for n in 0..reader.blocks() {
+    for n in 0..count.min(reader.blocks()) {
         reader.read(n, &mut block)?;
         for (header, records) in block.chunks() {
             validator.chunk(header, records).map_err(|bad| reader.bad_record(n, bad))?;

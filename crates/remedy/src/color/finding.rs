@@ -193,6 +193,12 @@ impl Colors {
         if describe::can_move_addresses(case.filter).is_err() {
             approximate.push(exactness(case));
         }
+        approximate.extend(colorings.compared_on.map(|share| {
+            format!(
+                "numbers of colors were compared on the first {} of the trace; the gain is of all of it",
+                percent(share)
+            )
+        }));
         Ok(Prediction {
             gain,
             low,

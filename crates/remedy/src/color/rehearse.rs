@@ -2,10 +2,10 @@
 
 use super::subject::Subject;
 use crate::rehearsal::{
-    AGREED_BY_THREE, AGREED_BY_TWO, Cost, PLACEMENTS, rehearse, rehearse_each, seeds, spread, waits,
+    AGREED_BY_THREE, AGREED_BY_TWO, Cost, PLACEMENTS, rehearse, rehearse_each, rehearse_part, seeds, spread, waits,
 };
 use crate::replay::CaseError;
-use crate::traced::Traced;
+use crate::traced::{Part, Traced};
 use crate::translation::translation_misses;
 use nearmiss_record::figures::{Cell, Table};
 use nearmiss_record::finding::{FunctionGain, LEAST_GAIN};
@@ -22,6 +22,15 @@ const ENOUGH: f64 = 0.95;
 /// What gains less on the first placement of pages is replayed on no other.
 const COULD_COUNT: f64 = LEAST_GAIN / 2.0;
 
+/// What numbers of colors are tried on.
+#[derive(Clone, Copy)]
+enum On<'a> {
+    /// The whole trace, under these placements.
+    Whole(&'a [u64]),
+    /// A part of it, under one.
+    Part(Part, u64),
+}
+
 /// Costs by number of colors, each under every placement.
 pub struct Colorings {
     /// As tried; the first is 1, the run as it was.
@@ -32,6 +41,8 @@ pub struct Colorings {
     pub placements: Vec<u64>,
     /// Cycles of the command but for stalls.
     computing_cycles: u64,
+    /// The share of the trace, from its begin on, on which numbers of colors were compared; none: on all of it.
+    pub compared_on: Option<f64>,
 }
 
 /// 1, 2, 4, … up to the most that are tried.
@@ -57,12 +68,19 @@ impl Colorings {
         let policies: Vec<Policy> = all.iter().map(|colors| policy(subject, *colors, line_bytes)).collect();
         let costs = rehearse(case, &policies, &placements, ranges)?;
         let totals = &case.model.totals;
-        Ok(Colorings { colors: all, costs, placements, computing_cycles: totals.cycles - totals.stall_cycles })
+        Ok(Colorings {
+            colors: all,
+            costs,
+            placements,
+            computing_cycles: totals.cycles - totals.stall_cycles,
+            compared_on: None,
+        })
     }
 
     /// Finds the number of colors that is worth it on one placement, and replays it under as many as tell: on no other
     /// where it gains too little to count. Also says what share half as many colors save, of what it saves, if that was
-    /// found out.
+    /// found out. Of a long trace a part is enough to compare numbers of colors, where they differ there; what the chosen
+    /// number gains is of the whole trace always.
     pub fn best(
         case: &Traced,
         subject: &Subject,
@@ -70,10 +88,20 @@ impl Colorings {
         line_bytes: u64,
     ) -> Result<(Self, Option<f64>), CaseError> {
         let seeds = seeds(case.machine(), PLACEMENTS);
-        let tried = Colorings::screened(case, subject, least, line_bytes, &seeds[..1])?;
+        if let Some(part) = case.part()? {
+            let on_part = Colorings::screened(case, subject, least, line_bytes, On::Part(part, seeds[0]))?;
+            let at = on_part.enough(least.max(2));
+            if on_part.gain(at).0 >= COULD_COUNT {
+                let half = on_part.share_of_half(case, subject, line_bytes, at, On::Part(part, seeds[0]))?;
+                let colors = [on_part.colors[at]];
+                let chosen = Colorings::new(case, subject, &colors, line_bytes, seeds[..2].to_vec(), &[])?;
+                let chosen = Colorings { compared_on: on_part.compared_on, ..chosen };
+                return Ok((chosen.agreed(case, subject, line_bytes, &seeds)?, Some(half)));
+            }
+        }
+        let tried = Colorings::screened(case, subject, least, line_bytes, On::Whole(&seeds[..1]))?;
         let at = tried.enough(least.max(2));
-        let (best, before) = (tried.gain(at).0, at - 1);
-        let half = (tried.colors[before] * 2 == tried.colors[at]).then(|| tried.share_of(before, best));
+        let (best, half) = (tried.gain(at).0, tried.known_half(at));
         let mut chosen = tried.only(at);
         if best < COULD_COUNT && !case.thorough {
             return Ok((chosen, half));
@@ -82,14 +110,41 @@ impl Colorings {
             Some(known) => chosen.replay_under(case, subject, line_bytes, &seeds[1..2]).map(|()| known)?,
             None => chosen.replay_beside_half(case, subject, line_bytes, seeds[1])?,
         };
+        Ok((chosen.agreed(case, subject, line_bytes, &seeds)?, Some(half)))
+    }
+
+    /// The same under more placements than the first two, as far as these do not agree.
+    fn agreed(mut self, case: &Traced, subject: &Subject, line_bytes: u64, seeds: &[u64]) -> Result<Self, CaseError> {
         for (some, agreed) in [(&seeds[2..3], AGREED_BY_TWO), (&seeds[3..], AGREED_BY_THREE)] {
-            let (_, low, high) = chosen.gain(1);
+            let (_, low, high) = self.gain(1);
             if high - low <= agreed {
                 break;
             }
-            chosen.replay_under(case, subject, line_bytes, some)?;
+            self.replay_under(case, subject, line_bytes, some)?;
         }
-        Ok((chosen, Some(half)))
+        Ok(self)
+    }
+
+    /// What share half as many colors save of what the `at`-th number saves, if they were tried.
+    fn known_half(&self, at: usize) -> Option<f64> {
+        let before = at.checked_sub(1)?;
+        (self.colors[before] * 2 == self.colors[at]).then(|| self.share_of(before, self.gain(at).0))
+    }
+
+    /// The same; tries them if need be.
+    fn share_of_half(
+        &self,
+        case: &Traced,
+        subject: &Subject,
+        line_bytes: u64,
+        at: usize,
+        on: On<'_>,
+    ) -> Result<f64, CaseError> {
+        if let Some(known) = self.known_half(at) {
+            return Ok(known);
+        }
+        let half = Colorings::tried(case, subject, &[self.colors[at] / 2], line_bytes, on)?;
+        Ok(half.share_of(half.colors.len() - 1, self.gain(at).0))
     }
 
     /// What the `at`-th number of colors saves, of what the best one saves.
@@ -119,19 +174,29 @@ impl Colorings {
         Ok((1.0 - cycles / self.cycles(0, 0).max(1.0)) / best.max(f64::MIN_POSITIVE))
     }
 
+    /// These numbers of colors, and 1, on a part of the trace or on all of it.
+    fn tried(case: &Traced, subject: &Subject, colors: &[u64], line_bytes: u64, on: On<'_>) -> Result<Self, CaseError> {
+        let (part, seed) = match on {
+            On::Whole(placements) => {
+                return Colorings::new(case, subject, colors, line_bytes, placements.to_vec(), &[]);
+            }
+            On::Part(part, seed) => (part, seed),
+        };
+        let all: Vec<u64> = [1].into_iter().chain(colors.iter().copied().filter(|colors| *colors > 1)).collect();
+        let policies: Vec<Policy> = all.iter().map(|colors| policy(subject, *colors, line_bytes)).collect();
+        let costs = rehearse_part(case, part, &policies, seed)?.into_iter().map(|cost| vec![cost]).collect();
+        let totals = &case.model.totals;
+        let computing_cycles = ((totals.cycles - totals.stall_cycles) as f64 * part.share) as u64;
+        Ok(Colorings { colors: all, costs, placements: vec![seed], computing_cycles, compared_on: Some(part.share) })
+    }
+
     /// The numbers of colors that may be worth it, on one placement. Those between the fewest that can help and the most
     /// are left out where the fewest help as much as the most.
-    fn screened(
-        case: &Traced,
-        subject: &Subject,
-        least: u64,
-        line_bytes: u64,
-        placement: &[u64],
-    ) -> Result<Self, CaseError> {
+    fn screened(case: &Traced, subject: &Subject, least: u64, line_bytes: u64, on: On<'_>) -> Result<Self, CaseError> {
         let tried = |colors: &[u64]| {
             let may_help = |colors: &u64| (2..=MOST_COLORS.max(least)).contains(colors);
             let colors: Vec<u64> = colors.iter().copied().filter(may_help).collect();
-            Colorings::new(case, subject, &colors, line_bytes, placement.to_vec(), &[])
+            Colorings::tried(case, subject, &colors, line_bytes, on)
         };
         let mut ends = tried(&[least, least * 8])?;
         let at = ends.enough(least.max(2));
