@@ -271,6 +271,17 @@ fn what_was_in_memory_before_a_bound_task_came_stays() {
 }
 
 #[test]
+fn a_mapped_file_that_nobody_stores_to_is_a_file_s_contents_though_its_pages_are_gone_at_the_end() {
+    let mut script = Script::begin();
+    // The page cache of node 0 had it, since a task of that node read it first.
+    script.maps_at(0, "/tmp/deleted").reads(0, 0..PAGES).runs(2, 102).reads(2, 0..PAGES);
+    let (findings, _) = found(&script);
+    assert_eq!(findings.len(), 1, "{findings:?}");
+    assert_eq!(findings[0].treatment, "None by homes of the program's own memory");
+    assert!(findings[0].apply.is_none());
+}
+
+#[test]
 fn what_all_nodes_read_is_interleaved_and_what_they_write_is_not() {
     let mut script = Script::begin();
     script.writes(0, 0..PAGES).runs(1, 101).runs(2, 102).reads(1, 0..PAGES).reads(2, 0..PAGES);

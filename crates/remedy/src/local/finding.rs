@@ -132,7 +132,11 @@ impl Local {
     }
 
     fn prediction(&self, case: &Traced, (replays, best): &(Replays, usize)) -> Prediction {
+        // What a change does by the way, for other reasons than its own, is luck: which node a plan begins on, and whom that
+        // suits. It counts only as far as what the cause itself can save.
+        let most = 2.0 * self.most_gain();
         let (gain, low, high) = replays.gain_of(*best);
+        let [gain, low, high] = [gain, low, high].map(|gain| gain.min(most));
         // Which blocks an allocator hands out cannot be replayed: at best each lies where it is read most.
         let at_most = self.treatment == Treatment::Pools;
         Prediction {

@@ -139,8 +139,9 @@ fn pages(reads: &mut RemoteReads, finder: &Finder<'_>, rows: &mut Rows) {
         let object = page.object.unwrap_or(Objects::UNKNOWN);
         let sum = Sum { remote: page.remote, waits: page.waits };
         let found = finder.find(page.pid, page.vaddr, object);
+        // The kernel's pages are told as they were when the recording ended, and those of a deleted file were gone.
         let file = found.title.kind == ObjectKind::File
-            && RemoteReads::is_page_cache(finder.symbols, frame.unwrap_or_default());
+            && (!page.is_stored_to() || RemoteReads::is_page_cache(finder.symbols, frame.unwrap_or_default()));
         let judged = page.judge();
         let pooled = found.title.kind == ObjectKind::Heap && reads.blocks.go_elsewhere(page.pid);
         let cause = match judged.cause {

@@ -86,6 +86,11 @@ impl Page {
         self.users.iter().chain(&self.alone).map(|user| user.reads).sum()
     }
 
+    /// Whether any task of user mode stored to it. Of a file's page, nobody has a copy of his own then.
+    pub fn is_stored_to(&self) -> bool {
+        self.users.iter().chain(&self.alone).any(|user| user.stores > 0)
+    }
+
     /// Those that count: of the time with several tasks, if there was one.
     pub fn users(&self) -> &[User] {
         if self.shared { &self.users } else { &self.alone }
