@@ -8,7 +8,7 @@ use crate::measuring::measure;
 use crate::output::{print, terminal_width};
 use crate::phases::Phases;
 use crate::progress::progress;
-use crate::trace::{Diagnosed, Only, for_diagnosis};
+use crate::trace::{Diagnosed, Look, Only, for_diagnosis};
 use anyhow::Context;
 use nearmiss_diagnose::{Options, diagnose};
 use nearmiss_machine::describe;
@@ -133,17 +133,17 @@ fn record(args: &Args, remedies: Remedies, phases: &mut Phases) -> anyhow::Resul
 fn trace(args: &Args, remedies: Remedies, phases: &mut Phases) -> anyhow::Result<(RunDir, Case)> {
     let (machine, cpus, only) = (args.how.machine.as_deref(), args.cpus, args.only);
     let diagnosed = Diagnosed { machine, cpus, only, runs: &args.runs, command: &args.command };
-    let mut record = |first_look, tasks| {
-        let run = for_diagnosis(&diagnosed, first_look, tasks)?;
+    let mut record = |look| {
+        let run = for_diagnosis(&diagnosed, look)?;
         phases.recorded(&run.read_json(run::MANIFEST)?);
         let case = args.how.case(&run)?;
-        phases.ended(if first_look { "first look" } else { "model" }, Instant::now());
+        phases.ended(if look == Look::First { "first look" } else { "model" }, Instant::now());
         anyhow::Ok((run, case))
     };
     if args.how.all || args.measure {
-        return record(false, false);
+        return record(Look::Closer { tasks: false });
     }
-    let (run, case) = record(true, false)?;
+    let (run, case) = record(Look::First)?;
     let lacks = nearmiss_diagnose::lacks(&case, remedies)?;
     if lacks.is_empty() {
         return Ok((run, case));
@@ -152,5 +152,5 @@ fn trace(args: &Args, remedies: Remedies, phases: &mut Phases) -> anyhow::Result
     say(&format!("something could matter: recording again, to rehearse what changes {}", carried.join(", ")));
     drop(case);
     run.discard();
-    record(false, lacks.contains("tasks"))
+    record(Look::Closer { tasks: lacks.contains("tasks") })
 }

@@ -7,7 +7,7 @@ mod served;
 mod warm;
 
 pub(crate) use nodes::Apart;
-pub use quiet::{Diagnosed, for_diagnosis, quietly};
+pub use quiet::{Diagnosed, Look, for_diagnosis, quietly};
 
 use crate::destination::runs_can_be_kept;
 use crate::exit::{self, CannotHere, Interrupted};

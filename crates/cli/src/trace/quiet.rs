@@ -29,16 +29,27 @@ pub struct Diagnosed<'a> {
     pub command: &'a [OsString],
 }
 
-/// Traces a command to be diagnosed: for a first look by the machine's own filter, else with all that a remedy may change,
-/// but tasks, which are named where they are wanted.
-pub fn for_diagnosis(diagnosed: &Diagnosed<'_>, first_look: bool, tasks: bool) -> anyhow::Result<RunDir> {
+/// How closely a command is looked at.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Look {
+    /// By the machine's own filter: enough to see what could matter.
+    First,
+    /// With where objects lie and which stores go through the caches, so that both may be changed; and with the tasks'
+    /// places, if that is wanted.
+    Closer { tasks: bool },
+}
+
+/// Traces a command to be diagnosed.
+pub fn for_diagnosis(diagnosed: &Diagnosed<'_>, look: Look) -> anyhow::Result<RunDir> {
     let cpus = diagnosed.cpus.to_string();
     let mut options = vec!["-m", diagnosed.machine.unwrap_or("host"), "--cpus", &cpus];
-    if !first_look {
-        options.extend(["--carry", if tasks { "addresses,stores,tasks" } else { "addresses,stores" }]);
-    }
+    options.extend(match look {
+        Look::First => None,
+        Look::Closer { tasks: false } => Some("--carry=addresses,stores"),
+        Look::Closer { tasks: true } => Some("--carry=addresses,stores,tasks"),
+    });
     let mut line = line(&options, diagnosed.runs, diagnosed.command)?;
-    (line.args.only, line.args.first_look) = (diagnosed.only, first_look);
+    (line.args.only, line.args.first_look) = (diagnosed.only, look == Look::First);
     let (run, status) = recorded(&line)?;
     if status != Some(CommandStatus::Exited(0)) {
         exit::say(&format!("the command did not end well; its output: {}", run.file(OUTPUTS[1]).display()));
