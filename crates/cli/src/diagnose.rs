@@ -65,13 +65,14 @@ pub fn run(args: Args, remedies: Remedies) -> anyhow::Result<ExitCode> {
             runs_can_be_kept(&args.runs)?;
             record(&args, remedies, &mut phases)?
         }
-        true => args.how.open(args.run.as_deref(), &args.runs, remedies)?,
+        true => {
+            let opened = args.how.open(args.run.as_deref(), &args.runs, remedies)?;
+            phases.ended("model", Instant::now());
+            opened
+        }
     };
     // Of measured cycles, what is too little of the modelled ones may be enough.
     case.traced.iter_mut().for_each(|traced| traced.thorough |= args.measure);
-    if args.command.is_empty() {
-        phases.ended("model", Instant::now());
-    }
     let measured = args.measure.then(|| measure(&case)).transpose()?;
     if measured.is_some() {
         phases.ended("measuring", Instant::now());

@@ -339,8 +339,7 @@ fn note_of_kernel(args: &Args) -> Option<String> {
 /// The filter that is exact for the machine, or the one that is exact for every machine, and what else it is to carry.
 fn filter(args: &Args, machine: &Machine) -> Filter {
     let mut filter = describe::filter_for(machine);
-    // Where loads wait for stores of their page offset, each of them counts; a part of a cycle is noise of the calibration.
-    let is_whole = args.first_look && machine.store_aliasing.is_some_and(|aliasing| aliasing.wait_cycles >= 1.0);
+    let is_whole = args.first_look && describe::every_load_counts(machine);
     let carries = |part| args.carry.contains(&part) || is_whole && part != Carry::Tasks;
     if args.one_line_filter || carries(Carry::Addresses) {
         filter.index_bits = 0;

@@ -209,6 +209,23 @@ fn a_task_that_moved_is_bound() {
     assert!(approximate[1].contains("`--carry tasks` goes by task"), "{approximate:?}");
 }
 
+#[test]
+fn a_binding_gains_no_more_than_what_moved_could_save() {
+    // One task fills a table and another one reads it from the other node: a matter of homes. The first one moves, with a page.
+    let mut script = Script::begin();
+    let (table, page) = (0..8 * PAGES, 8 * PAGES..8 * PAGES + 1);
+    script.writes(0, table.clone()).writes(0, page.clone()).runs(0, 0).runs(2, 102);
+    (0..8).for_each(|_| {
+        script.reads(2, table.clone());
+    });
+    script.runs(2, PROCESS).reads(2, page);
+    let (findings, _) = found(&script);
+    let by = |begins: &str| findings.iter().find(|finding| finding.treatment.starts_with(begins)).unwrap();
+    let (homes, bound) = (by("Homes of its pages"), by("Each task on a CPU of its own"));
+    assert!(homes.prediction.gain > 0.05, "{:?}", homes.prediction);
+    assert!(bound.prediction.high < 0.02, "both on one node would save {:?}", bound.prediction);
+}
+
 /// Name, remote reads, cycles and share saved of each row.
 fn rows(case: &Case, policies: &[&str]) -> Vec<(String, u64, u64, f64)> {
     let suspicions = (REMEDY.detect)(case).unwrap();

@@ -100,6 +100,12 @@ pub fn first_level_for(machine: &Machine) -> Option<FirstLevel> {
     (alone && !inclusive && first != FirstLevel::default()).then_some(first)
 }
 
+/// Whether a machine's cores wait for loads that any filter drops: those behind a store to the same offset of another page,
+/// though they hit. Less than a cycle is noise of a calibration.
+pub fn every_load_counts(machine: &Machine) -> bool {
+    machine.store_aliasing.is_some_and(|aliasing| aliasing.wait_cycles >= 1.0)
+}
+
 /// The filter of [`filter_for`] for one model that only counts: the tap runs the first level of instructions, whose
 /// lines it knows since their translation. That of data it would have to look up, for which such a model is too fast.
 pub fn filter_for_counts(machine: &Machine) -> Filter {

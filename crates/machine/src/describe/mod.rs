@@ -21,7 +21,9 @@ pub use cut::{DEFAULT_CPUS, cut};
 pub use domains::{Domains, domains, node_of};
 pub use figures::{figures, is_assumed, source_of};
 pub use file::{parse, render};
-pub use filter::{approximate_misses, approximations, can_replay, filter_for, filter_for_counts, first_level_for};
+pub use filter::{
+    approximate_misses, approximations, can_replay, every_load_counts, filter_for, filter_for_counts, first_level_for,
+};
 pub use presets::{PRESETS, Preset, preset};
 
 use nearmiss_record::machine::Machine;

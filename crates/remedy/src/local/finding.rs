@@ -132,8 +132,8 @@ impl Local {
     }
 
     fn prediction(&self, case: &Traced, (replays, best): &(Replays, usize)) -> Prediction {
-        // What a change does by the way, for other reasons than its own, is luck: which node a plan begins on, and whom that
-        // suits. It counts only as far as what the cause itself can save.
+        // What a change saves beside its cause is luck: on which node a plan begins, and whom that suits. It counts as far as
+        // the cause can save as much again, since a task that stays finds its lines in the caches, too.
         let most = 2.0 * self.most_gain();
         let (gain, low, high) = replays.gain_of(*best);
         let [gain, low, high] = [gain, low, high].map(|gain| gain.min(most));

@@ -2,9 +2,9 @@
 //! engine.
 //!
 //! Chunks come in recorded order. [`placing`] puts tasks on other CPUs where the policy says so, and [`hands`] does so
-//! many times over with tasks that [`parting`] kept; [`rounds`] holds a round back where the order is modelled; [`replay`] then meets record by record, by the short way of [`plain`] where nothing is
-//! out of the ordinary. [`apart`] says where bytes lie that a policy takes out of their lines, [`codes`] keeps the code that
-//! runs.
+//! many times over with tasks that [`parting`] kept; [`rounds`] holds a round back where the order is modelled;
+//! [`replay`] then meets record by record, by the short way of [`plain`] where nothing is out of the ordinary.
+//! [`apart`] says where bytes lie that a policy takes out of their lines, [`codes`] keeps the code that runs.
 
 mod ahead;
 pub(in crate::model) mod apart;

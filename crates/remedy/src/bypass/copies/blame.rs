@@ -77,8 +77,8 @@ pub(super) fn blame(ways: &Ways<'_>, pollution: &[Pollution]) -> FxHashMap<Way, 
 pub(super) struct Costs<'a> {
     machine: &'a Machine,
     ways: Ways<'a>,
-    /// By the function's file and name.
-    functions: FxHashMap<(&'a str, &'a str), &'a Tally>,
+    /// By the function's file and name, which several functions may have.
+    functions: FxHashMap<(&'a str, &'a str), Tally>,
 }
 
 impl<'a> Costs<'a> {
@@ -87,8 +87,11 @@ impl<'a> Costs<'a> {
     }
 
     fn by_function(machine: &'a Machine, ways: Ways<'a>, functions: &'a [FunctionRow]) -> Self {
-        let functions = functions.iter().map(|row| ((row.module.as_str(), row.name.as_str()), &row.tally)).collect();
-        Costs { machine, ways, functions }
+        let mut sums: FxHashMap<_, Tally> = FxHashMap::default();
+        for row in functions {
+            *sums.entry((row.module.as_str(), row.name.as_str())).or_default() += &row.tally;
+        }
+        Costs { machine, ways, functions: sums }
     }
 
     /// Cycles of all that is blamed.
@@ -102,8 +105,8 @@ impl<'a> Costs<'a> {
         by_victim.into_iter().map(|(victim, cycles)| cycles.min(waits(victim))).sum::<f64>() as u64
     }
 
-    fn function(&self, function: u32) -> Option<&'a Tally> {
-        self.functions.get(&(self.ways.module(function), self.ways.name(function))).copied()
+    fn function(&self, function: u32) -> Option<&Tally> {
+        self.functions.get(&(self.ways.module(function), self.ways.name(function)))
     }
 
     fn store_misses(&self, function: u32, level: usize) -> u64 {
@@ -137,9 +140,12 @@ mod tests {
         let row =
             |name: &str, tally| FunctionRow { name: name.into(), module: "/usr/bin/p".into(), kernel: false, tally };
         let stores = LevelTally { store_misses: [store_misses, 0, 0, 0, 0, 0], ..LevelTally::default() };
+        // Two functions have each name, as static ones of two files may.
         let rows = [
             row("copy", Tally { levels: vec![stores], ..Tally::default() }),
+            row("copy", Tally { levels: vec![LevelTally::default()], ..Tally::default() }),
             row("walk", Tally { stall_cycles: waits, ..Tally::default() }),
+            row("walk", Tally::default()),
         ];
         let mut machine = preset_or_file("zen3-milan").unwrap_or_else(|why| panic!("{why}"));
         (machine.core, machine.overlap) = (None, 0.0);
