@@ -18,6 +18,8 @@
 
 #define NM_ABI_MAGIC 0x3130504154534d4eULL /* "NMSTAP01" */
 #define NM_ABI_VERSION 4u
+/* The variable in QEMU's environment that holds the version of its plugin interface. */
+#define NM_QEMU_API_VARIABLE "NEARMISS_QEMU_API"
 #define NM_MAX_VCPUS 64
 #define NM_MAX_NODES 8
 

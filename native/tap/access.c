@@ -3,16 +3,33 @@
  * The callbacks of memory accesses. Those of plain loads and stores run for every access of the guest: a few
  * instructions if the filter drops it.
  */
+#include "engine.h"
 #include "first_level.h"
 #include "record.h"
 
-/* meminfo bits of every QEMU so far: MemOp from bit 4 on, whose low three bits are the size; rw from bit 16 on.
- * translate_init checks that this QEMU agrees. */
-static inline unsigned size_of(qemu_plugin_meminfo_t info) { return 1u << (info >> 4 & 7); }
+/* meminfo bits of every QEMU so far: MemOp from bit 4 or 5 on, whose low three bits are the size; rw from bit 16 on. Bit 4
+ * is 0 where it is the mode's, since x86 has fewer than 16 modes. So four bits tell the size of either. */
+enum { SIZE_LOW = 4, SIZE_MASK = 15 };
 
-/* Where in a line of 64 bytes an access of this size may begin, by its log2: shorter to look up than to shift. */
-static const uint64_t solo_room[8] = {63, 62, 60, 56, 48, 32, 0, 0};
-static inline uint64_t solo_room_of(qemu_plugin_meminfo_t info) { return solo_room[info >> 4 & 7]; }
+int access_init(void)
+{
+    const int size_low = engine_size_low();
+    if (size_low < 0) {
+        tap_fail("this QEMU describes memory accesses in a way the tap does not know: use QEMU 7.2, 10.0 or 11.1");
+        return -1;
+    }
+    for (unsigned bits = 0; bits <= SIZE_MASK; bits++) {
+        tap.size_log2[bits] = bits >> (size_low - SIZE_LOW) & 7;
+        const unsigned bytes = 1u << tap.size_log2[bits];
+        tap.room[bits] = bytes > 64 ? 0 : 64 - bytes;
+    }
+    return 0;
+}
+
+static inline unsigned size_of(qemu_plugin_meminfo_t info) { return 1u << tap.size_log2[info >> SIZE_LOW & SIZE_MASK]; }
+
+/* Shorter to look up than to shift. */
+static inline uint64_t solo_room_of(qemu_plugin_meminfo_t info) { return tap.room[info >> SIZE_LOW & SIZE_MASK]; }
 
 /* QEMU 7.2 mistakes the direction that a callback was registered for, so every one asks for both and looks itself. */
 static inline int stores(qemu_plugin_meminfo_t info) { return info >> 16 & QEMU_PLUGIN_MEM_W; }
@@ -35,12 +52,11 @@ static void follow_task(struct vcpu *v, qemu_plugin_meminfo_t info, uint64_t vad
  * store next (a frame, saved registers) comes in the user instruction's name. User mode has no such addresses. */
 static inline int of_other_mode(int kernel, uint64_t vaddr) { return !kernel && vaddr >> 63; }
 
-/* 1 if the access may be recorded; the vCPU stays locked then. */
+/* 1 if the access may be recorded. */
 static int enter(struct vcpu *v, qemu_plugin_meminfo_t info, int kernel, uint64_t vaddr, int store)
 {
     if (unlikely(of_other_mode(kernel, vaddr)))
         return 0;
-    vcpu_lock(v);
     if (attend(v, kernel))
         return 1;
     if (v->attention & ATTEND_PENDING && kernel && store)
@@ -52,7 +68,6 @@ static int enter(struct vcpu *v, qemu_plugin_meminfo_t info, int kernel, uint64_
             v->task->last_store_page = softtlb_page(v, info, vaddr);
         }
     }
-    vcpu_unlock(v);
     return 0;
 }
 
@@ -62,7 +77,6 @@ static __attribute__((noinline)) void slow(struct vcpu *v, struct nm_insn *insn,
     if (!enter(v, info, kernel, vaddr, kind != NM_LOAD))
         return;
     reference(v, insn, info, vaddr, size_of(info), kind);
-    vcpu_unlock(v);
 }
 
 static inline __attribute__((always_inline)) void load(unsigned index, qemu_plugin_meminfo_t info, uint64_t vaddr,
@@ -71,7 +85,7 @@ static inline __attribute__((always_inline)) void load(unsigned index, qemu_plug
     struct vcpu *v = vcpu_of(index);
     struct filter_entry *e = filter_set(v, vaddr);
     if (likely(vaddr - e->load_from <= tap.line_bytes - size_of(info))) {
-        tap_bump(&insn->load_hits);
+        insn->load_hits++;
         v->loads[kernel]++;
         return;
     }
@@ -87,7 +101,7 @@ static inline __attribute__((always_inline)) void store(unsigned index, qemu_plu
     unsigned size = size_of(info);
     if (likely(into <= tap.line_bytes - size)) {
         e->written |= (size >= 64 ? ~0ULL : (1ULL << size) - 1) << into;
-        tap_bump(&insn->store_hits);
+        insn->store_hits++;
         v->stores[kernel]++;
         return;
     }
@@ -218,7 +232,6 @@ static void part(unsigned index, qemu_plugin_meminfo_t info, uint64_t vaddr, str
         return;
     enum nm_kind kind = !is_store ? NM_LOAD : insn->flags & NM_I_NT ? NM_NT_STORE : NM_STORE;
     reference_part(v, insn, info, vaddr, size_of(info), kind, is_store);
-    vcpu_unlock(v);
 }
 
 /* A part whose line the filter holds, and which goes on with nothing that was sent, or begins anew. */
@@ -255,7 +268,6 @@ static void pair(unsigned index, uint64_t vaddr, struct nm_insn *insn, qemu_plug
     if (vaddr & (bytes - 1) || !enter(v, info, kernel, vaddr, 1))
         return;
     reference(v, insn, info, vaddr, bytes, NM_ATOMIC);
-    vcpu_unlock(v);
 }
 
 #define CALLBACK(name, call)                                                                                           \
@@ -324,7 +336,6 @@ static void on_watched(unsigned index, qemu_plugin_meminfo_t info, uint64_t vadd
     struct vcpu *v = vcpu_of(index);
     if (!stores(info))
         return;
-    vcpu_lock(v);
     if (attend(v, KERNEL)) {
         uint64_t page = softtlb_page(v, info, vaddr);
         uint64_t offset = page << 12 | (vaddr & 4095);
@@ -333,7 +344,6 @@ static void on_watched(unsigned index, qemu_plugin_meminfo_t info, uint64_t vadd
     } else if (v->attention & ATTEND_PENDING) {
         follow_task(v, info, vaddr);
     }
-    vcpu_unlock(v);
 }
 
 static void add(struct qemu_plugin_insn *at, qemu_plugin_mem_cb_t callback, void *data)

@@ -3,8 +3,6 @@
  * The code that runs: each translated block is told once, ahead of the first record of its instructions. QEMU translates
  * the same code again when its cache was emptied; that is told again only where bytes, addresses or instruction ids are
  * others. Before the window opens blocks are kept here, since QEMU does not translate them again then.
- *
- * All of this runs under the lock of translation.
  */
 #include "tap.h"
 
@@ -107,20 +105,12 @@ static void send(struct vcpu *v, uint64_t vaddr, const uint8_t *payload, uint32_
     ring_control(v, NM_C_CODE, vaddr, 0, bytes, payload, bytes);
 }
 
-/* With several TCG threads another vCPU may run the block before this one's chunk is full: then it is published at once.
- * A thread whose vCPU is not known yet tells it as the first vCPU. */
+/* A block that is translated before any vCPU is known is sent as the first vCPU's. */
 static void send_now(uint64_t vaddr, const uint8_t *payload, uint32_t bytes)
 {
-    struct vcpu *here = window_vcpu(), *v = here ? here : tap_vcpus;
-    vcpu_lock(v);
-    if (window_is_open()) {
-        send(v, vaddr, payload, bytes);
-        if (tap.multi)
-            ring_publish(v, 0);
-    }
-    vcpu_unlock(v);
-    if (tap.multi)
-        tap_here = here;
+    struct vcpu *here = window_vcpu();
+    if (window_is_open())
+        send(here ? here : tap_vcpus, vaddr, payload, bytes);
 }
 
 void code_begin(uint64_t vaddr, uint64_t paddr)

@@ -7,7 +7,6 @@
  */
 #include "tap.h"
 
-#include <pthread.h>
 #include <stdlib.h>
 
 enum { DEPTH_MAX = 4096, KERNEL_STACK_LOG2 = 14, RECENT_LOG2 = 12 };
@@ -20,7 +19,6 @@ struct entry {
 
 static struct entry *table;
 static uint32_t table_size, pairs;
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 /* Pairs met lately: the table is larger than a CPU's own caches. */
 static struct entry recent[1 << RECENT_LOG2];
@@ -86,12 +84,6 @@ static uint32_t intern(uint32_t parent, uint32_t call)
 
 static uint32_t child(uint32_t parent, uint32_t call)
 {
-    if (tap.multi) {
-        pthread_mutex_lock(&lock);
-        uint32_t context = intern(parent, call);
-        pthread_mutex_unlock(&lock);
-        return context;
-    }
     struct entry *e = &recent[hash(parent, call) >> (64 - RECENT_LOG2)];
     if (!e->context || e->parent != parent || e->call != call)
         *e = (struct entry){parent, call, intern(parent, call)};

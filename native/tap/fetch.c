@@ -11,13 +11,11 @@ static __attribute__((noinline)) void send(struct vcpu *v, const struct nm_insn 
                                            unsigned bytes_shift, int kernel, unsigned word)
 {
     const unsigned bytes = insn->flags >> bytes_shift & NM_I_FETCHED_MASK;
-    vcpu_lock(v);
     if (v->fetch_page != vaddr >> 12) {
         v->fetch_page = vaddr >> 12;
         maps_poll(v);
     }
     record_send(v, insn, vaddr, bytes, NM_FETCH, kernel ? NM_F_KERNEL : 0, page, word);
-    vcpu_unlock(v);
 }
 
 static inline void enter_line(struct vcpu *v, const struct nm_insn *insn, uint64_t vaddr, uint64_t paddr,
@@ -33,16 +31,13 @@ static inline void enter_line(struct vcpu *v, const struct nm_insn *insn, uint64
 
 /* 1 if what follows is recorded. */
 static inline __attribute__((always_inline)) int enter_run(struct vcpu *v, struct nm_insn *insn, uint64_t instructions,
-                                                           int kernel, int solo)
+                                                           int kernel)
 {
     if (unlikely(v->attention) && !window_attend_run(v, kernel))
         return 0;
     if (unlikely(v->instructions[USER] + v->instructions[KERNEL] >= v->instructions_limit) && window_spent(v))
         return 0;
-    if (solo)
-        insn->executions++;
-    else
-        tap_bump(&insn->executions);
+    insn->executions++;
     v->instructions[kernel] += instructions;
     return 1;
 }
@@ -52,7 +47,7 @@ static inline struct vcpu *vcpu_of(unsigned index, int solo) { return solo ? &ta
 static inline __attribute__((always_inline)) void one_line(unsigned index, struct nm_insn *insn, int kernel, int solo)
 {
     struct vcpu *v = vcpu_of(index, solo);
-    if (enter_run(v, insn, insn->run, kernel, solo))
+    if (enter_run(v, insn, insn->run, kernel))
         enter_line(v, insn, insn->vaddr, insn->paddr, NM_I_FETCHED_SHIFT, kernel, solo);
 }
 
@@ -60,7 +55,7 @@ static inline __attribute__((always_inline)) void one_line(unsigned index, struc
 static inline __attribute__((always_inline)) void two_lines(unsigned index, struct nm_insn *insn, int kernel, int solo)
 {
     struct vcpu *v = vcpu_of(index, solo);
-    if (!enter_run(v, insn, insn->run, kernel, solo))
+    if (!enter_run(v, insn, insn->run, kernel))
         return;
     enter_line(v, insn, insn->vaddr, insn->paddr, NM_I_FETCHED_SHIFT, kernel, solo);
     uint64_t second = (insn->vaddr | (tap.line_bytes - 1)) + 1;
@@ -86,7 +81,7 @@ static __attribute__((noinline)) void line_news(struct vcpu *v, const struct nm_
 static inline __attribute__((always_inline)) int level_run(struct vcpu *v, const struct code_run *run, int kernel,
                                                            int misses_only)
 {
-    if (!enter_run(v, run->insn, run->instructions, kernel, 1))
+    if (!enter_run(v, run->insn, run->instructions, kernel))
         return 0;
     const uint64_t now = v->instructions[USER] + v->instructions[KERNEL];
     if (unlikely(code_line_used(&v->code, run->first, now, misses_only)))
@@ -144,7 +139,7 @@ LEVEL_CALLBACKS(kernel_misses, KERNEL, 1)
 
 static inline void count_only(unsigned index, struct nm_insn *insn, int kernel, int solo)
 {
-    enter_run(vcpu_of(index, solo), insn, insn->run, kernel, solo);
+    enter_run(vcpu_of(index, solo), insn, insn->run, kernel);
 }
 
 #define CALLBACK(name)                                                                                                 \

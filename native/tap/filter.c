@@ -15,7 +15,6 @@
 
 void filter_displace(struct filter_entry *e)
 {
-    /* With several TCG threads a line may have been taken between a hit and the note of what the hit wrote. */
     if (tap.sharing && !tap.by_task && e->written && e->line != NO_LINE)
         sharing_keep(e->line, e->written);
     *e = (struct filter_entry){NOWHERE, NOWHERE, 0, NO_LINE};

@@ -11,12 +11,10 @@ enum { TIMER_STUB_BYTES = 32 };
 static void enter(unsigned index, enum nm_irq irq)
 {
     struct vcpu *v = &tap_vcpus[index];
-    vcpu_lock(v);
     if (attend(v, KERNEL) && v->task) {
         v->task->irq_depth++;
         ring_control(v, NM_C_IRQ, 1, 0, irq, NULL, 0);
     }
-    vcpu_unlock(v);
 }
 
 static void on_timer(unsigned index, void *unused)
@@ -35,12 +33,10 @@ static void on_iret(unsigned index, void *unused)
 {
     (void)unused;
     struct vcpu *v = &tap_vcpus[index];
-    vcpu_lock(v);
     if (attend(v, KERNEL) && v->task && v->task->irq_depth) {
         v->task->irq_depth--;
         ring_control(v, NM_C_IRQ, 0, 0, 0, NULL, 0);
     }
-    vcpu_unlock(v);
 }
 
 void irq_register(struct qemu_plugin_insn *at, uint32_t decoded, uint64_t vaddr)

@@ -12,19 +12,8 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 
-QEMU_EXPORT int qemu_plugin_version = 1;
-
 struct tap tap;
 struct vcpu tap_vcpus[NM_MAX_VCPUS];
-
-/* QEMU reads the version after the library's constructors ran. */
-__attribute__((constructor)) static void choose_version(void)
-{
-    if (qemu_plugin_scoreboard_new) {
-        tap.modern = tap.multi = 1; /* with one TCG thread, such a QEMU hands callbacks the wrong vCPU */
-        qemu_plugin_version = 4;
-    }
-}
 
 void tap_fail(const char *why, ...)
 {
@@ -95,7 +84,7 @@ static int configure(void)
     tap.by_task = c->by_task != 0;
     tap.sharing = c->vcpus > 1 || tap.by_task;
     tap.contexts = c->call_contexts != 0;
-    tap.solo = c->vcpus == 1 && !tap.multi && tap.line_log2 == SOLO_LINE_LOG2 && tap.index_low == SOLO_LINE_LOG2 &&
+    tap.solo = c->vcpus == 1 && tap.line_log2 == SOLO_LINE_LOG2 && tap.index_low == SOLO_LINE_LOG2 &&
                !tap.ordered && !tap.by_task;
     if ((tap.ordered || tap.by_task) && (c->first_level_data_ways || c->first_level_fetch_ways)) {
         tap_fail("the tap cannot run a first level whose stores or tasks a replay may change");
@@ -127,5 +116,5 @@ QEMU_EXPORT int qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_t *info
         tap_fail("this QEMU runs %s, not a whole x86_64 machine", info->target_name);
         return -1;
     }
-    return map_file(fd) || configure() || ring_init() || translate_init() || window_init() ? -1 : 0;
+    return map_file(fd) || configure() || ring_init() || access_init() || translate_init() || window_init() ? -1 : 0;
 }

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  *
  * The part of QEMU's TCG plugin interface that the tap uses, declared here because Debian ships no header for it.
- * Version 1 (QEMU 6 to 8) and versions 2 to 4 (QEMU 9 and 10) differ in a few functions; those are declared weak and
- * chosen at run time by what the running QEMU exports.
+ * Versions 1 (QEMU 7.2 and 8) to 7 (QEMU 11.1) differ in a few functions, which engine.c alone calls.
  */
 #ifndef NEARMISS_QEMU_API_H
 #define NEARMISS_QEMU_API_H
@@ -37,15 +36,15 @@ enum qemu_plugin_mem_rw { QEMU_PLUGIN_MEM_R = 1, QEMU_PLUGIN_MEM_W = 2, QEMU_PLU
 enum qemu_plugin_cb_flags { QEMU_PLUGIN_CB_NO_REGS = 0 };
 enum qemu_plugin_op { QEMU_PLUGIN_INLINE_ADD_U64 = 0 };
 
-typedef void (*qemu_plugin_simple_cb_t)(qemu_plugin_id_t);
-typedef void (*qemu_plugin_tb_trans_cb_t)(qemu_plugin_id_t, struct qemu_plugin_tb *);
 typedef void (*qemu_plugin_exec_cb_t)(unsigned vcpu, void *data);
 typedef void (*qemu_plugin_mem_cb_t)(unsigned vcpu, qemu_plugin_meminfo_t info, uint64_t vaddr, void *data);
 
 #define QEMU_IMPORT __attribute__((visibility("default"))) extern
 
-QEMU_IMPORT void qemu_plugin_reset(qemu_plugin_id_t, qemu_plugin_simple_cb_t);
-QEMU_IMPORT void qemu_plugin_register_vcpu_tb_trans_cb(qemu_plugin_id_t, qemu_plugin_tb_trans_cb_t);
+/* The callback has one argument: the plugin's number, from version 7 on `user_data`, which earlier versions ignore. */
+QEMU_IMPORT void qemu_plugin_reset(qemu_plugin_id_t, void (*)(void *), void *user_data);
+/* The callback takes the plugin's number and the block, from version 7 on the block and `user_data`. */
+QEMU_IMPORT void qemu_plugin_register_vcpu_tb_trans_cb(qemu_plugin_id_t, void *callback, void *user_data);
 QEMU_IMPORT void qemu_plugin_register_vcpu_tb_exec_cb(struct qemu_plugin_tb *, qemu_plugin_exec_cb_t,
                                                       enum qemu_plugin_cb_flags, void *data);
 QEMU_IMPORT void qemu_plugin_register_vcpu_insn_exec_cb(struct qemu_plugin_insn *, qemu_plugin_exec_cb_t,
@@ -70,7 +69,12 @@ QEMU_IMPORT void *qemu_plugin_insn_data(const struct qemu_plugin_insn *, void *t
 __attribute__((weak)) QEMU_IMPORT void qemu_plugin_register_vcpu_insn_exec_inline(struct qemu_plugin_insn *,
                                                                                   enum qemu_plugin_op, void *,
                                                                                   uint64_t);
-/* From version 2 on; asked for only to learn which QEMU this is. */
-__attribute__((weak)) QEMU_IMPORT void *qemu_plugin_scoreboard_new(size_t);
+/* Not part of the plugin interface, but every QEMU with loadable modules exports these. */
+__attribute__((weak)) QEMU_IMPORT void *qemu_get_cpu(int index);
+__attribute__((weak)) QEMU_IMPORT __thread void *current_cpu; /* the one that this TCG thread runs */
+__attribute__((weak)) QEMU_IMPORT void tcg_cpu_init_cflags(void *cpu, bool parallel);
+__attribute__((weak)) QEMU_IMPORT void tlb_flush(void *cpu);
+__attribute__((weak)) QEMU_IMPORT void tlb_set_page(void *cpu, uint64_t vaddr, uint64_t paddr, int prot, int mmu_idx,
+                                                    uint64_t size);
 
 #endif

@@ -90,11 +90,6 @@ piece(struct vcpu *v, struct nm_insn *insn, qemu_plugin_meminfo_t info, uint64_t
         forget(v, e);
     } else {
         remember(v, e, from, line, written);
-        if (unlikely(tap.multi)) {
-            __atomic_thread_fence(__ATOMIC_SEQ_CST);
-            if (tap.sharing && sharing_lost(v, line, store))
-                filter_displace(e);
-        }
     }
     if (kind == NM_ATOMIC)
         v->nt_pending = 0;
@@ -107,10 +102,10 @@ static inline void count_hit(struct vcpu *v, struct nm_insn *insn, int store)
 {
     const int kernel = insn->flags & NM_I_KERNEL ? KERNEL : USER;
     if (store) {
-        tap_bump(&insn->store_hits);
+        insn->store_hits++;
         v->stores[kernel]++;
     } else {
-        tap_bump(&insn->load_hits);
+        insn->load_hits++;
         v->loads[kernel]++;
     }
 }
@@ -130,7 +125,7 @@ pieces(struct vcpu *v, struct nm_insn *insn, qemu_plugin_meminfo_t info, uint64_
         enum outcome outcome = piece(v, insn, info, vaddr, now, kind, flags);
         if (outcome == HIT) {
             if (continued)
-                tap_bump(&insn->cont_hits);
+                insn->cont_hits++;
             else
                 count_hit(v, insn, kind != NM_LOAD);
         }
@@ -169,7 +164,7 @@ void reference_part(struct vcpu *v, struct nm_insn *insn, qemu_plugin_meminfo_t 
                     enum nm_kind kind, int store)
 {
     const int continued = v->wide.insn == insn && v->wide.store == store && v->wide.end == vaddr &&
-                          (tap.multi || v->wide.execution == insn->executions);
+                          v->wide.execution == insn->executions;
     v->wide.insn = insn;
     v->wide.execution = insn->executions;
     v->wide.store = store;

@@ -3,8 +3,7 @@
  * QEMU's own translation cache grows only while it is flushed (tlb_mmu_resize_locked: twice as large when more than
  * 70% of it was in use), and a guest that runs one task seldom flushes it: a program of ten thousand pages would run
  * on 256 entries, and walk its page tables at every other access. So it is flushed now and then, which the guest cannot
- * notice. Soon after a window's start often, so that it reaches its size; then seldom. Only with one TCG thread, where
- * nobody else can be looking at it.
+ * notice. Soon after a window's start often, so that it reaches its size; then seldom.
  *
  * A page has one place in it, so pages some pages apart (a structure every 8 KiB) fight for a few places and leave the
  * others empty: it is never 70% in use. Before a flush it is therefore filled up to what the program's own pages, which
@@ -22,12 +21,6 @@ enum { FILL_PERCENT = 65 };
 /* QEMU's name for a page that can be read. */
 enum { PAGE_READ = 1 };
 
-/* Not part of the plugin interface, but every QEMU with loadable modules exports them. */
-__attribute__((weak)) QEMU_IMPORT void *qemu_get_cpu(int index);
-__attribute__((weak)) QEMU_IMPORT void tlb_flush(void *cpu);
-__attribute__((weak)) QEMU_IMPORT void tlb_set_page(void *cpu, uint64_t vaddr, uint64_t paddr, int prot, int mmu_idx,
-                                                    uint64_t size);
-
 static uint64_t now_ns(void)
 {
     struct timespec now;
@@ -35,7 +28,7 @@ static uint64_t now_ns(void)
     return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
-static int possible(void) { return !tap.multi && qemu_get_cpu && tlb_flush && tlb_set_page; }
+static int possible(void) { return qemu_get_cpu && tlb_flush && tlb_set_page; }
 
 void refill_look(struct vcpu *v)
 {

@@ -8,14 +8,12 @@
 #include "tap.h"
 
 #include <linux/futex.h>
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
-static pthread_mutex_t order = PTHREAD_MUTEX_INITIALIZER;
 static uint64_t published;
 
 int ring_init(void)
@@ -93,13 +91,9 @@ void ring_publish(struct vcpu *v, uint32_t flags)
     struct nm_control *c = tap.control;
     if (v->used == 0)
         ring_reserve(v, 0);
-    if (tap.multi)
-        pthread_mutex_lock(&order);
     wait_for_room();
     struct nm_chunk *chunk = (void *)(tap.file + c->chunks_offset + published % c->chunk_count * c->chunk_bytes);
     v->chunk.seq = published;
-    if (tap.multi)
-        v->chunk.slice = published;
     v->chunk.records = v->used;
     v->chunk.instructions = v->instructions[USER] + v->instructions[KERNEL];
     v->chunk.flags = flags;
@@ -108,8 +102,6 @@ void ring_publish(struct vcpu *v, uint32_t flags)
     published++;
     __atomic_store_n(&c->published, published, __ATOMIC_SEQ_CST);
     ring_wake();
-    if (tap.multi)
-        pthread_mutex_unlock(&order);
     v->used = 0;
     v->wide.record = NULL;
     if (tap.by_task) { /* a replay puts other tasks' chunks between this one and the next */

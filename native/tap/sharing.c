@@ -162,25 +162,11 @@ static void take(struct vcpu *v, uint64_t line, uint32_t state, int is_shared)
 int sharing_touch(struct vcpu *v, uint64_t line, int store)
 {
     const uint32_t me = touched_by(v);
-    uint32_t state = __atomic_load_n(&states[line], __ATOMIC_RELAXED), next;
-    do {
-        next = after(state, me, store);
-        if (next == state)
-            return (next & SHARED) != 0;
-        if (!tap.multi) {
-            states[line] = next;
-            break;
-        }
-    } while (!__atomic_compare_exchange_n(&states[line], &state, next, 0, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED));
+    const uint32_t state = states[line], next = after(state, me, store);
+    if (next == state)
+        return (next & SHARED) != 0;
+    states[line] = next;
     if (must_be_taken(state, me, store))
         take(v, line, state, (next & SHARED) != 0);
     return (next & SHARED) != 0;
-}
-
-int sharing_lost(const struct vcpu *v, uint64_t line, int store)
-{
-    const uint32_t state = __atomic_load_n(&states[line], __ATOMIC_SEQ_CST);
-    if (state & SHARED)
-        return 1;
-    return is_elsewhere(state, touched_by(v)) ? store || state & WRITTEN : store && !(state & WRITTEN);
 }

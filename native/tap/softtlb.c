@@ -3,7 +3,7 @@
  * A translation cache of our own, a vCPU: asking QEMU for the physical address of every access costs thirteen times
  * as much. Flushed by every instruction that flushes a real one.
  */
-#include "tap.h"
+#include "engine.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -15,14 +15,15 @@ struct hwaddr_v1 {
     void *host;
 };
 
-/* meminfo's lowest bits: the part of QEMU's translation cache that the access goes by. */
+/* meminfo's lowest bits: the part of QEMU's translation cache that the access goes by. Some have one bit more, which is
+ * 0 on x86. */
 enum { MODE_MASK = 15 };
 enum { UNKNOWN, BY_HOST_POINTER, BY_PHYSICAL_ADDRESS };
 static int way = UNKNOWN;
 
 static void choose_way(const struct qemu_plugin_hwaddr *hw)
 {
-    if (tap.modern) {
+    if (engine_has_right_addresses()) {
         way = BY_PHYSICAL_ADDRESS;
         return;
     }

@@ -115,7 +115,6 @@ struct vcpu {
     uint64_t perf_head;   /* bytes of it told so far */
     uint64_t fetch_page; /* page of the last fetch that was sent */
     int nt_pending;      /* write-combining buffers may hold data */
-    int busy;            /* lock of the slow path, with several TCG threads */
     struct {
         const struct nm_insn *insn;
         uint64_t execution, end;
@@ -144,6 +143,7 @@ extern struct vcpu tap_vcpus[NM_MAX_VCPUS];
 
 struct tap {
     qemu_plugin_id_t id;
+    void (*on_translation)(struct qemu_plugin_tb *);
     unsigned char *file; /* the shared memory file */
     struct nm_control *control;
     struct nm_insn *insns;
@@ -151,8 +151,6 @@ struct tap {
     uint32_t chunk_capacity; /* records */
     uint32_t line_log2, index_low, index_mask, line_bytes;
     uint32_t vcpus;
-    int multi;    /* several TCG threads */
-    int modern;   /* plugin interface version 2 or later */
     int sharing;  /* more than one vCPU */
     uint32_t epoch; /* of sharing.c */
     int contexts; /* call_contexts */
@@ -161,6 +159,8 @@ struct tap {
     int ahead;    /* blocks are made for the window before it opens, and not translated anew then */
     int misses_only; /* of the level of instructions nothing else is sent */
     int first_data, first_fetch; /* the tap runs the machine's first level of data, of instructions; only where solo */
+    uint8_t size_log2[16]; /* of an access, by bits 4 to 7 of its meminfo */
+    uint64_t room[16];     /* where in a line of 64 bytes an access of that size may begin, at most */
     uint64_t solo_mask; /* an address >> 1, so masked: where the entry of its set begins in the data filter */
     int solo;     /* one vCPU, lines of 64 bytes, whose lowest index bit is their own: shorter callbacks */
 };
@@ -181,15 +181,6 @@ static inline int fence_matters(const struct vcpu *v) { return v->nt_pending || 
 
 static inline uint32_t insn_id(const struct nm_insn *insn) { return (uint32_t)(insn - tap.insns); }
 
-/* Counts in a table that all vCPUs share. */
-static inline void tap_bump(uint64_t *counter)
-{
-    if (unlikely(tap.multi))
-        __atomic_fetch_add(counter, 1, __ATOMIC_RELAXED);
-    else
-        ++*counter;
-}
-
 static inline struct filter_entry *filter_set(struct vcpu *v, uint64_t vaddr)
 {
     return &v->data[(vaddr >> tap.index_low) & tap.index_mask];
@@ -199,9 +190,8 @@ static inline struct filter_entry *filter_set(struct vcpu *v, uint64_t vaddr)
 void tap_fail(const char *why, ...) __attribute__((format(printf, 1, 2)));
 
 /* translate.c: decides at translation what to call at execution */
-void translate_block(qemu_plugin_id_t, struct qemu_plugin_tb *);
+void translate_block(struct qemu_plugin_tb *);
 int translate_init(void);
-const uint8_t *insn_bytes(const struct qemu_plugin_insn *, size_t size, uint8_t buffer[16]);
 
 /* insns.c: the entry of an instruction; NULL when the table is full, which ends the recording */
 struct nm_insn *insns_entry(const struct insn_identity *, int *is_new);
@@ -218,6 +208,7 @@ enum access {
     ACCESS_CALL, ACCESS_RETURN, /* the order matters to access_register */
     ACCESS_WIDE, ACCESS_ATOMIC, ACCESS_PAIR_8, ACCESS_PAIR_16, ACCESS_NT,
 };
+int access_init(void);
 void access_register(struct qemu_plugin_insn *, struct nm_insn *, enum access, int kernel);
 void access_watch_current_task(struct qemu_plugin_insn *);
 
@@ -285,7 +276,6 @@ uint64_t ram_bytes(void);
 int sharing_init(void);
 /* Notes an access; 1 when the line must always be sent. Takes it from other vCPUs' filters, and emits NM_C_SHARE. */
 int sharing_touch(struct vcpu *, uint64_t line, int store);
-int sharing_lost(const struct vcpu *, uint64_t line, int store); /* 1 if the filter may not remember it any more */
 /* Of the instructions of all vCPUs so far; returns how many are left in the epoch. */
 uint64_t sharing_enter_epoch(struct vcpu *, uint64_t instructions);
 void sharing_keep(uint64_t line, uint64_t written); /* remembers bytes written, of a displaced filter entry */
@@ -349,35 +339,17 @@ void irq_register(struct qemu_plugin_insn *, uint32_t decoded, uint64_t vaddr);
 void window_trigger_register(struct qemu_plugin_insn *, uint32_t immediate);
 int window_init(void);
 int window_attend(struct vcpu *, int kernel); /* 0: do not record */
-int window_attend_run(struct vcpu *, int kernel); /* the same, of a vCPU that is not locked */
+int window_attend_run(struct vcpu *, int kernel); /* at the entry of a line of code */
 int window_spent(struct vcpu *); /* this vCPU reached its limit: 1 if that closed the window */
 int window_awaits_maps(void); /* a symbol opens it, whose address is to be learnt from the maps */
 void window_symbol_register(struct qemu_plugin_tb *, size_t index, uint64_t vaddr, const uint8_t *code, size_t size);
 int window_is_open(void);
-struct vcpu *window_vcpu(void); /* the vCPU that is translating, as far as known; else NULL */
+struct vcpu *window_vcpu(void); /* the vCPU that runs this slice; NULL before the window opens */
 uint64_t window_task(void); /* the task that runs there */
 void window_fail(void);
 static inline int attend(struct vcpu *v, int kernel)
 {
     return likely(v->attention == 0) || window_attend(v, kernel);
-}
-
-/* With several TCG threads: the vCPU of this one. */
-extern __thread struct vcpu *tap_here;
-
-/* The slow path of a vCPU against the end of the window, with several TCG threads. */
-static inline void vcpu_lock(struct vcpu *v)
-{
-    if (likely(!tap.multi))
-        return;
-    while (__atomic_exchange_n(&v->busy, 1, __ATOMIC_ACQUIRE))
-        __builtin_ia32_pause();
-    tap_here = v;
-}
-static inline void vcpu_unlock(struct vcpu *v)
-{
-    if (unlikely(tap.multi))
-        __atomic_store_n(&v->busy, 0, __ATOMIC_RELEASE);
 }
 
 #pragma GCC visibility pop

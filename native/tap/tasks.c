@@ -4,7 +4,6 @@
  */
 #include "tap.h"
 
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,7 +11,6 @@ enum { BUCKETS = 4096 };
 
 static struct task *buckets[BUCKETS];
 static uint32_t tasks; /* so far */
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 /* Tasks lie in the direct map, but for the first one, which is part of the kernel's image. */
 static void *task_memory(uint64_t task, uint32_t offset, uint64_t bytes)
@@ -118,9 +116,7 @@ void tasks_enter(struct vcpu *v)
         memcpy(payload.comm, comm, 16);
     maps_poll(v);
     ring_control(v, NM_C_SWITCH, address, 0, pid | (uint64_t)tgid << 32, &payload, sizeof payload);
-    pthread_mutex_lock(&lock);
     struct task *task = find(address, pid);
-    pthread_mutex_unlock(&lock);
     if (tap.by_task && task != v->task) {
         filter_clear(v);
         fetch_clear(v);

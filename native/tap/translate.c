@@ -3,15 +3,12 @@
  * What to call when a translated block runs. Every decision that can be made once is made here.
  */
 #include "decode.h"
-#include "tap.h"
+#include "engine.h"
 
-#include <pthread.h>
 #include <string.h>
 #include <sys/mman.h>
 
 struct insn_identity *tap_identities;
-
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 int translate_init(void)
 {
@@ -21,41 +18,24 @@ int translate_init(void)
         tap_fail("no address space for %u instructions", tap.control->insn_capacity);
         return -1;
     }
-    for (unsigned shift = 0; shift < 5; shift++)
-        if (qemu_plugin_mem_size_shift(shift << 4) != shift || qemu_plugin_mem_is_store(1u << 16) ||
-            !qemu_plugin_mem_is_store(2u << 16)) {
-            tap_fail("this QEMU describes memory accesses in a way the tap does not know: use QEMU 7.2 or 10.0");
-            return -1;
-        }
     return 0;
-}
-
-/* The bytes of an instruction, at least `size` of them. */
-const uint8_t *insn_bytes(const struct qemu_plugin_insn *at, size_t size, uint8_t buffer[16])
-{
-    if (!tap.modern)
-        return qemu_plugin_insn_data(at, NULL, 0);
-    qemu_plugin_insn_data(at, buffer, size < 16 ? size : 16);
-    return buffer;
 }
 
 static void on_tlb_flush(unsigned index, void *unused)
 {
     (void)unused;
     struct vcpu *v = &tap_vcpus[index];
-    vcpu_lock(v);
+    engine_check_vcpu(index);
     softtlb_flush(v);
     filter_clear(v);
     fetch_clear(v);
     tasks_address_space(v);
-    vcpu_unlock(v);
 }
 
 static void on_halt(unsigned index, void *unused)
 {
     (void)unused;
     struct vcpu *v = &tap_vcpus[index];
-    vcpu_lock(v);
     if (attend(v, KERNEL)) {
         maps_poll(v);
         ring_control(v, NM_C_HALT, 0, 0, 0, NULL, 0);
@@ -64,7 +44,6 @@ static void on_halt(unsigned index, void *unused)
         maps_poll(v);
         ring_publish(v, 0);
     }
-    vcpu_unlock(v);
 }
 
 static void on_fence(unsigned index, void *unused)
@@ -73,28 +52,19 @@ static void on_fence(unsigned index, void *unused)
     struct vcpu *v = &tap_vcpus[index];
     if (!fence_matters(v) || v->attention & (ATTEND_CLOSED | ATTEND_SKIP))
         return;
-    vcpu_lock(v);
     ring_control(v, NM_C_FENCE, 0, 0, 0, NULL, 0);
     v->nt_pending = 0;
-    vcpu_unlock(v);
 }
 
 static void on_execution(unsigned index, void *counter)
 {
     (void)index;
-    __atomic_fetch_add((uint64_t *)counter, 1, __ATOMIC_RELAXED);
-}
-
-/* With several TCG threads the count of all vCPUs cannot tell the parts of one execution from the next. */
-static void on_wide(unsigned index, void *unused)
-{
-    (void)unused;
-    tap_vcpus[index].wide.insn = NULL;
+    ++*(uint64_t *)counter;
 }
 
 static void count_executions(struct qemu_plugin_insn *at, uint64_t *counter)
 {
-    if (qemu_plugin_register_vcpu_insn_exec_inline && !tap.modern)
+    if (engine_counts_inline())
         qemu_plugin_register_vcpu_insn_exec_inline(at, QEMU_PLUGIN_INLINE_ADD_U64, counter, 1);
     else
         qemu_plugin_register_vcpu_insn_exec_cb(at, on_execution, QEMU_PLUGIN_CB_NO_REGS, counter);
@@ -197,8 +167,6 @@ static int record_step(struct qemu_plugin_tb *tb, size_t index, struct step *s)
         fetch_register(tb, index, insn, s->kernel, s->identity.fetched_second != 0);
     if (s->decoded & D_PREFETCH)
         count_executions(s->at, &tap.control->prefetches);
-    if (tap.multi && s->decoded & D_WIDE)
-        exec(s->at, on_wide);
     if (s->decoded & (D_PREFETCH | D_WIDE) && !s->first)
         count_executions(s->at, &insn->executions);
     if (s->decoded & D_MEMORY)
@@ -232,7 +200,7 @@ static void translate(struct qemu_plugin_tb *tb)
         s->size = qemu_plugin_insn_size(s->at);
         s->identity.vaddr = qemu_plugin_insn_vaddr(s->at);
         s->identity.paddr = ram_of_host(qemu_plugin_insn_haddr(s->at));
-        memcpy(s->identity.code, insn_bytes(s->at, s->size, buffer), s->size < 16 ? s->size : 16);
+        memcpy(s->identity.code, engine_insn_bytes(s->at, s->size, buffer), s->size < 16 ? s->size : 16);
         s->decoded = decode(s->identity.code, s->size);
         s->kernel = (int)(s->identity.vaddr >> 63);
     }
@@ -259,12 +227,9 @@ static void translate(struct qemu_plugin_tb *tb)
     tell_code(steps, count);
 }
 
-void translate_block(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
+void translate_block(struct qemu_plugin_tb *tb)
 {
-    (void)id;
     if (!window_is_open() && tap.control->state != NM_STATE_ATTENTIVE)
         return;
-    pthread_mutex_lock(&lock);
     translate(tb);
-    pthread_mutex_unlock(&lock);
 }

@@ -7,8 +7,8 @@
  * so the filters stay empty; tasks, maps, heap objects and shadow stacks are followed.
  */
 #include "decode.h"
+#include "engine.h"
 #include "nearmiss_trigger.h"
-#include "tap.h"
 
 #include <pthread.h>
 #include <string.h>
@@ -18,14 +18,12 @@ enum { FIRST_MARK = 16 }; /* numbers below are enum nm_mark */
 
 static int open_now; /* from BEGIN on */
 static int pending;  /* the window's start is still awaited */
-static struct vcpu *current; /* with one TCG thread: whose slice this is */
+static struct vcpu *current; /* the vCPU that runs this slice */
 static uint64_t slice;
 
 int window_is_open(void) { return __atomic_load_n(&open_now, __ATOMIC_ACQUIRE); }
 
-__thread struct vcpu *tap_here;
-
-struct vcpu *window_vcpu(void) { return tap.multi ? tap_here : current; }
+struct vcpu *window_vcpu(void) { return current; }
 
 uint64_t window_task(void)
 {
@@ -67,14 +65,12 @@ static void finish_others(struct vcpu *last)
         struct vcpu *v = &tap_vcpus[i];
         if (v == last)
             continue;
-        vcpu_lock(v);
         v->chunk.slice = ++slice;
         maps_poll(v);
         tasks_enter(v);
         ring_publish(v, 0);
         set_attention(v, ATTEND_CLOSED);
         forget_all(v);
-        vcpu_unlock(v);
     }
 }
 
@@ -111,18 +107,16 @@ static void limit_instructions(struct vcpu *v)
     if (wanted && (wanted <= sum || wanted - sum < left))
         left = wanted > sum ? wanted - sum : 0;
     if (left != ~0ULL)
-        v->instructions_limit = executed(v) + (tap.multi ? (left + tap.vcpus - 1) / tap.vcpus : left);
+        v->instructions_limit = executed(v) + left;
 }
 
 int window_spent(struct vcpu *v)
 {
-    vcpu_lock(v);
     limit_instructions(v);
     const uint64_t wanted = tap.control->for_instructions;
     const int spent = wanted && executed_by_all() >= wanted;
     if (spent)
         close_window(v);
-    vcpu_unlock(v);
     return spent;
 }
 
@@ -171,10 +165,8 @@ static void on_symbol(unsigned index, void *unused)
     struct vcpu *v = &tap_vcpus[index];
     if (!(v->attention & ATTEND_PENDING))
         return;
-    vcpu_lock(v);
     window_attend(v, USER);
     start_window(v);
-    vcpu_unlock(v);
 }
 
 /* Called before the instruction's other callbacks are registered: what it does itself is in the window. */
@@ -232,13 +224,11 @@ int window_attend(struct vcpu *v, int kernel)
 
 int window_attend_run(struct vcpu *v, int kernel)
 {
-    vcpu_lock(v);
     if (v->attention & ATTEND_REFILL)
         refill(v);
     const int recorded = window_attend(v, kernel);
     if (v->attention & ATTEND_PENDING)
         maps_poll(v);
-    vcpu_unlock(v);
     return recorded;
 }
 
@@ -273,8 +263,7 @@ static void open_window(void)
         v->chunk.slice = ++slice;
         tasks_enter(v);
         ring_publish(v, 0);
-        if (!tap.multi)
-            set_attention(v, ATTEND_NOT_CURRENT);
+        set_attention(v, ATTEND_NOT_CURRENT);
     }
     current = begins;
     begins->chunk.slice = ++slice;
@@ -293,25 +282,29 @@ static void open_window(void)
 }
 
 /* QEMU has dropped all translated code and every callback: from here on everything is seen. */
-static void instrument(qemu_plugin_id_t id) { qemu_plugin_register_vcpu_tb_trans_cb(id, translate_block); }
+static void instrument(void *unused)
+{
+    (void)unused;
+    engine_on_translation(translate_block);
+}
 
-static void open_afresh(qemu_plugin_id_t id)
+static void open_afresh(void *unused)
 {
     open_window();
-    instrument(id);
+    instrument(unused);
 }
 
 /* What the agent starts ahead of the command is translated for the window, which stays closed: the command then finds
  * what every start goes through in QEMU's translation cache. Not where a function opens the window, which is looked for
- * at translation, nor where several TCG threads must stand still while it opens: a reset sees to both. There cannot be
- * two: QEMU 7.2 would keep a pointer to callbacks of the blocks that the second one drops. */
+ * at translation: the reset of BEGIN sees to that. There cannot be two resets: QEMU 7.2 would keep a pointer to callbacks
+ * of the blocks that the second one drops. */
 static void warm(void)
 {
     const struct nm_control *c = tap.control;
-    if (tap.modern || c->from_kind == NM_FROM_SYMBOL || tap.ahead || c->state != NM_STATE_ATTENTIVE || ram_init())
+    if (c->from_kind == NM_FROM_SYMBOL || tap.ahead || c->state != NM_STATE_ATTENTIVE || ram_init())
         return;
     tap.ahead = 1;
-    qemu_plugin_reset(tap.id, instrument);
+    engine_reset(instrument);
 }
 
 static void begin(struct vcpu *v)
@@ -326,7 +319,7 @@ static void begin(struct vcpu *v)
         forget_executions();
         open_window();
     } else {
-        qemu_plugin_reset(tap.id, open_afresh);
+        engine_reset(open_afresh);
     }
 }
 
@@ -367,14 +360,12 @@ static void on_trigger(unsigned index, void *data)
 {
     struct vcpu *v = &tap_vcpus[index];
     const uint32_t trigger = (uint32_t)(uintptr_t)data;
-    vcpu_lock(v);
     if (trigger == NEARMISS_TRIGGER_BEGIN)
         begin(v);
     else if (trigger == NEARMISS_TRIGGER_WARM)
         warm();
     else
         recording(v, trigger);
-    vcpu_unlock(v);
 }
 
 void window_trigger_register(struct qemu_plugin_insn *at, uint32_t immediate)
@@ -384,16 +375,15 @@ void window_trigger_register(struct qemu_plugin_insn *at, uint32_t immediate)
         qemu_plugin_register_vcpu_insn_exec_cb(at, on_trigger, QEMU_PLUGIN_CB_NO_REGS, (void *)(uintptr_t)immediate);
 }
 
-static void look_for_triggers(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
+static void look_for_triggers(struct qemu_plugin_tb *tb)
 {
-    (void)id;
     const size_t count = qemu_plugin_tb_n_insns(tb);
     for (size_t i = 0; i < count; i++) {
         struct qemu_plugin_insn *at = qemu_plugin_tb_get_insn(tb, i);
         uint8_t buffer[16];
         if (qemu_plugin_insn_size(at) != 8)
             continue;
-        const uint8_t *code = insn_bytes(at, 8, buffer);
+        const uint8_t *code = engine_insn_bytes(at, 8, buffer);
         if (decode(code, 8) & D_TRIGGER)
             window_trigger_register(at, decode_trigger(code));
     }
@@ -404,7 +394,9 @@ static void look_for_triggers(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
 static void *become_attentive(void *unused)
 {
     ring_await_facts();
-    qemu_plugin_register_vcpu_tb_trans_cb(tap.id, look_for_triggers);
+    if (engine_number_vcpus())
+        return unused;
+    engine_on_translation(look_for_triggers);
     uint32_t booting = NM_STATE_BOOTING;
     __atomic_compare_exchange_n(&tap.control->state, &booting, NM_STATE_ATTENTIVE, 0, __ATOMIC_SEQ_CST,
                                 __ATOMIC_SEQ_CST);

@@ -364,7 +364,7 @@ fn tap_config(args: &Args, machine: &Machine, filter: Filter, clock: Clock) -> a
         None => KernelImage::newest(),
     };
     let qemu = match &args.qemu {
-        Some(path) => QemuBinary::at(path.clone(), None),
+        Some(path) => QemuBinary::at(path.clone()),
         None => QemuBinary::installed(),
     };
     Ok(TapConfig {

@@ -34,9 +34,7 @@ fn run() -> Result<u8, Box<dyn std::error::Error>> {
             "--keep" => keep = Some(arguments.next().ok_or("--keep DIRECTORY")?.into()),
             "--timeout" => timeout = Some(Duration::from_secs(arguments.next().ok_or("--timeout SECONDS")?.parse()?)),
             "--qemu" => {
-                let unpacked = std::path::PathBuf::from(arguments.next().ok_or("--qemu DIRECTORY")?);
-                let binary = unpacked.join("bin/qemu-system-x86_64");
-                qemu = Some(QemuBinary::at(binary, Some(unpacked.join("firmware")))?);
+                qemu = Some(QemuBinary::at(arguments.next().ok_or("--qemu PATH")?.into())?);
             }
             "--no-aslr" => aslr = false,
             "--kernel-arg" => kernel_arguments.push(arguments.next().ok_or("--kernel-arg WORD")?.parse()?),

@@ -139,9 +139,6 @@ impl Session {
     /// Settles what must be known before the guest exists: its memory. Errors: there is too little.
     pub fn new(mut config: TapConfig) -> Result<Self, TapError> {
         config.memory = plan_memory(&config.memory, config.shape.nodes)?;
-        if config.qemu.tcg_threads() != "single" {
-            config.filter.first_level = None; // the tap runs it without a lock
-        }
         let header = TraceHeader {
             schema: nearmiss_record::trace::SCHEMA.into(),
             cpus: config.shape.cpus(),

@@ -1,17 +1,17 @@
 //! The guest is the machine that was asked for, tells where its records lie, and its end is explained.
 #![allow(clippy::unwrap_used)]
 
-mod emulator_crash;
+mod engines;
 mod guest_support;
 
 use std::io::Read;
 use std::time::{Duration, Instant};
 
-use emulator_crash::{CRASHED, unless_the_emulator_fails};
+use engines::under_each_engine;
 use guest_support::{ONE_AT_A_TIME, config, run, shell};
 use nearmiss_tap::facts::KernelFacts;
 use nearmiss_tap::guest::{
-    CommandStatus, ExitReason, Guest, GuestConfig, GuestShape, InstructionClock, KernelImage, QemuBinary, WarmUp,
+    CommandStatus, ExitReason, Guest, GuestConfig, GuestShape, InstructionClock, KernelImage, WarmUp,
 };
 use nearmiss_tap::pages::Physical;
 
@@ -126,24 +126,31 @@ fn the_clock_can_follow_the_instructions() {
 }
 
 #[test]
-fn qemu_10_runs_it_too() {
-    unless_the_emulator_fails(&[CRASHED, "TimedOut"], runs_under_qemu_10); // no tap that could have stopped it
+fn every_engine_runs_it() {
+    let _one = ONE_AT_A_TIME.lock();
+    under_each_engine(|qemu| {
+        let Some(mut config) = config(&["sh", "-c", "nproc; exit 3"]) else { return };
+        config.qemu = qemu;
+        config.shape.cores = 2;
+        let outcome = run(config);
+        assert_eq!((outcome.status(), outcome.output.as_str()), (CommandStatus::Exited(3), "2\n"));
+    });
 }
 
-fn runs_under_qemu_10() {
+/// The kernel and the C library choose their routines by the processor: counts of one program are equal under all.
+#[test]
+fn every_engine_has_one_processor() {
     let _one = ONE_AT_A_TIME.lock();
-    let Some(mut config) = config(&["sh", "-c", "nproc; exit 3"]) else { return };
-    config.qemu = match QemuBinary::unpacked() {
-        Ok(qemu) => qemu,
-        Err(error) => {
-            println!("skipped: {error}");
+    let mut seen: Vec<String> = Vec::new();
+    under_each_engine(|qemu| {
+        let Some(mut config) = config(&["grep", "-E", "-m3", "^(flags|model\t|cpu family)", "/proc/cpuinfo"]) else {
             return;
-        }
-    };
-    config.shape.cores = 2;
-    config.timeout = Some(Duration::from_secs(30));
-    let outcome = run(config);
-    assert_eq!((outcome.status(), outcome.output.as_str()), (CommandStatus::Exited(3), "2\n"));
+        };
+        config.qemu = qemu;
+        seen.push(run(config).output);
+    });
+    seen.dedup();
+    assert!(seen.len() <= 1, "{seen:#?}");
 }
 
 /// Known by what it leaves in the guest's page cache.

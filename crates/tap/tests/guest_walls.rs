@@ -1,22 +1,28 @@
 //! Nothing of the host can be changed from inside, and nothing is left behind.
 #![allow(clippy::unwrap_used)]
 
+mod engines;
 mod guest_support;
 
 use std::fs;
 use std::os::unix::process::CommandExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
+use engines::under_each_engine;
 use guest_support::{ONE_AT_A_TIME, config, run, shell};
-use nearmiss_tap::guest::{CommandStatus, ExitReason, Guest, KernelImage};
+use nearmiss_tap::guest::{CommandStatus, ExitReason, Guest, KernelImage, QemuBinary};
 
 /// Root in the guest mounts the share again, writable as far as the guest can tell, and attacks.
 #[test]
 fn root_inside_cannot_write_outside() {
     let _one = ONE_AT_A_TIME.lock();
+    under_each_engine(attack);
+}
+
+fn attack(qemu: QemuBinary) {
     let home = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     let victim = home.path().join("victim");
     fs::write(&victim, "untouched").unwrap();
@@ -40,7 +46,8 @@ fn root_inside_cannot_write_outside() {
         try ls $m/proc/1 $m/dev/null $m/sys/kernel
         echo attacked; ls $m/run
     "#;
-    let Some(config) = config(&["sh", "-c", script, "sh", home.path().to_str().unwrap()]) else { return };
+    let Some(mut config) = config(&["sh", "-c", script, "sh", home.path().to_str().unwrap()]) else { return };
+    config.qemu = qemu;
     let outcome = run(config);
     assert_eq!(outcome.output, "attacked\n", "{outcome:?}");
     assert_eq!(fs::read_to_string(&victim).unwrap(), "untouched");
@@ -209,7 +216,6 @@ fn log_in(user: u32) -> std::io::Result<()> {
 #[test]
 fn it_works_without_root() {
     let _one = ONE_AT_A_TIME.lock();
-    const NOBODY: u32 = 65534;
     let script =
         "id -u; touch /tmp/nearmiss-made-inside && echo written; cat /etc/shadow >/dev/null 2>&1 || echo denied";
     if !rustix::process::geteuid().is_root() {
@@ -231,8 +237,26 @@ fn it_works_without_root() {
         }
     }
     fs::set_permissions(cache.path(), std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
-    let mut launcher = launcher_command(script);
-    launcher.env("XDG_CACHE_HOME", cache.path()).current_dir("/");
+    under_each_engine(|qemu| {
+        let mut launcher = launcher_command(script);
+        launcher.env("XDG_CACHE_HOME", cache.path()).env("NEARMISS_QEMU", readable(&qemu, cache.path()));
+        runs_without_root(launcher.current_dir("/"));
+    });
+}
+
+/// An emulator where any user finds it: the installed one where it is, an unpacked one copied with its tree.
+fn readable(qemu: &QemuBinary, to: &Path) -> PathBuf {
+    let tree = qemu.path.ancestors().nth(2).unwrap();
+    if tree == Path::new("/usr") {
+        return qemu.path.clone();
+    }
+    let copied = Command::new("cp").arg("-a").args([tree, to]).status().unwrap();
+    assert!(copied.success());
+    to.join(tree.file_name().unwrap()).join("bin/qemu-system-x86_64")
+}
+
+fn runs_without_root(launcher: &mut Command) {
+    const NOBODY: u32 = 65534;
     // SAFETY: between fork and exec only system calls are made, on values that the closure owns; nothing is allocated.
     unsafe { launcher.pre_exec(|| log_in(NOBODY)) };
     let output = match launcher.output() {

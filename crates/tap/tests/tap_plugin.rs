@@ -1,10 +1,10 @@
-//! What the plugin sends, of a program whose accesses can be counted by hand, on the reference engine.
+//! What the plugin sends, of a program whose accesses can be counted by hand.
 #![allow(clippy::unwrap_used)]
 
-mod emulator_crash;
+mod engines;
 mod told_code;
 
-use emulator_crash::{CRASHED, unless_the_emulator_fails};
+use engines::under_each_engine;
 use object::{Object, ObjectSection, ObjectSymbol};
 use std::collections::{BTreeMap, HashSet};
 use std::fs::File;
@@ -171,7 +171,11 @@ fn filter(line_log2: u32, index_bits: u32) -> Filter {
 
 #[test]
 fn kinds_sizes_and_halves_are_exact_through_the_one_line_filter() {
-    let Some(stream) = record("kinds", GuestShape::flat(1), filter(6, 0), true, false) else { return };
+    under_each_engine(|qemu| kinds_sizes_and_halves(qemu, filter(6, 0)));
+}
+
+fn kinds_sizes_and_halves(qemu: QemuBinary, filter: Filter) {
+    let Some(stream) = record_under(Ok(qemu), "kinds", GuestShape::flat(1), filter, true, false) else { return };
     let swept = stream.places["swept"];
     // 16,384 lines, twice, each store on another line than the one before.
     assert_eq!(stream.count(swept, 1 << 20, Kind::Store), 2 * 16384);
@@ -213,7 +217,11 @@ fn kinds_sizes_and_halves_are_exact_through_the_one_line_filter() {
 
 #[test]
 fn nothing_is_lost_between_records_counters_and_tables() {
-    let Some(stream) = record("kinds", GuestShape::flat(2), filter(6, 6), false, false) else { return };
+    under_each_engine(nothing_is_lost);
+}
+
+fn nothing_is_lost(qemu: QemuBinary) {
+    let Some(stream) = record_under(Ok(qemu), "kinds", GuestShape::flat(2), filter(6, 6), false, false) else { return };
     let insns = &stream.recorded.side.insns;
     let (mut user_loads, mut user_stores, mut kernel_loads, mut kernel_stores, mut instructions) = (0, 0, 0, 0, 0);
     for insn in insns {
@@ -240,17 +248,12 @@ fn nothing_is_lost_between_records_counters_and_tables() {
 
 #[test]
 fn two_pinned_threads_are_two_cpus_and_their_sharing_passes_the_filter() {
-    two_pinned_threads(QemuBinary::installed());
+    under_each_engine(two_pinned_threads);
 }
 
-#[test]
-fn two_pinned_threads_are_two_cpus_with_several_threads_of_qemu_10() {
-    unless_the_emulator_fails(&[CRASHED], || two_pinned_threads(QemuBinary::unpacked()));
-}
-
-fn two_pinned_threads(qemu: Result<QemuBinary, GuestError>) {
+fn two_pinned_threads(qemu: QemuBinary) {
     let shape = GuestShape { packages: 2, cores: 1, threads: 1, nodes: 2 };
-    let Some(stream) = record_under(qemu, "sharing", shape, filter(6, 6), true, false) else { return };
+    let Some(stream) = record_under(Ok(qemu), "sharing", shape, filter(6, 6), true, false) else { return };
     let by = |place: &str, offset: u64, cpu: u32, kind: Kind| {
         stream.to(stream.places[place] + offset, 64).filter(|(vcpu, r)| *vcpu == cpu && r.kind() == Some(kind)).count()
     };

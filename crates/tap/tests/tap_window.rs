@@ -1,10 +1,10 @@
 //! The window inside a command's run: what lies outside is neither sent nor counted, to the last reference.
 #![allow(clippy::unwrap_used)]
 
-mod emulator_crash;
+mod engines;
 mod told_code;
 
-use emulator_crash::{CRASHED, unless_the_emulator_fails};
+use engines::under_each_engine;
 use nearmiss_record::reference::{Control, Kind, Usage};
 use nearmiss_record::run::Filter;
 use nearmiss_tap::guest::{
@@ -180,19 +180,19 @@ fn the_whole_machine_is_seen_within_the_window_only() {
 }
 
 #[test]
-fn several_threads_of_qemu_10_keep_to_the_window_too() {
-    unless_the_emulator_fails(&[CRASHED], several_threads);
+fn every_engine_keeps_to_the_window_on_two_cpus() {
+    under_each_engine(windows_on_two_cpus);
 }
 
-fn several_threads() {
+fn windows_on_two_cpus(qemu: QemuBinary) {
     let marks = window(Some("mark:1"), None, Some("mark:2"));
-    let Some(seen) = record_under(QemuBinary::unpacked(), marks, "", 2, true) else { return };
+    let Some(seen) = record_under(Ok(qemu.clone()), marks, "", 2, true) else { return };
     let seen = seen.unwrap();
     assert_eq!(seen.stores, [0, SWEEP, SWEEP, 0]);
     assert_eq!(seen.executed, seen.usage.user_instructions);
 
     let work = window(Some("symbol:work"), Some("20kinsn"), None);
-    let Some(seen) = record_under(QemuBinary::unpacked(), work, "", 2, true) else { return };
+    let Some(seen) = record_under(Ok(qemu), work, "", 2, true) else { return };
     let seen = seen.unwrap();
     assert!((20_000..20_064).contains(&seen.usage.user_instructions), "{}", seen.usage.user_instructions);
     assert!((4980..=5000).contains(&seen.stores[2]), "{:?}", seen.stores);

@@ -22,7 +22,6 @@
 struct tap tap;
 struct vcpu tap_vcpus[NM_MAX_VCPUS];
 struct insn_identity *tap_identities;
-__thread struct vcpu *tap_here;
 
 static struct nm_control control;
 enum { INSNS = 256, TASKS = 64 };

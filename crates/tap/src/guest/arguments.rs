@@ -4,6 +4,7 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::Path;
 
 use super::config::{GuestShape, InstructionClock, PluginConfig};
+use super::guardian::Program;
 use super::kernel_argument::KernelArgument;
 use super::memory_file::inherited_path;
 use super::qemu::QemuBinary;
@@ -27,21 +28,26 @@ pub(super) struct QemuPlan<'a> {
 }
 
 impl QemuPlan<'_> {
-    pub(super) fn arguments(&self) -> Vec<String> {
+    /// QEMU under `env`, which hands the plugin its interface's version (`NM_QEMU_API_VARIABLE`).
+    pub(super) fn program(&self) -> Program {
+        let mut arguments =
+            vec![format!("NEARMISS_QEMU_API={}", self.qemu.plugin_api()), self.qemu.path.display().to_string()];
+        arguments.extend(self.arguments());
+        Program { path: "/usr/bin/env".into(), arguments, descriptors: self.descriptors() }
+    }
+
+    fn arguments(&self) -> Vec<String> {
         let mut list: Vec<String> = Vec::new();
         let mut add = |option: &str, value: String| {
             list.push(option.into());
             list.push(value);
         };
         let shape = self.shape;
-        if let Some(firmware) = &self.qemu.firmware {
-            add("-L", firmware.display().to_string());
-        }
         add("-name", "nearmiss,debug-threads=on".into());
         add("-M", "q35,usb=off,smbus=off,sata=off,vmport=off,hpet=off".into());
-        add("-accel", format!("tcg,thread={}", self.qemu.tcg_threads()));
-        // ERMS and FSRM make the kernel copy byte by byte, each an access of its own under TCG.
-        add("-cpu", "max,vendor=GenuineIntel,erms=off,fsrm=off".into());
+        // One thread runs the CPUs in turn: the recorded order, its slices and the clock by instructions rest on it.
+        add("-accel", "tcg,thread=single".into());
+        add("-cpu", self.qemu.guest_cpu());
         add(
             "-smp",
             format!("{},sockets={},cores={},threads={}", shape.cpus(), shape.packages, shape.cores, shape.threads),
@@ -84,7 +90,7 @@ impl QemuPlan<'_> {
     }
 
     /// The descriptors that QEMU needs.
-    pub(super) fn descriptors(&self) -> Vec<i32> {
+    fn descriptors(&self) -> Vec<i32> {
         let mut list: Vec<i32> = self.memory.iter().map(|(_, file)| file.as_raw_fd()).collect();
         list.extend([self.kernel, self.initramfs, self.console, self.file_server].map(AsRawFd::as_raw_fd));
         list.extend(self.ports.iter().map(AsRawFd::as_raw_fd));

@@ -18,7 +18,7 @@ use super::config::{GuestConfig, WarmUp, available_memory, memory_by_node};
 use super::error::{GuestError, Tried};
 use super::exit::{self, ExitReason};
 use super::file_server::FileServer;
-use super::guardian::{Guardian, Program, connected_to_listener};
+use super::guardian::{Guardian, connected_to_listener};
 use super::host_memory::OomKills;
 use super::initramfs::Initramfs;
 use super::input::WaitingInput;
@@ -85,12 +85,8 @@ pub(super) fn launch(mut config: GuestConfig) -> Result<Guest, GuestError> {
         ports: &ports_inside,
         file_server: &file_client,
     };
-    let qemu = Program {
-        path: config.qemu.path.display().to_string(),
-        arguments: plan.arguments(),
-        descriptors: plan.descriptors(),
-    };
-    let server = FileServer::new(&file_listener)?;
+    let qemu = plan.program();
+    let server = FileServer::new(&config.qemu, &file_listener)?;
     let (guardian, reports) = Guardian::start(&server.program(), &qemu)?;
     drop((plan, server));
     // Only QEMU may hold the other ends, or its death would not be noticed.

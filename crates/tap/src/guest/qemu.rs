@@ -6,63 +6,86 @@ use std::process::Command;
 use super::error::{GuestError, Tried};
 use super::kernel::KernelImage;
 
+/// The first release whose plugin interface sees physical addresses as the tap needs them.
+const OLDEST: (u32, u32) = (7, 2);
+
+/// Releases that `make test-engines` traces under.
+const TESTED: [(u32, u32); 3] = [(7, 2), (10, 0), (11, 1)];
+
 /// A QEMU system emulator for x86-64 whose TCG loads plugins.
 #[derive(Debug, Clone)]
 pub struct QemuBinary {
     /// The binary.
     pub path: PathBuf,
-    /// Where its firmware lies, for one that is unpacked and not installed (`-L`).
-    pub firmware: Option<PathBuf>,
     /// Major and minor version.
     pub version: (u32, u32),
 }
 
 impl QemuBinary {
-    /// The one that `PATH` finds.
+    /// The one that the environment's `NEARMISS_QEMU` names, else the one that `PATH` finds.
     pub fn installed() -> Result<Self, GuestError> {
-        let path = find_program("qemu-system-x86_64", "qemu-system-x86")?;
-        Self::at(path, None)
-    }
-
-    /// QEMU 10 where `scripts/setup-qemu10.sh` unpacks it, in the cache.
-    pub fn unpacked() -> Result<Self, GuestError> {
-        let directory = KernelImage::cache().with_file_name("qemu").join("10");
-        let path = directory.join("bin/qemu-system-x86_64");
-        if !path.exists() {
-            return Err(GuestError::Qemu { path, what: "is not there: run scripts/setup-qemu10.sh".into() });
+        match std::env::var_os("NEARMISS_QEMU") {
+            Some(path) => Self::at(path.into()),
+            None => Self::at(find_program("qemu-system-x86_64", "qemu-system-x86")?),
         }
-        Self::at(path, Some(directory.join("firmware")))
     }
 
-    /// One by path; `firmware` is the directory with `bios-256k.bin` and the like, where it is not
-    /// the one that was built in.
-    pub fn at(path: PathBuf, firmware: Option<PathBuf>) -> Result<Self, GuestError> {
+    /// An engine by its name (`10.0`), where `scripts/setup-engines.sh` unpacks it in the cache.
+    pub fn unpacked(engine: &str) -> Result<Self, GuestError> {
+        let path = KernelImage::cache().with_file_name("engines").join(engine).join("bin/qemu-system-x86_64");
+        if !path.exists() {
+            return Err(GuestError::Qemu { path, what: "is not there: run scripts/setup-engines.sh".into() });
+        }
+        Self::at(path)
+    }
+
+    /// One by path.
+    pub fn at(path: PathBuf) -> Result<Self, GuestError> {
         let output = Command::new(&path).arg("--version").output().tried(format!("{} --version", path.display()))?;
         let text = String::from_utf8_lossy(&output.stdout);
         match parse_version(&text) {
-            Some(version) if version == (7, 2) || version.0 >= 10 => Ok(Self { path, firmware, version }),
-            Some((major, minor)) => Err(GuestError::Qemu {
-                path,
-                what: format!("is version {major}.{minor}; the tap is tested with 7.2 and 10 only"),
-            }),
-            None => Err(GuestError::Qemu { path, what: "does not tell its version".into() }),
+            Some(version) if version >= OLDEST => Ok(Self { path, version }),
+            Some((major, minor)) => {
+                Err(GuestError::Qemu { path, what: format!("is version {major}.{minor}: use QEMU 7.2 or later") })
+            }
+            None => Err(GuestError::Qemu { path, what: "prints no version".into() }),
         }
     }
 
-    /// What a user of this emulator must expect, and what to do about it.
+    /// What a user of this emulator must expect, and what to do about it: `None` for a release that was tested.
     pub fn caution(&self) -> Option<String> {
         let (major, minor) = self.version;
-        (self.tcg_threads() == "multi").then(|| {
-            format!(
-                "QEMU {major}.{minor} ends by a segmentation fault in about one short run of twelve where the guest has \
-                 several CPUs, and the trace is then cut: use QEMU 7.2, as Debian 12 has it"
-            )
+        (!TESTED.contains(&self.version)).then(|| {
+            format!("QEMU {major}.{minor} was never tested with nearmiss: 7.2, 10.0 and 11.1 were (Debian 12, 13 and backports)")
         })
     }
 
-    /// Version 10 hands callbacks of one TCG thread the wrong CPU; 7.2 breaks guests with several.
-    pub(crate) fn tcg_threads(&self) -> &'static str {
-        if self.version.0 >= 10 { "multi" } else { "single" }
+    /// The guest's processor (`-cpu`): one for every release, so that the guest's kernel and C library choose alike.
+    ///
+    /// ERMS, FSRM and the like make the kernel copy byte by byte, each an access of its own under TCG. The rest is what
+    /// later releases gave to `max`, but for the names that 7.2 does not know.
+    pub(super) fn guest_cpu(&self) -> String {
+        let mut cpu = String::from(
+            "max,vendor=GenuineIntel,family=15,model=107,stepping=1,erms=off,fsrm=off,3dnowprefetch=off,rdpid=off,\
+             cmp-legacy=off,rdseed=off,sha-ni=off,wbnoinvd=off,x2apic=off,xsaveerptr=off",
+        );
+        if self.version.0 >= 8 {
+            cpu.push_str(",fzrm=off,fsrs=off,fsrc=off,cmpccxadd=off");
+        }
+        cpu
+    }
+
+    /// The version of the plugin interface (`QEMU_PLUGIN_VERSION` in QEMU's `include/plugins/qemu-plugin.h`) to ask for.
+    pub(super) fn plugin_api(&self) -> u32 {
+        match self.version {
+            (..9, _) => 1,
+            (9, 0) => 2,
+            (9, 1) => 3,
+            (9, 2..) | (10, 0) => 4,
+            (10, 1) => 5,
+            (10, 2..) | (11, 0) => 6,
+            (11.., _) => 7,
+        }
     }
 }
 
@@ -95,10 +118,21 @@ mod tests {
         assert_eq!(parse_version("something else"), None);
     }
 
+    fn version(major: u32, minor: u32) -> QemuBinary {
+        QemuBinary { path: "qemu".into(), version: (major, minor) }
+    }
+
     #[test]
-    fn version_10_is_used_with_caution() {
-        let caution = |version| QemuBinary { path: "qemu".into(), firmware: None, version }.caution();
-        assert_eq!(caution((7, 2)), None);
-        assert!(caution((10, 1)).unwrap().starts_with("QEMU 10.1 ends by a segmentation fault"));
+    fn an_untested_release_is_used_with_caution() {
+        assert_eq!(version(7, 2).caution(), None);
+        assert_eq!(version(11, 1).caution(), None);
+        assert!(version(9, 2).caution().unwrap().starts_with("QEMU 9.2 was never tested"));
+    }
+
+    #[test]
+    fn each_release_has_its_plugin_interface() {
+        let api = |major, minor| version(major, minor).plugin_api();
+        assert_eq!([api(7, 2), api(8, 2), api(9, 0), api(9, 2), api(10, 0)], [1, 1, 2, 4, 4]);
+        assert_eq!([api(10, 1), api(10, 2), api(11, 0), api(11, 1), api(12, 0)], [5, 6, 6, 7, 7]);
     }
 }

@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later
+ *
+ * What differs between releases of QEMU. Nothing else in the tap depends on which one runs.
+ *
+ * The version of the plugin interface comes from nearmiss, in the environment, because QEMU reads the plugin's own
+ * number before it hands over its own, and version 7 cannot be told from version 6 by the functions that exist.
+ */
+#include "engine.h"
+
+#include <stdlib.h>
+
+QEMU_EXPORT int qemu_plugin_version;
+
+enum { COPIES_INSN_DATA = 3, PASSES_USER_DATA = 7 };
+
+/* QEMU reads the version after the library's constructors ran. */
+__attribute__((constructor)) static void choose_version(void)
+{
+    const char *version = getenv(NM_QEMU_API_VARIABLE);
+    qemu_plugin_version = version ? atoi(version) : 0;
+}
+
+int engine_size_low(void)
+{
+    for (int low = 4; low <= 5; low++) {
+        unsigned same = 0;
+        while (same < 5 && qemu_plugin_mem_size_shift(same << low) == same)
+            same++;
+        if (same == 5 && !qemu_plugin_mem_is_store(1u << 16) && qemu_plugin_mem_is_store(2u << 16))
+            return low;
+    }
+    return -1;
+}
+
+int engine_counts_inline(void) { return qemu_plugin_version == 1 && qemu_plugin_register_vcpu_insn_exec_inline; }
+
+int engine_has_right_addresses(void) { return qemu_plugin_version > 1; }
+
+const uint8_t *engine_insn_bytes(const struct qemu_plugin_insn *at, size_t size, uint8_t buffer[16])
+{
+    if (qemu_plugin_version < COPIES_INSN_DATA)
+        return qemu_plugin_insn_data(at, NULL, 0);
+    qemu_plugin_insn_data(at, buffer, size < 16 ? size : 16);
+    return buffer;
+}
+
+static void translated(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
+{
+    (void)id;
+    tap.on_translation(tb);
+}
+
+static void translated_with_user_data(struct qemu_plugin_tb *tb, void *unused)
+{
+    (void)unused;
+    tap.on_translation(tb);
+}
+
+void engine_on_translation(void (*callback)(struct qemu_plugin_tb *))
+{
+    tap.on_translation = callback;
+    if (qemu_plugin_version < PASSES_USER_DATA)
+        qemu_plugin_register_vcpu_tb_trans_cb(tap.id, (void *)translated, NULL);
+    else
+        qemu_plugin_register_vcpu_tb_trans_cb(tap.id, (void *)translated_with_user_data, NULL);
+}
+
+/* The callback's argument is the plugin's number or user data: no tap reads it. */
+void engine_reset(void (*then)(void *unused)) { qemu_plugin_reset(tap.id, then, NULL); }
+
+/* From QEMU 8.2 on a block that is translated for one CPU at a time has that CPU's number in it (gen_cpu_index in
+ * accel/tcg/plugin-gen.c), and the other CPUs run it too. A block for parallel CPUs reads the number as it runs. */
+int engine_number_vcpus(void)
+{
+    if (tap.vcpus == 1 || qemu_plugin_version == 1)
+        return 0;
+    if (!qemu_get_cpu || !tcg_cpu_init_cflags) {
+        tap_fail("this QEMU exports no tcg_cpu_init_cflags, so the tap cannot tell its CPUs apart: trace with one CPU, or "
+                 "use QEMU 7.2, 10 or 11 of Debian");
+        return -1;
+    }
+    for (uint32_t i = 0; i < tap.vcpus; i++)
+        tcg_cpu_init_cflags(qemu_get_cpu((int)i), true);
+    return 0;
+}
+
+void engine_check_vcpu(uint32_t index)
+{
+    if (unlikely(qemu_get_cpu && &current_cpu && qemu_get_cpu((int)index) != current_cpu))
+        tap_fail("this QEMU names CPU %u in a callback where another runs: a defect of nearmiss; trace with one CPU", index);
+}

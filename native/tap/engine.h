@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later
+ *
+ * One interface to every QEMU from 7.2 on.
+ */
+#ifndef NEARMISS_TAP_ENGINE_H
+#define NEARMISS_TAP_ENGINE_H
+
+#include "tap.h"
+
+#pragma GCC visibility push(hidden)
+
+/* An instruction's bytes, `size` of them, 16 at most: QEMU's own copy, or one in `buffer`. */
+const uint8_t *engine_insn_bytes(const struct qemu_plugin_insn *, size_t size, uint8_t buffer[16]);
+/* Has the callback called for each block that is translated from here on. */
+void engine_on_translation(void (*callback)(struct qemu_plugin_tb *));
+/* Drops all translated code and every callback, then calls `then`. */
+void engine_reset(void (*then)(void *unused));
+/* Makes callbacks name the vCPU that runs, with several of them in one TCG thread; -1 where this QEMU cannot. */
+int engine_number_vcpus(void);
+/* Ends the recording where a callback names another vCPU than the one that runs. */
+void engine_check_vcpu(uint32_t index);
+/* The lowest bit of an access's size in its meminfo: 4, or 5 from QEMU 11 on; -1 where it is neither. */
+int engine_size_low(void);
+/* 1: QEMU adds to a counter without a callback, which is safe in one TCG thread. */
+int engine_counts_inline(void);
+/* 0: QEMU 7 and 8 count the place of a second memory node twice in a physical address. */
+int engine_has_right_addresses(void);
+
+#pragma GCC visibility pop
+
+#endif
