@@ -1,7 +1,7 @@
 # setup: install what is missing   build: everything   run: the demonstration   test, bench, soak, lint: as named
 CARGO ?= cargo
 
-.PHONY: setup setup-tests build subjects run test bench soak lint lint-fast install uninstall deb
+.PHONY: setup setup-tests build subjects run test test-engines bench soak lint lint-fast install uninstall deb
 
 setup:
 	scripts/setup.sh
@@ -22,6 +22,10 @@ run: setup build
 # Ends with the runner's summary, summed over all test binaries.
 test: setup-tests subjects lint-fast
 	CARGO='$(CARGO)' scripts/test.sh
+
+# Twenty recordings for each emulator and 1, 2 and 4 CPUs: none may fail. Some fifteen minutes.
+test-engines: setup-tests build
+	experiments/engines/stable.sh
 
 bench: setup-tests build
 	$(CARGO) bench --workspace --benches

@@ -4,7 +4,13 @@
 set -eu
 cd "$(dirname "$0")/.."
 
-packages="qemu-system-x86 qemu-system-common gcc libc6-dev make clang libbpf-dev xz-utils zstd"
+# The guest's file server is a package of its own from Debian 13 on; in Debian 12 qemu-system-common has it.
+file_server() {
+    # shellcheck disable=SC1091
+    [ "$(. /etc/os-release && echo "${VERSION_ID:-99}")" = 12 ] || echo virtiofsd
+}
+
+packages="qemu-system-x86 qemu-system-common $(file_server) gcc libc6-dev make clang libbpf-dev xz-utils zstd"
 if [ "${1:-}" = --tests ]; then
     packages="$packages valgrind chromium redis-server sqlite3 python3 tmux linux-perf strace bpftrace e2fsprogs dpkg-dev lintian nginx varnish wrk fio munge slurmctld slurmd slurm-client"
 fi
@@ -64,4 +70,5 @@ fi
 
 say "kernel for the guest: $(scripts/setup-kernel.sh)"
 say "newer kernel, for tests of sched_ext: $(scripts/setup-newer-kernel.sh 2>&1 || :)"
+[ "${1:-}" != --tests ] || say "emulators of other releases:" $(scripts/setup-engines.sh 2>/dev/null || echo "none: see scripts/setup-engines.sh")
 say "done"

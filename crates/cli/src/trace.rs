@@ -132,7 +132,7 @@ pub struct Args {
     /// A further word for the guest's kernel, such as init_on_alloc=0 or maxcpus=1; again for another one
     #[arg(long, value_name = "ARG")]
     kernel_arg: Vec<KernelArgument>,
-    /// Another QEMU (7.2, or 10 and later)
+    /// Another QEMU, from 7.2 on; NEARMISS_QEMU names one for every verb
     #[arg(long, value_name = "PATH")]
     qemu: Option<PathBuf>,
     /// Where runs are kept
@@ -222,7 +222,7 @@ fn trace(args: &Args, keep_output: bool) -> anyhow::Result<(RunDir, Option<Comma
 
 /// Says ahead of the run what may go wrong with this emulator.
 fn caution(config: &TapConfig) {
-    if let Some(caution) = config.qemu.caution().filter(|_| config.shape.cpus() > 1) {
+    if let Some(caution) = config.qemu.caution() {
         exit::say(&caution);
     }
 }

@@ -73,27 +73,26 @@ fn a_login_user_is_told_of_a_guest_of_his_own() {
 }
 
 #[test]
-fn an_emulator_that_fails_at_times_is_named() {
+fn an_emulator_that_was_never_tested_is_named() {
     if !guest::can_trace() {
         return;
     }
     let place = tempfile::tempdir().unwrap();
     let fake = place.path().join("qemu-system-x86_64");
-    fs::write(&fake, "#!/bin/sh\n[ \"$1\" = --version ] && echo QEMU emulator version 10.0.2\n").unwrap();
+    fs::write(&fake, "#!/bin/sh\n[ \"$1\" = --version ] && echo QEMU emulator version 9.2.0\n").unwrap();
     fs::set_permissions(&fake, PermissionsExt::from_mode(0o755)).unwrap();
     let path = format!("{}:{}", place.path().display(), std::env::var("PATH").unwrap());
     let doctor = Command::new(NEARMISS).args(["doctor", "--quick", "--json"]).env("PATH", path).output().unwrap();
     let emulator = row(&doctor, "emulator").unwrap();
     assert_eq!(emulator["state"], "limited");
-    assert!(emulator["todo"].as_str().unwrap().contains("QEMU 7.2"), "{emulator}");
+    assert!(emulator["todo"].as_str().unwrap().contains("NEARMISS_QEMU"), "{emulator}");
 
-    let said = |cpus: &str| trace_under(&fake, place.path(), cpus);
-    assert!(said("2").starts_with("nearmiss: QEMU 10.0 ends by a segmentation fault in about one short run of twelve"));
-    assert!(!said("1").contains("segmentation fault"), "one CPU has one thread");
+    let printed = trace_under(&fake, place.path());
+    assert!(printed.starts_with("nearmiss: QEMU 9.2 was never tested with nearmiss"), "{printed}");
 }
 
-fn trace_under(qemu: &Path, place: &Path, cpus: &str) -> String {
-    let options = ["trace", "-m", "zen3-milan", "--memory", "512MiB", "--cpus", cpus, "--qemu"];
+fn trace_under(qemu: &Path, place: &Path) -> String {
+    let options = ["trace", "-m", "zen3-milan", "--memory", "512MiB", "--cpus", "1", "--qemu"];
     let output =
         Command::new(NEARMISS).args(options).arg(qemu).args(["--", "true"]).current_dir(place).output().unwrap();
     assert_eq!(output.status.code(), Some(125));

@@ -179,7 +179,7 @@ impl Session {
         let kernel_directory = config.kernel.directory().to_owned();
         let kernel = config.kernel.release();
         let emulator = format!("QEMU {}.{}", config.qemu.version.0, config.qemu.version.1);
-        let caution = config.qemu.caution().filter(|_| header.cpus > 1);
+        let caution = config.qemu.caution();
         let started = Instant::now();
         let signals = CaughtSignals::new()?;
         let guest = Guest::launch(GuestConfig {

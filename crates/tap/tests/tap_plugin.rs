@@ -288,6 +288,34 @@ fn two_pinned_threads(qemu: QemuBinary) {
     }
 }
 
+/// Each store goes to another line than its thread's last one, so the filter drops none and all are counted.
+#[test]
+fn two_threads_count_alike_under_every_engine_on_one_two_and_four_cpus() {
+    under_each_engine(|qemu| {
+        for cpus in [1, 2, 4, 1, 2, 4] {
+            let shape = GuestShape::flat(cpus);
+            let Some(stream) = record_under(Ok(qemu.clone()), "sweeping", shape, filter(6, 6), true, false) else {
+                return;
+            };
+            let stores = ["mine", "other"].map(|half| stream.count(stream.places[half], 1 << 19, Kind::Store));
+            assert_eq!(stores, [4 * 8192; 2], "{cpus} CPUs");
+        }
+    });
+}
+
+/// A line of code whose first instruction faults is entered twice, and releases differ in where the second entry begins.
+#[test]
+fn user_instructions_of_one_thread_are_within_one_percent_under_every_engine() {
+    let mut counts = Vec::new();
+    under_each_engine(|qemu| {
+        if let Some(stream) = record_under(Ok(qemu), "kinds", GuestShape::flat(1), filter(6, 6), true, false) {
+            counts.push(stream.usage.user_instructions);
+        }
+    });
+    let (least, most) = (counts.iter().min(), counts.iter().max());
+    assert!(least.zip(most).is_none_or(|(least, most)| most - least <= least / 100), "{counts:?}");
+}
+
 #[test]
 fn a_task_that_moves_between_cpus_is_filtered_on_each() {
     let shape = GuestShape { packages: 2, cores: 1, threads: 1, nodes: 1 };

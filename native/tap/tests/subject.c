@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  *
- * Touches memory in ways that can be counted by hand; prints where. `subject kinds`, `sharing`, `moving`,
+ * Touches memory in ways that can be counted by hand; prints where. `subject kinds`, `sharing`, `sweeping`, `moving`,
  * `heap`, `recursion` or `code`.
  */
 #define _GNU_SOURCE
@@ -109,6 +109,26 @@ static void sharing(void)
            (void *)lines.own);
 }
 
+static PAGE volatile char halves_of_two[2][1 << 19];
+
+static void *sweep(void *half)
+{
+    for (int turn = 0; turn < 4; turn++)
+        for (size_t i = 0; i < sizeof *halves_of_two; i += 64)
+            ((volatile char *)half)[i] = 1;
+    return NULL;
+}
+
+/* Two threads, each on its own half megabyte: 32,768 stores each, on whichever CPU they run. */
+static void sweeping(void)
+{
+    pthread_t other;
+    pthread_create(&other, NULL, sweep, (void *)(uintptr_t)halves_of_two[1]);
+    sweep((void *)(uintptr_t)halves_of_two[0]);
+    pthread_join(other, NULL);
+    printf("mine %p\nother %p\n", (void *)(uintptr_t)halves_of_two[0], (void *)(uintptr_t)halves_of_two[1]);
+}
+
 static PAGE volatile char carried[16 * 64];
 
 /* One task writes 16 lines 100 times over on one CPU, then on the other; 20 times each. */
@@ -196,6 +216,8 @@ int main(int argc, char **argv)
         kinds();
     else if (!strcmp(what, "sharing"))
         sharing();
+    else if (!strcmp(what, "sweeping"))
+        sweeping();
     else if (!strcmp(what, "moving"))
         moving();
     else if (!strcmp(what, "heap"))

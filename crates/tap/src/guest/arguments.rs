@@ -44,7 +44,8 @@ impl QemuPlan<'_> {
         };
         let shape = self.shape;
         add("-name", "nearmiss,debug-threads=on".into());
-        add("-M", "q35,usb=off,smbus=off,sata=off,vmport=off,hpet=off".into());
+        // The oldest release's machine: later ones have it too, and its processor's leaves are the same under all.
+        add("-M", "pc-q35-7.2,usb=off,smbus=off,sata=off,vmport=off,hpet=off".into());
         // One thread runs the CPUs in turn: the recorded order, its slices and the clock by instructions rest on it.
         add("-accel", "tcg,thread=single".into());
         add("-cpu", self.qemu.guest_cpu());

@@ -62,12 +62,12 @@ impl QemuBinary {
 
     /// The guest's processor (`-cpu`): one for every release, so that the guest's kernel and C library choose alike.
     ///
-    /// ERMS, FSRM and the like make the kernel copy byte by byte, each an access of its own under TCG. The rest is what
-    /// later releases gave to `max`, but for the names that 7.2 does not know.
+    /// ERMS, FSRM and the like make the kernel copy byte by byte, each an access of its own under TCG. The other features
+    /// and leaves are those that later releases gave to `max`. The machine type (`arguments.rs`) settles the rest.
     pub(super) fn guest_cpu(&self) -> String {
         let mut cpu = String::from(
-            "max,vendor=GenuineIntel,family=15,model=107,stepping=1,erms=off,fsrm=off,3dnowprefetch=off,rdpid=off,\
-             cmp-legacy=off,rdseed=off,sha-ni=off,wbnoinvd=off,x2apic=off,xsaveerptr=off",
+            "max,vendor=GenuineIntel,xlevel=0x8000000a,family=15,model=107,stepping=1,erms=off,fsrm=off,3dnowprefetch=off,rdpid=off,\
+             cmp-legacy=off,pcommit=off,rdseed=off,sha-ni=off,wbnoinvd=off,x2apic=off,xsaveerptr=off",
         );
         if self.version.0 >= 8 {
             cpu.push_str(",fzrm=off,fsrs=off,fsrc=off,cmpccxadd=off");

@@ -1,0 +1,74 @@
+#!/bin/sh
+# Makes a fresh Debian with debootstrap and runs `make run` and `make test` in it, from a clone of this tree's last commit.
+# Needs root and debootstrap. Usage: scripts/try-release.sh RELEASE [GOAL ...]    (bookworm or trixie; run and test)
+#
+# The output goes to experiments/engines/RELEASE-GOAL.txt. The system lies in /var/tmp and goes with this script; set
+# KEEP=1 to keep it. Crates come from this user's cargo cache where there is one.
+set -eu
+cd "$(dirname "$0")/.."
+release=${1:?usage: scripts/try-release.sh RELEASE [GOAL ...]}
+shift
+[ $# -gt 0 ] || set -- run test
+fail() { echo "try-release: $*" >&2; exit 1; }
+[ "$(id -u)" = 0 ] || fail "needs root, for debootstrap and chroot"
+command -v debootstrap >/dev/null || fail "debootstrap is missing: apt-get install debootstrap"
+mirror=$(grep -rhoE 'https?://[^ ]+/debian/?( |$)' /etc/apt/sources.list /etc/apt/sources.list.d 2>/dev/null |
+    head -n 1 | tr -d ' ')
+[ -n "$mirror" ] || fail "apt's sources name no Debian mirror"
+
+system=$(mktemp -d "/var/tmp/nearmiss-$release.XXXXXX")
+away() {
+    for place in dev/pts dev/shm dev sys proc; do
+        umount -R "$system/$place" 2>/dev/null || :
+    done
+    [ -n "${KEEP:-}" ] || rm -rf --one-file-system "$system"
+}
+trap away EXIT
+trap 'exit 130' INT TERM
+
+debootstrap --variant=minbase --include=ca-certificates,git,make,procps "$release" "$system" "$mirror" >"$system.log" 2>&1 ||
+    fail "debootstrap failed: $system.log"
+rm -f "$system.log"
+key="[signed-by=/usr/share/keyrings/debian-archive-keyring.gpg]"
+{
+    echo "deb $key $mirror $release main"
+    echo "deb $key $mirror $release-updates main"
+    echo "deb $key ${mirror%/debian*}/debian-security $release-security main"
+} >"$system/etc/apt/sources.list"
+mkdir -p "$system/root/.cargo"
+for file in config.toml registry; do
+    [ ! -e "${CARGO_HOME:-$HOME/.cargo}/$file" ] || cp -a "${CARGO_HOME:-$HOME/.cargo}/$file" "$system/root/.cargo/"
+done
+cp /etc/resolv.conf /etc/hosts "$system/etc/" 2>/dev/null || :
+[ ! -d /etc/apt/apt.conf.d ] || cp -n /etc/apt/apt.conf.d/*proxy* "$system/etc/apt/apt.conf.d/" 2>/dev/null || :
+git clone -q . "$system/root/nearmiss"
+mount -t proc proc "$system/proc"
+mount --rbind /sys "$system/sys"
+mount --make-rslave "$system/sys"
+mount --rbind /dev "$system/dev"
+mount --make-rslave "$system/dev"
+
+status=0
+for goal in "$@"; do
+    output=experiments/engines/$release-$goal.txt
+    # The summary and what was skipped are worth keeping; the rest is of a build.
+    if chroot "$system" env -i HOME=/root USER=root TERM=dumb LANG=C.UTF-8 CARGO_TERM_COLOR=never \
+        PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin \
+        sh -c "cd /root/nearmiss && make $goal" >"$system/root/$goal.log" 2>&1; then
+        verdict="succeeded"
+    else
+        verdict="FAILED" status=1
+    fi
+    {
+        echo "Debian $(cat "$system/etc/debian_version"), commit $(git rev-parse --short HEAD), $(date -u +%F): make $goal $verdict"
+        if [ "$goal" = test ]; then
+            grep -E '^(test result:.*ignored$|failures:|    [a-z_:]+$|.*skipped: )' "$system/root/$goal.log" | sort | uniq -c | sort -rn | head -n 60 || :
+            tail -n 1 "$system/root/$goal.log"
+        else
+            tail -n 120 "$system/root/$goal.log"
+        fi
+    } >"$output"
+    [ "$status" = 0 ] || cp "$system/root/$goal.log" "${TMPDIR:-/tmp}/nearmiss-$release-$goal.log"
+    head -n 1 "$output"
+done
+exit "$status"
