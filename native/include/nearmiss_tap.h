@@ -17,7 +17,7 @@
 #include <stdint.h>
 
 #define NM_ABI_MAGIC 0x3130504154534d4eULL /* "NMSTAP01" */
-#define NM_ABI_VERSION 4u
+#define NM_ABI_VERSION 5u
 /* The variable in QEMU's environment that holds the version of its plugin interface. */
 #define NM_QEMU_API_VARIABLE "NEARMISS_QEMU_API"
 #define NM_MAX_VCPUS 64
@@ -75,7 +75,8 @@ enum nm_control_kind {
                          offsets ascending; the block's machine code */
 };
 
-enum nm_mark { NM_MARK_BEGIN = 1, NM_MARK_END = 2 };
+/* NM_MARK_PART: a pause is over. Calls and interrupts under way are not known, nor what ran meanwhile. */
+enum nm_mark { NM_MARK_BEGIN = 1, NM_MARK_END = 2, NM_MARK_PART = 3 };
 /* What opens the window. From BEGIN until then tasks, maps, heap objects, marks and calling contexts are followed, while
  * references and instructions are neither sent nor counted. */
 enum nm_from { NM_FROM_BEGIN = 0, NM_FROM_MARK = 1, NM_FROM_CONSUMER = 2, NM_FROM_SYMBOL = 3 };
@@ -201,11 +202,13 @@ struct nm_control {
     char error[256]; /* why the plugin gave up, or empty */
     uint32_t opened_by; /* the process that executed BEGIN */
     uint32_t closed_by; /* the process that executed END; 0 where something else closed the window */
+    uint32_t paused;    /* 1: between two parts of the run */
 
     /* consumer, while running */
     _Alignas(64) uint64_t consumed; /* chunks given back, ever; release store, then futex wake on the low word */
     uint32_t plugin_waits;          /* plugin sets it before it sleeps on `consumed` */
     uint32_t stop;                  /* 1: close the window now */
+    uint32_t pause;                 /* 1: run without callbacks, inside the window, until this is 0 again */
 };
 
 enum nm_state {

@@ -65,8 +65,33 @@ void engine_on_translation(void (*callback)(struct qemu_plugin_tb *))
         qemu_plugin_register_vcpu_tb_trans_cb(tap.id, (void *)translated_with_user_data, NULL);
 }
 
+static void (*after_reset)(void *unused);
+
+/* QEMU 7.2 keeps a pointer to the callbacks of the instruction that a vCPU executed last, and the reset frees them: the
+ * next store by a helper (a frame of an exception) would follow it. */
+static void forget_callbacks(void *unused)
+{
+    for (uint32_t i = 0; qemu_plugin_disable_mem_helpers && i < tap.vcpus; i++)
+        qemu_plugin_disable_mem_helpers(qemu_get_cpu((int)i));
+    after_reset(unused);
+}
+
 /* The callback's argument is the plugin's number or user data: no tap reads it. */
-void engine_reset(void (*then)(void *unused)) { qemu_plugin_reset(tap.id, then, NULL); }
+void engine_reset(void (*then)(void *unused))
+{
+    after_reset = then;
+    qemu_plugin_reset(tap.id, qemu_get_cpu ? forget_callbacks : then, NULL);
+}
+
+int engine_can_pause(void)
+{
+    return qemu_get_cpu && async_safe_run_on_cpu && (qemu_plugin_version > 1 || qemu_plugin_disable_mem_helpers);
+}
+
+void engine_run_alone(void (*does)(void *cpu, void *data), void *data)
+{
+    async_safe_run_on_cpu(qemu_get_cpu(0), does, data);
+}
 
 /* From QEMU 8.2 on a block that is translated for one CPU at a time has that CPU's number in it (gen_cpu_index in
  * accel/tcg/plugin-gen.c), and the other CPUs run it too. A block for parallel CPUs reads the number as it runs. */

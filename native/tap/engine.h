@@ -15,6 +15,10 @@ const uint8_t *engine_insn_bytes(const struct qemu_plugin_insn *, size_t size, u
 void engine_on_translation(void (*callback)(struct qemu_plugin_tb *));
 /* Drops all translated code and every callback, then calls `then`. */
 void engine_reset(void (*then)(void *unused));
+/* Calls `does` with one of the vCPUs and `data`, from the thread that runs them, while none of them runs. */
+void engine_run_alone(void (*does)(void *cpu, void *data), void *data);
+/* 1: this QEMU can drop its code again and again. */
+int engine_can_pause(void);
 /* Makes callbacks name the vCPU that runs, with several of them in one TCG thread; -1 where this QEMU cannot. */
 int engine_number_vcpus(void);
 /* Ends the recording where a callback names another vCPU than the one that runs. */

@@ -8,12 +8,28 @@
 
 #include <string.h>
 
+/* In a pause no store is seen: a thread's mailbox lies where its last one lay. */
+static int mailbox(struct vcpu *v, uint64_t *start, uint64_t *page)
+{
+    struct task *t = v->task;
+    if (!t)
+        return 0;
+    if (!(v->attention & ATTEND_PAUSED)) {
+        if (!t->skip || !t->last_store)
+            return 0;
+        t->mailbox = t->last_store - offsetof(struct nearmiss_mailbox, sequence);
+        t->mailbox_page = t->last_store_page;
+    }
+    *start = t->mailbox;
+    *page = t->mailbox_page;
+    return t->mailbox != 0;
+}
+
 void heap_mail(struct vcpu *v)
 {
-    if (!v->task || !v->task->skip || !v->task->last_store)
+    uint64_t start, page;
+    if (!mailbox(v, &start, &page))
         return;
-    const uint64_t start = v->task->last_store - offsetof(struct nearmiss_mailbox, sequence);
-    const uint64_t page = v->task->last_store_page;
     struct nearmiss_mailbox mail;
     if ((start & 4095) > 4096 - sizeof mail)
         return;
@@ -21,6 +37,9 @@ void heap_mail(struct vcpu *v)
     if (!at)
         return;
     memcpy(&mail, at, sizeof mail);
+    if (mail.sequence == v->task->mail_sequence) /* not the mailbox any more */
+        return;
+    v->task->mail_sequence = mail.sequence;
     if (mail.operation < NM_HEAP_ALLOC || mail.operation > NM_HEAP_STACK)
         return;
     /* The filter may have dropped all that ran since the last change of context: the allocation site must be right. */

@@ -73,6 +73,9 @@ __attribute__((weak)) QEMU_IMPORT void qemu_plugin_register_vcpu_insn_exec_inlin
 __attribute__((weak)) QEMU_IMPORT void *qemu_get_cpu(int index);
 __attribute__((weak)) QEMU_IMPORT __thread void *current_cpu; /* the one that this TCG thread runs */
 __attribute__((weak)) QEMU_IMPORT void tcg_cpu_init_cflags(void *cpu, bool parallel);
+/* QEMU passes `data` as a union of eight bytes, which goes as a pointer does. */
+__attribute__((weak)) QEMU_IMPORT void async_safe_run_on_cpu(void *cpu, void (*)(void *cpu, void *data), void *data);
+__attribute__((weak)) QEMU_IMPORT void qemu_plugin_disable_mem_helpers(void *cpu); /* QEMU 7.2 */
 __attribute__((weak)) QEMU_IMPORT void tlb_flush(void *cpu);
 __attribute__((weak)) QEMU_IMPORT void tlb_set_page(void *cpu, uint64_t vaddr, uint64_t paddr, int prot, int mmu_idx,
                                                     uint64_t size);

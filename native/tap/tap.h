@@ -83,6 +83,7 @@ enum attention {
     ATTEND_PENDING = 16,    /* the command runs, the window has not opened yet */
     ATTEND_START = 32,      /* the consumer wants it opened */
     ATTEND_REFILL = 64,     /* QEMU's translation cache is to be flushed */
+    ATTEND_PAUSED = 128,    /* between two parts of the run */
 };
 
 enum { USER = 0, KERNEL = 1 };
@@ -316,6 +317,7 @@ struct task {
     int skip;            /* how many times it asked to be skipped */
     uint64_t last_store; /* of user mode, while skipped */
     uint64_t last_store_page;
+    uint64_t mailbox, mailbox_page, mail_sequence; /* of its last heap object; 0: none yet */
     struct shadow_stack stacks[2];
 };
 void tasks_address_space(struct vcpu *); /* the TLB was flushed: an exec? */
@@ -323,6 +325,8 @@ void tasks_enter(struct vcpu *); /* reads the current task; emits NM_C_SWITCH */
 uint32_t tasks_pid(const struct vcpu *); /* of the current task */
 void tasks_stored(struct vcpu *, uint64_t offset);                  /* a store touched the watched line */
 void tasks_skip(struct vcpu *, int on); /* may be nested */
+int tasks_changed(const struct vcpu *); /* another task runs than the last one that was sent */
+void tasks_begin_part(void); /* forgets calls and interrupts of all tasks: none was seen in the pause */
 struct nm_usage tasks_usage(struct vcpu *);                        /* since the last report */
 
 /* maps.c: the guest's perf rings */
@@ -347,6 +351,15 @@ int window_is_open(void);
 struct vcpu *window_vcpu(void); /* the vCPU that runs this slice; NULL before the window opens */
 uint64_t window_task(void); /* the task that runs there */
 void window_fail(void);
+void window_close_now(void); /* as the vCPU whose slice it is */
+void window_mark(uint64_t number); /* the same */
+void window_enter_slice(struct vcpu *); /* this vCPU runs */
+void window_look_for_triggers(struct qemu_plugin_tb *); /* the only callbacks outside the window and in a pause */
+
+/* parts.c: pauses inside the window */
+void parts_look(void); /* what the consumer wants; on a thread of its own, now and then */
+int parts_close(void); /* closes the window soon, also of a guest that idles; 0 where this QEMU cannot */
+void parts_follow(struct vcpu *); /* a trigger in a pause: which task runs */
 static inline int attend(struct vcpu *v, int kernel)
 {
     return likely(v->attention == 0) || window_attend(v, kernel);

@@ -59,7 +59,7 @@ static struct task *find(uint64_t address, uint32_t pid)
         t->number = ++tasks;
         t->irq_depth = 0;
         t->skip = 0;
-        t->mm = 0;
+        t->mm = t->mailbox = 0;
         t->stacks[USER].depth = t->stacks[KERNEL].depth = 0;
     }
     return t;
@@ -123,6 +123,23 @@ void tasks_enter(struct vcpu *v)
     }
     v->task = task;
     apply_skip(v);
+}
+
+int tasks_changed(const struct vcpu *v)
+{
+    uint64_t address;
+    const void *variable = ram_at(ram_of_physical(tap.control->current_task_paddr[v->index]), sizeof address);
+    if (!variable)
+        return 0;
+    memcpy(&address, variable, sizeof address);
+    return !v->task || v->task->address != address || v->task->pid != task_u32(address, tap.control->task_pid_offset);
+}
+
+void tasks_begin_part(void)
+{
+    for (unsigned bucket = 0; bucket < BUCKETS; bucket++)
+        for (struct task *t = buckets[bucket]; t; t = t->next)
+            t->irq_depth = t->stacks[USER].depth = t->stacks[KERNEL].depth = 0;
 }
 
 uint32_t tasks_pid(const struct vcpu *v) { return v->task ? v->task->pid : 0; }

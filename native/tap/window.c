@@ -74,6 +74,8 @@ static void finish_others(struct vcpu *last)
     }
 }
 
+void window_mark(uint64_t number) { mark(current, number); }
+
 static void close_window(struct vcpu *v)
 {
     if (!__atomic_exchange_n(&open_now, 0, __ATOMIC_SEQ_CST))
@@ -88,6 +90,8 @@ static void close_window(struct vcpu *v)
     __atomic_store_n(&tap.control->state, NM_STATE_CLOSED, __ATOMIC_SEQ_CST);
     ring_publish(v, NM_CHUNK_LAST);
 }
+
+void window_close_now(void) { close_window(current); }
 
 static uint64_t executed(const struct vcpu *v) { return v->instructions[USER] + v->instructions[KERNEL]; }
 
@@ -203,10 +207,16 @@ static void change_slice(struct vcpu *v)
     limit_instructions(v);
 }
 
+void window_enter_slice(struct vcpu *v)
+{
+    if (current != v)
+        change_slice(v);
+}
+
 int window_attend(struct vcpu *v, int kernel)
 {
     uint32_t why = __atomic_load_n(&v->attention, __ATOMIC_RELAXED);
-    if (why & ATTEND_CLOSED)
+    if (why & (ATTEND_CLOSED | ATTEND_PAUSED))
         return 0;
     if (why & ATTEND_NOT_CURRENT)
         change_slice(v);
@@ -232,17 +242,19 @@ int window_attend_run(struct vcpu *v, int kernel)
     return recorded;
 }
 
-/* Passes the consumer's wish to start or stop on to vCPUs that would not look. */
-static void *watch_stop(void *unused)
+/* Passes the consumer's wish to start, pause or stop on to vCPUs that would not look. */
+static void *watch_consumer(void *unused)
 {
     const struct timespec pause = {.tv_nsec = 10000000};
     while (window_is_open()) {
-        if (__atomic_load_n(&tap.control->stop, __ATOMIC_ACQUIRE))
+        if (__atomic_load_n(&tap.control->stop, __ATOMIC_ACQUIRE) && !parts_close())
             for (uint32_t i = 0; i < tap.vcpus; i++)
                 set_attention(&tap_vcpus[i], ATTEND_STOP);
         if (pending && __atomic_load_n(&tap.control->start, __ATOMIC_ACQUIRE))
             for (uint32_t i = 0; i < tap.vcpus; i++)
                 set_attention(&tap_vcpus[i], ATTEND_START);
+        if (!pending)
+            parts_look();
         nanosleep(&pause, NULL);
     }
     return unused;
@@ -277,7 +289,7 @@ static void open_window(void)
     __atomic_store_n(&open_now, 1, __ATOMIC_SEQ_CST);
     __atomic_store_n(&tap.control->state, NM_STATE_RECORDING, __ATOMIC_SEQ_CST);
     pthread_t thread;
-    if (pthread_create(&thread, NULL, watch_stop, NULL) == 0)
+    if (pthread_create(&thread, NULL, watch_consumer, NULL) == 0)
         pthread_detach(thread);
 }
 
@@ -327,7 +339,10 @@ static void recording(struct vcpu *v, uint32_t trigger)
 {
     if (v->attention & ATTEND_CLOSED)
         return;
-    window_attend(v, USER);
+    if (v->attention & ATTEND_PAUSED)
+        parts_follow(v);
+    else
+        window_attend(v, USER);
     if (v->attention & ATTEND_CLOSED)
         return;
     switch (trigger) {
@@ -375,7 +390,7 @@ void window_trigger_register(struct qemu_plugin_insn *at, uint32_t immediate)
         qemu_plugin_register_vcpu_insn_exec_cb(at, on_trigger, QEMU_PLUGIN_CB_NO_REGS, (void *)(uintptr_t)immediate);
 }
 
-static void look_for_triggers(struct qemu_plugin_tb *tb)
+void window_look_for_triggers(struct qemu_plugin_tb *tb)
 {
     const size_t count = qemu_plugin_tb_n_insns(tb);
     for (size_t i = 0; i < count; i++) {
@@ -396,7 +411,7 @@ static void *become_attentive(void *unused)
     ring_await_facts();
     if (engine_number_vcpus())
         return unused;
-    engine_on_translation(look_for_triggers);
+    engine_on_translation(window_look_for_triggers);
     uint32_t booting = NM_STATE_BOOTING;
     __atomic_compare_exchange_n(&tap.control->state, &booting, NM_STATE_ATTENTIVE, 0, __ATOMIC_SEQ_CST,
                                 __ATOMIC_SEQ_CST);

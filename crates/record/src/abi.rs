@@ -6,7 +6,7 @@ use std::mem::offset_of;
 /// `NM_ABI_MAGIC`: "NMSTAP01".
 pub const MAGIC: u64 = 0x3130_5041_5453_4d4e;
 /// `NM_ABI_VERSION`.
-pub const VERSION: u32 = 4;
+pub const VERSION: u32 = 5;
 /// Most vCPUs a guest may have.
 pub const MAX_VCPUS: usize = 64;
 /// Most memory nodes a guest may have.
@@ -173,14 +173,20 @@ pub struct ControlPage {
     pub opened_by: u32,
     /// Plugin: the process that executed the trigger END; 0 where something else closed the window.
     pub closed_by: u32,
+    /// Plugin: 1 between two parts of the run.
+    pub paused: u32,
+    /// Padding to the consumer's cache line.
+    pub padding1: [u32; 15],
     /// Consumer: chunks given back, ever.
     pub consumed: u64,
     /// Plugin: asleep on `consumed`.
     pub plugin_waits: u32,
     /// Consumer: 1 closes the window.
     pub stop: u32,
+    /// Consumer: 1 pauses the recording, 0 goes on with it.
+    pub pause: u32,
     /// Padding to 64 bytes.
-    pub padding2: [u64; 6],
+    pub padding2: [u32; 11],
 }
 
 /// `enum nm_state`.
@@ -215,7 +221,8 @@ const _: () = {
     assert!(offset_of!(ControlPage, ordered_stores) == 1812);
     assert!(offset_of!(ControlPage, published) == 1856);
     assert!(offset_of!(ControlPage, error) == 1912);
-    assert!(offset_of!(ControlPage, consumed) == 2176);
-    assert!(offset_of!(ControlPage, stop) == 2188);
-    assert!(size_of::<ControlPage>() == 2240);
+    assert!(offset_of!(ControlPage, consumed) == 2240);
+    assert!(offset_of!(ControlPage, stop) == 2252);
+    assert!(offset_of!(ControlPage, pause) == 2256);
+    assert!(size_of::<ControlPage>() == 2304);
 };

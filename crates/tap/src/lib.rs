@@ -1,9 +1,11 @@
 //! The tap: a command runs unchanged in a throw-away guest, and every access of it is seen.
 
 mod agent_memory;
+pub mod drain;
 pub mod facts;
 pub mod guest;
 pub mod pages;
+pub mod parts;
 pub mod ring;
 pub mod session;
 mod watch;

@@ -252,6 +252,11 @@ impl Ring {
         self.word(std::mem::offset_of!(ControlPage, stop)).store(1, Ordering::Release);
     }
 
+    /// Pauses the recording inside the window, or goes on with it, at the plugin's next chance.
+    pub fn pause(&self, pause: bool) {
+        self.word(std::mem::offset_of!(ControlPage, pause)).store(pause.into(), Ordering::Release);
+    }
+
     /// Asks the plugin to open the window at its next chance.
     pub fn start(&self) {
         self.word(std::mem::offset_of!(ControlPage, start)).store(1, Ordering::Release);

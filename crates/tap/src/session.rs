@@ -1,20 +1,22 @@
 //! One recording: a guest with the tap in it, its ring drained into a sink until the command ends.
 
+use super::drain::{Drain, OnProgress};
 use super::facts::{FactsError, KernelFacts};
 use super::guest::{
     CaughtSignals, ExitReason, Guest, GuestCommand, GuestConfig, GuestError, GuestExit, GuestShape, InstructionClock,
     KernelArgument, KernelImage, PluginConfig, QemuBinary, TAP_PLUGIN, WarmUp, Warmth, plan_memory,
 };
 use super::pages::{Physical, kernel_pages};
-use super::ring::{Next, Ring, RingConfig};
+use super::parts::{Covered, Parts};
+use super::ring::{Ring, RingConfig};
 use super::watch::Watch;
 use super::window::Window;
-use nearmiss_record::abi::{self, CHUNK_LAST, ChunkHeader};
+use nearmiss_record::abi::{self, ChunkHeader};
 use nearmiss_record::reference::Record;
 use nearmiss_record::run::Filter;
 use nearmiss_record::side::SideTables;
 use nearmiss_record::symbols::{KernelLayout, KernelPages};
-use nearmiss_record::trace::{TraceHeader, Validator};
+use nearmiss_record::trace::TraceHeader;
 use nearmiss_symbols::{Booted, LiveData};
 use std::io;
 use std::os::fd::OwnedFd;
@@ -122,6 +124,10 @@ pub struct Recorded {
     pub cut: Option<String>,
     /// Facts a reader must know.
     pub notes: Vec<String>,
+    /// How much of the window was recorded.
+    pub covered: Covered,
+    /// An interrupt ended command and recording.
+    pub interrupted: bool,
 }
 
 /// Takes the stream. An error ends the recording.
@@ -133,6 +139,9 @@ pub struct Session {
     header: TraceHeader,
     booted: Arc<OnceLock<Booted>>,
     window: Window,
+    plan: Option<Parts>,
+    go_on: bool,
+    on_progress: Option<Box<OnProgress>>,
 }
 
 impl Session {
@@ -146,12 +155,38 @@ impl Session {
             only_user: config.only_user,
             filter: config.filter,
         };
-        Ok(Session { config, header, booted: Arc::default(), window: Window::default() })
+        Ok(Session {
+            config,
+            header,
+            booted: Arc::default(),
+            window: Window::default(),
+            plan: None,
+            go_on: false,
+            on_progress: None,
+        })
     }
 
     /// Records only this part of the run.
     pub fn within(mut self, window: Window) -> Self {
         self.window = window;
+        self
+    }
+
+    /// Records the window in parts, and ends the command with the plan.
+    pub fn in_parts(mut self, plan: Option<Parts>) -> Self {
+        self.plan = plan;
+        self
+    }
+
+    /// Lets the command run on to its end when its window closes before.
+    pub fn letting_it_finish(mut self, go_on: bool) -> Self {
+        self.go_on = go_on;
+        self
+    }
+
+    /// Calls this again and again while the window is open.
+    pub fn on_progress(mut self, on_progress: Box<OnProgress>) -> Self {
+        self.on_progress = Some(on_progress);
         self
     }
 
@@ -167,7 +202,8 @@ impl Session {
 
     /// Runs `command` to its end; this process's signals go to it meanwhile.
     pub fn record(self, command: GuestCommand, sink: &mut Sink<'_>) -> Result<Recorded, TapError> {
-        let Session { config, header, booted, window } = self;
+        let Session { config, header, booted, window, plan, go_on, on_progress } = self;
+        let has_files = config.keep.is_some();
         let plugin = TAP_PLUGIN.ok_or(TapError::NoPlugin)?;
         let mut ring = Ring::create(&RingConfig {
             cpus: header.cpus,
@@ -203,7 +239,7 @@ impl Session {
             preload: config.heap_shim,
             libc_tunables: config.libc_tunables,
         })?;
-        let _signals = signals.forward_to(&guest)?;
+        let signals = signals.forward_to(&guest)?;
         let Some(boot) = guest.boot() else {
             let exit = guest.wait();
             return Err(match exit.reason {
@@ -225,13 +261,18 @@ impl Session {
         let warmth = guest.go_warmly(config.warm_up, ready - started)?;
 
         let mut watch = Watch::new(&window);
-        let mut drained = drain(&mut ring, &guest, &header, &mut watch, sink)?;
+        let drain = Drain { guest: &guest, signals: &signals, plan, on_progress: on_progress.as_deref() };
+        let mut drained = drain.run(&mut ring, &header, &mut watch, sink)?;
         let window_end = Instant::now();
         if ring.state() == abi::State::Failed {
             return Err(TapError::Plugin(ring.error()));
         }
         let side = ring.side_tables();
         let pages = facts.pages.as_ref().map(|pages| kernel_pages(&memory, pages)).unwrap_or_default();
+        let closed_early = drained.complete && ring.moved_by().1 == 0;
+        if closed_early && !go_on {
+            Drain::end_command(&guest, has_files);
+        }
         let exit = guest.wait();
         if let ExitReason::Refused(what) = &exit.reason {
             return Err(TapError::NotBegun(what.clone()));
@@ -254,6 +295,8 @@ impl Session {
         drained.notes.extend(window.note());
         drained.notes.extend(caution);
         drained.notes.extend(exit.notes.iter().cloned());
+        let window_time = window_end - opened.unwrap_or(began);
+        let covered = covered(drained.covered, window_time, closed_early && !go_on);
         let cut = (!drained.complete).then(|| ending(&exit)).or_else(|| moved(ring.moved_by(), warmth.command));
         Ok(Recorded {
             side,
@@ -265,8 +308,10 @@ impl Session {
             boot: ready - started,
             warm: began - ready,
             warmth,
-            window: window_end - opened.unwrap_or(began),
+            window: window_time,
             records: drained.records,
+            covered,
+            interrupted: drained.interrupted,
             cut,
             notes: drained.notes,
             exit,
@@ -274,52 +319,9 @@ impl Session {
     }
 }
 
-#[derive(Default)]
-struct Drained {
-    records: u64,
-    complete: bool,
-    notes: Vec<String>,
-}
-
-fn drain(
-    ring: &mut Ring,
-    guest: &Guest,
-    header: &TraceHeader,
-    watch: &mut Watch<'_>,
-    sink: &mut Sink<'_>,
-) -> Result<Drained, TapError> {
-    let mut drained = Drained::default();
-    let mut validator = Validator::new(header, None);
-    let mut last_look = false;
-    while !drained.complete {
-        watch.look(ring);
-        match ring.next(Duration::from_millis(20)).map_err(TapError::BadRecord)? {
-            Next::Chunk(head, records) => {
-                validator.chunk(head, records).map_err(|bad| {
-                    TapError::BadRecord(format!(
-                        "vCPU {}, record {}, chunk {}: {}",
-                        bad.vcpu, bad.record, bad.chunk, bad.what
-                    ))
-                })?;
-                sink(head, records).map_err(TapError::Sink)?;
-                drained.records += records.len() as u64;
-                drained.complete = head.flags & CHUNK_LAST != 0;
-                if let Some((address, code)) = watch.chunk(head, records) {
-                    ring.opens_at(address, code);
-                }
-                ring.release();
-                last_look = false;
-            }
-            Next::Nothing => {
-                if last_look || ring.state() == abi::State::Failed {
-                    break;
-                }
-                // What the guest published before its end may still be on its way.
-                last_look = guest.has_ended();
-            }
-        }
-    }
-    Ok(drained)
+/// How much of the window was recorded: what the plan counted, or all of it.
+fn covered(planned: Option<Covered>, window: Duration, ended: bool) -> Covered {
+    Covered { ended, ..planned.unwrap_or(Covered { parts: 1, recorded: window, reached: window, ended }) }
 }
 
 /// A guest's end in a sentence.

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  *
- * Touches memory in ways that can be counted by hand; prints where. `subject kinds`, `sharing`, `sweeping`, `moving`,
+ * Touches memory in ways that can be counted by hand; prints where. `subject kinds`, `sharing`, `sweeping`, `turning`,
+ * `moving`,
  * `heap`, `recursion` or `code`.
  */
 #define _GNU_SOURCE
@@ -129,6 +130,19 @@ static void sweeping(void)
     printf("mine %p\nother %p\n", (void *)(uintptr_t)halves_of_two[0], (void *)(uintptr_t)halves_of_two[1]);
 }
 
+/* Never ends: allocates, sweeps, frees, again and again. */
+static void turning(void)
+{
+    printf("mine %p\n", (void *)(uintptr_t)halves_of_two[0]);
+    fflush(stdout);
+    for (;;) {
+        char *block = malloc(5000);
+        sweep((void *)(uintptr_t)halves_of_two[0]);
+        *(volatile char *)block = 1;
+        free(block);
+    }
+}
+
 static PAGE volatile char carried[16 * 64];
 
 /* One task writes 16 lines 100 times over on one CPU, then on the other; 20 times each. */
@@ -218,6 +232,8 @@ int main(int argc, char **argv)
         sharing();
     else if (!strcmp(what, "sweeping"))
         sweeping();
+    else if (!strcmp(what, "turning"))
+        turning();
     else if (!strcmp(what, "moving"))
         moving();
     else if (!strcmp(what, "heap"))

@@ -1,6 +1,8 @@
 //! Passes this process's signals on to the command in the guest.
 
+use std::sync::{Arc, OnceLock};
 use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
 
 use rustix::termios::tcgetwinsize;
 use signal_hook::consts::{SIGCONT, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGWINCH};
@@ -13,6 +15,7 @@ use super::{Guest, GuestRemote};
 /// ends the guest; so does one that ends programs, while the guest still boots. What this process
 /// ignores stays ignored. The terminal's size is passed on too.
 pub struct ForwardSignals {
+    interrupted: Arc<OnceLock<Instant>>,
     handle: Handle,
     thread: Option<JoinHandle<()>>,
 }
@@ -33,16 +36,19 @@ impl CaughtSignals {
         let Self(mut signals) = self;
         let remote = guest.remote()?;
         let handle = signals.handle();
+        let interrupted = Arc::new(OnceLock::new());
+        let first = Arc::clone(&interrupted);
         let thread = thread::spawn(move || {
             let mut interrupts = 0;
             for number in signals.forever() {
-                if number == SIGINT {
+                if [SIGINT, SIGTERM].contains(&number) {
                     interrupts += 1;
+                    first.get_or_init(Instant::now);
                 }
                 pass_on(&remote, number, interrupts);
             }
         });
-        Ok(ForwardSignals { handle, thread: Some(thread) })
+        Ok(ForwardSignals { interrupted, handle, thread: Some(thread) })
     }
 }
 
@@ -72,6 +78,13 @@ fn is_ignored(number: i32) -> bool {
     unsafe {
         let mut action: libc::sigaction = std::mem::zeroed();
         libc::sigaction(number, std::ptr::null(), &mut action) == 0 && action.sa_sigaction == libc::SIG_IGN
+    }
+}
+
+impl ForwardSignals {
+    /// Time since the first signal that ends programs, if one came.
+    pub fn interrupted_for(&self) -> Option<Duration> {
+        self.interrupted.get().map(Instant::elapsed)
     }
 }
 

@@ -1,0 +1,163 @@
+//! Parts of a run whose length nobody knows: when recording pauses, goes on, and ends with the command.
+
+use std::time::{Duration, Instant};
+
+/// How a command is recorded in parts, and when it is ended.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Parts {
+    /// Longest part, by the clock of this machine.
+    pub longest: Duration,
+    /// Records of a part, at most.
+    pub records: u64,
+    /// The first pause.
+    pub pause: Duration,
+    /// Each pause after it is so many times as long as the one before, so that few parts reach far into a long run.
+    pub growth: f64,
+    /// The command is ended when it has run for this time in the guest.
+    pub whole: Duration,
+    /// The command is ended when so many records were sent.
+    pub all_records: u64,
+}
+
+/// How much of a command was recorded.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Covered {
+    /// Parts.
+    pub parts: u32,
+    /// Time in which it was recorded, of `reached`; by the clock of this machine.
+    pub recorded: Duration,
+    /// From the window's start to its end.
+    pub reached: Duration,
+    /// Ended before its end, because the plan was over.
+    pub ended: bool,
+}
+
+/// What is to happen now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Due {
+    Pause,
+    GoOn,
+    End,
+}
+
+/// A plan under way.
+pub(crate) struct Schedule {
+    plan: Parts,
+    began: Instant,
+    /// Start of the part or pause that goes on.
+    since: Instant,
+    paused: bool,
+    pause: Duration,
+    records: u64,
+    records_before: u64,
+    covered: Covered,
+}
+
+impl Schedule {
+    /// The window opened at `now`.
+    pub(crate) fn begin(plan: Parts, now: Instant) -> Self {
+        Schedule {
+            plan,
+            began: now,
+            since: now,
+            paused: false,
+            pause: plan.pause,
+            records: 0,
+            records_before: 0,
+            covered: Covered { parts: 1, ..Covered::default() },
+        }
+    }
+
+    /// What is due at `now`, when `records` were sent since the window opened.
+    pub(crate) fn look(&mut self, now: Instant, records: u64) -> Option<Due> {
+        self.records = records;
+        if now - self.began >= self.plan.whole || records >= self.plan.all_records {
+            return (!std::mem::replace(&mut self.covered.ended, true)).then_some(Due::End);
+        }
+        if self.paused {
+            return (now - self.since >= self.pause).then(|| self.go_on(now));
+        }
+        let of_part = records - self.records_before;
+        (now - self.since >= self.plan.longest || of_part >= self.plan.records).then(|| self.rest(now))
+    }
+
+    fn rest(&mut self, now: Instant) -> Due {
+        self.covered.recorded += now - self.since;
+        (self.paused, self.since) = (true, now);
+        Due::Pause
+    }
+
+    fn go_on(&mut self, now: Instant) -> Due {
+        self.pause = self.pause.mul_f64(self.plan.growth);
+        self.covered.parts += 1;
+        (self.paused, self.since, self.records_before) = (false, now, self.records);
+        Due::GoOn
+    }
+
+    /// The number of the part under way or last, and whether it is paused.
+    pub(crate) fn part(&self) -> (u32, bool) {
+        (self.covered.parts, self.paused)
+    }
+
+    /// The window closed at `now`.
+    pub(crate) fn end(mut self, now: Instant) -> Covered {
+        if !self.paused {
+            self.covered.recorded += now - self.since;
+        }
+        self.covered.reached = now - self.began;
+        self.covered
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: Duration = Duration::from_millis(1);
+
+    fn plan() -> Parts {
+        Parts { longest: 100 * MS, records: 1000, pause: 10 * MS, growth: 1.4, whole: 1000 * MS, all_records: 5000 }
+    }
+
+    /// Looks every millisecond; a part sends `rate` records in each.
+    fn run(rate: u64, length: u32) -> (Vec<(u32, Due)>, Covered) {
+        let began = Instant::now();
+        let mut schedule = Schedule::begin(plan(), began);
+        let (mut seen, mut records, mut paused, mut end) = (Vec::new(), 0, false, length);
+        for ms in 1..=length {
+            records += if paused { 0 } else { rate };
+            if let Some(due) = schedule.look(began + ms * MS, records) {
+                seen.push((ms, due));
+                paused = due == Due::Pause;
+                if due == Due::End {
+                    end = ms;
+                    break;
+                }
+            }
+        }
+        (seen, schedule.end(began + end * MS))
+    }
+
+    #[test]
+    fn a_short_run_is_one_part() {
+        let covered = Covered { parts: 1, recorded: 90 * MS, reached: 90 * MS, ended: false };
+        assert_eq!(run(1, 90), (vec![], covered));
+    }
+
+    #[test]
+    fn pauses_grow_and_the_command_ends_with_the_plan() {
+        let (seen, covered) = run(1, 5000);
+        let firsts = [(100, Due::Pause), (110, Due::GoOn), (210, Due::Pause), (224, Due::GoOn)];
+        assert_eq!(seen[..4], firsts);
+        assert_eq!(seen.last(), Some(&(1000, Due::End)));
+        assert!(covered.ended && covered.reached == 1000 * MS && covered.parts >= 6, "{covered:?}");
+    }
+
+    #[test]
+    fn a_part_ends_with_its_records_and_the_plan_with_all() {
+        let (seen, covered) = run(100, 5000);
+        assert_eq!(seen[..2], [(10, Due::Pause), (20, Due::GoOn)]);
+        assert_eq!(seen.last().map(|(_, due)| *due), Some(Due::End));
+        assert_eq!((covered.parts, covered.recorded), (5, 50 * MS));
+    }
+}

@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later
+ *
+ * The parts of a run: between two of them the guest runs without callbacks but those of triggers, some ten times as fast.
+ * The consumer asks for a change (`nm_control.pause`), a thread passes it on to the thread that runs the vCPUs, and that
+ * one drops all translated code, which is translated anew with other callbacks.
+ *
+ * Marks, heap objects and the end of the command come by triggers in a pause too. Mappings are read from the guest's perf
+ * rings now and then, so that none overruns. Nobody sees calls, interrupts and TLB flushes then: a part begins with empty
+ * filters, an empty soft TLB and empty shadow stacks.
+ */
+#include "engine.h"
+
+enum { PAUSE_POLL_LOOKS = 5 }; /* looks of the watching thread between two readings of the perf rings */
+
+static int changing; /* a change is on its way */
+static int polling;  /* a reading of the rings is on its way */
+
+static void every_vcpu(void (*does)(struct vcpu *))
+{
+    for (uint32_t i = 0; i < tap.vcpus; i++)
+        does(&tap_vcpus[i]);
+}
+
+static void leave(struct vcpu *v)
+{
+    window_enter_slice(v);
+    maps_poll(v);
+    tasks_enter(v);
+    ring_publish(v, 0);
+    filter_clear(v);
+    fetch_clear(v);
+    __atomic_fetch_or(&v->attention, ATTEND_PAUSED, __ATOMIC_RELAXED);
+}
+
+static void go_on(struct vcpu *v)
+{
+    window_enter_slice(v);
+    softtlb_flush(v);
+    filter_clear(v);
+    fetch_clear(v);
+    maps_poll(v);
+    tasks_enter(v);
+    ring_publish(v, 0);
+    __atomic_fetch_and(&v->attention, ~(uint32_t)ATTEND_PAUSED, __ATOMIC_RELAXED);
+}
+
+static void paused(void *unused)
+{
+    (void)unused;
+    engine_on_translation(window_look_for_triggers);
+    __atomic_store_n(&tap.control->paused, 1, __ATOMIC_RELEASE);
+    __atomic_store_n(&changing, 0, __ATOMIC_RELEASE);
+}
+
+static void resumed(void *unused)
+{
+    (void)unused;
+    if (window_is_open()) {
+        tasks_begin_part();
+        window_mark(NM_MARK_PART);
+        every_vcpu(go_on);
+        engine_on_translation(translate_block);
+    }
+    __atomic_store_n(&tap.control->paused, 0, __ATOMIC_RELEASE);
+    __atomic_store_n(&changing, 0, __ATOMIC_RELEASE);
+}
+
+/* Between two instructions of the guest, while no vCPU runs. */
+static void change(void *cpu, void *wanted)
+{
+    (void)cpu;
+    if (!window_is_open()) {
+        __atomic_store_n(&changing, 0, __ATOMIC_RELEASE);
+    } else if (wanted) {
+        every_vcpu(leave);
+        engine_reset(paused);
+    } else {
+        engine_reset(resumed);
+    }
+}
+
+static void poll(void *cpu, void *unused)
+{
+    (void)cpu, (void)unused;
+    if (window_is_open() && tap.control->paused)
+        every_vcpu(maps_poll);
+    __atomic_store_n(&polling, 0, __ATOMIC_RELEASE);
+}
+
+/* Nothing is looked for behind the window. */
+static void closed(void *unused) { (void)unused; }
+
+static void close(void *cpu, void *unused)
+{
+    (void)cpu, (void)unused;
+    window_close_now();
+    engine_reset(closed);
+}
+
+int parts_close(void)
+{
+    if (!engine_can_pause())
+        return 0;
+    engine_run_alone(close, NULL);
+    return 1;
+}
+
+void parts_follow(struct vcpu *v)
+{
+    window_enter_slice(v);
+    maps_poll(v);
+    if (tasks_changed(v))
+        tasks_enter(v);
+}
+
+void parts_look(void)
+{
+    static unsigned looks;
+    if (!engine_can_pause() || __atomic_load_n(&changing, __ATOMIC_ACQUIRE))
+        return;
+    const int now = tap.control->paused != 0;
+    const int wanted = __atomic_load_n(&tap.control->pause, __ATOMIC_ACQUIRE) != 0;
+    if (now != wanted) {
+        __atomic_store_n(&changing, 1, __ATOMIC_RELEASE);
+        engine_run_alone(change, wanted ? &changing : NULL);
+    } else if (now && ++looks % PAUSE_POLL_LOOKS == 0 && !__atomic_exchange_n(&polling, 1, __ATOMIC_ACQ_REL)) {
+        engine_run_alone(poll, NULL);
+    }
+}
