@@ -6,7 +6,7 @@ use crate::progress::{Progress, progress};
 use nearmiss_record::observation::Observation;
 use nearmiss_record::observed;
 use nearmiss_record::run::{self, RunDir, RunError, RunKind};
-use nearmiss_remedy::{Case, Needs, Remedy, Traced};
+use nearmiss_remedy::{Case, Needs, Recorded, Remedy, Traced};
 use std::path::Path;
 
 /// How a run is modelled, and what is shown of it.
@@ -53,16 +53,27 @@ impl How {
         })
     }
 
+    /// A run that was just recorded is known as it is, unless it is to be modelled in another order.
+    pub fn recorded(&self, run: &RunDir, recorded: Recorded) -> anyhow::Result<Case> {
+        if self.order.is_some_and(|order| recorded.model.order != order.into()) {
+            return self.case(run);
+        }
+        Ok(Case { traced: Some(self.shown(Traced::recorded(recorded))), observation: None })
+    }
+
     fn traced(&self, run: &RunDir) -> anyhow::Result<Traced> {
         let machine = self.machine.as_deref().map(nearmiss_host::load).transpose()?;
         progress("modelling the run");
         let modelling = Progress::of("modelling the run");
         let heard = |done, of| modelling.at(done, of);
-        let mut traced = Traced::open(run, machine.as_ref(), self.order.map(Into::into), &heard)?;
+        Ok(self.shown(Traced::open(run, machine.as_ref(), self.order.map(Into::into), &heard)?))
+    }
+
+    fn shown(&self, mut traced: Traced) -> Traced {
         traced.thorough = self.all;
         let replays = Progress::of("rehearsing");
         traced.heard = Box::new(move |done, of| replays.at(done as u64, of as u64));
-        Ok(traced)
+        traced
     }
 }
 

@@ -8,24 +8,25 @@ use crate::measuring::measure;
 use crate::output::{print, terminal_width};
 use crate::phases::Phases;
 use crate::progress::progress;
-use crate::trace::{Diagnosed, Look, Only, for_diagnosis};
+use crate::trace::{Budget, Diagnosed, Look, RecordArgs, for_diagnosis};
 use anyhow::Context;
 use nearmiss_diagnose::{Options, diagnose};
-use nearmiss_machine::describe;
 use nearmiss_record::run::{self, RunDir};
 use nearmiss_remedy::{Case, Needs};
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::OnceLock;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// Arguments of `nearmiss diagnose`.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   nearmiss diagnose                    the newest run
   nearmiss diagnose RUN -m zen3-milan  a run, on another machine
-  nearmiss diagnose -- ./server        trace a command in a guest, then diagnose it
+  nearmiss diagnose -- ./prog          trace a command in a guest, then diagnose it: an answer within a minute
+  nearmiss diagnose --within 5m -- make    more of it, in five minutes; --within 0: all of it
+  nearmiss diagnose --load 'redis-benchmark -n 1000' -- redis-server    a server, while a load runs
   nearmiss diagnose --measure -- ./prog its modelled time beside the time it takes here, and gains by the latter
   nearmiss diagnose --live -- ./server run it on this machine, too, for the remedies of what a live program does
 
@@ -37,13 +38,13 @@ pub struct Args {
     run: Option<PathBuf>,
     #[command(flatten)]
     how: How,
-    /// CPUs of the guest that a command is traced in, at most
-    #[arg(long, value_name = "N", default_value_t = describe::DEFAULT_CPUS, requires = "command", value_parser = clap::value_parser!(u32).range(1..=64))]
-    cpus: u32,
-    /// Of a command that is traced: record less than the whole machine
-    #[arg(long, value_name = "PART", value_enum, requires = "command")]
-    only: Option<Only>,
-    /// Also run the command on this machine, where it does what it does, and observe it for the remedies that look at that
+    #[command(flatten)]
+    record: RecordArgs,
+    /// Answer after this time, about: a longer command is recorded in parts, as far as it comes, and then ended. 0: to its
+    /// end, however long that takes
+    #[arg(long, value_name = "TIME", value_parser = crate::trace::within, default_value = "60s", requires = "command")]
+    within: Duration,
+    /// Also run the command natively, where its side effects are real, and observe it for the remedies that look at that
     #[arg(long, requires = "command")]
     live: bool,
     /// Also run the command on this machine, a few times: gains are then shares of the CPU time that it takes here
@@ -132,12 +133,17 @@ fn record(args: &Args, remedies: Remedies, phases: &mut Phases) -> anyhow::Resul
 /// one that does not, and most programs have nothing to be changed: so the first one is the small one, and is made again
 /// only where it shows something that could matter. `--all` and `--measure` ask for what matters less, too.
 fn trace(args: &Args, remedies: Remedies, phases: &mut Phases) -> anyhow::Result<(RunDir, Case)> {
-    let (machine, cpus, only) = (args.how.machine.as_deref(), args.cpus, args.only);
-    let diagnosed = Diagnosed { machine, cpus, only, runs: &args.runs, command: &args.command };
+    let diagnosed = Diagnosed {
+        machine: args.how.machine.as_deref(),
+        record: &args.record,
+        budget: Budget::of(args.within),
+        runs: &args.runs,
+        command: &args.command,
+    };
     let mut record = |look| {
-        let run = for_diagnosis(&diagnosed, look)?;
-        phases.recorded(&run.read_json(run::MANIFEST)?);
-        let case = args.how.case(&run)?;
+        let (run, recorded) = for_diagnosis(&diagnosed, look)?;
+        phases.recorded(&recorded.manifest);
+        let case = args.how.recorded(&run, recorded)?;
         phases.ended(if look == Look::First { "first look" } else { "model" }, Instant::now());
         anyhow::Ok((run, case))
     };

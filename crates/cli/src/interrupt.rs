@@ -15,6 +15,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 struct State {
     /// Signals that somebody else sees to before they end nearmiss.
     for_others: u32,
+    /// Printed at the first of them.
+    first: &'static str,
     /// The last signal that came.
     received: Option<i32>,
     /// What is taken away.
@@ -44,7 +46,7 @@ impl Begun {
     }
 }
 
-static STATE: Mutex<State> = Mutex::new(State { for_others: 0, received: None, unfinished: Vec::new() });
+static STATE: Mutex<State> = Mutex::new(State { for_others: 0, first: "", received: None, unfinished: Vec::new() });
 
 fn state() -> MutexGuard<'static, State> {
     STATE.lock().unwrap_or_else(PoisonError::into_inner)
@@ -74,6 +76,10 @@ fn heard(signal: i32) {
     state.received = Some(signal);
     if state.for_others > 0 {
         state.for_others -= 1;
+        let first = std::mem::take(&mut state.first);
+        if !first.is_empty() {
+            exit::say(first);
+        }
         return;
     }
     state.unfinished.iter().for_each(Begun::take_away);
@@ -96,9 +102,10 @@ pub fn forget() {
 /// Until dropped, so many signals are somebody else's to act on; the next one ends nearmiss.
 pub struct ForOthers(());
 
-/// See [`ForOthers`].
-pub fn for_others(signals: u32) -> ForOthers {
-    state().for_others = signals;
+/// See [`ForOthers`]. `first` is printed at the first of them, unless it is empty.
+pub fn for_others(signals: u32, first: &'static str) -> ForOthers {
+    let mut state = state();
+    (state.for_others, state.first) = (signals, first);
     ForOthers(())
 }
 

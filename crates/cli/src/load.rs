@@ -12,7 +12,7 @@ const READY_WITHIN: Duration = Duration::from_secs(10);
 const READY_WITHIN_IN_THE_GUEST: Duration = Duration::from_secs(300);
 
 /// The load, and what tells that the server answers.
-#[derive(clap::Args)]
+#[derive(Clone, Default, clap::Args)]
 pub struct LoadArgs {
     /// CMD is a server: start it, wait until it answers, run this load against it, and stop it. The load is one string,
     /// split as a shell does

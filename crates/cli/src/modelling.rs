@@ -15,6 +15,7 @@ use nearmiss_record::run::{self, Filter, Manifest, RunDir};
 use nearmiss_record::side::SideTables;
 use nearmiss_record::symbols::{DataSymbols, Symbols};
 use nearmiss_record::trace::{self, TraceHeader, TraceReader};
+use nearmiss_remedy::Evidence;
 
 /// In which order the records of several CPUs meet the model.
 #[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -53,9 +54,11 @@ impl Modelling {
         header: &TraceHeader,
         data: Box<dyn DataSymbols>,
         curve: bool,
+        evidence: bool,
     ) -> anyhow::Result<Self> {
         describe::can_replay(header.filter, machine).map_err(anyhow::Error::msg)?;
         let tables = Options::of(machine, header);
+        let tables = if evidence { tables.and_evidence(machine) } else { tables };
         let curve = curve.then(|| Curve::new(tables.line_bytes));
         let observer = (Attribution::new(tables, data), curve);
         Ok(Modelling {
@@ -110,6 +113,11 @@ impl Modelled {
         self.attribution.map_log()
     }
 
+    /// Evidence, of a model that was asked for it.
+    pub fn evidence(&self, side: &SideTables, symbols: &Symbols) -> Evidence {
+        Evidence::of(&self.attribution, &self.totals.pollution, side, symbols)
+    }
+
     /// Adds up and names.
     pub fn into_record(self, side: &SideTables, symbols: &Symbols) -> ModelRecord {
         let dropped = side.insns.iter().map(|insn| insn.load_hits + insn.store_hits).sum();
@@ -141,7 +149,8 @@ pub fn model_again(run: &RunDir, machine: &Machine, policy: &Policy, order: Orde
     let symbols: Symbols = if nameless { Symbols::default() } else { run.read_json(run::SYMBOLS)? };
     let header = trace.header().clone();
     let machine = describe::cut(machine, header.cpus);
-    let mut modelling = Modelling::new(&machine, policy, order, &header, Box::new(RecordedData::new(&symbols)), true)?;
+    let mut modelling =
+        Modelling::new(&machine, policy, order, &header, Box::new(RecordedData::new(&symbols)), true, false)?;
     let side = trace.side().clone();
     let (progress, mut done) = (Progress::of("modelling"), 0);
     let whole = run.read_json::<Manifest>(run::MANIFEST)?.records;

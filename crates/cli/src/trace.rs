@@ -1,18 +1,23 @@
 //! The verb `trace`: a command in the tap, modelled as it goes, kept as a run.
 
+mod budget;
 mod counts;
 mod nodes;
+mod options;
 mod quiet;
+mod recording;
 mod served;
 mod warm;
 
+pub(crate) use budget::{Budget, Purpose};
 pub(crate) use nodes::Apart;
-pub use quiet::{Diagnosed, Look, for_diagnosis, quietly};
+use options::{Clock, Only};
+pub(crate) use options::{RecordArgs, within};
+pub use quiet::{Diagnosed, Look, Measured, for_diagnosis, quietly};
 
 use crate::destination::runs_can_be_kept;
 use crate::exit::{self, CannotHere, Interrupted};
 use crate::interrupt::{self, Unfinished};
-use crate::load::LoadArgs;
 use crate::modelling::{Modelling, OrderArg};
 use crate::progress::progress_of_a_wrapper;
 use crate::reserve::Reserve;
@@ -21,14 +26,15 @@ use anyhow::{Context, bail};
 use nearmiss_machine::describe;
 use nearmiss_record::machine::Machine;
 use nearmiss_record::policy::{Order, Policy};
-use nearmiss_record::run::{self, Filter, Manifest, RunDir};
+use nearmiss_record::run::{self, Coverage, Filter, Manifest, RunDir};
 use nearmiss_record::trace::{TraceHeader, TraceSummary, TraceWriter};
 use nearmiss_record::units::Bytes;
 use nearmiss_report::load::Report;
 use nearmiss_report::text;
 use nearmiss_tap::guest::{
-    CommandStatus, GuestCommand, GuestShape, InstructionClock, KernelArgument, KernelImage, QemuBinary,
+    CommandStatus, GuestCommand, GuestShape, InstructionClock, KernelImage, QemuBinary,
 };
+use nearmiss_tap::parts::Parts;
 use nearmiss_tap::session::{Recorded, Session, TapConfig, TapError};
 use nearmiss_workload::Workload;
 use std::ffi::OsString;
@@ -39,6 +45,8 @@ use std::time::Duration;
 
 /// The first is the command's, the second ends the guest: what was recorded until then is a run.
 const FOR_THE_COMMAND: u32 = 2;
+/// What a person reads at the first signal.
+const ENDING: &str = "ending the command and its recording; again to drop the recording";
 /// Two nanoseconds an instruction: the pace of a program that misses its caches now and then.
 const INSTRUCTION_CLOCK: InstructionClock = InstructionClock { shift: 1 };
 
@@ -62,25 +70,14 @@ pub struct Args {
     /// Machine to model and to shape the guest by: `host`, a preset, or a machine file
     #[arg(short, long, value_name = "MACHINE", default_value = "host")]
     machine: String,
-    /// CPUs of the guest, at most
-    #[arg(long, value_name = "N", default_value_t = describe::DEFAULT_CPUS, value_parser = clap::value_parser!(u32).range(1..=64))]
-    cpus: u32,
-    /// Record and model less than the whole machine
-    #[arg(long, value_name = "PART", value_enum)]
-    only: Option<Only>,
+    #[command(flatten)]
+    record: RecordArgs,
     /// Count misses only, on one CPU: no classes, functions or objects, and no run is kept. Faster
     #[arg(long, conflicts_with_all = ["cpus", "order", "max_trace", "runs"])]
     counts: bool,
     /// In which order the records of several CPUs meet the model
     #[arg(long, value_enum, default_value_t = OrderArg::Recorded)]
     order: OrderArg,
-    /// Memory of the guest, all nodes together [default: half of what is available]
-    #[arg(long, value_name = "SIZE", value_parser = Bytes::parse)]
-    memory: Option<Bytes>,
-    /// Clock of the guest: `instructions` gives the right number of timer ticks, at twice the time (`host`: nine
-    /// times as many here; they are a row of their own)
-    #[arg(long, value_enum, default_value_t = Clock::Host)]
-    clock: Clock,
     /// Count time by instructions and switch address randomisation off, so that runs repeat
     #[arg(long)]
     deterministic: bool,
@@ -112,29 +109,10 @@ pub struct Args {
     /// Largest trace to keep. A larger run is modelled whole, but nothing can replay it
     #[arg(long, value_name = "SIZE", default_value = "8GiB", value_parser = Bytes::parse)]
     max_trace: Bytes,
-    #[command(flatten)]
-    window: crate::window::WindowArgs,
-    #[command(flatten)]
-    load: LoadArgs,
-    #[command(flatten)]
-    nodes: nodes::NodeArgs,
-    #[command(flatten)]
-    warm: warm::WarmArgs,
-    /// End the run when the command has run for this time, such as 90s or 10m
-    #[arg(long, value_name = "TIME", value_parser = nearmiss_usage::time)]
-    timeout: Option<Duration>,
-    /// Copy the files that the command wrote to this directory instead of throwing them away
-    #[arg(long, value_name = "DIR")]
-    keep: Option<PathBuf>,
-    /// Kernel of the guest: a version in the cache, or the path of an unpacked one
-    #[arg(long, value_name = "VERSION|PATH")]
-    kernel: Option<String>,
-    /// A further word for the guest's kernel, such as init_on_alloc=0 or maxcpus=1; again for another one
-    #[arg(long, value_name = "ARG")]
-    kernel_arg: Vec<KernelArgument>,
-    /// Another QEMU, from 7.2 on; NEARMISS_QEMU names one for every verb
-    #[arg(long, value_name = "PATH")]
-    qemu: Option<PathBuf>,
+    /// Print the report after this time, such as 60s: the command is recorded in parts, as far as it comes, and then ended.
+    /// 0: to its end
+    #[arg(long, value_name = "TIME", value_parser = options::within, default_value = "0", conflicts_with = "counts")]
+    within: Duration,
     /// Where runs are kept
     #[arg(long, value_name = "DIR", default_value = run::DEFAULT_PARENT)]
     runs: PathBuf,
@@ -150,12 +128,6 @@ pub struct Args {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-pub(crate) enum Only {
-    /// The command's own user-mode references
-    User,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum Carry {
     /// Where objects lie: the same as --one-line-filter
     Addresses,
@@ -165,39 +137,52 @@ enum Carry {
     Tasks,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-enum Clock {
-    Host,
-    Instructions,
-}
-
-impl Clock {
-    fn name(self) -> &'static str {
-        match self {
-            Clock::Host => "host",
-            Clock::Instructions => "instructions",
-        }
-    }
-}
-
 /// Runs the verb. The command's exit status is ours.
 pub fn run(args: Args) -> anyhow::Result<ExitCode> {
-    let status = if args.counts { counts::count(&args)? } else { trace(&args, false)?.1 };
+    let (status, ended) = if args.counts {
+        (counts::count(&args)?, false)
+    } else {
+        let plan = Budget::of(args.within).plan(Purpose::Report);
+        let recording = trace(&args, plan, Kept::Report)?;
+        (recording.status, recording.ended)
+    };
     Ok(ExitCode::from(match status {
         Some(CommandStatus::Exited(code)) => code as u8,
         Some(CommandStatus::Signaled(number)) => (128 + number) as u8,
-        None => interrupt::received().map_or(exit::WRAPPER_FAILED, exit::of_signal),
+        // A command that was ended as asked has no status of its own.
+        None => interrupt::received().map_or(if ended { 0 } else { exit::WRAPPER_FAILED }, exit::of_signal),
     }))
 }
 
 /// Where a command's output is kept in its run, when it is not the verb that owns it.
 pub const OUTPUTS: [&str; 2] = ["command.out", "command.err"];
 
-fn trace(args: &Args, keep_output: bool) -> anyhow::Result<(RunDir, Option<CommandStatus>)> {
+/// What is made of a recording.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kept {
+    /// The report, on standard error beside the command's own.
+    Report,
+    /// A run with the command's output in it, and what the model saw.
+    Diagnosis,
+}
+
+/// A command that was recorded.
+struct Recording {
+    run: RunDir,
+    /// The command's, if it came to its end.
+    status: Option<CommandStatus>,
+    /// Its window closed before its end, and it was ended there.
+    ended: bool,
+    /// For a diagnosis.
+    recorded: Option<nearmiss_remedy::Recorded>,
+}
+
+fn trace(args: &Args, plan: Option<Parts>, kept: Kept) -> anyhow::Result<Recording> {
     // The guest would say it too, after its boot.
     Workload::new(args.command.iter().cloned()).program()?;
     runs_can_be_kept(&args.runs)?;
-    let machine = args.nodes.with_clients(describe::cut(&nearmiss_host::load(&args.machine)?, args.cpus))?;
+    let machine =
+        args.record.nodes.with_clients(describe::cut(&nearmiss_host::load(&args.machine)?, args.record.cpus))?;
     if !args.carry.is_empty() && args.no_trace {
         bail!("--carry is about the trace that is kept, and --no-trace keeps none; give one of the two");
     }
@@ -206,18 +191,18 @@ fn trace(args: &Args, keep_output: bool) -> anyhow::Result<(RunDir, Option<Comma
     }
     let filter = filter(args, &machine);
     let order = args.order.into();
-    let clock = if args.deterministic { Clock::Instructions } else { args.clock };
+    let clock = if args.deterministic { Clock::Instructions } else { args.record.clock };
     let config = tap_config(args, &machine, filter, clock)?;
     caution(&config);
     let (words, window) = served::recorded(args, &machine)?;
-    let session = Session::new(config)?.within(window);
+    let session = Session::new(config)?.within(window).in_parts(plan).letting_it_finish(args.record.go_on);
+    let session = session.on_progress(recording::shown(plan, kept));
     let program = args.command.first().map(|program| program.to_string_lossy()).unwrap_or_default();
-    let command = args.warm.command(&words)?;
+    let command = args.record.warm.command(&words)?;
     let (run, _unfinished) = Unfinished::run(&args.runs, &run_name("", &program))?;
-    let command = if keep_output { with_output_in(&run, command) } else { Ok(command) };
-    let result = command.and_then(|command| record(args, session, command, &machine, order, clock, &run));
-    let status = result.inspect_err(|_| run.discard())?;
-    Ok((run, status))
+    let command = if kept == Kept::Diagnosis { with_output_in(&run, command) } else { Ok(command) };
+    let result = command.and_then(|command| record(args, session, command, &machine, order, clock, &run, kept));
+    result.inspect_err(|_| run.discard())
 }
 
 /// Says ahead of the run what may go wrong with this emulator.
@@ -235,6 +220,7 @@ fn with_output_in(run: &RunDir, mut command: GuestCommand) -> anyhow::Result<Gue
     Ok(command)
 }
 
+#[allow(clippy::too_many_arguments)]
 fn record(
     args: &Args,
     session: Session,
@@ -243,20 +229,22 @@ fn record(
     order: Order,
     clock: Clock,
     run: &RunDir,
-) -> anyhow::Result<Option<CommandStatus>> {
+    kept: Kept,
+) -> anyhow::Result<Recording> {
     let header = session.header().clone();
     let started = jiff::Timestamp::now();
     let mut writer = match args.no_trace {
         true => None,
         false => Some(TraceWriter::create(&run.file(run::TRACE), &header)?),
     };
-    let mut modelling =
-        Modelling::new(machine, &Policy::default(), order, &header, Box::new(session.data_symbols()), !args.no_curve)?;
+    let evidence = kept == Kept::Diagnosis;
+    let data = Box::new(session.data_symbols());
+    let mut modelling = Modelling::new(machine, &Policy::default(), order, &header, data, !args.no_curve, evidence)?;
     let reserve = Reserve::hold(run)?;
     let mut notes = Vec::new();
     let mut full = false;
     progress_of_a_wrapper("booting the guest, then recording");
-    let signals = interrupt::for_others(FOR_THE_COMMAND);
+    let signals = interrupt::for_others(FOR_THE_COMMAND, ENDING);
     let recorded = session.record(command, &mut |head, records| {
         if let Some(trace) = &mut writer
             && !full
@@ -282,7 +270,7 @@ fn record(
         ));
     }
     notes.extend(served::note(args));
-    notes.extend(args.nodes.notes(machine));
+    notes.extend(args.record.nodes.notes(machine));
     notes.extend(note_of_kernel(args));
     notes.extend(warm::notes(&recorded));
     notes.extend(recorded.notes.iter().cloned());
@@ -299,6 +287,7 @@ fn record(
         pages: recorded.pages.clone(),
     });
     run.write_json(run::SYMBOLS, &symbols)?;
+    let evidence = evidence.then(|| modelled.evidence(&recorded.side, &symbols));
     let model = modelled.into_record(&recorded.side, &symbols);
     run.write_json(run::MODEL, &model)?;
     if let Some(file) = &args.json {
@@ -315,7 +304,32 @@ fn record(
         let text = text::render(&report, text_options());
         crate::output::tell(&format!("{text}\nrun: {}\n", run.path().display()));
     }
-    Ok(recorded.exit.status)
+    let (status, ended) = (manifest_status(&recorded), recorded.covered.ended);
+    let recorded = evidence.map(|evidence| nearmiss_remedy::Recorded {
+        run: run.clone(),
+        manifest,
+        model,
+        symbols,
+        side: recorded.side,
+        evidence,
+    });
+    Ok(Recording { run: run.clone(), status, ended, recorded })
+}
+
+/// The command's end, unless nearmiss brought it about.
+fn manifest_status(recorded: &Recorded) -> Option<CommandStatus> {
+    recorded.exit.status.filter(|_| !recorded.covered.ended && !recorded.interrupted)
+}
+
+/// How much was recorded, where that may not be all.
+fn coverage(recorded: &Recorded) -> Option<Coverage> {
+    let covered = &recorded.covered;
+    (covered.parts > 1 || covered.ended).then(|| Coverage {
+        parts: covered.parts,
+        recorded_ns: covered.recorded.as_nanos() as u64,
+        reached_ns: covered.reached.as_nanos() as u64,
+        ended: covered.ended,
+    })
 }
 
 /// An interrupt has an exit status of its own.
@@ -332,7 +346,7 @@ fn text_options() -> text::Options {
 
 /// The guest's kernel is another one than usual.
 fn note_of_kernel(args: &Args) -> Option<String> {
-    let words: Vec<String> = args.kernel_arg.iter().map(ToString::to_string).collect();
+    let words: Vec<String> = args.record.kernel_arg.iter().map(ToString::to_string).collect();
     (!words.is_empty()).then(|| format!("The guest's kernel had further arguments: {}.", words.join(" ")))
 }
 
@@ -359,11 +373,11 @@ fn filter(args: &Args, machine: &Machine) -> Filter {
 fn tap_config(args: &Args, machine: &Machine, filter: Filter, clock: Clock) -> anyhow::Result<TapConfig> {
     let topology = machine.topology;
     let nodes = machine.memory.nodes;
-    let kernel = match &args.kernel {
+    let kernel = match &args.record.kernel {
         Some(name) => KernelImage::named(name),
         None => KernelImage::newest(),
     };
-    let qemu = match &args.qemu {
+    let qemu = match &args.record.qemu {
         Some(path) => QemuBinary::at(path.clone()),
         None => QemuBinary::installed(),
     };
@@ -374,18 +388,18 @@ fn tap_config(args: &Args, machine: &Machine, filter: Filter, clock: Clock) -> a
             threads: topology.threads_per_core,
             nodes,
         },
-        memory: args.memory.map(|m| vec![m.0 / u64::from(nodes); nodes as usize]).unwrap_or_default(),
+        memory: args.record.memory.map(|m| vec![m.0 / u64::from(nodes); nodes as usize]).unwrap_or_default(),
         kernel: kernel.map_err(|e| CannotHere(e.to_string()))?,
         qemu: qemu.map_err(|e| CannotHere(e.to_string()))?,
-        only_user: args.only == Some(Only::User),
+        only_user: args.record.only == Some(Only::User),
         filter,
         heap_shim: (!args.no_heap).then(|| nearmiss_tap::guest::HEAP_SHIM.to_vec()),
         icount: (clock == Clock::Instructions).then_some(INSTRUCTION_CLOCK),
-        timeout: args.timeout,
-        keep: args.keep.clone(),
+        timeout: args.record.timeout,
+        keep: args.record.keep.clone(),
         aslr: !(args.no_aslr || args.deterministic),
-        kernel_arguments: [args.nodes.kernel_arguments(nodes)?, args.kernel_arg.clone()].concat(),
-        warm_up: args.warm.warm_up(),
+        kernel_arguments: [args.record.nodes.kernel_arguments(nodes)?, args.record.kernel_arg.clone()].concat(),
+        warm_up: args.record.warm.warm_up(),
         libc_tunables: libc_tunables(machine),
     })
 }
@@ -410,7 +424,7 @@ fn manifest(
     summary: TraceSummary,
     notes: Vec<String>,
 ) -> Manifest {
-    let (exit_status, signal) = ends(recorded.exit.status);
+    let (exit_status, signal) = ends(manifest_status(recorded));
     Manifest {
         schema: run::SCHEMA.to_owned(),
         nearmiss: env!("CARGO_PKG_VERSION").into(),
@@ -426,7 +440,7 @@ fn manifest(
         signal,
         cut: recorded.cut.clone(),
         out_of_memory: recorded.exit.out_of_memory,
-        only_user: args.only == Some(Only::User),
+        only_user: args.record.only == Some(Only::User),
         filter: header.filter,
         clock: clock.name().into(),
         records: if args.no_trace { recorded.records } else { summary.records },
@@ -435,6 +449,7 @@ fn manifest(
         window_ns: recorded.window.as_nanos() as u64,
         boot_ns: recorded.boot.as_nanos() as u64,
         warm: Some(warm::facts(recorded)),
+        covered: coverage(recorded),
         notes,
     }
 }

@@ -3,17 +3,17 @@
 use nearmiss_tap::window::{Length, Mark, Start, Window};
 
 /// The window; without options the whole command.
-#[derive(clap::Args)]
+#[derive(Clone, Default, clap::Args)]
 pub struct WindowArgs {
     /// Record from here on: `mark:N` (NEARMISS_MARK(N) of nearmiss.h), `time:DURATION` after the command began, or
     /// `symbol:NAME[@MODULE]`, the first execution of a function [default: the command's first instruction]
     #[arg(long, value_name = "POINT", help_heading = "Window")]
     from: Option<Start>,
     /// Record for so long: a time of this machine's clock such as 2s, or instructions of all CPUs together such as
-    /// `50Minsn`; the command runs on to its end
+    /// `50Minsn`; the command is then ended
     #[arg(long = "for", value_name = "DURATION|Ninsn", help_heading = "Window")]
     length: Option<Length>,
-    /// Record until the program executes this mark, `mark:N`; the command runs on to its end
+    /// Record until the program executes this mark, `mark:N`; the command is then ended
     #[arg(long, value_name = "MARK", help_heading = "Window")]
     until: Option<Mark>,
 }

@@ -355,8 +355,43 @@ pub struct Manifest {
     /// What was done between boot and command. Older runs do not say.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub warm: Option<Warm>,
+    /// How much of the run was recorded, where that may not be all. Older runs do not say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub covered: Option<Coverage>,
     /// Facts a reader must know, one sentence each.
     pub notes: Vec<String>,
+}
+
+/// How much of a run was recorded.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Coverage {
+    /// Parts that were recorded.
+    pub parts: u32,
+    /// Wall time in which it was recorded, of `reached_ns`, *measured*.
+    pub recorded_ns: u64,
+    /// Wall time from the window's opening to its end, *measured*.
+    pub reached_ns: u64,
+    /// The command was ended there, before its end.
+    pub ended: bool,
+}
+
+impl Coverage {
+    /// What a reader of the figures must know; nothing where all was recorded.
+    pub fn sentence(&self) -> Option<String> {
+        let seconds = |ns: u64| format!("{:.1} s", ns as f64 / 1e9);
+        let (recorded, reached) = (seconds(self.recorded_ns), seconds(self.reached_ns));
+        let parts = format!("{} parts, {recorded} of the {reached} that the command ran in the guest", self.parts);
+        match (self.parts, self.ended) {
+            (..2, false) => None,
+            (_, false) => Some(format!("Recorded: {parts}; nothing between them was seen.")),
+            (..2, true) => Some(format!(
+                "Recorded: the command's first {recorded} in the guest. It was ended there; nothing behind was seen."
+            )),
+            (_, true) => Some(format!(
+                "Recorded: {parts}. It was ended there; nothing between the parts or behind them was seen."
+            )),
+        }
+    }
 }
 
 fn is_none_left_out(records: &u64) -> bool {

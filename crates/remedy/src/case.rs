@@ -71,8 +71,9 @@ impl Case {
 
     /// Facts a reader must know, one sentence each.
     pub fn notes(&self) -> Vec<String> {
+        let covered = self.traced.iter().filter_map(|traced| traced.manifest.covered?.sentence());
         let traced = self.traced.iter().flat_map(|traced| &traced.model.notes);
         let observed = self.observation.iter().flat_map(|observation| &observation.observed().notes);
-        traced.chain(observed).cloned().collect()
+        covered.chain(traced.chain(observed).cloned()).collect()
     }
 }

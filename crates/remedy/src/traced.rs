@@ -73,7 +73,68 @@ pub struct Traced {
     code: Arc<KnownCode>,
 }
 
+/// What a model of the run as it was says beside its record: enough to suspect something.
+pub struct Evidence {
+    crowds: Vec<Crowd>,
+    conflict_waits: u64,
+    aliases: Vec<Alias>,
+    pollution: Vec<Pollution>,
+}
+
+impl Evidence {
+    /// Reads it from an attribution that was made with [`Options::and_evidence`], ahead of the attribution's record.
+    pub fn of(attribution: &Attribution, pollution: &[Pollution], side: &SideTables, symbols: &Symbols) -> Self {
+        Evidence {
+            crowds: attribution.crowds(side, symbols),
+            conflict_waits: attribution.conflict_waits(),
+            aliases: attribution.aliases(side, symbols),
+            pollution: pollution.to_vec(),
+        }
+    }
+}
+
+/// A run with all that was written of it, and its evidence.
+pub struct Recorded {
+    /// Where it is kept.
+    pub run: RunDir,
+    /// What ran.
+    pub manifest: Manifest,
+    /// What the model counted while it was recorded.
+    pub model: ModelRecord,
+    /// Names of its instructions.
+    pub symbols: Symbols,
+    /// Its instructions and calling contexts.
+    pub side: SideTables,
+    /// What the same model saw.
+    pub evidence: Evidence,
+}
+
 impl Traced {
+    /// Takes a run that has just been recorded and modelled: it is not modelled again.
+    pub fn recorded(recorded: Recorded) -> Self {
+        let Recorded { run, manifest, model, symbols, side, evidence } = recorded;
+        Traced {
+            filter: manifest.filter,
+            in_modelled_order: OnceLock::new(),
+            pollution: evidence.pollution,
+            crowds: evidence.crowds,
+            conflict_waits: evidence.conflict_waits,
+            aliases: evidence.aliases,
+            heard: Box::new(|_, _| ()),
+            rehearsing: Mutex::new(()),
+            thorough: false,
+            part_records: PART_RECORDS,
+            baselines: Baselines::default(),
+            most_shared: OnceLock::new(),
+            code: Arc::default(),
+            run,
+            manifest,
+            model,
+            symbols,
+            side,
+        }
+    }
+
     /// Opens a run and models it again, on the machine and in the order it was recorded with unless others are given.
     /// `heard` hears how many records have been modelled, and of how many.
     pub fn open(
@@ -106,31 +167,17 @@ impl Traced {
         });
         let Modelled { replayed, order } = modelled?;
         let Beside { in_modelled_order, baselines, may_wait } = beside.transpose()?.unwrap_or_default();
-        let crowds = replayed.observer.crowds(&replayed.side, &symbols);
-        let conflict_waits = replayed.observer.conflict_waits();
-        let aliases = replayed.observer.aliases(&replayed.side, &symbols);
-        let (side, pollution) = (replayed.side.clone(), replayed.totals.pollution.clone());
+        let side = replayed.side.clone();
+        let evidence = Evidence::of(&replayed.observer, &replayed.totals.pollution, &side, &symbols);
         let model = modelling.named(Modelled { replayed, order });
         let most_shared = may_wait.map_or_else(OnceLock::new, |count| OnceLock::from(most_shared(&model, count)));
         Ok(Traced {
-            run: run.clone(),
-            manifest,
-            model,
             in_modelled_order: in_modelled_order.map_or_else(OnceLock::new, OnceLock::from),
-            symbols,
-            side,
-            pollution,
-            crowds,
-            conflict_waits,
-            aliases,
-            filter: header.filter,
-            heard: Box::new(|_, _| ()),
-            rehearsing: Mutex::new(()),
-            thorough: false,
-            part_records: PART_RECORDS,
             baselines,
             most_shared,
             code,
+            filter: header.filter,
+            ..Self::recorded(Recorded { run: run.clone(), manifest, model, symbols, side, evidence })
         })
     }
 

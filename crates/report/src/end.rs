@@ -14,6 +14,11 @@ pub(crate) fn clauses(manifest: &Manifest) -> Vec<String> {
     if manifest.out_of_memory {
         clauses.push("the guest ran out of memory and killed a process: give it more with --memory".to_owned());
     }
+    clauses.extend(manifest.covered.and_then(|covered| covered.sentence()).map(|sentence| {
+        let mut clause = sentence.trim_end_matches('.').to_owned();
+        clause[..1].make_ascii_lowercase();
+        clause
+    }));
     clauses.extend(manifest.cut.iter().map(|cut| format!("cut: {}", plain(cut))));
     clauses
 }

@@ -34,6 +34,7 @@ pub fn render(findings: &Findings, width: usize) -> String {
         page.out.push('\n');
         page.unexplained(findings.known, unexplained);
     }
+    page.notes(&findings.notes);
     page.out
 }
 
@@ -57,6 +58,14 @@ impl Page {
             self.out.push_str(line.trim_end());
             self.out.push('\n');
         }
+    }
+
+    /// Facts that a reader must know, below all else.
+    fn notes(&mut self, notes: &[String]) {
+        if !notes.is_empty() {
+            self.out.push('\n');
+        }
+        notes.iter().for_each(|note| self.labelled("Note", note));
     }
 
     /// Commands are not wrapped: they are to be copied.

@@ -1,6 +1,7 @@
 //! `nearmiss trace --counts`: misses counted on one CPU and nothing kept, for those who want no causes.
 
-use super::{Args, Clock, Only, filter, tap_config};
+use super::options::{Clock, Only};
+use super::{Args, filter, tap_config};
 use crate::output::terminal_width_of_stderr;
 use crate::table::{lines, table};
 use crate::{exit, interrupt};
@@ -28,7 +29,7 @@ pub fn count(args: &Args) -> anyhow::Result<Option<CommandStatus>> {
         true => Filter { contexts: false, heap: false, ..filter(args, &machine) },
         false => describe::filter_for_counts(&machine),
     };
-    let clock = if args.deterministic { Clock::Instructions } else { args.clock };
+    let clock = if args.deterministic { Clock::Instructions } else { args.record.clock };
     let config = TapConfig { heap_shim: None, ..tap_config(args, &machine, filter, clock)? };
     let (words, window) = super::served::recorded(args, &machine)?;
     let session = Session::new(config)?.within(window);
@@ -36,13 +37,13 @@ pub fn count(args: &Args) -> anyhow::Result<Option<CommandStatus>> {
     let options = ModelOptions::of(session.header(), Order::Recorded);
     let mut counter = Counter::new(&machine, &Policy::default(), &options, Deaf)?;
     let mut notes: Vec<_> = describe::approximate_misses(filter, &machine).into_iter().map(str::to_owned).collect();
-    let command = args.warm.command(&words)?;
-    let signals = interrupt::for_others(super::FOR_THE_COMMAND);
+    let command = args.record.warm.command(&words)?;
+    let signals = interrupt::for_others(super::FOR_THE_COMMAND, super::ENDING);
     let recorded = session
         .record(command, &mut |head, records| counter.chunk(head, records).map_err(|e| e.to_string()))
         .map_err(super::told)?;
     drop(signals);
-    if args.only.is_none() {
+    if args.record.only.is_none() {
         notes.push(
             "Counted is all that the CPU executed: of the kernel, timer ticks, idling and the guest's own init too; \
              --only user leaves them out."
@@ -85,7 +86,7 @@ fn record(
         exit_status,
         signal,
         cut: recorded.cut.clone(),
-        only_user: args.only == Some(Only::User),
+        only_user: args.record.only == Some(Only::User),
         filter,
         records: totals.records,
         window_ns: recorded.window.as_nanos() as u64,

@@ -6,21 +6,22 @@ use nearmiss_tap::guest::KernelArgument;
 use std::ops::Range;
 
 /// How the guest treats its nodes.
-#[derive(clap::Args)]
-pub(super) struct NodeArgs {
+#[derive(Clone, Default, clap::Args)]
+pub(crate) struct NodeArgs {
     /// Automatic NUMA balancing in a guest of several nodes: Debian's kernel moves pages while the command runs, which
     /// hides on which node they were put
     #[arg(long, value_enum, default_value_t = Balancing::Off, help_heading = "Nodes")]
     balancing: Balancing,
     /// With --load: so many further CPUs, on nodes of their own, where the load runs: the figures of the server are those
     /// of its tasks, and of the other CPUs
-    #[arg(long, value_name = "N", requires = "load", conflicts_with = "counts", value_parser = clap::value_parser!(u32).range(1..=64), help_heading = "Nodes")]
+    #[arg(long, value_name = "N", requires = "load", value_parser = clap::value_parser!(u32).range(1..=64), help_heading = "Nodes")]
     client_cpus: Option<u32>,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+#[derive(Clone, Copy, Default, PartialEq, Eq, clap::ValueEnum)]
 enum Balancing {
     On,
+    #[default]
     Off,
 }
 

@@ -1,28 +1,28 @@
 //! Traces for other verbs: nothing is printed, and the command's output is kept in the run.
 
-use super::{Args, OUTPUTS, Only, trace};
+use super::options::Clock;
+use super::{Args, Budget, Carry, Kept, OUTPUTS, Purpose, RecordArgs, Recording, trace};
 use crate::exit::{self, Interrupted};
 use crate::interrupt;
-use clap::Parser;
+use crate::modelling::OrderArg;
 use nearmiss_record::run::RunDir;
+use nearmiss_record::units::Bytes;
+use nearmiss_remedy::Recorded;
 use nearmiss_tap::guest::CommandStatus;
 use std::ffi::OsString;
 use std::path::Path;
 
-#[derive(Parser)]
-struct Line {
-    #[command(flatten)]
-    args: Args,
-}
+/// Largest trace that is kept, unless another is asked for: as the help of `trace` has it.
+const MAX_TRACE: Bytes = Bytes(8 << 30);
 
 /// A command to be diagnosed, and where.
 pub struct Diagnosed<'a> {
     /// As `-m` takes it.
     pub machine: Option<&'a str>,
-    /// CPUs of the guest.
-    pub cpus: u32,
-    /// What is recorded.
-    pub only: Option<Only>,
+    /// How it is recorded.
+    pub(crate) record: &'a RecordArgs,
+    /// The time for the whole answer.
+    pub(crate) budget: Budget,
     /// Where the run is kept.
     pub runs: &'a Path,
     /// The command.
@@ -40,49 +40,95 @@ pub enum Look {
 }
 
 /// Traces a command to be diagnosed.
-pub fn for_diagnosis(diagnosed: &Diagnosed<'_>, look: Look) -> anyhow::Result<RunDir> {
-    let cpus = diagnosed.cpus.to_string();
-    let mut options = vec!["-m", diagnosed.machine.unwrap_or("host"), "--cpus", &cpus];
-    options.extend(match look {
-        Look::First => None,
-        Look::Closer { tasks: false } => Some("--carry=addresses,stores"),
-        Look::Closer { tasks: true } => Some("--carry=addresses,stores,tasks"),
-    });
-    let mut line = line(&options, diagnosed.runs, diagnosed.command)?;
-    (line.args.only, line.args.first_look) = (diagnosed.only, look == Look::First);
-    let (run, status) = recorded(&line)?;
-    if status != Some(CommandStatus::Exited(0)) {
-        exit::say(&format!("the command did not end well; its output: {}", run.file(OUTPUTS[1]).display()));
+pub fn for_diagnosis(diagnosed: &Diagnosed<'_>, look: Look) -> anyhow::Result<(RunDir, Recorded)> {
+    let mut args = Args::quiet(diagnosed.machine.unwrap_or("host"), diagnosed.runs, diagnosed.command);
+    args.record = diagnosed.record.clone();
+    args.first_look = look == Look::First;
+    args.carry = match look {
+        Look::First => Vec::new(),
+        Look::Closer { tasks: false } => vec![Carry::Addresses, Carry::Stores],
+        Look::Closer { tasks: true } => vec![Carry::Addresses, Carry::Stores, Carry::Tasks],
+    };
+    let purpose = if look == Look::First { Purpose::FirstLook } else { Purpose::CloserLook };
+    let recording = trace(&args, diagnosed.budget.plan(purpose), Kept::Diagnosis)?;
+    ended_by_a_person(&recording)?;
+    let Recording { run, status, ended, recorded } = recording;
+    if status != Some(CommandStatus::Exited(0)) && !ended {
+        exit::say(&format!("command failed; its output: {}", run.file(OUTPUTS[1]).display()));
     }
-    Ok(run)
+    let recorded = recorded.ok_or_else(|| anyhow::anyhow!("the recording was not modelled: a defect of nearmiss"))?;
+    Ok((run, recorded))
 }
 
-/// Traces a command with these options of `trace`. Errors: the command failed, so that its figures mean nothing.
-pub fn quietly(options: &[&str], runs: &Path, command: &[OsString]) -> anyhow::Result<RunDir> {
-    let (run, status) = recorded(&line(options, runs, command)?)?;
-    let output = run.file(OUTPUTS[1]);
+/// The first interrupt ends the command, and what was recorded is diagnosed. A request to terminate ends nearmiss too.
+fn ended_by_a_person(recording: &Recording) -> anyhow::Result<()> {
+    let run = recording.run.path().display();
+    match interrupt::received() {
+        Some(signal_hook::consts::SIGINT) => {
+            exit::say("the command was interrupted; what was recorded until then is diagnosed");
+            interrupt::forget();
+            Ok(())
+        }
+        Some(_) => {
+            Err(Interrupted(format!("the command was interrupted; `nearmiss diagnose {run}` diagnoses what it did"))
+                .into())
+        }
+        None => Ok(()),
+    }
+}
+
+/// How a command is modelled in guests by `verify`: no trace is kept.
+pub struct Measured<'a> {
+    /// As `-m` takes it.
+    pub machine: &'a str,
+    /// CPUs of the guest, at most.
+    pub cpus: u32,
+    /// Time goes by instructions.
+    pub instruction_clock: bool,
+}
+
+/// Records a command and models it. Errors: the command failed, so that its figures mean nothing.
+pub fn quietly(measured: &Measured<'_>, runs: &Path, command: &[OsString]) -> anyhow::Result<RunDir> {
+    let mut args = Args::quiet(measured.machine, runs, command);
+    (args.no_trace, args.no_curve, args.no_heap) = (true, true, true);
+    args.record.cpus = measured.cpus;
+    args.record.clock = if measured.instruction_clock { Clock::Instructions } else { Clock::Host };
+    let recording = trace(&args, None, Kept::Diagnosis)?;
+    if interrupt::received().is_some() {
+        return Err(Interrupted("the command was interrupted".to_owned()).into());
+    }
+    let output = recording.run.file(OUTPUTS[1]);
     anyhow::ensure!(
-        status == Some(CommandStatus::Exited(0)),
-        "a recorded command did not end well; its output: {}",
+        recording.status == Some(CommandStatus::Exited(0)),
+        "a recorded command failed; its output: {}",
         output.display()
     );
-    Ok(run)
+    Ok(recording.run)
 }
 
-fn line(options: &[&str], runs: &Path, command: &[OsString]) -> anyhow::Result<Line> {
-    let words = ["trace", "--quiet"].into_iter().chain(options.iter().copied()).chain(["--runs"]);
-    let words = words.map(OsString::from).chain([runs.into(), "--".into()]);
-    Ok(Line::try_parse_from(words.chain(command.iter().cloned()))?)
-}
-
-fn recorded(line: &Line) -> anyhow::Result<(RunDir, Option<CommandStatus>)> {
-    let (run, status) = trace(&line.args, true)?;
-    if interrupt::received().is_some() || status == Some(CommandStatus::Signaled(signal_hook::consts::SIGINT)) {
-        let run = run.path().display();
-        return Err(Interrupted(format!(
-            "the command was interrupted; `nearmiss diagnose {run}` diagnoses what it did"
-        ))
-        .into());
+impl Args {
+    /// As if only these were given, and --quiet.
+    fn quiet(machine: &str, runs: &Path, command: &[OsString]) -> Self {
+        Args {
+            machine: machine.to_owned(),
+            record: RecordArgs::default(),
+            counts: false,
+            order: OrderArg::Recorded,
+            deterministic: false,
+            no_aslr: false,
+            one_line_filter: false,
+            carry: Vec::new(),
+            first_look: false,
+            no_stacks: false,
+            no_heap: false,
+            no_curve: false,
+            no_trace: false,
+            max_trace: MAX_TRACE,
+            within: std::time::Duration::ZERO,
+            runs: runs.to_owned(),
+            json: None,
+            quiet: true,
+            command: command.to_vec(),
+        }
     }
-    Ok((run, status))
 }

@@ -9,7 +9,7 @@ use std::io::IsTerminal;
 use std::time::Duration;
 
 /// Options of the run ahead.
-#[derive(clap::Args)]
+#[derive(Clone, Default, clap::Args)]
 pub struct WarmArgs {
     /// Run the whole command once ahead of the recorded run, so that all its files are in memory. Its writes and its
     /// output are thrown away

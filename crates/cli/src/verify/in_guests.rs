@@ -6,7 +6,7 @@ use crate::exit::say;
 use crate::output::print;
 use crate::progress::progress;
 use crate::run_name::run_name;
-use crate::trace;
+use crate::trace::{self, Measured};
 use anyhow::Context;
 use clap::{ArgMatches, Command};
 use nearmiss_machine::describe;
@@ -138,13 +138,11 @@ fn remedied(remedy: &Remedy, given: &ArgMatches, command: &[OsString]) -> anyhow
 }
 
 fn recorded(guests: &InGuests, machine: &str, runs: &Path, words: &[OsString]) -> anyhow::Result<Sample> {
-    let cpus = guests.cpus.to_string();
-    let clock = if guests.instruction_clock { "instructions" } else { "host" };
-    let options = ["--no-trace", "--no-curve", "--no-heap", "-m", machine, "--cpus", &cpus, "--clock", clock];
+    let measured = Measured { machine, cpus: guests.cpus, instruction_clock: guests.instruction_clock };
     let mut tries = TRIES;
     let run = loop {
         tries -= 1;
-        match trace::quietly(&options, runs, words) {
+        match trace::quietly(&measured, runs, words) {
             Err(error) if tries > 0 && never_began(&error) => say(&format!("{error}; once more")),
             done => break done?,
         }
