@@ -48,7 +48,7 @@ const FOR_THE_COMMAND: u32 = 2;
 /// What a person reads at the first signal.
 const ENDING: &str = "ending the command and its recording; again to drop the recording";
 /// Two nanoseconds an instruction: the pace of a program that misses its caches now and then.
-const INSTRUCTION_CLOCK: InstructionClock = InstructionClock { shift: 1 };
+const INSTRUCTION_SHIFT: u8 = 1;
 
 /// Arguments of `nearmiss trace`.
 #[derive(clap::Args)]
@@ -63,7 +63,7 @@ const INSTRUCTION_CLOCK: InstructionClock = InstructionClock { shift: 1 };
   nearmiss trace --from symbol:f --for 50Minsn -- ./p  from the first call of a function
   nearmiss trace --load 'redis-benchmark -n 1000' -- redis-server    a server, while a load runs
 
-A trace takes some 3 s to boot where little else runs, whatever the command. Then the command runs slower than alone:
+A trace takes some 5 s to boot where little else runs, whatever the command. Then the command runs slower than alone:
 52 times where it follows pointers, 81 for gzip, 147 for sort, 172 for gcc, 421 where it starts
 programs (measured). docs/trace.md tells more.")]
 pub struct Args {
@@ -78,7 +78,7 @@ pub struct Args {
     /// In which order the records of several CPUs meet the model
     #[arg(long, value_enum, default_value_t = OrderArg::Recorded)]
     order: OrderArg,
-    /// Count time by instructions and switch address randomisation off, so that runs repeat
+    /// Count time by instructions alone, waiting included, and switch address randomisation off, so that runs repeat
     #[arg(long)]
     deterministic: bool,
     /// Switch address randomisation off
@@ -394,7 +394,8 @@ fn tap_config(args: &Args, machine: &Machine, filter: Filter, clock: Clock) -> a
         only_user: args.record.only == Some(Only::User),
         filter,
         heap_shim: (!args.no_heap).then(|| nearmiss_tap::guest::HEAP_SHIM.to_vec()),
-        icount: (clock == Clock::Instructions).then_some(INSTRUCTION_CLOCK),
+        icount: (clock == Clock::Instructions)
+            .then_some(InstructionClock { shift: INSTRUCTION_SHIFT, leaps: args.deterministic }),
         timeout: args.record.timeout,
         keep: args.record.keep.clone(),
         aslr: !(args.no_aslr || args.deterministic),

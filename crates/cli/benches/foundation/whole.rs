@@ -29,7 +29,7 @@ type Row = (&'static str, &'static [&'static str], &'static [&'static str]);
 const ROWS: [Row; 8] = [
     ("first level in the tap", &HOST, &["--no-trace", "--no-curve"]),
     ("the same, no stacks, no heap", &HOST, &["--no-trace", "--no-curve", "--no-stacks", "--no-heap"]),
-    ("the same, instruction time", &HOST, &["--no-trace", "--no-curve", "--clock", "instructions"]),
+    ("the same, host's clock", &HOST, &["--no-trace", "--no-curve", "--clock", "host"]),
     ("one-line filter", &HOST, &["--no-trace", "--no-curve", "--one-line-filter"]),
     ("xeon-mp-4way-l3, 1 CPU", &["-m", FOUR_WAY, "--cpus", "1"], &["--no-curve"]),
     ("xeon-mp-4way-l3, 2 CPUs", &["-m", FOUR_WAY, "--cpus", "2"], &["--no-curve"]),

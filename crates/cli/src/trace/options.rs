@@ -23,9 +23,9 @@ pub(crate) struct RecordArgs {
     /// Memory of the guest, all nodes together [default: half of what is available]
     #[arg(long, value_name = "SIZE", value_parser = Bytes::parse)]
     pub memory: Option<Bytes>,
-    /// Clock of the guest: `instructions` gives the right number of timer ticks, at twice the time (`host`: nine
-    /// times as many here; they are a row of their own)
-    #[arg(long, value_enum, default_value_t = Clock::Host)]
+    /// Clock of the guest while a CPU computes. By `instructions` (2 ns each) timers leave the command its time; by
+    /// `host` the guest is slow, and programs with many timers may never end
+    #[arg(long, value_enum, default_value_t = Clock::Instructions)]
     pub clock: Clock,
     #[command(flatten)]
     pub window: WindowArgs,
@@ -62,7 +62,7 @@ impl Default for RecordArgs {
             cpus: describe::DEFAULT_CPUS,
             only: None,
             memory: None,
-            clock: Clock::Host,
+            clock: Clock::Instructions,
             window: WindowArgs::default(),
             go_on: false,
             load: LoadArgs::default(),

@@ -1,6 +1,5 @@
 //! Traces for other verbs: nothing is printed, and the command's output is kept in the run.
 
-use super::options::Clock;
 use super::{Args, Budget, Carry, Kept, OUTPUTS, Purpose, RecordArgs, Recording, trace};
 use crate::exit::{self, Interrupted};
 use crate::interrupt;
@@ -83,8 +82,6 @@ pub struct Measured<'a> {
     pub machine: &'a str,
     /// CPUs of the guest, at most.
     pub cpus: u32,
-    /// Time goes by instructions.
-    pub instruction_clock: bool,
 }
 
 /// Records a command and models it. Errors: the command failed, so that its figures mean nothing.
@@ -92,7 +89,6 @@ pub fn quietly(measured: &Measured<'_>, runs: &Path, command: &[OsString]) -> an
     let mut args = Args::quiet(measured.machine, runs, command);
     (args.no_trace, args.no_curve, args.no_heap) = (true, true, true);
     args.record.cpus = measured.cpus;
-    args.record.clock = if measured.instruction_clock { Clock::Instructions } else { Clock::Host };
     let recording = trace(&args, None, Kept::Diagnosis)?;
     if interrupt::received().is_some() {
         return Err(Interrupted("the command was interrupted".to_owned()).into());

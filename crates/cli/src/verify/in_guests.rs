@@ -36,9 +36,6 @@ pub struct InGuests {
     /// CPUs of the guests, at most
     #[arg(long, value_name = "N", default_value_t = describe::DEFAULT_CPUS, requires = "in_guests", help_heading = "Guests", value_parser = clap::value_parser!(u32).range(1..=64))]
     cpus: u32,
-    /// Clock of the guests is instructions, for servers
-    #[arg(long, requires = "in_guests", help_heading = "Guests")]
-    instruction_clock: bool,
 }
 
 /// The two sides, and how they are told and kept.
@@ -138,7 +135,7 @@ fn remedied(remedy: &Remedy, given: &ArgMatches, command: &[OsString]) -> anyhow
 }
 
 fn recorded(guests: &InGuests, machine: &str, runs: &Path, words: &[OsString]) -> anyhow::Result<Sample> {
-    let measured = Measured { machine, cpus: guests.cpus, instruction_clock: guests.instruction_clock };
+    let measured = Measured { machine, cpus: guests.cpus };
     let mut tries = TRIES;
     let run = loop {
         tries -= 1;

@@ -39,9 +39,9 @@ impl Page<'_> {
         self.labelled(
             "Measured",
             &format!(
-                "{} in the guest under the tap ({} clock){end}; {}",
+                "{} in the guest under the tap ({}){end}; {}",
                 duration(manifest.window_ns),
-                plain(&manifest.clock),
+                clock(&manifest.clock),
                 before_the_window(manifest)
             ),
         );
@@ -138,4 +138,13 @@ pub(crate) fn policy(policy: &Policy) -> String {
         text += &format!("; policy: {interval} ns between two looks at least");
     }
     text
+}
+
+/// The guest's clock, and why a run has it.
+fn clock(name: &str) -> String {
+    match name {
+        "instructions" => "time by instructions: timers leave programs their time".into(),
+        "host" => "time by the host's clock: timers come often".into(),
+        other => format!("{} clock", plain(other)),
+    }
 }

@@ -65,7 +65,8 @@ impl QemuPlan<'_> {
             add("-numa", format!("node,nodeid={node},memdev=m{node}{cpus}"));
         }
         if let Some(clock) = self.icount {
-            add("-icount", format!("shift={},sleep=off", clock.shift));
+            let sleep = if clock.leaps { "off" } else { "on" };
+            add("-icount", format!("shift={},sleep={sleep}", clock.shift));
         }
         add("-kernel", inherited_path(self.kernel));
         add("-initrd", inherited_path(self.initramfs));
@@ -121,11 +122,14 @@ fn plugin_argument(plugin: &PluginConfig) -> String {
 }
 
 /// The kernel's command line: our words, then the user's.
-pub(super) fn kernel_arguments(aslr: bool, further: &[KernelArgument]) -> String {
+pub(super) fn kernel_arguments(qemu: &QemuBinary, aslr: bool, further: &[KernelArgument]) -> String {
     let mut line = String::from(
         "console=ttyS0 quiet loglevel=3 panic=-1 oops=panic clocksource=tsc tsc=reliable nokaslr mitigations=off \
          no5lvl no_timer_check random.trust_cpu=on cryptomgr.notests audit=0 rdinit=/init",
     );
+    if qemu.spoils_flags() {
+        line.push_str(" clearcpuid=cx16");
+    }
     if !aslr {
         line.push_str(" norandmaps");
     }
@@ -147,5 +151,11 @@ mod tests {
             ..PluginConfig::default()
         };
         assert_eq!(plugin_argument(&plugin), "file=/tmp/a,,b.so,events=x,,y");
+    }
+
+    #[test]
+    fn the_kernel_leaves_out_what_the_emulator_does_wrong() {
+        let line = |major| kernel_arguments(&QemuBinary { path: "qemu".into(), version: (major, 2) }, true, &[]);
+        assert!(line(7).ends_with(" clearcpuid=cx16") && !line(8).contains("clearcpuid"), "{}", line(7));
     }
 }

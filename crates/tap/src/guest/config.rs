@@ -62,6 +62,8 @@ impl GuestShape {
 pub struct InstructionClock {
     /// An instruction takes `2^shift` ns.
     pub shift: u8,
+    /// While all CPUs wait, the clock leaps to the next timer; otherwise it then goes with the host's.
+    pub leaps: bool,
 }
 
 /// The TCG plugin to load.

@@ -78,7 +78,7 @@ pub(super) fn launch(mut config: GuestConfig) -> Result<Guest, GuestError> {
         memory: &memory,
         kernel: &kernel,
         initramfs: &initramfs,
-        kernel_arguments: kernel_arguments(config.aslr, &config.kernel_arguments),
+        kernel_arguments: kernel_arguments(&config.qemu, config.aslr, &config.kernel_arguments),
         icount: config.icount,
         plugin: config.plugin.as_ref(),
         console: &console_inside.into(),

@@ -75,6 +75,15 @@ impl QemuBinary {
         cpu
     }
 
+    /// Whether `cmpxchg16b` leaves wrong flags behind.
+    ///
+    /// Before 8.0 its helper computes them without the translator's pending state. Where an interrupt returns into the
+    /// block of the instruction, operands become flags; the next interrupt saves them, and its return loads them:
+    /// interrupts stay off, or the kernel panics with a double fault.
+    pub(super) fn spoils_flags(&self) -> bool {
+        self.version.0 < 8
+    }
+
     /// The version of the plugin interface (`QEMU_PLUGIN_VERSION` in QEMU's `include/plugins/qemu-plugin.h`) to ask for.
     pub(super) fn plugin_api(&self) -> u32 {
         match self.version {
