@@ -1,6 +1,6 @@
 //! The verb `machine`: descriptions to list, to show, and of this machine.
 
-use crate::exit::CannotHere;
+use crate::exit::{CannotHere, say};
 use crate::table::{lines, print_line, table, width};
 use clap::Subcommand;
 use comfy_table::ColumnConstraint;
@@ -40,7 +40,7 @@ enum What {
         #[arg(long)]
         json: bool,
     },
-    /// This machine as a machine file: geometry from sysfs, latencies measured (once, then remembered)
+    /// This machine as a machine file: geometry from sysfs, latencies measured (remembered once it was quiet meanwhile)
     Host {
         /// Measure nothing: latencies are typical ones, marked assumed
         #[arg(long)]
@@ -66,7 +66,9 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
                 (_, true) => Latencies::Recalibrated,
                 _ => Latencies::Calibrated,
             };
-            present(&nearmiss_host::host(latencies).map_err(|e| CannotHere(format!("host: {e}")))?, json)?
+            let machine = nearmiss_host::host(latencies).map_err(|e| CannotHere(format!("host: {e}")))?;
+            machine.caution().into_iter().for_each(say);
+            present(&machine, json)?
         }
     };
     print_line(text.trim_end())?;

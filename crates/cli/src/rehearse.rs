@@ -88,6 +88,7 @@ fn rehearse(remedy: &Remedy, case: &Case, asked: &Asked, all: bool) -> anyhow::R
     Ok(Rehearsals {
         schema: SCHEMA.to_owned(),
         machine: case.machine_name().to_owned(),
+        caution: case.caution().map(str::to_owned),
         remedy: remedy.name.to_owned(),
         nothing: tables.is_empty().then(|| nothing.to_owned()),
         tables,

@@ -49,6 +49,7 @@ pub fn diagnose(
     Ok(Findings {
         schema: SCHEMA.to_owned(),
         machine: case.machine_name().to_owned(),
+        caution: case.caution().map(str::to_owned),
         command: case.manifest().map(|manifest| manifest.command.clone()).unwrap_or_default(),
         measured: options.measured,
         known: if case.traced.is_some() { Known::Modelled } else { Known::Measured },

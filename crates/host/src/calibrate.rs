@@ -7,6 +7,7 @@ use super::pages::TranslationFigures;
 use super::settle::Settled;
 use super::streams::{self, StreamFigures};
 use super::{Found, aliasing, contended, left};
+use nearmiss_record::machine::Noise;
 use rustix::thread::{CpuSet, sched_setaffinity};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -41,13 +42,29 @@ pub struct Calibration {
     pub streams: StreamFigures,
     /// The second level of address translation, and large pages.
     pub second_translation: TranslationFigures,
+    /// Disturbances meanwhile; nothing in files of earlier versions.
+    #[serde(default)]
+    pub noise: Option<Noise>,
+}
+
+impl Calibration {
+    /// Spreads of those figures that settle on a quiet machine. Differences may be nearly nothing, and a hypervisor moves
+    /// CPUs that contend for a line: those are left out.
+    pub fn steady_spreads(&self) -> impl Iterator<Item = f64> {
+        let (core, streams) = (&self.core, &self.streams);
+        let core =
+            [core.chains, core.width, core.forwarding_cycles, core.crowded_store_cycles, core.window, core.stores];
+        let lines = streams.line_ns.iter().chain(&streams.chained_line_ns).copied();
+        core.into_iter().flatten().chain(lines).map(|figure| figure.spread)
+    }
 }
 
 /// What is measured by walks through memory that no cache holds.
 #[derive(Default)]
 struct Far {
     clock_mhz: Option<u32>,
-    local_ns: Option<f64>,
+    /// Ahead of the core and the streams, and behind them.
+    local_ns: [Option<f64>; 2],
     remote_ns: Option<f64>,
     core: CoreFigures,
     streams: StreamFigures,
@@ -97,9 +114,12 @@ pub fn calibrate(found: &Found) -> Calibration {
         let remote_cache_ns = scope.spawn(|| other_node.and_then(handover)).join().ok().flatten();
         let third = scope.spawn(hear).join().ok();
         contend();
-        let level_ns = least([first, second, third].into_iter().flatten());
+        let passes: Vec<Vec<f64>> = [first, second, third].into_iter().flatten().collect();
+        let local_ns = far.local_ns.into_iter().flatten().reduce(f64::min);
+        let spread = apart(&passes, &far.local_ns.into_iter().flatten().collect::<Vec<_>>());
+        let level_ns = least(passes.into_iter());
         let (sizes, heard) = (&levels, level_ns.clone());
-        let left = scope.spawn(move || pin(home).then(|| left_of_the_last(sizes, &heard, far.local_ns)));
+        let left = scope.spawn(move || pin(home).then(|| left_of_the_last(sizes, &heard, local_ns)));
         let last_level_left = left.join().ok().flatten().flatten();
         let heard = level_ns.clone();
         let pages = scope.spawn(move || {
@@ -120,13 +140,14 @@ pub fn calibrate(found: &Found) -> Calibration {
             second_level_reach,
             translation,
             aliased_load_ns,
-            memory_local_ns: far.local_ns,
+            memory_local_ns: local_ns,
             memory_remote_ns: far.remote_ns,
             core: CoreFigures { contended_store_cycles, ..far.core },
             streams: far.streams,
             second_translation,
             core_to_core_ns,
             remote_cache_ns,
+            noise: Some(Noise { spread, ..Noise::default() }),
         }
     })
 }
@@ -136,13 +157,9 @@ fn beyond_all_levels(levels: &[u64], walk: u64) -> Far {
     let clock_mhz = clock_mhz();
     let Some(far) = cycle(walk) else { return Far { clock_mhz, ..Far::default() } };
     let near: Vec<Cycle> = (1..levels.len()).map_while(|level| cycle(walk_of_level(levels, level))).collect();
-    Far {
-        clock_mhz,
-        local_ns: Some(far.nanoseconds()),
-        remote_ns: None,
-        core: core::measure(&near, &far),
-        streams: streams::measure(&near, &far),
-    }
+    let before = far.nanoseconds();
+    let (core, streams) = (core::measure(&near, &far), streams::measure(&near, &far));
+    Far { clock_mhz, local_ns: [Some(before), Some(far.nanoseconds())], remote_ns: None, core, streams }
 }
 
 /// What others leave of the last level, by the levels' sizes and times and that of memory: the median of some looks.
@@ -177,6 +194,14 @@ fn pages(found: &Found, level_ns: &[f64]) -> (Option<(u32, f64)>, Option<u64>) {
 /// Place by place the least: other programs come and go within the seconds that all this takes.
 fn least(passes: impl Iterator<Item = Vec<f64>>) -> Vec<f64> {
     passes.reduce(|a, b| a.iter().zip(&b).map(|(x, y)| x.min(*y)).collect()).unwrap_or_default()
+}
+
+/// The widest spread of the passes of one latency, as a share of their median.
+fn apart(levels: &[Vec<f64>], memory: &[f64]) -> Option<f64> {
+    let count = levels.iter().map(Vec::len).min().unwrap_or(0);
+    let of_level = |level: usize| levels.iter().map(|pass| pass[level]).collect::<Vec<f64>>();
+    let spreads = (0..count).map(of_level).chain([memory.to_vec()]);
+    spreads.filter_map(|takes| Some(Settled::of(&takes)?.spread)).max_by(f64::total_cmp)
 }
 
 /// Sizes of the data caches by level.
@@ -232,7 +257,7 @@ fn pin(cpu: u32) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{least, walk_of_level};
+    use super::{apart, least, walk_of_level};
 
     #[test]
     fn a_walk_is_larger_than_the_nearer_level_and_fits_its_own() {
@@ -241,6 +266,14 @@ mod tests {
         assert_eq!(walk_of_level(&sizes, 1), 144 << 10);
         assert_eq!(walk_of_level(&sizes, 2), 3 << 20);
         assert_eq!(walk_of_level(&sizes, 3), 36 << 20);
+    }
+
+    #[test]
+    fn the_latency_whose_passes_differ_most_tells_the_noise() {
+        let passes = [vec![1.0, 10.0], vec![1.0, 12.0], vec![1.1, 11.0, 7.0]];
+        assert_eq!(apart(&passes, &[100.0, 110.0]), Some(2.0 / 11.0));
+        assert_eq!(apart(&passes, &[100.0, 200.0]), Some(0.5));
+        assert_eq!(apart(&[], &[]), None);
     }
 
     #[test]

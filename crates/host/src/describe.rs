@@ -1,5 +1,8 @@
 //! From what sysfs lists to a machine description.
 
+use super::bounds::{self, CLOCK_MHZ};
+use super::measured::Sources;
+use super::plausible::plausible;
 use super::{Calibration, CoreFigures, Found, FoundCache, HostError, StreamFigures, measured as parts};
 use nearmiss_machine::describe::{check, sets};
 use nearmiss_record::machine::{
@@ -8,14 +11,10 @@ use nearmiss_record::machine::{
 };
 use nearmiss_record::model::MAX_LEVELS;
 use nearmiss_record::units::Bytes;
-use std::collections::BTreeMap;
 
 const SYSFS: &str = "sysfs";
 const MEASURED: &str = "measured here by a pointer chase";
 const PING: &str = "measured here by a line passed between two CPUs";
-/// Typical load-to-use cycles by level, for a host that was not measured.
-const TYPICAL_LEVEL_CYCLES: [u32; MAX_LEVELS] = [4, 14, 50, 90];
-const TYPICAL_MEMORY_CYCLES: u32 = 280;
 /// A level whose walk took this share of memory's time was not heard: its lines had been taken by other programs or,
 /// on a virtual machine, by other guests.
 const MOST_OF_MEMORY: f64 = 0.5;
@@ -25,9 +24,16 @@ const TYPICAL_CLOCK_MHZ: u32 = 2500;
 /// Stores that a load is compared with, where nothing tells.
 const COMPARED_STORES: u32 = 24;
 
-/// The host as a machine; without a calibration its latencies are typical figures, marked assumed.
+/// The host as a machine; without a calibration its latencies are usual figures of its processors, marked assumed, as are
+/// those that a calibration has beyond what such processors do.
 pub fn describe(found: &Found, calibration: Option<&Calibration>) -> Result<Machine, HostError> {
-    let mut sources: BTreeMap<String, String> = BTreeMap::new();
+    let told_mhz = found.clock_mhz.filter(|mhz| (CLOCK_MHZ[0]..=CLOCK_MHZ[1]).contains(&f64::from(*mhz)));
+    let sieved = calibration.map(|c| plausible(found, c, told_mhz.unwrap_or(TYPICAL_CLOCK_MHZ)));
+    let replaced = sieved.as_ref().map(|sieved| &sieved.replaced);
+    let calibration = sieved.as_ref().map(|sieved| &sieved.calibration);
+    let family = bounds::family(found);
+    let usual = format!("assumed: usual of {}", family.name);
+    let mut sources = Sources::new();
     let mut source = |figure: &str, from: &str| {
         sources.insert(figure.to_owned(), from.to_owned());
     };
@@ -59,7 +65,7 @@ pub fn describe(found: &Found, calibration: Option<&Calibration>) -> Result<Mach
     }
     let levels = caches.iter().map(|c| usize::from(c.level)).max().unwrap_or(0);
 
-    let clock_mhz = match (calibration.and_then(|c| c.clock_mhz), found.clock_mhz) {
+    let clock_mhz = match (calibration.and_then(|c| c.clock_mhz), told_mhz) {
         (Some(mhz), _) => {
             source("clock_mhz", "measured here by a chain of multiplications");
             mhz
@@ -78,18 +84,20 @@ pub fn describe(found: &Found, calibration: Option<&Calibration>) -> Result<Mach
 
     let mut level_cycles: Vec<u32> = Vec::new();
     for level in 1..=levels {
-        let typical = TYPICAL_LEVEL_CYCLES[(level - 1).min(MAX_LEVELS - 1)];
-        let ns = calibration.and_then(|c| c.level_ns.get(level - 1).copied());
+        let typical = family.level_cycles[(level - 1).min(MAX_LEVELS - 1)].usual as u32;
+        let figure = format!("latency.L{level}");
+        let plausible = !replaced.is_some_and(|replaced| replaced.contains_key(&figure));
+        let ns = calibration.and_then(|c| c.level_ns.get(level - 1).copied()).filter(|_| plausible);
         let memory_ns = calibration.and_then(|c| c.memory_local_ns).unwrap_or(f64::INFINITY);
         let (own, from) = match ns {
-            None => (typical, "assumed: typical of today's servers".to_owned()),
+            None => (typical, usual.clone()),
             Some(ns) if ns > MOST_OF_MEMORY * memory_ns => {
                 let why = format!("others hold most of this level: measured {} cycles, nearly memory's", cycles(ns));
-                (typical, format!("assumed: typical of today's servers; {why}"))
+                (typical, format!("{usual}; {why}"))
             }
             Some(ns) => (cycles(ns), MEASURED.to_owned()),
         };
-        source(&format!("latency.L{level}"), &from);
+        source(&figure, &from);
         // Noise must not make an outer level nearer than an inner one.
         level_cycles.push(own.max(level_cycles.last().copied().unwrap_or(1)));
     }
@@ -102,8 +110,8 @@ pub fn describe(found: &Found, calibration: Option<&Calibration>) -> Result<Mach
         "memory_local",
         calibration.and_then(|c| c.memory_local_ns),
         MEASURED,
-        TYPICAL_MEMORY_CYCLES,
-        "assumed: typical of today's servers",
+        cycles(family.memory_ns.usual),
+        &usual,
     )
     .max(last);
     let remote_ns = calibration.and_then(|c| c.memory_remote_ns);
@@ -164,12 +172,21 @@ pub fn describe(found: &Found, calibration: Option<&Calibration>) -> Result<Mach
         overlap: 0.0,
         bus: Bus { transaction_cycles: cycles(2.5), shared_by: BusSharing::Node, channels: 2 },
         write_combining_buffers: 8,
-        sources,
+        noise: calibration.and_then(|c| c.noise.clone()),
+        sources: with_reasons(sources, sieved.map(|sieved| sieved.replaced).unwrap_or_default()),
     };
     match check(&machine) {
         Ok(()) => Ok(machine),
         Err(problem) => Err(HostError::Nonsense(problem)),
     }
+}
+
+/// The sources, with the reason of each figure that was measured and is assumed.
+fn with_reasons(mut sources: Sources, replaced: Sources) -> Sources {
+    for (figure, why) in replaced {
+        sources.entry(figure).and_modify(|source| *source = why);
+    }
+    sources
 }
 
 /// How a cache picks the set, as far as the sets that lines at one offset of their pages reach tell; and where that is
@@ -279,4 +296,4 @@ fn cache(found: &FoundCache, shared_by: Sharing) -> (Cache, String) {
 
 #[cfg(test)]
 #[path = "tests.rs"]
-mod tests;
+pub(crate) mod tests;

@@ -4,9 +4,11 @@
 
 mod aliasing;
 mod assembled;
+mod bounds;
 mod calibrate;
 mod chains;
 mod chase;
+mod choice;
 mod contended;
 mod core;
 mod crowded;
@@ -16,6 +18,7 @@ mod left;
 mod measured;
 mod offsets;
 mod pages;
+mod plausible;
 mod quiet;
 mod settle;
 mod share;
@@ -40,7 +43,7 @@ use std::path::{Path, PathBuf};
 pub enum Latencies {
     /// Measured, once; then from the user's cache directory.
     Calibrated,
-    /// Measured now, whatever the cache holds.
+    /// Measured now, whatever the cache holds; a quiet calibration from the cache still counts more than a noisy new one.
     Recalibrated,
     /// Typical figures, marked assumed: nothing is measured.
     Assumed,
@@ -102,34 +105,14 @@ pub fn load(name: &str) -> Result<Machine, LoadError> {
     }
 }
 
-/// Describes this host.
+/// Describes this host. What its calibration lacks to make a machine is assumed: only sysfs can make this fail.
 pub fn host(latencies: Latencies) -> Result<Machine, HostError> {
     let found = discover(Path::new("/"))?;
     if latencies == Latencies::Assumed {
         return describe(&found, None);
     }
-    let kept = if latencies == Latencies::Calibrated { store::load(&found) } else { None };
-    calibrated(&found, kept, measure)
-}
-
-/// A kept file that was damaged may still be a calibration, of no machine that there could be: it is measured again.
-fn calibrated(
-    found: &Found,
-    kept: Option<Calibration>,
-    measure: impl FnOnce(&Found) -> Calibration,
-) -> Result<Machine, HostError> {
-    match kept.map(|kept| describe(found, Some(&kept))) {
-        Some(Ok(machine)) => Ok(machine),
-        _ => describe(found, Some(&measure(found))),
-    }
-}
-
-fn measure(found: &Found) -> Calibration {
-    let (calibration, quiet) = quiet::watched(|| calibrate(found));
-    if quiet {
-        // A cache that cannot be written costs a second the next time, nothing else; and what was measured beside other
-        // work is not worth keeping.
-        let _ = store::save(found, &calibration);
-    }
-    calibration
+    let again = latencies == Latencies::Recalibrated;
+    let store = store::Store::of_the_user();
+    let calibration = choice::chosen(&found, &store, again, |found| choice::measured_here(found, again));
+    describe(&found, Some(&calibration)).or_else(|_| describe(&found, None))
 }

@@ -36,7 +36,9 @@ impl Settled {
         sorted.sort_by(f64::total_cmp);
         let (least, most) = (*sorted.first()?, *sorted.last()?);
         let value = sorted[sorted.len() / 2];
-        Some(Settled { value, spread: if most > least { (most - least) / value.abs() } else { 0.0 } })
+        // Takes around nothing lie apart by all that they are; a share that is no number could not be stored.
+        let spread = Some((most - least) / value.abs()).filter(|spread| spread.is_finite()).unwrap_or(1.0);
+        Some(Settled { value, spread: if most > least { spread } else { 0.0 } })
     }
 }
 

@@ -11,8 +11,10 @@ use std::path::{Path, PathBuf};
 pub struct Found {
     /// Processor's name.
     pub model: String,
-    /// Processor's vendor as `/proc/cpuinfo` has it.
+    /// Processor's vendor as `/proc/cpuinfo` has it: `AuthenticAMD`; of an Arm core its implementer's number.
     pub vendor: String,
+    /// Processor's family by its vendor's numbers.
+    pub family: Option<u32>,
     /// Highest clock the kernel names, in MHz.
     pub clock_mhz: Option<u32>,
     /// CPUs of each core, by package: `packages[p][c]` are the hardware threads of a core.
@@ -85,7 +87,8 @@ pub fn discover(root: &Path) -> Result<Found, HostError> {
         .and_then(|mhz| u32::try_from(mhz).ok());
     Ok(Found {
         model: field("model name").or_else(|| field("CPU implementer")).unwrap_or_else(|| "unknown processor".into()),
-        vendor: field("vendor_id").unwrap_or_default(),
+        vendor: field("vendor_id").or_else(|| field("CPU implementer")).unwrap_or_default(),
+        family: field("cpu family").and_then(|family| family.parse().ok()),
         clock_mhz,
         packages: packages.into_values().map(|cores| cores.into_iter().collect()).collect(),
         nodes: nodes(&system, &online)?,

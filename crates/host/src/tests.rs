@@ -3,6 +3,7 @@ use crate::{Latencies, LoadError, Settled, discover, host, load};
 use nearmiss_machine::describe::{figures, is_assumed, source_of};
 use std::fs;
 use std::path::Path;
+use std::sync::LazyLock;
 
 fn write(root: &Path, path: &str, text: &str) {
     let path = root.join(path);
@@ -107,10 +108,19 @@ fn cpus_that_differ_are_said_to() {
     assert!(m.sources["topology"].contains("made regular"));
 }
 
-fn a_calibration() -> Calibration {
+pub fn found_two_sockets() -> Found {
+    static FOUND: LazyLock<Found> = LazyLock::new(|| {
+        let dir = tempfile::tempdir().expect("a directory");
+        two_sockets(dir.path(), "32768K", 4);
+        discover(dir.path()).expect("found")
+    });
+    FOUND.clone()
+}
+
+pub fn a_calibration() -> Calibration {
     Calibration {
         clock_mhz: Some(2000),
-        level_ns: vec![2.0, 6.0, 5.5],
+        level_ns: vec![2.0, 14.0, 13.5],
         memory_local_ns: Some(100.0),
         memory_remote_ns: Some(180.0),
         core_to_core_ns: Some(40.0),
@@ -122,6 +132,7 @@ fn a_calibration() -> Calibration {
         core: Default::default(),
         streams: Default::default(),
         second_translation: Default::default(),
+        noise: None,
     }
 }
 
@@ -140,28 +151,13 @@ fn what_others_leave_of_the_last_level_is_its_size() {
 }
 
 #[test]
-fn what_was_kept_and_makes_no_machine_is_measured_again() {
-    let dir = tempfile::tempdir().expect("a directory");
-    two_sockets(dir.path(), "32768K", 4);
-    let found = discover(dir.path()).expect("found");
-    let local = |kept, measured: f64| {
-        let measured = Calibration { memory_local_ns: Some(measured), ..a_calibration() };
-        let machine = crate::calibrated(&found, kept, |_| measured).expect("a machine");
-        machine.latency.memory_local_cycles
-    };
-    assert_eq!(local(Some(a_calibration()), 90.0), 200);
-    assert_eq!(local(Some(Calibration { core_to_core_ns: Some(1e12), ..a_calibration() }), 90.0), 180);
-    assert_eq!(local(None, 90.0), 180);
-}
-
-#[test]
 fn calibration_becomes_cycles_of_the_measured_clock() {
     let dir = tempfile::tempdir().expect("a directory");
     two_sockets(dir.path(), "32768K", 4);
     let calibration = a_calibration();
     let m = describe(&discover(dir.path()).expect("found"), Some(&calibration)).expect("a machine");
     // The third level cannot be nearer than the second.
-    assert_eq!(m.latency.level_cycles, [4, 12, 12]);
+    assert_eq!(m.latency.level_cycles, [4, 28, 28]);
     assert_eq!((m.latency.memory_local_cycles, m.latency.memory_remote_cycles), (200, 360));
     assert_eq!((m.latency.core_modified_cycles, m.latency.remote_cache_cycles), (80, 360));
     assert!(
@@ -246,7 +242,7 @@ fn a_host_that_was_not_measured_has_a_typical_core_and_says_so() {
     two_sockets(dir.path(), "32768K", 4);
     let m = describe(&discover(dir.path()).expect("found"), None).expect("a machine");
     assert_eq!(m.core.map(|core| core.window_instructions), Some(320));
-    assert_eq!(m.streams.expect("streams").line_cycles, [1.4, 5.0, 28.0]);
+    assert_eq!(m.streams.expect("streams").line_cycles, [1.4, 5.0, 27.5]);
     assert!(m.sources.iter().filter(|(key, _)| key.starts_with("core.")).all(|(_, source)| is_assumed(source)));
 }
 
@@ -278,4 +274,5 @@ fn what_is_measured_here_is_sound() {
         assert!(figure.value >= 1.0, "{core:?}");
     }
     assert!(describe(&found, Some(&calibration)).is_ok());
+    assert!(calibration.noise.is_some_and(|noise| noise.spread.is_some()));
 }

@@ -22,6 +22,9 @@ pub struct Findings {
     pub schema: String,
     /// The machine that the run was modelled on; of an observation, the machine it was made on.
     pub machine: String,
+    /// What a reader must know of the measurement behind the machine, if anything: one sentence.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub caution: Option<String>,
     /// The command; empty where a running process was observed.
     pub command: Vec<String>,
     /// How the run is known: modelled where there is a trace.

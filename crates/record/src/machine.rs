@@ -50,6 +50,9 @@ pub struct Machine {
     pub bus: Bus,
     /// Write-combining buffers a core.
     pub write_combining_buffers: u32,
+    /// How calm this machine was while its figures were measured; of a machine that was measured here.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub noise: Option<Noise>,
     /// Where each figure is from: key = dotted path such as `cache.L2` or `latency.memory_local`, value = the source,
     /// or text that begins with `assumed`.
     #[serde(default)]
@@ -67,6 +70,11 @@ impl Machine {
         1.0 - self.hidden_share().unwrap_or(0.0)
     }
 
+    /// What a reader must know of the measurement behind the figures, if anything: one sentence.
+    pub fn caution(&self) -> Option<&str> {
+        self.noise.as_ref()?.caution.as_deref()
+    }
+
     /// Levels of caches.
     pub fn levels(&self) -> usize {
         self.caches.iter().map(|c| usize::from(c.level)).max().unwrap_or(0)
@@ -81,6 +89,30 @@ impl Machine {
     pub fn data_cache(&self, level: usize) -> Option<&Cache> {
         self.data_caches().find(|c| usize::from(c.level) == level)
     }
+}
+
+/// Disturbances of a machine while its figures were measured, *measured*; nothing where the kernel counts none.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Noise {
+    /// CPUs that other programs kept busy.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub others_cpus: Option<f64>,
+    /// CPUs that a hypervisor kept for others (steal time).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stolen_cpus: Option<f64>,
+    /// Other tasks that ran or waited for a CPU (the run queue): the least of several looks.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub other_tasks: Option<u32>,
+    /// Share of the time in which the measurement itself had no CPU.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub waited_share: Option<f64>,
+    /// The widest spread of the takes of one figure, as a share of their median.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub spread: Option<f64>,
+    /// Names the noise and the way out in one sentence; nothing where the machine was quiet.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub caution: Option<String>,
 }
 
 /// Packages × cores × hardware threads. CPU numbers: thread-minor, then core, then package.

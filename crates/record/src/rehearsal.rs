@@ -15,6 +15,9 @@ pub struct Rehearsals {
     pub schema: String,
     /// The machine that the run was modelled on; of an observation, the machine it was made on.
     pub machine: String,
+    /// What a reader must know of the measurement behind the machine, if anything: one sentence.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub caution: Option<String>,
     /// Name of the remedy, as typed.
     pub remedy: String,
     /// Why there is nothing to rehearse, if so.

@@ -69,6 +69,11 @@ impl Case {
         self.traced.as_ref().map_or("this machine", |traced| &traced.machine().name)
     }
 
+    /// What a reader must know of the measurement behind the machine, if anything.
+    pub fn caution(&self) -> Option<&str> {
+        self.traced.as_ref()?.machine().caution()
+    }
+
     /// Facts a reader must know, one sentence each.
     pub fn notes(&self) -> Vec<String> {
         let covered = self.traced.iter().filter_map(|traced| traced.manifest.covered?.sentence());

@@ -19,6 +19,9 @@ pub fn render(findings: &Findings, width: usize) -> String {
         command => command,
     };
     page.text(&format!("{command}, {how} on {}", findings.machine));
+    if let Some(caution) = &findings.caution {
+        page.labelled("Caution", caution);
+    }
     if let Some(measured) = &findings.measured {
         page.text(&in_words(measured));
     }

@@ -6,6 +6,9 @@ use nearmiss_record::rehearsal::{Rehearsal, Rehearsals};
 /// All tables.
 pub fn render(rehearsals: &Rehearsals) -> String {
     let mut out = String::new();
+    if let Some(caution) = &rehearsals.caution {
+        out.push_str(&format!("caution: {caution}\n\n"));
+    }
     if let Some(nothing) = &rehearsals.nothing {
         out.push_str(&format!("nothing to rehearse: {nothing}\n"));
     }

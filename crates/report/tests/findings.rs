@@ -195,6 +195,14 @@ fn what_was_measured_says_so_and_knows_no_pages() {
 }
 
 #[test]
+fn a_noisy_calibration_is_named_in_the_head() {
+    let caution = Some("host was calibrated beside other work".to_owned());
+    let findings = Findings { machine: "host".into(), command: vec!["./a".into()], caution, ..Findings::default() };
+    let page = nearmiss_report::findings::render(&findings, 80);
+    assert!(page.starts_with("./a, modelled on host\nCaution    host was calibrated beside other work\n"), "{page}");
+}
+
+#[test]
 fn a_process_without_a_command_is_named_as_one() {
     let findings = Findings { machine: "this machine".into(), known: Known::Measured, ..Findings::default() };
     assert!(

@@ -4,6 +4,7 @@
 
 mod support;
 
+use nearmiss_record::machine::Noise;
 use nearmiss_report::html::{Options, render};
 use support::chromium::visit;
 
@@ -26,6 +27,7 @@ fn hostile() -> support::Builder {
     model.shared_lines[0].object = HOSTILE.into();
     model.shared_lines[0].functions = vec![HOSTILE.into()];
     model.machine.name = HOSTILE.into();
+    model.machine.noise = Some(Noise { caution: Some(HOSTILE.into()), ..Noise::default() });
     model.notes = vec![HOSTILE.into()];
     for stack in &mut model.stacks {
         stack.frames.push(HOSTILE.into());
@@ -35,6 +37,18 @@ fn hostile() -> support::Builder {
     b.manifest.notes = vec![HOSTILE.into()];
     b.manifest.nearmiss = HOSTILE.into();
     b
+}
+
+#[test]
+fn a_noisy_calibration_is_named_in_the_head() {
+    let mut builder = support::healthy();
+    let page = |builder: &support::Builder| render(&builder.report(), Options::default());
+    assert!(!page(&builder).contains("calibrated beside"));
+    let caution = Some("host was calibrated beside other work".to_owned());
+    builder.model.machine.noise = Some(Noise { caution, ..Noise::default() });
+    let page = page(&builder);
+    let (head, _) = page.split_once("</header>").unwrap();
+    assert!(head.contains("<p class=\"warning\">host was calibrated beside other work.</p>"), "{head}");
 }
 
 #[test]

@@ -20,6 +20,18 @@ fn the_run_queue_on_one_page() {
 }
 
 #[test]
+fn a_noisy_calibration_is_named_under_the_machine() {
+    use nearmiss_record::machine::Noise;
+    let mut builder = support::healthy();
+    let caution = Some("host was calibrated beside other work (3 other tasks ran or waited); run again".to_owned());
+    builder.model.machine.noise = Some(Noise { caution, ..Noise::default() });
+    let text = plain(builder, Options::default());
+    let caution =
+        text.find("\nCaution   host was calibrated beside other work (3 other tasks ran or waited); run\n").unwrap();
+    assert!(text.find("\nMachine ").unwrap() < caution && caution < text.find("\nMeasured ").unwrap(), "{text}");
+}
+
+#[test]
 fn a_healthy_program() {
     insta::assert_snapshot!(plain(support::healthy(), Options::default()));
 }

@@ -160,8 +160,9 @@ fn text(record: &CountsRecord) -> String {
     }
     rows.column_iter_mut().skip(2).for_each(|column| column.set_cell_alignment(CellAlignment::Right));
     let notes: String = record.notes.iter().map(|note| format!("\n{note}")).collect();
+    let caution = record.machine.caution().map(|caution| format!("\nCaution: {caution}")).unwrap_or_default();
     format!(
-        "Misses modelled on {}, one CPU, classes not told apart: {}\n{} instructions{part}\n\n{}\n{notes}",
+        "Misses modelled on {}, one CPU, classes not told apart: {}{caution}\n{} instructions{part}\n\n{}\n{notes}",
         record.machine.name,
         quoted(&record.command),
         grouped(record.instructions),

@@ -52,7 +52,7 @@ pub struct Asked<'a> {
 /// Records, compares, keeps and prints.
 pub fn run(guests: &InGuests, machine: &str, asked: Asked<'_>) -> anyhow::Result<ExitCode> {
     // Bad input is refused before anything is left on the disk.
-    nearmiss_host::load(machine)?;
+    let caution = nearmiss_host::load(machine)?.caution().map(str::to_owned);
     let under = remedied(asked.remedy, asked.given, asked.command)?;
     let plain = launched(asked.command)?;
     let kept = RunDir::create(asked.runs, &run_name("verify-", asked.remedy.name))?;
@@ -87,6 +87,7 @@ pub fn run(guests: &InGuests, machine: &str, asked: Asked<'_>) -> anyhow::Result
         "Recorded in guests of {machine}; figures are of the command's own tasks, which nearmiss started on both \
          sides."
     ));
+    verdict.notes.extend(caution.map(|caution| format!("Caution: {caution}.")));
     verdict.notes.extend(title.notes.iter().cloned());
     verdict.remedy = title.remedy.clone();
     verdict.predicted = title.predicted.clone();

@@ -42,6 +42,7 @@ fn machine() -> Machine {
         overlap: 0.0,
         bus: Bus { transaction_cycles: 1, shared_by: BusSharing::Machine, channels: 1 },
         write_combining_buffers: 4,
+        noise: None,
         sources: Default::default(),
     }
 }

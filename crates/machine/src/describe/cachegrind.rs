@@ -91,6 +91,7 @@ pub fn cachegrind_like(i1: Geometry, d1: Geometry, ll: Geometry) -> Result<Machi
         overlap: 0.0,
         bus: Bus { transaction_cycles: 1, shared_by: BusSharing::Machine, channels: 1 },
         write_combining_buffers: 1,
+        noise: None,
         sources: BTreeMap::from([
             ("cache".to_owned(), "given; policy: cachegrind's manual, simulation details".to_owned()),
             ("latency".to_owned(), "cachegrind's manual: rough weights of a miss".to_owned()),

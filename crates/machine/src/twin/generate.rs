@@ -103,6 +103,7 @@ pub(super) fn machines() -> impl Strategy<Value = Machine> {
                     channels,
                 },
                 write_combining_buffers: 2,
+                noise: None,
                 sources: Default::default(),
             }
         },

@@ -54,6 +54,7 @@ pub fn machine(packages: u32, threads: u32, caches: Vec<Cache>) -> Machine {
         overlap: 0.0,
         bus: Bus { transaction_cycles: 1, shared_by: BusSharing::Machine, channels: 1 },
         write_combining_buffers: 2,
+        noise: None,
         sources: Default::default(),
     }
 }

@@ -119,6 +119,9 @@ pub fn notes(before: &Report, after: &Report) -> Vec<String> {
     } else if a.machine != b.machine {
         notes.push(format!("The machine {} was described differently for A and B.", a.machine.name));
     }
+    for (letter, machine) in [("A", &a.machine), ("B", &b.machine)] {
+        notes.extend(machine.caution().map(|caution| format!("{letter}: {caution}.")));
+    }
     let differ = [
         (a.only_user != b.only_user, "Only one of the runs was limited to the command's user mode."),
         (

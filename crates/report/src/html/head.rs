@@ -29,6 +29,7 @@ pub(super) fn header(report: &Report, command: &str) -> Markup {
                 (crate::text::policy(&model.policy))
                 ". " (ended(report))
             }
+            @if let Some(caution) = model.machine.caution() { p.warning { (plain(caution)) "." } }
             @if let Some(split) = split::sentence(model) { p.ran { "All CPUs, by modelled cycles: " (split) "." } }
         }
     }

@@ -35,6 +35,9 @@ impl Page<'_> {
                 policy(&model.policy)
             ),
         );
+        if let Some(caution) = model.machine.caution() {
+            self.labelled("Caution", &plain(caution));
+        }
         let end: String = crate::end::clauses(manifest).iter().map(|clause| format!("; {clause}")).collect();
         self.labelled(
             "Measured",

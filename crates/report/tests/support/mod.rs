@@ -91,6 +91,7 @@ pub fn machine(caches: &[(u8, u64, u32)]) -> Machine {
         overlap: 0.0,
         bus: Bus { transaction_cycles: 4, shared_by: BusSharing::Machine, channels: 1 },
         write_combining_buffers: 8,
+        noise: None,
         sources: Default::default(),
     }
 }
