@@ -42,7 +42,7 @@ SOAK_SECONDS ?= 600
 soak: setup-tests
 	NEARMISS_SOAK_SECONDS=$(SOAK_SECONDS) $(CARGO) test --release -p nearmiss-accelerator --test soak -- --nocapture
 
-# What takes seconds. Edges between crates, file lengths and licences are tests (crates/cli/tests).
+# What takes seconds. Edges between crates, file lengths and licences are tests (crates/cli/tests/offline).
 lint-fast:
 	$(CARGO) fmt --all --check
 

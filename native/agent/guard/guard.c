@@ -68,6 +68,21 @@ static void put(const char *path, const char *text)
     close(file);
 }
 
+/* A container's filter forbids with the same error with which the kernel refuses. */
+static void give_up_namespaces(void) __attribute__((noreturn));
+static void give_up_namespaces(void)
+{
+    int error = errno;
+    bool is_filtered = prctl(PR_GET_SECCOMP) == 2; /* SECCOMP_MODE_FILTER */
+    errno = error;
+    if (is_filtered && error == EPERM)
+        give_up("cannot make namespaces, which a seccomp filter forbids, as containers have one: start the container "
+                "with --cap-add SYS_ADMIN or with a profile that allows what docs/containers.md lists, or trace on "
+                "the host");
+    give_up("cannot make a user namespace, which is needed without root (sysctl user.max_user_namespaces, "
+            "kernel.unprivileged_userns_clone, kernel.apparmor_restrict_unprivileged_userns)");
+}
+
 /* New namespaces; without the privilege for them, in a new user namespace that maps this user only. */
 static bool separate(void)
 {
@@ -80,9 +95,7 @@ static bool separate(void)
     uid_t uid = geteuid();
     gid_t gid = getegid();
     if (unshare(CLONE_NEWUSER | wanted) != 0)
-        give_up("cannot make a user namespace, which is needed without root (sysctl "
-                "user.max_user_namespaces, kernel.unprivileged_userns_clone, "
-                "kernel.apparmor_restrict_unprivileged_userns)");
+        give_up_namespaces();
     put("/proc/self/setgroups", "deny");
     snprintf(map, sizeof(map), "%u %u 1", uid, uid);
     put("/proc/self/uid_map", map);

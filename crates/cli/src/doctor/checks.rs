@@ -99,23 +99,42 @@ fn kernel(probe: &dyn Probe) -> Row {
 
 fn privilege(probe: &dyn Probe) -> Row {
     const NAME: &str = "privilege";
-    if probe.root() {
-        return row("trace", NAME, State::Works, "root", "");
+    if let Some((found, todo)) = no_namespaces(probe) {
+        return row("trace", NAME, State::Missing, found, todo);
     }
-    let off = |path: &str, value: &str| probe.read(path).is_some_and(|v| v == value);
+    let found = if probe.root() { "root" } else { "an ordinary user, in a user namespace" };
+    row("trace", NAME, State::Works, found, "")
+}
+
+/// Why there are no namespaces for a guest, and what to do.
+fn no_namespaces(probe: &dyn Probe) -> Option<(&'static str, &'static str)> {
+    let off = |path: &str, value: &str| !probe.root() && probe.read(path).is_some_and(|v| v == value);
     if off("/proc/sys/kernel/unprivileged_userns_clone", "0") {
         let todo = "sysctl kernel.unprivileged_userns_clone=1, or run as root";
-        return row("trace", NAME, State::Missing, "user namespaces are for root only", todo);
+        return Some(("user namespaces are for root only", todo));
     }
     if off("/proc/sys/user/max_user_namespaces", "0") {
         let todo = "sysctl user.max_user_namespaces=10000, or run as root";
-        return row("trace", NAME, State::Missing, "user namespaces are switched off", todo);
+        return Some(("user namespaces are switched off", todo));
     }
     if off("/proc/sys/kernel/apparmor_restrict_unprivileged_userns", "1") {
         let todo = "sysctl kernel.apparmor_restrict_unprivileged_userns=0, or run as root";
-        return row("trace", NAME, State::Missing, "AppArmor restricts user namespaces", todo);
+        return Some(("AppArmor restricts user namespaces", todo));
     }
-    row("trace", NAME, State::Works, "an ordinary user, in a user namespace", "")
+    if probe.namespaces() {
+        return None;
+    }
+    if is_filtered(probe) {
+        let todo = "start the container with --cap-add SYS_ADMIN, or trace on the host; docs/containers.md has more";
+        return Some(("a seccomp filter, as containers have one, forbids namespaces", todo));
+    }
+    Some(("the kernel refuses namespaces", "run as root on the host"))
+}
+
+/// Whether a filter says which system calls this process may make.
+fn is_filtered(probe: &dyn Probe) -> bool {
+    let status = probe.read("/proc/self/status").unwrap_or_default();
+    status.lines().filter_map(|line| line.strip_prefix("Seccomp:")).any(|mode| mode.trim() == "2")
 }
 
 fn memory(probe: &dyn Probe) -> Row {

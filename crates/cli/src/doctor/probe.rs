@@ -4,6 +4,8 @@ use crate::Remedies;
 use nearmiss_observe::watch::{Capability, capabilities};
 use nearmiss_remedy::{Ability, Remedy};
 use nearmiss_tap::guest::{KernelImage, QemuBinary, TAP_PLUGIN};
+use rustix::thread::{UnshareFlags, unshare_unsafe};
+use std::os::unix::process::CommandExt;
 use std::path::Path;
 
 /// What can be asked of a machine.
@@ -24,6 +26,8 @@ pub trait Probe {
     fn isa(&self) -> &'static str;
     /// Runs as root.
     fn root(&self) -> bool;
+    /// The kernel gives this process namespaces of its own, by trying.
+    fn namespaces(&self) -> bool;
     /// A trace of `true`: what it took, or why there is none. `None` where it is not to be tried.
     fn trial(&self) -> Option<Result<String, String>>;
     /// What can be observed of a live program, by trying.
@@ -85,6 +89,12 @@ impl Probe for System {
         rustix::process::geteuid().is_root()
     }
 
+    fn namespaces(&self) -> bool {
+        let mut child = std::process::Command::new("true");
+        // SAFETY: between fork and exec only system calls are made.
+        unsafe { child.pre_exec(own_namespaces) }.status().is_ok()
+    }
+
     fn trial(&self) -> Option<Result<String, String>> {
         (!self.quick).then(|| super::trial::trace_true().map_err(|error| crate::exit::in_words(&error)))
     }
@@ -100,4 +110,12 @@ impl Probe for System {
         };
         self.remedies.iter().flat_map(of).collect()
     }
+}
+
+/// As the guardian of a guest makes them (`native/agent/guard`).
+fn own_namespaces() -> std::io::Result<()> {
+    let wanted = UnshareFlags::NEWNS | UnshareFlags::NEWPID | UnshareFlags::NEWNET | UnshareFlags::NEWIPC;
+    // SAFETY: the calling process has one thread and shares no descriptors or memory with another.
+    let separate = |flags| unsafe { unshare_unsafe(flags) };
+    Ok(separate(wanted).or_else(|_| separate(wanted | UnshareFlags::NEWUSER))?)
 }

@@ -13,6 +13,7 @@ struct Fake {
     plugin: bool,
     isa: &'static str,
     root: bool,
+    namespaces: bool,
     instruments: Vec<Capability>,
     remedies: Vec<(&'static str, Ability)>,
 }
@@ -56,6 +57,9 @@ impl Probe for Fake {
     fn root(&self) -> bool {
         self.root
     }
+    fn namespaces(&self) -> bool {
+        self.namespaces
+    }
     fn instruments(&self) -> Vec<Capability> {
         self.instruments.clone()
     }
@@ -76,6 +80,7 @@ fn server() -> Fake {
         plugin: true,
         isa: "x86_64",
         root: true,
+        namespaces: true,
         instruments: instruments(&[("clock profile (--clock)", true, "", ""), ("lock waits (--locks)", true, "", "")]),
         remedies: vec![("pad", Ability { name: "preloaded libraries", state: Ok("tried on `true`".into()) })],
     }
@@ -104,6 +109,7 @@ fn a_bare_machine_is_told_what_to_type() {
         plugin: false,
         isa: "x86_64",
         root: false,
+        namespaces: false,
         instruments: instruments(&[
             ("clock profile (--clock)", false, "not allowed", "sysctl kernel.perf_event_paranoid=1"),
             ("lock waits (--locks)", false, "not allowed to load BPF programs", "run as root"),
@@ -121,11 +127,12 @@ fn taking_one_thing_away_changes_its_row_alone() {
     let caution = |f: &mut Fake| {
         f.emulator = Ok(Emulator { found: "QEMU 9.2".into(), caution: Some("it was never tested".into()) });
     };
-    let cases: [(&str, Take, State); 7] = [
+    let cases: [(&str, Take, State); 8] = [
         ("emulator", |f| f.emulator = Err("version 6".into()), State::Missing),
         ("file server", |f| drop(f.files.remove("/usr/lib/qemu/virtiofsd")), State::Missing),
         ("guest kernel", |f| f.kernel = Err("none".into()), State::Missing),
         ("instruction set", |f| f.isa = "aarch64", State::Missing),
+        ("privilege", |f| f.namespaces = false, State::Missing),
         ("memory", |f| drop(f.files.remove("/proc/meminfo")), State::Limited),
         ("emulator", caution, State::Limited),
         ("a trace of `true`", |f| f.trial = Some(Err("setgroups() failed".into())), State::Missing),
@@ -168,4 +175,16 @@ fn the_record_is_json_with_a_schema() {
     assert_eq!(value["schema"], "nearmiss/doctor/1");
     assert_eq!(value["rows"][0]["state"], "works");
     assert_eq!(value["rows"].as_array().map(Vec::len), Some(13));
+}
+
+#[test]
+fn a_containers_filter_and_a_kernel_that_refuses_have_rows_of_their_own() {
+    let refused = |status: &str| {
+        let mut fake = Fake { namespaces: false, ..server() };
+        fake.files.insert("/proc/self/status".to_owned(), status.to_owned());
+        row(&Report::of(&fake), "privilege")
+    };
+    let (filtered, plain) = (refused("Threads:\t1\nSeccomp:\t2\nSeccomp_filters:\t1"), refused("Seccomp:\t0"));
+    assert!(filtered.found.contains("seccomp") && filtered.todo.contains("--cap-add SYS_ADMIN"), "{filtered:?}");
+    assert!(!plain.found.contains("seccomp") && plain.todo.contains("root"), "{plain:?}");
 }

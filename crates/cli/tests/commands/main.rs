@@ -1,0 +1,15 @@
+//! The tests that run commands here, with remedies or in labs, and need no guest.
+
+mod lab;
+mod lab_kill;
+mod lab_slurm;
+mod lab_told;
+mod r#loop;
+mod pace;
+mod pair_apply;
+mod sixth_remedy;
+mod slurm;
+#[path = "../support/subjects.rs"]
+mod subjects;
+mod taken_away;
+mod verify;

@@ -1,0 +1,104 @@
+//! Ctrl-C and SIGTERM end every verb at once, with the status that a shell expects, and nothing is left.
+
+#![allow(clippy::unwrap_used)]
+
+use crate::places::for_a_guest;
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+/// What is promised is half a second; a machine that runs other tests beside may take longer to look.
+const AT_ONCE: Duration = Duration::from_secs(3);
+
+fn start(directory: &Path, arguments: &[&str]) -> Child {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_nearmiss"));
+    command.args(arguments).current_dir(directory).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
+    // Tests also run in the background of a shell, where interrupts are ignored and stay so over exec.
+    // SAFETY: between fork and exec only one system call is made.
+    unsafe {
+        command.pre_exec(|| {
+            libc::signal(libc::SIGINT, libc::SIG_DFL);
+            Ok(())
+        })
+    };
+    command.spawn().unwrap()
+}
+
+/// Sends a signal after a time; what the process ended with, and what it said. It must end at once.
+fn ended_by(mut child: Child, signal: &str, after: Duration) -> Option<(ExitStatus, String)> {
+    std::thread::sleep(after);
+    if child.try_wait().unwrap().is_some() {
+        return None;
+    }
+    let sent = Instant::now();
+    assert!(Command::new("kill").args([&format!("-{signal}"), &child.id().to_string()]).status().unwrap().success());
+    while child.try_wait().unwrap().is_none() {
+        assert!(sent.elapsed() < AT_ONCE, "not ended {AT_ONCE:?} after SIG{signal}");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    let output = child.wait_with_output().unwrap();
+    Some((output.status, String::from_utf8_lossy(&output.stderr).into_owned()))
+}
+
+fn kept_runs(directory: &Path) -> usize {
+    std::fs::read_dir(directory.join("nearmiss-runs")).map_or(0, Iterator::count)
+}
+
+#[test]
+fn a_guest_that_boots_ends_at_every_instant_and_leaves_no_run() {
+    let Some(_guest) = for_a_guest() else { return };
+    let directory = tempfile::tempdir().unwrap();
+    for (after_ms, signal, code) in [(30, "INT", 130), (150, "TERM", 143), (500, "INT", 130), (1200, "INT", 130)] {
+        let child = start(directory.path(), &["trace", "-m", "zen3-milan", "--", "sleep", "60"]);
+        let (status, said) = ended_by(child, signal, Duration::from_millis(after_ms)).unwrap();
+        assert_eq!(status.code(), Some(code), "after {after_ms} ms: {said}");
+        assert!(said.starts_with("nearmiss: interrupted") && said.lines().count() == 1, "after {after_ms} ms: {said}");
+        assert_eq!(kept_runs(directory.path()), 0, "after {after_ms} ms");
+    }
+}
+
+#[test]
+fn papers_and_comparisons_end() {
+    let directory = tempfile::tempdir().unwrap();
+    let paper: &[&str] = &["paper", "run", "coloring"];
+    let verify: &[&str] = &["verify", "commands", "sleep 30", "sleep 31"];
+    for (verb, signal, code) in [(paper, "INT", 130), (paper, "TERM", 143), (verify, "INT", 130), (verify, "TERM", 143)]
+    {
+        let ended = ended_by(start(directory.path(), verb), signal, Duration::from_millis(700));
+        let (status, said) = ended.unwrap();
+        assert_eq!((status.code(), said.lines().count()), (Some(code), 1), "{verb:?}: {said}");
+        assert!(said.contains("interrupted"), "{verb:?}: {said}");
+    }
+    assert_eq!(kept_runs(directory.path()), 0);
+}
+
+#[test]
+fn replays_end_and_leave_the_run_as_it_was() {
+    let Some(_guest) = for_a_guest() else { return };
+    let directory = tempfile::tempdir().unwrap();
+    let words = (0..60_000u64).map(|n| format!("{}\n", n.wrapping_mul(0x9e37_79b9_7f4a_7c15))).collect::<String>();
+    std::fs::write(directory.path().join("words"), words).unwrap();
+    let trace =
+        start(directory.path(), &["trace", "-q", "--one-line-filter", "-m", "zen3-milan", "--", "sort", "words"]);
+    assert!(trace.wait_with_output().unwrap().status.success());
+    let run = std::fs::read_dir(directory.path().join("nearmiss-runs")).unwrap().next().unwrap().unwrap().path();
+    let files = || {
+        let names = std::fs::read_dir(&run).unwrap().map(|file| file.unwrap().file_name());
+        let mut names: Vec<_> = names.collect();
+        names.sort();
+        names
+    };
+    let before = files();
+    let report: &[&str] = &["report", "-m", "zen4-genoa"];
+    for verb in [report, &["diagnose", "--all"], &["rehearse", "color", "--all"]] {
+        for after_ms in [20, 200, 600] {
+            let Some((status, said)) = ended_by(start(directory.path(), verb), "INT", Duration::from_millis(after_ms))
+            else {
+                continue;
+            };
+            assert_eq!(status.code(), Some(130), "{verb:?} after {after_ms} ms: {said}");
+            assert_eq!(files(), before, "{verb:?} after {after_ms} ms");
+        }
+    }
+}

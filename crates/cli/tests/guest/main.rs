@@ -1,0 +1,31 @@
+//! The tests that trace programs in a guest, or have a guest of their own.
+
+mod bypass;
+mod carried;
+mod containers;
+mod cut_off;
+mod diagnose;
+mod doctor;
+mod hostile;
+mod install;
+mod interrupt;
+mod lab_guest;
+mod local;
+mod login;
+mod nodes;
+mod observe_guest;
+mod pair;
+mod pair_guest;
+mod pair_refused;
+mod places;
+mod scripted;
+mod sharing;
+#[path = "../support/subjects.rs"]
+mod subjects;
+mod together;
+mod trace;
+mod trace_counts;
+mod trace_hostile;
+mod under_load;
+mod warm;
+mod window;

@@ -1,0 +1,7 @@
+//! The tests of `nearmiss observe` on programs that run: most need root and BPF.
+
+mod observe;
+mod observe_left_over;
+mod observe_report;
+mod observe_sums;
+mod observing;

@@ -1,0 +1,9 @@
+//! The tests of verbs that read files, and of the house rules: none needs a privilege or runs long.
+
+mod compare;
+mod destination;
+mod edges;
+mod machine;
+mod paper;
+mod report;
+mod style;
