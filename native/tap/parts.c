@@ -79,6 +79,21 @@ static void change(void *cpu, void *wanted)
     }
 }
 
+/* The window's start, before which the guest ran as in a pause. */
+static void start(void *cpu, void *unused)
+{
+    (void)cpu, (void)unused;
+    window_start_now();
+    engine_reset(resumed);
+}
+
+void parts_begin_paused(void)
+{
+    for (uint32_t i = 0; i < tap.vcpus; i++)
+        __atomic_fetch_or(&tap_vcpus[i].attention, ATTEND_PAUSED, __ATOMIC_RELAXED);
+    paused(NULL);
+}
+
 static void poll(void *cpu, void *unused)
 {
     (void)cpu, (void)unused;
@@ -113,14 +128,17 @@ void parts_follow(struct vcpu *v)
         tasks_enter(v);
 }
 
-void parts_look(void)
+void parts_look(int pending, int starts)
 {
     static unsigned looks;
     if (!engine_can_pause() || __atomic_load_n(&changing, __ATOMIC_ACQUIRE))
         return;
     const int now = tap.control->paused != 0;
-    const int wanted = __atomic_load_n(&tap.control->pause, __ATOMIC_ACQUIRE) != 0;
-    if (now != wanted) {
+    const int wanted = pending ? now && !starts : __atomic_load_n(&tap.control->pause, __ATOMIC_ACQUIRE) != 0;
+    if (now && starts) {
+        __atomic_store_n(&changing, 1, __ATOMIC_RELEASE);
+        engine_run_alone(start, NULL);
+    } else if (now != wanted) {
         __atomic_store_n(&changing, 1, __ATOMIC_RELEASE);
         engine_run_alone(change, wanted ? &changing : NULL);
     } else if (now && ++looks % PAUSE_POLL_LOOKS == 0 && !__atomic_exchange_n(&polling, 1, __ATOMIC_ACQ_REL)) {

@@ -352,12 +352,14 @@ struct vcpu *window_vcpu(void); /* the vCPU that runs this slice; NULL before th
 uint64_t window_task(void); /* the task that runs there */
 void window_fail(void);
 void window_close_now(void); /* as the vCPU whose slice it is */
+void window_start_now(void); /* the same */
 void window_mark(uint64_t number); /* the same */
 void window_enter_slice(struct vcpu *); /* this vCPU runs */
 void window_look_for_triggers(struct qemu_plugin_tb *); /* the only callbacks outside the window and in a pause */
 
 /* parts.c: pauses inside the window */
-void parts_look(void); /* what the consumer wants; on a thread of its own, now and then */
+void parts_look(int pending, int starts); /* what the consumer wants; on a thread of its own, now and then */
+void parts_begin_paused(void);
 int parts_close(void); /* closes the window soon, also of a guest that idles; 0 where this QEMU cannot */
 void parts_follow(struct vcpu *); /* a trigger in a pause: which task runs */
 static inline int attend(struct vcpu *v, int kernel)

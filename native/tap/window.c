@@ -250,11 +250,10 @@ static void *watch_consumer(void *unused)
         if (__atomic_load_n(&tap.control->stop, __ATOMIC_ACQUIRE) && !parts_close())
             for (uint32_t i = 0; i < tap.vcpus; i++)
                 set_attention(&tap_vcpus[i], ATTEND_STOP);
-        if (pending && __atomic_load_n(&tap.control->start, __ATOMIC_ACQUIRE))
-            for (uint32_t i = 0; i < tap.vcpus; i++)
-                set_attention(&tap_vcpus[i], ATTEND_START);
-        if (!pending)
-            parts_look();
+        const int starts = pending && __atomic_load_n(&tap.control->start, __ATOMIC_ACQUIRE);
+        for (uint32_t i = 0; starts && i < tap.vcpus; i++)
+            set_attention(&tap_vcpus[i], ATTEND_START);
+        parts_look(pending, starts);
         nanosleep(&pause, NULL);
     }
     return unused;
@@ -293,6 +292,11 @@ static void open_window(void)
         pthread_detach(thread);
 }
 
+void window_start_now(void) { start_window(current); }
+
+/* A time opens the window: until then the guest runs as in a pause. */
+static int begins_paused(void) { return tap.control->from_kind == NM_FROM_CONSUMER && engine_can_pause(); }
+
 /* QEMU has dropped all translated code and every callback: from here on everything is seen. */
 static void instrument(void *unused)
 {
@@ -303,17 +307,19 @@ static void instrument(void *unused)
 static void open_afresh(void *unused)
 {
     open_window();
-    instrument(unused);
+    if (begins_paused())
+        parts_begin_paused();
+    else
+        instrument(unused);
 }
 
 /* What the agent starts ahead of the command is translated for the window, which stays closed: the command then finds
  * what every start goes through in QEMU's translation cache. Not where a function opens the window, which is looked for
- * at translation: the reset of BEGIN sees to that. There cannot be two resets: QEMU 7.2 would keep a pointer to callbacks
- * of the blocks that the second one drops. */
+ * at translation, nor where a time does: the reset of BEGIN sees to that. */
 static void warm(void)
 {
     const struct nm_control *c = tap.control;
-    if (c->from_kind == NM_FROM_SYMBOL || tap.ahead || c->state != NM_STATE_ATTENTIVE || ram_init())
+    if (c->from_kind == NM_FROM_SYMBOL || begins_paused() || tap.ahead || c->state != NM_STATE_ATTENTIVE || ram_init())
         return;
     tap.ahead = 1;
     engine_reset(instrument);

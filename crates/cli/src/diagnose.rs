@@ -10,13 +10,12 @@ use crate::phases::Phases;
 use crate::progress::progress;
 use crate::trace::{Budget, Diagnosed, Look, RecordArgs, for_diagnosis};
 use anyhow::Context;
-use nearmiss_diagnose::{Options, diagnose};
+use nearmiss_diagnose::{Detected, Options, detect, judge};
 use nearmiss_record::run::{self, RunDir};
 use nearmiss_remedy::{Case, Needs};
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 /// Arguments of `nearmiss diagnose`.
@@ -61,15 +60,15 @@ pub struct Args {
 /// Runs the verb.
 pub fn run(args: Args, remedies: Remedies) -> anyhow::Result<ExitCode> {
     let mut phases = Phases::begin();
-    let (run, mut case) = match args.command.is_empty() {
+    let (run, mut case, detected) = match args.command.is_empty() {
         false => {
             runs_can_be_kept(&args.runs)?;
             record(&args, remedies, &mut phases)?
         }
         true => {
-            let opened = args.how.open(args.run.as_deref(), &args.runs, remedies)?;
+            let (run, case) = args.how.open(args.run.as_deref(), &args.runs, remedies)?;
             phases.ended("model", Instant::now());
-            opened
+            (run, case, None)
         }
     };
     // Of measured cycles, what is too little of the modelled ones may be enough.
@@ -78,13 +77,12 @@ pub fn run(args: Args, remedies: Remedies) -> anyhow::Result<ExitCode> {
     if measured.is_some() {
         phases.ended("measuring", Instant::now());
     }
-    let detected = OnceLock::new();
-    let heard = |what: &str| {
-        detected.get_or_init(Instant::now);
-        progress(what);
+    let detected = match detected {
+        Some(detected) => detected,
+        None => detect(&case, remedies)?,
     };
-    let findings = diagnose(&case, remedies, Options { all: args.how.all, measured }, &heard)?;
-    phases.ended("detection", *detected.get_or_init(Instant::now));
+    phases.ended("detection", Instant::now());
+    let findings = judge(&case, &detected, Options { all: args.how.all, measured }, &progress)?;
     phases.ended("rehearsals", Instant::now());
     run.write_json(run::FINDINGS, &findings)?;
     if args.how.json {
@@ -97,10 +95,13 @@ pub fn run(args: Args, remedies: Remedies) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
+/// A run, opened, and what was detected in it already.
+type Suspected = (RunDir, Case, Option<Detected<'static>>);
+
 /// Records of a command what the remedies look at: a trace, an observation, or both. A command that is traced runs in a
 /// guest that is thrown away; nobody who asks for that wants it to run here, too. Also the run that the findings
 /// are written to.
-fn record(args: &Args, remedies: Remedies, phases: &mut Phases) -> anyhow::Result<(RunDir, Case)> {
+fn record(args: &Args, remedies: Remedies, phases: &mut Phases) -> anyhow::Result<Suspected> {
     let names = |needs: Needs| -> Vec<&str> {
         remedies.iter().filter(|remedy| remedy.needs == needs).map(|remedy| remedy.name).collect()
     };
@@ -123,16 +124,19 @@ fn record(args: &Args, remedies: Remedies, phases: &mut Phases) -> anyhow::Resul
         Some(trace(args, remedies, phases)?)
     };
     let observation = observed.as_ref().map(open).transpose()?.and_then(|case| case.observation);
-    let (traced, seen) = traced.map_or((None, None), |(run, case)| (Some(run), case.traced));
+    let (traced, seen, detected) =
+        traced.map_or((None, None, None), |(run, case, detected)| (Some(run), case.traced, detected));
+    // Whoever looks at an observation has not looked yet.
+    let detected = detected.filter(|_| observation.is_none());
     let case = Case { traced: seen, observation };
     let run = traced.or(observed).context("no remedy looks at anything")?;
-    Ok((run, case))
+    Ok((run, case, detected))
 }
 
 /// Records a trace of a command, and opens it. A trace that carries what remedies may change takes several times as long as
 /// one that does not, and most programs have nothing to be changed: so the first one is the small one, and is made again
 /// only where it shows something that could matter. `--all` and `--measure` ask for what matters less, too.
-fn trace(args: &Args, remedies: Remedies, phases: &mut Phases) -> anyhow::Result<(RunDir, Case)> {
+fn trace(args: &Args, remedies: Remedies, phases: &mut Phases) -> anyhow::Result<Suspected> {
     let diagnosed = Diagnosed {
         machine: args.how.machine.as_deref(),
         record: &args.record,
@@ -148,16 +152,19 @@ fn trace(args: &Args, remedies: Remedies, phases: &mut Phases) -> anyhow::Result
         anyhow::Ok((run, case))
     };
     if args.how.all || args.measure {
-        return record(Look::Closer { tasks: false });
+        let (run, case) = record(Look::Closer { tasks: false })?;
+        return Ok((run, case, None));
     }
     let (run, case) = record(Look::First)?;
-    let lacks = nearmiss_diagnose::lacks(&case, remedies)?;
-    if lacks.is_empty() {
-        return Ok((run, case));
+    let detected = detect(&case, remedies)?;
+    let missing = detected.missing_parts(&case);
+    if missing.is_empty() {
+        return Ok((run, case, Some(detected)));
     }
-    let carried: Vec<&str> = lacks.iter().copied().collect();
+    let carried: Vec<&str> = missing.iter().copied().collect();
     say(&format!("something could matter: recording again, to rehearse what changes {}", carried.join(", ")));
-    drop(case);
+    drop((detected, case));
     run.discard();
-    record(Look::Closer { tasks: lacks.contains("tasks") })
+    let (run, case) = record(Look::Closer { tasks: missing.contains("tasks") })?;
+    Ok((run, case, None))
 }

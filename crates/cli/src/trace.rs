@@ -31,9 +31,7 @@ use nearmiss_record::trace::{TraceHeader, TraceSummary, TraceWriter};
 use nearmiss_record::units::Bytes;
 use nearmiss_report::load::Report;
 use nearmiss_report::text;
-use nearmiss_tap::guest::{
-    CommandStatus, GuestCommand, GuestShape, InstructionClock, KernelImage, QemuBinary,
-};
+use nearmiss_tap::guest::{CommandStatus, GuestCommand, GuestShape, InstructionClock, KernelImage, QemuBinary};
 use nearmiss_tap::parts::Parts;
 use nearmiss_tap::session::{Recorded, Session, TapConfig, TapError};
 use nearmiss_workload::Workload;

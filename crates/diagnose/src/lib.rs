@@ -1,5 +1,5 @@
-//! From a run to findings: every remedy is asked what it sees, what could matter is rehearsed, and the findings are
-//! ranked by what they would gain.
+//! From a run to findings: every remedy detects, what could matter is rehearsed, and the findings are ranked by what
+//! they would gain.
 
 mod accuracy;
 mod calm;
@@ -7,7 +7,7 @@ mod calm;
 use accuracy::{by_measured_cycles, by_modelled_cycles};
 use calm::{Calm, Rehearsed};
 use nearmiss_record::finding::{Finding, Findings, Known, LEAST_GAIN, Measured, SCHEMA};
-use nearmiss_remedy::{Case, CaseError, Remedy, lacks_look_ups, large_pages};
+use nearmiss_remedy::{Case, CaseError, Remedy, Suspicions, lacks_look_ups, large_pages};
 use std::collections::BTreeSet;
 use std::panic::resume_unwind;
 use std::thread::ScopedJoinHandle;
@@ -21,16 +21,53 @@ pub struct Options {
     pub measured: Option<Measured>,
 }
 
-/// Diagnoses a run with the remedies that it has enough for. `progress` hears what is being rehearsed.
+/// What the remedies suspect in a run. Nothing of it is rehearsed yet.
+pub struct Detected<'r> {
+    remedies: &'r [&'r Remedy],
+    suspected: Vec<(&'r Remedy, Suspicions)>,
+}
+
+impl Detected<'_> {
+    /// Parts of a policy that the trace must carry for all that could matter to be rehearsed exactly, as `nearmiss trace
+    /// --carry` takes them.
+    pub fn missing_parts(&self, case: &Case) -> BTreeSet<&'static str> {
+        let suspicions = self.suspected.iter().flat_map(|(_, suspicions)| suspicions);
+        let matters = suspicions.filter(|suspicion| suspicion.most_gain() >= LEAST_GAIN);
+        let look_ups = case.traced.as_ref().is_some_and(lacks_look_ups).then_some("addresses");
+        matters.filter_map(|suspicion| suspicion.lacks(case)).chain(look_ups).collect()
+    }
+}
+
+/// Looks for suspicions with the remedies that the run has enough for, side by side.
+pub fn detect<'r>(case: &Case, remedies: &'r [&'r Remedy]) -> Result<Detected<'r>, CaseError> {
+    refuse_blind(case)?;
+    let able: Vec<&'r Remedy> = remedies.iter().copied().filter(|remedy| remedy.needs.are_met_by(case)).collect();
+    let suspicions = side_by_side(&able, |remedy| (remedy.detect)(case))?;
+    Ok(Detected { remedies, suspected: able.into_iter().zip(suspicions).collect() })
+}
+
+/// Diagnoses a run: detects, then judges.
 pub fn diagnose(
     case: &Case,
     remedies: &[&Remedy],
     options: Options,
     progress: &(dyn Fn(&str) + Sync),
 ) -> Result<Findings, CaseError> {
-    refuse_blind(case)?;
-    let asked: Vec<&Remedy> = remedies.iter().copied().filter(|remedy| remedy.needs.are_met_by(case)).collect();
-    let judged = judge_all(case, &asked, options, progress)?;
+    judge(case, &detect(case, remedies)?, options, progress)
+}
+
+/// Rehearses what could matter, and ranks the findings. `progress` is called with what is being rehearsed.
+pub fn judge(
+    case: &Case,
+    detected: &Detected<'_>,
+    options: Options,
+    progress: &(dyn Fn(&str) + Sync),
+) -> Result<Findings, CaseError> {
+    let remedies = detected.remedies;
+    let asked: Vec<&Remedy> = detected.suspected.iter().map(|(remedy, _)| *remedy).collect();
+    let judged = side_by_side(&detected.suspected, |(remedy, suspicions)| {
+        judge_one(case, remedy, suspicions, options, progress)
+    })?;
     let most = judged.iter().map(|judged| judged.most).fold(0.0, f64::max);
     let suspected = judged.iter().map(|judged| judged.suspected).sum();
     let otherwise = judged.iter().flat_map(|judged| judged.otherwise.iter().cloned()).collect();
@@ -60,16 +97,6 @@ pub fn diagnose(
     })
 }
 
-/// What the trace lacks for all that could matter to be rehearsed exactly, as `nearmiss trace --carry` takes it. Nothing is
-/// rehearsed.
-pub fn lacks(case: &Case, remedies: &[&Remedy]) -> Result<BTreeSet<&'static str>, CaseError> {
-    let asked = remedies.iter().filter(|remedy| remedy.needs.are_met_by(case));
-    let suspicions = asked.map(|remedy| (remedy.detect)(case)).collect::<Result<Vec<_>, _>>()?;
-    let matters = suspicions.iter().flatten().filter(|suspicion| suspicion.most_gain() >= LEAST_GAIN);
-    let look_ups = case.traced.as_ref().is_some_and(lacks_look_ups).then_some("addresses");
-    Ok(matters.filter_map(|suspicion| suspicion.lacks(case)).chain(look_ups).collect())
-}
-
 /// What one remedy sees.
 struct Judged {
     findings: Vec<Finding>,
@@ -80,31 +107,29 @@ struct Judged {
     otherwise: Vec<String>,
 }
 
-/// Asks the remedies side by side: what one of them looks at on one CPU takes no time from the replays of another.
-fn judge_all(
-    case: &Case,
-    asked: &[&Remedy],
-    options: Options,
-    progress: &(dyn Fn(&str) + Sync),
-) -> Result<Vec<Judged>, CaseError> {
+/// Runs the remedies beside each other: one that computes on one CPU takes no time from the replays of another.
+fn side_by_side<'a, T: Sync, R: Send>(
+    each: &'a [T],
+    does: impl Fn(&'a T) -> Result<R, CaseError> + Sync,
+) -> Result<Vec<R>, CaseError> {
     std::thread::scope(|scope| {
-        let threads: Vec<_> =
-            asked.iter().map(|remedy| scope.spawn(move || judge(case, remedy, options, progress))).collect();
+        let threads: Vec<_> = each.iter().map(|one| scope.spawn(|| does(one))).collect();
         let ended = |thread: ScopedJoinHandle<'_, _>| thread.join().unwrap_or_else(|panic| resume_unwind(panic));
         threads.into_iter().map(ended).collect()
     })
 }
 
-fn judge(
+fn judge_one(
     case: &Case,
     remedy: &Remedy,
+    suspicions: &Suspicions,
     options: Options,
     progress: &(dyn Fn(&str) + Sync),
 ) -> Result<Judged, CaseError> {
     let mut judged = Judged { findings: Vec::new(), suspected: 0, most: 0.0, otherwise: Vec::new() };
     // Of fewer cycles than were modelled, the same cycles are a larger share.
     let larger = options.measured.map_or(1.0, |measured| measured.ratio().max(1.0));
-    for suspicion in (remedy.detect)(case)? {
+    for suspicion in suspicions {
         judged.suspected += 1;
         judged.most = judged.most.max(suspicion.most_gain());
         // What could gain too little at best need not be rehearsed to be left out.

@@ -114,7 +114,7 @@ impl Asked {
 }
 
 /// Something in a run that a remedy may help with; not yet rehearsed.
-pub trait Suspicion: Sync {
+pub trait Suspicion: Send + Sync {
     /// Share of the command's cost that could be saved at the very most.
     fn most_gain(&self) -> f64;
 

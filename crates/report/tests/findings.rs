@@ -65,6 +65,7 @@ fn page(list: Vec<Finding>, healthy: Option<&str>) -> String {
         healthy: healthy.map(str::to_owned),
         unexplained: None,
         notes: Vec::new(),
+        caution: None,
     };
     findings::render(&findings, 80)
 }

@@ -41,12 +41,12 @@ fn hostile() -> support::Builder {
 
 #[test]
 fn a_noisy_calibration_is_named_in_the_head() {
+    let page = |builder: support::Builder| render(&builder.report(), Options::default());
+    assert!(!page(support::healthy()).contains("calibrated beside"));
     let mut builder = support::healthy();
-    let page = |builder: &support::Builder| render(&builder.report(), Options::default());
-    assert!(!page(&builder).contains("calibrated beside"));
     let caution = Some("host was calibrated beside other work".to_owned());
     builder.model.machine.noise = Some(Noise { caution, ..Noise::default() });
-    let page = page(&builder);
+    let page = page(builder);
     let (head, _) = page.split_once("</header>").unwrap();
     assert!(head.contains("<p class=\"warning\">host was calibrated beside other work.</p>"), "{head}");
 }

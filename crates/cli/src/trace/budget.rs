@@ -56,9 +56,10 @@ fn plan(left: Duration, purpose: Purpose) -> Parts {
         Purpose::CloserLook => OF_A_CLOSER_LOOK,
     };
     let whole = left.saturating_sub(BOOT).mul_f64(share).max(LEAST);
+    // What a first look shows may be rehearsed on its own trace.
     let all_records = match purpose {
-        Purpose::CloserLook => ((left - whole.min(left)).as_secs_f64() * REPLAYED_A_SECOND) as u64,
-        _ => u64::MAX,
+        Purpose::Report => u64::MAX,
+        _ => ((left - whole.min(left)).as_secs_f64() * REPLAYED_A_SECOND) as u64,
     };
     Parts {
         longest: whole / 12,
@@ -84,7 +85,8 @@ mod tests {
     fn a_minute_is_two_recordings_and_replays() {
         let first = plan(Duration::from_secs(60), Purpose::FirstLook);
         assert_eq!(first.whole, Duration::from_millis(16_800));
-        assert_eq!(first.all_records, u64::MAX);
+        assert_eq!(first.all_records, 32_400_000);
+        assert_eq!(plan(Duration::from_secs(60), Purpose::Report).all_records, u64::MAX);
         let closer = plan(Duration::from_secs(36), Purpose::CloserLook);
         assert_eq!(closer.whole, Duration::from_millis(12_800));
         assert_eq!(closer.all_records, 17_400_000);

@@ -1,6 +1,7 @@
 //! The tests that trace programs in a guest, or have a guest of their own.
 
 mod bypass;
+mod calibrated;
 mod carried;
 mod containers;
 mod cut_off;
@@ -22,6 +23,7 @@ mod scripted;
 mod sharing;
 #[path = "../support/subjects.rs"]
 mod subjects;
+mod timers;
 mod together;
 mod trace;
 mod trace_counts;

@@ -1,8 +1,6 @@
 //! Programs that timers interrupt all the time get on in the guest: a runtime in Go, and the same in C.
 
-mod guest;
-
-use guest::can_trace;
+use crate::places::for_a_guest;
 use nearmiss_record::model::ModelRecord;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -19,7 +17,7 @@ const IN_GO: Build = Build { compiler: "go", words: &["build", "-o"], source: "s
 
 /// `None`, and one line that says why, where there is no such compiler.
 fn built(build: &Build, place: &Path) -> Option<PathBuf> {
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/timers").join(build.source);
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/guest/timers").join(build.source);
     let program = place.join("program");
     let built = Command::new(build.compiler).args(build.words).arg(&program).arg(source).env("GOCACHE", place).status();
     match built {
@@ -38,9 +36,7 @@ const SUM: &str = "200000\n";
 
 /// The program ends by itself with the right sum, and the timer leaves it nearly all of the CPUs' time.
 fn gets_on(build: &Build) {
-    if !can_trace() {
-        return;
-    }
+    let Some(_guest) = for_a_guest() else { return };
     let place = tempfile::tempdir().expect("a temporary directory");
     let Some(program) = built(build, place.path()) else { return };
     let model = place.path().join("model.json");
