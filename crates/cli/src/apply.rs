@@ -113,7 +113,7 @@ fn attached(remedy: &Remedy, pid: i32, given: &ArgMatches) -> anyhow::Result<Eng
     })?;
     let process = process(pid)?;
     // The signal ends the remedy, which then gives back what it changed.
-    let signals = interrupt::for_others(1, "");
+    let signals = interrupt::for_others(1);
     let mut engagement = attach(pid, given)?;
     while interrupt::received().is_none() && !has_ended(&process)? {}
     let engaged = engagement.confirm(pid)?;

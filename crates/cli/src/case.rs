@@ -1,7 +1,7 @@
 //! A run as `diagnose` and `rehearse` take it: which one, on which machine, how told.
 
 use crate::destination::run_can_be_written;
-use crate::modelling::OrderArg;
+use crate::modelling::{OrderArg, recorded_for};
 use crate::progress::{Progress, progress};
 use nearmiss_record::observation::Observation;
 use nearmiss_record::observed;
@@ -44,8 +44,8 @@ impl How {
     /// What a run is known by: a trace is modelled, an observation is read.
     pub fn case(&self, run: &RunDir) -> anyhow::Result<Case> {
         Ok(match run.kind() {
-            RunKind::Traced => Case { traced: Some(self.traced(run)?), observation: None },
-            RunKind::Observed => Case { traced: None, observation: Some(Observation::open(run.path())?) },
+            RunKind::Traced => Case::from(self.traced(run)?),
+            RunKind::Observed => on_observation(Observation::open(run.path())?),
             kind => anyhow::bail!(
                 "{}: {kind}, which has neither a trace nor an observation; record one with `nearmiss trace -- CMD` or `nearmiss observe -- CMD`",
                 run.path().display()
@@ -58,11 +58,18 @@ impl How {
         if self.order.is_some_and(|order| recorded.model.order != order.into()) {
             return self.case(run);
         }
-        Ok(Case { traced: Some(self.shown(Traced::recorded(recorded))), observation: None })
+        Ok(Case::from(self.shown(Traced::recorded(recorded))))
     }
 
     fn traced(&self, run: &RunDir) -> anyhow::Result<Traced> {
-        let machine = self.machine.as_deref().map(nearmiss_host::load).transpose()?;
+        if !run.file(run::MODEL).is_file() && run.is_recorded_now() {
+            return Err(RunError::Unfinished(run.path().to_owned()).into());
+        }
+        let machine = match self.machine.as_deref() {
+            Some(name) => Some(nearmiss_host::load(name)?),
+            None if run.is_to_be_modelled() => Some(recorded_for(run, &run.read_json(run::MANIFEST)?)?),
+            None => None,
+        };
         progress("modelling the run");
         let modelling = Progress::of("modelling the run");
         let heard = |done, of| modelling.at(done, of);
@@ -75,6 +82,12 @@ impl How {
         traced.heard = Box::new(move |done, of| replays.at(done as u64, of as u64));
         traced
     }
+}
+
+/// An observation, of which it is shown how far the rehearsals on its logs are.
+pub fn on_observation(observation: Observation) -> Case {
+    let replays = Progress::of("rehearsing on the log");
+    Case { heard: Box::new(move |done, of| replays.at(done as u64, of as u64)), ..Case::from(observation) }
 }
 
 /// The run that was named, or the newest one that was recorded as the remedies need it.

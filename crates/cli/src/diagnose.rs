@@ -123,12 +123,17 @@ fn record(args: &Args, remedies: Remedies, phases: &mut Phases) -> anyhow::Resul
         }
         Some(trace(args, remedies, phases)?)
     };
-    let observation = observed.as_ref().map(open).transpose()?.and_then(|case| case.observation);
+    let watched = observed.as_ref().map(open).transpose()?;
     let (traced, seen, detected) =
         traced.map_or((None, None, None), |(run, case, detected)| (Some(run), case.traced, detected));
-    // Whoever looks at an observation has not looked yet.
-    let detected = detected.filter(|_| observation.is_none());
-    let case = Case { traced: seen, observation };
+    // Remedies that look at an observation have not looked yet.
+    let detected = detected.filter(|_| watched.is_none());
+    // The observation keeps its own progress.
+    let case = match (watched, seen) {
+        (Some(watched), traced) => Case { traced, ..watched },
+        (None, Some(traced)) => Case::from(traced),
+        (None, None) => anyhow::bail!("no remedy looks at anything"),
+    };
     let run = traced.or(observed).context("no remedy looks at anything")?;
     Ok((run, case, detected))
 }

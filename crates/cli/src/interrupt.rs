@@ -102,16 +102,21 @@ pub fn forget() {
 /// Until dropped, so many signals are somebody else's to act on; the next one ends nearmiss.
 pub struct ForOthers(());
 
-/// See [`ForOthers`]. `first` is printed at the first of them, unless it is empty.
-pub fn for_others(signals: u32, first: &'static str) -> ForOthers {
-    let mut state = state();
-    (state.for_others, state.first) = (signals, first);
+/// See [`ForOthers`].
+pub fn for_others(signals: u32) -> ForOthers {
+    state().for_others = signals;
     ForOthers(())
+}
+
+/// Printed at the first signal that is somebody else's, from here on.
+pub fn announce(first: &'static str) {
+    state().first = first;
 }
 
 impl Drop for ForOthers {
     fn drop(&mut self) {
-        state().for_others = 0;
+        let mut state = state();
+        (state.for_others, state.first) = (0, "");
     }
 }
 

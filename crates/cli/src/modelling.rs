@@ -1,6 +1,7 @@
 //! A stream through the model with attribution listening: while it is recorded, or again from a kept trace.
 
 use crate::progress::Progress;
+use anyhow::Context;
 use nearmiss_machine::attribution::{Attribution, ModelledRun, Options, RecordedData};
 use nearmiss_machine::curve::Curve;
 use nearmiss_machine::describe;
@@ -15,7 +16,7 @@ use nearmiss_record::run::{self, Filter, Manifest, RunDir};
 use nearmiss_record::side::SideTables;
 use nearmiss_record::symbols::{DataSymbols, Symbols};
 use nearmiss_record::trace::{self, TraceHeader, TraceReader};
-use nearmiss_remedy::Evidence;
+use nearmiss_remedy::{Evidence, names};
 
 /// In which order the records of several CPUs meet the model.
 #[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -136,6 +137,23 @@ impl Modelled {
     }
 }
 
+/// The machine that a run was recorded for which was cut off before its model kept that.
+pub fn recorded_for(run: &RunDir, manifest: &Manifest) -> anyhow::Result<Machine> {
+    let named = manifest.machine.as_str();
+    if let Some(Ok(preset)) = describe::preset(named).map(|preset| preset.machine()) {
+        return Ok(preset);
+    }
+    let here =
+        nearmiss_host::NAMES.iter().find_map(|name| nearmiss_host::load(name).ok().filter(|it| it.name == named));
+    let path = run.path().display();
+    here.with_context(|| {
+        format!(
+            "{path}: this run was cut off before it was modelled, and its machine is neither a preset nor this one; -m \
+             MACHINE models its trace: `nearmiss report {path} -m host`"
+        )
+    })
+}
+
 /// Models a kept trace again: on another machine, in another order, under another policy.
 pub fn model_again(run: &RunDir, machine: &Machine, policy: &Policy, order: Order) -> anyhow::Result<ModelRecord> {
     let file = run.file(run::TRACE);
@@ -144,9 +162,7 @@ pub fn model_again(run: &RunDir, machine: &Machine, policy: &Policy, order: Orde
     }
     run.has_whole_trace()?;
     let mut trace = TraceReader::open(&file)?;
-    // A run that was cut off before its names were written keeps its counts.
-    let nameless = !run.file(run::SYMBOLS).is_file();
-    let symbols: Symbols = if nameless { Symbols::default() } else { run.read_json(run::SYMBOLS)? };
+    let (symbols, nameless) = names(run)?;
     let header = trace.header().clone();
     let machine = describe::cut(machine, header.cpus);
     let mut modelling =
@@ -161,10 +177,6 @@ pub fn model_again(run: &RunDir, machine: &Machine, policy: &Policy, order: Orde
     })?;
     drop(progress);
     let mut record = modelling.finish()?.into_record(&side, &symbols);
-    if nameless {
-        record
-            .notes
-            .push("the run was cut off before its names were written: functions and variables have none".into());
-    }
+    record.notes.extend(nameless);
     Ok(record)
 }

@@ -147,7 +147,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
         }
     }
     // The first signal ends the observation, which is kept.
-    let ends = ours.then(|| interrupt::for_others(1, ""));
+    let ends = ours.then(|| interrupt::for_others(1));
     let outcome = watch::observe(&target, &options, &stop)?;
     drop(ends);
     // A load has an end of its own; any other observation ends by a signal.

@@ -80,7 +80,7 @@ fn write_form(run: &RunDir, args: Args) -> anyhow::Result<ExitCode> {
     if args.form.validate {
         return validate(run);
     }
-    let mut report = match args.machine.is_some() || args.order.is_some() {
+    let mut report = match args.machine.is_some() || args.order.is_some() || run.is_to_be_modelled() {
         true => modelled_again(run, args.machine.as_deref(), args.order)?,
         false => Report::load(run).map_err(flat)?,
     };
@@ -112,6 +112,7 @@ fn modelled_again(run: &RunDir, machine: Option<&str>, order: Option<OrderArg>) 
     let earlier_order = earlier.as_ref().map_or(Order::Recorded, |model| model.order);
     let machine = match machine {
         Some(name) => nearmiss_host::load(name)?,
+        None if run.is_to_be_modelled() => modelling::recorded_for(run, &manifest)?,
         None => earlier.map_err(flat)?.machine,
     };
     let model = modelling::model_again(run, &machine, &Policy::default(), order.map_or(earlier_order, Into::into))?;

@@ -43,8 +43,6 @@ use std::time::Duration;
 
 /// The first is the command's, the second ends the guest: what was recorded until then is a run.
 const FOR_THE_COMMAND: u32 = 2;
-/// What a person reads at the first signal.
-const ENDING: &str = "ending the command and its recording; again to drop the recording";
 /// Two nanoseconds an instruction: the pace of a program that misses its caches now and then.
 const INSTRUCTION_SHIFT: u8 = 1;
 
@@ -242,7 +240,7 @@ fn record(
     let mut notes = Vec::new();
     let mut full = false;
     progress_of_a_wrapper("booting the guest, then recording");
-    let signals = interrupt::for_others(FOR_THE_COMMAND, ENDING);
+    let signals = interrupt::for_others(FOR_THE_COMMAND);
     let recorded = session.record(command, &mut |head, records| {
         if let Some(trace) = &mut writer
             && !full
@@ -322,7 +320,7 @@ fn manifest_status(recorded: &Recorded) -> Option<CommandStatus> {
 /// How much was recorded, where that may not be all.
 fn coverage(recorded: &Recorded) -> Option<Coverage> {
     let covered = &recorded.covered;
-    (covered.parts > 1 || covered.ended).then(|| Coverage {
+    (covered.parts > 1 || covered.ended).then_some(Coverage {
         parts: covered.parts,
         recorded_ns: covered.recorded.as_nanos() as u64,
         reached_ns: covered.reached.as_nanos() as u64,

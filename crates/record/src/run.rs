@@ -75,7 +75,7 @@ pub enum RunError {
     },
     /// Its process ended before the run was whole.
     #[error(
-        "{path}: this run was cut off at {}: its manifest is missing, and {left}; record it again",
+        "{path}: this run was cut off at {}: its {missing} is missing, and {left}; record it again",
         humantime::format_rfc3339_seconds(*when)
     )]
     CutOff {
@@ -83,6 +83,8 @@ pub enum RunError {
         path: PathBuf,
         /// When something was written last.
         when: SystemTime,
+        /// What it has not.
+        missing: &'static str,
         /// What can still be read.
         left: String,
     },
@@ -229,16 +231,22 @@ impl RunDir {
         Self::newest_with(parent, &[MODEL, observed::FILE, VERDICT])
     }
 
-    /// The newest run below `parent` that has one of these files.
+    /// The newest run below `parent` that has one of these files. If none has and a model is among them, the newest one
+    /// that has a trace.
     pub fn newest_with(parent: &Path, names: &[&str]) -> Result<Self, RunError> {
-        let entries = fs::read_dir(parent).map_err(|_| RunError::NoRun(parent.to_owned()))?;
-        entries
-            .flatten()
-            .filter(|e| names.iter().any(|name| e.path().join(name).is_file()))
-            .filter_map(|e| Some((fs::metadata(e.path().join(MANIFEST)).ok()?.modified().ok()?, e.path())))
-            .max()
-            .map(|(_, path)| Self::existing(path))
-            .ok_or_else(|| cut_off::why_no_runs(parent))
+        let newest = |names: &[&str]| {
+            let entries = fs::read_dir(parent).ok()?.flatten().map(|entry| entry.path());
+            let with = entries.filter(|run| names.iter().any(|name| run.join(name).is_file()));
+            let timed = with.filter_map(|run| Some((fs::metadata(run.join(MANIFEST)).ok()?.modified().ok()?, run)));
+            timed.max().map(|(_, run)| Self::existing(run))
+        };
+        let to_be_modelled = || names.contains(&MODEL).then(|| newest(&[TRACE])).flatten();
+        newest(names).or_else(to_be_modelled).ok_or_else(|| cut_off::why_no_runs(parent))
+    }
+
+    /// Whether it was recorded with a trace and cut off before it was modelled.
+    pub fn is_to_be_modelled(&self) -> bool {
+        self.file(TRACE).is_file() && !self.file(MODEL).is_file() && !self.is_recorded_now()
     }
 
     /// What kind of run it is, by the files that only this kind has.

@@ -45,6 +45,21 @@ pub struct Case {
     pub traced: Option<Traced>,
     /// An observed run.
     pub observation: Option<Observation>,
+    /// Hears of a rehearsal on the observation how many of its steps are done, and of how many; those on the trace have
+    /// [`Traced::heard`].
+    pub heard: Box<dyn Fn(usize, usize) + Send + Sync>,
+}
+
+impl From<Traced> for Case {
+    fn from(traced: Traced) -> Self {
+        Case { traced: Some(traced), observation: None, heard: Box::new(|_, _| ()) }
+    }
+}
+
+impl From<Observation> for Case {
+    fn from(observation: Observation) -> Self {
+        Case { traced: None, observation: Some(observation), heard: Box::new(|_, _| ()) }
+    }
 }
 
 impl Case {

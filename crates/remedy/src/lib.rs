@@ -36,5 +36,5 @@ pub use large_pages::{lacks_look_ups, large_pages};
 pub use registry::REMEDIES;
 pub use rehearsal::{Cost, PLACEMENTS, rehearse, rehearse_each, rehearse_in, seeds, spread};
 pub use replay::{CaseError, Replayed, header, replay};
-pub use traced::{Evidence, Recorded, Traced};
+pub use traced::{Evidence, Recorded, Traced, names};
 pub use wrap::{Wrapped, wrap};

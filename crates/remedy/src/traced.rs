@@ -10,7 +10,7 @@ use nearmiss_record::finding::LEAST_GAIN;
 use nearmiss_record::machine::{Cache, Machine};
 use nearmiss_record::model::ModelRecord;
 use nearmiss_record::policy::{Order, Policy};
-use nearmiss_record::run::{self, Filter, Manifest, RunDir};
+use nearmiss_record::run::{self, Filter, Manifest, RunDir, RunError};
 use nearmiss_record::side::SideTables;
 use nearmiss_record::symbols::Symbols;
 use nearmiss_record::trace::TraceHeader;
@@ -144,7 +144,7 @@ impl Traced {
         heard: &dyn Fn(u64, u64),
     ) -> Result<Self, CaseError> {
         let manifest: Manifest = run.read_json(run::MANIFEST)?;
-        let symbols: Symbols = run.read_json(run::SYMBOLS)?;
+        let (symbols, nameless) = names(run)?;
         let header = replay::header(run)?;
         let earlier = run.read_json::<ModelRecord>(run::MODEL);
         let order = order.unwrap_or(earlier.as_ref().map_or(Order::Recorded, |model| model.order));
@@ -169,7 +169,8 @@ impl Traced {
         let Beside { in_modelled_order, baselines, may_wait } = beside.transpose()?.unwrap_or_default();
         let side = replayed.side.clone();
         let evidence = Evidence::of(&replayed.observer, &replayed.totals.pollution, &side, &symbols);
-        let model = modelling.named(Modelled { replayed, order });
+        let mut model = modelling.named(Modelled { replayed, order });
+        model.notes.extend(nameless);
         let most_shared = may_wait.map_or_else(OnceLock::new, |count| OnceLock::from(most_shared(&model, count)));
         Ok(Traced {
             in_modelled_order: in_modelled_order.map_or_else(OnceLock::new, OnceLock::from),
@@ -230,6 +231,15 @@ impl Traced {
     pub fn cache(&self, level: usize) -> Option<&Cache> {
         self.machine().data_cache(level + 1)
     }
+}
+
+/// Names of a run's instructions. A run that was cut off before they were written has none, and a note says so.
+pub fn names(run: &RunDir) -> Result<(Symbols, Option<String>), RunError> {
+    const NAMELESS: &str = "the run was cut off before its names were written: functions and variables have none";
+    if run.file(run::SYMBOLS).is_file() {
+        return Ok((run.read_json(run::SYMBOLS)?, None));
+    }
+    Ok((Symbols::default(), Some(NAMELESS.to_owned())))
 }
 
 /// One run, about to be modelled without a policy.

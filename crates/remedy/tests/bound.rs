@@ -78,7 +78,7 @@ fn suspected(machine: &Machine, blocks: &[(u64, u64)], reads: &[u64]) -> Vec<(f6
     let place = tempfile::tempdir().unwrap();
     let run = run(place.path(), machine, blocks, reads);
     let traced = Traced::open(&run, Some(machine), Some(Order::Recorded), &|_, _| ()).unwrap();
-    let case = Case { traced: Some(traced), observation: None };
+    let case = Case::from(traced);
     let suspicions = (REMEDY.detect)(&case).unwrap();
     suspicions.iter().map(|suspicion| (suspicion.most_gain(), suspicion.finding(&case).unwrap())).collect()
 }
@@ -206,7 +206,7 @@ fn colors_are_compared_on_a_part_of_a_long_trace_and_gain_what_all_of_it_says() 
             let mut traced = Traced::open(&run, Some(&machine), Some(Order::Recorded), &|_, _| ()).unwrap();
             traced.manifest.records = reads.len() as u64;
             traced.part_records = traced.manifest.records / parts;
-            let case = Case { traced: Some(traced), observation: None };
+            let case = Case::from(traced);
             let suspicions = (REMEDY.detect)(&case).unwrap();
             let [suspicion] = suspicions.as_slice() else { panic!("{} suspicions", suspicions.len()) };
             suspicion.finding(&case).unwrap()

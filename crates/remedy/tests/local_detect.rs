@@ -118,7 +118,7 @@ impl Script {
         }
         writer.finish(&SideTables { insns: vec![Insn::default(); 2], ..SideTables::default() }).unwrap();
         let traced = Traced::open(&run, Some(&machine), Some(Order::Recorded), &|_, _| ()).unwrap();
-        Case { traced: Some(traced), observation: None }
+        Case::from(traced)
     }
 }
 

@@ -88,7 +88,7 @@ impl Script {
         let insns = vec![Insn::default(), Insn { run: INSTRUCTIONS.into(), executions, ..Insn::default() }];
         writer.finish(&SideTables { insns, ..SideTables::default() }).unwrap();
         let traced = Traced::open(&run, Some(machine), Some(Order::Recorded), &|_, _| ()).unwrap();
-        Case { traced: Some(traced), observation: None }
+        Case::from(traced)
     }
 
     fn rehearsed(&self) -> Rehearsal {

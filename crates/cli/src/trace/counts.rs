@@ -38,7 +38,7 @@ pub fn count(args: &Args) -> anyhow::Result<Option<CommandStatus>> {
     let mut counter = Counter::new(&machine, &Policy::default(), &options, Deaf)?;
     let mut notes: Vec<_> = describe::approximate_misses(filter, &machine).into_iter().map(str::to_owned).collect();
     let command = args.record.warm.command(&words)?;
-    let signals = interrupt::for_others(super::FOR_THE_COMMAND, super::ENDING);
+    let signals = interrupt::for_others(super::FOR_THE_COMMAND);
     let recorded = session
         .record(command, &mut |head, records| counter.chunk(head, records).map_err(|e| e.to_string()))
         .map_err(super::told)?;

@@ -2,12 +2,15 @@
 
 use super::Kept;
 use crate::exit::say;
+use crate::interrupt;
 use nearmiss_tap::drain::{OnProgress, Under};
 use nearmiss_tap::parts::Parts;
 use std::cell::Cell;
 use std::io::{IsTerminal, Write};
 use std::time::{Duration, Instant};
 
+/// Printed at the first signal while a command is recorded for its diagnosis. A command that `trace` wraps has its own say.
+const ENDING: &str = "ending the command and its recording; again to drop the recording";
 /// Nothing is shown of what is over sooner.
 const A_WHILE: Duration = Duration::from_secs(2);
 /// Between two looks of a person.
@@ -22,7 +25,11 @@ pub(super) fn shown(plan: Option<Parts>, kept: Kept) -> Box<OnProgress> {
     let in_place = watched && kept == Kept::Diagnosis;
     let silent = !watched && kept == Kept::Report;
     let (pause, last) = (if in_place { REFRESH } else { REPEAT }, Cell::new(None::<Instant>));
+    let announced = Cell::new(false);
     Box::new(move |under| {
+        if kept == Kept::Diagnosis && !announced.replace(true) {
+            interrupt::announce(ENDING);
+        }
         let due =
             last.get().map_or(under.elapsed >= A_WHILE.max(pause.min(REPEAT) / 4), |last| last.elapsed() >= pause);
         if silent || !due {

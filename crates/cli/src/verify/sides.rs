@@ -70,7 +70,7 @@ pub fn compare_sides(
         title.notes.push(format!("The remedy's start could not be measured: {error}"));
     }
     commands = commands.heard(telling(&plan));
-    let stopped_first = interrupt::for_others(1, "");
+    let stopped_first = interrupt::for_others(1);
     let compared = commands.compare(&plan);
     drop(stopped_first);
     if compared.as_ref().is_err_and(|error| !error.names_output()) {

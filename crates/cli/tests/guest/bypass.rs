@@ -71,8 +71,10 @@ fn without_a_site_apply_changes_nothing_and_says_so() {
 /// Diagnoses the subject with these words; its findings.
 fn findings(place: &Path, words: &[&str]) -> Value {
     let program = subject("stream-copy");
-    let begin =
-        ["diagnose", "--all", "--json", "-m", MACHINE, "--cpus", "1", "--only", "user", "--", &program, "--calls"];
+    let begin = [
+        "diagnose", "--within", "0", "--all", "--json", "-m", MACHINE, "--cpus", "1", "--only", "user", "--", &program,
+        "--calls",
+    ];
     let output = nearmiss(place, &[&begin, words].concat());
     assert!(output.status.success(), "{}", said(&output));
     serde_json::from_slice(&output.stdout).unwrap()

@@ -34,7 +34,7 @@ impl Place {
     }
 
     fn diagnose(&self, command: &[&str]) -> Value {
-        let begin = ["diagnose", "--json", "-m", MACHINE, "--cpus", "1", "--only", "user", "--"];
+        let begin = ["diagnose", "--within", "0", "--json", "-m", MACHINE, "--cpus", "1", "--only", "user", "--"];
         self.json(&[&begin, command].concat())
     }
 
@@ -163,7 +163,7 @@ fn colliding_stacks_and_blocks_are_remedied_from_outside() {
 
     // Readers of crowded stacks also wait for stores to the same offsets: that is no second fault.
     let place = Place::new();
-    let begin = ["diagnose", "--json", "-m", "xeon-icelake-sp", "--"];
+    let begin = ["diagnose", "--within", "0", "--json", "-m", "xeon-icelake-sp", "--"];
     let both = place.json(&[&begin[..], &[&program, "--threads", "64", "--rounds", "2500"]].concat());
     assert!(text(only(&both), "symptom").contains("thread stacks that crowd"), "{both}");
 
@@ -178,7 +178,7 @@ fn colliding_stacks_and_blocks_are_remedied_from_outside() {
 fn loads_behind_stores_of_their_page_offset_are_found() {
     let Some(_guest) = for_a_guest() else { return };
     let program = subject("running-sums");
-    let begin = ["diagnose", "--json", "-m", "xeon-icelake-sp", "--cpus", "1", "--only", "user", "--"];
+    let begin = ["diagnose", "--within", "0", "--json", "-m", "xeon-icelake-sp", "--cpus", "1", "--only", "user", "--"];
     let place = Place::new();
     let findings = place.json(&[&begin[..], &[&program, "--rounds", "100"]].concat());
     let finding = only(&findings);
@@ -253,7 +253,7 @@ fn programs_without_the_illness_have_no_finding() {
 #[test]
 fn a_command_is_recorded_whole_where_that_could_matter_and_only_there() {
     let Some(_guest) = for_a_guest() else { return };
-    let begin = ["diagnose", "-m", MACHINE, "--cpus", "1", "--only", "user", "--"];
+    let begin = ["diagnose", "--within", "0", "-m", MACHINE, "--cpus", "1", "--only", "user", "--"];
     let recorded = |command: &[&str]| {
         let place = Place::new();
         let output = place.nearmiss(&[&begin, command].concat());
@@ -283,7 +283,8 @@ fn a_gain_is_a_share_of_the_time_that_the_command_takes_here() {
     let Some(_guest) = for_a_guest() else { return };
     let place = Place::new();
     let (machine, program) = (preset_named_host(&place), subject("aligned-tasks"));
-    let begin = ["diagnose", "--json", "--measure", "-m", &machine, "--cpus", "1", "--only", "user", "--"];
+    let begin =
+        ["diagnose", "--within", "0", "--json", "--measure", "-m", &machine, "--cpus", "1", "--only", "user", "--"];
     let measured = place.json(&[&begin[..], &[&program, "--objects", "64", "--visits", "150000"]].concat());
     let run = place.run();
     let run = run.to_str().unwrap();

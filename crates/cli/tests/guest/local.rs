@@ -17,7 +17,7 @@ fn nearmiss(place: &Path, words: &[&str]) -> Output {
 /// Findings of the remedy on the subject in this shape.
 fn found(place: &Path, shape: &[&str]) -> Vec<Value> {
     let program = subject("wrong-homes");
-    let begin = ["diagnose", "--json", "-m", MACHINE, "--cpus", "4", "--only", "user", "--", &program];
+    let begin = ["diagnose", "--within", "0", "--json", "-m", MACHINE, "--cpus", "4", "--only", "user", "--", &program];
     let output = nearmiss(place, &[&begin, &SMALL[..], shape].concat());
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let findings: Value = serde_json::from_slice(&output.stdout).unwrap();

@@ -10,7 +10,8 @@ use std::process::Command;
 fn diagnosed(shape: &[&str]) -> Value {
     let place = tempfile::tempdir().unwrap();
     let program = subject("tenants");
-    let begin = ["diagnose", "--json", "-m", "zen3-milan", "--cpus", "2", "--only", "user", "--", &program];
+    let begin =
+        ["diagnose", "--within", "0", "--json", "-m", "zen3-milan", "--cpus", "2", "--only", "user", "--", &program];
     // A loop that ends before the host gives the other CPU its slice meets nobody, so both take many slices; a lock takes
     // more instructions a turn.
     let end = ["--times", if shape[0] == "--lock" { "200000" } else { "800000" }];

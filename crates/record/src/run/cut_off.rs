@@ -3,7 +3,7 @@
 //! Whoever records a run holds a lock on its directory, which ends with the process however that ends.
 
 use super::whole::UNFINISHED;
-use super::{MODEL, REPORT, RunError, SYMBOLS, TRACE, VERDICT};
+use super::{MANIFEST, MODEL, REPORT, RunError, SYMBOLS, TRACE, VERDICT};
 use crate::{observed, words};
 use std::ffi::OsStr;
 use std::fs::{self, File};
@@ -29,7 +29,7 @@ pub(super) fn is_recorded_now(directory: &Path) -> bool {
     File::open(directory).is_ok_and(locked)
 }
 
-/// What is to be said of a directory without a manifest.
+/// What is to be said of a directory without a manifest, or without what its manifest is about.
 pub(super) fn why_no_run(directory: &Path) -> RunError {
     let path = directory.to_owned();
     let files = files(directory);
@@ -50,7 +50,8 @@ pub(super) fn why_no_run(directory: &Path) -> RunError {
         1 => format!("only {} is whole", whole.concat()),
         _ => format!("only {} are whole", words::listed(&whole, "and")),
     };
-    RunError::CutOff { path, when: last_written(directory, &files), left }
+    let missing = if directory.join(MANIFEST).is_file() { "model" } else { "manifest" };
+    RunError::CutOff { path, when: last_written(directory, &files), missing, left }
 }
 
 /// What is to be said of a directory that has no run in it: of its newest run that was cut off, if there is one.
@@ -145,6 +146,28 @@ mod tests {
         fs::remove_file(run.join(MODEL))?;
         assert!(RunDir::open(&run).unwrap_err().to_string().contains("and nothing of it can be read; record it again"));
         assert!(matches!(RunDir::open(parent.path()), Err(RunError::NoRun(_))), "no run, and none was begun");
+        Ok(())
+    }
+
+    #[test]
+    fn a_run_with_a_trace_but_no_model_is_the_newest_where_none_is_whole() -> io::Result<()> {
+        let parent = tempfile::tempdir()?;
+        let [whole, older, run] =
+            ["20261123-120000-sort", "20261123-125959-sort", RUN].map(|name| parent.path().join(name));
+        for (directory, seconds) in [(&whole, 1), (&older, 2), (&run, 3)] {
+            fs::create_dir(directory)?;
+            let at = SystemTime::UNIX_EPOCH + Duration::from_secs(1_800_000_000 + seconds);
+            File::create(directory.join(MANIFEST))?.set_modified(at)?;
+        }
+        let newest = |parent: &Path| RunDir::newest(parent).map(|run| run.path().to_owned());
+        let error = said(newest(parent.path()).unwrap_err(), parent.path());
+        assert!(error.ends_with("its model is missing, and nothing of it can be read; record it again"), "{error}");
+        File::create(older.join(TRACE))?;
+        File::create(run.join(TRACE))?;
+        assert_eq!(newest(parent.path()).ok(), Some(run));
+        assert!(RunDir::newest_with(parent.path(), &[observed::FILE]).is_err(), "no trace is asked for");
+        File::create(whole.join(MODEL))?;
+        assert_eq!(newest(parent.path()).ok(), Some(whole));
         Ok(())
     }
 

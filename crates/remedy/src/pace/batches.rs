@@ -1,6 +1,7 @@
 //! What a batch of events takes beside the events themselves: caches that are cold after a wait, and work that a server
 //! does once a return. Fewer and larger batches save it.
 
+use super::work::median;
 use std::collections::BTreeMap;
 
 /// A size of batch tells something from so many batches on.
@@ -16,28 +17,34 @@ impl Batches {
         self.0.entry(events).or_default().push(busy_ns);
     }
 
+    /// The sizes that are frequent enough, each with its median.
+    pub fn by_size(self) -> Sizes {
+        let frequent = self.0.into_iter().filter(|(_, busy)| busy.len() >= LEAST_BATCHES);
+        Sizes(frequent.map(|(events, busy)| size(events, busy)).collect())
+    }
+}
+
+/// Batches by size: events, median time, batches.
+#[derive(Clone, Debug, Default)]
+pub struct Sizes(Vec<[f64; 3]>);
+
+impl Sizes {
     /// The time of a batch beside that of its events: where the line through the medians of all sizes begins, each size as
     /// heavy as it is frequent. The medians leave out batches in which the thread lost its CPU. 0 where all batches have
     /// one size. `cpu_ns`: CPU time of the command outside its waits; the time in the log is a clock's, and is scaled down
     /// to it.
     pub fn apart_from_events_ns(&self, cpu_ns: u64) -> f64 {
-        let sizes: Vec<[f64; 3]> = (self.0.iter())
-            .filter(|(_, busy)| busy.len() >= LEAST_BATCHES)
-            .map(|(events, busy)| size(*events, busy))
-            .collect();
+        let sizes = &self.0;
         let busy_ns: f64 = sizes.iter().map(|[_, ns, batches]| ns * batches).sum();
         let scale = (cpu_ns as f64 / busy_ns.max(1.0)).min(1.0);
         let least = sizes.first().map_or(0.0, |[_, ns, _]| *ns);
-        begin_of_line(&sizes).clamp(0.0, least) * scale
+        begin_of_line(sizes).clamp(0.0, least) * scale
     }
 }
 
-/// Events, median, batches.
-fn size(events: u64, busy: &[u64]) -> [f64; 3] {
-    let mut busy = busy.to_vec();
-    busy.sort_unstable();
-    let median = busy.get(busy.len().saturating_sub(1) / 2).copied().unwrap_or(0);
-    [events as f64, median as f64, busy.len() as f64]
+fn size(events: u64, busy: Vec<u64>) -> [f64; 3] {
+    let batches = busy.len();
+    [events as f64, median(busy).unwrap_or(0) as f64, batches as f64]
 }
 
 /// Where the line of least squares crosses 0 events.
@@ -69,19 +76,19 @@ mod tests {
     #[test]
     fn what_a_batch_takes_is_told_from_what_its_events_take() {
         let mut some = batches(&[1, 2, 5, 20]);
-        assert!(near(some.apart_from_events_ns(u64::MAX), 16_000.0));
+        assert!(near(some.clone().by_size().apart_from_events_ns(u64::MAX), 16_000.0));
         // Batches without a CPU, and a size that was seen seldom.
         some.add(1, 30_000_000);
         some.add(9, 30_000_000);
-        assert!(near(some.apart_from_events_ns(u64::MAX), 16_000.0));
-        assert_eq!(batches(&[3]).apart_from_events_ns(u64::MAX), 0.0);
-        assert_eq!(Batches::default().apart_from_events_ns(u64::MAX), 0.0);
+        assert!(near(some.clone().by_size().apart_from_events_ns(u64::MAX), 16_000.0));
+        assert_eq!(batches(&[3]).by_size().apart_from_events_ns(u64::MAX), 0.0);
+        assert_eq!(Batches::default().by_size().apart_from_events_ns(u64::MAX), 0.0);
     }
 
     #[test]
     fn a_clock_counts_no_more_than_the_cpu_time() {
         // 8 batches of 26 µs and 8 of 36 µs are 496 µs.
-        assert!(near(batches(&[1, 2]).apart_from_events_ns(248_000), 8_000.0));
+        assert!(near(batches(&[1, 2]).by_size().apart_from_events_ns(248_000), 8_000.0));
     }
 
     #[test]
@@ -90,6 +97,6 @@ mod tests {
         for (events, busy_ns) in [(1, 10_000), (10, 400_000)] {
             (0..LEAST_BATCHES).for_each(|_| dear.add(events, busy_ns));
         }
-        assert_eq!(dear.apart_from_events_ns(u64::MAX), 0.0);
+        assert_eq!(dear.by_size().apart_from_events_ns(u64::MAX), 0.0);
     }
 }

@@ -1,6 +1,7 @@
 //! Which threads of an observed program wait often for few events.
 
 use super::finding::Poller;
+use super::logs::Logs;
 use super::{BUDGET, NAME};
 use crate::case::Case;
 use crate::contract::{Suspicion, Suspicions};
@@ -9,6 +10,7 @@ use nearmiss_pace::rules::LEAST_EVENTS;
 use nearmiss_record::logs::PollCall;
 use nearmiss_record::observed::{Observed, Poll};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// The longest interval that is tried.
@@ -85,11 +87,12 @@ pub fn detect(case: &Case) -> Result<Suspicions, CaseError> {
     if pollers.is_empty() && observation.log::<PollCall>()?.is_some() {
         pollers.extend(within(LONGEST).max_by_key(|calls| calls.calls));
     }
-    let share = |calls: &Calls| calls.on_cpu_ns as f64 / observed.cpu_ns.max(1) as f64;
-    Ok(pollers
-        .into_iter()
-        .map(|calls| Box::new(Poller { share: share(&calls), calls }) as Box<dyn Suspicion>)
-        .collect())
+    let logs = Logs::of(&pollers);
+    let poller = |calls: Calls| {
+        let share = calls.on_cpu_ns as f64 / observed.cpu_ns.max(1) as f64;
+        Box::new(Poller { calls, share, logs: Arc::clone(&logs) }) as Box<dyn Suspicion>
+    };
+    Ok(pollers.into_iter().map(poller).collect())
 }
 
 fn by_thread(observed: &Observed) -> Vec<Calls> {

@@ -1,17 +1,17 @@
 //! From a thread that waits often to a finding: what happens, what to do, what it would gain.
 
 use super::apply::arguments;
-use super::detect::{Calls, is_paced, no_log};
+use super::detect::Calls;
 use super::intervals::{Basis, Choice, Tried};
-use super::replay::Log;
+use super::logs::Logs;
 use super::{BUDGET, NAME};
 use crate::case::Case;
 use crate::contract::{Asked, Suspicion, Value};
 use crate::replay::CaseError;
 use nearmiss_record::finding::{Evidence, EvidenceLine, Finding, Known, LEAST_GAIN, Prediction, Reach};
-use nearmiss_record::logs::PollCall;
 use nearmiss_record::rehearsal::Rehearsal;
 use nearmiss_record::words::{grouped, percent};
+use std::sync::Arc;
 
 /// A thread that waits often for few events.
 pub struct Poller {
@@ -19,21 +19,11 @@ pub struct Poller {
     pub calls: Calls,
     /// Their share of the command's CPU time.
     pub share: f64,
+    /// The log, in which it is one of several threads.
+    pub logs: Arc<Logs>,
 }
 
 impl Poller {
-    fn log(&self, case: &Case) -> Result<Log, CaseError> {
-        let rows = case.observation()?.log::<PollCall>()?.ok_or_else(|| no_log(&self.calls))?;
-        let mut calls = Vec::new();
-        for row in rows {
-            let row = row?;
-            if (row.process, row.thread) == (self.calls.process, self.calls.thread) && is_paced(&row.call) {
-                calls.push(row);
-            }
-        }
-        Ok(Log::new(calls))
-    }
-
     fn tried(&self, case: &Case, asked: &Asked) -> Result<Tried, CaseError> {
         let observed = case.observation()?.observed();
         let thread = observed.tasks.iter().find(|task| task.thread.cast_unsigned() == self.calls.thread);
@@ -46,7 +36,7 @@ impl Poller {
             budget_ns: asked.limit.as_ref().and_then(Value::number).unwrap_or(BUDGET.as_nanos() as u64),
             intervals: asked.numbers(),
         };
-        Ok(Tried::new(self.log(case)?, basis))
+        Ok(Tried::new(self.logs.of_thread(case, &self.calls)?, basis, &*case.heard))
     }
 
     fn symptom(&self, duration_ns: u64) -> String {

@@ -1,5 +1,6 @@
 //! A thread's log under one interval after another, and which of them to take.
 
+use super::logs::Replays;
 use super::replay::{Log, Replayed};
 use super::words::time;
 use nearmiss_pace::LEAST_GAIN;
@@ -8,6 +9,7 @@ use nearmiss_record::observed::WaitCosts;
 use nearmiss_record::words::percent;
 use std::collections::BTreeSet;
 use std::fmt;
+use std::sync::Arc;
 
 /// From what timers can keep to where people notice.
 const USUAL_NS: [u64; 10] =
@@ -33,9 +35,12 @@ pub struct Basis {
     pub intervals: Vec<u64>,
 }
 
+/// Hears how many of the steps are done, and of how many.
+pub type Heard<'a> = &'a dyn Fn(usize, usize);
+
 /// The replays of one thread.
 pub struct Tried {
-    log: Log,
+    of: Arc<Replays>,
     basis: Basis,
     replays: Vec<(u64, Replayed)>,
 }
@@ -71,16 +76,17 @@ pub struct Beyond {
 }
 
 /// The usual intervals, and the longest one that the budget allows, which a live thread would be given.
-fn usual(log: &Log, budget_ns: u64) -> Vec<u64> {
-    let intervals: BTreeSet<u64> = USUAL_NS.into_iter().chain(longest_within(log, budget_ns)).collect();
+fn usual(of: &Replays, budget_ns: u64, heard: Heard<'_>) -> Vec<u64> {
+    let intervals: BTreeSet<u64> = USUAL_NS.into_iter().chain(longest_within(of, budget_ns, heard)).collect();
     intervals.into_iter().collect()
 }
 
 /// Down from the budget by what is added beyond it.
-fn longest_within(log: &Log, budget_ns: u64) -> Option<u64> {
+fn longest_within(of: &Replays, budget_ns: u64, heard: Heard<'_>) -> Option<u64> {
     let mut interval_ns = budget_ns;
-    for _ in 0..ATTEMPTS {
-        let beyond_ns = log.replay(interval_ns).added_p99_ns.saturating_sub(budget_ns);
+    for attempt in 1..=ATTEMPTS {
+        let beyond_ns = of.replay(interval_ns).added_p99_ns.saturating_sub(budget_ns);
+        heard(attempt, ATTEMPTS + USUAL_NS.len() + 1);
         if beyond_ns == 0 {
             return Some(interval_ns);
         }
@@ -91,22 +97,34 @@ fn longest_within(log: &Log, budget_ns: u64) -> Option<u64> {
 }
 
 impl Tried {
-    /// Replays the log.
-    pub fn new(log: Log, basis: Basis) -> Self {
-        let intervals = if basis.intervals.is_empty() { usual(&log, basis.budget_ns) } else { basis.intervals.clone() };
-        let replays = intervals.into_iter().map(|interval| (interval, log.replay(interval))).collect();
-        Tried { log, basis, replays }
+    /// Replays the log, as far as it was not. `heard` hears how many replays are done, and of how many at most.
+    pub fn new(of: Arc<Replays>, basis: Basis, heard: Heard<'_>) -> Self {
+        let asked = basis.intervals.clone();
+        let intervals = if asked.is_empty() { usual(&of, basis.budget_ns, heard) } else { asked };
+        let (mut done, whole) = (ATTEMPTS, ATTEMPTS + intervals.len());
+        let mut replay = |interval| {
+            let replayed = of.replay(interval);
+            done += 1;
+            heard(done, whole);
+            (interval, replayed)
+        };
+        let replays = intervals.into_iter().map(&mut replay).collect();
+        Tried { of, basis, replays }
+    }
+
+    fn log(&self) -> &Log {
+        &self.of.log
     }
 
     /// Calls in the log.
     pub fn calls(&self) -> u64 {
-        self.log.calls
+        self.log().calls
     }
 
     /// CPU time of a sleep of this thread: that of its waits, which sleep too, and what a timer takes beyond.
     fn sleep_ns(&self) -> u64 {
         let timer = self.basis.waits.map_or(0, |waits| waits.sleep_cpu_ns.saturating_sub(waits.woken_cpu_ns));
-        self.log.waiting_ns() + timer
+        self.log().waiting_ns() + timer
     }
 
     /// Share of the command's CPU time, where a sleep costs so many times what it should.
@@ -121,16 +139,16 @@ impl Tried {
     }
 
     fn saved_ns(&self, replayed: &Replayed, times: f64) -> f64 {
-        let ready = (replayed.calls - replayed.waits) * self.log.ready_ns();
-        let calls = ready + replayed.waits * self.log.waiting_ns();
+        let ready = (replayed.calls - replayed.waits) * self.log().ready_ns();
+        let calls = ready + replayed.waits * self.log().waiting_ns();
         let sleeps = replayed.sleeps as f64 * self.sleep_ns() as f64 * times;
-        let batches = (self.log.calls as f64 - replayed.calls as f64) * self.batch_ns();
-        self.log.on_cpu_ns() as f64 - calls as f64 - sleeps + batches
+        let batches = (self.log().calls as f64 - replayed.calls as f64) * self.batch_ns();
+        self.log().on_cpu_ns() as f64 - calls as f64 - sleeps + batches
     }
 
     /// CPU time of a batch of events beside that of the events.
     fn batch_ns(&self) -> f64 {
-        self.log.batches.apart_from_events_ns(self.basis.thread_cpu_ns.saturating_sub(self.log.on_cpu_ns()))
+        self.log().batches.apart_from_events_ns(self.basis.thread_cpu_ns.saturating_sub(self.log().on_cpu_ns()))
     }
 
     /// Of those within the budget, the interval that saves most; the shorter one of equals.
@@ -145,7 +163,7 @@ impl Tried {
             saved: saved(1.0),
             saved_between: [saved(SLEEP_COSTS[1]), saved(SLEEP_COSTS[0])],
             added_p99_ns: saves.map_or(0, |(_, replayed)| replayed.added_p99_ns),
-            cost_ns: self.log.cost_ns(),
+            cost_ns: self.log().cost_ns(),
             budget_ns: self.basis.budget_ns,
             beyond: self.beyond(),
         }
@@ -153,7 +171,7 @@ impl Tried {
 
     /// No interval within the budget is longer than a call that takes more than it.
     fn beyond(&self) -> Option<Beyond> {
-        let cost_ns = self.log.cost_ns();
+        let cost_ns = self.log().cost_ns();
         let longer = self.replays.iter().filter(|(interval, _)| *interval > cost_ns);
         let next = longer.min_by_key(|(interval, _)| *interval).filter(|_| cost_ns > self.basis.budget_ns);
         next.map(|(interval_ns, replayed)| Beyond {
@@ -181,7 +199,7 @@ impl Tried {
 
     /// What a sleep costs against a wait, or that nobody measured it.
     pub fn of_sleeps(&self) -> String {
-        let waiting = format!("A wait that has to block takes {} of CPU time", time(self.log.waiting_ns()));
+        let waiting = format!("A wait that has to block takes {} of CPU time", time(self.log().waiting_ns()));
         match self.basis.waits {
             Some(_) => format!("{waiting}, a sleep {} here.", time(self.sleep_ns())),
             None => format!("{waiting}; what a sleep takes was not measured, and counts as much."),
@@ -202,7 +220,7 @@ impl Tried {
                 Cell::Nanos(replayed.added_p99_ns),
             ]
         };
-        let logged = (0, Replayed { calls: self.log.calls, ..Replayed::default() });
+        let logged = (0, Replayed { calls: self.log().calls, ..Replayed::default() });
         Table {
             title: "intervals".to_owned(),
             columns: columns.map(str::to_owned).to_vec(),
@@ -266,7 +284,7 @@ mod tests {
             budget_ns: 1_000_000,
             intervals: intervals.to_vec(),
         };
-        Tried::new(log(), basis)
+        Tried::new(Replays::of(log()), basis, &|_, _| ())
     }
 
     #[test]
@@ -302,7 +320,7 @@ mod tests {
             budget_ns: 5_000_000,
             intervals: vec![2_000_000],
         };
-        let tried = Tried::new(Log::new((0..10_000).map(call).collect()), basis);
+        let tried = Tried::new(Replays::of(Log::new((0..10_000).map(call).collect())), basis, &|_, _| ());
         assert_eq!(tried.of_batches(), " Each return takes the program 40 µs beside its events.");
         let replayed = &tried.replays[0].1;
         let batches = (10_000 - replayed.calls) as f64 * 40_000.0 / 900_000_000.0;
@@ -357,7 +375,8 @@ mod tests {
             intervals: Vec::new(),
         };
         let dear = |budget_ns| {
-            Tried::new(Log::new((0..500).map(call).collect()), Basis { budget_ns, ..basis.clone() }).choice().beyond
+            let log = Replays::of(Log::new((0..500).map(call).collect()));
+            Tried::new(log, Basis { budget_ns, ..basis.clone() }, &|_, _| ()).choice().beyond
         };
         assert_eq!(dear(1_000_000).map(|beyond| beyond.interval_ns), Some(2_000_000));
         assert_eq!(dear(1_400_000), None);

@@ -6,8 +6,12 @@ mod batches;
 mod detect;
 mod finding;
 mod intervals;
+mod logs;
+#[cfg(test)]
+mod obvious;
 mod replay;
 mod words;
+mod work;
 
 use crate::Needs;
 use crate::contract::{Help, Parameter, Remedy, Value};

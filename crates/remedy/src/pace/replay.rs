@@ -1,6 +1,7 @@
 //! The log of a thread's calls again, with a least interval between them; *predicted*.
 
-use super::batches::Batches;
+use super::batches::{Batches, Sizes};
+use super::work::{looked_at, median};
 use nearmiss_pace::Aim;
 use nearmiss_pace::rules::{Call, Slept, Thread};
 use nearmiss_record::logs::PollCall;
@@ -33,30 +34,33 @@ pub struct Log {
     blocked: Costs,
     ready: Costs,
     /// What the program did with the events.
-    pub batches: Batches,
+    pub batches: Sizes,
     /// Time of a batch beside that of its events.
     batch_ns: u64,
 }
 
-/// CPU time of each call of one sort.
-#[derive(Clone, Debug, Default)]
-struct Costs(Vec<u64>);
+/// Calls of one sort.
+#[derive(Clone, Copy, Debug, Default)]
+struct Costs {
+    calls: u64,
+    /// The median CPU time of a call: one in which the CPU was taken away for milliseconds says nothing of the others.
+    usual_ns: Option<u64>,
+}
 
 impl Costs {
-    fn calls(&self) -> u64 {
-        self.0.len() as u64
-    }
-
-    /// The median: a call in which the CPU was taken away for milliseconds says nothing of the others.
-    fn usual_ns(&self) -> Option<u64> {
-        let mut costs = self.0.clone();
-        costs.sort_unstable();
-        costs.get(costs.len().saturating_sub(1) / 2).copied()
+    fn of<'a>(calls: impl Iterator<Item = &'a PollCall>) -> Self {
+        let costs: Vec<u64> = calls.map(|call| call.on_cpu_ns).collect();
+        Costs { calls: costs.len() as u64, usual_ns: median(costs) }
     }
 }
 
+/// A short time off the CPU is no wait of its own.
+fn had_to_block(call: &PollCall) -> bool {
+    call.blocked_ns > call.on_cpu_ns
+}
+
 /// What an interval would do to a thread.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Replayed {
     /// Calls that the thread makes.
     pub calls: u64,
@@ -74,12 +78,20 @@ impl Log {
     /// Of one thread's calls, in any order.
     pub fn new(mut calls: Vec<PollCall>) -> Self {
         calls.sort_by_key(|call| call.exit_ns);
-        let mut log = Log { first_ns: calls.first().map_or(0, |call| call.enter_ns), ..Log::default() };
+        let (blocked, ready): (Vec<&PollCall>, Vec<&PollCall>) = calls.iter().partition(|call| had_to_block(call));
+        let mut log = Log {
+            first_ns: calls.first().map_or(0, |call| call.enter_ns),
+            blocked: Costs::of(blocked.into_iter()),
+            ready: Costs::of(ready.into_iter()),
+            ..Log::default()
+        };
+        let mut batches = Batches::default();
         let behind =
             |at: usize, call: &PollCall| calls.get(at + 1).map_or(0, |next| next.enter_ns.saturating_sub(call.exit_ns));
         for (at, call) in calls.iter().enumerate().filter(|(_, call)| call.events > 0) {
-            log.batches.add(u64::from(call.events), behind(at, call));
+            batches.add(u64::from(call.events), behind(at, call));
         }
+        log.batches = batches.by_size();
         log.batch_ns = log.batches.apart_from_events_ns(u64::MAX) as u64;
         let mut before = log.first_ns;
         for (at, call) in calls.iter().enumerate() {
@@ -91,10 +103,7 @@ impl Log {
 
     fn add(&mut self, call: &PollCall, before: u64, busy_ns: u64) {
         self.calls += 1;
-        // What a call is off the CPU for short is no wait of its own.
-        let blocked = call.blocked_ns > call.on_cpu_ns;
-        let costs = if blocked { &mut self.blocked } else { &mut self.ready };
-        costs.0.push(call.on_cpu_ns);
+        let blocked = had_to_block(call);
         let events = u64::from(call.events);
         if events == 0 {
             self.empty += 1;
@@ -120,17 +129,17 @@ impl Log {
 
     /// CPU time of a call that has to wait: to sleep and to be woken are most of it.
     pub fn waiting_ns(&self) -> u64 {
-        self.blocked.usual_ns().or_else(|| self.ready.usual_ns()).unwrap_or(0)
+        self.blocked.usual_ns.or(self.ready.usual_ns).unwrap_or(0)
     }
 
     /// CPU time of a call whose events are there; where the log has none, half of one that waits.
     pub fn ready_ns(&self) -> u64 {
-        self.ready.usual_ns().unwrap_or(self.waiting_ns() / 2)
+        self.ready.usual_ns.unwrap_or(self.waiting_ns() / 2)
     }
 
     /// CPU time of the calls, each as usual for its sort.
     pub fn on_cpu_ns(&self) -> u64 {
-        self.blocked.calls() * self.waiting_ns() + self.ready.calls() * self.ready_ns()
+        self.blocked.calls * self.waiting_ns() + self.ready.calls * self.ready_ns()
     }
 
     /// CPU time of a call.
@@ -142,7 +151,10 @@ impl Log {
     fn taken(&self, next: usize, until: u64) -> usize {
         let first = self.events[next..].iter().take(1);
         let others = self.events[next..].iter().skip(1).take_while(|event| !event.left_over);
-        first.chain(others).take_while(|event| event.came_ns <= until).count()
+        let taken = first.chain(others).take_while(|event| event.came_ns <= until).count();
+        // The first that is not taken was looked at, too.
+        looked_at(taken + 1);
+        taken
     }
 
     /// The log under an interval.
