@@ -18,9 +18,11 @@ mirror=$(grep -rhoE 'https?://[^ ]+/debian/?( |$)' /etc/apt/sources.list /etc/ap
 
 system=$(mktemp -d "/var/tmp/nearmiss-$release.XXXXXX")
 away() {
-    for place in dev/pts dev/shm dev sys proc; do
-        umount -R "$system/$place" 2>/dev/null || :
-    done
+    umount -R "$system" 2>/dev/null || umount -R -l "$system" 2>/dev/null || :
+    if mountpoint -q "$system/dev"; then
+        echo "try-release: $system is still mounted and stays" >&2
+        return
+    fi
     [ -n "${KEEP:-}" ] || rm -rf --one-file-system "$system"
 }
 trap away EXIT
@@ -42,6 +44,9 @@ done
 cp /etc/resolv.conf /etc/hosts "$system/etc/" 2>/dev/null || :
 [ ! -d /etc/apt/apt.conf.d ] || cp -n /etc/apt/apt.conf.d/*proxy* "$system/etc/apt/apt.conf.d/" 2>/dev/null || :
 git clone -q . "$system/root/nearmiss"
+# The guest's file server wants a root that is a mount of its own, as every system but a chroot has it.
+mount --bind "$system" "$system"
+mount --make-private "$system"
 mount -t proc proc "$system/proc"
 mount --rbind /sys "$system/sys"
 mount --make-rslave "$system/sys"

@@ -109,6 +109,12 @@ int engine_number_vcpus(void)
     return 0;
 }
 
+void engine_end_slice(uint32_t index)
+{
+    if (qemu_get_cpu && cpu_exit)
+        cpu_exit(qemu_get_cpu((int)index));
+}
+
 void engine_check_vcpu(uint32_t index)
 {
     if (unlikely(qemu_get_cpu && &current_cpu && qemu_get_cpu((int)index) != current_cpu))

@@ -25,6 +25,8 @@ int engine_number_vcpus(void);
 void engine_check_vcpu(uint32_t index);
 /* The lowest bit of an access's size in its meminfo: 4, or 5 from QEMU 11 on; -1 where it is neither. */
 int engine_size_low(void);
+/* Lets the next vCPU run soon, where this QEMU can be made to. */
+void engine_end_slice(uint32_t index);
 /* 1: QEMU adds to a counter without a callback, which is safe in one TCG thread. */
 int engine_counts_inline(void);
 /* 0: QEMU 7 and 8 count the place of a second memory node twice in a physical address. */

@@ -76,6 +76,7 @@ __attribute__((weak)) QEMU_IMPORT void tcg_cpu_init_cflags(void *cpu, bool paral
 /* QEMU passes `data` as a union of eight bytes, which goes as a pointer does. */
 __attribute__((weak)) QEMU_IMPORT void async_safe_run_on_cpu(void *cpu, void (*)(void *cpu, void *data), void *data);
 __attribute__((weak)) QEMU_IMPORT void qemu_plugin_disable_mem_helpers(void *cpu); /* QEMU 7.2 */
+__attribute__((weak)) QEMU_IMPORT void cpu_exit(void *cpu);
 __attribute__((weak)) QEMU_IMPORT void tlb_flush(void *cpu);
 __attribute__((weak)) QEMU_IMPORT void tlb_set_page(void *cpu, uint64_t vaddr, uint64_t paddr, int prot, int mmu_idx,
                                                     uint64_t size);

@@ -96,7 +96,8 @@ struct vcpu {
     /* by USER, KERNEL; since the window opened */
     uint64_t loads[2], stores[2]; /* dropped by the filter */
     uint64_t instructions[2];
-    uint64_t instructions_limit; /* of both together; then an epoch or the window may be over */
+    uint64_t instructions_limit; /* of both together; then an epoch, a slice or the window may be over */
+    uint64_t slice_begin;        /* instructions at its begin */
     struct filter_entry data[FILTER_SETS_MAX];
     uint64_t fetched[FILTER_SETS_MAX]; /* physical line of the last fetch of each set */
 

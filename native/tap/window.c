@@ -14,6 +14,9 @@
 #include <string.h>
 #include <time.h>
 
+/* With time by instructions QEMU lets a vCPU run from one timer to the next, millions of instructions, while the others
+ * stand still: threads of some milliseconds would never meet. Some 4 ms of the host's clock, a tick, are as long. */
+enum { SLICE_INSTRUCTIONS = 400000 };
 enum { FIRST_MARK = 16 }; /* numbers below are enum nm_mark */
 
 static int open_now; /* from BEGIN on */
@@ -110,12 +113,18 @@ static void limit_instructions(struct vcpu *v)
     uint64_t left = sharing_enter_epoch(v, sum);
     if (wanted && (wanted <= sum || wanted - sum < left))
         left = wanted > sum ? wanted - sum : 0;
+    if (tap.vcpus > 1 && left > SLICE_INSTRUCTIONS)
+        left = SLICE_INSTRUCTIONS;
     if (left != ~0ULL)
         v->instructions_limit = executed(v) + left;
 }
 
 int window_spent(struct vcpu *v)
 {
+    if (tap.vcpus > 1 && executed(v) - v->slice_begin >= SLICE_INSTRUCTIONS) {
+        v->slice_begin = executed(v);
+        engine_end_slice(v->index);
+    }
     limit_instructions(v);
     const uint64_t wanted = tap.control->for_instructions;
     const int spent = wanted && executed_by_all() >= wanted;
@@ -200,6 +209,7 @@ static void change_slice(struct vcpu *v)
         set_attention(current, ATTEND_NOT_CURRENT);
     }
     current = v;
+    v->slice_begin = executed(v);
     v->chunk.slice = ++slice;
     __atomic_fetch_and(&v->attention, ~(uint32_t)ATTEND_NOT_CURRENT, __ATOMIC_RELAXED);
     if (tap.control->clear_on_slice)
