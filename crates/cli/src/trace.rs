@@ -191,7 +191,9 @@ fn trace(args: &Args, plan: Option<Parts>, kept: Kept) -> anyhow::Result<Recordi
     let config = tap_config(args, &machine, filter, clock)?;
     caution(&config);
     let (words, window) = served::recorded(args, &machine)?;
-    let session = Session::new(config)?.within(window).in_parts(plan).letting_it_finish(args.record.go_on);
+    // The load's window closes ahead of what stops the server and returns the load's status.
+    let go_on = args.record.go_on || args.record.load.is_given();
+    let session = Session::new(config)?.within(window).in_parts(plan).letting_it_finish(go_on);
     let session = session.on_progress(recording::shown(plan, kept));
     let program = args.command.first().map(|program| program.to_string_lossy()).unwrap_or_default();
     let command = args.record.warm.command(&words)?;

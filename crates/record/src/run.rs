@@ -393,7 +393,7 @@ impl Coverage {
             (..2, false) => None,
             (_, false) => Some(format!("Recorded: {parts}; nothing between them was seen.")),
             (..2, true) => Some(format!(
-                "Recorded: the command's first {recorded} in the guest. It was ended there; nothing behind was seen."
+                "Recorded: {recorded} of the command's run in the guest. It was ended there; nothing behind was seen."
             )),
             (_, true) => Some(format!(
                 "Recorded: {parts}. It was ended there; nothing between the parts or behind them was seen."

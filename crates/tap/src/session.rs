@@ -269,8 +269,9 @@ impl Session {
         }
         let side = ring.side_tables();
         let pages = facts.pages.as_ref().map(|pages| kernel_pages(&memory, pages)).unwrap_or_default();
-        let closed_early = drained.complete && ring.moved_by().1 == 0;
-        if closed_early && !go_on {
+        let over = drained.covered.is_some_and(|covered| covered.ended) || drained.interrupted;
+        let ends = drained.complete && ring.moved_by().1 == 0 && (over || !go_on);
+        if ends {
             Drain::end_command(&guest, has_files);
         }
         let exit = guest.wait();
@@ -296,7 +297,7 @@ impl Session {
         drained.notes.extend(caution);
         drained.notes.extend(exit.notes.iter().cloned());
         let window_time = window_end - opened.unwrap_or(began);
-        let covered = covered(drained.covered, window_time, closed_early && !go_on);
+        let covered = covered(drained.covered, window_time, ends);
         let cut = (!drained.complete).then(|| ending(&exit)).or_else(|| moved(ring.moved_by(), warmth.command));
         Ok(Recorded {
             side,

@@ -35,7 +35,19 @@ fn the_run_between_two_marks_holds_their_stores_and_says_so() {
         return;
     }
     let common = ["trace", "-m", "pentium-pro-4way-512k", "--cpus", "1", "--memory", "1GiB", "--only", "user"];
-    let window = ["--from", "mark:1", "--until", "mark:2", "--json", "model.json", "--timeout", "5m", "--", "./window"];
+    let window = [
+        "--from",
+        "mark:1",
+        "--until",
+        "mark:2",
+        "--json",
+        "model.json",
+        "--go-on",
+        "--timeout",
+        "5m",
+        "--",
+        "./window",
+    ];
     let output = nearmiss(here, &[&common[..], &window[..]].concat());
     let err = text(&output.stderr);
     assert_eq!(output.status.code(), Some(7), "the command's own status: {err}");
