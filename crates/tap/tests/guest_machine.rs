@@ -137,7 +137,8 @@ fn every_engine_runs_it() {
     });
 }
 
-/// The kernel and the C library choose their routines by the processor: counts of one program are equal under all.
+/// The kernel and the C library choose their routines by the processor: counts of one program are equal under all. The
+/// kernel under QEMU 7.2 alone does without `cmpxchg16b`, which that emulator gets wrong.
 #[test]
 fn every_engine_has_one_processor() {
     let _one = ONE_AT_A_TIME.lock();
@@ -147,7 +148,7 @@ fn every_engine_has_one_processor() {
             return;
         };
         config.qemu = qemu;
-        seen.push(run(config).output);
+        seen.push(run(config).output.replace(" cx16", ""));
     });
     seen.dedup();
     assert!(seen.len() <= 1, "{seen:#?}");
