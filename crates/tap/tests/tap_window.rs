@@ -100,7 +100,7 @@ fn record_under(
     });
     let (mut stores, mut usage, mut marks, mut maps) = (Vec::new(), Usage::default(), Vec::new(), 0);
     let mut code = ToldCode::default();
-    let recorded = session.unwrap().within(window).record(command, &mut |_, records| {
+    let recorded = session.unwrap().within(window).letting_it_finish(true).record(command, &mut |_, records| {
         let mut rest = records;
         while let Some((record, behind)) = rest.split_first() {
             rest = behind;
