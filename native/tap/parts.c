@@ -89,8 +89,10 @@ static void start(void *cpu, void *unused)
 
 void parts_begin_paused(void)
 {
-    for (uint32_t i = 0; i < tap.vcpus; i++)
+    for (uint32_t i = 0; i < tap.vcpus; i++) {
+        ring_publish(&tap_vcpus[i], 0); /* the consumer's time begins with the first chunk */
         __atomic_fetch_or(&tap_vcpus[i].attention, ATTEND_PAUSED, __ATOMIC_RELAXED);
+    }
     paused(NULL);
 }
 
