@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  *
- * The parts of a run: between two of them the guest runs without callbacks but those of triggers, some ten times as fast.
+ * The parts of a run: between two of them the guest runs without callbacks but those of triggers, several times as fast.
  * The consumer asks for a change (`nm_control.pause`), a thread passes it on to the thread that runs the vCPUs, and that
  * one drops all translated code, which is translated anew with other callbacks.
  *

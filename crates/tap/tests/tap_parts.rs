@@ -21,7 +21,7 @@ const PART: u64 = 3;
 #[derive(Default)]
 struct Seen {
     usage: Usage,
-    /// Part marks, and heap objects told in all.
+    /// Part marks, and heap objects reported in all.
     parts: usize,
     objects: usize,
     /// Stores of user mode by number of the part.
