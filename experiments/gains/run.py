@@ -22,7 +22,8 @@ FAULTS = f"{ROOT}/experiments/recall/faults"
 MACHINES = ["host-overlap", "host"]
 HALVES = {"before": "written before the model was frozen", "after": "written after",
           "since": "written after loads behind walks and stores behind chained loads were mended",
-          "contended": "written after lines that other CPUs store to were modelled"}
+          "contended": "written after lines that other CPUs store to were modelled",
+          "contenders": "written to model what stores, atomics and loads take that contend"}
 NEAR = 0.15
 ALL_CPUS = sorted(os.sched_getaffinity(0))
 
@@ -65,8 +66,35 @@ LAST = {
     "progress": ["800"],
     "blocks": ["600"],
 }
+# Programs named by what they do: `contenders` with these arguments.
+CONTENDERS = {
+    "stores-static": "stores static 8 2 200000",
+    "stores-heap": "stores heap 24 2 200000",
+    "stores-stack": "stores stack 8 2 200000",
+    "stores-shared": "stores shared 8 2 200000",
+    "stores-four": "stores static 16 4 100000",
+    "stores-odd": "stores odd 64 2 200000",
+    "adds-static": "adds static 8 2 200000",
+    "adds-heap": "adds heap 24 2 200000",
+    "adds-stack": "adds stack 16 2 200000",
+    "adds-shared": "adds shared 8 2 200000",
+    "adds-four": "adds static 8 4 100000",
+    "adds-odd": "adds odd 64 2 200000",
+    "adds-odd-four": "adds odd 64 4 100000",
+    "adds-short": "adds static 8 2 20000",
+    "adds-working": "adds static 8 2 40000 20",
+    "atomics-static": "atomics static 8 2 100000",
+    "atomics-heap": "atomics heap 24 2 100000",
+    "atomics-four": "atomics static 16 4 50000",
+    "atomics-shared": "atomics shared 8 2 100000",
+    "atomics-working": "atomics static 8 2 40000 20",
+    "word-static": "word static 8 2 100000",
+    "word-four": "word static 8 4 50000",
+    "mixed-static": "mixed static 8 2 200000",
+    "one-four": "one static 8 4 100000",
+}
 # Programs with two threads at work, which run on all CPUs; all others have one.
-SHARING = {"fields", "histogram", "tallies", "progress", "blocks"}
+SHARING = {"fields", "histogram", "tallies", "progress", "blocks", *CONTENDERS}
 
 
 def pairs_of_commands(judge):
@@ -82,14 +110,16 @@ def pairs_of_commands(judge):
     for half, programs in (("since", LATEST), ("contended", LAST)):
         for name, arguments in programs.items():
             found[name] = (half, built(judge, f"{HERE}/{name}.c", arguments))
+    for name, arguments in CONTENDERS.items():
+        found[name] = ("contenders", built(judge, f"{HERE}/contenders.c", arguments.split(), name))
     return found
 
 
-def built(judge, source, arguments):
+def built(judge, source, arguments, name=None):
     """Builds a planted fault and its twin when asked to, and holds that both do the same work."""
     def build():
-        name = program_of(source)
-        sides = [[judge.build(source, name + ending, *flags), *arguments]
+        called = name or program_of(source)
+        sides = [[judge.build(source, called + ending, *flags), *arguments]
                  for ending, flags in (("", []), ("-twin", ["-DTWIN"]))]
         digests = {subprocess.check_output(side, text=True).split()[0] for side in sides}
         if len(digests) != 1:

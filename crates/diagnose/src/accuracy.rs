@@ -1,7 +1,7 @@
 //! What a predicted gain is a share of: measured cycles where there are some, else modelled ones, of which is known how
 //! far they lie from measured ones.
 
-use nearmiss_record::finding::{Measured, Prediction};
+use nearmiss_record::finding::{Finding, Known, Measured, Prediction};
 use nearmiss_record::words::percent;
 
 /// Modelled cycles beside measured ones, over a suite of programs: the last lines of [`SUITE`], which a test compares.
@@ -18,6 +18,26 @@ const SUITE: &str = "experiments/cycles/zen5.txt";
 const OVERLAP: Accuracy = Accuracy { programs: 20, near: 2, median_error_percent: 64 };
 /// Cores are modelled.
 const CORES: Accuracy = Accuracy { programs: 20, near: 16, median_error_percent: 13 };
+
+/// Modelled cycles by measured ones beyond which a gain is no figure to the digit.
+const COMPARABLE: std::ops::RangeInclusive<f64> = 0.5..=2.0;
+
+/// Holds that nothing gains more than its bound: what its replays save beyond it is other things' doing.
+pub(crate) fn within_its_bound(finding: &mut Finding, most_gain: f64) {
+    let bound = most_gain.max(finding.evidence.most_gain);
+    let prediction = &mut finding.prediction;
+    if finding.known == Known::Measured || prediction.gain.max(prediction.high) <= bound {
+        return;
+    }
+    prediction.approximate.push(format!(
+        "its replays save {}, more than the {} that wait for what it remedies: the rest is chance",
+        percent(prediction.gain.max(prediction.high)),
+        percent(bound)
+    ));
+    for share in [&mut prediction.gain, &mut prediction.low, &mut prediction.high] {
+        *share = share.min(bound);
+    }
+}
 
 /// Says how good the modelled cycles are that the gain is a share of.
 pub(crate) fn by_modelled_cycles(prediction: &mut Prediction) {
@@ -40,14 +60,54 @@ pub(crate) fn by_measured_cycles(prediction: &mut Prediction, measured: &Measure
     for share in [&mut prediction.gain, &mut prediction.low, &mut prediction.high] {
         *share = (*share * ratio).min(1.0);
     }
+    if !COMPARABLE.contains(&ratio) {
+        prediction.approximate.push(format!(
+            "the model gives the command {ratio:.1} times the cycles that were measured, so that the gain is no figure to \
+             the digit: it is rounded to tens"
+        ));
+        for share in [&mut prediction.gain, &mut prediction.low, &mut prediction.high] {
+            *share = to_tens(*share);
+        }
+    }
     prediction.measured_cycles = Some(measured.cycles);
     prediction.of = prediction.of.replacen("the cycles", "the measured cycles", 1);
+}
+
+/// What is less than one ten stays.
+fn to_tens(share: f64) -> f64 {
+    if share.abs() < 0.1 { share } else { (share * 10.0).round() / 10.0 }
 }
 
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
+    use nearmiss_record::finding::{Evidence, Reach};
+
+    #[test]
+    fn no_gain_exceeds_its_bound() {
+        let of = |known, most_gain| {
+            let mut finding = Finding {
+                remedy: "color".to_owned(),
+                known,
+                symptom: String::new(),
+                cause: String::new(),
+                evidence: Evidence { most_gain: 0.007, ..Evidence::default() },
+                treatment: String::new(),
+                reach: Reach::Outside,
+                prediction: Prediction { gain: 0.058, low: -0.1, high: 0.06, ..Prediction::default() },
+                unless: Vec::new(),
+                apply: None,
+                verify: None,
+            };
+            within_its_bound(&mut finding, most_gain);
+            let said = finding.prediction;
+            (said.gain, said.low, said.high, said.approximate.len())
+        };
+        assert_eq!(of(Known::Modelled, 0.005), (0.007, -0.1, 0.007, 1));
+        assert_eq!(of(Known::Modelled, 0.06), (0.058, -0.1, 0.06, 0));
+        assert_eq!(of(Known::Measured, 0.005), (0.058, -0.1, 0.06, 0));
+    }
 
     fn prediction() -> Prediction {
         Prediction {
@@ -73,7 +133,7 @@ mod tests {
     fn no_more_is_saved_than_was_measured() {
         let mut said = prediction();
         by_measured_cycles(&mut said, &Measured { cycles: 320, ..Measured::default() });
-        assert_eq!([said.gain, said.low, said.high], [0.9375, 0.625, 1.0]);
+        assert_eq!([said.gain, said.low, said.high], [0.9, 0.6, 1.0], "the model is three times too slow");
         assert!(said.approximate[0].starts_with("the model saves up to 125% of the measured cycles"));
     }
 

@@ -15,8 +15,10 @@ const NAMED: usize = 3;
 pub(crate) struct Rehearsed {
     /// Suspicions.
     pub suspected: usize,
-    /// The largest bound of a suspicion.
+    /// The largest that a suspicion could save, as it was modelled.
     pub most: f64,
+    /// The same in the least favourable order of the CPUs, at the dearest price.
+    pub bound: f64,
     /// The largest gain that a rehearsal predicted.
     pub best: f64,
     /// What other limits would give.
@@ -46,10 +48,19 @@ impl Calm {
 fn seen(asked: &[&Remedy], rehearsed: &Rehearsed) -> String {
     if rehearsed.suspected == 0 {
         asked.iter().map(|remedy| remedy.nothing_found).collect::<Vec<_>>().join(", ")
+    } else if rehearsed.bound < LEAST_GAIN {
+        format!("what looks like something to remedy costs {} at most", percent(rehearsed.bound))
     } else if rehearsed.most < LEAST_GAIN {
-        format!("what looks like something to remedy costs {} at most", percent(rehearsed.most))
+        let waits = percent(rehearsed.most);
+        format!(
+            "what looks like something to remedy waits {waits} of the cycles as modelled, and may wait longer where the \
+             CPUs meet in another order"
+        )
     } else {
-        let best = format!("the best remedy that was rehearsed would gain {}", percent(rehearsed.best));
+        let best = match percent(rehearsed.best) {
+            gain if rehearsed.best > 0.0 => format!("the best remedy that was rehearsed would gain {gain}"),
+            _ => "no remedy that was rehearsed would gain anything".to_owned(),
+        };
         [&best].into_iter().chain(&rehearsed.otherwise).map(String::as_str).collect::<Vec<_>>().join("; ")
     }
 }
@@ -70,4 +81,26 @@ fn waiting(model: &ModelRecord) -> String {
     format!(
         "{waiting} of the modelled cycles wait for caches and memory, {conflicts} of all misses are conflict misses"
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn said(most: f64, bound: f64, best: f64) -> String {
+        seen(&[], &Rehearsed { suspected: 1, most, bound, best, otherwise: Vec::new() })
+    }
+
+    #[test]
+    fn a_bound_is_printed_where_it_holds_in_every_order_alone() {
+        assert_eq!(said(0.002, 0.015, 0.0), "what looks like something to remedy costs 1.5% at most");
+        let unbounded = said(0.002, 0.4, 0.0);
+        assert!(unbounded.contains("waits 0.2% of the cycles as modelled") && !unbounded.contains("at most"));
+    }
+
+    #[test]
+    fn remedies_that_would_lose_are_left_out() {
+        assert_eq!(said(0.5, 0.5, 0.011), "the best remedy that was rehearsed would gain 1.1%");
+        assert_eq!(said(0.5, 0.5, -0.49), "no remedy that was rehearsed would gain anything");
+    }
 }

@@ -4,7 +4,7 @@
 mod accuracy;
 mod calm;
 
-use accuracy::{by_measured_cycles, by_modelled_cycles};
+use accuracy::{by_measured_cycles, by_modelled_cycles, within_its_bound};
 use calm::{Calm, Rehearsed};
 use nearmiss_record::finding::{Finding, Findings, Known, LEAST_GAIN, Measured, SCHEMA};
 use nearmiss_remedy::{Case, CaseError, Remedy, Suspicions, lacks_look_ups, large_pages};
@@ -69,6 +69,7 @@ pub fn judge(
         judge_one(case, remedy, suspicions, options, progress)
     })?;
     let most = judged.iter().map(|judged| judged.most).fold(0.0, f64::max);
+    let bound = judged.iter().map(|judged| judged.bound).fold(0.0, f64::max);
     let suspected = judged.iter().map(|judged| judged.suspected).sum();
     let otherwise = judged.iter().flat_map(|judged| judged.otherwise.iter().cloned()).collect();
     let mut findings: Vec<Finding> = judged.into_iter().flat_map(|judged| judged.findings).collect();
@@ -77,7 +78,8 @@ pub fn judge(
     if !options.all {
         findings.retain(|finding| finding.prediction.gain >= LEAST_GAIN);
     }
-    let calm = (best < LEAST_GAIN).then(|| Calm::of(case, &asked, Rehearsed { suspected, most, best, otherwise }));
+    let calm =
+        (best < LEAST_GAIN).then(|| Calm::of(case, &asked, Rehearsed { suspected, most, bound, best, otherwise }));
     let (healthy, unexplained) = match calm {
         Some(Calm::Healthy(why)) => (Some(why), None),
         Some(Calm::Unexplained(waits)) => (None, Some(waits)),
@@ -101,8 +103,10 @@ pub fn judge(
 struct Judged {
     findings: Vec<Finding>,
     suspected: usize,
-    /// The largest bound of a suspicion.
+    /// The largest that a suspicion could save.
     most: f64,
+    /// The same in the least favourable order and at the dearest price.
+    bound: f64,
     /// What would gain beyond the limits that the remedy keeps to.
     otherwise: Vec<String>,
 }
@@ -126,16 +130,20 @@ fn judge_one(
     options: Options,
     progress: &(dyn Fn(&str) + Sync),
 ) -> Result<Judged, CaseError> {
-    let mut judged = Judged { findings: Vec::new(), suspected: 0, most: 0.0, otherwise: Vec::new() };
+    let mut judged = Judged { findings: Vec::new(), suspected: 0, most: 0.0, bound: 0.0, otherwise: Vec::new() };
     // Of fewer cycles than were modelled, the same cycles are a larger share.
     let larger = options.measured.map_or(1.0, |measured| measured.ratio().max(1.0));
     for suspicion in suspicions {
         judged.suspected += 1;
-        judged.most = judged.most.max(suspicion.most_gain());
+        let most_gain = suspicion.most_gain();
+        judged.most = judged.most.max(most_gain);
+        judged.bound = judged.bound.max(suspicion.bound());
         // What could gain too little at best need not be rehearsed to be left out.
-        if options.all || suspicion.most_gain() * larger >= LEAST_GAIN {
+        if options.all || most_gain * larger >= LEAST_GAIN {
             progress(&format!("rehearsing {}", remedy.name));
-            let finding = with_its_denominator(suspicion.finding(case)?, options.measured);
+            let mut finding = suspicion.finding(case)?;
+            within_its_bound(&mut finding, most_gain);
+            let finding = with_its_denominator(finding, options.measured);
             if finding.prediction.gain < LEAST_GAIN {
                 judged.otherwise.extend(suspicion.beyond_limit(case)?);
             }

@@ -91,9 +91,15 @@ pub fn calibrate(found: &Found) -> Calibration {
     };
     std::thread::scope(|scope| {
         let mut contended_ns = [Vec::new(), Vec::new()];
+        let mut accesses_ns: [[Vec<f64>; 3]; 3] = Default::default();
         let mut contend = || {
             let takes = scope.spawn(|| neighbour.map(|other| contended::store_nanoseconds(pair(other)))).join();
             for (all, more) in contended_ns.iter_mut().zip(takes.ok().flatten().unwrap_or_default()) {
+                all.extend(more);
+            }
+            let takes = scope.spawn(|| neighbour.map(|other| contended::access_nanoseconds(pair(other)))).join();
+            let takes = takes.ok().flatten().unwrap_or_default();
+            for (all, more) in accesses_ns.iter_mut().flatten().zip(takes.iter().flatten()) {
                 all.extend(more);
             }
         };
@@ -133,6 +139,7 @@ pub fn calibrate(found: &Found) -> Calibration {
         contend();
         let cycles = |ns: &Vec<f64>| Some(Settled::of(ns)?.times(f64::from(far.clock_mhz?) / 1e3));
         let contended_store_cycles = contended_ns.each_ref().map(cycles);
+        let contended_cycles = accesses_ns.each_ref().map(|ns| ns.each_ref().map(cycles));
         Calibration {
             clock_mhz: far.clock_mhz,
             level_ns,
@@ -142,7 +149,7 @@ pub fn calibrate(found: &Found) -> Calibration {
             aliased_load_ns,
             memory_local_ns: local_ns,
             memory_remote_ns: far.remote_ns,
-            core: CoreFigures { contended_store_cycles, ..far.core },
+            core: CoreFigures { contended_store_cycles, contended_cycles, ..far.core },
             streams: far.streams,
             second_translation,
             core_to_core_ns,

@@ -1,4 +1,4 @@
-//! What a store takes whose line another CPU stores to as well: two threads add to words of the same lines.
+//! What an access takes whose line another CPU writes as well: two threads use words of the same lines.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -13,6 +13,10 @@ const ADDITIONS: u64 = 500;
 const BATCHES: u64 = 200;
 const ROUNDS: usize = 9;
 const TAKES: usize = 3;
+/// Lines in play of the figures beyond additions.
+const IN_PLAY: [usize; 3] = [1, 2, 4];
+/// Rounds of those: there are nine figures, taken at several moments.
+const SHORT_ROUNDS: usize = 5;
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// What a store to a contended line takes longer for the other CPU's sake, several takes of each: where all stores are to one
@@ -21,15 +25,43 @@ const PATIENCE: Duration = Duration::from_secs(2);
 /// A hypervisor moves CPUs nearer and farther within seconds (27 and 180 nanoseconds for one line passed on, on one virtual
 /// machine), so that takes of one moment agree and say little: they are to be spread over a calibration.
 pub fn store_nanoseconds(pin: impl Fn(usize) -> bool + Sync) -> [Vec<f64>; 2] {
-    let longer = |lines| beside(&pin, lines).map(|(both, alone)| (both - alone).max(0.0));
+    let longer = |lines| beside(&pin, [Access::Add; 2], lines, ROUNDS).map(|(both, alone)| (both - alone).max(0.0));
     let takes = |lines, lost: f64| (0..TAKES).filter_map(|_| longer(lines)).map(|each| each * lost).collect();
     [takes(1, 1.0), takes(LINES, 2.0)]
 }
 
-/// Nanoseconds of an addition while both threads add, and while one does.
+/// What a store, an atomic and a load take longer for lines that another CPU writes meanwhile, each with one line in play,
+/// two and four: one take of each. Of several lines half are found gone.
+pub fn access_nanoseconds(pin: impl Fn(usize) -> bool + Sync) -> [[Option<f64>; 3]; 3] {
+    let ways = [[Access::Store; 2], [Access::Atomic; 2], [Access::Load, Access::Store]];
+    ways.map(|accesses| {
+        IN_PLAY.map(|lines| {
+            let (both, alone) = beside(&pin, accesses, lines, SHORT_ROUNDS)?;
+            Some((both - alone).max(0.0) * if lines > 1 { 2.0 } else { 1.0 })
+        })
+    })
+}
+
+/// What a thread does with a word.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Access {
+    Load,
+    Store,
+    /// Plain, not atomic.
+    Add,
+    Atomic,
+}
+
+/// Nanoseconds of the first thread's access while both threads are at work, and while one is.
 ///
-/// The line may stay with one thread for long, so that all additions of both count.
-fn beside(pin: &(impl Fn(usize) -> bool + Sync), lines: usize) -> Option<(f64, f64)> {
+/// The line may stay with one thread for long, so that all accesses of both count where both do alike. A loader waits for
+/// a storer, who waits for nobody: there the own ones count alone.
+fn beside(
+    pin: &(impl Fn(usize) -> bool + Sync),
+    accesses: [Access; 2],
+    lines: usize,
+    rounds: usize,
+) -> Option<(f64, f64)> {
     let words: Vec<AtomicU64> = (0..(lines + 1) * LINE_WORDS).map(|_| AtomicU64::new(0)).collect();
     // Whole lines, wherever the vector begins.
     let skipped = words.as_ptr().align_offset(64) / size_of::<AtomicU64>();
@@ -38,13 +70,13 @@ fn beside(pin: &(impl Fn(usize) -> bool + Sync), lines: usize) -> Option<(f64, f
     let count = || others.load(Ordering::Relaxed);
     std::thread::scope(|scope| {
         let pinned = pin(0);
-        let mut own = Adder { words, state: 0x9e37_79b9_7f4a_7c15 };
-        let alone = own.nanoseconds(count);
+        let mut own = User { words, state: 0x9e37_79b9_7f4a_7c15, access: accesses[0], loaded: 0 };
+        let alone = own.nanoseconds(rounds, || 0);
         let partner = scope.spawn(|| {
             let pinned = pin(1);
-            let mut own = Adder { words, state: 0xbf58_476d_1ce4_e5b9 };
+            let mut own = User { words, state: 0xbf58_476d_1ce4_e5b9, access: accesses[1], loaded: 0 };
             while pinned && !stop.load(Ordering::Relaxed) {
-                own.adds();
+                own.uses();
                 others.fetch_add(ADDITIONS, Ordering::Relaxed);
             }
             pinned
@@ -53,21 +85,25 @@ fn beside(pin: &(impl Fn(usize) -> bool + Sync), lines: usize) -> Option<(f64, f
         while count() == 0 && waiting.elapsed() < PATIENCE && !partner.is_finished() {
             std::thread::yield_now();
         }
-        let both = 2.0 * own.nanoseconds(count);
+        let alike = accesses[0] == accesses[1];
+        let both = if alike { 2.0 * own.nanoseconds(rounds, count) } else { own.nanoseconds(rounds, || 0) };
         stop.store(true, Ordering::Relaxed);
         (partner.join().unwrap_or(false) && pinned).then_some((both, alone))
     })
 }
 
-/// A thread that adds to words chosen at random. With a word of its own on each line, a thread and its neighbour fall into
+/// A thread that uses words chosen at random. With a word of its own on each line, a thread and its neighbour fall into
 /// step, now this way and now that: such additions took 4 or 7 nanoseconds on one line, 10 or 25 on many.
-struct Adder<'a> {
+struct User<'a> {
     words: &'a [AtomicU64],
     state: u64,
+    access: Access,
+    /// Sum of what it loaded.
+    loaded: u64,
 }
 
-impl Adder<'_> {
-    fn adds(&mut self) {
+impl User<'_> {
+    fn uses(&mut self) {
         let lines = self.words.len() / LINE_WORDS;
         for _ in 0..ADDITIONS {
             self.state ^= self.state << 13;
@@ -75,19 +111,28 @@ impl Adder<'_> {
             self.state ^= self.state << 17;
             let line = self.state as usize % lines;
             let word = &self.words[line * LINE_WORDS + (self.state >> 32) as usize % LINE_WORDS];
-            // Not an atomic addition: plain loads and stores are what is measured.
-            word.store(word.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
+            match self.access {
+                Access::Load => self.loaded = self.loaded.wrapping_add(word.load(Ordering::Relaxed)),
+                Access::Store => word.store(self.state, Ordering::Relaxed),
+                // Not an atomic addition: plain loads and stores are what is measured.
+                Access::Add => word.store(word.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed),
+                Access::Atomic => {
+                    word.fetch_add(1, Ordering::Relaxed);
+                }
+            }
         }
     }
 
-    /// Nanoseconds by additions, those of others included: the median of some rounds.
-    fn nanoseconds(&mut self, others: impl Fn() -> u64) -> f64 {
-        let mut takes = [0.0; ROUNDS].map(|_: f64| {
+    /// Nanoseconds by accesses, those of others included: the median of some rounds.
+    fn nanoseconds(&mut self, rounds: usize, others: impl Fn() -> u64) -> f64 {
+        let round = |_| {
             let (started, before) = (Instant::now(), others());
-            (0..BATCHES).for_each(|_| self.adds());
+            (0..BATCHES).for_each(|_| self.uses());
             started.elapsed().as_secs_f64() * 1e9 / (BATCHES * ADDITIONS + others() - before) as f64
-        });
+        };
+        let mut takes: Vec<f64> = (0..rounds).map(round).collect();
+        std::hint::black_box(self.loaded);
         takes.sort_by(f64::total_cmp);
-        takes[ROUNDS / 2]
+        takes.get(rounds / 2).copied().unwrap_or(f64::NAN)
     }
 }

@@ -33,12 +33,18 @@ pub struct CoreFigures {
     /// Cycles of a store whose line the stores before it push out.
     #[serde(default)]
     pub crowded_store_cycles: Option<Settled>,
+    /// Cycles of an addition whose line those before it push out.
+    #[serde(default)]
+    pub crowded_addition_cycles: Option<Settled>,
     /// Cycles of a load's line whose latency is hidden.
     #[serde(default)]
     pub fill_cycles: Option<Settled>,
     /// Cycles of a store to a line that another CPU stores to as well: to one line, and to one of several.
     #[serde(default)]
     pub contended_store_cycles: [Option<Settled>; 2],
+    /// Cycles of a store, an atomic and a load of lines that another CPU writes, each with one, two and four lines in play.
+    #[serde(default)]
+    pub contended_cycles: [[Option<Settled>; 3]; 3],
 }
 
 const NOP: [u8; 4] = [0x0f, 0x1f, 0x40, 0x00];
@@ -66,9 +72,11 @@ pub fn measure(near: &[Cycle], far: &Cycle) -> CoreFigures {
         mispredict_cycles: settled(mispredict),
         fetch_ahead_instructions: settled(|| ahead_instructions(second_level_ns?)),
         crowded_store_cycles: settled(|| Some(crowded::store_nanoseconds() / cycle_ns()?)),
+        crowded_addition_cycles: settled(|| Some(crowded::addition_nanoseconds() / cycle_ns()?)),
         fill_cycles: settled(|| Some(crowded::fill_nanoseconds() / cycle_ns()?)),
         // Another CPU has a part in it.
         contended_store_cycles: [None; 2],
+        contended_cycles: [[None; 3]; 3],
     }
 }
 

@@ -24,6 +24,17 @@ pub fn store_nanoseconds() -> f64 {
     })
 }
 
+/// Nanoseconds an addition to memory whose line was pushed out.
+pub fn addition_nanoseconds() -> f64 {
+    let mut words = vec![1u64; PAGES * PAGE_WORDS];
+    each(|turn| {
+        for page in words.chunks_exact_mut(PAGE_WORDS) {
+            page[0] = page[0].wrapping_add(turn as u64);
+        }
+        black_box(&mut words);
+    })
+}
+
 /// Nanoseconds that a load takes more than a hit, where nothing waits for what it loads.
 pub fn fill_nanoseconds() -> f64 {
     loaded(PAGE_WORDS) - loaded(PAGE_WORDS + LINE_WORDS)

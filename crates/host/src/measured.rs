@@ -4,7 +4,7 @@ use super::core::CoreFigures;
 use super::pages::TranslationFigures;
 use super::settle::Settled;
 use super::streams::StreamFigures;
-use nearmiss_record::machine::{Core, Latency, SecondTlb, Streams, Tlb};
+use nearmiss_record::machine::{Contended, Core, Latency, SecondTlb, Streams, Tlb};
 use nearmiss_record::units::Bytes;
 use std::collections::BTreeMap;
 
@@ -18,9 +18,14 @@ const TYPICAL: Core = Core {
     mispredict_cycles: 16,
     fetch_ahead_instructions: 32,
     crowded_store_cycles: 9,
+    crowded_addition_cycles: 20,
     contended_store_cycles: [25, 75],
     fill_cycles: 1.5,
+    contended: Some(TYPICAL_CONTENDED),
 };
+/// Lines that another CPU writes, where nothing was measured.
+const TYPICAL_CONTENDED: Contended =
+    Contended { store_cycles: [8, 30, 50], atomic_cycles: [30, 60, 75], load_cycles: [4, 15, 25] };
 const TYPICAL_FOLLOWED: u32 = 16;
 const TYPICAL_TRAINED_BY: u32 = 3;
 const TYPICAL_STRIDE_LINES: u32 = 16;
@@ -49,6 +54,7 @@ pub fn noted(sources: &mut Sources, figure: &str, measured: Option<Settled>, how
 pub fn core(measured: &CoreFigures, sources: &mut Sources) -> Core {
     const FILLS: &str = "loads of lines of one set in turn";
     let fill_cycles = noted(sources, "core.fill", measured.fill_cycles, FILLS).unwrap_or(TYPICAL.fill_cycles);
+    let contended = contended(measured, sources);
     let mut whole = |figure: &str, measured: Option<Settled>, how: &str, least: u32, otherwise: u32| {
         let value = noted(sources, &format!("core.{figure}"), measured, how);
         value.map_or(otherwise, |value| (value.round() as u32).max(least))
@@ -98,6 +104,13 @@ pub fn core(measured: &CoreFigures, sources: &mut Sources) -> Core {
             0,
             TYPICAL.crowded_store_cycles,
         ),
+        crowded_addition_cycles: whole(
+            "crowded_addition",
+            measured.crowded_addition_cycles,
+            "additions to lines of one set in turn",
+            1,
+            TYPICAL.crowded_addition_cycles,
+        ),
         contended_store_cycles: [
             whole(
                 "contended_store",
@@ -115,6 +128,30 @@ pub fn core(measured: &CoreFigures, sources: &mut Sources) -> Core {
             ),
         ],
         fill_cycles: (fill_cycles.max(0.0) * 100.0).round() / 100.0,
+        contended: Some(contended),
+    }
+}
+
+/// What lines take that another CPU writes. The least stable of three figures speaks for them.
+fn contended(measured: &CoreFigures, sources: &mut Sources) -> Contended {
+    let [stores, atomics, loads] = measured.contended_cycles;
+    let typical = TYPICAL_CONTENDED;
+    let mut cycles = |figure: &str, what: &str, measured: [Option<Settled>; 3], typical: [u32; 3]| {
+        // An access that takes nothing lies apart by all that it takes, which says nothing of it.
+        let spreads = measured.iter().flatten().filter(|figure| figure.value > 0.0).map(|figure| figure.spread);
+        let spread = spreads.fold(0.0, f64::max);
+        let all = measured[0].filter(|_| measured.iter().all(Option::is_some));
+        let how = format!("{what} of one, two and four lines that another CPU writes");
+        noted(sources, figure, all.map(|figure| Settled { spread, ..figure }), &how);
+        let value = |(figure, typical): (Option<Settled>, u32)| {
+            all.and(figure).map_or(typical, |figure| figure.value.round().max(0.0) as u32)
+        };
+        [0, 1, 2].map(|at| value((measured[at], typical[at])))
+    };
+    Contended {
+        store_cycles: cycles("core.contended.store", "stores to words", stores, typical.store_cycles),
+        atomic_cycles: cycles("core.contended.atomic", "atomic additions to words", atomics, typical.atomic_cycles),
+        load_cycles: cycles("core.contended.load", "loads of words", loads, typical.load_cycles),
     }
 }
 

@@ -99,10 +99,14 @@ impl Sieve {
         keep("mispredict", &mut core.mispredict_cycles, [4.0, 60.0], "cycles");
         keep("fetch_ahead", &mut core.fetch_ahead_instructions, [0.0, 512.0], "instructions");
         keep("crowded_store", &mut core.crowded_store_cycles, [0.0, 60.0], "cycles");
+        keep("crowded_addition", &mut core.crowded_addition_cycles, [0.0, 120.0], "cycles");
         keep("fill", &mut core.fill_cycles, [-1.0, 20.0], "cycles");
         let [one, many] = &mut core.contended_store_cycles;
         keep("contended_store", one, [0.0, 2000.0], "cycles");
         keep("contended_stores", many, [0.0, 4000.0], "cycles");
+        for (kind, all) in ["store", "atomic", "load"].into_iter().zip(&mut core.contended_cycles) {
+            all.iter_mut().for_each(|one| keep(&format!("contended.{kind}"), one, [0.0, 4000.0], "cycles"));
+        }
     }
 
     fn streams(&mut self, streams: &mut StreamFigures) {

@@ -56,6 +56,22 @@ fn a_clock_that_is_none_leaves_the_kernels() {
 }
 
 #[test]
+fn figures_of_contended_lines_are_plausible_together_or_assumed() {
+    let steady = |value| Some(Settled { value, spread: 0.01 });
+    let [near, far] = [40.0, 1171879.0].map(steady);
+    let core = CoreFigures { contended_cycles: [[near; 3], [near, far, near], [near; 3]], ..CoreFigures::default() };
+    let calibration = Calibration { core, ..a_calibration() };
+    let machine = describe(&found("AuthenticAMD", 0x19), Some(&calibration)).expect("a machine");
+    let contended = machine.core.and_then(|core| core.contended).expect("figures of contended lines");
+    assert_eq!((contended.store_cycles, contended.load_cycles), ([40; 3], [40; 3]));
+    assert_eq!(contended.atomic_cycles, [30, 60, 75]);
+    assert_eq!(
+        machine.sources["core.contended.atomic"],
+        "assumed: usual of AMD family 19h; measured 1171879 cycles, where 0 to 4000 is plausible"
+    );
+}
+
+#[test]
 fn more_than_the_last_level_is_not_left_of_it() {
     let size = |left| {
         let calibration = Calibration { last_level_left: left, ..a_calibration() };
@@ -90,7 +106,7 @@ prop_compose! {
         left in prop::option::of(whole()),
         reach in prop::option::of(whole()),
         translation in prop::option::of((prop_oneof![any::<u32>(), 0u32..300], reading())),
-        core in figures(11),
+        core in figures(21),
         streams in figures(4),
         line_ns in prop::collection::vec(figure(), 0..5),
         chained_line_ns in prop::collection::vec(figure(), 0..5),
@@ -118,6 +134,8 @@ prop_compose! {
                 crowded_store_cycles: core[7],
                 fill_cycles: core[8],
                 contended_store_cycles: [core[9], core[10]],
+                crowded_addition_cycles: core[11],
+                contended_cycles: [12, 15, 18].map(|first| [core[first], core[first + 1], core[first + 2]]),
             },
             streams: StreamFigures {
                 line_ns,

@@ -155,7 +155,7 @@ fn trained_by(walks: &Walks<'_>) -> Option<f64> {
 }
 
 fn longest_stride(walks: &Walks<'_>) -> Option<f64> {
-    const STRIDES: [u32; 8] = [1, 2, 4, 8, 16, 32, 48, 64];
+    const STRIDES: [u32; 12] = [1, 2, 4, 8, 16, 32, 48, 64, 96, 128, 192, 256];
     const LOADS: u32 = 1024;
     let most = FORESEEN * random(walks);
     // The least of more rounds, and no end at the first that fails: what others do to memory lasts for some rounds.

@@ -213,7 +213,9 @@ fn what_was_measured_of_the_core_is_a_core_and_says_how() {
         mispredict_cycles: None,
         fetch_ahead_instructions: None,
         crowded_store_cycles: None,
+        crowded_addition_cycles: None,
         contended_store_cycles: [steady(25.4), None],
+        contended_cycles: [[steady(0.4), steady(9.0), steady(11.5)], [steady(19.0), None, steady(40.0)], [None; 3]],
         fill_cycles: None,
     };
     let line_ns =
@@ -227,6 +229,11 @@ fn what_was_measured_of_the_core_is_a_core_and_says_how() {
     assert_eq!((core.width, core.forwarding_cycles, core.mispredict_cycles), (6, 5, 16));
     assert_eq!(core.contended_store_cycles, [25, 75]);
     assert!(is_assumed(&m.sources["core.contended_stores"]));
+    let contended = core.contended.expect("figures of contended lines");
+    assert_eq!(contended.store_cycles, [0, 9, 12]);
+    assert_eq!(contended.atomic_cycles, [30, 60, 75], "three figures are of one measurement, or assumed");
+    assert!(is_assumed(&m.sources["core.contended.atomic"]) && is_assumed(&m.sources["core.contended.load"]));
+    assert!(m.sources["core.contended.store"].starts_with("measured here by stores to words of one, two and four"));
     assert!(m.sources["core.window"].ends_with("; unstable, spread 25%"), "{}", m.sources["core.window"]);
     assert_eq!(m.sources["core.fill_buffers"], "measured here by chases side by side");
     assert!(is_assumed(&m.sources["core.mispredict"]) && is_assumed(&m.sources["streams.followed"]));

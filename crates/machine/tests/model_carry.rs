@@ -318,7 +318,8 @@ fn two_threads_of_one_cpu_show_on_two_the_false_sharing_of_two() {
     let false_sharing = |totals: &ModelTotals| totals.sum().levels[0].class(FalseSharing);
     assert_eq!(false_sharing(&apart), 0, "as recorded, on one CPU");
     // Of 20,000 additions; until the second thread comes nobody knows that the line is shared, and its repeats are dropped.
-    assert_eq!((false_sharing(&placed), false_sharing(&pinned)), (12_191, 12_191));
+    // A placed round has one window of each CPU, where the slices of a recorded one follow one another without idling.
+    assert_eq!((false_sharing(&placed), false_sharing(&pinned)), (12_191, 19_002));
 }
 
 #[test]

@@ -384,6 +384,10 @@ pub struct Core {
     /// Cycles from one store to the next where the stores in the buffer push out one another's lines; 0: none of its own.
     #[serde(default)]
     pub crowded_store_cycles: u32,
+    /// Cycles from one such store to the next where a load of its line comes before each, so that lines are written back,
+    /// brought and brought again; 0: assumed twice those of stores alone.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub crowded_addition_cycles: u32,
     /// Cycles of a store whose line another CPU stored to since this one did, both again and again: where the latest such
     /// store was to the same line, and where it was to another; 0: none of its own.
     #[serde(default)]
@@ -391,6 +395,40 @@ pub struct Core {
     /// Cycles that a load's line from beyond the first level takes of the core's time where all of its latency is hidden.
     #[serde(default)]
     pub fill_cycles: f64,
+    /// Contended lines beyond `contended_store_cycles`; none in files that are older than this.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub contended: Option<Contended>,
+}
+
+/// Cycles of a reference whose line another CPU has used since this one did, both again and again, and one of them writes
+/// it: where one line is in play, where two are, and where four are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Contended {
+    /// A store without a load of the line before it.
+    pub store_cycles: [u32; 3],
+    /// An atomic.
+    pub atomic_cycles: [u32; 3],
+    /// A load of what another CPU stores.
+    pub load_cycles: [u32; 3],
+}
+
+impl Core {
+    /// Cycles of a crowded store behind a load of its line.
+    pub fn crowded_addition(&self) -> u32 {
+        if self.crowded_addition_cycles > 0 { self.crowded_addition_cycles } else { 2 * self.crowded_store_cycles }
+    }
+
+    /// What contended lines take; assumed where the file tells stores behind loads alone: stores without loads half of
+    /// it on one line, atomics as much as on several lines, loads nothing of their own.
+    pub fn contended(&self) -> Contended {
+        let [one, several] = self.contended_store_cycles;
+        self.contended.unwrap_or(Contended {
+            store_cycles: [one / 2, several, several],
+            atomic_cycles: [several; 3],
+            load_cycles: [0; 3],
+        })
+    }
 }
 
 /// What the core fetches ahead of accesses that follow one another.

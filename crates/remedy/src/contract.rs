@@ -118,6 +118,12 @@ pub trait Suspicion: Send + Sync {
     /// Share of the command's cost that could be saved at the very most.
     fn most_gain(&self) -> f64;
 
+    /// The same under the least favourable order of the CPUs and the dearest price: what may be printed as a bound. Never
+    /// below [`Suspicion::most_gain`].
+    fn bound(&self) -> f64 {
+        self.most_gain()
+    }
+
     /// What the trace lacks for the finding to be exact, as `nearmiss trace --carry` takes it.
     fn lacks(&self, _case: &Case) -> Option<&'static str> {
         None

@@ -321,13 +321,22 @@ fn may_wait(run: &RunDir, machine: &Machine) -> Result<u64, CaseError> {
 }
 
 /// Cycles that a reference waits for another CPU, at most: the bus may be taken by all the others first.
-fn dearest_wait(machine: &Machine) -> f64 {
+pub(crate) fn dearest_wait(machine: &Machine) -> f64 {
     let latency = &machine.latency;
     let line = [latency.core_clean_cycles, latency.core_modified_cycles, latency.remote_cache_cycles];
     let memory = [latency.memory_local_cycles, latency.memory_remote_cycles];
-    let longest = line.into_iter().chain(memory).max().unwrap_or(0);
+    let longest = line.into_iter().chain(memory).chain(contended(machine)).max().unwrap_or(0);
     let bus = u64::from(machine.bus.transaction_cycles) * u64::from(machine.topology.cpus());
     (u64::from(longest) + bus) as f64 * machine.shown_share()
+}
+
+/// What single accesses to contended lines take.
+fn contended(machine: &Machine) -> impl Iterator<Item = u32> {
+    machine.core.iter().flat_map(|core| {
+        let figures = core.contended();
+        let others = [figures.store_cycles, figures.atomic_cycles, figures.load_cycles];
+        core.contended_store_cycles.into_iter().chain(others.into_iter().flatten())
+    })
 }
 
 /// What waits for other CPUs in the recorded order, and what may wait for them in the modelled one.

@@ -22,7 +22,13 @@ pub enum CpuClock {
 impl CpuClock {
     /// Begins with a command that has not run yet.
     pub fn of(suspended: &Suspended) -> Self {
-        task_clock(suspended.pid()).map_or_else(|_| CpuClock::Accounts(suspended.tree()), CpuClock::Event)
+        task_clock(suspended.pid(), false).map_or_else(|_| CpuClock::Accounts(suspended.tree()), CpuClock::Event)
+    }
+
+    /// Begins where the command's program begins: what the fork of this process takes, and its end, is not the command's.
+    /// `None` where the kernel refuses such a clock.
+    pub fn from_exec(suspended: &Suspended) -> Option<Self> {
+        task_clock(suspended.pid(), true).ok().map(CpuClock::Event)
     }
 
     /// Nanoseconds so far.
@@ -39,12 +45,14 @@ impl CpuClock {
     }
 }
 
-fn task_clock(pid: i32) -> io::Result<File> {
+fn task_clock(pid: i32, from_exec: bool) -> io::Result<File> {
     let mut attr = sys::perf_event_attr::default();
     attr.type_ = sys::PERF_TYPE_SOFTWARE;
     attr.size = size_of::<sys::perf_event_attr>() as u32;
     attr.config = sys::PERF_COUNT_SW_TASK_CLOCK.into();
     attr.set_inherit(1);
+    attr.set_disabled(from_exec.into());
+    attr.set_enable_on_exec(from_exec.into());
     // The clock counts the kernel's part all the same, and ordinary users may ask for it so.
     attr.set_exclude_kernel(1);
     let flags = sys::PERF_FLAG_FD_CLOEXEC.into();

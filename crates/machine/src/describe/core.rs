@@ -40,10 +40,27 @@ fn core_ranges(core: &Core) -> Result<(), Problem> {
     number(&at("mispredict_cycles"), core.mispredict_cycles, 0, 1000)?;
     number(&at("fetch_ahead_instructions"), core.fetch_ahead_instructions, 0, 10_000)?;
     number(&at("crowded_store_cycles"), core.crowded_store_cycles, 0, 1000)?;
+    number(&at("crowded_addition_cycles"), core.crowded_addition_cycles, 0, 1000)?;
     for cycles in core.contended_store_cycles {
         number(&at("contended_store_cycles"), cycles, 0, 10_000)?;
     }
+    contended_ranges(core)?;
     number(&at("fill_cycles"), core.fill_cycles, 0.0, 100.0)
+}
+
+fn contended_ranges(core: &Core) -> Result<(), Problem> {
+    let Some(contended) = &core.contended else { return Ok(()) };
+    let figures = [
+        ("store_cycles", contended.store_cycles),
+        ("atomic_cycles", contended.atomic_cycles),
+        ("load_cycles", contended.load_cycles),
+    ];
+    for (key, cycles) in figures {
+        for cycles in cycles {
+            number(&[Key("core"), Key("contended"), Key(key)], cycles, 0, 10_000)?;
+        }
+    }
+    Ok(())
 }
 
 fn stream_ranges(streams: &Streams) -> Result<(), Problem> {

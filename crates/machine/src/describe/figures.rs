@@ -56,11 +56,15 @@ fn of_the_core(machine: &Machine) -> Vec<&'static str> {
         "core.crowded_store",
         "core.fill",
     ];
+    const CONTENDED: [&str; 3] = ["core.contended.store", "core.contended.atomic", "core.contended.load"];
     const STREAMS: [&str; 5] =
         ["streams.followed", "streams.trained_by", "streams.longest_stride", "streams.within", "streams.line"];
     const TLB: [&str; 3] = ["tlb.entries", "tlb.miss", "tlb.large_entries"];
     const SECOND_TLB: [&str; 3] = ["tlb.second.entries", "tlb.second.walk", "tlb.second.large_walk"];
     let mut names: Vec<&str> = if machine.core.is_some() { CORE.to_vec() } else { vec!["overlap"] };
+    names.extend(machine.core.iter().filter(|core| core.crowded_addition_cycles > 0).map(|_| "core.crowded_addition"));
+    let contended = machine.core.iter().filter(|core| core.contended.is_some());
+    names.extend(contended.flat_map(|_| CONTENDED));
     names.extend(machine.streams.iter().flat_map(|_| STREAMS));
     names.extend(machine.tlb.iter().flat_map(|_| TLB));
     names.extend(machine.tlb.iter().filter(|tlb| tlb.second.is_some()).flat_map(|_| SECOND_TLB));

@@ -7,7 +7,7 @@ use super::subject::{Class, Subject};
 use crate::case::Case;
 use crate::contract::{Asked, Suspicion};
 use crate::replay::CaseError;
-use crate::traced::Traced;
+use crate::traced::{Traced, dearest_wait};
 use nearmiss_record::finding::{Finding, Known, LEAST_GAIN, Prediction, Reach};
 use nearmiss_record::model::{LineSharing, ModelRecord, SharedLineRow, Tenant};
 use nearmiss_record::rehearsal::Rehearsal;
@@ -75,7 +75,10 @@ impl Apart {
         let Some(row) = self.heaviest(sharing) else { return String::new() };
         match sharing {
             LineSharing::False => {
-                let sides: Vec<String> = one_a_group(row).into_iter().take(2).map(side).collect();
+                let mut sides = one_a_group(row);
+                // Who writes takes the line from all others.
+                sides.sort_by_key(|tenant| tenant.writers.is_empty());
+                let sides: Vec<String> = sides.into_iter().take(2).map(side).collect();
                 let line = bytes(self.line_bytes());
                 format!(
                     "{} share a line of {line}: each write takes the whole line from the other CPU.",
@@ -122,6 +125,13 @@ impl Apart {
         let spacing = self.line_bytes();
         let Some(row) = self.heaviest(LineSharing::False) else { return String::new() };
         let groups = one_a_group(row);
+        if self.subject.is_misaligned(spacing) {
+            let (object, beyond) = (&groups[0].object, groups[0].object_address % spacing);
+            return format!(
+                "align `{object}` to {spacing} bytes, it begins {beyond} bytes behind a line: _Alignas({spacing}) in C, \
+                 alignas({spacing}) in C++, aligned_alloc({spacing}, …) for a block"
+            );
+        }
         if let Some(stride) = stride(&groups) {
             let object = &groups[0].object;
             return format!(
@@ -207,6 +217,12 @@ impl Apart {
     }
 }
 
+/// Share of the cycles where each reference waits for another CPU, at the dearest price, beside the `rest`.
+fn least_favourable(references: u64, dearest_cycles: f64, rest: u64) -> f64 {
+    let waits = references as f64 * dearest_cycles;
+    waits / (waits + rest as f64).max(1.0)
+}
+
 /// What the change saves in each order.
 fn both_orders(replays: &Replays, sharing: LineSharing) -> String {
     let [recorded, modelled] = [0, 1].map(|order| percent(replays.gain(order, CHANGED).0));
@@ -219,12 +235,14 @@ fn both_orders(replays: &Replays, sharing: LineSharing) -> String {
     )
 }
 
-/// The first tenant of each group.
+/// The first tenant of each group, or the first that is written where one is.
 fn one_a_group(row: &SharedLineRow) -> Vec<&Tenant> {
     let mut first: Vec<&Tenant> = Vec::new();
     for tenant in &row.tenants {
-        if first.iter().all(|other| other.group != tenant.group) {
-            first.push(tenant);
+        match first.iter_mut().find(|other| other.group == tenant.group) {
+            Some(known) if known.writers.is_empty() && !tenant.writers.is_empty() => *known = tenant,
+            Some(_) => {}
+            None => first.push(tenant),
         }
     }
     first
@@ -269,6 +287,12 @@ fn stride(groups: &[&Tenant]) -> Option<u64> {
 impl Suspicion for Apart {
     fn most_gain(&self) -> f64 {
         self.share(self.subject.stall_cycles())
+    }
+
+    fn bound(&self) -> f64 {
+        let rest = self.modelled.totals.cycles.saturating_sub(self.subject.stall_cycles());
+        let dearest = dearest_wait(&self.modelled.machine);
+        least_favourable(self.subject.references(), dearest, rest).max(self.most_gain())
     }
 
     fn lacks(&self, case: &Case) -> Option<&'static str> {
@@ -339,6 +363,20 @@ mod tests {
             written_at: vec!["a.c:22 count".into()],
             ..Tenant::default()
         }
+    }
+
+    #[test]
+    fn a_group_is_named_by_what_is_written_of_it() {
+        let mut tenants = [tenant(0, 8, 0), tenant(8, 8, 0), tenant(16, 8, 1)];
+        tenants[0].writers.clear();
+        let row = SharedLineRow { tenants: tenants.to_vec(), ..SharedLineRow::default() };
+        assert_eq!(one_a_group(&row).iter().map(|tenant| tenant.offset).collect::<Vec<_>>(), [8, 16]);
+    }
+
+    #[test]
+    fn a_bound_counts_each_reference_at_the_dearest_price() {
+        assert_eq!(least_favourable(10_000, 300.0, 1_000_000), 0.75);
+        assert_eq!(least_favourable(0, 300.0, 0), 0.0);
     }
 
     #[test]

@@ -76,6 +76,28 @@ impl Subject {
         self.lines.iter().map(|line| line.stall_cycles).sum()
     }
 
+    /// References of the command to the lines since they first moved: each may wait in some order.
+    pub fn references(&self) -> u64 {
+        self.lines.iter().map(|line| line.references.max(line.misses())).sum()
+    }
+
+    /// Whether no line would have tenants of unlike users if the object that they all lie in began at a line.
+    pub fn is_misaligned(&self, line_bytes: u64) -> bool {
+        let Some(first) = self.parting().find_map(|line| line.tenants.first()) else { return false };
+        let line_bytes = line_bytes.max(1);
+        let mut users: BTreeMap<u64, [&[u32]; 2]> = BTreeMap::new();
+        let mut tenants = self.parting().flat_map(|line| &line.tenants);
+        self.class == Class::Fields
+            && first.object_address % line_bytes != 0
+            && tenants.all(|tenant| {
+                let own = [tenant.writers.as_slice(), &tenant.readers];
+                let last = tenant.offset + u64::from(tenant.bytes.max(1)) - 1;
+                tenant.object_address == first.object_address
+                    && tenant.offset / line_bytes == last / line_bytes
+                    && *users.entry(tenant.offset / line_bytes).or_insert(own) == own
+            })
+    }
+
     /// One row a line that the program knows: a line whose page moved in memory has several. Most misses first.
     pub fn lines_by_place(&self) -> Vec<&SharedLineRow> {
         let place = |line: &SharedLineRow| {
@@ -192,6 +214,25 @@ mod tests {
         let moved: Vec<_> = moved.iter().map(|m| (m.from, m.to, m.line)).collect();
         assert_eq!(moved, [(0x1008, 0x1010, 0), (0x1018, 0x1020, 1), (0x1020, 0x1028, 0), (0x2008, 0x2010, 2)]);
         assert_eq!(spacing, 64);
+    }
+
+    #[test]
+    fn an_object_is_misaligned_if_its_own_lines_would_have_like_users() {
+        let of = |address: u64, tenants: &[(u64, u32, u32)]| {
+            let tenant = |&(offset, bytes, user): &(u64, u32, u32)| Tenant {
+                offset,
+                bytes,
+                writers: vec![user],
+                ..tenant(ObjectKind::Heap, address, ((address + offset) % 64) as u32, user)
+            };
+            let tenants = tenants.iter().map(tenant).collect();
+            Subject { class: Class::Fields, lines: vec![line(tenants)] }.is_misaligned(64)
+        };
+        // Elements of 64 bytes from 16 on: the end of one thread's and the begin of another's lie on a line.
+        assert!(of(0x1010, &[(48, 16, 1), (64, 8, 2), (80, 16, 2)]));
+        assert!(!of(0x1000, &[(48, 16, 1), (64, 8, 2)]), "it begins at a line");
+        assert!(!of(0x1010, &[(48, 8, 1), (56, 8, 2)]), "elements of 8 bytes share lines wherever they begin");
+        assert!(!of(0x1010, &[(48, 32, 1), (80, 8, 2)]), "what one thread uses reaches over its line");
     }
 
     #[test]

@@ -1,13 +1,17 @@
-//! Lines that several CPUs store to in turn, and what that takes.
+//! Lines that several CPUs use in turn, one of them writing, and what that takes.
 //!
 //! A core asks for the lines of the stores in its buffer ahead, side by side. Of a line that another CPU stores to as well
 //! that is no help: the line is gone again when the store's turn comes, so that such stores leave one by one, each with a
 //! transfer of its own. A load before the store makes it worse. What the load read is void when the line goes, and the core
-//! begins again from there, so that the wait hides behind nothing. Two things make it less. While a line is there a few
-//! more of its stores get through, where all of them are to one line; and stores that follow one another to one line,
-//! without a load between, leave together.
+//! begins again from there, so that the wait hides behind nothing. An atomic waits for its line at once. Two things make it
+//! less. While a line is there a few more accesses get through, where all of them are to one line; and a core that waits
+//! goes on within its window, so that what it has gathered meanwhile gets through together.
 //!
-//! All that was measured on a Zen 5 (`experiments/cycles/contended-lines.txt`). A machine file says what a store takes.
+//! How much less it is follows from no manual, so a machine file says what an access takes on one line, two and four, as
+//! two CPUs do nothing else (`experiments/cycles/contended-lines.txt`). CPUs that compute between two uses of a line find it
+//! gone more often, and gather less meanwhile: where two added to one line every 28 ns, a quarter to a third of their time
+//! was spent waiting for it (`experiments/gains`, `adds-working` and `atomics-working`, on a Zen 4). So an addition and an
+//! atomic take [`WAITING`] of the time since the use before, if that is more, and a whole transfer at most.
 
 use super::{Ticks, ticks};
 use nearmiss_record::machine::{Core, Machine};
@@ -15,8 +19,13 @@ use nearmiss_record::machine::{Core, Machine};
 /// A line is contended if this core has lost it twice within so many cycles: lines that are handed over once, such as
 /// those of a buffer, are asked for ahead as any others.
 const WITHIN: Ticks = ticks(1 << 14);
-/// Lines whose latest lost store is known.
+/// Of the time between two uses of a line by one CPU, its wait for the line included, what that wait is: one part in so many.
+/// Chosen by those two programs, on one host.
+const WAITING: Ticks = 3;
+/// Lines whose latest losses are known.
 const REMEMBERED: usize = 1 << 8;
+/// Latest losses that tell how many lines are in play.
+const IN_PLAY: usize = 4;
 const NONE: u64 = u64::MAX;
 
 /// What a store whose line is contended waits for.
@@ -32,63 +41,134 @@ pub(super) enum Takes {
 #[derive(Clone, Copy, Debug)]
 struct Lost {
     line: u64,
-    /// When a store found it gone, lately.
+    /// When a store or an atomic found it gone, lately.
     stored: Ticks,
-    /// A load found it gone, too. Where the two CPUs' loads and stores meet by turns, not each store has such a load.
-    loaded: bool,
+    /// When a load found it gone, lately.
+    loaded: Ticks,
+    /// What that load took.
+    load_took: Ticks,
 }
 
-/// The latest stores and loads of one core whose lines other CPUs had taken.
+/// What an access takes by the lines in play: one, two, more.
+type Figures = [Ticks; 3];
+
+/// The latest references of one core whose lines other CPUs had taken.
 #[derive(Clone, Debug)]
 pub(super) struct Contended {
     line_shift: u32,
-    /// By whether the latest lost store was to another line.
-    takes: [Ticks; 2],
-    /// Cycles of a transfer within the node, which `takes` is for.
+    /// A store behind a load of its line.
+    additions: Figures,
+    stores: Figures,
+    atomics: Figures,
+    loads: Figures,
+    /// Cycles of a transfer within the node, which the figures are for.
     transfer_cycles: u32,
     /// By the line's number.
     lost: Vec<Lost>,
-    /// Line of the latest lost store.
-    latest: u64,
+    /// Lines of the latest losses, and how many there were.
+    latest: [u64; IN_PLAY],
+    losses: usize,
 }
 
 impl Contended {
     pub fn new(machine: &Machine, core: &Core) -> Self {
+        let of = |cycles: [u32; 3]| cycles.map(|cycles| ticks(cycles.into()));
+        let ([one, several], others) = (core.contended_store_cycles, core.contended());
         Contended {
             line_shift: machine.data_cache(1).map_or(6, |cache| cache.line.0.max(1).ilog2()),
-            takes: core.contended_store_cycles.map(|cycles| ticks(cycles.into())),
+            additions: of([one, several, several]),
+            stores: of(others.store_cycles),
+            atomics: of(others.atomic_cycles),
+            loads: of(others.load_cycles),
             transfer_cycles: machine.latency.core_modified_cycles.max(1),
-            lost: vec![Lost { line: NONE, stored: 0, loaded: false }; REMEMBERED],
-            latest: NONE,
+            lost: vec![Lost { line: NONE, stored: 0, loaded: 0, load_took: 0 }; REMEMBERED],
+            latest: [NONE; IN_PLAY],
+            losses: 0,
         }
     }
 
-    /// A load found that another CPU had taken its line.
-    pub fn loads(&mut self, vaddr: u64) {
+    /// A load found that another CPU had taken its line: what it takes, if the line is contended.
+    pub fn loads(&mut self, vaddr: u64, now: Ticks, latency_cycles: u32) -> Option<Ticks> {
         let line = vaddr >> self.line_shift;
-        let known = &mut self.lost[line as usize % REMEMBERED];
-        *known = Lost { line, stored: if known.line == line { known.stored } else { 0 }, loaded: true };
+        let before = self.known(line);
+        let in_play = self.loses(line);
+        let again = is_recent(before.loaded, now) && self.tells();
+        let takes = again.then(|| self.farther(self.loads[in_play], latency_cycles));
+        self.remember(Lost { loaded: now.max(1), load_took: takes.unwrap_or(0), ..before });
+        takes
     }
 
-    /// A store, or an atomic, found that another CPU had the line: what it takes, if the line is contended.
+    /// A store found that another CPU had the line: what it takes, if the line is contended.
     pub fn stores(&mut self, vaddr: u64, now: Ticks, latency_cycles: u32) -> Option<Takes> {
         let line = vaddr >> self.line_shift;
-        let known = &mut self.lost[line as usize % REMEMBERED];
-        let before = *known;
-        *known = Lost { line, stored: now, loaded: before.line == line && before.loaded };
-        let same = std::mem::replace(&mut self.latest, line) == line;
-        let again = before.line == line && before.stored > 0 && now.saturating_sub(before.stored) <= WITHIN;
-        if !again || self.takes == [0; 2] {
+        let before = self.known(line);
+        let in_play = if before.loaded > 0 { self.in_play() } else { self.loses(line) };
+        self.remember(Lost { stored: now.max(1), ..before });
+        if !is_recent(before.stored, now) || !self.tells() {
             return None;
         }
-        let farther = f64::from(latency_cycles) / f64::from(self.transfer_cycles);
-        let takes = (self.takes[usize::from(!same)] as f64 * farther.max(1.0)).round() as Ticks;
-        Some(match (before.loaded, same) {
-            (true, _) => Takes::AtOnce(takes),
-            (false, true) => Takes::InTheBuffer(0),
-            (false, false) => Takes::InTheBuffer(takes),
+        Some(if before.loaded > 0 {
+            let takes = self.farther(self.additions[in_play], latency_cycles);
+            Takes::AtOnce(takes.max(shared(before.stored, now, latency_cycles)).saturating_sub(before.load_took))
+        } else {
+            Takes::InTheBuffer(self.farther(self.stores[in_play], latency_cycles))
         })
     }
+
+    /// An atomic found that another CPU had the line: what it takes, if the line is contended.
+    pub fn atomics(&mut self, vaddr: u64, now: Ticks, latency_cycles: u32) -> Option<Ticks> {
+        let line = vaddr >> self.line_shift;
+        let before = self.known(line);
+        let in_play = self.loses(line);
+        self.remember(Lost { stored: now.max(1), ..before });
+        let again = is_recent(before.stored, now) && self.tells();
+        let least = shared(before.stored, now, latency_cycles);
+        again.then(|| self.farther(self.atomics[in_play], latency_cycles).max(least))
+    }
+
+    /// The machine tells what contended lines take.
+    fn tells(&self) -> bool {
+        [self.additions, self.stores, self.atomics, self.loads] != [[0; 3]; 4]
+    }
+
+    fn known(&self, line: u64) -> Lost {
+        let known = self.lost[line as usize % REMEMBERED];
+        if known.line == line { known } else { Lost { line, stored: 0, loaded: 0, load_took: 0 } }
+    }
+
+    fn remember(&mut self, lost: Lost) {
+        self.lost[lost.line as usize % REMEMBERED] = lost;
+    }
+
+    /// Notes a loss; returns the place of the figures.
+    fn loses(&mut self, line: u64) -> usize {
+        self.latest[self.losses % IN_PLAY] = line;
+        self.losses += 1;
+        self.in_play()
+    }
+
+    /// Lines among the latest losses, as a place of figures.
+    fn in_play(&self) -> usize {
+        let latest = &self.latest[..self.losses.min(IN_PLAY)];
+        let lines = latest.iter().enumerate().filter(|(at, line)| !latest[..*at].contains(line)).count();
+        lines.clamp(1, 3) - 1
+    }
+
+    /// A line from farther takes longer in proportion.
+    fn farther(&self, takes: Ticks, latency_cycles: u32) -> Ticks {
+        let farther = f64::from(latency_cycles) / f64::from(self.transfer_cycles);
+        (takes as f64 * farther.max(1.0)).round() as Ticks
+    }
+}
+
+/// What the other CPU's uses take of the time since the own one, a transfer at most.
+fn shared(before: Ticks, now: Ticks, latency_cycles: u32) -> Ticks {
+    (now.saturating_sub(before) / WAITING).min(ticks(latency_cycles.into()))
+}
+
+/// Whether a line was lost lately, too.
+fn is_recent(before: Ticks, now: Ticks) -> bool {
+    before > 0 && now.saturating_sub(before) <= WITHIN
 }
 
 #[cfg(test)]
@@ -97,8 +177,6 @@ mod tests {
     use super::*;
     use crate::describe::preset;
 
-    const ONE: Takes = Takes::AtOnce(ticks(20));
-    const SEVERAL: Takes = Takes::AtOnce(ticks(70));
     const TRANSFER: u32 = 100;
 
     fn contended() -> Contended {
@@ -114,7 +192,7 @@ mod tests {
         let mut next = |line: &u64| {
             now += ticks(after);
             if loaded {
-                contended.loads(line * 64 + 8);
+                contended.loads(line * 64 + 8, now, TRANSFER);
             }
             contended.stores(line * 64, now, TRANSFER)
         };
@@ -123,38 +201,56 @@ mod tests {
 
     #[test]
     fn additions_to_one_line_begin_anew_each_time_once_the_line_came_back() {
-        assert_eq!(takes(&[5, 5, 5], true, 30), [None, Some(ONE), Some(ONE)]);
+        // What the load took is a part of it.
+        let one = Takes::AtOnce(ticks(20 - 3));
+        assert_eq!(takes(&[5, 5, 5], true, 30), [None, Some(one), Some(one)]);
+        // Of 90 cycles from one to the next a third, and a transfer at most.
+        assert_eq!(takes(&[5, 5], true, 90)[1], Some(Takes::AtOnce(ticks(30 - 3))));
+        assert_eq!(takes(&[5, 5], true, 900)[1], Some(Takes::AtOnce(ticks(100 - 3))));
     }
 
     #[test]
     fn additions_to_several_lines_take_a_transfer_each() {
-        assert_eq!(takes(&[5, 9, 5, 9, 9], true, 30), [None, None, Some(SEVERAL), Some(SEVERAL), Some(ONE)]);
+        let [two, more] = [ticks(70 - 5), ticks(70 - 6)].map(|takes| Some(Takes::AtOnce(takes)));
+        assert_eq!(takes(&[5, 9, 5, 9, 1, 5], true, 30), [None, None, two, two, None, more]);
     }
 
     #[test]
-    fn stores_alone_wait_in_the_buffer_and_those_of_one_line_leave_together() {
-        let [together, apart] = [Takes::InTheBuffer(0), Takes::InTheBuffer(ticks(70))];
-        assert_eq!(takes(&[5, 5, 9, 5], false, 30), [None, Some(together), None, Some(apart)]);
+    fn stores_alone_wait_in_the_buffer_by_the_lines_in_play() {
+        let [one, two, more] = [ticks(8), ticks(40), ticks(60)].map(|takes| Some(Takes::InTheBuffer(takes)));
+        assert_eq!(takes(&[5, 5, 9, 5, 9], false, 30), [None, one, None, two, two]);
+        assert_eq!(takes(&[5, 9, 1, 5, 9, 9, 9, 9], false, 30), [None, None, None, more, more, more, two, one]);
+    }
+
+    #[test]
+    fn atomics_and_loads_have_figures_of_their_own() {
+        let mut contended = contended();
+        assert_eq!([1, 2, 3].map(|now| contended.atomics(0, now, TRANSFER)), [None, Some(ticks(30)), Some(ticks(30))]);
+        assert_eq!([4, 5].map(|now| contended.loads(64, now, TRANSFER)), [None, Some(ticks(5))]);
+        assert_eq!(contended.atomics(0, 6, TRANSFER), Some(ticks(50)));
     }
 
     #[test]
     fn a_line_that_comes_back_late_is_handed_over_and_not_contended() {
-        assert_eq!(takes(&[5, 5], true, (1 << 14) + 1), [None, None]);
-        assert_eq!(takes(&[5, 5], true, 1 << 14), [None, Some(ONE)]);
+        assert_eq!(takes(&[5, 5], false, (1 << 14) + 1), [None, None]);
+        assert_eq!(takes(&[5, 5], false, 1 << 14), [None, Some(Takes::InTheBuffer(ticks(8)))]);
     }
 
     #[test]
     fn a_line_from_farther_takes_longer_in_proportion() {
         let mut contended = contended();
         contended.stores(0, 1, 3 * TRANSFER);
-        assert_eq!(contended.stores(0, 2, 3 * TRANSFER), Some(Takes::InTheBuffer(0)));
-        contended.loads(0);
-        assert_eq!(contended.stores(0, 3, 3 * TRANSFER), Some(Takes::AtOnce(ticks(60))));
+        assert_eq!(contended.stores(0, 2, 3 * TRANSFER), Some(Takes::InTheBuffer(ticks(24))));
+        assert_eq!(contended.stores(0, 3, TRANSFER / 2), Some(Takes::InTheBuffer(ticks(8))));
     }
 
     #[test]
     fn a_machine_that_tells_no_times_has_no_contended_lines() {
-        let mut contended = Contended { takes: [0; 2], ..contended() };
+        let nothing = [0; 3];
+        let mut contended =
+            Contended { additions: nothing, stores: nothing, atomics: nothing, loads: nothing, ..contended() };
         assert_eq!([1, 2].map(|now| contended.stores(0, now, TRANSFER)), [None, None]);
+        assert_eq!([3, 4].map(|now| contended.atomics(0, now, TRANSFER)), [None, None]);
+        assert_eq!([5, 6].map(|now| contended.loads(0, now, TRANSFER)), [None, None]);
     }
 }

@@ -9,6 +9,9 @@
 //! Two things make it less. Of few lines that go round, some are asked for again while they are on their way, or before
 //! they are pushed out: from `ways` to some times as many lines the cost grows evenly. And sets work side by side: of the
 //! latest fills only those of the same set hold one up. Both were measured on a Zen 5 (`experiments/cycles/crowded-lines.txt`).
+//!
+//! A store behind a load of its line takes more than either: the line that the load pushes out is modified and must be
+//! written back before the fill, and when the store's turn comes its own line must be brought once more.
 
 use super::{Ticks, ticks};
 use nearmiss_record::machine::{Core, Machine};
@@ -40,6 +43,8 @@ pub(super) struct Crowded {
     /// Stores so many instructions apart are in the buffer together.
     together: u64,
     store_takes: Ticks,
+    /// Of a store behind a load of its line.
+    addition_takes: Ticks,
     load_takes: Ticks,
     /// By set: instructions at the latest misses, as many as there are ways, oldest first from `next` on.
     latest: Vec<u64>,
@@ -65,6 +70,7 @@ impl Crowded {
             set_mask: sets - 1,
             together,
             store_takes: ticks(core.crowded_store_cycles.into()),
+            addition_takes: ticks(core.crowded_addition().into()),
             load_takes,
             latest: vec![0; (sets * ways) as usize],
             next: vec![0; sets as usize],
@@ -106,14 +112,15 @@ impl Crowded {
         oldest > 0 && instructions - oldest.min(instructions) <= self.together && self.stored[set] != self.line(vaddr)
     }
 
-    /// What a store takes behind the store before it, at least.
-    pub fn store_takes(&mut self, vaddr: u64, instructions: u64) -> Ticks {
+    /// What a store takes behind the store before it, at least. `loaded`: a load has brought its line.
+    pub fn store_takes(&mut self, vaddr: u64, instructions: u64, loaded: bool) -> Ticks {
         if !self.crowd(vaddr, instructions) {
             return 0;
         }
         let set = self.set(vaddr);
         self.stored[set] = self.line(vaddr);
-        self.share(vaddr, (STORED * self.ways as u64) as f64, self.store_takes)
+        let takes = if loaded { self.addition_takes } else { self.store_takes };
+        self.share(vaddr, (STORED * self.ways as u64) as f64, takes)
     }
 
     /// What the line that a load has just brought takes of the core's time.

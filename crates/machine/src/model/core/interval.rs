@@ -3,7 +3,7 @@
 use super::contended::{Contended, Takes};
 use super::crowded::Crowded;
 use super::front_end::FrontEnd;
-use super::streams::Streams;
+use super::streams::{SHOWN, Streams};
 use super::translation::Translation;
 use super::{Ticks, ticks};
 use nearmiss_code::{Chain, Origin};
@@ -167,15 +167,15 @@ impl Interval {
 
     fn load(&mut self, what: &Waiting<'_>, begins: Ticks) -> Ticks {
         let known = self.address_known(what);
+        if let Some(takes) = self.contended_load(what, begins) {
+            return self.load_at_once(what, begins.max(known), takes);
+        }
         let there = self.line(what, begins, begins.max(known));
         self.load_of(what.insn).tells(Value { ready: there, instructions: what.instructions });
         if what.missed == 0 {
             return self.charge(what, there, self.window);
         }
         self.crowded.filled(what.vaddr);
-        if what.lost {
-            self.contended.loads(what.vaddr);
-        }
         if known <= begins {
             // Else the stores before it have left when its address is known, and it pushes out the line of none.
             self.crowded.pushes_out(what.vaddr, what.instructions);
@@ -185,27 +185,44 @@ impl Interval {
         fills + self.charge(&behind, there, self.window)
     }
 
+    fn contended_load(&mut self, what: &Waiting<'_>, begins: Ticks) -> Option<Ticks> {
+        let is_lost = what.lost && what.missed != 0;
+        if is_lost { self.contended.loads(what.vaddr, begins, what.latency_cycles) } else { None }
+    }
+
+    /// The line comes and goes beside all others. What follows the load through memory waits for its value.
+    fn load_at_once(&mut self, what: &Waiting<'_>, begins: Ticks, takes: Ticks) -> Ticks {
+        let ready = begins + std::mem::take(&mut self.walked) + ticks(what.latency_cycles.into());
+        self.load_of(what.insn).tells(Value { ready, instructions: what.instructions });
+        self.crowded.filled(what.vaddr);
+        self.beyond_what_was_charged(takes)
+    }
+
     fn store(&mut self, what: &Waiting<'_>, begins: Ticks) -> Ticks {
         let known = self.address_known(what);
         if what.missed != 0 {
             self.crowded.filled(what.vaddr);
         }
-        let mut takes = self.crowded.store_takes(what.vaddr, what.instructions);
+        let mut takes = self.crowded.store_takes(what.vaddr, what.instructions, what.missed == 0);
         if what.missed != 0 {
             self.crowded.pushes_out(what.vaddr, what.instructions);
         }
-        let there = self.line(what, begins, begins.max(known));
-        match self.contended(what, begins) {
-            Some(Takes::InTheBuffer(ticks)) => takes = takes.max(ticks),
+        let contended = if what.lost { self.contended.stores(what.vaddr, begins, what.latency_cycles) } else { None };
+        let there = match contended {
             Some(Takes::AtOnce(ticks)) => return self.store_at_once(what, takes, ticks),
-            None => {}
-        }
+            Some(Takes::InTheBuffer(ticks)) => {
+                takes = takes.max(ticks);
+                begins.max(known) + std::mem::take(&mut self.walked)
+            }
+            None => self.line(what, begins, begins.max(known)),
+        };
         self.stored = there.max(self.stored + takes);
         self.charge(what, self.stored, self.store_window)
     }
 
     /// What the core waits for anyway does not pass meanwhile: the line is asked for when the store's turn comes.
     fn store_at_once(&mut self, what: &Waiting<'_>, takes: Ticks, wait: Ticks) -> Ticks {
+        self.walked = 0;
         let there = what.clock + wait;
         self.stored = there.max(self.stored + takes);
         self.charge(what, there, 0)
@@ -213,18 +230,14 @@ impl Interval {
 
     fn atomic(&mut self, what: &Waiting<'_>, begins: Ticks) -> Ticks {
         let known = self.address_known(what).max(self.stored);
-        let there = self.line(what, begins, begins.max(known));
-        self.stored = match self.contended(what, begins) {
-            Some(Takes::InTheBuffer(ticks) | Takes::AtOnce(ticks)) => there.min(begins.max(known) + ticks),
-            None => there,
+        let contended = if what.lost { self.contended.atomics(what.vaddr, begins, what.latency_cycles) } else { None };
+        self.stored = match contended {
+            Some(takes) => what.clock.max(known) + std::mem::take(&mut self.walked) + takes,
+            None => self.line(what, begins, begins.max(known)),
         };
         let value = Value { ready: self.stored, instructions: what.instructions };
         self.load_of(what.insn).tells(value);
         self.charge(what, self.stored, 0)
-    }
-
-    fn contended(&mut self, what: &Waiting<'_>, begins: Ticks) -> Option<Takes> {
-        if what.lost { self.contended.stores(what.vaddr, begins, what.latency_cycles) } else { None }
     }
 
     /// A line of the code holds up what follows at once, where the front end did not ask for it early enough.
@@ -260,13 +273,13 @@ impl Interval {
             let hit = if what.kind == Kind::Store { 0 } else { self.hit };
             return begins + hit.max(ticks(what.latency_cycles.into()));
         }
-        let covered = self.streams.as_mut().is_some_and(|streams| streams.covers(what.vaddr));
+        let shown = self.streams.as_mut().map_or(SHOWN, |streams| streams.shown(what.vaddr));
         let begins = begins.max(self.given(source(what), reached));
-        if covered {
+        if shown == 0 {
             return begins;
         }
         let fill = &mut self.fills[self.next_fill];
-        let there = begins.max(*fill) + ticks(what.latency_cycles.into());
+        let there = begins.max(*fill) + ticks(what.latency_cycles.into()) * shown / SHOWN;
         *fill = there;
         self.next_fill = (self.next_fill + 1) % self.fills.len();
         there

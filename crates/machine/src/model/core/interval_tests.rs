@@ -4,6 +4,9 @@ use nearmiss_record::machine::{SecondTlb, Streams as Followed, Tlb};
 use nearmiss_record::units::{Bytes, InsnId};
 use proptest::prelude::*;
 
+/// Cycles of a line that another CPU has.
+const TRANSFER: u32 = 300;
+
 /// A cycle an instruction, a window of 100, four fill buffers.
 fn interval() -> Interval {
     fetching_ahead(0)
@@ -15,6 +18,7 @@ fn fetching_ahead(fetch_ahead_instructions: u32) -> Interval {
 
 fn of_core(fetch_ahead_instructions: u32, fill_cycles: f64) -> Interval {
     let mut machine = preset("zen4-genoa").unwrap().machine().unwrap();
+    machine.latency.core_modified_cycles = TRANSFER;
     let core = Core { fetch_ahead_instructions, fill_cycles, ..super::super::tests::core() };
     machine.streams = Some(Followed {
         followed: 4,
@@ -174,6 +178,27 @@ fn a_stream_takes_what_its_source_gives() {
 }
 
 #[test]
+fn rows_that_are_made_a_line_longer_take_no_longer() {
+    let chain = [(1, from(&[1], Some(Chain { instructions: 4, cycles: 4.0 })))];
+    let end = |stride: u64, chained: bool| {
+        let walk = (0..3000u64).map(|n| (4, Kind::Load, 1, 0x4000_0000 + n * stride * 64, 300));
+        let mut interval = interval();
+        interval.streams = Some(Streams::new(&Followed {
+            followed: 4,
+            trained_by: 2,
+            longest_stride_lines: 64,
+            within: Bytes(1 << 30),
+            line_cycles: vec![2.0, 4.0, 10.0],
+        }));
+        run_on(interval, walk, if chained { &chain } else { &[] }).1
+    };
+    for (crowded, chained) in (60..70).chain(120..136).chain(250..260).flat_map(|n| [(n, false), (n, true)]) {
+        let [before, after] = [end(crowded, chained), end(crowded + 1, chained)];
+        assert!(after as f64 <= 1.03 * before as f64, "{crowded} lines: {before}, one more: {after}");
+    }
+}
+
+#[test]
 fn stores_wait_where_the_buffer_is_full_and_atomics_at_once() {
     let stores = (0..4).map(|n| (10, Kind::Store, 1, scattered(n), 300));
     assert_eq!(run(stores, &[]).0, [180, 0, 0, 0]);
@@ -215,10 +240,43 @@ fn stores_go_one_by_one_behind_loads_that_push_out_their_lines() {
         });
         run(turns, &[]).1
     };
-    // The seventh line's stores leave at 28. From the eighth line on the first store takes 9, and the second nothing; it is
-    // an instruction more.
-    assert_eq!(run_of(4096), 28 + 193 * 9 - 120 + 1);
+    // The seventh line's stores leave at 28. From the eighth line on the first store takes 21, as its line was pushed out,
+    // written back and brought once more, and the second nothing; it is an instruction more.
+    assert_eq!(run_of(4096), 28 + 193 * 21 - 120 + 1);
     assert_eq!(run_of(4096 + 64), 800, "sixteen sets");
+}
+
+/// Ends of so many accesses to one line that another CPU takes each time.
+fn lost(kind: Kind, count: u64, after: u64) -> u64 {
+    let mut interval = interval();
+    let (mut instructions, mut stalls) = (0, 0);
+    for _ in 0..count {
+        instructions += after;
+        stalls += u64::from(interval.waits(&Waiting {
+            kind,
+            insn: 1,
+            vaddr: 0x5000,
+            latency_cycles: TRANSFER,
+            missed: 1,
+            lost: true,
+            instructions,
+            clock: ticks(instructions + stalls),
+            pace: ticks(1),
+            origin: None,
+        }));
+    }
+    instructions + stalls
+}
+
+#[test]
+fn accesses_that_contend_take_what_the_machine_tells_each_time() {
+    assert_eq!(lost(Kind::Atomic, 1, 10), 310, "a line that is handed over is waited for");
+    // The two after the first one take a third of the time since: 310 and 113 cycles.
+    assert_eq!(lost(Kind::Atomic, 100, 10), 1000 + 300 + 103 + 37 + 97 * 30);
+    // The last store leaves the buffer a store window behind the core.
+    assert_eq!(lost(Kind::Store, 100, 2), 2 + 300 + 99 * 8 - 120);
+    // What the first load is waited for anyway hides the nine within its window.
+    assert_eq!(lost(Kind::Load, 100, 10), 1000 + 200 + 90 * 3);
 }
 
 #[test]

@@ -17,6 +17,8 @@
 //!   lines are pushed out before their turn, by stores or by loads that run ahead, leave one by one. So do stores whose
 //!   lines other CPUs store to meanwhile; behind a load of the line the core waits for such a store at once.
 //! - An atomic waits for the stores before it, and the core waits for the atomic.
+//! - A line that several CPUs use in turn takes no fill buffer and no latency: the machine file says what each access to
+//!   such a line takes ([`contended`]).
 //! - A line of the code is asked for when the front end comes to it, some instructions ahead of the core. If the line
 //!   comes late, the core stops at once, but for what it would have waited for an older load anyway.
 //!
@@ -110,7 +112,7 @@ impl Default for Core {
 
 #[cfg(test)]
 mod tests {
-    use nearmiss_record::machine::Core;
+    use nearmiss_record::machine::{Contended, Core};
 
     /// A core for tests: a window of 100 instructions and four fill buffers.
     pub(super) fn core() -> Core {
@@ -123,8 +125,14 @@ mod tests {
             mispredict_cycles: 15,
             fetch_ahead_instructions: 0,
             crowded_store_cycles: 9,
+            crowded_addition_cycles: 21,
             contended_store_cycles: [20, 70],
             fill_cycles: 0.0,
+            contended: Some(Contended {
+                store_cycles: [8, 40, 60],
+                atomic_cycles: [30, 50, 60],
+                load_cycles: [3, 5, 6],
+            }),
         }
     }
 }

@@ -1,6 +1,15 @@
 //! What a core fetches ahead: lines that follow one another at one distance.
+//!
+//! A distance beyond the longest is not followed the less for one line more: what a line of such a stream shows of its
+//! latency grows evenly, up to all of it at some times the longest distance. Else a row that was made one line longer to
+//! get its columns out of each other's way would lose more at this bound than it gains.
 
 use nearmiss_record::machine::Streams as Figures;
+
+/// All of a latency, as [`Streams::shown`] tells it.
+pub(super) const SHOWN: u64 = 1 << 16;
+/// Times the longest distance from which on nothing is fetched ahead.
+const FADED: i64 = 32;
 
 /// Accesses of one block of memory.
 #[derive(Clone, Copy, Debug, Default)]
@@ -34,8 +43,15 @@ impl Streams {
         }
     }
 
-    /// An access missed the first level. Returns whether the line had been fetched ahead.
-    pub fn covers(&mut self, vaddr: u64) -> bool {
+    /// An access missed the first level. Returns what shows of its latency, of [`SHOWN`]; 0: the line had been fetched ahead.
+    pub fn shown(&mut self, vaddr: u64) -> u64 {
+        let beyond = self.foreseen(vaddr).map(|stride| stride.abs() - self.longest_stride);
+        let faded = (FADED - 1) * self.longest_stride;
+        beyond.map_or(SHOWN, |beyond| (beyond.clamp(0, faded) * SHOWN as i64 / faded.max(1)) as u64)
+    }
+
+    /// The distance of the stream that an access continues, where it was foreseen.
+    fn foreseen(&mut self, vaddr: u64) -> Option<i64> {
         let (block, line) = (vaddr >> self.block_log2, vaddr >> 6);
         self.clock += 1;
         let Some(stream) = self.followed.iter_mut().find(|stream| stream.block == block) else {
@@ -43,23 +59,23 @@ impl Streams {
             if let Some(oldest) = oldest {
                 *oldest = Stream { block, line, stride: 0, steps: 0, used: self.clock };
             }
-            return false;
+            return None;
         };
         stream.used = self.clock;
         let stride = line.wrapping_sub(stream.line) as i64;
         if stride == 0 {
-            return stream.steps >= self.trained_by;
+            return (stream.steps >= self.trained_by).then_some(stream.stride);
         }
         stream.line = line;
         if stride != stream.stride {
-            (stream.stride, stream.steps) = (stride, u32::from(stride.abs() <= self.longest_stride));
-            return false;
+            (stream.stride, stream.steps) = (stride, u32::from(stride.abs() <= FADED * self.longest_stride));
+            return None;
         }
         if stream.steps == 0 {
-            return false;
+            return None;
         }
         stream.steps = stream.steps.saturating_add(1);
-        stream.steps > self.trained_by
+        (stream.steps > self.trained_by).then_some(stride)
     }
 }
 
@@ -67,6 +83,23 @@ impl Streams {
 mod tests {
     use super::*;
     use nearmiss_record::units::Bytes;
+
+    impl Streams {
+        fn covers(&mut self, vaddr: u64) -> bool {
+            self.shown(vaddr) == 0
+        }
+    }
+
+    #[test]
+    fn what_shows_of_a_latency_grows_evenly_beyond_the_longest_distance() {
+        let shown = |stride: i64| {
+            let mut s = Streams { block_log2: 30, ..streams(4) };
+            (0..7).map(|n| s.shown((0x10_0000 + n * stride * 64) as u64)).last()
+        };
+        let of = |steps: u64| Some(steps * SHOWN / (31 * 8));
+        assert_eq!([shown(8), shown(9), shown(-9), shown(36)], [of(0), of(1), of(1), of(28)]);
+        assert_eq!([shown(255), shown(256), shown(257)], [of(247), Some(SHOWN), Some(SHOWN)]);
+    }
 
     fn streams(followed: u32) -> Streams {
         Streams::new(&Figures {
