@@ -8,7 +8,7 @@ use crate::measuring::measure;
 use crate::output::{print, terminal_width};
 use crate::phases::Phases;
 use crate::progress::progress;
-use crate::trace::{Budget, Diagnosed, Look, RecordArgs, for_diagnosis};
+use crate::trace::{Budget, Diagnosed, Length, Look, RecordArgs, for_diagnosis};
 use anyhow::Context;
 use nearmiss_diagnose::{Detected, Options, detect, judge};
 use nearmiss_record::run::{self, RunDir};
@@ -157,7 +157,7 @@ fn trace(args: &Args, remedies: Remedies, phases: &mut Phases) -> anyhow::Result
         anyhow::Ok((run, case))
     };
     if args.how.all || args.measure {
-        let (run, case) = record(Look::Closer { tasks: false })?;
+        let (run, case) = record(Look::Closer { tasks: false, length: None })?;
         return Ok((run, case, None));
     }
     let (run, case) = record(Look::First)?;
@@ -168,8 +168,10 @@ fn trace(args: &Args, remedies: Remedies, phases: &mut Phases) -> anyhow::Result
     }
     let carried: Vec<&str> = missing.iter().copied().collect();
     say(&format!("something could matter: recording again, to rehearse what changes {}", carried.join(", ")));
+    let length = case.traced.as_ref().and_then(|traced| Length::of(&traced.manifest));
+    let tasks = missing.contains("tasks");
     drop((detected, case));
     run.discard();
-    let (run, case) = record(Look::Closer { tasks: missing.contains("tasks") })?;
+    let (run, case) = record(Look::Closer { tasks, length })?;
     Ok((run, case, None))
 }

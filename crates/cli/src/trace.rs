@@ -9,7 +9,7 @@ mod recording;
 mod served;
 mod warm;
 
-pub(crate) use budget::{Budget, Purpose};
+pub(crate) use budget::{Budget, Length, Purpose};
 pub(crate) use nodes::Apart;
 use options::{Clock, Only};
 pub(crate) use options::{RecordArgs, within};
@@ -138,7 +138,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     let (status, ended) = if args.counts {
         (counts::count(&args)?, false)
     } else {
-        let plan = Budget::of(args.within).plan(Purpose::Report);
+        let plan = Budget::of(args.within).plan(Purpose::Report, None);
         let recording = trace(&args, plan, Kept::Report)?;
         (recording.status, recording.ended)
     };

@@ -91,9 +91,17 @@ impl Case {
 
     /// Facts a reader must know, one sentence each.
     pub fn notes(&self) -> Vec<String> {
-        let covered = self.traced.iter().filter_map(|traced| traced.manifest.covered?.sentence());
+        let covered = self.traced.iter().filter_map(covered);
         let traced = self.traced.iter().flat_map(|traced| &traced.model.notes);
         let observed = self.observation.iter().flat_map(|observation| &observation.observed().notes);
         covered.chain(traced.chain(observed).cloned()).collect()
     }
+}
+
+/// How much of the run was recorded, where that may not be all, and what that is on the machine that is modelled.
+fn covered(traced: &Traced) -> Option<String> {
+    let sentence = traced.manifest.covered?.sentence()?;
+    let (cycles, machine) = (traced.model.totals.cycles, traced.machine());
+    let ms = cycles as f64 / (f64::from(machine.clock_mhz.max(1)) * 1e3);
+    Some(format!("{sentence} The recorded parts are {ms:.0} ms of CPU time on {}, modelled.", machine.name))
 }

@@ -5,9 +5,11 @@ use std::time::{Duration, Instant};
 /// How a command is recorded in parts, and when it is ended.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Parts {
-    /// Longest part, by the clock of this machine.
+    /// Longest first part, by the clock of this machine: a run that is shorter is recorded whole.
+    pub first: Duration,
+    /// Longest part after it.
     pub longest: Duration,
-    /// Records of a part, at most.
+    /// Records of a part, at most; the first one may have half of all.
     pub records: u64,
     /// The first pause.
     pub pause: Duration,
@@ -77,8 +79,12 @@ impl Schedule {
         if self.paused {
             return (now - self.since >= self.pause).then(|| self.go_on(now));
         }
+        let (longest, most) = match self.covered.parts {
+            1 => (self.plan.first, self.plan.records.max(self.plan.all_records / 2)),
+            _ => (self.plan.longest, self.plan.records),
+        };
         let of_part = records - self.records_before;
-        (now - self.since >= self.plan.longest || of_part >= self.plan.records).then(|| self.rest(now))
+        (now - self.since >= longest || of_part >= most).then(|| self.rest(now))
     }
 
     fn rest(&mut self, now: Instant) -> Due {
@@ -116,7 +122,8 @@ mod tests {
     const MS: Duration = Duration::from_millis(1);
 
     fn plan() -> Parts {
-        Parts { longest: 100 * MS, records: 1000, pause: 10 * MS, growth: 1.4, whole: 1000 * MS, all_records: 5000 }
+        let (pause, whole) = (10 * MS, 1000 * MS);
+        Parts { first: 200 * MS, longest: 100 * MS, records: 1000, pause, growth: 1.4, whole, all_records: 5000 }
     }
 
     /// Looks every millisecond; a part sends `rate` records in each.
@@ -140,14 +147,14 @@ mod tests {
 
     #[test]
     fn a_short_run_is_one_part() {
-        let covered = Covered { parts: 1, recorded: 90 * MS, reached: 90 * MS, ended: false };
-        assert_eq!(run(1, 90), (vec![], covered));
+        let covered = Covered { parts: 1, recorded: 190 * MS, reached: 190 * MS, ended: false };
+        assert_eq!(run(1, 190), (vec![], covered));
     }
 
     #[test]
     fn pauses_grow_and_the_command_ends_with_the_plan() {
         let (seen, covered) = run(1, 5000);
-        let firsts = [(100, Due::Pause), (110, Due::GoOn), (210, Due::Pause), (224, Due::GoOn)];
+        let firsts = [(200, Due::Pause), (210, Due::GoOn), (310, Due::Pause), (324, Due::GoOn)];
         assert_eq!(seen[..4], firsts);
         assert_eq!(seen.last(), Some(&(1000, Due::End)));
         assert!(covered.ended && covered.reached == 1000 * MS && covered.parts >= 6, "{covered:?}");
@@ -156,8 +163,8 @@ mod tests {
     #[test]
     fn a_part_ends_with_its_records_and_the_plan_with_all() {
         let (seen, covered) = run(100, 5000);
-        assert_eq!(seen[..2], [(10, Due::Pause), (20, Due::GoOn)]);
+        assert_eq!(seen[..4], [(25, Due::Pause), (35, Due::GoOn), (45, Due::Pause), (59, Due::GoOn)]);
         assert_eq!(seen.last().map(|(_, due)| *due), Some(Due::End));
-        assert_eq!((covered.parts, covered.recorded), (5, 50 * MS));
+        assert_eq!((covered.parts, covered.recorded), (4, 50 * MS));
     }
 }

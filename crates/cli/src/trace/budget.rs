@@ -1,5 +1,6 @@
 //! What fits a time: how long a command is recorded, in which parts, and how many records are kept for replays.
 
+use nearmiss_record::run::{Coverage, Manifest};
 use nearmiss_tap::parts::Parts;
 use std::time::{Duration, Instant};
 
@@ -18,6 +19,10 @@ const BOOT: Duration = Duration::from_secs(4);
 const LEAST: Duration = Duration::from_secs(2);
 /// Parts that a recording has when its records are the limit.
 const PARTS_BY_RECORDS: u64 = 8;
+/// A command runs so many times as fast while it is not recorded, about.
+const FASTER_IN_A_PAUSE: f64 = 4.0;
+/// A closer look takes at most so many times as long as a first look at the same commands, and has so many times its records.
+const CLOSER_BY_FIRST: f64 = 1.5;
 
 /// What is recorded for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,10 +47,42 @@ impl Budget {
         Budget { end: (!within.is_zero()).then(|| Instant::now() + within) }
     }
 
-    /// How to record now; `None`: to the command's end.
-    pub fn plan(&self, purpose: Purpose) -> Option<Parts> {
-        self.end.map(|end| plan(end.saturating_duration_since(Instant::now()), purpose))
+    /// How to record now; `None`: to the command's end. A run whose `length` is known is recorded whole where that fits.
+    pub fn plan(&self, purpose: Purpose, length: Option<Length>) -> Option<Parts> {
+        let left = self.end?.saturating_duration_since(Instant::now());
+        let plan = plan(left, purpose);
+        Some(if length.is_some_and(|length| length.fits(&plan)) { whole(plan) } else { plan })
     }
+}
+
+/// How long a closer look at a whole run takes, as a first look shows it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Length {
+    time: Duration,
+    records: u64,
+}
+
+impl Length {
+    /// Of a run that came to its end before the plan did.
+    pub fn of(manifest: &Manifest) -> Option<Self> {
+        let all = Coverage { parts: 1, recorded_ns: manifest.window_ns, reached_ns: manifest.window_ns, ended: false };
+        let covered = manifest.covered.unwrap_or(all);
+        let unseen_ns = covered.reached_ns.saturating_sub(covered.recorded_ns) as f64 * FASTER_IN_A_PAUSE;
+        let by_recorded = CLOSER_BY_FIRST * (1.0 + unseen_ns / covered.recorded_ns.max(1) as f64);
+        (!covered.ended).then(|| Length {
+            time: Duration::from_nanos(covered.recorded_ns).mul_f64(by_recorded),
+            records: (manifest.records as f64 * by_recorded) as u64,
+        })
+    }
+
+    fn fits(self, plan: &Parts) -> bool {
+        self.time <= plan.whole && self.records <= plan.all_records
+    }
+}
+
+/// One part, as long as the plan.
+fn whole(plan: Parts) -> Parts {
+    Parts { first: plan.whole, records: plan.all_records, ..plan }
 }
 
 /// How to record, with so much time left for all.
@@ -62,9 +99,10 @@ fn plan(left: Duration, purpose: Purpose) -> Parts {
         _ => ((left - whole.min(left)).as_secs_f64() * REPLAYED_A_SECOND) as u64,
     };
     Parts {
-        longest: whole / 12,
+        first: whole / 4,
+        longest: whole / 20,
         records: (all_records / PARTS_BY_RECORDS).max(1),
-        pause: whole / 40,
+        pause: whole / 30,
         growth: 1.35,
         whole,
         all_records: all_records.max(1),
@@ -77,8 +115,8 @@ mod tests {
 
     #[test]
     fn no_time_is_no_limit() {
-        assert_eq!(Budget::of(Duration::ZERO).plan(Purpose::FirstLook), None);
-        assert!(Budget::of(Duration::from_secs(60)).plan(Purpose::FirstLook).is_some());
+        assert_eq!(Budget::of(Duration::ZERO).plan(Purpose::FirstLook, None), None);
+        assert!(Budget::of(Duration::from_secs(60)).plan(Purpose::FirstLook, None).is_some());
     }
 
     #[test]
@@ -90,6 +128,27 @@ mod tests {
         let closer = plan(Duration::from_secs(36), Purpose::CloserLook);
         assert_eq!(closer.whole, Duration::from_millis(12_800));
         assert_eq!(closer.all_records, 17_400_000);
+    }
+
+    fn seen(records: u64, covered: Option<Coverage>) -> Manifest {
+        Manifest { window_ns: 5_000_000_000, records, covered, ..Manifest::default() }
+    }
+
+    #[test]
+    fn a_run_that_fits_is_looked_at_whole() {
+        let budget = Budget::of(Duration::from_secs(50));
+        let first = |manifest: &Manifest| budget.plan(Purpose::CloserLook, Length::of(manifest)).unwrap().first;
+        let parts = |recorded_s: u64, ended| {
+            let [recorded_ns, reached_ns] = [recorded_s, 5].map(|s| s * 1_000_000_000);
+            Some(Coverage { parts: 3, recorded_ns, reached_ns, ended })
+        };
+        let [whole, quarter] = [18, 4].map(Duration::from_secs);
+        assert!(first(&seen(1_000_000, None)) > whole);
+        assert!(first(&seen(1_000_000, parts(4, false))) > whole, "12 s");
+        assert!(first(&seen(1_000_000, parts(1, false))) > quarter, "25.5 s");
+        assert!(first(&seen(1_000_000, parts(1, false))) < whole);
+        assert!(first(&seen(1_000_000, parts(4, true))) < whole, "nobody knows its end");
+        assert!(first(&seen(40_000_000, None)) < whole, "too much to replay");
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Traces for other verbs: nothing is printed, and the command's output is kept in the run.
 
-use super::{Args, Budget, Carry, Kept, OUTPUTS, Purpose, RecordArgs, Recording, trace};
+use super::{Args, Budget, Carry, Kept, Length, OUTPUTS, Purpose, RecordArgs, Recording, trace};
 use crate::exit::{self, Interrupted};
 use crate::interrupt;
 use crate::modelling::OrderArg;
@@ -29,13 +29,13 @@ pub struct Diagnosed<'a> {
 }
 
 /// How closely a command is looked at.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq)]
 pub enum Look {
     /// By the machine's own filter: enough to see what could matter.
     First,
     /// With where objects lie and which stores go through the caches, so that both may be changed; and with the tasks'
-    /// places, if that is wanted.
-    Closer { tasks: bool },
+    /// places, if that is wanted. Whole where the run's `length` is known and fits.
+    Closer { tasks: bool, length: Option<Length> },
 }
 
 /// Traces a command to be diagnosed.
@@ -45,11 +45,14 @@ pub fn for_diagnosis(diagnosed: &Diagnosed<'_>, look: Look) -> anyhow::Result<(R
     args.first_look = look == Look::First;
     args.carry = match look {
         Look::First => Vec::new(),
-        Look::Closer { tasks: false } => vec![Carry::Addresses, Carry::Stores],
-        Look::Closer { tasks: true } => vec![Carry::Addresses, Carry::Stores, Carry::Tasks],
+        Look::Closer { tasks: false, .. } => vec![Carry::Addresses, Carry::Stores],
+        Look::Closer { tasks: true, .. } => vec![Carry::Addresses, Carry::Stores, Carry::Tasks],
     };
-    let purpose = if look == Look::First { Purpose::FirstLook } else { Purpose::CloserLook };
-    let recording = trace(&args, diagnosed.budget.plan(purpose), Kept::Diagnosis)?;
+    let plan = match look {
+        Look::First => diagnosed.budget.plan(Purpose::FirstLook, None),
+        Look::Closer { length, .. } => diagnosed.budget.plan(Purpose::CloserLook, length),
+    };
+    let recording = trace(&args, plan, Kept::Diagnosis)?;
     ended_by_a_person(&recording)?;
     let Recording { run, status, ended, recorded } = recording;
     if status != Some(CommandStatus::Exited(0)) && !ended {

@@ -65,6 +65,7 @@ mod tests {
     #[test]
     fn a_line_names_the_part_and_what_is_left() {
         let plan = Parts {
+            first: Duration::from_secs(1),
             longest: Duration::from_secs(1),
             records: 1,
             pause: Duration::from_secs(1),

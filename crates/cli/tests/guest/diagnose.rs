@@ -305,7 +305,11 @@ fn a_gain_is_a_share_of_the_time_that_the_command_takes_here() {
     assert_eq!(by_clock["modelled_cycles"], by_model["modelled_cycles"]);
     let saved = by_model["gain"].as_f64().unwrap() * number(&by_model["modelled_cycles"]) as f64;
     let gain = by_clock["gain"].as_f64().unwrap();
-    assert!((gain - (saved / cycles as f64).min(1.0)).abs() < 1e-9, "{gain} {saved} {cycles}");
+    let share = (saved / cycles as f64).min(1.0);
+    // A share of cycles that the model is far from is a figure of one digit.
+    let ratio = number(&by_model["modelled_cycles"]) as f64 / cycles as f64;
+    let share = if (0.5..=2.0).contains(&ratio) || share < 0.1 { share } else { (share * 10.0).round() / 10.0 };
+    assert!((gain - share).abs() < 1e-9, "{gain} {saved} {cycles}");
     assert!(by_model["approximate"].to_string().contains("experiments/cycles/zen5.txt"), "{by_model}");
     assert!(!by_clock["approximate"].to_string().contains("experiments/cycles/zen5.txt"), "{by_clock}");
 
