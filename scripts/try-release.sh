@@ -3,7 +3,8 @@
 # Needs root and debootstrap. Usage: scripts/try-release.sh RELEASE [GOAL ...]    (bookworm or trixie; run and test)
 #
 # The output goes to experiments/engines/RELEASE-GOAL.txt. The system lies in /var/tmp and goes with this script; set
-# KEEP=1 to keep it. Crates come from this user's cargo cache where there is one.
+# KEEP=1 to keep it, and SYSTEM=DIRECTORY to go on in one that was kept. Crates come from this user's cargo cache where there
+# is one.
 set -eu
 cd "$(dirname "$0")/.."
 release=${1:?usage: scripts/try-release.sh RELEASE [GOAL ...]}
@@ -16,7 +17,7 @@ mirror=$(grep -rhoE 'https?://[^ ]+/debian/?( |$)' /etc/apt/sources.list /etc/ap
     head -n 1 | tr -d ' ')
 [ -n "$mirror" ] || fail "apt's sources name no Debian mirror"
 
-system=$(mktemp -d "/var/tmp/nearmiss-$release.XXXXXX")
+system=${SYSTEM:-$(mktemp -d "/var/tmp/nearmiss-$release.XXXXXX")}
 away() {
     umount -R "$system" 2>/dev/null || umount -R -l "$system" 2>/dev/null || :
     if mountpoint -q "$system/dev"; then
@@ -28,22 +29,30 @@ away() {
 trap away EXIT
 trap 'exit 130' INT TERM
 
-debootstrap --variant=minbase --include=ca-certificates,git,make,procps "$release" "$system" "$mirror" >"$system.log" 2>&1 ||
-    fail "debootstrap failed: $system.log"
-rm -f "$system.log"
-key="[signed-by=/usr/share/keyrings/debian-archive-keyring.gpg]"
-{
-    echo "deb $key $mirror $release main"
-    echo "deb $key $mirror $release-updates main"
-    echo "deb $key ${mirror%/debian*}/debian-security $release-security main"
-} >"$system/etc/apt/sources.list"
-mkdir -p "$system/root/.cargo"
-for file in config.toml registry; do
-    [ ! -e "${CARGO_HOME:-$HOME/.cargo}/$file" ] || cp -a "${CARGO_HOME:-$HOME/.cargo}/$file" "$system/root/.cargo/"
-done
-cp /etc/resolv.conf /etc/hosts "$system/etc/" 2>/dev/null || :
-[ ! -d /etc/apt/apt.conf.d ] || cp -n /etc/apt/apt.conf.d/*proxy* "$system/etc/apt/apt.conf.d/" 2>/dev/null || :
-git clone -q . "$system/root/nearmiss"
+make_system() {
+    debootstrap --variant=minbase --include=ca-certificates,git,make,procps "$release" "$system" "$mirror" >"$system.log" 2>&1 ||
+        fail "debootstrap failed: $system.log"
+    rm -f "$system.log"
+    key="[signed-by=/usr/share/keyrings/debian-archive-keyring.gpg]"
+    {
+        echo "deb $key $mirror $release main"
+        echo "deb $key $mirror $release-updates main"
+        echo "deb $key ${mirror%/debian*}/debian-security $release-security main"
+    } >"$system/etc/apt/sources.list"
+    mkdir -p "$system/root/.cargo"
+    for file in config.toml registry; do
+        [ ! -e "${CARGO_HOME:-$HOME/.cargo}/$file" ] || cp -a "${CARGO_HOME:-$HOME/.cargo}/$file" "$system/root/.cargo/"
+    done
+    cp /etc/resolv.conf /etc/hosts "$system/etc/" 2>/dev/null || :
+    [ ! -d /etc/apt/apt.conf.d ] || cp -n /etc/apt/apt.conf.d/*proxy* "$system/etc/apt/apt.conf.d/" 2>/dev/null || :
+}
+[ -e "$system/etc/debian_version" ] || make_system
+if [ -e "$system/root/nearmiss" ]; then
+    git -C "$system/root/nearmiss" fetch -q "$PWD" HEAD
+    git -C "$system/root/nearmiss" checkout -q --force FETCH_HEAD
+else
+    git clone -q . "$system/root/nearmiss"
+fi
 # The guest's file server wants a root that is a mount of its own, as every system but a chroot has it.
 mount --bind "$system" "$system"
 mount --make-private "$system"
@@ -65,7 +74,7 @@ for goal in "$@"; do
         verdict="FAILED" status=1
     fi
     {
-        echo "Debian $(cat "$system/etc/debian_version"), commit $(git rev-parse --short HEAD), $(date -u +%F): make $goal $verdict"
+        echo "Debian $(cat "$system/etc/debian_version"), commit $(git -C "$system/root/nearmiss" rev-parse --short HEAD), $(date -u +%F): make $goal $verdict"
         if [ "$goal" = test ]; then
             grep -E '^(test result:.*ignored$|failures:|    [a-z_:]+$|.*skipped: )' "$system/root/$goal.log" | sort | uniq -c | sort -rn | head -n 60 || :
             tail -n 1 "$system/root/$goal.log"
