@@ -400,6 +400,7 @@ fn tap_config(args: &Args, machine: &Machine, filter: Filter, clock: Clock) -> a
         kernel_arguments: [args.record.nodes.kernel_arguments(nodes)?, args.record.kernel_arg.clone()].concat(),
         warm_up: args.record.warm.warm_up(),
         libc_tunables: libc_tunables(machine),
+        saved_boot: !args.record.no_saved_boot,
     })
 }
 
@@ -447,6 +448,7 @@ fn manifest(
         node_bytes: header.node_bytes.clone(),
         window_ns: recorded.window.as_nanos() as u64,
         boot_ns: recorded.boot.as_nanos() as u64,
+        restored: recorded.restored,
         warm: Some(warm::facts(recorded)),
         covered: coverage(recorded),
         notes,

@@ -360,6 +360,9 @@ pub struct Manifest {
     pub window_ns: u64,
     /// Wall time from start to a guest that is ready, *measured*.
     pub boot_ns: u64,
+    /// The guest was restored from a saved state of its boot. Older runs booted theirs.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub restored: bool,
     /// What was done between boot and command. Older runs do not say.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub warm: Option<Warm>,

@@ -33,6 +33,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         kernel_arguments: Vec::new(),
         warm_up: WarmUp::Nothing,
         libc_tunables: None,
+        saved_boot: true,
     })?;
     let mut kinds = [0u64; 16];
     let recorded = session.record(GuestCommand::inherit(arguments)?, &mut |_, records| {

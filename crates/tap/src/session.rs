@@ -4,7 +4,7 @@ use super::drain::{Drain, OnProgress};
 use super::facts::{FactsError, KernelFacts};
 use super::guest::{
     CaughtSignals, ExitReason, Guest, GuestCommand, GuestConfig, GuestError, GuestExit, GuestShape, InstructionClock,
-    KernelArgument, KernelImage, PluginConfig, QemuBinary, TAP_PLUGIN, WarmUp, Warmth, plan_memory,
+    KernelArgument, KernelImage, PluginConfig, QemuBinary, TAP_PLUGIN, WarmUp, Warmth, plan_memory, saved_guests,
 };
 use super::pages::{Physical, kernel_pages};
 use super::parts::{Covered, Parts};
@@ -56,6 +56,8 @@ pub struct TapConfig {
     pub warm_up: WarmUp,
     /// `GLIBC_TUNABLES` for the command.
     pub libc_tunables: Option<String>,
+    /// Whether the guest may be a saved one that is restored ([`GuestConfig::saved_guests`]).
+    pub saved_boot: bool,
 }
 
 /// A recording that failed.
@@ -112,6 +114,8 @@ pub struct Recorded {
     pub layout: KernelLayout,
     /// From launch to a guest that is ready, *measured*.
     pub boot: Duration,
+    /// The guest was not booted but restored.
+    pub restored: bool,
     /// From then to the command's first instruction, *measured*.
     pub warm: Duration,
     /// What was done meanwhile.
@@ -238,6 +242,8 @@ impl Session {
             qemu: config.qemu,
             preload: config.heap_shim,
             libc_tunables: config.libc_tunables,
+            saved_guests: config.saved_boot.then(saved_guests),
+            interrupted: signals.interrupted(),
         })?;
         let signals = signals.forward_to(&guest)?;
         let Some(boot) = guest.boot() else {
@@ -258,7 +264,8 @@ impl Session {
             KernelLayout { direct_map_base: plugin_facts.direct_map_base, per_cpu_bases: plugin_facts.per_cpu_bases };
         let booted = booted.get_or_init(|| Booted { kallsyms: told.kallsyms, layout });
         let ready = Instant::now();
-        let warmth = guest.go_warmly(config.warm_up, ready - started)?;
+        let start = guest.start().clone();
+        let warmth = guest.go_warmly(config.warm_up, start.restored.unwrap_or(ready - started))?;
 
         let mut watch = Watch::new(&window);
         let drain = Drain { guest: &guest, signals: &signals, plan, on_progress: on_progress.as_deref() };
@@ -293,6 +300,7 @@ impl Session {
                 boot.quiet_ms
             ));
         }
+        drained.notes.extend(start.note);
         drained.notes.extend(window.note());
         drained.notes.extend(caution);
         drained.notes.extend(exit.notes.iter().cloned());
@@ -307,6 +315,7 @@ impl Session {
             kallsyms: Arc::clone(&booted.kallsyms),
             layout: booted.layout.clone(),
             boot: ready - started,
+            restored: start.restored.is_some(),
             warm: began - ready,
             warmth,
             window: window_time,

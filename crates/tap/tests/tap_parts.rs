@@ -85,6 +85,7 @@ fn record(qemu: QemuBinary, cpus: u32, plan: Parts) -> Option<(Seen, Recorded)> 
         kernel_arguments: Vec::new(),
         warm_up: WarmUp::Files,
         libc_tunables: None,
+        saved_boot: true,
     });
     let mut seen = Seen::default();
     let recorded = session.unwrap().in_parts(Some(plan)).record(command, &mut |_, records| {

@@ -102,6 +102,7 @@ fn record_under(
         kernel_arguments: Vec::new(),
         warm_up: WarmUp::Files,
         libc_tunables: None,
+        saved_boot: true,
     });
     let session = session.unwrap();
     let (mut records, mut shares, mut objects, mut fences) = (Vec::new(), Vec::new(), Vec::new(), 0);

@@ -97,6 +97,7 @@ fn record_under(
         kernel_arguments: Vec::new(),
         warm_up: WarmUp::Files,
         libc_tunables: None,
+        saved_boot: true,
     });
     let (mut stores, mut usage, mut marks, mut maps) = (Vec::new(), Usage::default(), Vec::new(), 0);
     let mut code = ToldCode::default();

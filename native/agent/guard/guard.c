@@ -5,7 +5,7 @@
  *
  *   guard LIFELINE REPORT FDS -- PROGRAM ARGUMENT... -- FDS -- PROGRAM ARGUMENT...
  *
- * The first program is the file server, the second QEMU; FDS is a comma-separated list of the
+ * The first program is the file server, which may be missing, the second QEMU; FDS is a comma-separated list of the
  * descriptors that the program keeps. nearmiss holds the other end of LIFELINE: when it is closed,
  * all ends at once; a byte asks QEMU to end by itself. REPORT gets lines of text.
  *
@@ -269,7 +269,8 @@ static void inner(int lifeline, struct program *server, struct program *qemu)
     sigprocmask(SIG_BLOCK, &ends, NULL);
     int ended = signalfd(-1, &ends, SFD_CLOEXEC | SFD_NONBLOCK);
     build_shared_tree();
-    start(server);
+    if (server->argv[0])
+        start(server);
     start(qemu);
     for (;;) {
         struct pollfd waits[2] = {{.fd = lifeline, .events = POLLIN}, {.fd = ended, .events = POLLIN}};

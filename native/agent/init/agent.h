@@ -78,11 +78,19 @@ void die(const char *what, const char *which) __attribute__((noreturn));
 /* The next order, NUL-ended and valid until the next call, or NULL when none is complete. */
 const char *control_next(void);
 const char *control_wait(void);
+/* Writes the bytes that follow the last order to a file. */
+void control_receive(int file, size_t length);
 /* Waits until this child has ended, or until this order comes and its process group is ended. */
 void control_await(pid_t child, const char *enough);
 int port_open(int number);
 
+/* saved.c */
+/* Prepares all that is alike in every run, and waits while the host saves the guest; returns in a restored one, when the
+ * host has sent what this run differs by. */
+void saved_wait(void);
+
 /* root.c */
+void root_load_overlay(void);
 void root_prepare(const struct config *config);
 /* The overlay's upper directory, from before the root was changed. */
 int root_upper(void);
@@ -99,7 +107,8 @@ void warm_run(const struct config *config);
 void start_ahead(const struct config *config);
 
 /* facts.c: what the consumer needs to read this guest's memory. */
-void facts_perf_rings(void);
+void facts_perf_rings_open(void);
+void facts_perf_rings_tell(void);
 void facts_send_file(enum frame kind, const char *path);
 bool facts_settle(uint64_t *waited_ms); /* waits until the guest is quiet; false: it was not */
 void facts_wait_quiet(void);

@@ -158,6 +158,36 @@ const char *control_wait(void)
     }
 }
 
+static void receive_more(void)
+{
+    pending_length = 0;
+    while (pending_length == 0) {
+        struct pollfd wait = {.fd = control, .events = POLLIN};
+        poll(&wait, 1, -1);
+        ssize_t n = read(control, pending, sizeof(pending) - 1);
+        if (n > 0)
+            pending_length = (size_t)n;
+        else if (wait.revents & POLLHUP)
+            usleep(1000);
+    }
+    consumed = 0;
+}
+
+void control_receive(int file, size_t length)
+{
+    while (length) {
+        size_t have = pending_length - consumed;
+        if (!have) {
+            receive_more();
+            continue;
+        }
+        size_t part = have < length ? have : length;
+        write_all(file, pending + consumed, part);
+        consumed += part;
+        length -= part;
+    }
+}
+
 void control_await(pid_t child, const char *enough)
 {
     int ended = (int)syscall(SYS_pidfd_open, child, 0);

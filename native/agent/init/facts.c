@@ -18,6 +18,12 @@
 
 #define PAGE 4096UL
 #define RING_PAGES 256UL
+enum { MAX_RINGS = 1024 };
+
+static struct {
+    long count;
+    uintptr_t at[MAX_RINGS];
+} rings;
 
 /* Mapped read-only, a ring is never full: the kernel overwrites the oldest records. The host finds its pages through
  * our page tables: since Linux 6.16 /proc/self/pagemap shows none of them. */
@@ -47,14 +53,24 @@ static void perf_ring(int cpu)
         die("cannot map the perf ring of", number);
     for (unsigned long page = 0; page <= RING_PAGES; page++)
         (void)ring[page * PAGE]; /* older kernels map a page when it is touched */
-    say("perf cpu=%d at=0x%llx pages=%lu", cpu, (unsigned long long)(uintptr_t)ring, 1 + RING_PAGES);
+    rings.at[cpu] = (uintptr_t)ring;
 }
 
-void facts_perf_rings(void)
+void facts_perf_rings_open(void)
 {
-    long cpus = sysconf(_SC_NPROCESSORS_ONLN);
-    for (int cpu = 0; cpu < cpus; cpu++)
+    if (rings.count)
+        return; /* before the guest was saved */
+    rings.count = sysconf(_SC_NPROCESSORS_ONLN);
+    if (rings.count > MAX_RINGS)
+        rings.count = MAX_RINGS;
+    for (int cpu = 0; cpu < rings.count; cpu++)
         perf_ring(cpu);
+}
+
+void facts_perf_rings_tell(void)
+{
+    for (int cpu = 0; cpu < rings.count; cpu++)
+        say("perf cpu=%d at=0x%llx pages=%lu", cpu, (unsigned long long)rings.at[cpu], 1 + RING_PAGES);
 }
 
 void facts_send_file(enum frame kind, const char *path)

@@ -89,12 +89,15 @@ int main(void)
     umask(0);
 
     control_open();
+    if (access("/nearmiss.conf", F_OK) != 0)
+        saved_wait();
     config_read(&config);
     warm_run_prepare();
     root_prepare(&config);
     relay_prepare(&config);
     mlockall(MCL_CURRENT | MCL_FUTURE);
-    facts_perf_rings();
+    facts_perf_rings_open();
+    facts_perf_rings_tell();
     if (config.send_symbols) {
         facts_send_file(FRAME_KALLSYMS, "/proc/kallsyms");
         facts_send_file(FRAME_BTF, "/sys/kernel/btf/vmlinux");

@@ -31,7 +31,7 @@ static void must_mount(const char *source, const char *target, const char *type,
         die("cannot mount", target);
 }
 
-static void load_overlay_module(void)
+void root_load_overlay(void)
 {
     int module = open("/overlay.ko", O_RDONLY | O_CLOEXEC);
     if (module < 0)
@@ -40,6 +40,19 @@ static void load_overlay_module(void)
         die("cannot load", "overlay.ko");
     close(module);
     unlink("/overlay.ko");
+}
+
+/* In a restored guest the file server is plugged in, and the kernel takes notice of it meanwhile. */
+static void mount_files(void)
+{
+    enum { TRIES = 20000 };
+    int tries = 0;
+    mkdir("/lower", 0755);
+    while (mount("root", "/lower", "virtiofs", MS_RDONLY, NULL) != 0) {
+        if (errno != EINVAL || ++tries == TRIES)
+            die("cannot mount", "/lower");
+        usleep(1000);
+    }
 }
 
 void root_loopback_up(void)
@@ -72,11 +85,11 @@ static void copy_preload(void)
 
 void root_prepare(const struct config *config)
 {
-    load_overlay_module();
+    root_load_overlay();
     must_mount("overlay", "/layer", "tmpfs", 0, config->overlay_options);
     mkdir("/layer/upper", 0755);
     mkdir("/layer/work", 0755);
-    must_mount("root", "/lower", "virtiofs", MS_RDONLY, NULL);
+    mount_files();
     must_mount("root", "/root", "overlay", 0,
                "lowerdir=/lower,upperdir=/layer/upper,workdir=/layer/work,redirect_dir=on,volatile");
     upper = open("/layer/upper", O_RDONLY | O_DIRECTORY | O_CLOEXEC);

@@ -181,6 +181,7 @@ fn session(program: &Program, filter: Filter, start: Start) -> Result<Session, B
         kernel_arguments: Vec::new(),
         warm_up: if start == Start::Warm { WarmUp::Files } else { WarmUp::Nothing },
         libc_tunables: Some(tunables(program)),
+        saved_boot: true,
     })?)
 }
 

@@ -44,5 +44,6 @@ fn config() -> anyhow::Result<TapConfig> {
         kernel_arguments: Vec::new(),
         warm_up: WarmUp::Nothing,
         libc_tunables: None,
+        saved_boot: true,
     })
 }

@@ -53,6 +53,9 @@ pub(crate) struct RecordArgs {
     /// Another QEMU, from 7.2 on; NEARMISS_QEMU names one for every verb
     #[arg(long, value_name = "PATH")]
     pub qemu: Option<PathBuf>,
+    /// Boot the guest instead of restoring one that an earlier recording saved, and save none
+    #[arg(long)]
+    pub no_saved_boot: bool,
 }
 
 impl Default for RecordArgs {
@@ -73,6 +76,7 @@ impl Default for RecordArgs {
             kernel: None,
             kernel_arg: Vec::new(),
             qemu: None,
+            no_saved_boot: false,
         }
     }
 }

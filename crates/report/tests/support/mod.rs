@@ -140,6 +140,7 @@ impl Builder {
                 clock: "instructions".into(),
                 window_ns: 2_340_000_000,
                 boot_ns: 2_600_000_000,
+                restored: false,
                 warm: None,
                 notes: vec!["DMA and page walks are not seen.".into()],
                 ..Manifest::default()

@@ -3,47 +3,68 @@
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::Path;
 
-use super::config::{GuestShape, InstructionClock, PluginConfig};
+use super::config::PluginConfig;
 use super::guardian::Program;
 use super::kernel_argument::KernelArgument;
+use super::machine::Hardware;
 use super::memory_file::inherited_path;
 use super::qemu::QemuBinary;
 
 /// The virtio-serial ports, in the order of their numbers, which begin at 1.
 pub(super) const PORTS: [&str; 4] = ["control", "input", "output", "error"];
 
+/// The bus that the file server of a restored guest is plugged into.
+pub(super) const SLOT: &str = "files-slot";
+
+/// The file server's device, but for the bus.
+pub(super) const FILES_DEVICE: &str = "vhost-user-fs-pci";
+pub(super) const FILES_TAG: &str = "root";
+pub(super) const FILES_QUEUE: u32 = 1024;
+
+/// What makes a guest a saved one, or not.
+#[derive(Clone, Copy)]
+pub(super) enum Start<'a> {
+    /// It boots and has its file server from the start.
+    Boot { files: &'a OwnedFd },
+    /// It boots to be saved, which no guest with a file server can be.
+    Save { monitor: &'a OwnedFd },
+    /// It is restored, and its file server is plugged in.
+    Restore { monitor: &'a OwnedFd, files: &'a OwnedFd },
+}
+
+impl<'a> Start<'a> {
+    fn files(self) -> Option<&'a OwnedFd> {
+        match self {
+            Self::Boot { files } | Self::Restore { files, .. } => Some(files),
+            Self::Save { .. } => None,
+        }
+    }
+
+    fn monitor(self) -> Option<&'a OwnedFd> {
+        match self {
+            Self::Save { monitor } | Self::Restore { monitor, .. } => Some(monitor),
+            Self::Boot { .. } => None,
+        }
+    }
+}
+
 /// What QEMU is started with. Descriptors are inherited.
 pub(super) struct QemuPlan<'a> {
-    pub(super) qemu: &'a QemuBinary,
-    pub(super) shape: GuestShape,
-    pub(super) memory: &'a [(u64, OwnedFd)],
+    pub(super) hardware: &'a Hardware<'a>,
     pub(super) kernel: &'a OwnedFd,
     pub(super) initramfs: &'a OwnedFd,
-    pub(super) kernel_arguments: String,
-    pub(super) icount: Option<InstructionClock>,
     pub(super) plugin: Option<&'a PluginConfig>,
     pub(super) console: &'a OwnedFd,
     pub(super) ports: &'a [OwnedFd],
-    pub(super) file_server: &'a OwnedFd,
+    pub(super) start: Start<'a>,
 }
 
-impl QemuPlan<'_> {
-    /// QEMU under `env`, which hands the plugin its interface's version (`NM_QEMU_API_VARIABLE`).
-    pub(super) fn program(&self) -> Program {
-        let mut arguments =
-            vec![format!("NEARMISS_QEMU_API={}", self.qemu.plugin_api()), self.qemu.path.display().to_string()];
-        arguments.extend(self.arguments());
-        Program { path: "/usr/bin/env".into(), arguments, descriptors: self.descriptors() }
-    }
-
-    fn arguments(&self) -> Vec<String> {
-        let mut list: Vec<String> = Vec::new();
-        let mut add = |option: &str, value: String| {
-            list.push(option.into());
-            list.push(value);
-        };
+impl Hardware<'_> {
+    /// The options that make the machine, without those that name a descriptor.
+    pub(super) fn machine_arguments(&self) -> Vec<String> {
         let shape = self.shape;
-        add("-name", "nearmiss,debug-threads=on".into());
+        let mut list: Vec<String> = Vec::new();
+        let mut add = |option: &str, value: String| list.extend([option.into(), value]);
         // The oldest release's machine: later ones have it too, and its processor's leaves are the same under all.
         add("-M", "pc-q35-7.2,usb=off,smbus=off,sata=off,vmport=off,hpet=off".into());
         // One thread runs the CPUs in turn: the recorded order, its slices and the clock by instructions rest on it.
@@ -55,10 +76,6 @@ impl QemuPlan<'_> {
         );
         let total: u64 = self.memory.iter().map(|(bytes, _)| bytes).sum();
         add("-m", format!("{}k", total / 1024));
-        for (node, (bytes, file)) in self.memory.iter().enumerate() {
-            let path = inherited_path(file);
-            add("-object", format!("memory-backend-file,id=m{node},mem-path={path},size={bytes},share=on"));
-        }
         for node in 0..shape.nodes {
             let cpus = shape.cpus_of_node(node);
             let cpus = if cpus.is_empty() { String::new() } else { format!(",cpus={}-{}", cpus.start, cpus.end - 1) };
@@ -68,21 +85,59 @@ impl QemuPlan<'_> {
             let sleep = if clock.leaps { "off" } else { "on" };
             add("-icount", format!("shift={},sleep={sleep}", clock.shift));
         }
+        list
+    }
+}
+
+impl QemuPlan<'_> {
+    /// QEMU under `env`, which hands the plugin its interface's version (`NM_QEMU_API_VARIABLE`).
+    pub(super) fn program(&self) -> Program {
+        let qemu = self.hardware.qemu;
+        let mut arguments = vec![format!("NEARMISS_QEMU_API={}", qemu.plugin_api()), qemu.path.display().to_string()];
+        arguments.extend(self.arguments());
+        Program { path: "/usr/bin/env".into(), arguments, descriptors: self.descriptors() }
+    }
+
+    fn arguments(&self) -> Vec<String> {
+        let mut list: Vec<String> = vec!["-name".into(), "nearmiss,debug-threads=on".into()];
+        for (node, (bytes, file)) in self.hardware.memory.iter().enumerate() {
+            let path = inherited_path(file);
+            list.push("-object".into());
+            list.push(format!("memory-backend-file,id=m{node},mem-path={path},size={bytes},share=on"));
+        }
+        list.extend(self.hardware.machine_arguments());
+        let mut add = |option: &str, value: String| list.extend([option.into(), value]);
         add("-kernel", inherited_path(self.kernel));
         add("-initrd", inherited_path(self.initramfs));
-        add("-append", self.kernel_arguments.clone());
+        add("-append", self.hardware.kernel_arguments.clone());
         if let Some(plugin) = self.plugin {
             add("-plugin", plugin_argument(plugin));
         }
         add("-chardev", format!("socket,id=console,fd={}", self.console.as_raw_fd()));
         add("-serial", "chardev:console".into());
-        add("-chardev", format!("socket,id=files,fd={}", self.file_server.as_raw_fd()));
-        add("-device", "vhost-user-fs-pci,chardev=files,tag=root,queue-size=1024".into());
+        if let Some(files) = self.start.files() {
+            add("-chardev", format!("socket,id=files,fd={}", files.as_raw_fd()));
+        }
+        match self.start {
+            Start::Boot { .. } => {
+                add("-device", format!("{FILES_DEVICE},chardev=files,tag={FILES_TAG},queue-size={FILES_QUEUE}"));
+            }
+            Start::Save { .. } | Start::Restore { .. } => add("-device", format!("pcie-root-port,id={SLOT}")),
+        }
         add("-device", format!("virtio-serial-pci,id=ports,max_ports={}", PORTS.len() + 1));
         for ((number, name), socket) in (1..).zip(PORTS).zip(self.ports) {
             add("-chardev", format!("socket,id={name},fd={}", socket.as_raw_fd()));
             add("-device", format!("virtserialport,bus=ports.0,nr={number},chardev={name},name=nearmiss.{name}"));
         }
+        if let Some(monitor) = self.start.monitor() {
+            add("-chardev", format!("socket,id=monitor,fd={}", monitor.as_raw_fd()));
+            add("-mon", "chardev=monitor,mode=control".into());
+        }
+        if let Start::Restore { .. } = self.start {
+            add("-incoming", "defer".into());
+            list.push("-S".into());
+        }
+        let mut add = |option: &str, value: String| list.extend([option.into(), value]);
         add("-sandbox", "on,obsolete=deny,elevateprivileges=deny,spawn=deny".into());
         for flag in ["-nodefaults", "-no-user-config", "-no-reboot"] {
             list.push(flag.into());
@@ -93,9 +148,10 @@ impl QemuPlan<'_> {
 
     /// The descriptors that QEMU needs.
     fn descriptors(&self) -> Vec<i32> {
-        let mut list: Vec<i32> = self.memory.iter().map(|(_, file)| file.as_raw_fd()).collect();
-        list.extend([self.kernel, self.initramfs, self.console, self.file_server].map(AsRawFd::as_raw_fd));
+        let mut list: Vec<i32> = self.hardware.memory.iter().map(|(_, file)| file.as_raw_fd()).collect();
+        list.extend([self.kernel, self.initramfs, self.console].map(AsRawFd::as_raw_fd));
         list.extend(self.ports.iter().map(AsRawFd::as_raw_fd));
+        list.extend([self.start.files(), self.start.monitor()].into_iter().flatten().map(AsRawFd::as_raw_fd));
         if let Some(plugin) = self.plugin {
             list.extend(plugin.library.iter().map(AsRawFd::as_raw_fd));
             list.extend(plugin.descriptors.iter().map(|(_, file)| file.as_raw_fd()));

@@ -2,6 +2,8 @@
 
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use super::command::GuestCommand;
@@ -9,6 +11,7 @@ use super::error::GuestError;
 use super::kernel::KernelImage;
 use super::kernel_argument::KernelArgument;
 use super::qemu::QemuBinary;
+use super::saved_guests;
 
 /// The machine's shape: `packages * cores * threads` virtual CPUs, numbered threads first, then
 /// cores, then packages, and split evenly over the memory nodes in that order.
@@ -123,6 +126,11 @@ pub struct GuestConfig {
     pub preload: Option<Vec<u8>>,
     /// The command's `GLIBC_TUNABLES`, added to those that it has.
     pub libc_tunables: Option<String>,
+    /// Where saved guests are kept, of which one is restored; it is saved first where there is none for this machine yet.
+    /// `None`: the guest is booted.
+    pub saved_guests: Option<PathBuf>,
+    /// Set by the user's wish for an end while a guest is booted to be saved.
+    pub interrupted: Arc<AtomicBool>,
 }
 
 impl GuestConfig {
@@ -143,6 +151,8 @@ impl GuestConfig {
             qemu: QemuBinary::installed()?,
             preload: None,
             libc_tunables: None,
+            saved_guests: Some(saved_guests()),
+            interrupted: Arc::default(),
         })
     }
 }
@@ -150,14 +160,21 @@ impl GuestConfig {
 const MIB: u64 = 1 << 20;
 /// The kernel, the agent and a shell fit; so does little else.
 const LEAST_MEMORY: u64 = 256 * MIB;
-/// More helps no program of the size that one traces.
-const MOST_BY_DEFAULT: u64 = 16 << 30;
+/// More helps no program of the size that one traces, and a guest with more is too large to be saved.
+const MOST_BY_DEFAULT: u64 = 12 << 30;
+
+/// A power of two, or one and a half times one: what is available changes from run to run, and guests of equal memory
+/// are restored from one saved guest.
+fn rounded_down(bytes: u64) -> u64 {
+    let power = 1u64.checked_shl(bytes.checked_ilog2().unwrap_or(0)).unwrap_or(0).min(bytes);
+    if power + power / 2 <= bytes { power + power / 2 } else { power }
+}
 
 /// Bytes by node, rounded down to 2 MiB.
 pub(super) fn memory_by_node(asked: &[u64], nodes: u32, available: u64) -> Result<Vec<u64>, GuestError> {
     let nodes = nodes.max(1) as usize;
     let memory = if asked.is_empty() {
-        vec![(available / 2).min(MOST_BY_DEFAULT) / nodes as u64; nodes]
+        vec![rounded_down((available / 2).min(MOST_BY_DEFAULT)) / nodes as u64; nodes]
     } else {
         asked.to_vec()
     };

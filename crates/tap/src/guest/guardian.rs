@@ -32,7 +32,8 @@ pub(super) struct Reports {
 }
 
 impl Guardian {
-    pub(super) fn start(server: &Program, qemu: &Program) -> Result<(Self, Reports), GuestError> {
+    /// `server`: the file server, where there is one.
+    pub(super) fn start(server: Option<&Program>, qemu: &Program) -> Result<(Self, Reports), GuestError> {
         let image = memory_file::holding("nearmiss-guard", GUARDIAN)?;
         let (lifeline_reader, lifeline) = std::io::pipe().tried("pipe")?;
         let (events, events_writer) = std::io::pipe().tried("pipe")?;
@@ -42,13 +43,17 @@ impl Guardian {
         command.arg(lifeline_reader.as_raw_fd().to_string());
         command.arg(events_writer.as_raw_fd().to_string());
         let mut inherited = vec![lifeline_reader.as_raw_fd(), events_writer.as_raw_fd()];
-        for program in [server, qemu] {
-            let list: Vec<String> = program.descriptors.iter().map(ToString::to_string).collect();
-            command.arg(list.join(",")).arg("--").arg(&program.path).args(&program.arguments);
-            if std::ptr::eq(program, server) {
+        for (number, program) in [server, Some(qemu)].into_iter().enumerate() {
+            if number > 0 {
                 command.arg("--");
             }
-            inherited.extend(&program.descriptors);
+            let descriptors = program.map_or(&[][..], |program| &program.descriptors);
+            let list: Vec<String> = descriptors.iter().map(ToString::to_string).collect();
+            command.arg(list.join(",")).arg("--");
+            if let Some(program) = program {
+                command.arg(&program.path).args(&program.arguments);
+            }
+            inherited.extend(descriptors);
         }
         // What is in the user's environment is meant for the command, not for these.
         command.env_clear();

@@ -76,6 +76,13 @@ impl KernelImage {
         self.directory.join("btf")
     }
 
+    /// The image that [`KernelImage::bootable`] returned last, not looked at again: nothing of it runs in a guest that is
+    /// restored.
+    pub(super) fn image(&self) -> PathBuf {
+        let unpacked = self.directory.join("vmlinux");
+        if unpacked.exists() { unpacked } else { self.directory.join("vmlinuz") }
+    }
+
     /// The image to boot: unpacked at first use, the packed one where that fails (a read-only
     /// cache, a compression other than zstd).
     pub(super) fn bootable(&self) -> PathBuf {

@@ -3,7 +3,6 @@
 use std::fs::File;
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
-use std::os::unix::net::UnixStream;
 use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex};
 use std::thread;
@@ -11,26 +10,26 @@ use std::time::Duration;
 
 use rustix::termios::{Termios, tcgetattr, tcgetwinsize};
 
-use super::arguments::{PORTS, QemuPlan, kernel_arguments};
+use super::arguments::kernel_arguments;
 use super::channel::Channel;
 use super::command::{GuestCommand, StreamKind, stream_kinds};
 use super::config::{GuestConfig, WarmUp, available_memory, memory_by_node};
 use super::error::{GuestError, Tried};
 use super::exit::{self, ExitReason};
-use super::file_server::FileServer;
-use super::guardian::{Guardian, connected_to_listener};
 use super::host_memory::OomKills;
 use super::initramfs::Initramfs;
 use super::input::WaitingInput;
 use super::keep::{self, Unpacker};
 use super::kernel_argument::check_length;
+use super::machine::{Hardware, Purpose, Running};
 use super::messages::GuestEvent;
 use super::protocol::{Asked, Protocol};
 use super::relay::{Tail, outwards};
+use super::saved::{self, AgentFile, Common, Saved};
 use super::supervision::Supervision;
 use super::supervisor::Supervisor;
 use super::told::{Gathering, KernelTold};
-use super::{Guest, NodeMemory, memory_file, time_limit};
+use super::{Guest, GuestStart, NodeMemory, memory_file, time_limit};
 
 static AGENT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/guest-init"));
 
@@ -47,50 +46,20 @@ pub(super) fn launch(mut config: GuestConfig) -> Result<Guest, GuestError> {
     check_length(&config.kernel_arguments)?;
     let keep = config.keep.as_deref().map(keep::prepare).transpose()?;
     let sizes = memory_by_node(&config.memory, config.shape.nodes, available_memory())?;
-    let mut memory = Vec::new();
-    for (node, bytes) in sizes.into_iter().enumerate() {
-        let file = memory_file::sized(&format!("nearmiss-node{node}"), bytes)?;
-        if let Some(plugin) = &mut config.plugin {
-            plugin.descriptors.push((format!("ram{node}"), file.try_clone().tried("a descriptor for the plugin")?));
-        }
-        memory.push((bytes, file));
-    }
+    let memory = memory_files(&mut config, sizes)?;
     let streams = std::mem::take(&mut config.command.streams);
     let kinds = stream_kinds(&streams);
     let told = KernelTold::kept(&config.kernel);
     let asked = Asked { kernel: told.is_none(), warm_up: config.warm_up, keep: keep.is_some() };
-    let initramfs = memory_file::holding("nearmiss-initramfs", &initramfs(&config, asked, &streams, &kinds)?)?;
-    let image = config.kernel.bootable();
-    let kernel: OwnedFd = File::open(&image).tried(image.display().to_string())?.into();
-    let (console, console_inside) = UnixStream::pair().tried("socketpair")?;
-    let mut ports = Vec::new();
-    let mut ports_inside: Vec<OwnedFd> = Vec::new();
-    for _ in PORTS {
-        let (outside, inside) = UnixStream::pair().tried("socketpair")?;
-        ports.push(outside);
-        ports_inside.push(inside.into());
-    }
-    let (file_client, file_listener) = connected_to_listener()?;
-
-    let plan = QemuPlan {
+    let files = agent_files(&mut config, asked, &streams, &kinds);
+    let hardware = Hardware {
         qemu: &config.qemu,
         shape: config.shape,
         memory: &memory,
-        kernel: &kernel,
-        initramfs: &initramfs,
-        kernel_arguments: kernel_arguments(&config.qemu, config.aslr, &config.kernel_arguments),
         icount: config.icount,
-        plugin: config.plugin.as_ref(),
-        console: &console_inside.into(),
-        ports: &ports_inside,
-        file_server: &file_client,
+        kernel_arguments: kernel_arguments(&config.qemu, config.aslr, &config.kernel_arguments),
     };
-    let qemu = plan.program();
-    let server = FileServer::new(&config.qemu, &file_listener)?;
-    let (guardian, reports) = Guardian::start(&server.program(), &qemu)?;
-    drop((plan, server));
-    // Only QEMU may hold the other ends, or its death would not be noticed.
-    drop((ports_inside, file_client, file_listener));
+    let (Running { guardian, reports, console, ports, .. }, start) = start(&hardware, &config, &files)?;
 
     let supervision = Arc::new(Supervision::new(guardian));
     let (events, event_receiver) = channel();
@@ -98,8 +67,7 @@ pub(super) fn launch(mut config: GuestConfig) -> Result<Guest, GuestError> {
         // The receiver is right here.
         drop(events.send(GuestEvent::Kernel(told)));
     }
-    let [control, input_port, output_port, error_port]: [UnixStream; 4] =
-        ports.try_into().map_err(|_| GuestError::Config("the number of ports is fixed".into()))?;
+    let [control, input_port, output_port, error_port] = ports;
     let [input, output, error] = streams;
     let terminal_stream = [(&kinds[0], &input), (&kinds[1], &output), (&kinds[2], &error)]
         .into_iter()
@@ -157,6 +125,7 @@ pub(super) fn launch(mut config: GuestConfig) -> Result<Guest, GuestError> {
     let supervisor = thread::spawn(move || supervisor.run());
     Ok(Guest {
         memory: memory.into_iter().map(|(bytes, file)| NodeMemory { bytes, file }).collect(),
+        start,
         events: event_receiver,
         control: Mutex::new(control),
         supervision,
@@ -164,12 +133,58 @@ pub(super) fn launch(mut config: GuestConfig) -> Result<Guest, GuestError> {
     })
 }
 
-fn initramfs(
+/// Files for the nodes' memory, which the plugin gets too.
+fn memory_files(config: &mut GuestConfig, sizes: Vec<u64>) -> Result<Vec<(u64, OwnedFd)>, GuestError> {
+    let mut memory = Vec::new();
+    for (node, bytes) in sizes.into_iter().enumerate() {
+        let file = memory_file::sized(&format!("nearmiss-node{node}"), bytes)?;
+        if let Some(plugin) = &mut config.plugin {
+            plugin.descriptors.push((format!("ram{node}"), file.try_clone().tried("a descriptor for the plugin")?));
+        }
+        memory.push((bytes, file));
+    }
+    Ok(memory)
+}
+
+/// Restores a saved guest, or boots one.
+fn start(
+    hardware: &Hardware<'_>,
     config: &GuestConfig,
-    asked: Asked,
-    streams: &[Option<OwnedFd>; 3],
-    kinds: &[StreamKind; 3],
-) -> Result<Vec<u8>, GuestError> {
+    files: &[AgentFile],
+) -> Result<(Running, GuestStart), GuestError> {
+    let mut note = None;
+    if let Some(cache) = &config.saved_guests {
+        let archive = archive(config, &[])?;
+        let initramfs = memory_file::holding("nearmiss-initramfs", &archive)?;
+        let common = Common {
+            kernel: &config.kernel,
+            archive: &archive,
+            initramfs: &initramfs,
+            interrupted: &config.interrupted,
+        };
+        note = match saved::obtain(cache, hardware, &common) {
+            Saved::None(note) => note,
+            Saved::Image(image) => match saved::restore(&image, hardware, &common, config.plugin.as_ref(), files) {
+                Ok(running) => {
+                    return Ok((running, GuestStart { restored: Some(image.boot()), note: image.note.clone() }));
+                }
+                Err(why) => {
+                    image.remove();
+                    saved::empty(hardware.memory);
+                    Some(format!("the guest was booted, because the saved one could not be restored: {why}"))
+                }
+            },
+        };
+    }
+    let initramfs = memory_file::holding("nearmiss-initramfs", &archive(config, files)?)?;
+    let image = config.kernel.bootable();
+    let kernel: OwnedFd = File::open(&image).tried(image.display().to_string())?.into();
+    let running = hardware.start(Purpose::Boot, &kernel, &initramfs, config.plugin.as_ref())?;
+    Ok((running, GuestStart { restored: None, note }))
+}
+
+/// What the guest boots from, with these files of the run.
+fn archive(config: &GuestConfig, files: &[AgentFile]) -> Result<Vec<u8>, GuestError> {
     let mut archive = Initramfs::new();
     for directory in ["dev", "proc", "sys", "root", "lower", "layer"] {
         archive.directory(directory);
@@ -178,14 +193,25 @@ fn initramfs(
     if let Some(module) = config.kernel.overlay_module()? {
         archive.file("overlay.ko", 0o644, &module);
     }
-    if let Some(library) = &config.preload {
-        archive.file("preload.so", 0o755, library);
+    for file in files {
+        archive.file(file.path.trim_start_matches('/'), file.mode, &file.content);
     }
-    if let Some(input) = &config.command.spooled {
-        archive.file("warm-input", 0o600, input);
-    }
-    archive.file("nearmiss.conf", 0o644, &agent_config(config, asked, streams, kinds));
     Ok(archive.finish())
+}
+
+/// What the agent needs of this run.
+fn agent_files(
+    config: &mut GuestConfig,
+    asked: Asked,
+    streams: &[Option<OwnedFd>; 3],
+    kinds: &[StreamKind; 3],
+) -> Vec<AgentFile> {
+    let content = agent_config(config, asked, streams, kinds);
+    let library = config.preload.take().map(|content| AgentFile { path: "/preload.so", mode: 0o755, content });
+    let input = config.command.spooled.take();
+    let input = input.map(|content| AgentFile { path: "/warm-input", mode: 0o600, content });
+    let configuration = AgentFile { path: "/nearmiss.conf", mode: 0o644, content };
+    library.into_iter().chain(input).chain([configuration]).collect()
 }
 
 /// `key=value`, each ended by a NUL.

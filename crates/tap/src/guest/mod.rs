@@ -26,11 +26,13 @@ mod keep;
 mod kernel;
 mod kernel_argument;
 mod launch;
+mod machine;
 mod memory_file;
 mod messages;
 mod protocol;
 mod qemu;
 mod relay;
+mod saved;
 pub(crate) mod sealed;
 mod signals;
 mod spool;
@@ -80,6 +82,11 @@ pub static TAP_PLUGIN: Option<&[u8]> = None;
 /// The library that tells the tap of heap objects, as a file's content; preloaded into the command.
 pub static HEAP_SHIM: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/heapshim.so"));
 
+/// The cache of saved guests, beside that of kernels.
+pub fn saved_guests() -> std::path::PathBuf {
+    KernelImage::cache().with_file_name("guests")
+}
+
 /// What [`Guest::launch`] will make of `asked` bytes by node (empty: half of what is available, split evenly).
 pub fn plan_memory(asked: &[u64], nodes: u32) -> Result<Vec<u64>, GuestError> {
     config::memory_by_node(asked, nodes, config::available_memory())
@@ -117,8 +124,18 @@ pub struct BootFacts {
     pub settled: bool,
 }
 
+/// How a guest came to wait for its command.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct GuestStart {
+    /// It was restored, and the boot that was saved for that took so long, *measured*; `None`: it was booted.
+    pub restored: Option<Duration>,
+    /// What the user should know of it, one sentence.
+    pub note: Option<String>,
+}
+
 /// A running guest. Dropping it ends it.
 pub struct Guest {
+    start: GuestStart,
     memory: Vec<NodeMemory>,
     events: Receiver<GuestEvent>,
     control: Mutex<UnixStream>,
@@ -130,6 +147,11 @@ impl Guest {
     /// Boots a guest. It does not start the command before [`Guest::go`].
     pub fn launch(config: GuestConfig) -> Result<Self, GuestError> {
         launch::launch(config)
+    }
+
+    /// Whether it was booted or restored.
+    pub fn start(&self) -> &GuestStart {
+        &self.start
     }
 
     /// The guest's memory by node. Node 0 begins at guest-physical 0; what does not fit below the

@@ -1,5 +1,6 @@
 //! Passes this process's signals on to the command in the guest.
 
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
@@ -21,19 +22,32 @@ pub struct ForwardSignals {
 }
 
 /// Signals that wait for a guest to be sent to.
-pub struct CaughtSignals(Signals);
+pub struct CaughtSignals {
+    signals: Signals,
+    interrupted: Arc<AtomicBool>,
+}
 
 impl CaughtSignals {
     /// Begins to keep this process's signals for a guest that is not there yet.
     pub fn new() -> Result<Self, GuestError> {
         let wanted = [SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGCONT, SIGWINCH];
         let signals = Signals::new(wanted.into_iter().filter(|number| !is_ignored(*number)));
-        Ok(Self(signals.tried("taking signals over")?))
+        let signals = signals.tried("taking signals over")?;
+        let interrupted = Arc::new(AtomicBool::new(false));
+        for number in [SIGHUP, SIGINT, SIGQUIT, SIGTERM].into_iter().filter(|number| !is_ignored(*number)) {
+            signal_hook::flag::register(number, Arc::clone(&interrupted)).tried("taking signals over")?;
+        }
+        Ok(Self { signals, interrupted })
+    }
+
+    /// Set once one that ends programs has come.
+    pub fn interrupted(&self) -> Arc<AtomicBool> {
+        Arc::clone(&self.interrupted)
     }
 
     /// Forwards them, and those to come, to this guest's command.
     pub fn forward_to(self, guest: &Guest) -> Result<ForwardSignals, GuestError> {
-        let Self(mut signals) = self;
+        let Self { mut signals, .. } = self;
         let remote = guest.remote()?;
         let handle = signals.handle();
         let interrupted = Arc::new(OnceLock::new());
