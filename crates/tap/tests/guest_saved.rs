@@ -13,7 +13,7 @@ use std::thread;
 
 use engines::under_each_engine;
 use guest_support::{ONE_AT_A_TIME, config, read_on_thread};
-use nearmiss_tap::guest::{CommandStatus, ExitReason, Guest, GuestConfig, GuestStart};
+use nearmiss_tap::guest::{CommandStatus, ExitReason, Guest, GuestConfig, GuestStart, InstructionClock};
 use tempfile::TempDir;
 
 /// A guest's way to its command, and what the command printed.
@@ -142,6 +142,7 @@ fn no_two_restored_guests_share_a_random_number() {
             let mut config = config(&[&program])?;
             config.qemu = qemu.clone();
             (config.shape.cores, config.aslr) = (2, aslr);
+            config.icount = Some(InstructionClock { shift: 1, leaps: !aslr });
             let (start, output) = start_of(config, &guests);
             assert!(start.restored.is_some(), "{start:?}");
             Some(output.lines().map(str::to_owned).collect::<Vec<String>>())

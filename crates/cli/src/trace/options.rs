@@ -20,7 +20,7 @@ pub(crate) struct RecordArgs {
     /// Record and model less than the whole machine
     #[arg(long, value_name = "PART", value_enum)]
     pub only: Option<Only>,
-    /// Memory of the guest, all nodes together [default: half of what is available]
+    /// Memory of the guest, all nodes together [default: half of what is available, at most 12 GiB, rounded down]
     #[arg(long, value_name = "SIZE", value_parser = Bytes::parse)]
     pub memory: Option<Bytes>,
     /// Clock of the guest while a CPU computes. By `instructions` (2 ns each) timers leave the command its time; by

@@ -166,7 +166,10 @@ const MOST_BY_DEFAULT: u64 = 12 << 30;
 /// A power of two, or one and a half times one: what is available changes from run to run, and guests of equal memory
 /// are restored from one saved guest.
 fn rounded_down(bytes: u64) -> u64 {
-    let power = 1u64.checked_shl(bytes.checked_ilog2().unwrap_or(0)).unwrap_or(0).min(bytes);
+    if bytes < LEAST_MEMORY {
+        return bytes; // and too little, which the error says
+    }
+    let power = 1 << bytes.ilog2();
     if power + power / 2 <= bytes { power + power / 2 } else { power }
 }
 
@@ -229,6 +232,14 @@ mod tests {
         let shape = GuestShape { packages: 2, cores: 1, threads: 3, nodes: 4 };
         let all: Vec<u32> = (0..4).flat_map(|node| shape.cpus_of_node(node)).collect();
         assert_eq!(all, (0..6).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn what_is_not_asked_for_is_one_of_few_sizes() {
+        let of = |available: u64| memory_by_node(&[], 1, available * MIB).unwrap()[0] / MIB;
+        assert_eq!([512, 800, 22_000, 23_000, 24_700].map(of), [256, 384, 8192, 8192, 12_288]);
+        assert_eq!(of(200_000), 12_288);
+        assert_eq!(memory_by_node(&[800 * MIB], 1, 4 << 30).unwrap(), [800 * MIB], "what is asked for is not rounded");
     }
 
     #[test]

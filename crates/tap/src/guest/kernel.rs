@@ -83,6 +83,19 @@ impl KernelImage {
         if unpacked.exists() { unpacked } else { self.directory.join("vmlinuz") }
     }
 
+    /// What tells this kernel from others, wherever it lies: the checksum of its unpacked image.
+    pub(super) fn identity(&self) -> String {
+        if !self.directory.join("vmlinux").exists() {
+            self.bootable();
+        }
+        let image = self.image();
+        sealed::seal_beside(&image).unwrap_or_else(|| {
+            let about = fs::metadata(&image);
+            let changed = about.and_then(|about| Ok((about.len(), about.modified()?))).ok();
+            format!("{} {changed:?}", image.display())
+        })
+    }
+
     /// The image to boot: unpacked at first use, the packed one where that fails (a read-only
     /// cache, a compression other than zstd).
     pub(super) fn bootable(&self) -> PathBuf {

@@ -20,7 +20,7 @@ pub(super) fn key(hardware: &Hardware<'_>, kernel: &KernelImage, inside: &[u8]) 
         format!("memory {:?}", hardware.memory.iter().map(|(bytes, _)| bytes).collect::<Vec<_>>()),
         format!("release {:?}", hardware.qemu.version),
         format!("arguments {}", hardware.kernel_arguments),
-        format!("kernel {}", file(&kernel.image())),
+        format!("kernel {}", kernel.identity()),
         format!("agent {:08x} {}", crc32fast::hash(inside), inside.len()),
     ];
     lines.join("\n")
