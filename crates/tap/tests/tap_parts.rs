@@ -100,6 +100,7 @@ fn parts_are_whole_and_the_command_ends_with_the_plan() {
     under_each_engine(|qemu| {
         for cpus in [1, 2] {
             let plan = Parts {
+                first: 150 * MS,
                 longest: 150 * MS,
                 records: 200_000,
                 pause: 60 * MS,
@@ -127,6 +128,7 @@ fn parts_are_whole_and_the_command_ends_with_the_plan() {
 fn a_hundred_parts_do_no_harm() {
     under_each_engine(|qemu| {
         let plan = Parts {
+            first: 20 * MS,
             longest: 20 * MS,
             records: u64::MAX,
             pause: 20 * MS,
