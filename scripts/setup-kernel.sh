@@ -1,6 +1,6 @@
 #!/bin/sh
 # Fetches Debian's newest 6.12 cloud kernel and unpacks it for the guest; installs nothing.
-# Result: ${XDG_CACHE_HOME:-~/.cache}/nearmiss/kernel/<release>/{vmlinuz,overlay.ko,config}
+# Result: ${XDG_CACHE_HOME:-~/.cache}/nearmiss/kernel/<release>/{vmlinuz,overlay.ko,nfnetlink.ko,config}
 # Usage: scripts/setup-kernel.sh [PACKAGE]    (a package's name, or a .deb file)
 set -eu
 
@@ -27,7 +27,7 @@ case $deb in
     deb=$(ls "$cache"/linux-image-*-cloud-amd64_*.deb 2>/dev/null | sort -V | tail -n 1)
     if [ -n "$package" ]; then
         release=${package#linux-image-}
-        if [ -e "$cache/$release/vmlinuz" ]; then
+        if [ -e "$cache/$release/vmlinuz" ] && [ -e "$cache/$release/nfnetlink.ko" ]; then
             echo "$cache/$release"
             exit 0
         fi
@@ -58,12 +58,15 @@ release=$(basename "$(ls -d "$unpacked"/lib/modules/* "$unpacked"/usr/lib/module
 mkdir "$unpacked/result"
 mv "$vmlinuz" "$unpacked/result/vmlinuz"
 mv "$unpacked/boot/config-$release" "$unpacked/result/config" 2>/dev/null || :
-module=$(find "$unpacked" -name 'overlay.ko*' | head -n 1)
-case $module in
-*.xz) xz -dc "$module" >"$unpacked/result/overlay.ko" ;;
-*.zst) zstd -qdc "$module" >"$unpacked/result/overlay.ko" ;;
-*.ko) mv "$module" "$unpacked/result/overlay.ko" ;;
-esac
+# overlay for the command's root, nfnetlink for CRIU, which restores snapshots of running processes.
+for name in overlay nfnetlink; do
+    module=$(find "$unpacked" -name "$name.ko*" | head -n 1)
+    case $module in
+    *.xz) xz -dc "$module" >"$unpacked/result/$name.ko" ;;
+    *.zst) zstd -qdc "$module" >"$unpacked/result/$name.ko" ;;
+    *.ko) mv "$module" "$unpacked/result/$name.ko" ;;
+    esac
+done
 chmod -R a+rX "$unpacked/result"
 rm -rf "$cache/$release"
 mv "$unpacked/result" "$cache/$release"

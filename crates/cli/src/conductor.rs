@@ -1,12 +1,16 @@
 //! A server and its load inside the guest, which has no network to the host: nearmiss itself runs there, starts the
-//! server, waits until the server answers, and opens and closes the window around the load by marks.
+//! server, waits until the server answers, and opens and closes the window around the load by marks. Processes of a
+//! snapshot are restored in the same way, in the place of the server's start.
 
 use crate::exit;
 use crate::load::LoadArgs;
+use crate::snapshot::{self, RestoreArgs};
 use crate::trace::Apart;
 use clap::{Args as _, Command, FromArgMatches};
+use nearmiss_snapshot::{Restoration, Snapshot};
+use nearmiss_tap::guest::KernelImage;
 use nearmiss_tap::window::{Mark, Start, Window};
-use nearmiss_workload::{CpuSet, ProcessGroup, Serving, Stdio, Workload};
+use nearmiss_workload::{CpuSet, Load, ProcessGroup, Running, Serving, Stdio, Workload};
 use std::ffi::OsString;
 use std::process::ExitCode;
 use std::sync::atomic::AtomicBool;
@@ -31,13 +35,15 @@ const STOPS_WITHIN: Duration = Duration::from_secs(60);
 struct Args {
     #[command(flatten)]
     load: LoadArgs,
+    #[command(flatten)]
+    restore: RestoreArgs,
     /// Where the server may run
     #[arg(long)]
     server_cpus: Option<CpuSet>,
     /// Where the load may run
     #[arg(long)]
     load_cpus: Option<CpuSet>,
-    /// The server
+    /// The server, or what restores it
     #[arg(last = true, required = true)]
     server: Vec<OsString>,
 }
@@ -56,6 +62,18 @@ pub fn conducted(
     let words = [own.into_os_string(), NAME.into()].into_iter().chain(options).chain(server.iter().cloned());
     let window = Window { from: Start::Mark(Mark(OPENS)), length: None, until: Some(Mark(CLOSES)) };
     Ok((words.collect(), window))
+}
+
+/// The command that restores a snapshot in the guest, and its window: from then on, or that of the load.
+pub fn restored(
+    load: &LoadArgs,
+    apart: Option<Apart>,
+    snapshot: &Snapshot,
+    kernel: &KernelImage,
+) -> anyhow::Result<(Vec<OsString>, Window)> {
+    let (mut words, window) = conducted(load, apart, snapshot.criu.words())?;
+    words.splice(2..2, snapshot::words(snapshot, kernel)?);
+    Ok((words, window))
 }
 
 /// The command that runs in the guest where the same command under a remedy is compared with it: both are started alike.
@@ -84,22 +102,45 @@ fn launch() -> anyhow::Result<ExitCode> {
 /// The exit status is the load's.
 fn conduct() -> anyhow::Result<ExitCode> {
     let given = Args::augment_args(Command::new(NAME)).try_get_matches_from(std::env::args_os().skip(1))?;
-    let Args { load, server_cpus, load_cpus, server } = Args::from_arg_matches(&given)?;
+    let Args { load, restore, server_cpus, load_cpus, server } = Args::from_arg_matches(&given)?;
+    if let Some(restoration) = restore.restoration(&server) {
+        return resume(&restoration, load.load()?);
+    }
     let Some(mut load) = load.load()? else { anyhow::bail!("{NAME} needs a load") };
     load.workload = load.workload.stdin(Stdio::Null);
-    let never = AtomicBool::new(false);
     let mut server = Workload::new(server).stdin(Stdio::Null).whole_tree();
     if let Some((server_cpus, load_cpus)) = server_cpus.zip(load_cpus) {
         server = server.pin(server_cpus);
         load.workload = load.workload.pin(load_cpus);
     }
-    let mut serving = Serving::start(server.launch_suspended()?, &load)?;
-    serving.wait_until_ready(&load, &never)?;
+    under_load(Serving::start(server.launch_suspended()?, &load)?, &load)
+}
+
+/// The exit status is the load's.
+fn under_load(mut serving: Serving, load: &Load) -> anyhow::Result<ExitCode> {
+    let never = AtomicBool::new(false);
+    serving.wait_until_ready(load, &never)?;
     mark::<{ MARK_BASE | OPENS as u32 }>();
-    let loaded = serving.under(&load, &never, || LOOK);
+    let loaded = serving.under(load, &never, || LOOK);
     mark::<{ MARK_BASE | CLOSES as u32 }>();
     serving.stop(STOPS_WITHIN)?;
     Ok(ExitCode::from(loaded?.load.status.wrapper_code()))
+}
+
+/// Restores processes of a snapshot, and waits for the end of the first of them or of the load. The exit status is that
+/// one's.
+fn resume(restoration: &Restoration, load: Option<Load>) -> anyhow::Result<ExitCode> {
+    restoration.restore()?;
+    let Some(pid) = restoration.pids.first() else { anyhow::bail!("{NAME} restores nothing") };
+    let restored = Running::adopt(*pid)?;
+    let Some(mut load) = load else {
+        mark::<{ MARK_BASE | OPENS as u32 }>();
+        let finished = restored.wait()?;
+        mark::<{ MARK_BASE | CLOSES as u32 }>();
+        return Ok(ExitCode::from(finished.status.wrapper_code()));
+    };
+    load.workload = load.workload.stdin(Stdio::Null);
+    under_load(Serving::of(restored), &load)
 }
 
 /// `nopl imm32(%rax,%rax,1)`, which the tap recognises.

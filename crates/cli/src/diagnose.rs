@@ -8,14 +8,17 @@ use crate::measuring::measure;
 use crate::output::{print, terminal_width};
 use crate::phases::Phases;
 use crate::progress::progress;
+use crate::snapshot::{SnapshotArgs, command_of, of_running};
 use crate::trace::{Budget, Diagnosed, Length, Look, RecordArgs, for_diagnosis};
 use anyhow::Context;
 use nearmiss_diagnose::{Detected, Options, detect, judge};
 use nearmiss_record::run::{self, RunDir};
 use nearmiss_remedy::{Case, Needs};
+use nearmiss_snapshot::Snapshot;
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 /// Arguments of `nearmiss diagnose`.
@@ -26,6 +29,7 @@ use std::time::{Duration, Instant};
   nearmiss diagnose -- ./prog          trace a command in a guest, then diagnose it: an answer within a minute
   nearmiss diagnose --within 5m -- make    more of it, in five minutes; --within 0: all of it
   nearmiss diagnose --load 'redis-benchmark -n 1000' -- redis-server    a server, while a load runs
+  nearmiss diagnose -p 4711            a process that runs, from a snapshot of it: it pauses for a blink, and runs on
   nearmiss diagnose --measure -- ./prog its modelled time beside the time it takes here, and gains by the latter
   nearmiss diagnose --live -- ./server run it on this machine, too, for the remedies of what a live program does
 
@@ -33,37 +37,45 @@ Each finding is rehearsed in some 5 to 11 replays of the trace, in a few passes 
 of a few million references, a minute or more for a long one. The last line on standard error says what took how long.")]
 pub struct Args {
     /// The run's directory [default: the newest one under ./nearmiss-runs]
-    #[arg(conflicts_with = "command")]
+    #[arg(conflicts_with = "subject")]
     run: Option<PathBuf>,
     #[command(flatten)]
     how: How,
     #[command(flatten)]
     record: RecordArgs,
+    #[command(flatten)]
+    running: SnapshotArgs,
     /// Answer after this time, about: a longer command is recorded in parts, as far as it comes, and then ended. 0: to its
     /// end, however long that takes
-    #[arg(long, value_name = "TIME", value_parser = crate::trace::within, default_value = "60s", requires = "command")]
+    #[arg(long, value_name = "TIME", value_parser = crate::trace::within, default_value = "60s", requires = "subject")]
     within: Duration,
     /// Also run the command natively, where its side effects are real, and observe it for the remedies that look at that
     #[arg(long, requires = "command")]
     live: bool,
     /// Also run the command on this machine, a few times: gains are then shares of the CPU time that it takes here
-    #[arg(long)]
+    #[arg(long, conflicts_with = "pid")]
     measure: bool,
     /// Where runs are kept
     #[arg(long, value_name = "DIR", default_value = run::DEFAULT_PARENT)]
     runs: PathBuf,
     /// A command to trace first
-    #[arg(last = true, value_name = "CMD")]
+    #[arg(last = true, conflicts_with_all = ["pid"], value_name = "CMD")]
     command: Vec<OsString>,
 }
 
 /// Runs the verb.
 pub fn run(args: Args, remedies: Remedies) -> anyhow::Result<ExitCode> {
     let mut phases = Phases::begin();
-    let (run, mut case, detected) = match args.command.is_empty() {
+    let budget = Budget::of(args.within);
+    let snapshot = args.running.take(&args.record.load)?;
+    if snapshot.is_some() {
+        phases.ended("snapshot", Instant::now());
+    }
+    let subject = Subject { budget, snapshot: snapshot.as_ref() };
+    let (run, mut case, detected) = match args.command.is_empty() && !args.running.is_given() {
         false => {
             runs_can_be_kept(&args.runs)?;
-            record(&args, remedies, &mut phases)?
+            record(&args, &subject, remedies, &mut phases)?
         }
         true => {
             let (run, case) = args.how.open(args.run.as_deref(), &args.runs, remedies)?;
@@ -82,7 +94,10 @@ pub fn run(args: Args, remedies: Remedies) -> anyhow::Result<ExitCode> {
         None => detect(&case, remedies)?,
     };
     phases.ended("detection", Instant::now());
-    let findings = judge(&case, &detected, Options { all: args.how.all, measured }, &progress)?;
+    let mut findings = judge(&case, &detected, Options { all: args.how.all, measured }, &progress)?;
+    if let Some(snapshot) = &snapshot {
+        of_running(&mut findings, snapshot, remedies);
+    }
     phases.ended("rehearsals", Instant::now());
     run.write_json(run::FINDINGS, &findings)?;
     if args.how.json {
@@ -95,13 +110,19 @@ pub fn run(args: Args, remedies: Remedies) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
+/// The time for the answer, and the snapshot that stands for a command.
+struct Subject<'a> {
+    budget: Budget,
+    snapshot: Option<&'a Rc<Snapshot>>,
+}
+
 /// A run, opened, and what was detected in it already.
 type Suspected = (RunDir, Case, Option<Detected<'static>>);
 
 /// Records of a command what the remedies look at: a trace, an observation, or both. A command that is traced runs in a
 /// guest that is thrown away; nobody who asks for that wants it to run here, too. Also the run that the findings
 /// are written to.
-fn record(args: &Args, remedies: Remedies, phases: &mut Phases) -> anyhow::Result<Suspected> {
+fn record(args: &Args, subject: &Subject<'_>, remedies: Remedies, phases: &mut Phases) -> anyhow::Result<Suspected> {
     let names = |needs: Needs| -> Vec<&str> {
         remedies.iter().filter(|remedy| remedy.needs == needs).map(|remedy| remedy.name).collect()
     };
@@ -121,7 +142,7 @@ fn record(args: &Args, remedies: Remedies, phases: &mut Phases) -> anyhow::Resul
         if observed.is_some() {
             say(&format!("tracing the command in a guest, for {}", of_trace.join(", ")));
         }
-        Some(trace(args, remedies, phases)?)
+        Some(trace(args, subject, remedies, phases)?)
     };
     let watched = observed.as_ref().map(open).transpose()?;
     let (traced, seen, detected) =
@@ -141,13 +162,15 @@ fn record(args: &Args, remedies: Remedies, phases: &mut Phases) -> anyhow::Resul
 /// Records a trace of a command, and opens it. A trace that carries what remedies may change takes several times as long as
 /// one that does not, and most programs have nothing to be changed: so the first one is the small one, and is made again
 /// only where it shows something that could matter. `--all` and `--measure` ask for what matters less, too.
-fn trace(args: &Args, remedies: Remedies, phases: &mut Phases) -> anyhow::Result<Suspected> {
+fn trace(args: &Args, subject: &Subject<'_>, remedies: Remedies, phases: &mut Phases) -> anyhow::Result<Suspected> {
+    let restored = subject.snapshot.map(|snapshot| command_of(snapshot));
     let diagnosed = Diagnosed {
         machine: args.how.machine.as_deref(),
         record: &args.record,
-        budget: Budget::of(args.within),
+        budget: subject.budget,
         runs: &args.runs,
-        command: &args.command,
+        command: restored.as_deref().unwrap_or(&args.command),
+        snapshot: subject.snapshot,
     };
     let mut record = |look| {
         let (run, recorded) = for_diagnosis(&diagnosed, look)?;

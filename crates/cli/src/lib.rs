@@ -33,6 +33,7 @@ mod report;
 mod report_form;
 mod reserve;
 mod run_name;
+mod snapshot;
 mod table;
 mod top;
 mod trace;

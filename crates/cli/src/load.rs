@@ -37,8 +37,11 @@ impl LoadArgs {
         self.load.as_deref()
     }
 
-    /// The options again, for the guest.
+    /// The options again, for the guest; none without a load.
     pub fn words(&self) -> Vec<OsString> {
+        if !self.is_given() {
+            return Vec::new();
+        }
         let within = self.ready_within.unwrap_or(READY_WITHIN_IN_THE_GUEST);
         let ready = match &self.ready {
             None | Some(Ready::Listens) => None,

@@ -22,6 +22,7 @@ use crate::modelling::{Modelling, OrderArg};
 use crate::progress::progress_of_a_wrapper;
 use crate::reserve::Reserve;
 use crate::run_name::run_name;
+use crate::snapshot::{SnapshotArgs, command_of};
 use anyhow::{Context, bail};
 use nearmiss_machine::describe;
 use nearmiss_record::machine::Machine;
@@ -31,6 +32,7 @@ use nearmiss_record::trace::{TraceHeader, TraceSummary, TraceWriter};
 use nearmiss_record::units::Bytes;
 use nearmiss_report::load::Report;
 use nearmiss_report::text;
+use nearmiss_snapshot::Snapshot;
 use nearmiss_tap::guest::{CommandStatus, GuestCommand, GuestShape, InstructionClock, KernelImage, QemuBinary};
 use nearmiss_tap::parts::Parts;
 use nearmiss_tap::session::{Recorded, Session, TapConfig, TapError};
@@ -39,10 +41,13 @@ use std::ffi::OsString;
 use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::rc::Rc;
 use std::time::Duration;
 
 /// The first is the command's, the second ends the guest: what was recorded until then is a run.
 const FOR_THE_COMMAND: u32 = 2;
+/// A running process seldom ends by itself.
+const OF_A_SNAPSHOT: Duration = Duration::from_secs(60);
 /// Two nanoseconds an instruction: the pace of a program that misses its caches now and then.
 const INSTRUCTION_SHIFT: u8 = 1;
 
@@ -58,6 +63,7 @@ const INSTRUCTION_SHIFT: u8 = 1;
   nearmiss trace --from mark:1 --until mark:2 -- ./p   the part between two marks of nearmiss.h
   nearmiss trace --from symbol:f --for 50Minsn -- ./p  from the first call of a function
   nearmiss trace --load 'redis-benchmark -n 1000' -- redis-server    a server, while a load runs
+  nearmiss trace -p 4711                               a process that runs, from a snapshot of it
 
 A trace takes some 5 s to boot where little else runs, whatever the command. Then the command runs slower than alone:
 52 times where it follows pointers, 81 for gzip, 147 for sort, 172 for gcc, 421 where it starts
@@ -68,8 +74,13 @@ pub struct Args {
     machine: String,
     #[command(flatten)]
     record: RecordArgs,
+    #[command(flatten)]
+    running: SnapshotArgs,
+    /// Its snapshot, once it was taken
+    #[arg(skip)]
+    snapshot: Option<Rc<Snapshot>>,
     /// Count misses only, on one CPU: no classes, functions or objects, and no run is kept. Faster
-    #[arg(long, conflicts_with_all = ["cpus", "order", "max_trace", "runs"])]
+    #[arg(long, conflicts_with_all = ["cpus", "order", "max_trace", "runs", "pid"])]
     counts: bool,
     /// In which order the records of several CPUs meet the model
     #[arg(long, value_enum, default_value_t = OrderArg::Recorded)]
@@ -106,9 +117,9 @@ pub struct Args {
     #[arg(long, value_name = "SIZE", default_value = "8GiB", value_parser = Bytes::parse)]
     max_trace: Bytes,
     /// Print the report after this time, such as 60s: the command is recorded in parts, as far as it comes, and then ended.
-    /// 0: to its end
-    #[arg(long, value_name = "TIME", value_parser = options::within, default_value = "0", conflicts_with = "counts")]
-    within: Duration,
+    /// 0: to its end [default: 0; with --pid 60s]
+    #[arg(long, value_name = "TIME", value_parser = options::within, conflicts_with = "counts")]
+    within: Option<Duration>,
     /// Where runs are kept
     #[arg(long, value_name = "DIR", default_value = run::DEFAULT_PARENT)]
     runs: PathBuf,
@@ -119,7 +130,7 @@ pub struct Args {
     #[arg(short, long)]
     quiet: bool,
     /// The command and its arguments
-    #[arg(last = true, required = true, value_name = "CMD")]
+    #[arg(last = true, required_unless_present = "pid", conflicts_with_all = ["pid", "warm"], value_name = "CMD")]
     command: Vec<OsString>,
 }
 
@@ -134,11 +145,15 @@ enum Carry {
 }
 
 /// Runs the verb. The command's exit status is ours.
-pub fn run(args: Args) -> anyhow::Result<ExitCode> {
+pub fn run(mut args: Args) -> anyhow::Result<ExitCode> {
     let (status, ended) = if args.counts {
         (counts::count(&args)?, false)
     } else {
-        let plan = Budget::of(args.within).plan(Purpose::Report, None);
+        let within = args.within.unwrap_or(if args.running.is_given() { OF_A_SNAPSHOT } else { Duration::ZERO });
+        let budget = Budget::of(within);
+        args.snapshot = args.running.take(&args.record.load)?;
+        args.command.extend(args.snapshot.iter().flat_map(|snapshot| command_of(snapshot)));
+        let plan = budget.plan(Purpose::Report, None);
         let recording = trace(&args, plan, Kept::Report)?;
         (recording.status, recording.ended)
     };
@@ -175,7 +190,9 @@ struct Recording {
 
 fn trace(args: &Args, plan: Option<Parts>, kept: Kept) -> anyhow::Result<Recording> {
     // The guest would say it too, after its boot.
-    Workload::new(args.command.iter().cloned()).program()?;
+    if args.snapshot.is_none() {
+        Workload::new(args.command.iter().cloned()).program()?;
+    }
     runs_can_be_kept(&args.runs)?;
     let machine =
         args.record.nodes.with_clients(describe::cut(&nearmiss_host::load(&args.machine)?, args.record.cpus))?;
@@ -190,7 +207,7 @@ fn trace(args: &Args, plan: Option<Parts>, kept: Kept) -> anyhow::Result<Recordi
     let clock = if args.deterministic { Clock::Instructions } else { args.record.clock };
     let config = tap_config(args, &machine, filter, clock)?;
     caution(&config);
-    let (words, window) = served::recorded(args, &machine)?;
+    let (words, window) = served::recorded(args, &machine, &config.kernel)?;
     // The load's window closes ahead of what stops the server and returns the load's status.
     let go_on = args.record.go_on || args.record.load.is_given();
     let session = Session::new(config)?.within(window).in_parts(plan).letting_it_finish(go_on);
@@ -267,7 +284,7 @@ fn record(
             summary.records, recorded.records
         ));
     }
-    notes.extend(served::note(args));
+    notes.extend(served::notes(args));
     notes.extend(args.record.nodes.notes(machine));
     notes.extend(note_of_kernel(args));
     notes.extend(warm::notes(&recorded));
@@ -360,7 +377,7 @@ fn filter(args: &Args, machine: &Machine) -> Filter {
     filter.ordered_stores = carries(Carry::Stores);
     filter.by_task = carries(Carry::Tasks);
     filter.contexts = !args.no_stacks;
-    filter.heap = !args.no_heap;
+    filter.heap = !args.no_heap && args.snapshot.is_none();
     // Nobody else will want these records, and no curve that asks for what hits.
     if args.no_trace && args.no_curve && !args.one_line_filter && args.carry.is_empty() {
         filter.first_level = describe::first_level_for(machine);
@@ -391,7 +408,7 @@ fn tap_config(args: &Args, machine: &Machine, filter: Filter, clock: Clock) -> a
         qemu: qemu.map_err(|e| CannotHere(e.to_string()))?,
         only_user: args.record.only == Some(Only::User),
         filter,
-        heap_shim: (!args.no_heap).then(|| nearmiss_tap::guest::HEAP_SHIM.to_vec()),
+        heap_shim: (!args.no_heap && args.snapshot.is_none()).then(|| nearmiss_tap::guest::HEAP_SHIM.to_vec()),
         icount: (clock == Clock::Instructions)
             .then_some(InstructionClock { shift: INSTRUCTION_SHIFT, leaps: args.deterministic }),
         timeout: args.record.timeout,

@@ -132,6 +132,11 @@ impl Running {
         Running { process, started, stdin, stdout, stderr }
     }
 
+    /// A child that another process started on our behalf, and that came to us when that one ended. Errors: it is gone.
+    pub fn adopt(pid: i32) -> Result<Self, Error> {
+        Ok(Running::new(Process::new(pid, false, None)?, Instant::now(), [None, None, None]))
+    }
+
     /// Its process number.
     pub fn pid(&self) -> i32 {
         self.process.pid()

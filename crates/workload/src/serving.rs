@@ -127,6 +127,12 @@ impl Serving {
         Ok(Serving { server: Some(suspended.resume()?), tree, clock })
     }
 
+    /// A server that runs already.
+    pub fn of(server: Running) -> Self {
+        let tree = Tree::of(server.pid());
+        Serving { server: Some(server), tree, clock: CpuClock::Accounts(tree) }
+    }
+
     /// Waits until the server answers, or `stop` is set.
     pub fn wait_until_ready(&mut self, load: &Load, stop: &AtomicBool) -> Result<(), ServingError> {
         let begun = Instant::now();

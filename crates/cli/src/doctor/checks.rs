@@ -29,6 +29,7 @@ pub fn rows(probe: &dyn Probe) -> Vec<Row> {
             todo: String::new(),
         },
         caches(probe),
+        snapshots(probe),
     ]);
     rows.extend(instruments(probe));
     rows.extend(remedies(probe));
@@ -94,6 +95,20 @@ fn kernel(probe: &dyn Probe) -> Row {
     match probe.kernel() {
         Ok(release) => row("trace", "guest kernel", State::Works, release, ""),
         Err(why) => row("trace", "guest kernel", State::Missing, why, "nearmiss kernel --unpack"),
+    }
+}
+
+/// What `-p` needs besides a guest.
+fn snapshots(probe: &dyn Probe) -> Row {
+    const NAME: &str = "snapshots of running processes";
+    const NEWER: &str = "scripts/setup-criu.sh";
+    match probe.snapshots() {
+        Err(why) => row("trace -p", NAME, State::Missing, why, NEWER),
+        Ok((found, _)) if !probe.root() => {
+            row("trace -p", NAME, State::Limited, format!("{found}: for root only"), "run as root")
+        }
+        Ok((found, Some(limit))) => row("trace -p", NAME, State::Limited, format!("{found}: {limit}"), NEWER),
+        Ok((found, None)) => row("trace -p", NAME, State::Works, found, ""),
     }
 }
 

@@ -3,6 +3,7 @@
 use crate::Remedies;
 use nearmiss_observe::watch::{Capability, capabilities};
 use nearmiss_remedy::{Ability, Remedy};
+use nearmiss_snapshot::{Criu, Fit};
 use nearmiss_tap::guest::{KernelImage, QemuBinary, TAP_PLUGIN};
 use rustix::thread::{UnshareFlags, unshare_unsafe};
 use std::os::unix::process::CommandExt;
@@ -30,6 +31,8 @@ pub trait Probe {
     fn namespaces(&self) -> bool;
     /// A trace of `true`: what it took, or why there is none. `None` where it is not to be tried.
     fn trial(&self) -> Option<Result<String, String>>;
+    /// What takes snapshots of running processes, and its limit if it has one; or what is wrong and what to do.
+    fn snapshots(&self) -> Result<(String, Option<&'static str>), String>;
     /// What can be observed of a live program, by trying.
     fn instruments(&self) -> Vec<Capability>;
     /// What the remedies need, by the remedy's name, by trying.
@@ -97,6 +100,12 @@ impl Probe for System {
 
     fn trial(&self) -> Option<Result<String, String>> {
         (!self.quick).then(|| super::trial::trace_true().map_err(|error| crate::exit::in_words(&error)))
+    }
+
+    fn snapshots(&self) -> Result<(String, Option<&'static str>), String> {
+        let (criu, fit) = Criu::fitting().map_err(|error| error.to_string())?;
+        let limit = (fit == Fit::NoSockets).then_some("on this kernel not of processes with TCP sockets");
+        Ok((format!("CRIU {}", criu.version_text), limit))
     }
 
     fn instruments(&self) -> Vec<Capability> {

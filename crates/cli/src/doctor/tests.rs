@@ -14,6 +14,7 @@ struct Fake {
     isa: &'static str,
     root: bool,
     namespaces: bool,
+    snapshots: Result<(String, Option<&'static str>), String>,
     instruments: Vec<Capability>,
     remedies: Vec<(&'static str, Ability)>,
 }
@@ -60,6 +61,9 @@ impl Probe for Fake {
     fn namespaces(&self) -> bool {
         self.namespaces
     }
+    fn snapshots(&self) -> Result<(String, Option<&'static str>), String> {
+        self.snapshots.clone()
+    }
     fn instruments(&self) -> Vec<Capability> {
         self.instruments.clone()
     }
@@ -81,6 +85,7 @@ fn server() -> Fake {
         isa: "x86_64",
         root: true,
         namespaces: true,
+        snapshots: Ok(("CRIU 4.2.1".into(), None)),
         instruments: instruments(&[("clock profile (--clock)", true, "", ""), ("lock waits (--locks)", true, "", "")]),
         remedies: vec![("pad", Ability { name: "preloaded libraries", state: Ok("tried on `true`".into()) })],
     }
@@ -110,6 +115,7 @@ fn a_bare_machine_is_told_what_to_type() {
         isa: "x86_64",
         root: false,
         namespaces: false,
+        snapshots: Err("CRIU is missing".into()),
         instruments: instruments(&[
             ("clock profile (--clock)", false, "not allowed", "sysctl kernel.perf_event_paranoid=1"),
             ("lock waits (--locks)", false, "not allowed to load BPF programs", "run as root"),
@@ -127,7 +133,13 @@ fn taking_one_thing_away_changes_its_row_alone() {
     let caution = |f: &mut Fake| {
         f.emulator = Ok(Emulator { found: "QEMU 9.2".into(), caution: Some("it was never tested".into()) });
     };
-    let cases: [(&str, Take, State); 8] = [
+    let cases: [(&str, Take, State); 10] = [
+        ("snapshots of running processes", |f| f.snapshots = Err("CRIU is missing".into()), State::Missing),
+        (
+            "snapshots of running processes",
+            |f| f.snapshots = Ok(("CRIU 4.1".into(), Some("no sockets"))),
+            State::Limited,
+        ),
         ("emulator", |f| f.emulator = Err("version 6".into()), State::Missing),
         ("file server", |f| drop(f.files.remove("/usr/lib/qemu/virtiofsd")), State::Missing),
         ("guest kernel", |f| f.kernel = Err("none".into()), State::Missing),
@@ -145,7 +157,8 @@ fn taking_one_thing_away_changes_its_row_alone() {
         assert!(!row(&report, name).todo.is_empty(), "{name}");
         // Without a part there is no trace to be tried.
         let tried = |r: &Row| r.name == "a trace of `true`";
-        assert_eq!(report.rows.iter().any(tried), state != State::Missing || name == "a trace of `true`", "{name}");
+        let none = state == State::Missing && !["a trace of `true`", "snapshots of running processes"].contains(&name);
+        assert_eq!(report.rows.iter().any(tried), !none, "{name}");
         for other in all.rows.iter().filter(|r| r.name != name && !tried(r)) {
             assert_eq!(&row(&report, &other.name), other, "without {name}");
         }
@@ -174,7 +187,7 @@ fn the_record_is_json_with_a_schema() {
     let value = serde_json::to_value(Report::of(&server())).expect("it serialises");
     assert_eq!(value["schema"], "nearmiss/doctor/1");
     assert_eq!(value["rows"][0]["state"], "works");
-    assert_eq!(value["rows"].as_array().map(Vec::len), Some(13));
+    assert_eq!(value["rows"].as_array().map(Vec::len), Some(14));
 }
 
 #[test]

@@ -31,7 +31,7 @@ pub fn count(args: &Args) -> anyhow::Result<Option<CommandStatus>> {
     };
     let clock = if args.deterministic { Clock::Instructions } else { args.record.clock };
     let config = TapConfig { heap_shim: None, ..tap_config(args, &machine, filter, clock)? };
-    let (words, window) = super::served::recorded(args, &machine)?;
+    let (words, window) = super::served::recorded(args, &machine, &config.kernel)?;
     let session = Session::new(config)?.within(window);
     let filter = session.header().filter; // not all that was asked for goes with every emulator
     let options = ModelOptions::of(session.header(), Order::Recorded);
@@ -50,7 +50,7 @@ pub fn count(args: &Args) -> anyhow::Result<Option<CommandStatus>> {
                 .to_owned(),
         );
     }
-    notes.extend(super::served::note(args));
+    notes.extend(super::served::notes(args));
     notes.extend(super::note_of_kernel(args));
     notes.extend(super::warm::notes(&recorded));
     notes.extend(recorded.notes.iter().cloned());

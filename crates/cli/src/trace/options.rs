@@ -10,9 +10,9 @@ use nearmiss_tap::guest::KernelArgument;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Options of a recording. In `diagnose` they go with a command only.
+/// Options of a recording. In `diagnose` they go with a command or a running process only.
 #[derive(Clone, clap::Args)]
-#[group(id = "recording", multiple = true, requires = "command")]
+#[group(id = "recording", multiple = true, requires = "subject")]
 pub(crate) struct RecordArgs {
     /// CPUs of the guest, at most
     #[arg(long, value_name = "N", default_value_t = describe::DEFAULT_CPUS, value_parser = clap::value_parser!(u32).range(1..=64))]

@@ -4,12 +4,15 @@ use super::{Args, Budget, Carry, Kept, Length, OUTPUTS, Purpose, RecordArgs, Rec
 use crate::exit::{self, Interrupted};
 use crate::interrupt;
 use crate::modelling::OrderArg;
+use crate::snapshot::SnapshotArgs;
 use nearmiss_record::run::RunDir;
 use nearmiss_record::units::Bytes;
 use nearmiss_remedy::Recorded;
+use nearmiss_snapshot::Snapshot;
 use nearmiss_tap::guest::CommandStatus;
 use std::ffi::OsString;
 use std::path::Path;
+use std::rc::Rc;
 
 /// Largest trace that is kept, unless another is asked for: as the help of `trace` has it.
 const MAX_TRACE: Bytes = Bytes(8 << 30);
@@ -26,6 +29,8 @@ pub struct Diagnosed<'a> {
     pub runs: &'a Path,
     /// The command.
     pub command: &'a [OsString],
+    /// The snapshot that stands for it.
+    pub snapshot: Option<&'a Rc<Snapshot>>,
 }
 
 /// How closely a command is looked at.
@@ -42,6 +47,7 @@ pub enum Look {
 pub fn for_diagnosis(diagnosed: &Diagnosed<'_>, look: Look) -> anyhow::Result<(RunDir, Recorded)> {
     let mut args = Args::quiet(diagnosed.machine.unwrap_or("host"), diagnosed.runs, diagnosed.command);
     args.record = diagnosed.record.clone();
+    args.snapshot = diagnosed.snapshot.cloned();
     args.first_look = look == Look::First;
     args.carry = match look {
         Look::First => Vec::new(),
@@ -111,6 +117,8 @@ impl Args {
         Args {
             machine: machine.to_owned(),
             record: RecordArgs::default(),
+            running: SnapshotArgs::default(),
+            snapshot: None,
             counts: false,
             order: OrderArg::Recorded,
             deterministic: false,
@@ -123,7 +131,7 @@ impl Args {
             no_curve: false,
             no_trace: false,
             max_trace: MAX_TRACE,
-            within: std::time::Duration::ZERO,
+            within: None,
             runs: runs.to_owned(),
             json: None,
             quiet: true,

@@ -1,13 +1,26 @@
-//! A server that is traced while a load runs.
+//! A server that is traced while a load runs, and processes that run on from a snapshot.
 
 use super::Args;
-use crate::conductor::conducted;
+use crate::conductor::{conducted, restored};
 use nearmiss_record::machine::Machine;
+use nearmiss_tap::guest::KernelImage;
 use nearmiss_tap::window::Window;
 use std::ffi::OsString;
 
 /// What runs in the guest, and what is recorded of that. Errors: a window beside that of the load, or no such load.
-pub(super) fn recorded(args: &Args, machine: &Machine) -> anyhow::Result<(Vec<OsString>, Window)> {
+pub(super) fn recorded(
+    args: &Args,
+    machine: &Machine,
+    kernel: &KernelImage,
+) -> anyhow::Result<(Vec<OsString>, Window)> {
+    if let Some(snapshot) = &args.snapshot {
+        // The load's program is looked for here, ahead of the boot.
+        args.record.load.load()?;
+        if args.record.window.is_given() {
+            anyhow::bail!("-p records from the snapshot on; leave out --from, --for and --until");
+        }
+        return restored(&args.record.load, args.record.nodes.apart(machine), snapshot, kernel);
+    }
     if args.record.load.load()?.is_none() {
         return Ok((args.command.clone(), args.record.window.window()));
     }
@@ -18,9 +31,9 @@ pub(super) fn recorded(args: &Args, machine: &Machine) -> anyhow::Result<(Vec<Os
 }
 
 /// What the head says of it.
-pub(super) fn note(args: &Args) -> Option<String> {
-    let load = args.record.load.command()?;
-    Some(format!(
-        "The window is that of the load `{load}`, which ran in the guest beside the server: the figures are of both."
-    ))
+pub(super) fn notes(args: &Args) -> impl Iterator<Item = String> {
+    let load = args.record.load.command().map(|load| {
+        format!("The window is that of the load `{load}`, which ran in the guest beside the server: the figures are of both.")
+    });
+    args.snapshot.as_deref().map(crate::snapshot::note).into_iter().chain(load)
 }

@@ -12,6 +12,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("color", &[]),
     ("pace", &[]),
     ("pairing", &[]),
+    ("snapshot", &[]),
     ("usage", &[]),
     ("workload", &["record"]),
     ("symbols", &["record"]),
@@ -33,7 +34,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
         "cli",
         &[
             "record", "color", "workload", "symbols", "tap", "observe", "machine", "host", "remedy", "diagnose",
-            "verify", "lab", "report", "papers", "usage",
+            "verify", "lab", "report", "papers", "snapshot", "usage",
         ],
     ),
 ];

@@ -110,6 +110,11 @@ impl KernelImage {
         }
     }
 
+    /// The module that CRIU needs to restore a process; absent where it is built in, or was not unpacked.
+    pub fn netlink_module(&self) -> Option<PathBuf> {
+        Some(self.directory.join("nfnetlink.ko")).filter(|module| module.is_file())
+    }
+
     /// The overlay file system's module, ready to load.
     pub(super) fn overlay_module(&self) -> Result<Option<Vec<u8>>, GuestError> {
         let path = self.directory.join("overlay.ko");

@@ -1,0 +1,183 @@
+//! Taking a snapshot: the process stands still while its memory is copied, and runs on.
+
+use crate::criu::Criu;
+use crate::error::complaint;
+use crate::images::Images;
+use crate::process::inode_of;
+use crate::sizes::forget_sizes;
+use crate::stats::pause;
+use crate::{Process, SnapshotError, obstacles};
+use std::fs;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+/// What CRIU's dump takes besides its copy of the memory, by far: 0.02 s for a program of 8 MB.
+const LEAST_PAUSE: Duration = Duration::from_millis(50);
+/// Written to learn how fast memory is copied here.
+const TRIED: usize = 32 << 20;
+const LOG: &str = "dump.log";
+/// What CRIU leaves on the host: what it learned of the kernel, and half of that where `/run` is no tmpfs.
+const LEFT: [&str; 2] = ["/run/criu.kdat", "/run/criu.kdat.tmp"];
+
+/// Whose snapshot, and how.
+#[derive(Clone, Debug)]
+pub struct Asked {
+    /// Processes; each is taken with all that descend from it.
+    pub pids: Vec<i32>,
+    /// A snapshot whose pause is predicted to be longer is refused.
+    pub most_pause: Option<Duration>,
+}
+
+/// A snapshot of one or more processes, each with its descendants.
+#[derive(Debug)]
+pub struct Snapshot {
+    images: Images,
+    /// Where the guests that this thread starts see the images.
+    pub place: PathBuf,
+    /// CRIU.
+    pub criu: Criu,
+    /// The processes that were asked for; a directory of this number in `place` has the images of each.
+    pub roots: Vec<Process>,
+    /// All processes, with descendants.
+    pub processes: usize,
+    /// How long the processes stood still, one after the other, *measured*.
+    pub pauses: Vec<Duration>,
+    /// Pipes whose other end somebody else holds: inode, and whether the process writes to it.
+    pub pipes: Vec<(u64, bool)>,
+    /// Whether a process has a terminal.
+    pub terminal: bool,
+}
+
+impl Snapshot {
+    /// Takes a snapshot of running processes, which run on, unless `objection` to all of them is raised. Errors name what
+    /// stands in the way and the way out; then nothing was stopped, or what was runs on.
+    pub fn take(
+        asked: &Asked,
+        objection: impl FnOnce(&[Process]) -> Result<(), SnapshotError>,
+    ) -> Result<Snapshot, SnapshotError> {
+        let families = families(asked)?;
+        let (criu, _) = Criu::fitting()?;
+        objection(&families.concat())?;
+        let images = Images::new()?;
+        check_room(&families)?;
+        if let Some(most) = asked.most_pause {
+            check_pause(&families, &images, most)?;
+        }
+        let all: Vec<&Process> = families.iter().flatten().collect();
+        let (pipes, terminal) = (loose_pipes(&all), all.iter().any(|process| has_terminal(process)));
+        let dump = |root: &Process| dump(&criu, &images.path().join(root.pid.to_string()), root);
+        let left: Vec<&str> = LEFT.into_iter().filter(|file| !Path::new(file).exists()).collect();
+        let pauses: Result<Vec<_>, _> = families.iter().map(|family| dump(&family[0])).collect();
+        // What is not there needs no removal.
+        left.into_iter().for_each(|file| drop(fs::remove_file(file)));
+        let pauses = pauses?;
+        let processes = all.len();
+        let roots = families.into_iter().filter_map(|family| family.into_iter().next()).collect();
+        let place = images.show_to_guests()?;
+        Ok(Snapshot { images, place, criu, roots, processes, pauses, pipes, terminal })
+    }
+
+    /// Bytes of the images.
+    pub fn bytes(&self) -> u64 {
+        let directories =
+            self.roots.iter().filter_map(|root| fs::read_dir(self.images.path().join(root.pid.to_string())).ok());
+        directories.flatten().flatten().filter_map(|entry| entry.metadata().ok()).map(|file| file.len()).sum()
+    }
+}
+
+/// The processes that were asked for with their descendants, each once. Errors: an obstacle.
+fn families(asked: &Asked) -> Result<Vec<Vec<Process>>, SnapshotError> {
+    let mut families: Vec<Vec<Process>> = Vec::new();
+    for pid in &asked.pids {
+        let process = Process::of(*pid)?;
+        if !rustix::process::geteuid().is_root() {
+            return Err(SnapshotError::NoRights);
+        }
+        let family = process.with_descendants();
+        families.retain(|other| family.iter().all(|process| process.pid != other[0].pid));
+        if !families.iter().flatten().any(|process| process.pid == *pid) {
+            families.push(family);
+        }
+    }
+    for process in families.iter().flatten() {
+        if let Some(what) = obstacles(process) {
+            let (pid, name) = (process.pid, process.name.clone());
+            return Err(SnapshotError::Obstacle { pid, name, what: what.to_string() });
+        }
+    }
+    Ok(families)
+}
+
+/// Images and guest hold the memory once each.
+fn check_room(families: &[Vec<Process>]) -> Result<(), SnapshotError> {
+    let needed: u64 = families.iter().flatten().map(|process| process.resident).sum();
+    let info = fs::read_to_string("/proc/meminfo").unwrap_or_default();
+    let line = info.lines().find_map(|line| line.strip_prefix("MemAvailable:"));
+    let free =
+        line.and_then(|line| line.trim().split(' ').next()?.parse::<u64>().ok()).map_or(u64::MAX, |kib| kib << 10);
+    if needed.saturating_mul(2) < free {
+        return Ok(());
+    }
+    Err(SnapshotError::NoRoom { pid: families[0][0].pid, needed_mib: needed >> 20, free_mib: free >> 20 })
+}
+
+/// Predicts each pause from the resident memory and from how fast memory is written to the images here.
+fn check_pause(families: &[Vec<Process>], images: &Images, most: Duration) -> Result<(), SnapshotError> {
+    let (file, begun) = (images.path().join("tried"), Instant::now());
+    let tried = fs::write(&file, vec![1; TRIED]).and_then(|()| fs::remove_file(&file));
+    tried.map_err(SnapshotError::io("write to the place of the images"))?;
+    let pace = begun.elapsed().as_secs_f64() / TRIED as f64;
+    for family in families {
+        let resident: u64 = family.iter().map(|process| process.resident).sum();
+        let predicted = LEAST_PAUSE + Duration::from_secs_f64(pace * resident as f64);
+        if predicted > most {
+            return Err(SnapshotError::LongPause { pid: family[0].pid, mib: resident >> 20, predicted, allowed: most });
+        }
+    }
+    Ok(())
+}
+
+/// Pipes that lead out of the processes, by inode.
+fn loose_pipes(processes: &[&Process]) -> Vec<(u64, bool)> {
+    let mut ends: Vec<(u64, bool)> = Vec::new();
+    for process in processes {
+        let pipes =
+            process.descriptors().into_iter().filter_map(|(fd, to)| Some((inode_of(&to, "pipe")?, process.writes(fd))));
+        ends.extend(pipes);
+    }
+    ends.sort_unstable();
+    ends.dedup();
+    let both = |inode| ends.contains(&(inode, true)) && ends.contains(&(inode, false));
+    ends.iter().copied().filter(|(inode, _)| !both(*inode)).collect()
+}
+
+fn has_terminal(process: &Process) -> bool {
+    process.descriptors().iter().any(|(_, to)| to.starts_with("/dev/pts") || to == Path::new("/dev/tty"))
+}
+
+/// Lets CRIU copy one process with its descendants. CRIU has a process group of its own and needs nothing of this
+/// process once it has begun: a dump that was begun comes to its end whoever is killed, and the process runs on.
+fn dump(criu: &Criu, images: &Path, root: &Process) -> Result<Duration, SnapshotError> {
+    fs::create_dir(images).map_err(SnapshotError::io("make a directory for the snapshot"))?;
+    let mut command = criu.command();
+    command.args(["dump", "--leave-running", "--shell-job", "--skip-in-flight", "--file-locks", "--ext-unix-sk"]);
+    command.args(["--manage-cgroups=ignore", "-v2", "-o", LOG, "-t", &root.pid.to_string(), "-D"]).arg(images);
+    command.args(match criu.leaves_connections() {
+        true => ["--tcp-close", "--network-lock=skip"].as_slice(),
+        false => ["--tcp-established"].as_slice(),
+    });
+    command.process_group(0).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    let status = command.status().map_err(SnapshotError::io("start CRIU"))?;
+    if !status.success() {
+        let log = fs::read_to_string(images.join(LOG)).unwrap_or_default();
+        return Err(SnapshotError::Dump { pid: root.pid, name: root.name.clone(), why: complaint(&log) });
+    }
+    let files = images.join("files.img");
+    fs::read(&files)
+        .and_then(|image| fs::write(&files, forget_sizes(&image)))
+        .map_err(SnapshotError::io("read the snapshot"))?;
+    let stats = fs::read(images.join("stats-dump")).map_err(SnapshotError::io("read CRIU's figures"))?;
+    Ok(pause(&stats).unwrap_or_default())
+}

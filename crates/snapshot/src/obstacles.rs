@@ -1,0 +1,128 @@
+//! What of a process cannot be restored in the guest, told before anything is stopped.
+
+use crate::functions::WideFunctions;
+use crate::process::Process;
+use std::fs;
+use std::path::Path;
+
+/// What stands in the way, and the way out.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Obstacle {
+    /// A kernel's thread, or a process that has ended.
+    NoProgram,
+    /// A debugger or another tracer.
+    Traced(i32),
+    /// nearmiss is among its descendants.
+    Ours,
+    /// Namespaces that are not this process's.
+    Namespaces(Vec<&'static str>),
+    /// It holds a device.
+    Device(String),
+    /// It holds something of the kernel that has no state to copy.
+    Kernel(&'static str),
+    /// Its libraries chose functions for AVX-512.
+    Wide(WideFunctions),
+}
+
+impl std::fmt::Display for Obstacle {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Obstacle::NoProgram => f.write_str("has no memory of its own: it is a thread of the kernel, or has ended"),
+            Obstacle::Traced(by) => {
+                write!(f, "is traced by process {by}, a debugger perhaps: let that one detach first")
+            }
+            Obstacle::Ours => f.write_str("is an ancestor of this nearmiss: start nearmiss from elsewhere"),
+            Obstacle::Namespaces(kinds) => write!(
+                f,
+                "has namespaces of its own ({}), as containers and services have: run nearmiss inside the container, or \
+                 trace the command itself with `-- CMD`",
+                kinds.join(", ")
+            ),
+            Obstacle::Device(path) => write!(
+                f,
+                "uses the device {path}, whose state is not in its memory: trace the command itself with `-- CMD`, \
+                 without the device"
+            ),
+            Obstacle::Kernel(what) => {
+                write!(
+                    f,
+                    "uses {what}, which cannot be restored: switch that off in the program, or trace it with `-- CMD`"
+                )
+            }
+            Obstacle::Wide(wide) => write!(f, "{wide}"),
+        }
+    }
+}
+
+/// The first thing that stands in the way of a process, if there is one.
+pub fn obstacles(process: &Process) -> Option<Obstacle> {
+    if fs::read_link(process.file("exe")).is_err() {
+        return Some(Obstacle::NoProgram);
+    }
+    if process.tracer != 0 {
+        return Some(Obstacle::Traced(process.tracer));
+    }
+    if process.pid == std::process::id() as i32 {
+        return Some(Obstacle::Ours);
+    }
+    namespaces(process)
+        .or_else(|| process.descriptors().iter().find_map(|(_, target)| of_file(target)))
+        .or_else(|| mapped(process))
+        .or_else(|| WideFunctions::of(process).map(Obstacle::Wide))
+}
+
+fn namespaces(process: &Process) -> Option<Obstacle> {
+    const KINDS: [&str; 7] = ["mnt", "pid", "net", "ipc", "uts", "user", "time"];
+    let of = |base: &Path, kind: &str| fs::read_link(base.join(kind)).ok();
+    let (theirs, ours) = (process.file("ns"), Path::new("/proc/self/ns"));
+    let other: Vec<&str> = KINDS.into_iter().filter(|kind| of(&theirs, kind) != of(ours, kind)).collect();
+    (!other.is_empty()).then_some(Obstacle::Namespaces(other))
+}
+
+fn mapped(process: &Process) -> Option<Obstacle> {
+    let maps = fs::read_to_string(process.file("maps")).unwrap_or_default();
+    let files = maps.lines().filter_map(|line| line.find('/').map(|at| &line[at..]));
+    files.filter(|path| path.starts_with("/dev/")).find_map(|path| of_file(Path::new(path)))
+}
+
+/// What is open or mapped, if it cannot be restored.
+fn of_file(target: &Path) -> Option<Obstacle> {
+    const KERNELS: [(&str, &str); 7] = [
+        ("anon_inode:[io_uring]", "io_uring"),
+        ("anon_inode:[userfaultfd]", "userfaultfd"),
+        ("anon_inode:[perf_event]", "performance events"),
+        ("anon_inode:[fanotify]", "fanotify"),
+        ("anon_inode:bpf", "BPF"),
+        ("anon_inode:[bpf", "BPF"),
+        ("anon_inode:kvm", "KVM"),
+    ];
+    const FINE: [&str; 10] = ["null", "zero", "full", "random", "urandom", "tty", "ptmx", "pts/", "shm/", "hugepages/"];
+    let text = target.to_string_lossy();
+    if let Some((_, what)) = KERNELS.iter().find(|(start, _)| text.starts_with(start)) {
+        return Some(Obstacle::Kernel(what));
+    }
+    let device = text.strip_prefix("/dev/")?;
+    let fine = FINE.iter().any(|fine| device == *fine || fine.ends_with('/') && device.starts_with(fine));
+    (!fine).then(|| Obstacle::Device(text.into_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn devices_and_kernel_objects_are_named() {
+        let of = |path: &str| of_file(Path::new(path));
+        assert_eq!(of("/dev/null").or(of("/dev/pts/3")).or(of("/dev/shm/x")).or(of("/home/dev/x")), None);
+        assert_eq!(of("/dev/nvidia0"), Some(Obstacle::Device("/dev/nvidia0".into())));
+        assert_eq!(of("/dev/zero2"), Some(Obstacle::Device("/dev/zero2".into())));
+        assert_eq!(of("anon_inode:[io_uring]"), Some(Obstacle::Kernel("io_uring")));
+        assert_eq!(of("anon_inode:[eventpoll]"), None);
+    }
+
+    #[test]
+    fn this_process_is_refused() {
+        let own = Process::of(std::process::id() as i32);
+        assert_eq!(own.ok().and_then(|own| obstacles(&own)), Some(Obstacle::Ours));
+    }
+}
