@@ -70,5 +70,7 @@ fi
 
 say "kernel for the guest: $(scripts/setup-kernel.sh)"
 say "newer kernel, for tests of sched_ext: $(scripts/setup-newer-kernel.sh 2>&1 || :)"
+# Debian 12's own CRIU fails on its newest kernels; nothing is installed.
+command -v criu >/dev/null || say "CRIU, for trace -p: $(scripts/setup-criu.sh 2>/dev/null || echo "none: see scripts/setup-criu.sh")"
 [ "${1:-}" != --tests ] || say "emulators of other releases:" $(scripts/setup-engines.sh 2>/dev/null || echo "none: see scripts/setup-engines.sh")
 say "done"

@@ -61,11 +61,6 @@ impl Criu {
         &self.words
     }
 
-    /// The one that these words start.
-    pub(crate) fn command(&self) -> Command {
-        command(&self.words)
-    }
-
     /// Whether it serves a kernel of this release.
     pub fn fit(&self, kernel: &str) -> Fit {
         match version(kernel) {

@@ -10,7 +10,7 @@ use crate::{Process, SnapshotError, obstacles};
 use std::fs;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 /// What CRIU's dump takes besides its copy of the memory, by far: 0.02 s for a program of 8 MB.
@@ -18,8 +18,16 @@ const LEAST_PAUSE: Duration = Duration::from_millis(50);
 /// Written to learn how fast memory is copied here.
 const TRIED: usize = 32 << 20;
 const LOG: &str = "dump.log";
-/// What CRIU leaves on the host: what it learned of the kernel, and half of that where `/run` is no tmpfs.
-const LEFT: [&str; 2] = ["/run/criu.kdat", "/run/criu.kdat.tmp"];
+/// Starts CRIU, out of the reach of a lack of memory: a process whose CRIU is killed in the middle may die with it. Then
+/// takes away what CRIU leaves on the host and was not there before: what it learned of the kernel. It does both whoever
+/// else is killed.
+const GUARDED: &str = "echo -1000 2>/dev/null >/proc/self/oom_score_adj
+left=
+for file in /run/criu.kdat /run/criu.kdat.tmp; do [ -e $file ] || left=\"$left $file\"; done
+\"$@\"
+status=$?
+rm -f $left
+exit $status";
 
 /// Whose snapshot, and how.
 #[derive(Clone, Debug)]
@@ -68,11 +76,7 @@ impl Snapshot {
         let all: Vec<&Process> = families.iter().flatten().collect();
         let (pipes, terminal) = (loose_pipes(&all), all.iter().any(|process| has_terminal(process)));
         let dump = |root: &Process| dump(&criu, &images.path().join(root.pid.to_string()), root);
-        let left: Vec<&str> = LEFT.into_iter().filter(|file| !Path::new(file).exists()).collect();
-        let pauses: Result<Vec<_>, _> = families.iter().map(|family| dump(&family[0])).collect();
-        // What is not there needs no removal.
-        left.into_iter().for_each(|file| drop(fs::remove_file(file)));
-        let pauses = pauses?;
+        let pauses = families.iter().map(|family| dump(&family[0])).collect::<Result<Vec<_>, _>>()?;
         let processes = all.len();
         let roots = families.into_iter().filter_map(|family| family.into_iter().next()).collect();
         let place = images.show_to_guests()?;
@@ -161,7 +165,8 @@ fn has_terminal(process: &Process) -> bool {
 /// process once it has begun: a dump that was begun comes to its end whoever is killed, and the process runs on.
 fn dump(criu: &Criu, images: &Path, root: &Process) -> Result<Duration, SnapshotError> {
     fs::create_dir(images).map_err(SnapshotError::io("make a directory for the snapshot"))?;
-    let mut command = criu.command();
+    let mut command = Command::new("/bin/sh");
+    command.args(["-c", GUARDED, "sh"]).args(criu.words());
     command.args(["dump", "--leave-running", "--shell-job", "--skip-in-flight", "--file-locks", "--ext-unix-sk"]);
     command.args(["--manage-cgroups=ignore", "-v2", "-o", LOG, "-t", &root.pid.to_string(), "-D"]).arg(images);
     command.args(match criu.leaves_connections() {

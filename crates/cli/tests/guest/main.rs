@@ -19,6 +19,9 @@ mod pair;
 mod pair_guest;
 mod pair_refused;
 mod places;
+#[path = "../support/running.rs"]
+mod running;
+mod running_program;
 mod scripted;
 mod sharing;
 #[path = "../support/subjects.rs"]

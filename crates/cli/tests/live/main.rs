@@ -5,3 +5,6 @@ mod observe_left_over;
 mod observe_report;
 mod observe_sums;
 mod observing;
+#[path = "../support/running.rs"]
+mod running;
+mod snapshot;

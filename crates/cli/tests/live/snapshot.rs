@@ -1,0 +1,122 @@
+//! Snapshots of running processes: who is refused, and that no process is harmed, whoever is killed.
+
+#![allow(clippy::unwrap_used)]
+
+use crate::running::{Running, with_criu};
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+const BUSY: [&str; 3] = ["/bin/dash", "-c", "while :; do :; done"];
+/// Instants of a dump at which nearmiss is killed; `experiments/hostile` has more.
+const KILLS: u32 = 12;
+
+fn trace(place: &Path, words: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_nearmiss")).current_dir(place).arg("trace").args(words).output().unwrap()
+}
+
+fn refusal(words: &[&str]) -> String {
+    let place = tempfile::tempdir().unwrap();
+    let output = trace(place.path(), words);
+    assert_eq!(output.status.code(), Some(125));
+    assert!(std::fs::read_dir(place.path()).unwrap().next().is_none(), "something is left");
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(said.lines().count(), 1, "{said}");
+    said
+}
+
+#[test]
+fn who_is_not_there_and_who_is_an_ancestor_are_refused() {
+    assert!(refusal(&["-p", "999999999"]).contains("there is no such process; `ps -e` lists them"));
+    if with_criu() {
+        let own = std::process::id().to_string();
+        assert!(refusal(&["-p", &own]).contains("is an ancestor of this nearmiss"));
+    }
+}
+
+#[test]
+fn a_process_that_only_waits_is_said_to_wait() {
+    if !with_criu() {
+        return;
+    }
+    let idle = Running::start(&["sleep", "600"]);
+    let said = refusal(&["-p", &idle.pid()]);
+    assert!(said.contains("(sleep) only waits for a time to pass: give it work with --load LOAD"), "{said}");
+}
+
+#[test]
+fn a_pause_that_would_be_longer_than_allowed_is_refused() {
+    if !with_criu() {
+        return;
+    }
+    let busy = Running::start(&BUSY);
+    let said = refusal(&["-p", &busy.pid(), "--pause-at-most", "1ms"]);
+    assert!(said.contains("(predicted: ") && said.contains("--pause-at-most allows 0.00 s"), "{said}");
+}
+
+#[test]
+fn functions_of_avx512_are_refused_with_the_tunable_that_avoids_them() {
+    if !with_criu() {
+        return;
+    }
+    let flags = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    if !flags.contains(" avx512vl") {
+        println!("skipped: this CPU has no AVX-512, so that no library chooses its functions");
+        return;
+    }
+    let mut wide = Command::new(BUSY[0]).args(&BUSY[1..]).env_remove("GLIBC_TUNABLES").spawn().unwrap();
+    std::thread::sleep(Duration::from_millis(200));
+    let said = refusal(&["-p", &wide.id().to_string()]);
+    wide.kill().unwrap();
+    wide.wait().unwrap();
+    assert!(said.contains("that were chosen for AVX-512") && said.contains("GLIBC_TUNABLES=glibc.cpu.hwcaps=-AVX512F"), "{said}");
+}
+
+/// CRIU at work on a process.
+fn dumping(pid: &str) -> bool {
+    let processes = std::fs::read_dir("/proc").unwrap().flatten();
+    let lines = processes.filter_map(|entry| std::fs::read(entry.path().join("cmdline")).ok());
+    let wanted = format!("dump\0--leave-running\0");
+    let is_ours = |line: &Vec<u8>| {
+        let line = String::from_utf8_lossy(line);
+        line.contains(&wanted) && line.contains(&format!("\0-t\0{pid}\0"))
+    };
+    lines.collect::<Vec<_>>().iter().any(is_ours)
+}
+
+fn wait_until(what: &str, done: impl Fn() -> bool) {
+    let begun = Instant::now();
+    while !done() {
+        assert!(begun.elapsed() < Duration::from_secs(20), "{what}");
+        std::thread::sleep(Duration::from_millis(2));
+    }
+}
+
+#[test]
+fn killing_nearmiss_in_the_middle_of_a_snapshot_harms_nobody() {
+    if !with_criu() {
+        return;
+    }
+    let place = tempfile::tempdir().unwrap();
+    let busy = Running::start(&BUSY);
+    std::thread::sleep(Duration::from_millis(200));
+    let before = busy.mappings();
+    let mut met = 0;
+    for kill in 0..KILLS {
+        let mut nearmiss = Command::new(env!("CARGO_BIN_EXE_nearmiss"));
+        nearmiss.current_dir(place.path()).args(["trace", "-p", &busy.pid(), "--load", "sleep 9", "--quiet"]);
+        let mut nearmiss = nearmiss.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        wait_until("CRIU begins", || dumping(&busy.pid()));
+        std::thread::sleep(Duration::from_millis(u64::from(kill) * 8));
+        met += u32::from(dumping(&busy.pid()));
+        nearmiss.kill().unwrap();
+        nearmiss.wait().unwrap();
+        wait_until("CRIU ends by itself", || !dumping(&busy.pid()));
+        assert_eq!(busy.harmed(), Vec::<String>::new(), "kill {kill}");
+        assert_eq!(busy.mappings(), before, "kill {kill}");
+    }
+    assert!(met > 0, "CRIU was always done");
+    let mounts = std::fs::read_to_string("/proc/self/mountinfo").unwrap();
+    assert!(!mounts.contains("nearmiss/images"), "{mounts}");
+    assert!(!Path::new("/run/criu.kdat.tmp").exists());
+}

@@ -1,0 +1,63 @@
+//! Processes that run while nearmiss takes snapshots of them.
+
+use std::process::{Child, Command, Stdio};
+
+/// The guest's CPU has no AVX-512; a program that is to run on there must not have chosen functions of it.
+const TUNABLES: (&str, &str) = ("GLIBC_TUNABLES", "glibc.cpu.hwcaps=-AVX512F,-AVX512VL,-AVX512BW");
+
+/// A program that computes until it is dropped.
+pub struct Running(pub Child);
+
+impl Running {
+    /// Starts it, its output thrown away.
+    pub fn start(words: &[&str]) -> Self {
+        let mut command = Command::new(words[0]);
+        command.args(&words[1..]).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        Running(command.env(TUNABLES.0, TUNABLES.1).spawn().expect("it starts"))
+    }
+
+    /// Its number.
+    pub fn pid(&self) -> String {
+        self.0.id().to_string()
+    }
+
+    /// States and tracers of its threads that do not simply run or wait.
+    pub fn harmed(&self) -> Vec<String> {
+        let threads = std::fs::read_dir(format!("/proc/{}/task", self.pid())).expect("it lives").flatten();
+        let status = threads.map(|thread| std::fs::read_to_string(thread.path().join("status")).unwrap_or_default());
+        let lines = status.flat_map(|text| {
+            let wanted = |line: &&str| line.starts_with("State:") || line.starts_with("TracerPid:");
+            text.lines().filter(wanted).map(str::to_owned).collect::<Vec<_>>()
+        });
+        let fine = |line: &String| ["State:\tR", "State:\tS", "TracerPid:\t0"].iter().any(|fine| line.starts_with(fine));
+        lines.filter(|line| !fine(line)).collect()
+    }
+
+    /// Its mappings.
+    pub fn mappings(&self) -> usize {
+        std::fs::read_to_string(format!("/proc/{}/maps", self.pid())).expect("it lives").lines().count()
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // What has ended already needs no end.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// Whether snapshots can be taken here; if not, one line says why.
+pub fn with_criu() -> bool {
+    if !rustix::process::geteuid().is_root() {
+        println!("skipped: a snapshot of a running process needs root");
+        return false;
+    }
+    match nearmiss_snapshot::Criu::fitting() {
+        Ok(_) => true,
+        Err(why) => {
+            println!("skipped: {why}");
+            false
+        }
+    }
+}
