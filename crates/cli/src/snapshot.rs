@@ -77,9 +77,16 @@ pub fn command_of(snapshot: &Snapshot) -> Vec<OsString> {
 pub fn note(snapshot: &Snapshot) -> String {
     let pids: Vec<String> = snapshot.roots.iter().map(|process| process.pid.to_string()).collect();
     let pauses: Vec<String> = snapshot.pauses.iter().map(|pause| format!("{:.2} s", pause.as_secs_f64())).collect();
+    let narrowed = match snapshot.narrowed {
+        0 => String::new(),
+        count => format!(
+            " {count} functions of its C library that were chosen for AVX-512 were replaced by those for AVX2, which a CPU \
+             without AVX-512 runs."
+        ),
+    };
     format!(
         "Process {} ran on in the guest from a snapshot, for which it paused {} (measured). What it allocated before has no \
-         names: objects of the heap are told apart by their addresses alone.",
+         names: objects of the heap are told apart by their addresses alone.{narrowed}",
         pids.join(", "),
         pauses.join(", ")
     )

@@ -2,7 +2,9 @@
 
 use crate::criu::Criu;
 use crate::error::complaint;
+use crate::functions::Chosen;
 use crate::images::Images;
+use crate::narrow::{Replacements, TUNABLE};
 use crate::process::inode_of;
 use crate::sizes::forget_sizes;
 use crate::stats::pause;
@@ -18,13 +20,16 @@ const LEAST_PAUSE: Duration = Duration::from_millis(50);
 /// Written to learn how fast memory is copied here.
 const TRIED: usize = 32 << 20;
 const LOG: &str = "dump.log";
-/// Starts CRIU, out of the reach of a lack of memory: a process whose CRIU is killed in the middle may die with it. Then
-/// takes away what CRIU leaves on the host and was not there before: what it learned of the kernel. It does both whoever
+/// Snapshots of a process that is inside a function to be replaced at each of them.
+const MOST_TRIES: u32 = 5;
+/// Starts CRIU ahead of all others, since the process stands still for as long: at a load of 14 on two CPUs it then paused for
+/// 0.15 s instead of 0.9 s (measured, 74 MiB of redis). And out of the reach of a lack of memory: a process whose CRIU is
+/// killed in the middle may die with it. Then takes away what CRIU leaves on the host and was not there before: what it learned of the kernel. It does both whoever
 /// else is killed.
 const GUARDED: &str = "echo -1000 2>/dev/null >/proc/self/oom_score_adj
 left=
 for file in /run/criu.kdat /run/criu.kdat.tmp; do [ -e $file ] || left=\"$left $file\"; done
-\"$@\"
+nice -n -20 \"$@\"
 status=$?
 rm -f $left
 exit $status";
@@ -56,6 +61,8 @@ pub struct Snapshot {
     pub pipes: Vec<(u64, bool)>,
     /// Whether a process has a terminal.
     pub terminal: bool,
+    /// Functions for AVX-512 in whose places others were put.
+    pub narrowed: usize,
 }
 
 impl Snapshot {
@@ -68,6 +75,7 @@ impl Snapshot {
         let families = families(asked)?;
         let (criu, _) = Criu::fitting()?;
         objection(&families.concat())?;
+        let replacements = families.iter().map(|family| replacements(family)).collect::<Result<Vec<_>, _>>()?;
         let images = Images::new()?;
         check_room(&families)?;
         if let Some(most) = asked.most_pause {
@@ -75,12 +83,18 @@ impl Snapshot {
         }
         let all: Vec<&Process> = families.iter().flatten().collect();
         let (pipes, terminal) = (loose_pipes(&all), all.iter().any(|process| has_terminal(process)));
-        let dump = |root: &Process| dump(&criu, &images.path().join(root.pid.to_string()), root);
-        let pauses = families.iter().map(|family| dump(&family[0])).collect::<Result<Vec<_>, _>>()?;
+        let dump = |root: &Process| {
+            let place = images.path().join(root.pid.to_string());
+            dump(&criu, &place, root).map(|pause| (pause, place))
+        };
+        let each = families.iter().zip(&replacements);
+        let pauses = each.map(|(family, narrow)| runnable(narrow, &family[0], || dump(&family[0])));
+        let pauses = pauses.collect::<Result<Vec<_>, _>>()?;
         let processes = all.len();
         let roots = families.into_iter().filter_map(|family| family.into_iter().next()).collect();
         let place = images.show_to_guests()?;
-        Ok(Snapshot { images, place, criu, roots, processes, pauses, pipes, terminal })
+        let narrowed = replacements.iter().map(Replacements::count).sum();
+        Ok(Snapshot { images, place, criu, roots, processes, pauses, pipes, terminal, narrowed })
     }
 
     /// Bytes of the images.
@@ -112,6 +126,39 @@ fn families(asked: &Asked) -> Result<Vec<Vec<Process>>, SnapshotError> {
         }
     }
     Ok(families)
+}
+
+/// What takes the place of functions that the guest's CPU cannot run. Errors: nothing is known to.
+fn replacements(family: &[Process]) -> Result<Replacements, SnapshotError> {
+    let chosen: Vec<Chosen> = family.iter().filter_map(|process| Chosen::by(process.pid)).collect();
+    Replacements::of(&chosen).map_err(|what| {
+        let (pid, name) = (family[0].pid, family[0].name.clone());
+        SnapshotError::Obstacle { pid, name, what }
+    })
+}
+
+/// Takes snapshots until no thread stands inside a function that is to be replaced, and replaces them.
+fn runnable(
+    narrow: &Replacements,
+    root: &Process,
+    take: impl Fn() -> Result<(Duration, PathBuf), SnapshotError>,
+) -> Result<Duration, SnapshotError> {
+    let read = SnapshotError::io("read the snapshot");
+    let mut paused = Duration::ZERO;
+    for _ in 0..MOST_TRIES {
+        let (pause, images) = take()?;
+        paused += pause;
+        if !narrow.is_inside_one(&images).map_err(&read)? {
+            narrow.put_into(&images).map_err(&read)?;
+            return Ok(paused);
+        }
+        fs::remove_dir_all(&images).map_err(&read)?;
+    }
+    let what = format!(
+        "stood inside a string function of AVX-512 in each of {MOST_TRIES} snapshots: start it with \
+         GLIBC_TUNABLES={TUNABLE}"
+    );
+    Err(SnapshotError::Obstacle { pid: root.pid, name: root.name.clone(), what })
 }
 
 /// Images and guest hold the memory once each.

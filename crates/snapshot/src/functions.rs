@@ -5,7 +5,6 @@
 //! does not have: the restored process would end at its first `strlen`. The addresses are read from the process, and the
 //! instructions there are looked at; the names of these functions are in no symbol table of a stripped library.
 
-use crate::process::Process;
 use iced_x86::{Code, Decoder, DecoderOptions, EncodingKind, FlowControl};
 use object::read::elf::{ElfFile64, FileHeader, Rela, SectionHeader};
 use object::{Endianness, elf};
@@ -15,24 +14,17 @@ use std::os::unix::fs::FileExt;
 /// Bytes of a function that are looked at: EVEX instructions come early in these.
 const LOOKED_AT: usize = 256;
 
-/// Functions that the guest's CPU cannot run.
+/// Functions of a C library as a process has chosen them.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct WideFunctions {
-    /// The library that chose them.
-    pub library: String,
-    /// How many.
-    pub count: usize,
-}
-
-impl std::fmt::Display for WideFunctions {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(
-            f,
-            "runs {} functions of {} that were chosen for AVX-512, which the guest's CPU does not have: start it with \
-             GLIBC_TUNABLES=glibc.cpu.hwcaps=-AVX512F,-AVX512VL,-AVX512BW, which leaves AVX2",
-            self.count, self.library
-        )
-    }
+pub struct Chosen {
+    /// The library's file.
+    pub(crate) library: String,
+    /// Where it is mapped.
+    pub(crate) base: u64,
+    /// Where each address is kept, relative to the base, and the address.
+    pub(crate) functions: Vec<(u64, u64)>,
+    /// Addresses of functions that the guest's CPU cannot run.
+    pub(crate) wide: Vec<u64>,
 }
 
 /// A library as it is mapped.
@@ -41,27 +33,28 @@ struct Mapped {
     base: u64,
 }
 
-impl WideFunctions {
-    /// Those of a process's C library, if there are any. A process that cannot be read has none.
-    pub fn of(process: &Process) -> Option<Self> {
-        let maps = fs::read_to_string(process.file("maps")).ok()?;
+impl Chosen {
+    /// Those of a process's C library; `None` where it has none, or cannot be read.
+    pub(crate) fn by(pid: i32) -> Option<Self> {
+        let maps = fs::read_to_string(format!("/proc/{pid}/maps")).ok()?;
         let library = c_library(&maps)?;
         let slots = irelative_slots(&fs::read(&library.path).ok()?)?;
-        let memory = fs::File::open(process.file("mem")).ok()?;
-        let function = |slot: &u64| {
+        let memory = fs::File::open(format!("/proc/{pid}/mem")).ok()?;
+        let function = |slot: u64| {
             let mut address = [0; 8];
             memory.read_exact_at(&mut address, library.base + slot).ok()?;
-            Some(u64::from_le_bytes(address))
+            Some((slot, u64::from_le_bytes(address)))
         };
-        let mut functions: Vec<u64> = slots.iter().filter_map(function).collect();
-        functions.sort_unstable();
-        functions.dedup();
+        let functions: Vec<(u64, u64)> = slots.into_iter().filter_map(function).collect();
         let is_wide = |at: &u64| {
             let mut code = [0; LOOKED_AT];
             memory.read_at(&mut code, *at).is_ok_and(|length| is_wide(&code[..length], *at))
         };
-        let count = functions.iter().filter(|at| is_wide(at)).count();
-        (count > 0).then_some(WideFunctions { library: library.path, count })
+        let mut wide: Vec<u64> = functions.iter().map(|(_, address)| *address).collect();
+        wide.sort_unstable();
+        wide.dedup();
+        wide.retain(is_wide);
+        Some(Chosen { library: library.path, base: library.base, functions, wide })
     }
 }
 

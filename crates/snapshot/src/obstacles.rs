@@ -1,6 +1,5 @@
 //! What of a process cannot be restored in the guest, told before anything is stopped.
 
-use crate::functions::WideFunctions;
 use crate::process::Process;
 use std::fs;
 use std::path::Path;
@@ -20,8 +19,6 @@ pub enum Obstacle {
     Device(String),
     /// It holds something of the kernel that has no state to copy.
     Kernel(&'static str),
-    /// Its libraries chose functions for AVX-512.
-    Wide(WideFunctions),
 }
 
 impl std::fmt::Display for Obstacle {
@@ -49,7 +46,6 @@ impl std::fmt::Display for Obstacle {
                     "uses {what}, which cannot be restored: switch that off in the program, or trace it with `-- CMD`"
                 )
             }
-            Obstacle::Wide(wide) => write!(f, "{wide}"),
         }
     }
 }
@@ -68,7 +64,6 @@ pub fn obstacles(process: &Process) -> Option<Obstacle> {
     namespaces(process)
         .or_else(|| process.descriptors().iter().find_map(|(_, target)| of_file(target)))
         .or_else(|| mapped(process))
-        .or_else(|| WideFunctions::of(process).map(Obstacle::Wide))
 }
 
 fn namespaces(process: &Process) -> Option<Obstacle> {
@@ -101,7 +96,9 @@ fn of_file(target: &Path) -> Option<Obstacle> {
     if let Some((_, what)) = KERNELS.iter().find(|(start, _)| text.starts_with(start)) {
         return Some(Obstacle::Kernel(what));
     }
+    // Memory that processes share without a file is mapped as a deleted one of `/dev/zero`.
     let device = text.strip_prefix("/dev/")?;
+    let device = device.strip_suffix(" (deleted)").unwrap_or(device);
     let fine = FINE.iter().any(|fine| device == *fine || fine.ends_with('/') && device.starts_with(fine));
     (!fine).then(|| Obstacle::Device(text.into_owned()))
 }
@@ -114,6 +111,7 @@ mod tests {
     fn devices_and_kernel_objects_are_named() {
         let of = |path: &str| of_file(Path::new(path));
         assert_eq!(of("/dev/null").or(of("/dev/pts/3")).or(of("/dev/shm/x")).or(of("/home/dev/x")), None);
+        assert_eq!(of("/dev/zero (deleted)"), None);
         assert_eq!(of("/dev/nvidia0"), Some(Obstacle::Device("/dev/nvidia0".into())));
         assert_eq!(of("/dev/zero2"), Some(Obstacle::Device("/dev/zero2".into())));
         assert_eq!(of("anon_inode:[io_uring]"), Some(Obstacle::Kernel("io_uring")));

@@ -100,7 +100,7 @@ fn kernel(probe: &dyn Probe) -> Row {
 
 /// What `-p` needs besides a guest.
 fn snapshots(probe: &dyn Probe) -> Row {
-    const NAME: &str = "snapshots of running processes";
+    const NAME: &str = "snapshots (CRIU)";
     const NEWER: &str = "scripts/setup-criu.sh";
     match probe.snapshots() {
         Err(why) => row("trace -p", NAME, State::Missing, why, NEWER),

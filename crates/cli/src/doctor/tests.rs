@@ -134,9 +134,9 @@ fn taking_one_thing_away_changes_its_row_alone() {
         f.emulator = Ok(Emulator { found: "QEMU 9.2".into(), caution: Some("it was never tested".into()) });
     };
     let cases: [(&str, Take, State); 10] = [
-        ("snapshots of running processes", |f| f.snapshots = Err("CRIU is missing".into()), State::Missing),
+        ("snapshots (CRIU)", |f| f.snapshots = Err("CRIU is missing".into()), State::Missing),
         (
-            "snapshots of running processes",
+            "snapshots (CRIU)",
             |f| f.snapshots = Ok(("CRIU 4.1".into(), Some("no sockets"))),
             State::Limited,
         ),
@@ -157,7 +157,7 @@ fn taking_one_thing_away_changes_its_row_alone() {
         assert!(!row(&report, name).todo.is_empty(), "{name}");
         // Without a part there is no trace to be tried.
         let tried = |r: &Row| r.name == "a trace of `true`";
-        let none = state == State::Missing && !["a trace of `true`", "snapshots of running processes"].contains(&name);
+        let none = state == State::Missing && !["a trace of `true`", "snapshots (CRIU)"].contains(&name);
         assert_eq!(report.rows.iter().any(tried), !none, "{name}");
         for other in all.rows.iter().filter(|r| r.name != name && !tried(r)) {
             assert_eq!(&row(&report, &other.name), other, "without {name}");

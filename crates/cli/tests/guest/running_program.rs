@@ -45,7 +45,8 @@ fn a_program_writes_on_where_it_was() {
     let Some(_guest) = for_a_guest().filter(|_| with_criu()) else { return };
     let place = tempfile::tempdir().unwrap();
     // The file grows here after the snapshot; the guest's own goes on from the snapshot's last line.
-    let script = "n=0; while :; do n=$((n+1)); i=0; while [ $i -lt 2000 ]; do i=$((i+1)); done; echo $n >> numbers; done";
+    let script =
+        "n=0; while :; do n=$((n+1)); i=0; while [ $i -lt 2000 ]; do i=$((i+1)); done; echo $n >> numbers; done";
     let file = place.path().join("numbers");
     let script = script.replace("numbers", file.to_str().unwrap());
     let program = Running::start(&["/bin/dash", "-c", &script]);

@@ -54,24 +54,6 @@ fn a_pause_that_would_be_longer_than_allowed_is_refused() {
     assert!(said.contains("(predicted: ") && said.contains("--pause-at-most allows 0.00 s"), "{said}");
 }
 
-#[test]
-fn functions_of_avx512_are_refused_with_the_tunable_that_avoids_them() {
-    if !with_criu() {
-        return;
-    }
-    let flags = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
-    if !flags.contains(" avx512vl") {
-        println!("skipped: this CPU has no AVX-512, so that no library chooses its functions");
-        return;
-    }
-    let mut wide = Command::new(BUSY[0]).args(&BUSY[1..]).env_remove("GLIBC_TUNABLES").spawn().unwrap();
-    std::thread::sleep(Duration::from_millis(200));
-    let said = refusal(&["-p", &wide.id().to_string()]);
-    wide.kill().unwrap();
-    wide.wait().unwrap();
-    assert!(said.contains("that were chosen for AVX-512") && said.contains("GLIBC_TUNABLES=glibc.cpu.hwcaps=-AVX512F"), "{said}");
-}
-
 /// CRIU at work on a process.
 fn dumping(pid: &str) -> bool {
     let processes = std::fs::read_dir("/proc").unwrap().flatten();
