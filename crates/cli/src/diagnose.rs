@@ -59,7 +59,7 @@ pub struct Args {
     #[arg(long, value_name = "DIR", default_value = run::DEFAULT_PARENT)]
     runs: PathBuf,
     /// A command to trace first
-    #[arg(last = true, conflicts_with_all = ["pid"], value_name = "CMD")]
+    #[arg(last = true, group = "subject", value_name = "CMD")]
     command: Vec<OsString>,
 }
 

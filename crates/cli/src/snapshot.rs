@@ -17,7 +17,14 @@ use std::time::Duration;
 pub struct SnapshotArgs {
     /// Instead of a command: a process that runs, with all that descend from it. A snapshot is taken of it, which runs on
     /// in the guest; the process itself runs on here. Again for another one
-    #[arg(short, long = "pid", value_name = "PID", help_heading = "Running processes")]
+    #[arg(
+        short,
+        long = "pid",
+        value_name = "PID",
+        group = "subject",
+        conflicts_with = "warm",
+        help_heading = "Running processes"
+    )]
     pub pid: Vec<i32>,
     /// Take no snapshot whose pause is predicted to be longer
     #[arg(long, value_name = "TIME", value_parser = nearmiss_usage::time, requires = "pid", help_heading = "Running processes")]
@@ -131,6 +138,9 @@ pub struct RestoreArgs {
     read_pipe: Vec<u64>,
     #[arg(long)]
     terminal: bool,
+    /// Path and content, in turn
+    #[arg(long, num_args = 2, allow_hyphen_values = true)]
+    group_file: Vec<String>,
 }
 
 impl RestoreArgs {
@@ -144,6 +154,11 @@ impl RestoreArgs {
             module: self.module.clone(),
             pipes: [pipes(&self.written_pipe, true), pipes(&self.read_pipe, false)].concat(),
             terminal: self.terminal,
+            group_files: self
+                .group_file
+                .chunks_exact(2)
+                .map(|pair| (pair[0].clone().into(), pair[1].clone()))
+                .collect(),
         })
     }
 }
@@ -161,6 +176,9 @@ pub fn words(snapshot: &Snapshot, kernel: &KernelImage) -> anyhow::Result<Vec<Os
     snapshot.roots.iter().for_each(|process| put("--restored", process.pid.to_string().into()));
     for (inode, writes) in &snapshot.pipes {
         put(if *writes { "--written-pipe" } else { "--read-pipe" }, inode.to_string().into());
+    }
+    for (path, content) in &snapshot.group_files {
+        words.extend(["--group-file".into(), path.clone().into(), content.into()]);
     }
     if snapshot.terminal {
         words.push("--terminal".into());

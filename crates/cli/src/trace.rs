@@ -130,7 +130,7 @@ pub struct Args {
     #[arg(short, long)]
     quiet: bool,
     /// The command and its arguments
-    #[arg(last = true, required_unless_present = "pid", conflicts_with_all = ["pid", "warm"], value_name = "CMD")]
+    #[arg(last = true, required_unless_present = "pid", group = "subject", value_name = "CMD")]
     command: Vec<OsString>,
 }
 

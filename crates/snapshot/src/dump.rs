@@ -7,6 +7,7 @@ use crate::images::Images;
 use crate::narrow::{Replacements, TUNABLE};
 use crate::process::inode_of;
 use crate::sizes::forget_sizes;
+use crate::stand_ins::held;
 use crate::stats::pause;
 use crate::{Process, SnapshotError, obstacles};
 use std::fs;
@@ -61,6 +62,8 @@ pub struct Snapshot {
     pub pipes: Vec<(u64, bool)>,
     /// Whether a process has a terminal.
     pub terminal: bool,
+    /// Files of control groups that a process holds, with what they say.
+    pub group_files: Vec<(PathBuf, String)>,
     /// Functions for AVX-512 in whose places others were put.
     pub narrowed: usize,
 }
@@ -83,6 +86,7 @@ impl Snapshot {
         }
         let all: Vec<&Process> = families.iter().flatten().collect();
         let (pipes, terminal) = (loose_pipes(&all), all.iter().any(|process| has_terminal(process)));
+        let group_files = held(&all);
         let dump = |root: &Process| {
             let place = images.path().join(root.pid.to_string());
             dump(&criu, &place, root).map(|pause| (pause, place))
@@ -94,7 +98,7 @@ impl Snapshot {
         let roots = families.into_iter().filter_map(|family| family.into_iter().next()).collect();
         let place = images.show_to_guests()?;
         let narrowed = replacements.iter().map(Replacements::count).sum();
-        Ok(Snapshot { images, place, criu, roots, processes, pauses, pipes, terminal, narrowed })
+        Ok(Snapshot { images, place, criu, roots, processes, pauses, pipes, terminal, group_files, narrowed })
     }
 
     /// Bytes of the images.

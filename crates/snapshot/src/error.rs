@@ -113,7 +113,14 @@ pub(crate) fn seconds(time: Duration) -> String {
 
 /// The first of CRIU's complaints that is about its task; it has others that change nothing.
 pub(crate) fn complaint(log: &str) -> String {
-    const HARMLESS: [&str; 2] = ["rlimit: Can't setup", "Can't keep kdat"];
+    const HARMLESS: [&str; 6] = [
+        "rlimit: Can't setup",
+        "Can't keep kdat",
+        "Diag module missing",
+        "Unable to create tun",
+        "reported by netlink",
+        "Unable to create a veth pair",
+    ];
     let errors = log.lines().filter_map(|line| line.split_once("Error (").map(|(_, rest)| rest));
     let mut errors = errors.filter(|line| !HARMLESS.iter().any(|harmless| line.contains(harmless)));
     let said = errors.next().and_then(|line| line.split_once("): ")).map(|(_, said)| said.trim());

@@ -16,6 +16,7 @@ mod obstacles;
 mod process;
 mod restore;
 mod sizes;
+mod stand_ins;
 mod stats;
 mod terminal;
 mod waiting;

@@ -3,6 +3,7 @@
 use crate::SnapshotError;
 use crate::criu::command;
 use crate::error::complaint;
+use crate::stand_ins;
 use crate::terminal::Terminal;
 use rustix::fs::{Mode, OFlags};
 use std::ffi::OsString;
@@ -32,6 +33,8 @@ pub struct Restoration {
     pub pipes: Vec<(u64, bool)>,
     /// Whether a process has a terminal.
     pub terminal: bool,
+    /// As [`Snapshot::group_files`](crate::Snapshot::group_files).
+    pub group_files: Vec<(PathBuf, String)>,
 }
 
 impl Restoration {
@@ -44,6 +47,7 @@ impl Restoration {
         let _ = fs::write("/proc/sys/kernel/pid_max", PID_MAX);
         rustix::process::set_child_subreaper(Some(rustix::process::getpid()))
             .map_err(SnapshotError::system("adopt the restored process"))?;
+        stand_ins::make(&self.group_files)?;
         let _terminal = self.terminal.then(Terminal::of_this_session).transpose()?;
         let pipes = self.pipes.iter().map(end_of_pipe).collect::<Result<Vec<_>, _>>()?;
         self.pids.iter().try_for_each(|pid| self.restore_one(*pid, &pipes))

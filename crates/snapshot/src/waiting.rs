@@ -4,8 +4,10 @@ use crate::process::{Process, inode_of};
 use std::fs;
 use std::time::Duration;
 
-/// A process that takes no CPU time for so long only waits.
+/// How long a process is looked at.
 const LOOK: Duration = Duration::from_millis(300);
+/// A process that takes a smaller share of one CPU only waits: a server that nobody asks has timers.
+const LEAST_SHARE: f64 = 0.02;
 /// Numbers of system calls, and what waiting in them is (x86_64).
 const CALLS: [(u64, &str); 13] = [
     (0, "for something to read"),
@@ -23,11 +25,12 @@ const CALLS: [(u64, &str); 13] = [
     (281, "for events (epoll)"),
 ];
 
-/// What processes wait on, if none of them takes any CPU time for a while: one sentence.
+/// What processes wait on, if they hardly take any CPU time for a while: one sentence.
 pub fn waits_only(processes: &[Process]) -> Option<String> {
     let before = ran(processes);
     std::thread::sleep(LOOK);
-    if ran(processes) != before {
+    let share = ran(processes).saturating_sub(before) as f64 / LOOK.as_nanos() as f64;
+    if share >= LEAST_SHARE {
         return None;
     }
     let first = processes.first()?;
@@ -36,7 +39,8 @@ pub fn waits_only(processes: &[Process]) -> Option<String> {
     let on = CALLS.iter().find(|(call, _)| Some(*call) == number).map_or("in the kernel", |(_, on)| on);
     let places: Vec<String> = processes.iter().flat_map(listening).collect();
     let places = if places.is_empty() { String::new() } else { format!(", and listens at {}", places.join(", ")) };
-    Some(format!("process {} ({}) only waits {on}{places}", first.pid, first.name))
+    let busy = format!("{:.1}% of a CPU, measured", share * 100.0);
+    Some(format!("process {} ({}) only waits ({busy}) {on}{places}", first.pid, first.name))
 }
 
 /// Time on CPUs of all threads, in nanoseconds.
@@ -83,7 +87,10 @@ mod tests {
             child.wait().unwrap();
             waits
         };
-        assert!(of("exec sleep 9").is_some_and(|said| said.ends_with("(sleep) only waits for a time to pass")));
+        assert!(
+            of("exec sleep 9")
+                .is_some_and(|said| said.ends_with("(sleep) only waits (0.0% of a CPU, measured) for a time to pass"))
+        );
         assert_eq!(of("while :; do :; done"), None);
     }
 }

@@ -135,11 +135,7 @@ fn taking_one_thing_away_changes_its_row_alone() {
     };
     let cases: [(&str, Take, State); 10] = [
         ("snapshots (CRIU)", |f| f.snapshots = Err("CRIU is missing".into()), State::Missing),
-        (
-            "snapshots (CRIU)",
-            |f| f.snapshots = Ok(("CRIU 4.1".into(), Some("no sockets"))),
-            State::Limited,
-        ),
+        ("snapshots (CRIU)", |f| f.snapshots = Ok(("CRIU 4.1".into(), Some("no sockets"))), State::Limited),
         ("emulator", |f| f.emulator = Err("version 6".into()), State::Missing),
         ("file server", |f| drop(f.files.remove("/usr/lib/qemu/virtiofsd")), State::Missing),
         ("guest kernel", |f| f.kernel = Err("none".into()), State::Missing),

@@ -41,7 +41,7 @@ fn a_process_that_only_waits_is_said_to_wait() {
     }
     let idle = Running::start(&["sleep", "600"]);
     let said = refusal(&["-p", &idle.pid()]);
-    assert!(said.contains("(sleep) only waits for a time to pass: give it work with --load LOAD"), "{said}");
+    assert!(said.contains("of a CPU, measured) for a time to pass: give it work with --load LOAD"), "{said}");
 }
 
 #[test]
