@@ -2,6 +2,7 @@
 
 use crate::process::Process;
 use std::fs;
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 /// What stands in the way, and the way out.
@@ -15,6 +16,8 @@ pub enum Obstacle {
     Ours,
     /// Namespaces that are not this process's.
     Namespaces(Vec<&'static str>),
+    /// It is another user's, and this process may not ask for its limits.
+    Limits,
     /// It holds a device.
     Device(String),
     /// It holds something of the kernel that has no state to copy.
@@ -34,6 +37,10 @@ impl std::fmt::Display for Obstacle {
                 "has namespaces of its own ({}), as containers and services have: run nearmiss inside the container, or \
                  trace the command itself with `-- CMD`",
                 kinds.join(", ")
+            ),
+            Obstacle::Limits => f.write_str(
+                "is another user's, and its limits cannot be read without CAP_SYS_RESOURCE, which this container does not \
+                 give: start the container with --cap-add SYS_RESOURCE, or run nearmiss on the host",
             ),
             Obstacle::Device(path) => write!(
                 f,
@@ -62,6 +69,7 @@ pub fn obstacles(process: &Process) -> Option<Obstacle> {
         return Some(Obstacle::Ours);
     }
     namespaces(process)
+        .or_else(|| limits(process))
         .or_else(|| process.descriptors().iter().find_map(|(_, target)| of_file(target)))
         .or_else(|| mapped(process))
 }
@@ -72,6 +80,19 @@ fn namespaces(process: &Process) -> Option<Obstacle> {
     let (theirs, ours) = (process.file("ns"), Path::new("/proc/self/ns"));
     let other: Vec<&str> = KINDS.into_iter().filter(|kind| of(&theirs, kind) != of(ours, kind)).collect();
     (!other.is_empty()).then_some(Obstacle::Namespaces(other))
+}
+
+/// CRIU asks with `prlimit`, which lets a process ask for its own user's limits only.
+fn limits(process: &Process) -> Option<Obstacle> {
+    const SYS_RESOURCE: u32 = 24;
+    let owner = |path: &Path| fs::metadata(path).map(|found| found.uid()).ok();
+    if owner(&process.file("")) == owner(Path::new("/proc/self")) {
+        return None;
+    }
+    let status = fs::read_to_string("/proc/self/status").ok()?;
+    let held = status.lines().find_map(|line| line.strip_prefix("CapEff:"))?;
+    let held = u64::from_str_radix(held.trim(), 16).ok()?;
+    (held >> SYS_RESOURCE & 1 == 0).then_some(Obstacle::Limits)
 }
 
 fn mapped(process: &Process) -> Option<Obstacle> {
