@@ -54,7 +54,7 @@ impl SnapshotArgs {
     }
 }
 
-/// What this machine cannot do has a status of its own.
+/// A status of its own marks an inability of this machine.
 fn told(error: SnapshotError) -> anyhow::Error {
     use SnapshotError as E;
     match error {
@@ -80,7 +80,7 @@ pub fn command_of(snapshot: &Snapshot) -> Vec<OsString> {
     snapshot.roots.first().map(|process| process.command.clone()).unwrap_or_default()
 }
 
-/// What the head of a report says of it.
+/// A note for the head of a report.
 pub fn note(snapshot: &Snapshot) -> String {
     let pids: Vec<String> = snapshot.roots.iter().map(|process| process.pid.to_string()).collect();
     let pauses: Vec<String> = snapshot.pauses.iter().map(|pause| format!("{:.2} s", pause.as_secs_f64())).collect();
@@ -123,7 +123,7 @@ pub fn of_running(findings: &mut Findings, snapshot: &Snapshot, remedies: Remedi
     }
 }
 
-/// What the guest restores, as options of the conductor's own.
+/// Options of the conductor's own: all that the guest restores.
 #[derive(clap::Args)]
 pub struct RestoreArgs {
     #[arg(long)]
@@ -144,7 +144,7 @@ pub struct RestoreArgs {
 }
 
 impl RestoreArgs {
-    /// What to restore with the program's words, if that was asked for.
+    /// The restoration with the program's words, if one was asked for.
     pub fn restoration(&self, criu: &[OsString]) -> Option<Restoration> {
         let pipes = |inodes: &[u64], writes| inodes.iter().map(|inode| (*inode, writes)).collect::<Vec<_>>();
         Some(Restoration {

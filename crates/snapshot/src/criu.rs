@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 
 /// The variable that names one.
 const VARIABLE: &str = "NEARMISS_CRIU";
-/// What `scripts/setup-criu.sh` unpacks: the program and its libraries.
+/// The program and its libraries, as `scripts/setup-criu.sh` unpacks them.
 const PROGRAM: &str = "usr/sbin/criu";
 const LIBRARIES: &str = "usr/lib/x86_64-linux-gnu";
 const LINKER: &str = "usr/lib/x86_64-linux-gnu/ld-linux-x86-64.so.2";

@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// What CRIU's dump takes besides its copy of the memory, by far: 0.02 s for a program of 8 MB.
+/// More than CRIU's dump takes besides its copy of the memory: 0.02 s for a program of 8 MB.
 const LEAST_PAUSE: Duration = Duration::from_millis(50);
 /// Written to learn how fast memory is copied here.
 const TRIED: usize = 32 << 20;
@@ -35,7 +35,7 @@ status=$?
 rm -f $left
 exit $status";
 
-/// Whose snapshot, and how.
+/// A request for a snapshot.
 #[derive(Clone, Debug)]
 pub struct Asked {
     /// Processes; each is taken with all that descend from it.
@@ -48,7 +48,7 @@ pub struct Asked {
 #[derive(Debug)]
 pub struct Snapshot {
     images: Images,
-    /// Where the guests that this thread starts see the images.
+    /// The place at which the guests that this thread starts see the images.
     pub place: PathBuf,
     /// CRIU.
     pub criu: Criu,
@@ -132,7 +132,7 @@ fn families(asked: &Asked) -> Result<Vec<Vec<Process>>, SnapshotError> {
     Ok(families)
 }
 
-/// What takes the place of functions that the guest's CPU cannot run. Errors: nothing is known to.
+/// Functions that take the place of those that the guest's CPU cannot run. Errors: none are known.
 fn replacements(family: &[Process]) -> Result<Replacements, SnapshotError> {
     let chosen: Vec<Chosen> = family.iter().filter_map(|process| Chosen::by(process.pid)).collect();
     Replacements::of(&chosen).map_err(|what| {

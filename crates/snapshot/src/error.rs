@@ -25,7 +25,7 @@ pub enum SnapshotError {
         criu: String,
         /// This machine's.
         kernel: String,
-        /// What fails.
+        /// The part that fails.
         why: &'static str,
     },
     /// A snapshot needs root.
@@ -70,7 +70,7 @@ pub enum SnapshotError {
         pid: i32,
         /// Its resident memory.
         needed_mib: u64,
-        /// What is available.
+        /// The memory that is available.
         free_mib: u64,
     },
     /// CRIU failed.
@@ -127,7 +127,7 @@ pub(crate) fn complaint(log: &str) -> String {
     said.map_or_else(|| "it left no reason in its log".to_owned(), explained)
 }
 
-/// What CRIU says, with a way out where there is one.
+/// CRIU's complaint, with a way out where there is one.
 fn explained(said: &str) -> String {
     const KNOWN: [(&str, &str); 5] = [
         ("external socket", "it talks with another program over a Unix socket: end that connection first"),

@@ -19,9 +19,9 @@ const LOOKED_AT: usize = 256;
 pub struct Chosen {
     /// The library's file.
     pub(crate) library: String,
-    /// Where it is mapped.
+    /// The address at which it is mapped.
     pub(crate) base: u64,
-    /// Where each address is kept, relative to the base, and the address.
+    /// The place of each address, relative to the base, and the address.
     pub(crate) functions: Vec<(u64, u64)>,
     /// Addresses of functions that the guest's CPU cannot run.
     pub(crate) wide: Vec<u64>,
@@ -71,7 +71,7 @@ fn c_library(maps: &str) -> Option<Mapped> {
     })
 }
 
-/// Where the addresses of chosen functions are kept, relative to the library's base.
+/// The places of the addresses of chosen functions, relative to the library's base.
 fn irelative_slots(file: &[u8]) -> Option<Vec<u64>> {
     let elf = ElfFile64::<Endianness>::parse(file).ok()?;
     let endian = elf.endian();

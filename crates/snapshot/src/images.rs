@@ -1,4 +1,4 @@
-//! Where a snapshot's images lie: in a tmpfs that is mounted nowhere on the host.
+//! The place of a snapshot's images: a tmpfs that is mounted nowhere on the host.
 //!
 //! The file system has no name but the descriptors that are open on it. So nobody else can open what was in the process's
 //! memory, and the images are gone with the last of nearmiss, CRIU and the guests, whoever is killed. A guest sees them

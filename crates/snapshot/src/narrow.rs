@@ -30,7 +30,7 @@ const HEAD: usize = 8;
 const REGISTERS: [u64; 2] = [2, 2];
 const IP: u64 = 17;
 
-/// What takes the place of what: by address.
+/// Addresses, each with the one that takes its place.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Replacements(BTreeMap<u64, u64>);
 
@@ -122,7 +122,7 @@ fn pairs(chosen: &Chosen, narrow: &Chosen) -> Vec<(u64, u64)> {
     wide.filter_map(pair).collect()
 }
 
-/// What this machine's own C library chooses without AVX-512.
+/// The choice of this machine's own C library without AVX-512.
 fn without_avx512() -> impl Iterator<Item = Chosen> {
     let helper = Command::new(HELPER).arg("60").env_clear().env("GLIBC_TUNABLES", TUNABLE).stdin(Stdio::null()).spawn();
     helper.ok().into_iter().filter_map(|mut helper| {

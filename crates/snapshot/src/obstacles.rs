@@ -1,11 +1,11 @@
-//! What of a process cannot be restored in the guest, told before anything is stopped.
+//! Parts of a process that cannot be restored in the guest, found before anything is stopped.
 
 use crate::process::Process;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-/// What stands in the way, and the way out.
+/// An obstacle, and the way out.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Obstacle {
     /// A kernel's thread, or a process that has ended.
@@ -101,7 +101,7 @@ fn mapped(process: &Process) -> Option<Obstacle> {
     files.filter(|path| path.starts_with("/dev/")).find_map(|path| of_file(Path::new(path)))
 }
 
-/// What is open or mapped, if it cannot be restored.
+/// An open or mapped file, if it cannot be restored.
 fn of_file(target: &Path) -> Option<Obstacle> {
     const KERNELS: [(&str, &str); 7] = [
         ("anon_inode:[io_uring]", "io_uring"),

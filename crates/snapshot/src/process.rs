@@ -1,4 +1,4 @@
-//! What `/proc` says of a process.
+//! A process as `/proc` shows it.
 
 use crate::SnapshotError;
 use std::ffi::OsString;
@@ -91,7 +91,7 @@ impl Process {
     }
 }
 
-/// What a descriptor of this kind is open on: `pipe:[12]`.
+/// The inode that a descriptor of this kind is open on: 12 of `pipe:[12]`.
 pub(crate) fn inode_of(target: &Path, kind: &str) -> Option<u64> {
     let rest = target.as_os_str().as_bytes().strip_prefix(kind.as_bytes())?;
     std::str::from_utf8(rest.strip_prefix(b":[")?.strip_suffix(b"]")?).ok()?.parse().ok()

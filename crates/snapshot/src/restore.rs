@@ -18,10 +18,10 @@ const LOG: &str = "restore.log";
 /// The largest there is: a host's numbers may be beyond the guest's.
 const PID_MAX: &str = "4194304";
 
-/// What the guest needs in order to restore processes.
+/// All that the guest needs in order to restore processes.
 #[derive(Clone, Debug)]
 pub struct Restoration {
-    /// What starts CRIU.
+    /// The words that start CRIU.
     pub criu: Vec<OsString>,
     /// A directory of images of each process's number.
     pub images: PathBuf,
@@ -80,7 +80,7 @@ fn load(module: &Path) -> Result<(), SnapshotError> {
     }
 }
 
-/// What stands for the other end of a pipe.
+/// A stand-in for the other end of a pipe.
 struct Pipe {
     inode: u64,
     ours: OwnedFd,
@@ -88,7 +88,7 @@ struct Pipe {
     _other: Option<OwnedFd>,
 }
 
-/// What is written goes nowhere; who reads waits.
+/// All that is written goes nowhere; a reader waits.
 fn end_of_pipe((inode, writes): &(u64, bool)) -> Result<Pipe, SnapshotError> {
     let failed = SnapshotError::system("stand in for a pipe");
     let (ours, other) = match writes {

@@ -7,7 +7,7 @@ use rustix::mount::{MountFlags, mount};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Where control groups have their files.
+/// The directory of control groups.
 const GROUPS: &str = "/sys/fs/cgroup";
 
 /// Those that processes hold, with what they say now.

@@ -25,7 +25,7 @@ const CALLS: [(u64, &str); 13] = [
     (281, "for events (epoll)"),
 ];
 
-/// What processes wait on, if they hardly take any CPU time for a while: one sentence.
+/// A sentence on what processes wait for, if they hardly take any CPU time for a while.
 pub fn waits_only(processes: &[Process]) -> Option<String> {
     let before = ran(processes);
     std::thread::sleep(LOOK);

@@ -31,7 +31,7 @@ fn crowded_sets_are_found_mid_run_and_the_program_runs_on() {
     assert_eq!(finding["remedy"], "color", "{findings:#}");
     let symptom = finding["symptom"].as_str().unwrap();
     assert!(symptom.contains("`walk`") && symptom.contains("on 1 of 64 sets at a time"), "{symptom}");
-    // What compares two runs of the command is not about this process.
+    // A comparison of two runs of the command is not about this process.
     assert!(finding["verify"].is_null() && finding["apply"][2] == "color", "{finding:#}");
     let notes = findings["notes"].to_string();
     assert!(notes.contains("color act from the next start on"), "{notes}");

@@ -66,6 +66,10 @@ fn dumping(pid: &str) -> bool {
     lines.collect::<Vec<_>>().iter().any(is_ours)
 }
 
+fn mappings(process: &Running) -> usize {
+    std::fs::read_to_string(format!("/proc/{}/maps", process.pid())).unwrap().lines().count()
+}
+
 fn wait_until(what: &str, done: impl Fn() -> bool) {
     let begun = Instant::now();
     while !done() {
@@ -82,7 +86,7 @@ fn killing_nearmiss_in_the_middle_of_a_snapshot_harms_nobody() {
     let place = tempfile::tempdir().unwrap();
     let busy = Running::start(&BUSY);
     std::thread::sleep(Duration::from_millis(200));
-    let before = busy.mappings();
+    let before = mappings(&busy);
     let mut met = 0;
     for kill in 0..KILLS {
         let mut nearmiss = Command::new(env!("CARGO_BIN_EXE_nearmiss"));
@@ -95,7 +99,7 @@ fn killing_nearmiss_in_the_middle_of_a_snapshot_harms_nobody() {
         nearmiss.wait().unwrap();
         wait_until("CRIU ends by itself", || !dumping(&busy.pid()));
         assert_eq!(busy.harmed(), Vec::<String>::new(), "kill {kill}");
-        assert_eq!(busy.mappings(), before, "kill {kill}");
+        assert_eq!(mappings(&busy), before, "kill {kill}");
     }
     assert!(met > 0, "CRIU was always done");
     let mounts = std::fs::read_to_string("/proc/self/mountinfo").unwrap();

@@ -30,11 +30,6 @@ impl Running {
             |line: &String| ["State:\tR", "State:\tS", "TracerPid:\t0"].iter().any(|fine| line.starts_with(fine));
         lines.filter(|line| !fine(line)).collect()
     }
-
-    /// Its mappings.
-    pub fn mappings(&self) -> usize {
-        std::fs::read_to_string(format!("/proc/{}/maps", self.pid())).expect("it lives").lines().count()
-    }
 }
 
 impl Drop for Running {
