@@ -175,7 +175,7 @@ fn what_the_instruments_answer_is_what_can_be_observed() {
     assert_eq!(row(&report, "lock waits (--locks)").state, State::Missing);
     let observe = "observe: works here without lock waits; with limits: clock profile.";
     assert_eq!(report.summary[report.summary.len() - 2..], [observe, "apply: works here."]);
-    assert!(report.text(100).contains("run as root   # lock waits (--locks)"));
+    assert!(report.text(100).contains("run as root   # snapshots (CRIU), lock waits (--locks)"));
 }
 
 #[test]
