@@ -58,10 +58,10 @@ fn a_pause_that_would_be_longer_than_allowed_is_refused() {
 fn dumping(pid: &str) -> bool {
     let processes = std::fs::read_dir("/proc").unwrap().flatten();
     let lines = processes.filter_map(|entry| std::fs::read(entry.path().join("cmdline")).ok());
-    let wanted = format!("dump\0--leave-running\0");
+    let wanted = "dump\0--leave-running\0";
     let is_ours = |line: &Vec<u8>| {
         let line = String::from_utf8_lossy(line);
-        line.contains(&wanted) && line.contains(&format!("\0-t\0{pid}\0"))
+        line.contains(wanted) && line.contains(&format!("\0-t\0{pid}\0"))
     };
     lines.collect::<Vec<_>>().iter().any(is_ours)
 }
