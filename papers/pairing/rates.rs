@@ -120,7 +120,8 @@ impl Feed {
         machine.memory.placement_seed = seed;
         let filter = Filter { line_log2: 6, fetches: true, clear_on_slice: true, ..Filter::default() };
         let stream = TraceHeader { cpus: cpus as u32, filter, ..TraceHeader::default() };
-        let options = ModelOptions::of(&stream, Order::Modelled).without_reasons();
+        let options =
+            ModelOptions { even_slices: true, ..ModelOptions::of(&stream, Order::Modelled).without_reasons() };
         let ear = Ear { heard: Rc::new(RefCell::new(vec![Rate::default(); cpus])), last_level: machine.levels() - 1 };
         let model = Model::new(&machine, &Policy::default(), &options, ear.clone())?;
         Ok(Feed { model, ear, instructions: vec![0; cpus], seq: 0 })

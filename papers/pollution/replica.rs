@@ -186,7 +186,8 @@ impl Load {
             ..Filter::default()
         };
         let stream = TraceHeader { cpus: self.cpus as u32, filter, ..TraceHeader::default() };
-        let options = ModelOptions { reasons: self.blame, ..ModelOptions::of(&stream, Order::Modelled) };
+        let options =
+            ModelOptions { reasons: self.blame, even_slices: true, ..ModelOptions::of(&stream, Order::Modelled) };
         let ear = Ear { heard: Rc::default(), last_level: machine.levels() - 1 };
         let model = Model::new(machine, &self.copies.policy(), &options, ear.clone())?;
         let streams = (0..self.cpus).map(|number| Stream::new(number, self.work, self.piped)).collect();

@@ -88,7 +88,7 @@ mod tests {
     fn no_gain_exceeds_its_bound() {
         let of = |known, most_gain| {
             let mut finding = Finding {
-                remedy: "color".to_owned(),
+                remedy: "any".to_owned(),
                 known,
                 symptom: String::new(),
                 cause: String::new(),

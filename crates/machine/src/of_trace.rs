@@ -18,6 +18,7 @@ impl ModelOptions {
             cpus: trace.cpus,
             reasons: true,
             code: None,
+            even_slices: false,
         }
     }
 }

@@ -9,7 +9,7 @@ use crate::process::inode_of;
 use crate::sizes::forget_sizes;
 use crate::stand_ins::held;
 use crate::stats::pause;
-use crate::{Process, SnapshotError, obstacles};
+use crate::{Obstacle, Process, SnapshotError, obstacles};
 use std::fs;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -117,7 +117,10 @@ fn families(asked: &Asked) -> Result<Vec<Vec<Process>>, SnapshotError> {
         if !rustix::process::geteuid().is_root() {
             return Err(SnapshotError::NoRights);
         }
-        let family = process.with_descendants();
+        let (name, family) = (process.name.clone(), process.with_descendants());
+        if family.iter().any(|process| process.pid == std::process::id() as i32) {
+            return Err(SnapshotError::Obstacle { pid: *pid, name, what: Obstacle::Ours.to_string() });
+        }
         families.retain(|other| family.iter().all(|process| process.pid != other[0].pid));
         if !families.iter().flatten().any(|process| process.pid == *pid) {
             families.push(family);

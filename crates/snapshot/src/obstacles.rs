@@ -12,7 +12,7 @@ pub enum Obstacle {
     NoProgram,
     /// A debugger or another tracer.
     Traced(i32),
-    /// nearmiss is among its descendants.
+    /// This nearmiss is the process, or among its descendants.
     Ours,
     /// Namespaces that are not this process's.
     Namespaces(Vec<&'static str>),
@@ -64,9 +64,6 @@ pub fn obstacles(process: &Process) -> Option<Obstacle> {
     }
     if process.tracer != 0 {
         return Some(Obstacle::Traced(process.tracer));
-    }
-    if process.pid == std::process::id() as i32 {
-        return Some(Obstacle::Ours);
     }
     namespaces(process)
         .or_else(|| limits(process))
@@ -137,11 +134,5 @@ mod tests {
         assert_eq!(of("/dev/zero2"), Some(Obstacle::Device("/dev/zero2".into())));
         assert_eq!(of("anon_inode:[io_uring]"), Some(Obstacle::Kernel("io_uring")));
         assert_eq!(of("anon_inode:[eventpoll]"), None);
-    }
-
-    #[test]
-    fn this_process_is_refused() {
-        let own = Process::of(std::process::id() as i32);
-        assert_eq!(own.ok().and_then(|own| obstacles(&own)), Some(Obstacle::Ours));
     }
 }

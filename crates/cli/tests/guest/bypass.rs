@@ -97,7 +97,7 @@ fn the_copy_that_pollutes_is_chosen_and_the_one_that_is_read_is_not() {
     let place = tempfile::tempdir().unwrap();
     let found = findings(place.path(), &["--copy", "2M", "--read", "256K", "--table", "256K", "--rounds", "12"]);
     let finding = of_bypass(&found);
-    assert!(finding["prediction"]["gain"].as_f64().unwrap() > 0.02, "{finding}");
+    assert!(finding["prediction"]["gain"].as_f64().unwrap() > 0.01, "{finding}");
     let apply: Vec<&str> = finding["apply"].as_array().unwrap().iter().filter_map(Value::as_str).collect();
     assert_eq!(apply[..6], ["nearmiss", "apply", "bypass", "--copies", "--site", "keep_records"]);
     assert!(!apply.contains(&"read_records"), "{apply:?}");

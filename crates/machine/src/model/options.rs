@@ -27,6 +27,8 @@ pub struct ModelOptions {
     pub reasons: bool,
     /// What other replays of the trace found out of its code; this one adds to it.
     pub code: Option<Arc<KnownCode>>,
+    /// The slices are of equal length, as an emulator's are not: in the modelled order each CPU has one of them at a time.
+    pub even_slices: bool,
 }
 
 impl ModelOptions {
@@ -88,6 +90,7 @@ impl ModelOptions {
             cpus: 1,
             reasons: true,
             code: None,
+            even_slices: false,
         }
     }
 }

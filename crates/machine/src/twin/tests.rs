@@ -174,6 +174,7 @@ fn options(m: &Machine, order: Order, filter_line_log2: u32, only_user: bool) ->
         cpus: m.topology.cpus(),
         reasons: true,
         code: None,
+        even_slices: false,
     }
 }
 

@@ -78,6 +78,7 @@ pub fn options(cpus: u32) -> ModelOptions {
         cpus,
         reasons: true,
         code: None,
+        even_slices: false,
     }
 }
 

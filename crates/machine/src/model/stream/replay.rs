@@ -64,7 +64,7 @@ impl<E: Engine, O: Observer> Replay<E, O> {
     pub fn new(machine: &Machine, policy: &Policy, options: &ModelOptions, observer: O) -> Result<Self, ModelError> {
         let recorded_cpus = options.cpus as usize;
         let placing = placing_of(machine, policy, options)?;
-        let is_placed = placing.is_some();
+        let is_even = placing.is_some() || options.even_slices;
         let cpus = if placing.is_some() { machine.topology.cpus() } else { options.cpus };
         let options = &ModelOptions { cpus, ..options.clone() };
         let engine = E::new(machine, policy, options)?;
@@ -128,7 +128,7 @@ impl<E: Engine, O: Observer> Replay<E, O> {
             notes,
             next_seq: None,
             records: 0,
-            round: Round { is_placed, ..Round::default() },
+            round: Round { is_even, ..Round::default() },
             round_began: 0,
             lead: vec![0; options.cpus as usize],
         })

@@ -35,8 +35,8 @@ pub(crate) struct Slice {
 pub(crate) struct Round {
     pub slices: Vec<Slice>,
     pub records: usize,
-    /// Each CPU has one slice at most: whoever placed the tasks made the slices equally long.
-    pub is_placed: bool,
+    /// Each CPU has one slice at most, for the slices are equally long.
+    pub is_even: bool,
 }
 
 /// The slices that one CPU executes in a round.
@@ -83,7 +83,7 @@ impl Round {
     /// Whether a chunk belongs here: the round is not full, and its CPU's slice is the latest or yet to come.
     pub fn takes(&self, header: &ChunkHeader) -> bool {
         let slices = self.slices.iter().map(|slice| (slice.cpu, slice.number));
-        belongs(self.records, slices, header, if self.is_placed { 1 } else { MOST_SLICES })
+        belongs(self.records, slices, header, if self.is_even { 1 } else { MOST_SLICES })
     }
 
     pub fn push(&mut self, header: &ChunkHeader, records: &[Record]) {
@@ -103,8 +103,8 @@ impl Round {
 impl<E: Engine, O: Observer> Replay<E, O> {
     /// Merges the slices of the round by cycles since it began.
     pub(in crate::model) fn run_round(&mut self) -> Result<(), ModelError> {
-        let is_placed = self.round.is_placed;
-        let mut round = std::mem::replace(&mut self.round, Round { is_placed, ..Round::default() });
+        let is_even = self.round.is_even;
+        let mut round = std::mem::replace(&mut self.round, Round { is_even, ..Round::default() });
         let mut lanes = self.lanes(&round);
         while let Some((first, limit)) = self.next_lane(&round, &lanes) {
             let lane = &mut lanes[first];
