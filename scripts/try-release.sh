@@ -53,6 +53,7 @@ if [ -e "$system/root/nearmiss" ]; then
 else
     git clone -q . "$system/root/nearmiss"
 fi
+chmod 755 "$system" # mktemp keeps others out, and packages have users of their own
 # The guest's file server wants a root that is a mount of its own, as every system but a chroot has it.
 mount --bind "$system" "$system"
 mount --make-private "$system"
