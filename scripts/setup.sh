@@ -12,7 +12,7 @@ file_server() {
 
 packages="qemu-system-x86 qemu-system-common $(file_server) gcc libc6-dev make clang libbpf-dev xz-utils zstd"
 if [ "${1:-}" = --tests ]; then
-    packages="$packages valgrind chromium redis-server sqlite3 python3 tmux linux-perf strace bpftrace e2fsprogs dpkg-dev lintian nginx varnish wrk fio munge slurmctld slurmd slurm-client"
+    packages="$packages valgrind chromium redis-server sqlite3 python3 tmux linux-perf strace bpftrace e2fsprogs util-linux-extra dpkg-dev lintian nginx varnish wrk fio munge slurmctld slurmd slurm-client"
 fi
 wanted_rust=1.95
 
