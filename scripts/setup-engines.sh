@@ -9,12 +9,7 @@ set -eu
 
 cache=${XDG_CACHE_HOME:-$HOME/.cache}/nearmiss/engines
 fail() { echo "setup-engines: $*" >&2; exit 1; }
-for tool in apt-get dpkg-deb; do
-    command -v "$tool" >/dev/null || fail "$tool is missing: this script is for Debian"
-done
-mirror=$(grep -rhoE 'https?://[^ ]+/debian/?( |$)' /etc/apt/sources.list /etc/apt/sources.list.d 2>/dev/null |
-    head -n 1 | tr -d ' ')
-[ -n "$mirror" ] || fail "apt's sources name no Debian mirror"
+mirror=$("$(dirname "$0")/debian-mirror.sh")
 
 # The release that has an engine, and the packages to unpack.
 release_of() {

@@ -13,9 +13,7 @@ shift
 fail() { echo "try-release: $*" >&2; exit 1; }
 [ "$(id -u)" = 0 ] || fail "needs root, for debootstrap and chroot"
 command -v debootstrap >/dev/null || fail "debootstrap is missing: apt-get install debootstrap"
-mirror=$(grep -rhoE 'https?://[^ ]+/debian/?( |$)' /etc/apt/sources.list /etc/apt/sources.list.d 2>/dev/null |
-    head -n 1 | tr -d ' ')
-[ -n "$mirror" ] || fail "apt's sources name no Debian mirror"
+mirror=$(scripts/debian-mirror.sh)
 
 system=${SYSTEM:-$(mktemp -d "/var/tmp/nearmiss-$release.XXXXXX")}
 away() {

@@ -144,7 +144,7 @@ pub struct RestoreArgs {
 }
 
 impl RestoreArgs {
-    /// The restoration with the program's words, if one was asked for.
+    /// The restoration with the program's words, if `-p` was given.
     pub fn restoration(&self, criu: &[OsString]) -> Option<Restoration> {
         let pipes = |inodes: &[u64], writes| inodes.iter().map(|inode| (*inode, writes)).collect::<Vec<_>>();
         Some(Restoration {

@@ -52,17 +52,17 @@ pub struct Snapshot {
     pub place: PathBuf,
     /// CRIU.
     pub criu: Criu,
-    /// The processes that were asked for; a directory of this number in `place` has the images of each.
+    /// The processes named by the user; a directory of this number in `place` has the images of each.
     pub roots: Vec<Process>,
     /// All processes, with descendants.
     pub processes: usize,
     /// How long the processes stood still, one after the other, *measured*.
     pub pauses: Vec<Duration>,
-    /// Pipes whose other end somebody else holds: inode, and whether the process writes to it.
+    /// Pipes with the other end in another process: inode, and whether this one writes to it.
     pub pipes: Vec<(u64, bool)>,
     /// Whether a process has a terminal.
     pub terminal: bool,
-    /// Files of control groups that a process holds, with what they say.
+    /// Files of control groups that a process holds, with their contents.
     pub group_files: Vec<(PathBuf, String)>,
     /// Functions for AVX-512 in whose places others were put.
     pub narrowed: usize,
@@ -109,7 +109,7 @@ impl Snapshot {
     }
 }
 
-/// The processes that were asked for with their descendants, each once. Errors: an obstacle.
+/// Returns the processes named by the user with their descendants, each once. Errors: an obstacle.
 fn families(asked: &Asked) -> Result<Vec<Vec<Process>>, SnapshotError> {
     let mut families: Vec<Vec<Process>> = Vec::new();
     for pid in &asked.pids {

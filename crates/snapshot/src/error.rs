@@ -15,7 +15,7 @@ pub enum SnapshotError {
         "CRIU is missing, which takes snapshots of running processes: run scripts/setup-criu.sh, or name one by NEARMISS_CRIU"
     )]
     NoCriu,
-    /// CRIU is there and does not say which one it is.
+    /// CRIU is there and prints no version.
     #[error("{0} does not start: {1}; run scripts/setup-criu.sh, or name another by NEARMISS_CRIU")]
     BadCriu(PathBuf, String),
     /// This CRIU fails on this kernel.

@@ -16,7 +16,7 @@ pub enum Obstacle {
     Ours,
     /// Namespaces that are not this process's.
     Namespaces(Vec<&'static str>),
-    /// It is another user's, and this process may not ask for its limits.
+    /// It is another user's, and this process may not read its limits.
     Limits,
     /// It holds a device.
     Device(String),
@@ -79,7 +79,7 @@ fn namespaces(process: &Process) -> Option<Obstacle> {
     (!other.is_empty()).then_some(Obstacle::Namespaces(other))
 }
 
-/// CRIU asks with `prlimit`, which lets a process ask for its own user's limits only.
+/// CRIU reads them with `prlimit`, which returns limits of the caller's own user only.
 fn limits(process: &Process) -> Option<Obstacle> {
     const SYS_RESOURCE: u32 = 24;
     let owner = |path: &Path| fs::metadata(path).map(|found| found.uid()).ok();

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 /// The directory of control groups.
 const GROUPS: &str = "/sys/fs/cgroup";
 
-/// Those that processes hold, with what they say now.
+/// Returns the files that processes hold, with their contents now.
 pub(crate) fn held(processes: &[&Process]) -> Vec<(PathBuf, String)> {
     let open = processes.iter().flat_map(|process| process.descriptors()).map(|(_, target)| target);
     let mut paths: Vec<PathBuf> = open.filter(|target| target.starts_with(GROUPS)).collect();
@@ -20,7 +20,7 @@ pub(crate) fn held(processes: &[&Process]) -> Vec<(PathBuf, String)> {
     paths.into_iter().filter_map(content).collect()
 }
 
-/// Gives the guest files of these names that say the same.
+/// Gives the guest files of these names and contents.
 pub(crate) fn make(files: &[(PathBuf, String)]) -> Result<(), SnapshotError> {
     if files.is_empty() {
         return Ok(());

@@ -40,7 +40,7 @@ impl Drop for Running {
     }
 }
 
-/// Whether snapshots can be taken here; if not, one line says why.
+/// Whether snapshots can be taken here; if not, one line is printed with the reason.
 pub fn with_criu() -> bool {
     if !rustix::process::geteuid().is_root() {
         println!("skipped: a snapshot of a running process needs root");

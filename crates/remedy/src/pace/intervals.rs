@@ -35,7 +35,7 @@ pub struct Basis {
     pub intervals: Vec<u64>,
 }
 
-/// Hears how many of the steps are done, and of how many.
+/// Receives the number of steps done, and of all.
 pub type Heard<'a> = &'a dyn Fn(usize, usize);
 
 /// The replays of one thread.

@@ -27,7 +27,7 @@ mod counted {
         LOOKED_AT.set(LOOKED_AT.get() + events);
     }
 
-    /// How many since this was last asked.
+    /// Returns the number since the last call.
     pub fn taken() -> usize {
         LOOKED_AT.take()
     }

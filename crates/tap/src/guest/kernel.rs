@@ -83,7 +83,7 @@ impl KernelImage {
         if unpacked.exists() { unpacked } else { self.directory.join("vmlinuz") }
     }
 
-    /// What tells this kernel from others, wherever it lies: the checksum of its unpacked image.
+    /// Identity of this kernel, wherever it lies: the checksum of its unpacked image.
     pub(super) fn identity(&self) -> String {
         if !self.directory.join("vmlinux").exists() {
             self.bootable();

@@ -129,7 +129,7 @@ pub struct BootFacts {
 pub struct GuestStart {
     /// It was restored, and the boot that was saved for that took so long, *measured*; `None`: it was booted.
     pub restored: Option<Duration>,
-    /// What the user should know of it, one sentence.
+    /// A note for the user, one sentence.
     pub note: Option<String>,
 }
 

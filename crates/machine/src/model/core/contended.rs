@@ -7,7 +7,7 @@
 //! less. While a line is there a few more accesses get through, where all of them are to one line; and a core that waits
 //! goes on within its window, so that what it has gathered meanwhile gets through together.
 //!
-//! How much less it is follows from no manual, so a machine file says what an access takes on one line, two and four, as
+//! How much less it is follows from no manual, so a machine file has what an access takes on one line, two and four, as
 //! two CPUs do nothing else (`experiments/cycles/contended-lines.txt`). CPUs that compute between two uses of a line find it
 //! gone more often, and gather less meanwhile: where two added to one line every 28 ns, a quarter to a third of their time
 //! was spent waiting for it (`experiments/gains`, `adds-working` and `atomics-working`, on a Zen 4). So an addition and an
@@ -22,9 +22,9 @@ const WITHIN: Ticks = ticks(1 << 14);
 /// Of the time between two uses of a line by one CPU, its wait for the line included, what that wait is: one part in so many.
 /// Chosen by those two programs, on one host.
 const WAITING: Ticks = 3;
-/// Lines whose latest losses are known.
+/// Lines with a record of their latest losses.
 const REMEMBERED: usize = 1 << 8;
-/// Latest losses that tell how many lines are in play.
+/// Latest losses that the number of lines in play is taken from.
 const IN_PLAY: usize = 4;
 const NONE: u64 = u64::MAX;
 
@@ -52,7 +52,7 @@ struct Lost {
 /// What an access takes by the lines in play: one, two, more.
 type Figures = [Ticks; 3];
 
-/// The latest references of one core whose lines other CPUs had taken.
+/// Latest references of one core to lines that other CPUs had taken.
 #[derive(Clone, Debug)]
 pub(super) struct Contended {
     line_shift: u32,
@@ -126,7 +126,7 @@ impl Contended {
         again.then(|| self.farther(self.atomics[in_play], latency_cycles).max(least))
     }
 
-    /// The machine tells what contended lines take.
+    /// The machine has figures for contended lines.
     fn tells(&self) -> bool {
         [self.additions, self.stores, self.atomics, self.loads] != [[0; 3]; 4]
     }

@@ -17,7 +17,7 @@
 //!   lines are pushed out before their turn, by stores or by loads that run ahead, leave one by one. So do stores whose
 //!   lines other CPUs store to meanwhile; behind a load of the line the core waits for such a store at once.
 //! - An atomic waits for the stores before it, and the core waits for the atomic.
-//! - A line that several CPUs use in turn takes no fill buffer and no latency: the machine file says what each access to
+//! - A line that several CPUs use in turn takes no fill buffer and no latency: the machine file has what each access to
 //!   such a line takes ([`contended`]).
 //! - A line of the code is asked for when the front end comes to it, some instructions ahead of the core. If the line
 //!   comes late, the core stops at once, but for what it would have waited for an older load anyway.

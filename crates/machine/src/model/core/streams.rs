@@ -6,7 +6,7 @@
 
 use nearmiss_record::machine::Streams as Figures;
 
-/// All of a latency, as [`Streams::shown`] tells it.
+/// All of a latency, in the unit of [`Streams::shown`].
 pub(super) const SHOWN: u64 = 1 << 16;
 /// Times the longest distance from which on nothing is fetched ahead.
 const FADED: i64 = 32;

@@ -146,7 +146,7 @@ impl<E: Engine, O: Observer> Replay<E, O> {
         self.clock(lane.cpu) - lane.clock + lane.waited
     }
 
-    /// The lane whose CPU is least far, and where the next one stands.
+    /// Returns the lane of the CPU that is least far, and the time of the next one.
     fn next_lane(&self, round: &Round, lanes: &[Lane]) -> Option<(usize, (u64, usize))> {
         let mut first: Option<((u64, usize), usize)> = None;
         let mut limit = (u64::MAX, usize::MAX);
@@ -171,13 +171,13 @@ impl<E: Engine, O: Observer> Replay<E, O> {
         }
     }
 
-    /// The slice whose end a lane waits for before it begins its next one.
+    /// Returns the slice that must end before a lane begins its next one.
     fn waker(&self, lane: &Lane) -> Option<usize> {
         let own = lane.slices.front().filter(|_| !lane.began && self.cpus[lane.cpu].halted)?;
         own.checked_sub(1)
     }
 
-    /// CPUs whose wakers ended go on from there.
+    /// Lets CPUs go on whose wakers ended.
     fn wake(&self, round: &Round, lanes: &mut [Lane]) {
         for lane in lanes {
             if let Some(ended) = self.waker(lane).and_then(|waker| round.slices[waker].ended) {

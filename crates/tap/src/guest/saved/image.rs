@@ -49,7 +49,7 @@ pub(in super::super) struct Image {
     pub(super) state: Vec<u8>,
     /// Where the memory begins.
     memory_at: u64,
-    /// What the user should know of it.
+    /// A note for the user.
     pub(in super::super) note: Option<String>,
 }
 

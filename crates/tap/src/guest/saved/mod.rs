@@ -1,4 +1,4 @@
-//! A faster start: a guest is booted once, saved, and restored for every run whose machine is the same.
+//! A faster start: a guest is booted once, saved, and restored for every run on an equal machine.
 //!
 //! A saved guest waits before anything of a run is in it (`native/agent/init/saved.c`). The first run with a machine boots
 //! a guest to save it, and restores it like every later run: all runs begin alike. What differs by run comes afterwards:

@@ -28,7 +28,7 @@ impl Monitor {
         Ok(monitor)
     }
 
-    /// Runs a command; its answer, or what QEMU says against it.
+    /// Runs a command. Returns QEMU's answer. Errors: QEMU's refusal.
     pub(super) fn command(&mut self, name: &str, arguments: Value) -> Result<Value, String> {
         let text = json!({ "execute": name, "arguments": arguments }).to_string();
         self.lines.get_mut().write_all(text.as_bytes()).map_err(|error| format!("{name}: {error}"))?;

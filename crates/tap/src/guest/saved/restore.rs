@@ -66,7 +66,7 @@ fn load(monitor: &mut Monitor, state: &[u8]) -> Result<(), String> {
     monitor.give("state", reader.as_fd())?;
     drop(reader);
     thread::scope(|scope| {
-        // Should QEMU not read all of it, it says why.
+        // Should QEMU not read all of it, it prints why.
         scope.spawn(move || drop(writer.write_all(state)));
         monitor.command("migrate-incoming", json!({ "uri": "fd:state" }))?;
         monitor.await_migration()
