@@ -112,7 +112,6 @@ struct nm_chunk {
 #define NM_I_NT 16u
 #define NM_I_PREFETCH 32u
 #define NM_I_RMW 64u /* plain read-modify-write: its store_hits are store halves, as NM_F_RMW */
-#define NM_I_TASK_LATER 128u /* seen before any task was known: its task is that of a later translation */
 /* The first instruction of a line: bytes of its run in that line, and in the next one if it straddles them. */
 #define NM_I_FETCHED_SHIFT 16
 #define NM_I_FETCHED_SECOND_SHIFT 24

@@ -20,8 +20,6 @@
 #define NEARMISS_TRIGGER_HEAP 0x4e4d0006
 /* Maps may have changed: read the perf rings. */
 #define NEARMISS_TRIGGER_MAPS 0x4e4d0007
-/* The agent, ahead of what it starts before the command: code is translated for the window from here on. */
-#define NEARMISS_TRIGGER_WARM 0x4e4d0008
 /* The numbered marks 0 to 4095 are NEARMISS_TRIGGER_MARK_BASE | number. */
 #define NEARMISS_TRIGGER_MARK_BASE 0x4e4d1000
 #define NEARMISS_TRIGGER_MARK_MASK 0x00000fff

@@ -158,7 +158,6 @@ struct tap {
     int contexts; /* call_contexts */
     int ordered;  /* ordered_stores */
     int by_task;  /* the control page's */
-    int ahead;    /* blocks are made for the window before it opens, and not translated anew then */
     int misses_only; /* of the level of instructions nothing else is sent */
     int first_data, first_fetch; /* the tap runs the machine's first level of data, of instructions; only where solo */
     uint8_t size_log2[16]; /* of an access, by bits 4 to 7 of its meminfo */

@@ -155,13 +155,10 @@ static int record_step(struct qemu_plugin_tb *tb, size_t index, struct step *s)
     if (!insn)
         return 0;
     s->insn = insn;
-    if (is_new)
+    if (is_new) {
         insn->flags = insn_flags(s->decoded, s->kernel) | (uint32_t)s->identity.fetched << NM_I_FETCHED_SHIFT |
                       (uint32_t)s->identity.fetched_second << NM_I_FETCHED_SECOND_SHIFT;
-    if (!insn->task) { /* new, or from before the window, when no task was known */
         insn->task = window_task();
-        if (!is_new && insn->task)
-            insn->flags |= NM_I_TASK_LATER;
     }
     if (s->first)
         fetch_register(tb, index, insn, s->kernel, s->identity.fetched_second != 0);

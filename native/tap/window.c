@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  *
  * The window: opened and closed by triggers of the guest, closed by the consumer too; and the slices in which one TCG
- * thread runs the vCPUs. While the guest boots nothing is instrumented, and after that the triggers alone. From WARM on all is, what was
- * translated before is dropped, and the callbacks find the window closed; where nothing is started ahead of the command,
- * that comes with BEGIN. Between BEGIN and a start inside the command (ATTEND_PENDING) no access gets past the slow path,
- * so the filters stay empty; tasks, maps, heap objects and shadow stacks are followed.
+ * thread runs the vCPUs. While the guest boots nothing is instrumented, and after that the triggers alone. BEGIN drops
+ * what was translated, the run ahead of the command included: from QEMU 8 on a block serves wherever its page is mapped
+ * (CF_PCREL) and keeps the address and the task of its first translation, which must be one of the command's. Between
+ * BEGIN and a start inside the command (ATTEND_PENDING) no access gets past the slow path, so the filters stay empty;
+ * tasks, maps, heap objects and shadow stacks are followed.
  */
 #include "decode.h"
 #include "engine.h"
@@ -323,18 +324,6 @@ static void open_afresh(void *unused)
         instrument(unused);
 }
 
-/* What the agent starts ahead of the command is translated for the window, which stays closed: the command then finds
- * what every start goes through in QEMU's translation cache. Not where a function opens the window, which is looked for
- * at translation, nor where a time does: the reset of BEGIN sees to that. */
-static void warm(void)
-{
-    const struct nm_control *c = tap.control;
-    if (c->from_kind == NM_FROM_SYMBOL || begins_paused() || tap.ahead || c->state != NM_STATE_ATTENTIVE || ram_init())
-        return;
-    tap.ahead = 1;
-    engine_reset(instrument);
-}
-
 static void begin(struct vcpu *v)
 {
     static int begun;
@@ -343,12 +332,7 @@ static void begin(struct vcpu *v)
     if (ram_init() || sharing_init())
         return;
     current = v;
-    if (tap.ahead) {
-        forget_executions();
-        open_window();
-    } else {
-        engine_reset(open_afresh);
-    }
+    engine_reset(open_afresh);
 }
 
 static void recording(struct vcpu *v, uint32_t trigger)
@@ -393,8 +377,6 @@ static void on_trigger(unsigned index, void *data)
     const uint32_t trigger = (uint32_t)(uintptr_t)data;
     if (trigger == NEARMISS_TRIGGER_BEGIN)
         begin(v);
-    else if (trigger == NEARMISS_TRIGGER_WARM)
-        warm();
     else
         recording(v, trigger);
 }
@@ -402,7 +384,7 @@ static void on_trigger(unsigned index, void *data)
 void window_trigger_register(struct qemu_plugin_insn *at, uint32_t immediate)
 {
     const int numbered = (immediate & ~(uint32_t)NEARMISS_TRIGGER_MARK_MASK) == NEARMISS_TRIGGER_MARK_BASE;
-    if (numbered || (immediate >= NEARMISS_TRIGGER_BEGIN && immediate <= NEARMISS_TRIGGER_WARM))
+    if (numbered || (immediate >= NEARMISS_TRIGGER_BEGIN && immediate <= NEARMISS_TRIGGER_MAPS))
         qemu_plugin_register_vcpu_insn_exec_cb(at, on_trigger, QEMU_PLUGIN_CB_NO_REGS, (void *)(uintptr_t)immediate);
 }
 

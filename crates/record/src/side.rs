@@ -41,8 +41,6 @@ pub const INSN_NT: u32 = 16;
 pub const INSN_PREFETCH: u32 = 32;
 /// A plain read-modify-write: the stores dropped of it are store halves.
 pub const INSN_RMW: u32 = 64;
-/// Seen before any task was known: its task is that of a later translation.
-pub const INSN_TASK_LATER: u32 = 128;
 
 /// `struct nm_ctx`: a node of the calling-context tree; node 0 is the root.
 #[repr(C)]

@@ -129,7 +129,7 @@ pub(crate) fn complaint(log: &str) -> String {
 
 /// CRIU's complaint, with a way out where there is one.
 fn explained(said: &str) -> String {
-    const KNOWN: [(&str, &str); 5] = [
+    const KNOWN: [(&str, &str); 6] = [
         ("external socket", "it talks with another program over a Unix socket: end that connection first"),
         ("unix stream", "it talks with another program over a Unix socket: end that connection first"),
         (
@@ -137,6 +137,10 @@ fn explained(said: &str) -> String {
             "it talks with another program over a Unix socket: end that connection first",
         ),
         ("Can't dump ghost file", "it holds a large file that was deleted"),
+        (
+            "session leader",
+            "it was started into this container from outside it: start it with `setsid`, in a session of its own",
+        ),
         ("Pid", "its number is taken in the guest: start the program again, so that it gets another one"),
     ];
     let way_out = KNOWN.iter().find(|(part, _)| said.contains(part));

@@ -235,6 +235,8 @@ fn nothing_is_lost(qemu: QemuBinary) {
         }
         instructions += u64::from(insn.run) * insn.executions;
     }
+    // A block that was translated for another program before the window would have no task, and its code no name.
+    assert_eq!(insns.iter().filter(|insn| insn.executions > 0 && insn.task == 0).count(), 0);
     let usage = stream.usage;
     assert_eq!((usage.user_loads, usage.user_stores), (user_loads, user_stores));
     assert_eq!((usage.kernel_loads, usage.kernel_stores), (kernel_loads, kernel_stores));

@@ -18,7 +18,6 @@ void start_ahead(const struct config *config)
 {
     /* With an argument it looks at its locale. */
     char *const arguments[] = {"true", "ahead", NULL};
-    NEARMISS_TRIGGER(NEARMISS_TRIGGER_WARM);
     const pid_t child = fork();
     if (child == 0) {
         for (int i = 0; i < 3; i++) {

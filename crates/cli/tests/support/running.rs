@@ -6,10 +6,11 @@ use std::process::{Child, Command, Stdio};
 pub struct Running(pub Child);
 
 impl Running {
-    /// Starts it, its output thrown away.
+    /// Starts it in a session of its own, its output thrown away. In a container the tests' own session may have begun
+    /// outside, and CRIU refuses those.
     pub fn start(words: &[&str]) -> Self {
-        let mut command = Command::new(words[0]);
-        command.args(&words[1..]).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        let mut command = Command::new("setsid");
+        command.args(words).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         Running(command.spawn().expect("it starts"))
     }
 

@@ -4,7 +4,7 @@
 //! instruction with id `i` was translated under the mappings noted when fewer than `i` ids had been seen.
 
 use super::{Event, Mapping};
-use crate::side::{INSN_TASK_LATER, Insn};
+use crate::side::Insn;
 use std::collections::HashMap;
 
 /// Longest chain of forks that is followed for inherited mappings.
@@ -91,25 +91,12 @@ impl MapLog {
 
     /// Where an instruction lies; `None` when nothing known is mapped there.
     pub fn place(&self, id: u32, insn: &Insn) -> Option<Place<'_>> {
-        // What was translated again may have been so at any time since.
-        let latest = if insn.flags & INSN_TASK_LATER == 0 { id } else { u32::MAX };
-        self.place_of(insn.task, latest, insn.vaddr)
-    }
-
-    /// Where an instruction lies that was translated for `task` when `id` was given out.
-    /// A task of 0: translated ahead of the window, for a program that had the same page of the same file there.
-    fn place_of(&self, task: u64, id: u32, vaddr: u64) -> Option<Place<'_>> {
-        let mapping = if task == 0 { self.first_code(vaddr) } else { self.code_of(task, id, vaddr) }?;
+        let mapping = self.code_of(insn.task, id, insn.vaddr)?;
         Some(Place {
             path: &mapping.path,
-            file_offset: mapping.file_offset.saturating_add(vaddr - mapping.start),
+            file_offset: mapping.file_offset.saturating_add(insn.vaddr - mapping.start),
             is_file: mapping.is_file(),
         })
-    }
-
-    fn first_code(&self, vaddr: u64) -> Option<&Mapping> {
-        let mut maps = self.images.iter().flat_map(|image| &image.maps).map(|(_, mapping)| mapping);
-        maps.find(|m| m.executable && (m.start..m.end).contains(&vaddr))
     }
 
     fn code_of(&self, task: u64, id: u32, vaddr: u64) -> Option<&Mapping> {
@@ -166,26 +153,18 @@ mod tests {
         log.event(1, &map(5, 0x1000, "/bin/sh"));
         log.event(40, &exec(5));
         log.event(41, &map(5, 0x1000, "/bin/ls"));
-        assert_eq!(log.place_of(0xf00, 10, 0x1010), Some(Place { path: "/bin/sh", file_offset: 0x210, is_file: true }));
-        assert_eq!(log.place_of(0xf00, 50, 0x1010).unwrap().path, "/bin/ls");
-        assert_eq!(log.place_of(0xf00, 50, 0x3000), None);
-        assert_eq!(log.place_of(0xbad, 50, 0x1010), None);
+        assert_eq!(
+            place_of(&log, 0xf00, 10, 0x1010),
+            Some(Place { path: "/bin/sh", file_offset: 0x210, is_file: true })
+        );
+        assert_eq!(place_of(&log, 0xf00, 50, 0x1010).unwrap().path, "/bin/ls");
+        assert_eq!(place_of(&log, 0xf00, 50, 0x3000), None);
+        assert_eq!(place_of(&log, 0xbad, 50, 0x1010), None);
         assert_eq!(log.files(), ["/bin/sh", "/bin/ls"]);
     }
 
-    #[test]
-    fn what_was_translated_ahead_of_the_window_is_the_first_program_s_that_has_code_there() {
-        let mut log = MapLog::default();
-        log.task(0, 0xf00, 5);
-        log.event(10, &exec(5));
-        let mut data = map(5, 0x1000, "/lib/data");
-        if let Event::Map { mapping, .. } = &mut data {
-            mapping.executable = false;
-        }
-        log.event(11, &data);
-        log.event(12, &map(6, 0x1000, "/lib/ld.so"));
-        assert_eq!(log.place_of(0, 3, 0x1010), Some(Place { path: "/lib/ld.so", file_offset: 0x210, is_file: true }));
-        assert_eq!(log.place_of(0, 3, 0x5000), None);
+    fn place_of(log: &MapLog, task: u64, id: u32, vaddr: u64) -> Option<Place<'_>> {
+        log.place(id, &Insn { vaddr, task, ..Insn::default() })
     }
 
     #[test]
@@ -194,19 +173,8 @@ mod tests {
         log.task(0, 0xf00, 5);
         log.event(20, &exec(5));
         log.event(21, &map(5, 0x1000, "/bin/ls"));
-        assert_eq!(log.place_of(0xf00, 19, 0x1010), None);
-        assert_eq!(log.place_of(0xf00, 20, 0x1010).unwrap().path, "/bin/ls");
-    }
-
-    #[test]
-    fn what_a_task_translated_again_is_in_its_program() {
-        let mut log = MapLog::default();
-        log.task(0, 0xf00, 5);
-        log.event(20, &exec(5));
-        log.event(21, &map(5, 0x1000, "/bin/ls"));
-        let insn = |flags| Insn { vaddr: 0x1010, task: 0xf00, flags, ..Insn::default() };
-        assert_eq!(log.place(3, &insn(0)), None);
-        assert_eq!(log.place(3, &insn(INSN_TASK_LATER)).unwrap().path, "/bin/ls");
+        assert_eq!(place_of(&log, 0xf00, 19, 0x1010), None);
+        assert_eq!(place_of(&log, 0xf00, 20, 0x1010).unwrap().path, "/bin/ls");
     }
 
     #[test]
@@ -216,8 +184,8 @@ mod tests {
         log.event(2, &Event::Fork { pid: 6, parent: 5, tid: 6 });
         log.event(3, &map(5, 0x9000, "/lib/late.so"));
         log.task(4, 0xf06, 6);
-        assert_eq!(log.place_of(0xf06, 9, 0x1004).unwrap().path, "/bin/sh");
-        assert_eq!(log.place_of(0xf06, 9, 0x9004), None);
+        assert_eq!(place_of(&log, 0xf06, 9, 0x1004).unwrap().path, "/bin/sh");
+        assert_eq!(place_of(&log, 0xf06, 9, 0x9004), None);
     }
 
     #[test]
@@ -227,7 +195,7 @@ mod tests {
         log.event(1, &map(6, 0x1000, "/bin/b"));
         log.task(1, 0xf00, 5);
         log.task(30, 0xf00, 6);
-        assert_eq!(log.place_of(0xf00, 29, 0x1000).unwrap().path, "/bin/a");
-        assert_eq!(log.place_of(0xf00, 30, 0x1000).unwrap().path, "/bin/b");
+        assert_eq!(place_of(&log, 0xf00, 29, 0x1000).unwrap().path, "/bin/a");
+        assert_eq!(place_of(&log, 0xf00, 30, 0x1000).unwrap().path, "/bin/b");
     }
 }
