@@ -129,7 +129,8 @@ pub(crate) fn complaint(log: &str) -> String {
 
 /// CRIU's complaint, with a way out where there is one.
 fn explained(said: &str) -> String {
-    const KNOWN: [(&str, &str); 6] = [
+    const TAKEN: &str = "its number is taken in the guest: start the program again, so that it gets another one";
+    const KNOWN: [(&str, &str); 7] = [
         ("external socket", "it talks with another program over a Unix socket: end that connection first"),
         ("unix stream", "it talks with another program over a Unix socket: end that connection first"),
         (
@@ -141,7 +142,8 @@ fn explained(said: &str) -> String {
             "session leader",
             "it was started into this container from outside it: start it with `setsid`, in a session of its own",
         ),
-        ("Pid", "its number is taken in the guest: start the program again, so that it gets another one"),
+        ("Pid", TAKEN),
+        ("Can't fork for", TAKEN),
     ];
     let way_out = KNOWN.iter().find(|(part, _)| said.contains(part));
     way_out.map_or_else(|| said.to_owned(), |(_, way_out)| format!("{said} ({way_out})"))

@@ -1,16 +1,25 @@
 //! Processes that run while nearmiss takes snapshots of them.
 
+use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
 
 /// A program that computes until it is dropped.
 pub struct Running(pub Child);
 
 impl Running {
-    /// Starts it in a session of its own, its output thrown away. In a container the tests' own session may have begun
-    /// outside, and CRIU refuses those.
+    /// Starts it in a session of its own with no file but its three streams, its output thrown away. In a container the
+    /// tests' session and their other files may come from outside, and CRIU refuses both.
     pub fn start(words: &[&str]) -> Self {
-        let mut command = Command::new("setsid");
-        command.args(words).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        let mut command = Command::new(words[0]);
+        command.args(&words[1..]).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        // SAFETY: between fork and exec only two system calls are made.
+        unsafe {
+            command.pre_exec(|| {
+                libc::setsid();
+                libc::close_range(3, libc::c_uint::MAX, libc::CLOSE_RANGE_CLOEXEC as libc::c_int);
+                Ok(())
+            })
+        };
         Running(command.spawn().expect("it starts"))
     }
 
