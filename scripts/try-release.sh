@@ -17,11 +17,6 @@ mirror=$(scripts/debian-mirror.sh)
 
 system=${SYSTEM:-$(mktemp -d "/var/tmp/nearmiss-$release.XXXXXX")}
 away() {
-    umount -R "$system" 2>/dev/null || umount -R -l "$system" 2>/dev/null || :
-    if mountpoint -q "$system/dev"; then
-        echo "try-release: $system is still mounted and stays" >&2
-        return
-    fi
     [ -n "${KEEP:-}" ] || rm -rf --one-file-system "$system"
 }
 trap away EXIT
@@ -52,22 +47,18 @@ else
     git clone -q . "$system/root/nearmiss"
 fi
 chmod 755 "$system" # mktemp keeps others out, and packages have users of their own
-# The guest's file server wants a root that is a mount of its own, as every system but a chroot has it.
-mount --bind "$system" "$system"
-mount --make-private "$system"
-mount -t proc proc "$system/proc"
-mount --rbind /sys "$system/sys"
-mount --make-rslave "$system/sys"
-mount --rbind /dev "$system/dev"
-mount --make-rslave "$system/dev"
+# Its root is a mount of its own, as that of every system: in a chroot the kernel refuses user namespaces.
+inside='
+    mount --make-rprivate / && mount --bind "$0" "$0" && cd "$0" && mount -t proc proc proc &&
+    mount --rbind /sys sys && mount --rbind /dev dev && pivot_root . mnt && cd / && umount -l /mnt &&
+    exec env -i HOME=/root USER=root TERM=dumb LANG=C.UTF-8 CARGO_TERM_COLOR=never \
+        PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin make -C /root/nearmiss "$1"'
 
 status=0
 for goal in "$@"; do
     output=experiments/engines/$release-$goal.txt
     # The summary and what was skipped are worth keeping; the rest is of a build.
-    if chroot "$system" env -i HOME=/root USER=root TERM=dumb LANG=C.UTF-8 CARGO_TERM_COLOR=never \
-        PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin \
-        sh -c "cd /root/nearmiss && make $goal" >"$system/root/$goal.log" 2>&1; then
+    if unshare -m sh -c "$inside" "$system" "$goal" >"$system/root/$goal.log" 2>&1; then
         verdict="succeeded"
     else
         verdict="FAILED" status=1

@@ -58,6 +58,8 @@ static __always_inline int seat_of(struct task_struct *task)
 static __always_inline int first_bit(__u64 bits)
 {
     __u64 below = (bits & -bits) - 1; /* as many ones as there are zeros below the first bit */
+    /* clang 19 would see through it and read the number from a table, which has no place in a program of this kind. */
+    __asm__ volatile("" : "+r"(below));
     below -= below >> 1 & 0x5555555555555555ULL;
     below = (below & 0x3333333333333333ULL) + (below >> 2 & 0x3333333333333333ULL);
     below = (below + (below >> 4)) & 0x0f0f0f0f0f0f0f0fULL;
