@@ -1,7 +1,7 @@
 //! What a predicted gain is a share of: measured cycles where there are some, else modelled ones, of which is known how
 //! far they lie from measured ones.
 
-use nearmiss_record::finding::{Finding, Known, Measured, Prediction};
+use nearmiss_record::finding::{Finding, Known, LEAST_GAIN, Measured, Prediction};
 use nearmiss_record::words::percent;
 
 /// Modelled cycles beside measured ones, over a suite of programs: the last lines of [`SUITE`], which a test compares.
@@ -37,6 +37,35 @@ pub(crate) fn within_its_bound(finding: &mut Finding, most_gain: f64) {
     for share in [&mut prediction.gain, &mut prediction.low, &mut prediction.high] {
         *share = share.min(bound);
     }
+}
+
+/// A gain that one part makes alone, to this share, is no finding where the whole run may have none.
+const BY_ONE_PART: f64 = 2.0 / 3.0;
+
+/// Widens a gain's range to what the recorded parts leave open of the whole run. Returns the sentence that replaces the
+/// finding where they leave open whether there is a gain, and one part makes most of it.
+pub(crate) fn for_the_whole_run(finding: &mut Finding) -> Option<String> {
+    let prediction = &mut finding.prediction;
+    let whole = prediction.of_whole_run.take()?;
+    if prediction.gain < LEAST_GAIN {
+        return None;
+    }
+    let (low, high) = (percent(whole.low), percent(whole.high.min(1.0)));
+    if whole.low <= 0.0 && whole.by_one_part > BY_ONE_PART {
+        return Some(format!(
+            "{} would save {} of the recorded parts' cycles, {} of that in one part: of the whole run it saves anything from \
+             {low} to {high} (95% confidence), so it is no finding yet. Record more: --within 5m.",
+            finding.remedy,
+            percent(prediction.gain),
+            percent(whole.by_one_part.min(1.0)),
+        ));
+    }
+    prediction.approximate.push(format!(
+        "the recorded parts are a sample of the run: of all of it {low} to {high} are saved (95% confidence)"
+    ));
+    prediction.low = prediction.low.min(whole.low);
+    prediction.high = prediction.high.max(whole.high.min(1.0));
+    None
 }
 
 /// Says how good the modelled cycles are that the gain is a share of.
@@ -82,24 +111,43 @@ fn to_tens(share: f64) -> f64 {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
-    use nearmiss_record::finding::{Evidence, Reach};
+    use nearmiss_record::finding::{Evidence, OfWholeRun, Reach};
+
+    fn finding(known: Known, prediction: Prediction) -> Finding {
+        Finding {
+            remedy: "any".to_owned(),
+            known,
+            symptom: String::new(),
+            cause: String::new(),
+            evidence: Evidence { most_gain: 0.007, ..Evidence::default() },
+            treatment: String::new(),
+            reach: Reach::Outside,
+            prediction,
+            unless: Vec::new(),
+            apply: None,
+            verify: None,
+        }
+    }
+
+    #[test]
+    fn what_one_part_gains_alone_is_no_finding() {
+        let of = |low, by_one_part| {
+            let of_whole_run = Some(OfWholeRun { low, high: 0.2, by_one_part });
+            let gain = Prediction { gain: 0.1, low: 0.09, high: 0.11, of_whole_run, ..Prediction::default() };
+            let mut finding = finding(Known::Modelled, gain);
+            let doubt = for_the_whole_run(&mut finding);
+            (doubt.is_some(), finding.prediction.low, finding.prediction.high)
+        };
+        assert_eq!(of(-0.05, 0.9), (true, 0.09, 0.11));
+        assert_eq!(of(-0.05, 0.4), (false, -0.05, 0.2), "several parts gain");
+        assert_eq!(of(0.02, 0.9), (false, 0.02, 0.2), "the whole run gains something");
+    }
 
     #[test]
     fn no_gain_exceeds_its_bound() {
         let of = |known, most_gain| {
-            let mut finding = Finding {
-                remedy: "any".to_owned(),
-                known,
-                symptom: String::new(),
-                cause: String::new(),
-                evidence: Evidence { most_gain: 0.007, ..Evidence::default() },
-                treatment: String::new(),
-                reach: Reach::Outside,
-                prediction: Prediction { gain: 0.058, low: -0.1, high: 0.06, ..Prediction::default() },
-                unless: Vec::new(),
-                apply: None,
-                verify: None,
-            };
+            let gain = Prediction { gain: 0.058, low: -0.1, high: 0.06, ..Prediction::default() };
+            let mut finding = finding(known, gain);
             within_its_bound(&mut finding, most_gain);
             let said = finding.prediction;
             (said.gain, said.low, said.high, said.approximate.len())

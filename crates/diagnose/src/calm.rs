@@ -21,6 +21,8 @@ pub(crate) struct Rehearsed {
     pub bound: f64,
     /// The largest gain that a rehearsal predicted.
     pub best: f64,
+    /// A gain was found that one recorded part makes alone.
+    pub doubtful: bool,
     /// What other limits would give.
     pub otherwise: Vec<String>,
 }
@@ -59,6 +61,7 @@ fn seen(asked: &[&Remedy], rehearsed: &Rehearsed) -> String {
     } else {
         let best = match percent(rehearsed.best) {
             gain if rehearsed.best > 0.0 => format!("the best remedy that was rehearsed would gain {gain}"),
+            _ if rehearsed.doubtful => "what would gain does so in one recorded part alone (see the note)".to_owned(),
             _ => "no remedy that was rehearsed would gain anything".to_owned(),
         };
         [&best].into_iter().chain(&rehearsed.otherwise).map(String::as_str).collect::<Vec<_>>().join("; ")
@@ -88,7 +91,7 @@ mod tests {
     use super::*;
 
     fn said(most: f64, bound: f64, best: f64) -> String {
-        seen(&[], &Rehearsed { suspected: 1, most, bound, best, otherwise: Vec::new() })
+        seen(&[], &Rehearsed { suspected: 1, most, bound, best, doubtful: false, otherwise: Vec::new() })
     }
 
     #[test]

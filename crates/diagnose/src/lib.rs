@@ -4,7 +4,7 @@
 mod accuracy;
 mod calm;
 
-use accuracy::{by_measured_cycles, by_modelled_cycles, within_its_bound};
+use accuracy::{by_measured_cycles, by_modelled_cycles, for_the_whole_run, within_its_bound};
 use calm::{Calm, Rehearsed};
 use nearmiss_record::finding::{Finding, Findings, Known, LEAST_GAIN, Measured, SCHEMA};
 use nearmiss_remedy::{Case, CaseError, Remedy, Suspicions, lacks_look_ups, large_pages};
@@ -72,14 +72,16 @@ pub fn judge(
     let bound = judged.iter().map(|judged| judged.bound).fold(0.0, f64::max);
     let suspected = judged.iter().map(|judged| judged.suspected).sum();
     let otherwise = judged.iter().flat_map(|judged| judged.otherwise.iter().cloned()).collect();
+    let doubts: Vec<String> = judged.iter().flat_map(|judged| judged.doubts.iter().cloned()).collect();
     let mut findings: Vec<Finding> = judged.into_iter().flat_map(|judged| judged.findings).collect();
     findings.sort_by(|a, b| b.prediction.gain.total_cmp(&a.prediction.gain));
     let best = findings.first().map_or(0.0, |finding| finding.prediction.gain);
     if !options.all {
         findings.retain(|finding| finding.prediction.gain >= LEAST_GAIN);
     }
-    let calm =
-        (best < LEAST_GAIN).then(|| Calm::of(case, &asked, Rehearsed { suspected, most, bound, best, otherwise }));
+    let calm = (best < LEAST_GAIN).then(|| {
+        Calm::of(case, &asked, Rehearsed { suspected, most, bound, best, doubtful: !doubts.is_empty(), otherwise })
+    });
     let (healthy, unexplained) = match calm {
         Some(Calm::Healthy(why)) => (Some(why), None),
         Some(Calm::Unexplained(waits)) => (None, Some(waits)),
@@ -95,11 +97,12 @@ pub fn judge(
         findings,
         healthy,
         unexplained,
-        notes: notes(case, remedies)?,
+        notes: doubts.into_iter().chain(notes(case, remedies)?).collect(),
     })
 }
 
 /// What one remedy sees.
+#[derive(Default)]
 struct Judged {
     findings: Vec<Finding>,
     suspected: usize,
@@ -109,6 +112,8 @@ struct Judged {
     bound: f64,
     /// What would gain beyond the limits that the remedy keeps to.
     otherwise: Vec<String>,
+    /// Gains of the recorded parts that the whole run may not have.
+    doubts: Vec<String>,
 }
 
 /// Runs the remedies beside each other: one that computes on one CPU takes no time from the replays of another.
@@ -130,7 +135,7 @@ fn judge_one(
     options: Options,
     progress: &(dyn Fn(&str) + Sync),
 ) -> Result<Judged, CaseError> {
-    let mut judged = Judged { findings: Vec::new(), suspected: 0, most: 0.0, bound: 0.0, otherwise: Vec::new() };
+    let mut judged = Judged::default();
     // Of fewer cycles than were modelled, the same cycles are a larger share.
     let larger = options.measured.map_or(1.0, |measured| measured.ratio().max(1.0));
     for suspicion in suspicions {
@@ -143,6 +148,10 @@ fn judge_one(
             progress(&format!("rehearsing {}", remedy.name));
             let mut finding = suspicion.finding(case)?;
             within_its_bound(&mut finding, most_gain);
+            if let Some(doubt) = for_the_whole_run(&mut finding).filter(|_| !options.all) {
+                judged.doubts.push(doubt);
+                continue;
+            }
             let finding = with_its_denominator(finding, options.measured);
             if finding.prediction.gain < LEAST_GAIN {
                 judged.otherwise.extend(suspicion.beyond_limit(case)?);

@@ -153,6 +153,17 @@ pub struct EvidenceLine {
     pub text: String,
 }
 
+/// What parts of a run, taken as a sample, leave open of what the whole run saves.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct OfWholeRun {
+    /// Least share of the run's cycles, with 95% confidence.
+    pub low: f64,
+    /// Most share of the run's cycles, with 95% confidence.
+    pub high: f64,
+    /// Share of what is saved that one part makes, the largest.
+    pub by_one_part: f64,
+}
+
 /// What a change would do; *predicted* by replaying the run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Prediction {
@@ -162,6 +173,9 @@ pub struct Prediction {
     pub low: f64,
     /// Most that the replays gave.
     pub high: f64,
+    /// What the recorded parts leave open of the whole run.
+    #[serde(skip)]
+    pub of_whole_run: Option<OfWholeRun>,
     /// Modelled cycles without the remedy, where it saves cycles; 0 in older records.
     #[serde(default, skip_serializing_if = "is_unknown")]
     pub modelled_cycles: u64,

@@ -19,6 +19,7 @@ mod large_pages;
 pub mod local;
 pub mod pace;
 pub mod pair;
+mod parts;
 pub mod preload;
 mod registry;
 mod rehearsal;

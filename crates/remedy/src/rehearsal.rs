@@ -1,10 +1,12 @@
 //! Replays of one run under several policies and page placements.
 
+use crate::parts::{self, PartCost};
 use crate::replay::{self, CaseError, Replayable};
 use crate::traced::{Part, Traced};
 use nearmiss_machine::aliasing::StoreBuffer;
 use nearmiss_machine::observer::{Effective, Observer, Outcome};
 use nearmiss_machine::whose::{Running, Whose};
+use nearmiss_record::finding::OfWholeRun;
 use nearmiss_record::machine::{Machine, Placement, StoreAliasing};
 use nearmiss_record::model::BusTally;
 use nearmiss_record::policy::{Order, Policy};
@@ -36,6 +38,15 @@ pub struct Cost {
     pub bus: BusTally,
     /// Stall cycles by instruction.
     pub by_insn: Vec<u64>,
+    /// What each recorded part of the run cost.
+    pub by_part: Vec<PartCost>,
+}
+
+impl Cost {
+    /// Ends of the share of the whole run's cycles that `after` saves of this, where parts of it were recorded.
+    pub(crate) fn saved_of_whole_run(&self, after: &Cost, computing_cycles: u64) -> Option<OfWholeRun> {
+        parts::interval(&self.by_part, &after.by_part, computing_cycles)
+    }
 }
 
 /// Costs of a run as it was, by order and by seed of the placement: every remedy sets its own replays beside them.
@@ -90,8 +101,12 @@ impl<'a> Watcher<'a> {
             shown: machine.shown_share(),
             stores: Vec::new(),
             aliased: Vec::new(),
-            cost: Cost { misses: vec![0; machine.levels()], ..Cost::default() },
+            cost: Cost { misses: vec![0; machine.levels()], by_part: vec![PartCost::default()], ..Cost::default() },
         }
+    }
+
+    fn part(&mut self) -> Option<&mut PartCost> {
+        self.cost.by_part.last_mut()
     }
 
     fn is_commands(&self, met: &Effective) -> bool {
@@ -146,9 +161,18 @@ fn add(by_insn: &mut Vec<u64>, record: Record, count: u64) {
 impl Observer for Watcher<'_> {
     fn control(&mut self, vcpu: u32, control: &Control<'_>) {
         self.running.control(vcpu, control);
+        if matches!(control, Control::Mark { number: parts::MARK, .. }) {
+            self.cost.by_part.push(PartCost::default());
+        }
     }
 
-    fn instructions(&mut self, _: u32, _: u64) {}
+    fn instructions(&mut self, vcpu: u32, instructions: u64) {
+        if self.running.whose(vcpu as usize) == Whose::Command
+            && let Some(part) = self.part()
+        {
+            part.instructions += instructions;
+        }
+    }
 
     fn hit(&mut self, met: &Effective) {
         if let Some(aliasing) = self.aliasing {
@@ -162,6 +186,9 @@ impl Observer for Watcher<'_> {
             return;
         }
         self.cost.stall_cycles += u64::from(outcome.stall_cycles);
+        if let Some(part) = self.part() {
+            part.stall_cycles += u64::from(outcome.stall_cycles);
+        }
         add(&mut self.cost.by_insn, met.record, u64::from(outcome.stall_cycles));
         if met.kind != Kind::Fetch {
             for (misses, class) in self.cost.misses.iter_mut().zip(outcome.missed) {

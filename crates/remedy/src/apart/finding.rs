@@ -183,6 +183,7 @@ impl Apart {
             gain: replays.gain(1, CHANGED).0,
             low: if sharing == LineSharing::True { 0.0 } else { low },
             high,
+            of_whole_run: replays.of_whole_run(CHANGED),
             modelled_cycles: replays.cycles_before(),
             measured_cycles: None,
             of: of.to_owned(),

@@ -5,6 +5,7 @@ use crate::rehearsal::{Cost, rehearse_in, seeds, spread, waits};
 use crate::replay::CaseError;
 use crate::traced::Traced;
 use nearmiss_record::figures::{Cell, Table};
+use nearmiss_record::finding::OfWholeRun;
 use nearmiss_record::model::ModelRecord;
 use nearmiss_record::policy::{AddressPolicy, Order, Policy};
 use nearmiss_record::rehearsal::Rehearsal;
@@ -60,6 +61,12 @@ impl Replays {
             if gain.abs() < NOTHING { 0.0 } else { gain }
         };
         spread(costs[0].iter().zip(&costs[at]).map(saved))
+    }
+
+    /// Ends of what the `at`-th policy saves of the whole run in the modelled order, where parts of it were recorded.
+    pub fn of_whole_run(&self, at: usize) -> Option<OfWholeRun> {
+        let [before, after] = [0, at].map(|at| self.costs[1][at].first());
+        before?.saved_of_whole_run(after?, self.computing_cycles[1])
     }
 
     /// Least and most of both orders.

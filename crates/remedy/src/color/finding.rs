@@ -203,6 +203,7 @@ impl Colors {
             gain,
             low,
             high,
+            of_whole_run: colorings.of_whole_run(at),
             modelled_cycles: colorings.cycles_before(),
             measured_cycles: None,
             of: "the cycles".to_owned(),

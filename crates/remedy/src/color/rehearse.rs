@@ -8,7 +8,7 @@ use crate::replay::CaseError;
 use crate::traced::{Part, Traced};
 use crate::translation::translation_misses;
 use nearmiss_record::figures::{Cell, Table};
-use nearmiss_record::finding::{FunctionGain, LEAST_GAIN};
+use nearmiss_record::finding::{FunctionGain, LEAST_GAIN, OfWholeRun};
 use nearmiss_record::policy::Policy;
 use nearmiss_record::rehearsal::Rehearsal;
 use std::collections::BTreeMap;
@@ -253,6 +253,12 @@ impl Colorings {
     /// Share of the cycles that the `at`-th number of colors saves: median, least, most over the placements.
     pub fn gain(&self, at: usize) -> (f64, f64, f64) {
         spread((0..self.placements.len()).map(|p| 1.0 - self.cycles(at, p) / self.cycles(0, p).max(1.0)))
+    }
+
+    /// Ends of what the `at`-th number of colors saves of the whole run, where parts of it were recorded.
+    pub fn of_whole_run(&self, at: usize) -> Option<OfWholeRun> {
+        let [before, after] = [0, at].map(|at| self.costs[at].first());
+        before?.saved_of_whole_run(after?, self.computing_cycles)
     }
 
     /// The same, but what the kernel saves counts only as far as the command's own code saves as much: no line that the

@@ -143,6 +143,7 @@ impl Local {
             gain,
             low: if at_most { 0.0 } else { low },
             high,
+            of_whole_run: replays.of_whole_run(*best),
             modelled_cycles: replays.cycles_before(),
             placements: replays.placements.clone(),
             of: if at_most { "the cycles at most" } else { "the cycles" }.to_owned(),

@@ -9,6 +9,7 @@ use crate::rehearsal::{Cost, PLACEMENTS, rehearse, rehearse_in, seeds, spread, w
 use crate::replay::CaseError;
 use crate::traced::Traced;
 use nearmiss_record::figures::{Cell, Table};
+use nearmiss_record::finding::OfWholeRun;
 use nearmiss_record::model::BusTally;
 use nearmiss_record::policy::{Order, Policy};
 use nearmiss_record::rehearsal::Rehearsal;
@@ -121,6 +122,12 @@ impl Replays {
     pub fn gain_of(&self, at: usize) -> (f64, f64, f64) {
         let saved = |(before, after)| 1.0 - self.cycles(at, after) / self.cycles(0, before).max(1.0);
         spread(self.costs[0].iter().zip(&self.costs[at]).map(saved))
+    }
+
+    /// Ends of what the change of this number saves of the whole run, where parts of it were recorded.
+    pub fn of_whole_run(&self, at: usize) -> Option<OfWholeRun> {
+        let [before, after] = [0, at].map(|at| self.costs[at].first());
+        before?.saved_of_whole_run(after?, self.computing_cycles)
     }
 
     /// Share of bus reads that go to other nodes under the change of this number; 0: as it was.

@@ -193,6 +193,7 @@ impl Judged<'_> {
             gain,
             low,
             high,
+            of_whole_run: self.together.of_whole_run(self.at),
             modelled_cycles: self.together.median_cycles(0),
             of: "the cycles".to_owned(),
             placements: self.together.placements.clone(),

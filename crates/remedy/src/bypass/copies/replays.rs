@@ -7,6 +7,7 @@ use crate::replay::{self, CaseError};
 use crate::traced::Traced;
 use nearmiss_machine::observer::Deaf;
 use nearmiss_record::figures::{Cell, Table};
+use nearmiss_record::finding::OfWholeRun;
 use nearmiss_record::policy::{Policy, StorePolicy};
 use nearmiss_record::rehearsal::Rehearsal;
 
@@ -73,6 +74,12 @@ impl Replays {
             if gain.abs() < NOTHING { 0.0 } else { gain }
         };
         spread(self.cycles(0).zip(self.cycles(at)).map(saved))
+    }
+
+    /// Ends of what the `at`-th policy saves of the whole run, where parts of it were recorded.
+    pub fn of_whole_run(&self, at: usize) -> Option<OfWholeRun> {
+        let [before, after] = [0, at].map(|at| self.costs[at].first());
+        before?.saved_of_whole_run(after?, self.computing_cycles)
     }
 
     /// Data misses of a level that the `at`-th policy saves: those now, less those of its replay. It may cost some.
