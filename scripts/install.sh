@@ -72,6 +72,7 @@ put examples/accelerator.toml "$share/doc/nearmiss/examples/accelerator.toml"
 for header in nearmiss-bypass.h nearmiss-color.h; do
     put "native/include/$header" "$root/include/$header"
 done
-for page in README.md CHANGELOG.md docs/*.md; do
-    put "$page" "$share/doc/nearmiss/$(basename "$page")"
+# Below the folder as here, so that the pages' links to one another hold.
+for page in README.md CHANGELOG.md docs/*.md docs/guide/*.md docs/reference/*.md docs/design/*.md docs/pictures/*.svg; do
+    put "$page" "$share/doc/nearmiss/$page"
 done

@@ -3,7 +3,7 @@
 //!
 //! The crate does no I/O and reads no clock. [`store`] decides once, when a response arrives; what was decided is kept
 //! as a few numbers ([`Terms`]), so that a look-up ([`Asked::of`] and [`Terms::answer`]) parses nothing but the
-//! request's own directives. `docs/caching.md` lists the RFCs' rules one by one.
+//! request's own directives. `docs/reference/caching.md` lists the RFCs' rules one by one.
 
 #![forbid(unsafe_code)]
 

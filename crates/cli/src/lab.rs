@@ -38,7 +38,7 @@ enum What {
   nearmiss lab run experiment.toml --seed 7 --out labs/second
   nearmiss lab run experiment.toml --on slurm --sbatch=--partition=quiet
 
-docs/lab.md says what a specification may have.")]
+docs/reference/lab.md lists all that a specification may have.")]
     Run(RunArgs),
     /// Go on with an experiment that was interrupted
     #[command(after_help = "Examples:

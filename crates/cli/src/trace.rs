@@ -67,7 +67,7 @@ const INSTRUCTION_SHIFT: u8 = 1;
 
 A trace takes some 5 s to boot where little else runs, whatever the command. Then the command runs slower than alone:
 52 times where it follows pointers, 81 for gzip, 147 for sort, 172 for gcc, 421 where it starts
-programs (measured). docs/trace.md tells more.")]
+programs (measured). docs/reference/trace.md has more.")]
 pub struct Args {
     /// Machine to model and to shape the guest by: `host`, a preset, or a machine file
     #[arg(short, long, value_name = "MACHINE", default_value = "host")]

@@ -1,4 +1,4 @@
-//! One test for each sentence of the RFCs that binds a cache, named by its section. `docs/caching.md` lists the
+//! One test for each sentence of the RFCs that binds a cache, named by its section. `docs/reference/caching.md` lists the
 //! sections, and what no test here can show because it is the accelerator's.
 
 #![allow(clippy::unwrap_used, reason = "these functions are the tests' own")]
@@ -18,9 +18,9 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
-/// The sections that the table of `docs/caching.md` says tests of, as the names of tests begin.
+/// The sections that the table of `docs/reference/caching.md` says tests of, as the names of tests begin.
 fn sections_said_to_pass() -> BTreeSet<String> {
-    let docs = fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/caching.md")).unwrap();
+    let docs = fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/reference/caching.md")).unwrap();
     let rows = docs.lines().filter_map(|line| line.strip_prefix("| "));
     let cells = rows.filter_map(|row| row.split(" | ").collect::<Vec<_>>().try_into().ok());
     let passing = cells.filter(|[_, _, here]: &[&str; 3]| here.starts_with("passes"));
