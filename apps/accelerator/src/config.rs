@@ -202,7 +202,7 @@ impl Config {
         let config: Config = toml::from_str(text).map_err(|error| {
             let line = error.span().map_or(1, |span| 1 + text[..span.start.min(text.len())].matches('\n').count());
             let why = error.message().replace('\n', " ");
-            ConfigError(format!("{name}:{line}: {why}; docs/reference/accelerator.md lists what a configuration may have"))
+            ConfigError(format!("{name}:{line}: {why}; see docs/reference/accelerator.md for what is allowed"))
         })?;
         config.check().map_err(|why| ConfigError(format!("{name}: {why}")))?;
         Ok(config)

@@ -1,5 +1,5 @@
-//! One test for each sentence of the RFCs that binds a cache, named by its section. `docs/reference/caching.md` lists the
-//! sections, and what no test here can show because it is the accelerator's.
+//! One test for each sentence of the RFCs that binds a cache, named by its section. `docs/reference/caching.md` lists
+//! the sections, and what no test here can show because it is the accelerator's.
 
 #![allow(clippy::unwrap_used, reason = "these functions are the tests' own")]
 
