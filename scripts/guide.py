@@ -47,7 +47,8 @@ def printed(command, place, environment):
     """What a command prints to both of its outputs, in the order of a terminal."""
     done = subprocess.run(["bash", "-c", command], cwd=place, env=environment, stdin=subprocess.DEVNULL, text=True,
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=LIMIT_S, check=False)
-    lines = [line.rstrip() for line in done.stdout.replace(f"{place}/", "").splitlines()]
+    text = done.stdout.replace(f"{place}/", "").replace(f"{ROOT}/", "")
+    lines = [line.rstrip() for line in text.splitlines()]
     lines = [line for line in lines if not PROGRESS.match(line)]
     while lines and not lines[-1]:
         lines.pop()
