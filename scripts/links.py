@@ -13,9 +13,12 @@ LINK = re.compile(r"\]\(([^)\s]+)\)")
 
 
 def documents():
-    listed = subprocess.run(["git", "ls-files", "--cached", "--others", "--exclude-standard", "*.md"], cwd=ROOT, check=True,
-                            capture_output=True, text=True).stdout.split()
-    return [ROOT / name for name in listed if (ROOT / name).exists()]
+    """Every document of the repository: those that git lists, or all files where there is no git."""
+    listed = subprocess.run(["git", "ls-files", "--cached", "--others", "--exclude-standard", "*.md"], cwd=ROOT, check=False,
+                            capture_output=True, text=True)
+    names = listed.stdout.split() if listed.returncode == 0 else []
+    pages = [ROOT / name for name in names] or [page for page in ROOT.rglob("*.md") if "target" not in page.parts]
+    return [page for page in pages if page.exists()]
 
 
 def prose(text):

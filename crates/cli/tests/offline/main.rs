@@ -2,6 +2,7 @@
 
 mod compare;
 mod destination;
+mod documents;
 mod edges;
 mod machine;
 mod paper;
