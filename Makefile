@@ -1,7 +1,7 @@
 # setup: install what is missing   build: everything   run: the demonstration   test, bench, soak, lint: as named
 CARGO ?= cargo
 
-.PHONY: setup setup-tests build subjects run test test-engines bench soak lint lint-fast install uninstall deb
+.PHONY: setup setup-tests build subjects run test test-engines bench soak lint lint-fast docs install uninstall deb
 
 setup:
 	scripts/setup.sh
@@ -49,6 +49,13 @@ lint-fast:
 lint: lint-fast
 	$(CARGO) clippy --release --workspace --all-targets -- -D warnings
 	$(MAKE) --no-print-directory -B -C subjects CFLAGS='-O2 -g -Werror'
+
+# What the documents show is run again and written into them: the picture, the guide's sessions, the results. Some ten minutes.
+docs: build
+	scripts/picture.py
+	scripts/guide.py
+	scripts/results.py
+	scripts/links.py
 
 # PREFIX and DESTDIR as everywhere. Builds only what is not built yet, so that `sudo make install` builds nothing.
 PREFIX ?= /usr/local
