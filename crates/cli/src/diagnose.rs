@@ -85,7 +85,7 @@ pub fn run(args: Args, remedies: Remedies) -> anyhow::Result<ExitCode> {
     };
     // Of measured cycles, what is too little of the modelled ones may be enough.
     case.traced.iter_mut().for_each(|traced| traced.thorough |= args.measure);
-    let measured = args.measure.then(|| measure(&case)).transpose()?;
+    let measured = if args.measure { measure(&case)? } else { None };
     if measured.is_some() {
         phases.ended("measuring", Instant::now());
     }

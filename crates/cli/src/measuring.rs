@@ -13,13 +13,20 @@ const RUNS: usize = 5;
 /// No further run begins after this time.
 const LONG_ENOUGH: Duration = Duration::from_secs(30);
 
-/// Runs the command of a traced run here, as it was recorded: in its directory, on as many CPUs.
-pub fn measure(case: &Case) -> anyhow::Result<Measured> {
+/// Runs the command of a traced run here, as it was recorded: in its directory, on as many CPUs. `None`, and a line that
+/// gives the reason, where only parts of the command were recorded: its whole time says nothing of those.
+pub fn measure(case: &Case) -> anyhow::Result<Option<Measured>> {
     let traced = case.traced.as_ref().context(
         "--measure compares a model with the clock, and an observed run has no model; trace the command: nearmiss trace -- CMD",
     )?;
     comparable(traced)?;
     let manifest = &traced.manifest;
+    if manifest.covered.as_ref().is_some_and(|covered| covered.sentence().is_some()) {
+        say(
+            "--measure is left out: parts of the command were recorded, and the clock takes all of it; --within 0 records it whole",
+        );
+        return Ok(None);
+    }
     let workload = workload(manifest)?;
     say(&format!("running the command on this machine, {RUNS} times at most, without input"));
     let begun = Instant::now();
@@ -29,7 +36,7 @@ pub fn measure(case: &Case) -> anyhow::Result<Measured> {
         ended_as_recorded(&finished, manifest)?;
         runs.push(cpu_ns(&finished, from_exec_ns, manifest.only_user));
     }
-    Ok(beside_the_model(traced, &runs))
+    Ok(Some(beside_the_model(traced, &runs)))
 }
 
 /// Runs it once. Also its CPU time from `exec` on, where the kernel gives such a clock: its accounts have the fork of this

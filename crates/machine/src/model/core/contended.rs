@@ -103,7 +103,8 @@ impl Contended {
         let line = vaddr >> self.line_shift;
         let before = self.known(line);
         let in_play = if before.loaded > 0 { self.in_play() } else { self.loses(line) };
-        self.remember(Lost { stored: now.max(1), ..before });
+        // The load's wait is a part of this store's, and of no later one's.
+        self.remember(Lost { stored: now.max(1), load_took: 0, ..before });
         if !is_recent(before.stored, now) || !self.tells() {
             return None;
         }
@@ -207,6 +208,17 @@ mod tests {
         // Of 90 cycles from one to the next a third, and a transfer at most.
         assert_eq!(takes(&[5, 5], true, 90)[1], Some(Takes::AtOnce(ticks(30 - 3))));
         assert_eq!(takes(&[5, 5], true, 900)[1], Some(Takes::AtOnce(ticks(100 - 3))));
+    }
+
+    #[test]
+    fn what_a_load_took_is_taken_off_one_store_alone() {
+        let mut contended = contended();
+        for now in [10, 20] {
+            contended.loads(0, ticks(now), TRANSFER);
+        }
+        // The load of the second addition hits: the line goes between it and the store.
+        let stores = [21, 40, 60].map(|now| contended.stores(0, ticks(now), TRANSFER));
+        assert_eq!(stores[1..], [Some(Takes::AtOnce(ticks(20))); 2]);
     }
 
     #[test]
