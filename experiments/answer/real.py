@@ -61,7 +61,7 @@ def main():
         for program, command in prepared(place).items():
             if wanted and program not in wanted:
                 continue
-            if not shutil.which(command[0], path=f"{place}:{os.environ['PATH']}"):
+            if not shutil.which(command[0], path=f"{place}:{os.environ['PATH']}") and not (place / command[0]).exists():
                 print(f"{program:9} skipped: not here")
                 continue
             begun = time.monotonic()

@@ -2,6 +2,7 @@
 //! they would gain.
 
 mod accuracy;
+mod advice;
 mod calm;
 
 use accuracy::{by_measured_cycles, by_modelled_cycles, for_the_whole_run, within_its_bound};
@@ -97,6 +98,7 @@ pub fn judge(
         findings,
         healthy,
         unexplained,
+        advice: case.traced.as_ref().map(|traced| advice::advice(&traced.model)).unwrap_or_default(),
         notes: doubts.into_iter().chain(notes(case, remedies)?).collect(),
     })
 }

@@ -39,6 +39,9 @@ pub struct Findings {
     /// What the command waits for, where no remedy explains waits that something could save.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unexplained: Option<Unexplained>,
+    /// Changes that their author can make and no remedy rehearses, one paragraph each.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub advice: Vec<String>,
     /// Facts a reader must know, one sentence each.
     pub notes: Vec<String>,
 }

@@ -37,6 +37,7 @@ pub fn render(findings: &Findings, width: usize) -> String {
         page.out.push('\n');
         page.unexplained(findings.known, unexplained);
     }
+    page.advice(&findings.advice);
     page.notes(&findings.notes);
     page.out
 }
@@ -61,6 +62,14 @@ impl Page {
             self.out.push_str(line.trim_end());
             self.out.push('\n');
         }
+    }
+
+    /// Changes that no remedy rehearses, below the findings.
+    fn advice(&mut self, advice: &[String]) {
+        if !advice.is_empty() {
+            self.out.push('\n');
+        }
+        advice.iter().for_each(|advice| self.labelled("Advice", &format!("{advice}.")));
     }
 
     /// Facts that a reader must know, below all else.
@@ -102,7 +111,7 @@ impl Page {
 
     fn unexplained(&mut self, how: Known, unexplained: &Unexplained) {
         let asked = listed(&unexplained.asked, "or");
-        self.labelled(known(how), &format!("nothing that {asked} explains: {}", unexplained.why));
+        self.labelled(known(how), &format!("no remedy ({asked}) explains its waits: {}", unexplained.why));
         for (i, wait) in unexplained.waits.iter().enumerate() {
             self.labelled(if i == 0 { "Waits" } else { "" }, &format!("{}.", wait.words()));
         }

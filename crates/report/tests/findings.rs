@@ -36,6 +36,7 @@ fn finding(reach: Reach) -> Finding {
             high: 0.081,
             modelled_cycles: 30_000_000,
             measured_cycles: None,
+            of_whole_run: None,
             placements: vec![1, 2, 3, 4, 5],
             of: "the cycles".into(),
             overlap: Some(0.6),
@@ -64,6 +65,7 @@ fn page(list: Vec<Finding>, healthy: Option<&str>) -> String {
         findings: list,
         healthy: healthy.map(str::to_owned),
         unexplained: None,
+        advice: Vec::new(),
         notes: Vec::new(),
         caution: None,
     };
@@ -103,6 +105,7 @@ fn waits_that_nothing_explains_are_named() {
                 wait(150, Reason::FirstTouch, "clear_page", None),
             ],
         }),
+        advice: vec!["`table` has 256 MiB, and L3 holds 32 MiB: 41% of the cycles wait for parts of it".into()],
         ..Findings::default()
     };
     insta::assert_snapshot!(findings::render(&findings, 80));
