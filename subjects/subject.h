@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0
  *
- * What the subjects share: options, time, random numbers, aligned memory. A subject prints one line, `NAME: figures`,
+ * Shared by the subjects: options, time, random numbers, aligned memory. A subject prints one line, `NAME: figures`,
  * with its own time in nanoseconds an operation; everything but that time is the same in every run. */
 #ifndef NEARMISS_SUBJECT_H
 #define NEARMISS_SUBJECT_H
@@ -74,7 +74,7 @@ static inline double subject_now_ns(void) {
     return t.tv_sec * 1e9 + t.tv_nsec;
 }
 
-/* The same sequence for the same state. */
+/* Returns the next number; equal states give equal sequences. */
 static inline uint64_t subject_random(uint64_t *state) {
     *state = *state * 6364136223846793005u + 1442695040888963407u;
     return *state >> 33;
@@ -89,7 +89,7 @@ static inline void *subject_memory(const char *program, size_t alignment, size_t
     return p;
 }
 
-/* Puts the calling thread on the n-th CPU it may run on, counting round; says so when it cannot. */
+/* Puts the calling thread on the n-th CPU it may run on, counting round; prints a message when it cannot. */
 static inline void subject_pin(const char *program, unsigned n) {
     cpu_set_t allowed, one;
     if (sched_getaffinity(0, sizeof allowed, &allowed) == 0) {

@@ -91,7 +91,7 @@ static __always_inline bool describe(struct request *rq, struct io_flight *fligh
     return true;
 }
 
-/* Accounted in the context of who asks for the data (6.5 on; before, the insertion into the queue). */
+/* Accounted in the context of the task that requests the data (6.5 on; before, the insertion into the queue). */
 static __always_inline void io_begin(struct request *rq)
 {
     __u64 key = (__u64)rq;

@@ -9,7 +9,7 @@
 #define SYSCALL_FUTEX_WAITV 449
 #define SYSCALL_FUTEX_WAIT 455
 
-#define MOST_CPUS 128 /* whose run queues are told by name */
+#define MOST_CPUS 128 /* CPUs with run queues identified by name */
 
 #define FUTEX_WAIT 0
 #define FUTEX_LOCK_PI 6
@@ -91,7 +91,7 @@ int find_runqueues(struct bpf_iter__task *ctx)
         place.offset = address - (__u64)(pointer);                                                                     \
     }
 
-/* Dynamic locks have no symbols. Those within what the waiter itself belongs to are told by where they lie. */
+/* Dynamic locks have no symbols. Those within what the waiter itself belongs to are identified by their addresses. */
 static __always_inline void place_lock(__u64 address)
 {
     struct lock_place place = {};
@@ -263,7 +263,7 @@ static __always_inline __u32 futex_kind(unsigned long operation)
     return 0;
 }
 
-/* What a task that goes to sleep in this system call waits for: the kind of futex wait, or 0. */
+/* Returns what a task that goes to sleep in this system call waits for: the kind of futex wait, or 0. */
 static __always_inline __u32 futex_sleep(long number, unsigned long operation)
 {
     switch (number) {
@@ -306,7 +306,7 @@ static __always_inline void send_stack(struct pt_regs *regs, struct task_struct 
     bpf_ringbuf_submit(sent, BPF_RB_NO_WAKEUP);
 }
 
-/* A task goes to sleep on a futex, or sleeps on one already: says which one, or 0. */
+/* A task goes to sleep on a futex, or sleeps on one already: returns which one, or 0. */
 static __always_inline __u64 futex_begin(struct task_struct *task, struct pt_regs *regs, long number, __u32 *kind,
                                          bool current)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* What the BPF programs hand to the observer. Mirrored by crates/observe/src/bpf/layout.rs, which asserts
- * every size. Times are nanoseconds of CLOCK_MONOTONIC. */
+/* Data that the BPF programs hand to the observer. Mirrored by crates/observe/src/bpf/layout.rs, which asserts every
+ * size. Times are nanoseconds of CLOCK_MONOTONIC. */
 #ifndef NEARMISS_BPF_OBSERVE_H
 #define NEARMISS_BPF_OBSERVE_H
 
@@ -21,7 +21,7 @@ struct lock_key {
     __u32 padding;
 };
 
-/* Where a kernel lock lies, as far as its waiter can tell. */
+/* Owner of a kernel lock, as far as its address shows. */
 enum lock_owner {
     OWNER_MM = 1,
     OWNER_SIGHAND,
@@ -71,9 +71,9 @@ enum poll_kind {
 
 struct poll_stat {
     __u32 tid, kind;
-    __u64 started_ns; /* tells a thread from a later one of the same number */
-    /* The call under way: when it began, 0 if there is none; the thread's CPU time then; what it asks for; how long it
-     * would wait, below 0 if without limit. */
+    __u64 started_ns; /* distinguishes a thread from a later one of the same number */
+    /* The call under way: when it began, 0 if there is none; the thread's CPU time then; the descriptors or events it
+     * polls for; how long it would wait, below 0 if without limit. */
     __u64 enter_ns, enter_runtime_ns, asks;
     __s64 timeout_ns;
     __u32 tgid, last_cpu;
@@ -138,7 +138,7 @@ struct queue_stat { /* per device: requests in flight, seen by each request as i
 #define REASON_OTHER 5    /* more reasons than a task has room for */
 #define REASON_SYSCALL 16 /* + the number of the system call the task sleeps in */
 
-/* What the observer tells the programs while they run. */
+/* The observer's parameters for the programs, changed while they run. */
 struct control {
     __u64 begin_ns, end_ns; /* the window; 0: not yet known */
     __u32 phase, padding;   /* of `snapshot`: 0: the observation begins, 1: it ends */

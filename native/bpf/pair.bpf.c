@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
  *
- * A scheduler (sched_ext) for the tasks of one command: the task that a CPU runs next is one that shares well with those
- * that its neighbours run now, by the AND of two bitmaps. Tasks of the table have a seat, a bit and a queue each; all
- * other tasks of the command share one queue. What is not of the command stays with the kernel's own scheduler.
+ * A scheduler (sched_ext) for the tasks of one command: the task that a CPU runs next is one that shares well with
+ * those that its neighbours run now, by the AND of two bitmaps. Tasks of the table have a seat, a bit and a queue each;
+ * all other tasks of the command share one queue. Tasks of other commands stay with the kernel's own scheduler.
  *
  * The order is fair: a seat runs once an epoch, and may borrow one turn of the next. The loader knows this file by its
  * undefined names: maps, functions of the kernel, and `task_struct__FIELD`, the offset of a field.
@@ -54,7 +54,7 @@ static __always_inline int seat_of(struct task_struct *task)
 }
 
 /* Without branches: the verifier would follow every way through them. Some clang has no instructions for the compiler's
- * own way to ask. */
+ * own builtin. */
 static __always_inline int first_bit(__u64 bits)
 {
     __u64 below = (bits & -bits) - 1; /* as many ones as there are zeros below the first bit */

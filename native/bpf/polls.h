@@ -68,7 +68,7 @@ static __always_inline struct poll_stat *poll_row(struct task_struct *task, __u3
     return bpf_map_lookup_elem(&poll_stats, &row);
 }
 
-/* The row of a thread that has none, or whose number was another's before. */
+/* Returns the row of a thread that has none, or has the number of an earlier thread. */
 static __always_inline struct poll_stat *poll_new_row(struct task_struct *task, __u32 kind)
 {
     struct poll_seat *seat = poll_seat(poll_owner(task, kind), true);
@@ -213,8 +213,8 @@ static __always_inline __s64 milliseconds(int timeout)
     return timeout < 0 ? WITHOUT_LIMIT : timeout * 1000000LL;
 }
 
-/* A timeout given by pointer (two words in every ABI used here): seconds, and parts of `part_ns` of one. Where it cannot
- * be read the call fails. */
+/* Reads a timeout given by pointer (two words in every ABI used here): seconds, and parts of `part_ns` of one. If it
+ * cannot be read the call fails. */
 static __always_inline __s64 timeout_at(unsigned long pointer, __u64 part_ns)
 {
     __u64 parts[2];
@@ -223,7 +223,7 @@ static __always_inline __s64 timeout_at(unsigned long pointer, __u64 part_ns)
     return parts[0] * 1000000000ULL + (__u32)parts[1] * part_ns;
 }
 
-/* How many descriptors three select sets ask about, of the first 256 (a set is as long as `n` says). */
+/* Returns how many descriptors three select sets contain, of the first 256 (a set is as long as `n` specifies). */
 static __always_inline __u64 select_asked(__u64 n, __u64 read, __u64 write, __u64 except)
 {
     __u64 total = 0;
@@ -240,8 +240,8 @@ static __always_inline __u64 select_asked(__u64 n, __u64 read, __u64 write, __u6
     return total;
 }
 
-/* What each call says about itself in its arguments. epoll does not say how many descriptors it watches: the
- * observer asks the set itself, by its descriptor. */
+/* Reads each call's arguments. epoll's do not contain how many descriptors it watches: the observer reads the set
+ * itself, by its descriptor. */
 static __always_inline struct poll_stat *poll_told(__u32 kind, __u64 a0, __u64 a1, __u64 a2, __u64 a3, __u64 a4)
 {
     switch (kind) {
@@ -332,7 +332,7 @@ static __always_inline int kind_of(long number)
     return -1;
 }
 
-/* A task that sleeps in a poll since before the observation. Its memory cannot be read here: of what it asks for, only the
+/* A task that sleeps in a poll since before the observation. Its memory cannot be read here: of its request, only the
  * arguments themselves are known. */
 static __always_inline void poll_found(struct task_struct *task, __u64 now)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* What a poll returned, kept until the thread's next call of the kind: how many of its events are of descriptors that the
- * call before returned too? Only with a log, since it costs each call. */
+/* The events that a poll returned, kept until the thread's next call of the kind: how many of its events are of
+ * descriptors that the call before returned too? Only with a log, since it costs each call. */
 
 #define MOST_EVENTS 64   /* of a call that is compared */
 #define MOST_POLLED 8192 /* descriptors of a poll that is searched for its events */
@@ -26,7 +26,7 @@ struct poll_return {
     __u32 set;           /* epoll: the set of the last call */
     __u32 calls;         /* the last call's number */
     __u32 known;         /* what the last call returned is known */
-    /* What is on the way, here and not in registers, whose every value the verifier would follow. */
+    /* Intermediate values, here and not in registers: the verifier would follow their every value. */
     volatile __u32 events, seen, place;
     volatile __s32 again;
     __u64 selected[SELECT_WORDS];
@@ -56,7 +56,7 @@ static __always_inline void return_unknown(struct poll_stat *stat)
         kept->known = 0;
 }
 
-/* A call begins that will write what it finds where its arguments say. */
+/* A call begins that will write its results where its arguments point. */
 static __always_inline void return_expected(__u32 kind, struct poll_stat *stat, __u64 switches, __u64 a0, __u64 a1,
                                             __u64 a2, __u64 a3)
 {
@@ -123,7 +123,8 @@ static __always_inline bool find_epolled(struct poll_return *kept)
     return true;
 }
 
-/* Where a key is, else where there is room for it: at a key that neither this call nor the one before returned. */
+/* Returns the place of a key, else a place with room for it: that of a key that neither this call nor the one before
+ * returned. */
 static __always_inline __u32 place_of(struct poll_return *kept, __u64 key, __u32 call)
 {
     __u32 first = key * 0x9e3779b97f4a7c15ULL >> (64 - KEYS_LOG2);
@@ -178,7 +179,7 @@ static __always_inline __u64 ones(__u64 word)
     return ((word + (word >> 4) & 0x0f0f0f0f0f0f0f0fULL) * 0x0101010101010101ULL) >> 56;
 }
 
-/* Of select the three sets themselves are kept, as one: a descriptor may be in several. */
+/* The three sets of select are kept themselves, as one: a descriptor may be in several. */
 static __always_inline int select_again(struct poll_return *kept, __u32 returned)
 {
     __u32 found = 0;
@@ -201,11 +202,11 @@ static __always_inline int select_again(struct poll_return *kept, __u32 returned
     return found == returned ? again : NOT_COMPARED;
 }
 
-/* How many of the events were returned by the thread's last call of the kind too, in whatever set; keeps them for the
- * next. */
+/* Returns how many of the events were returned by the thread's last call of the kind too, in any set; keeps them for
+ * the next. */
 static __always_inline int compare(__u32 kind, struct poll_stat *stat, struct poll_return *kept, __u32 returned)
 {
-    /* What another epoll set returned is none of what this one returns: two calls on, nothing is of the call before. */
+    /* Events of another epoll set are none of this one's: after two calls on, nothing is of the call before. */
     kept->calls += kept->set == stat->set ? 1 : 2;
     kept->set = stat->set;
     switch (kind) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Where each task's time goes. Every switch and every wake-up ends one state of a task and begins the next, so the
- * states of a task fill its life; what lies outside the window is cut off. Without the scheduler's tracepoints only the
+/* Accounts of each task's time. Every switch and every wake-up ends one state of a task and begins the next, so the
+ * states of a task fill its life; all outside the window is cut off. Without the scheduler's tracepoints only the
  * kernel's own accounts are read: when the observation begins, once a second, when a task is gone, and at the end. */
 
 struct {
@@ -65,7 +65,7 @@ static __always_inline void take_accounts(struct task_struct *task, struct task_
     bpf_probe_read_kernel(stat->comm, sizeof(stat->comm), task->comm);
 }
 
-/* A task that was not known. What it did before the observation is no part of it. */
+/* Adds a task that was not known. Its time before the observation is no part of it. */
 static __always_inline struct task_stat *new_task(struct task_struct *task)
 {
     __u64 key = (__u64)task;
@@ -104,7 +104,7 @@ static __always_inline void end_task(struct task_struct *task, struct task_stat 
     bpf_map_delete_elem(&tasks, &key);
 }
 
-/* A system call is kept by its number, whatever else there is by its reason. */
+/* A system call is kept by its number, everything else by its reason. */
 static __always_inline void count_off(struct task_stat *stat, __u64 ns)
 {
     for (int i = 0; i < OFF_REASONS; i++) {

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0
  *
- * Preloaded into the command inside the guest: tells the tap of every heap object and thread stack, by a mailbox and a
- * trigger. The allocator is the program's own; what is done here besides is left out of the recording. Harmless outside
- * a guest, where triggers do nothing. Programs that are static or bring their allocator in the executable are not seen.
+ * Preloaded into the command inside the guest: reports every heap object and thread stack to the tap, by a mailbox and
+ * a trigger. The allocator is the program's own; what is done here besides is left out of the recording. Harmless
+ * outside a guest, where triggers do nothing. Programs that are static or bring their allocator in the executable are
+ * not seen.
  */
 #define _GNU_SOURCE
 #include "nearmiss_tap.h"
@@ -57,7 +58,7 @@ static struct {
     int (*pthread_create)(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *);
 } next;
 
-/* What is asked for while the functions above are looked up: dlsym may allocate. Never given back. */
+/* Memory allocated while the functions above are looked up: dlsym may allocate. Never given back. */
 static _Alignas(16) unsigned char early[16384];
 static size_t early_used;
 static int looking;

@@ -8,11 +8,11 @@
  *     nearmiss_bypass_fill(frame, 0, frame_bytes);           // as memset
  *
  * Do not use them where the target is read soon: the reader then fetches each line from memory. Nor where target and
- * what else is used fit the caches together, nor for less than some lines (512 bytes). What the copy reads still comes
- * through the caches. `nearmiss rehearse bypass` tells what a copy would gain or lose.
+ * what else is used fit the caches together, nor for less than some lines (512 bytes). The copy's reads still come
+ * through the caches. `nearmiss rehearse bypass` predicts what a copy would gain or lose.
  *
- * Source and target must not overlap. Where the CPU has no such stores (any but x86-64), these are memcpy and memset.
- * What was written is ordered before later stores, as every store of x86 is.
+ * Source and target must not overlap. On CPUs without such stores (any but x86-64), these are memcpy and memset. The
+ * bytes written are ordered before later stores, as by every store of x86.
  *
  * Licence: MIT OR Apache-2.0. */
 #ifndef NEARMISS_BYPASS_H

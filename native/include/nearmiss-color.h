@@ -10,7 +10,7 @@
  * so that the object can be found again from any pointer into the piece, in three
  * instructions, without a field or a table. (Paper: task structures of Linux 2.4, get_current.)
  *
- * A run queue whose task structures lie in pieces of 8 KB, in 32 colors of 64 bytes:
+ * A run queue with task structures in pieces of 8 KB, in 32 colors of 64 bytes:
  *
  *     static struct nearmiss_coloring coloring;
  *
@@ -72,16 +72,16 @@ static inline struct nearmiss_coloring nearmiss_coloring_from(uintptr_t piece, u
 	return coloring;
 }
 
-/* All powers of two, in bytes; the colors may take up to half the piece. What makes no sense
- * leaves objects where they are. */
+/* All powers of two, in bytes; the colors may take up to half the piece. Senseless values leave objects where they
+ * are. */
 static inline struct nearmiss_coloring nearmiss_coloring_make(uintptr_t piece, uintptr_t line,
 							      uintptr_t colors)
 {
 	return nearmiss_coloring_from(piece, line, colors, nearmiss_log2(piece));
 }
 
-/* How many colors `nearmiss apply color` asks for: the environment variable NEARMISS_COLOR,
- * rounded down to a power of two; 1 where it is not set, which is no coloring. */
+/* Returns how many colors `nearmiss apply color` requests: the environment variable NEARMISS_COLOR, rounded down to a
+ * power of two; 1 where it is not set, which is no coloring. */
 static inline uintptr_t nearmiss_colors_asked(void)
 {
 	const char *text = getenv("NEARMISS_COLOR");

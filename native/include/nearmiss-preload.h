@@ -1,5 +1,5 @@
-/* What nearmiss and the libraries that its remedies preload agree on: the shared page that carries handshakes and
- * counters back. Mirrored in crates/remedy/src/preload/page.rs, where the layout is asserted again.
+/* Shared by nearmiss and the libraries that its remedies preload: the page that carries handshakes and counters back.
+ * Mirrored in crates/remedy/src/preload/page.rs, where the layout is asserted again.
  *
  * A remedy's parameters are one environment variable of its own, a list of `key=value` between commas. nearmiss adds
  *     fd=N      the page, as inherited
@@ -20,7 +20,7 @@
 #define NEARMISS_NOTES 32
 #define NEARMISS_NOTE_WORDS 15
 
-/* A few words that a library has to say. */
+/* A short message of a library. */
 struct nearmiss_note {
 	uint64_t about;                      /* 1 and what the library means by it; 0 until the text is whole */
 	uint64_t text[NEARMISS_NOTE_WORDS]; /* bytes of it, then zeros */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0
  *
- * Markers for a program that wants to say where its interesting part is. Under `nearmiss trace` they open and close the
- * window and name points of the run; anywhere else each is one instruction that does nothing.
+ * Markers for a program's interesting part. Under `nearmiss trace` they open and close the window and name points of
+ * the run; anywhere else each is one instruction that does nothing.
  *
  *     #include "nearmiss.h"
  *

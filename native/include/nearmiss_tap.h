@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0
  *
- * What the TCG plugin (native/tap) and the consumer (crates/tap) agree on. Mirrored by crates/record/src/abi.rs
+ * The interface between the TCG plugin (native/tap) and the consumer (crates/tap). Mirrored by crates/record/src/abi.rs
  * and crates/record/src/reference.rs; both sides assert sizes and offsets.
  *
  * One shared memory file holds, in this order:
@@ -77,13 +77,13 @@ enum nm_control_kind {
 
 /* NM_MARK_PART: a pause is over. Calls and interrupts under way are not known, nor what ran meanwhile. */
 enum nm_mark { NM_MARK_BEGIN = 1, NM_MARK_END = 2, NM_MARK_PART = 3 };
-/* What opens the window. From BEGIN until then tasks, maps, heap objects, marks and calling contexts are followed, while
- * references and instructions are neither sent nor counted. */
+/* Events that open the window. From BEGIN until then tasks, maps, heap objects, marks and calling contexts are
+ * followed, while references and instructions are neither sent nor counted. */
 enum nm_from { NM_FROM_BEGIN = 0, NM_FROM_MARK = 1, NM_FROM_CONSUMER = 2, NM_FROM_SYMBOL = 3 };
 enum nm_irq { NM_IRQ_TIMER = 1, NM_IRQ_OTHER = 2 };
 enum nm_heap_op { NM_HEAP_ALLOC = 1, NM_HEAP_FREE = 2, NM_HEAP_REALLOC = 3, NM_HEAP_STACK = 4 /* a thread's stack */ };
 
-/* What the filter dropped (it hit), and instructions executed, by one task since its last report. */
+/* References that the filter dropped (they hit), and instructions executed, by one task since its last report. */
 struct nm_usage {
     uint64_t user_instructions, kernel_instructions;
     uint64_t user_loads, kernel_loads;   /* dropped loads */
@@ -122,7 +122,7 @@ struct nm_insn {
     uint64_t paddr;      /* physical address of its first byte, or ~0 when unknown */
     uint32_t flags;      /* NM_I_* */
     uint32_t run;        /* instructions from here to the end of its line or block: what one execution adds to instructions */
-    uint64_t task;       /* task_struct that ran when it was translated: tells whose mappings name it */
+    uint64_t task;       /* task_struct that ran when it was translated: determines the mappings that name it */
     uint64_t executions; /* counted where `run` != 0 (the first instruction of each line of a block), and for wide accesses */
     uint64_t load_hits;  /* loads dropped by the filter */
     uint64_t store_hits; /* stores dropped by the filter */
@@ -135,8 +135,8 @@ struct nm_ctx {
 };
 
 /* ---- control page ----------------------------------------------------------------------------------------------
- * "consumer" and "plugin" say who writes a field. Configuration is written before QEMU starts; kernel facts before the
- * guest executes the BEGIN trigger (the agent waits for the host's go-ahead). */
+ * "consumer" and "plugin" name the writer of a field. Configuration is written before QEMU starts; kernel facts before
+ * the guest executes the BEGIN trigger (the agent waits for the host's go-ahead). */
 struct nm_control {
     /* consumer, before start */
     uint64_t magic;
@@ -169,7 +169,7 @@ struct nm_control {
     uint64_t perf_ring_bytes;                 /* size of a ring's data area, a power of two */
     uint64_t perf_pages_offset[NM_MAX_VCPUS]; /* offset in this file of an array of uint64_t: physical addresses of the data pages */
 
-    /* the window inside the command: consumer, before start, where nothing else is said */
+    /* the window inside the command: consumer, before start, unless noted */
     uint32_t from_kind;        /* enum nm_from */
     uint32_t until_mark;       /* closes the window, as NM_C_MARK numbers it; 0: none does */
     uint64_t from_value;       /* NM_FROM_MARK: the mark, as NM_C_MARK numbers it; NM_FROM_SYMBOL: the symbol's virtual
@@ -179,7 +179,7 @@ struct nm_control {
     uint32_t opened;           /* plugin: 1 once the window opened */
     uint64_t from_code;        /* NM_FROM_SYMBOL: the first 8 bytes of the symbol's code */
 
-    /* consumer, before start: the first level that the tap is to run, whose sets are the filter's; 0 ways: none */
+    /* consumer, before start: the first level that the tap is to run, in the filter's sets; 0 ways: none */
     uint32_t first_level_data_ways, first_level_fetch_ways;
     uint32_t first_level_data_tree, first_level_fetch_tree; /* 1: ways go by a tree of bits; 0: by least recent use */
     uint32_t first_level_misses_only; /* 1: of the level of instructions nothing but misses; 0: a use now and then too, and

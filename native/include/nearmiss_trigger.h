@@ -13,7 +13,7 @@
 #define NEARMISS_TRIGGER_END 0x4e4d0002
 /* An unnumbered mark. */
 #define NEARMISS_TRIGGER_MARK 0x4e4d0003
-/* What the thread does between these two is our own work, not the program's. */
+/* The thread's work between these two is ours, not the program's. */
 #define NEARMISS_TRIGGER_SKIP_ON 0x4e4d0004
 #define NEARMISS_TRIGGER_SKIP_OFF 0x4e4d0005
 /* A heap mailbox is full; the last store before this was to the mailbox's last word. */
@@ -34,7 +34,7 @@
 #define NEARMISS_TRIGGER(immediate) ((void)0)
 #endif
 
-/* What the heap shim fills, inside a skipped stretch, before NEARMISS_TRIGGER_HEAP. Aligned so that it lies in one page;
+/* Filled by the heap shim, inside a skipped stretch, before NEARMISS_TRIGGER_HEAP. Aligned so that it lies in one page;
  * `sequence` is stored last, with one store: the tap finds the mailbox by that store. */
 struct nearmiss_mailbox {
     unsigned long long operation; /* enum nm_heap_op of nearmiss_tap.h */

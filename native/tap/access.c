@@ -7,8 +7,8 @@
 #include "first_level.h"
 #include "record.h"
 
-/* meminfo bits of every QEMU so far: MemOp from bit 4 or 5 on, whose low three bits are the size; rw from bit 16 on. Bit 4
- * is 0 where it is the mode's, since x86 has fewer than 16 modes. So four bits tell the size of either. */
+/* meminfo bits of every QEMU so far: MemOp from bit 4 or 5 on, with the size in its low three bits; rw from bit 16 on.
+ * Bit 4 is 0 where it is the mode's, since x86 has fewer than 16 modes. So four bits give the size of either. */
 enum { SIZE_LOW = 4, SIZE_MASK = 15 };
 
 int access_init(void)
@@ -31,7 +31,8 @@ static inline unsigned size_of(qemu_plugin_meminfo_t info) { return 1u << tap.si
 /* Shorter to look up than to shift. */
 static inline uint64_t solo_room_of(qemu_plugin_meminfo_t info) { return tap.room[info >> SIZE_LOW & SIZE_MASK]; }
 
-/* QEMU 7.2 mistakes the direction that a callback was registered for, so every one asks for both and looks itself. */
+/* QEMU 7.2 mistakes the direction that a callback was registered for, so every one registers for both and looks
+ * itself. */
 static inline int stores(qemu_plugin_meminfo_t info) { return info >> 16 & QEMU_PLUGIN_MEM_W; }
 static inline int loads(qemu_plugin_meminfo_t info) { return info >> 16 & QEMU_PLUGIN_MEM_R; }
 
@@ -137,7 +138,7 @@ static inline int solo_is_special(const struct vcpu *v, uint64_t vaddr, uint64_t
            (vaddr & ((1u << SOLO_LINE_LOG2) - 1)) > room || of_other_mode(kernel, vaddr);
 }
 
-/* What the filter did not drop, of the callbacks below: the whole of `slow`, but for what seldom is. */
+/* References of the callbacks below that the filter did not drop: the whole of `slow`, but for what seldom is. */
 static inline __attribute__((always_inline)) void solo_missed(qemu_plugin_meminfo_t info, uint64_t vaddr,
                                                               struct nm_insn *insn, int store, int kernel)
 {
@@ -167,7 +168,7 @@ static inline void solo_remember(struct vcpu *v, uint64_t vaddr, uint64_t page, 
     *solo_entry(v, vaddr) = (struct filter_entry){from, stored ? from : NOWHERE, 0, line};
 }
 
-/* A line that is not there, or whose use is news. */
+/* Sends a line that is not there, or a use that is new. */
 static __attribute__((noinline)) void solo_tell(qemu_plugin_meminfo_t info, uint64_t vaddr, struct nm_insn *insn,
                                                 int store, uint64_t page, unsigned word, int stored, int kernel)
 {
@@ -177,7 +178,7 @@ static __attribute__((noinline)) void solo_tell(qemu_plugin_meminfo_t info, uint
     record_send(v, insn, vaddr, size_of(info), kind, flags_of(insn, kind, kernel), page, word);
 }
 
-/* The same where the tap runs the first level: much of it hits there, and changes no more than its set's order. */
+/* As above, where the tap runs the first level: much of it hits there, and changes no more than its set's order. */
 static inline __attribute__((always_inline)) void
 solo_first_level(qemu_plugin_meminfo_t info, uint64_t vaddr, struct nm_insn *insn, int store, int kernel)
 {
@@ -234,7 +235,7 @@ static void part(unsigned index, qemu_plugin_meminfo_t info, uint64_t vaddr, str
     reference_part(v, insn, info, vaddr, size_of(info), kind, is_store);
 }
 
-/* A part whose line the filter holds, and which goes on with nothing that was sent, or begins anew. */
+/* Handles a part in a line that the filter holds, and which goes on with nothing that was sent, or begins anew. */
 static inline __attribute__((always_inline)) void solo_part(qemu_plugin_meminfo_t info, uint64_t vaddr,
                                                             struct nm_insn *insn, int kernel)
 {
@@ -291,7 +292,7 @@ CALLBACK(on_pair_16, if (loads(info)) pair(index, vaddr, insn, info, 16, kernel)
 CALLBACK(on_nt, if (stores(info)) slow(vcpu_of(index), insn, info, vaddr, NM_NT_STORE, kernel);
          else load(index, info, vaddr, insn, kernel))
 
-/* Of instructions that may do either, and of those of user mode that do one alone. */
+/* Callbacks of instructions that may do either, and of those of user mode that do one alone. */
 #define SOLO_CALLBACK(name, is_store, kernel, missed, mode)                                                            \
     static void name(unsigned index, qemu_plugin_meminfo_t info, uint64_t vaddr, void *insn)                           \
     {                                                                                                                  \

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  *
- * The code that runs: each translated block is told once, ahead of the first record of its instructions. QEMU translates
- * the same code again when its cache was emptied; that is told again only where bytes, addresses or instruction ids are
- * others. Before the window opens blocks are kept here, since QEMU does not translate them again then.
+ * The code that runs: each translated block is sent once, ahead of the first record of its instructions. QEMU
+ * translates the same code again when its cache was emptied; that is sent again only where bytes, addresses or
+ * instruction ids are others. Before the window opens blocks are kept here, since QEMU does not translate them again
+ * then.
  */
 #include "tap.h"
 
@@ -28,7 +29,7 @@ struct held {
 };
 static struct held *first, **last = &first;
 
-static uint64_t *told; /* hashes of what was told; 0: empty; open addressing */
+static uint64_t *told; /* hashes of what was sent; 0: empty; open addressing */
 static uint64_t size, used;
 
 static uint64_t mix(uint64_t h, uint64_t word)
@@ -37,7 +38,7 @@ static uint64_t mix(uint64_t h, uint64_t word)
     return h ^ h >> 29;
 }
 
-/* 64 bits tell a million blocks apart but for one chance in thirty million. */
+/* 64 bits distinguish a million blocks but for one chance in thirty million. */
 static uint64_t hash(uint64_t vaddr, const uint8_t *payload, uint32_t bytes)
 {
     uint64_t h = mix(mix(0, vaddr), bytes);
@@ -72,7 +73,7 @@ static int grow(void)
     return 1;
 }
 
-/* Notes a block; 0 if it was told before, or if there is no memory, which ends the recording. */
+/* Notes a block; returns 0 if it was sent before, or if there is no memory, which ends the recording. */
 static int is_news(uint64_t h)
 {
     if (used * 2 >= size && !grow()) {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  *
  * The machine's first level of instructions, where the tap runs it. A line of code is known when it is translated, so
- * that its use looks nothing up: it notes the time and whether there is news. What is sent and why is told in
- * first_level.h.
+ * that its use looks nothing up: it notes the time and whether there is news. first_level.h explains what is sent and
+ * why.
  */
 #ifndef NEARMISS_TAP_CODE_LINE_H
 #define NEARMISS_TAP_CODE_LINE_H
@@ -31,7 +31,7 @@ extern struct code_run *tap_code_runs; /* by instruction id; only where the tap 
 /* The line of this offset in guest RAM; NULL when there are too many, which ends the recording. */
 struct code_line *code_line_at(uint64_t paddr);
 
-/* A use of a line that the level has not, or of which none was sent lately; returns what its record says of it. */
+/* Handles a use of a line that misses in the level, or with no use sent lately; returns the flags of its record. */
 unsigned code_line_news(struct code_level *, struct code_line *);
 
 static inline struct code_set *code_set(struct code_level *c, const struct code_line *l)
@@ -39,7 +39,7 @@ static inline struct code_set *code_set(struct code_level *c, const struct code_
     return &c->sets[l->line & tap.index_mask];
 }
 
-/* 1 if the model must hear of this use; `now` grows from use to use. */
+/* 1 if the model must get this use; `now` grows from use to use. */
 static inline __attribute__((always_inline)) int code_line_used(struct code_level *c, struct code_line *l, uint64_t now,
                                                                 int misses_only)
 {

@@ -20,7 +20,7 @@ struct entry {
 static struct entry *table;
 static uint32_t table_size, pairs;
 
-/* Pairs met lately: the table is larger than a CPU's own caches. */
+/* Pairs used lately: the table is larger than a CPU's own caches. */
 static struct entry recent[1 << RECENT_LOG2];
 
 static uint64_t hash(uint32_t parent, uint32_t call)
@@ -28,7 +28,7 @@ static uint64_t hash(uint32_t parent, uint32_t call)
     return ((uint64_t)parent << 32 | call) * 0x9e3779b97f4a7c15ULL;
 }
 
-/* Where the pair is, or the empty entry where it belongs. */
+/* Returns the pair's entry, or the empty entry where it belongs. */
 static struct entry *find(uint32_t parent, uint32_t call)
 {
     for (uint32_t at = (uint32_t)(hash(parent, call) >> 32);; at++) {

@@ -156,7 +156,7 @@ static uint32_t one_byte(const struct insn *i)
     return 0;
 }
 
-/* SSE and AVX opcodes of the 0f map whose operand is wider than eight bytes. */
+/* SSE and AVX opcodes of the 0f map with an operand wider than eight bytes. */
 static bool vector_is_wide(const struct insn *i)
 {
     uint8_t op = i->opcode;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  *
- * What the tap must know about an x86-64 instruction that QEMU's callbacks do not say: how it touches memory.
- * 64-bit mode is assumed: 32-bit programs would be decoded slightly wrong.
+ * Facts that the tap needs about an x86-64 instruction and that QEMU's callbacks lack: how it touches memory. 64-bit
+ * mode is assumed: 32-bit programs would be decoded slightly wrong.
  */
 #ifndef NEARMISS_DECODE_H
 #define NEARMISS_DECODE_H
@@ -36,7 +36,7 @@ uint32_t decode(const uint8_t *code, size_t length);
 /* The immediate of an instruction with D_TRIGGER. */
 uint32_t decode_trigger(const uint8_t *code);
 
-/* Whether a 64-bit operand is asked for. */
+/* Whether a 64-bit operand is specified. */
 int decode_rex_w(const uint8_t *code, size_t length);
 
 #endif

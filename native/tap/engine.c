@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  *
- * What differs between releases of QEMU. Nothing else in the tap depends on which one runs.
+ * Differences between releases of QEMU. Nothing else in the tap depends on which one runs.
  *
  * The version of the plugin interface comes from nearmiss, in the environment, because QEMU reads the plugin's own
- * number before it hands over its own, and version 7 cannot be told from version 6 by the functions that exist.
+ * number before it hands over its own, and version 7 cannot be distinguished from version 6 by the functions that
+ * exist.
  */
 #include "engine.h"
 

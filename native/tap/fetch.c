@@ -61,7 +61,7 @@ static inline __attribute__((always_inline)) void two_lines(unsigned index, stru
     uint64_t second = (insn->vaddr | (tap.line_bytes - 1)) + 1;
     uint64_t paddr = insn->paddr + (second - insn->vaddr);
     if ((second & 4095) == 0) {
-        /* The next page lies anywhere. Where data there was touched it is known; else the next block enters it. */
+        /* The next page lies anywhere. It is known if data there was touched; else the next block enters it. */
         uint64_t page = softtlb_known(v, second);
         if (page == NO_PAGE)
             return;
@@ -77,7 +77,7 @@ static __attribute__((noinline)) void line_news(struct vcpu *v, const struct nm_
     send(v, insn, vaddr, line->line >> (12 - SOLO_LINE_LOG2), bytes_shift, kernel, word);
 }
 
-/* The same two where the tap runs the first level. */
+/* Both as above, where the tap runs the first level. */
 static inline __attribute__((always_inline)) int level_run(struct vcpu *v, const struct code_run *run, int kernel,
                                                            int misses_only)
 {
@@ -162,7 +162,7 @@ static void on_entry(struct qemu_plugin_tb *tb, size_t index, qemu_plugin_exec_c
                                                data);
 }
 
-/* What is known of a run at its translation; NULL if it has too many lines. */
+/* Returns a run's facts known at its translation; NULL if it has too many lines. */
 static struct code_run *find_run(struct nm_insn *insn, int second_line)
 {
     struct code_run *run = &tap_code_runs[insn_id(insn)];

@@ -2,14 +2,14 @@
  *
  * The filter: an access to the line that its set touched last is counted, not sent.
  *
- * Where a replay may make any store non-temporal (tap.ordered), a store takes its line from the caches and leaves its
- * bytes in a buffer: every store is sent, and its set forgets. What is dropped is then a load behind a load of the line
- * with no store to the set between them. A mask of bytes would not do: it does not tell a load before a store from one
- * behind it.
+ * If a replay may make any store non-temporal (tap.ordered), a store takes its line from the caches and leaves its
+ * bytes in a buffer: every store is sent, and its set forgets. The filter then drops only a load behind a load of the
+ * line with no store to the set between them. A mask of bytes would not do: it does not distinguish a load before a
+ * store from one behind it.
  *
- * Where a replay may place tasks anew (tap.by_task), each chunk and each stay of a task on a vCPU begins with an empty
- * filter, and a store is dropped only if its bytes were stored to before, so that no byte is written unseen. In both modes no store
- * takes the callbacks' short way: store_from stays NOWHERE.
+ * If a replay may place tasks anew (tap.by_task), each chunk and each stay of a task on a vCPU begins with an empty
+ * filter, and a store is dropped only if its bytes were stored to before, so that no byte is written unseen. In both
+ * modes no store takes the callbacks' short way: store_from stays NOWHERE.
  */
 #include "tap.h"
 
@@ -35,7 +35,7 @@ void fetch_clear(struct vcpu *v)
         v->fetched[i] = NO_LINE;
 }
 
-/* The index bits lie inside the page offset, so the line's physical address tells its set. */
+/* The index bits lie inside the page offset, so the line's physical address gives its set. */
 static uint64_t take(struct filter_entry *sets, uint64_t line)
 {
     struct filter_entry *e = &sets[line << tap.line_log2 >> tap.index_low & tap.index_mask];

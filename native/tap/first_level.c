@@ -4,8 +4,8 @@
 /* Pages of ways that are empty, and that the level has not. */
 enum { EMPTY = ~0u, NO_WAY = ~0u - 1 };
 
-/* The model tells conflicts from capacity by a fully associative shadow of the level, which must not take a line for
- * old that is used all the time: so its use is told again after this part of the level's lines was missed. */
+/* The model separates conflicts from capacity by a fully associative shadow of the level, which must not take a line
+ * for old that is used all the time: so its use is sent again after this part of the level's lines was missed. */
 enum { TOLD_FOR_PART = 2 };
 
 static void clear(struct first_level *c, struct first_level_set *s)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  *
- * The machine's first level of data itself, where the records go to one model that was told so, and nowhere else: what
- * hits is counted and dropped, but for a line's first store, which makes it dirty, and now and then a use, so that the
- * model does not take the line for old. A miss says which way it takes. Before it stands the filter, which holds the
- * line that each set used last.
+ * The machine's first level of data itself, where the records go to one model that was configured for it, and nowhere
+ * else: what hits is counted and dropped, but for a line's first store, which makes it dirty, and now and then a use,
+ * so that the model does not take the line for old. A miss names the way it takes. Before it stands the filter, which
+ * holds the line that each set used last.
  */
 #ifndef NEARMISS_TAP_FIRST_LEVEL_H
 #define NEARMISS_TAP_FIRST_LEVEL_H
@@ -51,12 +51,13 @@ static inline void first_level_used(const struct first_level *c, struct first_le
         s->order = first_level_recency(s->order, way);
 }
 
-/* A line that is not there takes the place of another; returns what its record says of that. */
+/* A line that is not there takes the place of another; returns the way, and whether the line replaced was used
+ * again. */
 unsigned first_level_fill(struct first_level *, struct first_level_set *, uint32_t page, int store);
 
-/* What a use of a line came to. */
+/* Result of a line's use. */
 struct first_level_use {
-    int sent;      /* the model must hear of it */
+    int sent;      /* the model must get it */
     int stored;    /* a store to the line was sent */
     unsigned word; /* as in its record */
 };

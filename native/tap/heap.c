@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  *
- * The heap shim (native/heapshim) tells of an allocation by filling a mailbox whose last word it stores last. It does so
+ * The heap shim (native/heapshim) reports an allocation by filling a mailbox; it stores the last word last. It does so
  * while it is skipped, so that store was seen by the slow path.
  */
 #include "nearmiss_trigger.h"

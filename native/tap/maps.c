@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  *
  * The guest's perf rings, one a CPU: the agent opened them for mmap, comm, fork and exit. A ring is looked at whenever
- * a page is touched that the soft TLB does not know, at every switch, and at the end of a slice: so a mapping is told
+ * a page is touched that misses in the soft TLB, at every switch, and at the end of a slice: so a mapping is sent
  * before the first access to it.
  */
 #include "tap.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  *
- * The parts of a run: between two of them the guest runs without callbacks but those of triggers, several times as fast.
- * The consumer asks for a change (`nm_control.pause`), a thread passes it on to the thread that runs the vCPUs, and that
- * one drops all translated code, which is translated anew with other callbacks.
+ * The parts of a run: between two of them the guest runs without callbacks but those of triggers, several times as
+ * fast. The consumer requests a change (`nm_control.pause`), a thread passes it on to the thread that runs the vCPUs,
+ * and that one drops all translated code, which is translated anew with other callbacks.
  *
  * Marks, heap objects and the end of the command come by triggers in a pause too. Mappings are read from the guest's perf
  * rings now and then, so that none overruns. Nobody sees calls, interrupts and TLB flushes then: a part begins with empty

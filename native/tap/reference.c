@@ -28,7 +28,7 @@ static inline void remember(struct vcpu *v, struct filter_entry *e, uint64_t fro
         filter_displace(&v->aside.data[e - v->data]);
 }
 
-/* The set's line is sent again whatever comes. */
+/* The set's line is sent again in any case. */
 static inline void forget(struct vcpu *v, struct filter_entry *e)
 {
     filter_displace(e);
@@ -148,7 +148,7 @@ void reference(struct vcpu *v, struct nm_insn *insn, qemu_plugin_meminfo_t info,
         count_hit(v, insn, kind != NM_LOAD);
 }
 
-/* More bytes of a line whose first bytes were just sent, or hit. */
+/* Adds bytes of a line; its first bytes were just sent, or hit. */
 static void extend(struct vcpu *v, uint64_t vaddr, unsigned bytes, int store)
 {
     if (v->wide.record)

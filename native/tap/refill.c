@@ -45,7 +45,7 @@ void refill_look(struct vcpu *v)
     v->refill.next_ns = now + v->refill.pause_ns;
 }
 
-/* Whatever is put in here is forgotten before the guest runs on. */
+/* Everything put in here is forgotten before the guest runs on. */
 static void fill_and_flush(void *cpu, uint32_t modes, uint32_t places)
 {
     for (int mode = 0; modes >> mode; mode++)

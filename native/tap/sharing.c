@@ -10,13 +10,13 @@
  * tasks: another task alone does not either. A shared line on which nothing passed between two such tasks for LIFETIME is
  * shared no more.
  *
- * Where a replay may place tasks anew (tap.by_task), tasks alone count: a line is shared when two tasks touched it, one of
- * them writing, be it on one vCPU. What is written there is always sent, so nothing need be told when a line passes.
+ * If a replay may place tasks anew (tap.by_task), tasks alone count: a line is shared when two tasks touched it, one of
+ * them writing, be it on one vCPU. Bytes written there are always sent, so nothing need be sent when a line passes.
  *
  * Time goes in epochs of instructions. A hit in the filter is not seen here, so each vCPU forgets its filter when it
  * enters an epoch: what it goes on using is sent, and seen here, once an epoch.
  *
- * One word a line of state, and one bit a byte of guest RAM for bytes written whose filter entry was displaced.
+ * One word a line of state, and one bit a byte of guest RAM for bytes written under a displaced filter entry.
  */
 #include "tap.h"
 
@@ -145,7 +145,7 @@ static int must_be_taken(uint32_t state, uint32_t me, int store)
     return is_elsewhere(state, me) ? store || state & WRITTEN : store && state & SEVERAL;
 }
 
-/* The line passes to this vCPU: the others forget it, and what they wrote unseen is told. */
+/* The line passes to this vCPU: the others forget it, and the bytes that they wrote unseen are sent. */
 static void take(struct vcpu *v, uint64_t line, uint32_t state, int is_shared)
 {
     uint64_t written = 0;

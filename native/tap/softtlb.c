@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  *
- * A translation cache of our own, a vCPU: asking QEMU for the physical address of every access costs thirteen times
- * as much. Flushed by every instruction that flushes a real one.
+ * A translation cache of our own, a vCPU: a request to QEMU for the physical address of every access costs thirteen
+ * times as much. Flushed by every instruction that flushes a real one.
  */
 #include "engine.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  *
- * What the parts of the tap share: the state of a vCPU, the configuration, and one line about each part.
+ * Shared by the parts of the tap: the state of a vCPU, the configuration, and one line about each part.
  */
 #ifndef NEARMISS_TAP_INTERNAL_H
 #define NEARMISS_TAP_INTERNAL_H
@@ -15,7 +15,7 @@
 
 enum { FILTER_SETS_MAX = 1024, TLB_ENTRIES = 4096, RAM_LINE_LOG2_MAX = 6, SOLO_LINE_LOG2 = 6 };
 enum { FIRST_LEVEL_SETS_MAX = 64, FIRST_LEVEL_WAYS_MAX = 16 };
-/* Of a block that QEMU translates at once, and what code.c tells of the largest. */
+/* Limits of a block that QEMU translates at once, and the largest payload that code.c sends for one. */
 enum { BLOCK_INSNS_MAX = 1024, INSN_BYTES_MAX = 15, CODE_PAYLOAD_MAX = 12 + BLOCK_INSNS_MAX * (6 + INSN_BYTES_MAX) };
 
 /* An address that no access is near: not canonical. */
@@ -54,7 +54,7 @@ struct first_level {
     uint32_t misses, told_for; /* misses since all was untold; how many there are until it is again */
 };
 
-/* The same of instructions. */
+/* Sets of the first level of instructions. */
 struct code_line;
 struct code_set {
     struct code_line *ways[FIRST_LEVEL_WAYS_MAX]; /* NULL: empty */
@@ -77,7 +77,7 @@ struct tlb_entry {
 /* Why a vCPU's next block or slow access needs more than the usual. */
 enum attention {
     ATTEND_NOT_CURRENT = 1, /* another vCPU ran since */
-    ATTEND_SKIP = 2,        /* the running task asked not to be recorded */
+    ATTEND_SKIP = 2,        /* the running task requested not to be recorded */
     ATTEND_CLOSED = 4,      /* the window is closed, or was never opened */
     ATTEND_STOP = 8,        /* the consumer wants the window closed */
     ATTEND_PENDING = 16,    /* the command runs, the window has not opened yet */
@@ -114,7 +114,7 @@ struct vcpu {
     struct nm_usage reported; /* totals at the last report */
     uint64_t instructions_reported;
     uint64_t *perf_words; /* data_head and data_tail of this CPU's perf ring, in guest RAM; NULL: none */
-    uint64_t perf_head;   /* bytes of it told so far */
+    uint64_t perf_head;   /* bytes of it sent so far */
     uint64_t fetch_page; /* page of the last fetch that was sent */
     int nt_pending;      /* write-combining buffers may hold data */
     struct {
@@ -163,11 +163,11 @@ struct tap {
     uint8_t size_log2[16]; /* of an access, by bits 4 to 7 of its meminfo */
     uint64_t room[16];     /* where in a line of 64 bytes an access of that size may begin, at most */
     uint64_t solo_mask; /* an address >> 1, so masked: where the entry of its set begins in the data filter */
-    int solo;     /* one vCPU, lines of 64 bytes, whose lowest index bit is their own: shorter callbacks */
+    int solo;     /* one vCPU, lines of 64 bytes, the index right above the line's offset: shorter callbacks */
 };
 extern struct tap tap;
 
-/* What makes two translated instructions the same. */
+/* Two translated instructions with an equal identity are the same. */
 struct insn_identity {
     uint64_t vaddr, paddr;
     uint8_t code[16];
@@ -215,7 +215,7 @@ void access_watch_current_task(struct qemu_plugin_insn *);
 
 /* reference.c: an access the filter did not drop */
 void reference(struct vcpu *, struct nm_insn *, qemu_plugin_meminfo_t, uint64_t vaddr, unsigned size, enum nm_kind);
-/* One reference reported in parts; `execution` tells the executions of an instruction apart. */
+/* One reference reported in parts; `execution` distinguishes the executions of an instruction. */
 void reference_part(struct vcpu *, struct nm_insn *, qemu_plugin_meminfo_t, uint64_t vaddr, unsigned size,
                     enum nm_kind, int store);
 
@@ -232,7 +232,7 @@ void fetch_clear(struct vcpu *);
 
 /* first_level.c: the machine's first level of data, where the tap runs it */
 int first_level_init(void);
-int first_level_refused(uint32_t ways, uint32_t tree); /* 1 if the tap cannot run such a level; says so */
+int first_level_refused(uint32_t ways, uint32_t tree); /* 1 and a message if the tap cannot run such a level */
 uint32_t first_level_told_for(uint32_t ways);
 void first_level_take(struct first_level *, uint64_t vaddr, uint64_t page); /* the caches give the line up */
 
@@ -277,7 +277,7 @@ uint64_t ram_bytes(void);
 int sharing_init(void);
 /* Notes an access; 1 when the line must always be sent. Takes it from other vCPUs' filters, and emits NM_C_SHARE. */
 int sharing_touch(struct vcpu *, uint64_t line, int store);
-/* Of the instructions of all vCPUs so far; returns how many are left in the epoch. */
+/* Takes the instructions of all vCPUs so far; returns how many are left in the epoch. */
 uint64_t sharing_enter_epoch(struct vcpu *, uint64_t instructions);
 void sharing_keep(uint64_t line, uint64_t written); /* remembers bytes written, of a displaced filter entry */
 
@@ -288,7 +288,7 @@ void ring_control(struct vcpu *, enum nm_control_kind, uint64_t argument, unsign
                   const void *payload, uint32_t payload_bytes);
 void ring_publish(struct vcpu *, uint32_t flags);
 void ring_wake(void);
-void ring_await_facts(void); /* of the guest's kernel, which the consumer tells once it has booted */
+void ring_await_facts(void); /* facts of the guest's kernel, which the consumer writes once it has booted */
 void ring_await_consumer(void); /* until it has seen all that was published, for a while */
 
 /* contexts.c: shadow stacks and the calling-context tree */
@@ -314,7 +314,7 @@ struct task {
     uint32_t pid;
     uint32_t number; /* of tasks so far */
     uint32_t irq_depth;
-    int skip;            /* how many times it asked to be skipped */
+    int skip;            /* how many times it requested to be skipped */
     uint64_t last_store; /* of user mode, while skipped */
     uint64_t last_store_page;
     uint64_t mailbox, mailbox_page, mail_sequence; /* of its last heap object; 0: none yet */
@@ -345,13 +345,13 @@ int window_init(void);
 int window_attend(struct vcpu *, int kernel); /* 0: do not record */
 int window_attend_run(struct vcpu *, int kernel); /* at the entry of a line of code */
 int window_spent(struct vcpu *); /* this vCPU reached its limit: 1 if that closed the window */
-int window_awaits_maps(void); /* a symbol opens it, whose address is to be learnt from the maps */
+int window_awaits_maps(void); /* a symbol opens it, and the maps must still give its address */
 void window_symbol_register(struct qemu_plugin_tb *, size_t index, uint64_t vaddr, const uint8_t *code, size_t size);
 int window_is_open(void);
 struct vcpu *window_vcpu(void); /* the vCPU that runs this slice; NULL before the window opens */
 uint64_t window_task(void); /* the task that runs there */
 void window_fail(void);
-void window_close_now(void); /* as the vCPU whose slice it is */
+void window_close_now(void); /* as the vCPU that has the slice */
 void window_start_now(void); /* the same */
 void window_mark(uint64_t number); /* the same */
 void window_enter_slice(struct vcpu *); /* this vCPU runs */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  *
- * Which task a vCPU runs: the kernel stores it in a per-CPU variable whose line is watched.
+ * Finds the task that a vCPU runs: the kernel stores it in a per-CPU variable, and the tap watches that line.
  */
 #include "tap.h"
 
@@ -37,7 +37,7 @@ static uint64_t task_u64(uint64_t task, uint32_t offset)
     return value;
 }
 
-/* What is remembered of a task; begun anew when its address belongs to another process now. */
+/* Returns the state kept of a task; begun anew when its address belongs to another process now. */
 static struct task *find(uint64_t address, uint32_t pid)
 {
     struct task **bucket = &buckets[(address >> 6) * 0x9e3779b97f4a7c15ULL >> 52];
@@ -79,7 +79,7 @@ struct nm_usage tasks_usage(struct vcpu *v)
                              now.kernel_stores - was.kernel_stores};
 }
 
-/* The guest's agent is its init. Where only the command's user mode is wanted, the agent's is left out. */
+/* The guest's agent is its init. If only the command's user mode is recorded, the agent's is left out. */
 static int is_left_out(const struct task *t)
 {
     return t->skip || (tap.control->only_user && t->pid == 1);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  *
- * What to call when a translated block runs. Every decision that can be made once is made here.
+ * Callbacks of translated blocks. Every decision that can be made once is made here.
  */
 #include "decode.h"
 #include "engine.h"
@@ -105,7 +105,7 @@ static void register_access(struct qemu_plugin_insn *at, struct nm_insn *insn, u
     access_register(at, insn, access, kernel);
 }
 
-/* What must be seen of the kernel though only user mode is recorded. */
+/* Watches what must be seen of the kernel though only user mode is recorded. */
 static void kernel_apart(struct qemu_plugin_insn *at, uint32_t decoded)
 {
     if (decoded & D_GS && decoded & D_MEMORY && !(decoded & (D_RMW | D_ATOMIC | D_PAIR_CX)))
@@ -171,7 +171,7 @@ static int record_step(struct qemu_plugin_tb *tb, size_t index, struct step *s)
     return 1;
 }
 
-/* Who wants misses alone asks for no code. */
+/* A recording of misses alone needs no code. */
 static void tell_code(const struct step *steps, size_t count)
 {
     if (tap.misses_only)

@@ -7,7 +7,7 @@
 
 #include "tap.h"
 
-/* By way used: the bits to keep and those to set, so that every node on its path points away from it. */
+/* Sets, by way used, the bits to keep and those to set, so that every node on its path points away from it. */
 static inline void tree_plant(struct tree *t, uint32_t ways)
 {
     t->ways = ways;

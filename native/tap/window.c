@@ -16,7 +16,7 @@
 #include <time.h>
 
 /* With time by instructions QEMU lets a vCPU run from one timer to the next, millions of instructions, while the others
- * stand still: threads of some milliseconds would never meet. Some 4 ms of the host's clock, a tick, are as long. */
+ * stand still: threads of some milliseconds would never overlap. Some 4 ms of the host's clock, a tick, are as long. */
 enum { SLICE_INSTRUCTIONS = 400000 };
 enum { FIRST_MARK = 16 }; /* numbers below are enum nm_mark */
 

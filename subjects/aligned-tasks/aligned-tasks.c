@@ -2,8 +2,8 @@
  * one list under one spin lock. Each visit reads the 32 bytes at offset 0x20-0x3F, as
  * schedule() does, and then goes on to the next task. Prints the time a visit takes.
  *
- * Standard tasks begin where their pieces do and so share a few cache sets; colored ones
- * (--colors, or what NEARMISS_COLOR says) do not. */
+ * Standard tasks begin where their pieces do and so share a few cache sets; colored ones (--colors, or NEARMISS_COLOR's
+ * value) do not. */
 #define _GNU_SOURCE
 #include "nearmiss-color.h"
 #include <errno.h>

@@ -1,4 +1,4 @@
-/* What the two sides of the chat share. */
+/* Shared by the two sides of the chat. */
 #ifndef CHAT_H
 #define CHAT_H
 
@@ -16,7 +16,7 @@ struct header {
 	uint32_t room, user, number;
 };
 
-/* A client's first message gives its user; the server's first says that all have come. */
+/* A client's first message gives its user; the server's first means that all have come. */
 #define HELLO UINT32_MAX
 
 /* Whole messages over a stream. Return 0 at the end of the stream; end the process on error. */

@@ -18,7 +18,7 @@ struct user {
 	pthread_t sender, receiver;
 };
 
-/* Where all senders wait until everybody has come. */
+/* Gate at which all senders wait until everybody has come. */
 static pthread_mutex_t gate = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t opened = PTHREAD_COND_INITIALIZER;
 static unsigned arrived;

@@ -78,7 +78,7 @@ static void *send_to(void *argument)
 	return NULL;
 }
 
-/* Takes one client in; its hello says who it is. */
+/* Takes one client in; its hello names it. */
 static void admit(const struct shape *shape, struct room *rooms, int listener, void *message)
 {
 	int one = 1, socket;

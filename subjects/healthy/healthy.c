@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0
  *
  * Nothing to remedy: two pinned threads, each working in order through a small buffer of its own that fits any first
- * level, each in lines of its own. What misses there are, are first touches. */
+ * level, each in lines of its own. All misses there are first touches. */
 #include "subject.h"
 
 enum { WORDS = 1024 }; /* 8 KiB a thread */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0
  *
- * A server of --sockets sockets that --take datagrams a wake of each (0: all), asked for by poll, select, epoll or their
- * kin: what it does not take is left over for the next call. Each round another thread rings a bell twice, which the
+ * A server of --sockets sockets that --take datagrams a wake of each (0: all), found by poll, select, epoll or their
+ * kin: datagrams not taken are left over for the next call. Each round another thread rings a bell twice, which the
  * server has to wait for; then each socket gets --batch datagrams at once. */
 #include "subject.h"
 #include <poll.h>
@@ -22,7 +22,7 @@ static int nobody[MOST_SOCKETS][2], set;
 static uint8_t ready[MOST_SOCKETS + 1];
 static atomic_int asks;
 
-/* Says which sockets are ready; waits until one is. The silent descriptors of a poll stand before the others. */
+/* Finds which sockets are ready; waits until one is. The silent descriptors of a poll stand before the others. */
 static uint64_t ask(void) {
     memset(ready, 0, sizeof(ready));
     uint64_t open = sockets + 1, all = silent + open;

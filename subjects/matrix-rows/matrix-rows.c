@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0
  *
- * A matrix whose rows are a power of two of bytes, added up column by column: a column's elements share a few cache
- * sets. --pad adds bytes to each row, which is the cure. */
+ * A matrix with rows of a power of two of bytes, added up column by column: a column's elements share a few cache sets.
+ * --pad adds bytes to each row, which is the cure. */
 #include "subject.h"
 
 static __attribute__((noinline)) uint64_t add_columns(const char *matrix, uint64_t rows, uint64_t columns, uint64_t row_bytes) {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0
  *
  * One thread that updates entries of a table and moves itself to the next CPU after every so many updates. The table is
- * the thread's alone, so nothing is shared, whatever CPU touched it before. With --stay the thread moves to its own CPU
- * instead: the same calls, no migration. */
+ * the thread's alone, so nothing is shared, even if another CPU touched it before. With --stay the thread moves to its
+ * own CPU instead: the same calls, no migration. */
 #include "subject.h"
 
 int main(int argc, char **argv) {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0
  *
  * An application server with a process for each client, as ServerBench has one: a transaction computes on the process's
- * own table, reads and writes the client's own file (in order, and at random), and sends and receives over loopback. With
- * --ask it is the load: so many clients with a connection each. With --get it asks an HTTP server for /index.html, over
- * connections that stay. The server ends by a signal. */
+ * own table, reads and writes the client's own file (in order, and at random), and sends and receives over loopback.
+ * With --ask it is the load: so many clients with a connection each. With --get it requests /index.html from an HTTP
+ * server, over connections that stay. The server ends by a signal. */
 #include "subject.h"
 
 #include <arpa/inet.h>
@@ -18,7 +18,7 @@
 static uint64_t port = 8082, processes = 16, transactions = 8, table_bytes = 192 << 10, file_bytes = 256 << 10;
 static uint64_t reply = 8192, ask, get;
 static const char *program;
-/* Processes of the server say on the first that they are ready, and wait for the end of the second. */
+/* Processes of the server report on the first that they are ready, and wait for the end of the second. */
 static int ready[2], begin[2];
 static char buffer[64 << 10];
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0
  *
- * --calls polls of one pipe without waiting, then as many system calls of another kind; says what one of each takes. */
+ * --calls polls of one pipe without waiting, then as many system calls of another kind; prints what one of each
+ * takes. */
 #include "subject.h"
 #include <poll.h>
 #include <sys/syscall.h>

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0
  *
- * The guardian on the host's side: runs the file server and QEMU so that both die with nearmiss,
- * whatever happens, and so that neither can write to the host.
+ * The guardian on the host's side: runs the file server and QEMU so that both die with nearmiss in any case, and so
+ * that neither can write to the host.
  *
  *   guard LIFELINE REPORT FDS -- PROGRAM ARGUMENT... -- FDS -- PROGRAM ARGUMENT...
  *
  * The first program is the file server, which may be missing, the second QEMU; FDS is a comma-separated list of the
- * descriptors that the program keeps. nearmiss holds the other end of LIFELINE: when it is closed,
- * all ends at once; a byte asks QEMU to end by itself. REPORT gets lines of text.
+ * descriptors that the program keeps. nearmiss holds the other end of LIFELINE: when it is closed, all ends at once; a
+ * byte requests QEMU to end by itself. REPORT gets lines of text.
  *
  * Two processes: the outer waits on the lifeline; the inner is process 1 of a new PID namespace,
  * with which everything below it dies. Each notices the other's death.
@@ -118,7 +118,7 @@ static void hide(const char *path)
         give_up(path);
 }
 
-/* File systems whose files are the host's kernel, wherever they are mounted. */
+/* Returns whether a file system's files are the host's kernel, wherever they are mounted. */
 static bool is_kernels(const char *type)
 {
     static const char *const types[] = {

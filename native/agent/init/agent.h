@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0
  *
- * The guest's init: mounts the host's root under a throw-away overlay, runs one command in it as it
- * would have run outside, and tells the host what happens.
+ * The guest's init: mounts the host's root under a throw-away overlay, runs one command in it as it would have run
+ * outside, and reports to the host what happens.
  */
 #ifndef NEARMISS_AGENT_H
 #define NEARMISS_AGENT_H
@@ -35,7 +35,7 @@ struct limit {
 #define MAX_GROUPS 1024
 #define MAX_LIMITS 32
 
-/* What is done ahead of the window; each includes those before it. */
+/* Warm-up ahead of the window; each includes those before it. */
 enum warm { WARM_NOTHING, WARM_FILES, WARM_RUN };
 
 /* The file /nearmiss.conf of the initramfs: key=value, each ended by a NUL. */
@@ -65,15 +65,15 @@ struct config {
 
 void config_read(struct config *config);
 
-/* control.c: frames to and from the host. A frame is a 32-bit little-endian payload length, a byte
- * that says what it is, and the payload. */
+/* control.c: frames to and from the host. A frame is a 32-bit little-endian payload length, a byte with its kind, and
+ * the payload. */
 enum frame { FRAME_TEXT = 1, FRAME_KALLSYMS = 2, FRAME_BTF = 3, FRAME_TAR = 4 };
 
 void control_open(void);
 int control_descriptor(void);
 void control_send(enum frame kind, const void *payload, size_t length);
 void say(const char *format, ...) __attribute__((format(printf, 1, 2)));
-/* Tells the host what went wrong and never returns: without the host's order nothing can be done. */
+/* Reports to the host what went wrong and never returns: without the host's order nothing can be done. */
 void die(const char *what, const char *which) __attribute__((noreturn));
 /* The next order, NUL-ended and valid until the next call, or NULL when none is complete. */
 const char *control_next(void);
@@ -140,7 +140,7 @@ void command_become(const struct config *config) __attribute__((noreturn));
 pid_t command_start(const struct config *config, int *exec_error);
 
 /* waits.c */
-/* Tells what the command's processes wait on: lines, then `waits end`. */
+/* Reports what the command's processes wait on: lines, then `waits end`. */
 void waits_tell(void);
 
 /* keep.c */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0
  *
- * Starts the command as execvp would, with everything about it as it is outside. What can be done
- * before the window opens is done before: the first instruction recorded is that of execve.
+ * Starts the command as execvp would, with everything about it as it is outside. All that can be done before the window
+ * opens is done before: the first instruction recorded is that of execve.
  */
 #define _GNU_SOURCE
 #include "agent.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0
  *
- * What the consumer needs in order to read this guest from outside: where the kernel writes its
- * records of maps and tasks, its symbols and types, and that nothing else runs.
+ * Facts that the consumer needs in order to read this guest from outside: where the kernel writes its records of maps
+ * and tasks, its symbols and types, and that nothing else runs.
  */
 #include "agent.h"
 
@@ -117,8 +117,8 @@ static uint64_t ran_ns(void)
     return total;
 }
 
-/* Quiet: in two windows in a row, tasks ran for less than a tenth of one CPU. What the boot left
- * behind (key generation, self tests) would otherwise be recorded as if it were the command's. */
+/* Quiet: in two windows in a row, tasks ran for less than a tenth of one CPU. Work left by the boot (key generation,
+ * self tests) would otherwise be recorded as if it were the command's. */
 bool facts_settle(uint64_t *waited_ms)
 {
     enum { WINDOW_US = 25000, LONGEST_MS = 3000, WANTED = 2 };

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0
  *
- * Sends what the command wrote, the overlay's upper directory, as a tar archive. A file deleted from
- * the host's root is a character device 0:0 there; its name is told apart. A directory of the host
- * that was renamed is only a reference there, so it is read from the merged view.
+ * Sends the command's writes, the overlay's upper directory, as a tar archive. A file deleted from the host's root is a
+ * character device 0:0 there; its name is sent apart. A directory of the host that was renamed is only a reference
+ * there, so it is read from the merged view.
  */
 #define _GNU_SOURCE
 #include "agent.h"

@@ -57,7 +57,7 @@ static void run(const struct config *config)
     if (WIFSIGNALED(status) && WTERMSIG(status) == SIGILL)
         facts_kernel_line("trap invalid opcode");
     if (config->send_overlay) {
-        /* What the command left running must not write while its files are read. */
+        /* Processes that the command left running must not write while its files are read. */
         kill(-1, SIGKILL);
         while (waitpid(-1, NULL, 0) > 0)
             ;

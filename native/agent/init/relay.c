@@ -286,7 +286,7 @@ int relay_until_exit(pid_t child, int exec_error, int *exec_errno)
     return status;
 }
 
-/* What the command wrote before it ended, and no more: who else holds its pipes is not waited for. */
+/* Relays what the command wrote before it ended, and no more: other holders of its pipes are not waited for. */
 void relay_drain(struct relay_totals *totals)
 {
     for (int i = FLOW_TERMINAL; i < FLOWS; i++) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0
  *
- * The command's root: the host's, read-only over virtiofs, under an overlay whose upper directory
- * is a tmpfs; its own proc, sys, dev, devpts, shm and run.
+ * The command's root: the host's, read-only over virtiofs, under an overlay with a tmpfs as its upper directory; its
+ * own proc, sys, dev, devpts, shm and run.
  */
 #include "agent.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0
  *
- * One start of a small program ahead of the command: what every start goes through, in the kernel and the dynamic
- * linker, is then in the emulator's translation cache as the window needs it. The command's environment names the locale
- * and the libraries that are preloaded, whose files are then in memory too.
+ * One start of a small program ahead of the command: the code of every start, in the kernel and the dynamic linker, is
+ * then in the emulator's translation cache as the window needs it. The command's environment names the locale and the
+ * preloaded libraries, so their files are then in memory too.
  */
 #include "agent.h"
 #include "nearmiss_trigger.h"
@@ -30,7 +30,7 @@ void start_ahead(const struct config *config)
     }
     if (child > 0)
         waitpid(child, NULL, 0);
-    /* What was read ahead, or what a run ahead left to the kernel, may be on its way still. */
+    /* Files read ahead, or work that a run ahead left to the kernel, may be on their way still. */
     uint64_t waited_ms;
     facts_settle(&waited_ms);
 }

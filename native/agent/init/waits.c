@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0
  *
- * What the command's processes wait on, as far as sockets tell: raw facts, which the host reads.
+ * Waits of the command's processes, as far as sockets show: raw facts, which the host reads.
  */
 #include "agent.h"
 
@@ -42,7 +42,7 @@ static void add_all_sockets(char *list, size_t size, const char *process)
         closedir(all);
 }
 
-/* Tells of a task that sleeps in a system call on sockets; whether it does. */
+/* Reports a task if it sleeps in a system call on sockets; returns whether it does. */
 static bool tell_task(const char *process, const char *task)
 {
     char path[600], name[32] = "", sockets[256] = "", descriptor[24];

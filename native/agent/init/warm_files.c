@@ -67,7 +67,7 @@ static int read_ahead(const char *path)
     return file;
 }
 
-/* The dynamic linker that a program for this machine asks for. */
+/* Finds the dynamic linker that a program for this machine requests. */
 static bool linker_of(int file, char *path, size_t size)
 {
     Elf64_Ehdr head;
@@ -120,7 +120,7 @@ static void read_libraries(const struct config *config, const char *linker, cons
         waitpid(child, NULL, 0);
 }
 
-/* What `#!` names, as the kernel reads it, or for env(1) the program that it would look for. */
+/* Finds the interpreter that `#!` names, as the kernel reads it, or for env(1) the program that it would look for. */
 static bool script_of(const struct config *config, int file, char *interpreter, size_t size)
 {
     char line[PATH_MAX] = {0}, *rest = line + 2;

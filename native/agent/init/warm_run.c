@@ -23,7 +23,7 @@
 #define PLACE "/run/nearmiss-warm"
 #define INSIDE PLACE "/root"
 
-/* What the first process of the run tells: how the command ended, or what could not be done. */
+/* Report of the run's first process: how the command ended, or what could not be done. */
 struct result {
     bool ended;
     int status;

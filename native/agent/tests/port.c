@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0
  *
- * A command that turns on the agent of its guest: takes the agent's port from process 1 and says what is not so.
+ * A command that turns on the agent of its guest: takes the agent's port from process 1 and sends false reports.
  *
  *   port files      symbols and types of the kernel, then goes on
  *   port lines      lines without end, after an end that did not happen
- *   port unasked    files, which nobody asked for
+ *   port unasked    files, which were not requested
  *   port long       a message of 4 GiB
  *   port half       half a message, then the power goes off
  *   port output     a terabyte of output that never comes

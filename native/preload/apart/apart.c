@@ -18,7 +18,7 @@ enum {
 	MOVED,
 	LEFT,             /* for lack of memory */
 	ADDED_BYTES,      /* in all */
-	MALLOC_ELSEWHERE, /* programs whose own malloc comes before ours */
+	MALLOC_ELSEWHERE, /* programs with a malloc of their own that comes before ours */
 	COUNTERS,
 };
 
@@ -124,7 +124,7 @@ EXPORT void *malloc(size_t bytes)
 	return block ? block : behind.malloc(bytes);
 }
 
-/* Only we export this name: it tells whether the process's malloc is ours. */
+/* Only we export this name: it shows whether the process's malloc is ours. */
 EXPORT void *nearmiss_apart_malloc(size_t) __attribute__((alias("malloc"), copy(malloc)));
 
 EXPORT void *calloc(size_t count, size_t each)

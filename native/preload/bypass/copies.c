@@ -30,7 +30,7 @@ _Static_assert(OF_SITES + MOST_SITES * OF_A_SITE <= NEARMISS_COUNTERS, "counters
 static size_t least_bytes = SIZE_MAX;
 static int streams;
 
-/* What the C library, or whoever comes next, has. */
+/* The functions of the C library, or of the next library. */
 static void *(*next_memcpy)(void *, const void *, size_t);
 static void *(*next_memmove)(void *, const void *, size_t);
 static void *(*next_mempcpy)(void *, const void *, size_t);
@@ -61,7 +61,7 @@ __attribute__((constructor)) static void begin(void)
 	least_bytes = least < LEAST_STREAM_BYTES ? LEAST_STREAM_BYTES : least;
 }
 
-/* The site whose copy this is, or NO_SITE; counts it. */
+/* Returns the site of this copy, or NO_SITE; counts it. */
 __attribute__((noinline)) static int chosen(size_t bytes, uintptr_t returns)
 {
 	int site = streams ? site_of(returns) : NO_SITE;
@@ -76,7 +76,7 @@ static int overlap(const void *to, const void *from, size_t bytes)
 	return (uintptr_t)to - (uintptr_t)from < bytes || (uintptr_t)from - (uintptr_t)to < bytes;
 }
 
-/* Whether it has been copied. Of what overlaps, the target's lines are in the caches as the source's. */
+/* Returns whether it has been copied. If the two overlap, the target's lines are in the caches as the source's. */
 static int copied(void *to, const void *from, size_t bytes, uintptr_t returns)
 {
 	if (chosen(bytes, returns) == NO_SITE)

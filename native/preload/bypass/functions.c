@@ -1,4 +1,4 @@
-/* By a file's symbols: those for the debugger where they are there, else those for the loader. */
+/* Functions from a file's symbols: those for the debugger where they are there, else those for the loader. */
 #define _GNU_SOURCE
 #include "functions.h"
 #include <elf.h>

@@ -117,7 +117,7 @@ static int is_code(const struct module *module, uint64_t linked, uint64_t bytes)
 	return 0;
 }
 
-/* The loader knows a library by the name it was asked for, which is often a link to the file's own. */
+/* The loader lists a library under the name it was loaded by, which is often a link to the file's own. */
 static int is_file(const struct place *place, const char *path)
 {
 	char target[MOST_PATH];

@@ -1,4 +1,4 @@
-/* Where sites lie in what is loaded. */
+/* Places of sites in what is loaded. */
 #ifndef PLACES_H
 #define PLACES_H
 

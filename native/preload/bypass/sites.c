@@ -1,6 +1,6 @@
-/* A call is known by its return address: the function that it lies in, or the call instruction that ends just before it.
- * Whoever jumps to memcpy as its last act leaves its own caller's return address, so that the caller is what is seen here,
- * in the trace and in a debugger. What a return address belongs to is remembered in a small table. */
+/* A call is known by its return address: the function that it lies in, or the call instruction that ends just before
+ * it. A function that jumps to memcpy as its last act leaves its own caller's return address, so that the caller is
+ * what is seen here, in the trace and in a debugger. The owner of a return address is remembered in a small table. */
 #include "sites.h"
 #include "../kit/kit.h"
 #include "places.h"
@@ -11,7 +11,7 @@
 static unsigned site_count;
 static int any_names_caller;
 
-/* Callers of a site's function that are no caller of the site's, and were told of; a few show enough. */
+/* Callers of a site's function that are no caller of the site's, and were reported; a few show enough. */
 #define MOST_CALLERS 4
 static unsigned noted[MOST_SITES];
 

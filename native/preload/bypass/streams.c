@@ -12,11 +12,11 @@
 #if defined(__x86_64__)
 #include <immintrin.h>
 
-/* How far ahead of the loads the source is asked for. The hardware's own prefetcher stops at the end of a page and has
- * to learn each page anew; so far ahead the next page has been asked for when the loads come to it. */
+/* How far ahead of the loads the source is prefetched. The hardware's own prefetcher stops at the end of a page and has
+ * to learn each page anew; so far ahead the next page has been prefetched when the loads come to it. */
 #define AHEAD_BYTES (16 * LINE_BYTES)
 
-/* Lines of a turn. Two lines leave the write-combining buffers to whole lines, whatever the stores' width. */
+/* Lines of a turn. Two lines leave the write-combining buffers to whole lines, for any width of the stores. */
 #define TURN_BYTES (2 * LINE_BYTES)
 
 struct stores {
@@ -28,7 +28,7 @@ struct stores {
 
 static inline void ask_ahead(const char *from)
 {
-	/* Beyond the source's end it asks for what may not be there; a prefetch never faults. */
+	/* It may prefetch beyond the source's end; a prefetch never faults. */
 	__builtin_prefetch(from + AHEAD_BYTES, 0, 0);
 	__builtin_prefetch(from + AHEAD_BYTES + LINE_BYTES, 0, 0);
 }

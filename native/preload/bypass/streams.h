@@ -1,4 +1,4 @@
-/* Copies and fills whose stores go past the caches. */
+/* Copies and fills with stores that go past the caches. */
 #ifndef STREAMS_H
 #define STREAMS_H
 
@@ -13,7 +13,7 @@
  * others. Returns the bytes of a store, 0 where none goes past the caches. */
 unsigned choose_stores(unsigned most_bytes);
 
-/* As memcpy, for at least LEAST_STREAM_BYTES that do not overlap. What it wrote is ordered before later stores. */
+/* As memcpy, for at least LEAST_STREAM_BYTES that do not overlap. Its writes are ordered before later stores. */
 void stream_copy(void *to, const void *from, size_t bytes);
 
 /* As memset, for at least LEAST_STREAM_BYTES. */

@@ -1,9 +1,9 @@
 /* Makes large blocks of malloc, calloc and realloc longer, each by as much as brings the next block of the C library's
  * heap to the next color: blocks walked together then do not share cache sets.
  *
- * Every block is one that the C library returned, where the C library put it. So whatever frees, resizes or measures
- * blocks (a handle of the C library, __libc_free, a pointer taken early) takes them, and nothing has to be remembered.
- * Another allocator's blocks are left as they are: where it puts them is its own affair. */
+ * Every block is one that the C library returned, where the C library put it. So anything that frees, resizes or
+ * measures blocks (a handle of the C library, __libc_free, a pointer taken early) takes them, and nothing has to be
+ * remembered. Another allocator's blocks are left as they are: where it puts them is its own affair. */
 #define _GNU_SOURCE
 #include "parameters.h"
 #include "../kit/behind.h"
@@ -20,8 +20,8 @@
 #define BETWEEN_BYTES 16
 /* From here on the C library maps blocks until its threshold is raised. */
 #define MAPPED_AT_FIRST ((size_t)128 << 10)
-/* Larger blocks stay mapped, as they are without us. A thread's heap consists of pieces of 64 MB, whose first blocks begin
- * alike: of these sizes most are not the first. And memory that the program frees goes back to the kernel. */
+/* Larger blocks stay mapped, as they are without us. A thread's heap consists of pieces of 64 MB with first blocks that
+ * begin alike: of these sizes most are not the first. And memory that the program frees goes back to the kernel. */
 #define MOST_IN_HEAP ((size_t)8 << 20)
 /* Longer blocks fill the heap sooner, and a program may have forbidden itself the system call by which the heap grows.
  * This is what its first blocks are made longer by: 256 at least in up to 64 colors. */
@@ -30,8 +30,8 @@
 static struct parameters parameters;
 static atomic_size_t mapping_threshold = MAPPED_AT_FIRST;
 
-/* What the common case looks at, and nothing else: smaller blocks go straight to the allocator behind us. 0 until it is
- * known which those are. */
+/* All that the common case looks at: smaller blocks go straight to the allocator behind us. 0 until it is known which
+ * those are. */
 static atomic_size_t straight_below;
 
 /* Blocks that this thread placed, in its part of the heap and in mappings of their own. */
@@ -153,7 +153,7 @@ EXPORT void *malloc(size_t bytes)
 	return malloc_seldom(bytes);
 }
 
-/* Only we export this name: it tells whether the process's malloc is ours. */
+/* Only we export this name: it shows whether the process's malloc is ours. */
 EXPORT void *nearmiss_blocks_malloc(size_t) __attribute__((alias("malloc"), copy(malloc)));
 
 EXPORT void *calloc(size_t number, size_t each)

@@ -1,4 +1,4 @@
-/* What both coloring libraries are told. */
+/* Parameters of both coloring libraries. */
 #ifndef PARAMETERS_H
 #define PARAMETERS_H
 
@@ -20,8 +20,8 @@ enum {
 	BLOCKS_MALLOC_ELSEWHERE, /* programs with another malloc than the C library's */
 };
 
-/* Reads the environment and says to the page that this library is in place. Leaves
- * `parameters` zero, which colors nothing, when nearmiss did not start this program. */
+/* Reads the environment and reports on the page that this library is in place. Leaves `parameters` zero, which colors
+ * nothing, when nearmiss did not start this program. */
 void begin_coloring(const char *library, struct parameters *parameters);
 
 /* The shift of the `n`-th object that is colored: neighbours' colors lie `step` apart. */

@@ -13,8 +13,8 @@
 typedef int (*pthread_create_fn)(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *);
 typedef int (*thrd_create_fn)(thrd_t *, thrd_start_t, void *);
 
-/* What a thread is to run, on its way to the trampoline. Slots are static because the
- * allocator may be what starts the thread. */
+/* The routine of a thread, on its way to the trampoline. Slots are static because the allocator may be what starts the
+ * thread. */
 struct start {
 	atomic_int taken;
 	size_t shift_bytes;

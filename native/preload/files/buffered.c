@@ -1,6 +1,6 @@
-/* The C library's buffered files call its own read and write, which no other library can stand before. So this one stands
- * before what the program calls, and looks at the pages that the buffer may bring in. What else a program calls (printf,
- * getc) is seen at the next of these calls. */
+/* The C library's buffered files call its own read and write, which no other library can stand before. So this one
+ * stands before the program's calls, and looks at the pages that the buffer may bring in. Other calls of a program
+ * (printf, getc) are seen at the next of these calls. */
 #define _GNU_SOURCE
 #include "../kit/kit.h"
 #include "real.h"
@@ -37,7 +37,7 @@ static uint64_t product(size_t size, size_t count)
 	return __builtin_mul_overflow(size, count, &bytes) ? 0 : bytes;
 }
 
-/* A long one is read step by step, as ordinary_read says. */
+/* A long one is read step by step, as in ordinary_read. */
 static size_t read_in_steps(size_t (*read)(void *, size_t, size_t, FILE *), char *buffer, size_t bytes, FILE *file)
 {
 	size_t done = 0, got, step;

@@ -15,7 +15,7 @@ struct cachestat {
 	uint64_t cached, dirty, writeback, evicted, recently_evicted;
 };
 
-/* Pages that one call of mincore is asked about. */
+/* Pages of one call of mincore. */
 #define MINCORE_PAGES 512
 
 static int by_cachestat(int fd, uint64_t from, uint64_t to, struct cached *found)

@@ -1,4 +1,5 @@
-/* What of a file is in the page cache, and how it is given back. Nothing here allocates, takes a lock or changes errno. */
+/* Pages of a file in the page cache, and how they are given back. Nothing here allocates, takes a lock or changes
+ * errno. */
 #ifndef CACHE_H
 #define CACHE_H
 
@@ -10,7 +11,7 @@
 /* Pages of a stretch of a file, as the kernel counts them. */
 struct cached {
 	uint64_t pages;     /* in the page cache */
-	uint64_t unwritten; /* of those, dirty or on their way to the disk; 0 where only mincore can tell */
+	uint64_t unwritten; /* of those, dirty or on their way to the disk; 0 where only mincore is there */
 };
 
 /* The system calls that look into the page cache. */

@@ -32,7 +32,7 @@ EXPORT ssize_t pread(int fd, void *buffer, size_t bytes, off_t offset)
 }
 ALSO_NAMED(pread64, pread);
 
-/* What the compiler calls where it knows how large the buffer is. The C library's own ends the program if it is too small. */
+/* The compiler calls this where the buffer's size is known. The C library's own ends the program if it is too small. */
 EXPORT ssize_t __read_chk(int fd, void *buffer, size_t bytes, size_t room)
 {
 	need_real();

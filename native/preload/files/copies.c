@@ -125,8 +125,8 @@ static ssize_t copy_by_hand(struct side *in, struct side *out, size_t bytes)
 	return done;
 }
 
-/* Whether the copy is for us; `bytes` then ends where the source does. What the kernel would refuse it refuses of no bytes
- * too, but for stretches of one file that overlap. */
+/* Whether the copy is for us; `bytes` then ends where the source does. A copy that the kernel would refuse it refuses
+ * for no bytes too, but for stretches of one file that overlap. */
 static int is_for_us(struct side *in, struct side *out, size_t *bytes)
 {
 	struct stat source, target;

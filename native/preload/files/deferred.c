@@ -80,7 +80,7 @@ static void give_back(int fd, const struct rest *rest, struct cached *found)
 	count(GIVEN_BACK, before > found->pages ? (before - found->pages) * PAGE_BYTES : 0);
 }
 
-/* mincore does not tell what the disk has still to write from what is in use. */
+/* mincore does not distinguish pages that the disk has still to write from pages in use. */
 static int has_patience(const struct rest *rest)
 {
 	static int naps_for_unseen = NAPS;

@@ -27,7 +27,7 @@ void forget_deferred(void);
 
 /* A short sleep, for the disk to come on: so many are five seconds. */
 #define NAPS 10000
-/* The same for pages that are in use: so many are 50 milliseconds. */
+/* Naps for pages that are in use: so many are 50 milliseconds. */
 #define FEW_NAPS 100
 void nap(void);
 

@@ -1,4 +1,4 @@
-/* What gives a descriptor another position or another file. */
+/* Calls that give a descriptor another position or another file. */
 #define _GNU_SOURCE
 #include "../kit/kit.h"
 #include "real.h"

@@ -24,10 +24,10 @@ struct request begin_request_at(int fd, enum direction direction, off_t offset, 
 /* With flags of the program's own, which stay; an offset of -1 is the position. */
 struct request begin_flagged(int fd, enum direction direction, off_t offset, uint64_t bytes, int flags);
 
-/* Whether an error says that the way was wrong, and not the request. */
+/* Whether an error means that the way was wrong, and not the request. */
 int is_refusal(int error);
 
-/* Asks the kernel to keep it out of the page cache. NOT_TAKEN: it has to go as it came. */
+/* Requests the kernel to keep it out of the page cache. NOT_TAKEN: it has to go as it came. */
 ssize_t kept_out(struct request *request, const struct iovec *parts, int count);
 
 /* Whether a read is so long that its pages, which windows are to give back, would all be in the page cache before one is.

@@ -23,7 +23,7 @@
 #define MOST_BYTES 0x7ffff000ull
 
 static struct stream streams[DESCRIPTORS];
-/* Descriptors from it on were never asked about: a look at each would make a page of memory. */
+/* Descriptors from it on had no request: a look at each would make a page of memory. */
 static int asked;
 static const char *only_names;
 static enum eyes given_eyes;
@@ -66,7 +66,7 @@ static int is_named(int fd)
 	return name_of(fd, name) && glob_fits(only_names, name);
 }
 
-/* Files whose pages are all there is of them, or that have none. */
+/* Returns whether a file is all in its pages, or has none. */
 static int is_memory(const struct statfs *system)
 {
 	switch ((unsigned long)system->f_type) {
@@ -183,7 +183,7 @@ static enum way by_windows(int fd, struct stream *stream, enum direction directi
 	return way;
 }
 
-/* The kernel appends whatever the offset says. */
+/* The kernel appends at any offset. */
 static uint64_t true_offset(const struct stream *stream, enum direction direction, uint64_t offset)
 {
 	return direction == WRITING && stream->appends ? AT_POSITION : offset;
@@ -239,8 +239,8 @@ static void count_left(const struct stream *stream, uint64_t bytes)
 	}
 }
 
-/* The kernel drops no page that is written again while the disk writes it: one at the border of two requests. Nor one that
- * is overwritten in place: the disk's interrupt tells that it is written, and drops nothing. */
+/* The kernel drops no page that is written again while the disk writes it: one at the border of two requests. Nor one
+ * that is overwritten in place: the disk's interrupt reports that it is written, and drops nothing. */
 static void note_written(struct stream *stream, enum way way, ssize_t bytes)
 {
 	if (way == WAY_WINDOWS || stream->has_border || overwrites(stream))

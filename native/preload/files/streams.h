@@ -1,5 +1,5 @@
-/* What is known of the program's descriptors: which of them are files whose pages are to go, and which pages of theirs
- * were looked at and not given back yet. */
+/* State of the program's descriptors: which of them are files with pages that are to go, and which of their pages were
+ * looked at and not given back yet. */
 #ifndef STREAMS_H
 #define STREAMS_H
 
@@ -12,28 +12,28 @@
 enum counter {
 	FILES,          /* descriptors of files that the remedy took on */
 	DONTCACHE,      /* by requests that the kernel itself keeps out of the page cache */
-	WINDOWS,        /* by ordinary requests, whose pages are given back by windows */
+	WINDOWS,        /* by ordinary requests, with their pages given back by windows */
 	GIVEN_BACK,     /* dropped from the page cache by windows */
 	KEPT,           /* on the way of the program, and in the page cache before it came */
 	COPIES,         /* calls of copy_file_range that became reads and writes */
 	LEFT_DIRECT,    /* of descriptors that pass by the page cache themselves */
 	LEFT_UNNAMED,   /* of files that --only does not name */
 	LEFT_MEMORY,    /* of files that have no other place than memory */
-	LEFT_UNSEEN,    /* of files whose pages the kernel does not let us look at */
+	LEFT_UNSEEN,    /* of files with pages that the kernel does not let us look at */
 	LEFT_CROWDED,   /* of descriptors that another thread was busy with, or with too high a number */
 	LEFT_UNWRITTEN, /* in the page cache still: the disk was too slow */
-	REFUSED,        /* descriptors whose file system does not take RWF_DONTCACHE */
+	REFUSED,        /* descriptors on a file system that does not take RWF_DONTCACHE */
 	LEFT_BEHIND,    /* in the page cache still when the file was left: others use them, or they came later */
 };
 
-/* Where a request without an offset of its own is: at the descriptor's position. */
+/* Offset of a request without one of its own: the descriptor's position. */
 #define AT_POSITION (~0ull)
 
 /* How a request goes to the kernel. */
 enum way {
 	WAY_PLAIN,     /* not for us */
 	WAY_WINDOWS,   /* as it is, and noted by `passed` */
-	WAY_DONTCACHE, /* with RWF_DONTCACHE; where refused, `refused` tells the other way */
+	WAY_DONTCACHE, /* with RWF_DONTCACHE; if refused, `refused` returns the other way */
 };
 
 enum direction {
@@ -44,7 +44,7 @@ enum direction {
 /* Before a request: how it goes. Looks at the pages that it may bring in. */
 enum way prepare(int fd, enum direction direction, uint64_t offset, uint64_t bytes);
 
-/* The same for requests that cannot be other than they are: never WAY_DONTCACHE. */
+/* As prepare(), for requests that cannot be changed: never returns WAY_DONTCACHE. */
 enum way prepare_ordinary(int fd, enum direction direction, uint64_t offset, uint64_t bytes);
 
 /* The file system refuses: the way that the request goes instead, which is never WAY_DONTCACHE. */
@@ -64,7 +64,7 @@ void leave_range(unsigned first, unsigned last);
 /* Whether requests of this descriptor are for us. */
 int is_taken(int fd);
 
-/* The same, where a request was seen already. */
+/* As is_taken, for a descriptor that had a request already. */
 int is_under_way(int fd);
 
 /* Not so between vfork and exec. */

@@ -12,7 +12,7 @@
 #define WINDOW_PAGES (WINDOW_BYTES / PAGE_BYTES)
 /* Written pages that may be on their way to the disk before the program waits for it. */
 #define LAG_PAGES ((32ull << 20) / PAGE_BYTES)
-/* Of a stream that begins, or goes on elsewhere: who reads here and there pays for each look. */
+/* Stride of a stream that begins, or goes on elsewhere: a program that reads here and there pays for each look. */
 #define LEAST_STRIDE (256ull << 10)
 /* The kernel reads ahead twice its setting at most, which is 128 KiB to 8 MiB or twice that, and comes to that by doubling
  * too, or at once by a long request. */
@@ -122,7 +122,7 @@ static int give_back(int fd, struct stream *stream, uint64_t to)
 		return 1;
 	if (before.unwritten && stream->is_dirty)
 		return 0;
-	/* What cannot be seen is not dropped either, and who did not write waits for no writing of others. */
+	/* Unseen pages are not dropped either, and a program that did not write waits for no writing of others. */
 	if (before.pages > before.unwritten) {
 		drop_runs(fd, stream, to);
 		if (look(stream->eyes, fd, from, to, &after) && after.pages < before.pages)
@@ -181,15 +181,15 @@ static void report(struct stream *stream)
 		count(WINDOWS, bytes);
 }
 
-/* Whether none of the pages that are left was in the page cache before: then one stretch says all. */
+/* Returns whether none of the pages that are left was in the page cache before: then one stretch covers all. */
 static int is_all_new(const struct stream *stream)
 {
 	return !was_cached(stream, stream->low) && end_of_run(stream, stream->low, stream->high) == stream->high;
 }
 
-/* Pages from `from` on that are there and were not before, though all were given back: others use them, the kernel was
- * still reading them ahead, or somebody else has written them. What the program has written, where nothing else was to be
- * done, the kernel drops when the disk has it. */
+/* Returns the pages from `from` on that are there and were not before, though all were given back: others use them, the
+ * kernel was still reading them ahead, or somebody else has written them. Pages that the program has written, if
+ * nothing else was to be done, the kernel drops when the disk has them. */
 static uint64_t stayed(int fd, const struct stream *stream, uint64_t from, uint64_t low)
 {
 	struct cached now;

@@ -1,5 +1,5 @@
-/* One stream through a file: which of its pages were looked at, and were not in the page cache before it came. Who calls
- * has the stream for itself, except where a function says otherwise. */
+/* One stream through a file: which of its pages were looked at, and were not in the page cache before it came. The
+ * caller has the stream for itself, except where a function's comment differs. */
 #ifndef WINDOWS_H
 #define WINDOWS_H
 
@@ -13,7 +13,7 @@ enum kind {
 	KIND_UNKNOWN,
 	KIND_TAKEN,
 	KIND_OTHER,   /* no regular file */
-	KIND_DIRECT,  /* as the LEFT_ counters say */
+	KIND_DIRECT,  /* as the LEFT_ counters describe */
 	KIND_UNNAMED,
 	KIND_MEMORY,
 };
@@ -26,11 +26,11 @@ struct stream {
 	int noted; /* where nearmiss knows of the pages, see rests.h */
 	dev_t device;
 	ino_t inode;
-	/* What lies below was there when the stream began: written again, it is overwritten in place. */
+	/* Bytes below were there when the stream began: written again, they are overwritten in place. */
 	uint64_t size_before;
 	/* Requests within these bytes touch pages that were looked at. */
 	uint64_t from, upto;
-	/* The same for requests at the position, whose offset nobody knows without asking: so many bytes more. */
+	/* Bytes left for requests at the position, where the offset takes a system call to find. */
 	int64_t budget;
 	uint64_t uncounted;
 	/* Pages from `low` on, below `high`, were looked at and not given back yet; those below `begun` are on their way to

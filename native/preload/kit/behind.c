@@ -46,7 +46,7 @@ static int of_one_object(const void *one, const void *other)
 	return pair.together;
 }
 
-/* An allocator may lack this function, and the next library's would give, or be asked about, blocks of another heap. */
+/* An allocator may lack this function, and the next library's would return, or be passed, blocks of another heap. */
 static void *beside(const void *allocator, const char *name)
 {
 	void *function = dlsym(RTLD_NEXT, name);

@@ -7,8 +7,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* The compiler's start files define it, and the libraries are linked without them: pthread_atfork tells by it which
- * library's handlers go when a library is unloaded. */
+/* The compiler's start files define it, and the libraries are linked without them: pthread_atfork finds by it the
+ * handlers that go when a library is unloaded. */
 __attribute__((visibility("hidden"))) void *__dso_handle = &__dso_handle;
 
 static struct nearmiss_part *_Atomic part;

@@ -1,4 +1,4 @@
-/* What every preloaded library needs: the parameters, the handshake, and counters. */
+/* Shared by every preloaded library: the parameters, the handshake, and counters. */
 #ifndef KIT_H
 #define KIT_H
 
@@ -11,13 +11,13 @@
 /* The number after `key=` in a list of parameters; 0 when there is none. */
 uint64_t parameter(const char *list, const char *key, int base);
 
-/* Says to the page that this library is in place. Nothing happens when nearmiss did not start this program. */
+/* Reports on the page that this library is in place. Nothing happens when nearmiss did not start this program. */
 void announce(const char *list, const char *library);
 
 /* This library's part of the page, or NULL where there is no page. */
 struct nearmiss_part *own_part(void);
 
-/* What processes have still to give back, or NULL where there is no page. */
+/* Returns what processes have still to give back, or NULL where there is no page. */
 struct nearmiss_rest *own_rests(void);
 
 /* Adds to one of the library's counters. */
@@ -28,7 +28,7 @@ static inline void count(unsigned counter, uint64_t n)
 		__atomic_fetch_add(&part->counters[counter], n, __ATOMIC_RELAXED);
 }
 
-/* Says something to nearmiss, once: only so many notes have a place, and a text of over 119 bytes has none. */
+/* Reports something to nearmiss, once: only so many notes have a place, and a text of over 119 bytes has none. */
 void tell_nearmiss(unsigned about, const char *text);
 
 #endif

@@ -4,7 +4,7 @@
 
 __attribute__((visibility("hidden"))) atomic_int malloc_reached;
 
-/* Equal addresses say so; others may be an executable's own entry that leads to ours (where its code lies at a fixed
+/* Equal addresses show it; others may be an executable's own entry that leads to ours (where its code lies at a fixed
  * address and takes malloc's), or an allocator of its own. */
 int process_malloc_is_ours(const char *own_name)
 {

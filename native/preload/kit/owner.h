@@ -4,7 +4,7 @@
 
 #include <stdatomic.h>
 
-/* The library's malloc says by this that it was reached. */
+/* Set by the library's malloc when it is reached. */
 extern atomic_int malloc_reached;
 
 /* `own_name`: another exported name of the library's malloc. Every call of malloc must still note that it was reached. */

@@ -1,4 +1,5 @@
-/* What a process has still to give back, written down for nearmiss, which sees to it when the process is killed. */
+/* Pages that a process has still to give back, written down for nearmiss, which sees to it when the process is
+ * killed. */
 #ifndef RESTS_H
 #define RESTS_H
 

@@ -1,5 +1,5 @@
-/* Gives memory its node where the program asks for it: blocks of a page and more, and mappings. The memory is whatever
- * the allocator behind us, or the kernel, returns; only its policy is set, and nothing has to be remembered. */
+/* Gives memory its node where the program allocates it: blocks of a page and more, and mappings. The memory is what the
+ * allocator behind us, or the kernel, returns; only its policy is set, and nothing has to be remembered. */
 #define _GNU_SOURCE
 #include "../kit/behind.h"
 #include "../kit/kit.h"

@@ -23,7 +23,7 @@ struct rule {
 	int loaded;
 	uint64_t nth, from, to;
 	int node;
-	/* Of the first rule of a call: how often that was asked for memory. */
+	/* Requests for memory by a call, counted in its first rule. */
 	atomic_ulong asked;
 	struct rule *first;
 };

@@ -1,16 +1,16 @@
-/* Which memory goes to which node: by the call that asks for it. */
+/* Rules that assign memory to nodes, by the call that allocates it. */
 #ifndef RULES_H
 #define RULES_H
 
 #include <stddef.h>
 #include <stdint.h>
 
-/* A rule takes all that its call asks for. */
+/* A rule takes all that its call allocates. */
 #define ANY_NUMBER UINT64_MAX
 /* Instead of a node: page by page over all of them. */
 #define INTERLEAVE (-1)
 
-/* Where `return_address` lies behind the call of some rule: homes of the parts of `bytes` at `start` that it gives. */
+/* Sets the homes that a rule gives to parts of `bytes` at `start`, if `return_address` lies behind the rule's call. */
 void give_homes(void *start, size_t bytes, const void *return_address);
 
 /* Reads `NAME+HEX[#DEC]:HEX-HEX=NODE|i;…` and the mask of the nodes; returns how many rules there are. */

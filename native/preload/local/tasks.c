@@ -17,7 +17,7 @@
 enum {
 	BOUND,
 	UNBOUND, /* the kernel refused */
-	POOLED,  /* programs whose blocks come from the allocator that was asked for */
+	POOLED,  /* programs with blocks from the requested allocator */
 	TURNS,   /* tasks that took their turn, the first one not counted */
 	COUNTERS,
 };
@@ -90,7 +90,7 @@ __attribute__((constructor)) static void begin(void)
 		take_turn();
 }
 
-/* What a thread is to run, on its way to the trampoline. Slots are static because the allocator may be what starts the
+/* The routine of a thread, on its way to the trampoline. Slots are static because the allocator may be what starts the
  * thread. */
 struct start {
 	atomic_int taken;

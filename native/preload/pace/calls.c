@@ -6,7 +6,7 @@
 #include "real.h"
 #include <errno.h>
 
-/* A call that asks about nothing is a sleep of the program's own. */
+/* A call without descriptors is a sleep of the program's own. */
 static int passes(uint64_t asked)
 {
 	need_real();
@@ -43,7 +43,7 @@ EXPORT int ppoll(struct pollfd *asked, nfds_t count, const struct timespec *time
 	return events;
 }
 
-/* What the compiler calls where it knows how large the array is. The C library's own ends the program if it is too small. */
+/* The compiler calls this where the array's size is known. The C library's own ends the program if it is too small. */
 EXPORT int __poll_chk(struct pollfd *asked, nfds_t count, int timeout, size_t bytes)
 {
 	need_real();

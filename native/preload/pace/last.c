@@ -15,7 +15,7 @@ struct registration {
 };
 
 /* Threads write it without a lock: a torn entry names another descriptor or none, which costs one sleep, or one call
- * awake. A bucket has descriptors + 1. An entry stays when its descriptor is closed: the kernel then says so. */
+ * awake. A bucket has descriptors + 1. An entry stays when its descriptor is closed: the kernel then reports it. */
 struct registry {
 	struct registration by_descriptor[MOST_DESCRIPTORS];
 	_Atomic uint32_t buckets[BUCKETS][WAYS];
@@ -121,7 +121,7 @@ void note_selected(struct last *last, const fd_set *readable, int count, int eve
 {
 	last->set = -1;
 	last->count = 0;
-	/* Sets may be longer than the type says: FD_ISSET would refuse to look there. */
+	/* Sets may be longer than their type: FD_ISSET would refuse to look there. */
 	const unsigned char *bytes = (const unsigned char *)readable;
 	for (int i = 0; bytes && i < count && events > 0 && last->count < MOST_LAST; i++) {
 		if (bytes[i / 8] >> i % 8 & 1) {

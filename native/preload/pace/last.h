@@ -1,5 +1,5 @@
-/* What a thread's last call returned, and whether some of it was left over: many programs take one datagram or one
- * connection a call, and count on the next call to bring the rest at once. */
+/* Descriptors that a thread's last call returned, and whether some of it was left over: many programs take one datagram
+ * or one connection a call, and count on the next call to bring the rest at once. */
 #ifndef LAST_H
 #define LAST_H
 
@@ -30,7 +30,7 @@ void note_epolled(struct last *last, int set, const struct epoll_event *returned
 /* epoll returns what was registered with a descriptor, not the descriptor: every registration is learnt. */
 void learn(int set, int operation, int descriptor, const struct epoll_event *event);
 
-/* Asks the kernel about the last return's descriptors, without waiting. */
+/* Polls the last return's descriptors, without waiting. */
 enum left_over ask_left_over(const struct last *last);
 
 #endif

@@ -20,7 +20,7 @@ struct own {
 	struct last last;
 	uint64_t kept[COUNTERS];
 	unsigned calls_kept;
-	int told_of; /* its end will be told */
+	int told_of; /* its end will be reported */
 };
 static __thread struct own own __attribute__((tls_model("initial-exec")));
 static pthread_key_t thread_ends;

@@ -1,4 +1,4 @@
-/* A call of the poll family under pace: first nap, then make the call, then say what it returned. */
+/* A call of the poll family under pace: first nap, then make the call, then report what it returned. */
 #ifndef NAP_H
 #define NAP_H
 
@@ -19,7 +19,7 @@ struct call {
 	int64_t timeout_ns; /* what is left of it after the nap */
 	uint64_t most_events;
 	const void *mask;  /* the call's signal mask, or NULL */
-	size_t mask_bytes; /* as the kernel is told it; 0 where the C library tells it */
+	size_t mask_bytes; /* as passed to the kernel; 0 where the C library passes it */
 	int slept;
 	uint64_t began_ns; /* behind the sleep */
 };
@@ -37,15 +37,15 @@ int nap(struct call *call);
 void returned(struct call *call, long events);
 
 int64_t of_milliseconds(int timeout);
-/* A time that the kernel will refuse counts as none: the call then says so itself. */
+/* A time that the kernel will refuse counts as none: the call then reports it itself. */
 int64_t of_spec(const struct timespec *timeout);
 int64_t of_value(const struct timeval *timeout);
 
-/* What is left of the call's timeout; NULL is no limit. */
+/* Returns the rest of the call's timeout; NULL is no limit. */
 struct timespec *left_of(const struct call *call, struct timespec *room);
-/* The same in milliseconds, rounded up. */
+/* Returns the rest in milliseconds, rounded up. */
 int left_milliseconds(const struct call *call);
-/* The same written over a timeout of the program's, as the kernel writes it. */
+/* Writes the rest over a timeout of the program's, as the kernel writes it. */
 void leave_in_spec(const struct call *call, struct timespec *timeout);
 void leave_in_value(const struct call *call, struct timeval *timeout);
 

@@ -1,4 +1,4 @@
-/* The same calls by number, through the C library's syscall(). */
+/* The poll calls by number, through the C library's syscall(). */
 #define _GNU_SOURCE
 #include "../kit/kit.h"
 #include "nap.h"
@@ -84,7 +84,7 @@ static long pass(long number, const long *given)
 	return real.syscall(number, given[0], given[1], given[2], given[3], given[4], given[5]);
 }
 
-/* Three of the calls, by number, tell what is left in the program's own timeout. */
+/* Three of the calls, by number, write what is left into the program's own timeout. */
 static int write_left(const struct call *call, long number, const long *given)
 {
 	switch (number) {

@@ -1,4 +1,4 @@
-/* When a thread that asks for events may sleep first: the rules of pace, without a clock and without a system call.
+/* Rules for when a polling thread may sleep first: the rules of pace, without a clock and without a system call.
  * crates/pace has the same rules for servers and for the rehearsal; tests/vectors.txt holds both to one behaviour. */
 #ifndef PACE_RULES_H
 #define PACE_RULES_H
@@ -36,7 +36,7 @@ struct pace_aim {
 
 enum pace_way { PACE_WITH_SLEEPS, PACE_WITHOUT, PACE_WAYS };
 
-/* What sleeps save, by the CPU clock of the thread: it counts the program's work on the events too. */
+/* Savings of sleeps, by the CPU clock of the thread: it counts the program's work on the events too. */
 struct pace_trial {
 	uint64_t events;          /* in this phase */
 	uint64_t began_cpu_ns;
@@ -49,7 +49,7 @@ struct pace_trial {
 	uint32_t began;
 };
 
-/* What a thread knows of its own calls. All zero at first. */
+/* A thread's record of its own calls. All zero at first. */
 struct pace_thread {
 	uint64_t returned_ns;     /* when its last call returned; 0: none has */
 	uint64_t recent_events;   /* in 1/1024, halved together with the time below */
@@ -81,7 +81,7 @@ struct pace_verdict {
 /* The interval: the budget less the time that the thread is busy with what gathered, since the last event waits for both. */
 uint64_t pace_interval(const struct pace_thread *thread, struct pace_aim aim);
 
-/* The program asks for events at `now_ns`. Before pace_decide. */
+/* Records that the program polls for events at `now_ns`. Before pace_decide. */
 void pace_asked(struct pace_thread *thread, uint64_t now_ns);
 
 /* Whether the thread may sleep, and for how long, before a call at `now_ns` that waits for `timeout_ns` at most
@@ -90,8 +90,8 @@ void pace_asked(struct pace_thread *thread, uint64_t now_ns);
 struct pace_verdict pace_decide(const struct pace_thread *thread, struct pace_aim aim, uint64_t now_ns,
                                 int64_t timeout_ns, uint64_t most_events, int left_over);
 
-/* A call returned at `now_ns` with `events`, or failed (below 0). `slept`: a sleep came before the call, which then began
- * at `began_ns`: the call says whether the sleep paid. */
+/* A call returned at `now_ns` with `events`, or failed (below 0). `slept`: a sleep came before the call, which then
+ * began at `began_ns`: the call shows whether the sleep paid. */
 void pace_returned(struct pace_thread *thread, struct pace_aim aim, uint64_t now_ns, int64_t events, int slept,
                    uint64_t began_ns);
 
@@ -101,7 +101,7 @@ int pace_phase_ends(const struct pace_thread *thread);
 /* The next phase begins. */
 void pace_next_phase(struct pace_thread *thread, uint64_t cpu_ns);
 
-/* What is left of a timeout after a sleep. */
+/* Returns the rest of a timeout after a sleep. */
 int64_t pace_left(int64_t timeout_ns, uint64_t slept_ns);
 
 #endif

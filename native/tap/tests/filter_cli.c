@@ -133,7 +133,7 @@ static void enter_slice(struct vcpu *v, uint32_t number)
     run_task(v, task);
 }
 
-/* As window.c does it: the instructions of all vCPUs tell the epoch. */
+/* As in window.c: the instructions of all vCPUs give the epoch. */
 static void look_at_epoch(struct vcpu *v)
 {
     uint64_t sum = 0;

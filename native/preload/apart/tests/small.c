@@ -1,5 +1,5 @@
-/* What malloc promises, asked of blocks that may lie on lines of their own. Prints how many of 200 blocks of 24 bytes, of
- * two threads in turn, have a line for themselves; given an argument, does only that. */
+/* Checks of malloc's guarantees, on blocks that may lie on lines of their own. Prints how many of 200 blocks of 24
+ * bytes, of two threads in turn, have a line for themselves; given an argument, does only that. */
 #define _GNU_SOURCE
 #include "../../color/tests/check.h"
 #include <errno.h>

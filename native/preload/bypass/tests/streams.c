@@ -58,7 +58,7 @@ static void leave(int signal)
 	siglongjmp(left, signal);
 }
 
-/* What was written before the fault is the source's, what was not is as it was, and in that order. */
+/* Bytes written before the fault are the source's, the others are as they were, and in that order. */
 static void source_that_cannot_be_read(void)
 {
 	char *pages = mmap(NULL, 4 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);

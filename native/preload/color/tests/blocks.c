@@ -1,5 +1,5 @@
-/* What malloc promises, asked of blocks that may be colored. Prints how many lines within
- * the page the beginnings of 64 large blocks use; given their size, does only that. */
+/* Checks of malloc's guarantees, on blocks that may be colored. Prints how many lines within the page the beginnings of
+ * 64 large blocks use; given their size, does only that. */
 #define _GNU_SOURCE
 #include "check.h"
 #include <errno.h>
@@ -81,7 +81,7 @@ static void zeros(void)
 static void limits(void)
 {
 	volatile size_t huge = SIZE_MAX;
-	CHECK(malloc(huge - 100) == NULL); /* what errno says differs by allocator */
+	CHECK(malloc(huge - 100) == NULL); /* errno differs by allocator */
 	CHECK(calloc(huge / 2, 3) == NULL);
 	CHECK(malloc(PTRDIFF_MAX) == NULL);
 	char *p = malloc(1 << 20);
@@ -98,13 +98,13 @@ static void limits(void)
 	errno = 77;
 	free(malloc(1 << 20));
 	CHECK(errno == 77);
-	/* What is asked for by its alignment has it. */
+	/* A block requested by its alignment has it. */
 	for (size_t alignment = 64; alignment <= 1 << 18; alignment *= 2) {
 		void *q;
 		CHECK(posix_memalign(&q, alignment, 1 << 18) == 0 && (uintptr_t)q % alignment == 0);
 		q = realloc(q, 1 << 20);
 		free(q);
-		/* Of this size: mimalloc 2.0.9 misplaces 1,024 bytes aligned to 256. */
+		/* This size: mimalloc 2.0.9 misplaces 1,024 bytes aligned to 256. */
 		q = aligned_alloc(alignment, 1 << 18);
 		CHECK(q && (uintptr_t)q % alignment == 0);
 		free(q);
@@ -117,7 +117,7 @@ static void limits(void)
 	free(page);
 }
 
-/* Threads allocate, resize and free each other's blocks; each block says its own size. */
+/* Threads allocate, resize and free each other's blocks; each block contains its own size. */
 enum { SLOTS = 128, THREADS = 4, STEPS = 20000 };
 static _Atomic(uint64_t *) slots[SLOTS];
 

@@ -1,5 +1,5 @@
-/* Gives blocks of every maker to functions of the C library that were not found by their plain name: the argument says
- * which. Behind it, the sizes. */
+/* Gives blocks of every maker to functions of the C library that were not found by their plain name; the argument
+ * selects which. Behind it, the sizes. */
 #define _GNU_SOURCE
 #include "check.h"
 #include <dlfcn.h>

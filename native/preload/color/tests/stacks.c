@@ -83,7 +83,7 @@ static void *wait_for_cancel(void *argument)
 	return argument;
 }
 
-/* Both unwind the stack through whatever started the thread. */
+/* Both unwind the stack through any starter of the thread. */
 static void unwinding(void)
 {
 	pthread_t thread;

@@ -1,5 +1,5 @@
 /* A random sequence of file operations in a directory: what each returned, its errno, the positions, and a sum of the
- * bytes. The same seed prints the same, whatever stands between the program and the kernel.
+ * bytes. The same seed prints the same, with anything between the program and the kernel.
  * random DIRECTORY SEED OPERATIONS */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -14,7 +14,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* Errors are asked for. */
+/* The errors are intended. */
 #pragma GCC diagnostic ignored "-Wstringop-overread"
 
 #define UNTOUCHED 77

@@ -1,4 +1,4 @@
-/* Gives homes to memory as the preloaded library does, and asks the kernel which policy each page has. */
+/* Gives homes to memory as the preloaded library does, and reads from the kernel which policy each page has. */
 #define _GNU_SOURCE
 #include "../rules.h"
 #include <link.h>
@@ -35,7 +35,7 @@ static char policy(char *page)
 	return mode == MPOL_DEFAULT ? '.' : mode == MPOL_PREFERRED ? 'n' : mode == MPOL_INTERLEAVE ? 'i' : '?';
 }
 
-/* What a call at this linked address is given, page by page. */
+/* Prints the homes given to a call at this linked address, page by page. */
 static void ask(uintptr_t base, uintptr_t linked, size_t pages)
 {
 	char *memory = mmap(NULL, pages * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);

@@ -1,4 +1,4 @@
-/* Says on which CPU each kind of new task may run when it begins; with an argument, a while after it began. */
+/* Prints on which CPU each kind of new task may run when it begins; with an argument, a while after it began. */
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <sched.h>

@@ -1,4 +1,5 @@
-/* Holds the rules to the vectors on standard input; says each line that disagrees, and how many decisions there were. */
+/* Holds the rules to the vectors on standard input; prints each line that disagrees, and how many decisions there
+ * were. */
 #include "../rules.h"
 #include <inttypes.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
-/* Makes each call of the poll family do the same, in a thread of its own: `waits SCENARIO`. Says what was wrong, and how
- * many calls did right. Two calls make the rate of a thread known; the third is the one in question. */
+/* Makes each call of the poll family do the same, in a thread of its own: `waits SCENARIO`. Prints what was wrong, and
+ * how many calls did right. Two calls make the rate of a thread known; the third is the one in question. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <poll.h>
