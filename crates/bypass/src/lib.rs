@@ -13,10 +13,10 @@
 //! assert!(page.iter().all(|byte| *byte == 0));
 //! ```
 //!
-//! Do not use them where the target is read soon: the reader then fetches each line from memory. Nor where the target and
-//! what else is used fit the caches together, nor for less than some lines (512 bytes). What is read still comes through
-//! the caches. Where the CPU has no such stores (any but x86-64), these are ordinary copies. The same in C and C++ is
-//! `nearmiss-bypass.h`; `nearmiss rehearse bypass` tells what a copy would gain or lose.
+//! Do not use them where the target is read soon: the reader then fetches each line from memory. Nor where the target
+//! and what else is used fit the caches together, nor for less than some lines (512 bytes). The reads still come
+//! through the caches. On CPUs without such stores (any but x86-64), these are ordinary copies. The same in C and C++
+//! is `nearmiss-bypass.h`; `nearmiss rehearse bypass` predicts what a copy would gain or lose.
 
 #![no_std]
 
@@ -24,7 +24,7 @@
 #[cfg(target_arch = "x86_64")]
 const LINE: usize = 64;
 
-/// Copies `from` to `to`, whose whole lines go past the caches.
+/// Copies `from` to `to`; whole lines of `to` go past the caches.
 ///
 /// # Panics
 /// As `copy_from_slice`: if the lengths differ.
@@ -37,7 +37,7 @@ pub fn copy(to: &mut [u8], from: &[u8]) {
     order();
 }
 
-/// Fills `to`, whose whole lines go past the caches.
+/// Fills `to`; its whole lines go past the caches.
 pub fn fill(to: &mut [u8], byte: u8) {
     let (before, lines) = whole_lines(to);
     to[..before].fill(byte);
@@ -71,7 +71,7 @@ fn stream(to: &mut [u8], from: &[u8]) {
     for (target, source) in to.chunks_exact_mut(LINE).zip(from.chunks_exact(LINE)) {
         let (target, source) = (target.as_mut_ptr().cast::<__m128i>(), source.as_ptr().cast::<__m128i>());
         // SAFETY: both have LINE bytes and do not overlap, since one of them is borrowed mutably; the target begins at
-        // a multiple of LINE (`whole_lines`), as the stores ask; a prefetch touches nothing, wherever it points.
+        // a multiple of LINE (`whole_lines`), as the stores require; a prefetch touches nothing, wherever it points.
         unsafe {
             let parts: [__m128i; PARTS] = core::array::from_fn(|part| _mm_loadu_si128(source.add(part)));
             _mm_prefetch::<_MM_HINT_NTA>(source.wrapping_add(16 * PARTS).cast());
@@ -87,7 +87,7 @@ fn stream(to: &mut [u8], from: &[u8]) {
     to.copy_from_slice(from);
 }
 
-/// What was written is ordered before later stores, as every other store is.
+/// Orders the data written before later stores, as for every other store.
 fn order() {
     #[cfg(target_arch = "x86_64")]
     // SAFETY: a fence touches no memory.

@@ -9,8 +9,8 @@
 //! object = base | (base >> k) & mask
 //! ```
 //!
-//! so that the object is found again from any pointer into the piece without a field or a
-//! table. A run queue whose tasks lie in pieces of 8 KB, in 32 colors of 64 bytes:
+//! so that the object is found again from any pointer into the piece without a field or a table. A run queue with tasks
+//! in pieces of 8 KB, in 32 colors of 64 bytes:
 //!
 //! ```
 //! use nearmiss_color::Coloring;
@@ -34,7 +34,7 @@
 #[cfg(feature = "std")]
 extern crate std;
 
-/// Where objects lie in their pieces.
+/// Places of objects in their pieces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Coloring {
     piece_bytes: usize,
@@ -88,9 +88,8 @@ impl Coloring {
     }
 }
 
-/// How many colors `nearmiss apply color` asks for: the environment variable
-/// `NEARMISS_COLOR`, rounded down to a power of two; 1 where it is not set, which is no
-/// coloring.
+/// Returns how many colors `nearmiss apply color` requests: the environment variable `NEARMISS_COLOR`, rounded down to
+/// a power of two; 1 where it is not set, which is no coloring.
 #[cfg(feature = "std")]
 pub fn colors_asked() -> usize {
     let asked = std::env::var("NEARMISS_COLOR").ok().and_then(|text| text.trim().parse::<usize>().ok());

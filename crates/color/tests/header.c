@@ -1,4 +1,4 @@
-/* Prints what the header says for addresses on standard input: piece line colors bit address. */
+/* Prints the header's results for addresses on standard input: piece line colors bit address. */
 #include "nearmiss-color.h"
 #include <stdio.h>
 

@@ -13,7 +13,7 @@
 //! # let (mut rounds, mut served) = (0, 0);
 //! # let wait = |_: Option<Duration>| 3;
 //! while served < 12 {
-//!     // Sleeps if that pays. What is left of the timeout is for the call.
+//!     // Sleeps if that pays. The rest of the timeout is for the call.
 //!     let wait_for = pacer.before_wait(Wait { timeout: None, most_events: 1024, left_over: false });
 //!     let events = wait(wait_for);
 //!     pacer.after_wait(events);

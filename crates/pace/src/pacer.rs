@@ -20,7 +20,7 @@ pub struct Wait {
     pub left_over: bool,
 }
 
-/// What a thread's pacer did.
+/// Counts of a thread's pacer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Sleeps {
     /// Waits.
@@ -98,7 +98,7 @@ impl Pacer {
         self.done.events += events as u64;
     }
 
-    /// What was done since the beginning.
+    /// Returns the work done since the beginning.
     pub fn done(&self) -> Sleeps {
         self.done
     }
@@ -117,7 +117,7 @@ mod tests {
         Wait { timeout, most_events: 64, left_over: false }
     }
 
-    /// A thread whose waits bring eight events each.
+    /// A thread with waits that bring eight events each.
     fn busy(aim: Aim) -> Pacer {
         let mut pacer = Pacer::new(aim);
         for _ in 0..3 {

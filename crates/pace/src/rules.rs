@@ -1,4 +1,4 @@
-//! When a thread that asks for events may sleep first, without a clock and without a system call: the twin of
+//! Rules for when a polling thread may sleep first, without a clock and without a system call: the twin of
 //! `native/preload/pace/rules.c`. Both are held to `native/preload/pace/tests/vectors.txt`.
 
 use crate::trial::Trial;
@@ -12,7 +12,7 @@ const RECENT: u64 = 8;
 const MOST_STRIKES: u32 = 6;
 /// The shortest interval that a budget is spent on.
 const SHORTEST_NS: u64 = 50_000;
-/// Of an event.
+/// Parts of an event.
 const PARTS: u64 = 1024;
 const MOST_RECENT: u64 = 1 << 32;
 
@@ -25,7 +25,7 @@ pub enum Aim {
     Budget(Duration),
 }
 
-/// What keeps a thread awake, or that nothing does.
+/// Reason that keeps a thread awake, or none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Why {
     /// Nothing: it sleeps.
@@ -67,7 +67,7 @@ pub struct Slept {
     pub began_ns: u64,
 }
 
-/// What a thread knows of its own calls.
+/// A thread's record of its own calls.
 #[derive(Clone, Debug)]
 pub struct Thread {
     aim: Aim,
@@ -82,7 +82,7 @@ pub struct Thread {
 }
 
 impl Thread {
-    /// Of which nothing is known yet.
+    /// Creates a thread without history.
     pub fn new(aim: Aim) -> Self {
         Thread {
             aim,
@@ -107,8 +107,8 @@ impl Thread {
         }
     }
 
-    /// The program asks for events. Before [`Thread::decide`]. A longer busy time counts at once, and fades by a part in
-    /// sixteen a call.
+    /// Records that the program polls for events. Before [`Thread::decide`]. A longer busy time counts at once, and
+    /// fades by a part in sixteen a call.
     pub fn asked(&mut self, now_ns: u64) {
         if self.returned_ns > 0 {
             let faded = self.busy_ns - self.busy_ns / 16;

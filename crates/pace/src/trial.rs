@@ -1,4 +1,4 @@
-//! What sleeps save: the thread's CPU time for an event with sleeps and without, measured in turn.
+//! Savings of sleeps: the thread's CPU time for an event with sleeps and without, measured in turn.
 
 use std::cmp::min;
 
@@ -12,7 +12,7 @@ const PHASES_BETWEEN: u32 = 2;
 const MOST_DOUBLED: u32 = 4;
 /// Sleeps must save one part in so many of the thread's CPU time.
 pub const LEAST_GAIN: u64 = 32;
-/// Of a nanosecond.
+/// Parts of a nanosecond.
 const PARTS: u64 = 1024;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

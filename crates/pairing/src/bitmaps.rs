@@ -5,7 +5,7 @@ use crate::table::{Affinity, PairTable};
 /// Tasks of a table: the bits of a word.
 pub const MOST_TASKS: usize = 64;
 
-/// By task, the tasks that share well with it, and those that share badly, a bit each. What is in neither is unknown, or
+/// Tasks that share well with a task, and those that share badly, by task, a bit each. A task in neither is unknown, or
 /// neither good nor bad.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bitmaps {
@@ -47,7 +47,7 @@ impl Bitmaps {
         }
     }
 
-    /// What is known of a pair.
+    /// Returns the affinity of a pair.
     pub fn affinity(&self, a: usize, b: usize) -> Affinity {
         let has = |map: u64| b < MOST_TASKS && map >> b & 1 != 0;
         match (has(self.high_of(a)), has(self.low_of(a))) {

@@ -1,4 +1,4 @@
-//! What tasks of one domain cost together.
+//! Costs of tasks together in one domain.
 
 /// Costs of tasks: alone, and each pair together. A domain of several tasks costs the mean of its pairs' sums for each
 /// task: its tasks run two at a time, or each beside all others, and either way every pair has the same part.
@@ -33,17 +33,17 @@ impl Costs {
         self.set(task, task, cost);
     }
 
-    /// What both cost together.
+    /// Returns the cost of both together.
     pub fn pair(&self, a: usize, b: usize) -> f64 {
         if a < self.tasks && b < self.tasks { self.pairs[a * self.tasks + b] } else { 0.0 }
     }
 
-    /// What a task costs alone.
+    /// Returns the cost of a task alone.
     pub fn alone(&self, task: usize) -> f64 {
         self.pair(task, task)
     }
 
-    /// What the tasks of one domain cost: each is beside each other one equally often.
+    /// Returns the cost of the tasks of one domain: each is beside each other one equally often.
     pub fn group(&self, group: &[usize]) -> f64 {
         match group {
             [] => 0.0,
@@ -55,7 +55,7 @@ impl Costs {
         }
     }
 
-    /// What a grouping costs.
+    /// Returns the cost of a grouping.
     pub fn groups(&self, groups: &[Vec<usize>]) -> f64 {
         groups.iter().map(|group| self.group(group)).sum()
     }

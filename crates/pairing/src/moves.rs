@@ -13,18 +13,18 @@ const STAYS: f64 = 1e-9;
 pub struct Move {
     /// Which.
     pub task: usize,
-    /// Where it is; none: on no domain of ours.
+    /// Present domain; none: on no domain of ours.
     pub from: Option<usize>,
-    /// Where it goes.
+    /// Domain that it goes to.
     pub to: usize,
 }
 
-/// Where tasks are to run.
+/// Intended placement of tasks.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Plan {
-    /// By task, its domain.
+    /// Domain by task.
     pub domain_of: Vec<usize>,
-    /// What leads there; none where nothing is worth a move.
+    /// Moves that lead there; none where nothing is worth a move.
     pub moves: Vec<Move>,
     /// Share of the present cost that it saves.
     pub gain: f64,
@@ -38,9 +38,9 @@ pub struct Planner {
 }
 
 impl Planner {
-    /// What leads from the present domain of each task to the optimum, for so many tasks a domain: no moves where the
-    /// present placement has these sizes and costs hardly more, and a placement that was reached is left alone. None
-    /// where the sizes do not make up the tasks.
+    /// Returns the moves from the present domain of each task to the optimum, for so many tasks a domain: no moves if
+    /// the present placement has these sizes and costs hardly more, and a placement that was reached is left alone.
+    /// None where the sizes do not make up the tasks.
     pub fn plan(&self, costs: &Costs, present: &[Option<usize>], sizes: &[usize]) -> Option<Plan> {
         let best = optimum(&with_present_preferred(costs, present), sizes)?;
         let now = groups_of(present, sizes.len());
@@ -84,7 +84,7 @@ fn with_present_preferred(costs: &Costs, present: &[Option<usize>]) -> Costs {
     preferred
 }
 
-/// By task, its domain: groups on domains of their size, so that most tasks stay.
+/// Assigns groups to domains of their size, so that most tasks stay; returns the domain by task.
 fn assigned(groups: &[Vec<usize>], present: &[Option<usize>], sizes: &[usize]) -> Vec<usize> {
     let stay = |group: &[usize], domain: usize| group.iter().filter(|task| present[**task] == Some(domain)).count();
     let mut edges = Vec::new();

@@ -8,9 +8,9 @@ use crate::search::search;
 /// Tasks in groups, one group a domain.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Grouping {
-    /// In the order of the sizes that were asked for; tasks ascending.
+    /// Groups in the order of the requested sizes; tasks ascending.
     pub groups: Vec<Vec<usize>>,
-    /// What it costs.
+    /// Cost of the grouping.
     pub cost: f64,
     /// No grouping of these sizes costs less; otherwise none that differs by one swap of two tasks does.
     pub is_optimum: bool,

@@ -5,7 +5,7 @@ use crate::deal::dealt;
 
 /// Beginnings: the first is greedy, the others are shuffled.
 const BEGINNINGS: u64 = 12;
-/// What a swap must save of the whole cost, against endless rounding.
+/// Least share of the whole cost that a swap must save, against endless rounding.
 const NOTHING: f64 = 1e-12;
 
 /// Groups of these sizes, which make up the tasks.
@@ -41,7 +41,7 @@ fn greedy(costs: &Costs, sizes: &[usize]) -> Vec<Vec<usize>> {
 fn improved(costs: &Costs, mut groups: Vec<Vec<usize>>) -> Vec<Vec<usize>> {
     let least = costs.groups(&groups).abs() * NOTHING;
     loop {
-        // What each task adds to each group, itself left out.
+        // Cost that each task adds to each group, itself left out.
         let beside: Vec<Vec<f64>> =
             (0..costs.tasks()).map(|task| groups.iter().map(|group| sum(costs, task, group)).collect()).collect();
         let mut best = (least, None);
@@ -68,7 +68,7 @@ fn sum(costs: &Costs, task: usize, group: &[usize]) -> f64 {
     group.iter().filter(|other| **other != task).map(|other| costs.pair(task, *other)).sum()
 }
 
-/// What it saves that two tasks of two groups change places.
+/// Returns the saving if two tasks of two groups change places.
 fn saved(
     costs: &Costs,
     groups: &[Vec<usize>],

@@ -11,7 +11,7 @@ pub struct Swap {
     pub b: usize,
 }
 
-/// What to do in a period.
+/// Action in a period.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
     /// Try this.

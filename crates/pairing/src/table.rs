@@ -1,10 +1,10 @@
-//! What was seen of each pair: how long a task takes beside another one, relative to alone.
+//! Samples of each pair: how long a task takes beside another one, relative to alone.
 
 use crate::costs::Costs;
 
-/// So many samples of a pair at least, or it is unknown whatever they say: fewer have no spread worth the name.
+/// Least samples of a pair before it is judged: fewer give no usable spread.
 pub const LEAST_SAMPLES: u32 = 3;
-/// A pair is called high or low only with so much confidence, unless the caller asks for another.
+/// Confidence needed to call a pair high or low, unless the caller passes another.
 pub const USUAL_CONFIDENCE: f64 = 0.9;
 
 /// Samples of one figure: their number, mean and spread.
@@ -38,7 +38,7 @@ impl Series {
         (self.count > 0).then_some(self.mean)
     }
 
-    /// The variance of the mean: what the spread of the samples says of it; none below two samples.
+    /// The variance of the mean, from the spread of the samples; none below two samples.
     pub fn variance_of_mean(&self) -> Option<f64> {
         let count = f64::from(self.count);
         (self.count > 1).then(|| self.squares / (count - 1.0) / count)
@@ -60,18 +60,18 @@ pub enum Affinity {
 /// A judgement and how certain it is.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Judged {
-    /// Unknown where the confidence is less than was asked for.
+    /// Unknown where the confidence is below the caller's least.
     pub affinity: Affinity,
-    /// At least so probable is it that the pair lies on the side of the mean on which its samples lie, whatever the
-    /// distribution: Cantelli's inequality. A half where nothing is known.
+    /// Least probability that the pair lies on the side of the mean on which its samples lie, for any distribution:
+    /// Cantelli's inequality. A half where nothing is known.
     pub confidence: f64,
 }
 
-/// What was seen of each pair of tasks.
+/// Samples of each pair of tasks.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct PairTable {
     tasks: usize,
-    /// By task, then by the task beside it.
+    /// Samples by task, then by the task beside it.
     beside: Vec<Series>,
 }
 
@@ -107,21 +107,21 @@ impl PairTable {
         }
     }
 
-    /// `task` took so many times as long, or missed so many times as often, beside `other` as alone. What is not in the
-    /// table is left out.
+    /// Adds a sample: `task` took so many times as long, or missed so many times as often, beside `other` as alone.
+    /// Tasks that are not in the table are left out.
     pub fn add(&mut self, task: usize, other: usize, of_alone: f64) {
         if task < self.tasks && other < self.tasks {
             self.beside[task * self.tasks + other].add(of_alone);
         }
     }
 
-    /// What was seen of `task` beside `other`.
+    /// Returns the samples of `task` beside `other`.
     pub fn beside(&self, task: usize, other: usize) -> Series {
         let is_there = task < self.tasks && other < self.tasks;
         if is_there { self.beside[task * self.tasks + other] } else { Series::default() }
     }
 
-    /// What the two cost together, of alone: the mean of both; none unless both were seen.
+    /// Returns the cost of the two together, relative to alone: the mean of both; none unless both were seen.
     pub fn together(&self, task: usize, other: usize) -> Option<f64> {
         Some((self.beside(task, other).mean()? + self.beside(other, task).mean()?) / 2.0)
     }
@@ -154,7 +154,7 @@ impl PairTable {
         Judged { affinity, confidence }
     }
 
-    /// The same table without the pairs that are not certain enough: they are unseen.
+    /// Returns a copy of the table in which the pairs that are not certain enough are unseen.
     pub fn certain(&self, least_confidence: f64) -> Self {
         let mut certain = self.clone();
         let Some(mean) = self.mean() else { return certain };
@@ -166,8 +166,8 @@ impl PairTable {
         certain
     }
 
-    /// What groups cost: `weights` say how much each task matters, such as its cycles alone. A pair that was not seen
-    /// costs what pairs cost on average; where none was seen, what tasks cost alone.
+    /// Returns the costs of groups: `weights` specify how much each task matters, such as its cycles alone. A pair that
+    /// was not seen costs what pairs cost on average; if none was seen, what tasks cost alone.
     pub fn costs(&self, weights: &[f64]) -> Costs {
         let unseen = self.mean().unwrap_or(1.0);
         let weight = |task: usize| weights.get(task).copied().unwrap_or(1.0);

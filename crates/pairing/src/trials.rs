@@ -12,8 +12,8 @@ pub struct Trials {
 }
 
 impl Trials {
-    /// A period is over. Each domain has bitmaps of its own and the tasks of its word. After a swap that did harm, it is
-    /// undone; otherwise the next is tried, between the two domains whose lowest scores are lowest.
+    /// A period is over. Each domain has bitmaps of its own and the tasks of its word. After a swap that did harm, it
+    /// is undone; otherwise the next is tried, between the two domains with the lowest of the lowest scores.
     pub fn period(&mut self, bitmaps: &[Bitmaps], domains: &[u64]) -> Step {
         if let Some((swap, before)) = self.tried.take()
             && both(bitmaps, domains, swap) < before

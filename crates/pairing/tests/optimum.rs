@@ -85,7 +85,7 @@ proptest! {
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(300) })]
 
-    /// Whatever the bitmaps, the next task can run, is the picked one unless that shares badly, and then shares well.
+    /// For any bitmaps, the next task can run, is the picked one unless that shares badly, and then shares well.
     #[test]
     fn the_next_task_can_run_and_shares_no_worse(
         given in prop::collection::vec(0..3u8, 28),

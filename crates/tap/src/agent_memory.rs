@@ -1,5 +1,6 @@
-//! Where pages of the agent lie in the guest's memory: found from outside, through the page tables of the guest's first
-//! process, because `/proc/self/pagemap` shows 0 for pages that the kernel maps by frame (perf rings, from Linux 6.16 on).
+//! Addresses of the agent's pages in the guest's memory: found from outside, through the page tables of the guest's
+//! first process, because `/proc/self/pagemap` shows 0 for pages that the kernel maps by frame (perf rings, from Linux
+//! 6.16 on).
 
 use super::facts::{DIRECT_MAP, KERNEL_MAP};
 use super::pages::walk;
@@ -9,7 +10,7 @@ const PAGE_BYTES: u64 = 4096;
 /// The agent is the guest's init.
 const AGENT_PID: u64 = 1;
 
-/// Where the kernel keeps its first process. Offsets are in bytes.
+/// Location of the kernel's first process. Offsets are in bytes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct FirstProcess {
     /// Address of `init_task`, the head of the list of all processes.
@@ -53,7 +54,7 @@ mod tests {
     const FIRST: FirstProcess = FirstProcess { idle: KERNEL_MAP + 0x1000, tasks: 0x10, pid: 0x20, mm: 0x28, pgd: 0x8 };
     const RING: u64 = 0x7f00_0020_3000;
 
-    /// A kernel whose first process has this number and maps two pages at [`RING`].
+    /// A kernel with a first process of this number that maps two pages at [`RING`].
     fn memory(pid: u64) -> HashMap<u64, u64> {
         let (present, task, mm) = (1, DIRECT_MAP + 0x4000, DIRECT_MAP + 0x5000);
         HashMap::from([

@@ -13,7 +13,8 @@ use std::time::{Duration, Instant};
 
 /// An interrupted command has so long to end by itself; then it is ended, and what was recorded is kept.
 const GRACE: Duration = Duration::from_millis(800);
-/// A guest whose command was ended has so long to end in order, and longer where files are to be copied out of it.
+/// Time that a guest has to end in order after its command was ended, and longer where files are to be copied out of
+/// it.
 const ORDERLY: Duration = Duration::from_secs(2);
 const ORDERLY_WITH_FILES: Duration = Duration::from_secs(60);
 
@@ -43,7 +44,7 @@ pub(super) struct Drain<'a> {
     pub(super) on_progress: Option<&'a OnProgress>,
 }
 
-/// What came out of it.
+/// Results of the drain.
 #[derive(Default)]
 pub(super) struct Drained {
     pub(super) records: u64,
@@ -93,7 +94,7 @@ impl Drain<'_> {
                     if last_look || ring.state() == abi::State::Failed {
                         break;
                     }
-                    // What the guest published before its end may still be on its way.
+                    // Data that the guest published before its end may still be on its way.
                     last_look = self.guest.has_ended();
                 }
             }
@@ -126,7 +127,7 @@ impl Drain<'_> {
         }
     }
 
-    /// Ends the command, whose window is closed.
+    /// Ends the command; its window is closed.
     pub(super) fn end_command(guest: &Guest, has_files: bool) {
         // A guest that is gone takes no orders, which is no loss.
         let _ = guest.signal(signal_hook::consts::SIGKILL);

@@ -1,4 +1,4 @@
-//! What the plugin must know of the guest's kernel, from its symbols and types.
+//! Facts about the guest's kernel that the plugin needs, from its symbols and types.
 
 use super::agent_memory::FirstProcess;
 use super::guest::{KernelTold, PerfRing, memory_path, sealed};
@@ -16,7 +16,7 @@ pub(super) const KERNEL_MAP: u64 = 0xffff_ffff_8000_0000;
 /// `perf_event_mmap_page::data_head` (include/uapi/linux/perf_event.h).
 const DATA_HEAD_OFFSET: u64 = 1024;
 
-/// A kernel whose symbols or types do not have what the tap needs.
+/// A kernel without the symbols or types that the tap needs.
 #[derive(Debug, thiserror::Error)]
 #[error("the guest's kernel, {file}: {what}; name another kernel with --kernel")]
 pub struct FactsError {
@@ -27,7 +27,7 @@ pub struct FactsError {
 /// Raised whenever [`KernelFacts`] changes: what an earlier nearmiss kept is then found out again.
 const VERSION: u32 = 4;
 
-/// What was found out about a kernel, the same at each of its boots.
+/// Facts about a kernel, the same at each of its boots.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KernelFacts {
     version: u32,
@@ -35,7 +35,7 @@ pub struct KernelFacts {
     of: u32,
     /// Offsets of pid, tgid, comm and mm in `task_struct`.
     task_offsets: [u32; 4],
-    /// Where per-CPU variables are linked: at 0, from Linux 6.15 on in the kernel's image.
+    /// Link address of per-CPU variables: 0, from Linux 6.15 on in the kernel's image.
     per_cpu_start: u64,
     /// Address of the per-CPU variable that holds the current task, as linked.
     current_task: u64,
@@ -45,7 +45,7 @@ pub struct KernelFacts {
     per_cpu_offsets: u64,
     timer_entry: u64,
     irq_text: (u64, u64),
-    /// How to tell what a page serves for; `None` for kernels before 6.12, which tell it otherwise.
+    /// How to find the use of a page; `None` for kernels before 6.12, which mark it otherwise.
     pub(super) pages: Option<PageFacts>,
 }
 
@@ -69,7 +69,7 @@ pub(super) struct PageFacts {
 }
 
 impl KernelFacts {
-    /// Looks `told` through; keeps what it found as `facts.json` in the kernel's cache directory.
+    /// Finds the facts in `told`; keeps them as `facts.json` in the kernel's cache directory.
     pub fn of(told: &KernelTold, directory: &Path) -> Result<Self, FactsError> {
         let kept = directory.join("facts.json");
         let of = checksum(told);
@@ -125,7 +125,7 @@ impl KernelFacts {
                 offset("task_struct", "comm")?,
                 offset("task_struct", "mm")?,
             ],
-            // An absolute symbol of kernels that link there at 0, which tell it or not.
+            // An absolute symbol of kernels that link there at 0, which may not export it.
             per_cpu_start: symbol("__per_cpu_start").unwrap_or(0),
             current_task,
             first_process: FirstProcess {

@@ -1,4 +1,4 @@
-//! What the guest's pages serve for, read from its kernel's own notes (`struct page`) when the window closes.
+//! Uses of the guest's pages, read from its kernel's own notes (`struct page`) when the window closes.
 
 use super::facts::{DIRECT_MAP, KERNEL_MAP, PageFacts};
 use super::guest::NodeMemory;
@@ -10,7 +10,7 @@ use std::os::unix::fs::FileExt;
 /// Virtual address of the array of `struct page`, without address randomisation (mm.rst, as in `facts`).
 const VMEMMAP: u64 = 0xffff_ea00_0000_0000;
 const STRUCT_PAGE_BYTES: u64 = 64;
-/// Debian's kernel has some 200 slab caches; a guest whose kernel was taken over could show one a page.
+/// Debian's kernel has some 200 slab caches; a guest with a kernel that was taken over could show one a page.
 const MOST_CACHES: usize = 4096;
 const PRESENT: u64 = 1;
 const LARGE: u64 = 1 << 7;
@@ -116,7 +116,7 @@ impl Survey<'_> {
         if head & LOW_BIT != 0 {
             let mut note = [0; STRUCT_PAGE_BYTES as usize];
             let at = self.translate(head & !LOW_BIT)?;
-            // A tail page whose head is a tail page is no page.
+            // A tail page with a tail page as its head is no page.
             return (self.memory.read(at, &mut note) && word_of(&note, self.facts.compound_head)? & LOW_BIT == 0)
                 .then(|| self.classify_head(&note))?;
         }

@@ -1,4 +1,4 @@
-//! Parts of a run whose length nobody knows: when recording pauses, goes on, and ends with the command.
+//! Parts of a run of unknown length: when recording pauses, goes on, and ends with the command.
 
 use std::time::{Duration, Instant};
 
@@ -34,7 +34,7 @@ pub struct Covered {
     pub ended: bool,
 }
 
-/// What is to happen now.
+/// Next action.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Due {
     Pause,
@@ -70,7 +70,7 @@ impl Schedule {
         }
     }
 
-    /// What is due at `now`, when `records` were sent since the window opened.
+    /// Returns the action due at `now`, when `records` were sent since the window opened.
     pub(crate) fn look(&mut self, now: Instant, records: u64) -> Option<Due> {
         self.records = records;
         if now - self.began >= self.plan.whole || records >= self.plan.all_records {

@@ -30,7 +30,7 @@ pub struct RingConfig {
     pub node_bytes: Vec<u64>,
     /// User mode only.
     pub only_user: bool,
-    /// What need not be sent.
+    /// References that need not be sent.
     pub filter: nearmiss_record::run::Filter,
     /// Which part of the run.
     pub window: Window,
@@ -43,9 +43,9 @@ pub struct PluginFacts {
     pub task_offsets: [u32; 4],
     /// Virtual address of physical 0 in the direct map.
     pub direct_map_base: u64,
-    /// By CPU: where its area begins.
+    /// Start of each CPU's area, by CPU.
     pub per_cpu_bases: Vec<u64>,
-    /// Where each CPU keeps its current task.
+    /// Address of each CPU's current task.
     pub current_task: Vec<u64>,
     /// Entry point of the timer interrupt.
     pub timer_entry: u64,
@@ -55,7 +55,7 @@ pub struct PluginFacts {
     pub perf_rings: Vec<(u64, Vec<u64>)>,
 }
 
-/// What the ring has for us.
+/// Next item of the ring.
 pub enum Next<'a> {
     /// A chunk; give it back with [`Ring::release`].
     Chunk(&'a ChunkHeader, &'a [Record]),
@@ -71,7 +71,7 @@ pub struct Ring {
     consumed: u64,
 }
 
-/// How often, and how far apart, an empty ring is looked at before the guest is asked to wake the consumer.
+/// How often, and how far apart, an empty ring is looked at before the guest is to wake the consumer.
 const NAPS: u32 = 20;
 const NAP: Duration = Duration::from_micros(150);
 
@@ -136,7 +136,7 @@ impl Ring {
         unsafe { std::ptr::copy_nonoverlapping(bytemuck::bytes_of(head).as_ptr(), self.map.as_mut_ptr(), ours) };
     }
 
-    /// Tells the plugin what it must know of the kernel. Before the window opens.
+    /// Gives the plugin the facts that it needs about the kernel. Before the window opens.
     pub fn tell(&mut self, facts: &PluginFacts) {
         let head = &mut self.head;
         [head.task_pid_offset, head.task_tgid_offset, head.task_comm_offset, head.task_mm_offset] = facts.task_offsets;
@@ -216,8 +216,8 @@ impl Ring {
     }
 
     fn sleep(&self, patience: Duration) {
-        // A chunk takes the guest a fraction of a millisecond, and waking somebody costs it a tenth of that: look now
-        // and then for a while before asking to be woken.
+        // A chunk takes the guest a fraction of a millisecond, and a wake costs it a tenth of that: look now and then
+        // for a while before requesting a wake.
         let published = self.long(std::mem::offset_of!(ControlPage, published));
         for _ in 0..NAPS {
             if published.load(Ordering::Acquire) != self.consumed {
@@ -247,7 +247,7 @@ impl Ring {
         }
     }
 
-    /// Asks the plugin to close the window at its next chance.
+    /// Requests the plugin to close the window at its next chance.
     pub fn stop(&self) {
         self.word(std::mem::offset_of!(ControlPage, stop)).store(1, Ordering::Release);
     }
@@ -257,12 +257,12 @@ impl Ring {
         self.word(std::mem::offset_of!(ControlPage, pause)).store(pause.into(), Ordering::Release);
     }
 
-    /// Asks the plugin to open the window at its next chance.
+    /// Requests the plugin to open the window at its next chance.
     pub fn start(&self) {
         self.word(std::mem::offset_of!(ControlPage, start)).store(1, Ordering::Release);
     }
 
-    /// Tells the plugin where the function that opens the window lies, and how its code begins.
+    /// Gives the plugin the address of the function that opens the window, and the first bytes of its code.
     pub fn opens_at(&self, address: u64, code: [u8; 8]) {
         self.long(std::mem::offset_of!(ControlPage, from_code)).store(u64::from_le_bytes(code), Ordering::Release);
         self.long(std::mem::offset_of!(ControlPage, from_value)).store(address, Ordering::Release);
@@ -279,7 +279,7 @@ impl Ring {
         (word(std::mem::offset_of!(ControlPage, opened_by)), word(std::mem::offset_of!(ControlPage, closed_by)))
     }
 
-    /// Where the plugin is.
+    /// Returns the plugin's state.
     pub fn state(&self) -> abi::State {
         match self.word(std::mem::offset_of!(ControlPage, state)).load(Ordering::Acquire) {
             0 => abi::State::Booting,

@@ -38,7 +38,7 @@ pub struct TapConfig {
     pub qemu: QemuBinary,
     /// Only the command's user-mode references.
     pub only_user: bool,
-    /// What need not be kept.
+    /// References that need not be kept.
     pub filter: Filter,
     /// The heap shim to preload, if heap objects are wanted.
     pub heap_shim: Option<Vec<u8>>,
@@ -46,7 +46,7 @@ pub struct TapConfig {
     pub icount: Option<InstructionClock>,
     /// End the guest when the command has run for this time.
     pub timeout: Option<Duration>,
-    /// Where the command's writes go at the end.
+    /// Destination of the command's writes at the end.
     pub keep: Option<PathBuf>,
     /// Random address layout.
     pub aslr: bool,
@@ -75,7 +75,7 @@ pub enum TapError {
     /// An interrupt ended the guest before the window opened.
     #[error("interrupted before anything was recorded")]
     Interrupted,
-    /// What should open the window did not happen.
+    /// The event that opens the window did not happen.
     #[error("the window never opened: {0}")]
     NeverOpened(String),
     /// The plugin gave up.
@@ -95,7 +95,7 @@ pub enum TapError {
     NoPlugin,
 }
 
-/// What came out of a recording besides its stream.
+/// Results of a recording besides its stream.
 #[derive(Debug)]
 pub struct Recorded {
     /// How command and guest ended.
@@ -106,11 +106,11 @@ pub struct Recorded {
     pub kernel: String,
     /// The emulator and its version.
     pub emulator: String,
-    /// What the guest's pages served for at the end.
+    /// Use of the guest's pages at the end.
     pub pages: KernelPages,
     /// Text of the guest's `/proc/kallsyms`.
     pub kallsyms: Arc<str>,
-    /// Where the guest's kernel keeps things.
+    /// Addresses and offsets in the guest's kernel.
     pub layout: KernelLayout,
     /// From launch to a guest that is ready, *measured*.
     pub boot: Duration,
@@ -118,7 +118,7 @@ pub struct Recorded {
     pub restored: bool,
     /// From then to the command's first instruction, *measured*.
     pub warm: Duration,
-    /// What was done meanwhile.
+    /// Warm-up done meanwhile.
     pub warmth: Warmth,
     /// From the window's opening until its end, *measured*.
     pub window: Duration,
@@ -199,7 +199,7 @@ impl Session {
         LiveData::new(Arc::clone(&self.booted))
     }
 
-    /// What a trace of this recording says of itself.
+    /// Returns the header of a trace of this recording.
     pub fn header(&self) -> &TraceHeader {
         &self.header
     }
@@ -353,7 +353,7 @@ fn ending(exit: &GuestExit) -> String {
 /// Init, which is the agent: it closes the window.
 const AGENT: u32 = 1;
 
-/// What a reader must know of a window that not the agent and the command's first process opened and closed.
+/// Returns a note about a window that was not opened and closed by the agent and the command's first process.
 fn moved((opened_by, closed_by): (u32, u32), command: Option<u32>) -> Option<String> {
     if command != Some(opened_by) {
         return Some(format!("process {opened_by} opened the window itself, which is not the command's first process"));

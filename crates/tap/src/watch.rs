@@ -26,7 +26,7 @@ impl<'a> Watch<'a> {
         Watch { window, began: None, opened: None, symbol }
     }
 
-    /// What is due now.
+    /// Does what is due now.
     pub fn look(&mut self, ring: &Ring) {
         let Some(began) = self.began else { return };
         if self.opened.is_none() && ring.opened() {
@@ -39,8 +39,8 @@ impl<'a> Watch<'a> {
         }
     }
 
-    /// A chunk came. Where the function that opens the window lies, once that is known; tell the ring before the chunk
-    /// is given back.
+    /// Takes a chunk. Returns the address and first bytes of the function that opens the window, once they are known;
+    /// pass them to the ring before the chunk is given back.
     pub fn chunk(&mut self, head: &ChunkHeader, records: &[Record]) -> Option<(u64, [u8; 8])> {
         self.began.get_or_insert_with(Instant::now);
         let found = self.symbol.as_mut()?.chunk(head, records)?;

@@ -11,7 +11,7 @@ pub const LAST_MARK: u16 = 4095;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Mark(pub u16);
 
-/// What opens the window.
+/// Event that opens the window.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Start {
     /// The command's first instruction.
@@ -42,9 +42,9 @@ pub enum Length {
 /// The window. The default is the whole command.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Window {
-    /// What opens it.
+    /// Event that opens it.
     pub from: Start,
-    /// What closes it before the command's end.
+    /// Length after which it closes before the command's end.
     pub length: Option<Length>,
     /// A mark that closes it.
     pub until: Option<Mark>,
@@ -119,7 +119,7 @@ impl std::fmt::Display for Start {
 }
 
 impl Window {
-    /// What a reader of the run must know; nothing of the whole command.
+    /// Returns a remark for the reader of the run; none for the whole command.
     pub fn note(&self) -> Option<String> {
         if *self == Window::default() {
             return None;

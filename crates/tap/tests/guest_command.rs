@@ -118,7 +118,7 @@ fn signals_reach_it_and_its_death_by_one_is_told() {
     guest.boot().unwrap();
     guest.go().unwrap();
     assert!(matches!(guest.next_event(None), Some(GuestEvent::Begin { .. })));
-    // It begins a moment before it is executed; a signal in between would meet the agent's handlers.
+    // It begins a moment before it is executed; a signal in between would reach the agent's handlers.
     std::thread::sleep(Duration::from_millis(300));
     guest.signal(libc::SIGUSR1).unwrap();
     let exit = guest.wait();

@@ -1,4 +1,4 @@
-//! A command that runs as root takes the agent's place: nothing that it says is kept, and nothing is waited for without
+//! A command that runs as root takes the agent's place: nothing that it sends is kept, and no wait for it is without
 //! end. The attacks are those of `native/agent/tests/port.c`.
 #![allow(clippy::unwrap_used)]
 
@@ -22,7 +22,7 @@ struct Place {
     cache: PathBuf,
 }
 
-/// `None`, and one line that says why, where this machine cannot run these tests.
+/// `None`, and one line with the reason, where this machine cannot run these tests.
 fn place() -> Option<Place> {
     config(&["true"])?;
     if !rustix::process::geteuid().is_root() {
@@ -90,18 +90,18 @@ fn failed(outcome: &Outcome) -> &str {
 fn symbols_from_the_command_reach_no_cache() {
     let _one = ONE_AT_A_TIME.lock();
     let Some(place) = place() else { return };
-    // The first boot asks the kernel for its symbols, and the attack comes in that very run.
+    // The first boot requests the kernel's symbols, and the attack comes in that very run.
     let outcome = place.attack("files");
     assert_eq!(failed(&outcome), format!("{TAKEN}symbols or types of the kernel, which nobody asked for"));
     let first = place.cached();
     let kallsyms = String::from_utf8(fs::read(place.cache.join("kallsyms")).unwrap()).unwrap();
     assert!(kallsyms.contains(" __per_cpu_offset\n") && !kallsyms.contains("forged"));
     assert!(fs::read(place.cache.join("btf")).unwrap().starts_with(&[0x9f, 0xeb]), "the magic number of BTF");
-    // The second boot has them, and asks for nothing.
+    // The second boot has them, and requests nothing.
     let outcome = place.attack("files");
     assert_eq!(failed(&outcome), format!("{TAKEN}symbols or types of the kernel, which nobody asked for"));
     assert_eq!(place.cached(), first);
-    // A file that was damaged meanwhile is asked for again.
+    // A file that was damaged meanwhile is requested again.
     fs::write(place.cache.join("btf"), "forged").unwrap();
     assert!(failed(&place.attack("files")).starts_with(TAKEN));
     assert_eq!(place.names(), first.iter().map(|file| file.0.clone()).collect::<Vec<_>>());

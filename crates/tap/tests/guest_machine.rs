@@ -1,4 +1,4 @@
-//! The guest is the machine that was asked for, tells where its records lie, and its end is explained.
+//! The guest is the requested machine, reports where its records lie, and its end is explained.
 #![allow(clippy::unwrap_used)]
 
 mod engines;
@@ -43,7 +43,7 @@ fn perf_records_are_read_from_guest_memory() {
     reads_its_perf_records(config);
 }
 
-/// From Linux 6.16 on, `/proc/self/pagemap` tells nothing of a ring's pages.
+/// From Linux 6.16 on, `/proc/self/pagemap` shows nothing of a ring's pages.
 #[test]
 fn perf_records_of_a_newer_kernel_are_read_from_guest_memory() {
     let _one = ONE_AT_A_TIME.lock();

@@ -15,7 +15,7 @@ use engines::under_each_engine;
 use guest_support::{ONE_AT_A_TIME, config, run, shell};
 use nearmiss_tap::guest::{CommandStatus, ExitReason, Guest, KernelImage, QemuBinary};
 
-/// Root in the guest mounts the share again, writable as far as the guest can tell, and attacks.
+/// Root in the guest mounts the share again, writable as far as the guest can see, and attacks.
 #[test]
 fn root_inside_cannot_write_outside() {
     let _one = ONE_AT_A_TIME.lock();
@@ -111,7 +111,7 @@ except OSError: print(\"refused\")'",
     assert_eq!(listener.accept().unwrap_err().kind(), std::io::ErrorKind::WouldBlock);
 }
 
-/// The launcher of the tests below: this program, asked to run a guest until it is killed.
+/// The launcher of the tests below: this program, which then runs a guest until it is killed.
 #[test]
 fn launcher() {
     if let Ok(script) = std::env::var("GUEST_TEST_LAUNCHER") {
@@ -134,7 +134,7 @@ fn nothing_is_left_of_a_launcher_that_is_killed() {
         return;
     }
     let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap();
-    // What a killed launcher leaves becomes a child of this process, and no other process's guest does.
+    // A process left by a killed launcher becomes a child of this process, and no other process's guest does.
     rustix::process::set_child_subreaper(Some(rustix::process::getpid())).unwrap();
     let mut most = 0;
     for after_ms in [1, 3, 6, 10, 15, 20, 30, 50, 80, 150, 400, 1200, 2500] {

@@ -1,4 +1,4 @@
-//! What the guest does ahead of the command: files are in memory when the command starts, and nothing else is changed.
+//! Warm-up of the guest ahead of the command: files are in memory when the command starts, and nothing else is changed.
 #![allow(clippy::unwrap_used)]
 
 mod guest_support;
@@ -12,7 +12,7 @@ use nearmiss_tap::guest::{CommandStatus, Guest, GuestConfig, WarmEnd, WarmFiles,
 
 const LONG: Duration = Duration::from_secs(600);
 
-/// Runs a guest whose files may take their time; a tenth of it is theirs.
+/// Runs a guest with ample time for its files; a tenth of it is theirs.
 fn run(mut config: GuestConfig, how: WarmUp) -> (Outcome, Warmth) {
     let (output_reader, output) = std::io::pipe().unwrap();
     let (error_reader, error) = std::io::pipe().unwrap();
@@ -45,7 +45,7 @@ fn pages(path: &Path) -> u64 {
     path.metadata().unwrap().len().div_ceil(4096)
 }
 
-/// A program whose library is some megabytes of constants.
+/// A program with a library of some megabytes of constants.
 fn program_with_library(place: &Path) {
     std::fs::write(place.join("big.c"), "const char big[4 << 20] = {1}; int f(void) { return big[0]; }").unwrap();
     std::fs::write(place.join("main.c"), "int f(void); int main(void) { return f() - 1; }").unwrap();

@@ -1,4 +1,4 @@
-//! What the plugin's decoder makes of instructions, by bytes.
+//! Results of the plugin's decoder on instructions, by bytes.
 
 use std::io::Write;
 use std::path::Path;

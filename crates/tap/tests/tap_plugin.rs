@@ -1,4 +1,4 @@
-//! What the plugin sends, of a program whose accesses can be counted by hand.
+//! Records that the plugin sends, of a program with accesses that can be counted by hand.
 #![allow(clippy::unwrap_used)]
 
 mod engines;
@@ -58,7 +58,7 @@ fn subject(scratch: &Path) -> Option<PathBuf> {
     built.is_ok_and(|status| status.success()).then_some(program)
 }
 
-/// Records `subject WHAT`; `None`, and a line that says why, where this machine cannot.
+/// Records `subject WHAT`; `None`, and a line with the reason, where this machine cannot.
 fn record(what: &str, shape: GuestShape, filter: Filter, only_user: bool, heap: bool) -> Option<Stream> {
     record_under(QemuBinary::installed(), what, shape, filter, only_user, heap)
 }
@@ -274,10 +274,10 @@ fn two_pinned_threads(qemu: QemuBinary) {
     }
     assert_eq!(by("read", 0, 0, Kind::Store), 1);
     assert_eq!(stream.shares.iter().filter(|s| s.0 == line("read")).count(), 1);
-    // Written in part by CPU 0, read by CPU 1: what was written is told, though the filter may have held it back.
+    // Written in part by CPU 0, read by CPU 1: the bytes written are sent, though the filter may have held them back.
     let told: Vec<_> = stream.shares.iter().filter(|s| s.0 == line("told")).collect();
     assert_eq!(told, [&(line("told"), 0, 0x0f00_ff00)]);
-    // Both increment: whatever came after the line became shared was sent. The first slice alone may be missing.
+    // Both increment: everything after the line became shared was sent. The first slice alone may be missing.
     let counted: usize = [0, 1].iter().map(|me| by("counted", 0, *me, Kind::Store)).sum();
     assert!(counted >= 200_000, "{counted} of 400,000 stores were sent");
     assert_eq!(stream.shares.iter().filter(|s| s.0 == line("counted")).count(), 1);
@@ -306,7 +306,8 @@ fn two_threads_count_alike_under_every_engine_on_one_two_and_four_cpus() {
     });
 }
 
-/// A line of code whose first instruction faults is entered twice, and releases differ in where the second entry begins.
+/// A line of code with a faulting first instruction is entered twice, and releases differ in where the second entry
+/// begins.
 #[test]
 fn user_instructions_of_one_thread_are_within_one_percent_under_every_engine() {
     let mut counts = Vec::new();

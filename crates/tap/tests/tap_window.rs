@@ -41,7 +41,7 @@ fn window(from: Option<&str>, length: Option<&str>, until: Option<&str>) -> Wind
     }
 }
 
-/// `None`, and a line that says why, where this machine cannot.
+/// `None`, and a line with the reason, where this machine cannot.
 fn record(window: Window, argument: &str, cpus: u32, only_user: bool) -> Option<Result<Seen, TapError>> {
     record_under(QemuBinary::installed(), window, argument, cpus, only_user)
 }
@@ -222,7 +222,8 @@ fn a_number_of_instructions_closes_it_within_one_line_of_code() {
 #[test]
 fn a_mark_closes_the_window_that_opened_with_the_command() {
     let Some(seen) = record(window(None, None, Some("mark:1")), "", 1, true) else { return };
-    // Each line of the first area: once by memset, whose stores of wide registers the filter joins, and once by the sweep.
+    // Each line of the first area: once by memset, with stores of wide registers that the filter joins, and once by the
+    // sweep.
     let seen = seen.unwrap();
     assert!(seen.stores[0] >= SWEEP, "{:?}", seen.stores);
     assert_eq!(seen.marks, [1, 17, 2]);
@@ -240,7 +241,7 @@ fn the_first_call_of_a_function_opens_it() {
     }
 }
 
-/// What the guest starts ahead of the command calls it too.
+/// Programs that the guest starts ahead of the command call it too.
 #[test]
 fn a_function_that_was_called_before_the_command_opens_it_at_the_command_s_call() {
     for only_user in [true, false] {

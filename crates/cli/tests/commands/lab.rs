@@ -229,7 +229,7 @@ fn cells_that_hang_or_fail_are_marked_and_run_again_when_asked_for() {
     let left = Command::new("pgrep").args(["-fx", "sleep 1000"]).output().unwrap();
     let here = |pid: &str| fs::read_link(format!("/proc/{pid}/cwd")).is_ok_and(|cwd| cwd.starts_with(directory.path()));
     assert!(!String::from_utf8(left.stdout).unwrap().lines().any(here));
-    // Only what is asked for runs again.
+    // Only the requested cells run again.
     fs::write(directory.path().join("ready"), r#"{"speed": 7}"#).unwrap();
     assert_eq!(lab(directory.path(), &["resume", "--json"]).status.code(), Some(1));
     let retried = lab(directory.path(), &["resume", "--retry", "--json"]);
@@ -287,7 +287,7 @@ fn each_directory_is_a_fresh_file_system_that_nobody_else_sees() {
     let directory = with_spec(PLACES);
     let run = lab(directory.path(), &["run", "spec.toml", "--out", "x", "--json"]);
     assert_eq!(run.status.code(), Some(0), "{}", errors(&run));
-    // What uses no directory does not take the axis.
+    // A workload without directories does not take the axis.
     let output = |cell: &str| fs::read_to_string(directory.path().join("x/cells").join(cell).join("stdout")).unwrap();
     assert_eq!(output("none,r1"), "nothing\n");
     let told = output("two,fs=ext4,r1");

@@ -1,6 +1,6 @@
 //! A lab that is killed at random instants: each cell counts once, nothing is half-written, the result is that of an
-//! unbroken lab, and no loop device, mount or process is left. `NEARMISS_LAB_KILLS` says how often (12 unless it is
-//! set; experiments/lab/kills.sh asks for 200).
+//! unbroken lab, and no loop device, mount or process is left. `NEARMISS_LAB_KILLS` sets how often (12 unless it is
+//! set; experiments/lab/kills.sh sets 200).
 
 #![allow(clippy::unwrap_used)]
 
@@ -82,7 +82,7 @@ fn all_files(lab: &Path) -> BTreeMap<String, Option<u64>> {
     found
 }
 
-/// What the kernel still has of a directory: devices, mounts, processes.
+/// Returns what the kernel still has of a directory: devices, mounts, processes.
 fn left_of(directory: &Path) -> Vec<String> {
     let name = directory.display().to_string();
     let loops = fs::read_dir("/sys/block").unwrap().flatten().map(|entry| entry.path().join("loop/backing_file"));

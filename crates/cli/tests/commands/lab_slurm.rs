@@ -70,7 +70,7 @@ fn a_cluster_gives_the_same_cells_several_a_task() {
     a_killed_lab_takes_its_job_back(&cluster, directory.path());
 }
 
-/// The same cluster serves both: it takes seconds to start.
+/// Both tests use one cluster: it takes seconds to start.
 fn a_killed_lab_takes_its_job_back(cluster: &Cluster, directory: &Path) {
     let spec = "name = 'long'\nrepetitions = 1\n\
                 [[workload]]\nname = 'first'\ncommand = 'touch begun; [ -e ready ] || sleep 1000'\n\

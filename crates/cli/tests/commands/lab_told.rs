@@ -1,4 +1,4 @@
-//! What a lab tells: how far it is, what is missing, what is in the way, where it is damaged.
+//! Reports of a lab: how far it is, what is missing, what is in the way, where it is damaged.
 
 #![allow(clippy::unwrap_used)]
 
@@ -8,7 +8,7 @@ use std::path::Path;
 use std::process::{Command, Output};
 use tempfile::TempDir;
 
-/// Six cells, whose order the seed decides. The second repetition of `half` says no size.
+/// Six cells in an order that the seed decides. The second repetition of `half` prints no size.
 const SPEC: &str = r#"
 name = "told"
 repetitions = 3
@@ -82,7 +82,7 @@ fn a_missing_figure_hides_no_other() {
     assert!(cell["why"].as_str().unwrap().starts_with("size: "), "{cell}");
     let text = text(&lab(directory.path(), &["show"]));
     assert!(text.contains("1 without") && text.contains("without: repetitions whose command succeeded"), "{text}");
-    // A third try succeeds where the command then says all.
+    // A third try succeeds where the command then prints all.
     let retried = lab(directory.path(), &["resume", "--retry", "--json"]);
     assert_eq!((retried.status.code(), record(&retried)["totals"]["done"].clone()), (Some(0), json!(6)));
 }
@@ -96,7 +96,7 @@ fn an_unfinished_lab_says_so() {
     let shown = text(&lab(directory.path(), &["show"]));
     let line = "\nUnfinished: 2 of 6 cells have ended; `nearmiss lab resume nearmiss-labs/told` runs the rest\n";
     assert!(shown.contains(line), "{shown}");
-    // Of the whole lab, whatever is shown of it.
+    // Totals of the whole lab, for any part shown.
     let part = record(&lab(directory.path(), &["show", "--only", "workload=whole", "--json"]));
     assert_eq!((&part["totals"]["cells"], &part["totals"]["ended"]), (&json!(6), &json!(2)));
     let page = lab(directory.path(), &["show", "--html=page.html"]);

@@ -118,7 +118,7 @@ impl Attached {
         attached
     }
 
-    /// Of the shell and what it started.
+    /// Returns the masks of the shell and its children.
     fn masks(&self) -> Vec<String> {
         let tasks = [vec![self.process.id() as i32], children(self.process.id())].concat();
         assert_eq!(tasks.len(), 4, "{tasks:?}");

@@ -13,10 +13,10 @@ pub struct Cluster {
     daemons: Vec<Child>,
 }
 
-/// Of Debian's packages munge, slurmctld, slurmd and slurm-client.
+/// Programs of Debian's packages munge, slurmctld, slurmd and slurm-client.
 const PROGRAMS: [&str; 4] = ["munged", "slurmctld", "slurmd", "sbatch"];
 
-/// Says in one line why there can be none.
+/// Returns whether a cluster is possible; prints one line with the reason if not.
 pub fn can_have_cluster() -> bool {
     let at = |name: &str| ["/usr/sbin", "/usr/bin"].iter().any(|place| Path::new(place).join(name).exists());
     let missing = PROGRAMS.into_iter().find(|name| !at(name));
@@ -29,7 +29,7 @@ pub fn can_have_cluster() -> bool {
     false
 }
 
-/// Of this machine, as the daemons and the controller must agree on.
+/// Name of this machine, as the daemons and the controller must agree on.
 fn host() -> String {
     let name = rustix::system::uname();
     let name = name.nodename().to_string_lossy();
@@ -75,7 +75,7 @@ impl Cluster {
         self.place("slurm.conf")
     }
 
-    /// What a program of Slurm prints.
+    /// Returns the output of a Slurm program.
     pub fn ask(&self, program: &str, arguments: &[&str]) -> String {
         let output = Command::new(program).args(arguments).env("SLURM_CONF", self.conf()).output().unwrap();
         String::from_utf8(output.stdout).unwrap()

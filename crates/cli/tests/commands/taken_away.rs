@@ -1,5 +1,5 @@
 //! `nearmiss doctor` and `nearmiss observe` where BPF, types, `/sys`, root or the machine's own namespaces are taken
-//! away: each says in one line what is missing and what to type, gives what there is, and ends.
+//! away: each prints in one line what is missing and what to type, gives what there is, and ends.
 
 #![allow(clippy::unwrap_used)]
 
@@ -65,7 +65,7 @@ impl Taken {
         serde_json::from_slice(&out.stdout).unwrap()
     }
 
-    /// What is said about a run of `true`.
+    /// Returns the messages of a run of `true`.
     fn observe(&self) -> String {
         let out = self.run(&["observe", "--", "sh", "-c", "for i in 1 2 3 4 5 6 7 8; do true | true; done"]);
         let text = String::from_utf8_lossy(&out.stderr).into_owned();

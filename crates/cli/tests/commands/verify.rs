@@ -82,7 +82,7 @@ fn the_newest_traced_run_stays_the_one_that_is_diagnosed() {
         std::fs::copy(fixture.join(file), traced.join(file)).unwrap();
     }
     assert!(verify(place.path(), &RATES).status.success());
-    // The fixture kept no trace, which is what diagnose says of it: of that run, not of the newer one.
+    // The fixture kept no trace, as diagnose reports: of that run, not of the newer one.
     let diagnosed = text(&nearmiss(place.path(), &["diagnose"]).stderr);
     assert!(diagnosed.lines().last().unwrap().contains("nearmiss-runs/traced"), "{diagnosed}");
     assert!(text(&nearmiss(place.path(), &["report"]).stdout).starts_with("gain: "), "the newest run of any kind");
@@ -146,7 +146,7 @@ fn a_kill_at_any_instant_leaves_no_libraries() {
     }
 }
 
-/// Exit code 2, nothing on standard output, what was said on standard error.
+/// Checks exit code 2 and nothing on standard output; returns the text on standard error.
 fn refusal(place: &Path, arguments: &[&str]) -> String {
     let output = nearmiss(place, arguments);
     assert_eq!((output.status.code(), output.stdout.len()), (Some(2), 0), "{arguments:?}");

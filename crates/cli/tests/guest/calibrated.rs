@@ -1,4 +1,4 @@
-//! What `host` was measured beside, as a user sees it: a noisy calibration is named and not kept.
+//! Load beside the measurement of `host`, as a user sees it: a noisy calibration is named and not kept.
 
 use std::path::Path;
 use std::process::{Child, Command, Stdio};

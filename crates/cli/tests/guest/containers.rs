@@ -28,7 +28,7 @@ const REFUSED: [i64; 12] = [
     libc::SYS_io_uring_register,
 ];
 
-/// Flags of `clone` that ask for a namespace.
+/// Flags of `clone` that request a namespace.
 const NAMESPACES: u32 = 0x7e02_0000;
 
 fn instruction(code: u32, k: u32, on_true: u8, on_false: u8) -> libc::sock_filter {

@@ -85,7 +85,7 @@ fn a_run_without_its_model_and_one_that_was_edited_are_modelled_again() {
     );
     assert_eq!(model(place, &["-m", MACHINE]), whole, "the trace is believed");
 
-    // What an ending between the recording and the model leaves.
+    // State after an ending between the recording and the model.
     std::fs::remove_file(&file).unwrap();
     let named = run.to_str().unwrap();
     assert_eq!(model(place, &[named]), whole, "on the machine that it was recorded for");

@@ -8,7 +8,7 @@ use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-/// Fixed figures, whatever machine the test runs on: 8 ways of 4 KiB at the first level.
+/// Fixed figures, for any machine that the test runs on: 8 ways of 4 KiB at the first level.
 const MACHINE: &str = "zen3-milan";
 
 struct Place(tempfile::TempDir);
@@ -106,7 +106,7 @@ fn aligned_tasks_are_named_with_their_sets_and_colors_and_rehearsed() {
     assert_eq!((level("cache"), number(level("ways"))), (&Value::from("L1d"), 8));
     assert!(level("verdict").as_str().unwrap().ends_with("every color reaches a set of its own"));
     assert!((60.0..=65.0).contains(&level("lines a set").as_f64().unwrap()), "{}", level("lines a set"));
-    // 64 lines, 8 ways, one set a color; what else is in use may ask for twice as many.
+    // 64 lines, 8 ways, one set a color; what else is in use may require twice as many.
     let treatment = text(finding, "treatment");
     let asked = |colors: u64| treatment.contains(&format!("equation 2 asks for {colors} at least"));
     assert!(asked(8) || asked(16), "{treatment}");
@@ -120,7 +120,7 @@ fn aligned_tasks_are_named_with_their_sets_and_colors_and_rehearsed() {
     assert_eq!(line(finding, "apply"), format!("nearmiss apply color --colors {colors} -- {command}"));
     assert_eq!(line(finding, "verify"), format!("nearmiss verify color --colors {colors} -- {command}"));
 
-    // What the command printed is in the run, not in the findings.
+    // The command's output is in the run, not in the findings.
     let run = place.run();
     assert!(std::fs::read_to_string(run.join("command.out")).unwrap().contains("ns_per_visit"));
     let mut kept: Value = serde_json::from_slice(&std::fs::read(run.join("findings.json")).unwrap()).unwrap();
@@ -192,7 +192,7 @@ fn loads_behind_stores_of_their_page_offset_are_found() {
     let gain = finding["prediction"]["function"]["gain"].as_f64().unwrap();
     assert!((0.45..0.65).contains(&gain), "{gain}");
 
-    // On a machine that is not known to compare offsets there is nothing to say.
+    // A machine that is not known to compare offsets has no finding.
     let elsewhere = place.json(&["diagnose", "--json", "-m", "zen4-genoa"]);
     assert!(elsewhere["findings"].as_array().unwrap().is_empty(), "{elsewhere}");
 }

@@ -1,4 +1,4 @@
-//! `nearmiss doctor` tries what it claims, as the user who asks, and names an emulator that fails at times.
+//! `nearmiss doctor` tries what it claims, as the user who runs it, and names an emulator that fails at times.
 
 #![allow(clippy::unwrap_used)]
 
@@ -18,7 +18,7 @@ fn row(output: &Output, name: &str) -> Option<Value> {
     record["rows"].as_array().unwrap().iter().find(|row| row["name"] == name).cloned()
 }
 
-/// What the trial found, if a guest can run here.
+/// Returns the trial's finding, if a guest can run here.
 fn tried(output: &Output) -> String {
     let row = row(output, "a trace of `true`").expect("nothing that a guest needs is missing");
     assert_eq!(row["state"], "works", "{row}");

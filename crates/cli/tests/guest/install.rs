@@ -1,4 +1,4 @@
-//! What `make install` and `make deb` put where: only the installed files are used from then on.
+//! Places of the files from `make install` and `make deb`: only the installed files are used from then on.
 
 #![allow(clippy::unwrap_used)]
 
@@ -149,7 +149,7 @@ fn what_is_installed_needs_nothing_of_the_repository() {
     if !programs_are_built() {
         return;
     }
-    // SAFETY: asks only.
+    // SAFETY: only reads the user's number.
     let Some(_guest) = for_a_guest() else { return };
     if unsafe { libc::geteuid() } != 0 {
         eprintln!("skipped: this needs root, who hides the repository, and a guest");

@@ -8,7 +8,7 @@ use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
-/// What is promised is half a second; a machine that runs other tests beside may take longer to look.
+/// The promise is half a second; a machine that runs other tests beside may take longer to look.
 const AT_ONCE: Duration = Duration::from_secs(3);
 
 fn start(directory: &Path, arguments: &[&str]) -> Child {
@@ -25,7 +25,7 @@ fn start(directory: &Path, arguments: &[&str]) -> Child {
     command.spawn().unwrap()
 }
 
-/// Sends a signal after a time; what the process ended with, and what it said. It must end at once.
+/// Sends a signal after a time; returns the process's status and its messages. It must end at once.
 fn ended_by(mut child: Child, signal: &str, after: Duration) -> Option<(ExitStatus, String)> {
     std::thread::sleep(after);
     if child.try_wait().unwrap().is_some() {

@@ -54,13 +54,13 @@ fn wrong_homes_are_told_why_and_a_recording_under_apply_has_none() {
     let gain = finding["prediction"]["gain"].as_f64().unwrap();
     assert!(gain > 0.05, "{gain}");
     let apply: Vec<&str> = finding["apply"].as_array().unwrap().iter().map(|word| word.as_str().unwrap()).collect();
-    // The second half of the table, whose readers are on node 1.
+    // The second half of the table, with its readers on node 1.
     let home = apply[4].strip_prefix("wrong-homes+0x").unwrap();
     assert!(apply[3] == "--home" && home.ends_with(":2097152-4194304=1"), "{apply:?}");
 
     let own = env!("CARGO_BIN_EXE_nearmiss");
     let (remote, all) = recorded(place.path(), &[&[own], &apply[1..]].concat());
-    // What is left is the first thread's writing, which now goes to the other node: half of the lines, once.
+    // The rest is the first thread's writing, which now goes to the other node: half of the lines, once.
     assert!(remote < all / 4, "{remote} of {all}");
 }
 

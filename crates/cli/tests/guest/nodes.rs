@@ -9,7 +9,7 @@ use std::process::{Command, Output};
 
 const MACHINE: [&str; 4] = ["-m", "pentium3-xeon-numa-2x2", "--cpus", "4"];
 
-/// What the command printed, and the model of its trace.
+/// Output of the command, and the model of its trace.
 fn traced(place: &Path, options: &[&str], command: &[&str]) -> (Output, ModelRecord) {
     let file = place.join("model.json");
     let begin = ["trace", "--no-curve", "--no-stacks", "--no-heap", "--json", file.to_str().unwrap()];
@@ -32,12 +32,12 @@ fn sum(rows: impl Iterator<Item = [u64; 4]>) -> [u64; 4] {
     rows.fold([0; 4], |sum, row| std::array::from_fn(|class| sum[class] + row[class]))
 }
 
-/// Of a task, user mode and kernel.
+/// Bus counts of a task, user mode and kernel.
 fn of_task(task: &TaskRow) -> [u64; 4] {
     sum([&task.user.bus, &task.kernel.bus].map(classes).into_iter())
 }
 
-/// Of the command's tasks of this name.
+/// Bus counts of the command's tasks of this name.
 fn named(model: &ModelRecord, name: &str) -> [u64; 4] {
     sum(model.tasks.iter().filter(|task| task.of_command && task.comm == name).map(of_task))
 }
@@ -103,7 +103,7 @@ fn a_kernel_that_knows_one_node_has_homes_on_both() {
 fn a_load_on_cpus_of_its_own_leaves_the_server_s_figures_apart() {
     let Some(_guest) = for_a_guest() else { return };
     let place = tempfile::tempdir().unwrap();
-    // The same program by another name, so that its tasks are told apart.
+    // A copy of the program by another name, so that its tasks are distinguished.
     let server = subject("mixed-server");
     let asker = place.path().join("asker");
     std::fs::copy(&server, &asker).unwrap();

@@ -12,7 +12,8 @@ const CALLS: u64 = 5000;
 /// With `--clock instructions`.
 const NS_AN_INSTRUCTION: f64 = 2.0;
 
-/// What `poll-loop` and, if it is there, the observer say in a guest: instructions a poll, a call of another kind, text.
+/// Returns the output of `poll-loop` and, if it is there, the observer in a guest: instructions a poll, a call of
+/// another kind, text.
 fn poll_loop(observer: &[&str]) -> (f64, f64, String) {
     let place = tempfile::tempdir().unwrap();
     let program = subject("poll-loop");

@@ -35,7 +35,7 @@ fn rehearsed(place: &Path, shape: &[&str]) -> Value {
     rehearsals["tables"][0].clone()
 }
 
-/// The run in whose directory a rehearsal left its pairs.
+/// Returns the run with the pairs that a rehearsal left in its directory.
 fn run_of(place: &Path) -> PathBuf {
     let runs = std::fs::read_dir(place.join("nearmiss-runs")).unwrap().map(|entry| entry.unwrap().path());
     runs.into_iter().find(|run| run.join(KEPT_PAIRS).exists()).unwrap()
@@ -113,8 +113,8 @@ impl Drop for Applied {
     }
 }
 
-/// Here two CPUs share one domain, so tasks that hurt each other take turns on one CPU. The table is of hardware threads,
-/// which a machine without any refuses unless it is asked for another level.
+/// Here two CPUs share one domain, so tasks that hurt each other take turns on one CPU. The table is of hardware
+/// threads, which a machine without any refuses unless another level is given.
 #[test]
 fn on_one_domain_the_threads_of_unlike_groups_take_turns_on_a_cpu() {
     let all = CpuSet::allowed().unwrap();

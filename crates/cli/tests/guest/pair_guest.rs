@@ -1,6 +1,6 @@
-//! The scheduler of `apply pair --with sched-ext` in a guest whose kernel has sched_ext, 2 cores of 2 hardware threads: it
-//! loads, runs a program of two groups to its end with the right pairs beside each other, and is gone afterwards, also
-//! when its loader is killed.
+//! The scheduler of `apply pair --with sched-ext` in a guest with a kernel that has sched_ext, 2 cores of 2 hardware
+//! threads: it loads, runs a program of two groups to its end with the right pairs beside each other, and is gone
+//! afterwards, also when its loader is killed.
 #![allow(clippy::unwrap_used)]
 
 use crate::places::for_a_guest;
@@ -35,7 +35,7 @@ fn program(place: &Path) -> PathBuf {
     program
 }
 
-/// What the scheduler is told of: that likes share well; nothing for a blind one.
+/// Input of the scheduler: likes share well; nothing for a blind one.
 fn keep_table(run: &Path, is_blind: bool) {
     std::fs::create_dir_all(run).unwrap();
     let task = |order| KeptTask { order, name: format!("thread {order}"), weight: 1.0 };
@@ -56,7 +56,7 @@ fn keep_table(run: &Path, is_blind: bool) {
     std::fs::write(run.join(KEPT_PAIRS), serde_json::to_vec(&kept).unwrap()).unwrap();
 }
 
-/// What a script prints in a guest with sched_ext; none where there can be no such guest.
+/// Returns the output of a script in a guest with sched_ext; none where there can be no such guest.
 fn in_guest(script: &str) -> Option<String> {
     let newer = KernelImage::newest_from((6, 16));
     crate::scripted::in_guest(

@@ -1,5 +1,5 @@
-//! What `apply pair` refuses, each with status 125 and one sentence, and the command not begun. What this machine has not
-//! is put in its place: files over the kernel's in a mount namespace, a library that answers for the kernel, and guests.
+//! Refusals of `apply pair`, each with status 125 and one sentence, and the command not begun. Stand-ins replace what
+//! this machine lacks: files over the kernel's in a mount namespace, a library that answers for the kernel, and guests.
 #![allow(clippy::unwrap_used)]
 
 use crate::places::for_a_guest;
@@ -19,7 +19,7 @@ fn keep_table(run: &Path, shared: Option<KeptShared>, nothing_proposed: bool) {
     std::fs::write(run.join(KEPT_PAIRS), serde_json::to_vec(&kept).unwrap()).unwrap();
 }
 
-/// What a script says that applies `$1` to `$2`, which must not run. The table is in `$3`.
+/// Returns the message of a script that applies `$1` to `$2`, which must not run. The table is in `$3`.
 fn refused(script: &str, shared: Option<KeptShared>) -> String {
     refused_with(script, shared, false)
 }
@@ -146,7 +146,7 @@ fn what_is_not_a_process_to_place() {
     assert!(refused("exec $1 apply pair --table $3 -p $$", None).contains("it is nearmiss itself"));
     let (told, tell) = std::sync::mpsc::channel();
     let thread = std::thread::spawn(move || {
-        // SAFETY: asks for a number.
+        // SAFETY: returns a number.
         told.send(unsafe { libc::gettid() }).unwrap();
         std::thread::park();
     });

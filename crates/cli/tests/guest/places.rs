@@ -10,7 +10,7 @@ static TAKEN: (Mutex<usize>, Condvar) = (Mutex::new(0), Condvar::new());
 /// One of the guests that may run now; dropping it lets the next test have its own.
 pub struct Place(());
 
-/// Waits for a place. `None`, and one line that says why, where nothing can be traced.
+/// Waits for a place. `None`, and one line with the reason, where nothing can be traced.
 pub fn for_a_guest() -> Option<Place> {
     let missing =
         nearmiss_tap::guest::KernelImage::newest().err().or(nearmiss_tap::guest::QemuBinary::installed().err());

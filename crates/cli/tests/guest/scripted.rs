@@ -5,7 +5,8 @@ use std::fs::File;
 use std::io::Read;
 use std::time::Duration;
 
-/// What a script prints in a guest with this kernel; none, and one line why, where there can be no such guest.
+/// Returns the output of a script in a guest with this kernel; none, and one line why, where there can be no such
+/// guest.
 pub fn in_guest(kernel: Result<KernelImage, String>, script: &str) -> Option<String> {
     let mut command = GuestCommand::inherit(["sh", "-c", script]).unwrap();
     let (mut output, writer) = std::io::pipe().unwrap();

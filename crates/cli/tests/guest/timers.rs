@@ -5,7 +5,7 @@ use nearmiss_record::model::ModelRecord;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// What one of `tests/timers` is built with.
+/// Build of one of `tests/timers`.
 struct Build {
     compiler: &'static str,
     words: &'static [&'static str],
@@ -15,7 +15,7 @@ struct Build {
 const IN_C: Build = Build { compiler: "cc", words: &["-O1", "-pthread", "-o"], source: "preempted.c" };
 const IN_GO: Build = Build { compiler: "go", words: &["build", "-o"], source: "shared_map.go" };
 
-/// `None`, and one line that says why, where there is no such compiler.
+/// `None`, and one line with the reason, where there is no such compiler.
 fn built(build: &Build, place: &Path) -> Option<PathBuf> {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/guest/timers").join(build.source);
     let program = place.join("program");

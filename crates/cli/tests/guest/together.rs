@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-/// Share of the time of pairs that two of one group had, of two groups whose tasks alternate.
+/// Returns the share of the time of pairs that two of one group had, for two groups with alternating tasks.
 pub fn same_group(record: &Value) -> f64 {
     let (mut same, mut all) = (0.0, 0.0);
     for together in record["scheduler"]["together"].as_array().unwrap() {

@@ -120,7 +120,7 @@ fn the_run_queue_walk_shows_its_spike_its_sets_and_its_cause() {
     assert_eq!(peak, 1, "the spike is at offset {:#x}", peak * 32);
     assert!(count * 10 > offsets.user.iter().sum::<u64>() * 8);
 
-    // Few sets carry it; the rest is the kernel's, more of it the slower the host is, whose time its ticks follow.
+    // Few sets carry it; the rest is the kernel's, and more on a slower host, since ticks follow the host's time.
     let l2 = model.sets.iter().find(|s| s.cache == "L2").expect("L2's sets");
     let mut conflicts = l2.conflict_misses.clone();
     conflicts.sort_unstable_by(|a, b| b.cmp(a));
@@ -319,7 +319,7 @@ fn two_deterministic_recordings_agree_in_every_class() {
     let place = Place::new();
     let input: String = (0..20_000u64).map(|n| format!("{}\n", n * 7_919 % 20_011)).collect();
     std::fs::write(place.path().join("numbers"), input).expect("written");
-    // On several CPUs the guest's scheduler may move the task, whose lines the other CPU's caches then meet anew.
+    // On several CPUs the guest's scheduler may move the task; the other CPU's caches then miss its lines anew.
     let alone = ["--cpus", "1", "--only", "user", "--deterministic", "--no-trace", "--no-curve"];
     let args = [&alone[..], &["--", "sort", "-n", "numbers"]].concat();
     let (_, _, first) = place.trace(&args);
@@ -330,7 +330,7 @@ fn two_deterministic_recordings_agree_in_every_class() {
     assert!(a.stores.abs_diff(b.stores) <= 100, "{} and {} stores", a.stores, b.stores);
     // Those of code that others ran too are split by what was kept of either, and the others never do the same twice.
     assert!(a.instructions.abs_diff(b.instructions) <= 100, "{} and {}", a.instructions, b.instructions);
-    // Where address spaces are all alike its code was translated ahead of the window, for another program.
+    // If address spaces are all alike, its code was translated ahead of the window, for another program.
     let loads = |module: &str| -> u64 {
         first.functions.iter().filter(|row| row.module.contains(module)).map(|row| row.tally.loads).sum()
     };

@@ -16,7 +16,7 @@ fn text(bytes: &[u8]) -> String {
 
 const COMMON: [&str; 7] = ["trace", "--only", "user", "--memory", "1GiB", "--timeout", "5m"];
 
-/// The record of a trace that ends well, and what it said.
+/// Returns the record of a trace that ends well, and its output.
 fn traced<T: serde::de::DeserializeOwned>(place: &Path, options: &[&str], command: &[&str]) -> (T, Output) {
     let output = nearmiss(place, &[&COMMON, options, &["--json", "record.json", "--"], command].concat());
     assert!(output.status.success(), "{options:?}: {}: {}", output.status, text(&output.stderr));

@@ -1,4 +1,4 @@
-//! `nearmiss trace` of commands that turn on their guest: the report says it, and the next trace knows nothing of it.
+//! `nearmiss trace` of commands that turn on their guest: the report shows it, and the next trace is not affected.
 
 use crate::places::{self, for_a_guest};
 use nearmiss_tap::guest::KernelImage;
@@ -10,7 +10,7 @@ use tempfile::TempDir;
 /// A directory with runs, a cache of its own and `native/agent/tests/port.c`, built.
 struct Place(TempDir, #[allow(dead_code, reason = "held while the guest runs")] places::Place);
 
-/// `None`, and one line that says why, where this machine cannot.
+/// `None`, and one line with the reason, where this machine cannot.
 fn place() -> Option<Place> {
     let guest = for_a_guest()?;
     if !rustix::process::geteuid().is_root() {
@@ -76,7 +76,7 @@ fn forged_symbols_cut_their_own_run_and_no_other() {
     assert_eq!(status, Some(0), "{said}");
     let of_kernel = said.lines().filter(|line| line.contains("[kernel]")).count();
     assert!(of_kernel > 3 && said.contains("clear_page"), "{said}");
-    // What an attack left in the cache of an earlier nearmiss, or a full disk did, is no obstacle.
+    // A file left by an attack on an earlier nearmiss, or by a full disk, is no obstacle.
     for file in ["btf", "kallsyms", "facts.json", "vmlinux"] {
         fs::write(place.cache().join(file), "0000 T forged\n").expect("a damaged file");
     }

@@ -152,7 +152,7 @@ fn nothing_is_left_of_a_server_after_a_signal() {
     }
 }
 
-/// Exit code 2, or a wrapper's 125, and what was said.
+/// Checks exit code 2, or a wrapper's 125; returns the message.
 fn refusal(directory: &Path, arguments: &[&str]) -> String {
     let output = nearmiss(directory, arguments);
     let code = if ["trace", "observe"].contains(&arguments[0]) { 125 } else { 2 };

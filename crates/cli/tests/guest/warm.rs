@@ -1,4 +1,4 @@
-//! `nearmiss trace --warm`: what the run says of the run ahead, what is refused, and that an interrupt ends everything.
+//! `nearmiss trace --warm`: the run's report of the run ahead, refusals, and that an interrupt ends everything.
 #![allow(clippy::unwrap_used)]
 
 use crate::places::for_a_guest;

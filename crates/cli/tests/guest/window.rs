@@ -1,4 +1,4 @@
-//! `nearmiss trace --from --for --until`: what the run holds, and what is said when the window never opens.
+//! `nearmiss trace --from --for --until`: the content of the run, and the message when the window never opens.
 
 use crate::places::for_a_guest;
 use nearmiss_record::model::ModelRecord;

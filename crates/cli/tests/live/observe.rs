@@ -1,4 +1,4 @@
-//! `nearmiss observe` on programs whose behaviour is known, and on machines that lack what it would like to have.
+//! `nearmiss observe` on programs with known behaviour, and on machines that lack what it would use.
 
 #![allow(clippy::unwrap_used)]
 
@@ -83,7 +83,7 @@ fn a_known_poll_rate_is_found_exactly() {
     let empty = figure(&o.stdout, "empty_ns");
     assert!(blocked >= 0.95 * 100.0 * 2e6 && blocked <= poll["span_ns"].as_f64().unwrap(), "{poll}");
     assert!(blocked <= 1.01 * empty && empty <= 1.05 * (blocked + on_cpu), "{empty}: {poll}");
-    // Where nothing else keeps it off the CPU, neither here nor on the host of this machine, it was blocked nearly always.
+    // It was blocked nearly always, if nothing else keeps it off the CPU, here or on the host of this machine.
     let load: f64 = std::fs::read_to_string("/proc/loadavg").unwrap().split(' ').next().unwrap().parse().unwrap();
     let cpus = std::thread::available_parallelism().unwrap().get() as f64;
     let alone = load <= 0.7 * cpus && stolen_ticks() == stolen;
@@ -137,7 +137,7 @@ fn the_log_has_every_poll() {
     assert!(String::from_utf8_lossy(&out.stderr).contains("observe with --log"));
 }
 
-/// Asks about a readable pipe with each call of the family that has a timeout, so that each returns at once.
+/// Polls a readable pipe with each call of the family that has a timeout, so that each returns at once.
 fn poll_in_every_way(pipe: i32, set: i32) {
     use libc::{POLLIN, epoll_event, pollfd, syscall, timespec, timeval};
     // The kernel writes what is left of a timeout over it.
@@ -148,10 +148,10 @@ fn poll_in_every_way(pipe: i32, set: i32) {
     let mut event = epoll_event { events: 0, u64: 0 };
     let words = 1u64 << pipe;
     let (mut first, mut second) = (words, words);
-    // What the kernel takes as a whole word must be one.
+    // The kernel takes this as a whole word, so it must be one.
     let (none, one, mask) = (0usize, 1usize, 8usize);
-    // SAFETY: every pointer is to a local of the type that the call expects, or null where it may be; the sets of select
-    // are one word long, as `pipe + 1` says.
+    // SAFETY: every pointer is to a local of the type that the call expects, or null where it may be; the sets of
+    // select are one word long, as `pipe + 1` specifies.
     let returned = unsafe {
         [
             syscall(libc::SYS_poll, &raw mut asked, one, 11),
@@ -230,8 +230,9 @@ fn one_instrument_alone_knows_the_cpu_time() {
         assert_eq!(tasks.len(), 1, "{tasks:?}");
         let of = |name: &str| tasks[0][name].as_f64().unwrap();
         assert_eq!((of("process"), &o.record["cpu_ns"]), (f64::from(busy.id()), &tasks[0]["cpu_ns"]));
-        // What always wants a CPU has one or waits for one. The kernel adds a wait when it ends, so that the first one may
-        // have begun before the observation and the last one is not in it: on a busy machine both are long.
+        // A thread that is always runnable has a CPU or waits for one. The kernel adds a wait when it ends, so that the
+        // first one may have begun before the observation and the last one is not in it: on a busy machine both are
+        // long.
         let (wanted, window) = (of("cpu_ns") + of("wait_ns"), o.record["duration_ns"].as_f64().unwrap());
         let edges = 0.5 * of("wait_ns");
         assert!((wanted - window).abs() <= 0.1 * window + edges, "{wanted}: {tasks:?} {}", o.stderr);
@@ -454,7 +455,7 @@ fn the_command_owns_its_streams_and_its_status() {
     let out = Command::new(NEARMISS).args(["observe", "-e", "no-such-event", "--", "true"]).output().unwrap();
     assert_eq!(out.status.code(), Some(125));
     assert!(String::from_utf8_lossy(&out.stderr).contains("perf list"));
-    // What is no option is no command either.
+    // An unknown option is no command either.
     let out = Command::new(NEARMISS).args(["observe", "--no-such-option", "--", "true"]).output().unwrap();
     assert_eq!(out.status.code(), Some(125));
     assert!(String::from_utf8_lossy(&out.stderr).contains("'--no-such-option'"));

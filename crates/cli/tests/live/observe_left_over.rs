@@ -1,4 +1,4 @@
-//! What poll logs tell of events that a thread leaves over, on a subject that says what it leaves; and what waits cost.
+//! Poll logs of events that a thread leaves over, on a subject that prints what it leaves; and the cost of waits.
 
 #![allow(clippy::unwrap_used)]
 
@@ -29,7 +29,7 @@ fn logged(program: &str, family: usize, more: &str) -> Observed {
     observe(&words)
 }
 
-/// Of the subject's call: calls, events, events left over, events not compared.
+/// Returns the totals of the subject's call: calls, events, events left over, events not compared.
 fn totals(o: &Observed, call: &str) -> [u64; 4] {
     let polls = o.record["polls"].as_array().unwrap();
     let row = polls.iter().find(|poll| poll["call"] == call).unwrap_or_else(|| panic!("no {call} in {polls:?}"));
@@ -48,7 +48,7 @@ fn what_is_left_over_is_counted_exactly_in_every_call() {
         let log = Observation::open(&o.run).unwrap().log::<PollCall>().unwrap().unwrap();
         let again: Vec<Option<u32>> = log.map(Result::unwrap).filter(|c| c.call == call).map(|c| c.again).collect();
         assert_eq!(again, [0, 0, 0, 3, 3, 3, 3].map(Some).repeat(ROUNDS as usize), "{call}");
-        // What takes all leaves nothing.
+        // Taking all leaves nothing.
         let o = logged(&program, family, "--sockets 3 --batch 5 --take 0");
         assert_eq!(totals(&o, call), [3 * ROUNDS, 5 * ROUNDS, 0, 0], "{call}: {}", o.stderr);
         assert!(!o.stderr.contains("left over:"), "{}", o.stderr);

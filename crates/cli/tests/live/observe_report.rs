@@ -1,4 +1,4 @@
-//! What `nearmiss observe` says of a writer and of the whole machine, line by line, and its terminal view in 80×24.
+//! Report of `nearmiss observe` on a writer and on the whole machine, line by line, and its terminal view in 80×24.
 
 #![allow(clippy::unwrap_used)]
 

@@ -1,4 +1,4 @@
-//! What `nearmiss observe` says of each task adds up to the time for which the task was there, on a loaded machine too.
+//! The states that `nearmiss observe` reports of each task add up to the task's lifetime, on a loaded machine too.
 
 #![allow(clippy::unwrap_used)]
 
@@ -12,7 +12,7 @@ use std::sync::{Arc, Condvar, Mutex};
 use std::thread::{JoinHandle, sleep, spawn};
 use std::time::Duration;
 
-/// Of the life of a task, at most this share may be without a state.
+/// Greatest share of a task's life that may be without a state.
 const MOST_OFF: f64 = 0.01;
 
 /// Programs that want every CPU, ended when dropped.
@@ -34,7 +34,7 @@ impl Drop for Load {
     }
 }
 
-/// Threads of every kind that run until they are told to end.
+/// Threads of every kind that run until `stop` is set.
 struct Threads {
     stop: Arc<AtomicBool>,
     all: Vec<JoinHandle<()>>,
@@ -75,7 +75,7 @@ fn waited(task: &Value, reason: Option<&str>) -> f64 {
     rows.filter(|row| reason.is_none_or(|reason| row[0] == reason)).map(|row| row[1].as_f64().unwrap()).sum()
 }
 
-/// By how much the states of a task miss its life, as a share of the life.
+/// Returns how far the states of a task differ from its life, as a share of the life.
 fn off_by(task: &Value) -> f64 {
     let life = number(task, "life_ns");
     let states = number(task, "cpu_ns") + number(task, "wait_ns") + waited(task, None);
@@ -130,7 +130,7 @@ fn every_tasks_states_fill_its_life() {
     the_sums_agree(&o.record, window);
 }
 
-/// What is counted in several places is the same everywhere.
+/// Checks that figures counted in several places agree.
 fn the_sums_agree(record: &Value, window: f64) {
     let rows = |name: &str| record[name].as_array().unwrap().clone();
     let sum = |rows: &[Value], name: &str| rows.iter().map(|row| number(row, name)).sum::<f64>();
@@ -253,7 +253,7 @@ impl Account {
         Account { stop, readings }
     }
 
-    /// What was added between two times: at least, and at most.
+    /// Returns what was added between two times: at least, and at most.
     fn between(self, begin: f64, end: f64) -> [f64; 2] {
         self.stop.store(true, Ordering::Relaxed);
         let readings = self.readings.join().unwrap();

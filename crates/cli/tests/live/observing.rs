@@ -16,7 +16,7 @@ pub fn alone() -> MutexGuard<'static, ()> {
     ALONE.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
 }
 
-/// The guard of a test that needs BPF; `None`, and a line that says why, where there is none.
+/// Returns the guard of a test that needs BPF; `None`, and a line with the reason, where there is none.
 pub fn with_bpf() -> Option<MutexGuard<'static, ()>> {
     let guard = alone();
     match nearmiss_observe::bpf::usable() {

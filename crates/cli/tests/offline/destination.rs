@@ -1,4 +1,4 @@
-//! Where a verb writes is looked at before its command runs: a command that takes long is not run for nothing.
+//! A verb's destination is checked before its command runs: a command that takes long is not run for nothing.
 
 #![allow(clippy::unwrap_used)]
 

@@ -1,4 +1,4 @@
-//! The house rules that `cargo metadata` can tell: which crate may use which, and under which licences others' crates
+//! The house rules that `cargo metadata` can show: which crate may use which, and under which licences others' crates
 //! come. Stands in for cargo-deny, which would take longer to build than everything else here.
 
 use serde_json::Value;

@@ -52,7 +52,7 @@ fn a_table_is_a_record_and_its_pictures() {
     let mut files: Vec<_> = here.path().join("pictures").read_dir().unwrap().map(|e| e.unwrap().file_name()).collect();
     files.sort();
     assert_eq!(files, ["figure-6.svg", "figure-7.svg"]);
-    // On a busy machine it also says how far it is.
+    // On a busy machine it also prints how far it is.
     let said = String::from_utf8_lossy(&output.stderr).replace("nearmiss: simulating: ", "");
     assert!(!said.contains("nearmiss: "), "{said}");
 }

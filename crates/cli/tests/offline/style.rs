@@ -1,4 +1,4 @@
-//! The house rules that the text of our sources can tell: short files, nothing left open, unsafe code explained.
+//! The house rules that the text of our sources can show: short files, nothing left open, unsafe code explained.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -100,7 +100,8 @@ fn breaches_would_be_seen() {
     assert!(unexplained(&source(concat!("// SAFETY: y is pure\nlet x = unsafe", " { y() };"))).is_empty());
 }
 
-/// Where a remedy may be named: its own folder, the registry, what is preloaded for it, the paper behind it.
+/// Returns whether a remedy may be named here: its own folder, the registry, what is preloaded for it, the paper behind
+/// it.
 fn is_of_remedy(path: &str, name: &str) -> bool {
     let folder = format!("crates/remedy/src/{name}/");
     // The programs of `apps` may use no remedy (edges.rs), and HTTP has words of its own.

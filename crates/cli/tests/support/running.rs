@@ -44,7 +44,7 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // What has ended already needs no end.
+        // A process that has ended already needs no end.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }

@@ -12,7 +12,7 @@ const MOST_ENTRIES: u64 = 1 << 20;
 /// are read into memory whole; and more than a number of bytes.
 pub(super) struct Checked<R> {
     from: R,
-    /// Of the header that is passed on.
+    /// Bytes of the header that is passed on.
     header: [u8; RECORD],
     passed: usize,
     /// Bytes of the entry's content, padding included, that follow.
@@ -106,7 +106,7 @@ mod tests {
         bytes
     }
 
-    /// What comes through, read in odd portions; or why not.
+    /// Returns the bytes that come through, read in odd portions; or why not.
     fn passed(archive: &[u8], most: u64) -> Result<Vec<u8>, String> {
         let (mut checked, mut out, mut block) = (Checked::new(archive, most), Vec::new(), [0; 77]);
         loop {

@@ -21,7 +21,7 @@ pub(super) const FILES_DEVICE: &str = "vhost-user-fs-pci";
 pub(super) const FILES_TAG: &str = "root";
 pub(super) const FILES_QUEUE: u32 = 1024;
 
-/// What makes a guest a saved one, or not.
+/// Kind of start: whether a guest is a saved one.
 #[derive(Clone, Copy)]
 pub(super) enum Start<'a> {
     /// It boots and has its file server from the start.
@@ -48,7 +48,7 @@ impl<'a> Start<'a> {
     }
 }
 
-/// What QEMU is started with. Descriptors are inherited.
+/// Inputs of QEMU's start. Descriptors are inherited.
 pub(super) struct QemuPlan<'a> {
     pub(super) hardware: &'a Hardware<'a>,
     pub(super) kernel: &'a OwnedFd,

@@ -53,7 +53,7 @@ impl GuestCommand {
             groups: rustix::process::getgroups().tried("getgroups")?.iter().map(|group| group.as_raw()).collect(),
             umask: status_field(&status, "Umask:", 8).unwrap_or(0o022) as u32,
             limits: limits(),
-            // The Rust runtime ignores SIGPIPE; whoever started this process did not ask for it.
+            // The Rust runtime ignores SIGPIPE; the parent of this process did not request it.
             ignored_signals: status_field(&status, "SigIgn:", 16).unwrap_or(0) & !(1 << (libc::SIGPIPE - 1)),
             streams: [0, 1, 2].map(duplicate),
             spooled: None,
@@ -105,7 +105,7 @@ pub(super) enum StreamKind {
     Null,
     Port,
     Terminal,
-    /// The same file, opened inside from an offset: the command can seek in it and map it.
+    /// A file, opened inside from an offset: the command can seek in it and map it.
     File(PathBuf, u64),
     /// As the standard output, so that the order of writes to both is kept.
     SameAsOutput,

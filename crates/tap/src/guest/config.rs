@@ -1,4 +1,4 @@
-//! What to run, on what machine, under which QEMU.
+//! Command to run, machine to run it on, and QEMU to run it under.
 
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
@@ -38,8 +38,8 @@ impl GuestShape {
         self.packages * self.cores * self.threads
     }
 
-    /// The same kind of machine with at most `cpus` CPUs: siblings stay, then packages, and cores go
-    /// first. The result may have fewer CPUs than asked for, where they do not divide evenly.
+    /// Returns the same kind of machine with at most `cpus` CPUs: siblings stay, then packages, and cores go first. The
+    /// result may have fewer CPUs than `cpus`, where they do not divide evenly.
     #[must_use]
     pub fn cut_to(&self, cpus: u32) -> Self {
         let cpus = cpus.max(1);
@@ -82,14 +82,14 @@ pub struct PluginConfig {
     pub descriptors: Vec<(String, OwnedFd)>,
 }
 
-/// What is done in the guest ahead of the command.
+/// Preparation in the guest ahead of the command.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum WarmUp {
     /// Nothing: the guest is as a fresh boot leaves it.
     #[default]
     Nothing,
-    /// What the command will surely read is read ahead, for a tenth of the boot's time at most, and a small program is
-    /// started, after which the emulator knows what every start goes through.
+    /// Files that the command will surely read are read ahead, for a tenth of the boot's time at most. A small program
+    /// is started too, so that the emulator has translated what every start runs.
     Files,
     /// That, and a whole run of the command, for this time at most.
     Run(Duration),
@@ -104,13 +104,13 @@ pub struct GuestConfig {
     pub memory: Vec<u64>,
     /// The kernel to boot.
     pub kernel: KernelImage,
-    /// What to run in it.
+    /// Command to run in it.
     pub command: GuestCommand,
     /// The plugin that watches.
     pub plugin: Option<PluginConfig>,
     /// The guest's clock: the host's, or the instructions'.
     pub icount: Option<InstructionClock>,
-    /// Where the files that the command wrote go when it has ended; otherwise they are thrown away.
+    /// Destination of the files that the command wrote, after its end; otherwise they are thrown away.
     pub keep: Option<PathBuf>,
     /// Ends the guest when the command has run for this time.
     pub timeout: Option<Duration>,
@@ -118,7 +118,7 @@ pub struct GuestConfig {
     pub aslr: bool,
     /// Further words for the kernel, behind nearmiss's own.
     pub kernel_arguments: Vec<KernelArgument>,
-    /// What is done ahead of the command.
+    /// Preparation ahead of the command.
     pub warm_up: WarmUp,
     /// Which QEMU.
     pub qemu: QemuBinary,
@@ -126,7 +126,7 @@ pub struct GuestConfig {
     pub preload: Option<Vec<u8>>,
     /// The command's `GLIBC_TUNABLES`, added to those that it has.
     pub libc_tunables: Option<String>,
-    /// Where saved guests are kept, of which one is restored; it is saved first where there is none for this machine yet.
+    /// Directory of saved guests, one of which is restored; it is saved first if there is none for this machine yet.
     /// `None`: the guest is booted.
     pub saved_guests: Option<PathBuf>,
     /// Set by the user's wish for an end while a guest is booted to be saved.
@@ -167,7 +167,7 @@ const MOST_BY_DEFAULT: u64 = 12 << 30;
 /// are restored from one saved guest.
 fn rounded_down(bytes: u64) -> u64 {
     if bytes < LEAST_MEMORY {
-        return bytes; // and too little, which the error says
+        return bytes; // and too little, which the error reports
     }
     let power = 1 << bytes.ilog2();
     if power + power / 2 <= bytes { power + power / 2 } else { power }

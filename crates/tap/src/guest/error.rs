@@ -1,9 +1,9 @@
-//! What can keep a guest from running.
+//! Errors that keep a guest from running.
 
 use std::io;
 use std::path::PathBuf;
 
-/// Why a guest could not be started. Each says what to do about it.
+/// Errors that keep a guest from starting. Each states the remedy.
 #[derive(Debug, thiserror::Error)]
 pub enum GuestError {
     /// No unpacked kernel was found.
@@ -14,7 +14,7 @@ pub enum GuestError {
     Kernel {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// Defect found.
         what: String,
     },
     /// A program that the guest needs is not installed.
@@ -30,7 +30,7 @@ pub enum GuestError {
     Qemu {
         /// The binary.
         path: PathBuf,
-        /// What is wrong with it.
+        /// Defect found.
         what: String,
     },
     /// The guest would not have enough memory to work.
@@ -38,9 +38,9 @@ pub enum GuestError {
         "the guest would have {have_mib} MiB of memory and needs {need_mib}: ask for more with --memory, or free some of the host's"
     )]
     TooLittleMemory {
-        /// What it would have.
+        /// Memory that it would have.
         have_mib: u64,
-        /// What it needs.
+        /// Memory that it needs.
         need_mib: u64,
     },
     /// The configuration contradicts itself.
@@ -49,7 +49,7 @@ pub enum GuestError {
     /// A system call failed.
     #[error("{what}: {source}")]
     Io {
-        /// What was tried.
+        /// Operation tried.
         what: String,
         /// How it failed.
         source: io::Error,

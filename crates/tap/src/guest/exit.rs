@@ -1,4 +1,4 @@
-//! How a guest came to its end, in words that say what to do.
+//! How a guest came to its end, in words that state the remedy.
 
 use std::path::PathBuf;
 
@@ -8,9 +8,9 @@ use super::messages::Totals;
 /// How the command ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CommandStatus {
-    /// By itself, with this code.
+    /// Exited by itself, with this code.
     Exited(i32),
-    /// By this signal.
+    /// Ended by this signal.
     Signaled(i32),
 }
 
@@ -53,14 +53,14 @@ pub struct GuestExit {
     pub status: Option<CommandStatus>,
     /// Why the guest ended.
     pub reason: ExitReason,
-    /// What a user should know about it, a sentence each.
+    /// Remarks for the user, a sentence each.
     pub notes: Vec<String>,
     /// The guest's kernel killed a process for memory.
     pub out_of_memory: bool,
     /// With `keep`: files of the host's that the command deleted (for itself only); a note counts those beyond a
     /// thousand.
     pub deleted: Vec<PathBuf>,
-    /// If its time was over: what the command waited on, as far as sockets tell, a sentence each.
+    /// If its time was over: the command's waits, as far as sockets show, a sentence each.
     pub waits: Vec<String>,
 }
 
@@ -71,7 +71,7 @@ impl GuestExit {
     }
 }
 
-/// What can be told from the end of the command.
+/// Returns the notes that follow from the end of the command.
 pub(super) fn notes(totals: &Totals, kernel: Option<&str>) -> Vec<String> {
     let mut notes = Vec::new();
     if totals.oom_kills > 0 {

@@ -9,7 +9,7 @@ use super::guardian::Program;
 use super::memory_file;
 use super::qemu::QemuBinary;
 
-/// Where distributions put it; it is never in `PATH`.
+/// Paths used by distributions; it is never in `PATH`.
 const PLACES: [&str; 3] = ["/usr/lib/qemu/virtiofsd", "/usr/libexec/virtiofsd", "/usr/libexec/qemu/virtiofsd"];
 
 /// See `native/agent/fileserver`.
@@ -40,7 +40,8 @@ impl Dialect {
         }
     }
 
-    /// By what `--version` prints: `virtiofsd 1.13.2`. The C server prints `virtiofsd version`, and nothing without root.
+    /// Finds the dialect from the output of `--version`: `virtiofsd 1.13.2`. The C server prints `virtiofsd version`,
+    /// and nothing without root.
     fn of_version(text: &str) -> Self {
         let number = text.strip_prefix("virtiofsd ").and_then(|rest| rest.chars().next());
         if number.is_some_and(|first| first.is_ascii_digit()) { Self::Rust } else { Self::C }

@@ -23,7 +23,7 @@ pub(super) struct Guardian {
     child: Child,
 }
 
-/// What the guardian and its programs say.
+/// Output of the guardian and its programs.
 pub(super) struct Reports {
     /// Lines of the guardian: how a program ended, or why it did not start.
     pub(super) events: PipeReader,
@@ -55,7 +55,7 @@ impl Guardian {
             }
             inherited.extend(descriptors);
         }
-        // What is in the user's environment is meant for the command, not for these.
+        // The user's environment is meant for the command, not for these.
         command.env_clear();
         command.stdin(Stdio::null());
         command.stdout(log_writer.try_clone().tried("pipe")?);
@@ -75,7 +75,7 @@ impl Guardian {
         Ok((Self { lifeline: Some(lifeline), child }, Reports { events, log }))
     }
 
-    /// Asks QEMU to end by itself, so that the plugin can finish.
+    /// Requests QEMU to end by itself, so that the plugin can finish.
     pub(super) fn ask_to_end(&mut self) {
         if let Some(lifeline) = &mut self.lifeline {
             // A guardian that is gone has ended QEMU already.
@@ -92,7 +92,7 @@ impl Guardian {
 impl Drop for Guardian {
     fn drop(&mut self) {
         self.kill();
-        // It has been told to end; an error would mean that it was waited for already.
+        // It has been ordered to end; an error would mean that it was waited for already.
         let _ = self.child.wait();
     }
 }

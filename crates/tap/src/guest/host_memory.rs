@@ -1,4 +1,4 @@
-//! Whether the host's kernel killed a process for memory while a guest ran, as far as the kernel's counters tell.
+//! Whether the host's kernel killed a process for memory while a guest ran, as far as the kernel's counters show.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -34,7 +34,7 @@ impl OomKills {
         }
     }
 
-    /// What probably ended a program of ours that was killed by SIGKILL since then.
+    /// Returns the probable cause of the end of a program of ours that was killed by SIGKILL since then.
     pub(super) fn since(&self) -> Option<&'static str> {
         if self.group.as_ref().is_some_and(Counter::has_risen) {
             return Some(

@@ -113,8 +113,7 @@ impl Drop for RawTerminal {
     }
 }
 
-/// The command gets each Ctrl-C that is typed; three within a second end the guest, whatever the
-/// command makes of them.
+/// The command gets each Ctrl-C that is typed; three within a second end the guest, for any reaction of the command.
 #[derive(Default)]
 struct Interrupts {
     typed: Vec<Instant>,

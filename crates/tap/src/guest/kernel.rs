@@ -56,7 +56,7 @@ impl KernelImage {
         if directory.join("vmlinuz").exists() { Ok(Self { directory }) } else { Err(GuestError::NoKernel(directory)) }
     }
 
-    /// Where the kernel and what was derived from it lie.
+    /// Returns the directory of the kernel and of what was derived from it.
     pub fn directory(&self) -> &Path {
         &self.directory
     }
@@ -161,7 +161,7 @@ fn version_key(path: &Path) -> Vec<u64> {
         .collect()
 }
 
-/// The ELF image inside a bzImage whose payload is a zstd frame.
+/// Returns the ELF image inside a bzImage with a zstd frame as its payload.
 fn unpack_elf(packed: &[u8]) -> Option<Vec<u8>> {
     const ZSTD: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
     packed

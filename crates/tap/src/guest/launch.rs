@@ -33,10 +33,10 @@ use super::{Guest, GuestStart, NodeMemory, memory_file, time_limit};
 
 static AGENT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/guest-init"));
 
-/// Where the agent puts the preloaded library inside.
+/// Path inside the guest at which the agent puts the preloaded library.
 const PRELOAD_PATH: &str = "/run/nearmiss/preload.so";
 
-/// An order is a few bytes, and the agent reads orders whenever it is told of them.
+/// An order is a few bytes, and the agent reads orders whenever it is notified.
 const LONGEST_ORDER: Duration = Duration::from_secs(1);
 
 pub(super) fn launch(mut config: GuestConfig) -> Result<Guest, GuestError> {
@@ -183,7 +183,7 @@ fn start(
     Ok((running, GuestStart { restored: None, note }))
 }
 
-/// What the guest boots from, with these files of the run.
+/// Builds the archive that the guest boots from, with these files of the run.
 fn archive(config: &GuestConfig, files: &[AgentFile]) -> Result<Vec<u8>, GuestError> {
     let mut archive = Initramfs::new();
     for directory in ["dev", "proc", "sys", "root", "lower", "layer"] {
@@ -199,7 +199,7 @@ fn archive(config: &GuestConfig, files: &[AgentFile]) -> Result<Vec<u8>, GuestEr
     Ok(archive.finish())
 }
 
-/// What the agent needs of this run.
+/// Returns the files that the agent needs for this run.
 fn agent_files(
     config: &mut GuestConfig,
     asked: Asked,
@@ -298,8 +298,8 @@ fn environment(command: &GuestCommand, config: &GuestConfig) -> Vec<Vec<u8>> {
     variables.into_iter().map(|(name, value)| [name.into_vec(), b"=".to_vec(), value.into_vec()].concat()).collect()
 }
 
-/// The terminal's settings for the one inside. Where ours stays in its cooked mode (our input is not
-/// the terminal), lines would otherwise get their carriage return twice.
+/// Returns the terminal's settings for the one inside. If ours stays in its cooked mode (our input is not the
+/// terminal), lines would otherwise get their carriage return twice.
 fn termios_text(settings: &Termios, raw_outside: bool) -> String {
     let flags = [
         settings.input_modes.bits(),

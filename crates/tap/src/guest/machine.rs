@@ -10,7 +10,7 @@ use super::file_server::FileServer;
 use super::guardian::{Guardian, Reports, connected_to_listener};
 use super::qemu::QemuBinary;
 
-/// What the guest's kernel sees of its machine, and its arguments.
+/// Machine that the guest's kernel sees, and its arguments.
 pub(super) struct Hardware<'a> {
     pub(super) qemu: &'a QemuBinary,
     pub(super) shape: GuestShape,

@@ -17,8 +17,8 @@ pub(super) fn sized(name: &str, bytes: u64) -> Result<OwnedFd, GuestError> {
 
 /// A file with this content.
 pub(super) fn holding(name: &str, content: &[u8]) -> Result<OwnedFd, GuestError> {
-    // Where the system forbids executable memory files by default, they must be asked for; kernels
-    // before 6.3 do not know the flag.
+    // Executable memory files must be requested if the system forbids them by default; kernels before 6.3 do not have
+    // the flag.
     let executable = MemfdFlags::from_bits_retain(0x10);
     let file = memfd_create(name, MemfdFlags::CLOEXEC | executable)
         .or_else(|_| memfd_create(name, MemfdFlags::CLOEXEC))

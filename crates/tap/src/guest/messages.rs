@@ -1,4 +1,4 @@
-//! What agent and host tell each other, as lines of text.
+//! Lines of text between agent and host.
 
 use std::io::{self, Write};
 use std::path::PathBuf;
@@ -21,9 +21,9 @@ pub(super) fn send_order(to: &mut impl Write, order: &str) -> io::Result<()> {
     to.write_all(&frame)
 }
 
-/// Where a CPU's perf ring lies in the memory of the guest's first process. It holds `PERF_RECORD_MMAP2`, `COMM`,
-/// `FORK` and `EXIT` of every process, is overwritten when full, and its records end with
-/// `{u32 pid, tid; u64 time; u32 cpu, reserved}`.
+/// Location of a CPU's perf ring in the memory of the guest's first process. It holds `PERF_RECORD_MMAP2`, `COMM`,
+/// `FORK` and `EXIT` of every process, is overwritten when full, and its records end with `{u32 pid, tid; u64 time; u32
+/// cpu, reserved}`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PerfRing {
     /// The CPU.
@@ -34,10 +34,10 @@ pub struct PerfRing {
     pub pages: u64,
 }
 
-/// A ring with more pages was told by nobody of ours.
+/// A ring with more pages is not from our agent.
 const MOST_RING_PAGES: u64 = 1 << 12;
 
-/// What was read ahead of the command.
+/// Files read ahead of the command.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct WarmFiles {
     /// Files.
@@ -51,7 +51,7 @@ pub struct WarmFiles {
 /// How a run ahead of the command ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum WarmEnd {
-    /// By itself.
+    /// Ended by itself.
     Ended(CommandStatus),
     /// Its time was over.
     CutShort,
@@ -64,18 +64,18 @@ pub enum WarmEnd {
 pub enum GuestEvent {
     /// A CPU's perf ring.
     Perf(PerfRing),
-    /// What the boot left behind has ended (or not: `settled` is false), after so many ms.
+    /// The activity that the boot left behind has ended (or not: `settled` is false), after so many ms.
     Quiet {
         /// How long that took, in the guest's ms.
         ms: u64,
         /// Whether the guest became quiet at all.
         settled: bool,
     },
-    /// What the guest's kernel tells of itself; kept from an earlier boot, or told by this one.
+    /// The guest kernel's own description; kept from an earlier boot, or sent by this one.
     Kernel(KernelTold),
     /// The agent waits for `Guest::go`.
     Ready,
-    /// What the command will surely read was read ahead.
+    /// Files that the command will surely read were read ahead.
     Warmed(WarmFiles),
     /// The run ahead of the command has ended.
     WarmRun(WarmEnd),

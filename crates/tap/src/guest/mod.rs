@@ -1,10 +1,9 @@
 //! The tap's guest: a throw-away machine under QEMU's TCG that runs one command of the host.
 //!
-//! [`Guest::launch`] boots Debian's cloud kernel with an agent of our own as init, the host's root
-//! read-only under an overlay, and everything about the command as it is outside. The guest's memory
-//! is shared ([`Guest::memory`]), so that a consumer can read it. The agent waits before it starts the
-//! command: [`Guest::boot`] gathers what it tells until then, [`Guest::go`] lets it start, and
-//! [`Guest::wait`] gives the command's status back.
+//! [`Guest::launch`] boots Debian's cloud kernel with an agent of our own as init, the host's root read-only under an
+//! overlay, and everything about the command as it is outside. The guest's memory is shared ([`Guest::memory`]), so
+//! that a consumer can read it. The agent waits before it starts the command: [`Guest::boot`] gathers its reports until
+//! then, [`Guest::go`] lets it start, and [`Guest::wait`] returns the command's status.
 //!
 //! Nothing has a name that could be left behind: memory, archives and sockets are inherited as
 //! descriptors, and QEMU and the file server live in a PID namespace under a guardian that dies with
@@ -79,7 +78,7 @@ pub static TAP_PLUGIN: Option<&[u8]> = Some(include_bytes!(concat!(env!("OUT_DIR
 #[cfg(not(has_tap_plugin))]
 pub static TAP_PLUGIN: Option<&[u8]> = None;
 
-/// The library that tells the tap of heap objects, as a file's content; preloaded into the command.
+/// The library that reports heap objects to the tap, as a file's content; preloaded into the command.
 pub static HEAP_SHIM: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/heapshim.so"));
 
 /// The cache of saved guests, beside that of kernels.
@@ -87,7 +86,8 @@ pub fn saved_guests() -> std::path::PathBuf {
     KernelImage::cache().with_file_name("guests")
 }
 
-/// What [`Guest::launch`] will make of `asked` bytes by node (empty: half of what is available, split evenly).
+/// Returns the memory by node that [`Guest::launch`] makes of `asked` bytes by node (empty: half of what is available,
+/// split evenly).
 pub fn plan_memory(asked: &[u64], nodes: u32) -> Result<Vec<u64>, GuestError> {
     config::memory_by_node(asked, nodes, config::available_memory())
 }
@@ -111,10 +111,10 @@ impl NodeMemory {
     }
 }
 
-/// What the agent told before it was ready.
+/// The agent's reports before it was ready.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct BootFacts {
-    /// What the kernel tells of itself; `None` where a guest that is there could not say it.
+    /// The kernel's own description; `None` where a guest that is there could not send it.
     pub kernel: Option<KernelTold>,
     /// The perf rings, a CPU each.
     pub perf_rings: Vec<PerfRing>,
@@ -169,8 +169,8 @@ impl Guest {
         }
     }
 
-    /// Waits until the agent is ready to start the command; `None` when the guest ended instead
-    /// ([`Guest::wait`] tells why).
+    /// Waits until the agent is ready to start the command; `None` when the guest ended instead ([`Guest::wait`]
+    /// returns why).
     pub fn boot(&self) -> Option<BootFacts> {
         let mut facts = BootFacts::default();
         loop {

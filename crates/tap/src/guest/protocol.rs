@@ -1,19 +1,19 @@
-//! What the agent may say, and when.
+//! Lines that the agent may send, and when.
 //!
-//! Until it says that it is ready, nothing but the agent runs in the guest, and what it says is believed. From then on
-//! programs of the user run there. One that runs as root can take the agent's place, or the kernel's, and no seal in the
-//! guest would survive that. So the host takes nothing more than what it still has to be told: how the run went.
+//! Until the agent reports that it is ready, nothing else runs in the guest, and its lines are trusted. From then on
+//! programs of the user run there. One that runs as root can take the agent's place, or the kernel's, and no seal in
+//! the guest would survive that. So the host accepts only what it still needs: how the run went.
 
 use super::config::WarmUp;
 use super::messages::{GuestEvent, Line};
 
-/// What the host asked this guest for.
+/// The host's requests to this guest.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Asked {
     /// The kernel's symbols and types.
     pub(super) kernel: bool,
     pub(super) warm_up: WarmUp,
-    /// What the command wrote.
+    /// Files that the command wrote.
     pub(super) keep: bool,
 }
 
@@ -29,10 +29,10 @@ enum Phase {
 
 /// Files that the command deleted, or that cannot be kept.
 const MOST_FILES: u32 = 1 << 20;
-/// What else is said of the command's end takes a line or two.
+/// Other remarks on the command's end take a line or two.
 const MOST_REMARKS: u32 = 16;
 
-/// Follows what the agent says.
+/// Checks the order of the agent's lines.
 pub(super) struct Protocol {
     asked: Asked,
     phase: Phase,
@@ -45,7 +45,7 @@ impl Protocol {
         Self { asked, phase: Phase::Booting, files: 0, remarks: 0 }
     }
 
-    /// Takes notice of a line. Errors: it is not its time, or nobody asked for it.
+    /// Checks a line. Errors: it is out of place, or was not requested.
     pub(super) fn line(&mut self, line: &Line) -> Result<(), String> {
         use GuestEvent as Event;
         use Phase::{Booting, Ended, RanAhead, ReadAhead, Ready, Running};
@@ -63,7 +63,7 @@ impl Protocol {
             (Ended, Line::Refused { .. } | Line::Kernel(_)) => {
                 one_more(&mut self.remarks, MOST_REMARKS, "remarks on its end")?
             }
-            // Whether it was asked for is the caller's to say: a limit of time strikes at any moment.
+            // The caller checks whether it was requested: a time limit expires at any moment.
             (phase @ (Running | Ended), Line::Waits(_)) => phase,
             (Ended, Line::Exit(_)) => Ended,
             _ => return Err(out_of_place(line)),
@@ -87,7 +87,7 @@ impl Protocol {
         Err("files, which nobody asked for".into())
     }
 
-    /// Says what came that should not have.
+    /// Describes a line that should not have come.
     pub(super) fn violation(&self, what: &str) -> String {
         match self.phase {
             Phase::Booting => format!("the guest's agent sent {what} (a defect of nearmiss; please report it)"),

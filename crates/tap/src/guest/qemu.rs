@@ -6,13 +6,13 @@ use std::process::Command;
 use super::error::{GuestError, Tried};
 use super::kernel::KernelImage;
 
-/// The first release whose plugin interface sees physical addresses as the tap needs them.
+/// The first release with physical addresses in its plugin interface as the tap needs them.
 const OLDEST: (u32, u32) = (7, 2);
 
 /// Releases that `make test-engines` traces under.
 const TESTED: [(u32, u32); 3] = [(7, 2), (10, 0), (11, 1)];
 
-/// A QEMU system emulator for x86-64 whose TCG loads plugins.
+/// A QEMU system emulator for x86-64 with a TCG that loads plugins.
 #[derive(Debug, Clone)]
 pub struct QemuBinary {
     /// The binary.
@@ -52,7 +52,7 @@ impl QemuBinary {
         }
     }
 
-    /// What a user of this emulator must expect, and what to do about it: `None` for a release that was tested.
+    /// Returns a caution for users of this emulator, with the remedy: `None` for a release that was tested.
     pub fn caution(&self) -> Option<String> {
         let (major, minor) = self.version;
         (!TESTED.contains(&self.version)).then(|| {
@@ -77,14 +77,15 @@ impl QemuBinary {
 
     /// Whether `cmpxchg16b` leaves wrong flags behind.
     ///
-    /// Before 8.0 its helper computes them without the translator's pending state. Where an interrupt returns into the
+    /// Before 8.0 its helper computes them without the translator's pending state. If an interrupt returns into the
     /// block of the instruction, operands become flags; the next interrupt saves them, and its return loads them:
     /// interrupts stay off, or the kernel panics with a double fault.
     pub(super) fn spoils_flags(&self) -> bool {
         self.version.0 < 8
     }
 
-    /// The version of the plugin interface (`QEMU_PLUGIN_VERSION` in QEMU's `include/plugins/qemu-plugin.h`) to ask for.
+    /// Returns the version of the plugin interface (`QEMU_PLUGIN_VERSION` in QEMU's `include/plugins/qemu-plugin.h`) to
+    /// request.
     pub(super) fn plugin_api(&self) -> u32 {
         match self.version {
             (..9, _) => 1,

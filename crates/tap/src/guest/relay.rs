@@ -1,4 +1,4 @@
-//! What the guest writes, on its way to our standard streams; its console and its log.
+//! Output of the guest, on its way to our standard streams; its console and its log.
 
 use std::fs::File;
 use std::io::{Read, Write};
@@ -29,7 +29,8 @@ struct State {
     ended: bool,
 }
 
-/// What the agent carried is in the emulator's hands when its last word comes: what has not come so long after, will not.
+/// All that the agent carried is in the emulator's hands when its last line comes: what has not come so long after,
+/// will not.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 impl Progress {
@@ -99,7 +100,7 @@ fn write_waiting(stream: &mut File, mut bytes: &[u8]) -> std::io::Result<()> {
     Ok(())
 }
 
-/// Keeps the end of what someone says (a console, a log), up to a size.
+/// Keeps the end of a text stream (a console, a log), up to a size.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Tail {
     text: Arc<Mutex<Vec<u8>>>,
@@ -109,7 +110,7 @@ pub(super) struct Tail {
 impl Tail {
     const KEPT: usize = 64 << 10;
 
-    /// Follows a reader until its end, on a thread of its own. `said` is called once, when the reader has said `words`.
+    /// Follows a reader until its end, on a thread of its own. Calls `said` once, when the text contains `words`.
     pub(super) fn follow(
         mut reader: impl Read + Send + 'static,
         words: &'static str,
@@ -166,7 +167,7 @@ mod tests {
 
     const SOON: Duration = Duration::from_millis(50);
 
-    /// A relay of these bytes, whose port stays open, into a pipe.
+    /// A relay of these bytes into a pipe; the port stays open.
     fn relay(bytes: &[u8]) -> (Arc<Progress>, UnixStream, PipeReader) {
         let (port, mut guest) = UnixStream::pair().unwrap();
         let (reader, stream) = std::io::pipe().unwrap();

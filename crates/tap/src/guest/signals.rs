@@ -12,9 +12,9 @@ use signal_hook::iterator::{Handle, Signals};
 use super::error::{GuestError, Tried};
 use super::{Guest, GuestRemote};
 
-/// Signals sent to this process go to the command instead, until this is dropped. A second interrupt
-/// ends the guest; so does one that ends programs, while the guest still boots. What this process
-/// ignores stays ignored. The terminal's size is passed on too.
+/// Signals sent to this process go to the command instead, until this is dropped. A second interrupt ends the guest; so
+/// does one that ends programs, while the guest still boots. Signals that this process ignores stay ignored. The
+/// terminal's size is passed on too.
 pub struct ForwardSignals {
     interrupted: Arc<OnceLock<Instant>>,
     handle: Handle,

@@ -16,9 +16,9 @@ const MOST: usize = 16 << 20;
 
 /// An input in memory.
 pub(super) struct Spooled {
-    /// What it says.
+    /// Content of the input.
     pub(super) content: Vec<u8>,
-    /// The same as a stream, from its beginning.
+    /// The content as a stream, from its beginning.
     pub(super) stream: OwnedFd,
 }
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::exit::ExitReason;
 use super::guardian::Guardian;
 
-/// What others may do to a guest: end it, for a reason.
+/// Actions that others may take on a guest: end it, for a reason.
 pub(super) struct Supervision {
     guardian: Mutex<Guardian>,
     reason: Mutex<Option<ExitReason>>,
@@ -46,12 +46,12 @@ impl Supervision {
         }
     }
 
-    /// What the agent says of waits from here on was asked for.
+    /// Accepts the agent's reports of waits from here on.
     pub(super) fn ask_for_waits(&self) {
         self.asked_for_waits.store(true, Ordering::Release);
     }
 
-    /// Whether somebody asked what the command waits on.
+    /// Returns whether the command's waits were requested.
     pub(super) fn has_asked_for_waits(&self) -> bool {
         self.asked_for_waits.load(Ordering::Acquire)
     }

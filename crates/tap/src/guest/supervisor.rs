@@ -171,7 +171,7 @@ impl Supervisor {
         Ok(())
     }
 
-    /// Waits for what the agent says that it carried; what is missing, if something is.
+    /// Waits for the bytes that the agent reports as carried; returns what is missing, if something is.
     fn finish_streams(&self, totals: &Totals) -> Option<String> {
         let streams = [(&self.terminal, totals.terminal), (&self.output, totals.output), (&self.error, totals.error)];
         let waited = streams.into_iter().filter_map(|(progress, bytes)| progress.as_ref()?.wait_for(bytes).err());
@@ -188,7 +188,7 @@ impl Supervisor {
     /// Waits a little for the guardian's word on how the programs ended, then ends them.
     fn end_soon(&mut self) {
         let waits = &mut [PollFd::new(&self.guardian_events, PollFlags::IN)];
-        // Whatever poll answers, the end comes next.
+        // The end comes next, for any answer of poll.
         let _ = poll(waits, Some(&Timespec { tv_sec: 2, tv_nsec: 0 }));
         self.supervision.kill();
     }

@@ -46,8 +46,8 @@ pub(super) fn of_start(run_ahead: Duration, supervision: &Arc<Supervision>) {
     });
 }
 
-/// Ends a guest whose command has begun and takes longer than this. The agent is asked first what the command waits on;
-/// the guest ends with the answer, or without one.
+/// Ends a guest if its command has begun and takes longer than this. The agent first gets a request for the command's
+/// waits; the guest ends with the answer, or without one.
 pub(super) fn of_command(limit: Duration, supervision: &Arc<Supervision>, mut control: UnixStream) {
     after(limit, supervision, move |supervision| {
         supervision.ask_for_waits();

@@ -1,4 +1,4 @@
-//! What the guest's kernel tells of itself: its symbols and its types. They are the same at each boot, so they are kept.
+//! The guest kernel's own description: its symbols and its types. They are the same at each boot, so they are kept.
 
 use std::fmt;
 use std::sync::Arc;
@@ -27,7 +27,7 @@ impl KernelTold {
         Self { kallsyms: String::from_utf8_lossy(kallsyms).into(), btf: btf.into() }
     }
 
-    /// What an earlier boot told, if the cache still has all of it.
+    /// Returns the description from an earlier boot, if the cache still has all of it.
     pub(super) fn kept(kernel: &KernelImage) -> Option<Self> {
         Some(Self::new(&sealed::read(&kernel.kallsyms())?, sealed::read(&kernel.btf())?))
     }

@@ -1,15 +1,15 @@
-//! What the command waited on when its time was over, as far as sockets tell: the agent's raw facts in words.
+//! Waits of the command when its time was over, as far as sockets show: the agent's raw facts in words.
 //!
-//! The agent sends, when asked, `task process=7 call=45 sockets=1234 name=client` for each task that sleeps in a system
-//! call on sockets, the lines of `/proc/net/tcp`, `tcp6`, `udp` and `unix` behind a word that says which, the lines of
-//! `/proc/net/snmp` behind `counts`, and `end`.
+//! The agent sends, on request, `task process=7 call=45 sockets=1234 name=client` for each task that sleeps in a system
+//! call on sockets, the lines of `/proc/net/tcp`, `tcp6`, `udp` and `unix` behind a word that names the file, the lines
+//! of `/proc/net/snmp` behind `counts`, and `end`.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// Lines that are read; the guest is not trusted.
 const MOST_LINES: usize = 1024;
-/// Sentences that are said.
+/// Most sentences reported.
 const MOST_SAID: usize = 8;
 /// States of a TCP socket in `/proc/net/tcp`.
 const SYN_SENT: &str = "02";
@@ -22,7 +22,7 @@ const ACCEPTS: u64 = 0x10000;
 pub(super) struct Waits {
     lines: usize,
     tasks: Vec<Task>,
-    /// What waiting on a socket of this inode is.
+    /// Description of a wait on the socket, by inode.
     sockets: HashMap<u64, String>,
     /// Names of the columns of `Tcp:`, then their values.
     counts: Vec<Vec<String>>,

@@ -1,4 +1,4 @@
-//! What the guest does between its boot and the command, under the host's clock.
+//! Work of the guest between its boot and the command, under the host's clock.
 
 use std::time::{Duration, Instant};
 
@@ -9,12 +9,12 @@ use super::{Guest, GuestError};
 /// Reading ahead may take this part of the boot's time.
 const PART_OF_BOOT: u32 = 10;
 
-/// What came of it.
+/// Result of the warm-up.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Warmth {
     /// The command's process, once there is one.
     pub command: Option<u32>,
-    /// What was read ahead, *measured*.
+    /// Files read ahead, *measured*.
     pub files: WarmFiles,
     /// How the run ahead ended, if there was one.
     pub run: Option<WarmEnd>,

@@ -1,4 +1,4 @@
-//! What the tests of the guest share.
+//! Shared by the tests of the guest.
 #![allow(clippy::unwrap_used)]
 #![allow(dead_code, reason = "each test file uses a part of it")]
 
@@ -30,8 +30,8 @@ impl Outcome {
     }
 }
 
-/// A guest that runs this command, with streams of the test's own; `None`, and one line that says
-/// why, where this machine cannot run guests.
+/// A guest that runs this command, with streams of the test's own; `None`, and one line with the reason, where this
+/// machine cannot run guests.
 pub fn config(argv: &[&str]) -> Option<GuestConfig> {
     let mut command = GuestCommand::inherit(argv.iter().copied()).unwrap();
     command.streams = [Some(File::open("/dev/null").unwrap().into()), None, None];
@@ -82,7 +82,7 @@ pub fn read_on_thread(from: OwnedFd) -> thread::JoinHandle<String> {
     })
 }
 
-/// What a command prints outside.
+/// Returns the output of a command outside.
 pub fn outside(argv: &[&str]) -> (String, String, Option<i32>) {
     let output = Command::new(argv[0]).args(&argv[1..]).stdin(Stdio::null()).output().unwrap();
     (

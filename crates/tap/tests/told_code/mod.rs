@@ -1,11 +1,11 @@
-//! Which code a stream told, and whether it came ahead of the records that name it.
+//! Code that a stream sent, and whether it came ahead of the records that name it.
 
 use nearmiss_record::code::CodeBlock;
 use nearmiss_record::reference::Record;
 use nearmiss_record::units::InsnId;
 use std::collections::HashSet;
 
-/// A block as it was told.
+/// A block as it was sent.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Block {
     pub vaddr: u64,
@@ -19,7 +19,7 @@ pub struct Block {
 pub struct ToldCode {
     pub blocks: Vec<Block>,
     named: HashSet<InsnId>,
-    /// References whose instruction's code was not told ahead of them.
+    /// References without their instruction's code ahead of them.
     pub unexplained: usize,
 }
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0
  *
  * Four threads add to shared counters under one lock, as a runtime with preemption has it: a timer interrupts the
- * program every 10 ms, and a monitor looks every 1 ms and sends each thread a signal whose handler gives the CPU up. */
+ * program every 10 ms, and a monitor looks every 1 ms and sends each thread a signal with a handler that gives the CPU
+ * up. */
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <sched.h>

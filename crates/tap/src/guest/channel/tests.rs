@@ -93,7 +93,7 @@ impl Numbers {
     }
 }
 
-/// What the agent says, changed in one to four places: each such stream ends, by its end or by one of our errors, and
+/// The agent's lines, changed in one to four places: each such stream ends, by its end or by one of our errors, and
 /// gives frames within their bounds.
 #[test]
 fn three_thousand_mutants_end_within_their_bounds() {
@@ -113,7 +113,7 @@ fn three_thousand_mutants_end_within_their_bounds() {
     for _ in 0..3000 {
         let mut mutant = whole.clone();
         for _ in 0..=numbers.below(4) {
-            // What was cut to a byte may have lost that byte too.
+            // A mutant cut to a byte may have lost that byte too.
             let at = numbers.below(mutant.len().max(1));
             match numbers.below(4) {
                 _ if mutant.is_empty() => mutant.push(0),

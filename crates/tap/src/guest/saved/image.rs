@@ -23,7 +23,7 @@ pub(super) const MOST_OF_ONE: u64 = 300 << 20;
 /// All files; the one that was used longest ago goes first.
 pub(super) const MOST_OF_ALL: u64 = 1 << 30;
 
-/// What could not be saved for once may be saved later.
+/// Time after which a guest that could not be saved is tried again.
 const TRIED_AGAIN: Duration = Duration::from_secs(3600);
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -47,13 +47,13 @@ pub(in super::super) struct Image {
     header: Header,
     /// The emulator's state.
     pub(super) state: Vec<u8>,
-    /// Where the memory begins.
+    /// Offset of the memory.
     memory_at: u64,
     /// A note for the user.
     pub(in super::super) note: Option<String>,
 }
 
-/// What the cache holds for a key.
+/// Content of the cache for a key.
 pub(super) enum Kept {
     /// A guest to restore.
     Image(Box<Image>),

@@ -1,4 +1,4 @@
-//! What a saved guest depends on: where any part of it differs, the guest is booted anew.
+//! Dependencies of a saved guest: if any part of it differs, the guest is booted anew.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;

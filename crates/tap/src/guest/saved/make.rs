@@ -42,7 +42,7 @@ fn await_boot(running: &mut Running, interrupted: &AtomicBool) -> Result<(), Str
     const LOOK: Timespec = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
     let control = &running.ports[0];
     let deadline = Instant::now() + LONGEST_BOOT;
-    // What the guest's kernel prints must not fill the socket.
+    // Output of the guest's kernel must not fill the socket.
     let console = running.console.try_clone().map_err(|error| error.to_string())?;
     thread::spawn(move || std::io::copy(&mut { console }, &mut std::io::sink()));
     while poll(&mut [PollFd::new(control, PollFlags::IN)], Some(&LOOK)) != Ok(1) {

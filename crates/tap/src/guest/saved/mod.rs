@@ -1,8 +1,9 @@
 //! A faster start: a guest is booted once, saved, and restored for every run on an equal machine.
 //!
-//! A saved guest waits before anything of a run is in it (`native/agent/init/saved.c`). The first run with a machine boots
-//! a guest to save it, and restores it like every later run: all runs begin alike. What differs by run comes afterwards:
-//! the file server is plugged in, the agent gets its files over its port, fresh random numbers and the time of day.
+//! A saved guest waits before anything of a run is in it (`native/agent/init/saved.c`). The first run with a machine
+//! boots a guest to save it, and restores it like every later run: all runs begin alike. The parts that differ by run
+//! come afterwards: the file server is plugged in, the agent gets its files over its port, fresh random numbers and the
+//! time of day.
 //!
 //! The memory is a shared file, so QEMU leaves it out of its state (`x-ignore-shared`). Its blocks are kept beside the
 //! state in the cache, checked by a checksum while they are copied into the run's own memory.
@@ -35,7 +36,7 @@ pub(super) struct AgentFile {
     pub(super) content: Vec<u8>,
 }
 
-/// What all guests of this version and kernel have in common.
+/// Inputs common to all guests of this version and kernel.
 pub(super) struct Common<'a> {
     pub(super) kernel: &'a KernelImage,
     /// The archive that the guest boots from.
@@ -106,7 +107,7 @@ fn lock(cache: &Path) -> rustix::io::Result<File> {
 /// Makes a guest's memory all zero again.
 pub(super) fn empty(memory: &[(u64, OwnedFd)]) {
     for (bytes, file) in memory {
-        // Memory files can be cut and lengthened; a guest on others would not boot and say so.
+        // Memory files can be cut and lengthened; a guest on others would not boot and would report it.
         let _ = rustix::fs::ftruncate(file, 0).and_then(|()| rustix::fs::ftruncate(file, *bytes));
     }
 }
