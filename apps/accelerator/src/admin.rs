@@ -99,7 +99,7 @@ fn is_allowed(admin: &Admin, fields: &[httparse::Header<'_>]) -> bool {
     let Some(token) = &admin.token else { return true };
     let expected = format!("Bearer {token}");
     let shown = fields.iter().find(|field| field.name.eq_ignore_ascii_case("authorization"));
-    // Every byte is compared, so that the time tells nothing of the token.
+    // Every byte is compared, so that the time reveals nothing of the token.
     shown.is_some_and(|field| {
         let differs = field.value.iter().zip(expected.as_bytes()).fold(0, |sum, (a, b)| sum | (a ^ b));
         field.value.len() == expected.len() && differs == 0

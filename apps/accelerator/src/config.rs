@@ -28,13 +28,13 @@ pub struct Config {
     /// The servers behind.
     #[serde(rename = "origin")]
     pub origins: Vec<Origin>,
-    /// What is kept.
+    /// Limits of the cache.
     #[serde(default)]
     pub cache: Cache,
-    /// What is refused.
+    /// Limits beyond which requests are refused.
     #[serde(default)]
     pub limits: Limits,
-    /// What is given up.
+    /// Times after which work is given up.
     #[serde(default)]
     pub timeouts: Timeouts,
     /// The access log; none by default.
@@ -63,11 +63,11 @@ pub enum Pace {
 pub struct Origin {
     /// Its address.
     pub address: SocketAddr,
-    /// A path that is asked for to see whether the server is well; without it a connection is enough.
+    /// Path requested to check the server's health; without it a connection is enough.
     pub health: Option<String>,
 }
 
-/// What is kept.
+/// Limits of the cache.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Cache {
@@ -87,7 +87,7 @@ impl Default for Cache {
     }
 }
 
-/// What is refused.
+/// Limits beyond which requests are refused.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Limits {
@@ -124,7 +124,7 @@ impl Default for Limits {
     }
 }
 
-/// What is given up.
+/// Times after which work is given up.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Timeouts {
@@ -176,7 +176,7 @@ impl Default for Timeouts {
 pub struct Admin {
     /// Its address: loopback, unless there is a token.
     pub listen: SocketAddr,
-    /// What a request must show as `Authorization: Bearer TOKEN`.
+    /// Token that a request must show as `Authorization: Bearer TOKEN`.
     pub token: Option<String>,
 }
 
@@ -256,7 +256,7 @@ impl Config {
         Ok(())
     }
 
-    /// What differs from `other` and takes a new start.
+    /// Returns the settings that differ from `other` and take effect only at a new start.
     pub fn takes_a_restart(&self, other: &Config) -> Vec<&'static str> {
         let parts = [
             ("listen", self.listen != other.listen),
@@ -269,7 +269,7 @@ impl Config {
     }
 }
 
-/// Whether who listens on `own` answers who connects to `asked`, as far as the addresses alone tell.
+/// Returns whether a listener on `own` answers a connection to `asked`, judged by the addresses alone.
 fn is_reached(own: SocketAddr, asked: SocketAddr) -> bool {
     let (ip, asked_ip) = (own.ip().to_canonical(), asked.ip().to_canonical());
     // To connect to no address at all is to connect to this machine.

@@ -1,4 +1,4 @@
-//! An HTTP/1.1 caching reverse proxy on an event loop of its own, whose waits can be paced.
+//! An HTTP/1.1 caching reverse proxy on an event loop of its own, with waits that can be paced.
 //!
 //! One thread a CPU, each with its own listening sockets, engine and connections; the store is shared. A request that
 //! the store answers is read, looked up and written within one turn of the loop ([`worker`]); every other one goes

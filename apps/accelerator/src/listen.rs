@@ -15,12 +15,12 @@ pub struct ListenError {
     error: std::io::Error,
 }
 
-/// Opens the sockets of each thread, and says on standard output where it listens.
+/// Opens the sockets of each thread, and prints on standard output where it listens.
 pub fn open(addresses: &[SocketAddr], threads: usize) -> Result<Vec<Vec<TcpListener>>, ListenError> {
     let mut sockets: Vec<Vec<TcpListener>> = (0..threads).map(|_| Vec::new()).collect();
     for address in addresses {
         let failed = |error| ListenError { address: *address, error };
-        // Sockets that share a port would share it with another process, too, and say nothing.
+        // Sockets that share a port would share it with another process, too, without a warning.
         bound(*address, false).map_err(failed)?;
         let mut actual = *address;
         for of_thread in &mut sockets {
@@ -50,7 +50,8 @@ fn listening(socket: Socket) -> std::io::Result<TcpListener> {
     Ok(socket.into())
 }
 
-/// Asks for descriptors enough for so many connections, each with one to an origin. What the machine allows is taken.
+/// Raises the limit to enough descriptors for so many connections, each with one to an origin. A lower limit of the
+/// machine is taken.
 pub fn raise_descriptor_limit(connections: usize) {
     let limit = getrlimit(Resource::Nofile);
     let wanted = (connections as u64 * 2 + 256).min(limit.maximum.unwrap_or(u64::MAX));

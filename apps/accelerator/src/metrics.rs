@@ -31,7 +31,7 @@ impl Counter {
 
 macro_rules! counters {
     ($($name:ident $help:literal,)*) => {
-        /// What one thread counts.
+        /// Counters of one thread.
         #[derive(Debug, Default)]
         #[repr(align(128))]
         pub struct Counters {

@@ -1,4 +1,4 @@
-//! The servers behind: which of them is asked, and whether they are well.
+//! The servers behind: which of them gets a request, and whether they are well.
 
 use crate::config::Origin;
 use std::io::{Read, Write};
@@ -26,7 +26,7 @@ impl Server {
         self.well.swap(well, Ordering::Relaxed) != well
     }
 
-    /// Connects, and asks for the health path where there is one.
+    /// Connects, and requests the health path where there is one.
     pub fn look(&self, timeout: Duration) -> bool {
         self.ask(timeout).unwrap_or(false)
     }

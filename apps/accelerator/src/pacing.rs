@@ -4,14 +4,14 @@ use crate::config::Pace;
 use nearmiss_pace::{Aim, Pacer, Sleeps, Wait};
 use std::time::Duration;
 
-/// A thread's pacing. It must be made by the thread whose waits it paces.
+/// A thread's pacing. The thread that it paces must make it.
 #[derive(Debug)]
 pub enum Pacing {
     /// Every wait begins at once.
     Off,
     /// No wait at all: look, yield, look again.
     Busy,
-    /// By the rules.
+    /// Paced by the rules.
     Paced(Box<Pacer>),
 }
 
@@ -49,7 +49,7 @@ impl Pacing {
         }
     }
 
-    /// What was done since the beginning.
+    /// Returns the work done since the beginning.
     pub fn done(&self) -> Sleeps {
         if let Pacing::Paced(pacer) = self { pacer.done() } else { Sleeps::default() }
     }

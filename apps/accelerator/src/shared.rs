@@ -1,4 +1,4 @@
-//! What all threads share.
+//! State shared by all threads.
 
 use crate::cache::flow::Waker;
 use crate::cache::store::{Store, lock};
@@ -14,12 +14,12 @@ use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
-/// What a reload changes as a whole.
+/// State that a reload changes as a whole.
 #[derive(Debug)]
 pub struct Live {
     /// The configuration.
     pub config: Config,
-    /// What the caching policy is told.
+    /// Options of the caching policy.
     pub policy: Options,
     /// The servers behind.
     pub origins: Origins,
@@ -79,7 +79,7 @@ impl Mailbox {
     }
 }
 
-/// What all threads share.
+/// State shared by all threads.
 #[derive(Debug)]
 pub struct Shared {
     /// The store.
@@ -123,7 +123,7 @@ impl Shared {
         self.mail.iter().for_each(Mailbox::ring);
     }
 
-    /// Tells all threads to end.
+    /// Signals all threads to end.
     pub fn drain(&self) {
         self.draining.store(true, Ordering::Release);
         self.mail.iter().for_each(Mailbox::ring);

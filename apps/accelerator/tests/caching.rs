@@ -1,4 +1,4 @@
-//! What is answered from the store, and how, with the origin's view of it.
+//! Answers from the store, with the origin's view of them.
 #![allow(clippy::unwrap_used, reason = "a test that fails by unwrap has failed well")]
 
 mod support;
@@ -118,7 +118,8 @@ fn stale_answers_stand_in_while_and_instead() {
     assert_eq!(accelerator.get("/").status(), 503);
 }
 
-/// RFC 9110 section 13.1.2: whoever has the response judges the condition; the origin is not asked twice for it.
+/// RFC 9110 section 13.1.2: the holder of the response judges the condition; no second request goes to the origin for
+/// it.
 #[test]
 fn a_condition_on_what_is_not_stored_takes_one_request() {
     let origin = origin_of(&[("200 OK", "Cache-Control: private\r\nETag: \"1\"\r\n", "one")]);
@@ -279,7 +280,7 @@ fn the_store_stays_within_its_bytes() {
     assert_eq!(accelerator.metric("nearmiss_stored_total"), 100);
 }
 
-/// Bytes that tell where they are.
+/// Bytes that contain their own position.
 fn counted(length: usize) -> String {
     (0..).map(|number| format!("{number:07} ")).flat_map(String::into_bytes).map(char::from).take(length).collect()
 }

@@ -1,4 +1,4 @@
-//! What is forgotten while it is on its way: an answer asked for before a purge is not stored after it.
+//! Purges of answers on their way: an answer requested before a purge is not stored after it.
 #![allow(clippy::unwrap_used, reason = "a test that fails by unwrap has failed well")]
 
 mod support;
@@ -9,7 +9,7 @@ use support::{Accelerator, Origin};
 
 const ADMIN: &str = "[admin]\nlisten = \"127.0.0.1:0\"\n";
 
-/// An origin whose answer number `held` waits at the gate, twice: once when it was asked, once before it answers.
+/// An origin that holds its answer number `held` at the gate, twice: once at the request, once before the answer.
 fn held(gate: &Arc<Barrier>, held: usize, fields: fn(usize) -> &'static str) -> Origin {
     let (gate, turn) = (Arc::clone(gate), std::sync::atomic::AtomicUsize::new(0));
     Origin::new(move |seen, socket| {
@@ -26,7 +26,7 @@ fn held(gate: &Arc<Barrier>, held: usize, fields: fn(usize) -> &'static str) -> 
     })
 }
 
-/// What is answered for `/x` after `forget` ran between a request and its answer.
+/// Returns the answer for `/x` after `forget` ran between a request and its answer.
 fn after(accelerator: &Accelerator, gate: &Barrier, forget: &str) -> String {
     let mut client = accelerator.connect();
     client.send(b"GET /x HTTP/1.1\r\nHost: a\r\n\r\n");

@@ -1,4 +1,4 @@
-//! Where messages begin and end, and what of them goes on: exact bytes between a client and an origin.
+//! Ends of messages, and the parts that go on: exact bytes between a client and an origin.
 #![allow(clippy::unwrap_used, reason = "a test that fails by unwrap has failed well")]
 
 mod support;

@@ -1,4 +1,4 @@
-//! What an operator does: start, check, reload, drain, look, purge; and the limits that protect the server.
+//! Work of an operator: start, check, reload, drain, look, purge; and the limits that protect the server.
 #![allow(clippy::unwrap_used, reason = "a test that fails by unwrap has failed well")]
 
 mod support;
@@ -148,7 +148,7 @@ fn the_operator_sees_and_purges() {
     {
         assert_eq!(purge(wrong).status(), 400, "{wrong}");
     }
-    // The key is what the client's request says: another port is another key, the default one is none.
+    // The key is as in the client's request: another port is another key, the default one is none.
     let of = |host: &str, target: &str| accelerator.ask(&format!("GET {target} HTTP/1.1\r\nHost: {host}\r\n\r\n"));
     of("B:8081", "/q?x=1&path=%2f");
     assert_eq!(purge("host=b&path=/q?x=1&path=%2f").text(), "0 purged\n");

@@ -12,10 +12,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 use support::{Accelerator, Origin, config, field};
 
-/// What the configuration allows at once.
+/// Connections that the configuration allows at once.
 const CONNECTIONS: usize = 100;
 
-/// A small generator whose numbers repeat for a seed.
+/// A small generator that repeats its numbers for a seed.
 struct Dice(u64);
 
 impl Dice {
@@ -119,7 +119,7 @@ fn ask(socket: &mut TcpStream, path: &str, dice: &mut Dice) -> bool {
     }
 }
 
-/// Clients up to the limit and above it, who say nothing, or half a head, and all leave at once.
+/// Clients up to the limit and above it, which send nothing, or half a head, and all leave at once.
 fn crowd(address: SocketAddr, end: Instant) {
     while Instant::now() < end {
         let sockets: Vec<_> = (0..CONNECTIONS + 20).filter_map(|_| TcpStream::connect(address).ok()).collect();
@@ -180,7 +180,7 @@ fn joined(mut chunks: &[u8]) -> Vec<u8> {
     }
 }
 
-/// What the memory file of long bodies takes.
+/// Returns the bytes of the memory file of long bodies.
 fn bytes_in_file(process: u32) -> u64 {
     let descriptors = std::fs::read_dir(format!("/proc/{process}/fd")).unwrap().flatten();
     let is_file = |path: &std::path::PathBuf| {

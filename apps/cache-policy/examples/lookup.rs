@@ -1,5 +1,5 @@
-//! What a look-up costs, measured, beside `http-cache-semantics`:
-//! `cargo run --release -p nearmiss-cache-policy --example lookup`.
+//! Cost of a look-up, measured, beside `http-cache-semantics`: `cargo run --release -p nearmiss-cache-policy --example
+//! lookup`.
 
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode};
 use http_cache_semantics::{CacheOptions, CachePolicy};

@@ -1,4 +1,4 @@
-//! What a request says about the caching of its answer (RFC 9111 s5.2.1, 5.4; RFC 5861 s4).
+//! Directives of a request on the caching of its answer (RFC 9111 s5.2.1, 5.4; RFC 5861 s4).
 
 use crate::RequestHead;
 use crate::directives::{Argument, Directive, directives};
@@ -7,7 +7,7 @@ use crate::names;
 use http::HeaderMap;
 use http::header::{CACHE_CONTROL, PRAGMA};
 
-/// A request's directives. The default asks for nothing, for a cache whose operator does not let clients steer it.
+/// A request's directives. The default has none, for a cache with an operator that does not let clients steer it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Asked {
     /// The greatest age.

@@ -13,7 +13,7 @@ use http::{HeaderMap, Method, StatusCode};
 /// How a usable stored response answers a request with conditions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Condition {
-    /// With itself; a range of it where [`crate::ranges`] says so.
+    /// With itself; a range of it where [`crate::ranges`] returns one.
     Whole,
     /// With 304.
     NotModified,

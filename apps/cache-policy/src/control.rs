@@ -1,4 +1,4 @@
-//! All that a response says about its caching (RFC 9111 s5.2.2, RFC 5861).
+//! The directives of a response about its caching (RFC 9111 s5.2.2, RFC 5861).
 
 use crate::Options;
 use crate::directives::{Argument, Directive, directives};
@@ -47,8 +47,8 @@ impl Control {
         self.no_cache || self.must_revalidate || self.proxy_revalidate || self.s_maxage.is_some()
     }
 
-    /// Takes one directive in. A restriction counts whatever its argument. Of a directive with seconds the first one
-    /// counts, and nonsense in it means stale (RFC 9111 s4.2.1).
+    /// Takes one directive in. A restriction counts with any argument. If a directive with seconds is repeated, the
+    /// first one counts, and nonsense in it means stale (RFC 9111 s4.2.1).
     pub fn take(&mut self, directive: &Directive<'_>) {
         let seconds = directive.seconds();
         match directive.name {
@@ -80,8 +80,8 @@ impl Control {
     }
 }
 
-/// Whether a stored response without this field would be another one: the field says what the bytes are, whom they are
-/// for, or how long they are good.
+/// Returns whether a stored response without this field would be another one: the field specifies what the bytes are,
+/// whom they are for, or how long they are good.
 fn is_needed(field: &HeaderName) -> bool {
     const NEEDED: [HeaderName; 7] =
         [CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_RANGE, CONTENT_TYPE, DATE, EXPIRES, VARY];

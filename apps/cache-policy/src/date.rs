@@ -1,4 +1,4 @@
-//! HTTP dates (RFC 9110 s5.6.7), read as RFC 9111 s4.2 asks of a cache: without regard to case, GMT alone.
+//! HTTP dates (RFC 9110 s5.6.7), read as RFC 9111 s4.2 requires of a cache: without regard to case, GMT alone.
 
 use crate::Seconds;
 use http::{HeaderMap, HeaderName, HeaderValue};
@@ -22,8 +22,8 @@ pub(crate) fn parsed(text: &[u8], now: Seconds) -> Option<Seconds> {
 
 const DAYS: [&str; 7] = ["Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"];
 
-/// A date of the form `06 Nov 1994 08:49:37 GMT`. The day of the week has to be one, but need not be the date's: the
-/// grammar does not ask for that, and servers are wrong about it.
+/// Reads a date of the form `06 Nov 1994 08:49:37 GMT`. The day of the week has to be one, but need not be the date's:
+/// the grammar does not require that, and servers are wrong about it.
 fn day_of(weekday: &str, rest: &str) -> Option<Seconds> {
     let named = DAYS.iter().position(|day| day[..3].eq_ignore_ascii_case(weekday))?;
     // A leap second has no number of its own.

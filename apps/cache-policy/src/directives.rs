@@ -5,7 +5,7 @@ use crate::names::{Name, padded};
 use http::{HeaderMap, HeaderName};
 use std::borrow::Cow;
 
-/// What stands after a directive's name.
+/// Text after a directive's name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Argument<'a> {
     /// Nothing.
@@ -24,7 +24,7 @@ pub(crate) struct Directive<'a> {
     pub argument: Argument<'a>,
 }
 
-/// The largest number of seconds told apart: greater ones count as this one (RFC 9111 s1.2.2).
+/// The largest number of seconds distinguished: greater ones count as this one (RFC 9111 s1.2.2).
 pub(crate) const MOST_SECONDS: u32 = 1 << 31;
 
 /// Seconds in decimal digits; `None` for anything else.

@@ -8,13 +8,13 @@ use crate::{Options, Seconds};
 use http::header::{AGE, DATE, EXPIRES, LAST_MODIFIED};
 use http::{HeaderMap, StatusCode};
 
-/// Seconds within what a delta can say.
+/// Returns the seconds, within the range of a delta.
 pub(crate) fn bounded(seconds: u64) -> u32 {
     u32::try_from(seconds).unwrap_or(MOST_SECONDS).min(MOST_SECONDS)
 }
 
-/// What the response itself says of its freshness: s-maxage, else max-age, else Expires (RFC 9111 s4.2.1). `None`
-/// where it says nothing.
+/// Returns the response's explicit lifetime: s-maxage, else max-age, else Expires (RFC 9111 s4.2.1). `None` without any
+/// of them.
 pub(crate) fn explicit_lifetime(control: &Control, headers: &HeaderMap, received_at: Seconds) -> Option<u32> {
     control.s_maxage.or(control.max_age).or_else(|| {
         if control.targeted || !headers.contains_key(EXPIRES) {
@@ -40,8 +40,8 @@ pub(crate) fn heuristic_lifetime(options: &Options, headers: &HeaderMap, receive
     bounded(((date.since(modified) as f64 * fraction) as u64).min(options.heuristic_most.0))
 }
 
-/// The age at the time of receipt (RFC 9111 s4.2.3). Of several values of Age the first counts, and nonsense does not
-/// (s5.1).
+/// Returns the age at the time of receipt (RFC 9111 s4.2.3). If Age has several values the first counts, and nonsense
+/// does not (s5.1).
 pub(crate) fn corrected_initial_age(headers: &HeaderMap, requested_at: Seconds, received_at: Seconds) -> u32 {
     let apparent = date_of(headers, &DATE, received_at).map_or(0, |date| received_at.since(date));
     let stated = headers.get(AGE).and_then(|age| members(age.as_bytes()).next()).and_then(delta_seconds);

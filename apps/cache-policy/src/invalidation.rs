@@ -1,4 +1,4 @@
-//! What a changing request makes invalid (RFC 9111 s4.4).
+//! Responses that a changing request makes invalid (RFC 9111 s4.4).
 
 use crate::{RequestHead, ResponseHead};
 use fluent_uri::component::Scheme;
@@ -6,9 +6,9 @@ use fluent_uri::{Uri, UriRef};
 use http::header::{CONTENT_LOCATION, LOCATION};
 use http::{HeaderName, Method};
 
-/// The targets (path and query) whose stored responses a non-error answer to a request with an unsafe or unknown method
-/// makes invalid: the request's own, and those that Location and Content-Location name on the same origin. `scheme` is
-/// the one under which clients reach the site.
+/// Returns the targets (path and query) with stored responses that a non-error answer to a request with an unsafe or
+/// unknown method makes invalid: the request's own, and those that Location and Content-Location name on the same
+/// origin. `scheme` is the one under which clients reach the site.
 #[must_use]
 pub fn invalidates(scheme: &str, request: &RequestHead<'_>, response: &ResponseHead<'_>) -> Vec<String> {
     let safe = [Method::GET, Method::HEAD, Method::OPTIONS, Method::TRACE].contains(request.method);

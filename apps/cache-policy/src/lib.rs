@@ -1,9 +1,9 @@
-//! What an HTTP cache that several clients share may store, serve, and must ask for again: RFC 9111, the parts of RFC
-//! 9110 that concern caches, RFC 5861, RFC 9211 and RFC 9213.
+//! Rules for an HTTP cache that several clients share: what it may store and serve, and what it must request again.
+//! From RFC 9111, the parts of RFC 9110 that concern caches, RFC 5861, RFC 9211 and RFC 9213.
 //!
-//! The crate does no I/O and reads no clock. [`store`] decides once, when a response arrives; what was decided is kept
-//! as a few numbers ([`Terms`]), so that a look-up ([`Asked::of`] and [`Terms::answer`]) parses nothing but the
-//! request's own directives. `docs/reference/caching.md` lists the RFCs' rules one by one.
+//! The crate does no I/O and reads no clock. [`store`] decides once, when a response arrives; its decisions are kept as
+//! a few numbers ([`Terms`]), so that a look-up ([`Asked::of`] and [`Terms::answer`]) parses nothing but the request's
+//! own directives. `docs/reference/caching.md` lists the RFCs' rules one by one.
 
 #![forbid(unsafe_code)]
 

@@ -1,4 +1,4 @@
-//! Comma-separated lists (RFC 9110 s5.6.1), read from whatever bytes arrive.
+//! Comma-separated lists (RFC 9110 s5.6.1), read from any bytes.
 
 /// Whether a byte is optional white space (RFC 9110 s5.6.3).
 pub(crate) fn is_blank(byte: u8) -> bool {
@@ -33,7 +33,7 @@ pub(crate) fn members(value: &[u8]) -> Members<'_> {
     Members { rest: value, unpaired: false }
 }
 
-/// Where the quoted string that begins at `bytes[0]` ends: the index after the closing quotation mark.
+/// Returns the end of the quoted string that begins at `bytes[0]`: the index after the closing quotation mark.
 fn quoted_end(bytes: &[u8]) -> Option<usize> {
     let mut at = 1;
     while at < bytes.len() {

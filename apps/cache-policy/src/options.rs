@@ -1,4 +1,4 @@
-//! What an operator may choose where the RFCs leave a choice.
+//! Options of an operator where the RFCs leave a choice.
 
 use crate::Seconds;
 use http::HeaderName;
@@ -11,9 +11,11 @@ pub struct Options {
     pub heuristic_fraction: f64,
     /// The longest freshness that the heuristic gives.
     pub heuristic_most: Seconds,
-    /// How long a stale response may be served during its revalidation, where the response does not say (RFC 5861 s3).
+    /// How long a stale response may be served during its revalidation, where the response does not specify it (RFC
+    /// 5861 s3).
     pub default_stale_while_revalidate: Seconds,
-    /// How long a stale response may be served in place of an error, where the response does not say (RFC 5861 s4).
+    /// How long a stale response may be served in place of an error, where the response does not specify it (RFC 5861
+    /// s4).
     pub default_stale_if_error: Seconds,
     /// Targeted fields that speak to this cache, the most specific first (RFC 9213 s2.2).
     pub targeted: Vec<HeaderName>,

@@ -22,7 +22,7 @@ pub enum Ranges {
     Unsatisfiable,
 }
 
-/// The part that the request asks of a stored 200 with `length` bytes of content.
+/// Returns the part that the request selects of a stored 200 with `length` bytes of content.
 #[must_use]
 pub fn ranges(request: &RequestHead<'_>, stored: &HeaderMap, length: u64) -> Ranges {
     let mut lines = request.headers.get_all(RANGE).iter();

@@ -16,7 +16,7 @@ pub enum Forward {
     VaryMiss,
     /// Nothing stored could be used.
     Miss,
-    /// The request's own directives asked for it.
+    /// The request's own directives required it.
     Request,
     /// The stored response was stale.
     Stale,
@@ -44,7 +44,7 @@ impl Forward {
 pub struct Handled<'a> {
     /// Why it went to the origin; `None` for a hit.
     pub forward: Option<Forward>,
-    /// What the origin answered.
+    /// Status of the origin's answer.
     pub forward_status: Option<StatusCode>,
     /// The freshness left, in seconds ([`crate::Terms::time_to_live`]).
     pub time_to_live: Option<i64>,

@@ -18,11 +18,11 @@ pub enum WhyNot {
     Status,
     /// Partial content, which this cache does not combine.
     Partial,
-    /// The request says no-store.
+    /// The request has no-store.
     RequestNoStore,
-    /// The response says no-store.
+    /// The response has no-store.
     NoStore,
-    /// The response says private.
+    /// The response has private.
     Private,
     /// The request carries Authorization, and the response does not allow sharing (RFC 9111 s3.5).
     Authorization,
@@ -30,7 +30,7 @@ pub enum WhyNot {
     VaryStar,
     /// Neither the response nor its status allows storing.
     NotAllowed,
-    /// A response that sets a cookie, and does not say itself that it is for sharing.
+    /// A response that sets a cookie, and does not itself allow sharing.
     SetCookie,
     /// The response is stale already, cannot be validated, and may not be served stale.
     Useless,
@@ -92,7 +92,7 @@ impl Exchange<'_> {
         if terms.is_useless() { Err(WhyNot::Useless) } else { Ok(terms) }
     }
 
-    /// How long the response is fresh: as it says itself, else by the heuristic where that is allowed.
+    /// Returns how long the response is fresh: its explicit lifetime, else by the heuristic where that is allowed.
     fn lifetime(&self, status: StatusCode, headers: &HeaderMap) -> Result<u32, WhyNot> {
         let explicit = explicit_lifetime(self.control, headers, self.received_at);
         if explicit.is_none() && !self.control.public && !heuristic_status(status) {
@@ -141,7 +141,7 @@ impl Exchange<'_> {
     }
 }
 
-/// The final status codes of RFC 9110 whose meaning for a cache this crate obeys.
+/// Returns whether this crate obeys the status's meaning for a cache: a final code of RFC 9110.
 fn understood(status: StatusCode) -> bool {
     matches!(status.as_u16(), 200..=205 | 300..=303 | 305 | 307 | 308 | 400..=417 | 421 | 422 | 426 | 500..=505)
 }

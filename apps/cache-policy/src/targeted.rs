@@ -6,7 +6,8 @@ use crate::names::padded;
 use http::{HeaderMap, HeaderName};
 use sfv::{BareItem, Dictionary, ListEntry, Parser};
 
-/// What a targeted field says; `None` where the field is absent, empty or not a dictionary (RFC 9213 s2.1).
+/// Returns the directives of a targeted field; `None` where the field is absent, empty or not a dictionary (RFC 9213
+/// s2.1).
 pub(crate) fn control(headers: &HeaderMap, field: &HeaderName) -> Option<Control> {
     let lines: Vec<&[u8]> = headers.get_all(field).iter().map(|line| line.as_bytes()).collect();
     if lines.is_empty() {

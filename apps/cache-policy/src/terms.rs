@@ -1,10 +1,10 @@
-//! What was decided when a response was stored, and what follows from it for a look-up.
+//! Decisions made when a response was stored, and their consequences for a look-up.
 
 use crate::directives::MOST_SECONDS;
 use crate::{Asked, Seconds};
 use http::StatusCode;
 
-/// What a stored response may be used for: a few numbers, decided once by [`crate::store`].
+/// Permitted uses of a stored response: a few numbers, decided once by [`crate::store`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Terms {
     pub(crate) received_at: Seconds,
@@ -22,7 +22,7 @@ pub struct Terms {
     pub(crate) never_stale: bool,
 }
 
-/// What to do with a request for which a response is stored.
+/// Action for a request for which a response is stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Answer {
     /// Serve it.
@@ -31,9 +31,9 @@ pub enum Answer {
     Stale,
     /// Serve it, though stale, and validate it meanwhile (RFC 5861 s3).
     StaleWhileRevalidate,
-    /// Ask the origin whether it is still good, with [`crate::conditional`].
+    /// Validate it at the origin, with [`crate::conditional`].
     Validate,
-    /// Ask the origin for a new one: there is nothing to validate by.
+    /// Fetch a new one from the origin: there is nothing to validate by.
     Refetch,
     /// Answer 504: the client wants a stored response alone, and this one does not do (only-if-cached).
     OnlyIfCachedMiss,
@@ -59,8 +59,8 @@ impl Terms {
         self.lifetime
     }
 
-    /// When the response was generated, as its Date says. Where several stored responses suit a request, the latest one
-    /// is used (RFC 9111 s4).
+    /// Returns when the response was generated, from its Date. If several stored responses suit a request, the latest
+    /// one is used (RFC 9111 s4).
     #[must_use]
     pub fn date(&self) -> Seconds {
         self.date
@@ -72,7 +72,7 @@ impl Terms {
         self.status
     }
 
-    /// What to do with a request that selects this response (RFC 9111 s4).
+    /// Returns the action for a request that selects this response (RFC 9111 s4).
     #[must_use]
     pub fn answer(&self, asked: &Asked, now: Seconds) -> Answer {
         match self.usable(asked, now) {
@@ -83,7 +83,7 @@ impl Terms {
         }
     }
 
-    /// How the response may be served without asking the origin, if at all.
+    /// Returns how the response may be served without a request to the origin, if at all.
     fn usable(&self, asked: &Asked, now: Seconds) -> Option<Answer> {
         let age = self.age(now);
         if self.always_validate || asked.no_cache || age > u64::from(asked.max_age) {

@@ -1,4 +1,4 @@
-//! What a 304 or the answer to a HEAD does to a stored response (RFC 9111 s3.2, 4.3.4, 4.3.5).
+//! Effect of a 304 or the answer to a HEAD on a stored response (RFC 9111 s3.2, 4.3.4, 4.3.5).
 
 use crate::control::Control;
 use crate::fields::{finish, without_hops};
@@ -27,9 +27,9 @@ pub fn merge_304(options: &Options, stored: &mut HeaderMap, not_modified: &Heade
     finish(options, stored, received_at);
 }
 
-/// The terms of a stored response after a 304 (RFC 9111 s4.3.4). An error says that the 304 forbids to keep what it
-/// updated: the caller answers this one request with the updated response. Then the caller drops the stored one, or
-/// leaves it as it was where [`WhyNot::is_of_the_request`].
+/// Returns the terms of a stored response after a 304 (RFC 9111 s4.3.4). An error means that the 304 forbids to keep
+/// what it updated: the caller answers this one request with the updated response. Then the caller drops the stored
+/// one, or leaves it as it was where [`WhyNot::is_of_the_request`].
 pub fn refreshed(
     options: &Options,
     terms: &Terms,
@@ -49,7 +49,7 @@ pub fn refreshed(
     exchange.judged(terms.status, &merged)
 }
 
-/// What the answer to a HEAD means for the stored answer to a GET (RFC 9111 s4.3.5).
+/// Effect of the answer to a HEAD on the stored answer to a GET (RFC 9111 s4.3.5).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum HeadUpdate {
     /// The stored response is still current: update it like after a 304.

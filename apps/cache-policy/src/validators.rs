@@ -32,9 +32,9 @@ pub fn conditional(stored: &HeaderMap) -> Vec<(HeaderName, HeaderValue)> {
     pairs.into_iter().filter_map(|(from, to)| Some((to, stored.get(from)?.clone()))).collect()
 }
 
-/// Whether a 304 speaks of this stored response, the only one that the request had validated (RFC 9111 s4.3.4). A
-/// strong tag must be the stored one; a weak tag, or else a date, must correspond to the stored one. A 304 without
-/// validators speaks of it, because nothing else was asked about.
+/// Returns whether a 304 refers to this stored response, the only one that the request had validated (RFC 9111 s4.3.4).
+/// A strong tag must be the stored one; a weak tag, or else a date, must correspond to the stored one. A 304 without
+/// validators refers to it, because nothing else was validated.
 #[must_use]
 pub fn selects(not_modified: &HeaderMap, stored: &HeaderMap) -> bool {
     let Some(new) = not_modified.get(ETAG) else {

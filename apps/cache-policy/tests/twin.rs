@@ -1,5 +1,5 @@
-//! The crate `http-cache-semantics` as a twin: another reading of the same RFCs, by other people. Where both agree,
-//! random exchanges must get the same answers. Where they do not, a test says which sentence of the RFCs decides.
+//! The crate `http-cache-semantics` as a twin: another reading of the same RFCs, by other people. If both agree, random
+//! exchanges must get the same answers. If not, a test names the sentence of the RFCs that decides.
 
 #![allow(clippy::unwrap_used, reason = "these functions are the tests' own")]
 
@@ -55,7 +55,7 @@ impl Exchange {
         CachePolicy::new_options(&request(&self.request), &response, at(0), options)
     }
 
-    /// Whether our stored response is served without asking.
+    /// Returns whether our stored response is served without a request to the origin.
     fn we_serve(&self, terms: &Terms) -> bool {
         let key = |headers| vary_key(&self.response, &get(headers));
         let answer = terms.answer(&Asked::of(&get(&self.later)), Seconds(NOW + self.after));
@@ -67,7 +67,7 @@ impl Exchange {
         matches!(before, BeforeRequest::Fresh(_))
     }
 
-    /// What we and they do with the later request; `None` where we do not store.
+    /// Returns our and their decisions on the later request; `None` where we do not store.
     fn both(&self) -> (Option<bool>, bool) {
         (self.ours().ok().map(|terms| self.we_serve(&terms)), self.they_serve())
     }
@@ -91,7 +91,7 @@ fn some_of(lines: &'static [&'static str]) -> impl Strategy<Value = Vec<String>>
     lines.iter().map(|text| line(text)).collect::<Vec<_>>().prop_map(|lines| lines.into_iter().flatten().collect())
 }
 
-/// A field whose members are some of these.
+/// A field made of some of these members.
 fn list(name: &'static str, members: &'static [&'static str]) -> impl Strategy<Value = Vec<String>> {
     some_of(members).prop_map(move |members| match members.as_slice() {
         [] => Vec::new(),
@@ -281,7 +281,7 @@ fn rfc9110_s5_6_7_three_formats() {
     assert_eq!(Exchange::new(&["Expires: Sunday, 06-Nov-94 20:49:37 GMT"], &[], 0).both(), (Some(true), false));
 }
 
-/// RFC 9111 s3: a status code needs to be understood only where the response says must-understand.
+/// RFC 9111 s3: a status code needs to be understood only where the response has must-understand.
 #[test]
 fn rfc9111_s3_other_statuses() {
     let forbidden = Exchange { status: 403, ..Exchange::new(&[FRESH], &[], 0) };

@@ -1,4 +1,4 @@
-//! When requests are due, whatever the server does: the open loop.
+//! Times at which requests are due, independent of the server: the open loop.
 
 use crate::clock::SECOND;
 use rand::{RngExt as _, SeedableRng as _};
@@ -23,7 +23,7 @@ pub struct Arrivals {
 }
 
 impl Arrivals {
-    /// The same seed gives the same instants.
+    /// Creates arrivals; an equal seed gives the same instants.
     pub fn new(spacing: Spacing, seed: u64) -> Arrivals {
         Arrivals { spacing, random: Pcg64Mcg::seed_from_u64(seed), rest: 0.0 }
     }

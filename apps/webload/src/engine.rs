@@ -23,7 +23,7 @@ const INBOX: usize = 128 << 10;
 /// Events taken from the kernel at once.
 const EVENTS: usize = 512;
 
-/// What one connection is doing.
+/// State of one connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     /// There is no socket.
@@ -45,7 +45,7 @@ enum State {
 struct Slot<L: Load> {
     socket: Option<OwnedFd>,
     state: State,
-    /// Tells events and timers of this socket from those of earlier sockets in the slot.
+    /// Distinguishes events and timers of this socket from those of earlier sockets in the slot.
     generation: u32,
     /// Whether a request waits for this connection or was sent on it.
     is_asked: bool,

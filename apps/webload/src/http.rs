@@ -1,4 +1,4 @@
-//! HTTP/1.1 as a client reads it: the head, the framing of the body, and what caches say of themselves.
+//! HTTP/1.1 as a client reads it: the head, the framing of the body, and the cache status.
 
 pub mod chunked;
 pub mod head;

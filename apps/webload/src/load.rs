@@ -1,20 +1,20 @@
-//! What the engine needs to know of a load: what to ask next, and how to judge the answer.
+//! Interface between the engine and a load: the next request, and the check of its answer.
 
 use serde::{Deserialize, Serialize};
 
-/// How an answer came about, as far as the answer tells.
+/// Source of an answer, as far as the answer reports it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Served {
     /// A cache answered by itself.
     Hit,
-    /// The origin was asked.
+    /// The request went to the origin.
     Miss,
 }
 
 /// A whole and right answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Answer {
-    /// Hit or miss, where the answer tells.
+    /// Hit or miss, where the answer reports it.
     pub served: Option<Served>,
     /// Whether the request had no condition, no reload and the method GET: what hit ratios are counted over.
     pub is_plain: bool,

@@ -1,4 +1,4 @@
-//! What is counted and timed in one phase of a run. Figures of several processes add up.
+//! Counts and times of one phase of a run. Figures of several processes add up.
 
 use crate::clock::SECOND;
 use crate::load::{Answer, Fault, Served};
@@ -83,13 +83,13 @@ pub struct Counts {
     pub answered_in_time: u64,
     /// Right answers to requests due in the phase.
     pub right: u64,
-    /// Of these: hits of a cache.
+    /// Hits of a cache among these.
     pub hits: u64,
-    /// Of these: misses.
+    /// Misses among these.
     pub misses: u64,
-    /// Plain requests (GET without condition or reload) answered right, with hit or miss told.
+    /// Plain requests (GET without condition or reload) answered right, with hit or miss reported.
     pub plain: u64,
-    /// Of these: hits.
+    /// Hits among these.
     pub plain_hits: u64,
     /// Answers "not modified".
     pub not_modified: u64,
@@ -112,13 +112,13 @@ pub struct Counts {
 /// One phase's figures.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Measure {
-    /// What was counted.
+    /// Counts of the phase.
     pub counts: Counts,
     /// From due to the last byte of the answer.
     pub all: Times,
-    /// The same of hits.
+    /// Times of hits.
     pub hits: Times,
-    /// The same of misses.
+    /// Times of misses.
     pub misses: Times,
     /// From due to sent: what the generator and busy connections add.
     pub late: Times,

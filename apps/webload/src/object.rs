@@ -1,10 +1,10 @@
-//! The objects of the origin. All that is said of an object follows from its name: size, type, dates, content.
+//! The objects of the origin. All properties of an object follow from its name: size, type, dates, content.
 
 use crate::content::{Content, mix};
 use crate::laws::{self, Size};
 use std::fmt;
 
-/// What an object is.
+/// Kind of an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Kind {
     /// One of WebAxe-4's content types, by its place in [`laws::WEBAXE_4`].
@@ -18,9 +18,9 @@ pub enum Kind {
 /// One object of the origin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Object {
-    /// What the object is.
+    /// Kind of the object.
     pub kind: Kind,
-    /// Which of several clients asks for the object; each client has a world of its own.
+    /// World of the client that requests the object; each client has one of its own.
     pub world: u16,
     /// Which of the objects of that kind and world.
     pub number: u32,

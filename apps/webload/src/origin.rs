@@ -1,4 +1,4 @@
-//! `origin`: the origin of WebAxe-4. Everything it says of an object follows from the object's name.
+//! `origin`: the origin of WebAxe-4. All properties of an object follow from the object's name.
 
 mod answer;
 mod connection;

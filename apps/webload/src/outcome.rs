@@ -4,12 +4,12 @@ use crate::engine::CannotRun;
 use std::fmt::Display;
 use std::process::ExitCode;
 
-/// What a run that took place says of the server.
+/// Result of a run that took place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
     /// The rate was held and every answer was right.
     Good,
-    /// Fewer answers came than were asked for, and those that came are right.
+    /// Fewer answers came than were requested, and those that came are right.
     MissedRate,
     /// Some answers are wrong or broken; or the rate was held, and some answers never came.
     Faults,
@@ -18,7 +18,7 @@ pub enum Outcome {
 /// Why there is no result.
 #[derive(Debug, thiserror::Error)]
 pub enum Problem {
-    /// The user asked for something that cannot be meant.
+    /// The user's input cannot be meant.
     #[error("{0}")]
     Input(String),
     /// The run could not take place.

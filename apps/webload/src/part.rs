@@ -48,7 +48,7 @@ pub struct Spread {
     pub part: Option<Part>,
     /// Connections in all.
     pub connections: usize,
-    /// Processes that the user asked for.
+    /// Processes that the user requested.
     pub processes: Option<usize>,
 }
 

@@ -1,16 +1,16 @@
 //! Which object the next request of WebAxe-4 is for: recurrence, working set, hot set.
 //!
-//! From the public definition of WebAxe-4 (web-polygraph.org): 95% of the requests are for an object that was asked for
+//! From the public definition of WebAxe-4 (web-polygraph.org): 95% of the requests are for an object that was requested
 //! before, uniformly among the newest objects that make up the working set; one in ten of these is for the hot set, a
-//! hundredth of the working set. Nine of ten requests for a cachable object go to the smallest of nine neighbours: small
-//! objects are popular. New objects push the oldest out of the working set.
+//! hundredth of the working set. Nine of ten requests for a cachable object go to the smallest of nine neighbours:
+//! small objects are popular. New objects push the oldest out of the working set.
 
 use crate::content::mix;
 use crate::laws::{self, WEBAXE_4};
 use crate::object::{Kind, Object};
 
 const RECURRENCE: f64 = 0.95;
-/// While the cache fills, mostly new objects are asked for: 5/55 of the recurrence.
+/// While the cache fills, mostly new objects are requested: 5/55 of the recurrence.
 const RECURRENCE_WHILE_FILLING: f64 = RECURRENCE * 5.0 / 55.0;
 const HOT_SHARE: f64 = 0.01;
 const HOT_REQUESTS: f64 = 0.10;
@@ -19,7 +19,7 @@ const NEIGHBOURS: u32 = 4;
 /// Bytes of working set for each object, as WebAxe-4 counts.
 const BYTES_AN_OBJECT: u64 = 11 << 10;
 
-/// The objects that were asked for so far.
+/// The objects requested so far.
 #[derive(Clone, Debug)]
 pub struct Popularity {
     world: u16,
@@ -29,7 +29,7 @@ pub struct Popularity {
 }
 
 impl Popularity {
-    /// Nothing was asked for yet; the working set will have so many bytes.
+    /// Starts without requests; the working set will have so many bytes.
     pub fn new(world: u16, working_set: u64) -> Popularity {
         let objects = (working_set / BYTES_AN_OBJECT).min(1 << 30) as f64;
         let kept = WEBAXE_4.map(|class| ((objects * class.share) as u32).max(1));
@@ -124,7 +124,7 @@ mod tests {
         assert!((0.9..1.05).contains(&(bytes as f64 / WORKING_SET as f64)), "{bytes}");
     }
 
-    /// What an endless cache would make of 200,000 requests: hit ratio, mean bytes, shares of the content types.
+    /// The figures of an endless cache after 200,000 requests: hit ratio, mean bytes, shares of the content types.
     #[test]
     fn hits_bytes_and_types_are_those_of_the_paper() {
         let (mut popularity, mut seen) = filled();

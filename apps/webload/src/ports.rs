@@ -5,7 +5,7 @@ use crate::outcome::Problem;
 use std::net::SocketAddr;
 
 const RANGE_FILE: &str = "/proc/sys/net/ipv4/ip_local_port_range";
-/// What Linux starts with.
+/// Linux's default range.
 const USUAL_RANGE: (usize, usize) = (32_768, 60_999);
 
 /// Refuses more connections towards `to` than the source addresses have ports.

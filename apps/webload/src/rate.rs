@@ -14,7 +14,7 @@ use std::net::{SocketAddr, ToSocketAddrs as _};
 use std::time::Duration;
 use store::{Dialect, Keys};
 
-/// Whose words requests are in.
+/// Protocol of the requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 enum Protocol {
     /// HTTP/1.1.

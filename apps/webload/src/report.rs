@@ -64,7 +64,7 @@ pub struct PhaseReport {
     pub counts: bool,
     /// Seconds that the phase lasted.
     pub seconds: f64,
-    /// Requests a second that were asked for.
+    /// Requested rate, in requests a second.
     pub wanted_per_second: f64,
     /// Requests a second that came due.
     pub offered_per_second: f64,
@@ -76,7 +76,7 @@ pub struct PhaseReport {
     pub requests: u64,
     /// Requests without a right answer.
     pub errors: u64,
-    /// The same by kind.
+    /// Errors by kind.
     pub errors_by_kind: BTreeMap<&'static str, u64>,
     /// All times.
     pub latency: Latency,
@@ -86,13 +86,13 @@ pub struct PhaseReport {
     pub misses: Latency,
     /// From due to sent: what busy connections and the generator itself add to the times.
     pub late: Latency,
-    /// What the generator alone adds.
+    /// Lateness that the generator alone adds.
     pub generator_late: Latency,
     /// Whether the generator adds little: at most a millisecond, or half of the times, at the 99th percentile.
     pub generator_kept_up: bool,
-    /// Hits among plain requests (GET without condition or reload), where answers tell.
+    /// Hits among plain requests (GET without condition or reload), where answers report hit or miss.
     pub hit_ratio: Option<f64>,
-    /// Hits among all answers that tell.
+    /// Hits among all answers that report hit or miss.
     pub hit_ratio_of_all: Option<f64>,
     /// Answers "not modified".
     pub not_modified: u64,
@@ -205,13 +205,13 @@ impl PhaseReport {
 pub struct Report {
     /// The form of this record.
     pub version: u32,
-    /// Where figures come from.
+    /// Origin of the figures.
     pub figures: &'static str,
-    /// What was asked of whom.
+    /// The load and its server.
     pub load: String,
     /// The seed of all random numbers.
     pub seed: u64,
-    /// Where in its sequence of requests the load can go on.
+    /// Number in its sequence of requests at which the load can go on.
     pub next_request: Option<u64>,
     /// Connections at once, at most.
     pub connections: usize,
@@ -219,14 +219,14 @@ pub struct Report {
     pub processes: usize,
     /// Descriptors that one process may have here.
     pub descriptors_per_process: u64,
-    /// What a reader must know of the conditions.
+    /// Remarks on the conditions for the reader.
     pub notes: Vec<String>,
     /// The phases in their order.
     pub phases: Vec<PhaseReport>,
 }
 
 impl Report {
-    /// What the run says of the server.
+    /// Returns the run's verdict on the server.
     pub fn outcome(&self) -> Outcome {
         let counted = || self.phases.iter().filter(|phase| phase.counts);
         if counted().any(|phase| phase.errors > phase.too_late()) {

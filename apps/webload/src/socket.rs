@@ -9,7 +9,7 @@ use std::time::Duration;
 
 const FLAGS: SocketFlags = SocketFlags::NONBLOCK.union(SocketFlags::CLOEXEC);
 
-/// What an attempt to read or write gave.
+/// Result of an attempt to read or write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Moved {
     /// So many bytes, at least one.
@@ -76,7 +76,7 @@ pub fn reset(socket: OwnedFd) {
     let _ = sockopt::set_socket_linger(&socket, Some(Duration::ZERO));
 }
 
-/// Raises the limit on descriptors as far as allowed, and says how many there may be.
+/// Raises the limit on descriptors as far as allowed, and returns how many there may be.
 pub fn descriptors() -> u64 {
     let limit = getrlimit(Resource::Nofile);
     let most = limit.maximum.unwrap_or(1 << 20);

@@ -100,9 +100,9 @@ fn nginx_answers_kept_connections_and_single_ones() {
     let web =
         ["web", "--profile", "static", "--objects", "50", "--phases", "top1", "--rate", "500", "--for", "1s", "--json"];
     let files = good(&[&web[..], &["--warm-up", "200ms", "--delay", "0s", "--proxy", &proxy]].concat());
-    // Nothing tells hits from misses here.
+    // Nothing distinguishes hits from misses here.
     assert_eq!((&files["hit_ratio"], &files["hits"]["count"]), (&Value::Null, &Value::from(0)), "{files}");
-    // A body that is not what the name says.
+    // A body that does not match its name.
     fs::write(directory.path().join("www/files/7.dat"), "x").expect("a file");
     let output = run(&[&common[..], &[&url]].concat());
     assert!(matches!(output.status.code(), Some(3 | 4)), "{output:?}");
@@ -165,7 +165,7 @@ fn the_origin_answers_all_that_the_clients_ask_and_counts_it() {
     let common =
         ["web", "--rate", "1000", "--for", "2s", "--delay", "0s", "--warm-up", "0s", "--phases", "top1", "--json"];
     let phase = good(&[&common[..], &["--connections", "50", "--proxy", &address]].concat());
-    // Without a cache all is asked of the origin; its echo tells.
+    // Without a cache all requests go to the origin, as its echo shows.
     assert_eq!((&phase["hit_ratio"], &phase["hits"]["count"]), (&Value::from(0.0), &Value::from(0)));
     let mut socket = TcpStream::connect(&address).expect("the origin");
     socket.write_all(b"GET /webload/counts HTTP/1.1\r\nConnection: close\r\n\r\n").expect("writes");
@@ -173,7 +173,7 @@ fn the_origin_answers_all_that_the_clients_ask_and_counts_it() {
     socket.read_to_string(&mut answer).expect("reads");
     let counts: Value = serde_json::from_str(answer.rsplit("\r\n").next().expect("a body")).expect("JSON");
     assert_eq!((&counts["requests"], &counts["refused"]), (&phase["requests"], &Value::from(0)), "{counts}");
-    // Of the GETs a tenth is answered "not modified", besides POST.
+    // A tenth of the GETs is answered "not modified", besides POST.
     assert!(counts["posts"].as_u64() > Some(5) && counts["not_modified"].as_u64() > Some(100), "{counts}");
 }
 

@@ -18,8 +18,8 @@ const PAGE: u64 = 2 << 20;
 #[derive(Debug)]
 pub struct Arena {
     file: OwnedFd,
-    /// Where the next body goes. Places are never used again: a file has room for 2^63 bytes, and those that were
-    /// freed take no memory.
+    /// Place of the next body. Places are never used again: a file has room for 2^63 bytes, and those that were freed
+    /// take no memory.
     next: AtomicU64,
 }
 
@@ -80,7 +80,7 @@ pub enum Body {
 }
 
 impl Body {
-    /// Puts a body together. Where the file has no room, the body lies in memory.
+    /// Puts a body together. The body lies in memory if the file has no room.
     pub fn new(arena: &Arc<Arena>, pieces: &[Bytes]) -> Self {
         let length = pieces.iter().map(Bytes::len).sum();
         if length >= IN_FILE_FROM {

@@ -60,7 +60,7 @@ pub enum End {
     Broken,
 }
 
-/// What the fetch is to do after it wrote.
+/// Next step of the fetch after it wrote.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Demand {
     /// Go on.
@@ -71,7 +71,7 @@ pub enum Demand {
     Nobody,
 }
 
-/// What a reader finds.
+/// Result of a read.
 #[derive(Debug)]
 pub enum Found {
     /// Some of the body.
@@ -94,7 +94,7 @@ struct State {
     phase: Phase,
     interim: Vec<Bytes>,
     chunks: VecDeque<Bytes>,
-    /// Where in the body the first chunk begins, and where the last one ends.
+    /// Offsets in the body at which the first chunk begins, and the last one ends.
     first: u64,
     end: u64,
     kept: bool,

@@ -1,4 +1,4 @@
-//! Which keys were forgotten when, so that a response asked for before that is not stored after it.
+//! Keys forgotten and when, so that a response requested before that is not stored after it.
 
 use super::key::Key;
 use std::hash::{BuildHasher, RandomState};

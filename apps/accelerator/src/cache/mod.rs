@@ -1,4 +1,4 @@
-//! What is kept: responses by key and variant, and the fills under way that several clients share.
+//! Stored items: responses by key and variant, and the fills under way that several clients share.
 
 pub mod body;
 pub mod entry;

@@ -54,11 +54,11 @@ impl Weighter<Key, Arc<Resource>> for BySize {
     }
 }
 
-/// What is stored, what is under way, and what is not to be stored.
+/// Responses stored, responses under way, and keys not to be stored.
 #[derive(Debug)]
 pub struct Store {
     cache: Cache<Key, Arc<Resource>, BySize>,
-    /// Where long bodies lie.
+    /// Memory of long bodies.
     pub arena: Arc<Arena>,
     passed: Cache<Key, u64>,
     under_way: Mutex<HashMap<Key, Arc<Flow>>>,
@@ -121,7 +121,7 @@ impl Store {
         self.cache.remove(key).is_some()
     }
 
-    /// Forgets all keys whose authority and target are told to go. Returns how many were stored.
+    /// Forgets all keys with an authority and target that are to go. Returns how many were stored.
     pub fn forget_where(&self, goes: impl Fn(&KeyRef<'_>) -> bool) -> usize {
         let mut forgotten = lock(&self.changing);
         forgotten.add_all();
@@ -165,7 +165,7 @@ impl Store {
     }
 }
 
-/// A lock whose holder never panics half way through a change.
+/// Takes a lock; no holder panics half way through a change.
 pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -8,7 +8,7 @@ use std::io;
 use std::os::fd::BorrowedFd;
 use std::time::Duration;
 
-/// What a socket is watched for.
+/// Events that a socket is watched for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Interest {
     /// There is something to read.
@@ -22,7 +22,7 @@ impl Interest {
     pub const READ: Interest = Interest { read: true, write: false };
 }
 
-/// What happened to a socket. An engine may report more than was asked for.
+/// Event of a socket. An engine may report more than was requested.
 #[derive(Clone, Copy, Debug)]
 pub struct Event {
     /// The number given with the socket.

@@ -11,7 +11,7 @@ const NOWHERE: u32 = u32::MAX;
 pub struct Poll {
     sockets: Vec<libc::pollfd>,
     tokens: Vec<u64>,
-    /// Where in the array a descriptor is.
+    /// Place in the array, by descriptor.
     places: Vec<u32>,
 }
 

@@ -1,4 +1,4 @@
-//! The decoder of bodies: it says which bytes of its input are content, and where the body ends.
+//! The decoder of bodies: it returns which bytes of its input are content, and where the body ends.
 
 use super::{BodyLength, Refusal, fields, write};
 use std::ops::Range;
@@ -31,12 +31,12 @@ enum State {
     Done,
 }
 
-/// What one look at the input gave.
+/// Result of one look at the input.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Step {
     /// Bytes of the input that are dealt with.
     pub used: usize,
-    /// Where in the input the content is.
+    /// Range of the content in the input.
     pub content: Range<usize>,
 }
 

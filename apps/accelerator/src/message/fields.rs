@@ -15,7 +15,7 @@ const OF_THE_CONNECTION: [HeaderName; 7] = [
     header::PROXY_AUTHORIZATION,
 ];
 const MORE: [&str; 3] = ["keep-alive", "proxy-connection", "http2-settings"];
-/// What `Connection` cannot take away: without them the message would mean something else.
+/// Fields that `Connection` cannot take away: without them the message would mean something else.
 const KEPT: [HeaderName; 5] = [header::HOST, header::CACHE_CONTROL, header::DATE, header::VIA, CDN_LOOP];
 
 /// Fields that decide how a message is framed, routed, authorised, cached or read, sorted. No trailer may set them (RFC

@@ -1,8 +1,8 @@
-//! Where a request was before: Via (RFC 9110 section 7.6.3) and CDN-Loop (RFC 8586).
+//! Earlier hops of a request: Via (RFC 9110 section 7.6.3) and CDN-Loop (RFC 8586).
 
 use http::{HeaderMap, HeaderName, header};
 
-/// Who forwarded a request, told by servers that must not be made to forward it again.
+/// Forwarders of a request, listed by servers that must not be made to forward it again.
 pub const CDN_LOOP: HeaderName = HeaderName::from_static("cdn-loop");
 
 /// Whether a proxy of this name forwarded the request before.

@@ -2,7 +2,7 @@
 
 use super::Refusal;
 
-/// What a head's framing fields say together.
+/// Combined result of a head's framing fields.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Framing {
     /// Content-Length, where all values agree.

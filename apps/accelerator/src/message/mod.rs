@@ -11,7 +11,7 @@ pub mod write;
 
 use http::StatusCode;
 
-/// A message that is not taken, with the status that its sender is told (a response's reader answers 502 instead).
+/// A message that is not taken, with the status sent to its sender (a response's reader answers 502 instead).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{status}: {why}")]
 pub struct Refusal {

@@ -11,7 +11,7 @@ pub const FIELDS_MOST: usize = 100;
 /// Room for the fields of a head; not initialised, so that it costs nothing.
 pub type FieldRoom<'b> = [MaybeUninit<httparse::Header<'b>>; FIELDS_MOST];
 
-/// What of a head is read at once, without a copy.
+/// Parts of a head that are read at once, without a copy.
 #[derive(Debug)]
 pub struct Head<'b> {
     /// The method as it came.
@@ -76,7 +76,7 @@ fn unreadable(error: httparse::Error) -> Refusal {
     }
 }
 
-/// Fields that say something of framing, connection or caching, told from the others by length first.
+/// Fields of framing, connection or caching, distinguished from the others by length first.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Host,

@@ -21,7 +21,7 @@ pub fn field(out: &mut Vec<u8>, name: &str, value: &[u8]) {
     out.extend_from_slice(b"\r\n");
 }
 
-/// One field whose value is a number.
+/// Writes one field with a number as its value.
 pub fn number_field(out: &mut Vec<u8>, name: &str, value: u64) {
     let mut room = Digits::default();
     field(out, name, room.of(value));
@@ -39,7 +39,7 @@ pub fn date(now: Seconds) -> String {
     httpdate::fmt_http_date(SystemTime::UNIX_EPOCH + Duration::from_secs(now.0))
 }
 
-/// An answer of our own: its head and its text. Nobody else can say its date (RFC 9110 section 6.6.1).
+/// Writes an answer of our own: its head and its text. Its date can come from no other server (RFC 9110 section 6.6.1).
 pub fn own_answer(status: StatusCode, why: &str, keep: bool, now: Seconds) -> (Vec<u8>, String) {
     let text = format!("{status}: {why}\n");
     let mut out = Vec::with_capacity(200);

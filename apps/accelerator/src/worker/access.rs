@@ -39,7 +39,7 @@ impl Log {
         self.lines.clear();
     }
 
-    /// The same, if there is much.
+    /// Flushes if there is much.
     pub fn flush_if_long(&mut self, live: &Live) {
         if self.lines.len() >= ENOUGH {
             self.flush(live);
@@ -47,13 +47,13 @@ impl Log {
     }
 }
 
-/// What one line says.
+/// Content of one line.
 struct Line<'a> {
     peer: SocketAddr,
     /// Method, authority and target; none where the request was refused unread.
     request: Option<(&'a str, &'a str, &'a str)>,
     status: StatusCode,
-    /// Of the body, with the sizes of its chunks.
+    /// Bytes of the body, with the sizes of its chunks.
     bytes: u64,
     word: &'static str,
     micros: u128,

@@ -200,7 +200,7 @@ fn whole(request: &Request, status: StatusCode, length: Option<u64>) -> Part {
     }
 }
 
-/// What conditions and ranges leave of a response.
+/// Returns the part of a response that conditions and ranges leave.
 fn part_of(request: &Request, status: StatusCode, fields: &HeaderMap, length: Option<u64>) -> Part {
     if condition(&request.head(), status, fields) == Condition::NotModified {
         return Part { status: StatusCode::NOT_MODIFIED, body: None, length: None, content_range: None, reduced: true };

@@ -18,7 +18,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
-/// What nginx, too, writes into its log where a client left before its answer.
+/// The status that nginx, too, logs when a client left before its answer.
 const UNANSWERED: u16 = 499;
 
 /// A client's connection.
@@ -38,7 +38,7 @@ pub struct Client {
     /// The end was read.
     pub(super) at_end: bool,
     pub(super) keep: bool,
-    /// Said all it has to say, and reads only so that the other side can read the answer.
+    /// Sent all it has to send, and reads only so that the other side can read the answer.
     pub(super) lingers: bool,
     pub(super) deadline_ms: u64,
     interest: Interest,
@@ -48,11 +48,11 @@ pub struct Client {
 #[derive(Debug)]
 pub struct Exchange {
     pub(super) request: Arc<Request>,
-    /// What its answer comes from.
+    /// The flow that its answer comes from.
     pub(super) flow: Option<Arc<Flow>>,
     /// Interim responses already passed on.
     pub(super) interim: usize,
-    /// What it has to do with the fetch.
+    /// Its role in the fetch.
     pub(super) role: Role,
     /// Its body, if there is one and it is not all handed on.
     pub(super) upload: Option<Decoder>,
@@ -68,12 +68,12 @@ pub struct Exchange {
     pub(super) sent: u64,
 }
 
-/// What a request has to do with the fetch that its answer comes from.
+/// Role of a request in the fetch that its answer comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
-    /// The fetch was made for it and asks as it asked: whatever comes is its answer.
+    /// The fetch was made for it with the same request: any response is its answer.
     Passed,
-    /// The fetch was made for it, but asks for the whole.
+    /// The fetch was made for it, but requests the whole.
     Leads,
     /// The fetch was made for another one: only what may be shared is its answer.
     Joined,
@@ -185,7 +185,7 @@ impl Worker {
     fn finish_exchange(&mut self, id: DefaultKey) -> bool {
         let Some(client) = self.clients.get_mut(id) else { return false };
         if let Some(exchange) = client.exchange.take() {
-            // What is left of the request's body would be read as the next request.
+            // The rest of the request's body would be read as the next request.
             client.keep &= exchange.upload.is_none();
             let (peer, heads) = (client.peer, client.outgoing.heads);
             self.log_exchange(peer, &exchange, heads);
@@ -335,7 +335,7 @@ impl Worker {
         }
     }
 
-    /// Closes a connection, whatever it is doing.
+    /// Closes a connection in any state.
     pub(super) fn close_client(&mut self, id: DefaultKey) {
         let Some(mut client) = self.clients.remove(id) else { return };
         self.engine.remove(client.socket.as_fd());

@@ -1,4 +1,4 @@
-//! Where a request's answer comes from: the store, a fetch of its own, or one that it shares.
+//! Source of a request's answer: the store, a fetch of its own, or one that it shares.
 
 use super::Worker;
 use super::answer::Served;
@@ -128,7 +128,7 @@ impl Worker {
     }
 
     /// Joins the fetch under way for this key, or starts one. A `particular` request joins only one that has no answer
-    /// yet: what was answered before it was asked may be older than it allows.
+    /// yet: an answer from before the request may be older than it allows.
     fn share(
         &mut self,
         id: DefaultKey,
@@ -155,7 +155,7 @@ impl Worker {
         }
     }
 
-    /// A fetch that nobody else joins, whose answer may be stored.
+    /// Starts a fetch that nobody else joins; its answer may be stored.
     fn fetch_alone(&mut self, id: DefaultKey, request: &Arc<Request>, stored: Option<Arc<Entry>>, why: Forward) {
         let flow = Flow::new();
         flow.attach(self.client_waker(id));
@@ -185,7 +185,7 @@ impl Worker {
         }
     }
 
-    /// Answers without asking anybody.
+    /// Answers without a fetch.
     pub(super) fn own_answer(&mut self, id: DefaultKey, status: StatusCode, why: &'static str) {
         let (draining, now) = (self.drained_ms.is_some(), self.now.wall);
         let Some(client) = self.clients.get_mut(id) else { return };

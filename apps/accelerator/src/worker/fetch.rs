@@ -19,7 +19,7 @@ use std::net::SocketAddr;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 
-/// What a fetch is for.
+/// Purpose of a fetch.
 #[derive(Debug)]
 pub struct Plan {
     /// Under which key its answer may be stored. None: the request goes as it is, and nothing is stored.
@@ -28,7 +28,7 @@ pub struct Plan {
     pub(super) stored: Option<Arc<Entry>>,
     /// Others may have joined it.
     pub(super) listed: bool,
-    /// Why the origin is asked.
+    /// Reason for the request to the origin.
     pub(super) why: Forward,
 }
 
@@ -38,14 +38,14 @@ pub struct Job {
     pub(super) request: Arc<Request>,
     pub(super) flow: Arc<Flow>,
     pub(super) plan: Plan,
-    /// What the last try came to.
+    /// Result of the last try.
     pub(super) failure: (StatusCode, &'static str),
     /// Servers that failed already.
     pub(super) tried: Vec<Arc<Server>>,
-    /// The client whose body goes along.
+    /// The client that sends the body.
     pub(super) uploader: Option<DefaultKey>,
     pub(super) requested_at: Seconds,
-    /// What the store had forgotten by the time the request was made.
+    /// The store's turn when the request was made.
     pub(super) since: u64,
     /// Interim answers so far.
     pub(super) interims: usize,
@@ -190,7 +190,7 @@ impl Worker {
     pub(super) fn fetch_event(&mut self, id: DefaultKey, event: Event) {
         let Some(fetch) = self.fetches.get_mut(id) else { return };
         if fetch.job.is_none() {
-            // A kept connection has nothing to say but its end.
+            // A kept connection can only report its end.
             if event.readable || event.ended {
                 self.drop_connection(id);
             }
@@ -319,7 +319,7 @@ impl Worker {
         }
     }
 
-    /// Keeps a connection whose request is done.
+    /// Keeps a connection after its request is done.
     pub(super) fn keep_connection(&mut self, id: DefaultKey) {
         let most = self.live.config.limits.idle_origin;
         let deadline = self.after(self.live.config.timeouts.idle);

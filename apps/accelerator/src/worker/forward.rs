@@ -15,7 +15,7 @@ impl Worker {
     pub(super) fn request_head(&self, job: &Job) -> Vec<u8> {
         let request = &job.request;
         let mut out = Vec::with_capacity(512);
-        // What is to be stored is asked for whole.
+        // A response to store is requested whole.
         let method = if job.plan.key.is_some() { &Method::GET } else { &request.method };
         out.extend_from_slice(method.as_str().as_bytes());
         out.push(b' ');

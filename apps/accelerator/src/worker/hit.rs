@@ -1,4 +1,4 @@
-//! The short way: a plain GET whose fresh answer is stored. One look-up, one write, no allocation.
+//! The short way: a plain GET with a fresh answer stored. One look-up, one write, no allocation.
 
 use super::Worker;
 use super::outgoing::send;

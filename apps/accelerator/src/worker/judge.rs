@@ -1,4 +1,4 @@
-//! What an origin's final head means: a response to store, one to pass on, or a stored one to use instead.
+//! Meaning of an origin's final head: a response to store, one to pass on, or a stored one to use instead.
 
 use super::Worker;
 use super::fetch::Job;
@@ -17,7 +17,7 @@ use std::sync::Arc;
 /// How long a response that was not stored keeps requests from waiting for each other.
 pub const PASS_SECONDS: u64 = 60;
 
-/// What is stored once the body is whole.
+/// Data to store once the body is whole.
 #[derive(Debug)]
 pub struct Storing {
     status: StatusCode,
@@ -33,7 +33,7 @@ impl Storing {
     }
 }
 
-/// What becomes of a response.
+/// Treatment of a response.
 pub enum Judged {
     /// It is the answer.
     Answer {
@@ -44,9 +44,9 @@ pub enum Judged {
     },
     /// A stored response is the answer.
     Instead(Phase),
-    /// It speaks of something that is not stored: the origin must be asked for the whole.
+    /// It refers to something that is not stored: the whole must be fetched from the origin.
     AskAgain,
-    /// It is no answer to what was asked.
+    /// It does not answer the request.
     Unusable(&'static str),
 }
 
@@ -94,8 +94,8 @@ impl Worker {
         Judged::Answer { phase, storing }
     }
 
-    /// The terms under which the response is stored, if it is. A body that ends with its connection is not: nobody can
-    /// tell whether it is whole.
+    /// Returns the terms under which the response is stored, if it is. A body that ends with its connection is not
+    /// stored: nothing shows whether it is whole.
     fn storing(&self, job: &Job, head: &Head, now: Seconds) -> Option<Storing> {
         let key = job.plan.key.as_ref()?;
         let request = as_get(job);
@@ -167,7 +167,7 @@ impl Worker {
     }
 }
 
-/// The request as the origin was asked: by GET.
+/// Returns the request as sent to the origin: by GET.
 fn as_get(job: &Job) -> RequestHead<'_> {
     RequestHead {
         method: if job.plan.key.is_some() { &Method::GET } else { &job.request.method },

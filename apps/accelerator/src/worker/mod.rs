@@ -38,7 +38,7 @@ const TICK: Duration = Duration::from_millis(250);
 const ROOM: usize = 64 << 10;
 /// The mailbox among the tokens. No connection has it: connections have a version in the upper half.
 const MAIL: u64 = 0x7fff_ffff;
-/// Tells fetches from clients.
+/// Distinguishes fetches from clients.
 const FETCH: u64 = 1 << 31;
 
 /// The time, read once a turn.
@@ -68,7 +68,7 @@ pub struct Worker {
     began: Instant,
     now: Now,
     swept_ms: u64,
-    /// When a drain ends, whatever is still open.
+    /// When a drain ends, with anything still open.
     drained_ms: Option<u64>,
 }
 
@@ -120,7 +120,7 @@ impl Worker {
     }
 
     fn wait(&mut self, events: &mut Vec<Event>) -> io::Result<()> {
-        // The thread's own mail rings no bell, and connections whose turn was over wait in it.
+        // The thread's own mail rings no bell, and connections at the end of their turn wait in it.
         let left_over = self.shared.mail[self.me].is_filled();
         let timeout = if left_over { Duration::ZERO } else { TICK };
         let timeout = self.pacing.before_wait(timeout, self.engine.most_events(), left_over);
@@ -150,7 +150,7 @@ impl Worker {
         }
     }
 
-    /// Somebody says that a connection has something to do.
+    /// Handles an event of a connection.
     fn woken(&mut self, token: u64) {
         match token {
             token if token >> 32 == 0 => self.accept(token as usize),
@@ -159,7 +159,7 @@ impl Worker {
         }
     }
 
-    /// What is done once a turn. True where the loop is to end.
+    /// Does the work due once a turn. Returns true when the loop is to end.
     fn housekeeping(&mut self) -> bool {
         if self.shared.generation.load(Ordering::Acquire) != self.generation {
             self.reload();

@@ -1,4 +1,4 @@
-//! What a connection has still to write: a head, and a body from the store or from a response under way.
+//! Output that a connection still has to write: a head, and a body from the store or from a response under way.
 
 use crate::cache::entry::Entry;
 use crate::cache::flow::{End, Flow, Found, Waker};
@@ -25,9 +25,9 @@ pub enum Framing {
         /// Behind its last byte.
         end: u64,
     },
-    /// By chunks.
+    /// Framed by chunks.
     Chunked,
-    /// By the end of the connection.
+    /// Framed by the end of the connection.
     Close,
 }
 
@@ -46,7 +46,7 @@ enum Body {
     },
 }
 
-/// What is to be written.
+/// Output still to be written.
 #[derive(Debug, Default)]
 pub struct Outgoing {
     head: Vec<u8>,
@@ -58,7 +58,7 @@ pub struct Outgoing {
     pub heads: u64,
 }
 
-/// What a turn of writing came to.
+/// Result of a turn of writing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sent {
     /// Nothing is left.

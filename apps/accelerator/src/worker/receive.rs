@@ -22,7 +22,7 @@ const INTERIM_MOST: usize = 32;
 /// Reads before the others have their turn.
 const A_TURN: usize = 16;
 
-/// What a read gave.
+/// Result of a read.
 enum Read {
     Some(usize),
     Nothing,
@@ -195,7 +195,7 @@ impl Worker {
         if job.keep && bodyless { self.keep_connection(id) } else { self.drop_connection(id) }
     }
 
-    /// The origin validated something else: ask for the whole response.
+    /// The origin validated something else: requests the whole response.
     fn ask_again(&mut self, id: DefaultKey) {
         let Some(mut job) = self.fetches.get_mut(id).and_then(|fetch| fetch.job.take()) else { return };
         self.drop_connection(id);

@@ -24,7 +24,7 @@ pub struct Request {
     pub body: BodyLength,
     /// Whether the connection stays.
     pub keep: bool,
-    /// Who asks.
+    /// Address of the client.
     pub peer: IpAddr,
 }
 
@@ -50,7 +50,7 @@ impl Request {
         RequestHead { method: &self.method, target: &self.target, authority: &self.authority, headers: &self.fields }
     }
 
-    /// What it asks of a cache.
+    /// Returns its requirements for a cache.
     pub fn asked(&self) -> Asked {
         Asked::of(&self.head())
     }
@@ -72,13 +72,13 @@ impl Request {
         idempotent.contains(&self.method) && matches!(self.body, BodyLength::None | BodyLength::Fixed(0))
     }
 
-    /// Whether it asks for less than the whole response: a part of it, or none under a condition.
+    /// Returns whether it requests less than the whole response: a part of it, or none under a condition.
     pub fn asks_for_less(&self) -> bool {
         LESS.iter().any(|name| self.fields.contains_key(name))
     }
 
-    /// Whether the whole response, stored or not, is all that its answer takes: it asks for no part, and its conditions
-    /// can be judged by the response's fields.
+    /// Returns whether the whole response, stored or not, is all that its answer takes: it requests no part, and its
+    /// conditions can be judged by the response's fields.
     pub fn takes_the_whole(&self) -> bool {
         !TO_THE_ORIGIN.iter().any(|name| self.fields.contains_key(name))
     }

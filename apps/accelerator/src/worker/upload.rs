@@ -75,7 +75,7 @@ impl Worker {
         Ok(())
     }
 
-    /// The body is not readable: the origin gets no whole request, and the client is told.
+    /// The body is not readable: the origin gets no whole request, and the client gets the refusal.
     fn break_upload(&mut self, id: DefaultKey, refusal: Refusal) {
         self.counters().requests_refused.one();
         let Some(client) = self.clients.get_mut(id) else { return };

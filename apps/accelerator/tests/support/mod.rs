@@ -11,7 +11,7 @@ use tempfile::TempDir;
 
 pub const PATIENCE: Duration = Duration::from_secs(10);
 
-/// What an origin does with one request: true keeps the connection.
+/// An origin's handling of one request: true keeps the connection.
 pub type Script = dyn Fn(&Seen, &mut TcpStream) -> bool + Send + Sync;
 
 /// A request as an origin saw it.
@@ -39,7 +39,7 @@ pub fn field<'a>(head: &'a str, name: &str) -> Option<&'a str> {
     })
 }
 
-/// A server that does as its script says, and remembers what it was asked.
+/// A server that follows its script, and records the requests it got.
 pub struct Origin {
     pub address: SocketAddr,
     pub seen: Arc<Mutex<Vec<Seen>>>,
@@ -133,7 +133,7 @@ fn line(socket: &mut TcpStream, input: &mut Vec<u8>) -> String {
     }
 }
 
-/// A body as its head says it ends; trailers follow the content of a chunked one.
+/// Reads a body as its head frames it; trailers follow the content of a chunked one.
 pub fn read_body(socket: &mut TcpStream, input: &mut Vec<u8>, head: &str) -> Vec<u8> {
     if let Some(length) = field(head, "content-length") {
         return exactly(socket, input, length.parse().unwrap());
@@ -180,7 +180,7 @@ impl Accelerator {
         Self::start(folder, config.contains("[admin]"))
     }
 
-    /// With the configuration in this folder; what it says on standard error goes to the file `stderr` there.
+    /// Starts with the configuration in this folder; its standard error goes to the file `stderr` there.
     pub fn start(folder: TempDir, with_admin: bool) -> Self {
         let mut child = Command::new(env!("CARGO_BIN_EXE_nearmiss-accelerator"))
             .arg("--config")
@@ -222,7 +222,7 @@ impl Accelerator {
         assert!(sent.success());
     }
 
-    /// What the operator's port answers.
+    /// Returns the answer of the operator's port.
     pub fn operate(&self, request: &str) -> Answer {
         let mut client = Client::new(self.admin.expect("an operator's port"));
         client.send(request.as_bytes());

@@ -1,4 +1,4 @@
-//! Short ways to say an exchange.
+//! Short ways to write an exchange.
 
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 use nearmiss_cache_policy::{
@@ -6,7 +6,7 @@ use nearmiss_cache_policy::{
     stored_fields,
 };
 
-/// When every response arrives that nothing else is said of: Sun, 06 Nov 1994 08:49:37 GMT.
+/// Time at which every response arrives without another time: Sun, 06 Nov 1994 08:49:37 GMT.
 pub const NOW: Seconds = Seconds(784_111_777);
 
 /// Fields from lines such as `Age: 5`.
@@ -30,7 +30,7 @@ pub fn get(headers: &HeaderMap) -> RequestHead<'_> {
     request(&Method::GET, headers)
 }
 
-/// What `store` says of any exchange.
+/// Returns the decision of `store` on any exchange.
 pub fn judged(method: &Method, asked: &str, status: u16, response: &str) -> Result<Terms, WhyNot> {
     let (asked, headers) = (fields(asked), fields(response));
     let response = ResponseHead { status: StatusCode::from_u16(status).unwrap(), headers: &headers };
@@ -80,7 +80,7 @@ pub fn after_304(response: &str, not_modified: &str) -> Result<Terms, WhyNot> {
     refreshed(&Options::default(), &old, &get(&HeaderMap::new()), &kept(response), &news, later, later)
 }
 
-/// What a 200 to a HEAD with these fields does to a stored response.
+/// Returns the effect of a 200 to a HEAD with these fields on a stored response.
 pub fn after_head(response: &str, status: u16, head: &str) -> HeadUpdate {
     let headers = fields(head);
     let head = ResponseHead { status: StatusCode::from_u16(status).unwrap(), headers: &headers };

@@ -18,7 +18,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
-/// The sections that the table of `docs/reference/caching.md` says tests of, as the names of tests begin.
+/// Returns the sections that the table of `docs/reference/caching.md` lists as passing, as the names of tests begin.
 fn sections_said_to_pass() -> BTreeSet<String> {
     let docs = fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/reference/caching.md")).unwrap();
     let rows = docs.lines().filter_map(|line| line.strip_prefix("| "));

@@ -46,7 +46,7 @@ fn rfc5861_s4_if_error_of_the_request() {
     assert!(after_error("Cache-Control: max-age=10", "Cache-Control: no-cache, stale-if-error=5", 3));
 }
 
-/// An operator may give times for responses that say nothing.
+/// An operator may give times for responses without any.
 #[test]
 fn rfc5861_defaults() {
     let options = Options {

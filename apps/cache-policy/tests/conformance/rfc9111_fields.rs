@@ -46,7 +46,7 @@ fn rfc9111_s5_2_both_forms() {
     assert!(!kept("Cache-Control: no-cache=x-a\nX-A: 1").contains_key("x-a"));
 }
 
-/// A quoted string is one argument, whatever stands in it.
+/// A quoted string is one argument, with any content.
 #[test]
 fn rfc9111_s5_2_quoted_commas() {
     assert_eq!(fresh_for("Cache-Control: a=\"max-age=3600\", max-age=1"), 1);
@@ -117,7 +117,7 @@ fn rfc9111_s5_2_1_5_no_store_served() {
     assert_eq!(answer(HOUR, "Cache-Control: no-store", 0), Answer::Fresh);
 }
 
-/// no-transform asks for what this cache does anyway.
+/// no-transform requests what this cache does anyway.
 #[test]
 fn rfc9111_s5_2_1_6_no_transform() {
     assert_eq!(answer(HOUR, "Cache-Control: no-transform", 0), Answer::Fresh);
@@ -301,7 +301,7 @@ fn rfc9111_s5_3_invalid() {
     }
 }
 
-/// The same where the origin's clock lags: "a time in the past" is past for that clock, too.
+/// As above, where the origin's clock lags: "a time in the past" is past for that clock, too.
 #[test]
 fn rfc9111_s5_3_invalid_and_an_old_date() {
     let response = stored("Expires: 0\nDate: Sun, 06 Nov 1994 07:49:37 GMT\nETag: \"a\"");

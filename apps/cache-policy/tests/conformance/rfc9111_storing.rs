@@ -213,8 +213,8 @@ fn rfc9111_s3_5_requirements_of_the_directive() {
     assert_eq!(answer("Cache-Control: max-age=60, must-revalidate", "Cache-Control: max-stale", 60), Answer::Validate);
 }
 
-/// RFC 9111 s7.3: "the Set-Cookie response header field … does not inhibit caching". This cache asks the origin to say
-/// so.
+/// RFC 9111 s7.3: "the Set-Cookie response header field … does not inhibit caching". This cache requires the origin to
+/// allow it explicitly.
 #[test]
 fn rfc9111_s7_3_set_cookie() {
     assert!(stored("Cache-Control: max-age=60\nSet-Cookie: a=b").is_ok());

@@ -38,7 +38,7 @@ fn rfc9111_s4_3_1_fields_to_copy() {
     assert_eq!(Selecting::of(&fields("Vary: *")), None);
 }
 
-/// Without a validator there is nothing to send: the response is asked for anew.
+/// Without a validator there is nothing to send: the response is requested anew.
 #[test]
 fn rfc9111_s4_3_1_nothing_to_validate_by() {
     let terms = stored("Cache-Control: max-age=60").unwrap();
@@ -149,7 +149,7 @@ fn rfc9111_s4_3_4_weak() {
 
 /// "If the new response does not include any form of validator, and there is only one stored response in the initial
 /// set, and that stored response also lacks a validator, then that stored response is identified for update." This
-/// cache asks about one stored response, and takes such an answer for it even if it has a validator, because many
+/// cache validates one stored response, and takes such an answer for it even if it has a validator, because many
 /// servers send none.
 #[test]
 fn rfc9111_s4_3_4_none() {

@@ -1,4 +1,4 @@
-//! What must hold for any fields whatever. The fuzz target and the bounded test share this.
+//! Invariants for any fields. The fuzz target and the bounded test share this.
 
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 use nearmiss_cache_policy::*;
@@ -31,7 +31,8 @@ const READ: [&str; 24] = [
     "x-other",
 ];
 
-/// Lines of which the first byte names a field and the rest is its value. What no field can hold is left out.
+/// Reads lines: the first byte of each names a field and the rest is its value. Bytes that no field can hold are left
+/// out.
 fn fields(bytes: &[u8]) -> HeaderMap {
     let mut map = HeaderMap::new();
     for line in bytes.split(|&byte| byte == b'\n').take(1000) {

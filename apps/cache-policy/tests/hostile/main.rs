@@ -1,12 +1,12 @@
-//! Fields from the network are whatever somebody sends: nothing panics, and what must hold holds. The fuzz target
-//! `cache_policy` runs the same without an end.
+//! Fields from the network contain anything that somebody sends: nothing panics, and what must hold holds. The fuzz
+//! target `cache_policy` runs the same without an end.
 
 mod exercise;
 
 use exercise::exercise;
 use proptest::prelude::*;
 
-/// What the grammars are made of, so that random fields come near to meaning something.
+/// Parts of the grammars, so that random fields come near to meaning something.
 const PIECES: [&str; 44] = [
     "max-age",
     "s-maxage",
@@ -80,7 +80,7 @@ proptest! {
     }
 }
 
-/// A field of a megabyte takes time in proportion, whatever is in it.
+/// A field of a megabyte takes time in proportion, with any content.
 #[test]
 fn long_fields_take_linear_time() {
     for pattern in ["\"", "\\\"", "\"\\\",", ",", "a=\"", "a=b,", " ,\t"] {

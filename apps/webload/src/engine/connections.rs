@@ -88,7 +88,7 @@ impl<L: Load> Engine<L> {
         Ok(())
     }
 
-    /// Ends the socket of a slot, whatever it was doing.
+    /// Ends the socket of a slot in any state.
     pub(super) fn drop_socket(&mut self, index: u32) {
         let slot = &mut self.slots[index as usize];
         if slot.state == State::Opening {

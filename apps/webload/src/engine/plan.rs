@@ -1,4 +1,4 @@
-//! What a run is to do.
+//! Plan of a run.
 
 use crate::arrivals::Spacing;
 use crate::laws;
@@ -7,7 +7,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 /// The connections of a run.
 #[derive(Clone, Copy, Debug)]
 pub struct Connections {
-    /// Where to.
+    /// Target address.
     pub to: SocketAddr,
     /// How many there are at once, at most.
     pub count: usize,

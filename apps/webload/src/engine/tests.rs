@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// One byte asks, one byte answers.
+/// A request is one byte, an answer is one byte.
 struct Bytes;
 
 impl Load for Bytes {

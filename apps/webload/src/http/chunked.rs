@@ -20,7 +20,7 @@ enum Stage {
     Done,
 }
 
-/// Where a reader of chunks stands.
+/// State of a reader of chunks.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Chunks {
     stage: Stage,
@@ -32,7 +32,7 @@ pub struct Chunks {
 }
 
 impl Chunks {
-    /// Reads from `bytes`, hands each piece of data to `data`, and says how many bytes belong to the body.
+    /// Reads from `bytes`, hands each piece of data to `data`, and returns how many bytes belong to the body.
     pub fn read(&mut self, bytes: &[u8], mut data: impl FnMut(&[u8]) -> Result<(), Fault>) -> Result<usize, Fault> {
         let mut at = 0;
         while at < bytes.len() && !self.is_done() {

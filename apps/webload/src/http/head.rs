@@ -17,7 +17,7 @@ pub enum Framing {
     UntilEnd,
 }
 
-/// What a client must know of a response's head.
+/// Parts of a response's head that a client uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Head {
     /// Bytes of the head.
@@ -28,11 +28,11 @@ pub struct Head {
     pub framing: Framing,
     /// Whether the connection may carry another request.
     pub keeps_connection: bool,
-    /// Hit or miss, where the head tells.
+    /// Hit or miss, where the head reports it.
     pub served: Option<Served>,
 }
 
-/// What the fields of one head said.
+/// Values in the fields of one head.
 #[derive(Default)]
 struct Said {
     length: Option<u64>,

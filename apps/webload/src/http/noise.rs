@@ -1,4 +1,4 @@
-//! Whatever bytes a peer sends: an answer, a fault or more to read, and never a panic.
+//! Any bytes from a peer: an answer, a fault or more to read, and never a panic.
 
 use super::chunked::Chunks;
 use super::reply::{Body, Expected, Reply, Statuses};

@@ -8,12 +8,12 @@ use crate::load::{Answer, Fault};
 /// A longer head is refused.
 const LONGEST_HEAD: usize = 64 << 10;
 
-/// What the body of a right answer is.
+/// Expected body of a right answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Body {
     /// This content, so many bytes.
     Of(Content, u64),
-    /// Whatever the server sends, as long as the framing is right.
+    /// Anything that the server sends, as long as the framing is right.
     Any,
     /// Any body; its fingerprint is wanted.
     First,
@@ -42,7 +42,7 @@ impl Statuses {
     }
 }
 
-/// What a request must get.
+/// Answer that a request must get.
 #[derive(Clone, Copy, Debug)]
 pub struct Expected {
     /// The body.
@@ -107,7 +107,7 @@ impl Reply {
         Ok(None)
     }
 
-    /// Reads heads, interim responses included, and says where the body begins.
+    /// Reads heads, interim responses included, and returns where the body begins.
     fn head(&mut self, expected: &Expected, bytes: &[u8]) -> Result<Option<usize>, Fault> {
         let mut at = 0;
         loop {

@@ -1,4 +1,4 @@
-//! What the origin answers: decided from the request's head alone.
+//! Answers of the origin: decided from the request's head alone.
 
 use crate::object::Object;
 use httpdate::HttpDate;
@@ -26,14 +26,14 @@ pub struct Request {
     pub object: Option<Object>,
     /// The status to answer with.
     pub status: u16,
-    /// What If-None-Match and If-Modified-Since say: whether the client has the object as it is.
+    /// Result of If-None-Match and If-Modified-Since: whether the client has the object as it is.
     by_tag: Option<bool>,
     by_date: Option<bool>,
     /// Whether only a head is wanted.
     pub is_head: bool,
     /// Whether the method is POST: the answer is not to be kept.
     pub is_post: bool,
-    /// Whether the target asks for the origin's own counts.
+    /// Whether the target is the origin's own counts.
     pub asks_counts: bool,
     /// Whether the client waits for an interim answer before it sends the body.
     pub waits_for_continue: bool,

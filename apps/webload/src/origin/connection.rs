@@ -9,7 +9,7 @@ use rustix::fd::OwnedFd;
 /// A longer head is refused.
 const LONGEST_HEAD: usize = 64 << 10;
 
-/// What the connection is doing.
+/// State of the connection.
 #[derive(Clone, Copy, Debug)]
 enum State {
     /// A request's head is awaited.
@@ -22,7 +22,7 @@ enum State {
     Writing { at: u64 },
 }
 
-/// What is to happen next.
+/// Next step of the connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Next {
     /// Nothing before the socket is ready again.
@@ -37,7 +37,7 @@ pub enum Next {
 pub struct Connection {
     /// The socket.
     pub socket: OwnedFd,
-    /// Tells timers of this connection from those of earlier ones in the same place.
+    /// Distinguishes timers of this connection from those of earlier ones in the same place.
     pub generation: u32,
     state: State,
     unread: Vec<u8>,
@@ -51,7 +51,7 @@ impl Connection {
         Connection { socket, generation, state: State::Head, unread: Vec::new(), request: None, head: Vec::new() }
     }
 
-    /// The request whose answer is thought about.
+    /// Returns the request with an answer in its thinking time.
     pub fn request(&self) -> Option<&Request> {
         self.request.as_ref()
     }

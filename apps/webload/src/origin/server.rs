@@ -26,7 +26,7 @@ pub struct Thinking {
     pub mean_ns: f64,
     /// Nanoseconds.
     pub deviation_ns: f64,
-    /// The same seed gives the same times in the same order.
+    /// Seed: an equal one gives the same times in the same order.
     pub seed: u64,
 }
 
@@ -37,7 +37,7 @@ impl Thinking {
     }
 }
 
-/// What the origin has done.
+/// Counts of the origin's work.
 #[derive(Clone, Copy, Debug, Default, serde::Serialize)]
 struct Counts {
     connections: u64,
@@ -88,7 +88,7 @@ impl Server {
         })
     }
 
-    /// Where it listens.
+    /// Returns the address that it listens on.
     pub fn address(&self) -> Result<SocketAddr, Errno> {
         SocketAddr::try_from(getsockname(&self.listener)?)
     }
@@ -198,7 +198,7 @@ impl Server {
         counts.body_bytes += request.length();
     }
 
-    /// Writes the answers whose time has come.
+    /// Writes the answers that are due.
     fn end_thinking(&mut self) {
         let now = clock::now();
         if now - self.date.1 > SECOND / 10 {

@@ -48,7 +48,7 @@ impl Url {
 
 /// GETs of one pattern.
 pub struct Requests {
-    /// What stands before the object's number, and behind it.
+    /// Text before the object's number, and behind it.
     before: String,
     behind: String,
     is_pattern: bool,

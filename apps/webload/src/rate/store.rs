@@ -83,7 +83,7 @@ enum Match {
 }
 
 impl Keys {
-    /// Reads and writes as asked for.
+    /// Creates the reads and writes that the arguments specify.
     pub fn new(dialect: Dialect, arguments: &Arguments, seed: u64) -> Keys {
         Keys {
             dialect,

@@ -1,4 +1,4 @@
-//! What WebAxe-4's clients send: methods, conditions, objects; and what they must get.
+//! Requests of WebAxe-4's clients: methods, conditions, objects; and the answers that they must get.
 
 use super::Arguments;
 use crate::content::{Content, mix};
@@ -23,7 +23,7 @@ const SPECIAL_WHILE_FILLING: f64 = 0.1;
 const LONGEST_POST: u64 = 8 << 10;
 const DAY: u64 = 86_400;
 
-/// What is asked for.
+/// Requested objects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum Profile {
     /// WebAxe-4 as P2 uses it.
@@ -33,7 +33,7 @@ pub enum Profile {
     Static,
 }
 
-/// What kind of request it is.
+/// Kind of a request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Form {
     /// A GET without more.
@@ -43,7 +43,7 @@ pub enum Form {
     Changed,
     /// If-Modified-Since the last change: 304.
     Unchanged,
-    /// A reload: caches must ask the origin.
+    /// A reload: caches must go to the origin.
     Reload,
     /// A POST.
     Post,
@@ -75,7 +75,7 @@ pub struct Clients {
 }
 
 impl Clients {
-    /// Clients as asked for.
+    /// Creates the clients that the arguments specify.
     pub fn new(arguments: &Arguments, part: Part, seed: u64, working_set: u64, filling: Vec<bool>) -> Clients {
         Clients {
             popularity: Popularity::new(part.index as u16, working_set),
