@@ -40,7 +40,7 @@ pub enum PaperError {
     /// No such table.
     #[error("table {name}: there is none of this name; there are: {there}")]
     NoTable {
-        /// As asked.
+        /// Requested name.
         name: String,
         /// Those that are.
         there: String,
@@ -48,7 +48,7 @@ pub enum PaperError {
     /// A program of ours is not beside `nearmiss`.
     #[error("{path}: not there; build it in a clone of nearmiss: cargo build --release -p {package}", path = .path.display())]
     NoProgram {
-        /// Where it was looked for.
+        /// Path where it was looked for.
         path: PathBuf,
         /// Its package.
         package: String,
@@ -80,22 +80,22 @@ pub struct Paper {
     pub name: &'static str,
     /// Its title and year.
     pub title: &'static str,
-    /// What `run` prints.
+    /// Output of `run`.
     pub what: &'static str,
     /// Names of its tables.
     pub tables: &'static [&'static str],
-    /// The same on this machine, where its figures are modelled.
+    /// The program for this machine, where the paper's figures are modelled.
     pub here: Option<Here>,
-    /// What is done, for a progress line.
+    /// Current work, for a progress line.
     pub doing: &'static str,
     run: fn(&Asked<'_>) -> Result<PaperRecord, PaperError>,
 }
 
-/// What of a paper is wanted.
+/// Requested parts of a paper.
 pub struct Asked<'a> {
     /// Whether a table is wanted.
     pub wanted: &'a dyn Fn(&str) -> bool,
-    /// Hears how many of how many parts are done.
+    /// Takes how many of how many parts are done.
     pub progress: &'a (dyn Fn(usize, usize) + Sync),
     /// How much is measured, where something is.
     pub scale: Scale,
@@ -104,7 +104,7 @@ pub struct Asked<'a> {
 }
 
 impl Paper {
-    /// Its figures: one table's, or all. `progress` hears how many of how many parts are done.
+    /// Returns its figures: one table's, or all. `progress` takes how many of how many parts are done.
     ///
     /// Errors: a table that it does not have; a model that refuses; a program that cannot be run.
     pub fn run(

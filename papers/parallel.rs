@@ -4,7 +4,7 @@ use crate::PaperError;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Answers all questions; `done` hears each time one more is answered.
+/// Answers all questions; `done` is called each time one more is answered.
 pub fn answer<Q: Sync, A: Send>(
     questions: &[Q],
     done: &(dyn Fn() + Sync),

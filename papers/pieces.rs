@@ -1,4 +1,4 @@
-//! The machine model as a simulated server uses it: pieces of a CPU's work in, cycles and whatever else is heard out.
+//! The machine model as a simulated server uses it: pieces of a CPU's work in, cycles and other events out.
 
 use crate::PaperError;
 use nearmiss_machine::model::{Model, ModelOptions};
@@ -15,7 +15,7 @@ use std::rc::Rc;
 
 const KERNEL_BASE: u64 = 0xffff_8000_0000_0000;
 
-/// What is kept of a piece of work.
+/// Figures kept of a piece of work.
 pub trait Heard: Copy + Default + 'static {
     /// A reference missed the first level, or caused traffic.
     fn miss(&mut self, outcome: &Outcome);
@@ -23,7 +23,7 @@ pub trait Heard: Copy + Default + 'static {
     fn add_cycles(&mut self, cycles: u64);
 }
 
-/// Hears what the model says about the piece that is being fed.
+/// Records the model's events of the piece that is being fed.
 #[derive(Clone)]
 struct Ear<H>(Rc<Cell<H>>);
 
@@ -56,7 +56,7 @@ impl<H: Heard> Pieces<H> {
         Self::with_nodes(machine, cpus, Vec::new())
     }
 
-    /// The same; the memory of each node, in the order of addresses.
+    /// Creates pieces with the memory of each node, in the order of addresses.
     pub fn with_nodes(machine: &Machine, cpus: usize, node_bytes: Vec<u64>) -> Result<Self, PaperError> {
         let mut machine = machine.clone();
         machine.memory.placement = Placement::AsRecorded;

@@ -1,4 +1,4 @@
-//! Seeded numbers whose values do not depend on a library's choice of algorithm for ranges.
+//! Seeded numbers that do not depend on a library's choice of algorithm for ranges.
 
 use rand::{Rng as _, SeedableRng as _};
 use rand_pcg::Pcg64Mcg;

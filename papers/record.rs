@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-/// What a figure counts.
+/// Unit of a figure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Unit {
@@ -12,7 +12,7 @@ pub enum Unit {
     ChangePercent,
     /// Milliseconds.
     Millis,
-    /// Of something in a second.
+    /// Occurrences a second.
     PerSecond,
     /// So many times as much as the first cell of its first row.
     Times,
@@ -37,24 +37,24 @@ pub enum Theirs {
 /// One figure, twice.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Row {
-    /// What it is of: `512 KB`.
+    /// Subject of the figure: `512 KB`.
     pub of: String,
-    /// What it is: `L2 miss ratio inside the walk, 32 colors`.
+    /// Quantity: `L2 miss ratio inside the walk, 32 colors`.
     pub what: String,
     /// Its unit.
     pub unit: Unit,
     /// The paper's: measured there.
     pub paper: Theirs,
-    /// Ours: modelled or measured, as the record says.
+    /// Ours: modelled or measured, as the record's `known` states.
     pub ours: f64,
     /// Ours less theirs, in points.
     pub deviation_points: Option<f64>,
-    /// This figure was used to set a parameter, so that it says nothing.
+    /// This figure was used to set a parameter, so it is no evidence.
     pub fitted: bool,
 }
 
 impl Row {
-    /// A row whose deviation follows.
+    /// Creates a row and computes its deviation.
     pub fn new(of: impl Into<String>, what: impl Into<String>, unit: Unit, paper: Theirs, ours: f64) -> Self {
         let deviation_points = match paper {
             Theirs::Figure(figure) => Some(ours - figure),
@@ -63,16 +63,16 @@ impl Row {
         Row { of: of.into(), what: what.into(), unit, paper, ours, deviation_points, fitted: false }
     }
 
-    /// The same, marked as used to set a parameter.
+    /// Marks the row as used to set a parameter.
     pub fn fitted(self) -> Self {
         Row { fitted: true, ..self }
     }
 }
 
-/// Whether ours behave as the paper says its own do.
+/// A claim of the paper, and whether our figures show it too.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Shape {
-    /// What the paper says.
+    /// The paper's claim.
     pub claim: String,
     /// Ours do.
     pub holds: bool,
@@ -85,9 +85,9 @@ pub struct Shape {
 pub struct Grid {
     /// The variable's values.
     pub columns: Vec<String>,
-    /// What all cells count.
+    /// Unit of all cells.
     pub unit: Unit,
-    /// What a row's mark means.
+    /// Meaning of a row's mark.
     pub mark: String,
     /// The figures.
     pub rows: Vec<GridRow>,
@@ -96,11 +96,11 @@ pub struct Grid {
 /// A row of a [`Grid`].
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct GridRow {
-    /// What it is of.
+    /// Subject of the row.
     pub of: String,
-    /// What it is.
+    /// Quantity of the row.
     pub what: String,
-    /// By column; NaN (null) where there is none.
+    /// Values by column; NaN (null) where there is none.
     pub cells: Vec<f64>,
     /// The first column behind the mark.
     pub from: Option<usize>,
@@ -111,21 +111,21 @@ pub struct GridRow {
 pub struct Table {
     /// `a`
     pub name: String,
-    /// What it shows.
+    /// Title of the table.
     pub title: String,
-    /// Where the paper has it.
+    /// Place in the paper.
     pub source: String,
     /// The figures.
     pub rows: Vec<Row>,
     /// Ours only, over a variable.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub grid: Option<Grid>,
-    /// What must hold.
+    /// Claims that must hold.
     pub shapes: Vec<Shape>,
     /// How our figures are known, where not as the record's are.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub known: Option<&'static str>,
-    /// What a reader must know, a sentence each.
+    /// Remarks for the reader, a sentence each.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
 }
@@ -133,7 +133,7 @@ pub struct Table {
 /// A number that the simulation needs.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Parameter {
-    /// What it is.
+    /// Name of the parameter.
     pub name: String,
     /// Its value with its unit.
     pub value: String,
@@ -146,7 +146,7 @@ pub struct Parameter {
 pub struct Picture {
     /// File name.
     pub file: String,
-    /// What it shows.
+    /// Title of the picture.
     pub title: String,
     /// SVG.
     #[serde(skip)]
@@ -158,13 +158,13 @@ pub struct Picture {
 pub struct Here {
     /// Path of the program in a clone.
     pub program: &'static str,
-    /// What makes it.
+    /// Command that builds the program.
     pub build: &'static str,
     /// Its arguments.
     pub arguments: &'static [&'static str],
     /// Arguments of `nearmiss verify` before `--`.
     pub verify: &'static [&'static str],
-    /// What it shows.
+    /// Effect that the program shows.
     pub shows: &'static str,
 }
 
@@ -194,7 +194,7 @@ pub struct PaperRecord {
     pub tables: Vec<Table>,
     /// Pictures, as the paper's.
     pub pictures: Vec<Picture>,
-    /// The same on this machine, where ours are modelled.
+    /// The program for this machine, where our figures are modelled.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub here: Option<Here>,
 }

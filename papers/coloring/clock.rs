@@ -1,7 +1,7 @@
 //! The discrete-event simulation: CPUs that work, and wait for the run queue's lock while another holds it.
 //!
-//! How long a piece of work or a walk takes comes from the machine model, which meets the pieces in the order in which
-//! they begin. What the model's recorded order leaves out is added here: CPUs that wait for one another on the bus
+//! The machine model gives the time of a piece of work or a walk; it gets the pieces in the order in which they begin.
+//! Two waits that the model's recorded order leaves out are added here: CPUs that wait for one another on the bus
 //! (M/D/1 at the load that the other CPUs' present pieces put on it), and the lock's line on its way to the next holder
 //! past those who spin on it.
 
@@ -16,7 +16,7 @@ const TICKS_PER_SECOND: u64 = 100;
 /// A queue's waiting time grows without bound at load 1; a CPU that waits sends less.
 const MOST_BUS_LOAD: f64 = 0.95;
 
-/// What a task does between two calls of `schedule()`.
+/// Step of a task between two calls of `schedule()`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stage {
     /// Its own work, as many parts in 1,000 of a usual one.
@@ -27,7 +27,7 @@ pub enum Stage {
     Schedule(bool),
 }
 
-/// What the tasks do.
+/// Work of the tasks.
 pub trait Load {
     /// The stages of a task that got a CPU at `now`, `Schedule` last.
     fn stages(&mut self, now: u64, stages: &mut VecDeque<Stage>);
@@ -37,12 +37,12 @@ pub trait Load {
     fn work(&mut self, cpu: usize, parts: u64, server: &mut Server) -> u64;
 }
 
-/// What a simulation counted since [`Simulation::reset`].
+/// Counts of a simulation since [`Simulation::reset`].
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Counts {
     /// Calls of `schedule()`.
     pub schedules: u64,
-    /// Of those, found the lock taken.
+    /// Calls that found the lock taken.
     pub contended: u64,
     /// Slices that their tasks finished.
     pub slices: u64,
@@ -123,7 +123,7 @@ pub struct Simulation<L> {
     pub(super) load: L,
     cpus: Vec<Cpu>,
     locks: Vec<Lock>,
-    /// What tasks that lost their CPU have still to do.
+    /// Remaining stages of tasks that lost their CPU.
     unfinished: Vec<VecDeque<Stage>>,
     tick_cycles: u64,
     transaction_cycles: u64,
@@ -166,7 +166,7 @@ impl<L: Load> Simulation<L> {
         self.counts = Counts { since: self.counts.now, now: self.counts.now, ..Counts::default() };
     }
 
-    /// What was counted.
+    /// Returns the counts.
     pub fn counts(&self) -> Counts {
         self.counts
     }

@@ -25,7 +25,7 @@ pub struct Series {
     pub processes: usize,
     /// 2.4 as it was.
     pub standard: Counts,
-    /// By [`COLORS`].
+    /// Counts by [`COLORS`].
     pub colored: Vec<Counts>,
 }
 

@@ -1,4 +1,4 @@
-//! What can be worked out by hand.
+//! Figures that can be worked out by hand.
 
 /// Ways of the second level of both machines.
 const WAYS: u32 = 4;
@@ -11,7 +11,7 @@ pub fn cyclic_walk_miss_percent(processes: u64, kilobytes: u64, colors: u32) -> 
     disturbed_walk_miss_percent(processes, kilobytes, colors, 0)
 }
 
-/// The same where `lines` other lines, anywhere, are used between two walks: they too are Poisson in a set.
+/// As above, with `lines` other lines, anywhere, used between two walks: they too are Poisson in a set.
 pub fn disturbed_walk_miss_percent(processes: u64, kilobytes: u64, colors: u32, lines: u64) -> f64 {
     let sets = kilobytes * 1024 / LINE_BYTES / u64::from(WAYS);
     let sets_of_a_color = (kilobytes / 8 / u64::from(WAYS)).max(1);

@@ -1,4 +1,4 @@
-//! Where things lie in the server's physical memory.
+//! Addresses in the server's physical memory.
 //!
 //! The policy, seeded: kernel stacks are blocks of 8 KB, as a buddy allocator's order 1 gives them. Forks that follow
 //! one another sometimes get neighbouring blocks, for a larger one was split for both, and sometimes blocks that others

@@ -26,13 +26,13 @@ pub const TITLE: &str = "Speeding Up Linux Process Scheduler by Reducing Cache M
 pub enum Kernel {
     /// Linux 2.4: one queue, walked; task structures at 8 KB.
     Standard,
-    /// The same in so many colors.
+    /// That of Linux 2.4 in so many colors.
     Colored(u32),
     /// The O(1) scheduler: a queue a CPU, not walked.
     Constant,
 }
 
-/// What a process does between two walks.
+/// Work of a process between two walks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Work {
     /// Lines it uses that the first level does not have.
@@ -48,7 +48,7 @@ pub struct Work {
 /// Seed of placement and load.
 pub const SEED: u64 = 1;
 
-/// The WebBench-like load's; [`parameters`] says how each figure was set.
+/// The WebBench-like load's; [`parameters`] states how each figure was set.
 pub const WEB_WORK: Work = Work { lines: 4600, instructions: 130_000, pool_pages: 192, store_percent: 10 };
 
 /// How long a process of WebBench waits for the network and the client before it goes on.

@@ -10,9 +10,9 @@ use nearmiss_color::Coloring;
 use nearmiss_record::reference::Kind;
 use std::collections::VecDeque;
 
-/// Where the fields that `schedule()` reads begin in a task structure.
+/// Offset of the fields that `schedule()` reads in a task structure.
 const WALKED: u64 = 0x20;
-/// Where `run_list.prev` lies.
+/// Offset of `run_list.prev`.
 const LINK: u64 = 0x40;
 /// Instructions that the walk spends on a task: `goodness()`, inlined, and the list. Assumed.
 const VISIT_INSTRUCTIONS: u64 = 16;
@@ -38,7 +38,7 @@ const NICE_TICKS: u64 = 6;
 /// A place in a list; the head is the last.
 type Place = usize;
 
-/// What one `schedule()` did.
+/// Work of one `schedule()`.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Scheduled {
     /// Who runs next.
@@ -157,7 +157,7 @@ impl RunQueue {
         if self.counter[task] == 0 { 0 } else { self.counter[task] + bonus + 20 }
     }
 
-    /// `reschedule_idle()`, under the lock: the CPU whose task a woken one should displace, if any.
+    /// `reschedule_idle()`, under the lock: returns the CPU with the task that a woken one should displace, if any.
     pub fn preempts(
         &self,
         woken: usize,

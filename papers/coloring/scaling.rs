@@ -17,7 +17,7 @@ pub const CPUS: [usize; 5] = [1, 2, 4, 6, 8];
 pub const KERNELS: [Kernel; 3] = [Kernel::Standard, Kernel::Colored(COLORS), Kernel::Constant];
 /// Threads of Chat: 30 rooms of 20 users of 4 threads.
 pub const CHAT_THREADS: usize = 2400;
-/// Of those, asleep: the paper has "more than 1,000 on average" on the queue.
+/// Threads of Chat asleep: the paper has "more than 1,000 on average" on the queue.
 pub const CHAT_ASLEEP: usize = 1200;
 /// Counted on each CPU.
 const SLICES: u64 = 96;
@@ -56,7 +56,7 @@ impl Benchmark {
 pub struct Scaling {
     /// Which load.
     pub benchmark: Benchmark,
-    /// By [`KERNELS`], then [`CPUS`].
+    /// Counts by [`KERNELS`], then [`CPUS`].
     pub counts: Vec<Vec<Counts>>,
 }
 

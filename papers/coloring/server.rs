@@ -1,24 +1,24 @@
-//! What a piece of a server's work met: misses, and transactions on colored and on other lines.
+//! Cost of a piece of a server's work: misses, and transactions on colored and on other lines.
 
 use crate::pieces::{Heard, Pieces};
 use nearmiss_machine::observer::Outcome;
 use nearmiss_record::model::BusTally;
 
 /// Page offsets of the lines that 32 colors of 32 bytes use: the paper's "colored lines" (section 4.2), in either
-/// kernel, whatever lies there.
+/// kernel, with any content.
 pub const COLORED_OFFSETS: std::ops::Range<u64> = 0x20..0x420;
 
 /// CPUs, caches and coherence of a described machine.
 pub type Server = Pieces<Piece>;
 
-/// What a piece of work met.
+/// Cost of a piece of work.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Piece {
     /// Instructions and stalls.
     pub cycles: u64,
     /// Line accesses that the first level did not have.
     pub l2_reads: u64,
-    /// Of those, not in the second level either.
+    /// Reads that the second level did not have either.
     pub l2_misses: u64,
     /// Bus transactions on colored lines.
     pub colored: u64,

@@ -33,7 +33,7 @@ pub struct Web {
     pub kernel: Kernel,
     /// CPUs.
     pub cpus: usize,
-    /// What a process does between two walks.
+    /// Work of a process between two walks.
     pub work: Work,
     /// Seed of placement and load.
     pub seed: u64,

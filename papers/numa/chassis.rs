@@ -1,4 +1,4 @@
-//! The paper's machine, as one chassis of four CPUs or as two of two, and what a piece of work meets there.
+//! The paper's machine, as one chassis of four CPUs or as two of two, and the cost of a piece of work there.
 
 use super::memory::NODE_BYTES;
 use crate::pieces::{Heard, Pieces};
@@ -13,7 +13,7 @@ pub const MACHINE: &str = "pentium3-xeon-numa-2x2";
 /// Its CPUs.
 pub const CPUS: usize = 4;
 
-/// What a piece of work met.
+/// Cost of a piece of work.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Piece {
     /// Instructions and stalls.

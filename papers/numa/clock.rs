@@ -1,9 +1,9 @@
-//! The discrete-event simulation: CPUs that work, ask for memory, and wait for locks that others hold.
+//! The discrete-event simulation: CPUs that work, allocate memory, and wait for locks that others hold.
 //!
-//! How long a piece of work takes comes from the machine model, which meets the pieces in the order in which they begin.
-//! What the model's recorded order leaves out is added here: CPUs that wait for one another on their node's bus (M/D/1 at
-//! the load that the other CPUs' present pieces put on it), and a lock's line on its way to the next holder past those
-//! who spin on it.
+//! The machine model gives the time of a piece of work; it gets the pieces in the order in which they begin. Two waits
+//! that the model's recorded order leaves out are added here: CPUs that wait for one another on their node's bus (M/D/1
+//! at the load that the other CPUs' present pieces put on it), and a lock's line on its way to the next holder past
+//! those who spin on it.
 
 use super::Kernel;
 use super::chassis::{CPUS, Chassis, Piece};
@@ -17,12 +17,12 @@ use std::collections::VecDeque;
 
 /// A queue's waiting time grows without bound at load 1; a CPU that waits sends less.
 const MOST_BUS_LOAD: f64 = 0.95;
-/// The same of a CPU's own cache (assumed).
+/// Instructions of an allocation or a free in a CPU's own cache (assumed).
 const CACHE_INSTRUCTIONS: u64 = 100;
 /// The kernel lock; the pools' locks come behind it.
 pub const KERNEL_LOCK: usize = 0;
 
-/// What a simulation counted since [`Simulation::reset`].
+/// Counts of a simulation since [`Simulation::reset`].
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Counts {
     /// Requests or transactions that were done.
@@ -31,9 +31,9 @@ pub struct Counts {
     pub cycles: [u64; Function::ALL.len()],
     /// Transactions of all CPUs.
     pub bus: BusTally,
-    /// Locks asked for.
+    /// Lock requests.
     pub asked: u64,
-    /// Of those, found taken.
+    /// Lock requests that found it taken.
     pub contended: u64,
 }
 
@@ -43,7 +43,7 @@ impl Counts {
         self.each(self.cycles[function as usize])
     }
 
-    /// Of all that was counted, a request's part.
+    /// Returns one request's part of a total.
     pub fn each(&self, all: u64) -> f64 {
         all as f64 / self.done.max(1) as f64
     }
@@ -206,7 +206,7 @@ impl Simulation {
         self.locked(cpu, pool, Step::Return(object));
     }
 
-    /// The CPU hears of the network: packets that came get memory, those that went give theirs back.
+    /// Handles the network on the CPU: packets that came get memory, those that went give theirs back.
     fn interrupt(&mut self, cpu: usize, packets: u64) {
         for object in self.tasks.gone(cpu) {
             self.free(cpu, object);

@@ -1,7 +1,7 @@
-//! The paper's own figures, with where it has them. Figures 4 to 6 and 8 to 13 are pictures: only what its text says of
-//! them is a number here.
+//! The paper's own figures, with their places in it. Figures 4 to 6 and 8 to 13 are pictures: only those of their
+//! figures that its text gives are numbers here.
 
-/// What the paper gives of a benchmark.
+/// The paper's figures of a benchmark.
 #[derive(Clone, Copy, Debug)]
 pub struct Theirs {
     /// NUMA overhead of the base kernel and under M and P, in percent (section 4.1).

@@ -15,14 +15,14 @@ use std::collections::HashMap;
 /// Nodes of the server; those behind them are the load's.
 const NODES: u64 = 2;
 
-/// Where pages lie.
+/// Homes of pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Homes {
     /// All on the one node that there is.
     OneNode,
     /// Page by page on the server's nodes in turn, the kernel's too: blind.
     Blind,
-    /// Where the kernel put them.
+    /// As the kernel placed them.
     Kernel,
     /// On the node of the CPU that touched them first in the window.
     FirstTouch,
@@ -48,7 +48,7 @@ impl Homes {
         Policy { home, ..Policy::default() }
     }
 
-    /// Blind homes are told by pages: the policy's own interleaving would give the load's nodes pages too.
+    /// Blind homes are set by pages: the policy's own interleaving would give the load's nodes pages too.
     fn header(self, recorded: &TraceHeader) -> TraceHeader {
         let mut header = recorded.clone();
         if self == Homes::Blind {
@@ -83,7 +83,7 @@ fn moved(records: &[Record], pages_a_node: u64, line_log2: u32) -> Vec<Record> {
     moved
 }
 
-/// A line that passes between CPUs is told by its address.
+/// A line that passes between CPUs is identified by its address.
 fn moved_control(record: Record, pages_a_node: u64, line_log2: u32) -> Record {
     if record.control_kind() != Some(ControlKind::Share) {
         return record;
@@ -94,7 +94,7 @@ fn moved_control(record: Record, pages_a_node: u64, line_log2: u32) -> Record {
     Record::control(ControlKind::Share, page << lines | line & ((1 << lines) - 1), record.flags(), record.b)
 }
 
-/// What the server's tasks did, user mode and kernel.
+/// Work of the server's tasks, user mode and kernel.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Served {
     /// Cycles.
@@ -115,12 +115,12 @@ impl Served {
     }
 }
 
-/// Hears of the tasks of a name on the server's CPUs.
+/// Records events of the tasks of a name on the server's CPUs.
 struct Ear<'a> {
     name: &'a str,
-    /// By CPU: one of them runs.
+    /// Whether one of them runs, by CPU.
     runs: Vec<bool>,
-    /// By task: it is one of them.
+    /// Whether it is one of them, by task.
     is_of: HashMap<u64, bool>,
     instructions: [u64; 2],
     stalls: [u64; 2],

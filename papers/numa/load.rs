@@ -1,9 +1,9 @@
-//! What a process of each benchmark does, request by request.
+//! Steps of a process in each benchmark, request by request.
 
 use super::clock::KERNEL_LOCK;
 use super::pools::{Class, Object};
 
-/// Where time goes: the functions that the paper names, and the rest in parts.
+/// Functions that take time: those that the paper names, and the rest in parts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Function {
     /// The process itself.
@@ -59,7 +59,7 @@ impl Function {
 /// A piece of work; lines are drawn.
 #[derive(Clone, Copy, Debug)]
 pub struct Work {
-    /// Whose time it is.
+    /// Function that the time counts for.
     pub function: Function,
     /// Instructions.
     pub instructions: u64,
@@ -73,7 +73,7 @@ pub struct Work {
     pub lately: u64,
     /// An object that is written.
     pub fills: Option<Class>,
-    /// Of that, lines that come from a file.
+    /// Lines of these that come from a file.
     pub copied: u64,
     /// Lines that come from a file to the process.
     pub reads: u64,
@@ -101,7 +101,7 @@ pub enum Step {
     Give(Class),
     /// Gives one back, under the lock if it needs one.
     Return(Object),
-    /// Hears of the network: so many packets came.
+    /// Handles so many packets that came over the network.
     Interrupt(u64),
     /// The latest packet is for a process of some CPU.
     Deliver,
@@ -115,7 +115,7 @@ pub enum Step {
     Done,
 }
 
-/// A benchmark; [`super::parameters`] says how each figure was set.
+/// A benchmark; [`super::parameters`] states how each figure was set.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Load {
     /// Server processes.
@@ -126,7 +126,7 @@ pub struct Load {
     pub touches_first: bool,
     /// Pages of memory that lasts: file cache, caches of directories and inodes.
     pub lasting_pages: usize,
-    /// Memory that goes with a packet is given back on the CPU that asked for it, in percent.
+    /// Share of memory that goes with a packet and is given back on the CPU that allocated it, in percent.
     pub same_cpu_percent: u64,
     /// Instructions of a packet, in or out, beside copy and allocator.
     pub packet_instructions: u64,

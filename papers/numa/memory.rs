@@ -1,8 +1,8 @@
-//! Pages of a server whose memory is of one or two nodes.
+//! Pages of a server with memory of one or two nodes.
 //!
-//! The page allocator is the one of the paper's base kernel: a page comes from the node of the CPU that asks (section
-//! 2.2 (3)). Which page of the node is anybody's guess: drawn, by a seed. Pages for a moment go round: a node's are some that
-//! were given back shortly before.
+//! The page allocator is the one of the paper's base kernel: a page comes from the node of the CPU that allocates
+//! (section 2.2 (3)). Which page of the node is anybody's guess: drawn, by a seed. Pages for a moment go round: a
+//! node's are some that were given back shortly before.
 
 use crate::random::Random;
 

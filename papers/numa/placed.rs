@@ -10,9 +10,9 @@ pub fn median(mut values: Vec<f64>) -> Option<f64> {
     Some((low + high) / 2.0)
 }
 
-/// What was served, and by which functions of the kernel.
+/// Work that was served, and the functions of the kernel that took part.
 pub struct Recording {
-    /// By page placement, then by [`Homes::ALL`].
+    /// Served work by page placement, then by [`Homes::ALL`].
     pub placed: Vec<Vec<Served>>,
     /// Functions of the kernel with the most cycles, as shares of the kernel's, in percent.
     pub functions: Vec<(String, f64)>,
@@ -44,7 +44,7 @@ impl Recording {
         median(self.overheads(homes)).unwrap_or_default()
     }
 
-    /// The same of user mode (0) or of the kernel (1), where the kernel places pages.
+    /// Returns the median overhead of user mode (0) or of the kernel (1), where the kernel places pages.
     pub fn overhead_of(&self, mode: usize) -> f64 {
         self.middle(|served| {
             (served(Homes::Kernel).cycles[mode] / served(Homes::OneNode).cycles[mode].max(1.0) - 1.0) * 100.0

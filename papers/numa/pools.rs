@@ -56,7 +56,7 @@ impl Class {
 pub struct Object {
     /// Its kind.
     pub class: Class,
-    /// Where it lies.
+    /// Address.
     pub address: u64,
 }
 
@@ -64,7 +64,7 @@ pub struct Object {
 const CACHED: usize = 32;
 /// Lines of a pool's own page: lock, list heads, counts.
 const POOL_STRIDE: u64 = 4 * LINE_BYTES;
-/// Where the pools' and the caches' own lines lie in their pages.
+/// Offset of the pools' and the caches' own lines in their pages.
 const CACHE_AT: u64 = 2048;
 /// Page structures, 64 bytes each, in the kernel's data.
 const PAGE_STRUCTURES: u64 = 1 << 20;
@@ -73,9 +73,9 @@ const PAGE_STRUCTURES: u64 = 1 << 20;
 pub struct Pools {
     kernel: Kernel,
     nodes: usize,
-    /// By kind, then node.
+    /// Free objects by kind, then node.
     free: Vec<Vec<Object>>,
-    /// By CPU, then kind.
+    /// Cached objects by CPU, then kind.
     cached: Vec<Vec<Object>>,
     /// A page for each node's pools.
     pool_pages: Vec<u64>,
@@ -107,7 +107,7 @@ impl Pools {
         class as usize * self.nodes + node
     }
 
-    /// The pool that a CPU of a node asks; none: its own cache has one.
+    /// Returns the pool that a CPU of a node allocates from; none: its own cache has one.
     pub fn asked(&self, class: Class, cpu: usize, node: usize) -> Option<usize> {
         let own = &self.cached[cpu * CLASSES + class as usize];
         (!self.kernel.by_node() || own.is_empty()).then(|| self.pool(class, node))

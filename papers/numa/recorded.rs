@@ -36,7 +36,7 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// Of a scale.
+    /// Returns the plan of a scale.
     pub fn of(scale: Scale) -> Self {
         match scale {
             Scale::Trial => Plan { recordings: 1, each: [1, 1], placements: 1 },
@@ -82,7 +82,7 @@ impl Server {
         }
     }
 
-    /// What starts it in the guest.
+    /// Returns the command that starts it in the guest.
     fn command(self, mixed: &Path, place: &Path) -> Vec<String> {
         let mixed = mixed.to_string_lossy().into_owned();
         match self {
@@ -99,7 +99,7 @@ impl Server {
         }
     }
 
-    /// Where something listens when the server is ready.
+    /// Returns the port that is listened on when the server is ready.
     fn ready(self) -> u16 {
         match self {
             Server::Nginx => 8083,
@@ -125,7 +125,7 @@ fn config(port: u16) -> String {
     )
 }
 
-/// How many parts a table tells.
+/// Returns how many parts a table reports.
 pub fn parts(scale: Scale) -> usize {
     2 * Plan::of(scale).recordings
 }
@@ -205,7 +205,7 @@ fn recording(nearmiss: &Path, mixed: &Path, server: Server, plan: Plan, bound: b
     Ok(Recording { placed: placed.collect(), functions: functions(&model) })
 }
 
-/// A server that is ended by a signal has no status of its own: whether there is a run tells.
+/// A server that is ended by a signal has no status of its own: the run's directory shows whether there is a run.
 fn run_once(words: &[String], place: &Path) -> Result<(), PaperError> {
     let errors = place.join("errors");
     let file = |path: &Path| File::create(path).map_err(PaperError::Place);

@@ -14,7 +14,7 @@ const COUNTED: u64 = 128;
 /// One benchmark under all kernels.
 #[derive(Clone, Debug)]
 pub struct Runs {
-    /// By [`Kernel::ALL`], on one node and on two.
+    /// Counts by [`Kernel::ALL`], on one node and on two.
     pub counts: Vec<[Counts; 2]>,
 }
 
@@ -44,7 +44,7 @@ pub fn runs(load: Load, done: &(dyn Fn() + Sync)) -> Result<Runs, PaperError> {
 }
 
 impl Runs {
-    /// Of a kernel on so many nodes.
+    /// Returns the counts of a kernel on so many nodes.
     pub fn of(&self, kernel: Kernel, nodes: usize) -> Counts {
         self.counts[kernel as usize][nodes - 1]
     }

@@ -13,7 +13,7 @@ use std::collections::VecDeque;
 const SHARED_LINES: u64 = 1024;
 /// Stores among the uses of private and of shared lines, in percent (assumed).
 const STORE_PERCENT: u64 = 30;
-/// Packets that a CPU's devices have not told as sent yet (assumed).
+/// Sent packets that a CPU's devices have not yet reported (assumed).
 const IN_FLIGHT: usize = 8;
 /// A CPU takes one of so many tasks that wait longest (assumed).
 const CHOICE: u64 = 8;
@@ -21,17 +21,17 @@ const CHOICE: u64 = 8;
 /// Processes, and the memory that is not the allocator's.
 pub struct Tasks {
     kernel: Kernel,
-    /// Freed on the CPU that asked for it, in percent.
+    /// Share freed on the CPU that allocated it, in percent.
     same_cpu_percent: u64,
-    /// By task.
+    /// Private pages by task.
     private: Vec<Vec<u64>>,
-    /// By task.
+    /// Objects held, by task.
     hands: Vec<Vec<Object>>,
     shared: Vec<u64>,
     lasting: Vec<u64>,
-    /// By CPU; of tasks that are not bound, the first alone.
+    /// Queues by CPU; of tasks that are not bound, the first alone.
     queues: Vec<VecDeque<usize>>,
-    /// By CPU: packets that came for its processes, and packets that it sent or is told of.
+    /// Packets by CPU: those that came for its processes, and those that it sent or that are reported to it.
     came: Vec<Vec<Object>>,
     gone: Vec<VecDeque<Object>>,
     random: Random,
@@ -100,12 +100,12 @@ impl Tasks {
         self.came[to].extend(packet);
     }
 
-    /// What came for a CPU's processes.
+    /// Takes the packets that came for a CPU's processes.
     pub fn came(&mut self, cpu: usize) -> Vec<Object> {
         std::mem::take(&mut self.came[cpu])
     }
 
-    /// A task's packet with its head goes; some CPU hears of it later.
+    /// Sends a task's packet with its head; a CPU gets the report of it later.
     pub fn sent(&mut self, cpu: usize, task: usize, class: Class) {
         let to = self.other_end(cpu);
         let packet: Vec<Object> =
@@ -113,7 +113,7 @@ impl Tasks {
         self.gone[to].extend(packet);
     }
 
-    /// What a CPU hears of as gone.
+    /// Takes the packets that are reported to a CPU as gone.
     pub fn gone(&mut self, cpu: usize) -> Vec<Object> {
         let gone = &mut self.gone[cpu];
         let count = gone.len().saturating_sub(2 * IN_FLIGHT);

@@ -42,7 +42,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 const SETTLES: Duration = Duration::from_secs(2);
 const TICKS_A_SECOND: f64 = 100.0;
 
-/// An accelerator with its origin, whose cache is full.
+/// An accelerator with its origin and a full cache.
 pub struct Bench<'a> {
     programs: &'a Programs,
     plan: Plan,
@@ -62,9 +62,9 @@ pub struct Cell {
     pub held: bool,
     /// Response times, mean: all requests, hits, misses.
     pub mean_ms: [f64; 3],
-    /// Of all requests.
+    /// The 99th percentile of all requests.
     pub p99_ms: f64,
-    /// Of the plain requests.
+    /// Hits among the plain requests.
     pub hit_percent: f64,
     /// CPU time of the accelerator in percent of a CPU: all, and in the kernel.
     pub cpu_percent: [f64; 2],
@@ -131,7 +131,7 @@ impl<'a> Bench<'a> {
         launch(&line, &self.place.path().join("load"))
     }
 
-    /// What a load told when it ended. A missed rate is a figure, not an error.
+    /// Returns the report of a load when it ended. A missed rate is a figure, not an error.
     fn told(&self, load: Running) -> Result<Value, PaperError> {
         let finished = load.wait()?;
         let text = fs::read_to_string(self.place.path().join("load")).map_err(PaperError::Place)?;
@@ -171,7 +171,7 @@ impl<'a> Bench<'a> {
     }
 }
 
-/// A phase as the load tells it.
+/// Reads a phase of the load's report.
 fn of_load(phase: &Value) -> Cell {
     let number = |value: &Value| value.as_f64().unwrap_or(f64::NAN);
     Cell {

@@ -1,4 +1,4 @@
-//! What the paper's own text and figures say.
+//! Figures of the paper's own text and pictures.
 
 /// Highest rate without errors, keep-alive on, 7,000 sockets: interval 0 and 10 ms.
 pub const HIGHEST_KEEPING: [f64; 2] = [1600.0, 2000.0];

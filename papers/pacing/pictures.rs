@@ -47,7 +47,7 @@ fn drawn(file: &str, title: &str, plan: Plan, curves: &[Curve], quantities: &[Qu
 }
 
 fn panel((title, unit, value): &Quantity, plan: Plan, curves: &[Curve]) -> Panel {
-    // A rate without a figure is drawn at zero, as the tables say.
+    // A rate without a figure is drawn at zero, as the tables state.
     let known = |value: f64| if value.is_finite() { value } else { 0.0 };
     let series =
         |curve: &Curve| Series::new(curve.subject.pace.name(), curve.cells.iter().map(|c| known(value(c))).collect());

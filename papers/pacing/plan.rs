@@ -1,4 +1,4 @@
-//! What is measured: accelerators by engine and pace, with kept connections and without, at rising rates.
+//! Measurements: accelerators by engine and pace, with kept connections and without, at rising rates.
 
 /// How much is measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -86,7 +86,7 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// Of a scale.
+    /// Returns the plan of a scale.
     pub fn of(scale: Scale) -> Self {
         match scale {
             Scale::Trial => {

@@ -6,7 +6,7 @@ use crate::record::{Grid, GridRow, Row, Shape, Table, Theirs, Unit};
 
 /// An interval of the paper's that it found best.
 const BEST: Pace = Pace::Interval(10);
-/// What a whole CPU shows as, with what the load takes from it.
+/// Least figure of a CPU in full use, beside what the load takes from it.
 const WHOLE_CPU_PERCENT: f64 = 80.0;
 
 /// The tables of one group.

@@ -1,4 +1,4 @@
-//! What a call of the scheduler costs (figure 8): the lines that it touches, all from memory, since the product has
+//! Cost of a call of the scheduler (figure 8): the lines that it touches, all from memory, since the product has
 //! displaced them since the call before; and accesses to counters.
 
 use super::kernel::TICKS_PER_SECOND;
@@ -20,7 +20,7 @@ const COUNTER_ACCESSES: u64 = 8;
 /// Cycles of an access to a model-specific register.
 pub const COUNTER_ACCESS_CYCLES: u64 = 300;
 
-/// A scheduler whose cost is counted.
+/// A scheduler with a counted cost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scheduler {
     /// Linux 2.6.3.

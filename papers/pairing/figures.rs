@@ -1,5 +1,5 @@
-//! The paper's own figures, by its sections and figures. Figures 5 to 7, 10, 14, 16, 18 and 19 are pictures; what its text
-//! says of them is here.
+//! The paper's own figures, by its sections and figures. Figures 5 to 7, 10, 14, 16, 18 and 19 are pictures; the values
+//! that its text gives of them are here.
 
 /// Section 4.2: mean run time under the proposed method, against the standard.
 pub const MEAN_TIME_CHANGE_PERCENT: f64 = -5.0;

@@ -10,14 +10,14 @@ fn goal(claim: &str, holds: bool, ours: String) -> Shape {
     Shape { claim: format!("our goal: {claim}"), holds, ours }
 }
 
-/// Of run times.
+/// Goal for run times.
 pub fn near_the_optimum(study: &Study) -> Shape {
     let [_, _, ours, optimum] = by_scheduler(study);
     let above = change(mean(ours, &seconds), mean(optimum, &seconds));
     goal("the mean within 2% of the optimum's", above <= 2.0, figure(above, Unit::ChangePercent))
 }
 
-/// Of run times.
+/// Goal for run times.
 pub fn under_the_standards_longest(study: &Study) -> Shape {
     let [standard, _, ours, _] = by_scheduler(study);
     let longest = change(most(ours, &seconds), most(standard, &seconds));
@@ -25,7 +25,7 @@ pub fn under_the_standards_longest(study: &Study) -> Shape {
     goal(claim, longest <= -12.0, figure(longest, Unit::ChangePercent))
 }
 
-/// Of placements.
+/// Goal for placements.
 pub fn few_changes(study: &Study) -> Shape {
     let [_, _, ours, _] = by_scheduler(study);
     let changes = mean(ours, &changed);
@@ -33,7 +33,7 @@ pub fn few_changes(study: &Study) -> Shape {
     goal("fewer than 5 changes a run", changes < 5.0, said)
 }
 
-/// Of pairs.
+/// Goal for pairs.
 pub fn few_misjudged(study: &Study) -> Shape {
     let [_, _, ours, _] = by_scheduler(study);
     let wrong = [judged(ours, 0, 0), judged(ours, 1, 1)];
@@ -41,7 +41,7 @@ pub fn few_misjudged(study: &Study) -> Shape {
     goal("under 2% misjudged each way", wrong.iter().all(|share| *share < 2.0), said)
 }
 
-/// Of a machine's mixes of all sizes, the worst of both ways to count a loss.
+/// Goal for a machine's mixes of all sizes, the worst of both ways to count a loss.
 pub fn no_loss_without_sharing(mixed: &Mixed) -> Shape {
     let worst = |scheduler: usize| {
         let losses = mixed.runs.iter().flat_map(|runs| losses(&runs[scheduler], &runs[0]));

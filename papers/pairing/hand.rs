@@ -1,4 +1,4 @@
-//! What can be worked out by hand.
+//! Figures that can be worked out by hand.
 
 use super::run::Class;
 

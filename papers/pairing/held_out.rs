@@ -1,4 +1,4 @@
-//! The same on seeds that nobody looked at before all parameters were as they are: other placements of pages, other
+//! Runs on seeds that nobody looked at before all parameters were as they are: other placements of pages, other
 //! daemons, and other orders in which threads start.
 
 use super::figures;
@@ -8,7 +8,7 @@ use super::summary::{changed, judged, mean, most_of_ten, seconds};
 use super::tables::{by_scheduler, changes_rows, table};
 use crate::record::{Row, Table, Theirs, Unit};
 
-/// What the standard's longest of ten runs was fitted to, in seconds: what is saved of it is this part.
+/// Target of the fit of the standard's longest of ten runs, in seconds: the saving is this part of it.
 const LONGEST_SECONDS: f64 = -100.0 * figures::LONGEST_TIME_SAVED_SECONDS / figures::LONGEST_TIME_CHANGE_PERCENT;
 
 /// Table e.

@@ -1,7 +1,7 @@
 //! The scheduler of Linux 2.6.3, as far as tasks of one priority see it: a run queue for each CPU with an active and an
 //! expired array, time slices counted in ticks of a millisecond, and `load_balance()`.
 //!
-//! What it decides goes past a [`Desk`], where a policy may decide otherwise.
+//! Its decisions go past a [`Desk`], where a policy may decide otherwise.
 
 use std::collections::VecDeque;
 
@@ -16,9 +16,9 @@ const CACHE_DECAY_TICKS: u64 = 2;
 /// Hardware threads of a core.
 pub const THREADS: usize = 2;
 
-/// Where the kernel asks what to do.
+/// Decisions that the kernel leaves to a policy.
 pub trait Desk {
-    /// `schedule()` begins on a CPU of this core, on whose hardware threads these tasks were running.
+    /// `schedule()` begins on a CPU of this core; these tasks were running on its hardware threads.
     fn switching(&mut self, core: usize, running: [Option<usize>; THREADS]);
     /// The task to run next: the one picked, or another of the active array.
     fn next(&mut self, core: usize, picked: usize, beside: Option<usize>, active: &VecDeque<usize>) -> usize;
@@ -114,7 +114,7 @@ impl Kernel {
         std::array::from_fn(|thread| self.running(core * THREADS + thread))
     }
 
-    /// The CPU on whose queue a task is.
+    /// Returns the CPU of the queue that a task is on.
     pub fn cpu_of(&self, task: usize) -> usize {
         self.tasks[task].cpu
     }
@@ -189,7 +189,7 @@ impl Kernel {
         let Some((busiest, more)) = self.busiest(cpu, idle) else { return };
         let mut tasks = self.may_migrate(busiest, idle);
         desk.migrating(busiest / THREADS, cpu / THREADS, &mut tasks);
-        // The kernel counts down before it asks whether anything is left to pull: half of one is none, and all go.
+        // The kernel counts down before it checks whether anything is left to pull: half of one is none, and all go.
         let mut left = more as isize / 2;
         for task in tasks {
             self.pull(task, cpu);

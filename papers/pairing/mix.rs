@@ -22,13 +22,13 @@ const ROUND_CYCLES: f64 = 150_000.0;
 /// Rounds before counting begins, and in all.
 const WARM_ROUNDS: usize = 24;
 const ROUNDS: usize = 40;
-/// What a task takes alone.
+/// Time that a task takes alone.
 const ALONE_SECONDS: f64 = 40.0;
 
-/// What a task does.
+/// Work of a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stream {
-    /// What it does.
+    /// Name of the work.
     pub name: &'static str,
     /// Its memory, in eighths of the second level.
     pub eighths: u64,
@@ -36,7 +36,7 @@ pub struct Stream {
     pub in_order: bool,
     /// Instructions a reference.
     pub instructions: u64,
-    /// Of four references so many are stores.
+    /// Stores in four references.
     pub stores_of_4: u64,
 }
 
@@ -59,7 +59,7 @@ struct Source {
     drawn: u64,
     /// Cycles a reference, as far as is known.
     cycles: f64,
-    /// References of the round before, whose cycles are heard next, and of this one.
+    /// References of the round before, with cycles still to be reported, and of this one.
     fed: [u64; 2],
 }
 
@@ -78,7 +78,7 @@ impl Source {
         (0..references).map(|_| self.next()).collect()
     }
 
-    /// What it did in the round before, of which this was heard.
+    /// Returns what it did in the round before, from the reported rate.
     fn hear(&mut self, machine: &Machine, heard: &Rate) -> Did {
         let [fed, _] = self.fed;
         if fed == 0 {
@@ -109,7 +109,7 @@ struct Pace {
 /// Paces of all kinds on a machine: alone, and beside each kind.
 #[derive(Clone, Debug)]
 pub struct Paces {
-    /// By kind, by the kind beside it (the last: nobody), by placement.
+    /// Paces by kind, by the kind beside it (the last: nobody), by placement.
     paces: Vec<Vec<Vec<Pace>>>,
 }
 
@@ -121,7 +121,7 @@ pub fn machine(name: &str) -> Result<Machine, PaperError> {
     Ok(cut(&crate::machine(name)?, 4))
 }
 
-/// Asks the model for all pairs, on placements of pages from this seed on.
+/// Runs the model on all pairs, on placements of pages from this seed on.
 pub fn paces(machine: &Machine, first_seed: u64, done: &(dyn Fn() + Sync)) -> Result<Paces, PaperError> {
     let kinds = KINDS.len();
     let pairs = (0..kinds).flat_map(|a| (a..=kinds).map(move |b| (a, b)));
@@ -149,7 +149,7 @@ fn pair(machine: &Machine, a: usize, b: usize, seed: u64) -> Result<[Pace; THREA
     let mut sums = [Did::default(); THREADS];
     for round in 0..ROUNDS {
         feed_round(&mut feed, &mut sources)?;
-        // What is heard now is of the round before.
+        // The rates now reported are of the round before.
         let heard = feed.heard();
         for (thread, source) in sources.iter_mut().enumerate() {
             let did = source.hear(machine, &heard[thread]);

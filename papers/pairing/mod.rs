@@ -35,11 +35,11 @@ pub const MACHINE: &str = "xeon-ht-2x2";
 
 /// Instructions of a multiplication and addition.
 pub const INSTRUCTIONS: u64 = 6;
-/// Cycles of one while it hits and the core's other hardware thread is busy; [`parameters`] says how it was set.
+/// Cycles of one while it hits and the core's other hardware thread is busy; [`parameters`] states how it was set.
 pub const CYCLES: f64 = 26.7;
-/// Ticks between swaps of the paper's method; [`parameters`] says how they were set.
+/// Ticks between swaps of the paper's method; [`parameters`] states how they were set.
 pub const PERIOD_TICKS: u64 = 9_700;
-/// What else wakes; [`parameters`] says how it was set.
+/// Other threads that wake; [`parameters`] states how it was set.
 pub const DAEMONS: Daemons = Daemons { every: 72_000, longest: 800 };
 
 /// Computes the tables that are wanted, and their pictures.

@@ -9,13 +9,13 @@ use std::collections::VecDeque;
 
 /// A plan a second at most.
 const PERIOD_TICKS: u64 = TICKS_PER_SECOND;
-/// Where nothing was to be moved, the next plan waits twice as long, up to this.
+/// Longest period: after a plan without moves the next one waits twice as long, up to this.
 const LONGEST_PERIOD_TICKS: u64 = 16 * PERIOD_TICKS;
 /// So long each order of a core's tasks is looked at, while some of its pairs are not known.
 const LOOK_TICKS: u64 = 2 * PERIOD_TICKS;
 /// So often one pair is looked for.
 const MOST_LOOKS: u8 = 3;
-/// Counters of less time tell of the caches' filling, not of the pair.
+/// Counters of less time show the caches' filling, not the pair.
 const LEAST_TOGETHER_TICKS: u64 = 20;
 /// Tasks with less CPU time are left out, as in the paper.
 const LEAST_TICKS: u64 = 3 * TICKS_PER_SECOND;
@@ -30,7 +30,7 @@ pub struct Ours {
     bitmaps: Bitmaps,
     /// Tasks that have not ended, ascending.
     live: Vec<usize>,
-    /// By task: seen for long enough.
+    /// Whether it was seen for long enough, by task.
     known: Vec<bool>,
     /// How often a pair was to be seen for the first time, by the larger number and the smaller.
     looked: Vec<Vec<u8>>,
@@ -40,7 +40,7 @@ pub struct Ours {
 }
 
 impl Ours {
-    /// Of so many tasks.
+    /// Creates the policy for so many tasks.
     pub fn new(tasks: usize) -> Self {
         Ours {
             table: PairTable::new(tasks),
@@ -101,7 +101,7 @@ impl Ours {
         Some(Wish::Swap(a, *partner))
     }
 
-    /// What leads to the optimum.
+    /// Returns the moves that lead to the optimum.
     fn plan(&self, cores: &[[Vec<usize>; THREADS]]) -> Vec<Wish> {
         let Some(costs) = self.costs() else { return Vec::new() };
         let core_of = |task: &usize| cores.iter().position(|queues| queues.iter().any(|queue| queue.contains(task)));
@@ -110,7 +110,7 @@ impl Ours {
         let mut sizes = balanced(self.live.len(), cores.len());
         let mut descending = lengths.clone();
         descending.sort_unstable_by(|a, b| b.cmp(a));
-        // Where one core has one more, the one that has it now.
+        // If one core has one more, it is the one that has it now.
         if descending == sizes {
             sizes = lengths;
         }

@@ -1,4 +1,4 @@
-//! What the model takes as given, and how each value was come by.
+//! Inputs of the model, and how each value was come by.
 
 use super::study::PRODUCT;
 use super::{CYCLES, DAEMONS, INSTRUCTIONS, PERIOD_TICKS, cost, kernel};

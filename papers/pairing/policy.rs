@@ -1,19 +1,19 @@
-//! What decides who runs beside whom. The rules themselves are the library's (`nearmiss-pairing`); here they meet the
-//! simulated kernel.
+//! Policies that decide who runs beside whom. The rules themselves are the library's (`nearmiss-pairing`); here they
+//! run on the simulated kernel.
 
 use super::kernel::THREADS;
 use super::work::Did;
 use nearmiss_pairing::Affinity;
 use std::collections::VecDeque;
 
-/// What the counters of a core's hardware threads say of two tasks since one of them last was switched.
+/// Counters of a core's hardware threads for two tasks since one of them last was switched.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Sample {
-    /// Where.
+    /// Core.
     pub core: usize,
     /// Who.
     pub tasks: [usize; THREADS],
-    /// What each did beside the other.
+    /// Work of each beside the other.
     pub did: [Did; THREADS],
     /// For how long.
     pub ticks: u64,
@@ -21,7 +21,7 @@ pub struct Sample {
     pub age: [u64; THREADS],
 }
 
-/// What a policy wants done.
+/// Action requested by a policy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wish {
     /// Two tasks change places.
@@ -32,7 +32,7 @@ pub enum Wish {
 
 /// A scheduler's own rules, on top of the kernel's.
 pub trait Policy {
-    /// Counters were read. Says how the pair is judged now; nothing if it was not judged.
+    /// Takes a sample of the counters. Returns how the pair is judged now; nothing if it was not judged.
     fn read(&mut self, sample: &Sample) -> Option<Affinity>;
     /// The task to run next.
     fn next(&mut self, core: usize, picked: usize, beside: Option<usize>, active: &VecDeque<usize>) -> usize;
@@ -70,7 +70,7 @@ impl Policy for Standard {
 /// Each task bound to a core from its start: the optimum, where that is known.
 #[derive(Clone, Debug)]
 pub struct Bound {
-    /// By task.
+    /// Core by task.
     pub cores: Vec<usize>,
 }
 

@@ -8,7 +8,7 @@ use nearmiss_record::reference::{Kind, Record};
 use nearmiss_record::units::InsnId;
 
 const LINE_BYTES: u64 = 64;
-/// Where a matrix begins, from one to the next: room for 4,900 × 4,900 doubles, and a page so that they are not aligned.
+/// Distance from one matrix to the next: room for 4,900 × 4,900 doubles, and a page so that they are not aligned.
 const MATRIX_BYTES: u64 = (192 << 20) + 4096;
 
 /// Shape of the matrices and their blocks.
@@ -52,12 +52,12 @@ pub struct Writer {
     shape: Shape,
     /// Instructions of one multiplication and addition.
     instructions: u64,
-    /// What was written.
+    /// Records written.
     pub records: Vec<Record>,
 }
 
 impl Writer {
-    /// Of a product.
+    /// Creates the writer of a product.
     pub fn new(shape: Shape, instructions: u64) -> Self {
         Writer { shape, instructions, records: Vec::new() }
     }

@@ -30,7 +30,7 @@ pub enum Beside {
     Other,
 }
 
-/// What a row of a block takes a thread.
+/// Cost of a block's row to a thread.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Rate {
     /// Cycles of the row.
@@ -42,9 +42,9 @@ pub struct Rate {
 /// Rates of one load on one machine; of each kind as many as there were placements of pages.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Rates {
-    /// By [`Beside`].
+    /// Rates by [`Beside`].
     pub rates: [Vec<Rate>; 3],
-    /// What the first rows of a block take more than the others: the block comes into the cache.
+    /// Additional cost of a block's first rows: the block comes into the cache.
     pub cold: Rate,
     /// Instructions of a row.
     pub instructions: f64,
@@ -68,7 +68,7 @@ fn mean(rates: &[Rate]) -> Rate {
     Rate { cycles: of(|rate| rate.cycles), misses: of(|rate| rate.misses) }
 }
 
-/// What is asked of the model.
+/// The modelled load.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Load {
     /// The product.
@@ -127,7 +127,7 @@ impl Feed {
         Ok(Feed { model, ear, instructions: vec![0; cpus], seq: 0 })
     }
 
-    /// What these CPUs do at the same time: their references and instructions.
+    /// Feeds simultaneous slices of these CPUs: their references and instructions.
     pub fn round(&mut self, slices: &[(usize, &[Record], u64)]) -> Result<(), PaperError> {
         for &(cpu, records, instructions) in slices {
             self.instructions[cpu] += instructions;
@@ -145,14 +145,15 @@ impl Feed {
         Ok(())
     }
 
-    /// What was heard since the last time, by CPU: of all rounds but the last one, which the model holds back.
+    /// Takes the rates reported since the last call, by CPU: of all rounds but the last one, which the model holds
+    /// back.
     pub fn heard(&self) -> Vec<Rate> {
         let mut heard = self.ear.heard.borrow_mut();
         let none = vec![Rate::default(); heard.len()];
         std::mem::replace(&mut *heard, none)
     }
 
-    /// The same of the last round too.
+    /// Finishes the model and takes the rates, the last round's included.
     pub fn finish(self) -> Result<Vec<Rate>, PaperError> {
         let ear = self.ear.clone();
         self.model.finish()?;
@@ -183,7 +184,7 @@ fn threads(machine: &Machine, beside: Beside) -> Vec<(usize, u64, u64)> {
 }
 
 impl Load {
-    /// Asks the model, for each kind and placement.
+    /// Runs the model for each kind and placement.
     pub fn rates(&self, machine: &Machine, done: &(dyn Fn() + Sync)) -> Result<Rates, PaperError> {
         let kinds = [Beside::Nobody, Beside::Same, Beside::Other];
         let questions: Vec<_> = self.placements.clone().flat_map(|seed| kinds.map(|beside| (beside, seed))).collect();

@@ -7,7 +7,7 @@ use crate::random::Random;
 use nearmiss_pairing::Affinity;
 use std::collections::VecDeque;
 
-/// Where the threads of both groups are (figure 11), while each core has as many.
+/// Placement of both groups' threads (figure 11), while each core has as many.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Class {
     /// (1): a group a core.
@@ -18,7 +18,7 @@ pub enum Class {
     Half,
 }
 
-/// What disturbs: daemons that wake.
+/// Disturbance: daemons that wake.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Daemons {
     /// Mean ticks between two.
@@ -27,7 +27,7 @@ pub struct Daemons {
     pub longest: u64,
 }
 
-/// What a run counted.
+/// Counts of a run.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Counts {
     /// Ticks until the last task ended.
@@ -69,7 +69,7 @@ struct Watch<'a, W> {
     policy: &'a mut dyn Policy,
     work: &'a W,
     counts: &'a mut Counts,
-    /// By core: what was done since a task was switched there, and for how many ticks.
+    /// Work since a task was switched there, and for how many ticks, by core.
     since: &'a mut [([Did; THREADS], u64)],
     ages: &'a [u64],
 }
@@ -101,15 +101,15 @@ impl<W: Work> Desk for Watch<'_, W> {
 
 /// A load, a policy, and what disturbs them.
 pub struct Run<'a, W> {
-    /// What the tasks do.
+    /// Work of the tasks.
     pub work: W,
     /// Who decides.
     pub policy: &'a mut dyn Policy,
     /// CPUs of the machine.
     pub cpus: usize,
-    /// What else wakes.
+    /// Other threads that wake.
     pub daemons: Daemons,
-    /// Of everything that is drawn.
+    /// Seed of all random draws.
     pub seed: u64,
 }
 
@@ -181,7 +181,7 @@ fn queues(kernel: &Kernel) -> Vec<[Vec<usize>; THREADS]> {
     (0..kernel.cpus() / THREADS).map(of).collect()
 }
 
-/// What runs does its work for a tick.
+/// Advances the work of all running tasks by a tick.
 fn work<W: Work>(
     work: &mut W,
     kernel: &Kernel,

@@ -98,7 +98,7 @@ pub const PRODUCT: Shape = Shape { row: 4900, block: 350, element: 4 };
 /// The runs' work: each group has half of the columns of blocks.
 pub const SIZE: Size = Size { threads: 8, rows_of_block: 350, blocks: 14 * 14 * 14 / 2 };
 
-/// What is asked of the model for an element of so many bytes.
+/// Returns the modelled load for an element of so many bytes.
 pub fn load(extent: Extent, element: u64) -> Load {
     let shape = Shape { element, ..PRODUCT };
     let placements = extent.seeds(extent.placements);
@@ -110,9 +110,9 @@ pub fn load(extent: Extent, element: u64) -> Load {
 pub struct Study {
     /// The machine.
     pub machine: Machine,
-    /// What the runs were made with.
+    /// Rates that the runs were made with.
     pub rates: Rates,
-    /// By [`SCHEDULERS`]; the n-th of each has the same seed.
+    /// Runs by [`SCHEDULERS`]; the n-th of each has the same seed.
     pub runs: Vec<Vec<Counts>>,
 }
 
@@ -144,7 +144,7 @@ pub struct Mixed {
     pub machine: &'static str,
     /// How kinds slow each other.
     pub paces: Paces,
-    /// By [`mix::TASKS`], by standard, theirs and ours: runs.
+    /// Runs by [`mix::TASKS`], by standard, theirs and ours.
     pub runs: Vec<Vec<Vec<Counts>>>,
 }
 

@@ -73,7 +73,8 @@ pub fn judged(runs: &[Counts], shares: usize, judged: usize) -> f64 {
     percent(sum(runs, |c| c.judged[shares][judged]), sum(runs, |c| c.judged[shares].iter().sum()))
 }
 
-/// What runs take longer than others, in percent: until all their tasks ended, and until each had on average.
+/// Returns how much longer runs take than others, in percent: until all their tasks ended, and until each had on
+/// average.
 pub fn losses(runs: &[Counts], others: &[Counts]) -> [f64; 2] {
     let mean_end = |counts: &Counts| counts.ended.iter().sum::<u64>() as f64 / counts.ended.len().max(1) as f64;
     [change(mean(runs, &seconds), mean(others, &seconds)), change(mean(runs, &mean_end), mean(others, &mean_end))]

@@ -36,7 +36,7 @@ fn line(of: &str, what: &str, cells: Vec<f64>) -> GridRow {
     GridRow { of: of.to_owned(), what: what.to_owned(), cells, from: None }
 }
 
-/// Table a: what the model says of a thread.
+/// Table a: the model's figures of a thread.
 pub fn rates(extent: Extent, done: &(dyn Fn() + Sync)) -> Result<Vec<Table>, PaperError> {
     let machine = crate::machine(super::MACHINE)?;
     let (mut times, mut missed) = (Vec::new(), Vec::new());
@@ -92,7 +92,7 @@ fn changes_table(study: &Study) -> Table {
     table
 }
 
-/// What each scheduler changes against the standard one, and what that one's run times depend on.
+/// Returns the change of each scheduler against the standard one, and the dependence of that one's run times.
 pub fn changes_rows(study: &Study) -> Vec<Row> {
     let [standard, theirs, ours, optimum] = by_scheduler(study);
     let compared = [(Scheduler::Theirs, theirs), (Scheduler::Ours, ours), (Scheduler::Optimum, optimum)];

@@ -13,9 +13,9 @@ const LEAST_TICKS: u64 = 3 * TICKS_PER_SECOND;
 /// Its state.
 #[derive(Clone, Debug)]
 pub struct Theirs {
-    /// By core.
+    /// Bitmaps by core.
     bitmaps: Vec<Bitmaps>,
-    /// By core: everything that was measured there.
+    /// Sums of all measurements, by core.
     sums: Vec<Did>,
     /// Ticks between swaps, and between a swap and its judgement.
     period: u64,
@@ -23,7 +23,7 @@ pub struct Theirs {
 }
 
 impl Theirs {
-    /// Of a machine with so many cores.
+    /// Creates the method for a machine with so many cores.
     pub fn new(cores: usize, period_ticks: u64) -> Self {
         Theirs {
             bitmaps: vec![Bitmaps::default(); cores],

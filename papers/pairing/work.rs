@@ -1,10 +1,10 @@
-//! What tasks do while they have a CPU: the blocked product in two groups.
+//! Work of tasks while they have a CPU: the blocked product in two groups.
 
 use super::kernel::{THREADS, TICKS_PER_SECOND};
 use super::rates::{Beside, Rate, Rates};
 use nearmiss_record::machine::Machine;
 
-/// What a task did.
+/// Work that a task did.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Did {
     /// Cycles it had its CPU.
@@ -28,7 +28,7 @@ impl Did {
 pub trait Work {
     /// How many tasks it has.
     fn tasks(&self) -> usize;
-    /// What the tasks on a core's hardware threads do in a tick.
+    /// Returns the work of the tasks on a core's hardware threads in a tick.
     fn tick(&mut self, core: usize, running: [Option<usize>; THREADS]) -> [Did; THREADS];
     /// Whether a task has nothing left to do.
     fn is_done(&self, task: usize) -> bool;
@@ -57,14 +57,14 @@ pub struct Product<'a> {
     size: Size,
     seed: u64,
     tick_cycles: f64,
-    /// By group.
+    /// Rows done by group.
     rows_done: [f64; GROUPS],
-    /// By core: the blocks that its cache has, as group and number.
+    /// Blocks in the core's cache, as group and number, by core.
     resident: Vec<[Option<(usize, u64)>; THREADS]>,
 }
 
 impl<'a> Product<'a> {
-    /// The threads of a run whose blocks lie by a seed.
+    /// Creates the threads of a run; a seed places their blocks.
     pub fn new(rates: &'a Rates, machine: &Machine, size: Size, seed: u64) -> Self {
         let cores = (machine.topology.cpus() as usize).div_ceil(THREADS);
         Product {

@@ -34,7 +34,7 @@ pub const DECOMPOSED: [f64; 2] = [58_466.0, 37_125.0];
 /// Table 4.2-10: samples of L3 misses where the copy bypasses.
 pub const DECOMPOSED_AFTER: f64 = 17_583.0;
 
-/// What a patch left, in percent of the original.
+/// Counts left after a patch, in percent of the original.
 #[derive(Clone, Copy, Debug)]
 pub struct Left {
     /// L3 misses.

@@ -1,5 +1,5 @@
-//! What can be worked out without the model: how long a line lives in a last level under LRU, and so what the copy's
-//! lines cost others (Che's approximation).
+//! Figures that can be worked out without the model: how long a line lives in a last level under LRU, and so what the
+//! copy's lines cost others (Che's approximation).
 
 use super::path::{Function, Work};
 use super::replica::Counts;

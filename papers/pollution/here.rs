@@ -11,7 +11,7 @@ use std::process::Command;
 
 /// Streams of pattern 9.
 const STREAMS: usize = 4;
-/// What the remedy is asked for, behind `nearmiss`.
+/// Arguments of the remedy, after `nearmiss`.
 const REMEDY: [&str; 3] = ["apply", "bypass", "--files"];
 /// Why the remedy's figures are not the paper's.
 const NOT_THE_PATCH: &str = "`bypass --files` is not the paper's patch: it keeps data out of the page cache, and the kernel \
@@ -20,14 +20,14 @@ const NOT_THE_PATCH: &str = "`bypass --files` is not the paper's patch: it keeps
 /// How much is written how often.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Plan {
-    /// Of one stream.
+    /// Size of one stream.
     pub stream_mib: u64,
     /// Rounds: each side once, in turn.
     pub rounds: usize,
 }
 
 impl Plan {
-    /// Of a scale.
+    /// Returns the plan of a scale.
     pub fn of(scale: Scale) -> Self {
         match scale {
             Scale::Trial => Plan { stream_mib: 4, rounds: 1 },
@@ -48,13 +48,13 @@ pub struct Written {
     pub cpu_ms: f64,
     /// From start to end.
     pub wall_ms: f64,
-    /// Of the files, in the page cache behind it; none: `fincore` is missing.
+    /// Share of the files in the page cache behind it; none: `fincore` is missing.
     pub cached_percent: Option<f64>,
     /// Misses of the last level; none: they cannot be counted here.
     pub misses: Option<f64>,
 }
 
-/// How many parts [`table`] tells.
+/// Returns how many parts [`table`] reports.
 pub fn parts(scale: Scale) -> usize {
     2 * Plan::of(scale).rounds
 }
@@ -84,7 +84,7 @@ pub fn table(asked: &Asked<'_>, done: &dyn Fn()) -> Result<Table, PaperError> {
     })
 }
 
-/// What is measured of which sides.
+/// Measurements, and the sides to measure.
 struct Sides {
     plan: Plan,
     remedied: bool,
@@ -162,7 +162,7 @@ fn is_there(program: &str) -> bool {
     std::env::split_paths(&path).any(|directory| directory.join(program).is_file())
 }
 
-/// Whether this nearmiss has the remedy: its help says so.
+/// Returns whether this nearmiss has the remedy, according to its help.
 fn has_remedy(nearmiss: &Path) -> bool {
     let help = Command::new(nearmiss).args(["apply", "bypass", "--help"]).output();
     help.is_ok_and(|told| told.status.success() && String::from_utf8_lossy(&told.stdout).contains("--files"))
@@ -177,13 +177,13 @@ fn counter() -> Result<(), &'static str> {
     if is_there("perf") { Ok(()) } else { Err("perf is not here") }
 }
 
-/// Words before a command whose misses `perf stat` writes into a file.
+/// Returns the words before a command that make `perf stat` write its misses into a file.
 fn counting(counted: &Path) -> Vec<String> {
     let kept = ["perf", "stat", "-x", ",", "-e", "cache-misses", "-o"].map(str::to_owned);
     kept.into_iter().chain([counted.to_string_lossy().into_owned(), "--".to_owned()]).collect()
 }
 
-/// Runs a command, whose output goes to files in a place.
+/// Runs a command and sends its output to files in a place.
 fn finished(words: &[String], place: &Path) -> Result<Finished, PaperError> {
     let errors = place.join("errors");
     let file = |path: &Path| File::create(path).map_err(PaperError::Place);

@@ -22,7 +22,7 @@ pub const TITLE: &str = "Evaluation of open source software, OS layer: CPU scala
 /// The paper's machine.
 pub const MACHINE: &str = "xeon-mp-4way-l3";
 
-/// The work of a stream; [`parameters`] says how each figure was set.
+/// The work of a stream; [`parameters`] states how each figure was set.
 pub const WORK: Work = Work { usual: 1850, other: 28, other_lines: 120_000, instructions: 37_700, store_percent: 30 };
 
 /// Measures and computes the tables that are wanted, and their pictures.

@@ -1,9 +1,9 @@
-//! What one record of 4 KiB touches on its way from a program's buffer into a file, as Linux 2.6 with ext3 does it.
+//! References of one record of 4 KiB on its way from a program's buffer into a file, as Linux 2.6 with ext3 makes them.
 //!
 //! A stream is at record `n`. With it one page is written, the page of `n` − [`DIRTY`] goes to the device, the one that
 //! went [`IN_FLIGHT`] records ago is done, the transaction of `n` − [`COMMITTED`] is committed, and the page of `n` −
-//! [`KEPT`] is reclaimed, whose frame and structures the next page gets: so the kernel's structures are used again and
-//! again, and copies of many pages lie between two uses.
+//! [`KEPT`] is reclaimed. The next page gets that page's frame and structures: so the kernel's structures are used
+//! again and again, and copies of many pages lie between two uses.
 
 use super::slice::Slice;
 use crate::random::Random;
@@ -41,7 +41,7 @@ mod bytes {
     pub const SCATTER: u64 = 16;
 }
 
-/// Where things begin: physical addresses, before the machine places pages.
+/// Start addresses: physical, before the machine places pages.
 mod place {
     pub const SHARED: u64 = 0x0100_0000;
     pub const USUAL: u64 = 0x0200_0000;
@@ -59,7 +59,7 @@ mod place {
     pub const APART: u64 = 0x0100_0000;
 }
 
-/// The functions that the model tells apart, as Linux 2.6 names them.
+/// The functions that the model distinguishes, as Linux 2.6 names them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub enum Function {
@@ -89,9 +89,9 @@ pub enum Function {
     Reclaim,
     /// Locks and what they guard, which all CPUs write.
     Lock,
-    /// The same with interrupts off.
+    /// Locks and what they guard, with interrupts off.
     LockIrq,
-    /// What is used with each record and stays near.
+    /// Memory that is used with each record and stays near.
     Usual,
     /// All other memory of kernel and program.
     Other,
@@ -151,7 +151,7 @@ pub enum Caller {
     PipeWrite = 2,
 }
 
-/// What a stream does beside what follows from the kernel's structures.
+/// Work of a stream beside what follows from the kernel's structures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Work {
     /// References a record to what stays near.
@@ -184,7 +184,7 @@ impl Stream {
     }
 
     /// Touches what the next record touches. The copies come anywhere in the record's work, so that those of several
-    /// CPUs meet by chance.
+    /// CPUs overlap by chance.
     pub fn step(&mut self, slice: &mut Slice) {
         let before = self.random.below(self.work.usual + 1);
         self.work(0..before, slice);
@@ -201,7 +201,7 @@ impl Stream {
         self.record += 1;
     }
 
-    /// The same without most of what stays near anyway: fills caches sooner.
+    /// Does a step without most of what stays near anyway: fills caches sooner.
     pub fn step_fast(&mut self, slice: &mut Slice) {
         let work = self.work;
         self.work.usual /= FAST;
@@ -323,7 +323,7 @@ impl Stream {
         slice.touch(Function::Commit, Kind::Store, self.buffer_head(n), bytes::BUFFER_HEAD);
     }
 
-    /// The page whose place the next record's takes.
+    /// Reclaims the page that gives its place to the next record's.
     fn reclaim(&self, slice: &mut Slice) {
         let n = self.record + 1 - KEPT;
         slice.touch(Function::Reclaim, Kind::Store, self.page(n), 32);

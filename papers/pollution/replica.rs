@@ -1,4 +1,4 @@
-//! Streams on the machine model: what each function met, and what CPUs and bus did.
+//! Streams on the machine model: each function's misses, and what CPUs and bus did.
 
 use super::path::{Caller, Function, Stream, Work};
 use super::slice::{COPY_INSTRUCTIONS, Slice};
@@ -43,7 +43,7 @@ impl Copies {
     }
 }
 
-/// What is simulated.
+/// The simulated load.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Load {
     /// CPUs, a stream each.
@@ -54,27 +54,27 @@ pub struct Load {
     pub copies: Copies,
     /// The work of a stream.
     pub work: Work,
-    /// Ask the model who evicted whom.
+    /// Record in the model who evicted whom.
     pub blame: bool,
 }
 
-/// What a function met.
+/// References, misses and waits of a function.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Met {
     /// References that the first level did not have.
     pub references: u64,
-    /// Of those, misses of the last level.
+    /// Misses of the last level among them.
     pub misses: u64,
     /// Cycles it waited.
     pub stall_cycles: u64,
 }
 
-/// What was counted.
+/// Counts of a simulation.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Counts {
     /// Records of all streams.
     pub records: u64,
-    /// By [`Function`].
+    /// Counts by [`Function`].
     pub met: [Met; Function::ALL.len()],
     /// Instructions of all CPUs.
     pub instructions: u64,
@@ -87,7 +87,7 @@ pub struct Counts {
 }
 
 impl Counts {
-    /// What a function met.
+    /// Returns the counts of a function.
     pub fn of(&self, function: Function) -> Met {
         self.met[function as usize]
     }
@@ -113,7 +113,7 @@ impl Counts {
     }
 }
 
-/// Hears what the model says.
+/// Records the model's events.
 #[derive(Clone)]
 struct Ear {
     heard: Rc<RefCell<Counts>>,
@@ -153,7 +153,7 @@ struct Feed {
 }
 
 impl Feed {
-    /// One record of every stream: a round, whose slices the model takes as simultaneous.
+    /// One record of every stream: a round. The model takes its slices as simultaneous.
     fn round(&mut self, step: fn(&mut Stream, &mut Slice)) -> Result<(), PaperError> {
         for (cpu, stream) in self.streams.iter_mut().enumerate() {
             let mut slice = Slice::default();

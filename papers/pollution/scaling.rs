@@ -11,7 +11,7 @@ use nearmiss_record::machine::Machine;
 
 /// CPUs tried, a stream each. The most come first: they take longest.
 const ORDER: [usize; 5] = [16, 8, 4, 2, 1];
-/// The same as columns.
+/// These as columns.
 pub const CPUS: [usize; 5] = [1, 2, 4, 8, 16];
 /// Copies tried.
 const COPIES: [Copies; 2] = [Copies::Cached, Copies::ChosenBypass];
@@ -21,9 +21,9 @@ pub const PARTS: usize = ORDER.len() * COPIES.len();
 /// Counts over CPUs.
 #[derive(Clone, Debug)]
 pub struct Scaling {
-    /// By [`CPUS`]: the kernel as it was.
+    /// Counts of the kernel as it was, by [`CPUS`].
     pub cached: Vec<Counts>,
-    /// By [`CPUS`]: copies into the page cache bypass.
+    /// Counts with copies into the page cache that bypass, by [`CPUS`].
     pub bypassing: Vec<Counts>,
     transaction_cycles: u32,
 }

@@ -1,4 +1,5 @@
-//! Table (b): whose L3 misses they are, and what copies that bypass the caches save (P1, sections 4.2.3 to 4.2.6).
+//! Table (b): the L3 misses by function, and the savings of copies that bypass the caches (P1, sections 4.2.3 to
+//! 4.2.6).
 
 use super::figures::{self, Left};
 use super::path::Function;
@@ -25,13 +26,13 @@ pub struct Patched {
 pub struct Shares {
     /// Pattern 9.
     pub writing: Patched,
-    /// The same, each record coming out of a pipe.
+    /// Pattern 9 with each record coming out of a pipe.
     pub piped: Patched,
 }
 
 /// How many simulations [`shares`] makes.
 pub const PARTS: usize = 6;
-/// Of pattern 9, a stream each.
+/// CPUs of pattern 9, a stream each.
 pub const CPUS: usize = 4;
 
 /// Simulates all.

@@ -10,10 +10,10 @@ const LINE_BYTES: u64 = 64;
 const HALF_LINE_INSTRUCTIONS: u8 = 8;
 /// Instructions of one copy.
 pub const COPY_INSTRUCTIONS: u64 = 2 * HALF_LINE_INSTRUCTIONS as u64 * RECORD_BYTES / LINE_BYTES;
-/// Most that a record can tell.
+/// Most that a record can hold.
 const MOST_INSTRUCTIONS: u64 = 255;
 
-/// What a CPU does with one record of a stream.
+/// Work of a CPU with one record of a stream.
 #[derive(Default)]
 pub struct Slice {
     /// In order.

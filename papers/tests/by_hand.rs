@@ -1,4 +1,4 @@
-//! What can be worked out without the model, and what the model makes of it.
+//! Figures that can be worked out without the model, and the model's own.
 
 use nearmiss_papers::coloring::hand::cyclic_walk_miss_percent;
 use nearmiss_papers::coloring::{figures, walk};

@@ -113,7 +113,7 @@ fn half_of_one_task_is_all_that_can_move() {
     assert_eq!(lengths(&kernel), [1, 4], "the kernel counts down before it looks");
 }
 
-/// Whatever is wished, every task stays on one queue, and what runs is on its CPU's.
+/// For any wishes, every task stays on one queue, and the running one is on its CPU's.
 #[test]
 fn no_task_is_lost_or_doubled() {
     let (mut kernel, mut desk) = (Kernel::new(4, 0), Quiet::default());
