@@ -42,7 +42,7 @@ pub enum PaperError {
     NoTable {
         /// Requested name.
         name: String,
-        /// Those that are.
+        /// Names of the tables that are there.
         there: String,
     },
     /// A program of ours is not beside `nearmiss`.
@@ -50,7 +50,7 @@ pub enum PaperError {
     NoProgram {
         /// Path where it was looked for.
         path: PathBuf,
-        /// Its package.
+        /// Package of the program.
         package: String,
     },
     /// A program could not be run.
@@ -65,7 +65,7 @@ pub enum PaperError {
     /// A recorded run.
     #[error(transparent)]
     Run(#[from] nearmiss_record::run::RunError),
-    /// Its trace.
+    /// Error of the trace.
     #[error(transparent)]
     Trace(#[from] nearmiss_record::trace::TraceError),
     /// No CPU can go on.
@@ -76,9 +76,9 @@ pub enum PaperError {
 /// A paper that can be run.
 #[derive(Clone, Copy)]
 pub struct Paper {
-    /// As typed.
+    /// Name, as typed.
     pub name: &'static str,
-    /// Its title and year.
+    /// Title and year.
     pub title: &'static str,
     /// Output of `run`.
     pub what: &'static str,
@@ -93,7 +93,7 @@ pub struct Paper {
 
 /// Requested parts of a paper.
 pub struct Asked<'a> {
-    /// Whether a table is wanted.
+    /// Whether a table is requested.
     pub wanted: &'a dyn Fn(&str) -> bool,
     /// Takes how many of how many parts are done.
     pub progress: &'a (dyn Fn(usize, usize) + Sync),

@@ -14,7 +14,7 @@ pub enum Unit {
     Millis,
     /// Occurrences a second.
     PerSecond,
-    /// So many times as much as the first cell of its first row.
+    /// A multiple of the first cell of its first row.
     Times,
     /// A plain number.
     Count,
@@ -41,7 +41,7 @@ pub struct Row {
     pub of: String,
     /// Quantity: `L2 miss ratio inside the walk, 32 colors`.
     pub what: String,
-    /// Its unit.
+    /// Unit of the figure.
     pub unit: Unit,
     /// The paper's: measured there.
     pub paper: Theirs,
@@ -135,7 +135,7 @@ pub struct Table {
 pub struct Parameter {
     /// Name of the parameter.
     pub name: String,
-    /// Its value with its unit.
+    /// Value with its unit.
     pub value: String,
     /// How it was set: `fitted: …`, `assumed: …` or `paper: …`.
     pub how: String,
@@ -160,7 +160,7 @@ pub struct Here {
     pub program: &'static str,
     /// Command that builds the program.
     pub build: &'static str,
-    /// Its arguments.
+    /// Arguments of the program.
     pub arguments: &'static [&'static str],
     /// Arguments of `nearmiss verify` before `--`.
     pub verify: &'static [&'static str],
@@ -169,7 +169,7 @@ pub struct Here {
 }
 
 impl Here {
-    /// As typed in a shell.
+    /// Returns the command as typed in a shell.
     pub fn command(&self) -> String {
         let quoted = |word: &&str| if word.contains(['(', ' ']) { format!("'{word}'") } else { (*word).to_owned() };
         let verify: Vec<_> = self.verify.iter().map(quoted).collect();
@@ -182,7 +182,7 @@ impl Here {
 pub struct PaperRecord {
     /// `nearmiss/paper/1`.
     pub schema: &'static str,
-    /// As typed.
+    /// Name, as typed.
     pub name: &'static str,
     /// Title and year.
     pub title: &'static str,

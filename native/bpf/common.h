@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Who is observed, and the helpers every program uses. */
+/* Filter of the observed tasks, and the helpers every program uses. */
 #ifndef NEARMISS_BPF_COMMON_H
 #define NEARMISS_BPF_COMMON_H
 
@@ -37,7 +37,7 @@ struct {
 
 struct {
     __uint(type, BPF_MAP_TYPE_RINGBUF);
-    __uint(max_entries, 4096); /* set by the loader when the log or call sites are wanted */
+    __uint(max_entries, 4096); /* set by the loader when the log or call sites are recorded */
 } lock_log SEC(".maps");
 
 struct {
@@ -135,8 +135,8 @@ static __always_inline __u32 log2_slot(__u64 value, __u32 slots)
     return slot < slots ? slot : slots - 1;
 }
 
-/* CPU time of a task that runs now, up to a constant: the difference of two calls is exact to the nanosecond
- * between scheduler updates too, which a plain read of sum_exec_runtime is not. */
+/* Returns the CPU time of a task that runs now, up to a constant: the difference of two calls is exact to the
+ * nanosecond between scheduler updates too, unlike a plain read of sum_exec_runtime. */
 static __always_inline __u64 running_for(struct task_struct *task, __u64 now)
 {
     return task->se.sum_exec_runtime + (now - task->se.exec_start);

@@ -69,7 +69,7 @@ struct {
     __type(value, __u64); /* address of the CPU's run queue */
 } runqueues SEC(".maps");
 
-/* Run queues are per CPU and have no address of their own in BTF: each CPU's threads know theirs. */
+/* Run queues are per CPU and have no address of their own in BTF: each CPU's threads point to theirs. */
 SEC("iter/task")
 int find_runqueues(struct bpf_iter__task *ctx)
 {

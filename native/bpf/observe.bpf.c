@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* The instruments. The observer loads only those that are wanted; the rest of this object never reaches
- * the kernel. */
+/* The instruments. The observer loads only those that it needs; the rest of this object never reaches the kernel. */
 #include "common.h"
 #include "locks.h"
 #include "returns.h"

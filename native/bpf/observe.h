@@ -104,7 +104,7 @@ struct poll_event { /* one call, on request */
 struct io_key {
     __u32 device; /* major << 20 | minor */
     __u32 operation;
-    __u32 tgid; /* who submitted */
+    __u32 tgid; /* of the submitter */
     __u32 padding;
     char comm[16];
 };
@@ -152,7 +152,7 @@ struct off_stat { /* the waits of a task for one reason */
 };
 
 enum task_state {
-    STATE_UNKNOWN, /* nobody saw it switch */
+    STATE_UNKNOWN, /* no switch of it was seen */
     STATE_ON_CPU,
     STATE_PREEMPTED, /* runnable, and would go on: another came first, or it has never run yet */
     STATE_WOKEN,     /* runnable again after a wait */

@@ -4,8 +4,8 @@
  * those that its neighbours run now, by the AND of two bitmaps. Tasks of the table have a seat, a bit and a queue each;
  * all other tasks of the command share one queue. Tasks of other commands stay with the kernel's own scheduler.
  *
- * The order is fair: a seat runs once an epoch, and may borrow one turn of the next. The loader knows this file by its
- * undefined names: maps, functions of the kernel, and `task_struct__FIELD`, the offset of a field.
+ * The order is fair: a seat runs once an epoch, and may borrow one turn of the next. The loader recognizes this file by
+ * its undefined names: maps, functions of the kernel, and `task_struct__FIELD`, the offset of a field.
  */
 #include <linux/bpf.h>
 #include <linux/types.h>
@@ -45,7 +45,7 @@ static __always_inline struct pair_state *the_state(void)
     return bpf_map_lookup_elem(state, &zero);
 }
 
-/* Its seat, or a negative number. */
+/* Returns the task's seat, or a negative number. */
 static __always_inline int seat_of(struct task_struct *task)
 {
     __u32 number = (__u32)FIELD(int, task, pid);
@@ -118,7 +118,7 @@ PROGRAM("struct_ops", enqueue)(unsigned long long *arguments)
     return 0;
 }
 
-/* Who shares well with all that the neighbours run, and who shares badly with any of it. */
+/* Finds the tasks that share well with all that the neighbours run, and those that share badly with any of it. */
 static __always_inline int beside(__u32 cpu, __u64 *high, __u64 *low)
 {
     struct pair_neighbours *near = bpf_map_lookup_elem(neighbours, &cpu);
@@ -176,10 +176,10 @@ PROGRAM("struct_ops", dispatch)(unsigned long long *arguments)
         int seat = any_bit(from);
         __u64 bit = 1ULL << (seat & 63);
         tried |= bit;
-        /* Another CPU has it, or it is not in its queue yet: the bit stays, or nobody would look for it again. */
+        /* Another CPU has it, or it is not in its queue yet: the bit stays, or no CPU would look for it again. */
         if (!scx_bpf_dsq_move_to_local((__u64)seat))
             continue;
-        /* Nobody can queue it anew before: this CPU's lock is held. */
+        /* No CPU can queue it anew before: this CPU's lock is held. */
         __sync_fetch_and_and(&now->runnable, ~bit);
         if (now->left & bit)
             __sync_fetch_and_and(&now->left, ~bit);

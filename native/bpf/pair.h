@@ -10,7 +10,7 @@
 #define PAIR_NEIGHBOURS 15
 #define PAIR_NOBODY 0xffffffffU
 
-/* `table`, by seat: who shares well with it, and who badly, a bit a seat. */
+/* `table`, by seat: the seats that share well with it, and those that share badly, a bit a seat. */
 struct pair_row {
     __u64 high, low;
 };

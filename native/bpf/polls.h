@@ -105,7 +105,7 @@ static __always_inline struct poll_stat *poll_begin(__u32 kind, __u64 asked, __s
 {
     struct task_struct *task = bpf_get_current_task_btf();
     struct poll_stat *stat = poll_row(task, kind);
-    /* A thread that has a row was wanted before; a cgroup can be left. */
+    /* A thread that has a row was observed before; a cgroup can be left. */
     if (!stat || stat->started_ns != task->start_time || who == WHO_CGROUP) {
         if (!wanted(task->tgid))
             return 0;

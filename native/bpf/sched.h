@@ -93,7 +93,7 @@ static __always_inline struct task_stat *new_task(struct task_struct *task)
     return stat;
 }
 
-/* Its figures are final: the observer keeps them from here on. */
+/* Ends a task. Its figures are final: the observer keeps them from here on. */
 static __always_inline void end_task(struct task_struct *task, struct task_stat *stat, __u64 now)
 {
     take_accounts(task, stat);
@@ -217,7 +217,7 @@ int snapshot(struct bpf_iter__task *ctx)
         take_accounts(task, stat);
         return 0;
     }
-    /* The switches know every task but those that slept since before the observation, and those that begin after it. */
+    /* The switches show every task but those that slept since before the observation, and those that begin after it. */
     bool begins = control.phase == 0;
     if (!wanted_task(task) || (want_switches && (!begins || task->exit_state)))
         return 0;

@@ -10,9 +10,9 @@
  *     work();
  *     NEARMISS_MARK(2);
  *
- * A mark's number is a constant from 0 to 4095. The same mark may open and close the window: --from mark:1 --until mark:1
- * is one turn of a loop that begins with NEARMISS_MARK(1). Without --from the window opens when the program starts;
- * marks that neither open nor close it only name points of the run.
+ * A mark's number is a constant from 0 to 4095. One mark may open and close the window: --from mark:1 --until mark:1 is
+ * one turn of a loop that begins with NEARMISS_MARK(1). Without --from the window opens when the program starts; marks
+ * that neither open nor close it only name points of the run.
  */
 #ifndef NEARMISS_H
 #define NEARMISS_H

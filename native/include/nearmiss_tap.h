@@ -67,7 +67,7 @@ enum nm_control_kind {
                          while it had the line (bit = byte in the line) */
     NM_C_HEAP = 6,    /* arg = enum nm_heap_op; payload: {address, size}, {old address, alignment} */
     NM_C_HALT = 7,    /* this vCPU halts until an interrupt */
-    NM_C_FENCE = 8,   /* sfence, mfence or the like, while write-combining buffers may hold data */
+    NM_C_FENCE = 8,   /* sfence, mfence or another fence, while write-combining buffers may hold data */
     NM_C_IRQ = 9,     /* arg 1: enters an interrupt handler (b = enum nm_irq); arg 0: leaves it */
     NM_C_CODE = 10,   /* code that may run from here on, once for each translation of other code. arg = virtual address
                          (low 48 bits) of a block's first byte, b = length; payload = the bytes, zero padded to 16:

@@ -150,7 +150,7 @@ static inline __attribute__((always_inline)) void solo_missed(qemu_plugin_meminf
         return;
     }
     record_write(v, v->records + v->used, insn, vaddr, size_of(info), kind, flags_of(insn, kind, kernel), page, 0);
-    /* Which bytes were written matters to those who share. */
+    /* The bytes written matter to the sharers of the line. */
     struct filter_entry *e = solo_entry(v, vaddr);
     const uint64_t from = solo_line(vaddr);
     if (store)
@@ -213,7 +213,7 @@ OUT_OF_LINE(level_load_kernel, solo_first_level, 0, KERNEL)
 OUT_OF_LINE(level_store_user, solo_first_level, 1, USER)
 OUT_OF_LINE(level_store_kernel, solo_first_level, 1, KERNEL)
 
-/* A plain load or store when there is nobody to share with. */
+/* A plain load or store when no other vCPU shares. */
 static inline __attribute__((always_inline)) void solo(unsigned index, qemu_plugin_meminfo_t info, uint64_t vaddr,
                                                        void *insn, int store, int kernel, qemu_plugin_mem_cb_t missed)
 {

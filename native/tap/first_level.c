@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "first_level.h"
 
-/* Pages of ways that are empty, and that the level has not. */
+/* Pages of ways that are empty, and that the level lacks. */
 enum { EMPTY = ~0u, NO_WAY = ~0u - 1 };
 
 /* The model separates conflicts from capacity by a fully associative shadow of the level, which must not take a line

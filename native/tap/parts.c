@@ -4,9 +4,9 @@
  * fast. The consumer requests a change (`nm_control.pause`), a thread passes it on to the thread that runs the vCPUs,
  * and that one drops all translated code, which is translated anew with other callbacks.
  *
- * Marks, heap objects and the end of the command come by triggers in a pause too. Mappings are read from the guest's perf
- * rings now and then, so that none overruns. Nobody sees calls, interrupts and TLB flushes then: a part begins with empty
- * filters, an empty soft TLB and empty shadow stacks.
+ * Marks, heap objects and the end of the command come by triggers in a pause too. Mappings are read from the guest's
+ * perf rings now and then, so that none overruns. Calls, interrupts and TLB flushes are not seen then: a part begins
+ * with empty filters, an empty soft TLB and empty shadow stacks.
  */
 #include "engine.h"
 

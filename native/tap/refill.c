@@ -6,8 +6,8 @@
  * notice. Soon after a window's start often, so that it reaches its size; then seldom.
  *
  * A page has one place in it, so pages some pages apart (a structure every 8 KiB) fight for a few places and leave the
- * others empty: it is never 70% in use. Before a flush it is therefore filled up to what the program's own pages, which
- * the tap knows, call for.
+ * others empty: it is never 70% in use. Before a flush it is therefore filled up to what the program's own pages call
+ * for; the tap counts them.
  */
 #include "tap.h"
 

@@ -79,9 +79,9 @@ enum attention {
     ATTEND_NOT_CURRENT = 1, /* another vCPU ran since */
     ATTEND_SKIP = 2,        /* the running task requested not to be recorded */
     ATTEND_CLOSED = 4,      /* the window is closed, or was never opened */
-    ATTEND_STOP = 8,        /* the consumer wants the window closed */
+    ATTEND_STOP = 8,        /* the consumer requests that the window close */
     ATTEND_PENDING = 16,    /* the command runs, the window has not opened yet */
-    ATTEND_START = 32,      /* the consumer wants it opened */
+    ATTEND_START = 32,      /* the consumer requests that it open */
     ATTEND_REFILL = 64,     /* QEMU's translation cache is to be flushed */
     ATTEND_PAUSED = 128,    /* between two parts of the run */
 };
@@ -358,7 +358,7 @@ void window_enter_slice(struct vcpu *); /* this vCPU runs */
 void window_look_for_triggers(struct qemu_plugin_tb *); /* the only callbacks outside the window and in a pause */
 
 /* parts.c: pauses inside the window */
-void parts_look(int pending, int starts); /* what the consumer wants; on a thread of its own, now and then */
+void parts_look(int pending, int starts); /* handles the consumer's requests; on a thread of its own, now and then */
 void parts_begin_paused(void);
 int parts_close(void); /* closes the window soon, also of a guest that idles; 0 where this QEMU cannot */
 void parts_follow(struct vcpu *); /* a trigger in a pause: which task runs */

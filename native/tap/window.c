@@ -402,8 +402,8 @@ void window_look_for_triggers(struct qemu_plugin_tb *tb)
     }
 }
 
-/* A callback at translation costs a fifth of the boot, in which no trigger is executed: there is none until the consumer
- * knows the guest's kernel. QEMU hands the callback to each vCPU before that vCPU runs on. */
+/* A callback at translation costs a fifth of the boot, in which no trigger is executed: there is none until the
+ * consumer has the facts of the guest's kernel. QEMU hands the callback to each vCPU before that vCPU runs on. */
 static void *become_attentive(void *unused)
 {
     ring_await_facts();

@@ -19,11 +19,11 @@ const MOST_BUS_LOAD: f64 = 0.95;
 /// Step of a task between two calls of `schedule()`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stage {
-    /// Its own work, as many parts in 1,000 of a usual one.
+    /// Runs the task's own work, as many parts in 1,000 of a usual one.
     Work(u64),
-    /// It wakes a task.
+    /// Wakes a task.
     Wake(usize),
-    /// It calls `schedule()`; true: it blocks.
+    /// Calls `schedule()`; true: the task blocks.
     Schedule(bool),
 }
 
@@ -63,7 +63,7 @@ pub struct Counts {
 }
 
 impl Counts {
-    /// This run's and another's.
+    /// Returns the sum of this run's counts and another's.
     pub fn plus(mut self, other: &Counts) -> Counts {
         self.walks.add(other.walks);
         self.all.add(other.all);

@@ -80,7 +80,7 @@ impl Series {
     }
 }
 
-/// Their words and our figures.
+/// Returns the table of the paper's words and our figures.
 pub fn table(series: &[Series]) -> Table {
     let mut rows = Vec::new();
     for s in series {

@@ -48,7 +48,7 @@ pub struct Work {
 /// Seed of placement and load.
 pub const SEED: u64 = 1;
 
-/// The WebBench-like load's; [`parameters`] states how each figure was set.
+/// Work of the WebBench-like load; [`parameters`] states how each figure was set.
 pub const WEB_WORK: Work = Work { lines: 4600, instructions: 130_000, pool_pages: 192, store_percent: 10 };
 
 /// How long a process of WebBench waits for the network and the client before it goes on.
@@ -62,7 +62,7 @@ fn way_bytes(machine: &Machine) -> Result<u64, PaperError> {
         .ok_or_else(|| PaperError::NoMachine(format!("{} has no second level", machine.name)))
 }
 
-/// Computes the tables that are wanted, and their pictures.
+/// Computes the requested tables, and their pictures.
 pub(crate) fn run(
     wanted: &dyn Fn(&str) -> bool,
     progress: &(dyn Fn(usize, usize) + Sync),

@@ -41,7 +41,7 @@ type Place = usize;
 /// Work of one `schedule()`.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Scheduled {
-    /// Who runs next.
+    /// Task that runs next.
     pub next: Option<usize>,
     /// The loop over the queue alone.
     pub walk: Piece,
@@ -49,7 +49,7 @@ pub struct Scheduled {
     pub held: Piece,
 }
 
-/// All tasks, and who may run.
+/// All tasks, and which of them may run.
 pub struct RunQueue {
     kernel: Kernel,
     /// Physical address of each task structure, colored or not.
@@ -101,17 +101,17 @@ impl RunQueue {
         self.tasks.len()
     }
 
-    /// Which lock guards what a task's wake-up changes.
+    /// Returns the lock that guards what a task's wake-up changes.
     pub fn lock_of_wake(&self, task: usize) -> usize {
         if self.kernel == Kernel::Constant { self.last_cpu[task] } else { 0 }
     }
 
-    /// Which lock guards a CPU's `schedule()`.
+    /// Returns the lock that guards a CPU's `schedule()`.
     pub fn lock_of_cpu(&self, cpu: usize) -> usize {
         if self.kernel == Kernel::Constant { cpu } else { 0 }
     }
 
-    /// Whether a task is runnable.
+    /// Returns whether a task is runnable.
     pub fn runnable(&self, task: usize) -> bool {
         self.queued[task]
     }

@@ -152,7 +152,7 @@ impl Scaling {
     }
 }
 
-/// Their figures and ours.
+/// Returns the table of the paper's figures and ours.
 pub fn table(scalings: &[Scaling]) -> Table {
     let mut rows = Vec::new();
     for s in scalings {

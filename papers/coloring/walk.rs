@@ -122,7 +122,7 @@ pub fn change(before: f64, after: f64) -> f64 {
     (after / before - 1.0) * 100.0
 }
 
-/// Their figures and ours.
+/// Returns the table of the paper's figures and ours.
 pub fn table(pairs: &[Pair]) -> Table {
     let mut rows = Vec::new();
     for (i, pair) in pairs.iter().enumerate() {

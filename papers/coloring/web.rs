@@ -18,7 +18,7 @@ use std::collections::VecDeque;
 pub enum Sleep {
     /// Until it is the turn of the one that sleeps longest: so many sleep at any time.
     Turns(usize),
-    /// So many microseconds.
+    /// For so many microseconds.
     Micros(u64),
 }
 
@@ -51,7 +51,7 @@ struct Httpd {
     /// Lines that the work of each CPU's processes uses again and again.
     pools: Vec<Vec<u64>>,
     random: Random,
-    /// Who sleeps, and when he wakes.
+    /// Sleeping tasks, and when they wake.
     sleepers: VecDeque<(usize, u64)>,
     /// Cycles; `None`: one wakes a slice.
     sleep_cycles: Option<u64>,

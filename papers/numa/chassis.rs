@@ -10,7 +10,7 @@ use nearmiss_record::reference::Kind;
 
 /// The paper's machine.
 pub const MACHINE: &str = "pentium3-xeon-numa-2x2";
-/// Its CPUs.
+/// CPUs of the machine.
 pub const CPUS: usize = 4;
 
 /// Cost of a piece of work.

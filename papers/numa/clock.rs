@@ -63,7 +63,7 @@ impl Counts {
         self.each(self.cycles.iter().sum())
     }
 
-    /// This run's and another's.
+    /// Returns the sum of this run's counts and another's.
     pub fn plus(mut self, other: &Counts) -> Counts {
         self.done += other.done;
         self.cycles.iter_mut().zip(other.cycles).for_each(|(mine, theirs)| *mine += theirs);

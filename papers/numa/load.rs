@@ -93,7 +93,7 @@ pub enum Step {
     Take(usize),
     /// Lets it go.
     Release(usize),
-    /// Wants an object.
+    /// Requests an object.
     Ask(Class),
     /// Gets one, under the lock if it needs one.
     Obtain(Class),

@@ -39,7 +39,7 @@ impl Memory {
         if self.nodes == 1 { 0 } else { (address / NODE_BYTES) as usize }
     }
 
-    /// A page that nobody had before, of a node.
+    /// Returns a page of a node that was not used before.
     pub fn page(&mut self, node: usize) -> u64 {
         let half = if self.nodes == 1 { self.random.below(2) } else { node as u64 };
         loop {

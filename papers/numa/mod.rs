@@ -42,12 +42,12 @@ impl Kernel {
     /// All, in the order of their numbers.
     pub const ALL: [Kernel; 3] = [Kernel::Base, Kernel::Pools, Kernel::PoolsBound];
 
-    /// Whether pools are by node.
+    /// Returns whether pools are by node.
     pub fn by_node(self) -> bool {
         self != Kernel::Base
     }
 
-    /// Whether processes stay on their CPU.
+    /// Returns whether processes stay on their CPU.
     pub fn binds(self) -> bool {
         self == Kernel::PoolsBound
     }
@@ -103,7 +103,7 @@ pub const SERVER: Load = Load {
     lately_lines: 60,
 };
 
-/// Simulates and records the tables that are wanted, and draws their pictures.
+/// Simulates and records the requested tables, and draws their pictures.
 pub(crate) fn run(asked: &Asked<'_>) -> Result<PaperRecord, PaperError> {
     let wanted = asked.wanted;
     let of_table = |name: &str, parts: usize| if wanted(name) { parts } else { 0 };

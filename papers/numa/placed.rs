@@ -24,7 +24,7 @@ impl Recording {
         self.placed.iter().map(|served| of(&|homes| served[homes as usize])).collect()
     }
 
-    /// Its median over the placements.
+    /// Returns the median over the placements.
     fn middle(&self, of: impl Fn(&dyn Fn(Homes) -> Served) -> f64) -> f64 {
         median(self.each(of)).unwrap_or_default()
     }
@@ -34,7 +34,7 @@ impl Recording {
         self.middle(|served| figure(served(homes)))
     }
 
-    /// How much longer it takes on two nodes than on one, in percent: by placement.
+    /// Returns how much longer it takes on two nodes than on one, in percent: by placement.
     pub fn overheads(&self, homes: Homes) -> Vec<f64> {
         self.each(|served| (served(homes).total() / served(Homes::OneNode).total().max(1.0) - 1.0) * 100.0)
     }
@@ -63,7 +63,7 @@ impl Recording {
         100.0 - self.class(|bus| bus.read_remote)
     }
 
-    /// How many times the overhead of the kernel's homes blind ones have: by placement.
+    /// Returns how many times the overhead of the kernel's homes blind ones have: by placement.
     pub fn blind_times(&self) -> Vec<f64> {
         let pairs = self.overheads(Homes::Blind).into_iter().zip(self.overheads(Homes::Kernel));
         pairs.map(|(blind, aware)| blind / aware.max(0.1)).collect()

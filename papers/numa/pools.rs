@@ -54,7 +54,7 @@ impl Class {
 /// A block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Object {
-    /// Its kind.
+    /// Kind of the object.
     pub class: Class,
     /// Address.
     pub address: u64,

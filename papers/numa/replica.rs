@@ -49,7 +49,7 @@ impl Runs {
         self.counts[kernel as usize][nodes - 1]
     }
 
-    /// How much longer a request takes on two nodes than on one, under the same kernel, in percent.
+    /// Returns how much longer a request takes on two nodes than on one, under the same kernel, in percent.
     pub fn overhead(&self, kernel: Kernel) -> f64 {
         (self.of(kernel, 2).total() / self.of(kernel, 1).total() - 1.0) * 100.0
     }

@@ -122,7 +122,7 @@ fn file_read(runs: &Runs) -> f64 {
     (of(Kernel::Pools) / of(Kernel::Base) - 1.0) * 100.0
 }
 
-/// Whether a function takes most of the named functions' time, on one node.
+/// Returns whether a function takes most of the named functions' time, on one node.
 fn leads(runs: &Runs, function: Function) -> bool {
     let base = runs.of(Kernel::Base, 1);
     let named = [Function::CsumCopy, Function::LockWait, Function::FileRead, Function::Kmalloc, Function::Kfree];

@@ -22,7 +22,7 @@ pub struct Programs {
 }
 
 impl Programs {
-    /// Those beside a program. Errors: one is not there.
+    /// Finds the programs beside a program. Errors: one is not there.
     pub fn beside(nearmiss: &Path) -> Result<Self, PaperError> {
         let beside = |name: &str| {
             let path = nearmiss.with_file_name(name);
@@ -213,7 +213,7 @@ fn first_word_after(file: &Path, mark: &str) -> Result<String, PaperError> {
     Err(PaperError::NoFigures(format!("{}: no line `{mark}…`", file.display())))
 }
 
-/// An address that nobody listens at now.
+/// An address without a listener now.
 fn free_address() -> Result<String, PaperError> {
     let listener = TcpListener::bind("127.0.0.1:0").map_err(PaperError::Place)?;
     Ok(listener.local_addr().map_err(PaperError::Place)?.to_string())

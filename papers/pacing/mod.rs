@@ -24,7 +24,7 @@ pub struct Curve {
     pub cells: Vec<Cell>,
 }
 
-/// Measures the tables that are wanted.
+/// Measures the requested tables.
 pub(crate) fn run(asked: &Asked<'_>) -> Result<PaperRecord, PaperError> {
     let programs = Programs::beside(asked.nearmiss)?;
     let plan = Plan::of(asked.scale);

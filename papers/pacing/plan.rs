@@ -12,7 +12,7 @@ pub enum Scale {
 }
 
 impl Scale {
-    /// As typed.
+    /// Returns the scale as typed.
     pub fn option(self) -> &'static str {
         match self {
             Scale::Trial => "--scale trial",

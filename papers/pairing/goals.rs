@@ -1,4 +1,4 @@
-//! Our goals, as the last lines of tables: of the seeds that parameters were tuned on, and of those that nobody tried.
+//! Our goals, as the last lines of tables: of the seeds that parameters were tuned on, and of the held-out ones.
 
 use super::study::{Mixed, Study};
 use super::summary::{change, changed, judged, losses, mean, most, seconds};

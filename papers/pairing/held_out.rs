@@ -1,4 +1,4 @@
-//! Runs on seeds that nobody looked at before all parameters were as they are: other placements of pages, other
+//! Runs on seeds that were not looked at before all parameters were as they are: other placements of pages, other
 //! daemons, and other orders in which threads start.
 
 use super::figures;

@@ -40,7 +40,7 @@ struct Queue {
     expired: VecDeque<usize>,
     /// In the active array while it runs.
     running: Option<usize>,
-    /// Lengths of all queues when this CPU last looked: a busy CPU believes in a long queue that it sees twice.
+    /// Lengths of all queues when this CPU last looked: a busy CPU counts a long queue only if it sees it twice.
     seen: Vec<usize>,
     /// Ticks for which a daemon has the CPU.
     daemon: u32,
@@ -98,7 +98,7 @@ impl Kernel {
         self.queues[cpu].daemon += ticks;
     }
 
-    /// How many CPUs there are.
+    /// Returns how many CPUs there are.
     pub fn cpus(&self) -> usize {
         self.queues.len()
     }
@@ -161,7 +161,7 @@ impl Kernel {
         }
     }
 
-    /// `schedule()`: the first of the active array runs, unless the desk wants another of it.
+    /// `schedule()`: the first of the active array runs, unless the desk picks another of it.
     fn schedule(&mut self, cpu: usize, desk: &mut dyn Desk) {
         if self.queues[cpu].active.is_empty() && self.queues[cpu].expired.is_empty() {
             self.balance(cpu, true, desk);

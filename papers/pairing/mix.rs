@@ -1,5 +1,5 @@
-//! Tasks that share nothing, of four kinds: what a pair does to each other then, on three machines, and whether anybody
-//! loses.
+//! Tasks that share nothing, of four kinds: what a pair does to each other then, on three machines, and whether any
+//! task loses.
 
 use super::kernel::{THREADS, TICKS_PER_SECOND};
 use super::rates::{Feed, Rate};
@@ -30,7 +30,7 @@ const ALONE_SECONDS: f64 = 40.0;
 pub struct Stream {
     /// Name of the work.
     pub name: &'static str,
-    /// Its memory, in eighths of the second level.
+    /// Memory of the task, in eighths of the second level.
     pub eighths: u64,
     /// Line after line, or anywhere.
     pub in_order: bool,
@@ -109,7 +109,7 @@ struct Pace {
 /// Paces of all kinds on a machine: alone, and beside each kind.
 #[derive(Clone, Debug)]
 pub struct Paces {
-    /// Paces by kind, by the kind beside it (the last: nobody), by placement.
+    /// Paces by kind, by the kind beside it (the last: none), by placement.
     paces: Vec<Vec<Vec<Pace>>>,
 }
 
@@ -177,7 +177,7 @@ impl Paces {
         paces.get(draw as usize % paces.len().max(1)).copied().unwrap_or_default()
     }
 
-    /// How many times as long a kind takes beside another as alone.
+    /// Returns how many times as long a kind takes beside another as alone.
     pub fn slower(&self, kind: usize, beside: usize) -> f64 {
         let mean = |paces: &[Pace]| paces.iter().map(|pace| pace.cycles).sum::<f64>() / paces.len().max(1) as f64;
         mean(&self.paces[kind][beside]) / mean(&self.paces[kind][KINDS.len()])
@@ -194,7 +194,7 @@ pub struct Mix<'a> {
 }
 
 impl<'a> Mix<'a> {
-    /// So many tasks; `seed` draws placements, and which number has which kind.
+    /// Creates so many tasks; `seed` draws placements, and which number has which kind.
     pub fn new(paces: &'a Paces, machine: &Machine, tasks: usize, seed: u64) -> Self {
         let second = f64::from(machine.clock_mhz) * 1e6;
         let work = |task: usize| ALONE_SECONDS * second / paces.of(kind(task, seed), None, 0).cycles;

@@ -42,7 +42,7 @@ pub const PERIOD_TICKS: u64 = 9_700;
 /// Other threads that wake; [`parameters`] states how it was set.
 pub const DAEMONS: Daemons = Daemons { every: 72_000, longest: 800 };
 
-/// Computes the tables that are wanted, and their pictures.
+/// Computes the requested tables, and their pictures.
 pub(crate) fn run(asked: &Asked<'_>) -> Result<PaperRecord, PaperError> {
     let extent = Extent::of(asked.scale);
     let wants_runs = ["b", "c"].iter().any(|name| (asked.wanted)(name));
@@ -59,7 +59,7 @@ pub(crate) fn run(asked: &Asked<'_>) -> Result<PaperRecord, PaperError> {
     Ok(PaperRecord { schema: SCHEMA, name, title: TITLE, known, parameters, tables, pictures, here: None })
 }
 
-/// The tables that are wanted, and their pictures.
+/// Returns the requested tables, and their pictures.
 fn answered(
     asked: &Asked<'_>,
     extent: Extent,

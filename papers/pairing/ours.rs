@@ -22,7 +22,7 @@ const LEAST_TICKS: u64 = 3 * TICKS_PER_SECOND;
 /// Moves must save this part of the present cost.
 const LEAST_GAIN: f64 = 0.02;
 
-/// Its state.
+/// State of our method.
 #[derive(Clone, Debug)]
 pub struct Ours {
     /// Cycles an instruction of each task beside each other one.

@@ -1,5 +1,5 @@
-//! Policies that decide who runs beside whom. The rules themselves are the library's (`nearmiss-pairing`); here they
-//! run on the simulated kernel.
+//! Policies that decide which tasks run beside each other. The rules themselves are the library's (`nearmiss-pairing`);
+//! here they run on the simulated kernel.
 
 use super::kernel::THREADS;
 use super::work::Did;
@@ -11,7 +11,7 @@ use std::collections::VecDeque;
 pub struct Sample {
     /// Core.
     pub core: usize,
-    /// Who.
+    /// Tasks.
     pub tasks: [usize; THREADS],
     /// Work of each beside the other.
     pub did: [Did; THREADS],

@@ -96,7 +96,7 @@ impl Writer {
             let next = (at / LINE_BYTES * LINE_BYTES + LINE_BYTES).min(end);
             let third = (next - at) / element * self.instructions / 3;
             self.touch(Kind::Load, at, next - at, third);
-            // The same elements of C may lie in two lines; the line of the first stands for both.
+            // Equal elements of C may lie in two lines; the line of the first stands for both.
             let same = to + (at - from);
             let bytes = (next - at).min(LINE_BYTES - same % LINE_BYTES);
             self.touch(Kind::Load, same, bytes, third);

@@ -19,10 +19,10 @@ use std::rc::Rc;
 /// Rows of each thread before counting begins: from then on the block is as much in the cache as it will be.
 const COLD_ROWS: u64 = 2;
 
-/// Who runs on the other hardware thread of the core.
+/// Kind of the task on the other hardware thread of the core.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Beside {
-    /// Nobody.
+    /// No task.
     Nobody,
     /// A thread of the same group.
     Same,
@@ -113,7 +113,7 @@ pub struct Feed {
 }
 
 impl Feed {
-    /// So many CPUs with cold caches; pages lie by a seed.
+    /// Creates a model of so many CPUs with cold caches; pages lie by a seed.
     pub fn new(machine: &Machine, cpus: usize, seed: u64) -> Result<Self, PaperError> {
         let mut machine = machine.clone();
         machine.memory.placement = Placement::Random;
@@ -196,7 +196,7 @@ impl Load {
         Ok(Rates { rates, cold: mean(&cold), instructions })
     }
 
-    /// How many runs [`Load::rates`] makes.
+    /// Returns how many runs [`Load::rates`] makes.
     pub fn parts(&self) -> usize {
         (self.placements.end - self.placements.start) as usize * 3
     }

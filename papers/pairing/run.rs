@@ -103,7 +103,7 @@ impl<W: Work> Desk for Watch<'_, W> {
 pub struct Run<'a, W> {
     /// Work of the tasks.
     pub work: W,
-    /// Who decides.
+    /// Policy that decides.
     pub policy: &'a mut dyn Policy,
     /// CPUs of the machine.
     pub cpus: usize,

@@ -70,7 +70,7 @@ pub struct Extent {
     pub first_seed: u64,
 }
 
-/// Nobody has looked at these seeds while a parameter was being chosen.
+/// First of the seeds that were not looked at while a parameter was being chosen.
 const HELD_OUT: u64 = 1_000_000;
 
 impl Extent {
@@ -116,7 +116,7 @@ pub struct Study {
     pub runs: Vec<Vec<Counts>>,
 }
 
-/// How many parts [`study`] has.
+/// Returns how many parts [`study`] has.
 pub fn parts(extent: Extent) -> usize {
     load(extent, 4).parts() + SCHEDULERS.len() * extent.runs as usize
 }
@@ -148,10 +148,10 @@ pub struct Mixed {
     pub runs: Vec<Vec<Vec<Counts>>>,
 }
 
-/// Schedulers of mixes: nobody knows their optimum.
+/// Schedulers of mixes: their optimum is unknown.
 pub const OF_MIXES: [Scheduler; 3] = [Scheduler::Standard, Scheduler::Theirs, Scheduler::Ours];
 
-/// How many parts [`mixed`] has.
+/// Returns how many parts [`mixed`] has.
 pub fn parts_of_mixes(extent: Extent) -> usize {
     mix::MACHINES.len() * (mix::PARTS + mix::TASKS.len() * OF_MIXES.len() * extent.mixes as usize)
 }

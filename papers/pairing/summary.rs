@@ -7,12 +7,12 @@ use super::run::Counts;
 /// A figure of a run.
 pub type Value = dyn Fn(&Counts) -> f64;
 
-/// Its run time.
+/// Returns the run time.
 pub fn seconds(counts: &Counts) -> f64 {
     counts.ticks as f64 / TICKS_PER_SECOND as f64
 }
 
-/// Its misses, in thousand millions.
+/// Returns the misses, in thousand millions.
 pub fn misses(counts: &Counts) -> f64 {
     counts.did.misses / 1e9
 }

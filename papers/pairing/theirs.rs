@@ -10,7 +10,7 @@ use std::collections::VecDeque;
 /// Tasks with less CPU time are left out (section 3.1).
 const LEAST_TICKS: u64 = 3 * TICKS_PER_SECOND;
 
-/// Its state.
+/// State of the paper's method.
 #[derive(Clone, Debug)]
 pub struct Theirs {
     /// Bitmaps by core.

@@ -26,13 +26,13 @@ impl Did {
 
 /// A load.
 pub trait Work {
-    /// How many tasks it has.
+    /// Returns how many tasks it has.
     fn tasks(&self) -> usize;
     /// Returns the work of the tasks on a core's hardware threads in a tick.
     fn tick(&mut self, core: usize, running: [Option<usize>; THREADS]) -> [Did; THREADS];
-    /// Whether a task has nothing left to do.
+    /// Returns whether a task has nothing left to do.
     fn is_done(&self, task: usize) -> bool;
-    /// Whether two tasks share well: what a judgement is measured by. None where nothing is true of it.
+    /// Returns whether two tasks share well: the measure of a judgement. None where nothing is true of it.
     fn share(&self, a: usize, b: usize) -> Option<bool>;
 }
 

@@ -4,8 +4,8 @@
 use super::path::{Function, Work};
 use super::replica::Counts;
 
-/// Records for which a line stays that nobody touches, in a last level of so many lines: until as many others came.
-/// With each record come `fresh` lines that nobody uses again, and `work.other` drawn from the pool.
+/// Records for which a line stays that is not touched again, in a last level of so many lines: until as many others
+/// came. With each record come `fresh` lines that are not used again, and `work.other` drawn from the pool.
 pub fn lifetime_records(work: Work, lines: u64, fresh: f64) -> f64 {
     let pool = work.other_lines as f64;
     let came = |records: f64| fresh * records + pool * (1.0 - (-(work.other as f64) * records / pool).exp());
@@ -23,7 +23,7 @@ pub fn other_misses(work: Work, lines: u64, fresh: f64) -> f64 {
     work.other as f64 * (-(work.other as f64) * records / work.other_lines as f64).exp()
 }
 
-/// Lines a record that nobody uses again, as the model counted them.
+/// Lines a record that are not used again, as the model counted them.
 pub fn fresh_lines(counts: &Counts) -> f64 {
     counts.each(counts.misses() - counts.of(Function::Other).misses)
 }

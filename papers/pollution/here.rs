@@ -168,7 +168,7 @@ fn has_remedy(nearmiss: &Path) -> bool {
     help.is_ok_and(|told| told.status.success() && String::from_utf8_lossy(&told.stdout).contains("--files"))
 }
 
-/// Whether `perf stat` counts misses here, and why not.
+/// Checks whether `perf stat` counts misses here, and why not.
 fn counter() -> Result<(), &'static str> {
     let units = ["cpu", "cpu_core", "armv8_pmuv3_0"].map(|unit| format!("/sys/bus/event_source/devices/{unit}"));
     if !units.iter().any(|unit| Path::new(unit).exists()) {

@@ -25,7 +25,7 @@ pub const MACHINE: &str = "xeon-mp-4way-l3";
 /// The work of a stream; [`parameters`] states how each figure was set.
 pub const WORK: Work = Work { usual: 1850, other: 28, other_lines: 120_000, instructions: 37_700, store_percent: 30 };
 
-/// Measures and computes the tables that are wanted, and their pictures.
+/// Measures and computes the requested tables, and their pictures.
 pub(crate) fn run(asked: &Asked<'_>) -> Result<PaperRecord, PaperError> {
     let counted = |name: &str, parts: usize| if (asked.wanted)(name) { parts } else { 0 };
     let parts = counted("a", here::parts(asked.scale)) + counted("b", shares::PARTS) + counted("c", scaling::PARTS);

@@ -141,11 +141,11 @@ impl Function {
     }
 }
 
-/// Who calls the copy: the model's calling contexts.
+/// Callers of the copy: the model's calling contexts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub enum Caller {
-    /// `generic_file_buffered_write`: nobody reads the copy soon.
+    /// `generic_file_buffered_write`: the copy is not read soon.
     FileWrite = 1,
     /// `pipe_writev`: the reader waits for the copy.
     PipeWrite = 2,

@@ -27,7 +27,7 @@ pub enum Copies {
     Cached,
     /// All: the first patch.
     EveryBypasses,
-    /// Those into the page cache: the final patch.
+    /// Those into the page cache alone: the final patch.
     ChosenBypass,
 }
 
@@ -54,7 +54,7 @@ pub struct Load {
     pub copies: Copies,
     /// The work of a stream.
     pub work: Work,
-    /// Record in the model who evicted whom.
+    /// Record evicting and missing function in the model.
     pub blame: bool,
 }
 
@@ -82,7 +82,7 @@ pub struct Counts {
     pub cycles: u64,
     /// Transactions.
     pub bus: BusTally,
-    /// Misses of the last level by who is to blame for them: the copy, and others; whole run.
+    /// Misses of the last level by the function to blame for them: the copy, and others; whole run.
     pub blamed: [u64; 2],
 }
 

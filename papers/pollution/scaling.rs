@@ -11,7 +11,7 @@ use nearmiss_record::machine::Machine;
 
 /// CPUs tried, a stream each. The most come first: they take longest.
 const ORDER: [usize; 5] = [16, 8, 4, 2, 1];
-/// These as columns.
+/// CPUs tried, as columns.
 pub const CPUS: [usize; 5] = [1, 2, 4, 8, 16];
 /// Copies tried.
 const COPIES: [Copies; 2] = [Copies::Cached, Copies::ChosenBypass];

@@ -82,7 +82,7 @@ impl Patched {
     }
 }
 
-/// Their figures and ours.
+/// Returns the table of the paper's figures and ours.
 pub fn table(shares: &Shares) -> Table {
     let Shares { writing, piped } = shares;
     let mut rows = original(&writing.original);

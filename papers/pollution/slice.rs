@@ -56,7 +56,7 @@ impl Slice {
         self.records.push(Record::control(ControlKind::Context, 0, 0, 0));
     }
 
-    /// So many instructions in all, those that are not a copy's evenly over the other references.
+    /// Sets the instructions in all; those that are not a copy's go evenly to the other references.
     pub fn spread(&mut self, instructions: u64) {
         self.instructions = instructions + self.copying;
         let each = (instructions / self.others.max(1)).min(MOST_INSTRUCTIONS) as u8;

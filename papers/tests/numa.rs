@@ -82,7 +82,7 @@ fn bound_processes_find_their_own_memory_near() {
     assert!(bound.read_remote * 10 < bound.reads());
 }
 
-/// Nobody waits where no two CPUs want the same lock.
+/// No task waits if no two CPUs need the same lock.
 #[test]
 fn locks_are_waited_for_where_they_are_shared() {
     let alone = Load { connections: 0, locked_calls: 0, received: 0, sent: 0, acknowledged: 0, ..WEB };

@@ -54,7 +54,7 @@ fn a_thread_misses_least_beside_its_group_and_always_beside_the_other() {
     assert!(same.cycles < alone.cycles && alone.cycles < other.cycles);
 }
 
-/// Takes what the kernel picks, and writes down who ran for how long.
+/// Takes what the kernel picks, and records which task ran for how long.
 #[derive(Default)]
 struct Quiet {
     switches: usize,
@@ -96,8 +96,8 @@ fn idle_cpus_pull_one_a_tick_and_busy_ones_what_they_saw_twice() {
     assert_eq!(lengths(&kernel), [1, 5, 1, 1], "each idle CPU one, from the end of the array");
     assert_eq!((kernel.cpu_of(7), kernel.cpu_of(6), kernel.cpu_of(5)), (0, 2, 3));
     (151..200).for_each(|_| kernel.tick(&mut desk));
-    // At 200 ms CPU 0 pulls half of 5 − 1 from CPU 1, which looks for the first time and believes in nothing; CPU 2 pulls
-    // half of 3 − 1, and CPU 3 half of 2 − 1, which is all that waits there.
+    // At 200 ms CPU 0 pulls half of 5 − 1 from CPU 1, which looks for the first time and counts nothing yet; CPU 2
+    // pulls half of 3 − 1, and CPU 3 half of 2 − 1, which is all that waits there.
     assert_eq!(lengths(&kernel), [3, 1, 2, 2]);
     (200..400).for_each(|_| kernel.tick(&mut desk));
     assert_eq!(lengths(&kernel).iter().sum::<usize>(), 8);

@@ -84,7 +84,7 @@ static void *schedule(void *argument)
 	return NULL;
 }
 
-/* Links the tasks in an order without stride, so that no prefetcher knows the next. */
+/* Links the tasks in an order without stride, so that no prefetcher predicts the next. */
 static void enqueue_all(char *memory, uint64_t objects, const struct nearmiss_coloring *coloring)
 {
 	uint64_t state = 0x9e3779b97f4a7c15ull;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0
  *
- * Nearly all cache misses at one line: a walk in random order over --size bytes, a line at a time. The same line takes
- * all page faults of the first round, one a page, so that the place is known on a machine that cannot count misses too.
+ * Nearly all cache misses at one line: a walk in random order over --size bytes, a line at a time. That line takes all
+ * page faults of the first round too, one a page, so that the place is known on a machine that cannot count misses.
  * Between the steps it computes, at other lines, so that time and misses fall apart. */
 #include "subject.h"
 #include <sys/mman.h>

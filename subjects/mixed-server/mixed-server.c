@@ -128,7 +128,7 @@ static void get_pages(void) {
     }
 }
 
-/* It listens when all of its processes are there, so that whoever waits for that finds them at rest. */
+/* Listens when all of its processes are there, so that a program that waits for that finds them at rest. */
 static void listens(int listener) {
     for (uint64_t i = 0; i < processes; i++)
         if (read(ready[0], buffer, 1) != 1)

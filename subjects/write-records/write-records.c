@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0
  *
- * Writes a new file in records of 4 KiB from one buffer, as the ninth pattern of the paper on cache pollution does: what
- * misses is the kernel's copy into pages that nobody reads soon. The records behind --ahead lie between marks 1 and 2. */
+ * Writes a new file in records of 4 KiB from one buffer, as the ninth pattern of the paper on cache pollution does: the
+ * misses are the kernel's copy into pages that are not read soon. The records behind --ahead lie between marks 1 and
+ * 2. */
 #include "subject.h"
 
 #include <fcntl.h>

@@ -34,12 +34,12 @@ pub fn start(shared: &Arc<Shared>) -> Result<(), AdminError> {
 
 fn serve_all(shared: &Arc<Shared>, admin: Admin) -> std::io::Result<()> {
     let listener = TcpListener::bind(admin.listen)?;
-    // Nobody may read it.
+    // The output may have no reader.
     let _unread = writeln!(std::io::stdout(), "nearmiss-accelerator: admin on {}", listener.local_addr()?).is_err();
     let shared = Arc::clone(shared);
     std::thread::Builder::new().name("admin".to_owned()).spawn(move || {
         for socket in listener.incoming().flatten() {
-            // An operator who goes away is no reason to stop.
+            // An operator's closed connection is no reason to stop.
             let _gone = serve(&shared, &admin, socket).is_err();
         }
     })?;

@@ -61,7 +61,7 @@ pub enum Pace {
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Origin {
-    /// Its address.
+    /// Address of the server.
     pub address: SocketAddr,
     /// Path requested to check the server's health; without it a connection is enough.
     pub health: Option<String>,
@@ -174,7 +174,7 @@ impl Default for Timeouts {
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Admin {
-    /// Its address: loopback, unless there is a token.
+    /// Address of the operator's port: loopback, unless there is a token.
     pub listen: SocketAddr,
     /// Token that a request must show as `Authorization: Bearer TOKEN`.
     pub token: Option<String>,

@@ -28,7 +28,7 @@ pub fn open(addresses: &[SocketAddr], threads: usize) -> Result<Vec<Vec<TcpListe
             actual = socket.local_addr().unwrap_or(actual);
             of_thread.push(socket);
         }
-        // Nobody may read it.
+        // The output may have no reader.
         let _unread = writeln!(std::io::stdout(), "nearmiss-accelerator: listening on {actual}").is_err();
     }
     Ok(sockets)

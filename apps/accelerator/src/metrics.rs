@@ -13,12 +13,12 @@ impl Counter {
         self.add(1);
     }
 
-    /// So many more. Only the counter's own thread writes, so no locked operation is needed.
+    /// Adds to the counter. Only the counter's own thread writes, so no locked operation is needed.
     pub fn add(&self, more: u64) {
         self.0.store(self.0.load(Ordering::Relaxed) + more, Ordering::Relaxed);
     }
 
-    /// Takes the place of what was counted, where somebody else counts.
+    /// Replaces the count, where another part counts.
     pub fn set(&self, value: u64) {
         self.0.store(value, Ordering::Relaxed);
     }

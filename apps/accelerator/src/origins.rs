@@ -16,7 +16,7 @@ pub struct Server {
 }
 
 impl Server {
-    /// Whether the last look or request found it well.
+    /// Returns whether the last look or request found it well.
     pub fn is_well(&self) -> bool {
         self.well.load(Ordering::Relaxed)
     }
@@ -52,7 +52,7 @@ pub struct Origins {
 }
 
 impl Origins {
-    /// Those configured; what is known of a server that was there before stays known.
+    /// Creates the configured servers; a server that was there before keeps its state.
     pub fn new(configured: &[Origin], before: Option<&Origins>) -> Self {
         let known = |config: &Origin| {
             let same = before?.servers.iter().find(|server| server.config == *config)?;

@@ -30,7 +30,7 @@ pub struct Live {
 }
 
 impl Live {
-    /// Prepares a configuration: opens its access log, knows its origins.
+    /// Prepares a configuration: opens its access log, finds its origins.
     pub fn new(config: Config, before: Option<&Live>) -> io::Result<Self> {
         let open = |path| OpenOptions::new().create(true).append(true).open(path);
         let log = config.access_log.as_ref().map(open).transpose()?;
@@ -45,7 +45,7 @@ impl Live {
     }
 }
 
-/// Who of a thread's connections is to look again.
+/// Connections of a thread that are to look again.
 #[derive(Debug)]
 pub struct Mailbox {
     tokens: Mutex<Vec<u64>>,
@@ -73,7 +73,7 @@ impl Mailbox {
         }
     }
 
-    /// Whether something is there.
+    /// Returns whether something is there.
     pub fn is_filled(&self) -> bool {
         self.filled.load(Ordering::Acquire)
     }

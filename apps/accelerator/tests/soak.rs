@@ -132,7 +132,7 @@ fn crowd(address: SocketAddr, end: Instant) {
     }
 }
 
-/// Whether the answer was the whole body; none where the connection ended. A wrong body ends the test.
+/// Returns whether the answer was the whole body; none where the connection ended. A wrong body ends the test.
 fn answer(socket: &mut TcpStream, path: &str) -> Option<bool> {
     let mut input = Vec::new();
     let head = support::read_head(socket, &mut input)?;

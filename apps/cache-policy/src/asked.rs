@@ -50,20 +50,20 @@ impl Asked {
         asked
     }
 
-    /// Whether the answer must not be stored (RFC 9111 s5.2.1.5).
+    /// Returns whether the answer must not be stored (RFC 9111 s5.2.1.5).
     #[must_use]
     pub fn no_store(&self) -> bool {
         self.no_store
     }
 
-    /// Whether the client wants a stored answer or none (RFC 9111 s5.2.1.7): where nothing is stored, the answer is
+    /// Returns whether the client takes only a stored answer (RFC 9111 s5.2.1.7): if nothing is stored, the answer is
     /// 504.
     #[must_use]
     pub fn only_if_cached(&self) -> bool {
         self.only_if_cached
     }
 
-    /// Whether the client gives a greatest age.
+    /// Returns whether the client gives a greatest age.
     pub(crate) fn bounds_age(&self) -> bool {
         self.max_age != u32::MAX
     }

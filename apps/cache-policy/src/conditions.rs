@@ -38,7 +38,7 @@ pub fn condition(request: &RequestHead<'_>, stored_status: StatusCode, stored: &
     if unchanged { Condition::NotModified } else { Condition::Whole }
 }
 
-/// Whether If-None-Match names the stored response.
+/// Returns whether If-None-Match names the stored response.
 fn matches(headers: &HeaderMap, stored: &HeaderMap) -> bool {
     let current = stored.get(ETAG).map(|tag| tag.as_bytes());
     headers
@@ -48,7 +48,7 @@ fn matches(headers: &HeaderMap, stored: &HeaderMap) -> bool {
         .any(|listed| listed == b"*" || current.is_some_and(|current| weakly_equal(listed, current)))
 }
 
-/// Whether the stored response is no newer than If-Modified-Since. Without Last-Modified its date counts.
+/// Returns whether the stored response is no newer than If-Modified-Since. Without Last-Modified its date counts.
 fn unmodified(headers: &HeaderMap, stored: &HeaderMap) -> bool {
     let mut lines = headers.get_all(IF_MODIFIED_SINCE).iter();
     let (Some(line), None) = (lines.next(), lines.next()) else { return false };

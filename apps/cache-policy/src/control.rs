@@ -29,7 +29,7 @@ pub(crate) struct Control {
 }
 
 impl Control {
-    /// The directives that speak to this cache: of the first valid targeted field, else of Cache-Control.
+    /// Returns the directives for this cache: of the first valid targeted field, else of Cache-Control.
     pub fn of(options: &Options, headers: &HeaderMap) -> Self {
         if let Some(control) = options.targeted.iter().find_map(|field| targeted::control(headers, field)) {
             return control;
@@ -41,8 +41,8 @@ impl Control {
         control
     }
 
-    /// Whether a cache that several clients share may not serve the response once it is stale (RFC 9111 s5.2.2.2,
-    /// 5.2.2.8, 5.2.2.10).
+    /// Returns whether a cache that several clients share may not serve the response once it is stale (RFC 9111
+    /// s5.2.2.2, 5.2.2.8, 5.2.2.10).
     pub fn forbids_stale(&self) -> bool {
         self.no_cache || self.must_revalidate || self.proxy_revalidate || self.s_maxage.is_some()
     }
@@ -67,8 +67,8 @@ impl Control {
         }
     }
 
-    /// Notes the fields that a qualified directive names; `false` where the argument names none, or one without which
-    /// the rest cannot be used, so that the directive speaks of the whole response.
+    /// Notes the fields that a qualified directive names; returns `false` where the argument names none, or one without
+    /// which the rest cannot be used, so that the directive applies to the whole response.
     fn withholds(&mut self, argument: &Argument<'_>) -> bool {
         let Argument::Text(list) = argument else { return false };
         let named: Result<Vec<_>, _> = members(list).map(HeaderName::from_bytes).collect();

@@ -26,7 +26,7 @@ pub(crate) fn explicit_lifetime(control: &Control, headers: &HeaderMap, received
     })
 }
 
-/// Whether the status may be fresh by a heuristic (RFC 9110 s15.1), partial content aside.
+/// Returns whether the status may be fresh by a heuristic (RFC 9110 s15.1), partial content aside.
 pub(crate) fn heuristic_status(status: StatusCode) -> bool {
     matches!(status.as_u16(), 200 | 203 | 204 | 300 | 301 | 308 | 404 | 405 | 410 | 414 | 501)
 }

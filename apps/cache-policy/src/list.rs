@@ -1,6 +1,6 @@
 //! Comma-separated lists (RFC 9110 s5.6.1), read from any bytes.
 
-/// Whether a byte is optional white space (RFC 9110 s5.6.3).
+/// Returns whether a byte is optional white space (RFC 9110 s5.6.3).
 pub(crate) fn is_blank(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t')
 }

@@ -17,7 +17,7 @@ pub struct Options {
     /// How long a stale response may be served in place of an error, where the response does not specify it (RFC 5861
     /// s4).
     pub default_stale_if_error: Seconds,
-    /// Targeted fields that speak to this cache, the most specific first (RFC 9213 s2.2).
+    /// Targeted fields that apply to this cache, the most specific first (RFC 9213 s2.2).
     pub targeted: Vec<HeaderName>,
 }
 

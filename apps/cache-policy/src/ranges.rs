@@ -33,7 +33,7 @@ pub fn ranges(request: &RequestHead<'_>, stored: &HeaderMap, length: u64) -> Ran
     one_range(line.as_bytes(), length).unwrap_or(Ranges::Whole)
 }
 
-/// Whether If-Range is absent, or names the stored response by a strong validator (RFC 9110 s13.1.5).
+/// Returns whether If-Range is absent, or names the stored response by a strong validator (RFC 9110 s13.1.5).
 fn if_range(headers: &HeaderMap, stored: &HeaderMap) -> bool {
     let mut lines = headers.get_all(IF_RANGE).iter();
     let Some(wanted) = lines.next() else { return true };

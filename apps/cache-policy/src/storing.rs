@@ -14,7 +14,7 @@ use http::{HeaderMap, Method, StatusCode};
 pub enum WhyNot {
     /// Only answers to GET are stored.
     Method,
-    /// The status is not final, or must-understand comes with a status that this cache does not know.
+    /// The status is not final, or must-understand comes with a status that this cache does not implement.
     Status,
     /// Partial content, which this cache does not combine.
     Partial,
@@ -37,7 +37,7 @@ pub enum WhyNot {
 }
 
 impl WhyNot {
-    /// Whether the request forbids to store its answer, so that nothing follows for what is stored already.
+    /// Returns whether the request forbids to store its answer, so that nothing follows for what is stored already.
     #[must_use]
     pub fn is_of_the_request(self) -> bool {
         matches!(self, WhyNot::Method | WhyNot::RequestNoStore | WhyNot::Authorization)
@@ -114,7 +114,7 @@ impl Exchange<'_> {
         if status.is_informational() || status == StatusCode::NOT_MODIFIED || (control.must_understand && !understood) {
             return Err(WhyNot::Status);
         }
-        // must-understand lets a cache that knows the status ignore no-store (RFC 9111 s5.2.2.3).
+        // must-understand lets a cache that implements the status ignore no-store (RFC 9111 s5.2.2.3).
         if control.no_store && !control.must_understand {
             return Err(WhyNot::NoStore);
         }

@@ -18,7 +18,7 @@ pub struct Terms {
     pub(crate) validators: bool,
     /// no-cache: every use needs a validation.
     pub(crate) always_validate: bool,
-    /// must-revalidate and its like: never served stale.
+    /// must-revalidate or an equivalent: never served stale.
     pub(crate) never_stale: bool,
 }
 
@@ -35,7 +35,7 @@ pub enum Answer {
     Validate,
     /// Fetch a new one from the origin: there is nothing to validate by.
     Refetch,
-    /// Answer 504: the client wants a stored response alone, and this one does not do (only-if-cached).
+    /// Answer 504: the client takes a stored response alone, and this one does not do (only-if-cached).
     OnlyIfCachedMiss,
 }
 
@@ -53,7 +53,7 @@ impl Terms {
         i64::from(self.lifetime) - self.age(now).cast_signed()
     }
 
-    /// How long the response is fresh from its generation on, in seconds.
+    /// Returns how long the response is fresh from its generation on, in seconds.
     #[must_use]
     pub fn lifetime(&self) -> u32 {
         self.lifetime
@@ -99,9 +99,9 @@ impl Terms {
         self.usable_stale(asked, age - lifetime)
     }
 
-    /// How the response may be served stale, where nothing forbids it.
+    /// Returns how the response may be served stale, where nothing forbids it.
     fn usable_stale(&self, asked: &Asked, staleness: u64) -> Option<Answer> {
-        // A client that bounds the age wants no stale response (RFC 9111 s5.2.1.1).
+        // A client that bounds the age takes no stale response (RFC 9111 s5.2.1.1).
         let wanted = asked.max_stale.is_some() || !asked.bounds_age();
         if wanted && self.stale_while_revalidate > 0 && staleness <= u64::from(self.stale_while_revalidate) {
             return Some(Answer::StaleWhileRevalidate);
@@ -109,8 +109,8 @@ impl Terms {
         asked.max_stale.filter(|&most| staleness <= u64::from(most)).map(|_| Answer::Stale)
     }
 
-    /// Whether the response may be served in place of an error: the origin cannot be reached, or answers 500, 502, 503
-    /// or 504 (RFC 5861 s4, RFC 9111 s4.2.4).
+    /// Returns whether the response may be served in place of an error: the origin cannot be reached, or answers 500,
+    /// 502, 503 or 504 (RFC 5861 s4, RFC 9111 s4.2.4).
     #[must_use]
     pub fn may_serve_after_error(&self, asked: &Asked, now: Seconds) -> bool {
         if self.always_validate || (asked.no_cache && asked.stale_if_error == 0) {

@@ -10,7 +10,8 @@ fn tag(text: &[u8]) -> Option<(bool, &[u8])> {
     (!inner.contains(&b'"')).then_some((weak, opaque))
 }
 
-/// Weak comparison (RFC 9110 s8.8.3.2). Tags without quotation marks, which some servers send, equal their likes.
+/// Weak comparison (RFC 9110 s8.8.3.2). Tags without quotation marks, which some servers send, equal tags of the same
+/// text.
 pub(crate) fn weakly_equal(one: &[u8], other: &[u8]) -> bool {
     one == other || matches!((tag(one), tag(other)), (Some((_, one)), Some((_, other))) if one == other)
 }
@@ -20,7 +21,7 @@ pub(crate) fn strongly_equal(one: &[u8], other: &[u8]) -> bool {
     matches!((tag(one), tag(other)), (Some((false, one)), Some((false, other))) if one == other)
 }
 
-/// Whether a response can be validated once the withheld fields are gone.
+/// Returns whether a response can be validated once the withheld fields are gone.
 pub(crate) fn has_validator(headers: &HeaderMap, withheld: &[HeaderName]) -> bool {
     [ETAG, LAST_MODIFIED].iter().any(|field| headers.contains_key(field) && !withheld.contains(field))
 }

@@ -11,7 +11,7 @@ use http::{HeaderMap, HeaderName};
 pub struct VaryKey(Vec<u8>);
 
 impl VaryKey {
-    /// Whether the response varies by nothing.
+    /// Returns whether the response varies by nothing.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()

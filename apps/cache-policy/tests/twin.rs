@@ -143,7 +143,7 @@ fn exchange() -> impl Strategy<Value = Exchange> {
     })
 }
 
-/// Whether the twin serves a stale response that it must not (see `rfc9111_s4_2_4_...` below).
+/// Returns whether the twin serves a stale response that it must not (see `rfc9111_s4_2_4_...` below).
 fn twin_may_serve_forbidden(exchange: &Exchange, terms: &Terms) -> bool {
     let says = |map: &HeaderMap, word| {
         map.get_all("cache-control").iter().any(|line| line.to_str().is_ok_and(|line| line.contains(word)))
@@ -191,7 +191,7 @@ fn rfc9111_s4_2_4_s_maxage_and_no_cache_under_max_stale() {
     assert_eq!(no_cache.both(), (Some(false), true));
 }
 
-/// RFC 9111 s4.2.3: "corrected_initial_age = max(apparent_age, corrected_age_value)": the twin knows no apparent age,
+/// RFC 9111 s4.2.3: "corrected_initial_age = max(apparent_age, corrected_age_value)": the twin has no apparent age,
 /// which the RFC allows.
 #[test]
 fn rfc9111_s4_2_3_apparent_age() {
@@ -254,7 +254,7 @@ fn rfc9111_s5_4_pragma_in_a_response() {
     assert_eq!(Exchange::new(&[expires, "Pragma: no-cache"], &[], 0).both(), (Some(true), false));
 }
 
-/// RFC 9111 s7.3: the Set-Cookie field "does not inhibit caching": the twin wants public beside max-age.
+/// RFC 9111 s7.3: the Set-Cookie field "does not inhibit caching": the twin requires public beside max-age.
 #[test]
 fn rfc9111_s7_3_set_cookie() {
     assert_eq!(Exchange::new(&[FRESH, "Set-Cookie: a=b"], &[], 0).both(), (Some(true), false));

@@ -34,7 +34,7 @@ pub fn be_precise() {
     let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
 }
 
-/// So many nanoseconds as the kernel takes them.
+/// Converts nanoseconds to the kernel's form.
 pub const fn timespec(nanoseconds: u64) -> Timespec {
     Timespec { tv_sec: (nanoseconds / SECOND) as i64, tv_nsec: (nanoseconds % SECOND) as i64 }
 }

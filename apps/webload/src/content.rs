@@ -35,7 +35,7 @@ impl Content {
         }
     }
 
-    /// Whether `bytes` are the content from offset `at` on.
+    /// Returns whether `bytes` are the content from offset `at` on.
     pub fn is(self, at: u64, bytes: &[u8]) -> bool {
         let (head, rest) = bytes.split_at(before_a_word(at).min(bytes.len()));
         let inside = (at % 8) as usize;

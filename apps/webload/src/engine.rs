@@ -187,7 +187,7 @@ impl<L: Load> Engine<L> {
         self.phase += 1;
     }
 
-    /// When the phase that goes on is over in any case.
+    /// Returns when the phase that goes on is over in any case.
     fn phase_ends(&self) -> u64 {
         let most_ns = self.plan.phases.get(self.phase).map_or(u64::MAX, |phase| phase.most_ns);
         self.phase_began.0.saturating_add(most_ns)
@@ -243,7 +243,7 @@ impl<L: Load> Engine<L> {
         Ok(())
     }
 
-    /// Whether the server has refused a connection and none is left.
+    /// Returns whether the server has refused a connection and none is left.
     fn is_refused(&self) -> bool {
         self.last_refusal.is_some() && self.slots.iter().all(|slot| matches!(slot.state, State::Empty | State::Opening))
     }

@@ -74,7 +74,7 @@ impl Fault {
     }
 }
 
-/// A source of requests that knows the right answers.
+/// A source of requests with the right answers.
 pub trait Load {
     /// A request in short: enough to write it and to judge its answer.
     type Ask: Copy + Default;
@@ -91,7 +91,7 @@ pub trait Load {
     fn read(&self, ask: &Self::Ask, reply: &mut Self::Reply, bytes: &[u8]) -> Result<Option<Answer>, Fault>;
     /// The answer that the end of the connection makes whole, if it does.
     fn end(&self, ask: &Self::Ask, reply: &mut Self::Reply) -> Result<Answer, Fault>;
-    /// Whether a phase that lasts until the load has filled the cache is over.
+    /// Returns whether a phase that lasts until the load has filled the cache is over.
     fn is_filled(&self) -> bool {
         true
     }

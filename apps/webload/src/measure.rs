@@ -39,7 +39,7 @@ impl Times {
         self.0.iter_recorded().map(|step| (step.value_iterated_to(), step.count_at_value())).collect()
     }
 
-    /// How many times were recorded.
+    /// Returns how many times were recorded.
     pub fn len(&self) -> u64 {
         self.0.len()
     }

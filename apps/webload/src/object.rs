@@ -43,7 +43,7 @@ impl Object {
         mix(mix(kind) ^ ((self.world as u64) << 32 | self.number as u64))
     }
 
-    /// How many bytes the body has.
+    /// Returns how many bytes the body has.
     pub fn size(&self) -> u64 {
         match self.kind {
             Kind::WebAxe(index) => laws::WEBAXE_4[index as usize].size.draw(self.hash()),
@@ -52,7 +52,7 @@ impl Object {
         }
     }
 
-    /// Whether the origin allows caches to keep the object.
+    /// Returns whether the origin allows caches to keep the object.
     pub fn is_cachable(&self) -> bool {
         match self.kind {
             Kind::WebAxe(index) => laws::unit(mix(self.hash() ^ 1)) < laws::WEBAXE_4[index as usize].cachable,

@@ -35,7 +35,7 @@ impl FromStr for Part {
 }
 
 impl Part {
-    /// This part's share of `count` things.
+    /// Returns this part's share of `count` things.
     pub const fn share(&self, count: usize) -> usize {
         count / self.of + if self.index < count % self.of { 1 } else { 0 }
     }

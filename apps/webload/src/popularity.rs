@@ -36,7 +36,7 @@ impl Popularity {
         Popularity { world, made: [0; WEBAXE_4.len()], kept }
     }
 
-    /// Whether the working set has as many objects as it may have.
+    /// Returns whether the working set has as many objects as it may have.
     pub fn is_full(&self) -> bool {
         self.made.iter().sum::<u32>() >= self.kept.iter().sum()
     }

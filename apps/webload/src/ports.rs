@@ -14,7 +14,7 @@ pub fn check(to: SocketAddr, connections: usize, sources: u32) -> Result<(), Pro
     check_within(to, connections, sources, ports(&text))
 }
 
-/// How many ports the kernel's text names.
+/// Returns how many ports the kernel's text names.
 fn ports(text: &str) -> usize {
     let mut numbers = text.split_whitespace().filter_map(|number| number.parse().ok());
     let (first, last) = numbers.next().zip(numbers.next()).unwrap_or(USUAL_RANGE);

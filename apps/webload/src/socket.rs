@@ -12,7 +12,7 @@ const FLAGS: SocketFlags = SocketFlags::NONBLOCK.union(SocketFlags::CLOEXEC);
 /// Result of an attempt to read or write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Moved {
-    /// So many bytes, at least one.
+    /// Bytes moved, at least one.
     Bytes(usize),
     /// None for now.
     Later,

@@ -238,7 +238,7 @@ fn more_connections_than_descriptors_are_split_over_processes() {
     assert!((240..360).contains(&requests), "{report}");
 }
 
-/// Figures that nobody measured are null: what reads the JSON must take that.
+/// Figures without a measurement are null: what reads the JSON must take that.
 #[test]
 fn the_experiments_take_a_load_that_was_never_answered() {
     let pace = concat!(env!("CARGO_MANIFEST_DIR"), "/../../experiments/pace");

@@ -116,7 +116,7 @@ impl Thread {
         }
     }
 
-    /// How long to sleep before a call, or why not.
+    /// Returns how long to sleep before a call, or why not.
     pub fn decide(&self, call: Call) -> Result<u64, Why> {
         if call.timeout_ns == Some(0) {
             return Err(Why::AtOnce);
@@ -155,7 +155,7 @@ impl Thread {
         self.trial.add(events.unwrap_or(0));
     }
 
-    /// Whether a phase of the trial ends with this return: the caller then reads the thread's CPU clock.
+    /// Returns whether a phase of the trial ends with this return: the caller then reads the thread's CPU clock.
     pub fn phase_ends(&self) -> bool {
         self.trial.phase_ends()
     }
@@ -167,7 +167,7 @@ impl Thread {
 
     fn note_rate(&mut self, now_ns: u64, events: u64) {
         if self.returned_ns == 0 {
-            // These events took nobody knows how long.
+            // These events took an unknown time.
             return;
         }
         let recent_ns = RECENT * self.interval_ns();
@@ -183,7 +183,7 @@ impl Thread {
         }
     }
 
-    /// Whether a sleep paid, by the call behind it.
+    /// Judges whether a sleep paid, by the call behind it.
     fn judge(&mut self, cost_ns: u64, events: u64) {
         if events < LEAST_EVENTS {
             self.strike(Why::Sparse);

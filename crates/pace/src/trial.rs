@@ -54,7 +54,7 @@ pub struct Trial {
 }
 
 impl Trial {
-    /// Whether sleeps are out in this phase.
+    /// Returns whether sleeps are out in this phase.
     pub fn is_without(&self) -> bool {
         self.way == Way::Without
     }
@@ -64,7 +64,7 @@ impl Trial {
         self.events += min(events, 1 << 32);
     }
 
-    /// Whether the thread's CPU clock is wanted now.
+    /// Returns whether the thread's CPU clock is needed now.
     pub fn phase_ends(&self) -> bool {
         self.began_cpu_ns.is_none() || self.events >= PHASE_EVENTS
     }

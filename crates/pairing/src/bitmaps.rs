@@ -20,7 +20,7 @@ impl Default for Bitmaps {
 }
 
 impl Bitmaps {
-    /// Those pairs of a table that are certain enough; tasks from the 65th on have no bit.
+    /// Takes those pairs of a table that are certain enough; tasks from the 65th on have no bit.
     pub fn of(table: &PairTable, least_confidence: f64) -> Self {
         let mut bitmaps = Bitmaps::default();
         let Some(mean) = table.mean() else { return bitmaps };
@@ -57,12 +57,12 @@ impl Bitmaps {
         }
     }
 
-    /// Who shares well with a task.
+    /// Returns the tasks that share well with a task.
     pub fn high_of(&self, task: usize) -> u64 {
         self.high.get(task).copied().unwrap_or(0)
     }
 
-    /// Who shares badly with a task.
+    /// Returns the tasks that share badly with a task.
     pub fn low_of(&self, task: usize) -> u64 {
         self.low.get(task).copied().unwrap_or(0)
     }

@@ -10,12 +10,12 @@ pub struct Costs {
 }
 
 impl Costs {
-    /// So many tasks that cost nothing.
+    /// Creates the costs of so many tasks, all zero.
     pub fn new(tasks: usize) -> Self {
         Costs { tasks, pairs: vec![0.0; tasks * tasks] }
     }
 
-    /// How many tasks there are.
+    /// Returns how many tasks there are.
     pub fn tasks(&self) -> usize {
         self.tasks
     }

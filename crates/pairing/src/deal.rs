@@ -1,7 +1,7 @@
-//! Groupings by chance, from a seed: what a scheduler makes that knows nothing of caches.
+//! Groupings by chance, from a seed: as a scheduler without regard to caches makes them.
 
-/// Tasks in groups of these sizes, in an order that a seed decides (Fisher and Yates's shuffle by a linear congruence of
-/// Knuth's). The same seed deals the same.
+/// Tasks in groups of these sizes, in an order that a seed decides (Fisher and Yates's shuffle by a linear congruence
+/// of Knuth's). An equal seed deals equal groups.
 pub fn dealt(seed: u64, sizes: &[usize]) -> Vec<Vec<usize>> {
     let mut tasks: Vec<usize> = (0..sizes.iter().sum()).collect();
     let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15);

@@ -1,10 +1,10 @@
-//! Who runs beside whom on the two CPUs of a domain, while each of its tasks runs once.
+//! Pairs of tasks on the two CPUs of a domain, while each of its tasks runs once.
 
 use crate::bitmaps::{Bitmaps, MOST_TASKS};
 
 /// Pairs of one epoch, in their order; the last task of an odd number runs alone. The first of each pair comes by the
-/// order of the tasks, beginning with the `turn`-th; the one beside it is the next one in that order, unless the bitmaps know
-/// better ([`Bitmaps::next`]): only the order inside an epoch changes, so that the choice is fair.
+/// order of the tasks, beginning with the `turn`-th; the one beside it is the next one in that order, unless the
+/// bitmaps give a better one ([`Bitmaps::next`]): only the order inside an epoch changes, so that the choice is fair.
 pub fn epoch(bitmaps: &Bitmaps, tasks: &[usize], turn: usize) -> Vec<(usize, Option<usize>)> {
     let mut queue: Vec<usize> = tasks.to_vec();
     queue.rotate_left(turn % tasks.len().max(1));

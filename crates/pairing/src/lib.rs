@@ -7,15 +7,15 @@
 //! |---|---|
 //! | [`table`] | what was seen of each pair, graded; whether a pair is high, low or unknown, with its confidence |
 //! | [`bitmaps`] | the same as the paper keeps it: two bits a pair; the next task by the AND of two of them; scores |
-//! | [`epoch()`] | who runs beside whom while each task of a domain runs once |
+//! | [`epoch()`] | which tasks run beside each other while each task of a domain runs once |
 //! | [`swap`] | the paper's way to a better placement: one swap a period, undone if the affinity fell |
 //! | [`trials`] | the paper's own swaps, whether or not they promise anything |
 //! | [`costs`] | what tasks of one domain cost together |
-//! | [`dealt`] | groupings by chance, as a scheduler makes them that knows nothing of caches |
+//! | [`dealt`] | groupings by chance, as a scheduler without regard to caches makes them |
 //! | [`optimum`] | the grouping that costs least |
 //! | [`moves`] | the grouping put on domains with the fewest moves, and left alone once reached |
 //!
-//! "Scheduling by run-time information for simultaneous multithreading" (2005) has the bitmaps and the swaps. It knows no
+//! "Scheduling by run-time information for simultaneous multithreading" (2005) has the bitmaps and the swaps. It has no
 //! optimum, so that it moves tasks even where they are placed best, and it takes each pair for known once seen.
 
 pub mod bitmaps;

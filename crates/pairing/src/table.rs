@@ -28,12 +28,12 @@ impl Series {
         self.squares += from_before * (sample - self.mean);
     }
 
-    /// How many samples there are.
+    /// Returns how many samples there are.
     pub fn count(&self) -> u32 {
         self.count
     }
 
-    /// Their mean, if there are any.
+    /// Returns the mean of the samples, if there are any.
     pub fn mean(&self) -> Option<f64> {
         (self.count > 0).then_some(self.mean)
     }
@@ -48,9 +48,9 @@ impl Series {
 /// How well two tasks share.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Affinity {
-    /// They cost less together than pairs do on average.
+    /// The two cost less together than pairs do on average.
     High,
-    /// They cost more.
+    /// The two cost more together than pairs do on average.
     Low,
     /// Nothing certain is known.
     #[default]
@@ -81,7 +81,7 @@ impl PairTable {
         PairTable { tasks, beside: vec![Series::default(); tasks * tasks] }
     }
 
-    /// How many tasks there are.
+    /// Returns how many tasks there are.
     pub fn tasks(&self) -> usize {
         self.tasks
     }
@@ -138,8 +138,8 @@ impl PairTable {
         (0..tasks).flat_map(move |a| (a + 1..tasks).map(move |b| (a, b)))
     }
 
-    /// Whether a pair is high or low: on which side of `mean` it lies, if that is certain enough. Both the pair's own
-    /// spread and the number of its samples count.
+    /// Judges whether a pair is high or low: on which side of `mean` it lies, if that is certain enough. Both the
+    /// pair's own spread and the number of its samples count.
     pub fn judge(&self, task: usize, other: usize, mean: f64, least_confidence: f64) -> Judged {
         let nothing = Judged { affinity: Affinity::Unknown, confidence: 0.5 };
         let (one, two) = (self.beside(task, other), self.beside(other, task));

@@ -1,5 +1,5 @@
-//! The paper's own swaps: one a period, of the tasks with the lowest scores, whether or not it promises anything; and back
-//! if the score of the two fell. It cannot know that a placement is the best one, so it leaves that one, too.
+//! The paper's own swaps: one a period, of the tasks with the lowest scores, whether or not it promises anything; and
+//! back if the score of the two fell. It cannot detect that a placement is the best one, so it leaves that one, too.
 
 use crate::bitmaps::Bitmaps;
 use crate::swap::{Step, Swap};

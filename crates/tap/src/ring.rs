@@ -132,7 +132,7 @@ impl Ring {
     fn write_head(&self, head: &ControlPage) {
         // Only the part that is ours: everything before `published`.
         let ours = std::mem::offset_of!(ControlPage, published);
-        // SAFETY: the mapping is at least a page, and until `facts_ready` is set below nobody reads these bytes.
+        // SAFETY: the mapping is at least a page, and until `facts_ready` is set below no other code reads these bytes.
         unsafe { std::ptr::copy_nonoverlapping(bytemuck::bytes_of(head).as_ptr(), self.map.as_mut_ptr(), ours) };
     }
 
@@ -268,7 +268,7 @@ impl Ring {
         self.long(std::mem::offset_of!(ControlPage, from_value)).store(address, Ordering::Release);
     }
 
-    /// Whether the window ever opened.
+    /// Returns whether the window ever opened.
     pub fn opened(&self) -> bool {
         self.word(std::mem::offset_of!(ControlPage, opened)).load(Ordering::Acquire) != 0
     }
@@ -290,7 +290,7 @@ impl Ring {
         }
     }
 
-    /// Why the plugin gave up, if it did.
+    /// Returns why the plugin gave up, if it did.
     pub fn error(&self) -> String {
         let page = self.page();
         let end = page.error.iter().position(|b| *b == 0).unwrap_or(page.error.len());

@@ -40,7 +40,7 @@ pub struct TapConfig {
     pub only_user: bool,
     /// References that need not be kept.
     pub filter: Filter,
-    /// The heap shim to preload, if heap objects are wanted.
+    /// The heap shim to preload, if heap objects are recorded.
     pub heap_shim: Option<Vec<u8>>,
     /// Count time by instructions.
     pub icount: Option<InstructionClock>,
@@ -126,7 +126,7 @@ pub struct Recorded {
     pub records: u64,
     /// Why the stream ends before the command did, or begins before it.
     pub cut: Option<String>,
-    /// Facts a reader must know.
+    /// Remarks for the reader.
     pub notes: Vec<String>,
     /// How much of the window was recorded.
     pub covered: Covered,
@@ -329,7 +329,7 @@ impl Session {
     }
 }
 
-/// How much of the window was recorded: what the plan counted, or all of it.
+/// Returns how much of the window was recorded: what the plan counted, or all of it.
 fn covered(planned: Option<Covered>, window: Duration, ended: bool) -> Covered {
     Covered { ended, ..planned.unwrap_or(Covered { parts: 1, recorded: window, reached: window, ended }) }
 }

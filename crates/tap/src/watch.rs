@@ -48,12 +48,12 @@ impl<'a> Watch<'a> {
         Some(found)
     }
 
-    /// When the window opened, and the command began.
+    /// Returns when the window opened, and the command began.
     pub fn times(&self) -> (Option<Instant>, Option<Instant>) {
         (self.opened, self.began)
     }
 
-    /// Why it never opened.
+    /// Returns why it never opened.
     pub fn never(&self) -> String {
         let why = match &self.window.from {
             Start::Time(_) => "the command ended before",

@@ -55,7 +55,7 @@ fn perf_records_of_a_newer_kernel_are_read_from_guest_memory() {
     reads_its_perf_records(config);
 }
 
-/// It waits for its input's end, so that the records are read when all of them are there, however long that takes.
+/// Waits for its input's end, so that the records are read when all of them are there, however long that takes.
 const WITH_RECORDS: [&str; 3] = ["sh", "-c", "/bin/true; sleep 0; echo done; read end"];
 
 fn reads_its_perf_records(mut config: GuestConfig) {

@@ -165,7 +165,7 @@ fn runs_at_one_time_have_guests_of_their_own() {
         let script = format!("echo {number} > /tmp/of-this-run; sleep 0.2; cat /tmp/of-this-run");
         config(&["sh", "-c", &script]).map(|config| start_of(config, cache.path()))
     };
-    // Whoever comes while another one saves a guest boots one.
+    // A run that comes while another one saves a guest boots one.
     let run = &run;
     for all_restored in [false, true] {
         let guests: Vec<_> = thread::scope(|scope| {

@@ -183,7 +183,7 @@ fn a_part_that_dies_is_named_and_takes_the_rest_along() {
     }
 }
 
-/// A process and what lives below it; the dead that nobody has waited for do not count.
+/// A process and what lives below it; dead ones that were not waited for do not count.
 fn descendants_of(pid: u32) -> Vec<u32> {
     let mut found = Vec::new();
     let mut open = vec![pid];

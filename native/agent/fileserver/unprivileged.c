@@ -10,7 +10,7 @@
  * may read what the user may read, and no more.
  *
  * The server in Rust refuses to change its root as anybody but root. In the namespace it has the capability that
- * chroot(2) requires, with any number, so it is called root where it looks; the kernel knows better.
+ * chroot(2) requires, with any number, so it is called root where it looks; the kernel is not deceived.
  */
 #define _GNU_SOURCE
 #include <errno.h>

@@ -154,7 +154,7 @@ static void become_recorded(const struct config *config, int report, int go)
     char byte;
     relay_enter(config);
     prepare(config, report, &image);
-    /* The host must know the command's number before the window opens. */
+    /* The host needs the command's number before the window opens. */
     if (read(go, &byte, 1) != 1)
         fail(report, EPIPE);
     NEARMISS_TRIGGER(NEARMISS_TRIGGER_BEGIN);

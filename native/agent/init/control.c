@@ -60,8 +60,8 @@ static int port_try(int number)
     return -1;
 }
 
-/* The kernel creates ports from a work queue some time after boot, and then learns whether the host
- * holds the other end; before that a read would look like the end of input. */
+/* The kernel creates ports from a work queue some time after boot, and then finds out whether the host holds the other
+ * end; before that a read would look like the end of input. */
 int port_open(int number)
 {
     enum { TRIES = 5000 };

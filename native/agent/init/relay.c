@@ -175,7 +175,7 @@ static void flow_write(struct flow *flow)
         if (flow->begin == flow->end)
             flow->begin = flow->end = 0;
     } else if (n < 0 && errno != EAGAIN && errno != EINTR) {
-        flow_stop(flow); /* nobody reads: the writer must get its SIGPIPE */
+        flow_stop(flow); /* no reader: the writer must get its SIGPIPE */
     }
 }
 

@@ -11,7 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* It ends at once; should the host have something else of this name, after this long. */
+/* Time limit: it ends at once; should the host have something else of this name, after this long. */
 enum { LONGEST_S = 2 };
 
 void start_ahead(const struct config *config)

@@ -1,4 +1,5 @@
-/* memcpy and its like for a program: the copies of chosen call sites go past the caches, all others are the C library's.
+/* memcpy and its relatives for a program: the copies of chosen call sites go past the caches, all others are the C
+ * library's.
  *
  * Plain functions, no indirect ones: the loader may run resolvers before this library is relocated, and calls of others'
  * resolvers and constructors come here before our own constructor. Until then there is nothing behind us, and what lies
@@ -149,7 +150,7 @@ EXPORT void *memset(void *to, int byte, size_t bytes)
 	return RARELY(!next_memset) ? fill_early(to, byte, bytes) : next_memset(to, byte, bytes);
 }
 
-/* The fortified forms know how many bytes there are room for; too many are the C library's to report, which ends the
+/* The fortified forms take how many bytes there are room for; too many are the C library's to report, which ends the
  * program. */
 EXPORT void *__memcpy_chk(void *to, const void *from, size_t bytes, size_t room)
 {

@@ -85,7 +85,7 @@ static void remember(uint64_t key, int site)
 	atomic_store_explicit(verdict_at(key, probe), key | (uint64_t)(site + 2), memory_order_relaxed);
 }
 
-/* Whoever names a wrong caller sees by it which the right ones are. */
+/* A user who names a wrong caller sees by it which the right ones are. */
 static void note_caller(unsigned site, uintptr_t caller)
 {
 	char name[NEARMISS_NOTE_WORDS * 8];

@@ -166,7 +166,7 @@ EXPORT void *calloc(size_t number, size_t each)
 		if (fits_heap(bytes, longer))
 			block = placed(behind.calloc(1, longer), longer - bytes);
 		else
-			/* Nobody but calloc knows of fresh memory that it is zero. */
+			/* Only calloc can rely on fresh memory being zero. */
 			count(BLOCKS_LEFT, 1);
 	}
 	return block ? block : behind.calloc(number, each);

@@ -154,7 +154,7 @@ void begin_writing(int fd, uint64_t from, uint64_t to)
 
 void drop(int fd, uint64_t from, uint64_t to)
 {
-	/* It returns its error and leaves errno. */
+	/* posix_fadvise returns its error and leaves errno. */
 	if (from < to)
 		posix_fadvise(fd, (off_t)(from * PAGE_BYTES), (off_t)((to - from) * PAGE_BYTES), POSIX_FADV_DONTNEED);
 }

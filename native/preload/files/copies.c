@@ -29,7 +29,7 @@ struct side {
 	off_t at;
 };
 
-/* These copy by sharing blocks, or on their server: no page is filled. */
+/* File systems that copy by sharing blocks, or on their server: no page is filled. */
 static int copies_without_pages(int fd)
 {
 	struct statfs system;

@@ -1,5 +1,6 @@
-/* Files that were closed before the disk had what was written to them. Who writes many small files would wait for the disk
- * at each close; so their names are remembered, and their pages given back a few files later or when the program ends. */
+/* Files that were closed before the disk had what was written to them. A program that writes many small files would
+ * wait for the disk at each close; so their names are remembered, and their pages given back a few files later or when
+ * the program ends. */
 #ifndef DEFERRED_H
 #define DEFERRED_H
 
@@ -13,7 +14,7 @@ struct rest {
 	enum eyes eyes;
 	uint64_t from, to;
 	int is_dirty;
-	int noted; /* where nearmiss knows of them, see rests.h */
+	int noted; /* where they are noted for nearmiss, see rests.h */
 };
 
 /* Whether the pages of the descriptor's file will be seen to. 0: the file has no name, or too long a one. */
@@ -22,7 +23,7 @@ int put_off(int fd, const struct rest *rest);
 /* Gives back all of them, at the end of the program. */
 void end_deferred(void);
 
-/* They are the parent's to see to. */
+/* Drops the list: the parent handles these files. */
 void forget_deferred(void);
 
 /* A short sleep, for the disk to come on: so many are five seconds. */

@@ -154,8 +154,8 @@ static int wants_dontcache(const struct stream *stream, enum direction direction
 	return !stream->refuses && bytes >= least && bytes <= MOST_BYTES;
 }
 
-/* The first request of a small file is often its last: the kernel then drops the pages by itself, and nobody waits for
- * the disk when the file is closed. */
+/* The first request of a small file is often its last: the kernel then drops the pages by itself, and the program does
+ * not wait for the disk when the file is closed. */
 static int is_first_write(const struct stream *stream, enum direction direction)
 {
 	return direction == WRITING && !stream->refuses && !stream->has_written;

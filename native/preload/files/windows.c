@@ -188,7 +188,7 @@ static int is_all_new(const struct stream *stream)
 }
 
 /* Returns the pages from `from` on that are there and were not before, though all were given back: others use them, the
- * kernel was still reading them ahead, or somebody else has written them. Pages that the program has written, if
+ * kernel was still reading them ahead, or another process has written them. Pages that the program has written, if
  * nothing else was to be done, the kernel drops when the disk has them. */
 static uint64_t stayed(int fd, const struct stream *stream, uint64_t from, uint64_t low)
 {
@@ -268,7 +268,8 @@ static uint64_t position(int fd, const struct stream *stream, enum direction dir
 	return at < 0 ? 0 : (uint64_t)at;
 }
 
-/* The stream goes on elsewhere. Nobody waits: who writes here and there would wait for the disk at every jump. */
+/* The stream goes on elsewhere. It does not wait: a program that writes here and there would wait for the disk at every
+ * jump. */
 static void jump(int fd, struct stream *stream, uint64_t page)
 {
 	uint64_t from = stream->trail, low = stream->low;

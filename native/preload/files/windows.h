@@ -23,7 +23,7 @@ struct stream {
 	enum kind kind;
 	enum eyes eyes;
 	uint8_t refuses, has_written, has_border, is_dirty, blind, appends, gave_up;
-	int noted; /* where nearmiss knows of the pages, see rests.h */
+	int noted; /* where the pages are noted for nearmiss, see rests.h */
 	dev_t device;
 	ino_t inode;
 	/* Bytes below were there when the stream began: written again, they are overwritten in place. */

@@ -14,7 +14,7 @@ uint64_t parameter(const char *list, const char *key, int base);
 /* Reports on the page that this library is in place. Nothing happens when nearmiss did not start this program. */
 void announce(const char *list, const char *library);
 
-/* This library's part of the page, or NULL where there is no page. */
+/* Returns this library's part of the page, or NULL where there is no page. */
 struct nearmiss_part *own_part(void);
 
 /* Returns what processes have still to give back, or NULL where there is no page. */

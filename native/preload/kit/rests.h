@@ -15,7 +15,7 @@ int begin_rest(dev_t device, ino_t inode, const char *name);
 /* Pages from `from` on, below `to`; `mixed`: some of them were there before. */
 void set_rest(int rest, uint64_t from, uint64_t to, int mixed);
 
-/* They were given back. */
+/* Ends a rest: its pages were given back. */
 void end_rest(int rest);
 
 #endif

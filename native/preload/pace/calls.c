@@ -90,7 +90,8 @@ EXPORT int pselect(int count, fd_set *readable, fd_set *writable, fd_set *urgent
 	return events;
 }
 
-/* After a sleep: what is left of a timeout is no whole number of milliseconds, and kernels before 5.11 know no other. */
+/* After a sleep: what is left of a timeout is no whole number of milliseconds, and kernels before 5.11 take no
+ * other. */
 static int epoll_rest(int set, struct epoll_event *events, int most, const struct call *call)
 {
 	struct timespec left;

@@ -83,7 +83,7 @@ static void judge(struct pace_thread *thread, uint64_t interval_ns, uint64_t cos
 static void note_rate(struct pace_thread *thread, uint64_t recent_ns, uint64_t now_ns, int64_t events)
 {
 	if (!thread->returned_ns)
-		return; /* these events took nobody knows how long */
+		return; /* these events took an unknown time */
 	uint64_t passed = since(thread->returned_ns, now_ns);
 	if (passed > recent_ns)
 		thread->recent_ns = thread->recent_events = 0;

@@ -92,7 +92,7 @@ impl Body {
         Body::Memory(Bytes::from(pieces.concat().into_boxed_slice()))
     }
 
-    /// Its bytes.
+    /// Returns the bytes of the body.
     pub fn len(&self) -> usize {
         match self {
             Body::Memory(bytes) => bytes.len(),
@@ -100,7 +100,7 @@ impl Body {
         }
     }
 
-    /// Whether there are none.
+    /// Returns whether there are none.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -113,7 +113,7 @@ impl Body {
         }
     }
 
-    /// Whether it lies in the file.
+    /// Returns whether it lies in the file.
     pub fn is_file(&self) -> bool {
         matches!(self, Body::File(_))
     }

@@ -44,7 +44,7 @@ pub enum Phase {
     Stored {
         /// The response.
         entry: Arc<Entry>,
-        /// It is stale, and the origin gave an error or nothing.
+        /// The response is stale, and the origin gave an error or nothing.
         stale: bool,
     },
     /// There is no response.
@@ -67,7 +67,7 @@ pub enum Demand {
     More,
     /// Wait until a reader caught up.
     Pause,
-    /// Nobody reads any more.
+    /// No reader is left.
     Nobody,
 }
 
@@ -110,7 +110,7 @@ pub struct Flow {
     state: Mutex<State>,
 }
 
-/// Those to be woken after a change.
+/// Wakers to be woken after a change.
 pub type Wakers = Vec<Waker>;
 
 impl Flow {
@@ -148,13 +148,13 @@ impl Flow {
         state.pausing.take()
     }
 
-    /// How far it is, and the interim responses from number `seen` on.
+    /// Returns how far it is, and the interim responses from number `seen` on.
     pub fn phase(&self, seen: usize) -> (Phase, Vec<Bytes>) {
         let state = lock(&self.state);
         (state.phase.clone(), state.interim.get(seen..).unwrap_or_default().to_vec())
     }
 
-    /// An interim response for those who wait.
+    /// Adds an interim response for the waiting readers.
     pub fn interim(&self, head: Bytes) -> Wakers {
         let mut state = lock(&self.state);
         state.interim.push(head);
@@ -184,7 +184,7 @@ impl Flow {
         state.trim();
     }
 
-    /// Whether the fetch is to go on; `fetch` is woken when a pause is over.
+    /// Returns whether the fetch is to go on; `fetch` is woken when a pause is over.
     pub fn demand(&self, fetch: Waker) -> Demand {
         let mut state = lock(&self.state);
         if state.kept {

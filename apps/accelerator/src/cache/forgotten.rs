@@ -21,12 +21,12 @@ impl Default for Forgotten {
 }
 
 impl Forgotten {
-    /// How often something was forgotten.
+    /// Returns how often something was forgotten.
     pub fn turn(&self) -> u64 {
         self.turn
     }
 
-    /// Whether the key was forgotten after that turn.
+    /// Returns whether the key was forgotten after that turn.
     pub fn has(&self, key: &Key, since: u64) -> bool {
         self.last[self.place(key)] > since
     }

@@ -34,7 +34,7 @@ impl Key {
         KeyRef { authority, target }
     }
 
-    /// Its bytes.
+    /// Returns the bytes of the key.
     pub fn size(&self) -> usize {
         self.text.len()
     }

@@ -92,7 +92,7 @@ impl Store {
         self.cache.get(key)
     }
 
-    /// How much was forgotten so far: what a fetch that begins now has to show when it stores.
+    /// Returns how much was forgotten so far: the turn that a fetch that begins now has to show when it stores.
     pub fn turn(&self) -> u64 {
         lock(&self.changing).turn()
     }
@@ -159,7 +159,7 @@ impl Store {
         self.passed.insert(key, until);
     }
 
-    /// Whether responses under this key were not to be stored lately.
+    /// Returns whether responses under this key were not to be stored lately.
     pub fn passes(&self, key: &Key, now: u64) -> bool {
         self.passed.get(key).is_some_and(|until| now < until)
     }

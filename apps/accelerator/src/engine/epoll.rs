@@ -36,7 +36,7 @@ impl Engine for Epoll {
     fn watch(&mut self, _socket: BorrowedFd<'_>, _interest: Interest) {}
 
     fn remove(&mut self, socket: BorrowedFd<'_>) {
-        // It fails only for a socket that is not watched, which is what is wanted.
+        // It fails only for a socket that is not watched, as intended.
         let _not_watched = epoll::delete(&self.epoll, socket).is_err();
     }
 

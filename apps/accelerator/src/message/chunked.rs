@@ -54,12 +54,12 @@ impl Decoder {
         Decoder { state, trailers: Vec::new() }
     }
 
-    /// Whether the body is complete.
+    /// Returns whether the body is complete.
     pub fn done(&self) -> bool {
         self.state == State::Done
     }
 
-    /// Whether the end of the connection here is the end of the body.
+    /// Returns whether the end of the connection here is the end of the body.
     pub fn may_close(&self) -> bool {
         matches!(self.state, State::UntilClose | State::Done)
     }

@@ -62,7 +62,7 @@ const NOT_IN_TRAILERS: [&str; 39] = [
     "x-forwarded-for",
 ];
 
-/// Whether a trailer of this name may go on.
+/// Returns whether a trailer of this name may go on.
 pub fn is_trailer(name: &str) -> bool {
     NOT_IN_TRAILERS.binary_search(&name.to_ascii_lowercase().as_str()).is_err()
 }
@@ -86,7 +86,7 @@ pub fn strip(fields: &mut HeaderMap) {
     *fields = kept;
 }
 
-/// Whether a comma-separated field's value has this word, in any case.
+/// Returns whether a comma-separated field's value has this word, in any case.
 pub fn lists(value: &[u8], word: &[u8]) -> bool {
     value.split(|byte| *byte == b',').any(|part| part.trim_ascii().eq_ignore_ascii_case(word))
 }

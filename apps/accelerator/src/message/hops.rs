@@ -5,7 +5,7 @@ use http::{HeaderMap, HeaderName, header};
 /// Forwarders of a request, listed by servers that must not be made to forward it again.
 pub const CDN_LOOP: HeaderName = HeaderName::from_static("cdn-loop");
 
-/// Whether a proxy of this name forwarded the request before.
+/// Returns whether a proxy of this name forwarded the request before.
 pub fn came_through(fields: &HeaderMap, name: &str) -> bool {
     let is_own = |word: Option<&[u8]>| word.is_some_and(|word| word.eq_ignore_ascii_case(name.as_bytes()));
     // `1.1 name (comment)`, and `name; parameter`.

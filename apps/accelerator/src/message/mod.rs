@@ -33,7 +33,7 @@ impl Refusal {
 pub enum BodyLength {
     /// There is none.
     None,
-    /// So many bytes.
+    /// A fixed number of bytes.
     Fixed(u64),
     /// With the last chunk.
     Chunked,

@@ -11,7 +11,7 @@ use std::sync::atomic::Ordering;
 /// Connections that one listener gives in one turn.
 const A_TURN: usize = 256;
 
-/// Whether an accept fails for want of descriptors or memory, so that the next one fails too.
+/// Returns whether an accept fails for want of descriptors or memory, so that the next one fails too.
 fn is_shortage(error: &std::io::Error) -> bool {
     let codes = [libc::EMFILE, libc::ENFILE, libc::ENOBUFS, libc::ENOMEM];
     error.raw_os_error().is_some_and(|code| codes.contains(&code))
@@ -64,7 +64,7 @@ impl Worker {
         self.counters().connections.one();
     }
 
-    /// How long this client may stay without a request: shorter the nearer the connections are to their limit.
+    /// Returns how long this client may stay without a request: shorter the nearer the connections are to their limit.
     pub(super) fn idle_time(&self) -> std::time::Duration {
         let config = &self.live.config;
         let (from, most) = (config.limits.shorten_from, config.limits.connections);

@@ -52,9 +52,9 @@ pub struct Exchange {
     pub(super) flow: Option<Arc<Flow>>,
     /// Interim responses already passed on.
     pub(super) interim: usize,
-    /// Its role in the fetch.
+    /// Role of the request in the fetch.
     pub(super) role: Role,
-    /// Its body, if there is one and it is not all handed on.
+    /// Decoder of the request's body, if there is one and it is not all handed on.
     pub(super) upload: Option<Decoder>,
     /// The fetch that takes the body.
     pub(super) fetch: Option<DefaultKey>,

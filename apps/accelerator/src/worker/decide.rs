@@ -155,7 +155,7 @@ impl Worker {
         }
     }
 
-    /// Starts a fetch that nobody else joins; its answer may be stored.
+    /// Starts a fetch that no other request joins; its answer may be stored.
     fn fetch_alone(&mut self, id: DefaultKey, request: &Arc<Request>, stored: Option<Arc<Entry>>, why: Forward) {
         let flow = Flow::new();
         flow.attach(self.client_waker(id));

@@ -71,7 +71,7 @@ pub struct Fetch {
     pub(super) out_at: usize,
     /// Bytes of an incomplete head.
     pub(super) input: Vec<u8>,
-    /// It had a request before this one.
+    /// The connection had a request before this one.
     pub(super) reused: bool,
     pub(super) connecting: bool,
     pub(super) readable: bool,

@@ -11,7 +11,7 @@ use nearmiss_cache_policy::conditional;
 const FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 
 impl Worker {
-    /// The head as it is sent: end-to-end fields, who was on the way, and the conditions of a validation.
+    /// Returns the head as it is sent: end-to-end fields, the earlier hops, and the conditions of a validation.
     pub(super) fn request_head(&self, job: &Job) -> Vec<u8> {
         let request = &job.request;
         let mut out = Vec::with_capacity(512);

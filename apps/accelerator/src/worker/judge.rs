@@ -35,18 +35,18 @@ impl Storing {
 
 /// Treatment of a response.
 pub enum Judged {
-    /// It is the answer.
+    /// The response is the answer.
     Answer {
         /// With its head.
         phase: Phase,
-        /// It is stored, too.
+        /// The response is stored, too.
         storing: Option<Storing>,
     },
     /// A stored response is the answer.
     Instead(Phase),
-    /// It refers to something that is not stored: the whole must be fetched from the origin.
+    /// The response refers to something that is not stored: the whole must be fetched from the origin.
     AskAgain,
-    /// It does not answer the request.
+    /// The response does not answer the request.
     Unusable(&'static str),
 }
 

@@ -20,7 +20,7 @@ const PIECES: usize = 16;
 /// How a body's end is shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Framing {
-    /// It is known beforehand where it ends.
+    /// The end is known beforehand.
     Known {
         /// Behind its last byte.
         end: u64,

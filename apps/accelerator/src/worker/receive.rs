@@ -85,7 +85,7 @@ impl Worker {
         }
     }
 
-    /// Nobody reads the answer any more.
+    /// No reader of the answer is left.
     fn abandon(&mut self, id: DefaultKey) {
         let job = self.fetches.get_mut(id).and_then(|fetch| fetch.job.take());
         self.drop_connection(id);

@@ -45,7 +45,7 @@ impl Request {
         })
     }
 
-    /// As the caching policy wants it.
+    /// Returns the head in the caching policy's form.
     pub fn head(&self) -> RequestHead<'_> {
         RequestHead { method: &self.method, target: &self.target, authority: &self.authority, headers: &self.fields }
     }
@@ -55,18 +55,18 @@ impl Request {
         Asked::of(&self.head())
     }
 
-    /// Its key.
+    /// Returns the request's key.
     pub fn key(&self) -> Key {
         Key::new(&self.authority, &self.target)
     }
 
-    /// Whether a stored response can be its answer at all.
+    /// Returns whether a stored response can be its answer at all.
     pub fn is_cacheable(&self) -> bool {
         let bodyless = matches!(self.body, BodyLength::None | BodyLength::Fixed(0));
         (self.method == Method::GET || self.method == Method::HEAD) && bodyless
     }
 
-    /// Whether it can be sent again without harm.
+    /// Returns whether it can be sent again without harm.
     pub fn is_repeatable(&self) -> bool {
         let idempotent = [Method::GET, Method::HEAD, Method::OPTIONS, Method::PUT, Method::DELETE];
         idempotent.contains(&self.method) && matches!(self.body, BodyLength::None | BodyLength::Fixed(0))

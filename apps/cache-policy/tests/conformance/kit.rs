@@ -53,7 +53,7 @@ pub fn answer(response: &str, asked: &str, after: u64) -> Answer {
     terms.answer(&Asked::of(&get(&fields(asked))), Seconds(NOW.0 + after))
 }
 
-/// Whether a stored 200 with an ETag may be served in place of an error, `after` seconds later.
+/// Returns whether a stored 200 with an ETag may be served in place of an error, `after` seconds later.
 pub fn after_error(response: &str, asked: &str, after: u64) -> bool {
     let terms = stored(&format!("{response}\nETag: \"a\"")).unwrap();
     terms.may_serve_after_error(&Asked::of(&get(&fields(asked))), Seconds(NOW.0 + after))

@@ -77,7 +77,7 @@ fn rfc9110_s13_1_2_list() {
     }
 }
 
-/// Entity tags without quotation marks are not in the grammar, but servers send them: they equal their likes.
+/// Entity tags without quotation marks are not in the grammar, but servers send them: they equal tags of the same text.
 #[test]
 fn rfc9110_s13_1_2_unquoted() {
     let judged = |asked: &str| condition(&get(&fields(asked)), StatusCode::OK, &fields("ETag: abc"));

@@ -195,7 +195,7 @@ fn rfc9111_s5_2_2_4_no_cache_of_validators() {
     assert!(stored(&format!("{stale}\nETag: \"a\"").replace("etag, ", "")).is_ok());
 }
 
-/// A response cannot be used without some fields; the directive then speaks of the whole response.
+/// A response cannot be used without some fields; the directive then applies to the whole response.
 #[test]
 fn rfc9111_s5_2_2_4_no_cache_of_needed_fields() {
     for field in ["Content-Type", "content-encoding", "Vary", "Cache-Control", "X-A, vary"] {

@@ -10,7 +10,7 @@ fn key(vary: &str, request: &str) -> Option<VaryKey> {
     vary_key(&fields(vary), &get(&fields(request)))
 }
 
-/// Whether two requests select the same stored response.
+/// Returns whether two requests select the same stored response.
 fn same(vary: &str, one: &str, other: &str) -> bool {
     key(vary, one).is_some() && key(vary, one) == key(vary, other)
 }

@@ -1,5 +1,5 @@
-//! Fields from the network contain anything that somebody sends: nothing panics, and what must hold holds. The fuzz
-//! target `cache_policy` runs the same without an end.
+//! Fields from the network contain anything: nothing panics, and what must hold holds. The fuzz target `cache_policy`
+//! runs the same without an end.
 
 mod exercise;
 

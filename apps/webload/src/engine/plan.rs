@@ -23,12 +23,12 @@ pub struct Connections {
 }
 
 impl Connections {
-    /// How many source addresses can be used towards `to`, where so many are wanted: other networks know but one.
+    /// Returns how many of the wanted source addresses can be used towards `to`: other networks have but one.
     pub fn sources_towards(to: SocketAddr, wanted: u32) -> u32 {
         if to.is_ipv4() && to.ip().is_loopback() { wanted } else { 1 }
     }
 
-    /// How many requests a kept connection carries, by a hash.
+    /// Returns how many requests a kept connection carries, by a hash.
     pub(super) fn uses(&self, hash: u64) -> u32 {
         if self.most_uses == 0 { u32::MAX } else { laws::zipf(hash, self.most_uses) }
     }

@@ -52,7 +52,7 @@ impl Chunks {
         Ok(at)
     }
 
-    /// Whether the last chunk and the trailer were read.
+    /// Returns whether the last chunk and the trailer were read.
     pub fn is_done(&self) -> bool {
         self.stage == Stage::Done
     }

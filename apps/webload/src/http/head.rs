@@ -9,7 +9,7 @@ const MOST_FIELDS: usize = 100;
 /// How the end of a body is found (RFC 9112, section 6.3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Framing {
-    /// So many bytes.
+    /// A fixed number of bytes.
     Length(u64),
     /// Chunks.
     Chunked,

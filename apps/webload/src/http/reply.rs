@@ -11,11 +11,11 @@ const LONGEST_HEAD: usize = 64 << 10;
 /// Expected body of a right answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Body {
-    /// This content, so many bytes.
+    /// Bytes of this content, so many.
     Of(Content, u64),
     /// Anything that the server sends, as long as the framing is right.
     Any,
-    /// Any body; its fingerprint is wanted.
+    /// Any body; its fingerprint is taken.
     First,
     /// The body with this fingerprint.
     Same(u64),

@@ -11,7 +11,7 @@ const MOST_FIELDS: usize = 100;
 /// How the end of a request's body is found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RequestBody {
-    /// So many bytes.
+    /// A fixed number of bytes.
     Length(u64),
     /// Chunks.
     Chunked,
@@ -29,7 +29,7 @@ pub struct Request {
     /// Result of If-None-Match and If-Modified-Since: whether the client has the object as it is.
     by_tag: Option<bool>,
     by_date: Option<bool>,
-    /// Whether only a head is wanted.
+    /// Whether only a head is requested.
     pub is_head: bool,
     /// Whether the method is POST: the answer is not to be kept.
     pub is_post: bool,
@@ -56,7 +56,7 @@ pub fn read(bytes: &[u8]) -> Result<Option<Request>, httparse::Error> {
     let mut parsed = httparse::Request::new(&mut fields);
     let httparse::Status::Complete(length) = parsed.parse(bytes)? else { return Ok(None) };
     let target = parsed.path.unwrap_or_default();
-    // A proxy that knows no other form may send the absolute one.
+    // A proxy without another form may send the absolute one.
     let target = target.strip_prefix("http://").map_or(target, |rest| rest.find('/').map_or("/", |at| &rest[at..]));
     let method = parsed.method.unwrap_or_default();
     let mut request = Request {
@@ -109,7 +109,8 @@ impl Request {
         }
     }
 
-    /// Whether the client has the object as it is: the tag decides where there is one (RFC 9110, section 13.2.2).
+    /// Returns whether the client has the object as it is: the tag decides where there is one (RFC 9110, section
+    /// 13.2.2).
     fn is_unchanged(&self) -> bool {
         self.by_tag.or(self.by_date).unwrap_or(false)
     }

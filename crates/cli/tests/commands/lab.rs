@@ -163,7 +163,7 @@ fn any_verb_is_a_cell_and_a_level_may_fill_in_another_levels_prefix() {
     assert!(ways(0).is_number() && ways(1).is_number(), "{}", record(&run)["metrics"][2]);
 }
 
-/// A file system of 2 MiB that is full, then is not; the mount ends with the shell.
+/// A file system of 2 MiB that is full, then has room; the mount ends with the shell.
 const FULL: &str = "mount -t tmpfs -o size=2m none full && cd full && cp ../spec.toml . &&
 head -c 2m /dev/zero > filler; \"$0\" lab run spec.toml --out x; echo begun $?; truncate -s 1900000 filler
 \"$0\" lab run spec.toml --out x; echo full $?; rm filler; \"$0\" lab resume x --json; echo resumed $?";
@@ -313,7 +313,7 @@ fn who_is_not_root_is_told_before_anything_is_made() {
     }
     let directory = with_spec(PLACES);
     fs::set_permissions(directory.path(), std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
-    // Nobody may not reach the build's directory.
+    // The user nobody may not reach the build's directory.
     let program = directory.path().join("nearmiss");
     fs::copy(env!("CARGO_BIN_EXE_nearmiss"), &program).unwrap();
     let mut nobody = Command::new("setpriv");

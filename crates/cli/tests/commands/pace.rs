@@ -71,7 +71,7 @@ fn a_log_of_waits_becomes_a_finding_and_a_table() {
     assert_eq!((&finding["remedy"], &finding["known"]), (&json!("pace"), &json!("measured")));
     let symptom = "`server` waits 10,000 times a second for 1.0 events each, and the waits take 20% of the CPU time";
     assert_eq!(finding["symptom"], symptom);
-    // 10,000 waits of 2 µs become 1,001 calls of half of that and 999 sleeps, which nobody measured here.
+    // 10,000 waits of 2 µs become 1,001 calls of half of that and 999 sleeps, which were not measured here.
     let prediction = &finding["prediction"];
     let near = |name: &str, share: f64| (prediction[name].as_f64().unwrap() - share).abs() < 1e-9;
     assert!(near("gain", 0.16999) && near("low", 0.16) && near("high", 0.175984), "{prediction}");

@@ -1,4 +1,4 @@
-//! Guests of several nodes: what tasks read on the bus, homes that the guest's kernel knows nothing of, and a load apart.
+//! Guests of several nodes: what tasks read on the bus, homes that the guest's kernel does not see, and a load apart.
 #![allow(clippy::unwrap_used)]
 
 use crate::places::for_a_guest;

@@ -179,7 +179,7 @@ fn the_scheduler_in_the_kernel_runs_the_pairs_that_the_rehearsal_found() {
     let place = seen_by_guests();
     rehearsed(place.path(), &[]);
     let (run, program) = (run_of(place.path()), subject("groups"));
-    // A blind one has the same seats, and knows nothing of their pairs.
+    // A blind one has the same seats, and none of their pairs.
     let mut blind: Value = serde_json::from_slice(&std::fs::read(run.join(KEPT_PAIRS)).unwrap()).unwrap();
     blind["pairs"] = Value::Array(Vec::new());
     std::fs::create_dir(place.path().join("blind")).unwrap();

@@ -1,5 +1,5 @@
 //! Refusals of `apply pair`, each with status 125 and one sentence, and the command not begun. Stand-ins replace what
-//! this machine lacks: files over the kernel's in a mount namespace, a library that answers for the kernel, and guests.
+//! this machine lacks: files over the kernel's in a mount namespace, a library in place of the kernel, and guests.
 #![allow(clippy::unwrap_used)]
 
 use crate::places::for_a_guest;
@@ -11,7 +11,7 @@ use std::process::{Command, Stdio};
 
 const NEARMISS: &str = env!("CARGO_BIN_EXE_nearmiss");
 
-/// A table as a rehearsal leaves it; without pairs, on which nobody looks before all else is in order.
+/// A table as a rehearsal leaves it; without pairs, which are not read before all else is in order.
 fn keep_table(run: &Path, shared: Option<KeptShared>, nothing_proposed: bool) {
     let task = |order| KeptTask { order, name: format!("task {order}"), weight: 1.0 };
     let (schema, tasks) = (KEPT_PAIRS_SCHEMA.to_owned(), (0..4).map(task).collect());
@@ -79,7 +79,7 @@ fn real_time_tasks() {
     }
 }
 
-/// No kernel of ours has core scheduling, so a library answers for one.
+/// No kernel of ours has core scheduling, so a library stands in for one.
 #[test]
 fn a_core_scheduling_cookie() {
     let script = "cat >$3/cookie.c <<'C'

@@ -12,8 +12,8 @@ fn diagnosed(shape: &[&str]) -> Value {
     let program = subject("tenants");
     let begin =
         ["diagnose", "--within", "0", "--json", "-m", "zen3-milan", "--cpus", "2", "--only", "user", "--", &program];
-    // A loop that ends before the host gives the other CPU its slice overlaps with nobody, so both take many slices; a
-    // lock takes more instructions a turn.
+    // A loop that ends before the host gives the other CPU its slice runs alone, so both take many slices; a lock takes
+    // more instructions a turn.
     let end = ["--times", if shape[0] == "--lock" { "200000" } else { "800000" }];
     let mut nearmiss = Command::new(env!("CARGO_BIN_EXE_nearmiss"));
     let output = nearmiss.current_dir(place.path()).args(begin).args(shape).args(end).output().unwrap();

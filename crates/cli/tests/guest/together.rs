@@ -1,4 +1,4 @@
-//! Who ran beside whom under the scheduler of `apply pair`, by what the scheduler reports.
+//! Tasks beside each other under the scheduler of `apply pair`, as the scheduler reports them.
 
 use serde_json::Value;
 

@@ -29,7 +29,7 @@ fn counts_are_those_of_a_whole_trace_and_leave_no_run() {
     counts_agree("pentium-pro-4way-512k", false);
 }
 
-/// Its first level of instructions is run by the tap.
+/// The tap runs its first level of instructions.
 #[test]
 fn counts_are_those_of_a_whole_trace_where_the_tap_runs_a_level() {
     counts_agree("xeon-sapphire-rapids", true);

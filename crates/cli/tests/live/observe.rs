@@ -279,7 +279,7 @@ fn a_lock_without_a_symbol_has_a_name() {
             std::thread::spawn(move || {
                 use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous, munmap};
                 while !stop.load(Ordering::Relaxed) {
-                    // SAFETY: a fresh mapping that nobody else knows, unmapped at once.
+                    // SAFETY: a fresh mapping that nothing else uses, unmapped at once.
                     unsafe {
                         let at =
                             mmap_anonymous(std::ptr::null_mut(), 1 << 20, ProtFlags::READ, MapFlags::PRIVATE).unwrap();

@@ -15,7 +15,7 @@ use std::time::Duration;
 /// Greatest share of a task's life that may be without a state.
 const MOST_OFF: f64 = 0.01;
 
-/// Programs that want every CPU, ended when dropped.
+/// Programs that keep every CPU busy, ended when dropped.
 struct Load(Vec<Child>);
 
 impl Load {

@@ -5,7 +5,7 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use std::process::Command;
 
-/// Who may depend on whom among our crates (names without `nearmiss-`). Tests may use what they like.
+/// Allowed dependencies among our crates (names without `nearmiss-`). Tests may use any.
 const ALLOWED: &[(&str, &[&str])] = &[
     ("record", &[]),
     ("bypass", &[]),
@@ -55,7 +55,7 @@ const LICENCES: &[&str] = &[
     "Unicode-3.0",
     "BSL-1.0",
     "MPL-2.0",
-    // File by file, like MPL-2.0; no file of such a crate is changed here.
+    // Applies file by file, like MPL-2.0; no file of such a crate is changed here.
     "CDDL-1.0",
 ];
 

@@ -23,7 +23,7 @@ impl Running {
         Running(command.spawn().expect("it starts"))
     }
 
-    /// Its number.
+    /// Returns the process's number.
     pub fn pid(&self) -> String {
         self.0.id().to_string()
     }
@@ -50,7 +50,7 @@ impl Drop for Running {
     }
 }
 
-/// Whether snapshots can be taken here; if not, one line is printed with the reason.
+/// Returns whether snapshots can be taken here; if not, one line is printed with the reason.
 pub fn with_criu() -> bool {
     if !rustix::process::geteuid().is_root() {
         println!("skipped: a snapshot of a running process needs root");

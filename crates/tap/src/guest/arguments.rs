@@ -24,11 +24,11 @@ pub(super) const FILES_QUEUE: u32 = 1024;
 /// Kind of start: whether a guest is a saved one.
 #[derive(Clone, Copy)]
 pub(super) enum Start<'a> {
-    /// It boots and has its file server from the start.
+    /// The guest boots and has its file server from the start.
     Boot { files: &'a OwnedFd },
-    /// It boots to be saved, which no guest with a file server can be.
+    /// The guest boots to be saved, which no guest with a file server can be.
     Save { monitor: &'a OwnedFd },
-    /// It is restored, and its file server is plugged in.
+    /// The guest is restored, and its file server is plugged in.
     Restore { monitor: &'a OwnedFd, files: &'a OwnedFd },
 }
 

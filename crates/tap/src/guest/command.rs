@@ -127,7 +127,7 @@ impl StreamKind {
 /// Directories of the host that the guest has its own of.
 const OWN: [&str; 4] = ["/proc", "/sys", "/dev", "/run"];
 
-/// Whether a path of the host is the same file inside.
+/// Returns whether a path of the host is the same file inside.
 pub(super) fn visible_inside(path: &Path) -> bool {
     !OWN.iter().any(|own| path.starts_with(own))
 }

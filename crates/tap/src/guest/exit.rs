@@ -98,7 +98,7 @@ pub(super) fn notes(totals: &Totals, kernel: Option<&str>) -> Vec<String> {
     notes
 }
 
-/// Why the command could not be started.
+/// Returns why the command could not be started.
 pub(super) fn refusal(stage: &str, errno: i32, program: &str, directory: &str) -> String {
     let error = std::io::Error::from_raw_os_error(errno);
     match (stage, errno) {
@@ -131,7 +131,7 @@ pub(super) fn program_end(line: &str) -> String {
 /// The kernel's last word when it halts. The machine goes on, with nothing to do.
 pub(super) const HALTED: &str = "reboot: System halted";
 
-/// Why a guest ended without the agent's word, from the kernel's console.
+/// Returns why a guest ended without the agent's word, from the kernel's console.
 pub(super) fn from_console(console: &str) -> Option<ExitReason> {
     if let Some(at) = console.find("Kernel panic") {
         let line = console[at..].lines().next().unwrap_or_default();

@@ -15,8 +15,8 @@ use rustix::termios::{OptionalActions, Termios, tcgetattr, tcsetattr};
 use super::exit::ExitReason;
 use super::supervision::Supervision;
 
-/// An input that nobody reads yet: until the guest is up, what is typed stays ours, and an end of
-/// input would look to the agent like a port that is not there.
+/// An input without a reader yet: until the guest is up, what is typed stays ours, and an end of input would look to
+/// the agent like a port that is not there.
 pub(super) struct WaitingInput {
     pub(super) port: UnixStream,
     pub(super) stream: OwnedFd,

@@ -53,9 +53,9 @@ pub struct WarmFiles {
 pub enum WarmEnd {
     /// Ended by itself.
     Ended(CommandStatus),
-    /// Its time was over.
+    /// Cut short when its time was over.
     CutShort,
-    /// It could not be set up in the guest: what failed.
+    /// Not set up in the guest: what failed.
     Failed(String),
 }
 
@@ -81,12 +81,12 @@ pub enum GuestEvent {
     WarmRun(WarmEnd),
     /// The command's process exists; the window opens when it executes the command.
     Begin {
-        /// Its process id inside.
+        /// Process id inside.
         pid: u32,
     },
     /// The command has ended, and the window is closed.
     Ended {
-        /// Its wait status.
+        /// Wait status.
         status: i32,
     },
 }
@@ -115,7 +115,7 @@ pub(super) struct Totals {
     pub(super) overlay_full: bool,
 }
 
-/// `None`: not a line that this version knows.
+/// Parses a line; `None`: not a line of this version.
 pub(super) fn parse_line(line: &str) -> Option<Line> {
     let (word, rest) = line.split_once(' ').unwrap_or((line, ""));
     let number = |key: &str| -> Option<u64> { parse_number(field(rest, key)?) };

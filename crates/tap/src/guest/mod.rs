@@ -100,7 +100,7 @@ pub struct NodeMemory {
 }
 
 impl NodeMemory {
-    /// Its size.
+    /// Returns the node's size.
     pub fn bytes(&self) -> u64 {
         self.bytes
     }
@@ -127,7 +127,7 @@ pub struct BootFacts {
 /// How a guest came to wait for its command.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct GuestStart {
-    /// It was restored, and the boot that was saved for that took so long, *measured*; `None`: it was booted.
+    /// Time of the boot that was saved, *measured*, if the guest was restored; `None`: it was booted.
     pub restored: Option<Duration>,
     /// A note for the user, one sentence.
     pub note: Option<String>,
@@ -149,7 +149,7 @@ impl Guest {
         launch::launch(config)
     }
 
-    /// Whether it was booted or restored.
+    /// Returns whether it was booted or restored.
     pub fn start(&self) -> &GuestStart {
         &self.start
     }
@@ -212,7 +212,7 @@ impl Guest {
         Ok(GuestRemote { control: Mutex::new(control), supervision: Arc::clone(&self.supervision) })
     }
 
-    /// Whether the guest is gone, so that nothing more will come from it.
+    /// Returns whether the guest is gone, so that nothing more will come from it.
     pub fn has_ended(&self) -> bool {
         self.supervisor.as_ref().is_none_or(JoinHandle::is_finished)
     }
@@ -260,7 +260,7 @@ impl GuestRemote {
         self.supervision.end(ExitReason::Killed);
     }
 
-    /// Whether the command has been started.
+    /// Returns whether the command has been started.
     pub fn has_begun(&self) -> bool {
         self.supervision.has_begun()
     }

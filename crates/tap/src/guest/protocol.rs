@@ -71,7 +71,7 @@ impl Protocol {
         Ok(())
     }
 
-    /// Whether a part of the kernel's symbols or types may come now.
+    /// Checks whether a part of the kernel's symbols or types may come now.
     pub(super) fn file(&self) -> Result<(), String> {
         if self.asked.kernel && self.phase == Phase::Booting {
             return Ok(());
@@ -79,7 +79,7 @@ impl Protocol {
         Err("symbols or types of the kernel, which nobody asked for".into())
     }
 
-    /// Whether a part of an archive may come now.
+    /// Checks whether a part of an archive may come now.
     pub(super) fn archive(&self) -> Result<(), String> {
         if self.asked.keep && self.phase == Phase::Ended {
             return Ok(());

@@ -75,7 +75,7 @@ impl QemuBinary {
         cpu
     }
 
-    /// Whether `cmpxchg16b` leaves wrong flags behind.
+    /// Returns whether `cmpxchg16b` leaves wrong flags behind.
     ///
     /// Before 8.0 its helper computes them without the translator's pending state. If an interrupt returns into the
     /// block of the instruction, operands become flags; the next interrupt saves them, and its return loads them:

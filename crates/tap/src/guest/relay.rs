@@ -78,14 +78,14 @@ pub(super) fn outwards(mut port: UnixStream, stream: OwnedFd) -> Arc<Progress> {
             }
             shared.update(|state| (state.carried, state.writing) = (state.carried + length as u64, false));
         }
-        // Nobody reads our stream any more: the guest's writer gets its SIGPIPE.
+        // Our stream has no reader any more: the guest's writer gets its SIGPIPE.
         let _ = port.shutdown(Shutdown::Both);
         shared.update(|state| state.ended = true);
     });
     progress
 }
 
-/// Writes all, also to a stream that someone else has made non-blocking.
+/// Writes all, also to a stream that another process has made non-blocking.
 fn write_waiting(stream: &mut File, mut bytes: &[u8]) -> std::io::Result<()> {
     while !bytes.is_empty() {
         match stream.write(bytes) {

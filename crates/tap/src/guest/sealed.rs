@@ -1,5 +1,5 @@
-//! Files of the cache with a checksum of ours beside them: a file that is damaged, or that somebody else wrote, counts
-//! as absent and is made again.
+//! Files of the cache with a checksum of ours beside them: a file that is damaged, or that another program wrote,
+//! counts as absent and is made again.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -38,7 +38,7 @@ impl Supervision {
         self.kill();
     }
 
-    /// Waits until somebody has ended the guest, for this time at most.
+    /// Waits until the guest has been ended, for this time at most.
     pub(super) fn wait_for_end(&self, limit: Duration) {
         if let Ok(held) = self.reason.lock() {
             // Whichever of the two it was, the guest ends now.
@@ -80,17 +80,17 @@ impl Supervision {
         self.begun.store(true, Ordering::Release);
     }
 
-    /// Whether the guest has booted.
+    /// Returns whether the guest has booted.
     pub(super) fn is_ready(&self) -> bool {
         self.ready.load(Ordering::Acquire)
     }
 
-    /// Whether the command has been started.
+    /// Returns whether the command has been started.
     pub(super) fn has_begun(&self) -> bool {
         self.begun.load(Ordering::Acquire)
     }
 
-    /// Why it was ended, if it was.
+    /// Returns why it was ended, if it was.
     pub(super) fn reason(&self) -> Option<ExitReason> {
         self.reason.lock().ok().and_then(|reason| reason.clone())
     }

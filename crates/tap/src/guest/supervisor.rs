@@ -123,7 +123,7 @@ impl Supervisor {
         if event == GuestEvent::Ready {
             if let Some(gathering) = self.gathering.take() {
                 let told = gathering.finish(&self.kernel)?;
-                // Nobody may be listening to the events; the guest goes on all the same.
+                // The events may have no receiver; the guest goes on all the same.
                 drop(self.events.send(GuestEvent::Kernel(told)));
             }
             self.supervision.now_ready();

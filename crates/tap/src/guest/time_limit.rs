@@ -9,7 +9,7 @@ use super::exit::ExitReason;
 use super::messages::send_order;
 use super::supervision::Supervision;
 
-/// It takes two seconds; a machine with much else to do gets more, before the guest counts as stuck.
+/// Limit of a boot. It takes two seconds; a machine with much else to do gets more, before the guest counts as stuck.
 const LONGEST_BOOT: Duration = Duration::from_secs(180);
 /// The agent answers within milliseconds, if the guest still does anything.
 const LONGEST_ANSWER: Duration = Duration::from_secs(3);

@@ -60,7 +60,7 @@ impl Waits {
         kind == "end"
     }
 
-    /// One sentence a process and socket, and one of connections that nobody took.
+    /// Returns one sentence a process and socket, and one of connections that no process accepted.
     pub(super) fn sentences(&self) -> Vec<String> {
         let mut said = Vec::new();
         for task in &self.tasks {

@@ -1,4 +1,4 @@
-/* Calls of memcpy and its like from functions that a test names or does not; every result is compared. */
+/* Calls of memcpy and its relatives from functions that a test names or omits; every result is compared. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <stdio.h>
@@ -69,7 +69,7 @@ APART void overlapping(size_t bytes)
 		}
 }
 
-/* Its last act is a jump: what memcpy sees is the return address of who called it. */
+/* Its last act is a jump: memcpy gets the return address of its caller. */
 APART void *jumping(size_t bytes)
 {
 	return memcpy(to, from, bytes);

@@ -1,4 +1,4 @@
-/* An allocator to preload that knows neither alignments nor usable sizes, and ends the program at blocks of others. */
+/* An allocator to preload that has neither alignments nor usable sizes, and ends the program at blocks of others. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -105,7 +105,7 @@ impl Image {
         used.ok().and_then(|time| time.elapsed().ok()).unwrap_or_default()
     }
 
-    /// How long the boot took that this saves.
+    /// Returns how long the boot took that this saves.
     pub(in super::super) fn boot(&self) -> Duration {
         Duration::from_nanos(self.header.boot_ns)
     }

@@ -32,7 +32,7 @@ pub(super) fn boot_and_save(hardware: &Hardware<'_>, common: &Common<'_>) -> Res
         save(&mut running).map(|state| Made { state, boot })
     });
     let Running { guardian, reports, .. } = running;
-    // Its memory must be nobody's when it is read.
+    // No process may hold its memory when it is read.
     drop(guardian);
     saved.map_err(|why| last_words(reports, why))
 }

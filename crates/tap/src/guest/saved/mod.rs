@@ -42,14 +42,14 @@ pub(super) struct Common<'a> {
     /// The archive that the guest boots from.
     pub(super) archive: &'a [u8],
     pub(super) initramfs: &'a OwnedFd,
-    /// Set when the user wants an end.
+    /// Set when the user interrupts.
     pub(super) interrupted: &'a AtomicBool,
 }
 
 /// A saved guest for this machine.
 pub(super) enum Saved {
     Image(Box<Image>),
-    /// There is none, and why, where the user should know.
+    /// There is none, and why, if the user should see it.
     None(Option<String>),
 }
 
@@ -97,7 +97,7 @@ pub(super) fn obtain(cache: &Path, hardware: &Hardware<'_>, common: &Common<'_>)
     }
 }
 
-/// A lock on the directory, which ends with this process. Errors: somebody else saves a guest.
+/// A lock on the directory, which ends with this process. Errors: another process saves a guest.
 fn lock(cache: &Path) -> rustix::io::Result<File> {
     let directory = File::open(cache).map_err(|_| rustix::io::Errno::NOENT)?;
     flock(&directory, FlockOperation::NonBlockingLockExclusive)?;
@@ -126,5 +126,5 @@ fn last_words(reports: Reports, why: String) -> String {
 
 /// Machines with much else to do get more than the second that it takes.
 const LONGEST_RESTORE: Duration = Duration::from_secs(60);
-/// It takes two seconds.
+/// Limit of a boot, which takes two seconds.
 const LONGEST_BOOT: Duration = Duration::from_secs(180);
