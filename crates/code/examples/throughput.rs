@@ -35,7 +35,7 @@ macro_rules! loops {
 const TURNS: u64 = 20_000;
 /// Cycles of a turn of the clock: eight multiplications.
 const CLOCK_CYCLES: f64 = 24.0;
-/// How often each loop is timed, in turn with the clock; the fastest of each counts.
+/// Runs of each loop, in turn with the clock; the fastest of each counts.
 const TIMES: usize = 1_000;
 /// Questions that are timed.
 const QUESTIONS: u32 = 20_000_000;

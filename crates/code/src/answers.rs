@@ -4,7 +4,7 @@ use nearmiss_record::units::InsnId;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// How much later the next answer is due than the last.
+/// Growth factor of the distance between recomputations of one answer.
 const RARER: u32 = 4;
 /// Ids beyond this are nobody's: a trace numbers its instructions from 0 on.
 const MOST_IDS: usize = 1 << 28;
@@ -20,7 +20,7 @@ struct Kept<T> {
     blocks: u64,
 }
 
-/// Answers by id and by the number of blocks known when they were found, for all who are told the same blocks.
+/// Answers by id and by the number of blocks known when they were found, for all maps built from the same blocks.
 #[derive(Debug)]
 pub(crate) struct Shared<T>(Mutex<HashMap<(InsnId, u64), Option<T>>>);
 
@@ -31,7 +31,7 @@ impl<T> Default for Shared<T> {
 }
 
 impl<T: Clone> Shared<T> {
-    /// The answer of whoever found it first. What somebody else is finding meanwhile is found twice, and is the same.
+    /// Returns the first answer found. Two threads that compute one answer at once find the same value twice.
     fn get(&self, insn: InsnId, blocks: u64, find: impl FnOnce() -> Option<T>) -> Option<T> {
         let known = || self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(answer) = known().get(&(insn, blocks)) {
@@ -48,7 +48,7 @@ impl<T: Clone> Shared<T> {
 pub(crate) struct Answers<T> {
     kept: Vec<Kept<T>>,
     first: u32,
-    /// Where others keep theirs.
+    /// Store of answers shared with other maps.
     pub(crate) shared: Option<Arc<Shared<T>>>,
 }
 
@@ -93,7 +93,7 @@ impl<T> Kept<T> {
             self.answer = find();
             self.blocks = blocks;
         }
-        // Asked before its code has come, an instruction is asked about again at once.
+        // An instruction without code yet gets no longer interval: it is looked up again at once.
         let due = if self.answer.is_some() { self.due.saturating_mul(RARER) } else { self.due };
         self.wait = (due - self.due).max(1);
         self.due = due;

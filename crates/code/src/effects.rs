@@ -1,4 +1,4 @@
-//! What one instruction reads, writes and addresses.
+//! Registers and memory that one instruction reads, writes and addresses.
 
 use crate::place::{FLAGS, Local, RegisterNumber, STACK_POINTER, number};
 use iced_x86::{
@@ -6,15 +6,15 @@ use iced_x86::{
     UsedRegister,
 };
 
-/// The bit of [`Summary`] that says: writes memory.
+/// Bit of [`Summary`] for a write to memory.
 const MEMORY_BIT: u64 = 1 << 63;
 
-/// Which registers an instruction writes, and whether it writes memory: tells most instructions away at one look.
+/// Registers that an instruction writes, and whether it writes memory: one look rules most instructions out.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Summary(u64);
 
 impl Summary {
-    /// Of one instruction.
+    /// Returns the summary of one instruction.
     pub(crate) fn of(instruction: &Instruction, info: &InstructionInfo) -> Summary {
         let registers = info.used_registers().iter().filter(|used| writes(used.access()));
         let mut bits =
@@ -62,7 +62,7 @@ pub(crate) struct Touched {
 /// All of one instruction that a walk along its values needs.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Effects {
-    /// Registers whose values it computes with, beyond addresses.
+    /// Registers whose values the instruction computes with, beyond addresses.
     pub values: Vec<RegisterNumber>,
     /// Registers that its addresses are computed from, without the stack pointer.
     pub address: Vec<RegisterNumber>,
@@ -75,7 +75,7 @@ pub(crate) struct Effects {
 }
 
 impl Effects {
-    /// Of one instruction.
+    /// Returns the effects of one instruction.
     pub(crate) fn of(instruction: &Instruction, factory: &mut InstructionInfoFactory) -> Effects {
         let info = factory.info(instruction);
         let address = addressing(info.used_memory());
@@ -106,7 +106,7 @@ fn addressing(memory: &[UsedMemory]) -> Vec<RegisterNumber> {
     registers
 }
 
-/// Registers read for their values. Of those that form an address, only the ones that are operands as well.
+/// Returns the registers read for their values. Registers of an address count only if they are operands as well.
 fn value_registers(
     instruction: &Instruction,
     info: &InstructionInfo,
@@ -147,7 +147,7 @@ pub(crate) enum Rebased {
     Lost,
 }
 
-/// How `base` after the instruction relates to registers before it.
+/// Returns how `base` after the instruction relates to registers before it.
 pub(crate) fn rebased(instruction: &Instruction, summary: Summary, base: RegisterNumber) -> Rebased {
     if !summary.writes(base) {
         return Rebased::From(base, 0);

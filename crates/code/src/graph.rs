@@ -1,4 +1,4 @@
-//! All instructions met, and which may run before which.
+//! All instructions seen, and which may run before which.
 
 use crate::effects::Summary;
 use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction, InstructionInfoFactory, Mnemonic};
@@ -13,7 +13,7 @@ pub(crate) const NONE: Node = u32::MAX;
 /// A page whose physical address is not known.
 const NO_PAGE: u64 = u64::MAX;
 const PAGE_SHIFT: u32 = 12;
-/// Ways to one instruction that are told apart: the latest. A function called from more places is followed into these.
+/// Ways to one instruction kept apart: the latest. A function called from more places is followed into these.
 const MOST_WAYS: usize = 32;
 
 /// One instruction at its place.
@@ -28,7 +28,7 @@ pub(crate) struct Placed {
     before: Node,
     /// More than `before` alone may run before it.
     pub joined: bool,
-    /// Another instruction of the same virtual address, met earlier.
+    /// Another instruction of the same virtual address, seen earlier.
     elder: Node,
     /// Other code took its place.
     gone: bool,
@@ -57,7 +57,7 @@ pub(crate) struct Graph {
     ends: HashMap<u64, Vec<Node>>,
     /// Direct branches and calls by their target.
     targets: HashMap<u64, Vec<Node>>,
-    /// Of every id the instruction that it names.
+    /// Node of each instruction id.
     named: Vec<Node>,
 }
 
@@ -202,7 +202,7 @@ impl Graph {
         ways
     }
 
-    /// Of instructions at one virtual address, in several processes, those on the page of `node`; else the latest.
+    /// Keeps, of several processes' instructions at one virtual address, those on the page of `node`; else the latest.
     fn nearest(&self, node: Node, ways: &mut Vec<(Node, Way)>) {
         let page = self.get(node).page;
         let all = ways.clone();
@@ -227,7 +227,7 @@ impl Graph {
         matches!(self.get(node).instruction.flow_control(), FlowControl::Call | FlowControl::IndirectCall)
     }
 
-    /// Whether an instruction asks the kernel.
+    /// Whether an instruction is a system call.
     pub(crate) fn calls_the_kernel(&self, node: Node) -> bool {
         matches!(self.get(node).instruction.mnemonic(), Mnemonic::Syscall | Mnemonic::Sysenter)
     }
@@ -249,7 +249,7 @@ fn newest(nodes: &[Node]) -> &[Node] {
     &nodes[nodes.len().saturating_sub(MOST_WAYS)..]
 }
 
-/// Where a branch or call leads, if that is written in the instruction.
+/// Returns the target of a branch or call, if the instruction contains it.
 pub(crate) fn direct_target(instruction: &Instruction) -> Option<u64> {
     let near = instruction.op_count() > 0
         && matches!(

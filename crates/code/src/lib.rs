@@ -16,19 +16,19 @@ use nearmiss_record::code::CodeBlock;
 use nearmiss_record::units::InsnId;
 use std::sync::{Arc, OnceLock};
 
-/// Where the address of an instruction's access comes from.
+/// Origin of the address of an instruction's access.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Origin {
-    /// Loads whose values the address is computed from, directly or through other loads, by ascending id. Of code that
-    /// came in several translations: all that may be meant. The instruction itself is among them where an earlier
-    /// execution of its own gives the address of the next, as in a walk along a list. Empty: the address is computed.
+    /// Loads whose values form the address, directly or through other loads, by ascending id. If the code came in
+    /// several translations, all possible loads. The instruction itself is included if an earlier execution of it gives
+    /// the address of the next, as in a walk along a list. Empty: the address is computed.
     pub loads: Vec<InsnId>,
-    /// By load: instructions from it to the access, at least. What the load read later is not what the address is made of.
+    /// Least number of instructions from each load to the access. Later executions of the load do not form the address.
     pub distances: Vec<u32>,
     /// Part of the address could not be followed: through a call of unknown code, or too far. What comes into a loop
     /// from outside does not count: in most turns it has been there for long.
     pub unknown: bool,
-    /// Of a load that is its own origin: instructions from one execution to the next, and cycles that the chain takes
+    /// For a load that is its own origin: instructions from one execution to the next, and cycles that the chain takes
     /// for them while it hits the first level.
     pub own_chain: Option<Chain>,
 }
@@ -60,16 +60,16 @@ impl Default for CoreTimes {
     }
 }
 
-/// What maps of the same blocks have answered: each answer is found once.
+/// Answers shared by maps of the same blocks: each answer is found once.
 #[derive(Debug, Default)]
 pub struct KnownCode {
-    /// Of the first map.
+    /// Core times of the first map.
     times: OnceLock<CoreTimes>,
     origins: Arc<Shared<Origin>>,
     paces: Arc<Shared<u32>>,
 }
 
-/// All code met so far.
+/// All code seen so far.
 #[derive(Clone, Debug, Default)]
 pub struct CodeMap {
     times: CoreTimes,
@@ -85,15 +85,15 @@ impl CodeMap {
         CodeMap { times, ..CodeMap::default() }
     }
 
-    /// An empty map that answers from a question of this number on, each instruction by itself: the first answer is dear,
-    /// and most instructions of a program are asked about a few times only.
+    /// Returns an empty map that answers each instruction from its `first` query on: the first answer is expensive, and
+    /// most instructions of a program are queried a few times only.
     pub fn patient(times: CoreTimes, first: u32) -> Self {
         let (origins, paces) = (Answers::from_question(first), Answers::from_question(first));
         CodeMap { times, origins, paces, ..CodeMap::default() }
     }
 
-    /// The same, with the answers of other maps that are told the same blocks in the same order, and for a core of the same
-    /// times; answers are the same with and without.
+    /// Shares answers with other maps that receive the same blocks in the same order, for a core of the same times.
+    /// Answers are the same with and without sharing.
     pub fn sharing(mut self, known: &KnownCode) -> Self {
         if *known.times.get_or_init(|| self.times) == self.times {
             self.origins.shared = Some(Arc::clone(&known.origins));
@@ -102,20 +102,20 @@ impl CodeMap {
         self
     }
 
-    /// [`CodeMap::cycles_per_instruction`] of all code that came, found anew whatever was asked before.
+    /// Returns [`CodeMap::cycles_per_instruction`] of all code that came, computed afresh.
     pub fn settled_cycles_per_instruction(&self, insn: InsnId) -> Option<u32> {
         Some(times::per_instruction(&self.graph, &self.times, self.graph.named(insn)?))
     }
 
-    /// Adds a block. A later block replaces what an earlier one said of the same instructions.
+    /// Adds a block. A later block replaces an earlier one's entries for the same instructions.
     pub fn add(&mut self, block: &CodeBlock<'_>) {
         self.graph.add(block);
         self.blocks += 1;
     }
 
-    /// Where the address of this instruction's access comes from; `None`: its code is not known.
+    /// Returns the origin of the address of this instruction's access; `None`: its code is unknown.
     ///
-    /// While code arrives, an answer is found anew at the 1st, 4th, 16th, 64th question and so on.
+    /// While code arrives, an answer is recomputed at the 1st, 4th, 16th, 64th query and so on.
     pub fn origin(&mut self, insn: InsnId) -> Option<&Origin> {
         let (graph, times) = (&self.graph, &self.times);
         self.origins.get(insn, self.blocks, || Some(slice::origin(graph, times, graph.named(insn)?)))

@@ -61,7 +61,7 @@ fn maps_that_share_their_answers_give_what_each_gives_alone() {
         for map in pairs.iter_mut().flatten().chain([&mut ahead]) {
             add(map, 0x7000 + u64::from(round % 4) * 0x1000, round, code);
         }
-        // Somebody finds most answers before the others ask.
+        // The map that runs ahead finds most answers before the others need them.
         (0..=round).for_each(|id| drop(answers(&mut ahead, id)));
         for [alone, beside] in &mut pairs {
             for id in (0..=round).step_by(1 + round as usize % 3) {

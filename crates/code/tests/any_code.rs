@@ -1,4 +1,4 @@
-//! Whatever the bytes, wherever they lie: an answer, the same each time, and soon.
+//! Any bytes at any place give an answer, the same each time, and soon.
 
 use nearmiss_code::{CodeMap, Origin};
 use nearmiss_record::code::CodeBlock;

@@ -1,4 +1,4 @@
-//! Where addresses come from, on functions as compilers write them.
+//! Origins of addresses, on functions as compilers write them.
 
 mod support;
 
@@ -77,7 +77,7 @@ fn a_hash_table_and_a_tree() {
 #[test]
 fn loads_lie_as_far_off_as_the_shortest_way_through_the_code() {
     let mut functions = Functions::of("optimized.s");
-    // What is read beside the pointer, on its line, lies as far off as the pointer.
+    // A value read beside the pointer, on its line, lies as far off as the pointer.
     functions.lies("list_value", &[("list_value", 3), ("list_next", 3)]);
     functions.lies("bucket_head", &[("bucket_keys", 5)]);
     functions.lies("bucket_value", &[("bucket_keys", 10), ("bucket_head", 5), ("bucket_key", 5), ("bucket_next", 5)]);

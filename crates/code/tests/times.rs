@@ -1,4 +1,4 @@
-//! What loops cost while every access hits.
+//! Cycles of loops while every access hits.
 
 mod support;
 

@@ -1,4 +1,4 @@
-//! Where ways meet: branches, calls, and the beginnings of functions.
+//! Joins of control flow: branches, calls, and the beginnings of functions.
 
 use super::Slice;
 use super::returns;
@@ -12,7 +12,7 @@ const MOST_CALLS: usize = 4;
 const RETURN_ADDRESS: i64 = 8;
 
 impl Slice<'_> {
-    /// Asks for the value of a place, wanted before `node`, behind all that may run before `node`.
+    /// Requests the value of a place before `node`, from all instructions that may run before `node`.
     pub(super) fn across(&mut self, number: u32, node: Node, place: Place, calls: Calls, way: Way) {
         let ways = self.graph.ways_to(node);
         if ways.is_empty() {
@@ -43,7 +43,7 @@ impl Slice<'_> {
         }
     }
 
-    /// A value wanted where a function begins, asked for before the call.
+    /// Requests a value needed at a function's entry from before the call.
     fn at_the_call(&mut self, number: u32, call: Node, place: Place, calls: Calls, way: Way) {
         let place = match place {
             Place::Register(FLAGS) => return,
@@ -62,7 +62,7 @@ impl Slice<'_> {
         self.states.ask(Some(number), Question::value(call, place, calls), way);
     }
 
-    /// A value wanted behind a call.
+    /// Requests a value needed after a call.
     fn behind_a_call(&mut self, number: u32, call: Node, place: Place, calls: Calls, way: Way) {
         if self.graph.calls_the_kernel(call) {
             return self.through(number, call, place, calls, way);

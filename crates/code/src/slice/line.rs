@@ -1,6 +1,6 @@
 //! Loads that read near where another load reads.
 //!
-//! Of the loads of one object the first brings the line, and the others find the line on its way. Records tell the first
+//! The first of an object's loads brings the line; the other loads find the line on its way. Records show the first
 //! alone. So a value waits also for the loads ahead of its own that have the same base.
 
 use super::Slice;

@@ -7,7 +7,7 @@ use crate::graph::Node;
 use crate::place::{FLAGS, Local, Place};
 
 impl Slice<'_> {
-    /// Asks for what a local comes from that is asked for behind an instruction.
+    /// Requests the sources of a local's value after an instruction.
     pub(super) fn through_local(&mut self, number: u32, node: Node, asked: (Local, Node), calls: Calls, way: Way) {
         let (local, reader) = asked;
         let placed = self.graph.get(node);
@@ -36,7 +36,7 @@ impl Slice<'_> {
     }
 }
 
-/// What an instruction stores comes from its values and its loads. Flags that it reads decide only whether it runs on.
+/// Returns a store's effects: its values and its loads. Flags that it reads decide only whether it runs on.
 fn stored(mut effects: Effects) -> Effects {
     effects.values.retain(|&register| register != FLAGS);
     effects

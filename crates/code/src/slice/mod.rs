@@ -1,8 +1,8 @@
 //! Backward along the values that an address is computed from.
 //!
-//! A walk asks for values before instructions, the nearest first, and answers each question by further ones: the value
-//! passes unchanged through an instruction that does not write it, else it comes from what the instruction reads. It
-//! ends where a value is computed from nothing, or is not known, or where the distance is beyond every reorder window.
+//! A walk queries values before instructions, the nearest first, and answers each query by further ones: the value
+//! passes unchanged through an instruction that does not write it; else it comes from the instruction's inputs. The
+//! walk ends at a value that is computed from nothing or unknown, or at a distance beyond every reorder window.
 
 mod across;
 mod line;
@@ -21,16 +21,16 @@ use returns::Returns;
 use states::{Calls, Question, States, Wanted, Way};
 use std::collections::HashMap;
 
-/// Questions of one walk. Longer walks tell few of the unknown addresses of libc and sort, for many times the time.
+/// Queries of one walk. Longer walks resolve few of the unknown addresses of libc and sort, for many times the time.
 const MOST_QUESTIONS: usize = 512;
-/// Answers in one walk: some questions are met again by a way of more cycles.
+/// Answers in one walk: some queries recur by a way of more cycles.
 const MOST_ANSWERS: usize = 2 * MOST_QUESTIONS;
 /// Loads that one address comes through.
 const MOST_LOADS: usize = 64;
 /// Instructions between a load and an access beyond which no core has both under way (Golden Cove: 512).
 const REACH: u32 = 1_024;
 
-/// Where the address of the access of an instruction comes from.
+/// Returns the origin of the address of an instruction's access.
 pub(crate) fn origin(graph: &Graph, times: &CoreTimes, asked: Node) -> Origin {
     let mut slice = Slice {
         graph,
@@ -54,13 +54,13 @@ struct Slice<'a> {
     asked: Node,
     factory: InstructionInfoFactory,
     states: States,
-    /// Loads met, with their distances.
+    /// Loads found, with their distances.
     loads: Vec<(Node, u32)>,
     own: Option<Way>,
     /// Calls entered from behind: the one before it, and the call.
     calls: Vec<(Calls, Node)>,
     returns: HashMap<Node, Returns>,
-    /// Where locals were read, and how far off.
+    /// Readers of locals, with their distances.
     readers: HashMap<Node, Way>,
 }
 
@@ -96,7 +96,7 @@ impl Slice<'_> {
         }
     }
 
-    /// Back through straight code to where the value was written, or to where ways meet.
+    /// Walks back through straight code to the write of the value, or to a join of ways.
     fn back(&mut self, number: u32, question: Question, place: Place, way: Way) {
         let (mut node, mut way) = (question.node, way);
         while !self.graph.get(node).joined && way.instructions < REACH {
@@ -126,7 +126,7 @@ impl Slice<'_> {
         }
     }
 
-    /// Asks for what the value of a place after an instruction comes from.
+    /// Requests the sources of a place's value after an instruction.
     fn through(&mut self, number: u32, node: Node, place: Place, calls: Calls, way: Way) {
         if !self.touches(node, place) {
             return self.states.ask(Some(number), Question::value(node, place, calls), way);
@@ -150,7 +150,7 @@ impl Slice<'_> {
         self.values(number, node, &effects, calls, computed);
     }
 
-    /// Asks for all that an instruction computes with.
+    /// Requests all values that an instruction computes with.
     fn values(&mut self, number: u32, node: Node, effects: &Effects, calls: Calls, way: Way) {
         for &register in effects.values.iter().filter(|&&register| register != STACK_POINTER) {
             self.states.ask(Some(number), Question::register(node, register, calls), way);
@@ -167,7 +167,7 @@ impl Slice<'_> {
         }
     }
 
-    /// The value comes from memory: notes the load, and asks for its address.
+    /// Notes the load that the value comes from, and requests its address.
     fn load(&mut self, number: u32, node: Node, calls: Calls, way: Way) {
         let way = way.longer(0, self.times.load_cycles);
         let order = |way: Way| (way.instructions, std::cmp::Reverse(way.cycles.to_bits()));

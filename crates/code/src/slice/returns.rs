@@ -1,4 +1,4 @@
-//! Where a called function comes back from.
+//! Return instructions of a called function.
 
 use crate::graph::{Graph, Node, direct_target};
 use iced_x86::FlowControl;
@@ -39,7 +39,7 @@ pub(super) fn of_call(graph: &Graph, call: Node) -> Returns {
     returns
 }
 
-/// What may run after an instruction, calls passed over.
+/// Returns the possible successors of an instruction; calls are passed over.
 fn after(graph: &Graph, node: Node) -> impl Iterator<Item = Node> {
     use FlowControl::*;
     let instruction = &graph.get(node).instruction;

@@ -1,4 +1,4 @@
-//! What a walk has met: values at places of the code, each with its nearest distance, and what led to what.
+//! State of a walk: values at places of the code, each with its nearest distance and its dependents.
 
 use crate::graph::{NONE, Node};
 use crate::place::{Place, RegisterNumber};
@@ -8,7 +8,7 @@ use std::collections::{BinaryHeap, HashMap};
 /// A chain of calls that the walk has entered from behind; 0: none.
 pub(super) type Calls = u32;
 
-/// What is asked for at an instruction.
+/// Value or fact requested at an instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Wanted {
     /// The value of a place, just before the instruction.
@@ -26,12 +26,12 @@ pub(super) struct Question {
 }
 
 impl Question {
-    /// The same question for another place before another instruction.
+    /// Returns a query for a place's value before `node`.
     pub(super) fn value(node: Node, place: Place, calls: Calls) -> Question {
         Question { node, wanted: Wanted::Value(place), calls }
     }
 
-    /// The question, whoever asks: the value of a local is the same for all that read it.
+    /// Returns the query without its reader: the value of a local is the same for all that read it.
     fn of_anybody(self) -> Question {
         match self.wanted {
             Wanted::Value(Place::Local(local, _)) => Question::value(self.node, Place::Local(local, NONE), self.calls),
@@ -44,7 +44,7 @@ impl Question {
     }
 }
 
-/// How far a question lies from the access that is asked about.
+/// Distance of a query from the access under study.
 #[derive(Clone, Copy, Debug, Default, PartialEq, PartialOrd)]
 pub(super) struct Way {
     /// Instructions.
@@ -76,8 +76,8 @@ pub(super) struct States {
 }
 
 impl States {
-    /// Notes that the answer to `asker` depends on `question`, which lies `way` off. Of ways of equal length the one of
-    /// more cycles counts: the value waits for all it is computed from.
+    /// Records that the answer to `asker` depends on `question`, which lies `way` off. Among ways of equal length the
+    /// one of more cycles counts: the value waits for all it is computed from.
     pub(super) fn ask(&mut self, asker: Option<u32>, question: Question, way: Way) {
         let next = self.states.len() as u32;
         let number = *self.numbers.entry(question).or_insert(next);
@@ -108,7 +108,7 @@ impl States {
         None
     }
 
-    /// How many questions there are.
+    /// Returns the number of queries.
     pub(super) fn count(&self) -> usize {
         self.states.len()
     }
@@ -125,8 +125,8 @@ impl States {
         }
     }
 
-    /// Whether the first question depends on one without an answer, other than through a loop. What comes into a loop
-    /// from outside is old in most turns, and nobody waits for it.
+    /// Whether the first query depends on one without an answer, other than through a loop. A value that enters a loop
+    /// from outside is old in most turns, and no instruction waits for it.
     pub(super) fn unknown(&self) -> bool {
         if !self.states.iter().any(|state| state.unknown) {
             return false;
@@ -143,7 +143,7 @@ impl States {
         reaches(&asked, &super::turns::on_a_cycle(&asked), &unknown)
     }
 
-    /// Of each question the first that is the same but for who asks.
+    /// Returns, for each query, the first that differs from it at most in the reader.
     fn same(&self) -> Vec<u32> {
         let mut first = HashMap::new();
         let plain = self.questions.iter().map(|question| question.of_anybody());

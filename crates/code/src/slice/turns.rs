@@ -1,6 +1,6 @@
 //! Which vertices of a graph lie on a cycle (Tarjan 1972, without recursion).
 
-/// A vertex not met yet.
+/// Order of a vertex not visited yet.
 const NEW: u32 = u32::MAX;
 
 struct Search<'a> {
@@ -13,7 +13,7 @@ struct Search<'a> {
     met: u32,
 }
 
-/// Of each vertex, whether a path leads from it back to it. `edges` lists the successors of each.
+/// Returns, for each vertex, whether a path leads from it back to it. `edges` lists the successors of each.
 pub(super) fn on_a_cycle(edges: &[Vec<u32>]) -> Vec<bool> {
     let count = edges.len();
     let mut search = Search {
@@ -67,7 +67,7 @@ impl Search<'_> {
         self.is_open[vertex] = true;
     }
 
-    /// Closes the component whose first vertex this is.
+    /// Closes the component that starts with this vertex.
     fn leave(&mut self, vertex: usize) {
         if self.lowest[vertex] != self.order[vertex] {
             return;

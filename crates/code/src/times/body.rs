@@ -50,7 +50,7 @@ fn path(from: &HashMap<Node, Node>, first: Node, last: Node) -> Vec<Node> {
     nodes
 }
 
-/// What may run next, and whether another block begins there.
+/// Returns the possible successors of an instruction, and whether another block begins there.
 fn after(graph: &Graph, node: Node) -> impl Iterator<Item = (Node, u32)> {
     use FlowControl::*;
     let instruction = &graph.get(node).instruction;

@@ -8,7 +8,7 @@ use crate::graph::{Graph, Placed};
 use crate::place::{Local, RegisterNumber, STACK_POINTER};
 use std::collections::HashMap;
 
-/// Turns after which every chain of a loop has begun to tell: the longest passes through few registers.
+/// Turns after which every chain of a loop shows its latency: the longest passes through few registers.
 const FIRST_TURNS: u32 = 16;
 /// Turns that are then counted. Chains that come round once in two or three turns come out even.
 const COUNTED_TURNS: u32 = 24;

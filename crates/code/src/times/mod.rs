@@ -1,4 +1,4 @@
-//! What instructions cost while every access hits the first level.
+//! Cycles of instructions while every access hits the first level.
 
 mod body;
 mod chain;

@@ -1,4 +1,4 @@
-//! How long a core's units are busy with the instructions of a loop.
+//! Busy time of a core's units with the instructions of a loop.
 
 use super::body::Body;
 use super::table::{self, Unit};

@@ -1,8 +1,8 @@
 //! Cycles by kind of instruction.
 //!
 //! Rounded after Agner Fog, "Instruction tables" (Ice Lake, Alder Lake P, Zen 3 and 4), and Intel's "64 and IA-32
-//! Architectures Optimization Reference Manual". One table serves all cores: cores of one time differ by a cycle in most
-//! rows, and what a machine file or the host's calibration says (width, first level, forwarding) does not stand here.
+//! Architectures Optimization Reference Manual". One table serves all cores: cores of one time differ by a cycle in
+//! most rows. Figures of a machine file or of the host's calibration (width, first level, forwarding) are not here.
 
 use crate::CoreTimes;
 use iced_x86::{Instruction, Mnemonic, OpKind, Register};
@@ -17,7 +17,7 @@ pub(super) enum Unit {
     Integer,
     /// Any of the units for vectors and floating point.
     Vector,
-    /// The same, adding.
+    /// Vector unit, for additions.
     FloatAdd,
     /// The unit that moves elements within vectors.
     Shuffle,
@@ -27,7 +27,7 @@ pub(super) enum Unit {
     Alone,
 }
 
-/// What an instruction costs, without its loads and stores.
+/// Cost of an instruction, without its loads and stores.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Cost {
     pub unit: Unit,
@@ -148,7 +148,7 @@ const FLOATS: &[(&str, Cost)] = &[
 ];
 
 const FLOAT_ADD: Cost = in_unit(Unit::FloatAdd, 4.0);
-/// Of Golden Cove and of Zen 3 and 4, which begin six instructions a cycle.
+/// Latency on Golden Cove and on Zen 3 and 4, which begin six instructions a cycle.
 const WIDE_FLOAT_ADD_CYCLES: f32 = 3.0;
 
 fn by_mnemonic() -> &'static [Cost] {
@@ -168,7 +168,7 @@ fn named(name: &str) -> Cost {
     BY_NAME.iter().find(meant).map_or(if vector { VECTOR } else { INTEGER }, |known| known.1)
 }
 
-/// What an instruction costs.
+/// Returns the cost of an instruction.
 pub(super) fn cost(instruction: &Instruction) -> Cost {
     let exchanges = instruction.mnemonic() == Mnemonic::Xchg && instruction.op0_kind() == OpKind::Memory;
     if instruction.has_lock_prefix() || exchanges {
