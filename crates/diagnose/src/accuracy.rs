@@ -1,5 +1,4 @@
-//! What a predicted gain is a share of: measured cycles where there are some, else modelled ones, of which is known how
-//! far they lie from measured ones.
+//! Base of a predicted gain: measured cycles if there are any, else modelled cycles with their known error.
 
 use nearmiss_record::finding::{Finding, Known, LEAST_GAIN, Measured, Prediction};
 use nearmiss_record::words::percent;
@@ -7,12 +6,12 @@ use nearmiss_record::words::percent;
 /// Modelled cycles beside measured ones, over a suite of programs: the last lines of [`SUITE`], which a test compares.
 struct Accuracy {
     programs: u32,
-    /// Programs whose modelled cycles lie within 30% of the measured ones.
+    /// Programs with modelled cycles within 30% of the measured ones.
     near: u32,
     median_error_percent: u32,
 }
 
-/// Where the suite's figures are from.
+/// Source of the suite's figures.
 const SUITE: &str = "experiments/cycles/zen5.txt";
 /// One share of each miss is hidden.
 const OVERLAP: Accuracy = Accuracy { programs: 20, near: 2, median_error_percent: 64 };
@@ -68,7 +67,7 @@ pub(crate) fn for_the_whole_run(finding: &mut Finding) -> Option<String> {
     None
 }
 
-/// Says how good the modelled cycles are that the gain is a share of.
+/// Notes how good the modelled cycles behind the gain are.
 pub(crate) fn by_modelled_cycles(prediction: &mut Prediction) {
     let Accuracy { programs, near, median_error_percent } = if prediction.overlap.is_some() { OVERLAP } else { CORES };
     prediction.approximate.push(format!(
@@ -102,7 +101,7 @@ pub(crate) fn by_measured_cycles(prediction: &mut Prediction, measured: &Measure
     prediction.of = prediction.of.replacen("the cycles", "the measured cycles", 1);
 }
 
-/// What is less than one ten stays.
+/// Rounds to tens of a share; anything less than one ten stays.
 fn to_tens(share: f64) -> f64 {
     if share.abs() < 0.1 { share } else { (share * 10.0).round() / 10.0 }
 }

@@ -11,23 +11,23 @@ const LEAST_WAIT: f64 = 0.05;
 /// Waits that are named.
 const NAMED: usize = 3;
 
-/// What the remedies found out though none of them helps.
+/// Results of the remedies when none of them helps.
 pub(crate) struct Rehearsed {
     /// Suspicions.
     pub suspected: usize,
     /// The largest that a suspicion could save, as it was modelled.
     pub most: f64,
-    /// The same in the least favourable order of the CPUs, at the dearest price.
+    /// Largest possible saving in the least favourable order of the CPUs, at the dearest price.
     pub bound: f64,
     /// The largest gain that a rehearsal predicted.
     pub best: f64,
     /// A gain was found that one recorded part makes alone.
     pub doubtful: bool,
-    /// What other limits would give.
+    /// Results under other limits.
     pub otherwise: Vec<String>,
 }
 
-/// What is to be said.
+/// Verdict of a run without a helpful remedy.
 pub(crate) enum Calm {
     Healthy(String),
     Unexplained(Unexplained),
@@ -46,7 +46,7 @@ impl Calm {
     }
 }
 
-/// What the remedies saw.
+/// Describes the remedies' results.
 fn seen(asked: &[&Remedy], rehearsed: &Rehearsed) -> String {
     if rehearsed.suspected == 0 {
         asked.iter().map(|remedy| remedy.nothing_found).collect::<Vec<_>>().join(", ")

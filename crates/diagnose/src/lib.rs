@@ -13,16 +13,16 @@ use std::collections::BTreeSet;
 use std::panic::resume_unwind;
 use std::thread::ScopedJoinHandle;
 
-/// Which findings are wanted.
+/// Selection of the findings.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Options {
-    /// Also those whose gain is under [`LEAST_GAIN`].
+    /// Includes findings with a gain under [`LEAST_GAIN`].
     pub all: bool,
-    /// What the traced command took on this machine: gains are then shares of that.
+    /// Measured cost of the traced command on this machine: gains are then shares of that.
     pub measured: Option<Measured>,
 }
 
-/// What the remedies suspect in a run. Nothing of it is rehearsed yet.
+/// Suspicions of the remedies in a run. None of them is rehearsed yet.
 pub struct Detected<'r> {
     remedies: &'r [&'r Remedy],
     suspected: Vec<(&'r Remedy, Suspicions)>,
@@ -103,16 +103,16 @@ pub fn judge(
     })
 }
 
-/// What one remedy sees.
+/// Results of one remedy.
 #[derive(Default)]
 struct Judged {
     findings: Vec<Finding>,
     suspected: usize,
     /// The largest that a suspicion could save.
     most: f64,
-    /// The same in the least favourable order and at the dearest price.
+    /// Largest possible saving in the least favourable order and at the dearest price.
     bound: f64,
-    /// What would gain beyond the limits that the remedy keeps to.
+    /// Gains beyond the limits that the remedy keeps to.
     otherwise: Vec<String>,
     /// Gains of the recorded parts that the whole run may not have.
     doubts: Vec<String>,
@@ -138,14 +138,14 @@ fn judge_one(
     progress: &(dyn Fn(&str) + Sync),
 ) -> Result<Judged, CaseError> {
     let mut judged = Judged::default();
-    // Of fewer cycles than were modelled, the same cycles are a larger share.
+    // With fewer measured than modelled cycles, the same saving is a larger share.
     let larger = options.measured.map_or(1.0, |measured| measured.ratio().max(1.0));
     for suspicion in suspicions {
         judged.suspected += 1;
         let most_gain = suspicion.most_gain();
         judged.most = judged.most.max(most_gain);
         judged.bound = judged.bound.max(suspicion.bound());
-        // What could gain too little at best need not be rehearsed to be left out.
+        // A suspicion with too little gain at best is left out without a rehearsal.
         if options.all || most_gain * larger >= LEAST_GAIN {
             progress(&format!("rehearsing {}", remedy.name));
             let mut finding = suspicion.finding(case)?;
@@ -178,7 +178,7 @@ fn refuse_blind(case: &Case) -> Result<(), CaseError> {
     Ok(())
 }
 
-/// What of it is modelled says of which cycles the gain is a share, and how good those are.
+/// Adds the base of a modelled gain, and how good that base is.
 fn with_its_denominator(mut finding: Finding, measured: Option<Measured>) -> Finding {
     match measured {
         _ if finding.known == Known::Measured => {}
@@ -188,7 +188,7 @@ fn with_its_denominator(mut finding: Finding, measured: Option<Measured>) -> Fin
     finding
 }
 
-/// The case's own, what no remedy of ours does, and who was not asked.
+/// Notes of the case, the large pages that no remedy covers, and the remedies that did not run.
 fn notes(case: &Case, remedies: &[&Remedy]) -> Result<Vec<String>, CaseError> {
     let idle = remedies.iter().filter(|remedy| !remedy.needs.are_met_by(case));
     let not_asked = idle.map(|remedy| format!("{} was not asked: it looks at {}.", remedy.name, remedy.needs));

@@ -1,5 +1,5 @@
-//! What a load waits behind a store to the same offset of another page: a running sum from one buffer into another,
-//! once written just behind where it reads, within the page, and once far from it.
+//! Wait of a load behind a store to the same offset of another page: a running sum from one buffer into another, once
+//! written just behind the read position within the page, and once far from it.
 
 use std::hint::black_box;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -15,7 +15,7 @@ const ROUNDS: usize = 300;
 const NEAR: [usize; 4] = [1, 2, 4, 8];
 const FAR: usize = PAGE_WORDS / 2;
 
-/// Nanoseconds a load, on average over [`NEAR`]; 0 where none can be told.
+/// Nanoseconds a load, on average over [`NEAR`]; 0 if the rounds show none.
 pub fn wait_ns() -> f64 {
     let memory: Vec<AtomicU64> = (0..3 * WORDS + 2 * PAGE_WORDS).map(|_| AtomicU64::new(1)).collect();
     let (read, written) = memory.split_at(WORDS + PAGE_WORDS);

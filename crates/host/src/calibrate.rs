@@ -34,11 +34,11 @@ pub struct Calibration {
     pub second_level_reach: Option<u64>,
     /// First level of address translation: pages, and nanoseconds that a page costs which only the second level holds.
     pub translation: Option<(u32, f64)>,
-    /// What a load waits behind a store to the same offset of another page.
+    /// Wait of a load behind a store to the same offset of another page.
     pub aliased_load_ns: Option<f64>,
-    /// What the core hides of its misses.
+    /// Latency that the core hides of its misses.
     pub core: CoreFigures,
-    /// What the core fetches ahead.
+    /// Streams that the core fetches ahead.
     pub streams: StreamFigures,
     /// The second level of address translation, and large pages.
     pub second_translation: TranslationFigures,
@@ -59,7 +59,7 @@ impl Calibration {
     }
 }
 
-/// What is measured by walks through memory that no cache holds.
+/// Figures measured by walks through memory that no cache holds.
 #[derive(Default)]
 struct Far {
     clock_mhz: Option<u32>,
@@ -169,7 +169,8 @@ fn beyond_all_levels(levels: &[u64], walk: u64) -> Far {
     Far { clock_mhz, local_ns: [Some(before), Some(far.nanoseconds())], remote_ns: None, core, streams }
 }
 
-/// What others leave of the last level, by the levels' sizes and times and that of memory: the median of some looks.
+/// Returns the part of the last level that other programs leave: the median of some looks, by the levels' sizes and
+/// times and that of memory.
 fn left_of_the_last(sizes: &[u64], ns: &[f64], memory_ns: Option<f64>) -> Option<u64> {
     let ([.., nearer, own], Some(hit_ns)) = (sizes, ns.get(sizes.len().wrapping_sub(1))) else { return None };
     let mut cycles: BTreeMap<u64, Cycle> = BTreeMap::new();
@@ -186,14 +187,14 @@ fn left_of_the_last(sizes: &[u64], ns: &[f64], memory_ns: Option<f64>) -> Option
     looks[LOOKS / 2]
 }
 
-/// What depends on page numbers: translation, and the sets of the second level.
+/// Measures the effects of page numbers: translation, and the sets of the second level.
 fn pages(found: &Found, level_ns: &[f64]) -> (Option<(u32, f64)>, Option<u64>) {
     let data = |level: u8| found.caches.iter().find(|c| c.level == level && c.kind.holds_data());
     let (Some(first), Some(second)) = (data(1), data(2)) else { return (None, None) };
     let translation = translation(first.size / first.line.max(1));
     let (Some(ways), [_, near_ns, next_ns, ..]) = (second.ways, level_ns) else { return (translation, None) };
     let page_sets = (second.size / u64::from(ways.max(1)) / 4096).max(1);
-    // The most of several walks: others only push lines out, none brings them back.
+    // Takes the most of several walks: other programs only push lines out, none brings them back.
     let reach = || sets_at_one_offset(ways, page_sets, *near_ns, *next_ns, translation);
     (translation, (0..REACH_WALKS).filter_map(|_| reach()).max())
 }
@@ -218,7 +219,7 @@ fn levels(found: &Found) -> Vec<u64> {
     data.iter().map(|c| c.size).collect()
 }
 
-/// Bytes to walk to hear one level: more than the nearer level holds, no more of this one than needed, since other
+/// Bytes to walk to measure one level: more than the nearer level holds, no more of this one than needed, since other
 /// programs (on a virtual machine: other guests) take their share of a large one.
 fn walk_of_level(sizes: &[u64], level: usize) -> u64 {
     let own = sizes[level];

@@ -1,4 +1,4 @@
-//! How many misses are under way at once: pointer chases side by side, none of which depends on another.
+//! Number of misses under way at once: pointer chases side by side, none of which depends on another.
 
 use super::chase::Cycle;
 use super::settle::{Settled, settled};

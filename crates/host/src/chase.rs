@@ -12,14 +12,14 @@ const WORDS: usize = LINE_BYTES / 8;
 /// Loads of a round: short, so that some rounds are not interrupted.
 const LOADS: usize = 1 << 15;
 const ROUNDS: usize = 60;
-/// Rounds whose median is what usually happens.
+/// Rounds behind the usual time, their median.
 const USUAL_ROUNDS: usize = 15;
 
-/// A buffer whose lines form one random cycle; the same cycle for the same size.
+/// A buffer with its lines in one random cycle; the same cycle for the same size.
 pub struct Cycle {
     memory: MmapMut,
     lines: usize,
-    /// How often somebody asked for a line to begin at.
+    /// Number of begin lines handed out.
     begun: Cell<usize>,
 }
 
@@ -58,7 +58,7 @@ impl Cycle {
         bytemuck::cast_slice(&self.memory)
     }
 
-    /// The first word of a line far from those asked for before, in a cycle through a whole buffer.
+    /// Returns the first word of a line far from the lines returned before, in a cycle through a whole buffer.
     pub fn fresh(&self) -> u64 {
         const STRIDE: usize = 0x9e37_79b1;
         self.begun.set(self.begun.get() + 1);
@@ -118,11 +118,11 @@ pub fn clock_mhz() -> Option<u32> {
 }
 
 /// Nanoseconds for a modified line to move from one CPU to another: half a round trip, the least of several batches.
-/// `pin` puts the calling thread on the n-th of the two CPUs and says whether it could.
+/// `pin` puts the calling thread on the n-th of the two CPUs and returns whether it could.
 pub fn handover_nanoseconds(pin: impl Fn(usize) -> bool + Sync) -> Option<f64> {
     const TRIPS: u64 = 2_000;
     const PATIENCE: Duration = Duration::from_secs(2);
-    /// Ends the partner, whatever happens.
+    /// Ends the partner in every case.
     const STOP: u64 = u64::MAX;
     let line = AtomicU64::new(0);
     std::thread::scope(|scope| {

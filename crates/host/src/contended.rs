@@ -1,15 +1,15 @@
-//! What an access takes whose line another CPU writes as well: two threads use words of the same lines.
+//! Cost of an access to a line that another CPU writes as well: two threads use words of the same lines.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 const LINE_WORDS: usize = 8;
-/// Lines that the two meet on where they meet on several. Each finds half of its lines gone then: the other's latest
+/// Lines that both threads use in the case of several lines. Each finds half of its lines gone then: the other's latest
 /// addition to a line is as likely to have come after the own one as before.
 const LINES: usize = 64;
-/// Additions after which a thread tells how many there were.
+/// Additions after which a thread adds them to its count.
 const ADDITIONS: u64 = 500;
-/// Of these a round has so many: short, so that some rounds are not interrupted.
+/// Batches of additions in a round: few, so that some rounds are not interrupted.
 const BATCHES: u64 = 200;
 const ROUNDS: usize = 9;
 const TAKES: usize = 3;
@@ -19,19 +19,19 @@ const IN_PLAY: [usize; 3] = [1, 2, 4];
 const SHORT_ROUNDS: usize = 5;
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// What a store to a contended line takes longer for the other CPU's sake, several takes of each: where all stores are to one
-/// line, and where they are to several. `pin` puts the first or the second thread onto its CPU.
+/// Returns the extra time of a store to a contended line due to the other CPU, several takes of each case: all stores
+/// to one line, and stores to several lines. `pin` puts the first or the second thread onto its CPU.
 ///
-/// A hypervisor moves CPUs nearer and farther within seconds (27 and 180 nanoseconds for one line passed on, on one virtual
-/// machine), so that takes of one moment agree and say little: they are to be spread over a calibration.
+/// A hypervisor moves CPUs nearer and farther within seconds (27 and 180 nanoseconds for one line passed on, on one
+/// virtual machine). Takes of one moment therefore agree without being reliable: spread them over a calibration.
 pub fn store_nanoseconds(pin: impl Fn(usize) -> bool + Sync) -> [Vec<f64>; 2] {
     let longer = |lines| beside(&pin, [Access::Add; 2], lines, ROUNDS).map(|(both, alone)| (both - alone).max(0.0));
     let takes = |lines, lost: f64| (0..TAKES).filter_map(|_| longer(lines)).map(|each| each * lost).collect();
     [takes(1, 1.0), takes(LINES, 2.0)]
 }
 
-/// What a store, an atomic and a load take longer for lines that another CPU writes meanwhile, each with one line in play,
-/// two and four: one take of each. Of several lines half are found gone.
+/// Returns the extra time of a store, an atomic and a load on lines that another CPU writes meanwhile, each with one
+/// line in play, two and four: one take of each. With several lines, half are found gone.
 pub fn access_nanoseconds(pin: impl Fn(usize) -> bool + Sync) -> [[Option<f64>; 3]; 3] {
     let ways = [[Access::Store; 2], [Access::Atomic; 2], [Access::Load, Access::Store]];
     ways.map(|accesses| {
@@ -42,7 +42,7 @@ pub fn access_nanoseconds(pin: impl Fn(usize) -> bool + Sync) -> [[Option<f64>; 
     })
 }
 
-/// What a thread does with a word.
+/// Operation of a thread on a word.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Access {
     Load,

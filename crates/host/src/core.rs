@@ -1,6 +1,6 @@
-//! What the core hides of its misses, and what it can do in a cycle: by short programs made at run time.
+//! Latency that the core hides of its misses, and its work in a cycle: measured by short programs made at run time.
 //!
-//! How far a core looks ahead is seen by two misses with filler between them: while both fit, they overlap (H. Wong,
+//! Two misses with filler between them show how far a core looks ahead: while both fit, they overlap (H. Wong,
 //! "Measuring Reorder Buffer Capacity", 2013). With stores for filler the store buffer ends it.
 
 use super::assembled::Assembled;
@@ -12,7 +12,7 @@ use super::settle::{Settled, jump, settled};
 use serde::{Deserialize, Serialize};
 use std::time::Instant;
 
-/// What was measured of the core; nothing where it could not be.
+/// Figures measured of the core; none for those that could not be measured.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct CoreFigures {
     /// Misses under way at once.
@@ -30,13 +30,13 @@ pub struct CoreFigures {
     /// Instructions by which the front end is ahead.
     #[serde(default)]
     pub fetch_ahead_instructions: Option<Settled>,
-    /// Cycles of a store whose line the stores before it push out.
+    /// Cycles of a store to a line that earlier stores evict.
     #[serde(default)]
     pub crowded_store_cycles: Option<Settled>,
-    /// Cycles of an addition whose line those before it push out.
+    /// Cycles of an addition to a line that earlier additions evict.
     #[serde(default)]
     pub crowded_addition_cycles: Option<Settled>,
-    /// Cycles of a load's line whose latency is hidden.
+    /// Cycles of a load's line with its latency hidden.
     #[serde(default)]
     pub fill_cycles: Option<Settled>,
     /// Cycles of a store to a line that another CPU stores to as well: to one line, and to one of several.

@@ -1,4 +1,4 @@
-//! What stores and loads take whose lines push one another out of the first level: they go in turn to the beginnings of
+//! Cost of stores and loads to lines that push one another out of the first level: they go in turn to the beginnings of
 //! more pages than any first level has ways.
 
 use std::hint::black_box;
@@ -6,14 +6,14 @@ use std::time::Instant;
 
 const PAGE_WORDS: usize = 4096 / 8;
 const LINE_WORDS: usize = 64 / 8;
-/// So many more than the ways of any first level of data that no line is asked for again while it is on its way: of 32
-/// lines a third came for nothing on a Zen 5, from 64 on none. Few enough that the second level holds the lines, and
-/// the first level of translation the pages.
+/// So many more pages than the ways of any first level of data that no line is requested again while it is on its way:
+/// of 32 lines a third came for nothing on a Zen 5, from 64 on none. Few enough that the second level holds the lines,
+/// and the first level of translation the pages.
 const PAGES: usize = 64;
 const TURNS: usize = 200;
 const ROUNDS: usize = 50;
 
-/// Nanoseconds a store whose line was pushed out.
+/// Nanoseconds a store to an evicted line.
 pub fn store_nanoseconds() -> f64 {
     let mut words = vec![1u64; PAGES * PAGE_WORDS];
     each(|turn| {
@@ -24,7 +24,7 @@ pub fn store_nanoseconds() -> f64 {
     })
 }
 
-/// Nanoseconds an addition to memory whose line was pushed out.
+/// Nanoseconds an addition to memory on an evicted line.
 pub fn addition_nanoseconds() -> f64 {
     let mut words = vec![1u64; PAGES * PAGE_WORDS];
     each(|turn| {

@@ -15,13 +15,13 @@ use nearmiss_record::units::Bytes;
 const SYSFS: &str = "sysfs";
 const MEASURED: &str = "measured here by a pointer chase";
 const PING: &str = "measured here by a line passed between two CPUs";
-/// A level whose walk took this share of memory's time was not heard: its lines had been taken by other programs or,
-/// on a virtual machine, by other guests.
+/// Largest valid time of a level's walk, as a share of memory's time. A slower walk did not measure the level: other
+/// programs, or other guests on a virtual machine, had taken its lines.
 const MOST_OF_MEMORY: f64 = 0.5;
 /// Most ways of what others leave of the last level.
 const MOST_WAYS_OF_THE_LEFT: u64 = 16;
 const TYPICAL_CLOCK_MHZ: u32 = 2500;
-/// Stores that a load is compared with, where nothing tells.
+/// Stores that a load is compared with, if not specified.
 const COMPARED_STORES: u32 = 24;
 
 /// The host as a machine; without a calibration its latencies are usual figures of its processors, marked assumed, as are
@@ -189,8 +189,8 @@ fn with_reasons(mut sources: Sources, replaced: Sources) -> Sources {
     sources
 }
 
-/// How a cache picks the set, as far as the sets that lines at one offset of their pages reach tell; and where that is
-/// from. More of them than pages of a way mean that a hash of the page's number reaches into the offset's bits.
+/// Sets the cache's index from the sets that lines at one offset of their pages reach, and returns the source. More of
+/// them than pages of a way mean that a hash of the page's number reaches into the offset's bits.
 fn set_index(cache: &mut Cache, reach: Option<u64>) -> &'static str {
     let Some(reach) = reach else { return "assumed: sysfs does not tell" };
     let sets = sets(cache);
@@ -251,8 +251,7 @@ fn sharing(cache: &FoundCache, topology: &mut Topology, nodes: u32) -> Sharing {
     }
 }
 
-/// The cache, with sets made a power of two where the hardware's many slices give another number.
-/// What others leave of a level: a size that was measured, in ways that no measurement tells. They take lines at random.
+/// Part of a level that other programs leave: its size is measured, its ways are not. They take lines at random.
 fn left_of(found: &FoundCache, left: u64, shared_by: Sharing) -> (Cache, String) {
     let whole = Bytes(found.size);
     let ways = u32::try_from(left / (left / MOST_WAYS_OF_THE_LEFT).max(1).next_power_of_two()).ok();
@@ -263,6 +262,7 @@ fn left_of(found: &FoundCache, left: u64, shared_by: Sharing) -> (Cache, String)
     (Cache { replacement: Replacement::Random, ..cache }, from)
 }
 
+/// The cache, with sets made a power of two if the hardware's many slices have another number.
 fn cache(found: &FoundCache, shared_by: Sharing) -> (Cache, String) {
     let mut from = if found.ways.is_some() { SYSFS } else { "sysfs; ways assumed: it does not tell" };
     let line = found.line.max(1);

@@ -1,4 +1,5 @@
-//! How far the front end of a core is ahead: a chain of jumps through more lines of code than the first level holds.
+//! Distance that the front end of a core is ahead: a chain of jumps through more lines of code than the first level
+//! holds.
 
 use super::assembled::Assembled;
 use std::time::Instant;

@@ -1,7 +1,7 @@
-//! What the machine's neighbours leave of the last level: guests of the same package, or other programs.
+//! Part of the last level that the machine's neighbours leave: guests of the same package, or other programs.
 //!
-//! sysfs tells the level's whole size. A chase through a buffer of growing size shows how much of it is left, by the size at
-//! which half of the loads go to memory.
+//! sysfs lists the level's whole size. A chase through a buffer of growing size shows how much of it is left: at that
+//! size half of the loads go to memory.
 
 use std::f64::consts::LN_2;
 
@@ -14,9 +14,9 @@ const STEPS: f64 = 8.0;
 /// Bytes left of a level of `own` bytes behind one of `nearer` bytes; `None`: half of the level or more, or as far as was
 /// looked. `walk` gives the nanoseconds of a load from a buffer of some size.
 ///
-/// Neighbours push out lines at random. Of a buffer of `b` bytes that is walked round and round in a level with `left`
-/// bytes, of which each miss replaces a random line, a share `h = exp(-(1 - h) * b / left)` is still there when it is met
-/// again: a half where `b = left * 2 ln 2`.
+/// Neighbours push out lines at random. A buffer of `b` bytes is walked round and round in a level with `left` bytes,
+/// of which each miss replaces a random line. A share `h = exp(-(1 - h) * b / left)` of the buffer is still there at
+/// the next access: a half where `b = left * 2 ln 2`.
 pub fn bytes(
     (nearer, own): (u64, u64),
     (hit_ns, memory_ns): (f64, f64),
@@ -48,7 +48,7 @@ mod tests {
 
     const MIB: u64 = 1 << 20;
 
-    /// What a load takes where each miss replaces a random line, and neighbours leave so much.
+    /// Time of a load if each miss replaces a random line, and neighbours leave so much.
     fn level(left: u64) -> impl Fn(u64) -> Option<f64> {
         move |size| {
             let ratio = size as f64 / left as f64;

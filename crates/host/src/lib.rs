@@ -38,12 +38,12 @@ use nearmiss_machine::describe::{DescribeError, Problem, preset_or_file};
 use nearmiss_record::machine::Machine;
 use std::path::{Path, PathBuf};
 
-/// Where latencies come from.
+/// Source of the latencies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Latencies {
     /// Measured, once; then from the user's cache directory.
     Calibrated,
-    /// Measured now, whatever the cache holds; a quiet calibration from the cache still counts more than a noisy new one.
+    /// Measured now, even with a cached calibration; a quiet one from the cache still counts more than a noisy new one.
     Recalibrated,
     /// Typical figures, marked assumed: nothing is measured.
     Assumed,
@@ -60,22 +60,22 @@ pub enum HostError {
         /// Why.
         why: std::io::Error,
     },
-    /// A file of sysfs does not say what it should.
+    /// A file of sysfs does not have the expected content.
     #[error("{path}: {found:?} is not {expected}; name a machine with -m instead (`nearmiss machine list`)")]
     Unexpected {
         /// Which.
         path: PathBuf,
-        /// What it says.
+        /// Content found.
         found: String,
-        /// What it should.
+        /// Content expected.
         expected: &'static str,
     },
-    /// The kernel tells nothing of caches.
+    /// The kernel lists no caches.
     #[error(
         "{0}: no caches listed, as on some virtual machines; name a machine with -m instead (`nearmiss machine list`)"
     )]
     NoCaches(PathBuf),
-    /// What was found makes no machine.
+    /// The figures found make no machine.
     #[error("what sysfs says makes no machine: {0}; name a machine with -m instead (`nearmiss machine list`)")]
     Nonsense(Problem),
 }

@@ -1,4 +1,4 @@
-//! What was measured, as the parts of a machine: the core, its streams, and where each figure is from.
+//! Measured figures as the parts of a machine: the core, its streams, and the source of each figure.
 
 use super::core::CoreFigures;
 use super::pages::TranslationFigures;
@@ -29,7 +29,7 @@ const TYPICAL_CONTENDED: Contended =
 const TYPICAL_FOLLOWED: u32 = 16;
 const TYPICAL_TRAINED_BY: u32 = 3;
 const TYPICAL_STRIDE_LINES: u32 = 16;
-/// What a line of a stream costs of what a single access waits.
+/// Cost of a line of a stream, as a share of a single access's wait.
 const TYPICAL_SHARE: f64 = 0.1;
 const SMALL_PAGE: Bytes = Bytes(4 << 10);
 const LARGE_PAGE: Bytes = Bytes(2 << 20);
@@ -132,12 +132,12 @@ pub fn core(measured: &CoreFigures, sources: &mut Sources) -> Core {
     }
 }
 
-/// What lines take that another CPU writes. The least stable of three figures speaks for them.
+/// Costs of lines that another CPU writes. The least stable of three figures stands for them.
 fn contended(measured: &CoreFigures, sources: &mut Sources) -> Contended {
     let [stores, atomics, loads] = measured.contended_cycles;
     let typical = TYPICAL_CONTENDED;
     let mut cycles = |figure: &str, what: &str, measured: [Option<Settled>; 3], typical: [u32; 3]| {
-        // An access that takes nothing lies apart by all that it takes, which says nothing of it.
+        // The spread of an access that takes no time is of no use: it has only noise to compare.
         let spreads = measured.iter().flatten().filter(|figure| figure.value > 0.0).map(|figure| figure.spread);
         let spread = spreads.fold(0.0, f64::max);
         let all = measured[0].filter(|_| measured.iter().all(Option::is_some));
@@ -208,7 +208,7 @@ pub fn tlb(first: (u32, f64), second: &TranslationFigures, cycles: impl Fn(f64) 
     }
 }
 
-/// By place of the line, none above what a single access to it waits and none below a nearer one.
+/// Cycles of a line by its place, none above the wait of a single access to it and none below a nearer one.
 fn line_cycles(measured: &StreamFigures, latency: &Latency, cycles_per_ns: f64, sources: &mut Sources) -> Vec<f64> {
     let waits =
         latency.level_cycles.iter().skip(1).chain([&latency.memory_local_cycles]).map(|cycles| f64::from(*cycles));

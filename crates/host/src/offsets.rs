@@ -1,5 +1,5 @@
-//! What a chase through lines at one offset of their pages tells: how many sets such lines reach, which is what an
-//! index's hash makes of page numbers; and through lines at many offsets: what address translation costs.
+//! Chases through lines at one offset of their pages, and at many. The first finds how many sets such lines reach, as
+//! an index's hash makes of page numbers; the second finds what address translation costs.
 
 use super::chase::Cycle;
 
@@ -23,8 +23,8 @@ pub fn translation(first_level_lines: u64) -> Option<(u32, f64)> {
     Some((entries.unwrap_or(16) as u32, far - near))
 }
 
-/// How many sets of a level lines at one offset of their pages reach: the most of them that it holds, by ways. `near_ns`
-/// and `next_ns`: latencies of the level and of the one behind it; `translation_ns` is in neither.
+/// Returns how many sets of a level lines at one offset of their pages reach: the most of them that it holds, by ways.
+/// `near_ns` and `next_ns`: latencies of the level and of the one behind it; `translation_ns` is in neither.
 pub fn sets_at_one_offset(
     ways: u32,
     page_sets: u64,

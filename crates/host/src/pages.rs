@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use std::hint::black_box;
 use std::time::Instant;
 
-/// What was measured of the second level of translation; nothing where it could not be.
+/// Figures measured of the second level of translation; none for those that could not be measured.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct TranslationFigures {
     /// Pages that the second level holds.
@@ -54,7 +54,7 @@ pub fn measure() -> TranslationFigures {
 struct Pages {
     memory: MmapMut,
     words: usize,
-    /// No bit is set, which the compiler does not know.
+    /// Zero; the compiler cannot see that.
     no_bit: u64,
 }
 

@@ -13,7 +13,7 @@ const USUAL_TLB: (f64, f64) = (64.0, 7.0);
 pub struct Plausible {
     /// Its plausible figures; levels keep their places.
     pub calibration: Calibration,
-    /// By figure: why it is assumed, though it was measured.
+    /// Reason for each figure that is assumed, though it was measured.
     pub replaced: BTreeMap<String, String>,
 }
 

@@ -1,4 +1,4 @@
-//! How calm this machine was while something was measured on it.
+//! Calmness of this machine during a measurement.
 
 use nearmiss_record::machine::Noise;
 use rustix::time::{ClockId, clock_gettime};

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 const AGREEING: usize = 5;
 /// Takes after which a figure is what it is, and marked.
 const MOST_TAKES: usize = 10;
-/// What the agreeing takes may lie apart, as a share of their median.
+/// Largest spread of the agreeing takes, as a share of their median.
 const STABLE: f64 = 0.10;
 
 /// A measured figure.
@@ -15,7 +15,7 @@ const STABLE: f64 = 0.10;
 pub struct Settled {
     /// Median of the last takes.
     pub value: f64,
-    /// What these takes lie apart, as a share of the median.
+    /// Spread of these takes, as a share of the median.
     pub spread: f64,
 }
 
@@ -25,7 +25,7 @@ impl Settled {
         self.spread < STABLE
     }
 
-    /// The same takes in another unit.
+    /// Returns these takes in another unit.
     pub fn times(self, factor: f64) -> Settled {
         Settled { value: self.value * factor, ..self }
     }
@@ -42,8 +42,8 @@ impl Settled {
     }
 }
 
-/// Takes until five in a row agree, or there are ten. A take that tells nothing, or within which the hypervisor took a
-/// CPU away, counts as a take and gives no figure.
+/// Takes until five in a row agree, or there are ten. A take without a figure, or one within which the hypervisor took
+/// a CPU away, counts as a take and gives no figure.
 pub fn settled(take: impl FnMut() -> Option<f64>) -> Option<Settled> {
     settled_beside(quiet::stolen, take)
 }
@@ -61,8 +61,8 @@ fn settled_beside(stolen: impl Fn() -> Option<u64>, mut take: impl FnMut() -> Op
     Settled::of(&kept[kept.len().saturating_sub(AGREEING)..])
 }
 
-/// Where the times of a rising series jump: the last size below the middle between the series' first times and its last.
-/// Nothing where the series rises by less than `least`, as a share of the first times.
+/// Returns the size at which the times of a rising series jump: the last below the middle between the series' first
+/// times and its last. `None` if the series rises by less than `least`, as a share of the first times.
 pub fn jump(series: &[(u32, f64)], least: f64) -> Option<u32> {
     const EDGE: usize = 3;
     let median = |part: &[(u32, f64)]| Settled::of(&part.iter().map(|at| at.1).collect::<Vec<_>>());

@@ -45,7 +45,7 @@ impl Store {
     }
 }
 
-/// What must be equal for a calibration to hold.
+/// Returns the properties that must be equal for a calibration to hold.
 pub fn identity(found: &Found) -> String {
     format!("{} {:?} {:?}", found.model, found.caches, found.nodes)
 }

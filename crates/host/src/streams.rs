@@ -1,5 +1,5 @@
-//! What a core fetches ahead: walks in which each load waits for the one before, in an order that could be foreseen. A
-//! walk's order is known, not read from memory; what was read only delays the next load.
+//! Streams that a core fetches ahead: walks in which each load waits for the one before, in a predictable order. A
+//! walk's order is fixed, not read from memory; a loaded value only delays the next load.
 
 use super::chase::Cycle;
 use super::settle::{Settled, settled};
@@ -8,12 +8,12 @@ use std::cell::Cell;
 use std::hint::black_box;
 use std::time::Instant;
 
-/// What was measured of streams; nothing where it could not be.
+/// Figures measured of streams; none for those that could not be measured.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct StreamFigures {
     /// Nanoseconds a line of a walk along memory, by where the lines lie: levels from the second on, then memory.
     pub line_ns: Vec<Settled>,
-    /// The same where each load waits for the one before.
+    /// Nanoseconds a line if each load waits for the one before.
     pub chained_line_ns: Vec<Settled>,
     /// Accesses after which the next line was fetched.
     pub trained_by: Option<Settled>,
@@ -21,7 +21,7 @@ pub struct StreamFigures {
     pub longest_stride_lines: Option<Settled>,
     /// Streams in turn of which a load costs less than half of a random one.
     pub followed: Option<Settled>,
-    /// What is left, at the border of a small page, of what a stream's beginning costs.
+    /// Remaining cost, at the border of a small page, of a stream's beginning.
     pub border: Option<Settled>,
 }
 
@@ -36,7 +36,7 @@ const FORESEEN: f64 = 0.5;
 struct Walks<'a> {
     words: &'a [u64],
     next: Cell<usize>,
-    /// No bit is set, which the compiler does not know.
+    /// Zero; the compiler cannot see that.
     no_bit: u64,
 }
 
@@ -58,7 +58,7 @@ impl<'a> Walks<'a> {
         elapsed.as_secs_f64() * 1e9 / lines.len() as f64
     }
 
-    /// The same where no load waits for another.
+    /// Nanoseconds a line if no load waits for another.
     fn free(&self, lines: &[u32]) -> f64 {
         let words = self.place(lines);
         let started = Instant::now();
@@ -101,7 +101,7 @@ pub fn measure(near: &[Cycle], far: &Cycle) -> StreamFigures {
     }
 }
 
-/// By place of the lines: a line of a walk without and with waits.
+/// Measures a line of a walk without and with waits, by place of the lines.
 fn lines(near: &[Cycle], far: &Walks<'_>) -> Vec<(Settled, Settled)> {
     const FAR_LINES: u32 = (2 << 20) / 64;
     let of = |walks: &Walks<'_>, lines: u32, rounds: usize| {

@@ -1,4 +1,4 @@
-//! What sysfs says of CPUs, caches and nodes.
+//! CPUs, caches and nodes as listed by sysfs.
 
 use super::HostError;
 use nearmiss_record::machine::CacheKind;
@@ -32,11 +32,11 @@ pub struct Found {
 pub struct FoundCache {
     /// 1 is nearest.
     pub level: u8,
-    /// What it holds.
+    /// Contents: data, instructions or both.
     pub kind: CacheKind,
     /// Capacity in bytes.
     pub size: u64,
-    /// Lines a set, if told.
+    /// Lines a set, if listed.
     pub ways: Option<u32>,
     /// Line size in bytes.
     pub line: u64,
@@ -97,7 +97,7 @@ pub fn discover(root: &Path) -> Result<Found, HostError> {
     })
 }
 
-/// CPUs by node; one node of all CPUs where the kernel knows no nodes. Nodes without CPUs (memory only) are left out.
+/// CPUs by node; one node of all CPUs if the kernel lists no nodes. Nodes without CPUs (memory only) are left out.
 fn nodes(system: &Path, online: &[u32]) -> Result<Vec<Vec<u32>>, HostError> {
     let Ok(numbers) = cpu_list(&system.join("node/online")) else {
         return Ok(vec![online.to_vec()]);

@@ -1,4 +1,4 @@
-//! How fast the model replays: records a second of this thread's CPU time on synthetic streams, medians of interleaved
+//! Speed of the model's replay: records a second of this thread's CPU time on synthetic streams, medians of interleaved
 //! rounds. Each replay starts with cold caches.
 //!
 //! `cargo run --release -p nearmiss-machine --example model_bench -- [PART OF A NAME]`

@@ -1,7 +1,7 @@
 //! Loads that wait for a store which only looks like theirs.
 //!
-//! A core compares a load with the stores before it by the offset within the page. Where a load's bytes are those of a
-//! store still on its way to the cache, but of another page, it waits as if they were the same ("4K aliasing": Intel 64
+//! A core compares a load with the stores before it by the offset within the page. A load with the offset of a store
+//! still on its way to the cache, but to another page, waits as if both were to the same bytes ("4K aliasing": Intel 64
 //! and IA-32 Architectures Optimization Reference Manual, on memory disambiguation and aliasing).
 
 use nearmiss_record::machine::StoreAliasing;

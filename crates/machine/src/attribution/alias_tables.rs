@@ -18,11 +18,11 @@ const LEAST_PART: u64 = 2;
 /// Loads that wait for stores to the same offset of another page.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Alias {
-    /// How many were seen, of instructions most of whose loads wait: repeats that the trace's filter dropped were not.
+    /// Number seen, of instructions most of whose loads wait: repeats dropped by the trace's filter are missing.
     pub loads: u64,
-    /// What was loaded from.
+    /// Memory loaded from.
     pub loaded: Party,
-    /// What was stored to.
+    /// Memory stored to.
     pub stored: Party,
     /// Functions of the loads, most first.
     pub functions: Vec<(String, u64)>,
@@ -31,13 +31,13 @@ pub struct Alias {
 /// Objects of one name on one side.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Party {
-    /// What kind of memory.
+    /// Kind of memory.
     pub kind: ObjectKind,
     /// As in the object table.
     pub name: String,
     /// Allocating call stack, outermost first, where there is one.
     pub allocated_at: Vec<String>,
-    /// Largest alignment the program asked the allocator for, in bytes; 0: none.
+    /// Largest alignment the program requested from the allocator, in bytes; 0: none.
     pub asked_alignment: u64,
     /// Objects: first address, address behind the last; ascending.
     pub extents: Vec<(u64, u64)>,
@@ -47,7 +47,7 @@ pub struct Party {
 type Rows<'a> = Vec<((ObjectId, ObjectId), &'a AliasRow)>;
 
 impl Attribution {
-    /// What waits for what; empty if it was not looked for. Most loads first.
+    /// Returns the loads that wait with the stores they wait for; empty if not tracked. Most loads first.
     pub fn aliases(&self, side: &SideTables, symbols: &Symbols) -> Vec<Alias> {
         let Some(aliases) = &self.aliases else { return Vec::new() };
         let names = Names::new(symbols, side);

@@ -14,7 +14,7 @@ const MAX_EXTENTS: usize = 1 << 14;
 /// Loads of one object behind stores to another, or to the same.
 #[derive(Debug, Default)]
 pub(super) struct AliasRow {
-    /// Of the loads, and of the stores; by process and first address: end.
+    /// Extents of the loads, and of the stores; by process and first address: end.
     pub extents: [FxHashMap<(u32, u64), u64>; 2],
     pub insns: FxHashMap<u32, u64>,
 }
@@ -22,9 +22,9 @@ pub(super) struct AliasRow {
 /// See the module's text.
 #[derive(Debug)]
 pub(super) struct Aliases {
-    /// By CPU.
+    /// Store buffers by CPU.
     buffers: Vec<StoreBuffer>,
-    /// By the object of the load, then of the store.
+    /// Rows by the object of the load, then of the store.
     pub rows: FxHashMap<(ObjectId, ObjectId), AliasRow>,
 }
 

@@ -1,8 +1,8 @@
 //! Makes the rows of a table sum to its total when the two come from different counters.
 //!
-//! What the filter dropped is counted twice, by instruction and by task, and neither counter knows of interrupts. The
-//! total follows the first; a table that follows the second is fitted here: what is missing is returned, for the row of
-//! what could not be attributed, and what is too much is taken from the rows in proportion.
+//! References that the filter dropped are counted twice, by instruction and by task, and neither counter sees
+//! interrupts. The total follows the first. A table that follows the second is fitted here: the missing part is
+//! returned, for the unattributed row, and the excess is taken from the rows in proportion.
 
 use nearmiss_record::model::{ByClass, Tally};
 

@@ -1,7 +1,7 @@
-//! What the kernel waits for on behalf of which code of the command.
+//! Kernel waits by the command's code that caused them.
 //!
-//! Kernel mode has calling contexts of its own, which do not say who called it. So each task remembers where its user
-//! mode was last seen: the instruction before a system call, or beside the one that faulted.
+//! Kernel mode has calling contexts of its own, which do not name the caller. So each task remembers its last place in
+//! user mode: the instruction before a system call, or beside the one that faulted.
 
 use super::names::Names;
 use nearmiss_record::model::CallerRow;
@@ -9,7 +9,7 @@ use nearmiss_record::reference::Record;
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 
-/// Most places that are told apart.
+/// Most places that are kept apart.
 const MAX_PLACES: usize = 1 << 18;
 /// Most rows of the record.
 const MAX_ROWS: usize = 64;
@@ -32,7 +32,7 @@ struct Now {
 #[derive(Debug)]
 pub(super) struct Callers {
     cpus: Vec<Now>,
-    /// Where tasks that do not run were, by row of the task.
+    /// Places of tasks that do not run, by row of the task.
     elsewhere: FxHashMap<u32, Place>,
     waited: FxHashMap<Option<Place>, u64>,
 }
@@ -77,7 +77,7 @@ impl Callers {
         *self.waited.entry(if known { now.place } else { None }).or_default() += stall_cycles;
     }
 
-    /// By function, most first; what is not known to be on anyone's behalf is left out.
+    /// Returns the waits by function, most first; waits without a known caller are left out.
     pub fn rows(&mut self, names: &Names<'_>) -> Vec<CallerRow> {
         (0..self.cpus.len()).for_each(|vcpu| self.flush(vcpu));
         let mut sums: BTreeMap<(&str, &str), u64> = BTreeMap::new();

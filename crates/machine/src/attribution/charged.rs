@@ -25,33 +25,33 @@ const MOST_SCALED: f64 = 64.0;
 /// Whole numbers stand for scaled weights of this fraction.
 const PRECISION: f64 = 1024.0;
 
-/// By [`Whose`].
+/// Weights by [`Whose`].
 type Weights = [u64; 4];
 
-/// What the command, or what others are charged with.
+/// References and instructions charged to the command, or to others.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Part {
-    /// By instruction id: references kept and dropped.
+    /// References kept and dropped, by instruction id.
     pub references: Vec<References>,
-    /// By instruction id.
+    /// Instructions, by instruction id.
     pub instructions: Vec<u64>,
-    /// By instruction id: what the instructions took while they hit, in 1/65536 cycles; empty: all take the same.
+    /// Cycles of the instructions while they hit, by instruction id, in 1/65536 cycles; empty: all take the same.
     pub computed: Vec<u64>,
     /// Instructions that no instruction of the table accounts for.
     pub instructions_left: u64,
-    /// Of the references, those that the filter dropped, by user and kernel.
+    /// References that the filter dropped, by user and kernel.
     pub dropped: [References; 2],
-    /// Of the dropped stores, those of atomics, by user and kernel: the tasks report them as stores.
+    /// Dropped stores that are atomics, by user and kernel: the tasks report them as stores.
     pub dropped_atomics: [u64; 2],
-    /// By user and kernel.
+    /// Instructions, by user and kernel.
     pub instructions_by_mode: [u64; 2],
 }
 
 /// Counts by instruction once the dropped references are charged.
 pub(super) struct Charged {
-    /// Of the command.
+    /// Part of the command.
     pub command: Part,
-    /// Of other tasks.
+    /// Part of other tasks.
     pub others: Part,
     /// References and instructions by [`Whose`]; of idle and ticks alone.
     pub apart: [(References, u64); 4],
@@ -97,7 +97,7 @@ impl Charged {
         charged
     }
 
-    /// Splits what one instruction did and no record tells.
+    /// Splits one instruction's references and executions that have no record.
     fn split(&mut self, id: usize, insn: &Insn, executed: u64, weights: Weights) {
         let [loads, stores] = [insn.load_hits, insn.store_hits].map(|amount| split(amount, weights));
         let [seconds, executed] = [insn.cont_hits, executed].map(|amount| split(amount, weights));
@@ -132,7 +132,8 @@ fn is_kernel(insn: &Insn) -> usize {
     usize::from(insn.flags & INSN_KERNEL != 0)
 }
 
-/// By instruction: its kept references, or its function's. User mode is never idle's and never a tick's.
+/// Returns each instruction's weights: its kept references, or its function's. User mode is never idle's and never a
+/// tick's.
 fn weights(attribution: &Attribution, names: &Names<'_>, count: usize) -> Vec<Weights> {
     let kept = |id: usize| {
         let user = names.insns.get(id).is_some_and(|insn| is_kernel(insn) == 0);
@@ -174,7 +175,7 @@ fn wanted(attribution: &Attribution, kernel: usize) -> impl Fn([f64; 4]) -> [f64
     }
 }
 
-/// Scales the weights of some instructions so that what each is charged with comes to what is `wanted` of the sums.
+/// Scales the weights of some instructions so that their charges sum to what `wanted` makes of the sums.
 fn scale(
     weights: &mut [Weights],
     executed: &[u64],
@@ -214,16 +215,16 @@ fn sums(weights: &[Weights], executed: &[u64], chosen: &[usize], factors: [f64; 
     sums
 }
 
-/// Cycles of rows, so that they sum to the total's whatever the rounding.
+/// Cycles of rows, so that they sum to the total's regardless of the rounding.
 pub(super) enum Cycles {
     /// All instructions take so many.
     Even(f64),
-    /// Rows of instructions know what those took: [`Part::computed`], in `Tally::cycles`.
+    /// Cycles by instruction, from [`Part::computed`], in `Tally::cycles`.
     Told,
 }
 
 impl Cycles {
-    /// Lets each instruction take what the code says, where it is known.
+    /// Takes each instruction's cycles from its code, if it is known.
     pub fn of(machine: &Machine, codes: Option<CodeMap>, charged: &mut Charged) -> Self {
         let Some(codes) = codes else { return Cycles::Even(machine.cycles_per_instruction) };
         let usual = (machine.cycles_per_instruction * 65536.0).round() as u32;
@@ -254,7 +255,7 @@ impl Cycles {
         }
     }
 
-    /// Sets `cycles` of consecutive rows that know how many instructions they have, but not which: the `whole` has both.
+    /// Sets `cycles` of consecutive rows that have a number of instructions, but not which: the `whole` has both.
     pub fn spread<'a>(&self, rows: impl IntoIterator<Item = &'a mut Tally>, whole: &Tally) {
         match self {
             Cycles::Even(each) => even(rows, *each),

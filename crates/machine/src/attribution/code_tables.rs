@@ -114,7 +114,7 @@ fn lines(attribution: &Attribution, names: &Names<'_>, command: &Part) -> Vec<Li
     lines
 }
 
-/// What was done at one instruction id; `None`: nothing. Cycles hold what [`Cycles::set`] takes.
+/// Returns the tally of one instruction id; `None`: nothing. Cycles hold what [`Cycles::set`] takes.
 pub(super) fn of_instruction(attribution: &Attribution, whose: Whose, part: &Part, id: usize) -> Option<Tally> {
     let references = part.references[id];
     let misses = attribution.insns[whose as usize].get(id).map(|row| row.misses).unwrap_or_default();
@@ -127,9 +127,9 @@ pub(super) fn of_instruction(attribution: &Attribution, whose: Whose, part: &Par
 /// Cache; function and call of the evictor; function and call of who missed.
 type Blamed<'a> = (&'a str, (u32, u32), (u32, u32));
 
-/// By function and its call, most first.
+/// Returns the blame by function and its call, most first.
 pub(super) fn blame(names: &Names<'_>, pollution: &[Pollution]) -> Vec<BlameRow> {
-    // By function and the call that led there: what one function is blamed for may be one of its callers' alone.
+    // The key is the function and its call: blame on one function may belong to one of its callers alone.
     let place = |site: CallSite| (names.function(site.insn), names.calling_insn(site.context));
     let mut sums: BTreeMap<Blamed<'_>, u64> = BTreeMap::new();
     for pair in pollution {

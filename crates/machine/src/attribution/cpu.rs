@@ -1,4 +1,4 @@
-//! What each CPU is doing: which task, in which calling context.
+//! State of each CPU: its task and calling context.
 
 use super::ledger::{References, Row};
 use super::stack_tables::Visits;
@@ -17,17 +17,17 @@ pub(super) struct Cpu {
     here: u64,
     /// The instruction that made the last of them.
     last_insn: u32,
-    /// The last that user mode was in: kernel mode has contexts of its own, which do not say who called it.
+    /// Last context of user mode: kernel mode has contexts of its own, which do not name the caller.
     user_context: u32,
     /// The last record was the kernel's.
     pub kernel: bool,
-    /// References since the running task or whose the work is changed, by user and kernel.
+    /// References since the last change of the running task or of the work's owner, by user and kernel.
     pub pending: [References; 2],
     /// Kept references of each [`Whose`], on all tasks of this CPU.
     pub references: [References; 4],
-    /// Of the command.
+    /// Misses of the command.
     pub misses: Row,
-    /// What the filter dropped while a task of the command ran.
+    /// References that the filter dropped while a task of the command ran.
     pub usage: Usage,
 }
 

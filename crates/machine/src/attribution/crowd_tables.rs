@@ -17,19 +17,19 @@ use std::collections::BTreeMap;
 pub struct Crowd {
     /// Index of the level, nearest 0.
     pub level: usize,
-    /// What kind of memory.
+    /// Kind of memory.
     pub kind: ObjectKind,
     /// As in the object table.
     pub name: String,
     /// Allocating call stack, outermost first, where there is one.
     pub allocated_at: Vec<String>,
-    /// Largest alignment the program asked the allocator for, in bytes; 0: none.
+    /// Largest alignment the program requested from the allocator, in bytes; 0: none.
     pub asked_alignment: u64,
-    /// How often memory of this name was mapped or allocated.
+    /// Number of mappings or allocations of this name.
     pub made: u64,
     /// Misses that would be hits if the lines were spread over all sets.
     pub misses: u64,
-    /// Cycles that the references with these misses waited in all, and stores whose lines were pushed out before their turn.
+    /// Cycles that the references with these misses waited in all, and stores to lines evicted before their turn.
     pub stall_cycles: u64,
     /// Cycles that references to these objects waited which had no conflict miss at any level.
     pub other_waits: u64,
@@ -37,8 +37,8 @@ pub struct Crowd {
     pub sets: f64,
     /// Lines that compete for one set, on average.
     pub lines_a_set: f64,
-    /// Share of the misses in whose set a line of the same object had missed before: 1 where the parts of one object are
-    /// in each other's way, 0 where whole objects are.
+    /// Share of the misses in sets where a line of the same object had missed before: 1 if the parts of one object are
+    /// in each other's way, 0 if whole objects are.
     pub within_one: f64,
     /// Bytes from piece to piece, as far as they are regular.
     pub spacing_bytes: u64,
@@ -51,7 +51,7 @@ pub struct Crowd {
 }
 
 impl Crowd {
-    /// The largest power of two at whose same offset all pieces begin.
+    /// Returns the largest power of two at whose same offset all pieces begin.
     pub fn alignment_bytes(&self) -> u64 {
         1 << self.spacing_bytes.trailing_zeros().min(63)
     }
@@ -59,11 +59,11 @@ impl Crowd {
 
 /// Fewer crowded misses are no crowd.
 const LEAST_MISSES: u64 = 256;
-/// Of a crowd's misses at least this part would be saved: more than chance saves of lines at random.
+/// Least part of a crowd's misses that would be saved (as a divisor): more than chance saves of lines at random.
 const LEAST_SAVED: u64 = 2;
 
 impl Attribution {
-    /// What crowds on few sets; empty if it was not looked for. Most misses first within a level.
+    /// Returns the objects that crowd on few sets; empty if not tracked. Most misses first within a level.
     pub fn crowds(&self, side: &SideTables, symbols: &Symbols) -> Vec<Crowd> {
         let Some(crowds) = &self.crowds else { return Vec::new() };
         let names = Names::new(symbols, side);

@@ -1,9 +1,9 @@
 //! Objects that crowd on few sets: misses that would be hits if the lines were spread over all sets of the same cache.
 //!
-//! A conflict miss alone tells little: lines that lie at random have such misses too, and no other place helps them.
-//! So each cache has a twin in which lines are spread ([`Spread`]). A miss whose line the twin has is *crowded*; a hit
-//! whose line the twin has not counts against it. Of lines at random the two are as many; of lines that lie at the same
-//! offset of aligned pieces all misses are crowded, however many sets they pass over and whoever runs between.
+//! A conflict miss alone shows little: lines that lie at random have such misses too, and no other place helps them. So
+//! each cache has a twin in which lines are spread ([`Spread`]). A miss that hits in the twin is *crowded*; hits that
+//! miss in the twin are subtracted. Lines at random have as many of one as of the other. Lines at the same offset of
+//! aligned pieces have crowded misses alone, however many sets they pass over and whoever runs between.
 
 use super::objects::ObjectId;
 use super::spacing::Bursts;
@@ -21,14 +21,14 @@ pub(super) const MAX_EXTENTS: usize = 1 << 16;
 const LINE_LOG2: u32 = 6;
 const SHARE_LOG2: u32 = 20;
 
-/// What crowded misses of one object at one level add up to.
+/// Sums of the crowded misses of one object at one level.
 #[derive(Debug, Default)]
 pub(super) struct CrowdRow {
     /// Crowded misses.
     pub misses: u64,
     /// Hits that would be misses if the lines were spread.
     pub spread_misses: u64,
-    /// What the crowded misses waited, and the stores whose lines are pushed out before their turn.
+    /// Waits of the crowded misses, and of the stores to lines evicted before their turn.
     pub stall_cycles: u64,
     /// Crowded misses of lines that had missed before, and sums over them: misses of the line's set since then, and the
     /// share that these are of the misses of all sets, in 2^-20.
@@ -37,9 +37,9 @@ pub(super) struct CrowdRow {
     share: u64,
     /// Crowded misses after one of the same object in the set.
     within_one: u64,
-    /// By process and first address: end, misses.
+    /// Extents by process and first address: end, misses.
     pub extents: FxHashMap<(u32, u64), (u64, u64)>,
-    /// By line: the first byte of it that missed, misses.
+    /// Lines by number: the first byte of the line that missed, misses.
     pub lines: FxHashMap<u64, (u64, u64)>,
     pub insns: FxHashMap<u32, u64>,
     pub bursts: Bursts,
@@ -56,7 +56,7 @@ impl CrowdRow {
         self.in_set as f64 / self.returned.max(1) as f64
     }
 
-    /// Share of the misses in whose set a line of the same object had missed before.
+    /// Returns the share of the misses in sets where a line of the same object had missed before.
     pub fn within_one(&self) -> f64 {
         self.within_one as f64 / self.misses.max(1) as f64
     }
@@ -65,20 +65,20 @@ impl CrowdRow {
 /// One cache and its twin.
 struct Watch {
     spread: Spread,
-    /// By set: misses of user memory, and where the object begins that had the last crowded one.
+    /// Misses of user memory by set, and the begin of the object of the last crowded one.
     sets: Vec<(u32, u64)>,
-    /// Of all sets.
+    /// Misses of all sets.
     misses: u32,
 }
 
 /// The caches of one level.
 struct Level {
-    /// By CPU.
+    /// Cache instances by CPU.
     instances: Vec<usize>,
     watches: Vec<Watch>,
 }
 
-/// What the twin says of one level of a reference that missed.
+/// Twin's result at one level for a reference that missed.
 #[derive(Clone, Copy, Debug)]
 enum Found {
     /// A crowded miss: what the cache had counted when the line last missed there, and what it has counted now.
@@ -89,15 +89,15 @@ enum Found {
 
 /// See the module's text.
 pub(super) struct Crowds {
-    /// `None`: a level whose sets nobody picks.
+    /// Watched levels; `None`: a level without an index by offset.
     levels: Vec<Option<Level>>,
-    /// Of the reference that missed last.
+    /// Twins' results for the reference that missed last.
     found: [Option<Found>; MAX_LEVELS],
     vcpu: usize,
     pub rows: FxHashMap<(u8, ObjectId), CrowdRow>,
     /// Cycles that the command's references with a conflict miss waited.
     pub conflict_waits: u64,
-    /// By object: cycles that its other references waited.
+    /// Cycles that an object's other references waited, by object.
     pub other_waits: Vec<u64>,
 }
 
@@ -164,8 +164,8 @@ impl Crowds {
         watch.meet(address, met.vaddr, None, true).is_some()
     }
 
-    /// A reference missed the first level or caused traffic: looks it up in the twins. [`Crowds::met`] follows if it is
-    /// the command's.
+    /// Looks up a reference in the twins if it missed the first level or caused traffic. [`Crowds::met`] follows if it
+    /// is the command's.
     pub fn missed(&mut self, vcpu: usize, met: &Effective, outcome: &Outcome) {
         self.found = [None; MAX_LEVELS];
         self.vcpu = vcpu;

@@ -12,10 +12,10 @@ use nearmiss_record::symbols::{KERNEL_MODULE, ModuleData, PageUse, Symbols};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::BTreeMap;
 
-/// What the kernel zeroes, copies and reads for processes.
+/// Name of the memory that the kernel zeroes, copies and reads for processes.
 const USER_PAGES: &str = "user pages, by the kernel";
 
-/// What an object is called.
+/// Title of an object.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) struct Title {
     pub kind: ObjectKind,
@@ -101,7 +101,7 @@ impl<'a> Namer<'a> {
         Title { kind, name, allocated_at: Vec::new() }
     }
 
-    /// Bytes of one object, where the row's own sizes do not say it.
+    /// Bytes of one object, where the row's own sizes do not contain it.
     fn bytes(&self, key: &Key) -> Option<u64> {
         match key {
             Key::KernelPage { page } => match self.names.symbols.kernel_pages.page(*page) {

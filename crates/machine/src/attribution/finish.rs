@@ -1,9 +1,9 @@
-//! From counts to the run's record: who is charged with what the filter dropped, and that every table sums up.
+//! From counts to the run's record: charges dropped references to their owners, and makes every table sum up.
 //!
-//! Sources and their rank. Misses, transactions and stalls: told by the model, reference by reference. References that
-//! the filter dropped and instructions: counted by instruction over the whole window, and split between the command,
-//! others, idle and ticks (`charged.rs`). Tables by task and CPU take them from the tasks' reports and are fitted to the
-//! sums by instruction; what they lack goes to their unattributed row.
+//! Sources and their rank. Misses, transactions and stalls: reported by the model, reference by reference. References
+//! that the filter dropped and instructions: counted by instruction over the whole window, and split between the
+//! command, others, idle and ticks (`charged.rs`). Tables by task and CPU take them from the tasks' reports and are
+//! fitted to the sums by instruction; the remainder goes to their unattributed row.
 
 use super::balance::difference;
 use super::charged::{Charged, Cycles};
@@ -18,21 +18,21 @@ use nearmiss_record::policy::{Order, Policy};
 use nearmiss_record::side::SideTables;
 use nearmiss_record::symbols::Symbols;
 
-/// What is known when a run has been through the model.
+/// State of a run after its replay in the model.
 pub struct ModelledRun<'a> {
     /// The machine modelled, as cut down to the guest's CPUs.
     pub machine: Machine,
     /// The policy replayed.
     pub policy: Policy,
-    /// Whose order.
+    /// Order of the slices: recorded or modelled.
     pub order: Order,
     /// Only user mode was modelled.
     pub only_user: bool,
-    /// Facts a reader must know.
+    /// Facts for the reader.
     pub notes: Vec<String>,
-    /// What the model counted.
+    /// Counts of the model.
     pub totals: ModelTotals,
-    /// Misses over cache sizes, where they were asked for.
+    /// Misses over cache sizes, if requested.
     pub curve: Option<MissRatioCurve>,
     /// The tables beside the stream.
     pub side: &'a SideTables,
@@ -72,7 +72,7 @@ impl Attribution {
         cycles.set(other_functions.iter_mut().map(|row| &mut row.tally));
         let others = sum_of(&other_functions);
 
-        // What the model counted and told nobody: none, unless the two disagree; then it is in the open.
+        // Counts of the model that no observer received: none, unless the two disagree; then it is in the open.
         let mut known = totals.clone();
         [&others, &idle, &ticks].into_iter().for_each(|part| known += part);
         let mut told_more = false;
