@@ -1,12 +1,12 @@
-//! Where the model tells what happened, reference by reference: attribution listens here.
+//! Events of the model, reference by reference: attribution observes them.
 //!
-//! The model knows caches, CPUs and lines; it knows nothing of functions, objects or tasks. An [`Observer`] does.
+//! The model has caches, CPUs and lines, but no functions, objects or tasks. An [`Observer`] has.
 
 use nearmiss_code::CodeMap;
 use nearmiss_record::model::{BusTally, MAX_LEVELS, MissClass};
 use nearmiss_record::reference::{Control, Kind, Record};
 
-/// A reference, or its part in one first-level line, as the machine met it: after the policy.
+/// A reference, or its part in one first-level line, as the machine handled it: after the policy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Effective {
     /// CPU that it ran on.
@@ -15,7 +15,7 @@ pub struct Effective {
     pub node: u8,
     /// Load, store, atomic, non-temporal store or fetch.
     pub kind: Kind,
-    /// What tells lines apart: the recorded physical address, moved as the policy moves it; without coherence the
+    /// Address that identifies lines: the recorded physical one, moved as the policy moves it; without coherence the
     /// virtual one with its address space.
     pub address: u64,
     /// Virtual address.
@@ -26,13 +26,13 @@ pub struct Effective {
     pub record: Record,
 }
 
-/// What a reference that missed the first level, or that caused bus traffic, met.
+/// Outcome of a reference that missed the first level, or that caused bus traffic.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Outcome {
-    /// By level, nearest first: why it missed there; `None` where it hit, was not looked up, or does not count as a
-    /// miss (see [`Outcome::continuation`]). Every `Some` counts, whatever the other fields say.
+    /// Class of the miss by level, nearest first; `None` if it hit, was not looked up, or does not count as a miss (see
+    /// [`Outcome::continuation`]). Every `Some` counts, regardless of the other fields.
     pub missed: [Option<MissClass>; MAX_LEVELS],
-    /// By level: the set it was looked up in; valid where `missed` is `Some`.
+    /// Set of the lookup by level; valid where `missed` is `Some`.
     pub set: [u32; MAX_LEVELS],
     /// The read transaction it caused on the bus, if it left the outermost cache.
     pub read: Option<BusRead>,
@@ -52,14 +52,14 @@ pub struct Outcome {
     /// Physical address of the line, in the modelled placement.
     pub line_paddr: u64,
     /// Second half of a straddling reference which missed only where its first half had missed too: fills and traffic
-    /// count, the reference does not miss again, and `missed` is all `None`. (Where only the second half missed,
-    /// `missed` says so and this is false.)
+    /// count, the reference does not miss again, and `missed` is all `None`. (If only the second half missed, `missed`
+    /// has its classes and this is false.)
     pub continuation: bool,
 }
 
 impl Outcome {
-    /// Whether it went to memory because the outermost cache met the line for the first time, and another CPU was no
-    /// part of it.
+    /// Whether it went to memory because the outermost cache had never seen the line, and another CPU was no part of
+    /// it.
     #[inline]
     pub fn is_first_touch(&self) -> bool {
         self.missed.iter().rev().flatten().next() == Some(&MissClass::Compulsory)
@@ -119,7 +119,7 @@ pub enum BusRead {
     LocalModified,
 }
 
-/// Listens to a model. All calls come in the order in which the model met the records.
+/// Observes a model. All calls come in the order in which the model handled the records.
 pub trait Observer {
     /// A control record.
     fn control(&mut self, vcpu: u32, control: &Control<'_>);
@@ -127,10 +127,10 @@ pub trait Observer {
     fn hit(&mut self, met: &Effective);
     /// A kept reference or fetch that missed the first level or caused traffic.
     fn miss(&mut self, met: &Effective, outcome: &Outcome);
-    /// Instructions this vCPU executed before the record that is told next (or before its chunk's end).
+    /// Instructions this vCPU executed before the next record (or before its chunk's end).
     fn instructions(&mut self, vcpu: u32, instructions: u64);
-    /// The stream is over. `codes`: the code that ran, of machines whose cores make something of it; whoever wants the
-    /// code takes it.
+    /// The stream is over. `codes`: the code that ran, of machines with cores that use it; an observer may take the
+    /// code.
     fn ended(&mut self, codes: &mut Option<CodeMap>) {
         let _ = codes;
     }
@@ -141,7 +141,7 @@ pub trait Observer {
     }
 }
 
-/// Hears nothing: for replays that want totals only.
+/// Ignores all events: for replays that need totals only.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Deaf;
 
@@ -152,7 +152,7 @@ impl Observer for Deaf {
     fn instructions(&mut self, _: u32, _: u64) {}
 }
 
-/// Tells two observers.
+/// Passes events on to two observers.
 impl<A: Observer, B: Observer> Observer for (A, B) {
     fn control(&mut self, vcpu: u32, control: &Control<'_>) {
         self.0.control(vcpu, control);

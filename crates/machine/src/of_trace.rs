@@ -1,4 +1,4 @@
-//! What the model and the attribution are asked for, by the head of the trace that they are given.
+//! Options of the model and the attribution, by the head of their trace.
 
 use crate::attribution::Options;
 use crate::model::ModelOptions;

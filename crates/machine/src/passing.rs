@@ -1,10 +1,10 @@
-//! How many references may wait for another CPU, at most, where slices that followed one another are taken as
+//! Upper bound of the references that wait for another CPU if slices that followed one another are taken as
 //! simultaneous, beyond those that wait in the recorded order.
 //!
-//! The modelled order changes who meets a line before whom within a round and nowhere else. So a reference can wait for
-//! another CPU in this order alone only if another CPU has the line in the same round, and one of the two writes it, or if
-//! its CPU comes back to a line that it shared so: each reference of the first sort makes one of the second at most, and
-//! counts twice. To count them takes a look at a table each; to model them takes two orders of magnitude longer.
+//! The modelled order changes who uses a line before whom within a round and nowhere else. So a reference can wait for
+//! another CPU in this order alone only if another CPU has the line in the same round, and one of the two writes it, or
+//! if its CPU comes back to a line that it shared so: each reference of the first sort makes one of the second at most,
+//! and counts twice. To count them takes a look at a table each; to model them takes two orders of magnitude longer.
 
 use crate::model::rounds::belongs_as_recorded;
 use nearmiss_record::abi::ChunkHeader;

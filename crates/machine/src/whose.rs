@@ -1,18 +1,18 @@
-//! Whose the work of each CPU is: the command's, another task's, nobody's, or the timer's.
+//! Owner of each CPU's work: the command, another task, none (idle), or the timer.
 //!
 //! The command is the process that runs at the BEGIN mark, and every process that descends from it, whoever adopts it
-//! later. The kernel works for the command while one of the command's tasks is current; what a kernel thread does on its
-//! behalf is the kernel thread's. What runs before a task is known is another task's.
+//! later. The kernel works for the command while one of the command's tasks is current; work of a kernel thread on its
+//! behalf is the kernel thread's. Work from before a task is known is another task's.
 
 use nearmiss_record::maps::{Decoder, Event};
 use nearmiss_record::reference::Control;
 use rustc_hash::FxHashSet;
 
 const MARK_BEGIN: u64 = 1;
-/// Interrupts nest no deeper than this; entries beyond are not told apart.
+/// Interrupts nest no deeper than this; entries beyond are not kept apart.
 const MAX_NESTING: u32 = 60;
 
-/// Whose the work is.
+/// Owner of the work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Whose {
     /// The command's, and the kernel's for it.
@@ -25,7 +25,7 @@ pub enum Whose {
     Ticks = 3,
 }
 
-/// What kind of task a CPU runs, interrupts or not.
+/// Kind of task a CPU runs, interrupts or not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Class {
     Command = 0,
@@ -86,7 +86,7 @@ pub struct Running {
     cpus: Vec<Cpu>,
     /// Processes.
     command: FxHashSet<u32>,
-    /// CPU that met the BEGIN mark while its process was not known.
+    /// CPU of the BEGIN mark if its process was not known then.
     begins: Option<usize>,
 }
 
@@ -96,7 +96,7 @@ impl Running {
         Running { cpus: (0..cpus.max(1)).map(|_| Cpu::new()).collect(), command: FxHashSet::default(), begins: None }
     }
 
-    /// Whose what CPU `cpu` does now is.
+    /// Returns the owner of CPU `cpu`'s current work.
     #[inline]
     pub fn whose(&self, cpu: usize) -> Whose {
         self.cpus[cpu.min(self.cpus.len() - 1)].whose
@@ -135,8 +135,8 @@ impl Running {
         self.cpus[at].judge(&self.command);
     }
 
-    /// Takes bytes of a CPU's ring, and tells what is in them; `false` where they are damaged: what came before the
-    /// damage is told all the same.
+    /// Decodes bytes of a CPU's ring, and passes its events to `tell`; `false` if they are damaged: events before the
+    /// damage are passed on all the same.
     pub(crate) fn maps(&mut self, cpu: usize, bytes: &[u8], mut tell: impl FnMut(Event)) -> bool {
         let mut decoder = std::mem::take(&mut self.cpus[cpu].decoder);
         let sound = decoder.feed(bytes, |event| {
@@ -163,7 +163,7 @@ impl Running {
                     self.command.remove(pid);
                 }
             }
-            // A CPU's ring tells of the task that runs on it.
+            // A CPU's ring describes the task that runs on it.
             Event::Map { pid, .. } | Event::Name { pid, exec: true, .. } if self.cpus[cpu].pid.is_none() => {
                 self.cpus[cpu].pid = Some(*pid);
                 if self.begins == Some(cpu) {

@@ -1,4 +1,4 @@
-//! Crowds of every shape, and what looks like them: streams through a model whose crowds are then asked for.
+//! Crowds of every shape, and streams that look like them: run through a model with crowds attributed.
 #![allow(clippy::unwrap_used)]
 
 use nearmiss_machine::attribution::{Attribution, Crowd, Options, RecordedData};
@@ -33,7 +33,7 @@ fn load(address: u64) -> Record {
     Record::reference(Kind::Load, address, 8, 0, InsnId(1), address >> 12, 1)
 }
 
-/// What crowds when the blocks (first address, bytes; one call site each) are read so.
+/// Returns the crowds when the blocks (first address, bytes; one call site each) are read so.
 fn crowds(machine: &Machine, blocks: &[(u64, u64)], records: impl Iterator<Item = Record>) -> Vec<Crowd> {
     let options =
         Options { cpus: 1, levels: machine.levels(), line_bytes: 64, crowds: Some(machine.clone()), aliasing: None };

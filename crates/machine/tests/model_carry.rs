@@ -1,5 +1,5 @@
-//! What the tap's modes let a replay change: stores around the caches, tasks on other CPUs. The plugin's own filter code
-//! sends what is replayed; the slow twin is fed with the unfiltered stream, changed by hand.
+//! Changes that the tap's modes allow a replay: stores around the caches, tasks on other CPUs. The plugin's own filter
+//! code sends the replayed records; the slow twin is fed with the unfiltered stream, changed by hand.
 #![allow(clippy::unwrap_used)]
 
 #[path = "support/filtered.rs"]
@@ -66,7 +66,7 @@ fn reference(kind: Kind, line: u64, word: u64, insn: u32, own: u64) -> Record {
     Record::reference(kind, (page << 12) + line * 64 + word * 8, 8, 0, InsnId(insn), page, 0)
 }
 
-/// What is done in a slice: how, line, word and instruction.
+/// One step of a slice: how, line, word and instruction.
 type Step = (u8, u64, u64, u32);
 
 /// Slices of two CPUs: CPU, calling context, steps.
@@ -130,7 +130,7 @@ fn with_64_sets(packages: u32) -> Machine {
     machine(packages, 1, vec![l1(CacheKind::Data), l1(CacheKind::Instruction), l2])
 }
 
-/// What the tap sends of one CPU's stores, all of them turned non-temporal; nothing where the tap cannot be had.
+/// Replays the tap's records of one CPU's stores, all of them turned non-temporal; `None` if the tap cannot be built.
 fn around(references: impl Iterator<Item = Record>) -> Option<(usize, ModelTotals)> {
     let mut tap = TapFilter::start()?;
     let filter = Filter { ordered_stores: true, ..of_64_sets() };
@@ -185,7 +185,7 @@ fn a_copy_between_other_sets_makes_whole_lines_too() {
         let copy = by_words(lines, (8 << 20) + offset, |_| Vec::new());
         let Some((sent, totals)) = around(copy.into_iter()) else { return };
         let bus = totals.sum().bus;
-        // Where the stores leave the source's set alone, the loads behind the first of a line repeat it, and are dropped.
+        // If the stores leave the source's set alone, the loads behind the first of a line repeat it, and are dropped.
         assert_eq!(sent as u64, lines * sent_a_line, "{offset:#x}");
         assert_eq!((bus.nt_full, bus.nt_partial, bus.reads(), bus.write_backs), (lines, 0, lines, 0), "{offset:#x}");
     }
@@ -204,7 +204,7 @@ fn what_is_read_at_once_is_read_from_memory() {
     }
 }
 
-/// As a switch of tasks on a vCPU is told, with the instructions of the one that leaves.
+/// A switch of tasks on a vCPU, with the instructions of the one that leaves.
 fn switch(pid: u32, executed: u64) -> Vec<Record> {
     let usage = Usage { user_instructions: executed, ..Usage::default() };
     let mut records = vec![Record::control(ControlKind::Switch, u64::from(pid) << 12, 0, pid.into())];
@@ -245,7 +245,7 @@ fn tasks_on_other_cpus_miss_as_if_nothing_was_filtered() {
     let tap = RefCell::new(tap);
     let places = prop::collection::vec(0..2u32, 4);
     let ran = runner(1500).run(&(machines(), task_slices(), places, 1..30u64), |(mut m, slices, on, window)| {
-        // Threads of one core share its first level: there the filter is approximate, and a note says so.
+        // Threads of one core share its first level: there the filter is approximate, and a note lists it.
         m.topology = Topology { packages: 2, threads_per_core: 1, ..m.topology };
         let mut tap = tap.borrow_mut();
         let filter = Filter { by_task: true, ..filter_for(&m) };
@@ -317,8 +317,9 @@ fn two_threads_of_one_cpu_show_on_two_the_false_sharing_of_two() {
     let apart = feed::<Fast>(&m, &Policy::default(), &modelled(filter, 1), &one);
     let false_sharing = |totals: &ModelTotals| totals.sum().levels[0].class(FalseSharing);
     assert_eq!(false_sharing(&apart), 0, "as recorded, on one CPU");
-    // Of 20,000 additions; until the second thread comes nobody knows that the line is shared, and its repeats are dropped.
-    // A placed round has one window of each CPU, where the slices of a recorded one follow one another without idling.
+    // Out of 20,000 additions; until the second thread comes the line is not marked shared, and its repeats are
+    // dropped. A placed round has one window of each CPU, where the slices of a recorded one follow one another without
+    // idling.
     assert_eq!((false_sharing(&placed), false_sharing(&pinned)), (12_191, 19_002));
 }
 

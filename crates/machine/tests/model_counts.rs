@@ -28,7 +28,7 @@ fn by_kind(level: &LevelTally) -> [u64; 3] {
     [level.load_misses, level.store_misses, level.fetch_misses].map(|classes| classes.iter().sum())
 }
 
-/// All that both say, as text.
+/// Counts that both have, as text.
 fn shared(totals: &ModelTotals) -> String {
     let sum = totals.sum();
     let levels: Vec<_> = sum.levels.iter().map(by_kind).collect();
@@ -79,14 +79,14 @@ fn what_cannot_be_counted_is_refused_in_a_sentence() {
     assert!(Counter::new(&m, &Policy::default(), &options, Deaf).is_ok(), "what tells lines apart indexes them too");
 }
 
-/// What the stream's front makes of the records.
+/// Way of the records through the stream's front.
 #[derive(Clone, Copy, Debug)]
 enum Way {
     /// Any reference, cut by the replay.
     Unfiltered,
     /// References of one line each: the short way.
     Filtered,
-    /// The tap says where a line goes.
+    /// The tap chooses the place of a line.
     Told,
     ToldOfFetches,
     /// As cachegrind has it.
@@ -157,7 +157,7 @@ fn machines() -> impl Strategy<Value = Machine> {
     })
 }
 
-/// What a machine's first level must be for a way of the records to be possible.
+/// Adapts a machine's first level so that a way of the records is possible.
 fn suited(mut m: Machine, way: Way) -> (Machine, ModelOptions) {
     let mut o = options(1);
     match way {

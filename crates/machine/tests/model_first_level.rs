@@ -51,7 +51,7 @@ impl Set {
         low
     }
 
-    /// What the tap sends of a use, if anything: the way and whether the line there was used again.
+    /// Returns the tap's report of a use, if any: the way and whether the line there was used again.
     fn meet(&mut self, address: u64, store: bool) -> Option<(usize, bool)> {
         let there = self.ways.iter().position(|line| line.is_some_and(|line| line.address == address));
         if let Some(way) = there {
@@ -145,7 +145,7 @@ proptest! {
         let whole = replay_on(&m, &Policy::default(), &options(1), &[(0, 0, all)], Deaf).0;
         let short = replay_on(&m, &Policy::default(), &told, &[(0, 0, kept)], Deaf).0;
         prop_assert_eq!(format!("{:?}", counted(&whole)), format!("{:?}", counted(&short)));
-        // What is in the first level at the end is not known to have been used again.
+        // Lines in the first level at the end have no later use recorded.
         let blamed = |totals: &ModelTotals, cache: &str| {
             totals.pollution.iter().filter(|pair| pair.cache == cache).map(|pair| pair.misses).sum::<u64>()
         };

@@ -61,7 +61,7 @@ fn a_page_that_the_kernel_cleared_goes_where_its_range_belongs_when_it_is_used()
     let kernel =
         |address| Record::reference(Kind::Store, KERNEL + address, 8, FLAG_KERNEL, InsnId(3), address >> 12, 0);
     let rules = vec![rule(Some((0x1000, 0x3000)), None, Home::Node(1)), rule(None, None, Home::FirstTouch)];
-    // Cleared by CPU 0, whose node it is until the program's first use; a hit is a use too.
+    // Cleared by CPU 0, so its node until the program's first use; a hit is a use too.
     let chunk = vec![kernel(0x1000), load(0x1000), kernel(0x1040), kernel(0x4000), kernel(0x4040)];
     assert_eq!(remote_reads(&at_home(rules, &[(0, chunk)])), [1, 0], "the second line of page 1");
 }
@@ -109,7 +109,7 @@ fn a_call_site_is_an_instruction_in_its_calling_context() {
     }
 }
 
-/// What the replay of a placed stream tells: CPU and address, CPU and task, or CPU and address of code.
+/// Events of a placed stream's replay: CPU and address, CPU and task, or CPU and address of code.
 #[derive(Default)]
 struct Met(Vec<(u32, u64)>);
 
@@ -210,7 +210,7 @@ fn a_cpu_whose_task_starts_late_is_waited_for_until_so_much_is_held() {
     let chunks: Vec<_> = early.chain([late]).collect();
     let told = replay_on(&m, &placed(&[(1, 0), (2, 1)], 1000), &options(1), &chunks, Met::default()).1.0;
     let before = told.iter().position(|(cpu, _)| *cpu == 1).unwrap();
-    // Of 5,000,006 records 4 Mi were held back, but for what is less than a window.
+    // 4 Mi of 5,000,006 records were held back, but for less than a window.
     assert_eq!(before, 807_001);
     assert_eq!(told.len(), 5_002_002);
 }
@@ -257,7 +257,7 @@ fn bound_tasks_execute_what_they_executed_and_the_kernel_s_own_is_left_out() {
         let totals = replay_on(&m, policy, &options(2), &moving(), Deaf).0;
         totals.cpus.iter().map(|cpu| (cpu.instructions, cpu.loads)).collect::<Vec<_>>()
     };
-    // Of the kernel's 10 instructions none is theirs.
+    // None of the kernel's 10 instructions is theirs.
     assert_eq!(by_cpu(&bound(&[(1, None), (2, None)])), [(20, 4), (5, 1)]);
     assert_eq!(by_cpu(&bound(&[(1, Some(1)), (2, Some(0))])), [(10, 2), (15, 3)]);
     assert_eq!(by_cpu(&bound(&[(2, Some(1))])), [(0, 0), (10, 2)]);

@@ -91,7 +91,7 @@ fn only_the_windows_that_are_wanted_are_kept() {
     assert_eq!(met, [(1, 1001), (1, 3), (1, 4), (1, 5), (1, 6)], "that the task runs is told all the same");
 }
 
-/// By cache, hits and misses; stalls by CPU.
+/// Hits and misses by cache; stalls by CPU.
 fn counts(totals: &ModelTotals) -> (Vec<(u64, u64)>, Vec<u64>) {
     let caches = totals.caches.iter().map(|cache| (cache.hits, cache.accesses)).collect();
     (caches, totals.cpus.iter().map(|cpu| cpu.stall_cycles).collect())
@@ -100,7 +100,7 @@ fn counts(totals: &ModelTotals) -> (Vec<(u64, u64)>, Vec<u64>) {
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(200) })]
 
-    /// One task a CPU from begin to end is what the place policy does, whatever CPU recorded what.
+    /// One task a CPU from begin to end equals the place policy, regardless of which CPU recorded what.
     #[test]
     fn one_hand_is_the_place_policy_s_replay(
         turns in prop::collection::vec((0..2u32, 0..2u32, prop::collection::vec(0..200u64, 0..40)), 1..12),
@@ -195,7 +195,7 @@ fn what_a_grouping_gains_is_what_a_slow_interleaver_gains() {
 
 #[test]
 fn a_fast_task_is_met_as_often_as_in_equal_time() {
-    // Half of the second level in an order of its own, and lines that are never met again.
+    // Half of the second level in an order of its own, and lines that are never used again.
     let tasks = [walk(0, 1).iter().map(|line| line % 1000 % 24).collect(), (0..3000).map(|n| 10_000 + n).collect()];
     let tasks: [Vec<u64>; 2] = tasks;
     let chunks: Vec<_> = tasks.iter().zip(1..).map(|(lines, pid)| (0, turn(pid, lines))).collect();

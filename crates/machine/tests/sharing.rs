@@ -101,7 +101,7 @@ fn counters_of_two_threads_share_falsely() {
     let add = |at: u64, insn| [load4(BLOCK + at, insn), store4(BLOCK + at, insn)];
     let record = take_turns(&[(BLOCK, 64)], 10, &add(0, 2), &add(8, 4));
     let (line, tenants) = only_line(&record);
-    // The first miss of each CPU is its first touch of the line. Of one miss nobody knows what was written before the
+    // The first miss of each CPU is its first touch of the line. For one miss it is unknown what was written before the
     // line was watched, and two stays are not over.
     assert_eq!((line.true_sharing, line.false_sharing, line.needless), (0, 18, 15));
     assert_eq!(tenants, [(0, 4, 0, vec![101], vec![101]), (8, 4, 1, vec![102], vec![102])]);

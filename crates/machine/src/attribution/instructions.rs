@@ -17,13 +17,13 @@ const MAX_FUNCTIONS: [usize; 2] = [40, 10];
 /// Most instructions of one function that have a row of their own.
 const MAX_INSTRUCTIONS: usize = 48;
 
-/// What was done at one address, however often it was translated.
+/// Tally of one address, over all its translations.
 struct Place<'a> {
     line: Option<(&'a str, u32)>,
     tally: Tally,
 }
 
-/// By address; `None`: what has no known address.
+/// Places by address; `None`: all without a known address.
 type Places<'a> = BTreeMap<Option<u64>, Place<'a>>;
 
 /// Rows of the functions with the most cycles, a function's behind one another: costliest first, and last all that has
@@ -59,7 +59,7 @@ pub(super) fn instructions(
     hot.into_iter().flat_map(rows).collect()
 }
 
-/// Where the file has the instruction, or the kernel.
+/// Returns the address of an instruction in its file, or in the kernel.
 fn address(
     attribution: &Attribution,
     names: &Names<'_>,

@@ -21,7 +21,7 @@ const STACK_LOG2: u32 = 14;
 pub(super) struct Kernel {
     layout: KernelLayout,
     data: Arc<ModuleData>,
-    /// Where per-CPU symbols end; they are linked at 0.
+    /// End of the per-CPU symbols; they are linked at 0.
     per_cpu_end: u64,
     variables: FxHashMap<u32, ObjectId>,
 }

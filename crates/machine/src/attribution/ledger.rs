@@ -4,7 +4,7 @@ use crate::observer::Outcome;
 use nearmiss_record::model::{BusTally, ByClass, LevelTally, MAX_LEVELS, Tally};
 use nearmiss_record::reference::{FLAG_CONT, Kind, Record};
 
-/// How many misses, and their stalls.
+/// Number of misses, and their stalls.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Count {
     pub times: u64,
@@ -77,7 +77,7 @@ fn part(record: Record) -> Part {
     }
 }
 
-/// What the misses of one row and one [`Part`] add up to.
+/// Sums of the misses of one row and one [`Part`].
 #[derive(Clone, Copy, Debug, Default)]
 struct Slot {
     misses: [ByClass; MAX_LEVELS],
@@ -104,13 +104,13 @@ impl Default for Ledger {
 }
 
 impl Ledger {
-    /// Adds what `record` met to `row`.
+    /// Adds the outcome of `record` to `row`.
     #[inline]
     pub fn add(&mut self, row: &mut Row, record: Record, outcome: &Outcome) {
         self.add_all(row, record, outcome, Count { times: 1, stall_cycles: u64::from(outcome.stall_cycles) });
     }
 
-    /// Adds what records like this one met.
+    /// Adds the outcomes of `count` records like this one.
     pub fn add_all(&mut self, row: &mut Row, record: Record, outcome: &Outcome, count: Count) {
         let index = &mut row.0[part(record) as usize];
         if *index == 0 {
@@ -158,7 +158,7 @@ impl Ledger {
     }
 }
 
-/// How many transactions `outcome` caused.
+/// Returns the number of transactions that `outcome` caused.
 pub(super) fn transactions(outcome: &Outcome) -> u64 {
     let others = [outcome.write_backs, u8::from(outcome.invalidated), outcome.nt_full, outcome.nt_partial];
     others.into_iter().map(u64::from).sum::<u64>() + u64::from(outcome.read.is_some())

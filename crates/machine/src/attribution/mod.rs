@@ -1,8 +1,8 @@
-//! Whose the misses are: by code, call stack, object, task, CPU, node, set and page offset.
+//! Misses by owner: by code, call stack, object, task, CPU, node, set and page offset.
 //!
-//! [`Attribution`] listens to a model while it replays and keeps compact counts; [`Attribution::into_record`] names and
-//! adds up when the run is over. What other tasks did, an interrupt handler of the timer ("ticks") and idle CPUs is
-//! counted apart and never part of the command's: [`crate::whose`] tells them apart.
+//! [`Attribution`] observes a model while it replays and keeps compact counts; [`Attribution::into_record`] names and
+//! adds up when the run is over. Work of other tasks, of the timer's interrupt handler ("ticks") and of idle CPUs is
+//! counted apart and never part of the command's: [`crate::whose`] separates them.
 
 mod alias_tables;
 mod aliases;
@@ -73,10 +73,10 @@ const PAGE_BYTES: u64 = 4096;
 const MAX_INSNS: usize = 1 << 24;
 /// Most rows of the object table while the run goes on.
 const MAX_OBJECTS: usize = 1 << 20;
-/// Most pairs of calling context and instruction that are told apart.
+/// Most pairs of calling context and instruction that are kept apart.
 const MAX_STACKS: usize = 1 << 20;
 
-/// What an attribution must know beforehand.
+/// Options of an attribution.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// CPUs of the guest.
@@ -85,9 +85,9 @@ pub struct Options {
     pub levels: usize,
     /// Line size of the machine's first data cache in bytes, a power of two.
     pub line_bytes: u32,
-    /// Machine in whose data caches objects that crowd on few sets are looked for; `None`: do not look for them.
+    /// Machine of the data caches in which to find objects that crowd on few sets; `None`: do not look for them.
     pub crowds: Option<Machine>,
-    /// What tells loads that wait for a store to the same offset of another page; `None`: do not look for them.
+    /// Parameters of loads that wait for a store to the same offset of another page; `None`: do not look for them.
     pub aliasing: Option<StoreAliasing>,
 }
 
@@ -109,14 +109,14 @@ struct StackCount {
 pub struct Attribution {
     options: Options,
     ledger: Ledger,
-    /// By [`Whose`], by instruction id; misses of the command and of others alone.
+    /// Rows by [`Whose`], by instruction id; misses of the command and of others alone.
     insns: [Vec<InsnRow>; 4],
     cpus: Vec<Cpu>,
     running: Running,
     tasks: Tasks,
     tracker: Tracker,
     log: MapLog,
-    /// Of idle and of ticks, by [`Whose`]; the others' are the sums of their instructions.
+    /// Rows of idle and of ticks, by [`Whose`]; the others' are the sums of their instructions.
     apart: [Row; 4],
     nodes: Vec<InsnRow>,
     code: InsnRow,
@@ -133,7 +133,7 @@ pub struct Attribution {
     user_pages: PageSet,
     /// Instructions that tasks reported, by [`Class`], then user and kernel.
     reported: [[u64; 2]; 3],
-    /// Kept references by the [`Class`] of the task that ran, then by [`Whose`] they are.
+    /// Kept references by the [`Class`] of the task that ran, then by their [`Whose`].
     kept_by: [[u64; 4]; 3],
     crowds: Option<Crowds>,
     aliases: Option<Aliases>,
@@ -207,7 +207,7 @@ impl Attribution {
         for event in events {
             match &event {
                 Event::Lost(count) => self.lost_events += count,
-                // A CPU's ring tells of the task that runs on it.
+                // A CPU's ring describes the task that runs on it.
                 Event::Map { pid, .. } => self.tasks.assume(cpu.task, *pid, *pid),
                 Event::Name { pid, tid, exec: true, .. } => self.tasks.assume(cpu.task, *tid, *pid),
                 _ => {}
@@ -231,7 +231,7 @@ impl Attribution {
         (0..self.cpus.len()).for_each(|vcpu| self.settle(vcpu));
     }
 
-    /// Running tasks go on in rows of those whose they are.
+    /// Moves running tasks to rows of their current owner.
     fn judge_tasks(&mut self) {
         for (vcpu, cpu) in self.cpus.iter_mut().enumerate() {
             cpu.task = self.tasks.belongs(cpu.task, self.running.class(vcpu) == Class::Command);
@@ -246,7 +246,7 @@ impl Attribution {
         self.cpus[vcpu].report(&mut self.tasks, class, usage);
     }
 
-    /// Counts what `record` met. `again`: it was counted as a reference before, only its effects are new.
+    /// Counts the outcome of `record`. `again`: it was counted as a reference before, only its effects are new.
     fn met(&mut self, vcpu: usize, record: Record, outcome: &Outcome, again: bool) {
         let cpu = &mut self.cpus[vcpu];
         match self.running.whose(vcpu) {
@@ -292,7 +292,7 @@ impl Attribution {
         }
     }
 
-    /// Counts a kept reference, whatever it met.
+    /// Counts a kept reference, whether it hit or missed.
     #[inline]
     fn reference(&mut self, met: &Effective) {
         let record = met.record;
@@ -481,8 +481,8 @@ impl Observer for Attribution {
         self.met(vcpu, met.record, outcome, false);
     }
 
-    // Instructions come from the tables beside the stream: what a record says of them belongs to whatever ran since the
-    // last record, which may be another task.
+    // Instructions come from the tables beside the stream: a record's count belongs to whatever ran since the last
+    // record, which may be another task.
     fn instructions(&mut self, _: u32, _: u64) {}
 
     fn drained(&mut self, last: &Effective, full: u8, partial: u8, home: u8) {

@@ -4,13 +4,13 @@ use nearmiss_record::side::{Context, Insn, SideTables};
 use nearmiss_record::symbols::{Function, Symbols};
 use std::collections::BTreeMap;
 
-/// What could not be named.
+/// Name of unattributed work.
 pub(super) const UNATTRIBUTED: &str = "[unattributed]";
-/// Where the heap shim lies in the guest.
+/// Directory of the heap shim in the guest.
 const SHIM_DIRECTORY: &str = "/run/nearmiss/";
 /// Most functions of a list.
 const MAX_FUNCTIONS: usize = 8;
-/// Deepest call stack that is told.
+/// Deepest call stack that is reported.
 const MAX_DEPTH: usize = 256;
 
 /// Looks up the tables beside the stream.
@@ -77,8 +77,8 @@ impl<'a> Names<'a> {
         self.contexts.get(context as usize).map_or(0, |node| node.call)
     }
 
-    /// The calls that lead to where memory was asked for, without those inside the allocator or the kernel, and those
-    /// that led to the program's `main`.
+    /// Returns the calls that lead to an allocation, without those inside the allocator or the kernel, and those that
+    /// led to the program's `main`.
     pub fn allocation_calls(&self, context: u32) -> Vec<u32> {
         let mut calls = self.calls(context);
         let is_main = |call: &u32| self.function_name(self.function(*call)) == "main";

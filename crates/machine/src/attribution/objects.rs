@@ -1,4 +1,4 @@
-//! Data objects: what kind of memory an address belongs to, and whose.
+//! Data objects: the kind and owner of the memory at an address.
 
 use super::ledger::{Count, Ledger, References, Row};
 use crate::observer::Outcome;
@@ -9,7 +9,7 @@ use rustc_hash::FxHashMap;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct ObjectId(pub u32);
 
-/// What makes two pieces of memory the same row of the object table.
+/// Key of a row of the object table.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Key {
     /// Nothing is known of the address.
@@ -18,7 +18,7 @@ pub(super) enum Key {
     Heap { context: u32 },
     /// The program break's memory outside live blocks.
     Break,
-    /// Anonymous mappings told of in this calling context; if that is the kernel's own, made in the user's.
+    /// Anonymous mappings reported in this calling context; if that is the kernel's own, made in the user's.
     Anonymous { context: u32, user: u32 },
     /// A mapped file, or memory with a name of its own such as `[vdso]`.
     File { path: String },
@@ -52,7 +52,7 @@ pub(super) struct Object {
     pub sizes_differ: bool,
     /// All start addresses, or-ed: its lowest bit is the alignment common to all.
     pub addresses: u64,
-    /// Largest alignment that was asked for; 0: the allocator's own.
+    /// Largest alignment requested; 0: the allocator's own.
     pub asked_alignment: u64,
     /// A few instructions that stored to a [`Key::KernelArea`]: calls store to stacks.
     pub storers: Vec<u32>,
@@ -119,13 +119,13 @@ impl Objects {
         row.addresses |= address;
     }
 
-    /// An object of this row was asked for with an alignment.
+    /// Notes a requested alignment of an object of this row.
     pub fn aligned(&mut self, id: ObjectId, alignment: u64) {
         let row = &mut self.rows[id.0 as usize];
         row.asked_alignment = row.asked_alignment.max(alignment);
     }
 
-    /// What `record`, and others like it, met at this object.
+    /// Adds the outcomes of `count` records like this one at this object.
     pub fn met(&mut self, id: ObjectId, ledger: &mut Ledger, record: Record, outcome: &Outcome, count: Count) {
         let row = &mut self.rows[id.0 as usize];
         if matches!(row.key, Key::KernelArea { .. })

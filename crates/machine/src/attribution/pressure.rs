@@ -5,14 +5,14 @@ use nearmiss_record::machine::Machine;
 use nearmiss_record::model::{MissClass, SetMap};
 use nearmiss_record::reference::{Kind, Record};
 
-/// Of one level's data or unified cache.
+/// Misses by set of one level's data or unified cache.
 #[derive(Clone, Debug, Default)]
 struct Sets {
     misses: Vec<u64>,
     conflicts: Vec<u64>,
 }
 
-/// By level, nearest first.
+/// Sets by level, nearest first.
 #[derive(Clone, Debug)]
 pub(super) struct Pressure(Vec<Sets>);
 

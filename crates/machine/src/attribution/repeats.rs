@@ -1,4 +1,4 @@
-//! Misses that are met again as they were met before: counted here, and added to the tables together.
+//! Misses that repeat an earlier outcome: counted here, and added to the tables together.
 //!
 //! A miss adds to half a dozen rows, and most misses are like one a moment ago: the same instruction, calling context,
 //! task and object, the same levels missed. The first of a kind goes to the tables at once, so that rows and their
@@ -9,14 +9,14 @@ use super::objects::ObjectId;
 use crate::observer::Outcome;
 use nearmiss_record::reference::Record;
 
-/// Whom a miss concerns, and what it met.
+/// Context of a miss, and its outcome.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Met {
     pub vcpu: usize,
     /// Row of the task.
     pub task: u32,
     pub context: u32,
-    /// Of data references.
+    /// Object of a data reference.
     pub object: Option<ObjectId>,
     /// Was counted as a reference before.
     pub again: bool,
@@ -57,7 +57,7 @@ struct Kind {
     more: Count,
 }
 
-/// Kinds of misses met lately, and how many of each are not in the tables yet.
+/// Kinds of recent misses, and how many of each are not in the tables yet.
 #[derive(Debug)]
 pub(super) struct Repeats {
     kinds: Vec<Option<Kind>>,
@@ -70,8 +70,8 @@ impl Default for Repeats {
 }
 
 impl Repeats {
-    /// Notes a miss. Nothing is due if it is like one that is remembered; else the misses of the kind whose place it
-    /// takes, if there are, and itself.
+    /// Notes a miss. A miss like a remembered one makes nothing due. Any other returns the misses of the kind whose
+    /// place it takes, if there are any, and itself.
     #[inline]
     pub fn note(&mut self, met: &Met) -> Option<(Option<(Met, Count)>, Count)> {
         let likeness = met.likeness();

@@ -1,7 +1,7 @@
 //! Lines that move between CPUs: who uses which of their bytes, and whether a CPU that fetched one needed it.
 //!
-//! A line is watched from its first coherence miss on. A miss alone does not say whether the data of two CPUs share a
-//! line by accident: the CPU that takes a lock may look first at a byte of it that nobody writes. So a miss counts as
+//! A line is watched from its first coherence miss on. A miss alone does not show whether the data of two CPUs share a
+//! line by accident: the CPU that takes a lock may look first at a byte of it that no CPU writes. So a miss counts as
 //! needless only once the CPU loses the line again without having used a byte that another CPU had written (the
 //! *essential* misses of Dubois, Skeppstedt and Stenström, 1993, are the others).
 
@@ -14,30 +14,30 @@ use nearmiss_record::model::MissClass;
 use nearmiss_record::reference::Kind;
 use rustc_hash::FxHashMap;
 
-/// Most lines told apart.
+/// Most lines kept apart.
 const MAX_LINES: usize = 1 << 18;
 /// Most uses and pieces of one line, instructions of one use, and instructions of one line that wait.
 const MAX_USES: usize = 128;
 const MAX_PIECES: usize = 64;
 const MAX_INSNS: usize = 4;
 const MAX_WAITING: usize = 16;
-/// log₂ of the bits that tell most lines that are not watched from those that are.
+/// log₂ of the bits that separate most unwatched lines from watched ones.
 const WATCHED_LOG2: u32 = 17;
 /// First address that is not user space's.
 const USER_END: u64 = 1 << 47;
-/// Parties from here on are CPUs: of the tasks that came when a line had all the uses that are told apart.
+/// First party that is a CPU: it stands for the tasks that came after a line had its most uses.
 pub(super) const BY_CPU: u32 = u32::MAX - 64;
 
-/// How one task uses certain bytes of a line.
+/// One task's use of certain bytes of a line.
 #[derive(Clone, Debug)]
 pub(super) struct Use {
     /// Index of the task, or [`BY_CPU`] and the number of a CPU.
     pub party: u32,
     pub stores: bool,
-    /// Of the line, a bit each.
+    /// Bytes of the line, a bit each.
     pub bytes: u128,
     pub times: u64,
-    /// How often it waited for other CPUs.
+    /// Number of waits for other CPUs.
     pub waits: u64,
     /// Some of the instructions, with their times.
     pub insns: Vec<(u32, u64)>,
@@ -55,7 +55,7 @@ pub(super) struct Piece {
     pub bytes: u128,
 }
 
-/// What a CPU has to do with a line.
+/// State of a line on one CPU.
 #[derive(Clone, Copy, Debug, Default)]
 struct Stay {
     /// Bytes that others wrote and that the CPU has not used since.
@@ -68,18 +68,18 @@ struct Stay {
 #[derive(Clone, Debug)]
 pub(super) struct SharedLine {
     pub object: ObjectId,
-    /// Of the line in the object.
+    /// Offset of the line in the object.
     pub offset: u64,
     pub true_sharing: u64,
     pub false_sharing: u64,
     pub needless: u64,
-    /// By task: cycles waited for other CPUs.
+    /// Cycles waited for other CPUs, by task.
     pub waits: Vec<(u32, u64)>,
     /// Instructions that waited, and how often.
     pub waiting: Vec<(u32, u64)>,
     pub uses: Vec<Use>,
     pub pieces: Vec<Piece>,
-    /// Bytes whose piece is known.
+    /// Bytes with a known piece.
     known: u128,
     stays: Vec<Stay>,
 }
@@ -112,7 +112,7 @@ impl Reference {
     }
 }
 
-/// By recorded physical address of the line.
+/// Watched lines by recorded physical address.
 #[derive(Debug)]
 pub(super) struct SharedLines {
     pub lines: FxHashMap<u64, SharedLine>,
@@ -134,7 +134,7 @@ impl SharedLines {
         self.watched[word] & bit != 0
     }
 
-    /// A coherence miss; its reference is told to [`SharedLines::referred`] after this.
+    /// Notes a coherence miss; its reference goes to [`SharedLines::referred`] after this.
     pub fn missed(&mut self, by: &Reference, class: MissClass, object: ObjectId, offset: u64) {
         let is_new = !self.lines.contains_key(&by.line);
         if is_new && self.lines.len() >= MAX_LINES {
@@ -181,7 +181,8 @@ fn add(sums: &mut Vec<(u32, u64)>, key: u32, count: u64, most: usize) {
     }
 }
 
-/// Where the bit of the line at an address is. The lowest bits are the same for all bytes of the longest line.
+/// Returns the place of the bit of the line at an address. The lowest bits are the same for all bytes of the longest
+/// line.
 #[inline]
 fn place(address: u64) -> (usize, u64) {
     let mixed = ((address >> 7).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (64 - WATCHED_LOG2)) as usize;
@@ -237,7 +238,7 @@ impl SharedLine {
         add(&mut found.insns, by.insn, times, MAX_INSNS);
     }
 
-    /// Tasks that come when the line has all the uses that are told apart go by their CPU.
+    /// Adds a use. Once the line has its most uses, later tasks go by their CPU.
     fn new_use(&mut self, by: &Reference, stores: bool) -> &mut Use {
         let is_full = self.uses.len() >= MAX_USES;
         let parties = [by.task, BY_CPU + by.cpu as u32];
@@ -278,7 +279,7 @@ impl Attribution {
         }
     }
 
-    /// What a reference met that may have taken its line from other CPUs.
+    /// Notes the outcome of a reference that may have taken its line from other CPUs.
     pub(super) fn move_line(&mut self, vcpu: usize, met: &Effective, outcome: &Outcome) {
         if !outcome.waited_for_others() || met.kind == Kind::Fetch || self.running.whose(vcpu) != Whose::Command {
             return;

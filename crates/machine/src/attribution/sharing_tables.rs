@@ -39,7 +39,7 @@ struct Tables<'a> {
 /// Who writes and who reads a byte: thread ids.
 type Users = [BTreeSet<u32>; 2];
 
-/// Whose bytes may share a line: those of the same writers and readers, and those that one task alone uses.
+/// Returns the users whose bytes may share a line: the same writers and readers, or one task alone.
 fn together(users: &Users) -> Users {
     let [writers, readers] = users;
     let all: BTreeSet<u32> = writers.union(readers).copied().collect();
@@ -90,7 +90,7 @@ impl Tables<'_> {
         known.identity.map(|identity| (identity.tid, identity.pid))
     }
 
-    /// What a party is called: its thread id. Tasks beyond those told apart go by a CPU, which no thread is.
+    /// Returns the id of a party: its thread id. Tasks beyond those kept apart go by a CPU, which no thread is.
     fn party(&self, party: u32) -> u32 {
         if party >= BY_CPU { party } else { self.thread(party).map_or(0, |(tid, _)| tid) }
     }
@@ -172,7 +172,7 @@ impl Tables<'_> {
     }
 }
 
-/// Of a byte of the line in the piece that it belongs to.
+/// Returns the offset of a byte of the line in its piece.
 fn offset_in(piece: &Piece, byte: u32) -> u64 {
     (piece.line + u64::from(byte)).saturating_sub(piece.extent.0)
 }

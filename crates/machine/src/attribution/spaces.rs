@@ -7,17 +7,17 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::Arc;
 
-/// Addresses from here up that nothing else is mapped at are the first thread's stack: the kernel tells of that stack
-/// before it moves it to its random place, at most 16 GiB and the stack limit below the top of user space.
+/// Addresses from here up without another mapping are the first thread's stack: the kernel reports that stack before it
+/// moves it to its random place, at most 16 GiB and the stack limit below the top of user space.
 const FIRST_STACK_FLOOR: u64 = 0x7fff_ffff_f000 - (16 << 30) - (64 << 20);
 const USER_END: u64 = 1 << 47;
 
-/// What lies in a mapping.
+/// Contents of a mapping.
 #[derive(Clone, Debug)]
 pub(super) enum Content {
     /// One object.
     Object(ObjectId),
-    /// A file whose variables are known; `bias` is what the loader added to its addresses.
+    /// A file with known variables; `bias` is the loader's addition to its addresses.
     Module { data: Arc<ModuleData>, bias: u64, rest: ObjectId },
 }
 
@@ -44,7 +44,7 @@ pub(super) struct Space {
     threads: u32,
 }
 
-/// What a lookup found, and from where to where the answer holds.
+/// Result of a lookup, with the range over which it holds.
 #[derive(Clone, Debug)]
 pub(super) enum Found<'a> {
     Block(u64, Block),
@@ -54,7 +54,7 @@ pub(super) enum Found<'a> {
 }
 
 impl Space {
-    /// Puts `region` over whatever was there.
+    /// Maps `region` over any earlier mappings.
     pub fn map(&mut self, region: Region) {
         if region.start >= region.end {
             return;

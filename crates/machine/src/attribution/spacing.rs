@@ -1,4 +1,4 @@
-//! How far apart the pieces lie whose lines crowd: found from runs of crowded misses in a row.
+//! Distance between the pieces with crowding lines: found from runs of crowded misses in a row.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ const BURST: usize = 512;
 const MOST_LINES_A_PIECE: usize = 8;
 /// Share of distances that must agree: the rest are a walk's returns to its begin, and bystanders.
 const AGREE: f64 = 0.75;
-/// What has less than this part of the mean is stray.
+/// Pieces with less than this part of the mean are stray.
 pub(super) const STRAY: u64 = 32;
 /// A gap of more than this part of a piece is wide.
 const WIDE: u64 = 4;
@@ -21,7 +21,7 @@ pub(super) struct Bursts {
     seen: u64,
     /// Misses that are seen when the next burst begins.
     next: u64,
-    /// The cache whose misses the last burst has.
+    /// Cache that the last burst missed in.
     instance: u32,
     /// Set and first byte.
     bursts: Vec<Vec<(u32, u64)>>,
@@ -41,14 +41,14 @@ impl Bursts {
         }
     }
 
-    /// Bytes from piece to piece of a walk whose lines pass over about `sets` sets of ways of `way_bytes` before they
-    /// return; else what most distances between lines of one set are multiples of. `None`: nothing is known.
+    /// Bytes from piece to piece of a walk with lines that pass over about `sets` sets of ways of `way_bytes` before
+    /// they return; else the common divisor of most distances between lines of one set. `None`: unknown.
     pub fn spacing(&self, sets: f64, way_bytes: u64, line_bytes: u64) -> Option<u64> {
         // Longer lags have multiples of the shortest one's distance.
         let walk = (1..=MOST_LINES_A_PIECE).find_map(|lag| self.walked(lag, line_bytes));
         let pressed = |apart: u64| (way_bytes / greatest_common(apart, way_bytes)) as f64;
         let within = self.within_sets(line_bytes);
-        // Steps that skip pieces agree by chance at some lag, and lines of one set tell.
+        // Steps that skip pieces agree by chance at some lag; lines of one set then decide.
         let fits = |apart: &u64| *apart > line_bytes && pressed(*apart) <= 2.0 * sets && divides(*apart, &within);
         walk.filter(fits).or_else(|| common(&within))
     }
@@ -77,8 +77,8 @@ impl Bursts {
     }
 }
 
-/// How many pieces of `spacing` bytes of the object that begins at `start` have misses, a few stray ones aside. `misses`:
-/// addresses, ascending, with their misses.
+/// Returns how many pieces of `spacing` bytes of the object that begins at `start` have misses, a few stray ones aside.
+/// `misses`: addresses, ascending, with their misses.
 pub(super) fn pieces(start: u64, misses: &[(u64, u64)], spacing: u64) -> u64 {
     let first = first_byte(start, misses, spacing);
     let mut by_piece: BTreeMap<u64, u64> = BTreeMap::new();
@@ -90,8 +90,8 @@ pub(super) fn pieces(start: u64, misses: &[(u64, u64)], spacing: u64) -> u64 {
     by_piece.values().filter(|count| **count * pieces * STRAY >= all).count() as u64
 }
 
-/// Where the first piece begins: at the object's begin, unless the misses leave a wide gap in every piece, which then
-/// lies at the pieces' ends.
+/// Returns the begin of the first piece: the object's begin, unless the misses leave a wide gap in every piece, which
+/// then lies at the pieces' ends.
 fn first_byte(start: u64, misses: &[(u64, u64)], spacing: u64) -> u64 {
     let mut offsets: Vec<u64> = misses.iter().map(|(address, _)| address.wrapping_sub(start) % spacing).collect();
     offsets.sort_unstable();
@@ -142,7 +142,7 @@ mod tests {
 
     const BASE: u64 = 0x7f00_0000_0000;
 
-    /// Of misses in a cache of 64 sets of 64 bytes.
+    /// Spacing of misses in a cache of 64 sets of 64 bytes.
     fn spacing(misses: impl Iterator<Item = u64>, sets: f64) -> Option<u64> {
         let mut bursts = Bursts::default();
         misses.for_each(|offset| bursts.add(0, (offset / 64 % 64) as u32, BASE + offset));
@@ -195,7 +195,8 @@ mod tests {
             (0..pieces).flat_map(|n| (0..bytes / 64).map(move |line| (first + n * spacing + line * 64, 9))).collect()
         };
         for number in [1, 13, 40, 512] {
-            // Whole rows of a block that begins within a line; headers of slots, whose mapping holds more before them.
+            // Whole rows of a block that begins within a line; headers of slots in a mapping that holds more before
+            // them.
             assert_eq!(pieces(BASE + 16, &walk(BASE + 16, number, 4096, 4096), 4096), number);
             assert_eq!(pieces(BASE, &walk(BASE + 12288, number, 12288, 12288), 12288), number);
             assert_eq!(pieces(BASE, &walk(BASE + 65536 - 128, number, 65536, 256), 65536), number);

@@ -1,6 +1,6 @@
-//! A cache as it would be with every page's lines turned by a number of the page's own: what moving objects by whole
-//! lines can do at best. Where addresses are scattered already it misses as often as the cache itself; where they lie
-//! at the same offset of aligned pieces it does not.
+//! A cache as it would be with every page's lines turned by a number of the page's own: the best that moving objects by
+//! whole lines can do. With scattered addresses it misses as often as the cache itself; with addresses at the same
+//! offset of aligned pieces it does not.
 
 use crate::model::cache::replacement::Order;
 use crate::model::fast::plan::{Config, PAGE_LOG2};
@@ -26,18 +26,18 @@ pub(super) struct Mark {
 pub(super) struct Spread {
     config: Config,
     order: Order,
-    /// By frame: number of the line.
+    /// Number of the line by frame.
     lines: Vec<u64>,
-    /// By frame: of the line that is there.
+    /// Mark of the line by frame.
     marks: Vec<Mark>,
-    /// By set: see [`Order`].
+    /// Replacement word by set: see [`Order`].
     words: Vec<u64>,
-    /// By set: ways that have a line; they fill in order.
+    /// Ways in use by set; they fill in order.
     used: Vec<u32>,
 }
 
 impl Spread {
-    /// `None` for a cache whose sets no offset within a page picks.
+    /// Returns `None` for a cache with sets that no offset within a page picks.
     pub fn new(config: Config, instance: u32) -> Option<Self> {
         let (sets, ways) = (config.sets as usize, config.ways);
         if config.index == Index::Hashed && 1 << config.hashed_bits >= config.sets {
@@ -94,8 +94,8 @@ impl Spread {
     }
 }
 
-/// By how many lines the page of a virtual address is turned: the sum of the digits of its number, so that pages of
-/// whatever power of two apart are turned by numbers in a row.
+/// Returns by how many lines the page of a virtual address is turned: the sum of the digits of its number, so that
+/// pages any power of two apart are turned by numbers in a row.
 #[inline]
 pub(super) fn turn_of(vaddr: u64) -> u64 {
     let (mut rest, mut sum) = (vaddr >> PAGE_LOG2, 0);

@@ -1,7 +1,7 @@
 //! The table by call stack.
 //!
-//! Waits are told with their calling context. Computing is counted by instruction, without one: how a function's
-//! computing is split over the stacks that lead to it is estimated from the references that were kept under each.
+//! Waits have their calling context. Computing is counted by instruction, without one: how a function's computing is
+//! split over the stacks that lead to it is estimated from the references that were kept under each.
 
 use super::Attribution;
 use super::code_tables::CodeTables;
@@ -14,7 +14,7 @@ const MAX_STACK_ROWS: usize = 5_000;
 /// Calling contexts from here on are not counted: no run has so many, a damaged file may claim so.
 const MAX_CONTEXTS: usize = 1 << 24;
 
-/// What the command did in one calling context.
+/// References of the command in one calling context.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Visit {
     /// References that were kept.
@@ -113,7 +113,7 @@ impl Stacks<'_> {
         }
     }
 
-    /// By function: the stacks that lead to it, with the references kept under each.
+    /// Returns the stacks that lead to each function, with the references kept under each.
     fn visited(&mut self) -> FxHashMap<u32, Vec<(Frames, u64)>> {
         let mut sums: FxHashMap<Frames, u64> = FxHashMap::default();
         for (context, visit) in (0u32..).zip(&self.attribution.visits.0).filter(|(_, visit)| visit.references > 0) {

@@ -10,7 +10,7 @@ use nearmiss_record::model::{Tally, TaskRow};
 use nearmiss_record::reference::Usage;
 use std::collections::BTreeMap;
 
-/// What interrupts other than the timer's did on idle CPUs.
+/// Row of interrupts other than the timer's on idle CPUs.
 const IDLE_INTERRUPTS: &str = "[interrupts on idle CPUs]";
 
 /// Rows by thread: the command's, then the others', with the unattributed one last in each; and by CPU, of the command.
@@ -83,8 +83,8 @@ fn rows(attribution: &Attribution) -> Vec<(TaskRow, Usage)> {
     by_thread.into_values().filter(seen).collect()
 }
 
-/// Takes from the reports what was done in ticks, and turns stores of atomics into loads, so that they sum to at most
-/// what the instructions' counts say.
+/// Takes the ticks' work from the reports, and turns stores of atomics into loads, so that they sum to at most the
+/// instructions' counts.
 fn fit_usages(usages: &mut [Usage], part: &Part, kernel: usize) {
     type Field = fn(&mut Usage) -> &mut u64;
     let (instructions, loads, stores): (Field, Field, Field) = if kernel == 1 {
@@ -119,7 +119,7 @@ fn add(tally: &mut Tally, instructions: u64, loads: u64, stores: u64) {
     tally.line_accesses += loads + stores;
 }
 
-/// The row of what no task is charged with: mostly tasks whose last report never came.
+/// Row of the unattributed rest: mostly tasks whose last report never came.
 fn rest(rows: &[TaskRow], totals: &Tally, part: &Part) -> TaskRow {
     let (mut user, mut kernel) = (Tally::default(), Tally::default());
     for row in rows {
@@ -130,13 +130,13 @@ fn rest(rows: &[TaskRow], totals: &Tally, part: &Part) -> TaskRow {
     known += &kernel;
     let mut rest = difference(totals, &known, &mut false);
     let mut rest_user = Tally { levels: vec![Default::default(); rest.levels.len()], ..Tally::default() };
-    // Misses that nobody was told of have no mode; instructions have.
+    // Unreported misses have no mode; instructions have.
     rest_user.instructions = part.instructions_by_mode[0].saturating_sub(user.instructions).min(rest.instructions);
     rest.instructions -= rest_user.instructions;
     TaskRow { tid: 0, pid: 0, comm: UNATTRIBUTED.to_owned(), of_command: false, user: rest_user, kernel: rest }
 }
 
-/// By CPU: misses as told, the rest in proportion to what the CPUs' tasks reported.
+/// Returns the tallies by CPU: misses as reported, the rest in proportion to the reports of the CPUs' tasks.
 fn cpus(attribution: &Attribution, totals: &Tally) -> Vec<Tally> {
     let levels = attribution.options.levels;
     let usages = attribution.cpus.iter().map(|cpu| &cpu.usage);

@@ -12,16 +12,16 @@ pub(super) struct Task {
     task: Option<u64>,
     /// The row that this one should have been, had its `task_struct` been known.
     pub same_as: Option<u32>,
-    /// `None` until a switch told.
+    /// `None` until a switch reports it.
     pub identity: Option<Identity>,
-    /// Whose all that it did is: what it did before that was known is another row's.
+    /// Whether all its work is the command's: earlier work, from before that was known, is another row's.
     pub of_command: bool,
     /// Last name known.
     pub comm: String,
     /// Kept references by mode (user, kernel); of an idle task only those in device interrupts.
     pub references: [References; 2],
     pub misses: [Row; 2],
-    /// What the filter dropped, and instructions.
+    /// References that the filter dropped, and instructions.
     pub usage: Usage,
 }
 
@@ -85,7 +85,7 @@ impl Tasks {
         self.rows[index as usize].identity.map_or(u32::MAX, |i| i.pid)
     }
 
-    /// The row of a task whose identity is not known (yet).
+    /// Returns the row of a task with an unknown identity (so far).
     pub fn unknown(&mut self, task: u64) -> u32 {
         if let Some(index) = self.by_struct.get(&task) {
             return *index;
@@ -96,7 +96,7 @@ impl Tasks {
         index
     }
 
-    /// The row of a task that a switch told of. A `task_struct` that serves another thread than before is another row.
+    /// Returns the row of a task that a switch reported. A `task_struct` reused for another thread is another row.
     pub fn known(&mut self, task: u64, tid: u32, pid: u32, comm: &str) -> u32 {
         let identity = Identity { tid, pid };
         let mut index = self.unknown(task);

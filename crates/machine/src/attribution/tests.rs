@@ -47,7 +47,7 @@ fn machine() -> Machine {
     }
 }
 
-/// Feeds an attribution and, as the model would, keeps the totals of what it told.
+/// Feeds an attribution and, as the model would, keeps the totals of its events.
 struct Stream {
     attribution: Attribution,
     model: Tally,
@@ -195,7 +195,7 @@ fn assert_sums(record: &ModelRecord) {
 fn instructions_are_told_by_address_and_stacks_by_what_they_compute() {
     let mut s = Stream::new();
     s.begin();
-    // Of the kernel, because its addresses need no map: f1 is called by f3 and, three times as often, by f2.
+    // Kernel code, because its addresses need no map: f1 is called by f3 and, three times as often, by f2.
     let at = |insn| kernel(load(0xffff_8880_0000_1000, insn));
     s.control(0, Control::Context(1));
     s.hit(0, at(0));

@@ -1,4 +1,4 @@
-//! Follows every process's memory through the run and says whose an address is.
+//! Follows every process's memory through the run and returns the owner of an address.
 
 use super::blocks::BlockCache;
 use super::kernel::Kernel;
@@ -37,7 +37,7 @@ impl DataSymbols for RecordedData {
     }
 }
 
-/// What the allocator did.
+/// Call of the allocator.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct HeapCall {
     pub op: HeapOp,
@@ -45,7 +45,7 @@ pub(super) struct HeapCall {
     pub bytes: u64,
     /// For realloc: the address before.
     pub old: u64,
-    /// Asked for; 0: the allocator's own.
+    /// Requested alignment; 0: the allocator's own.
     pub alignment: u64,
 }
 
@@ -134,7 +134,7 @@ impl Tracker {
         (below.module == data.module && data.segments.iter().any(|s| maps(&s))).then_some(*bias)
     }
 
-    /// What a file's variables that begin as zeros lie in: anonymous memory mapped right behind the file's.
+    /// Returns the contents of a file's zero-initialised variables: anonymous memory mapped right behind the file's.
     fn zeros_of_a_module(&self, pid: u32, start: u64) -> Option<Content> {
         let below = self.spaces.get(pid)?.region_below(start)?;
         let Content::Module { data, bias, .. } = &below.content else { return None };
@@ -195,7 +195,7 @@ impl Tracker {
     pub fn find(&mut self, pid: u32, address: u64, page: u64) -> (ObjectId, u64) {
         if address >= USER_END {
             let symbols = &mut self.symbols;
-            // Asked for late: while a guest boots, its layout is not known.
+            // Looked up late: while a guest boots, its layout is not known.
             let new = || Kernel::new(symbols.layout(), symbols.kernel().unwrap_or_default());
             return self.kernel.get_or_insert_with(new).find(&mut self.objects, address, page);
         }
@@ -227,7 +227,7 @@ impl Tracker {
     }
 }
 
-/// What the loader added to the addresses of `data` when it made `mapping`.
+/// Returns the loader's addition to the addresses of `data` when it made `mapping`.
 fn bias(data: &ModuleData, mapping: &Mapping) -> Option<u64> {
     let page = |offset: u64| offset & !0xfff;
     // Two segments may share a page of the file; the one that begins there is the one mapped from there.

@@ -1,4 +1,4 @@
-//! All LRU caches of one line size, from one pass: by number of sets, stacks as deep as the most ways asked for.
+//! All LRU caches of one line size, from one pass: by number of sets, stacks as deep as the most ways requested.
 //!
 //! A line's depth in its set never grows with the number of sets (when each set count divides the next), so a line on
 //! top under few sets is on top under all that follow: most references end at the first look.
@@ -14,11 +14,11 @@ pub struct Geometries {
 #[derive(Clone, Debug)]
 struct Group {
     mask: u64,
-    /// By set, `ways` lines, newest first.
+    /// Stacks by set: `ways` lines, newest first.
     stacks: Vec<u64>,
     /// References that ended their search here on top of the stack: so they did in all groups that follow.
     on_top: u64,
-    /// By depth from 1 on.
+    /// References found, by depth from 1 on.
     found: Vec<u64>,
 }
 
@@ -61,7 +61,7 @@ impl Geometries {
         }
     }
 
-    /// Misses of a cache of `sets` and `ways`, if it was asked for.
+    /// Returns the misses of a cache of `sets` and `ways`, if it was requested.
     pub fn misses(&self, sets: u64, ways: usize) -> Option<u64> {
         if ways == 0 || ways > self.ways {
             return None;

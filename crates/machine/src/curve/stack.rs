@@ -18,13 +18,13 @@ struct Node {
 pub struct Stack {
     /// Cache sizes in lines, ascending.
     sizes: Vec<u64>,
-    /// By size: the deepest line that a cache of this size but not of the next smaller holds.
+    /// Deepest line that a cache of a size but not of the next smaller holds, by size.
     last: Vec<u32>,
     nodes: Vec<Node>,
     numbers: FxHashMap<u64, u32>,
     newest: u32,
     newest_line: u64,
-    /// By group; the last: too deep for all.
+    /// Hits by group; the last: too deep for all.
     hits: Vec<u64>,
     references: u64,
 }

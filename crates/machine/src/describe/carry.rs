@@ -1,10 +1,10 @@
-//! What of a policy a trace's filter can carry.
+//! Parts of a policy that a trace's filter can carry.
 //!
-//! The filter is exact for the run as recorded ([`can_replay`](super::can_replay)). Each part of a policy changes what
-//! the caches meet, and so which references would have hit; a trace carries it if the filter sent all that could miss
-//! under any policy of that part. The tap has a mode for each part that the plain filter cannot carry.
+//! The filter is exact for the run as recorded ([`can_replay`](super::can_replay)). Each part of a policy changes the
+//! references that the caches see, and so which would have hit. A trace carries the part if the filter sent all that
+//! could miss under any policy of that part. The tap has a mode for each part that the plain filter cannot carry.
 //!
-//! **Addresses.** Objects that move change which lines share a set. The one-line filter knows no sets: between two
+//! **Addresses.** Objects that move change which lines share a set. The one-line filter has no sets: between two
 //! touches of its line its CPU touched no other, wherever both lie. Bytes that leave their line (`Apart`, `Copies`) are
 //! those of shared lines, which every filter sends whole while they are shared; what was dropped before that is counted, as for
 //! the modelled order.
@@ -18,7 +18,7 @@
 //! is a store to X, for which the tap makes every filter forget X. A store never hits silently, so the write-combining
 //! buffers get every byte in its order. ∎ With one line any store of this CPU makes the filter forget, whatever the unit.
 //!
-//! **Tasks** (`by_task`). *Claim*: each task's references to user addresses may be met by another CPU than they were, with
+//! **Tasks** (`by_task`). *Claim*: each task's references to user addresses may run on another CPU than they did, with
 //! other tasks' references between them, if nobody else uses that CPU's first level, nor an inclusive level over it. *Proof*: each
 //! chunk, and each stay of a task on a vCPU, begins with an empty filter, so a dropped reference repeats one of the same
 //! task in the same chunk: since then the task touched no other line of that set, and a task of the same CPU comes
@@ -30,15 +30,16 @@
 //!
 //! The one-line filter that is cleared whenever another vCPU ran (`clear_on_slice`, without `by_task`) carries places
 //! approximately: what it dropped repeats the line that its vCPU touched last, and a switch of tasks touches lines of the
-//! kernel's. It knows of sharing between vCPUs only. Of a line that tasks of one vCPU share, it sent what one task would
+//! kernel's. It tracks sharing between vCPUs only. For a line that tasks of one vCPU share, it sent what one task would
 //! have sent, and so what they pass to each other on CPUs of their own is a lower bound.
 //!
-//! **Tasks in the recorded order** need no more than the run as recorded does, approximately. A filter of several lines dropped
-//! what repeats the line that its vCPU touched last in that set. Met by another CPU, or behind another task of the same CPU,
-//! the first such reference of a stay of a task on a vCPU might miss, and those behind it would not: at most one miss for each
-//! line of the filter and each stay. A stay is as long as the recorder's slice, some hundred thousand references.
+//! **Tasks in the recorded order** need no more than the run as recorded does, approximately. A filter of several lines
+//! dropped what repeats the line that its vCPU touched last in that set. On another CPU, or behind another task of the
+//! same CPU, the first such reference of a stay of a task on a vCPU might miss, and those behind it would not: at most
+//! one miss for each line of the filter and each stay. A stay is as long as the recorder's slice, some hundred thousand
+//! references.
 //!
-//! **Homes** change no set and no hit: every filter carries them. Pools need to know who allocated what.
+//! **Homes** change no set and no hit: every filter carries them. Pools need a record of who allocated what.
 //!
 //! **Wakes** concern when a server looks again. A trace of references has no waits.
 
@@ -107,13 +108,13 @@ pub fn can_pool(filter: Filter) -> Result<(), String> {
     Err("the home policy has pools, and the trace has no heap events; record the run again without --no-heap".into())
 }
 
-/// Whether a replay of references may say when a server looks again: never.
+/// Refuses the wake policy: a replay of references never shows when a server looks again.
 pub fn can_wake() -> Result<(), String> {
     Err("the wake policy concerns waits, and a trace of memory references has none; rehearse it on recorded polls"
         .into())
 }
 
-/// What is only approximate when a trace that carries the policy is replayed, one sentence each.
+/// Returns the approximations of a replay of a trace that carries the policy, one sentence each.
 pub fn approximate_policy(filter: Filter, machine: &Machine, moves: bool, places: bool) -> Vec<&'static str> {
     let mut notes = Vec::new();
     if moves && can_move_addresses(filter).is_err() {

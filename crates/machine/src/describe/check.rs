@@ -1,4 +1,4 @@
-//! What a machine must be for the model to make sense of it.
+//! Checks of a machine before the model uses it.
 
 use nearmiss_record::abi::MAX_NODES;
 use nearmiss_record::machine::{Cache, CacheKind, Inclusion, Machine, Replacement, Sharing};
@@ -10,7 +10,7 @@ use std::fmt;
 pub enum Step {
     /// A field.
     Key(&'static str),
-    /// A field whose name the file chose.
+    /// A field named by the file.
     Owned(String),
     /// An element of an array.
     Index(usize),
@@ -27,14 +27,14 @@ impl Step {
     }
 }
 
-/// What is wrong with a machine, and where in it.
+/// Error in a machine, and its place.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
     /// Way from the top of the file.
     pub path: Vec<Step>,
-    /// What is wrong, with the figure.
+    /// Error, with the figure.
     pub what: String,
-    /// What would be right.
+    /// Valid values.
     pub expected: String,
 }
 

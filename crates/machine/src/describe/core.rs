@@ -1,4 +1,4 @@
-//! What a core, its streams and its address translation must be for the model to make sense of them.
+//! Checks of a core, its streams and its address translation before the model uses them.
 
 use super::check::{Problem, Step, number};
 use Step::{Index, Key};
@@ -21,7 +21,7 @@ pub(super) fn check(machine: &Machine) -> Result<(), Problem> {
     machine.tlb.as_ref().map_or(Ok(()), translation)
 }
 
-/// A core says what it hides; a share of a miss says it again.
+/// Checks that a core excludes an overlap: both specify what is hidden.
 fn one_of_two(machine: &Machine) -> Result<(), Problem> {
     if machine.overlap == 0.0 {
         return Ok(());

@@ -2,7 +2,7 @@
 
 use nearmiss_record::machine::{Machine, Topology};
 
-/// CPUs of a guest unless the user says otherwise.
+/// CPUs of a guest unless specified.
 pub const DEFAULT_CPUS: u32 = 4;
 
 /// The machine with at most `cpus` CPUs (at least one).

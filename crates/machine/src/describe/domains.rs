@@ -10,7 +10,7 @@ pub struct Domains {
     pub level: u8,
     /// CPUs that use one.
     pub cpus_each: u32,
-    /// How many there are.
+    /// Number of domains.
     pub count: u32,
 }
 

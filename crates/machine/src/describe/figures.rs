@@ -1,4 +1,4 @@
-//! Where each figure of a machine is from.
+//! Source of each figure of a machine.
 //!
 //! A figure is named by its dotted path without the unit (`cache.L2`, `cache.L2.replacement`, `latency.memory_local`).
 //! Its source is the entry of its own name or of the longest leading part of it.
@@ -83,7 +83,7 @@ pub fn source_of<'a>(machine: &'a Machine, figure: &str) -> Option<&'a str> {
     }
 }
 
-/// The source says that the figure is a guess.
+/// Whether the source marks the figure as a guess.
 pub fn is_assumed(source: &str) -> bool {
     source.starts_with("assumed")
 }

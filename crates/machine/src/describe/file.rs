@@ -29,7 +29,8 @@ pub fn parse(file: &str, text: &str) -> Result<Machine, DescribeError> {
     Err(invalid(span_of(text, &problem.path), problem.to_string()))
 }
 
-/// A file tells what hides a miss, be it that nothing does: a file that forgot it would make every miss as dear.
+/// Checks that a file specifies what hides a miss, even if nothing does: without that line every miss would cost the
+/// same.
 fn hides_something(text: &str, machine: &Machine) -> Result<(), Problem> {
     let named = DeTable::parse(text).is_ok_and(|table| table.get_ref().contains_key("overlap"));
     if named || machine.core.is_some() {
@@ -74,7 +75,7 @@ fn line_of(text: &str, offset: usize) -> usize {
     1 + text.as_bytes().iter().take(offset).filter(|&&b| b == b'\n').count()
 }
 
-/// Where in the text a figure stands; where it is left out, the table that should hold it.
+/// Returns the place of a figure in the text; for a missing one, the table that should hold it.
 fn span_of(text: &str, path: &[Step]) -> Option<Range<usize>> {
     let root = DeTable::parse(text).ok()?;
     let mut span = None;

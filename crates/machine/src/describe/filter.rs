@@ -30,15 +30,15 @@
 //! bits count in (2) and its sharing in (3). One gap remains, and [`approximations`] names it: behind an inclusive
 //! *unified* level a fetch may push out a data line that the data filter remembers, and a reference a line of code.
 //!
-//! Where (3) or (4) fails, or an index is hashed, the **one-line filter** remains. It remembers only the very last line
+//! If (3) or (4) fails, or an index is hashed, the **one-line filter** remains. It remembers only the very last line
 //! of data of its vCPU, and of code, so between two touches of X no other such line was touched there; and where several
 //! CPUs use a first level or an inclusive one, it is cleared whenever another vCPU ran (`clear_on_slice`), so nothing happened anywhere.
 //!
-//! All this holds for the recorded order. The modelled order moves references inside a round of slices. The tap therefore
-//! sends whole what two tasks touch on two CPUs, one of them writing, as long as they do; what its filter dropped before
-//! it knew is counted ([`SideTables::lost_before_share`](nearmiss_record::side::SideTables)).
+//! All this holds for the recorded order. The modelled order moves references inside a round of slices. The tap
+//! therefore sends whole what two tasks touch on two CPUs, one of them writing, as long as they do. Drops of its filter
+//! before it found the sharing are counted ([`SideTables::lost_before_share`](nearmiss_record::side::SideTables)).
 //!
-//! SRRIP (5) admits no filter of ours: again [`approximations`] says so.
+//! SRRIP (5) admits no filter of ours: [`approximations`] lists it, too.
 
 use super::check::{cpus_per_instance, sets};
 use nearmiss_record::machine::{Cache, CacheKind, Inclusion, Index, Machine, Replacement};
@@ -49,8 +49,8 @@ const PAGE_LOG2: u32 = 12;
 /// log₂ of the most bytes a record's mask covers.
 const MASK_LOG2: u32 = 6;
 
-/// The strongest exact filter for a machine (as cut down to the guest's CPUs). What else a trace is to carry
-/// (contexts, stores, tasks, the heap) is left off: it is the user's choice and changes no figure.
+/// Returns the strongest exact filter for a machine (as cut down to the guest's CPUs). Further contents of a trace
+/// (contexts, stores, tasks, the heap) are left off: they are the user's choice and change no figure.
 pub fn filter_for(machine: &Machine) -> Filter {
     let line_log2 = line_log2(machine);
     let (index_low, index_bits) =
@@ -68,14 +68,14 @@ pub fn filter_for(machine: &Machine) -> Filter {
 /// Ways of a set that a record can name.
 const WAYS_MAX: u32 = 16;
 
-/// What the tap can run itself of the first level behind the filter of this machine (as cut down to the guest's CPUs),
-/// when the records go to one model of it that follows at once, and nowhere else.
+/// Returns the part of the first level behind the filter of this machine (as cut down to the guest's CPUs) that the tap
+/// can run itself, when the records go to one model of it that follows at once, and nowhere else.
 ///
-/// The tap then is the first level, the model keeps only what it is told of it: exact if one CPU is all there is, sets
-/// and ways are the level's own, replacement can be followed without a clock or dice, and no outer level takes lines
-/// out of it. Beyond misses it tells of a line's first store, which makes it dirty, of a use now and then, for the
-/// shadow that tells conflicts from capacity, and of a line that goes whether it was used again, by which pollution is
-/// judged.
+/// The tap then is the first level, and the model keeps only what the tap reports. That is exact if one CPU is all
+/// there is, sets and ways are the level's own, replacement can be followed without a clock or dice, and no outer level
+/// takes lines out of it. Beyond misses the tap reports a line's first store, which makes it dirty; a use now and then,
+/// for the shadow that separates conflicts from capacity; and, for a line that goes, whether it was used again, by
+/// which pollution is judged.
 pub fn first_level_for(machine: &Machine) -> Option<FirstLevel> {
     let filter = filter_for(machine);
     let alone = machine.topology.cpus() == 1 && filter.index_bits > 0 && filter.line_log2 == MASK_LOG2;
@@ -106,8 +106,8 @@ pub fn every_load_counts(machine: &Machine) -> bool {
     machine.store_aliasing.is_some_and(|aliasing| aliasing.wait_cycles >= 1.0)
 }
 
-/// The filter of [`filter_for`] for one model that only counts: the tap runs the first level of instructions, whose
-/// lines it knows since their translation. That of data it would have to look up, for which such a model is too fast.
+/// Returns the filter of [`filter_for`] for one model that only counts: the tap runs the first level of instructions,
+/// with lines known since their translation. Data would need a lookup, for which such a model is too fast.
 pub fn filter_for_counts(machine: &Machine) -> Filter {
     let fetch = first_level_for(machine).and_then(|first| first.fetch);
     Filter { first_level: fetch.map(|_| FirstLevel { data: None, fetch, misses_only: true }), ..filter_for(machine) }
@@ -177,7 +177,7 @@ pub fn approximations(filter: Filter, machine: &Machine) -> Vec<&'static str> {
     notes
 }
 
-/// Of those, the ones that concern how often a cache misses, and not only why.
+/// Returns the approximations that concern how often a cache misses, and not only why.
 pub fn approximate_misses(filter: Filter, machine: &Machine) -> Vec<&'static str> {
     let mut notes = Vec::new();
     if machine.caches.iter().any(|c| c.inclusion == Inclusion::Inclusive && c.kind == CacheKind::Unified)
@@ -201,7 +201,7 @@ fn line_log2(machine: &Machine) -> u32 {
     machine.caches.iter().map(|c| c.line.0.max(1).ilog2()).min().unwrap_or(MASK_LOG2).min(MASK_LOG2)
 }
 
-/// First levels and inclusive levels: where the filter must know which lines meet in a set.
+/// First levels and inclusive levels: the filter must track which lines share a set there.
 fn watched(machine: &Machine) -> impl Iterator<Item = &Cache> {
     machine.caches.iter().filter(|c| c.level == 1 || c.inclusion == Inclusion::Inclusive)
 }

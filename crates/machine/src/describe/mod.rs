@@ -1,7 +1,7 @@
-//! What machines there are: machine files and presets, and what a description means for a trace.
+//! Machine files and presets, and the consequences of a description for a trace.
 //!
-//! A description is data ([`nearmiss_record::machine::Machine`]); here it is read, checked, cut down
-//! to a guest's size, and asked which filter a trace for it may be made with.
+//! A description is data ([`nearmiss_record::machine::Machine`]). It is read, checked and cut down to a guest's size
+//! here, and it determines the filter of a trace.
 
 mod cachegrind;
 mod carry;
@@ -47,15 +47,15 @@ pub enum DescribeError {
         file: String,
         /// Line, from 1.
         line: usize,
-        /// What is wrong and what was expected.
+        /// Error, and the expected content.
         message: String,
     },
     /// No preset has this name, and it is no path.
     #[error("{name}: no such machine; presets: {known}; or give `host` or the path of a machine file")]
     Unknown {
-        /// What was asked for.
+        /// Name requested.
         name: String,
-        /// What there is.
+        /// Names that exist.
         known: String,
     },
     /// A machine put together by a program, not by a file, is wrong.
@@ -63,7 +63,7 @@ pub enum DescribeError {
     Wrong {
         /// Its name.
         name: String,
-        /// What is wrong.
+        /// Error in it.
         problem: Problem,
     },
 }

@@ -1,4 +1,4 @@
-//! What the stream's front hands to the caches behind it: the model proper, or its slow twin.
+//! Interface between the stream's front and the caches behind it: the model proper, or its slow twin.
 
 use crate::model::options::{ModelError, ModelOptions};
 use crate::model::sites::Sites;
@@ -15,13 +15,13 @@ pub struct Access {
     pub cpu: usize,
     /// Load, store, atomic, non-temporal store or fetch.
     pub kind: Kind,
-    /// What tells lines apart: the recorded physical address, or virtual address and address space (cachegrind).
+    /// Address that identifies lines: the recorded physical one, or virtual address and address space (cachegrind).
     pub address: u64,
     /// Virtual address.
     pub vaddr: u64,
     /// Bytes, all in one first-level line.
     pub size: u32,
-    /// Number of its call site, where reasons are asked for: see [`Sites`].
+    /// Number of its call site, if reasons are requested: see [`Sites`].
     pub site: u32,
     /// Levels, a bit each, that the first half of this reference missed: it does not miss there again.
     pub missed_before: u8,
@@ -32,7 +32,7 @@ pub struct Access {
 }
 
 impl Access {
-    /// What observers are told of it, given the node of its CPU.
+    /// Returns the observers' view of it, given the node of its CPU.
     #[inline(always)]
     pub fn effective(&self, node: u8) -> Effective {
         let &Access { cpu, kind, address, vaddr, size, record, .. } = self;
@@ -53,7 +53,7 @@ pub struct Drained {
     pub home: u8,
 }
 
-/// What a miss came to, of an engine that has no more to tell.
+/// Result of a miss in an engine that only counts.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Quiet {
     /// Levels that it missed, a bit each.
@@ -85,7 +85,8 @@ pub trait Engine: Sized {
     fn miss(&mut self, access: &Access, outcome: &mut Outcome) -> u8 {
         self.access(access, outcome)
     }
-    /// The same, where misses and write-backs are all that the engine tells; `None`: there is more, and nothing was done.
+    /// Handles a miss as [`Engine::miss`], if misses and write-backs are all that the engine reports; `None`: there is
+    /// more, and nothing was done.
     fn miss_quietly(&mut self, kind: Kind, address: u64, record: Record) -> Option<Quiet> {
         let _ = (kind, address, record);
         None
@@ -94,7 +95,7 @@ pub trait Engine: Sized {
     fn access(&mut self, access: &Access, outcome: &mut Outcome) -> u8;
     /// A core's write-combining buffers drain.
     fn fence(&mut self, cpu: usize, now: u64, tell: &mut dyn FnMut(Drained));
-    /// `owner` wrote these bytes at `address` before others met the line.
+    /// Notes that `owner` wrote these bytes at `address` before other CPUs used the line.
     fn share(&mut self, address: u64, owner: usize, written: u64);
     /// A control record of this CPU, for what the homes of pages depend on.
     fn control(&mut self, cpu: usize, control: &Control<'_>) {

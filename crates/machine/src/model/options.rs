@@ -1,4 +1,4 @@
-//! What a replay is asked for, and why it may be refused.
+//! Options of a replay, and reasons to refuse it.
 
 use nearmiss_code::KnownCode;
 use nearmiss_record::policy::Order;
@@ -9,11 +9,11 @@ use std::sync::Arc;
 /// How a trace is replayed.
 #[derive(Clone, Debug)]
 pub struct ModelOptions {
-    /// In which order the records of several CPUs meet.
+    /// Order of the records of several CPUs.
     pub order: Order,
     /// Leave out what ran in kernel mode.
     pub only_user: bool,
-    /// Keep private caches coherent. Off only to compare with cachegrind, which knows no sharing: then a cache with a
+    /// Keep private caches coherent. Off only to compare with cachegrind, which models no sharing: then a cache with a
     /// virtual index is tagged by virtual address and address space.
     pub coherence: bool,
     /// The filter the trace was made with.
@@ -22,17 +22,18 @@ pub struct ModelOptions {
     pub node_bytes: Vec<u64>,
     /// CPUs of the guest: its CPU `i` is CPU `i` of the machine. A place policy uses all of the machine's.
     pub cpus: u32,
-    /// Find out why lines are not there: tell conflict from capacity misses, blame polluters, map the sets. Off, conflict
-    /// misses are told as capacity misses, nobody is blamed and the maps show nothing; all else is the same, and sooner there.
+    /// Find out why lines are not there: separate conflict from capacity misses, blame polluters, map the sets. Off,
+    /// conflict misses count as capacity misses, nothing is blamed and the maps are empty; all else is the same, and
+    /// sooner there.
     pub reasons: bool,
-    /// What other replays of the trace found out of its code; this one adds to it.
+    /// Facts about the code found by other replays of the trace; this one adds to them.
     pub code: Option<Arc<KnownCode>>,
     /// The slices are of equal length, as an emulator's are not: in the modelled order each CPU has one of them at a time.
     pub even_slices: bool,
 }
 
 impl ModelOptions {
-    /// The same, of misses whose reasons nobody asks for.
+    /// Returns the options without reasons of misses.
     pub fn without_reasons(self) -> Self {
         ModelOptions { reasons: false, ..self }
     }
@@ -41,7 +42,7 @@ impl ModelOptions {
 /// Why a model could not be built, or where its input is wrong.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ModelError {
-    /// The machine, the policy or the filter asks for what the model cannot do.
+    /// The machine, the policy or the filter requires what the model cannot do.
     #[error("{0}")]
     Refused(String),
     /// A chunk that no recorder writes.
@@ -51,12 +52,12 @@ pub enum ModelError {
         chunk: u64,
         /// Index of the record in it.
         record: usize,
-        /// What is wrong with it.
+        /// Error in the record.
         what: String,
     },
 }
 
-/// Where a record stands, for messages.
+/// Position of a record, for messages.
 #[derive(Clone, Copy)]
 pub(crate) struct Position {
     pub chunk: u64,
@@ -79,7 +80,7 @@ impl Position {
 
 #[cfg(test)]
 impl ModelOptions {
-    /// Of an unfiltered recording of a whole machine with one CPU.
+    /// Returns the options for an unfiltered recording of a whole machine with one CPU.
     pub(in crate::model) fn of_one_cpu() -> Self {
         ModelOptions {
             order: Order::Recorded,

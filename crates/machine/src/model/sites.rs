@@ -1,9 +1,9 @@
-//! Numbers of call sites: caches keep one with each line, to know whom to blame for it.
+//! Numbers of call sites: caches keep one with each line, to blame for it.
 
 use nearmiss_record::policy::CallSite;
 use rustc_hash::FxHashMap;
 
-/// Call sites by number, from 0 on in the order in which they were met.
+/// Call sites by number, from 0 on in the order of their first use.
 #[derive(Clone, Debug, Default)]
 pub struct Sites {
     numbers: FxHashMap<CallSite, u32>,

@@ -1,4 +1,4 @@
-//! What a replay counted.
+//! Counts of a replay.
 
 use nearmiss_record::model::{BusTally, ByClass, LevelTally, SetMap, Tally, Translation};
 use nearmiss_record::policy::CallSite;
@@ -6,9 +6,9 @@ use nearmiss_record::policy::CallSite;
 /// Everything the model counted. Equal input gives equal totals, order of rows included.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ModelTotals {
-    /// By guest CPU. `cycles` = instructions × cycles an instruction (rounded down) + `stall_cycles`.
+    /// Tallies by guest CPU. `cycles` = instructions × cycles an instruction (rounded down) + `stall_cycles`.
     pub cpus: Vec<Tally>,
-    /// By cache instance, nearest level first, data before instruction, then by instance.
+    /// Totals by cache instance, nearest level first, data before instruction, then by instance.
     pub caches: Vec<CacheTotals>,
     /// Bus transactions by memory node of the line that moved.
     pub nodes: Vec<BusTally>,
@@ -18,7 +18,7 @@ pub struct ModelTotals {
     pub shared_lines: Vec<SharedLine>,
     /// Pollution blame: every pair, most misses first.
     pub pollution: Vec<Pollution>,
-    /// Address translation of data, where the machine's cores tell.
+    /// Address translation of data, if the machine's cores describe it.
     pub translation: Option<Translation>,
     /// Records replayed: references and fetches, not control records.
     pub records: u64,
@@ -36,7 +36,7 @@ impl ModelTotals {
 /// Most rows of [`ModelTotals::shared_lines`].
 pub const SHARED_LINES: usize = 256;
 
-/// What one instance of a cache saw.
+/// Counts of one instance of a cache.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CacheTotals {
     /// `L1d`, `L1i`, `L2`, `L3`.
@@ -81,6 +81,6 @@ pub struct Pollution {
     pub polluter: CallSite,
     /// Call site that then missed.
     pub victim: CallSite,
-    /// How often.
+    /// Number of misses.
     pub misses: u64,
 }

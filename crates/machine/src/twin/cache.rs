@@ -1,4 +1,4 @@
-//! A cache as a table of sets, with everything it ever knew kept by line number.
+//! A cache as a table of sets, with its whole past kept by line number.
 
 use crate::model::cache::replacement::{next_random, random_start};
 use crate::model::fast::plan::Config;
@@ -25,7 +25,7 @@ pub(super) struct Fill {
     reused: bool,
 }
 
-/// How a line that a cache met, and does not hold, went.
+/// Reason why a line that a cache saw is gone.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Went {
     /// Without anyone to blame.
@@ -45,13 +45,13 @@ pub(super) struct Table {
     pub sets: Vec<Vec<Option<Resident>>>,
     /// Line last referenced in each set.
     latest: Vec<Option<u64>>,
-    /// By set, a bit a node of the tree: true points to the upper half.
+    /// Trees by set, a bit a node of the tree: true points to the upper half.
     trees: Vec<Vec<bool>>,
     random: u64,
     time: u64,
     /// Lines, newest first.
     pub shadow: Vec<u64>,
-    /// Every line met that is not held.
+    /// Every line seen that is not held.
     pub gone: BTreeMap<u64, Went>,
     pub fills: Vec<Fill>,
     /// Misses on a displaced line: the fill that displaced it, the instruction that missed.
@@ -99,7 +99,7 @@ impl Table {
         self.config.inclusion == Inclusion::Exclusive
     }
 
-    /// Where a line is, wherever its index put it.
+    /// Returns the place of a line, wherever its index put it.
     fn place(&self, line: u64) -> Option<(usize, usize)> {
         self.sets.iter().enumerate().find_map(|(set, ways)| {
             ways.iter().position(|r| r.as_ref().is_some_and(|r| r.line == line)).map(|way| (set, way))
@@ -177,7 +177,7 @@ impl Table {
         at.is_some()
     }
 
-    /// Asks for a line; `wanted` are the addresses of its bytes. `Err` says why it is not there.
+    /// Requests a line; `wanted` are the addresses of its bytes. `Err` is the class of the miss.
     pub fn look_up(&mut self, set: usize, line: u64, wanted: &BTreeSet<u64>) -> Result<(), MissClass> {
         self.accesses += 1;
         let shadowed = self.request_shadow(line);
@@ -211,7 +211,7 @@ impl Table {
         }
     }
 
-    /// Removes a line, which went as said. Returns it.
+    /// Removes a line, for the reason given. Returns it.
     pub fn remove(&mut self, line: u64, went: Went) -> Option<Resident> {
         let (set, way) = self.place(line)?;
         self.gone.insert(line, went);

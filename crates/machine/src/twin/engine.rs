@@ -18,10 +18,10 @@ use std::collections::{BTreeMap, BTreeSet};
 pub struct Slow {
     pub(super) plan: Plan,
     places: Places,
-    /// By recorded page: modelled page address and home.
+    /// Modelled page address and home by recorded page.
     pages: BTreeMap<u64, (u64, u8)>,
     pub(super) tables: Vec<Table>,
-    /// By core, oldest first.
+    /// Buffers by core, oldest first.
     pub(super) buffers: Vec<Vec<Buffer>>,
     pub(super) bus: Bus,
     pub(super) nodes: Vec<BusTally>,

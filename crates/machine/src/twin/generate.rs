@@ -16,7 +16,7 @@ const SHARINGS: [Sharing; 5] = [Sharing::Thread, Sharing::Core, Sharing::Cluster
 const TOPOLOGIES: [(u32, u32, u32, u32); 7] =
     [(1, 1, 1, 0), (2, 1, 1, 0), (1, 1, 2, 0), (2, 2, 1, 0), (1, 4, 1, 2), (2, 1, 2, 0), (2, 2, 2, 1)];
 
-/// What a level is made of, as small numbers.
+/// Parameters of a level, as small numbers.
 type Level = (usize, u32, usize, usize, usize, usize, bool);
 
 fn cache(level: u8, kind: CacheKind, l: &Level, line: u64, sharing: Sharing, beyond_page: bool) -> Cache {
@@ -110,7 +110,7 @@ pub(super) fn machines() -> impl Strategy<Value = Machine> {
     )
 }
 
-/// Any policy of references met where they were recorded.
+/// Any policy that keeps references on their recorded CPUs.
 pub(super) fn policies() -> impl Strategy<Value = Policy> {
     (0..4usize, 0..5usize, any::<bool>()).prop_map(|(address, home, around)| Policy {
         address: match address {
@@ -214,7 +214,7 @@ fn records(op: &Op) -> Vec<Record> {
     }
 }
 
-/// A stream: each chunk's vCPU (modulo those there are), slice, records and instructions told ahead.
+/// A stream: each chunk's vCPU (modulo those there are), slice, records and instructions counted ahead.
 pub(super) fn streams() -> impl Strategy<Value = Vec<(u32, bool, Vec<Record>, u64)>> {
     let op = (0..4usize, 0..12u64, 0..32u64, 1..33u32, 0..80u32, 0..6u8, 0..103u8);
     let chunk = (0..8u32, any::<bool>(), prop::collection::vec(op, 0..40), 0..20u64);

@@ -12,7 +12,7 @@ use nearmiss_record::reference::{Control, ControlKind, Kind, Record};
 use nearmiss_record::run::Filter;
 use proptest::prelude::*;
 
-/// Everything told, in order.
+/// All events, in order.
 #[derive(Debug, Default, PartialEq)]
 struct Log(Vec<Event>);
 
@@ -197,7 +197,7 @@ fn split(stream: &Stream) -> Vec<(u32, bool, Vec<Record>, u64)> {
     stream.iter().map(|(cpu, same, records, ahead)| (*cpu, *same, shortened(records), *ahead)).collect()
 }
 
-/// What is told and counted where nobody asks whether a miss was a conflict.
+/// Returns the events and counts without the class of conflict misses.
 fn without_conflicts((mut totals, mut log): (ModelTotals, Log)) -> (ModelTotals, Log) {
     let merge = |classes: &mut ByClass| {
         classes[MissClass::Capacity as usize] += std::mem::take(&mut classes[MissClass::Conflict as usize]);
@@ -221,7 +221,7 @@ fn without_conflicts((mut totals, mut log): (ModelTotals, Log)) -> (ModelTotals,
     (totals, log)
 }
 
-/// Without records that tell lines by the filter's size.
+/// Returns the stream without records that identify lines by the filter's size.
 fn without_shares(stream: &Stream) -> Vec<(u32, bool, Vec<Record>, u64)> {
     let kept = |records: &[Record]| {
         let (mut kept, mut at) = (Vec::new(), 0);

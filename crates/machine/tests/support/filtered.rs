@@ -1,4 +1,5 @@
-//! What is compared where a filter dropped records: which misses and transfers there were, not how often a cache hit.
+//! Figures compared with a filter that dropped records: which misses and transfers there were, not how often a cache
+//! hit.
 #![allow(dead_code, clippy::unwrap_used)]
 
 use super::support::{cache, machine};
@@ -6,7 +7,7 @@ use nearmiss_machine::model::ModelTotals;
 use nearmiss_record::machine::*;
 use proptest::prelude::*;
 
-/// By cache: fills, modified lines given up, misses by class, lookups that missed; then the bus.
+/// Fills by cache, modified lines evicted, misses by class, lookups that missed; then the bus.
 pub fn level(total: &ModelTotals) -> Vec<(u64, u64, [u64; 6], u64)> {
     let sum = total.sum();
     let sets = total.sets[0].misses.iter().sum::<u64>();
@@ -24,7 +25,7 @@ pub fn level(total: &ModelTotals) -> Vec<(u64, u64, [u64; 6], u64)> {
     rows
 }
 
-/// Two levels of two CPUs, or of two threads of one core, in every way that the filter must know of.
+/// Two levels of two CPUs, or of two threads of one core, in every way that matters to the filter.
 pub fn machines() -> impl Strategy<Value = Machine> {
     (0..3usize, 0..3usize, 0..3usize, 0..2usize, 0..3usize, any::<bool>()).prop_map(
         |(first, second, inclusion, threads, protocol, hashed)| {

@@ -126,7 +126,7 @@ pub fn replay(machine: &Machine, cpus: u32, runs: &[(u32, &[Record])]) -> ModelT
     replay_on(machine, &Policy::default(), &options(cpus), &chunks, Deaf).0
 }
 
-/// Everything an observer is told, as text.
+/// All events of an observer, as text.
 #[derive(Default)]
 pub struct Log(pub Vec<String>);
 

@@ -18,7 +18,7 @@ pub struct TapFilter {
 }
 
 impl TapFilter {
-    /// Compiles and starts it; `None`, and a line that says why, where there is no C compiler with sanitizers.
+    /// Compiles and starts it. Without a C compiler with sanitizers: prints a line with the reason and returns `None`.
     pub fn start() -> Option<TapFilter> {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../native/tap");
         let scratch = tempfile::tempdir().unwrap();
@@ -68,7 +68,7 @@ impl TapFilter {
         writeln!(self.commands, "wide {address:x} {parts:x} {insn:x}").unwrap();
     }
 
-    /// What follows on this vCPU has this calling context.
+    /// Sets the calling context of the next events on this vCPU.
     pub fn context(&mut self, context: u32) {
         writeln!(self.commands, "context {context:x}").unwrap();
     }
@@ -78,7 +78,7 @@ impl TapFilter {
         self.commands.push_str("fence\n");
     }
 
-    /// What the plugin sent since the last time.
+    /// Returns the plugin's records since the last call.
     pub fn sent(&mut self) -> Vec<Record> {
         self.commands.push_str("send\n");
         self.input.write_all(self.commands.as_bytes()).unwrap();

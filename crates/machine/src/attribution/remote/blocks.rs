@@ -1,12 +1,12 @@
-//! Heap blocks: whether the allocator hands out memory on another node than it was freed on, while the node that freed it
-//! asks for memory too. A pool by thread gives such memory to the node that had it last. Where one node only frees and
-//! another one only asks, messages pass one way, and no pool changes that.
+//! Heap blocks: whether the allocator hands out memory on another node than it was freed on, while the node that freed
+//! it allocates too. A pool by thread gives such memory to the node that had it last. If one node only frees and
+//! another one only allocates, messages pass one way, and no pool changes that.
 
 use nearmiss_record::reference::{Control, HeapOp};
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 
-/// Of the blocks that are handed out again, this share could have gone to the node that freed them, where pools matter.
+/// Share of the blocks handed out again that could have gone to the node that freed them, from which on pools matter.
 const HANDED_ELSEWHERE: f64 = 0.1;
 
 /// Blocks of one process that were handed out again.
@@ -14,7 +14,7 @@ const HANDED_ELSEWHERE: f64 = 0.1;
 struct Again {
     all: u64,
     elsewhere: u64,
-    /// By node: those that it had freed and another node was given, and blocks that it was given.
+    /// Blocks by node: those that it had freed and another node was given, and blocks that it was given.
     nodes: BTreeMap<u8, (u64, u64)>,
 }
 
@@ -28,7 +28,7 @@ impl Again {
 /// The heaps of all processes.
 #[derive(Debug, Default)]
 pub(super) struct Blocks {
-    /// By process and first address: the node that freed it last.
+    /// Node that freed a block last, by process and first address.
     freed: FxHashMap<(u32, u64), u8>,
     again: FxHashMap<u32, Again>,
 }
@@ -72,7 +72,7 @@ impl Blocks {
         self.again.get(&pid).is_some_and(useful)
     }
 
-    /// Of all blocks that were handed out again, the share that another node had freed.
+    /// Returns the share of the blocks handed out again that another node had freed.
     pub fn handed_elsewhere(&self) -> f64 {
         let sum = |count: fn(&Again) -> u64| self.again.values().map(count).sum::<u64>();
         sum(|again| again.elsewhere) as f64 / sum(|again| again.all).max(1) as f64

@@ -1,8 +1,8 @@
-//! Whose the reads of another node's memory are, and why the home of what they read is another node.
+//! Reads of another node's memory by owner, and the reason for the home of the memory read.
 //!
-//! The kernel puts a page on the node that touches it first. Why that is the wrong one decides what helps, so each
-//! page is judged by who touched it first, who uses it from where, and whether it is written meanwhile; and each heap
-//! block by whether the allocator gave one node memory that another one had used.
+//! The kernel puts a page on the node that touches it first. The reason why that is the wrong one decides what helps.
+//! So each page is judged by its first toucher, its users and their nodes, and whether it is written meanwhile; and
+//! each heap block by whether the allocator gave one node memory that another one had used.
 
 mod blocks;
 mod named;
@@ -58,7 +58,7 @@ impl Cause {
     };
 }
 
-/// What a CPU is doing.
+/// State of a CPU.
 #[derive(Clone, Copy, Debug, Default)]
 struct Cpu {
     pid: u32,
@@ -69,7 +69,7 @@ struct Cpu {
     kernel: bool,
 }
 
-/// Reads and waits that are told by object, not by page.
+/// Reads and waits that are reported by object, not by page.
 #[derive(Clone, Copy, Debug, Default)]
 struct Sum {
     remote: u64,
@@ -85,7 +85,7 @@ pub struct RemoteReads {
     cpus: Vec<Cpu>,
     blocks: Blocks,
     pages: Pages,
-    /// By physical page: reads of the kernel at addresses of its own.
+    /// Reads of the kernel at addresses of its own, by physical page.
     of_kernel: FxHashMap<u64, Sum>,
     /// Objects of a page and more: process, first address, address behind the last, calling context.
     large: Vec<(u32, u64, u64, u32)>,
@@ -96,7 +96,7 @@ pub struct RemoteReads {
 }
 
 impl RemoteReads {
-    /// Of a run on so many CPUs.
+    /// Returns the state for a run on so many CPUs.
     pub fn new(cpus: usize, symbols: &Symbols) -> Self {
         RemoteReads {
             tracker: Tracker::new(Box::new(RecordedData::new(symbols)), MAX_OBJECTS),
@@ -119,7 +119,7 @@ impl RemoteReads {
         self.reads.remote as f64 / self.all_reads.max(1) as f64
     }
 
-    /// Of the heap blocks that were handed out again, the share that another node had freed.
+    /// Returns the share of the heap blocks handed out again that another node had freed.
     pub fn handed_elsewhere(&self) -> f64 {
         self.blocks.handed_elsewhere()
     }
@@ -206,7 +206,7 @@ impl RemoteReads {
         }
     }
 
-    /// What of the command's reads went to other nodes, and why; most waits first.
+    /// Returns the command's reads of other nodes, with the reasons; most waits first.
     pub fn objects(&mut self, side: &SideTables, symbols: &Symbols) -> Vec<RemoteObject> {
         let names = Names::new(symbols, side);
         named::objects(self, &names, symbols)

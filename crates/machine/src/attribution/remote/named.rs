@@ -12,19 +12,19 @@ use std::collections::{BTreeMap, BTreeSet};
 
 const PAGE_BYTES: u64 = 4096;
 
-/// Where memory was asked for: a call of an allocator, or of `mmap`.
+/// Site of an allocation: a call of an allocator, or of `mmap`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Site {
-    /// Path of the file whose code calls.
+    /// Path of the file that contains the call.
     pub module: String,
     /// The call's address, as the file was linked.
     pub address: u64,
 }
 
-/// Pages that lie in a row, whose readers are on one node.
+/// Pages that lie in a row, with readers on one node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Part {
-    /// The object was so many-th of those that were asked for there, from 0.
+    /// Number of the object among those allocated at the site, from 0.
     pub nth: u64,
     /// Bytes of the object, half-open: whole pages, as they lie in it.
     pub bytes: (u64, u64),
@@ -34,16 +34,16 @@ pub struct Part {
     pub node: u8,
 }
 
-/// Objects of one name whose readers wait for another node's memory for one reason.
+/// Objects of one name with readers that wait for another node's memory for one reason.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RemoteObject {
-    /// What kind of memory.
+    /// Kind of memory.
     pub kind: ObjectKind,
     /// As in the object table.
     pub name: String,
     /// Why.
     pub cause: Cause,
-    /// Where it was asked for; none where no call is known.
+    /// Site of the allocation; none if no call is known.
     pub site: Option<Site>,
     /// Bus reads of another node's memory.
     pub remote: u64,
@@ -59,7 +59,7 @@ pub struct RemoteObject {
     pub parts: Vec<Part>,
 }
 
-/// What is known of one object before pages are added up.
+/// Known facts of one object before pages are added up.
 struct Found {
     title: Title,
     site: Option<Site>,
@@ -139,7 +139,7 @@ fn pages(reads: &mut RemoteReads, finder: &Finder<'_>, rows: &mut Rows) {
         let object = page.object.unwrap_or(Objects::UNKNOWN);
         let sum = Sum { remote: page.remote, waits: page.waits };
         let found = finder.find(page.pid, page.vaddr, object);
-        // The kernel's pages are told as they were when the recording ended, and those of a deleted file were gone.
+        // Kernel pages have their state at the end of the recording; pages of a deleted file were gone by then.
         let file = found.title.kind == ObjectKind::File
             && (!page.is_stored_to() || RemoteReads::is_page_cache(finder.symbols, frame.unwrap_or_default()));
         let judged = page.judge();
@@ -147,7 +147,7 @@ fn pages(reads: &mut RemoteReads, finder: &Finder<'_>, rows: &mut Rows) {
         let cause = match judged.cause {
             _ if file && finder.is_image(&found.title.name) => Cause::Image,
             _ if file => Cause::PageCache,
-            // What only one task ever wrote is no block that was handed out again.
+            // A page that only one task ever wrote is no block that was handed out again.
             cause @ (Cause::FirstTouch | Cause::Elsewhere) if !judged.stored_elsewhere => cause,
             _ if pooled => Cause::Pool,
             cause => cause,
@@ -176,7 +176,7 @@ struct Finder<'a> {
     names: &'a Names<'a>,
     symbols: &'a Symbols,
     titles: Vec<Title>,
-    /// By process.
+    /// Large pages by process.
     large: FxHashMap<u32, Large>,
 }
 
@@ -210,7 +210,7 @@ impl<'a> Finder<'a> {
         self.symbols.modules.iter().any(|module| module == path)
     }
 
-    /// The call of the program's that a calling context asked for memory by.
+    /// Returns the program's call that a calling context allocated memory by.
     fn site(&self, reads: &RemoteReads, files: &FxHashMap<&str, &ModuleData>, context: u32) -> Option<Site> {
         let call = *self.names.allocation_calls(context).last()?;
         let insn = self.names.insns.get(call as usize)?;

@@ -1,13 +1,13 @@
-//! Who uses a page from where, and what that says of its home.
+//! Uses of a page by task and node, and the home that follows from them.
 
 use super::super::objects::ObjectId;
 use super::Cause;
 
-/// Of a page's reads, so many come from one node where the page should be on that node.
+/// Share of a page's reads that come from one node if the page should be on that node.
 const OF_ONE_NODE: f64 = 0.9;
 /// A page with a store for each so many reads, once a second task is there, is written while it is shared.
 const READS_A_STORE: u64 = 16;
-/// Users that are told apart; later ones count as the last.
+/// Users that are kept apart; later ones count as the last.
 const MOST_USERS: usize = 256;
 
 /// A task's use of a page from one node.
@@ -34,14 +34,14 @@ pub(super) struct Page {
     /// Later than the first task's time alone; that time, where nobody else ever came.
     users: Vec<User>,
     alone: Vec<User>,
-    /// Told at the first remote read.
+    /// Set at the first remote read.
     pub object: Option<ObjectId>,
     pub remote: u64,
     /// Cycles that the remote reads waited.
     pub waits: u64,
 }
 
-/// What is to be said of a page's remote reads.
+/// Judgement of a page's remote reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Judged {
     pub cause: Cause,
@@ -86,7 +86,7 @@ impl Page {
         self.users.iter().chain(&self.alone).map(|user| user.reads).sum()
     }
 
-    /// Whether any task of user mode stored to it. Of a file's page, nobody has a copy of his own then.
+    /// Whether any task of user mode stored to it. A file's page then has no private copies.
     pub fn is_stored_to(&self) -> bool {
         self.users.iter().chain(&self.alone).any(|user| user.stores > 0)
     }

@@ -1,7 +1,7 @@
 //! The pages of the command, by the frames that they lie in.
 //!
 //! A frame serves another page later, and a page moves to another frame: the kernel joins small pages to large ones
-//! (`khugepaged`), balances nodes, or is asked to. A page that moved has been touched first by whoever touched it before.
+//! (`khugepaged`), balances nodes, or moves pages on request. A page that moved keeps its first toucher.
 
 use super::page::Page;
 use rustc_hash::FxHashMap;
@@ -11,11 +11,11 @@ const PAGE_BYTES: u64 = 4096;
 /// See the module's text.
 #[derive(Debug, Default)]
 pub(super) struct Pages {
-    /// By physical page.
+    /// Pages by physical page.
     frames: FxHashMap<u64, Page>,
-    /// Pages whose frames serve for others by now.
+    /// Pages whose frames have been reused since.
     gone: Vec<Page>,
-    /// By process and virtual address: the frame, until something else is mapped there.
+    /// Frames by process and virtual address, until something else is mapped there.
     lies_in: FxHashMap<(u32, u64), u64>,
     /// Mappings by process and end, and by process and start: their other side.
     starts: FxHashMap<(u32, u64), u64>,
@@ -43,8 +43,8 @@ impl Pages {
         if is_it { self.frames.remove(&before) } else { None }
     }
 
-    /// Something is mapped there: what lies there from now on is new. The kernel joins anonymous neighbours and tells the
-    /// whole, of which only what was not there before is new.
+    /// Notes a mapping: all pages in it from now on are new. The kernel joins anonymous neighbours and reports the
+    /// whole, of which only the added part is new.
     pub fn map(&mut self, pid: u32, start: u64, end: u64) {
         let below = self.starts.insert((pid, end), start).filter(|known| start < *known);
         let above = self.ends.insert((pid, start), end).filter(|known| *known < end);
@@ -61,7 +61,7 @@ impl Pages {
         }
     }
 
-    /// All pages that were read from another node, with their frames; those whose frames serve for others have none.
+    /// Returns all pages that were read from another node, with their frames; those with reused frames have none.
     pub fn remote(&mut self) -> Vec<(Option<u64>, Page)> {
         let frames = self.frames.drain().filter(|(_, page)| page.remote > 0).map(|(frame, page)| (Some(frame), page));
         let mut pages: Vec<_> = frames.chain(self.gone.drain(..).map(|page| (None, page))).collect();
@@ -96,7 +96,7 @@ mod tests {
             pages.map(2, ADDRESS, end);
             pages.map(1, ADDRESS, end);
             assert_eq!(pages.page(6, 1, ADDRESS, (11, 1)).first, (11, 1));
-            // The same frame for another page: both are told.
+            // Another page takes the frame: both are reported.
             pages.page(6, 1, ADDRESS + 8192, (12, 1)).remote = 1;
             let remote: Vec<(Option<u64>, u64)> =
                 pages.remote().iter().map(|(frame, page)| (*frame, page.vaddr)).collect();

@@ -1,4 +1,4 @@
-//! Whose the figures are: the command's, other tasks', nobody's, the timer's.
+//! Owners of the figures: the command, other tasks, idle CPUs, the timer.
 
 use super::*;
 use crate::describe::{cut, preset};
@@ -91,7 +91,8 @@ fn two_tasks_a_tick_and_idle() {
     assert_eq!(record.page_offsets.kernel.iter().sum::<u64>(), 0);
 }
 
-/// What the command did in kernel code that others ran too, from cold caches: kept references say too little of it.
+/// Kernel code that the command and others ran, from cold caches: kept references show too little of the command's
+/// share.
 #[test]
 fn kernel_code_that_others_share_is_split_as_the_tasks_reported() {
     let mut s = Stream::new();
@@ -187,7 +188,7 @@ fn relatives_of_the_process_at_begin_belong_to_the_command() {
     assert_eq!(of(60), Some(("t60".into(), false, 1)));
 }
 
-/// A walk in few sets, and one in all, by records that the model meets.
+/// A walk in few sets, and one in all, by records through the model.
 fn walked(stranger: bool) -> (Vec<SetMap>, ModelRecord) {
     let machine = cut(&preset("zen3-milan").unwrap().machine().unwrap(), 1);
     let filter = Filter { line_log2: 6, fetches: true, ..Default::default() };

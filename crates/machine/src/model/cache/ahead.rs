@@ -1,4 +1,4 @@
-//! What an access that is near will want is fetched into this machine's own caches.
+//! Fetches the data of a near access into this machine's own caches.
 
 use super::Cache;
 use crate::model::cache::frame::Frame;
@@ -13,7 +13,7 @@ impl Cache {
         self.order.prefetch(set, self.ways);
     }
 
-    /// Fetches what another CPU's miss on the line will want to know.
+    /// Fetches the data that another CPU's miss on the line will read.
     #[inline]
     pub fn prefetch_line(&self, line: u32) {
         prefetch(&self.history, line as usize);

@@ -5,7 +5,7 @@ use crate::model::cache::history::QuickMap;
 /// Pairs that wait.
 const WAITING: usize = 1024;
 
-/// How often each instruction missed on a line that a line of another, never reused, had displaced.
+/// Misses by instruction on a line that a line of another, never reused, had displaced.
 pub(crate) struct Blames {
     counts: QuickMap<u64, u64>,
     /// Not yet in `counts`: counted together, their visits to the map overlap.

@@ -1,6 +1,6 @@
-//! What a cache keeps of each of its frames and sets.
+//! Data of a cache for each of its frames and sets.
 
-/// What a frame holds: half a line of this machine's cache, so that one miss brings it all.
+/// Contents of a frame: half a line of this machine's cache, so that one miss brings it all.
 #[derive(Clone, Copy, Debug)]
 #[repr(align(32))]
 pub(crate) struct Frame {
@@ -18,7 +18,7 @@ pub(crate) struct Frame {
     pub blamed: u32,
 }
 
-/// What is told of a set in the end.
+/// Final counts of a set.
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(align(32))]
 pub(crate) struct SetCounts {
@@ -27,10 +27,10 @@ pub(crate) struct SetCounts {
     pub lines: u64,
 }
 
-/// What every reference to a set asks; apart from its counts, which hits leave alone.
+/// State of a set that every reference reads; apart from its counts, which hits leave alone.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct SetState {
-    /// What the replacement keeps of it.
+    /// Word of the replacement.
     pub order: u64,
     /// Frames in use.
     pub used: u32,

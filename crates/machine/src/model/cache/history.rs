@@ -1,4 +1,4 @@
-//! What each cache remembers of each line it ever met: one word a line, in blocks of a page.
+//! Each cache's history of each line it ever saw: one word a line, in blocks of a page.
 
 use crate::model::cache::shadow::Time;
 use crate::model::fast::plan::PAGE_LOG2;
@@ -6,11 +6,11 @@ use crate::model::pages::homes::Toucher;
 use crate::model::pages::places::Places;
 use nearmiss_record::reference::Control;
 
-/// How a line stands to a cache.
+/// Relation of a line to a cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum Standing {
-    /// Not met yet.
+    /// Not seen yet.
     Never = 0,
     /// In frame `value`.
     Present = 1,
@@ -60,13 +60,13 @@ impl History {
         self.0 & ((1 << TIME_SHIFT) - 1) == u64::from(value) << VALUE_SHIFT | standing as u64
     }
 
-    /// A frame or an instruction, as the standing says.
+    /// Returns a frame or an instruction, depending on the standing.
     #[inline]
     pub fn value(self) -> u32 {
         (self.0 >> VALUE_SHIFT & VALUE_MASK) as u32
     }
 
-    /// Of the last request in the shadow.
+    /// Returns the time of the last request in the shadow.
     #[inline]
     pub fn time(self) -> Time {
         self.0 >> TIME_SHIFT
@@ -86,7 +86,7 @@ impl History {
 /// A hash map of small keys. Never iterated without sorting: its order is nobody's business.
 pub(crate) type QuickMap<K, V> = rustc_hash::FxHashMap<K, V>;
 
-/// What is known of a page.
+/// Facts of a page.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Page {
     /// Address of its first byte in the modelled memory.
@@ -99,10 +99,10 @@ pub(crate) struct Page {
     pub cpus: u64,
 }
 
-/// Where a cache keeps a page.
+/// Place of a page in a cache's history.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Spot {
-    /// History of its first line, + 1; 0: the cache never met the page.
+    /// History of its first line, + 1; 0: the cache never saw the page.
     first: u32,
     /// The page's part of its lines' sets.
     pub base: u32,
@@ -113,7 +113,7 @@ impl Spot {
         Spot { first: first_line + 1, base }
     }
 
-    /// Itself, if the cache ever met the page.
+    /// Returns itself, if the cache ever saw the page.
     #[inline]
     pub fn met(self) -> Option<Self> {
         (self.first != 0).then_some(self)
@@ -125,15 +125,15 @@ impl Spot {
     }
 }
 
-/// Every page met, and where each cache keeps its history of it.
+/// All pages seen, with the place of each cache's history of it.
 pub(crate) struct Pages {
     /// Leaf of each group of pages.
     groups: QuickMap<u64, u32>,
     recent: Vec<(u64, u32)>,
-    /// By page of the group: number + 1, 0: not met.
+    /// Number + 1 by page of the group, 0: not seen.
     leaves: Vec<[u32; GROUP]>,
     pages: Vec<Page>,
-    /// By page and cache.
+    /// Places by page and cache.
     spots: Vec<Spot>,
     caches: usize,
     places: Places,
@@ -156,7 +156,7 @@ impl Pages {
         }
     }
 
-    /// The number of the page of an address, if it was met and its group lately.
+    /// Returns the number of the page of an address, if it was seen before and its group lately.
     #[inline]
     pub fn known(&self, address: u64) -> Option<u32> {
         let page = address >> PAGE_LOG2;
@@ -216,14 +216,14 @@ impl Pages {
         &self.pages[number as usize]
     }
 
-    /// Whether a CPU met the page before, and nobody but it and its `siblings` did.
+    /// Whether a CPU used the page before, and no other but its `siblings` did.
     #[inline]
     pub fn is_alone(&self, number: u32, cpu: usize, siblings: u64) -> bool {
         let cpus = self.pages[number as usize].cpus;
         cpus & 1 << cpu != 0 && cpus & !siblings == 0
     }
 
-    /// A CPU meets the page. Whether others had, and it had not.
+    /// Notes a CPU's use of the page. Returns whether others had used it, and this one had not.
     #[inline]
     pub fn met_by(&mut self, number: u32, cpu: usize) -> bool {
         let cpus = &mut self.pages[number as usize].cpus;
@@ -232,13 +232,13 @@ impl Pages {
         before != 0 && before != *cpus
     }
 
-    /// Where a cache keeps a page, if it ever met it.
+    /// Returns a cache's place of a page, if the cache ever saw it.
     #[inline]
     pub fn spot(&self, number: u32, cache: usize) -> Option<Spot> {
         self.spots[number as usize * self.caches + cache].met()
     }
 
-    /// Where each cache keeps a page.
+    /// Returns each cache's place of a page.
     #[inline]
     pub fn spots(&self, number: u32) -> &[Spot] {
         let first = number as usize * self.caches;

@@ -1,4 +1,4 @@
-//! One cache: frames in flat arrays, replacement, shadow, and the history of every line it met.
+//! One cache: frames in flat arrays, replacement, shadow, and the history of every line it saw.
 
 mod ahead;
 pub(in crate::model) mod blame;
@@ -23,14 +23,14 @@ use nearmiss_record::model::{ByClass, MissClass};
 
 /// The line differs from memory and this copy answers for it.
 pub(crate) const DIRTY: u8 = 1;
-/// Stores need ask nobody.
+/// Stores need no request to other caches.
 pub(crate) const WRITABLE: u8 = 2;
 /// Referenced again after it had left the most-recently-used place.
 pub(crate) const REUSED: u8 = 4;
 
 const EMPTY: Frame = Frame { address: 0, line: NONE, page: 0, insn: 0, displaced: NONE, blamed: NONE };
 
-/// What stays in this machine's own caches without being fetched ahead.
+/// Bytes that stay in this machine's own caches without being fetched ahead.
 const AT_HAND_BYTES: usize = 1 << 17;
 
 /// Why a line is not there, by [`Standing`] and whether the shadow has it; of a line that another took, its bytes decide.
@@ -45,7 +45,7 @@ const CLASSES: [[MissClass; 2]; 8] = {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Missed {
     pub class: MissClass,
-    /// Of the line, before the lookup.
+    /// History of the line, before the lookup.
     pub history: History,
 }
 
@@ -67,7 +67,7 @@ pub(crate) struct Cache {
     pub inclusive: bool,
     /// The cache behind it.
     pub parent: Option<usize>,
-    /// What it gives up goes to the cache behind it, which is exclusive.
+    /// Victims go to the cache behind it, which is exclusive.
     pub victims_go_on: bool,
     /// Its sets go by virtual bits above the page offset.
     by_vaddr: bool,
@@ -78,12 +78,12 @@ pub(crate) struct Cache {
     indexing: Indexing,
     ways: usize,
     frames: Vec<Frame>,
-    /// By frame, beside it: all that a hit changes of a frame, and a small part of the whole.
+    /// Flags by frame, beside it: all that a hit changes of a frame, and a small part of the whole.
     flags: Vec<u8>,
     pub sets: Vec<SetCounts>,
     states: Vec<SetState>,
     order: Order,
-    /// Keeps what tells why lines are not there.
+    /// Keeps the reasons why lines are not there.
     reasons: bool,
     shadow: Shadow,
     history: Vec<History>,
@@ -99,7 +99,7 @@ pub(crate) struct Cache {
 }
 
 impl Cache {
-    /// The cache of `instance`. `virtual_tags`: what tells its lines apart is what indexes them too.
+    /// Returns the cache of `instance`. `virtual_tags`: its lines are tagged by the address that indexes them.
     pub fn new(config: &Config, instance: &Instance, latency_cycles: u32, virtual_tags: bool, reasons: bool) -> Self {
         let (sets, ways) = (config.sets as usize, config.ways);
         let frames = sets * ways;
@@ -136,7 +136,7 @@ impl Cache {
         }
     }
 
-    /// Makes room for the lines of another page, whose indexing address is given.
+    /// Makes room for the lines of another page, given its indexing address.
     pub fn add_page(&mut self, page_address: u64) -> Spot {
         let first = self.history.len();
         self.history.resize(first + self.last_in_page as usize + 1, History::default());
@@ -156,13 +156,13 @@ impl Cache {
         (address >> self.line_log2) as u32 & self.last_in_page
     }
 
-    /// The history of the line of `address`, whose page is at `spot`.
+    /// Returns the history of the line of `address`, given its page's `spot`.
     #[inline]
     pub fn line_of(&self, spot: Spot, address: u64) -> u32 {
         spot.first_line() + self.number_in_page(address)
     }
 
-    /// The set of the line of `address`, whose page is at `spot`.
+    /// Returns the set of the line of `address`, given its page's `spot`.
     #[inline]
     pub fn set_of(&self, spot: Spot, address: u64, vaddr: u64) -> usize {
         if self.by_vaddr {
@@ -191,8 +191,8 @@ impl Cache {
         (history.standing() == Standing::Present && here).then_some(frame)
     }
 
-    /// The whole of a first-level hit, if it is one that changes nothing elsewhere: `false` leaves all untouched.
-    /// `wanted` are the flags a store needs, `gives` those that it leaves.
+    /// Handles a first-level hit completely, if it changes nothing elsewhere: `false` leaves all untouched. `wanted`
+    /// are the flags a store needs, `gives` those that it leaves.
     #[inline(always)]
     pub fn hit(&mut self, set: usize, line: u32, wanted: u8, gives: u8) -> bool {
         let frame = self.frame_in(set, self.history(line));
@@ -229,8 +229,8 @@ impl Cache {
         }
     }
 
-    /// Looks a line up, with all that a request changes; why it is not there. `line` is its history, `wanted` tells the
-    /// bytes wanted of it.
+    /// Looks a line up, with all that a request changes; `Err`: why it is not there. `line` is its history, `wanted`
+    /// returns the bytes requested.
     #[inline(always)]
     pub fn look_up(&mut self, set: usize, line: u32, wanted: impl FnOnce() -> u128) -> Result<(), Missed> {
         let (shadowed, history) = self.shadow_request(line);
@@ -254,7 +254,7 @@ impl Cache {
         if written & wanted != 0 { MissClass::TrueSharing } else { MissClass::FalseSharing }
     }
 
-    /// Takes the line out of its frame; its history then stands as said.
+    /// Takes the line out of its frame; its history then has this standing.
     pub fn take_out(&mut self, frame: usize, standing: Standing) -> Left {
         let gone = std::mem::replace(&mut self.frames[frame], EMPTY);
         let left = self.leave(frame, gone, self.flags[frame]);
@@ -263,13 +263,13 @@ impl Cache {
         left
     }
 
-    /// From here on others say which way of its set a line takes: before it is brought in, by [`Cache::tell`].
+    /// Lets the caller choose the way that each line takes in its set, by [`Cache::tell`] before it is brought in.
     pub fn is_told(&mut self) {
         self.order = Order::Told { way: 0 };
     }
 
-    /// The way that the next line will take in `set`, and whether the line there was used again; of no concern to a
-    /// cache that is not told.
+    /// Sets the way that the next line takes in `set`, and whether the line there was used again. No effect on a cache
+    /// that picks its own ways.
     #[inline]
     pub fn tell(&mut self, set: usize, way: usize, reused: bool) {
         if let Order::Told { way: next } = &mut self.order {
@@ -357,7 +357,7 @@ impl Cache {
         }
     }
 
-    /// Another CPU writes these bytes of the line. Returns whether this cache will want to know of the next write too.
+    /// Handles another CPU's write to these bytes of the line. Returns whether this cache must see the next write too.
     pub fn taken_by_other(&mut self, line: u32, mask: u128) -> bool {
         self.shadow_remove(line);
         match self.history(line).standing() {

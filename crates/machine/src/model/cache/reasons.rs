@@ -1,5 +1,5 @@
-//! Why a line is not there: what the shadow says of it, and the instruction to blame. Without reasons asked for, none of
-//! it is kept.
+//! Reasons why a line is not there: its state in the shadow, and the instruction to blame. Kept only if reasons are
+//! requested.
 
 use super::frame::Frame;
 use super::history::{History, Standing};
@@ -54,7 +54,7 @@ impl Cache {
         self.shadow_touch(line)
     }
 
-    /// Meets a line for the first time, in a set.
+    /// Counts a line's first request in a set.
     #[inline(always)]
     pub fn meets_new(&mut self, set: usize) {
         if self.reasons {

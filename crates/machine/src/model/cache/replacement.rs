@@ -21,7 +21,7 @@ pub(crate) enum Order {
     LruByTime { used: Vec<u64>, clock: u64 },
     /// Re-reference prediction by frame.
     Srrip { predicted: Vec<u8> },
-    /// Somebody else knows: the way of the next line.
+    /// Chosen by the caller: the way of the next line.
     Told { way: usize },
 }
 
@@ -68,7 +68,7 @@ impl Order {
         }
     }
 
-    /// Gives up a way of a full set, whose first frame is `base`, and brings a line in there.
+    /// Picks a victim way of a full set with the first frame `base`, and brings a line in there.
     #[inline(always)]
     pub fn replace(&mut self, word: &mut u64, base: usize, ways: usize) -> usize {
         if let Order::Lru = self {
@@ -81,7 +81,7 @@ impl Order {
         way
     }
 
-    /// The way that [`Order::replace`] would give up now, where asking is cheap.
+    /// Returns the way that [`Order::replace`] would evict now, if that is cheap to find.
     #[inline]
     pub fn next(&self, word: u64, base: usize, ways: usize) -> Option<usize> {
         match self {
@@ -127,7 +127,7 @@ impl Order {
 const NIBBLES: usize = 16;
 const ONES: u64 = 0x1111_1111_1111_1111;
 
-/// The order of a set whose ways are to be used from the first on.
+/// Returns the order of a set with ways to be used from the first on.
 fn unused(ways: usize) -> u64 {
     (0..ways as u64).fold(0, |order, way| order << 4 | way)
 }
@@ -148,7 +148,7 @@ fn last(order: u64, ways: usize) -> u64 {
     order >> last_shift(ways)
 }
 
-/// Where an order's last way begins.
+/// Returns the first bit of an order's last way.
 #[inline]
 fn last_shift(ways: usize) -> u32 {
     4 * (ways as u32 - 1)

@@ -1,7 +1,7 @@
-//! A fully associative LRU cache that holds no data: what conflict misses are told apart by.
+//! A fully associative LRU cache that holds no data: it separates conflict misses from the others.
 //!
-//! Requests are written one after another into a ring; a line is where it was requested last, and a bit a place says
-//! which places count no more. So a request writes where the one before it wrote and sets one bit, where a list would
+//! Requests are written one after another into a ring. A line is at the place of its last request, and a bit a place
+//! marks those that count no more. So a request writes next to the one before it and sets one bit, where a list would
 //! visit two neighbours, and the oldest line is found by scanning bits. When the ring is full, lines that count are
 //! written again at its head, in order.
 
@@ -19,11 +19,11 @@ const SPARE: usize = 4;
 /// no more of them.
 pub(crate) type Time = u64;
 
-/// Lines by time of their last request. Who owns a line keeps its time and asks [`Shadow::holds`]: a line that goes
-/// is not told, which spares a visit to its history.
+/// Lines by time of their last request. A line's owner keeps its time and calls [`Shadow::holds`]: a line that goes
+/// sends no notice, which spares a visit to its history.
 #[derive(Clone, Debug)]
 pub(crate) struct Shadow {
-    /// By place, a time's lower bits: the line.
+    /// Line by place, a time's lower bits.
     lines: Vec<u32>,
     /// A bit a place; clear before the oldest and from the next on.
     stale: Vec<u64>,
@@ -60,7 +60,7 @@ impl Shadow {
         time as usize & (self.lines.len() - 1)
     }
 
-    /// Whether a line whose last request was at `time` still is there.
+    /// Whether a line with its last request at `time` still is there.
     #[inline]
     pub fn holds(&self, time: Time) -> bool {
         time >= self.oldest
@@ -84,7 +84,7 @@ impl Shadow {
         self.next >= self.full_at
     }
 
-    /// Whether [`Shadow::tidy`] will begin with the first time again: all that were told before must be forgotten.
+    /// Whether [`Shadow::tidy`] will begin with the first time again: all earlier times must be forgotten.
     pub fn begins_anew(&self) -> bool {
         self.next >= self.last
     }
@@ -142,7 +142,7 @@ impl Shadow {
         self.newest_line = NONE;
     }
 
-    /// Makes room in a full ring, in a larger one if lines have become many. Tells every line's new time.
+    /// Makes room in a full ring, in a larger one if lines have become many. Passes every line's new time to `tell`.
     #[cold]
     pub fn tidy(&mut self, mut tell: impl FnMut(u32, Time)) {
         let there = (self.oldest..self.next)

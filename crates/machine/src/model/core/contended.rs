@@ -1,25 +1,26 @@
-//! Lines that several CPUs use in turn, one of them writing, and what that takes.
+//! Lines that several CPUs use in turn, one of them writing, and the cost of that.
 //!
-//! A core asks for the lines of the stores in its buffer ahead, side by side. Of a line that another CPU stores to as well
-//! that is no help: the line is gone again when the store's turn comes, so that such stores leave one by one, each with a
-//! transfer of its own. A load before the store makes it worse. What the load read is void when the line goes, and the core
-//! begins again from there, so that the wait hides behind nothing. An atomic waits for its line at once. Two things make it
-//! less. While a line is there a few more accesses get through, where all of them are to one line; and a core that waits
-//! goes on within its window, so that what it has gathered meanwhile gets through together.
+//! A core requests the lines of the stores in its buffer ahead, side by side. That does not help with a line that
+//! another CPU stores to as well: the line is gone again at the store's turn, so that such stores leave one by one,
+//! each with a transfer of its own. A load before the store makes it worse. The loaded value is void when the line
+//! goes, and the core begins again from there, so that the wait hides behind nothing. An atomic waits for its line at
+//! once. Two things reduce the cost. While a line is there a few more accesses get through, if all of them are to one
+//! line; and a core that waits goes on within its window, so that the accesses gathered meanwhile get through together.
 //!
-//! How much less it is follows from no manual, so a machine file has what an access takes on one line, two and four, as
-//! two CPUs do nothing else (`experiments/cycles/contended-lines.txt`). CPUs that compute between two uses of a line find it
-//! gone more often, and gather less meanwhile: where two added to one line every 28 ns, a quarter to a third of their time
-//! was spent waiting for it (`experiments/gains`, `adds-working` and `atomics-working`, on a Zen 4). So an addition and an
-//! atomic take [`WAITING`] of the time since the use before, if that is more, and a whole transfer at most.
+//! No manual gives the size of this reduction, so a machine file has the cost of an access on one line, two and four,
+//! as two CPUs do nothing else (`experiments/cycles/contended-lines.txt`). CPUs that compute between two uses of a line
+//! find it gone more often, and gather less meanwhile: with two CPUs adding to one line every 28 ns, a quarter to a
+//! third of their time was spent waiting for it (`experiments/gains`, `adds-working` and `atomics-working`, on a Zen
+//! 4). So an addition and an atomic take [`WAITING`] of the time since the use before, if that is more, and a whole
+//! transfer at most.
 
 use super::{Ticks, ticks};
 use nearmiss_record::machine::{Core, Machine};
 
 /// A line is contended if this core has lost it twice within so many cycles: lines that are handed over once, such as
-/// those of a buffer, are asked for ahead as any others.
+/// those of a buffer, are requested ahead as any others.
 const WITHIN: Ticks = ticks(1 << 14);
-/// Of the time between two uses of a line by one CPU, its wait for the line included, what that wait is: one part in so many.
+/// Divisor of the time between two uses of a line by one CPU (its wait for the line included) that gives that wait.
 /// Chosen by those two programs, on one host.
 const WAITING: Ticks = 3;
 /// Lines with a record of their latest losses.
@@ -28,7 +29,7 @@ const REMEMBERED: usize = 1 << 8;
 const IN_PLAY: usize = 4;
 const NONE: u64 = u64::MAX;
 
-/// What a store whose line is contended waits for.
+/// Wait of a store to a contended line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Takes {
     /// It leaves the buffer so much later than the store before it.
@@ -45,11 +46,11 @@ struct Lost {
     stored: Ticks,
     /// When a load found it gone, lately.
     loaded: Ticks,
-    /// What that load took.
+    /// Wait of that load.
     load_took: Ticks,
 }
 
-/// What an access takes by the lines in play: one, two, more.
+/// Cost of an access by the lines in play: one, two, more.
 type Figures = [Ticks; 3];
 
 /// Latest references of one core to lines that other CPUs had taken.
@@ -63,7 +64,7 @@ pub(super) struct Contended {
     loads: Figures,
     /// Cycles of a transfer within the node, which the figures are for.
     transfer_cycles: u32,
-    /// By the line's number.
+    /// Losses by the line's number.
     lost: Vec<Lost>,
     /// Lines of the latest losses, and how many there were.
     latest: [u64; IN_PLAY],
@@ -162,7 +163,7 @@ impl Contended {
     }
 }
 
-/// What the other CPU's uses take of the time since the own one, a transfer at most.
+/// Returns the other CPU's part of the time since the own use, a transfer at most.
 fn shared(before: Ticks, now: Ticks, latency_cycles: u32) -> Ticks {
     (now.saturating_sub(before) / WAITING).min(ticks(latency_cycles.into()))
 }
@@ -202,10 +203,10 @@ mod tests {
 
     #[test]
     fn additions_to_one_line_begin_anew_each_time_once_the_line_came_back() {
-        // What the load took is a part of it.
+        // The load's wait is a part of it.
         let one = Takes::AtOnce(ticks(20 - 3));
         assert_eq!(takes(&[5, 5, 5], true, 30), [None, Some(one), Some(one)]);
-        // Of 90 cycles from one to the next a third, and a transfer at most.
+        // A third of the 90 cycles from one to the next, and a transfer at most.
         assert_eq!(takes(&[5, 5], true, 90)[1], Some(Takes::AtOnce(ticks(30 - 3))));
         assert_eq!(takes(&[5, 5], true, 900)[1], Some(Takes::AtOnce(ticks(100 - 3))));
     }

@@ -1,14 +1,15 @@
-//! Lines of the first level that push one another out of their set, and what that takes.
+//! Lines of the first level that push one another out of their set, and the cost of that.
 //!
-//! A core asks for the lines of the stores in its buffer ahead, and its loads run ahead of its stores. Where more of their
-//! lines share a set than the set has ways, a line that came is gone again when its store's turn is there, so that such
-//! stores go one by one. That holds for stores that hit a line which a load brought, too: the model meets a load and a store
-//! in the order of the program, where the store hits. A load's line takes time as well, for its set takes one line after
+//! A core requests the lines of the stores in its buffer ahead, and its loads run ahead of its stores. If more of their
+//! lines share a set than the set has ways, a line that came is gone again at its store's turn, so that such stores go
+//! one by one. That holds for stores that hit a line which a load brought, too: the model handles a load and a store in
+//! the order of the program, where the store hits. A load's line takes time as well, for its set takes one line after
 //! another.
 //!
-//! Two things make it less. Of few lines that go round, some are asked for again while they are on their way, or before
-//! they are pushed out: from `ways` to some times as many lines the cost grows evenly. And sets work side by side: of the
-//! latest fills only those of the same set hold one up. Both were measured on a Zen 5 (`experiments/cycles/crowded-lines.txt`).
+//! Two things reduce the cost. With few lines that go round, some are requested again while they are on their way, or
+//! before they are pushed out: from `ways` to some times as many lines the cost grows evenly. And sets work side by
+//! side: only the latest fills of the same set hold one up. Both were measured on a Zen 5
+//! (`experiments/cycles/crowded-lines.txt`).
 //!
 //! A store behind a load of its line takes more than either: the line that the load pushes out is modified and must be
 //! written back before the fill, and when the store's turn comes its own line must be brought once more.
@@ -21,7 +22,7 @@ const SIDE_BY_SIDE: usize = 16;
 /// Lines of a set that go round, in ways, from which on none comes for nothing; beyond the first ways.
 const STORED: u64 = 3;
 const LOADED: f64 = 4.3;
-/// Lines whose latest miss is known; a line that shares its entry with a later one counts as one that was never there.
+/// Lines with a known latest miss; a line that shares its entry with a later one counts as one that was never there.
 const REMEMBERED: usize = 1 << 12;
 
 /// A line's latest miss.
@@ -43,15 +44,15 @@ pub(super) struct Crowded {
     /// Stores so many instructions apart are in the buffer together.
     together: u64,
     store_takes: Ticks,
-    /// Of a store behind a load of its line.
+    /// Cost of a store behind a load of its line.
     addition_takes: Ticks,
     load_takes: Ticks,
-    /// By set: instructions at the latest misses, as many as there are ways, oldest first from `next` on.
+    /// Instructions at the latest misses by set, as many as there are ways, oldest first from `next` on.
     latest: Vec<u64>,
     next: Vec<u32>,
-    /// By set: the line that a store waited for last, which is there for the stores behind it.
+    /// Line that a store waited for last, by set; it is there for the stores behind it.
     stored: Vec<u64>,
-    /// By set: misses.
+    /// Misses by set.
     counts: Vec<u32>,
     missed: Vec<Missed>,
     /// Sets of the latest fills, and how many there were.
@@ -112,7 +113,7 @@ impl Crowded {
         oldest > 0 && instructions - oldest.min(instructions) <= self.together && self.stored[set] != self.line(vaddr)
     }
 
-    /// What a store takes behind the store before it, at least. `loaded`: a load has brought its line.
+    /// Returns the least cost of a store behind the store before it. `loaded`: a load has brought its line.
     pub fn store_takes(&mut self, vaddr: u64, instructions: u64, loaded: bool) -> Ticks {
         if !self.crowd(vaddr, instructions) {
             return 0;
@@ -123,12 +124,13 @@ impl Crowded {
         self.share(vaddr, (STORED * self.ways as u64) as f64, takes)
     }
 
-    /// What the line that a load has just brought takes of the core's time.
+    /// Returns the core's time for the line that a load has just brought.
     pub fn load_takes(&self, vaddr: u64) -> Ticks {
         if self.load_takes == 0 { 0 } else { self.share(vaddr, LOADED * self.ways as f64, self.load_takes) }
     }
 
-    /// Of `ticks`, what is left for the lines that compete with this one, and the sets that work beside its own.
+    /// Returns the part of `ticks` left for the lines that compete with this one, and the sets that work beside its
+    /// own.
     fn share(&self, vaddr: u64, all_come: f64, ticks: Ticks) -> Ticks {
         let (set, line) = (self.set(vaddr), self.line(vaddr));
         let Some(known) = self.missed.get(slot(line)) else { return 0 };
@@ -149,7 +151,7 @@ impl Crowded {
     }
 }
 
-/// By Fibonacci hashing (Knuth, TAOCP 6.4): lines of equal spacing spread.
+/// Returns the slot of a line by Fibonacci hashing (Knuth, TAOCP 6.4): lines of equal spacing spread.
 fn slot(line: u64) -> usize {
     (line.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (64 - REMEMBERED.ilog2())) as usize
 }

@@ -1,10 +1,10 @@
-//! How far the front end of a core is ahead: it follows the branches that are foretold, and asks for the lines of the
+//! Distance that the front end of a core is ahead: it follows the predicted branches, and requests the lines of the
 //! code before the core needs them (Reinman, Calder and Austin, "Fetch directed instruction prefetching", MICRO 1999).
 
 use super::Ticks;
 use std::collections::VecDeque;
 
-/// The front end of one core. A mispredicted branch, after which the front end has no lead, is not told and not
+/// The front end of one core. A mispredicted branch, after which the front end has no lead, is not reported and not
 /// modelled.
 #[derive(Clone, Debug)]
 pub(super) struct FrontEnd {

@@ -12,13 +12,13 @@ use nearmiss_record::model::Translation as Tally;
 use nearmiss_record::reference::Kind;
 use std::collections::VecDeque;
 
-/// Instructions for each store, where nothing tells: how long the store buffer lasts.
+/// Instructions for each store, if not specified: they give how long the store buffer lasts.
 const INSTRUCTIONS_A_STORE: u64 = 6;
 /// The tap counts the instructions of a line of code when the line is entered, so that two instructions lie by so many
 /// nearer to each other than they do, or farther. An instruction and its next execution lie as far apart as they do.
 pub(super) const COUNTED_TOGETHER: u32 = 16;
 
-/// A reference that did not hit the first level, and what it met.
+/// A reference that did not hit the first level, and its outcome.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::model) struct Waiting<'a> {
     pub kind: Kind,
@@ -34,9 +34,9 @@ pub(in crate::model) struct Waiting<'a> {
     pub instructions: u64,
     /// The CPU's clock, all that was charged included.
     pub clock: Ticks,
-    /// What an instruction takes here.
+    /// Ticks of an instruction here.
     pub pace: Ticks,
-    /// Where its address is from, if the code is known.
+    /// Origin of its address, if the code is known.
     pub origin: Option<&'a Origin>,
 }
 
@@ -47,7 +47,7 @@ struct Value {
     instructions: u64,
 }
 
-/// What is known of an instruction that loads.
+/// Known values of an instruction that loads.
 #[derive(Clone, Copy, Debug, Default)]
 struct Load {
     /// Its latest value, and the one before.
@@ -72,7 +72,7 @@ impl Load {
 pub(in crate::model) struct Interval {
     window: u64,
     store_window: u64,
-    /// What was charged ahead: from which instruction on it has come, and how much.
+    /// Waits charged ahead: the instruction from which on each has come, and its ticks.
     charged: VecDeque<(u64, Ticks)>,
     /// Sum of those.
     ahead: Ticks,
@@ -86,15 +86,15 @@ pub(in crate::model) struct Interval {
     contended: Contended,
     front_end: FrontEnd,
     streams: Option<Streams>,
-    /// By source: what a line takes of the way to the core, and when the next one may come.
+    /// Ticks of a line on the way to the core by source, and when the next one may come.
     line_ticks: Vec<Ticks>,
     line_after: Vec<Ticks>,
     translation: Option<Translation>,
     /// From a load that hits the first level to its value.
     hit: Ticks,
-    /// What the reference that comes next waits for its page, which was looked up already.
+    /// Wait of the next reference for its page, which was looked up already.
     walked: Ticks,
-    /// What was charged beyond whole cycles.
+    /// Ticks charged beyond whole cycles.
     rest: Ticks,
 }
 
@@ -124,7 +124,7 @@ impl Interval {
         }
     }
 
-    /// What was charged and has not come at this instruction.
+    /// Returns the ticks charged that have not come at this instruction.
     pub fn ahead(&mut self, instructions: u64) -> Ticks {
         while let Some((_, wait)) = self.charged.pop_front_if(|(from, _)| *from <= instructions) {
             self.ahead -= wait;
@@ -150,7 +150,7 @@ impl Interval {
         self.crowded.crowd(vaddr, instructions)
     }
 
-    /// What the core waits because of a reference, in whole cycles.
+    /// Returns the core's wait for a reference, in whole cycles.
     pub fn waits(&mut self, what: &Waiting<'_>) -> u32 {
         let ahead = self.ahead(what.instructions);
         let begins = what.clock - ahead.min(what.clock);
@@ -190,7 +190,8 @@ impl Interval {
         if is_lost { self.contended.loads(what.vaddr, begins, what.latency_cycles) } else { None }
     }
 
-    /// The line comes and goes beside all others. What follows the load through memory waits for its value.
+    /// Handles a line that comes and goes beside all others. Instructions that depend on the load through memory wait
+    /// for its value.
     fn load_at_once(&mut self, what: &Waiting<'_>, begins: Ticks, takes: Ticks) -> Ticks {
         let ready = begins + std::mem::take(&mut self.walked) + ticks(what.latency_cycles.into());
         self.load_of(what.insn).tells(Value { ready, instructions: what.instructions });
@@ -220,7 +221,7 @@ impl Interval {
         self.charge(what, self.stored, self.store_window)
     }
 
-    /// What the core waits for anyway does not pass meanwhile: the line is asked for when the store's turn comes.
+    /// Handles a store with its line requested at its turn: no other wait of the core overlaps with it.
     fn store_at_once(&mut self, what: &Waiting<'_>, takes: Ticks, wait: Ticks) -> Ticks {
         self.walked = 0;
         let there = what.clock + wait;
@@ -240,7 +241,7 @@ impl Interval {
         self.charge(what, self.stored, 0)
     }
 
-    /// A line of the code holds up what follows at once, where the front end did not ask for it early enough.
+    /// Handles a line of the code: later instructions wait at once if the front end did not request it early enough.
     fn fetch(&mut self, what: &Waiting<'_>, begins: Ticks) -> Ticks {
         let reached = self.front_end.reached(what.instructions, begins, what.pace);
         let given = self.given(source(what), reached);
@@ -249,7 +250,7 @@ impl Interval {
         self.beyond_what_was_charged(wait)
     }
 
-    /// What is left of a wait at this instruction: what the core waits anyway, soon, passes meanwhile.
+    /// Returns the rest of a wait at this instruction: waits charged for the near future pass meanwhile.
     fn beyond_what_was_charged(&mut self, mut wait: Ticks) -> Ticks {
         while wait > 0
             && let Some((_, charged)) = self.charged.front_mut()
@@ -264,8 +265,8 @@ impl Interval {
         wait
     }
 
-    /// When the line is there, if nothing but its source, fill buffers and pages hold it up from `begins` on. The core
-    /// `reached` it then: lines come in that order, but for those whose addresses are late.
+    /// Returns when the line is there, if only its source, fill buffers and pages hold it up from `begins` on. The core
+    /// `reached` it then: lines come in that order, but for those with late addresses.
     fn line(&mut self, what: &Waiting<'_>, reached: Ticks, begins: Ticks) -> Ticks {
         let begins = begins + std::mem::take(&mut self.walked);
         if what.missed == 0 {
@@ -285,7 +286,7 @@ impl Interval {
         there
     }
 
-    /// When a source gives a line that is asked for when the core `reached` it.
+    /// Returns when a source gives a line that is requested when the core `reached` it.
     fn given(&mut self, source: usize, reached: Ticks) -> Ticks {
         let Some(after) = self.line_after.get_mut(source) else { return reached };
         let given = reached.max(*after);
@@ -308,9 +309,9 @@ impl Interval {
         known
     }
 
-    /// When the latest value told is there of those that the address may be made of. Where an address may come from one
-    /// load or another, as the entries of a list come from its head or from the entry before, only that load has run since;
-    /// where it is made of several, the loads before the last one began earlier.
+    /// Returns when the latest recorded value that the address may be made of is there. If an address may come from one
+    /// load or another, as the entries of a list come from its head or from the entry before, only that load has run
+    /// since. If it is made of several, the loads before the last one began earlier.
     fn latest_told(&mut self, what: &Waiting<'_>, origin: &Origin) -> Ticks {
         let mut latest = Value::default();
         for (load, distance) in origin.loads.iter().zip(&origin.distances) {
@@ -333,11 +334,11 @@ impl Interval {
     /// When the value of the turn before is there.
     fn chained(&self, what: &Waiting<'_>, chain: &Chain, own: Value) -> Ticks {
         let since = what.instructions - own.instructions.min(what.instructions);
-        // What is older than the window was waited for.
+        // A value older than the window was waited for.
         if since > self.window {
             return own.ready;
         }
-        // The turns between hit the first level and were not told.
+        // The turns between hit the first level and were not reported.
         let turns = (since / u64::from(chain.instructions.max(1))).saturating_sub(1);
         own.ready.saturating_add(part(f64::from(chain.cycles)).saturating_mul(turns))
     }

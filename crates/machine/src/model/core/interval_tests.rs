@@ -222,7 +222,7 @@ fn stores_of_few_lines_and_of_sets_in_turn_take_less() {
         let vaddr = move |n: u64| 0x10_0000 + n / sets % lines * 4096 + n % sets * 64;
         run((0..1920u64).map(move |n| (1, Kind::Store, 1, vaddr(n), 1)), &[]).1
     };
-    // What a store takes, of nine cycles, once all lines have come round.
+    // Cost of a store, of nine cycles, once all lines have come round.
     let each = |lines: u64, sets: u64| (end(lines, sets) as f64 / 1920.0 * 10.0).round() / 10.0;
     assert_eq!(each(32, 1), 8.9);
     // Eight ways: sixteen lines are a third of the way to 32.
@@ -275,7 +275,7 @@ fn accesses_that_contend_take_what_the_machine_tells_each_time() {
     assert_eq!(lost(Kind::Atomic, 100, 10), 1000 + 300 + 103 + 37 + 97 * 30);
     // The last store leaves the buffer a store window behind the core.
     assert_eq!(lost(Kind::Store, 100, 2), 2 + 300 + 99 * 8 - 120);
-    // What the first load is waited for anyway hides the nine within its window.
+    // The wait for the first load hides the nine within its window.
     assert_eq!(lost(Kind::Load, 100, 10), 1000 + 200 + 90 * 3);
 }
 
@@ -315,7 +315,7 @@ fn a_fetch_waits_but_for_what_was_waited_anyway() {
 fn the_front_end_hides_what_it_is_ahead() {
     let fetch = |after, latency| (after, Kind::Fetch, 9, 0x7000, latency);
     let waits = |fetches: [_; 3]| run_on(fetching_ahead(50), fetches, &[]).0;
-    // The second line is asked for while the core waits for the first one, as soon as memory gives another.
+    // The second line is requested while the core waits for the first one, as soon as memory gives another.
     assert_eq!(waits([fetch(1000, 300), fetch(10, 300), fetch(500, 45)]), [250, 0, 0]);
     assert_eq!(
         waits([fetch(1000, 55), fetch(60, 51), fetch(1, 51)]),
@@ -355,12 +355,12 @@ fn a_page_that_no_level_holds_is_walked_to() {
 /// its page.
 type Told = (u64, u32, u32, u64);
 
-/// Runs such loads as the model hears of them; returns the end.
+/// Runs such loads as the model receives them; returns the end.
 fn end(mut interval: Interval, loads: &[Told], origins: &[(u32, Origin)]) -> u64 {
     let (mut instructions, mut stalls) = (0, 0);
     for (n, &(after, insn, latency_cycles, page)) in loads.iter().enumerate() {
         instructions += after;
-        // What hits and waits for no page is not told.
+        // A hit that waits for no page is not reported.
         if latency_cycles == 0 && page == 0 {
             continue;
         }

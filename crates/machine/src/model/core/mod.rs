@@ -1,7 +1,7 @@
-//! How long a core waits for what its references take.
+//! Time that a core waits for its references.
 //!
 //! # The interval model
-//! A core of which the machine file tells a window goes on behind a miss until the window is full (Karkhanis and Smith,
+//! A core with a window in its machine file goes on behind a miss until the window is full (Karkhanis and Smith,
 //! ISCA 2004; Eyerman and others, ACM TOCS 27(2), 2009). So a miss at instruction `n` makes the core wait only if the
 //! line comes later than the core would begin instruction `n + window`.
 //!
@@ -10,22 +10,22 @@
 //!   another in memory wait one by one, and others wait together.
 //! - A line that a load brings takes some of the core's time even where its latency is hidden (`fill_cycles`), if the
 //!   latest lines went into the same set: a set takes one line after another, and sets work side by side.
-//! - A load that hits waits where its page is not at hand: for the page and, like any load, for the first level.
-//! - A load that continues a stream has been fetched ahead: it takes what the stream's source gives by time, no latency.
+//! - A load that hits waits if its page is not at hand: for the page and, like any load, for the first level.
+//! - A load that continues a stream has been fetched ahead: it takes the time of its source, no latency.
 //! - No source gives lines faster than it gives those of a stream.
 //! - A store waits in the store buffer. Stores leave in order, and the core waits where the buffer is full. Stores whose
 //!   lines are pushed out before their turn, by stores or by loads that run ahead, leave one by one. So do stores whose
 //!   lines other CPUs store to meanwhile; behind a load of the line the core waits for such a store at once.
 //! - An atomic waits for the stores before it, and the core waits for the atomic.
-//! - A line that several CPUs use in turn takes no fill buffer and no latency: the machine file has what each access to
-//!   such a line takes ([`contended`]).
-//! - A line of the code is asked for when the front end comes to it, some instructions ahead of the core. If the line
+//! - A line that several CPUs use in turn takes no fill buffer and no latency: the machine file has the cost of each
+//!   access to such a line ([`contended`]).
+//! - A line of the code is requested when the front end comes to it, some instructions ahead of the core. If the line
 //!   comes late, the core stops at once, but for what it would have waited for an older load anyway.
 //!
-//! A wait is charged to the reference that causes it when the stream tells the reference, though the core gets there a
-//! window later. What is charged ahead is remembered, so that references within the window begin when they really do.
+//! A wait is charged to the reference that causes it when the stream delivers the reference, though the core gets there
+//! a window later. Waits charged ahead are remembered, so that references within the window begin when they really do.
 //!
-//! A core without a window waits for a share of each miss, as `overlap` in its machine file says.
+//! A core without a window waits for a share of each miss, as `overlap` in its machine file specifies.
 
 mod contended;
 mod crowded;
@@ -47,12 +47,12 @@ pub(in crate::model) const fn ticks(cycles: u64) -> Ticks {
     cycles << 16
 }
 
-/// What hides the misses of one CPU.
+/// Model of what hides the misses of one CPU.
 #[derive(Clone, Debug)]
 pub(in crate::model) enum Core {
     /// Some share of each is hidden.
     Share {
-        /// What is not hidden, in 1/65536.
+        /// Share that is not hidden, in 1/65536.
         shown: u64,
     },
     /// See the module's text.
@@ -94,7 +94,7 @@ impl Core {
         }
     }
 
-    /// What was charged and has not come at this instruction.
+    /// Returns the ticks charged that have not come at this instruction.
     #[inline]
     pub fn ahead(&mut self, instructions: u64) -> Ticks {
         match self {

@@ -1,8 +1,8 @@
-//! What a core fetches ahead: lines that follow one another at one distance.
+//! Lines that a core fetches ahead: they follow one another at one distance.
 //!
-//! A distance beyond the longest is not followed the less for one line more: what a line of such a stream shows of its
-//! latency grows evenly, up to all of it at some times the longest distance. Else a row that was made one line longer to
-//! get its columns out of each other's way would lose more at this bound than it gains.
+//! A distance just beyond the longest still helps: the exposed share of the latency grows evenly, up to all of it at
+//! some times the longest distance. Else a row that was made one line longer to get its columns out of each other's way
+//! would lose more at this bound than it gains.
 
 use nearmiss_record::machine::Streams as Figures;
 

@@ -1,9 +1,9 @@
-//! Address translation for data: which pages the two levels hold, and what a walk of the page table takes.
+//! Address translation for data: which pages the two levels hold, and the cost of a walk of the page table.
 //!
-//! Pages are told apart by their physical numbers, so a switch of tasks forgets none. Large pages are recognised: where
+//! Pages are identified by their physical numbers, so a switch of tasks forgets none. Large pages are recognised: if
 //! several small pages of one aligned 2 MiB block lie in memory as they lie in the address space, at one aligned
-//! distance, the block is one page. Scattered small pages do so by chance once in 512 times each. Where all of user mode
-//! is to lie in large pages, these are told by address space and virtual number.
+//! distance, the block is one page. Scattered small pages do so by chance once in 512 times each. If all of user mode
+//! is to lie in large pages, these are identified by address space and virtual number.
 
 use super::{Ticks, ticks};
 use nearmiss_record::machine::{SecondTlb, Tlb};
@@ -15,9 +15,9 @@ const LARGE_LOG2: u32 = 21;
 /// Small pages that must lie in their places.
 const TELLING_PAGES: u32 = 4;
 const NOBODY: u64 = u64::MAX;
-/// Tells numbers of large pages from those of small ones.
+/// Marks numbers of large pages.
 const LARGE: u64 = 1 << 63;
-/// Tells virtual numbers from physical ones.
+/// Marks virtual numbers.
 const VIRTUAL: u64 = 1 << 62;
 const SPACE_SHIFT: u32 = 64 - LARGE_LOG2 - 16;
 
@@ -29,7 +29,7 @@ struct Level {
     pages: Vec<u64>,
 }
 
-/// Ways of a second level that tells none: most have 8 to 16.
+/// Ways of a second level; most have 8 to 16 if not specified.
 fn ways_of(second: &SecondTlb) -> u32 {
     if second.ways == 0 { 16 } else { second.ways }
 }
@@ -63,7 +63,7 @@ pub(super) struct Translation {
     miss: Ticks,
     walk: [Ticks; 2],
     last: u64,
-    /// By distance and block: which of its small pages were met, by number within 64.
+    /// Small pages seen, by number within 64, by distance and block.
     blocks: FxHashMap<u64, u64>,
     pub counted: Tally,
 }
@@ -84,7 +84,8 @@ impl Translation {
         }
     }
 
-    /// What translating takes beyond a hit of the first level; `space` tells apart who has the same virtual addresses.
+    /// Returns the cost of translation beyond a hit of the first level; `space` separates equal virtual addresses of
+    /// several spaces.
     #[inline]
     pub fn takes(&mut self, vaddr: u64, paddr: u64, space: u64) -> Ticks {
         let page = paddr >> PAGE_LOG2;

@@ -57,8 +57,7 @@ fn pages_that_are_to_be_large_are_told_by_space_and_virtual_number() {
     assert_eq!(t.counted, Tally { first_misses: 4, walks: 1, large_walks: 3 });
 }
 
-/// A level as a list of what was asked for, oldest first: a page is held that was asked for among the last different
-/// ones of its set.
+/// A level as a list of requests, oldest first: a page is held if it was among the last different ones of its set.
 #[derive(Default)]
 struct SlowLevel {
     asked: Vec<u64>,
@@ -83,7 +82,7 @@ impl SlowLevel {
 }
 
 proptest! {
-    /// What is asked twice in a row is not asked; the second level hears what the first has not.
+    /// A repeated request is skipped; the second level gets the misses of the first.
     #[test]
     fn two_levels_hold_what_a_slow_twin_holds(
         pages in proptest::collection::vec(0u64..40, 1..400), ways in prop_oneof![Just(0u32), Just(2), Just(4)]

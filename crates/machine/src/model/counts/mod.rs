@@ -1,10 +1,10 @@
-//! Misses counted, and nothing told of why: tags, modified lines and replacement of one CPU's caches.
+//! Misses counted without their reasons: tags, modified lines and replacement of one CPU's caches.
 //!
 //! The levels, their fills and their victims are those of the model's text for one CPU, so every level misses as often
-//! as [`crate::model::Model`] says. What a report needs beyond that is not kept: no classes (each miss is counted under
-//! [`MissClass::Capacity`], which says nothing here: add the classes up), no pollution, no maps of sets, no lines met
-//! before. Nobody waits: there is no bus and no latency, and cycles are those of the instructions. Of the bus only
-//! write-backs are counted, all of them at node 0.
+//! as in [`crate::model::Model`]. Further contents of a report are not kept: no classes (each miss is counted under
+//! [`MissClass::Capacity`], which has no meaning here: add the classes up), no pollution, no maps of sets, no lines
+//! seen before. Nothing waits: there is no bus and no latency, and cycles are those of the instructions. Only
+//! write-backs of the bus are counted, all of them at node 0.
 
 mod pages;
 mod tags;
@@ -97,7 +97,7 @@ impl Engine for Counts {
     }
 }
 
-/// What cannot be counted here, in one sentence.
+/// Refuses what cannot be counted here, in one sentence.
 fn refuse(machine: &Machine, plan: &Plan, options: &ModelOptions) -> Result<(), ModelError> {
     if options.cpus > 1 {
         return Err(ModelError::Refused(format!(
@@ -122,9 +122,9 @@ fn writes(kind: Kind) -> bool {
 }
 
 impl Counts {
-    /// Looks the line up level by level, counts the misses and fills the caches that missed. `told`: the way that the
-    /// tap says a line takes in the first level; `before`: levels, a bit each, where the reference does not miss again;
-    /// `first_missed`: the first level was asked already, and has it not.
+    /// Looks the line up level by level, counts the misses and fills the caches that missed. `told`: the way that a
+    /// line takes in the first level, from the tap; `before`: levels, a bit each, where the reference does not miss
+    /// again; `first_missed`: the first level was looked up already, and has missed.
     #[inline(always)]
     fn walk(&mut self, kind: Kind, address: u64, told: usize, before: u8, first_missed: bool) -> Quiet {
         let address = self.pages.modelled(address);
@@ -171,8 +171,8 @@ impl Counts {
         quiet
     }
 
-    /// What follows when a cache gives up a line: nearer copies go if it is inclusive, the line goes outward. Lines that
-    /// were written back.
+    /// Handles an evicted line: nearer copies go if the cache is inclusive, the line goes outward. Returns the lines
+    /// written back.
     fn evicted(&mut self, at: usize, mut gone: Gone) -> u8 {
         if self.caches[at].inclusive {
             let bytes = 1u64 << self.caches[at].line_log2;
@@ -200,7 +200,7 @@ impl Counts {
         u8::from(gone.dirty)
     }
 
-    /// A non-temporal store: cached copies go, modified ones written back first, which is counted and told.
+    /// Handles a non-temporal store: cached copies go, modified ones written back first, which is counted and returned.
     fn store_around(&mut self, access: &Access) -> u8 {
         let address = self.pages.modelled(access.address);
         let unit = address >> self.plan.unit_log2 << self.plan.unit_log2;

@@ -1,4 +1,4 @@
-//! Where recorded pages lie in the modelled machine's memory, the pages met lately found by one look.
+//! Places of recorded pages in the modelled machine's memory; recent pages are found by one look.
 
 use crate::model::cache::history::QuickMap;
 use crate::model::fast::plan::PAGE_LOG2;
@@ -20,7 +20,7 @@ impl Pages {
         Pages { places, recent: Box::new([(u64::MAX, 0); ROWS]), known: QuickMap::default() }
     }
 
-    /// The modelled address of a recorded one, whose page is placed now if it was not met before.
+    /// Returns the modelled address of a recorded one; its page is placed now if it was not seen before.
     #[inline(always)]
     pub fn modelled(&mut self, address: u64) -> u64 {
         let page = address >> PAGE_LOG2;

@@ -19,12 +19,12 @@ pub(super) struct Gone {
     pub dirty: bool,
 }
 
-/// What is kept of a set beside its lines.
+/// State of a set beside its lines.
 #[derive(Clone, Copy, Debug)]
 struct State {
     /// See [`Order`].
     order: u64,
-    /// Of each of the first [`HINTED`] ways, the hint of the line that it has or had.
+    /// Hints of the line that each of the first [`HINTED`] ways has or had.
     hints: [u64; HINTED / 8],
     used: u32,
 }
@@ -39,7 +39,7 @@ impl State {
     }
 }
 
-/// The index function, told apart once.
+/// The index function, picked once.
 enum Sets {
     /// Plain, of a power of two: the number's lower bits.
     Masked(u64),
@@ -54,13 +54,13 @@ pub(super) struct Tags {
     pub inclusive: bool,
     /// The cache behind it.
     pub parent: Option<usize>,
-    /// What it gives up unmodified concerns another cache too.
+    /// Unmodified victims concern another cache too.
     pub tells_of_clean: bool,
     sets: Sets,
     ways: usize,
     /// Number of the line by frame.
     lines: Vec<u64>,
-    /// By frame.
+    /// Dirty lines, by frame.
     dirty: Vec<bool>,
     states: Vec<State>,
     order: Order,
@@ -115,7 +115,7 @@ impl Tags {
         if self.ways > HINTED {
             return self.lines[base..base + self.ways].iter().position(|there| *there == line);
         }
-        // All ways by one look, where comparing lines one by one asks for all of their memory.
+        // Checks all ways at once; comparing lines one by one reads all of their memory.
         let mut marked = alike(self.states[set].hints, hint_of(line));
         while marked != 0 {
             let way = marked.trailing_zeros() as usize;
@@ -141,12 +141,12 @@ impl Tags {
         true
     }
 
-    /// From here on others say which way of its set a line takes: before it is brought in, by [`Tags::tell`].
+    /// Lets the caller choose the way that each line takes in its set, by [`Tags::tell`] before it is brought in.
     pub fn is_told(&mut self) {
         self.order = Order::Told { way: 0 };
     }
 
-    /// The way that the next line will take; of no concern to a cache that is not told.
+    /// Sets the way that the next line takes. No effect on a cache that picks its own ways.
     #[inline]
     pub fn tell(&mut self, way: usize) {
         if let Order::Told { way: next } = &mut self.order {
@@ -201,13 +201,13 @@ impl Tags {
     }
 }
 
-/// A byte that tells most lines of a set apart.
+/// Returns a byte that differs for most lines of a set.
 #[inline(always)]
 fn hint_of(line: u64) -> u8 {
     (line.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56) as u8
 }
 
-/// The ways, a bit each, whose hint this is.
+/// Returns the ways with this hint, a bit each.
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
 fn alike(hints: [u64; HINTED / 8], hint: u8) -> u32 {
@@ -219,7 +219,7 @@ fn alike(hints: [u64; HINTED / 8], hint: u8) -> u32 {
     }
 }
 
-/// The ways, a bit each, whose hint this is.
+/// Returns the ways with this hint, a bit each.
 #[cfg(not(target_arch = "x86_64"))]
 fn alike(hints: [u64; HINTED / 8], hint: u8) -> u32 {
     let bytes = hints.into_iter().flat_map(u64::to_le_bytes);

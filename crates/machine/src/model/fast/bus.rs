@@ -1,4 +1,4 @@
-//! What carries transactions to memory: each occupies a channel for a while.
+//! Transactions to memory: each occupies a channel for a while.
 
 use crate::model::fast::plan::Plan;
 

@@ -1,7 +1,7 @@
-//! Private caches kept coherent: who has a line, who answers for it, who must give it up, and what that takes.
+//! Private caches kept coherent: who has a line, who answers for it, who must give it up, and the cost.
 //!
-//! There is no directory beside the caches: a cache's history of a line says whether it holds it, and pages know which
-//! CPUs ever looked them up, so a page that one CPU alone uses costs one comparison.
+//! There is no directory beside the caches: a cache's history of a line shows whether it holds it, and pages record
+//! which CPUs ever looked them up, so a page that one CPU alone uses costs one comparison.
 
 use crate::model::cache::bytes::mask_within;
 use crate::model::cache::{DIRTY, WRITABLE};
@@ -12,7 +12,7 @@ use nearmiss_record::machine::Protocol;
 use nearmiss_record::model::MAX_LEVELS;
 use nearmiss_record::reference::Kind;
 
-/// What caches that the CPU does not use have of a coherence unit.
+/// Copies of a coherence unit in caches that the CPU does not use.
 #[derive(Clone, Copy, Debug, Default)]
 struct Others {
     present: bool,
@@ -22,7 +22,7 @@ struct Others {
     present_outside: bool,
     /// First cache, by number, with a modified copy.
     dirty: Option<usize>,
-    /// The same, among caches before the one that hit.
+    /// First cache with a modified copy, among caches before the one that hit.
     dirty_before_hit: Option<usize>,
 }
 
@@ -97,7 +97,7 @@ impl Fast {
         cycles
     }
 
-    /// [`Fast::transfer`] where nobody else ever met the page and the bus need not be told.
+    /// Handles [`Fast::transfer`] if no other CPU ever used the page and the bus is not involved.
     #[inline]
     fn transfer_alone(&mut self, access: &Access, walk: &Walk, write: bool, outcome: &mut Outcome) -> u64 {
         let cycles = self.answer_alone(access, walk, outcome);
@@ -127,7 +127,7 @@ impl Fast {
         cycles + self.read_from_bus(access, &Others::default(), outcome)
     }
 
-    /// Looks at what others have of the unit. Notes in `met` which of their lines must hear of the access.
+    /// Collects other caches' copies of the unit. Notes in `met` which of their lines the access affects.
     fn survey(&mut self, access: &Access, walk: &Walk, last: usize, write: bool) -> Others {
         let mut others = Others::default();
         let mut met = std::mem::take(&mut self.met);
@@ -155,7 +155,8 @@ impl Fast {
         others
     }
 
-    /// Calls with cache, line address and history index for every line of the unit that another's cache has met.
+    /// Calls `tell` with cache, line address and history index for every line of the unit that another's cache has
+    /// seen.
     fn for_others(&self, access: &Access, walk: &Walk, mut tell: impl FnMut(usize, u64, u32)) {
         let unit = access.address >> self.plan.unit_log2 << self.plan.unit_log2;
         let spots = self.pages.spots(walk.page);
@@ -233,8 +234,8 @@ impl Fast {
         }
     }
 
-    /// Others, those of the survey, lose the line (a write) or their leave to write silently (a read). Returns whether some
-    /// cache wants to know of the next write too.
+    /// Invalidates others' lines found by the survey (a write), or revokes their leave to write silently (a read).
+    /// Returns whether some cache must see the next write too.
     fn tell_others(&mut self, access: &Access, write: bool) -> bool {
         let met = std::mem::take(&mut self.met);
         let mut watched = false;

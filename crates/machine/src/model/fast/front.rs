@@ -1,4 +1,4 @@
-//! Pages that a CPU met lately on one of its ways: found by one look, where all pages take several.
+//! Recent pages of a CPU on one of its ways: found by one look, where all pages take several.
 
 use crate::model::cache::history::Spot;
 use crate::model::engine::Access;
@@ -9,7 +9,7 @@ use nearmiss_record::reference::Kind;
 
 const ROWS: usize = 1024;
 
-/// What a reference asks about its page, in one line of this machine's cache.
+/// Data of a page that a reference needs, in one line of this machine's cache.
 #[derive(Clone, Copy, Debug)]
 #[repr(align(64))]
 pub(crate) struct Row {
@@ -21,9 +21,9 @@ pub(crate) struct Row {
     pub page: u32,
     /// Memory node.
     pub home: u8,
-    /// All caches of the way know it, of all CPUs this one alone, and misses may go straight.
+    /// Seen by all caches of the way, and used by this CPU alone: misses may go straight.
     pub straight: bool,
-    /// By step of the way; the first one met it.
+    /// Spots by step of the way; the first level has seen the page.
     pub spots: [Spot; MAX_LEVELS],
 }
 
@@ -42,12 +42,12 @@ impl Row {
     }
 }
 
-/// A way of a CPU, and where its caches keep the pages met lately.
+/// A way of a CPU, and its caches' places of recent pages.
 pub(crate) struct Front {
     pub way: Way,
     /// The cache of its first step.
     pub first: Option<usize>,
-    /// By the recorded page's lower bits.
+    /// Rows by the recorded page's lower bits.
     rows: Box<[Row; ROWS]>,
 }
 
@@ -56,7 +56,7 @@ impl Front {
         Front { way, first: way.iter().next(), rows: Box::new([Row::new(u64::MAX); ROWS]) }
     }
 
-    /// What is known of the page of `address`, if it was met lately.
+    /// Returns the row of the page of `address`, if it is recent.
     #[inline(always)]
     pub fn row(&self, address: u64) -> Option<&Row> {
         let key = address >> PAGE_LOG2;
@@ -69,7 +69,7 @@ impl Front {
         self.rows[row.key as usize % ROWS] = row;
     }
 
-    /// Others met the page: what is remembered may be wrong.
+    /// Drops a row that another CPU's use of the page may have made stale.
     pub fn forget(&mut self, address: u64) {
         let key = address >> PAGE_LOG2;
         let row = &mut self.rows[key as usize % ROWS];
@@ -80,7 +80,7 @@ impl Front {
 }
 
 impl Fast {
-    /// Notes what a CPU's references ask about a page, if its first level met it and its home is settled.
+    /// Keeps the data that a CPU's references need of a page, if its first level has seen it and its home is settled.
     pub(in crate::model) fn remember(&mut self, cpu: usize, kind: Kind, address: u64) -> Option<Row> {
         let page = self.pages.known(address)?;
         let front = &mut self.fronts[cpu][usize::from(kind == Kind::Fetch)];

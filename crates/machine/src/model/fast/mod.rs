@@ -1,4 +1,4 @@
-//! The model proper: caches in flat arrays; only what misses or asks leaves the first level's fast way.
+//! The model proper: caches in flat arrays; only misses and coherence requests leave the first level's fast way.
 
 pub(in crate::model) mod around;
 pub(crate) mod bus;
@@ -41,21 +41,21 @@ pub struct Fast {
     pub(in crate::model) bus: Bus,
     pub(in crate::model) nodes: Vec<BusTally>,
     pub(in crate::model) sharing: Sharing,
-    /// Where nobody else knows a page, misses go [`Fast::straight`].
+    /// On pages that no other CPU uses, misses go [`Fast::straight`].
     pub(in crate::model) goes_straight: bool,
     /// Flags that a store needs of a line.
     wanted: u8,
     /// Some cache is worth fetching ahead.
     far: bool,
-    /// By CPU: of data, of fetches.
+    /// Fronts by CPU: of data, of fetches.
     pub(in crate::model) fronts: Vec<[Front; 2]>,
     /// Bits of the first level's line: data, fetches.
     first_log2: [u32; 2],
-    /// Scratch: lines of others met by one access.
+    /// Scratch: lines of others found by one access.
     pub(in crate::model) met: Vec<(usize, u64, u32)>,
 }
 
-/// Where an access looked and what it found on its own way.
+/// Path of an access through its own caches, and the result.
 #[derive(Clone, Copy, Default)]
 pub(in crate::model) struct Walk {
     pub way: Way,
@@ -299,7 +299,7 @@ impl Fast {
         (page | access.address & 0xfff) >> line_log2 << line_log2
     }
 
-    /// Where a cache keeps a page, which it meets now if it had not.
+    /// Returns a cache's place of a page, which is made now if the cache never saw the page.
     #[inline]
     fn spot(&mut self, at: usize, page: u32) -> Spot {
         match self.pages.spot(page, at) {
@@ -316,8 +316,8 @@ impl Fast {
         spot
     }
 
-    /// Looks the line up level by level and counts the misses. `spot_of` knows where a cache, the one of a step, keeps
-    /// the page.
+    /// Looks the line up level by level and counts the misses. `spot_of` returns the page's place in the cache of a
+    /// step.
     #[inline(always)]
     pub(in crate::model) fn walk(
         &mut self,
@@ -425,7 +425,7 @@ impl Fast {
         }
     }
 
-    /// Passes on what the tap says of the place that a line takes in the first level.
+    /// Passes on the place that a line takes in the first level, as chosen by the tap.
     #[inline(always)]
     pub(in crate::model) fn tell(&mut self, access: &Access, walk: &Walk, step: usize) {
         if step == 0 {
@@ -434,7 +434,7 @@ impl Fast {
         }
     }
 
-    /// What follows when a cache gives up a line: nearer copies go if it is inclusive, the line goes outward.
+    /// Handles an evicted line: nearer copies go if the cache is inclusive, the line goes outward.
     pub(in crate::model) fn evicted(&mut self, at: usize, mut gone: Left, access: &Access, outcome: &mut Outcome) {
         if self.caches[at].inclusive {
             let bytes = 1u64 << self.caches[at].line_log2;

@@ -27,7 +27,7 @@ pub(crate) struct Config {
     pub seed: u64,
     pub inclusion: Inclusion,
     pub index: Index,
-    /// Of a hashed index: upper bits of the set's number that the hash makes.
+    /// Upper bits of the set's number that the hash of a hashed index makes.
     pub hashed_bits: u32,
 }
 
@@ -173,18 +173,18 @@ impl Way {
 pub(crate) struct Plan {
     pub configs: Vec<Config>,
     pub instances: Vec<Instance>,
-    /// By CPU.
+    /// Way of data by CPU.
     pub data: Vec<Way>,
-    /// By CPU.
+    /// Way of fetches by CPU.
     pub fetch: Vec<Way>,
-    /// By CPU: the instances that it does not use and must be told of its writes.
+    /// Instances that a CPU does not use and that its writes affect, by CPU.
     pub others: Vec<Vec<usize>>,
-    /// By CPU: CPUs that use exactly the same instances.
+    /// CPUs that use exactly the same instances, by CPU.
     pub siblings: Vec<u64>,
-    /// By CPU.
+    /// Core by CPU.
     pub core: Vec<usize>,
     pub cores: usize,
-    /// By CPU.
+    /// Node by CPU.
     pub node: Vec<u8>,
     pub nodes: usize,
     /// log₂ of the coherence unit: the machine's longest line.
@@ -199,7 +199,7 @@ pub(crate) struct Plan {
     pub channels: usize,
     pub bus_by_node: bool,
     pub combining_buffers: usize,
-    /// Lines are told apart by virtual address and address space.
+    /// Lines are identified by virtual address and address space.
     pub virtual_tags: bool,
 }
 
@@ -356,7 +356,7 @@ impl Plan {
         if kind == Kind::Fetch { self.fetch[cpu] } else { self.data[cpu] }
     }
 
-    /// How the cache of an instance was described.
+    /// Returns the description of an instance's cache.
     pub fn config(&self, instance: usize) -> &Config {
         &self.configs[self.instances[instance].config]
     }

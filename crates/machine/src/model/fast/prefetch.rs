@@ -1,6 +1,6 @@
 //! Fetching ahead into this machine's caches: the model waits for its own memory more than for anything else.
 
-/// Asks for the line of `slice[at]`; out of range: nothing.
+/// Prefetches the line of `slice[at]`; out of range: nothing.
 #[inline]
 pub(crate) fn prefetch<T>(slice: &[T], at: usize) {
     let Some(item) = slice.get(at) else { return };

@@ -1,5 +1,5 @@
-//! The straight way of a miss: on a page that its CPU alone knows, where no cache is exclusive and none may hold the
-//! line elsewhere. Nobody need be asked, and each cache that misses is filled.
+//! The straight way of a miss: on a page that its CPU alone uses, where no cache is exclusive and none may hold the
+//! line elsewhere. No other cache is involved, and each cache that misses is filled.
 
 use crate::model::cache::{DIRTY, WRITABLE};
 use crate::model::engine::Access;

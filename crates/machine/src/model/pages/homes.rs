@@ -9,23 +9,23 @@ use std::collections::BTreeMap;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Toucher {
     pub cpu: usize,
-    /// Of the CPU.
+    /// Node of the CPU.
     pub node: u8,
     /// Virtual address as recorded, if it is known.
     pub vaddr: Option<u64>,
 }
 
-/// The rules, and what they ask about tasks and heap blocks.
+/// The rules, and the tasks and heap blocks that they refer to.
 ///
-/// A page is often touched before its rule can be told: the kernel clears it at an address of its own. So a rule that
+/// A page is often touched before its rule can be found: the kernel clears it at an address of its own. So a rule that
 /// comes before the one that decided takes the page over when a reference fits it.
 #[derive(Clone, Debug)]
 pub(crate) struct Homes {
     rules: Vec<HomeRule>,
     nodes: u64,
-    /// By page: number of the rule, and node.
+    /// Number of the rule, and node, by page.
     decided: QuickMap<u64, (usize, u8)>,
-    /// By CPU: thread and process that run.
+    /// Thread and process that run, by CPU.
     running: QuickMap<usize, (u32, u32)>,
     /// Heap blocks by process and first address: the address behind the last byte, and the node of the CPU that
     /// allocated it.

@@ -1,4 +1,4 @@
-//! Where recorded pages lie in the modelled machine's memory, and which node they belong to.
+//! Places of recorded pages in the modelled machine's memory, and their nodes.
 
 use crate::model::cache::history::QuickMap;
 use crate::model::options::ModelOptions;
@@ -79,7 +79,7 @@ impl Places {
             return address;
         }
         let next = &mut self.next[node];
-        // By order of first touch: two recordings of one program, whose guests gave it other pages, agree.
+        // Numbers follow the first touch: two recordings of one program, on guests with other pages, agree.
         let number = *self.frames.entry(page).or_insert_with(|| {
             *next += 1;
             *next - 1

@@ -1,17 +1,17 @@
-//! What is fetched ahead of the records that need it; nothing that counts depends on it.
+//! Fetches data ahead of the records that need it; no count depends on it.
 
 use crate::model::engine::Engine;
 use crate::model::stream::replay::Replay;
 use crate::observer::Observer;
 use nearmiss_record::reference::{Kind, Record};
 
-/// Records from a miss to the one whose line is fetched ahead.
+/// Records from a miss to the one with its line fetched ahead.
 const SOON: usize = 8;
-/// Records from a miss to the one whose victims are.
+/// Records from a miss to the one with its victims fetched ahead.
 const NEXT: usize = 3;
 
 impl<E: Engine, O: Observer> Replay<E, O> {
-    /// Where one reference misses, those after it often do.
+    /// Prepares the references after a miss: they often miss, too.
     #[inline(always)]
     pub(in crate::model) fn look_ahead(&mut self, cpu: usize, records: &[Record], at: usize) {
         if !self.engine.is_far() {

@@ -5,7 +5,7 @@ use nearmiss_record::machine::Machine;
 use nearmiss_record::policy::AddressPolicy;
 use rustc_hash::FxHashSet;
 
-/// Where the new lines begin: above all memory that a guest has, so that no placement moves them.
+/// First address of the new lines: above all memory that a guest has, so that no placement moves them.
 const NEW_LINES: u64 = 1 << 46;
 const PAGE_LOG2: u32 = 12;
 
@@ -17,19 +17,19 @@ struct Place {
     at: u64,
 }
 
-/// Such a policy made ready to be asked once a reference.
+/// Such a policy, prepared for one lookup a reference.
 #[derive(Clone, Debug, Default)]
 pub(in crate::model) struct Apart {
     /// Ascending, disjoint.
     places: Vec<Place>,
     /// Bytes from one CPU's copies to the next one's; 0: all CPUs use the same bytes.
     bytes_a_cpu: u64,
-    /// Of the bytes that move.
+    /// Pages of the bytes that move.
     pages: FxHashSet<u64>,
 }
 
 impl Apart {
-    /// Of no other policy anything. Refuses, in one sentence, what makes no sense.
+    /// Prepares the policy; any other policy moves nothing. Refuses, in one sentence, what makes no sense.
     pub fn new(policy: &AddressPolicy) -> Result<Self, ModelError> {
         let (places, spacing, copies) = match policy {
             AddressPolicy::Apart { moved, spacing } => {
@@ -74,7 +74,7 @@ impl Apart {
                 || self.pages.contains(&((address + u64::from(size) - 1) >> PAGE_LOG2)))
     }
 
-    /// Where a byte lies for a CPU, and how many of the `size` bytes from it on lie behind it.
+    /// Returns a byte's place for a CPU, and how many of the `size` bytes from it on lie behind it.
     pub fn place(&self, cpu: usize, address: u64, size: u32) -> (u64, u32) {
         let next = self.places.partition_point(|place| place.to <= address);
         let until = |end: u64| u64::from(size).min(end - address) as u32;

@@ -1,4 +1,4 @@
-//! The code that a stream brings, for machines whose cores make something of it.
+//! The code that a stream brings, for machines with cores that use it.
 
 use crate::model::engine::Engine;
 use crate::model::options::ModelOptions;
@@ -9,11 +9,11 @@ use nearmiss_record::machine::Machine;
 use nearmiss_record::policy::{PlacePolicy, Policy};
 use nearmiss_record::reference::{Control, ControlKind, Kind, Record};
 
-/// Times that an instruction is met before its code is looked at.
+/// Executions of an instruction before its code is analysed.
 const ASKED_BEFORE: u32 = 16;
 
-/// An empty map, if the machine tells of its cores. Where tasks are placed anew, code comes in another order than to
-/// other replays, and what these know of it does not hold.
+/// Returns an empty map, if the machine describes its cores. If tasks are placed anew, code comes in another order than
+/// to other replays, and their findings do not hold.
 pub(super) fn codes_of(machine: &Machine, policy: &Policy, options: &ModelOptions) -> Option<CodeMap> {
     let core = machine.core.as_ref()?;
     let times = CoreTimes {
@@ -29,7 +29,7 @@ pub(super) fn codes_of(machine: &Machine, policy: &Policy, options: &ModelOption
 }
 
 impl<E: Engine, O: Observer> Replay<E, O> {
-    /// In the modelled order another CPU may get to code before the CPU whose chunk brought the code.
+    /// Adds all code of a chunk at once: in the modelled order another CPU may get to it before the CPU of the chunk.
     pub(super) fn meet_code_ahead(&mut self, records: &[Record]) {
         let Some(codes) = &mut self.codes else { return };
         let mut at = 0;

@@ -1,10 +1,10 @@
-//! Tasks that were taken apart ([`super::parting`]), put together: what a [`Hand`] says is which task each CPU executes
+//! Tasks that were taken apart ([`super::parting`]), put together: a [`Hand`] specifies which task each CPU executes
 //! next, and for how many windows.
 //!
-//! All CPUs of a hand run at the same time, merged by modelled cycles round by round. A CPU gets as many windows for a round
-//! as it takes to stay where the slowest one is: in equal time a fast task does more than a slow one, and is met more often.
-//! A task whose windows are done executes them again until the hand is over, which nobody counts. A window that a round
-//! cannot hold is refused, as it would run behind the others.
+//! All CPUs of a hand run at the same time, merged by modelled cycles round by round. A CPU gets as many windows for a
+//! round as it takes to stay where the slowest one is: in equal time a fast task does more than a slow one, and
+//! interferes more often. A task with all its windows done executes them again until the hand is over, which is not
+//! counted. A window that a round cannot hold is refused, as it would run behind the others.
 
 use crate::model::engine::Engine;
 use crate::model::options::{ModelError, ModelOptions};
@@ -21,12 +21,12 @@ use nearmiss_record::reference::Record;
 /// Most windows of one task in a round.
 const MOST_WINDOWS: u64 = 64;
 
-/// What runs at the same time.
+/// Tasks that run at the same time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Hand {
-    /// By CPU, its task; none: it idles.
+    /// Task of each CPU; none: it idles.
     pub tasks: Vec<Option<usize>>,
-    /// How many windows of each.
+    /// Number of windows of each.
     pub windows: usize,
 }
 
@@ -86,11 +86,11 @@ impl Parted {
     }
 }
 
-/// What hands came to.
+/// Results of replayed hands.
 pub struct Replayed<O> {
-    /// Of all that was executed, windows that came again included.
+    /// Totals of all that was executed, windows that came again included.
     pub totals: ModelTotals,
-    /// By task, cycles of its windows, each counted once.
+    /// Cycles of a task's windows, by task, each window counted once.
     pub cycles: Vec<u64>,
     /// As it was given.
     pub observer: O,
@@ -144,9 +144,9 @@ struct Feeding<E: Engine, O: Observer> {
     replay: Replay<E, O>,
     /// Instructions of a window.
     window: u64,
-    /// By CPU, its task.
+    /// Task of each CPU.
     running: Vec<Option<usize>>,
-    /// By CPU, instructions so far.
+    /// Instructions so far, by CPU.
     executed: Vec<u64>,
     /// Chunks so far.
     fed: u64,

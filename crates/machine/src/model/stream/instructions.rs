@@ -10,7 +10,7 @@ pub(crate) struct Instructions {
 }
 
 impl Instructions {
-    /// A record says `more` since the one before. Returns how many of them are new.
+    /// Adds the `more` instructions of a record since the one before. Returns how many of them are new.
     #[inline]
     pub fn record(&mut self, more: u64) -> u64 {
         self.told += more;

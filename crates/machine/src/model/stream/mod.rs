@@ -1,10 +1,10 @@
-//! The stream's side of the model: decodes records, keeps instructions, time and order, applies policies, and asks the
+//! The stream's side of the model: decodes records, keeps instructions, time and order, applies policies, and calls the
 //! engine.
 //!
-//! Chunks come in recorded order. [`placing`] puts tasks on other CPUs where the policy says so, and [`hands`] does so
-//! many times over with tasks that [`parting`] kept; [`rounds`] holds a round back where the order is modelled;
-//! [`replay`] then meets record by record, by the short way of [`plain`] where nothing is out of the ordinary.
-//! [`apart`] says where bytes lie that a policy takes out of their lines, [`codes`] keeps the code that runs.
+//! Chunks come in recorded order. [`placing`] puts tasks on other CPUs as the policy specifies, and [`hands`] does so
+//! many times over with tasks that [`parting`] kept; [`rounds`] holds a round back in the modelled order; [`replay`]
+//! then handles record by record, by the short way of [`plain`] for the ordinary ones. [`apart`] returns the places of
+//! bytes that a policy takes out of their lines, [`codes`] keeps the code that runs.
 
 mod ahead;
 pub(in crate::model) mod apart;

@@ -20,7 +20,7 @@ pub struct Wanted {
     pub windows: Range<u64>,
 }
 
-/// What a task executes in one window.
+/// Records of a task in one window.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Window {
     pub context: u32,
@@ -30,7 +30,7 @@ pub(super) struct Window {
 /// One task.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Stream {
-    /// Says that the task runs.
+    /// Records that start the task.
     pub begins: Vec<Record>,
     pub windows: Vec<Window>,
     executed_on: Vec<u64>,
@@ -41,14 +41,14 @@ pub struct Parting {
     placing: Placing,
     wanted: Vec<Wanted>,
     streams: Vec<Stream>,
-    /// By task: windows that came so far.
+    /// Windows that came so far, by task.
     seen: Vec<u64>,
     code: Vec<Record>,
     window: u64,
 }
 
 impl Parting {
-    /// Of a recording on so many CPUs. Refuses no task, a task named twice and windows of no instructions.
+    /// Prepares for a recording on so many CPUs. Refuses no task, a task named twice and windows of no instructions.
     pub fn new(wanted: Vec<Wanted>, window_instructions: u64, recorded_cpus: u32) -> Result<Self, ModelError> {
         let lanes: Vec<Placed> =
             wanted.iter().zip(0..).map(|(Wanted { pid, .. }, cpu)| Placed { pid: *pid, cpu }).collect();
@@ -110,13 +110,13 @@ fn pages(streams: &[Stream]) -> Vec<u64> {
     pages
 }
 
-/// The tasks of a trace, in the order in which they were asked for.
+/// The tasks of a trace, in the order of the request.
 pub struct Parted {
     pub(super) streams: Vec<Stream>,
     pub(super) code: Vec<Record>,
     /// Instructions of a window.
     pub(super) window: u64,
-    /// In whose order pages are placed, whatever runs beside what: so that replays differ by nothing else.
+    /// Pages in the order of their placement, the same for all pairings: so that replays differ by nothing else.
     pub(super) pages: Vec<u64>,
 }
 
@@ -126,7 +126,7 @@ impl Parted {
         self.streams.get(task).map_or(0, |stream| stream.windows.len())
     }
 
-    /// References of a task that are there, with the few records that say what runs.
+    /// Returns the number of a task's references, with the few records that specify what runs.
     pub fn records(&self, task: usize) -> u64 {
         self.streams.get(task).map_or(0, |stream| stream.windows.iter().map(|window| window.records.len() as u64).sum())
     }

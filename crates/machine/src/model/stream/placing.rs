@@ -1,18 +1,18 @@
 //! A stage ahead of the replay: takes a recorded stream apart by task, and puts the tasks on the CPUs that a policy names.
 //!
-//! What is kept of a task is what touches user addresses, be it the kernel that copies for it: a kernel address is often
-//! the recorded CPU's own. Beside those references go the task's calling contexts, fences and heap events. Tasks that
-//! the policy does not name are left out, idle ones with them; those that it names are the command. Code is told with the
-//! next window that is given, so ahead of all that executes it.
+//! A task's kept references are those to user addresses, be it by the kernel that copies for it: a kernel address is
+//! often the recorded CPU's own. Beside those references go the task's calling contexts, fences and heap events. Tasks
+//! that the policy does not name are left out, idle ones with them; those that it names are the command. Code goes out
+//! with the next window, so ahead of all that executes it.
 //!
-//! All CPUs run at the same time, window by window of so many instructions; records would not do for a measure, since the
-//! filter drops more of one task than of another. Tasks of one CPU follow one another there as they did when recorded. A CPU
-//! whose tasks did nothing yet is waited for until [`MOST_HELD`] records are held; then the others go on without it. So
-//! memory is bounded, and a task that starts late meets the others there where they are.
+//! All CPUs run at the same time, window by window of so many instructions. A number of records is no measure, since
+//! the filter drops more of one task than of another. Tasks of one CPU follow one another there as they did when
+//! recorded. A CPU with idle tasks so far is waited for until [`MOST_HELD`] records are held; then the others go on
+//! without it. So memory is bounded, and a task that starts late joins the others there where they are.
 //!
-//! Or the CPUs have their turns as recorded ([`Turns::Recorded`]): each stay of a task on a vCPU is met, in its order, by the
-//! CPU of the task. What a task reads was then written before, which windows do not keep: who touches a page first is told
-//! by this order alone.
+//! Or the CPUs have their turns as recorded ([`Turns::Recorded`]): each stay of a task on a vCPU is handled, in its
+//! order, by the CPU of the task. Data that a task reads was then written before, which windows do not keep: only this
+//! order shows who touches a page first.
 
 use crate::model::cache::history::QuickMap;
 use crate::model::options::{ModelError, Position};
@@ -44,7 +44,7 @@ struct Source {
     kept: bool,
 }
 
-/// What a CPU executes in one window.
+/// Records of a CPU in one window.
 #[derive(Clone, Debug)]
 struct Window {
     number: u64,
@@ -59,9 +59,9 @@ struct Lane {
     windows: VecDeque<Window>,
     /// Instructions of its tasks so far.
     instructions: u64,
-    /// Of these, not told by a record yet.
+    /// Instructions of these without a record yet.
     untold: u64,
-    /// Of these, told by what was given out.
+    /// Instructions of these in records that were given out.
     told: u64,
     /// The window that it executes next.
     next: u64,
@@ -126,16 +126,16 @@ pub(in crate::model) struct Placing {
     turns: Turns,
     /// Instructions of a window; without windows, the most there are.
     window: u64,
-    /// By thread; none: the CPU that it was recorded on.
+    /// CPU by thread; none: the CPU that it was recorded on.
     cpu_of: QuickMap<u32, Option<usize>>,
     sources: Vec<Source>,
     lanes: Vec<Lane>,
-    /// By thread: the latest record that said it runs.
+    /// Latest records that started a thread, by thread.
     switches: QuickMap<u32, Vec<Record>>,
     /// Code that came since a window was given.
     code: Vec<Record>,
     held: usize,
-    /// CPUs whose turn it still is.
+    /// CPUs still in this turn.
     turn: VecDeque<usize>,
     /// Windows given out.
     given: u64,
@@ -152,7 +152,7 @@ impl Placing {
         Self::with(Turns::Windows, window, tasks, recorded, cpus)
     }
 
-    /// The same in the recorded order.
+    /// Prepares for the recorded order.
     pub fn in_order(tasks: &[Bound], recorded: u32, cpus: u32) -> Result<Self, ModelError> {
         if recorded > cpus {
             let why = format!("place: recorded on {recorded} CPUs, which a machine of {cpus} has not all");
@@ -229,7 +229,7 @@ impl Placing {
         }
     }
 
-    /// A vCPU executed so many instructions in all: what no record told yet is its present task's.
+    /// Notes that a vCPU executed so many instructions in all: those without a record yet are its present task's.
     fn executed(&mut self, vcpu: usize, total: u64) {
         let rest = self.sources[vcpu].instructions.chunk(total);
         if let Some(cpu) = self.lane_of(vcpu).filter(|_| self.sources[vcpu].kept) {
@@ -269,7 +269,7 @@ impl Placing {
         self.held += 1;
     }
 
-    /// Tells the lane that goes on which task it executes, if it is another one.
+    /// Adds the start of a lane's current task, if it is another one.
     fn enter(&mut self, cpu: usize, vcpu: usize) {
         self.hold(Some(cpu));
         let (pid, lane) = (self.sources[vcpu].pid, &mut self.lanes[cpu]);
@@ -290,7 +290,7 @@ impl Placing {
                 self.leave(vcpu, usage);
                 self.sources[vcpu].pid = Some(pid);
                 let mut told = group.to_vec();
-                // What the filter dropped, and for whom, was counted for another order of tasks.
+                // The counts of dropped references were made for another order of tasks.
                 told[3..].fill(Record::default());
                 told[1].b = 0;
                 told.extend(begins());
@@ -320,7 +320,7 @@ impl Placing {
         std::mem::take(&mut self.code)
     }
 
-    /// What says that a task runs; nothing where it never did.
+    /// Returns the records that start a task; none if it never ran.
     pub fn begins(&self, pid: u32) -> Vec<Record> {
         self.switches.get(&pid).cloned().unwrap_or_default()
     }

@@ -6,7 +6,7 @@ use crate::observer::{Effective, Observer, Outcome};
 use nearmiss_record::reference::{FLAG_CONT, FLAG_KERNEL, Kind, Record};
 
 impl<E: Engine, O: Observer> Replay<E, O> {
-    /// The short way of [`Replay::step`]: meets the plain references there are from `at` on, `most` at most; returns
+    /// The short way of [`Replay::step`]: handles the plain references there are from `at` on, `most` at most; returns
     /// where the next record begins.
     pub(in crate::model) fn plain(&mut self, cpu: usize, records: &[Record], begin: usize, most: usize) -> usize {
         let end = records.len().min(begin.saturating_add(most));

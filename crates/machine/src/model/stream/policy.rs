@@ -1,4 +1,4 @@
-//! What a policy changes about a reference before the caches see it, and what of a policy is refused.
+//! Changes of a policy to a reference before the caches see it, and the refused parts of a policy.
 
 use crate::describe;
 use crate::model::options::{ModelError, ModelOptions};
@@ -47,7 +47,7 @@ fn check_home(rule: &HomeRule, machine: &Machine, options: &ModelOptions) -> Res
     }
 }
 
-/// A policy made ready to be asked once a reference.
+/// A policy prepared for one lookup a reference.
 #[derive(Clone, Debug)]
 pub(in crate::model) struct Rules {
     /// Sorted, disjoint.
@@ -121,7 +121,7 @@ impl Rules {
         Ok(rules)
     }
 
-    /// Whether references are met whole and as what they are, wherever they move.
+    /// Whether references stay whole and of their kind, wherever they move.
     pub fn keeps_references(&self) -> bool {
         !self.apart.moves() && self.around.is_empty()
     }
@@ -137,7 +137,7 @@ impl Rules {
         self.shifts() || self.apart.moves()
     }
 
-    /// What of a line moves out of it.
+    /// Returns the bytes that move out of their lines.
     pub fn apart(&self) -> &Apart {
         &self.apart
     }

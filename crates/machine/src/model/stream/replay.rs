@@ -1,4 +1,4 @@
-//! The stream's front: decodes records, keeps instructions, time and order, and asks the engine.
+//! The stream's front: decodes records, keeps instructions, time and order, and calls the engine.
 
 use crate::describe;
 use crate::model::core::{Core, Ticks};
@@ -39,7 +39,7 @@ pub struct Replay<E: Engine, O: Observer> {
     /// None of all that applies to any record that stays in its line: hits need no more than a look, which
     /// [`Replay::plain`] has taken.
     pub(in crate::model) is_plain: bool,
-    /// The code met so far, where the machine tells what its cores make of it.
+    /// The code seen so far, if the machine's cores use it.
     pub(in crate::model) codes: Option<CodeMap>,
     pub(in crate::model) cpus: Vec<Cpu>,
     spaces: Vec<u64>,
@@ -48,7 +48,7 @@ pub struct Replay<E: Engine, O: Observer> {
     tells_sites: bool,
     notes: Vec<String>,
     next_seq: Option<u64>,
-    /// By recorded CPU: instructions at the end of its latest chunk.
+    /// Instructions at the end of the latest chunk, by recorded CPU.
     chunk_totals: Vec<u64>,
     pub(in crate::model) records: u64,
     pub(in crate::model) round: Round,
@@ -134,7 +134,7 @@ impl<E: Engine, O: Observer> Replay<E, O> {
         })
     }
 
-    /// Facts a reader must know, one sentence each.
+    /// Returns facts for the reader, one sentence each.
     pub fn notes(&self) -> &[String] {
         &self.notes
     }
@@ -254,7 +254,7 @@ impl<E: Engine, O: Observer> Replay<E, O> {
         self.count_instructions(header.vcpu as usize, new, told);
     }
 
-    /// Meets the record at `at` and what belongs to it; returns where the next begins.
+    /// Handles the record at `at` and what belongs to it; returns where the next begins.
     #[inline]
     pub(in crate::model) fn step(
         &mut self,
@@ -342,13 +342,13 @@ impl<E: Engine, O: Observer> Replay<E, O> {
         self.sites.number(CallSite { context: self.cpus[cpu].context, insn: record.insn().0 })
     }
 
-    /// What tells the record's line apart.
+    /// Returns the address that identifies the record's line.
     #[inline]
     pub(in crate::model) fn address(&self, cpu: usize, record: Record) -> u64 {
         if self.virtual_tags { self.cpus[cpu].virtual_address(record) } else { record.paddr() }
     }
 
-    /// The same and the virtual address, where the policy has a whole record.
+    /// Returns that address and the virtual one, after the policy has moved a whole record.
     #[inline(always)]
     pub(in crate::model) fn moved(&self, cpu: usize, record: Record) -> (u64, u64) {
         let (address, vaddr) = (self.address(cpu, record), record.vaddr());
@@ -375,7 +375,7 @@ impl<E: Engine, O: Observer> Replay<E, O> {
             && first.physical_page() == second.physical_page()
     }
 
-    /// An access that may miss: asks the engine, counts, tells. Returns the levels missed.
+    /// Handles an access that may miss: calls the engine, counts, notifies the observer. Returns the levels missed.
     fn meet(&mut self, access: &Access, second: bool) -> u8 {
         let mut outcome = Outcome::default();
         let missed = self.engine.access(access, &mut outcome);
@@ -383,7 +383,7 @@ impl<E: Engine, O: Observer> Replay<E, O> {
         missed
     }
 
-    /// Meets a reference part by part, each in one first-level line, where the policy has its bytes.
+    /// Handles a reference part by part, each in one first-level line, at the places that the policy gives its bytes.
     fn meet_parts(&mut self, whole: &Access, second: bool) {
         let line = 1u64 << self.line_log2[usize::from(whole.kind == Kind::Fetch)];
         let flags = u64::from((whole.record.flags() & !FLAG_FIRST_HIT) | FLAG_CONT);
@@ -454,7 +454,7 @@ fn placing_of(machine: &Machine, policy: &Policy, options: &ModelOptions) -> Res
 }
 
 impl<E: Engine, O: Observer> Replay<E, O> {
-    /// Counts and tells what an access met.
+    /// Counts and reports the outcome of an access.
     #[inline(always)]
     pub(in crate::model) fn count(&mut self, access: &Access, second: bool, missed: u8, outcome: &mut Outcome) {
         let state = &mut self.cpus[access.cpu];

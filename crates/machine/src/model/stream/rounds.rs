@@ -1,9 +1,9 @@
 //! The modelled order: slices that followed one another in the recorder, taken as simultaneous.
 //!
-//! The recorder's slices are of unequal length. If each CPU had one of them in a round, the CPU with the shorter one would
-//! idle for the rest, and two CPUs that use a line all the time would meet on it for a third of theirs. So a round has
-//! many slices of each CPU, one behind the other, and what a CPU is ahead evens out: over one slice each two such CPUs ran
-//! at once for 37% of their time, over 64 for 68%.
+//! The recorder's slices are of unequal length. If each CPU had one of them in a round, the CPU with the shorter one
+//! would idle for the rest, and two CPUs that use a line all the time would compete for it for a third of theirs. So a
+//! round has many slices of each CPU, one behind the other, and a CPU's lead evens out: over one slice each two such
+//! CPUs ran at once for 37% of their time, over 64 for 68%.
 
 use crate::model::engine::Engine;
 use crate::model::options::ModelError;
@@ -177,7 +177,7 @@ impl<E: Engine, O: Observer> Replay<E, O> {
         own.checked_sub(1)
     }
 
-    /// Lets CPUs go on whose wakers ended.
+    /// Lets CPUs go on after their wakers ended.
     fn wake(&self, round: &Round, lanes: &mut [Lane]) {
         for lane in lanes {
             if let Some(ended) = self.waker(lane).and_then(|waker| round.slices[waker].ended) {

@@ -1,4 +1,4 @@
-//! What a replay keeps of each CPU.
+//! State of each CPU in a replay.
 
 use crate::model::core::{Core, Ticks, Waiting, ticks};
 use crate::model::engine::{Access, Drained, Quiet};
@@ -10,7 +10,7 @@ use nearmiss_code::CodeMap;
 use nearmiss_record::model::{MAX_LEVELS, MissClass, Tally};
 use nearmiss_record::reference::{Kind, Record};
 
-/// What is kept of each CPU.
+/// State of a CPU.
 #[derive(Clone, Debug, Default)]
 pub(in crate::model) struct Cpu {
     /// But for its levels, which `misses` has.
@@ -19,9 +19,9 @@ pub(in crate::model) struct Cpu {
     /// Plain references by kind, not in `tally` yet; what no kind has for a number stays 0.
     pub plain: [u64; 8],
     pub instructions: Instructions,
-    /// What the instructions took, but for stalls.
+    /// Ticks of the instructions, without stalls.
     pub computed: Ticks,
-    /// What an instruction takes where the CPU is.
+    /// Ticks of an instruction at the CPU's place in the code.
     pub pace: Ticks,
     pub core: Core,
     /// Address space, for virtual tags and pages.
@@ -119,7 +119,8 @@ impl Cpu {
         }
     }
 
-    /// What tells a line apart without physical addresses: the address space, none for the kernel's, and the address.
+    /// Returns the address that identifies a line without physical addresses: the address space, none for the kernel's,
+    /// and the address.
     #[inline]
     pub fn virtual_address(&self, record: Record) -> u64 {
         let space = if record.vaddr() >> 63 != 0 { 0 } else { self.space };
@@ -127,7 +128,7 @@ impl Cpu {
     }
 }
 
-/// Counts and tells a write-combining buffer that no reference drained.
+/// Counts and reports a write-combining buffer that no reference drained.
 pub(in crate::model) fn tell_drained<O: Observer>(cpus: &mut [Cpu], observer: &mut O, drained: Drained) {
     let bus = &mut cpus[drained.last.cpu as usize].tally.bus;
     bus.nt_full += u64::from(drained.full);
