@@ -1,5 +1,5 @@
-//! Writes each task's loads and stores of user mode, as a trace has them, into a file of its own: for whoever wants to
-//! replay them without nearmiss's model.
+//! Writes each task's loads and stores of user mode, as a trace has them, into a file of its own: for replays without
+//! nearmiss's model.
 //!
 //!     cargo run --release -p nearmiss-record --example streams -- RUN DIRECTORY
 //!

@@ -32,7 +32,7 @@ pub struct ChunkHeader {
     pub seq: u64,
     /// Which slice of its vCPU this chunk belongs to; changes when another vCPU ran.
     pub slice: u64,
-    /// Whose records these are.
+    /// vCPU that made these records.
     pub vcpu: u32,
     /// Records that follow, payload included.
     pub records: u32,
@@ -66,11 +66,11 @@ pub struct ControlPage {
     pub insn_capacity: u32,
     /// Entries the context table can hold.
     pub ctx_capacity: u32,
-    /// Where the ring begins in the file.
+    /// Offset of the ring in the file.
     pub chunks_offset: u64,
-    /// Where the instruction table begins.
+    /// Offset of the instruction table.
     pub insns_offset: u64,
-    /// Where the context table begins.
+    /// Offset of the context table.
     pub ctxs_offset: u64,
     /// log₂ of the filter's line size.
     pub filter_line_log2: u32,
@@ -104,7 +104,7 @@ pub struct ControlPage {
     pub reserved0: u32,
     /// Virtual address of physical 0 in the kernel's direct map.
     pub direct_map_base: u64,
-    /// Where each CPU keeps its current task.
+    /// Place of each CPU's current task.
     pub current_task_paddr: [u64; MAX_VCPUS],
     /// Entry point of the timer interrupt.
     pub timer_entry_vaddr: u64,
@@ -118,7 +118,7 @@ pub struct ControlPage {
     pub perf_ring_bytes: u64,
     /// Offset in the file of each ring's page list (`u64` physical addresses).
     pub perf_pages_offset: [u64; MAX_VCPUS],
-    /// What opens the window inside the command: one of `FROM_*`.
+    /// Event that opens the window inside the command: one of `FROM_*`.
     pub from_kind: u32,
     /// Closes the window, as a mark's record numbers it; 0: none does.
     pub until_mark: u32,
@@ -134,11 +134,11 @@ pub struct ControlPage {
     pub from_code: u64,
     /// Ways of the first level of data that the tap is to run; 0: none. Its sets are the filter's.
     pub first_level_data_ways: u32,
-    /// The same of instructions.
+    /// Ways of the first level of instructions that the tap is to run; 0: none. Its sets are the filter's.
     pub first_level_fetch_ways: u32,
     /// 1: its ways go by a tree of bits; 0: by least recent use.
     pub first_level_data_tree: u32,
-    /// The same of instructions.
+    /// 1: the ways of the level of instructions go by a tree of bits; 0: by least recent use.
     pub first_level_fetch_tree: u32,
     /// 1: of the level of instructions nothing but misses; 0: a use now and then too, and of a line that goes whether it
     /// was used again.
@@ -199,7 +199,7 @@ pub enum State {
     Recording = 1,
     /// The window has closed; every table is complete.
     Closed = 2,
-    /// The plugin gave up; `error` says why.
+    /// The plugin gave up; `error` has the reason.
     Failed = 3,
     /// Triggers are seen; the window has not opened.
     Attentive = 4,

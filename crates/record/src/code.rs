@@ -1,4 +1,4 @@
-//! Code as it was when QEMU translated it: what tells how the addresses of a program's accesses come about.
+//! Code as it was when QEMU translated it: it shows how the addresses of a program's accesses come about.
 //!
 //! The layout is that of `NM_C_CODE` in `native/include/nearmiss_tap.h`.
 

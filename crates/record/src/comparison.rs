@@ -1,5 +1,5 @@
-//! Two runs of one kind side by side: what `nearmiss report --compare` says. Modelled figures of two traces, measured
-//! ones of two observations; nothing here tells noise from difference.
+//! Two runs of one kind side by side: the record of `nearmiss report --compare`. Modelled figures of two traces,
+//! measured ones of two observations; nothing here separates noise from difference.
 
 use crate::run::RunKind;
 use serde::{Deserialize, Serialize};
@@ -17,9 +17,9 @@ pub const UNATTRIBUTED: &str = "[unattributed]";
 pub struct RunComparison {
     /// [`SCHEMA`].
     pub schema: String,
-    /// What both are runs of.
+    /// Kind of both runs.
     pub kind: RunKind,
-    /// Where the figures are from: `modelled` or `measured`.
+    /// Origin of the figures: `modelled` or `measured`.
     pub origin: String,
     /// Run A, which is compared with.
     pub before: ComparedRun,
@@ -27,7 +27,7 @@ pub struct RunComparison {
     pub after: ComparedRun,
     /// The tables.
     pub tables: Vec<ComparedTable>,
-    /// Facts a reader must know, one sentence each.
+    /// Facts for the reader, one sentence each.
     pub notes: Vec<String>,
 }
 
@@ -51,7 +51,7 @@ pub struct ComparedTable {
     pub name: String,
     /// For people.
     pub title: String,
-    /// What each row has a figure of; the rows are ordered by the first. Less is better of each.
+    /// Figures of each row; the rows are ordered by the first. Less is better of each.
     pub columns: Vec<ComparedColumn>,
     /// Largest difference first, [`UNATTRIBUTED`] last.
     pub rows: Vec<ComparedRow>,
@@ -64,11 +64,11 @@ pub struct ComparedTable {
 pub struct ComparedColumn {
     /// For people.
     pub name: String,
-    /// What its figures count.
+    /// Unit of its figures.
     pub unit: Unit,
 }
 
-/// What a figure counts.
+/// Unit of a figure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Unit {
@@ -87,7 +87,7 @@ pub struct ComparedRow {
     pub name: String,
     /// Its module or kind; where the runs have it from two, `A → B`.
     pub detail: String,
-    /// By column.
+    /// Figures by column.
     pub figures: Vec<Figures>,
 }
 

@@ -1,4 +1,4 @@
-//! The record of `nearmiss trace --counts`: how often each cache was asked and missed, and nothing of why.
+//! The record of `nearmiss trace --counts`: lookups and misses of each cache, without their reasons.
 //!
 //! All figures are *modelled*, and of one CPU.
 
@@ -23,16 +23,16 @@ pub struct ByKind {
     pub fetches: u64,
 }
 
-/// What one cache counted.
+/// Counts of one cache.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CacheCounts {
     /// `L1d`, `L1i`, `L2`, `L3`.
     pub name: String,
     /// 1 is nearest.
     pub level: u8,
-    /// References that asked it: in the first level all, in others those that missed the level before.
+    /// References that looked it up: in the first level all, in others those that missed the level before.
     pub references: ByKind,
-    /// Of those, the ones that missed.
+    /// References of these that missed.
     pub misses: ByKind,
     /// Lines brought in.
     pub fills: u64,
@@ -67,9 +67,9 @@ pub struct CountsRecord {
     pub window_ns: u64,
     /// Instructions executed.
     pub instructions: u64,
-    /// By cache, nearest level first, data before instruction.
+    /// Counts by cache, nearest level first, data before instruction.
     pub caches: Vec<CacheCounts>,
-    /// Facts a reader must know, one sentence each.
+    /// Facts for the reader, one sentence each.
     pub notes: Vec<String>,
 }
 

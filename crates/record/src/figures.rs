@@ -1,13 +1,13 @@
-//! A table whose every cell knows its unit, so that whoever prints it need not know what it is about.
+//! A table with a unit in every cell, so that a printer needs no further knowledge of it.
 
 use serde::{Deserialize, Serialize};
 
 /// Rows of figures under named columns.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Table {
-    /// What the rows are, in a word or two.
+    /// Kind of the rows, in a word or two.
     pub title: String,
-    /// Heads of the columns; the first column says what a row is about.
+    /// Heads of the columns; the first column names the row.
     pub columns: Vec<String>,
     /// Each has a cell a column.
     pub rows: Vec<Vec<Cell>>,

@@ -12,7 +12,7 @@ pub const SCHEMA: &str = "nearmiss/findings/2";
 
 crate::run::is_record!(Findings);
 
-/// A gain below this share is not shown unless asked for.
+/// A gain below this share is shown on request only.
 pub const LEAST_GAIN: f64 = 0.02;
 
 /// All findings of one run.
@@ -22,40 +22,40 @@ pub struct Findings {
     pub schema: String,
     /// The machine that the run was modelled on; of an observation, the machine it was made on.
     pub machine: String,
-    /// What a reader must know of the measurement behind the machine, if anything: one sentence.
+    /// Caution about the measurement behind the machine, if any: one sentence.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub caution: Option<String>,
     /// The command; empty where a running process was observed.
     pub command: Vec<String>,
-    /// How the run is known: modelled where there is a trace.
+    /// Kind of evidence of the run: modelled where there is a trace.
     pub known: Known,
-    /// What the command took on this machine, where it was run here too.
+    /// Cost of the command on this machine, if it was run here too.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub measured: Option<Measured>,
     /// Those worth showing come first: most predicted gain first.
     pub findings: Vec<Finding>,
     /// Why there is nothing to remedy, if so: one sentence.
     pub healthy: Option<String>,
-    /// What the command waits for, where no remedy explains waits that something could save.
+    /// Waits of the command that no remedy explains, though something could save them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unexplained: Option<Unexplained>,
     /// Changes that their author can make and no remedy rehearses, one paragraph each.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub advice: Vec<String>,
-    /// Facts a reader must know, one sentence each.
+    /// Facts for the reader, one sentence each.
     pub notes: Vec<String>,
 }
 
-/// What the command of a traced run took on this machine, without the recorder; *measured*, but for the model's cycles.
+/// Cost of a traced run's command on this machine, without the recorder; *measured*, but for the model's cycles.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Measured {
     /// Median CPU time of a run in nanoseconds.
     pub cpu_ns: u64,
-    /// Of the run that took least.
+    /// CPU time of the run that took least.
     pub least_ns: u64,
-    /// Of the run that took most.
+    /// CPU time of the run that took most.
     pub most_ns: u64,
-    /// How often it ran.
+    /// Number of runs.
     pub runs: u32,
     /// The CPU time is that of user mode alone, as the trace is.
     pub only_user: bool,
@@ -75,9 +75,9 @@ impl Measured {
 /// Waits that none of the remedies explains.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Unexplained {
-    /// The remedies that were asked, as typed.
+    /// The remedies that ran, as typed.
     pub asked: Vec<String>,
-    /// What is known of the run: one sentence.
+    /// Summary of the run: one sentence.
     pub why: String,
     /// The heaviest waits of the command, heaviest first.
     pub waits: Vec<Wait>,
@@ -88,21 +88,21 @@ pub struct Unexplained {
 pub struct Finding {
     /// Name of the remedy, as typed.
     pub remedy: String,
-    /// How the symptom and its evidence are known.
+    /// Kind of evidence of the symptom.
     pub known: Known,
-    /// What happens, in one sentence with its numbers.
+    /// Symptom, in one sentence with its numbers.
     pub symptom: String,
     /// Why it happens.
     pub cause: String,
-    /// What it is seen by.
+    /// Evidence of the symptom.
     pub evidence: Evidence,
-    /// What to change, with its parameters, in one sentence.
+    /// Change, with its parameters, in one sentence.
     pub treatment: String,
     /// Who can do it.
     pub reach: Reach,
-    /// What it would gain.
+    /// Predicted gain.
     pub prediction: Prediction,
-    /// What would have to be true for it not to help.
+    /// Conditions under which it does not help.
     pub unless: Vec<String>,
     /// The argument vector of the command under the remedy; none where it cannot be applied from outside.
     pub apply: Option<Vec<String>>,
@@ -110,14 +110,14 @@ pub struct Finding {
     pub verify: Option<Vec<String>>,
 }
 
-/// How something is known.
+/// Kind of evidence.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Known {
     /// Counted exactly on the model of a machine.
     #[default]
     Modelled,
-    /// By a clock or a counter, or by the kernel's own events.
+    /// Measured by a clock or a counter, or by the kernel's own events.
     Measured,
 }
 
@@ -131,12 +131,12 @@ pub enum Reach {
     Inside {
         /// Why not from outside.
         why: String,
-        /// What to change in the program.
+        /// Change in the program.
         change: String,
     },
 }
 
-/// What a finding is seen by: as its remedy words it, and as figures.
+/// Evidence of a finding: as its remedy words it, and as figures.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Evidence {
     /// For people, in the order in which they are to be read.
@@ -156,7 +156,7 @@ pub struct EvidenceLine {
     pub text: String,
 }
 
-/// What parts of a run, taken as a sample, leave open of what the whole run saves.
+/// Range of the whole run's saving, as far as the sampled parts determine it.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct OfWholeRun {
     /// Least share of the run's cycles, with 95% confidence.
@@ -167,7 +167,7 @@ pub struct OfWholeRun {
     pub by_one_part: f64,
 }
 
-/// What a change would do; *predicted* by replaying the run.
+/// Effect of a change; *predicted* by replaying the run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Prediction {
     /// Share saved.
@@ -176,7 +176,7 @@ pub struct Prediction {
     pub low: f64,
     /// Most that the replays gave.
     pub high: f64,
-    /// What the recorded parts leave open of the whole run.
+    /// Range for the whole run, as far as the recorded parts determine it.
     #[serde(skip)]
     pub of_whole_run: Option<OfWholeRun>,
     /// Modelled cycles without the remedy, where it saves cycles; 0 in older records.
@@ -185,7 +185,7 @@ pub struct Prediction {
     /// Cycles that the gain is a share of, where the command was measured; else it is a share of the modelled ones.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub measured_cycles: Option<u64>,
-    /// Of what it is a share, as in `gain 5% of the cycles`.
+    /// Base of the share, as in `gain 5% of the cycles`.
     pub of: String,
     /// Seeds of the page placements replayed; none where pages do not matter.
     pub placements: Vec<u64>,
@@ -201,7 +201,7 @@ fn is_unknown(cycles: &u64) -> bool {
     *cycles == 0
 }
 
-/// What one function gains.
+/// Gain of one function.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct FunctionGain {
     /// Its name.

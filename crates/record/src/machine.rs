@@ -1,4 +1,4 @@
-//! What a machine is: the content of a machine file.
+//! The content of a machine file.
 //!
 //! Reading, checking and discovering machines is the `machine` crate's work; these types are only the vocabulary.
 
@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 pub struct Machine {
     /// Short name, as typed after `-m`.
     pub name: String,
-    /// What it is, for people.
+    /// Title, for people.
     pub title: String,
     /// Instruction set: a machine of another one than the guest's lends only its caches.
     pub isa: String,
@@ -24,7 +24,7 @@ pub struct Machine {
     pub topology: Topology,
     /// Memory nodes and how far apart they are.
     pub memory: Memory,
-    /// Every cache; several of one level and kind are told apart by `shared_by`.
+    /// Every cache; several of one level and kind differ in `shared_by`.
     #[serde(rename = "cache")]
     pub caches: Vec<Cache>,
     /// Coherence protocol among private caches.
@@ -34,10 +34,10 @@ pub struct Machine {
     /// Address translation for data.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tlb: Option<Tlb>,
-    /// What a core hides of its misses; without one, `overlap` stands for all of it.
+    /// Latency that a core hides of its misses; without one, `overlap` stands for all of it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub core: Option<Core>,
-    /// What the core fetches ahead; without one, nothing.
+    /// Streams that the core fetches ahead; without them, it fetches nothing ahead.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub streams: Option<Streams>,
     /// Loads behind stores to the same offset of another page; predictions use it, the model does not see it.
@@ -50,27 +50,28 @@ pub struct Machine {
     pub bus: Bus,
     /// Write-combining buffers a core.
     pub write_combining_buffers: u32,
-    /// How calm this machine was while its figures were measured; of a machine that was measured here.
+    /// Calmness of this machine during the measurement of its figures, if it was measured here.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub noise: Option<Noise>,
-    /// Where each figure is from: key = dotted path such as `cache.L2` or `latency.memory_local`, value = the source,
-    /// or text that begins with `assumed`.
+    /// Source of each figure: key = dotted path such as `cache.L2` or `latency.memory_local`, value = the source, or
+    /// text that begins with `assumed`.
     #[serde(default)]
     pub sources: BTreeMap<String, String>,
 }
 
 impl Machine {
-    /// Share of a miss's latency that is assumed to be hidden; `None`: the core says what is hidden of each miss.
+    /// Returns the share of a miss's latency that is assumed to be hidden; `None`: the core determines it for each
+    /// miss.
     pub fn hidden_share(&self) -> Option<f64> {
         self.core.is_none().then_some(self.overlap)
     }
 
-    /// Share of a wait that shows, of waits that the model of the core does not know.
+    /// Returns the share of a wait that shows, for waits outside the model of the core.
     pub fn shown_share(&self) -> f64 {
         1.0 - self.hidden_share().unwrap_or(0.0)
     }
 
-    /// What a reader must know of the measurement behind the figures, if anything: one sentence.
+    /// Returns the caution about the measurement behind the figures, if any: one sentence.
     pub fn caution(&self) -> Option<&str> {
         self.noise.as_ref()?.caution.as_deref()
     }
@@ -145,7 +146,7 @@ pub struct Memory {
     pub nodes: u32,
     /// Page size.
     pub page_size: Bytes,
-    /// Where pages lie in the modelled machine's memory.
+    /// Placement of pages in the modelled machine's memory.
     #[serde(default)]
     pub placement: Placement,
     /// Seed of a random placement.
@@ -153,7 +154,7 @@ pub struct Memory {
     pub placement_seed: u64,
 }
 
-/// Where the pages of a run lie in the modelled machine.
+/// Placement of a run's pages in the modelled machine.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Placement {
@@ -172,7 +173,7 @@ pub enum Placement {
 pub struct Cache {
     /// 1 is nearest.
     pub level: u8,
-    /// What it holds.
+    /// Contents: data, instructions or both.
     pub kind: CacheKind,
     /// Capacity.
     pub size: Bytes,
@@ -194,7 +195,7 @@ pub struct Cache {
     /// Which address picks the set.
     #[serde(default)]
     pub index: Index,
-    /// Of a hashed index: upper bits of the set's number that the hash makes, the lower ones being plain; 0: all.
+    /// Upper bits of the set's number that the hash of a hashed index makes, the lower ones being plain; 0: all.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub hashed_bits: u32,
 }
@@ -219,7 +220,7 @@ fn is_false(flag: &bool) -> bool {
     !flag
 }
 
-/// What a cache holds.
+/// Contents of a cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum CacheKind {
@@ -286,7 +287,7 @@ pub enum Inclusion {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Index {
-    /// Virtual address (told apart by address space where it exceeds the page offset).
+    /// Virtual address (tagged by address space where it exceeds the page offset).
     Virtual,
     /// Physical address.
     #[default]
@@ -311,7 +312,7 @@ pub enum Protocol {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Latency {
-    /// By level, nearest first; one entry a modelled level.
+    /// Cycles by level, nearest first; one entry a modelled level.
     pub level_cycles: Vec<u32>,
     /// Clean in another core's cache, same node.
     pub core_clean_cycles: u32,
@@ -334,15 +335,15 @@ pub struct Tlb {
     /// Ways of the first level; 0: any page anywhere.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub ways: u32,
-    /// Cycles that a reference waits whose page only the second level holds.
+    /// Cycles that a reference waits if only the second level holds its page.
     pub miss_cycles: u32,
     /// Large pages (2 MiB) that the first level holds beside the small ones; 0: the two share `entries`.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub large_entries: u32,
-    /// All memory of user mode lies in large pages, whatever pages were recorded: what asking for them would give.
+    /// All memory of user mode lies in large pages, regardless of the recorded ones: the effect of requesting them.
     #[serde(default, skip_serializing_if = "is_false")]
     pub user_pages_large: bool,
-    /// What lies behind the first level.
+    /// Second level, behind the first.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub second: Option<SecondTlb>,
 }
@@ -362,7 +363,7 @@ pub struct SecondTlb {
     pub large_walk_cycles: u32,
 }
 
-/// What an out-of-order core hides of its misses.
+/// Parameters of an out-of-order core that hides part of its misses.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Core {
@@ -378,7 +379,7 @@ pub struct Core {
     pub forwarding_cycles: u32,
     /// Cycles that a mispredicted branch costs.
     pub mispredict_cycles: u32,
-    /// Instructions by which the front end is ahead when it asks for the lines of the code.
+    /// Instructions by which the front end is ahead when it requests the lines of the code.
     #[serde(default)]
     pub fetch_ahead_instructions: u32,
     /// Cycles from one store to the next where the stores in the buffer push out one another's lines; 0: none of its own.
@@ -388,8 +389,8 @@ pub struct Core {
     /// brought and brought again; 0: assumed twice those of stores alone.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub crowded_addition_cycles: u32,
-    /// Cycles of a store whose line another CPU stored to since this one did, both again and again: where the latest such
-    /// store was to the same line, and where it was to another; 0: none of its own.
+    /// Cycles of a store to a line that another CPU stored to since this one did, both again and again: if the latest
+    /// such store was to the same line, and if it was to another; 0: none of its own.
     #[serde(default)]
     pub contended_store_cycles: [u32; 2],
     /// Cycles that a load's line from beyond the first level takes of the core's time where all of its latency is hidden.
@@ -400,8 +401,8 @@ pub struct Core {
     pub contended: Option<Contended>,
 }
 
-/// Cycles of a reference whose line another CPU has used since this one did, both again and again, and one of them writes
-/// it: where one line is in play, where two are, and where four are.
+/// Cycles of a reference to a line that another CPU has used since this one did, both again and again, one of them
+/// writing it: with one line in play, with two, and with four.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Contended {
@@ -419,8 +420,8 @@ impl Core {
         if self.crowded_addition_cycles > 0 { self.crowded_addition_cycles } else { 2 * self.crowded_store_cycles }
     }
 
-    /// What contended lines take; assumed where the file tells stores behind loads alone: stores without loads half of
-    /// it on one line, atomics as much as on several lines, loads nothing of their own.
+    /// Returns the cycles of contended lines. Assumed if the file specifies stores behind loads alone: stores without
+    /// loads half of it on one line, atomics as much as on several lines, loads nothing of their own.
     pub fn contended(&self) -> Contended {
         let [one, several] = self.contended_store_cycles;
         self.contended.unwrap_or(Contended {
@@ -431,7 +432,7 @@ impl Core {
     }
 }
 
-/// What the core fetches ahead of accesses that follow one another.
+/// Accesses that the core fetches ahead, which follow one another.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Streams {
@@ -447,7 +448,7 @@ pub struct Streams {
     pub line_cycles: Vec<f64>,
 }
 
-/// What a load waits whose offset within its page is that of a store just before it, to another page.
+/// Wait of a load with the offset within its page of a store just before it, to another page.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct StoreAliasing {
@@ -457,7 +458,7 @@ pub struct StoreAliasing {
     pub wait_cycles: f64,
 }
 
-/// What carries transactions to memory.
+/// Path of transactions to memory.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Bus {

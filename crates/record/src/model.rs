@@ -1,7 +1,7 @@
-//! `model.json`: what the machine model counted in a run.
+//! `model.json`: counts of the machine model in a run.
 //!
-//! [`ModelRecord::totals`] are the command's, and the rows of a table sum to them unless the table says otherwise; each
-//! has a row for what could not be attributed. Other tasks, idle and timer ticks have totals of their own: the four
+//! [`ModelRecord::totals`] are the command's, and the rows of a table sum to them unless the table specifies otherwise;
+//! each has a row for the unattributed rest. Other tasks, idle and timer ticks have totals of their own: the four
 //! together are all that the CPUs executed. All figures are *modelled*.
 
 use crate::machine::Machine;
@@ -119,7 +119,7 @@ impl BusTally {
     }
 }
 
-/// What is counted for the whole run and for each row of each table.
+/// Counts of the whole run and of each row of each table.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Tally {
     /// Instructions executed.
@@ -132,16 +132,16 @@ pub struct Tally {
     pub line_accesses: u64,
     /// Non-temporal stores, included in `stores`.
     pub nt_stores: u64,
-    /// By level, nearest first.
+    /// Tallies by level, nearest first.
     pub levels: Vec<LevelTally>,
     /// Transactions that left the outermost cache.
     pub bus: BusTally,
     /// Cycles: instructions × cycles an instruction + stalls.
     pub cycles: u64,
-    /// Of those, waiting for data or instructions.
+    /// Cycles of these that waited for data or instructions.
     pub stall_cycles: u64,
-    /// Of those, waiting for memory by first touches: misses of the outermost cache that are compulsory. What a program
-    /// does again does not pay them again. Older records do not tell them.
+    /// Cycles of these that waited for memory by first touches: misses of the outermost cache that are compulsory.
+    /// Repeated work does not pay them again. Older records do not have them.
     #[serde(default)]
     pub first_touch_cycles: u64,
 }
@@ -179,14 +179,14 @@ impl AddAssign<&Tally> for Tally {
 }
 
 /// Stall cycles by where the CPU waited: first that fits, coherence before the rest. Sums to the total's
-/// `stall_cycles`; all zero when the model did not tell them apart.
+/// `stall_cycles`; all zero if the model did not separate them.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StallSources {
     /// Reference or fetch that hit at this level, nearest first.
     pub levels: Vec<u64>,
     /// A true or false sharing miss at any level, a line modified in another CPU's cache, or an invalidation of others.
     pub coherence: u64,
-    /// Memory, by first touches: the total's `first_touch_cycles`. Of older records, they are among the next two.
+    /// Memory, by first touches: the total's `first_touch_cycles`. In older records, they are among the next two.
     #[serde(default)]
     pub first_touch: u64,
     /// Memory of the own node.
@@ -218,11 +218,11 @@ pub struct ModelRecord {
     pub order: Order,
     /// Only the command's own user-mode references.
     pub only_user: bool,
-    /// Facts a reader must know, one sentence each (approximate figures, filter, what is not seen).
+    /// Facts for the reader, one sentence each (approximate figures, filter, unseen parts).
     pub notes: Vec<String>,
-    /// Of the command: its tasks in user mode, and the kernel while one of them is current.
+    /// Totals of the command: its tasks in user mode, and the kernel while one of them is current.
     pub totals: Tally,
-    /// Where the stall cycles of `totals` were spent.
+    /// Sources of the stall cycles of `totals`.
     #[serde(default)]
     pub stalls: StallSources,
     /// Other tasks: the kernel's own threads, the guest's init, and interrupts on idle CPUs; not part of `totals`.
@@ -231,28 +231,29 @@ pub struct ModelRecord {
     pub idle: Tally,
     /// Timer ticks, whichever task they interrupt; not part of `totals`.
     pub ticks: Tally,
-    /// Of the command, by function, most stall cycles first.
+    /// Rows of the command by function, most stall cycles first.
     pub functions: Vec<FunctionRow>,
-    /// Of other tasks, by function, most stall cycles first: sums to `others`.
+    /// Rows of other tasks by function, most stall cycles first: sums to `others`.
     pub other_functions: Vec<FunctionRow>,
-    /// Of the command, by source line where one is known.
+    /// Rows of the command by source line, where one is known.
     pub lines: Vec<LineRow>,
-    /// Of the command, by instruction, of the functions with the most cycles; a function's rows add up to the function's.
+    /// Rows of the command by instruction, of the functions with the most cycles; a function's rows add up to the
+    /// function's.
     #[serde(default)]
     pub instructions: Vec<InstructionRow>,
-    /// Of the command, by call stack; see [`StackRow`].
+    /// Rows of the command by call stack; see [`StackRow`].
     pub stacks: Vec<StackRow>,
     /// Functions of the program by what the kernel waited for on their behalf, most first; of the command's kernel
     /// waits, those of which a caller is known.
     #[serde(default)]
     pub callers: Vec<CallerRow>,
-    /// Of the command, by data object.
+    /// Rows of the command by data object.
     pub objects: Vec<ObjectRow>,
-    /// By task: the command's sum to `totals`, the others' to `others`.
+    /// Rows by task: the command's sum to `totals`, the others' to `others`.
     pub tasks: Vec<TaskRow>,
-    /// Of the command, by CPU.
+    /// Tallies of the command by CPU.
     pub cpus: Vec<Tally>,
-    /// Of the command, by memory node of the data (data references that missed the first level only).
+    /// Tallies of the command by memory node of the data (data references that missed the first level only).
     pub nodes: Vec<Tally>,
     /// The command's bus transactions by offset within the page.
     pub page_offsets: PageOffsets,
@@ -264,7 +265,7 @@ pub struct ModelRecord {
     pub shared_lines: Vec<SharedLineRow>,
     /// Misses over cache sizes, from one pass over all that the CPUs executed.
     pub curve: Option<MissRatioCurve>,
-    /// Address translation of data, of all that the CPUs executed; `None`: the machine's cores do not tell.
+    /// Address translation of data, of all that the CPUs executed; `None`: the machine's cores do not describe it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub translation: Option<Translation>,
 }
@@ -276,15 +277,15 @@ impl ModelRecord {
     }
 }
 
-/// What address translation of data came to. References that the trace's filter dropped looked nothing up: all pages of
-/// theirs had been met shortly before. A filter of several lines may drop them in another order than pages age.
+/// Counts of the address translation of data. References that the trace's filter dropped looked nothing up: all their
+/// pages had been used shortly before. A filter of several lines may drop them in another order than pages age.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Translation {
     /// Look-ups that missed the first level.
     pub first_misses: u64,
-    /// Of those, walks to small pages (4 KiB).
+    /// Misses of these that were walks to small pages (4 KiB).
     pub walks: u64,
-    /// Of those, walks to large pages (2 MiB).
+    /// Misses of these that were walks to large pages (2 MiB).
     pub large_walks: u64,
 }
 
@@ -305,7 +306,7 @@ pub struct FunctionRow {
     pub module: String,
     /// Kernel code.
     pub kernel: bool,
-    /// What it did itself (callees not included).
+    /// Tally of its own instructions (callees not included).
     pub tally: Tally,
 }
 
@@ -321,7 +322,7 @@ pub struct LineRow {
     pub file: String,
     /// Line number.
     pub line: u32,
-    /// What it did.
+    /// Tally of the line.
     pub tally: Tally,
 }
 
@@ -338,7 +339,7 @@ pub struct InstructionRow {
     pub file: String,
     /// Line number, 0 where unknown.
     pub line: u32,
-    /// What it did.
+    /// Tally of the instruction.
     pub tally: Tally,
 }
 
@@ -368,7 +369,7 @@ pub struct CallerRow {
     pub kernel_stall_cycles: u64,
 }
 
-/// What kind of memory an object is.
+/// Kind of an object's memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ObjectKind {
@@ -403,7 +404,7 @@ pub enum ObjectKind {
 /// A row of the object table.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ObjectRow {
-    /// What kind.
+    /// Kind of memory.
     pub kind: ObjectKind,
     /// For people: `run_queue.c:41 new_task`, `stack of thread 3`, `vm_area_struct`.
     pub name: String,
@@ -415,7 +416,7 @@ pub struct ObjectRow {
     pub size_bytes: Option<u64>,
     /// Largest power of two that divides every object's address.
     pub alignment_bytes: Option<u64>,
-    /// What was done to them (data only).
+    /// Tally of its references (data only).
     pub tally: Tally,
 }
 
@@ -456,13 +457,13 @@ pub struct SetMap {
     pub ways: u32,
     /// Misses by set (instances added up).
     pub misses: Vec<u64>,
-    /// Of those, conflict misses.
+    /// Conflict misses of these.
     pub conflict_misses: Vec<u64>,
     /// Distinct lines that ever mapped to each set, whoever touched them.
     pub lines: Vec<u64>,
 }
 
-/// Misses on lines whose evictor's line was never reused: pollution blame.
+/// Misses on a line displaced by a line that was never reused: pollution blame.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct BlameRow {
     /// Cache.
@@ -477,7 +478,7 @@ pub struct BlameRow {
     /// The call that led there.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub victim_called_at: String,
-    /// How often.
+    /// Number of misses.
     pub misses: u64,
 }
 

@@ -5,7 +5,7 @@ use crate::observed::{self, Observed};
 use crate::run::{self, Manifest, RunDir, RunError};
 use std::path::Path;
 
-/// The run directory of an observation. The manifest and the record are read when it is opened, logs when asked for.
+/// The run directory of an observation. The manifest and the record are read when it is opened, logs on request.
 #[derive(Clone, Debug)]
 pub struct Observation {
     run: RunDir,
@@ -32,12 +32,12 @@ impl Observation {
         &self.run
     }
 
-    /// What ran, where and how.
+    /// Returns the command, the place and the options of the run.
     pub fn manifest(&self) -> &Manifest {
         &self.manifest
     }
 
-    /// What was found, *measured*.
+    /// Returns the findings, *measured*.
     pub fn observed(&self) -> &Observed {
         &self.observed
     }

@@ -1,8 +1,8 @@
-//! `observe.json`: what a program did on the real machine, *measured* by the kernel's own instruments.
+//! `observe.json`: behaviour of a program on the real machine, *measured* by the kernel's own instruments.
 //!
-//! Times are nanoseconds; instants are counted from the start of the observation, whose place on the machine's
-//! `CLOCK_MONOTONIC` is [`Observed::started_monotonic_ns`]. Histograms are log₂: slot *i* counts the values *v* with
-//! ⌊log₂ max(v, 1)⌋ = *i*; trailing empty slots are left out.
+//! Times are nanoseconds; instants are counted from the start of the observation, at [`Observed::started_monotonic_ns`]
+//! on the machine's `CLOCK_MONOTONIC`. Histograms are log₂: slot *i* counts the values *v* with ⌊log₂ max(v, 1)⌋ = *i*;
+//! trailing empty slots are left out.
 
 use serde::{Deserialize, Serialize};
 
@@ -13,7 +13,7 @@ pub const SCHEMA: &str = "nearmiss/observe/1";
 
 crate::run::is_record!(Observed);
 
-/// Shortest run that is said to be of a class: in less, a few samples and waits would decide.
+/// Shortest run that gets a class: in less, a few samples and waits would decide.
 pub const LEAST_CLASSIFIED_NS: u64 = 100_000_000;
 
 /// Everything one observation found.
@@ -33,7 +33,7 @@ pub struct Observed {
     /// command, or for the whole machine in `/proc/stat`; else by the kernel's task accounts, to the end of each task;
     /// else by the clock samples.
     pub cpu_ns: u64,
-    /// What was asked for, and what became of it.
+    /// Instruments requested, and their state.
     pub instruments: Vec<Instrument>,
     /// Sampled events.
     pub profile: Option<Profile>,
@@ -41,7 +41,7 @@ pub struct Observed {
     pub locks: Vec<Lock>,
     /// Poll calls by thread and call, most calls first.
     pub polls: Vec<Poll>,
-    /// What waits cost here, measured while polls were watched.
+    /// Costs of waits here, measured while polls were watched.
     #[serde(default)]
     pub waits: Option<WaitCosts>,
     /// Block requests by device, operation and submitter.
@@ -65,7 +65,7 @@ pub struct Observed {
     pub instrument_bytes: u64,
     /// Events that found no room, by name; empty when nothing was lost.
     pub lost: Vec<(String, u64)>,
-    /// Facts a reader must know, one sentence each.
+    /// Facts for the reader, one sentence each.
     pub notes: Vec<String>,
 }
 
@@ -76,9 +76,9 @@ pub struct Instrument {
     pub name: String,
     /// It ran.
     pub on: bool,
-    /// How it measured, or why it could not.
+    /// Method of the measurement, or the reason why there was none.
     pub how: String,
-    /// What to type to get it; empty when it ran.
+    /// Option to type for it; empty when it ran.
     pub to_enable: String,
 }
 
@@ -102,15 +102,15 @@ pub struct Profile {
 pub struct Event {
     /// As `perf list` names it.
     pub name: String,
-    /// What its samples stand for: `clock`, `misses`, `references`, `other`.
+    /// Meaning of its samples: `clock`, `misses`, `references`, `other`.
     pub role: String,
-    /// Samples a second asked for; zero when a period was.
+    /// Samples a second requested; zero with a period.
     pub frequency_hz: u64,
-    /// Events a sample asked for; zero when a frequency was.
+    /// Events a sample requested; zero with a frequency.
     pub period: u64,
     /// Events counted.
     pub count: u64,
-    /// Time the counters were wanted, summed over CPUs or tasks.
+    /// Time the counters were enabled, summed over CPUs or tasks.
     pub enabled_ns: u64,
     /// Time they really counted: less than `enabled_ns` when events shared a counter.
     pub running_ns: u64,
@@ -148,7 +148,7 @@ pub struct Sample {
     pub thread: u32,
     /// Events it stands for (nanoseconds for clocks).
     pub weight: u64,
-    /// Where it was taken.
+    /// CPU of the sample.
     pub cpu: u32,
 }
 
@@ -159,26 +159,26 @@ pub struct Lock {
     pub address: u64,
     /// `spinlock`, `mutex`, `rwsem:R`, `futex`, …
     pub kind: String,
-    /// Its symbol, where it has one; for a futex, what it is to the program: `mutex`, `rwlock`, `condition variable`,
-    /// `thread join`, `semaphore`, `barrier`, `parked thread`; empty where the stacks do not tell.
+    /// Symbol, if it has one; for a futex, its role in the program: `mutex`, `rwlock`, `condition variable`, `thread
+    /// join`, `semaphore`, `barrier`, `parked thread`; empty if the stacks do not show it.
     pub name: String,
     /// Waiting for it is contention: others hold it. False for waits for something to happen, such as a condition
-    /// variable, and for futexes whose stacks do not tell.
+    /// variable, and for futexes with stacks that do not show it.
     pub contended: bool,
     /// For futexes: the named variable that holds it; empty on a heap or a stack.
     #[serde(default)]
     pub variable: String,
-    /// How many locks that read alike the row stands for, where more than one; the address is then that of the first.
+    /// Number of locks that read alike in this row, if more than one; the address is then that of the first.
     #[serde(default)]
     pub alike: u64,
     /// Process, for futexes.
     pub process: Option<i32>,
     /// Calling point first, then its callers.
     pub stack: Vec<Frame>,
-    /// For futexes: (calling point, waits of those whose stack was taken). Futex stacks are taken for the first 64 waits
-    /// of a futex and for one in 64 after that.
+    /// For futexes: (calling point, waits with a stack taken there). Futex stacks are taken for the first 64 waits of a
+    /// futex and for one in 64 after that.
     pub call_sites: Vec<(Frame, u64)>,
-    /// Times it was taken, of a libc mutex whose takings were counted; else zero.
+    /// Acquisitions of a libc mutex, if they were counted; else zero.
     #[serde(default)]
     pub acquisitions: u64,
     /// Waits, those included that began before the observation or lasted at its end.
@@ -209,7 +209,7 @@ pub struct Poll {
     /// A call was under way when the observation ended.
     #[serde(default)]
     pub open: bool,
-    /// Descriptors asked about, summed over calls; zero for epoll, whose calls do not say: see `watched`.
+    /// Descriptors polled, summed over calls; zero for epoll, whose calls do not give them: see `watched`.
     pub asked: u64,
     /// For epoll: descriptors in the set, as last looked at (once a second); zero where it was not.
     #[serde(default)]
@@ -237,7 +237,7 @@ pub struct Poll {
     pub on_cpu_ns: u64,
     /// Time between the end of a call and the next one.
     pub interval_ns: u64,
-    /// How many such intervals.
+    /// Number of such intervals.
     pub intervals: u64,
     /// From the first call to the end of the last.
     pub span_ns: u64,
@@ -255,9 +255,9 @@ pub struct Poll {
 /// threads of nearmiss made while the target ran.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WaitCosts {
-    /// Of a `ppoll` without descriptors, which its timeout ends.
+    /// CPU time of a `ppoll` without descriptors, which its timeout ends.
     pub sleep_cpu_ns: u64,
-    /// Of an `epoll_wait` that another thread ends.
+    /// CPU time of an `epoll_wait` that another thread ends.
     pub woken_cpu_ns: u64,
 }
 
@@ -295,7 +295,7 @@ pub struct BlockIo {
 /// A file in the page cache, at the start of the observation and at its end.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CachedFile {
-    /// Where it lies.
+    /// Path of the file.
     pub path: String,
     /// A process that had it open.
     pub process: i32,
@@ -311,7 +311,8 @@ pub struct CachedFile {
     pub after_bytes: u64,
     /// Pushed out meanwhile, and so lately that the kernel takes it for part of a working set.
     pub recently_evicted_bytes: u64,
-    /// What the process had read from storage meanwhile, of any file; unknown for the target's, and without the right.
+    /// Bytes of any file that the process had read from storage meanwhile; unknown for the target's, and without the
+    /// right.
     pub read_bytes: Option<u64>,
 }
 
@@ -333,7 +334,7 @@ pub struct MemoryUse {
     pub pages: u64,
     /// Calls that gave them.
     pub allocations: u64,
-    /// How often it had to find pages itself.
+    /// Number of times it had to find pages itself.
     pub reclaims: u64,
     /// The time of that.
     pub reclaim_ns: u64,
@@ -449,7 +450,7 @@ pub struct Phase {
     pub to_ns: u64,
     /// `CPU-busy`, `CPU-idle` or `lock-contended`.
     pub class: String,
-    /// What it waits for when CPU-idle: `device`, `network`, `sleep`, `input`; else empty.
+    /// Reason for waiting when CPU-idle: `device`, `network`, `sleep`, `input`; else empty.
     pub bound_by: String,
     /// Share of the CPUs the target could use that it used.
     pub cpu_share: f64,
@@ -457,7 +458,7 @@ pub struct Phase {
     pub lock_share: f64,
     /// Share of its time waiting for block I/O.
     pub io_share: f64,
-    /// How far the deciding share is from the border, in points.
+    /// Distance of the deciding share from the border, in points.
     pub margin_points: f64,
     /// The evidence in one sentence.
     pub evidence: String,

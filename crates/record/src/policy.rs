@@ -1,15 +1,15 @@
-//! A policy: the five things a run's meeting with a machine depends on (design: one idea).
+//! A policy: the five things that determine how a run executes on a machine (design: one idea).
 //!
 //! The default is the run as recorded; each remedy changes one part.
 
 use crate::units::Nanos;
 use serde::{Deserialize, Serialize};
 
-/// How a recorded run meets a machine.
+/// Placement of a recorded run on a machine.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Policy {
-    /// Where objects really lie.
+    /// Placement of objects.
     pub address: AddressPolicy,
     /// Which stores go through the caches.
     pub store: StorePolicy,
@@ -21,7 +21,7 @@ pub struct Policy {
     pub wake: WakePolicy,
 }
 
-/// Where objects really lie.
+/// Placement of objects.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum AddressPolicy {
@@ -151,7 +151,7 @@ pub struct Placed {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum HomePolicy {
-    /// The node whose memory it was recorded in.
+    /// The node of the memory it was recorded in.
     #[default]
     Recorded,
     /// The first rule that any reference to the page fits; where none does, as recorded.
@@ -165,7 +165,7 @@ impl HomePolicy {
     }
 }
 
-/// Whose home it decides, and how.
+/// A rule for the home of pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HomeRule {
     /// Half-open range of virtual addresses, as recorded; none: every page, the kernel's included.
@@ -180,7 +180,7 @@ pub struct HomeRule {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Home {
-    /// The node whose memory it was recorded in.
+    /// The node of the memory it was recorded in.
     Recorded,
     /// This one.
     Node(u32),
@@ -203,7 +203,7 @@ pub enum WakePolicy {
     LeastInterval(Nanos),
 }
 
-/// In which order the records of several CPUs meet the model.
+/// Order in which the model handles the records of several CPUs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Order {

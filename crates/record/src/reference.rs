@@ -12,12 +12,12 @@ use bytemuck::{Pod, Zeroable};
 pub struct Record {
     /// Virtual address (bits 0..48), kind (48..52), size − 1 (52..58), flags (58..64).
     pub a: u64,
-    /// Instruction id (bits 0..23), what the tap's first level says (23..28), physical page (28..56), instructions since
-    /// the vCPU's previous record (56..64).
+    /// Instruction id (bits 0..23), the report of the tap's first level (23..28), physical page (28..56), instructions
+    /// since the vCPU's previous record (56..64).
     pub b: u64,
 }
 
-/// What a record is.
+/// Kind of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum Kind {
@@ -35,7 +35,7 @@ pub enum Kind {
     Control = 15,
 }
 
-/// By number.
+/// Kinds by number.
 const KINDS: [Option<Kind>; 16] =
     by_number(&[Kind::Load, Kind::Store, Kind::Atomic, Kind::NtStore, Kind::Fetch, Kind::Control]);
 const PLAIN_KINDS: [Option<Kind>; 16] = by_number(&[Kind::Load, Kind::Store, Kind::Fetch]);
@@ -106,12 +106,12 @@ impl Record {
         PLAIN_KINDS[(self.a >> 48) as usize & 15]
     }
 
-    /// The same reference of another kind.
+    /// Returns this reference with another kind.
     pub fn with_kind(self, kind: Kind) -> Self {
         Record { a: self.a & !(15 << 48) | (kind as u64) << 48, ..self }
     }
 
-    /// The same reference, so many instructions after the record before it; at most 255.
+    /// Returns this reference, so many instructions after the record before it; at most 255.
     pub fn with_instructions(self, instructions: u8) -> Self {
         Record { b: self.b << 8 >> 8 | u64::from(instructions) << 56, ..self }
     }
@@ -158,13 +158,14 @@ impl Record {
         InsnId((self.b & ((1 << INSN_BITS) - 1)) as u32)
     }
 
-    /// Where the tap runs the first level, of a line that was not there: the way it takes. Else 0.
+    /// Returns the way that a missing line takes, if the tap runs the first level. Else 0.
     #[inline]
     pub fn way(self) -> usize {
         (self.b >> INSN_BITS) as usize & 15
     }
 
-    /// The same: whether the line that had this way was used again after another line of the set was.
+    /// Whether the line that had this way was used again after another line of the set was, if the tap runs the first
+    /// level.
     #[inline]
     pub fn goes_reused(self) -> bool {
         self.b >> (INSN_BITS + 4) & 1 != 0
@@ -248,7 +249,7 @@ pub enum Control<'a> {
         outgoing: u64,
         /// The incoming task's command name.
         comm: String,
-        /// What the filter dropped for the outgoing task since its last report.
+        /// References that the filter dropped for the outgoing task since its last report.
         usage: Usage,
     },
     /// Bytes of `PERF_RECORD_*`.
@@ -257,7 +258,7 @@ pub enum Control<'a> {
     Mark {
         /// 1 begin, 2 end, 16.. the program's own.
         number: u64,
-        /// Of the running task.
+        /// Usage of the running task.
         usage: Usage,
     },
     /// Calling context id.
@@ -273,15 +274,15 @@ pub enum Control<'a> {
     },
     /// The allocator.
     Heap {
-        /// What it did.
+        /// Operation.
         op: HeapOp,
         /// Address given out or taken back.
         address: u64,
-        /// Bytes asked for.
+        /// Bytes requested.
         size: u64,
         /// For realloc: the address before.
         old: u64,
-        /// Alignment asked for, in bytes; 0: the allocator's own.
+        /// Alignment requested, in bytes; 0: the allocator's own.
         alignment: u64,
     },
     /// Halt.
@@ -294,7 +295,7 @@ pub enum Control<'a> {
     Code(CodeBlock<'a>),
 }
 
-/// What the allocator did; `enum nm_heap_op`.
+/// Operation of the allocator; `enum nm_heap_op`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum HeapOp {
     /// malloc, calloc, memalign family.

@@ -15,7 +15,7 @@ pub struct Rehearsals {
     pub schema: String,
     /// The machine that the run was modelled on; of an observation, the machine it was made on.
     pub machine: String,
-    /// What a reader must know of the measurement behind the machine, if anything: one sentence.
+    /// Caution about the measurement behind the machine, if any: one sentence.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub caution: Option<String>,
     /// Name of the remedy, as typed.
@@ -24,7 +24,7 @@ pub struct Rehearsals {
     pub nothing: Option<String>,
     /// Each subject of the remedy with its table.
     pub tables: Vec<Rehearsal>,
-    /// Facts a reader must know, one sentence each.
+    /// Facts for the reader, one sentence each.
     pub notes: Vec<String>,
 }
 
@@ -33,7 +33,7 @@ pub struct Rehearsals {
 pub struct Rehearsal {
     /// Name of the remedy, as typed.
     pub remedy: String,
-    /// What is changed, in a few words.
+    /// Subject of the change, in a few words.
     pub subject: String,
     /// On what the figures rest, without a full stop: placements, assumptions, exact or why not.
     pub basis: String,
@@ -41,7 +41,7 @@ pub struct Rehearsal {
     pub placements: Vec<u64>,
     /// The first column is the parameter; the first row is the run as it was.
     pub table: Table,
-    /// What the table rests on, where that is worth seeing: each under its title.
+    /// Tables behind this one, if they are worth seeing: each under its title.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub more: Vec<Table>,
 }

@@ -19,19 +19,19 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::SystemTime;
 
-/// Where runs are kept unless the user says otherwise.
+/// Directory of the runs unless specified.
 pub const DEFAULT_PARENT: &str = "nearmiss-runs";
-/// What ran, where, how: [`Manifest`].
+/// Command, place and options of the run: [`Manifest`].
 pub const MANIFEST: &str = "manifest.json";
 /// The recorded stream.
 pub const TRACE: &str = "trace.nmt";
 /// Names of the instructions.
 pub const SYMBOLS: &str = "symbols.json";
-/// What the model counted.
+/// Counts of the model.
 pub const MODEL: &str = "model.json";
-/// What is wrong, and what would remedy it: [`crate::finding::Findings`].
+/// Findings and their remedies: [`crate::finding::Findings`].
 pub const FINDINGS: &str = "findings.json";
-/// What remedies would have changed: [`crate::rehearsal::Rehearsals`].
+/// Effects of remedies: [`crate::rehearsal::Rehearsals`].
 pub const REHEARSALS: &str = "rehearsals.json";
 /// Which of two sides is better: [`crate::verdict::Verdict`].
 pub const VERDICT: &str = "verdict.json";
@@ -54,7 +54,7 @@ pub enum RunError {
     Json {
         /// Which file.
         path: PathBuf,
-        /// Where and why.
+        /// Place and reason.
         source: serde_json::Error,
     },
     /// Written by another version.
@@ -62,9 +62,9 @@ pub enum RunError {
     Schema {
         /// Which file.
         path: PathBuf,
-        /// What it says it is.
+        /// Schema that the file names.
         found: String,
-        /// What is read.
+        /// Schema that this version reads.
         expected: &'static str,
     },
     /// Not what nearmiss wrote.
@@ -83,9 +83,9 @@ pub enum RunError {
         path: PathBuf,
         /// When something was written last.
         when: SystemTime,
-        /// What it has not.
+        /// Missing file.
         missing: &'static str,
-        /// What can still be read.
+        /// Files that can still be read.
         left: String,
     },
     /// Its process is at it.
@@ -111,7 +111,7 @@ pub enum RunError {
     },
 }
 
-/// What gives a record anew.
+/// Returns the way to make a record anew.
 fn instead(record: &Path) -> &'static str {
     match record.file_name().and_then(|name| name.to_str()) {
         Some(MODEL) => "`nearmiss report RUN -m MACHINE` models a kept trace again; else record the run again",
@@ -122,7 +122,7 @@ fn instead(record: &Path) -> &'static str {
     }
 }
 
-/// A record of a run that says what it is.
+/// A record of a run, with its schema.
 pub trait Record: DeserializeOwned {
     /// The schema that this version reads and writes.
     const SCHEMA: &'static str;
@@ -145,7 +145,7 @@ macro_rules! is_record {
 }
 pub(crate) use is_record;
 
-/// What a run is a run of.
+/// Kind of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum RunKind {
@@ -171,9 +171,9 @@ impl fmt::Display for RunKind {
 #[derive(Clone, Debug)]
 pub struct RunDir {
     path: PathBuf,
-    /// What [`RunDir::create`] made on the way, outermost first.
+    /// Directories made by [`RunDir::create`], outermost first.
     parents: Vec<PathBuf>,
-    /// Tells others that the run is being recorded.
+    /// Lock held while the run is being recorded.
     lock: Option<Arc<fs::File>>,
 }
 
@@ -201,8 +201,8 @@ impl RunDir {
         unreachable!("names do not run out")
     }
 
-    /// Takes the run away, and the directories that were made for it alone. What cannot be taken away stays: the error
-    /// that made a run worthless is the one that matters.
+    /// Removes the run, and the directories that were made for it alone. Anything that cannot be removed stays: the
+    /// error that made a run worthless is the one that matters.
     pub fn discard(&self) {
         let _ = fs::remove_dir_all(&self.path);
         // Refused while another run is in them.
@@ -249,7 +249,7 @@ impl RunDir {
         self.file(TRACE).is_file() && !self.file(MODEL).is_file() && !self.is_recorded_now()
     }
 
-    /// What kind of run it is, by the files that only this kind has.
+    /// Returns the kind of the run, by the files that only this kind has.
     pub fn kind(&self) -> RunKind {
         if self.file(observed::FILE).is_file() {
             RunKind::Observed
@@ -270,7 +270,7 @@ impl RunDir {
         self.path.join(name)
     }
 
-    /// Refuses a run whose trace does not keep all that was recorded.
+    /// Refuses a run with a trace that does not keep all that was recorded.
     pub fn has_whole_trace(&self) -> Result<(), RunError> {
         let manifest = self.read_json::<Manifest>(MANIFEST)?;
         let (kept, left_out) = (manifest.records, manifest.records_left_out);
@@ -290,7 +290,7 @@ impl RunDir {
         let record: T =
             serde_json::from_slice(&bytes).map_err(|source| RunError::Json { path: path.clone(), source })?;
         if record.schema() != T::SCHEMA {
-            // A damaged file may say anything: one line of it.
+            // A damaged file may contain anything: one line of it.
             let found = record.schema().chars().filter(|c| !c.is_control()).take(60).collect();
             return Err(RunError::Schema { path, found, expected: T::SCHEMA });
         }
@@ -320,11 +320,11 @@ pub struct Manifest {
     pub nearmiss: String,
     /// The command with its arguments.
     pub command: Vec<String>,
-    /// Where it ran.
+    /// Working directory.
     pub cwd: String,
     /// RFC 3339, UTC.
     pub started: String,
-    /// What recorded it: `tap`, `observe` or `verify`.
+    /// Recorder: `tap`, `observe` or `verify`.
     pub recorder: String,
     /// Machine the guest was shaped by.
     pub machine: String,
@@ -340,7 +340,7 @@ pub struct Manifest {
     pub signal: Option<i32>,
     /// Why the record ends before the command did, or begins elsewhere, if so.
     pub cut: Option<String>,
-    /// The guest's kernel killed a process for memory. Older runs do not say.
+    /// The guest's kernel killed a process for memory. Older runs do not have it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub out_of_memory: bool,
     /// Only the command's user-mode references were recorded.
@@ -363,17 +363,17 @@ pub struct Manifest {
     /// The guest was restored from a saved state of its boot. Older runs booted theirs.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub restored: bool,
-    /// What was done between boot and command. Older runs do not say.
+    /// Work between boot and command. Older runs do not have it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub warm: Option<Warm>,
-    /// How much of the run was recorded, where that may not be all. Older runs do not say.
+    /// Recorded part of the run, if that may not be all. Older runs do not have it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub covered: Option<Coverage>,
-    /// Facts a reader must know, one sentence each.
+    /// Facts for the reader, one sentence each.
     pub notes: Vec<String>,
 }
 
-/// How much of a run was recorded.
+/// Recorded part of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Coverage {
     /// Parts that were recorded.
@@ -387,7 +387,7 @@ pub struct Coverage {
 }
 
 impl Coverage {
-    /// What a reader of the figures must know; nothing where all was recorded.
+    /// Returns a sentence for readers of the figures; none if all was recorded.
     pub fn sentence(&self) -> Option<String> {
         let seconds = |ns: u64| format!("{:.1} s", ns as f64 / 1e9);
         let (recorded, reached) = (seconds(self.recorded_ns), seconds(self.reached_ns));
@@ -409,7 +409,7 @@ fn is_none_left_out(records: &u64) -> bool {
     *records == 0
 }
 
-/// What the guest did between its boot and the command, so that files are in memory as on a host in use.
+/// Work of the guest between its boot and the command, so that files are in memory as on a host in use.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Warm {
     /// Wall time of all that, *measured*.
@@ -462,7 +462,7 @@ pub struct Filter {
     /// It forgot at each switch of tasks, and a line is shared by tasks wherever they ran: tasks may be placed anew.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub by_task: bool,
-    /// What the command's allocator did was recorded.
+    /// Calls of the command's allocator were recorded.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub heap: bool,
 }
@@ -475,21 +475,21 @@ impl Filter {
     }
 }
 
-/// What the tap runs of a machine's first level: split, its sets those of the filter.
+/// Part of a machine's first level that the tap runs: split, its sets those of the filter.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FirstLevel {
-    /// Of data.
+    /// First level of data.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub data: Option<Associativity>,
-    /// Of instructions.
+    /// First level of instructions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fetch: Option<Associativity>,
-    /// Of instructions it sent nothing but misses: enough to count them, not to tell why.
+    /// The tap sent nothing but misses of instructions: enough to count them, but not to find their reasons.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub misses_only: bool,
 }
 
-/// How many lines a set of a cache has, and which of them goes.
+/// Lines of a set of a cache, and the choice of the victim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Associativity {
     /// Lines a set.

@@ -16,8 +16,8 @@ pub struct SharedLineRow {
     pub false_sharing: u64,
     /// Functions that missed on it, most first.
     pub functions: Vec<String>,
-    /// Of the coherence misses, those after which the CPU used no byte that another CPU had written before it lost the
-    /// line again: with each tenant on a line of its own these would not have been.
+    /// Coherence misses after which the CPU used no byte that another CPU had written before it lost the line again:
+    /// with each tenant on a line of its own these would not have been.
     #[serde(default)]
     pub needless: u64,
     /// Cycles that the command waited for this line to pass between CPUs, invalidations included.
@@ -26,16 +26,16 @@ pub struct SharedLineRow {
     /// References of the command to it since it first moved between CPUs; none in older records.
     #[serde(default)]
     pub references: u64,
-    /// What lies on it, in the order of the bytes; none where a record is older than tenants.
+    /// Contents of the line, in the order of the bytes; none if a record is older than tenants.
     #[serde(default)]
     pub tenants: Vec<Tenant>,
 }
 
-/// How a line is shared.
+/// Kind of sharing of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum LineSharing {
-    /// What different tasks use lies on one line: apart, most of the misses would not be.
+    /// Data of different tasks lies on one line: apart, most of the misses would not be.
     False,
     /// Tasks use the same bytes: apart, most of the misses would stay.
     True,
@@ -47,15 +47,16 @@ impl SharedLineRow {
         self.true_sharing.saturating_add(self.false_sharing)
     }
 
-    /// How it is shared: by who uses which bytes, not by who misses first. A lock alone on its line is shared truly.
+    /// Returns the kind of sharing: by who uses which bytes, not by who misses first. A lock alone on its line is
+    /// shared truly.
     ///
-    /// Where somebody loses the line to writes of bytes that he never uses, a quarter of needless misses is enough:
-    /// the rest may be a lock that shares the line. Where all tenants have the same users, such as the parts of a lock,
-    /// a CPU may lose the line between two of its steps, and it takes three quarters.
+    /// If a task loses the line to writes of bytes that it never uses, a quarter of needless misses is enough: the rest
+    /// may be a lock that shares the line. If all tenants have the same users, such as the parts of a lock, a CPU may
+    /// lose the line between two of its steps, and it takes three quarters.
     pub fn sharing(&self) -> LineSharing {
         let groups = self.tenants.iter().map(|tenant| tenant.group).max().map_or(0, |last| last + 1);
         let (needless, of_four) = match groups {
-            // Of a record that is older than tenants.
+            // A record that is older than tenants.
             0 => (self.false_sharing, 2),
             1 => return LineSharing::True,
             _ if self.disturbs_strangers() => (self.needless, 1),
@@ -80,15 +81,15 @@ impl SharedLineRow {
 pub struct Tenant {
     /// The variable, heap block or mapping that they belong to, as in the object table.
     pub object: String,
-    /// What kind of memory; none where nothing is known of it.
+    /// Kind of memory; none if it is unknown.
     pub kind: Option<ObjectKind>,
-    /// Virtual address of the object's first byte, which tells objects of one name apart.
+    /// Virtual address of the object's first byte, which identifies objects of one name.
     pub object_address: u64,
     /// Bytes of the object.
     pub object_bytes: u64,
-    /// Of the first byte in the object.
+    /// Offset of the first byte in the object.
     pub offset: u64,
-    /// Of the first byte in the line.
+    /// Offset of the first byte in the line.
     pub line_offset: u32,
     /// From the first byte that was used to the last.
     pub bytes: u32,
@@ -99,9 +100,9 @@ pub struct Tenant {
     pub writers: Vec<u32>,
     /// Thread ids that read them.
     pub readers: Vec<u32>,
-    /// Where they are written, as `file.c:12 function`; most accesses first.
+    /// Code that writes them, as `file.c:12 function`; most accesses first.
     pub written_at: Vec<String>,
-    /// Where they are read.
+    /// Code that reads them.
     pub read_at: Vec<String>,
 }
 

@@ -12,8 +12,8 @@ pub struct Insn {
     pub paddr: u64,
     /// `INSN_*`.
     pub flags: u32,
-    /// What one execution adds to the instruction count: instructions from here to the end of the line or block; 0 if
-    /// this instruction is not the first of its line.
+    /// Instructions that one execution adds to the count: from here to the end of the line or block; 0 if this
+    /// instruction is not the first of its line.
     pub run: u32,
     /// `task_struct` that ran when it was translated.
     pub task: u64,
@@ -55,9 +55,9 @@ pub struct Context {
 /// Everything beside the stream that a model or a report needs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SideTables {
-    /// By instruction id.
+    /// Instructions by id.
     pub insns: Vec<Insn>,
-    /// By context id.
+    /// Contexts by id.
     pub contexts: Vec<Context>,
     /// Prefetch instructions executed.
     pub prefetches: u64,

@@ -14,15 +14,15 @@ pub struct Symbols {
     pub functions: Vec<Function>,
     /// Source files; index 0 is the empty name.
     pub files: Vec<String>,
-    /// By instruction id: function (index into `functions`), file (index into `files`), line (0: unknown).
+    /// Function (index into `functions`), file (index into `files`) and line (0: unknown), by instruction id.
     pub insns: Vec<(u32, u32, u32)>,
     /// Variables of the mapped files and of the kernel.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub data: Vec<ModuleData>,
-    /// Where the kernel keeps things.
+    /// Places of the kernel's data.
     #[serde(default)]
     pub kernel_layout: KernelLayout,
-    /// What guest memory served for at the end of the window.
+    /// Uses of guest memory at the end of the window.
     #[serde(default)]
     pub kernel_pages: KernelPages,
 }
@@ -35,23 +35,23 @@ pub const KERNEL_MODULE: &str = "[kernel]";
 pub struct ModuleData {
     /// Path of the file, or [`KERNEL_MODULE`].
     pub module: String,
-    /// What the linker called this build of the file, in hexadecimal digits.
+    /// Build id from the linker, in hexadecimal digits.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub build_id: Option<String>,
-    /// What the loader maps, by file offset; empty for the kernel.
+    /// Segments that the loader maps, by file offset; empty for the kernel.
     pub segments: Vec<Segment>,
-    /// By address, ascending, not overlapping.
+    /// Variables by address, ascending, not overlapping.
     pub objects: Vec<DataObject>,
 }
 
-/// Where attribution learns of variables: from the files while recording, from the run's symbols later. Both must say
-/// the same, or a replay would not repeat the run.
+/// Source of variables for attribution: the files while recording, the run's symbols later. Both must return the same,
+/// or a replay would not repeat the run.
 pub trait DataSymbols {
     /// Variables of the file at `path`, if it is one that has some.
     fn module(&mut self, path: &str) -> Option<Arc<ModuleData>>;
     /// Variables of the kernel.
     fn kernel(&mut self) -> Option<Arc<ModuleData>>;
-    /// Where the kernel keeps things; not asked for before the guest has booted.
+    /// Returns the places of the kernel's data; not called before the guest has booted.
     fn layout(&mut self) -> KernelLayout;
 }
 
@@ -119,16 +119,16 @@ pub struct Function {
     pub inlined: Option<String>,
 }
 
-/// Where the guest's kernel keeps things, as far as its addresses do not say it.
+/// Places of the guest kernel's data, as far as its addresses do not show them.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KernelLayout {
     /// Virtual address of physical 0.
     pub direct_map_base: u64,
-    /// By CPU: what is added to a per-CPU symbol's address.
+    /// Offset added to a per-CPU symbol's address, by CPU.
     pub per_cpu_bases: Vec<u64>,
 }
 
-/// What a physical page served for, as last seen.
+/// Use of a physical page, as last seen.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum PageUse {
@@ -151,7 +151,7 @@ pub enum PageUse {
     Other,
 }
 
-/// What the pages of guest memory served for; pages not named are unknown.
+/// Uses of the pages of guest memory; pages not named are unknown.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KernelPages {
     /// Uses, each once.
@@ -161,7 +161,7 @@ pub struct KernelPages {
 }
 
 impl KernelPages {
-    /// What physical page number `page` served for.
+    /// Returns the use of physical page number `page`.
     pub fn page(&self, page: u64) -> Option<&PageUse> {
         let index = self.runs.partition_point(|run| run.0 <= page).checked_sub(1)?;
         let (first, pages, used) = *self.runs.get(index)?;

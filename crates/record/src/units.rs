@@ -35,7 +35,7 @@ number!(
     NodeId(u32)
 );
 number!(
-    /// A physical address divided by a line size; which line size, the context says.
+    /// A physical address divided by a line size, which depends on the context.
     LineAddr(u64)
 );
 number!(
@@ -56,7 +56,7 @@ number!(
 pub struct Bytes(pub u64);
 
 impl Bytes {
-    /// Reads `64`, `48 KiB`, `1MiB`, `2G`. Errors say what was expected.
+    /// Reads `64`, `48 KiB`, `1MiB`, `2G`. Errors name the expected form.
     pub fn parse(text: &str) -> Result<Self, String> {
         let trimmed = text.trim();
         let digits = trimmed.find(|c: char| !c.is_ascii_digit()).unwrap_or(trimmed.len());

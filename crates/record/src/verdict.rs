@@ -1,5 +1,5 @@
-//! `verdict.json`: what an interleaved comparison of two sides says; *measured*, or *modelled* where it
-//! compares recordings.
+//! `verdict.json`: result of an interleaved comparison of two sides; *measured*, or *modelled* if it compares
+//! recordings.
 
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -29,7 +29,7 @@ pub enum Better {
     Higher,
 }
 
-/// What the comparison says of side B.
+/// Result of the comparison for side B.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Outcome {
@@ -37,21 +37,21 @@ pub enum Outcome {
     Gain,
     /// B is worse.
     Loss,
-    /// No difference, and one of the resolution asked for would have been seen.
+    /// No difference, and one of the requested resolution would have been seen.
     NoDifference,
-    /// No difference was seen, but one of the resolution asked for could have been missed.
+    /// No difference was seen, but one of the requested resolution could have been missed.
     TooNoisy,
     /// The remedy did nothing to the command, so that there is nothing to measure.
     NothingToActOn,
     /// The load missed its rate, or requests failed, or a closed loop slowed down: the two sides did not do the same
     /// work.
     Void,
-    /// The load tells neither its requests nor its rate: nobody knows whether the two sides did the same work.
+    /// The load reports neither its requests nor its rate: whether the two sides did the same work is unknown.
     Undecided,
 }
 
 impl Outcome {
-    /// Whether it says that the sides differ.
+    /// Whether it claims that the sides differ.
     pub fn is_claim(self) -> bool {
         matches!(self, Outcome::Gain | Outcome::Loss)
     }
@@ -148,7 +148,7 @@ impl Comparison {
         }
     }
 
-    /// What it says, where a difference of `resolution` must not be missed.
+    /// Returns the result, if a difference of `resolution` must not be missed.
     pub fn outcome(&self, resolution: f64) -> Outcome {
         match self.gain_interval() {
             Some((low, _)) if low > 0.0 => Outcome::Gain,
@@ -168,7 +168,7 @@ pub struct Sides {
     pub with: String,
 }
 
-/// What the remedy adds to the start of one program, as CPU time; *measured*, on a program that does nothing.
+/// CPU time that the remedy adds to the start of one program; *measured*, on a program that does nothing.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Start {
     /// The program.
@@ -183,7 +183,7 @@ pub struct Start {
     pub high_seconds: f64,
 }
 
-/// What `diagnose` predicted of the remedy for a run; *predicted*.
+/// Prediction of `diagnose` for the remedy in a run; *predicted*.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Predicted {
     /// The run.
@@ -199,16 +199,16 @@ pub struct Predicted {
 }
 
 impl Predicted {
-    /// How far a measured saving lies outside of what was predicted, as a share.
+    /// Returns how far a measured saving lies outside of the prediction, as a share.
     pub fn apart(&self, saved: f64) -> f64 {
         (self.low - saved).max(saved - self.high).max(0.0)
     }
 }
 
-/// What a load offered one side and got; *measured*, and medians over the runs.
+/// Rate that a load offered one side and got; *measured*, and medians over the runs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct SideRate {
-    /// Units of work a second that the load tried to get done; none: it does not say, as a closed loop.
+    /// Units of work a second that the load tried to get done; none: it reports none, as a closed loop.
     pub offered: Option<f64>,
     /// Units of work a second that were done.
     pub achieved: f64,
@@ -240,13 +240,13 @@ pub struct Verdict {
     pub remedy: Option<String>,
     /// The two sides.
     pub sides: Sides,
-    /// What it says.
+    /// Result of the comparison.
     pub outcome: Outcome,
     /// The metric that it is about.
     pub comparison: Comparison,
     /// The relative difference that must not be missed.
     pub resolution: f64,
-    /// How often a difference is claimed where there is none, at most.
+    /// Largest probability of a claimed difference if there is none.
     pub error_rate: f64,
     /// Pairs of runs.
     pub pairs: usize,
@@ -254,7 +254,7 @@ pub struct Verdict {
     pub looks: Vec<usize>,
     /// Why no further pairs were run.
     pub stopped: Stopped,
-    /// What decided the order.
+    /// Seed of the order.
     pub seed: u64,
     /// The order within each pair: `AB` or `BA`.
     pub order: Vec<String>,
@@ -263,21 +263,21 @@ pub struct Verdict {
     /// Names of those of the other metrics that have a verdict of their own.
     #[serde(default)]
     pub judged: Vec<String>,
-    /// The rates of the load; none: there was no load, or it told none.
+    /// The rates of the load; none: there was no load, or it reported none.
     #[serde(default)]
     pub rates: Option<Rates>,
-    /// The gain that was asked for, as a share.
+    /// The gain required, as a share.
     pub required_gain: Option<f64>,
     /// Whether it was reached: the whole interval lies at it or above.
     pub required_gain_met: Option<bool>,
-    /// What the remedy reported of the last run under it.
+    /// Remedy's report of the last run under it.
     pub engaged: Option<String>,
-    /// What the remedy's start takes; none: two commands, or it could not be measured.
+    /// Cost of the remedy's start; none: two commands, or it could not be measured.
     #[serde(default)]
     pub start: Option<Start>,
-    /// What was predicted of the remedy, where the verdict is set beside it.
+    /// Prediction for the remedy, if the verdict is set beside it.
     pub predicted: Option<Predicted>,
-    /// Facts a reader must know, one sentence each.
+    /// Facts for the reader, one sentence each.
     pub notes: Vec<String>,
     /// Every run of side A, in order.
     pub without: Vec<Sample>,
@@ -286,8 +286,8 @@ pub struct Verdict {
 }
 
 impl Verdict {
-    /// Of a neighbour measured beside the command: each of its metrics, whose names begin
-    /// with `beside_`, and what it says.
+    /// Returns each metric of a neighbour measured beside the command, with a name that begins with `beside_`, and its
+    /// result.
     pub fn neighbour(&self) -> impl Iterator<Item = (&Comparison, Outcome)> {
         self.others
             .iter()

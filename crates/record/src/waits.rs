@@ -1,7 +1,7 @@
-//! What a run waits for: the stall cycles of its functions and objects, divided by the reason of the misses.
+//! Waits of a run: the stall cycles of its functions and objects, divided by the reason of the misses.
 //!
-//! A row's stall cycles are counted; which miss each of them belongs to is not. So they are divided in proportion to
-//! misses × what a miss of that level costs over a hit. The parts of a row add up to its stall cycles, rounding aside.
+//! A row's stall cycles are counted; their misses are not recorded with them. So they are divided in proportion to
+//! misses × the cost of a miss of that level over a hit. The parts of a row add up to its stall cycles, rounding aside.
 
 use crate::machine::Machine;
 use crate::model::{MissClass, ModelRecord, ObjectKind, Tally};
@@ -75,13 +75,13 @@ pub struct Wait {
     pub share: f64,
     /// Why.
     pub reason: Reason,
-    /// The cache whose misses cost most of them, such as `L2`.
+    /// Cache with the misses that cost most of them, such as `L2`.
     pub level: String,
     /// The function that waits.
     pub function: String,
     /// Kernel code.
     pub kernel: bool,
-    /// What it waits for, where one object has most of the waits of this reason.
+    /// Object with most of the waits of this reason, if one has.
     pub object: Option<String>,
 }
 
@@ -103,7 +103,7 @@ pub struct Waits<'a> {
 }
 
 impl<'a> Waits<'a> {
-    /// Of one model.
+    /// Returns the waits of one model.
     pub fn new(model: &'a ModelRecord) -> Self {
         let lost = |level: &crate::model::LevelTally| {
             level.class(MissClass::TrueSharing).saturating_add(level.class(MissClass::FalseSharing)) > 0
@@ -133,7 +133,7 @@ impl<'a> Waits<'a> {
         parts
     }
 
-    /// The cache whose misses of a class cost a row most: an index into its levels.
+    /// Returns the cache with the costliest misses of a class for a row: an index into its levels.
     pub fn heaviest_level(&self, tally: &Tally, class: MissClass) -> usize {
         let weights = self.weights(tally, class);
         (0..weights.len()).max_by(|a, b| weights[*a].total_cmp(&weights[*b])).unwrap_or(0)

@@ -1,4 +1,4 @@
-//! Numbers and words as people read them: the one place that says how a share or a size is printed.
+//! Numbers and words as people read them: the one place that formats a share or a size.
 
 use crate::units::Bytes;
 
@@ -33,7 +33,7 @@ pub fn percentage(part: u64, whole: u64) -> f64 {
     if whole == 0 { 0.0 } else { part as f64 * 100.0 / whole as f64 }
 }
 
-/// A share with so many digits after the point, whatever its size: as a column has it.
+/// Returns a share with so many digits after the point, whatever its size: for a column.
 pub fn fixed_percent(share: f64, decimals: usize) -> String {
     format!("{:.decimals$}%", share * 100.0)
 }
@@ -53,7 +53,7 @@ pub fn percent(share: f64) -> String {
     fixed_percent(share, usize::from((share * 100.0).abs() < 9.95))
 }
 
-/// `83%`, `4%`, `0.3%`, `under 0.1%`: as a sentence says it.
+/// Returns `83%`, `4%`, `0.3%`, `under 0.1%`: for a sentence.
 pub fn spoken_percent(part: u64, whole: u64) -> String {
     let p = percentage(part, whole);
     if part > 0 && p < 0.1 {

@@ -1,4 +1,4 @@
-//! Logs are read as they were written, and what is no log of the rows asked for is refused by name.
+//! Logs are read as they were written, and a log without the requested rows is refused by name.
 
 #![allow(clippy::unwrap_used)]
 

@@ -43,7 +43,7 @@ fn mutant(of: &[u8], random: &mut Pcg64) -> Vec<u8> {
             }
             5 => bytes.truncate(at),
             _ => {
-                // A number of five bytes, as large as 32 bits can say, where there was one of one byte.
+                // A number of five bytes, as large as 32 bits can hold, where there was one of one byte.
                 bytes.splice(at..=at, [0xfe, 0xff, 0xff, 0xff, 0x0f]);
             }
         }

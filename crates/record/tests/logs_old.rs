@@ -1,4 +1,4 @@
-//! What a version wrote that did not name the schemas of its logs.
+//! Files of a version that did not name the schemas of its logs.
 
 #![allow(clippy::unwrap_used)]
 

@@ -69,7 +69,7 @@ fn records() -> impl Strategy<Value = Vec<Record>> {
     ]
 }
 
-/// Code whose first instruction has a number.
+/// Code with a number for its first instruction.
 fn told(paddr: u64, insn: u32, code: &[u8]) -> Vec<Record> {
     let mut payload = CodeBlock::encode(paddr, &[(0, InsnId(insn))], code);
     let mut all = vec![Record::control(ControlKind::Code, 0x40_1000, 0, payload.len() as u64)];

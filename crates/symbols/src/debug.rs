@@ -6,7 +6,7 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-/// Where distributions keep debug information apart from the files it belongs to.
+/// Directory in which distributions keep debug information apart from its files.
 const DEBUG_DIRECTORY: &str = "/usr/lib/debug";
 
 /// Whether the file at `path` has source lines, or a file that it names has, where debuggers look for it.

@@ -1,4 +1,4 @@
-//! What an ELF file says of its functions and variables.
+//! Functions and variables of an ELF file.
 
 use super::code::Code;
 use super::debug;
@@ -18,7 +18,7 @@ use std::path::Path;
 pub struct Elf {
     bytes: Mmap,
     pub(crate) segments: Vec<Segment>,
-    /// By start.
+    /// Functions by start.
     functions: Vec<Code>,
     stubs: Vec<Code>,
     /// `(start, bytes)` by start: functions of which only the extent is known.
@@ -59,7 +59,7 @@ impl Elf {
         self.has_debug_info
     }
 
-    /// What the linker calls this build of the file, in hexadecimal digits.
+    /// Returns the linker's build id of the file, in hexadecimal digits.
     pub fn build_id(&self) -> Option<String> {
         let parsed = Parsed::parse(&*self.bytes).ok()?;
         let id = parsed.build_id().ok()??;
@@ -177,7 +177,7 @@ fn functions(parsed: &Parsed<'_>) -> Vec<Code> {
     functions
 }
 
-/// Tells type and extent of every defined, named symbol of both tables.
+/// Passes type and extent of every defined, named symbol of both tables to `tell`.
 fn each_symbol(parsed: &Parsed<'_>, mut tell: impl FnMut(elf::SymbolType, Code)) {
     for table in [parsed.elf_symbol_table(), parsed.elf_dynamic_symbol_table()] {
         for symbol in table.iter() {
@@ -204,7 +204,7 @@ fn each_symbol(parsed: &Parsed<'_>, mut tell: impl FnMut(elf::SymbolType, Code))
     }
 }
 
-/// By address; of several names of one place the public, plain, short one first. Takes the ranks off.
+/// Sorts by address; of several names of one place the public, plain, short one is first. Removes the ranks.
 fn sort_by_preference(symbols: &mut [Code]) {
     let key = |c: &Code| {
         let name = &c.symbol[1..];

@@ -1,4 +1,4 @@
-//! Where a function begins in a file, to be met when a program reaches it.
+//! Entry of a function in a file, to be hit when a program reaches it.
 
 use super::demangle::demangle;
 use memmap2::Mmap;

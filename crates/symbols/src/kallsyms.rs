@@ -2,7 +2,7 @@
 
 use nearmiss_record::symbols::{DataObject, KERNEL_MODULE, ModuleData};
 
-/// Generated names that no access is ever told by; they still end the variable before them.
+/// Generated names that no access is ever attributed to; they still end the variable before them.
 const NOISE: [&str; 12] = [
     "__ksymtab",
     "__kstrtab",
@@ -17,7 +17,7 @@ const NOISE: [&str; 12] = [
     "__brk_",
     "_end",
 ];
-/// A variable ends here at the latest, whatever symbol comes next.
+/// A variable ends here at the latest, regardless of the next symbol.
 const LARGEST_VARIABLE: u64 = 16 << 20;
 
 /// Per-CPU symbols lie below, relative to each CPU's area.
@@ -34,7 +34,7 @@ struct Line<'a> {
 /// Functions and variables.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Kallsyms {
-    /// By address: name and module.
+    /// Name and module of each function, by address.
     functions: Vec<(u64, String, String)>,
     pub data: ModuleData,
 }
@@ -44,7 +44,7 @@ impl Kallsyms {
     pub fn parse(text: &str) -> Self {
         let mut lines: Vec<_> = text.lines().filter_map(line).collect();
         relative_to_each_area(&mut lines);
-        // Of several names of one address the plainest is first.
+        // The plainest of several names of one address is first.
         let underscores = |name: &str| name.len() - name.trim_start_matches('_').len();
         lines.sort_by_key(|l| (l.address, is_noise(l.name), underscores(l.name), l.name.len(), l.name));
         let mut functions: Vec<(u64, String, String)> = Vec::new();

@@ -5,16 +5,16 @@ use blazesym::symbolize::source::{Elf, Source};
 use blazesym::symbolize::{CodeInfo, Input, Symbolized, Symbolizer};
 use std::path::Path;
 
-/// What debug information says of an address.
+/// Debug information of an address.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct SourcePlace {
     /// The function that was compiled, not what was inlined into it.
     pub function: Option<String>,
     /// The innermost inlined function.
     pub inlined: Option<String>,
-    /// Of the innermost.
+    /// File of the innermost.
     pub file: Option<String>,
-    /// Of the innermost.
+    /// Line of the innermost.
     pub line: u32,
 }
 

@@ -14,12 +14,12 @@ pub struct LiveData {
     booted: Arc<OnceLock<Booted>>,
 }
 
-/// What is known of the guest's kernel once the guest has booted.
+/// Facts about the guest's kernel, available once the guest has booted.
 #[derive(Clone, Debug)]
 pub struct Booted {
     /// Text of the guest's `/proc/kallsyms`.
     pub kallsyms: Arc<str>,
-    /// Where the guest's kernel keeps things.
+    /// Places of the guest kernel's data.
     pub layout: KernelLayout,
 }
 

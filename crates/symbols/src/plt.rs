@@ -35,7 +35,7 @@ pub(super) fn stubs(parsed: &ElfFile64<'_, LittleEndian>) -> Vec<Code> {
     stubs
 }
 
-/// Names of the functions whose addresses the loader writes, by where.
+/// Names of the functions with addresses that the loader writes, by where.
 fn slots(parsed: &ElfFile64<'_, LittleEndian>) -> HashMap<u64, String> {
     let table = parsed.elf_dynamic_symbol_table();
     let mut slots = HashMap::new();

@@ -13,11 +13,11 @@ use std::path::Path;
 const UNKNOWN: &str = "[unknown]";
 const JIT: &str = "[jit]";
 const VDSO: &str = "[vdso]";
-/// The kernel maps its own page of user code up here and tells nobody.
+/// The kernel maps its own page of user code up here without an event.
 const VDSO_FLOOR: u64 = 0x7ff0_0000_0000;
 const USER_END: u64 = 1 << 47;
 
-/// Where names come from.
+/// Sources of names.
 pub struct Sources<'a> {
     /// The run's instructions.
     pub insns: &'a [Insn],
@@ -25,9 +25,9 @@ pub struct Sources<'a> {
     pub maps: &'a MapLog,
     /// Text of the guest's `/proc/kallsyms`.
     pub kallsyms: &'a str,
-    /// Where the guest's kernel keeps things.
+    /// Places of the guest kernel's data.
     pub layout: KernelLayout,
-    /// What the guest's pages served for.
+    /// Uses of the guest's pages.
     pub pages: KernelPages,
 }
 
@@ -91,7 +91,7 @@ fn name_file(table: &mut Table, lines: &Lines, path: &str, mut insns: Vec<(u64, 
         let place = places.get(at);
         if last.as_ref().is_none_or(|(known, _)| *known != address) {
             let name = elf.name(base, address);
-            // A stripped file's debug file knows more than its symbol tables.
+            // A stripped file's debug file has more names than its symbol tables.
             let better = place.and_then(|p| p.function.as_ref()).filter(|_| name.starts_with(&unnamed));
             last = Some((address, better.cloned().unwrap_or(name)));
         }
@@ -107,7 +107,7 @@ struct Table {
     modules: HashMap<String, u32>,
     functions: HashMap<(u32, String), u32>,
     files: HashMap<String, u32>,
-    /// By function: instructions of the innermost inlined functions, `None` for its own.
+    /// Instructions of the innermost inlined functions by function, `None` for its own.
     inlined: HashMap<u32, BTreeMap<Option<String>, u64>>,
 }
 

@@ -30,7 +30,7 @@ int main(int argc, char **argv) {
 }
 ";
 
-/// `None`, after a line that says so, where there is no compiler.
+/// Prints a line with the reason and returns `None` if there is no compiler.
 fn compile(directory: &Path, options: &[&str]) -> Option<PathBuf> {
     let (source, program) = (directory.join("prog.c"), directory.join("prog"));
     std::fs::write(&source, SOURCE).unwrap();
@@ -47,7 +47,7 @@ fn compile(directory: &Path, options: &[&str]) -> Option<PathBuf> {
     }
 }
 
-/// Address of a symbol, as `nm` says.
+/// Address of a symbol, from `nm`.
 fn address(program: &Path, symbol: &str) -> u64 {
     let output = Command::new("nm").arg(program).output().unwrap();
     let text = String::from_utf8(output.stdout).unwrap();

@@ -1,4 +1,4 @@
-//! Where functions begin and end, from the tables for unwinding: all that is left of a stripped program's functions.
+//! Begins and ends of functions, from the tables for unwinding: all that is left of a stripped program's functions.
 
 use gimli::{BaseAddresses, CieOrFde, EhFrame, LittleEndian as Little, UnwindSection};
 use object::read::elf::ElfFile64;
@@ -14,7 +14,7 @@ pub(super) fn extents(parsed: &ElfFile64<'_, LittleEndian>) -> Vec<(u64, u64)> {
     let frames = EhFrame::new(bytes, Little);
     let mut entries = frames.entries(&bases);
     let mut extents = Vec::new();
-    // What cannot be read ends the walk: the entries so far stand.
+    // An unreadable entry ends the walk: the entries so far stand.
     while let Ok(Some(entry)) = entries.next() {
         if let CieOrFde::Fde(partial) = entry
             && let Ok(fde) = partial.parse(EhFrame::cie_from_offset)

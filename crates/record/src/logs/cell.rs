@@ -1,4 +1,4 @@
-//! What a field of a row is in its column.
+//! A row's fields as their columns store them.
 
 use std::borrow::Cow;
 
@@ -27,9 +27,9 @@ impl Kind {
 /// A cell as its column keeps it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Stored<'a> {
-    /// Of a column of [`Kind::Number`].
+    /// Cell of a column of [`Kind::Number`].
     Number(i64),
-    /// Of a column of [`Kind::Text`].
+    /// Cell of a column of [`Kind::Text`].
     Text(Cow<'a, str>),
 }
 

@@ -20,7 +20,7 @@ pub enum LogError {
     Damaged {
         /// Which file.
         path: PathBuf,
-        /// What is wrong.
+        /// Error in it.
         why: String,
     },
     /// Another version wrote the file.
@@ -28,9 +28,9 @@ pub enum LogError {
     Schema {
         /// Which file.
         path: PathBuf,
-        /// What the file says it is.
+        /// Schema that the file names.
         found: String,
-        /// What is read.
+        /// Schema that this version reads.
         expected: &'static str,
     },
     /// A version that did not name its schema wrote the file, with other columns.
@@ -42,7 +42,7 @@ pub enum LogError {
         path: PathBuf,
         /// Which column differs, and how.
         why: String,
-        /// What is read.
+        /// Schema that this version reads.
         expected: &'static str,
     },
     /// A value that its field cannot have.
@@ -54,17 +54,17 @@ pub enum LogError {
         row: u64,
         /// Which column.
         column: &'static str,
-        /// What is wrong.
+        /// Error in it.
         why: String,
     },
-    /// A row whose fields contradict one another.
+    /// A row with fields that contradict one another.
     #[error("{path}: row {row}: {why}; the file is damaged: observe again")]
     Row {
         /// Which file.
         path: PathBuf,
         /// Which row, the first being 1.
         row: u64,
-        /// What is wrong.
+        /// Error in it.
         why: &'static str,
     },
 }
@@ -79,7 +79,7 @@ impl LogError {
     }
 }
 
-/// What a damaged file or a library says, as part of one line.
+/// Returns the text of a damaged file or a library, as part of one line.
 pub(super) fn line(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { ' ' } else { c }).take(200).collect()
 }

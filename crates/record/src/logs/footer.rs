@@ -1,7 +1,7 @@
-//! The footer of a log: which schema, which columns, where the row groups lie. Nothing of it is believed.
+//! The footer of a log: which schema, which columns, where the row groups lie. Every field of it is checked.
 //!
-//! The footer is not read by the `parquet` crate, which allocates and recurses as the footer's tree of columns says (a
-//! count of children in a damaged file can ask for 17 GB), but by a reader with a limit.
+//! The footer is not read by the `parquet` crate, which allocates and recurses along the footer's tree of columns (a
+//! count of children in a damaged file can make it allocate 17 GB), but by a reader with a limit.
 
 use super::cell::Kind;
 use super::error::{LogError, line};
@@ -19,7 +19,7 @@ use std::path::Path;
 const MOST_FOOTER_BYTES: usize = 4 << 20;
 /// Most rows of a file.
 const MOST_ROWS: u64 = 1 << 32;
-/// Bytes at the end of a file that say where the footer begins.
+/// Bytes at the end of a file that contain the offset of the footer.
 const TAIL_BYTES: usize = 8;
 
 /// A row group.
@@ -35,7 +35,7 @@ pub(super) struct Chunk {
     pub data_page_offset: i64,
     pub dictionary_page_offset: Option<i64>,
     pub bytes: i64,
-    /// By Snappy; else not at all.
+    /// Compressed by Snappy; else not at all.
     pub compressed: bool,
 }
 
@@ -82,7 +82,7 @@ fn schema(metadata: &FileMetaData) -> Option<&str> {
     entries.filter(|entry| entry.key == SCHEMA_KEY).find_map(|entry| entry.value.as_deref())
 }
 
-/// Where each column is among those of the file, if it is; else what is wrong with the first that does not fit.
+/// Returns each column's place among those of the file, if it is there; else the error of the first that does not fit.
 fn places(tree: &[SchemaElement], columns: &[Column]) -> Result<Vec<Option<usize>>, String> {
     let (root, leaves) = tree.split_first().ok_or("has no columns")?;
     if root.num_children.and_then(|n| usize::try_from(n).ok()) != Some(leaves.len()) {
@@ -135,7 +135,7 @@ fn group(group: &RowGroup, places: &[Option<usize>], columns: &[Column], file_by
     Ok(Group { rows, chunks: chunks? })
 }
 
-/// None where what the footer says of the chunk cannot be.
+/// Returns `None` if the footer's description of the chunk is impossible.
 fn chunk_of(chunk: &ColumnChunk, column: &Column, file_bytes: u64) -> Option<Chunk> {
     let of: &ColumnMetaData = chunk.meta_data.as_ref()?;
     let compressed = match of.codec {

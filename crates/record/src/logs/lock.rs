@@ -11,7 +11,7 @@ rows! {
         name: String,
         /// When the wait ended.
         end_ns: u64,
-        /// How long the wait was.
+        /// Length of the wait.
         wait_ns: u64,
         /// Address, in the kernel or in the process.
         address: Address,

@@ -1,6 +1,6 @@
 //! The logs and tables that an observation leaves beside its record, as typed rows in Parquet files.
 //!
-//! | file | row | what |
+//! | file | row | contents |
 //! |---|---|---|
 //! | `polls-log.parquet` | [`PollCall`] | every poll by itself (`observe --log`) |
 //! | `locks-log.parquet` | [`LockWait`] | every lock wait by itself (`observe --log`) |
@@ -10,9 +10,9 @@
 //! | `sched.parquet` | [`TaskTime`] | time of each task, on the CPU and off it by reason |
 //! | `samples.parquet` | [`NamedSample`] | every sample with its names |
 //!
-//! A row type is declared once, by the macro `rows!`; [`Writer`] and [`Reader`] know every row type through [`Row`]. All
-//! columns are 64-bit integers or text, and none may be null; a file may lack the columns that are younger than it and that
-//! have a value for this. The file's metadata name the schema (`nearmiss/polls/1`).
+//! A row type is declared once, by the macro `rows!`; [`Writer`] and [`Reader`] handle every row type through [`Row`].
+//! All columns are 64-bit integers or text, and none may be null; a file may lack the columns that are younger than it
+//! and that have a value for this. The file's metadata name the schema (`nearmiss/polls/1`).
 //! Times are nanoseconds; instants are counted from the start of the observation.
 
 mod cell;

@@ -18,21 +18,21 @@ rows! {
         on_cpu_ns: u64,
         /// `poll`, `epoll_wait`, …
         call: String,
-        /// Descriptors given; 0 for epoll, whose calls do not say.
+        /// Descriptors given; 0 for epoll, whose calls do not give them.
         asked: u32,
-        /// Timeout asked for: none waits without limit, and stands also where the call does not say (`io_uring_enter` with
+        /// Timeout requested: none waits without limit, and stands also for calls without one (`io_uring_enter` with
         /// something to wait for). In the column -1.
         timeout_ns: Option<u64>,
         /// Events returned.
         events: u32,
         /// The call failed (`EINTR` included).
         failed: bool,
-        /// Events left over: of descriptors that the thread's last call of this kind returned too, and that the thread did
-        /// not have to block for. They are what a thread leaves in its descriptors, and what comes in before it asks again.
-        /// Of epoll, what the set was given for a descriptor stands for the descriptor. None where it is not known: for
-        /// the first call seen of a thread and for `io_uring_enter`, after and at calls with more than 64 events or with
-        /// events beyond the 8,192 first descriptors of a poll or the 256 first of a select, and in logs of before it was
-        /// kept. In the column -1.
+        /// Events left over: of descriptors that the thread's last call of this kind returned too, and that the thread
+        /// did not have to block for. They are left in the thread's descriptors, or come in before it polls again. For
+        /// epoll, the data registered for a descriptor stands for the descriptor. None if unknown: for the first call
+        /// seen of a thread and for `io_uring_enter`, after and at calls with more than 64 events or with events beyond
+        /// the 8,192 first descriptors of a poll or the 256 first of a select, and in logs of before it was kept. In
+        /// the column -1.
         again: Option<u32> = -1,
         /// Process.
         process: u32,

@@ -70,7 +70,7 @@ impl<R: Row> Reader<R> {
         })
     }
 
-    /// How many rows the file says it has.
+    /// Returns the number of rows that the file specifies.
     pub fn rows(&self) -> u64 {
         self.rows
     }

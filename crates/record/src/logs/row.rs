@@ -1,4 +1,4 @@
-//! What a row type says of itself, and the macro that declares one.
+//! The description of a row type, and the macro that declares one.
 
 use super::cell::{Kind, Stored};
 
@@ -10,9 +10,9 @@ pub const MOST_LOGGED: usize = 2_000_000;
 pub struct Column {
     /// Name; it carries the unit.
     pub name: &'static str,
-    /// What it keeps.
+    /// Kind of its cells.
     pub kind: Kind,
-    /// What a row has there whose file is of before the column; none where every file has the column.
+    /// Value of the column in files that are older than it; none if every file has the column.
     pub absent: Option<i64>,
 }
 
@@ -37,7 +37,7 @@ pub trait Row: Sound + Sized {
     fn load<'a>(next: Next<'_, 'a>) -> Result<Self, String>;
 }
 
-/// What holds between the fields of a row.
+/// Invariants between the fields of a row.
 pub trait Sound {
     /// Errors: what of it does not hold.
     fn sound(&self) -> Result<(), &'static str> {

@@ -1,4 +1,4 @@
-//! Where the time of each task went.
+//! Time of each task, on the CPU and off it.
 
 use super::row::{Sound, rows};
 use crate::observed::Task;

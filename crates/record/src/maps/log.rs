@@ -14,13 +14,13 @@ const MAX_ANCESTORS: usize = 64;
 #[derive(Clone, Debug, Default)]
 pub struct MapLog {
     images: Vec<Image>,
-    /// By process: its images, oldest first.
+    /// Images by process, oldest first.
     processes: HashMap<u32, Vec<u32>>,
-    /// By `task_struct`: `(ids seen, process)`, oldest first.
+    /// Processes by `task_struct`: `(ids seen, process)`, oldest first.
     tasks: HashMap<u64, Vec<(u32, u32)>>,
 }
 
-/// What a process had mapped between two executions of a program.
+/// Mappings of a process between two executions of a program.
 #[derive(Clone, Debug)]
 struct Image {
     from: u32,
@@ -29,7 +29,7 @@ struct Image {
     parent: Option<(u32, usize)>,
 }
 
-/// Where an instruction lies.
+/// Place of an instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Place<'a> {
     /// Path of the mapped file, or `//anon` and the like.
@@ -57,7 +57,7 @@ impl MapLog {
                 self.images[image].maps.push((seen, mapping.clone()));
             }
             Event::Name { pid, exec: true, .. } => {
-                // What it ran before was an image too, known or not.
+                // Its program before was an image too, known or not.
                 self.current(*pid);
                 self.begin(seen, *pid, None);
             }
@@ -89,7 +89,7 @@ impl MapLog {
         known.iter().rev().find(|(seen, _)| *seen <= id).or(known.first()).map(|(_, pid)| *pid)
     }
 
-    /// Where an instruction lies; `None` when nothing known is mapped there.
+    /// Returns the place of an instruction; `None` if nothing known is mapped there.
     pub fn place(&self, id: u32, insn: &Insn) -> Option<Place<'_>> {
         let mapping = self.code_of(insn.task, id, insn.vaddr)?;
         Some(Place {

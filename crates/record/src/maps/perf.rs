@@ -1,13 +1,13 @@
-//! The few `PERF_RECORD_*` layouts of `perf_event_open(2)` that tell of maps and processes.
+//! The few `PERF_RECORD_*` layouts of `perf_event_open(2)` that describe maps and processes.
 
-/// What the kernel told about a process.
+/// Kernel event of a process.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
     /// Process `pid` mapped memory.
     Map {
         /// Process.
         pid: u32,
-        /// What it mapped.
+        /// Mapping that was made.
         mapping: Mapping,
     },
     /// A task has a new name; with `exec`, its process runs a new program and its old maps are gone.
@@ -41,7 +41,7 @@ pub enum Event {
     Lost(u64),
 }
 
-/// A mapping as the kernel told of it.
+/// A mapping as the kernel reported it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mapping {
     /// First address.
@@ -97,7 +97,7 @@ pub struct Decoder {
 }
 
 impl Decoder {
-    /// Takes the next bytes and tells every event completed by them. Holds back less than 64 KiB.
+    /// Takes the next bytes and passes every event completed by them to `tell`. Holds back less than 64 KiB.
     ///
     /// Errors: a size that the record's type cannot have; the bytes held are dropped.
     pub fn feed(&mut self, bytes: &[u8], mut tell: impl FnMut(Event)) -> Result<(), MapsError> {
@@ -131,7 +131,7 @@ impl Decoder {
     }
 }
 
-/// `Ok(None)`: a type that tells nothing of interest. `Err`: too short for its type.
+/// Decodes a record. `Ok(None)`: a type of no interest. `Err`: too short for its type.
 fn event(kind: u32, misc: u16, body: &[u8]) -> Result<Option<Event>, ()> {
     let need = |n: usize| if body.len() < n { Err(()) } else { Ok(()) };
     Ok(Some(match kind {

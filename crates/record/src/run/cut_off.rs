@@ -1,6 +1,6 @@
-//! Runs that were cut off: how they are known, what is said of them, and what the next run takes away.
+//! Runs that were cut off: how they are recognised, their error, and the files that the next run removes.
 //!
-//! Whoever records a run holds a lock on its directory, which ends with the process however that ends.
+//! A run's recorder holds a lock on its directory, which ends with the process however that ends.
 
 use super::whole::UNFINISHED;
 use super::{MANIFEST, MODEL, REPORT, RunError, SYMBOLS, TRACE, VERDICT};
@@ -12,7 +12,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-/// What a run may have before its manifest.
+/// Files that a run may have before its manifest.
 const BEFORE_THE_MANIFEST: [&str; 6] = [MODEL, SYMBOLS, TRACE, observed::FILE, VERDICT, REPORT];
 
 /// Locks the directory of a run to be recorded. `None`: the next run found it empty and took it away.
@@ -29,7 +29,7 @@ pub(super) fn is_recorded_now(directory: &Path) -> bool {
     File::open(directory).is_ok_and(locked)
 }
 
-/// What is to be said of a directory without a manifest, or without what its manifest is about.
+/// Returns the error of a directory without a manifest, or without the files that its manifest is about.
 pub(super) fn why_no_run(directory: &Path) -> RunError {
     let path = directory.to_owned();
     let files = files(directory);
@@ -54,15 +54,15 @@ pub(super) fn why_no_run(directory: &Path) -> RunError {
     RunError::CutOff { path, when: last_written(directory, &files), missing, left }
 }
 
-/// What is to be said of a directory that has no run in it: of its newest run that was cut off, if there is one.
+/// Returns the error of a directory without a run: of its newest run that was cut off, if there is one.
 pub(super) fn why_no_runs(parent: &Path) -> RunError {
     let cut_off = runs(parent).into_iter().filter(|run| fs::metadata(run).is_ok());
     let newest = cut_off.max_by_key(|run| last_written(run, &files(run)));
     newest.map_or_else(|| RunError::NoRun(parent.to_owned()), |run| why_no_run(&run))
 }
 
-/// Takes away what killed processes left in the runs below `parent`: files that are not whole, and empty directories.
-/// What cannot be taken away stays.
+/// Removes the files that killed processes left in the runs below `parent`: files that are not whole, and empty
+/// directories. Anything that cannot be removed stays.
 pub(super) fn sweep(parent: &Path) {
     for run in runs(parent) {
         let Ok(lock) = File::open(&run) else { continue };

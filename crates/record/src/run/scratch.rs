@@ -19,7 +19,7 @@ impl Scratch {
         Ok(Scratch(directory))
     }
 
-    /// Where it is.
+    /// Returns its path.
     pub fn path(&self) -> &Path {
         self.0.path()
     }

@@ -12,7 +12,7 @@ const AFTER_DIGITS: &[u8] = br#""}"#;
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Edited;
 
-/// The same JSON object with its checksum.
+/// Returns the JSON object with its checksum.
 pub(super) fn sealed(mut object: Vec<u8>) -> Vec<u8> {
     if object.ends_with(b"}") && object != b"{}" {
         object.pop();
@@ -37,7 +37,7 @@ fn digits_of(bytes: &[u8]) -> String {
     format!("{:0DIGITS$x}", XxHash64::oneshot(0, bytes))
 }
 
-/// What the checksum is of, and its digits.
+/// Splits an object into the bytes under the checksum, and its digits.
 fn split(object: &[u8]) -> Option<(&[u8], &[u8])> {
     let digits_end = object.strip_suffix(AFTER_DIGITS)?;
     let (before, digits) = digits_end.split_at_checked(digits_end.len().checked_sub(DIGITS)?)?;
@@ -77,7 +77,7 @@ mod tests {
         assert_eq!(check(b"{\n  \"misses\": 1234,\n  \"checksum\": \"xxh64:209812548db51ade\"\n}\n"), Err(Edited));
         assert_eq!(check(br#"{"checksum":"xxh64:209812548db51ade","misses":1234}"#), Err(Edited));
         assert_eq!(check(br#"{"misses":1234}"#), Ok(()));
-        // What is no JSON is refused by whoever reads it.
+        // Bytes that are no JSON are refused by their reader.
         assert_eq!(check(b"misses"), Ok(()));
     }
 }

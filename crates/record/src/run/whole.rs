@@ -6,12 +6,12 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// What a file is called until it is whole: `model.part-4711` of `model.json`, the number being the process.
+/// Returns the name of a file until it is whole: `model.part-4711` of `model.json`, the number being the process.
 pub(crate) fn temporary(path: &Path) -> PathBuf {
     path.with_extension(format!("{UNFINISHED}{}", std::process::id()))
 }
 
-/// What comes before the process in the name of a file that is not whole.
+/// Text before the process in the name of a file that is not whole.
 pub(super) const UNFINISHED: &str = "part-";
 
 /// Files that [`write_whole`] is about to write, and directories of [`Scratch`].
@@ -25,7 +25,7 @@ pub(super) fn unfinished() -> MutexGuard<'static, Vec<PathBuf>> {
 /// [`Scratch`]: super::Scratch
 pub fn remove_unfinished() {
     for path in unfinished().iter() {
-        // Nobody is left to hear of an error.
+        // An error can no longer be reported.
         let _ = if path.is_dir() { fs::remove_dir_all(path) } else { fs::remove_file(path) };
     }
 }

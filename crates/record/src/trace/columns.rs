@@ -1,9 +1,9 @@
-//! A block's records as columns of what could not be predicted.
+//! A block's records as columns of unpredicted values.
 //!
-//! Each instruction tends to do again what it did last: the next instruction after it, the stride of its addresses,
-//! its size and kind. One byte a record says which predictions held; what did not hold goes to a column of its own.
-//! Most of these bytes are alike, and zstd takes them to a few bits. Instructions are numbered by first appearance in
-//! the block, so that a hostile id costs no memory.
+//! Each instruction tends to repeat its last execution: the next instruction after it, the stride of its addresses, its
+//! size and kind. One byte a record marks which predictions held; the failed ones go to columns of their own. Most of
+//! these bytes are alike, and zstd takes them to a few bits. Instructions are numbered by first appearance in the
+//! block, so that a hostile id costs no memory.
 
 use crate::abi::ChunkHeader;
 use crate::reference::{Kind, Record};
@@ -22,7 +22,7 @@ const FROM_PREVIOUS: u8 = 3;
 const PAGE_SLOTS: usize = 4096;
 const VADDR_MASK: u64 = (1 << 48) - 1;
 
-/// What one instruction did last.
+/// Last execution of one instruction.
 #[derive(Clone, Copy, Default)]
 struct Habit {
     vaddr: u64,
@@ -148,7 +148,7 @@ fn address_delta(from: u64, to: u64) -> u64 {
 pub(super) struct Encoder {
     predictor: Predictor,
     columns: Columns,
-    /// By instruction id: number in this block and the block that gave it, so that nothing needs clearing.
+    /// Number in this block and the block that gave it, by instruction id, so that nothing needs clearing.
     local: Vec<(u32, u32)>,
     block: u32,
     chunks: u32,
@@ -299,7 +299,7 @@ impl Encoder {
     }
 }
 
-/// Reads bytes, and says when there are none left.
+/// Reads bytes, and fails when there are none left.
 struct Cursor<'a>(&'a [u8]);
 
 impl Cursor<'_> {

@@ -43,7 +43,7 @@ const MAX_HEAD_BYTES: u32 = 1 << 20;
 /// `nearmiss/trace/1`.
 pub const SCHEMA: &str = "nearmiss/trace/1";
 
-/// What a trace says of itself before its first block.
+/// Header of a trace, before its first block.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TraceHeader {
     /// [`SCHEMA`].
@@ -54,7 +54,7 @@ pub struct TraceHeader {
     pub node_bytes: Vec<u64>,
     /// Only the command's user-mode references.
     pub only_user: bool,
-    /// What was not kept.
+    /// Filter of the dropped references.
     pub filter: Filter,
 }
 
@@ -82,7 +82,7 @@ pub enum TraceError {
         path: PathBuf,
         /// Where.
         offset: u64,
-        /// What is wrong.
+        /// Error in it.
         what: String,
     },
     /// A record that cannot be.
@@ -90,7 +90,7 @@ pub enum TraceError {
     BadRecord {
         /// Which file.
         path: PathBuf,
-        /// Whose stream.
+        /// vCPU of the stream.
         vcpu: u32,
         /// Position in that vCPU's stream, from 0.
         record: u64,
@@ -98,7 +98,7 @@ pub enum TraceError {
         block: u64,
         /// Sequence number of the chunk.
         chunk: u64,
-        /// What is wrong.
+        /// Error in it.
         what: String,
     },
 }

@@ -47,7 +47,7 @@ pub struct TraceReader {
     header: TraceHeader,
     side: SideTables,
     blocks: Vec<u64>,
-    /// Where the last block ends.
+    /// End of the last block.
     end: u64,
     packed: Vec<u8>,
     raw: Vec<u8>,
@@ -144,7 +144,7 @@ impl TraceReader {
         })
     }
 
-    /// What the trace says of itself.
+    /// Returns the trace's header.
     pub fn header(&self) -> &TraceHeader {
         &self.header
     }

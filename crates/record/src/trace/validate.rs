@@ -14,7 +14,7 @@ pub struct Validator {
     line_mask: u64,
     next_seq: u64,
     slice: u64,
-    /// By vCPU: records seen, and instructions at the end of its last chunk.
+    /// Records seen, and instructions at the end of the last chunk, by vCPU.
     streams: Vec<(u64, u64)>,
     /// Instruction and context table lengths, where they are known already.
     tables: Option<(u32, u32)>,
@@ -24,13 +24,13 @@ pub struct Validator {
 /// Position and reason of a bad record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Bad {
-    /// Whose stream.
+    /// vCPU of the stream.
     pub vcpu: u32,
     /// Position in that stream, from 0.
     pub record: u64,
     /// Sequence number of the chunk.
     pub chunk: u64,
-    /// What is wrong.
+    /// Error in it.
     pub what: String,
 }
 
@@ -156,7 +156,7 @@ pub fn each_block<E: From<TraceError>>(
     first_blocks(reader, all, take)
 }
 
-/// The same, of so many blocks from the trace's begin on.
+/// Takes so many blocks from the trace's begin on.
 pub fn first_blocks<E: From<TraceError>>(
     reader: &mut TraceReader,
     count: usize,

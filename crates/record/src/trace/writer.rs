@@ -9,7 +9,7 @@ use std::fs::File;
 use std::io::{self, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
-/// What was written.
+/// Size of a written trace.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TraceSummary {
     /// Records in the file, payload included.
@@ -28,7 +28,7 @@ pub struct TraceWriter {
     raw: Vec<u8>,
     packed: Vec<u8>,
     offset: u64,
-    /// Where each block begins, and the records before it.
+    /// Offset of each block, and the records before it.
     blocks: Vec<(u64, u64)>,
     records: u64,
     finished: bool,
@@ -105,7 +105,7 @@ impl TraceWriter {
     }
 
     /// Writes the tables and the index and gives the file its name. When the disk is full, gives up as many of the last
-    /// blocks as it takes; the summary then tells fewer records than were added.
+    /// blocks as it takes; the summary then has fewer records than were added.
     pub fn finish(mut self, side: &SideTables) -> Result<TraceSummary, TraceError> {
         let mut outcome = self.flush().and_then(|()| self.tail(side));
         while let Err(TraceError::Io { source, .. }) = &outcome
@@ -150,7 +150,7 @@ impl TraceWriter {
 impl Drop for TraceWriter {
     fn drop(&mut self) {
         if !self.finished {
-            // Nothing half-written stays behind; there is nobody left to tell if even this fails.
+            // Nothing half-written stays behind; an error here can no longer be reported.
             let _ = std::fs::remove_file(&self.temporary);
         }
     }
