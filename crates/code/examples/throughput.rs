@@ -70,7 +70,7 @@ impl Loop {
 
     fn code(&self) -> &'static [u8] {
         let start = self.run as *const () as usize;
-        // SAFETY: both labels stand in this order in one section of this program, whose code is readable and constant.
+        // SAFETY: both labels stand in this order in one section of this program; its code is readable and constant.
         unsafe { std::slice::from_raw_parts(start as *const u8, self.end - start) }
     }
 

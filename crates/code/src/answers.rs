@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 /// Growth factor of the distance between recomputations of one answer.
 const RARER: u32 = 4;
-/// Ids beyond this are nobody's: a trace numbers its instructions from 0 on.
+/// Ids beyond this are unused: a trace numbers its instructions from 0 on.
 const MOST_IDS: usize = 1 << 28;
 
 #[derive(Clone, Debug)]

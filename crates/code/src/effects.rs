@@ -62,7 +62,7 @@ pub(crate) struct Touched {
 /// All of one instruction that a walk along its values needs.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Effects {
-    /// Registers whose values the instruction computes with, beyond addresses.
+    /// Registers with values that the instruction computes with, beyond addresses.
     pub values: Vec<RegisterNumber>,
     /// Registers that its addresses are computed from, without the stack pointer.
     pub address: Vec<RegisterNumber>,
@@ -70,7 +70,7 @@ pub(crate) struct Effects {
     keeps: u64,
     /// Memory that it touches.
     pub memory: Vec<Touched>,
-    /// A string instruction: its pointers move by themselves, whatever it loads.
+    /// A string instruction: its pointers move by themselves, regardless of the loaded value.
     pub string: bool,
 }
 
@@ -138,7 +138,7 @@ fn touched(memory: &UsedMemory) -> Option<Touched> {
     (reads || writes).then(|| Touched { local: Local::of(memory), reads, writes })
 }
 
-/// How the stack pointer, or another base of locals, comes about in an instruction.
+/// Source of the stack pointer, or of another base of locals, in an instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Rebased {
     /// As this register was before, plus a constant.

@@ -10,7 +10,7 @@ use std::collections::HashMap;
 pub(crate) type Node = u32;
 /// No instruction.
 pub(crate) const NONE: Node = u32::MAX;
-/// A page whose physical address is not known.
+/// A page with an unknown physical address.
 const NO_PAGE: u64 = u64::MAX;
 const PAGE_SHIFT: u32 = 12;
 /// Ways to one instruction kept apart: the latest. A function called from more places is followed into these.
@@ -34,7 +34,7 @@ pub(crate) struct Placed {
     gone: bool,
 }
 
-/// How one instruction comes to run before another.
+/// Reason why one instruction may run before another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Way {
     /// The next one in memory.

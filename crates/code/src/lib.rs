@@ -19,14 +19,14 @@ use std::sync::{Arc, OnceLock};
 /// Origin of the address of an instruction's access.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Origin {
-    /// Loads whose values form the address, directly or through other loads, by ascending id. If the code came in
+    /// Loads with values that form the address, directly or through other loads, by ascending id. If the code came in
     /// several translations, all possible loads. The instruction itself is included if an earlier execution of it gives
     /// the address of the next, as in a walk along a list. Empty: the address is computed.
     pub loads: Vec<InsnId>,
     /// Least number of instructions from each load to the access. Later executions of the load do not form the address.
     pub distances: Vec<u32>,
-    /// Part of the address could not be followed: through a call of unknown code, or too far. What comes into a loop
-    /// from outside does not count: in most turns it has been there for long.
+    /// Part of the address could not be followed: through a call of unknown code, or too far. A value that enters a
+    /// loop from outside does not count: in most turns it has been there for long.
     pub unknown: bool,
     /// For a load that is its own origin: instructions from one execution to the next, and cycles that the chain takes
     /// for them while it hits the first level.

@@ -1,4 +1,4 @@
-//! Places that hold a value: registers, the flags, and memory whose address is known without the values of pointers.
+//! Places that hold a value: registers, the flags, and memory with an address that needs no values of pointers.
 
 use iced_x86::{Register, UsedMemory};
 

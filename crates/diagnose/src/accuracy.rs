@@ -101,7 +101,7 @@ pub(crate) fn by_measured_cycles(prediction: &mut Prediction, measured: &Measure
     prediction.of = prediction.of.replacen("the cycles", "the measured cycles", 1);
 }
 
-/// Rounds to tens of a share; anything less than one ten stays.
+/// Rounds a share to tens of percent; a share below 10% stays.
 fn to_tens(share: f64) -> f64 {
     if share.abs() < 0.1 { share } else { (share * 10.0).round() / 10.0 }
 }

@@ -188,7 +188,7 @@ fn with_its_denominator(mut finding: Finding, measured: Option<Measured>) -> Fin
     finding
 }
 
-/// Notes of the case, the large pages that no remedy covers, and the remedies that did not run.
+/// Notes of the case, the gain of large pages (which no remedy provides), and the remedies that did not run.
 fn notes(case: &Case, remedies: &[&Remedy]) -> Result<Vec<String>, CaseError> {
     let idle = remedies.iter().filter(|remedy| !remedy.needs.are_met_by(case));
     let not_asked = idle.map(|remedy| format!("{} was not asked: it looks at {}.", remedy.name, remedy.needs));

@@ -1,4 +1,4 @@
-//! Which calibration counts: a quiet one is kept, a noisy one serves the process that measured it.
+//! Choice of the calibration: a quiet one is kept, a noisy one serves the process that measured it.
 
 use super::store::{Store, identity};
 use super::{Calibration, Found, calibrate, quiet};

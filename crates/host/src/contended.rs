@@ -54,8 +54,8 @@ enum Access {
 
 /// Nanoseconds of the first thread's access while both threads are at work, and while one is.
 ///
-/// The line may stay with one thread for long, so that all accesses of both count where both do alike. A loader waits for
-/// a storer, who waits for nobody: there the own ones count alone.
+/// The line may stay with one thread for long, so that all accesses of both count if both do the same. A loader waits
+/// for a storer, which never waits: then the own accesses count alone.
 fn beside(
     pin: &(impl Fn(usize) -> bool + Sync),
     accesses: [Access; 2],

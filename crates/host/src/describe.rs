@@ -225,7 +225,7 @@ fn nodes(found: &Found, topology: &Topology) -> u32 {
     if equal && whole { nodes } else { 1 }
 }
 
-/// Who shares a cache, by how many CPUs its list names. May make the clusters that it finds.
+/// Returns the sharers of a cache, by how many CPUs its list names. May make the clusters that it finds.
 fn sharing(cache: &FoundCache, topology: &mut Topology, nodes: u32) -> Sharing {
     let sharers = u32::try_from(cache.cpus.len()).unwrap_or(u32::MAX).max(1);
     let package = topology.cores_per_package * topology.threads_per_core;

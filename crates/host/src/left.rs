@@ -1,7 +1,7 @@
 //! Part of the last level that the machine's neighbours leave: guests of the same package, or other programs.
 //!
-//! sysfs lists the level's whole size. A chase through a buffer of growing size shows how much of it is left: at that
-//! size half of the loads go to memory.
+//! sysfs lists the level's whole size. A chase through a buffer of growing size shows how much of it is left, by the
+//! size at which half of the loads go to memory.
 
 use std::f64::consts::LN_2;
 

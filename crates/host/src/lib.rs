@@ -105,7 +105,7 @@ pub fn load(name: &str) -> Result<Machine, LoadError> {
     }
 }
 
-/// Describes this host. What its calibration lacks to make a machine is assumed: only sysfs can make this fail.
+/// Describes this host. Figures that its calibration lacks are assumed: only sysfs can make this fail.
 pub fn host(latencies: Latencies) -> Result<Machine, HostError> {
     let found = discover(Path::new("/"))?;
     if latencies == Latencies::Assumed {

@@ -28,7 +28,7 @@ const ROUNDS: usize = 6;
 /// Loads of a round, at least.
 const LOADS: usize = 1 << 13;
 
-/// Measures pages of both sizes. Where the kernel gives no large pages, the large ones cost what small ones do.
+/// Measures pages of both sizes. If the kernel gives no large pages, the large ones cost the same as small ones.
 pub fn measure() -> TranslationFigures {
     const SECOND: [u32; 12] = [256, 384, 512, 768, 1024, 1536, 2048, 2560, 3072, 4096, 6144, 8192];
     const FIRST: [u32; 11] = [8, 12, 16, 24, 32, 40, 48, 64, 96, 128, 160];
@@ -50,7 +50,7 @@ pub fn measure() -> TranslationFigures {
     }
 }
 
-/// Pages that nobody wrote to.
+/// Pages without a write.
 struct Pages {
     memory: MmapMut,
     words: usize,

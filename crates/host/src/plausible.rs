@@ -95,7 +95,7 @@ impl Sieve {
         keep("store_buffer", &mut core.stores, [8.0, 256.0], "stores");
         keep("width", &mut core.width, [0.9, 16.0], "instructions");
         keep("forwarding", &mut core.forwarding_cycles, [0.0, 20.0], "cycles");
-        // The same guides: 11 to 20 cycles.
+        // From the same guides: 11 to 20 cycles.
         keep("mispredict", &mut core.mispredict_cycles, [4.0, 60.0], "cycles");
         keep("fetch_ahead", &mut core.fetch_ahead_instructions, [0.0, 512.0], "instructions");
         keep("crowded_store", &mut core.crowded_store_cycles, [0.0, 60.0], "cycles");

@@ -1,4 +1,5 @@
-//! When a measured figure counts: takes until five in a row lie close together; and where a series of times jumps.
+//! Rule for a measured figure: takes until five in a row lie close together. Also the size at which a series of times
+//! jumps.
 
 use super::quiet;
 use serde::{Deserialize, Serialize};

@@ -19,7 +19,7 @@ const PLACES_LOG2: u32 = 17;
 struct Place {
     round: u32,
     references: u32,
-    /// Who referred to them.
+    /// CPUs that referred to them.
     cpus: u64,
     written: bool,
 }

@@ -19,7 +19,7 @@ pub enum Whose {
     Command = 0,
     /// Another task's, and that of interrupts on idle CPUs.
     Others = 1,
-    /// Nobody's: the CPU has nothing to do.
+    /// None: the CPU is idle.
     Idle = 2,
     /// The timer's, whichever task it interrupts.
     Ticks = 3,

@@ -70,7 +70,7 @@ fn a_page_that_the_kernel_cleared_goes_where_its_range_belongs_when_it_is_used()
 fn a_task_s_rule_governs_the_pages_that_it_touches_first() {
     let rules = || vec![rule(None, Some(7), Home::FirstTouch), rule(None, Some(8), Home::Interleave)];
     let one = |pid, address| [switch(pid, 5), vec![load(address), load(address + 64)]].concat();
-    // Page 1 of node 0 by task 7 on CPU 1; page 2 by task 9, whom no rule names; pages 3 and 4 by task 8.
+    // Page 1 of node 0 by task 7 on CPU 1; page 2 by task 9, which no rule names; pages 3 and 4 by task 8.
     let chunks = [(1, one(7, 0x1000)), (1, one(9, 0x2000)), (1, one(8, 0x3000)), (1, one(8, 0x4000))];
     assert_eq!(remote_reads(&at_home(rules(), &chunks)), [0, 4]);
 }
@@ -145,7 +145,7 @@ fn placed_tasks_meet_window_by_window_of_instructions() {
     let m = two_levels(2, 1);
     let kernel = Record::reference(Kind::Load, KERNEL, 8, FLAG_KERNEL, InsnId(3), 0, 10);
     let copy = Record::reference(Kind::Load, 0x1080, 8, FLAG_KERNEL, InsnId(3), 1, 10);
-    // One CPU: task 1, then task 3, whom nobody places, then task 2.
+    // One CPU: task 1, then task 3, which is not placed, then task 2.
     let first = [switch(1, 1), vec![later(0x1000, 5), later(0x1040, 5), kernel, copy, later(0x10c0, 25)]].concat();
     let unplaced = [switch(3, 3), vec![later(0x3000, 50)]].concat();
     let second = [switch(2, 2), vec![later(0x2000, 10), later(0x2040, 1), later(0x2080, 30)]].concat();
@@ -167,7 +167,7 @@ fn placed_tasks_find_the_code_that_any_of_them_brought() {
         let head = Record::control(ControlKind::Code, vaddr, 0, 19);
         [vec![head], payload.chunks_exact(16).map(bytemuck::pod_read_unaligned).collect()].concat()
     };
-    // Task 3, whom nobody places, brings what the others execute as well.
+    // Task 3, which is not placed, brings code that the others execute as well.
     let first = [switch(1, 1), vec![later(0x1000, 10)], code(0x40_1000), vec![later(0x1040, 10)]].concat();
     let unplaced = [switch(3, 3), code(0x40_2000), vec![later(0x3000, 10)]].concat();
     let second = [switch(2, 2), vec![later(0x2000, 10)], code(0x40_3000), vec![later(0x2040, 10)]].concat();

@@ -147,8 +147,8 @@ impl Observer for Clocks {
     }
 }
 
-/// Cycles of two tasks on two hardware threads, on the slow twin: whoever is behind executes its next reference. Who is
-/// done begins anew, uncounted, until the other one is done too.
+/// Cycles of two tasks on two hardware threads, on the slow twin: the one behind executes its next reference. A task
+/// that is done begins anew, uncounted, until the other one is done too.
 fn slowly(tasks: [&[u64]; 2]) -> [u64; 2] {
     let clocks = Rc::new(RefCell::new([0; 2]));
     let observer = Clocks(Rc::clone(&clocks));

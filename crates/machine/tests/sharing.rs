@@ -1,5 +1,5 @@
-//! Who shares which bytes of a line, on streams that are small enough to follow by hand: the same answer whoever misses
-//! first, and misses that go when the tenants lie apart.
+//! Sharers of the bytes of a line, on streams that are small enough to follow by hand: the same answer for any first
+//! miss, and misses that go when the tenants lie apart.
 #![allow(clippy::unwrap_used)]
 
 mod support;

@@ -30,7 +30,7 @@ pub const CHUNK_LAST: u32 = 1;
 pub struct ChunkHeader {
     /// Recorded order of all chunks: 0, 1, 2, …
     pub seq: u64,
-    /// Which slice of its vCPU this chunk belongs to; changes when another vCPU ran.
+    /// Slice of its vCPU that this chunk belongs to; changes when another vCPU ran.
     pub slice: u64,
     /// vCPU that made these records.
     pub vcpu: u32,

@@ -98,7 +98,7 @@ pub struct Finding {
     pub evidence: Evidence,
     /// Change, with its parameters, in one sentence.
     pub treatment: String,
-    /// Who can do it.
+    /// Reach of the remedy: from outside, or by the author alone.
     pub reach: Reach,
     /// Predicted gain.
     pub prediction: Prediction,
@@ -121,7 +121,7 @@ pub enum Known {
     Measured,
 }
 
-/// Who can apply a remedy.
+/// Place from which a remedy can be applied.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Reach {

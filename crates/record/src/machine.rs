@@ -181,9 +181,9 @@ pub struct Cache {
     pub ways: u32,
     /// Line size.
     pub line: Bytes,
-    /// Who shares one instance.
+    /// Sharers of one instance.
     pub shared_by: Sharing,
-    /// Which line is given up.
+    /// Choice of the victim line.
     #[serde(default)]
     pub replacement: Replacement,
     /// Seed of random replacement.
@@ -192,7 +192,7 @@ pub struct Cache {
     /// Relation to the level nearer to the CPU.
     #[serde(default)]
     pub inclusion: Inclusion,
-    /// Which address picks the set.
+    /// Address that picks the set.
     #[serde(default)]
     pub index: Index,
     /// Upper bits of the set's number that the hash of a hashed index makes, the lower ones being plain; 0: all.
@@ -239,7 +239,7 @@ impl CacheKind {
     }
 }
 
-/// Who shares one instance of a cache.
+/// Sharers of one instance of a cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Sharing {
@@ -283,7 +283,7 @@ pub enum Inclusion {
     None,
 }
 
-/// Which address picks the set.
+/// Address that picks the set.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Index {
@@ -464,7 +464,7 @@ pub struct StoreAliasing {
 pub struct Bus {
     /// Cycles one line transfer occupies it.
     pub transaction_cycles: u32,
-    /// Who shares one: the `machine` (a front-side bus) or a `node` (memory channels).
+    /// Sharers of one: the `machine` (a front-side bus) or a `node` (memory channels).
     pub shared_by: BusSharing,
     /// Parallel channels.
     #[serde(default = "one")]
@@ -475,7 +475,7 @@ fn one() -> u32 {
     1
 }
 
-/// Who shares a bus.
+/// Sharers of a bus.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum BusSharing {

@@ -214,7 +214,7 @@ pub struct ModelRecord {
     pub machine: Machine,
     /// The policy replayed.
     pub policy: Policy,
-    /// Which order every coherence figure comes from.
+    /// Order of the records behind every coherence figure.
     pub order: Order,
     /// Only the command's own user-mode references.
     pub only_user: bool,
@@ -259,7 +259,7 @@ pub struct ModelRecord {
     pub page_offsets: PageOffsets,
     /// Pressure on each set of each data or unified cache level (instances added up): of the command.
     pub sets: Vec<SetMap>,
-    /// Who evicted whom: of all that the CPUs executed, since what others evict is missed by the command too.
+    /// Evictors and victims, of all that the CPUs executed, since the command also misses lines that others evict.
     pub blame: Vec<BlameRow>,
     /// Lines with the most coherence misses of the command.
     pub shared_lines: Vec<SharedLineRow>,
@@ -459,7 +459,7 @@ pub struct SetMap {
     pub misses: Vec<u64>,
     /// Conflict misses of these.
     pub conflict_misses: Vec<u64>,
-    /// Distinct lines that ever mapped to each set, whoever touched them.
+    /// Distinct lines that ever mapped to each set, touched by any task.
     pub lines: Vec<u64>,
 }
 

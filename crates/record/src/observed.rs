@@ -21,7 +21,7 @@ pub const LEAST_CLASSIFIED_NS: u64 = 100_000_000;
 pub struct Observed {
     /// [`SCHEMA`].
     pub schema: String,
-    /// Who was observed, for people: the command, `process 12`, `cgroup /x`, `the whole machine`.
+    /// Target of the observation, for people: the command, `process 12`, `cgroup /x`, `the whole machine`.
     pub target: String,
     /// Start on `CLOCK_MONOTONIC`.
     pub started_monotonic_ns: u64,
@@ -78,7 +78,7 @@ pub struct Instrument {
     pub on: bool,
     /// Method of the measurement, or the reason why there was none.
     pub how: String,
-    /// Option to type for it; empty when it ran.
+    /// Input that enables it; empty when it ran.
     pub to_enable: String,
 }
 
@@ -209,7 +209,7 @@ pub struct Poll {
     /// A call was under way when the observation ended.
     #[serde(default)]
     pub open: bool,
-    /// Descriptors polled, summed over calls; zero for epoll, whose calls do not give them: see `watched`.
+    /// Descriptors polled, summed over calls; zero for epoll: its calls do not give them, see `watched`.
     pub asked: u64,
     /// For epoll: descriptors in the set, as last looked at (once a second); zero where it was not.
     #[serde(default)]

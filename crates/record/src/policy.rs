@@ -11,13 +11,13 @@ use serde::{Deserialize, Serialize};
 pub struct Policy {
     /// Placement of objects.
     pub address: AddressPolicy,
-    /// Which stores go through the caches.
+    /// Stores that go through the caches.
     pub store: StorePolicy,
-    /// Which CPU a task runs on, and when.
+    /// CPU of a task, and its time.
     pub place: PlacePolicy,
-    /// Which node a page belongs to.
+    /// Node of a page.
     pub home: HomePolicy,
-    /// When a waiting server looks again.
+    /// Time at which a waiting server looks again.
     pub wake: WakePolicy,
 }
 
@@ -40,13 +40,13 @@ pub enum AddressPolicy {
         /// Bytes a color.
         line: u32,
     },
-    /// Whole objects move, each by its own number of bytes: what an allocator that colors would have done.
+    /// Whole objects move, each by its own number of bytes, as with an allocator that colors.
     Shift {
         /// Disjoint.
         objects: Vec<Shifted>,
     },
-    /// Bytes of lines move to lines of their own, whoever refers to them: what a layout that keeps the data of
-    /// different CPUs apart would have done.
+    /// Bytes of lines move to lines of their own for every reference, as in a layout that keeps the data of different
+    /// CPUs apart.
     Apart {
         /// Disjoint.
         moved: Vec<Moved>,
@@ -85,7 +85,7 @@ pub struct Shifted {
     pub by: i64,
 }
 
-/// Which stores go through the caches.
+/// Stores that go through the caches.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum StorePolicy {
@@ -108,7 +108,7 @@ pub struct CallSite {
     pub insn: u32,
 }
 
-/// Which CPU a task runs on, and when.
+/// CPU of a task, and its time.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum PlacePolicy {
@@ -147,7 +147,7 @@ pub struct Placed {
     pub cpu: u32,
 }
 
-/// Which node a page belongs to.
+/// Node of a page.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum HomePolicy {
@@ -192,7 +192,7 @@ pub enum Home {
     Pool,
 }
 
-/// When a waiting server looks again.
+/// Time at which a waiting server looks again.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum WakePolicy {

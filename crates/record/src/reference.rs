@@ -199,7 +199,7 @@ impl Record {
     }
 }
 
-/// Which control record; the numbers are those of `enum nm_control_kind`.
+/// Kind of a control record; the numbers are those of `enum nm_control_kind`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum ControlKind {

@@ -33,7 +33,7 @@ pub const MODEL: &str = "model.json";
 pub const FINDINGS: &str = "findings.json";
 /// Effects of remedies: [`crate::rehearsal::Rehearsals`].
 pub const REHEARSALS: &str = "rehearsals.json";
-/// Which of two sides is better: [`crate::verdict::Verdict`].
+/// Comparison of two sides: [`crate::verdict::Verdict`].
 pub const VERDICT: &str = "verdict.json";
 /// The page to look at.
 pub const REPORT: &str = "report.html";
@@ -44,7 +44,7 @@ pub enum RunError {
     /// Reading or writing failed.
     #[error("{path}: {}", words::io_error(source))]
     Io {
-        /// Which file.
+        /// Path of the file.
         path: PathBuf,
         /// Why.
         source: io::Error,
@@ -52,7 +52,7 @@ pub enum RunError {
     /// Not what its schema promises.
     #[error("{path}: {source}; the file is damaged or of another version of nearmiss: record the run again")]
     Json {
-        /// Which file.
+        /// Path of the file.
         path: PathBuf,
         /// Place and reason.
         source: serde_json::Error,
@@ -60,7 +60,7 @@ pub enum RunError {
     /// Written by another version.
     #[error("{path}: schema `{found}`, this nearmiss reads `{expected}`: record the run again")]
     Schema {
-        /// Which file.
+        /// Path of the file.
         path: PathBuf,
         /// Schema that the file names.
         found: String,
@@ -70,7 +70,7 @@ pub enum RunError {
     /// Not what nearmiss wrote.
     #[error("{path}: edited after nearmiss wrote it (its checksum does not fit): {}", instead(path))]
     Edited {
-        /// Which file.
+        /// Path of the file.
         path: PathBuf,
     },
     /// Its process ended before the run was whole.
@@ -81,7 +81,7 @@ pub enum RunError {
     CutOff {
         /// The directory.
         path: PathBuf,
-        /// When something was written last.
+        /// Time of the last write.
         when: SystemTime,
         /// Missing file.
         missing: &'static str,
@@ -438,16 +438,16 @@ pub struct WarmRun {
     pub cut: bool,
 }
 
-/// The filter a trace was made with: repeats of what it remembers were counted, not kept.
+/// The filter a trace was made with: repeats of its lines were counted, not kept.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Filter {
     /// log₂ of its line size.
     pub line_log2: u32,
     /// Lowest address bit of its index.
     pub index_low: u32,
-    /// Bits of its index; 0: it remembers one line.
+    /// Bits of its index; 0: it holds one line.
     pub index_bits: u32,
-    /// It forgets when another vCPU runs.
+    /// It is cleared when another vCPU runs.
     pub clear_on_slice: bool,
     /// Instruction fetches were recorded.
     pub fetches: bool,

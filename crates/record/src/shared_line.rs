@@ -130,7 +130,7 @@ mod tests {
 
     #[test]
     fn who_uses_which_bytes_decides_and_not_who_misses_first() {
-        // A lock alone on its line: its state, and its kind, which nobody writes and everybody looks at first.
+        // A lock alone on its line: its state, and its kind, which is never written and which every task reads first.
         let lock: &[(&[u32], &[u32])] = &[(&[1, 2], &[1, 2]), (&[], &[1, 2])];
         assert_eq!(row(10, 90, 0, lock).sharing(), LineSharing::True);
         assert_eq!(row(10, 90, 50, lock).sharing(), LineSharing::True);

@@ -18,7 +18,7 @@ crate::run::is_record!(Verdict);
 /// The figures of one run, by metric.
 pub type Sample = BTreeMap<String, f64>;
 
-/// Which way is better.
+/// Direction that is better.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Better {
@@ -99,7 +99,7 @@ pub struct Summary {
 pub struct Comparison {
     /// Its name: with its unit, or the expression that finds it in the output.
     pub metric: String,
-    /// Which way it is better.
+    /// Direction that is better for it.
     pub better: Better,
     /// Middle of the pairs' ratios, B ÷ A: the median of the geometric means of all two of them (Hodges and Lehmann).
     pub ratio: f64,

@@ -33,7 +33,7 @@ pub fn percentage(part: u64, whole: u64) -> f64 {
     if whole == 0 { 0.0 } else { part as f64 * 100.0 / whole as f64 }
 }
 
-/// Returns a share with so many digits after the point, whatever its size: for a column.
+/// Returns a share with so many digits after the point for any size: for a column.
 pub fn fixed_percent(share: f64, decimals: usize) -> String {
     format!("{:.decimals$}%", share * 100.0)
 }

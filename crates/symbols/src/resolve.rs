@@ -21,7 +21,7 @@ const USER_END: u64 = 1 << 47;
 pub struct Sources<'a> {
     /// The run's instructions.
     pub insns: &'a [Insn],
-    /// Who mapped what, when.
+    /// Mappings by process and time.
     pub maps: &'a MapLog,
     /// Text of the guest's `/proc/kallsyms`.
     pub kallsyms: &'a str,

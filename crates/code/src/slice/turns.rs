@@ -1,4 +1,4 @@
-//! Which vertices of a graph lie on a cycle (Tarjan 1972, without recursion).
+//! Vertices of a graph that lie on a cycle (Tarjan 1972, without recursion).
 
 /// Order of a vertex not visited yet.
 const NEW: u32 = u32::MAX;

@@ -13,7 +13,7 @@ const FIRST_TURNS: u32 = 16;
 /// Turns that are then counted. Chains that come round once in two or three turns come out even.
 const COUNTED_TURNS: u32 = 24;
 
-/// When values are ready, in cycles from the first turn on.
+/// Times at which values are ready, in cycles from the first turn on.
 struct Ready {
     registers: [f32; 64],
     locals: HashMap<(Option<RegisterNumber>, i64), f32>,

@@ -8,7 +8,7 @@ use crate::CoreTimes;
 use iced_x86::{Instruction, Mnemonic, OpKind, Register};
 use std::sync::OnceLock;
 
-/// Which units an instruction keeps busy.
+/// Units that an instruction keeps busy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Unit {
     /// None: it moves a value, or does nothing.

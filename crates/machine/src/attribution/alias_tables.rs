@@ -18,7 +18,8 @@ const LEAST_PART: u64 = 2;
 /// Loads that wait for stores to the same offset of another page.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Alias {
-    /// Number seen, of instructions most of whose loads wait: repeats dropped by the trace's filter are missing.
+    /// Number seen, of instructions that wait in most of their loads: repeats dropped by the trace's filter are
+    /// missing.
     pub loads: u64,
     /// Memory loaded from.
     pub loaded: Party,

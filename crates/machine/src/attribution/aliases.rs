@@ -8,7 +8,7 @@ use nearmiss_record::machine::StoreAliasing;
 use nearmiss_record::reference::{Kind, Record};
 use rustc_hash::FxHashMap;
 
-/// Objects of one row that are remembered.
+/// Objects kept of one row.
 const MAX_EXTENTS: usize = 1 << 14;
 
 /// Loads of one object behind stores to another, or to the same.

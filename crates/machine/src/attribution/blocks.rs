@@ -45,7 +45,7 @@ impl BlockCache {
         self.entries[slot(pid, address >> LINE_LOG2)] = Some(Entry { epoch: self.epoch, pid, start, block });
     }
 
-    /// Forgets the lines of `start..start + bytes` of process `pid`, whose contents change.
+    /// Drops the lines of `start..start + bytes` of process `pid`, as their contents change.
     pub fn forget(&mut self, pid: u32, start: u64, bytes: u64) {
         let (first, last) = (start >> LINE_LOG2, start.saturating_add(bytes) >> LINE_LOG2);
         if last - first >= MAX_LINES {

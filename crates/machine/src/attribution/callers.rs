@@ -1,7 +1,7 @@
 //! Kernel waits by the command's code that caused them.
 //!
-//! Kernel mode has calling contexts of its own, which do not name the caller. So each task remembers its last place in
-//! user mode: the instruction before a system call, or beside the one that faulted.
+//! Kernel mode has calling contexts of its own, which do not name the caller. So each task keeps its last place in user
+//! mode: the instruction before a system call, or beside the one that faulted.
 
 use super::names::Names;
 use nearmiss_record::model::CallerRow;
@@ -99,7 +99,7 @@ impl Callers {
     }
 }
 
-/// The innermost function that is no library's: `read` of the C library is called by whom the reader cares for.
+/// Returns the innermost function that is no library's: the caller of `read` of the C library is of interest.
 fn caller(names: &Names<'_>, place: Place) -> u32 {
     let innermost = names.function(place.insn);
     let outer = names.calls(place.context).into_iter().rev().map(|call| names.function(call));

@@ -1,9 +1,8 @@
-//! Who is charged with what was counted by instruction and not by record: references that the filter dropped, and
-//! instructions.
+//! Charges of the counts by instruction that have no record: references that the filter dropped, and instructions.
 //!
-//! An instruction's are split between the command, others, idle and ticks as its kept references are (or its function's,
-//! where it has none). A kept reference stands for fewer dropped ones where caches are cold, so the weights of each are
-//! scaled until its instructions sum to what its tasks reported at their switches, which is exact.
+//! An instruction's charges are split between the command, others, idle and ticks as its kept references are (or its
+//! function's, where it has none). A kept reference stands for fewer dropped ones where caches are cold, so the weights
+//! of each are scaled until its instructions sum to what its tasks reported at their switches, which is exact.
 
 use super::Attribution;
 use super::balance::{fit, split};

@@ -15,13 +15,13 @@ const MAX_BLAME_ROWS: usize = 10_000;
 
 pub(super) struct CodeTables {
     pub functions: Vec<FunctionRow>,
-    /// Which function each row is of; the last row, the unattributed one, has none.
+    /// Function of each row; the last row, the unattributed one, has none.
     pub function_ids: Vec<u32>,
     pub lines: Vec<LineRow>,
 }
 
 impl CodeTables {
-    /// Adds what nobody can be charged with; the last row of each table is the unattributed one.
+    /// Adds the unattributed rest to the last row of each table, which is the unattributed one.
     pub fn add_rest(&mut self, rest: &Tally) {
         if let Some(row) = self.functions.last_mut() {
             row.tally += rest;

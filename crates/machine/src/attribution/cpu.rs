@@ -48,7 +48,7 @@ impl Cpu {
         }
     }
 
-    /// Charges pending references to whom they belong.
+    /// Charges pending references to their owners.
     pub fn settle(&mut self, tasks: &mut Tasks, whose: Whose) {
         let pending = std::mem::take(&mut self.pending);
         for (kernel, references) in pending.iter().enumerate() {

@@ -51,7 +51,7 @@ pub struct Crowd {
 }
 
 impl Crowd {
-    /// Returns the largest power of two at whose same offset all pieces begin.
+    /// Returns the largest power of two with all pieces at the same offset in it.
     pub fn alignment_bytes(&self) -> u64 {
         1 << self.spacing_bytes.trailing_zeros().min(63)
     }

@@ -16,7 +16,7 @@ use nearmiss_record::model::{MAX_LEVELS, MissClass};
 use nearmiss_record::reference::{Kind, Record};
 use rustc_hash::FxHashMap;
 
-/// Objects and lines of one row that are remembered.
+/// Objects and lines kept of one row.
 pub(super) const MAX_EXTENTS: usize = 1 << 16;
 const LINE_LOG2: u32 = 6;
 const SHARE_LOG2: u32 = 20;

@@ -12,7 +12,7 @@ use rustc_hash::FxHashMap;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-/// Most functions that have rows, of user code and of the kernel, whose code no report can show.
+/// Most functions that have rows, of user code and of the kernel; no report can show the kernel's code.
 const MAX_FUNCTIONS: [usize; 2] = [40, 10];
 /// Most instructions of one function that have a row of their own.
 const MAX_INSTRUCTIONS: usize = 48;

@@ -61,7 +61,7 @@ impl References {
     }
 }
 
-/// Which part of a level's tally a record belongs to.
+/// Part of a level's tally that a record belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Part {
     Load = 0,
@@ -98,7 +98,7 @@ pub(super) struct Ledger {
 
 impl Default for Ledger {
     fn default() -> Self {
-        // Slot 0 is nobody's: a row that points there has no misses.
+        // Slot 0 is unused: a row that points there has no misses.
         Ledger { slots: vec![Slot::default()] }
     }
 }

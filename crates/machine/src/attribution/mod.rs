@@ -188,7 +188,7 @@ impl Attribution {
         }
     }
 
-    /// Who mapped what, when: names the run's instructions.
+    /// Mappings by process and time: they name the run's instructions.
     pub fn map_log(&self) -> &MapLog {
         &self.log
     }
@@ -481,8 +481,8 @@ impl Observer for Attribution {
         self.met(vcpu, met.record, outcome, false);
     }
 
-    // Instructions come from the tables beside the stream: a record's count belongs to whatever ran since the last
-    // record, which may be another task.
+    // Instructions come from the tables beside the stream: a record's count belongs to the code that ran since the last
+    // record, which may be another task's.
     fn instructions(&mut self, _: u32, _: u64) {}
 
     fn drained(&mut self, last: &Effective, full: u8, partial: u8, home: u8) {

@@ -36,7 +36,7 @@ pub(super) enum Key {
     KernelPart { name: &'static str },
 }
 
-/// Most storing instructions remembered of a [`Key::KernelArea`].
+/// Most storing instructions kept of a [`Key::KernelArea`].
 const MAX_STORERS: usize = 8;
 
 /// One row while the run goes on.

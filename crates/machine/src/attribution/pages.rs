@@ -1,4 +1,4 @@
-//! Which physical pages user mode was seen to use.
+//! Physical pages that user mode was seen to use.
 
 /// A physical page number has 28 bits in a record.
 const MAX_WORDS: usize = 1 << (28 - 6);

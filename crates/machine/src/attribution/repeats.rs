@@ -70,8 +70,8 @@ impl Default for Repeats {
 }
 
 impl Repeats {
-    /// Notes a miss. A miss like a remembered one makes nothing due. Any other returns the misses of the kind whose
-    /// place it takes, if there are any, and itself.
+    /// Notes a miss. A miss like a remembered one makes nothing due. Any other returns itself and the misses of the
+    /// kind that it replaces, if there are any.
     #[inline]
     pub fn note(&mut self, met: &Met) -> Option<(Option<(Met, Count)>, Count)> {
         let likeness = met.likeness();

@@ -84,7 +84,7 @@ pub(super) struct SharedLine {
     stays: Vec<Stay>,
 }
 
-/// Who refers to a line, and where in it.
+/// Reference to a line: its CPU, task and bytes.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Reference {
     pub cpu: usize,
@@ -151,7 +151,7 @@ impl SharedLines {
         }
         let stay = &mut row.stays[by.cpu];
         row.needless += u64::from(stay.is_idle);
-        // Who wrote what before the line was watched is not known.
+        // The writers from before the line was watched are unknown.
         stay.is_idle = !is_new;
     }
 

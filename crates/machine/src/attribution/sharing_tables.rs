@@ -12,9 +12,9 @@ use std::collections::{BTreeMap, BTreeSet};
 const MAX_SHARED_LINES: usize = 1000;
 /// Most places in the code of a tenant.
 const MAX_SITES: usize = 4;
-/// Who uses bytes less often than this part of how often another one does, and waits for them less than this part of
-/// the line's waits, is not one of their users: threads that begin, end and add up once would make all bytes look
-/// alike.
+/// Divisor for rare users: a task that uses bytes less often than this part of another one's uses, and waits for them
+/// less than this part of the line's waits, is not one of their users: threads that begin, end and add up once would
+/// make all bytes look alike.
 const RARE: u64 = 64;
 
 /// Lines with the most coherence misses.
@@ -36,10 +36,10 @@ struct Tables<'a> {
     namer: Namer<'a>,
 }
 
-/// Who writes and who reads a byte: thread ids.
+/// Writers and readers of a byte: thread ids.
 type Users = [BTreeSet<u32>; 2];
 
-/// Returns the users whose bytes may share a line: the same writers and readers, or one task alone.
+/// Returns the users of bytes that may share a line: the same writers and readers, or one task alone.
 fn together(users: &Users) -> Users {
     let [writers, readers] = users;
     let all: BTreeSet<u32> = writers.union(readers).copied().collect();
@@ -106,7 +106,7 @@ impl Tables<'_> {
         tenants
     }
 
-    /// Bytes that nobody used lie in the run around them, or in none.
+    /// Unused bytes lie in the run around them, or in none.
     fn runs(&self, line: &SharedLine) -> Vec<Run> {
         let mut runs: Vec<Run> = Vec::new();
         for byte in 0..self.attribution.options.line_bytes {

@@ -119,7 +119,7 @@ fn add(tally: &mut Tally, instructions: u64, loads: u64, stores: u64) {
     tally.line_accesses += loads + stores;
 }
 
-/// Row of the unattributed rest: mostly tasks whose last report never came.
+/// Row of the unattributed rest: mostly tasks without a last report.
 fn rest(rows: &[TaskRow], totals: &Tally, part: &Part) -> TaskRow {
     let (mut user, mut kernel) = (Tally::default(), Tally::default());
     for row in rows {

@@ -1,4 +1,4 @@
-//! Who ran: tasks by `task_struct`.
+//! Tasks that ran, by `task_struct`.
 
 use super::ledger::{References, Row};
 use nearmiss_record::maps::Event;

@@ -1,4 +1,4 @@
-//! Hand-made streams with known answers, and random ones whose tables must sum up.
+//! Hand-made streams with known answers, and random ones with tables that must sum up.
 
 mod shares;
 

@@ -358,7 +358,7 @@ mod tests {
         assert_eq!(key(&mut tracker, 0x7000_2000).0, Key::Anonymous { context: 9, user: 2 });
     }
 
-    /// Looks after every step at every address, so that what was remembered can be wrong.
+    /// Looks up every address after every step, so that a stale entry shows.
     #[test]
     fn lookups_follow_every_allocation() {
         let (mut tracker, mut live) = (tracker(), std::collections::BTreeMap::new());

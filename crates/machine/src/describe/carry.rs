@@ -10,23 +10,24 @@
 //! the modelled order.
 //!
 //! **Stores** (`ordered_stores`). *Claim*: what is dropped hits, whichever plain stores are turned non-temporal, if the
-//! filter's conditions hold and no line of the machine is longer than the filter's, or the filter has one line. *Proof*:
-//! the tap sends every store and every fence, and a store makes its set forget. What is dropped is a load of a line X
-//! whose set saw nothing since another load of X. That load was sent, or was dropped for the same reason, so X was in the
-//! first level behind it. Only a non-temporal store to X's coherence unit could take it from there otherwise than the
-//! filter's proof has it. One by this CPU would be a store to X's set, since the unit is X's line; one by another CPU
-//! is a store to X, for which the tap makes every filter forget X. A store never hits silently, so the write-combining
-//! buffers get every byte in its order. ∎ With one line any store of this CPU makes the filter forget, whatever the unit.
+//! filter's conditions hold and no line of the machine is longer than the filter's, or the filter has one line.
+//! *Proof*: the tap sends every store and every fence, and a store makes its set forget. Each dropped reference is a
+//! load of a line X, and X's set saw nothing since another load of X. That load was sent, or was dropped for the same
+//! reason, so X was in the first level behind it. Only a non-temporal store to X's coherence unit could take it from
+//! there otherwise than the filter's proof has it. One by this CPU would be a store to X's set, since the unit is X's
+//! line; one by another CPU is a store to X, for which the tap makes every filter forget X. A store never hits
+//! silently, so the write-combining buffers get every byte in its order. ∎ With one line any store of this CPU makes
+//! the filter forget, regardless of the unit.
 //!
 //! **Tasks** (`by_task`). *Claim*: each task's references to user addresses may run on another CPU than they did, with
-//! other tasks' references between them, if nobody else uses that CPU's first level, nor an inclusive level over it. *Proof*: each
-//! chunk, and each stay of a task on a vCPU, begins with an empty filter, so a dropped reference repeats one of the same
-//! task in the same chunk: since then the task touched no other line of that set, and a task of the same CPU comes
-//! between chunks only. Kernel addresses are left out of such a replay, but the kernel's
-//! references to user addresses are kept: the filter goes by virtual address, so only those can stand for a user's.
-//! Another task's store takes the line: a line that two tasks touch, one of them writing, is sent whole from when the
-//! second one came, and no store is dropped that writes a byte for the first time. ∎ What was dropped before the second
-//! came is counted ([`SideTables::lost_before_share`](nearmiss_record::side::SideTables)), as for the modelled order.
+//! other tasks' references between them, if no other task uses that CPU's first level, nor an inclusive level over it.
+//! *Proof*: each chunk, and each stay of a task on a vCPU, begins with an empty filter, so a dropped reference repeats
+//! one of the same task in the same chunk: since then the task touched no other line of that set, and a task of the
+//! same CPU comes between chunks only. Kernel addresses are left out of such a replay, but the kernel's references to
+//! user addresses are kept: the filter goes by virtual address, so only those can stand for a user's. Another task's
+//! store takes the line: a line that two tasks touch, one of them writing, is sent whole from when the second one came,
+//! and no store is dropped that writes a byte for the first time. ∎ Drops before the second came are counted
+//! ([`SideTables::lost_before_share`](nearmiss_record::side::SideTables)), as for the modelled order.
 //!
 //! The one-line filter that is cleared whenever another vCPU ran (`clear_on_slice`, without `by_task`) carries places
 //! approximately: what it dropped repeats the line that its vCPU touched last, and a switch of tasks touches lines of the

@@ -1,4 +1,4 @@
-//! Which CPUs of a machine share a cache, and which a node.
+//! CPUs of a machine that share a cache, or a node.
 
 use super::check::cpus_per_instance;
 use nearmiss_record::machine::Machine;

@@ -1,4 +1,4 @@
-//! Which filter a trace for a machine may be made with, and which machines a filtered trace can be replayed on.
+//! Filters that a trace for a machine may be made with, and machines that a filtered trace can be replayed on.
 //!
 //! The tap drops (counts, does not send) a reference to the line that its filter set remembers: the line this vCPU
 //! referenced last among all lines with the same index bits. Dropping is exact if the model, had it seen the

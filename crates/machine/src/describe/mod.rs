@@ -35,7 +35,7 @@ pub enum DescribeError {
     /// The file cannot be read.
     #[error("{path}: {why}; name a preset (`nearmiss machine list`), `host`, or a machine file")]
     Unreadable {
-        /// Which file.
+        /// Path of the file.
         path: PathBuf,
         /// Why.
         why: std::io::Error,
@@ -43,7 +43,7 @@ pub enum DescribeError {
     /// The file is not a machine.
     #[error("{file}:{line}: {message}")]
     Invalid {
-        /// Which file.
+        /// Path of the file.
         file: String,
         /// Line, from 1.
         line: usize,

@@ -18,7 +18,7 @@
 //!   others have the line; under MSI also if its own copy is clean. A modified line that an exclusive cache hands to a
 //!   reader is written back first if others hold the unit too (under MOESI: if another owns it).
 //! - **Pollution**: a line is reused if it is referenced after it left its set's most-recently-used place, decided when
-//!   it leaves the cache or the window ends. A miss on a line whose evictor was never reused is blamed on the evictor.
+//!   it leaves the cache or the window ends. A miss on a line is blamed on its evictor if the evictor was never reused.
 //! - **Non-temporal stores** look nothing up: cached copies go, modified ones are written back first, and the bytes wait
 //!   in one of the core's write-combining buffers. A whole line is one transaction, a part of one as many as it has
 //!   8-byte pieces. Fences, atomics and lack of a buffer (oldest first) drain.
@@ -28,9 +28,10 @@
 //!   follow one another that ran at once. `modelled` merges the slices of a round record by record by cycles since the
 //!   round began, ties by CPU; a CPU that halted starts where the slice before it ended.
 //!
-//! - **Policy**: addresses move, stores of call sites go around, tasks run on other CPUs and pages have other homes than
-//!   recorded, before any of the above; what a trace does not carry is refused (`describe/carry.rs`). A page's home is
-//!   decided by the first rule that any reference to it fits: a rule takes the page over from a later one, hits included.
+//! - **Policy**: addresses move, stores of call sites go around, tasks run on other CPUs and pages have other homes
+//!   than recorded, before any of the above; anything that a trace does not carry is refused (`describe/carry.rs`). A
+//!   page's home is decided by the first rule that any reference to it fits: a rule takes the page over from a later
+//!   one, hits included.
 //!
 //! # How
 //! [`Replay`] decodes the stream, keeps time and order, and applies policies; an [`Engine`] behind it holds the caches.
@@ -53,7 +54,7 @@
 //!
 //! | path | which records take it | why it is exact |
 //! |---|---|---|
-//! | `stream/plain` | plain loads, stores and fetches, whole, of a replay whose policy changes no record and whose lines are the filter's | a policy, a cut and a join are all that the general way adds ahead of the engine |
+//! | `stream/plain` | plain loads, stores and fetches, whole, of a replay with a policy that changes no record and with the filter's lines | a policy, a cut and a join are all that the general way adds ahead of the engine |
 //! | `Engine::hit` | the first level has the line, and a store may write the copy without a request | such a hit moves the line up and marks it modified, and no outer level sees it |
 //! | `Engine::miss_quietly` | plain misses of the counting engine | nothing follows but a count |
 //! | `fast/front` | the page was used lately by this CPU on this way | a row keeps what all lookups of a page would find; it is dropped when another CPU uses the page |

@@ -6,7 +6,7 @@ use nearmiss_record::reference::Record;
 use nearmiss_record::run::Filter;
 use std::sync::Arc;
 
-/// How a trace is replayed.
+/// Options for a replay of a trace.
 #[derive(Clone, Debug)]
 pub struct ModelOptions {
     /// Order of the records of several CPUs.

@@ -43,7 +43,7 @@ pub struct CacheTotals {
     pub name: String,
     /// 1 is nearest.
     pub level: u8,
-    /// Which of its kind.
+    /// Number among its kind.
     pub instance: u32,
     /// Guest CPUs that use it.
     pub cpus: Vec<u32>,

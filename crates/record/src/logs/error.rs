@@ -10,7 +10,7 @@ pub enum LogError {
     /// Reading or writing failed.
     #[error("{path}: {}", words::io_error(source))]
     Io {
-        /// Which file.
+        /// Path of the file.
         path: PathBuf,
         /// Why.
         source: io::Error,
@@ -18,7 +18,7 @@ pub enum LogError {
     /// The file is no log, or only a part of one, or its bytes contradict one another.
     #[error("{path}: {why}; the file is damaged: observe again")]
     Damaged {
-        /// Which file.
+        /// Path of the file.
         path: PathBuf,
         /// Error in it.
         why: String,
@@ -26,7 +26,7 @@ pub enum LogError {
     /// Another version wrote the file.
     #[error("{path}: schema `{found}`, this nearmiss reads `{expected}`: observe again")]
     Schema {
-        /// Which file.
+        /// Path of the file.
         path: PathBuf,
         /// Schema that the file names.
         found: String,
@@ -38,9 +38,9 @@ pub enum LogError {
         "{path}: names no schema and {why}, so an earlier nearmiss wrote it; this one reads `{expected}`: observe again"
     )]
     Unversioned {
-        /// Which file.
+        /// Path of the file.
         path: PathBuf,
-        /// Which column differs, and how.
+        /// Column that differs, and the difference.
         why: String,
         /// Schema that this version reads.
         expected: &'static str,
@@ -48,11 +48,11 @@ pub enum LogError {
     /// A value that its field cannot have.
     #[error("{path}: row {row}, column `{column}`: {why}; the file is damaged: observe again")]
     Value {
-        /// Which file.
+        /// Path of the file.
         path: PathBuf,
-        /// Which row, the first being 1.
+        /// Number of the row, the first being 1.
         row: u64,
-        /// Which column.
+        /// Name of the column.
         column: &'static str,
         /// Error in it.
         why: String,
@@ -60,9 +60,9 @@ pub enum LogError {
     /// A row with fields that contradict one another.
     #[error("{path}: row {row}: {why}; the file is damaged: observe again")]
     Row {
-        /// Which file.
+        /// Path of the file.
         path: PathBuf,
-        /// Which row, the first being 1.
+        /// Number of the row, the first being 1.
         row: u64,
         /// Error in it.
         why: &'static str,

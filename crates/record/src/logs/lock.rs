@@ -9,7 +9,7 @@ rows! {
     LockWait in "locks-log.parquet" as "nearmiss/locks-log/1" {
         /// Symbol of the lock, or for a futex what it is to the program; empty where neither is known.
         name: String,
-        /// When the wait ended.
+        /// End of the wait.
         end_ns: u64,
         /// Length of the wait.
         wait_ns: u64,

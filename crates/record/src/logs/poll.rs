@@ -6,9 +6,9 @@ use crate::observed::Poll;
 rows! {
     /// One call of the poll family: what a replay of another polling policy starts from.
     PollCall in "polls-log.parquet" as "nearmiss/polls-log/1" {
-        /// When the thread entered the call; 0 where that was before the observation began.
+        /// Instant at which the thread entered the call; 0 if that was before the observation began.
         enter_ns: u64,
-        /// When the call returned.
+        /// Instant at which the call returned.
         exit_ns: u64,
         /// From the return of the thread's last call of this kind to the entry; 0 for its first.
         since_last_ns: u64,
@@ -18,7 +18,7 @@ rows! {
         on_cpu_ns: u64,
         /// `poll`, `epoll_wait`, …
         call: String,
-        /// Descriptors given; 0 for epoll, whose calls do not give them.
+        /// Descriptors given; 0 for epoll: its calls do not give them.
         asked: u32,
         /// Timeout requested: none waits without limit, and stands also for calls without one (`io_uring_enter` with
         /// something to wait for). In the column -1.

@@ -6,7 +6,7 @@ use crate::observed::{Profile, Sample};
 rows! {
     /// One sample with its names.
     NamedSample in "samples.parquet" as "nearmiss/samples/1" {
-        /// When it was taken.
+        /// Instant of the sample.
         at_ns: u64,
         /// The event, as `perf list` names it.
         event: String,

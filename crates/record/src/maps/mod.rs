@@ -1,7 +1,7 @@
-//! Which process mapped what, when: from the bytes of the guest's perf rings that the stream carries.
+//! Mappings by process and time, from the bytes of the guest's perf rings that the stream carries.
 //!
-//! [`Decoder`] reads `PERF_RECORD_*` out of the bytes of one ring; [`MapLog`] remembers them, so that an instruction of
-//! the run's table can be named long after its process is gone.
+//! [`Decoder`] reads `PERF_RECORD_*` out of the bytes of one ring; [`MapLog`] keeps them, so that an instruction of the
+//! run's table can be named long after its process is gone.
 
 mod log;
 mod perf;

@@ -1,4 +1,4 @@
-//! A record's checksum: its last member, over all bytes before. A record that somebody edited no longer fits it.
+//! A record's checksum: its last member, over all bytes before. An edited record no longer fits it.
 
 use serde::Deserialize;
 use serde::de::IgnoredAny;

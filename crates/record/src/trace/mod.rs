@@ -64,7 +64,7 @@ pub enum TraceError {
     /// The file system's word.
     #[error("{path}: {source}")]
     Io {
-        /// Which file.
+        /// Path of the file.
         path: PathBuf,
         /// Why.
         source: io::Error,
@@ -72,13 +72,13 @@ pub enum TraceError {
     /// Not a trace.
     #[error("{path}: not a nearmiss trace (it does not begin with NMTRACE1)")]
     NotATrace {
-        /// Which file.
+        /// Path of the file.
         path: PathBuf,
     },
     /// A trace, but damaged outside its records.
     #[error("{path}: damaged at byte {offset}: {what}; record the run again")]
     Damaged {
-        /// Which file.
+        /// Path of the file.
         path: PathBuf,
         /// Where.
         offset: u64,
@@ -88,7 +88,7 @@ pub enum TraceError {
     /// A record that cannot be.
     #[error("{path}: vCPU {vcpu}, record {record} (block {block}, chunk {chunk}): {what}")]
     BadRecord {
-        /// Which file.
+        /// Path of the file.
         path: PathBuf,
         /// vCPU of the stream.
         vcpu: u32,

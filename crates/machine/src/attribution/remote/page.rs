@@ -3,7 +3,7 @@
 use super::super::objects::ObjectId;
 use super::Cause;
 
-/// Share of a page's reads that come from one node if the page should be on that node.
+/// Least share of a page's reads from one node for the page to belong on that node.
 const OF_ONE_NODE: f64 = 0.9;
 /// A page with a store for each so many reads, once a second task is there, is written while it is shared.
 const READS_A_STORE: u64 = 16;
@@ -27,11 +27,11 @@ pub(super) struct Page {
     pub vaddr: u64,
     pub pid: u32,
     pub home: u8,
-    /// Who touched it first.
+    /// Task and node of the first touch.
     pub first: (u32, u8),
     /// A second task has come.
     shared: bool,
-    /// Later than the first task's time alone; that time, where nobody else ever came.
+    /// Users after the first task's time alone; and in that time.
     users: Vec<User>,
     alone: Vec<User>,
     /// Set at the first remote read.

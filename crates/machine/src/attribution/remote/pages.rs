@@ -13,7 +13,7 @@ const PAGE_BYTES: u64 = 4096;
 pub(super) struct Pages {
     /// Pages by physical page.
     frames: FxHashMap<u64, Page>,
-    /// Pages whose frames have been reused since.
+    /// Pages with frames that have been reused since.
     gone: Vec<Page>,
     /// Frames by process and virtual address, until something else is mapped there.
     lies_in: FxHashMap<(u32, u64), u64>,

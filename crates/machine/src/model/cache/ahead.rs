@@ -5,7 +5,7 @@ use crate::model::cache::frame::Frame;
 use crate::model::fast::prefetch::prefetch;
 
 impl Cache {
-    /// Fetches what a lookup of the line in `set` will want.
+    /// Fetches the data that a lookup of the line in `set` will read.
     #[inline]
     pub fn prefetch(&self, set: usize, line: u32) {
         prefetch(&self.history, line as usize);
@@ -19,14 +19,14 @@ impl Cache {
         prefetch(&self.history, line as usize);
     }
 
-    /// Fetches what a hit will change beyond that.
+    /// Fetches the data that a hit will change beyond that.
     #[inline]
     pub fn prefetch_hit(&self, frame: usize) {
         prefetch(&self.flags, frame);
     }
 
-    /// Fetches what a fill of the set will want, as far as it is known before. Returns address and page of the line
-    /// that will have to go.
+    /// Fetches the data that a fill of the set will read, as far as it is known before. Returns address and page of the
+    /// line that will have to go.
     #[inline]
     pub fn prefetch_fill(&self, set: usize) -> Option<(u64, u32)> {
         prefetch(&self.sets, set);

@@ -1,4 +1,4 @@
-//! Who is to blame for misses: pairs of instructions, counted many at a time.
+//! Blame for misses: pairs of instructions, counted many at a time.
 
 use crate::model::cache::history::QuickMap;
 

@@ -14,11 +14,11 @@ pub(crate) enum Standing {
     Never = 0,
     /// In frame `value`.
     Present = 1,
-    /// Evicted; nobody is to blame.
+    /// Evicted, without blame.
     Evicted = 2,
     /// Evicted by the line that still is in frame `value`.
     EvictedBy = 3,
-    /// Evicted by a line that instruction `value` brought in and nobody reused.
+    /// Evicted by a line that instruction `value` brought in and that was never reused.
     Polluted = 4,
     /// Taken by another CPU.
     Taken = 5,
@@ -83,7 +83,7 @@ impl History {
     }
 }
 
-/// A hash map of small keys. Never iterated without sorting: its order is nobody's business.
+/// A hash map of small keys. Never iterated without sorting: its order has no meaning.
 pub(crate) type QuickMap<K, V> = rustc_hash::FxHashMap<K, V>;
 
 /// Facts of a page.
@@ -93,7 +93,7 @@ pub(crate) struct Page {
     pub modelled: u64,
     /// Memory node.
     pub home: u8,
-    /// Which no later touch changes.
+    /// Whether no later touch changes the home.
     pub is_settled: bool,
     /// CPUs that looked up lines of it in a cache.
     pub cpus: u64,

@@ -1,4 +1,4 @@
-//! Which set a line goes to, with the work that is the same for all lines of a page done once a page.
+//! Set of a line, with the work that is the same for all lines of a page done once a page.
 
 use crate::model::fast::plan::{Config, PAGE_LOG2};
 use nearmiss_record::machine::Index;

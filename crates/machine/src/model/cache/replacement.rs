@@ -1,4 +1,4 @@
-//! Which line of a set goes.
+//! Choice of the victim line of a set.
 
 use crate::model::fast::prefetch::prefetch;
 use crate::model::pages::places::mixed;
@@ -36,7 +36,7 @@ impl Order {
         }
     }
 
-    /// The word of a set that nobody used.
+    /// Returns the word of an unused set.
     pub fn unused(&self, ways: usize) -> u64 {
         if let Order::Lru = self { unused(ways) } else { 0 }
     }

@@ -15,7 +15,7 @@ const LEAST_LOG2: u32 = 6;
 /// Places a line of capacity: the more, the rarer are lines written again.
 const SPARE: usize = 4;
 
-/// When a line was requested last, 0: it is not there. Times grow, also where a line is written again, until there are
+/// Time of a line's last request, 0: it is not there. Times grow, also where a line is written again, until there are
 /// no more of them.
 pub(crate) type Time = u64;
 

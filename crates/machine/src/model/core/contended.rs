@@ -42,9 +42,9 @@ pub(super) enum Takes {
 #[derive(Clone, Copy, Debug)]
 struct Lost {
     line: u64,
-    /// When a store or an atomic found it gone, lately.
+    /// Time of the latest store or atomic that found it gone.
     stored: Ticks,
-    /// When a load found it gone, lately.
+    /// Time of the latest load that found it gone.
     loaded: Ticks,
     /// Wait of that load.
     load_took: Ticks,

@@ -20,8 +20,8 @@ impl FrontEnd {
         FrontEnd { ahead_instructions: ahead_instructions.into(), waits: VecDeque::new(), waited: 0 }
     }
 
-    /// When the front end came to an instruction that the core `begins` then: when the core was so many instructions
-    /// behind. A wait for code within these counts in full, since the front end went on meanwhile.
+    /// Returns when the front end came to an instruction that the core `begins` then: when the core was so many
+    /// instructions behind. A wait for code within these counts in full, since the front end went on meanwhile.
     pub fn reached(&mut self, instruction: u64, begins: Ticks, pace: Ticks) -> Ticks {
         while let Some((_, wait)) = self.waits.pop_front_if(|(at, _)| *at + self.ahead_instructions <= instruction) {
             self.waited -= wait;

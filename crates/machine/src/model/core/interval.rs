@@ -40,7 +40,7 @@ pub(in crate::model) struct Waiting<'a> {
     pub origin: Option<&'a Origin>,
 }
 
-/// When the value of a load that missed is there.
+/// Time at which the value of a load that missed is there.
 #[derive(Clone, Copy, Debug, Default)]
 struct Value {
     ready: Ticks,
@@ -52,7 +52,7 @@ struct Value {
 struct Load {
     /// Its latest value, and the one before.
     values: [Value; 2],
-    /// When the address of the latest one was known.
+    /// Time at which the address of the latest one was known.
     known: Ticks,
 }
 
@@ -77,10 +77,10 @@ pub(in crate::model) struct Interval {
     /// Sum of those.
     ahead: Ticks,
     loads: Vec<Load>,
-    /// When each fill buffer is free, oldest first from `next_fill` on.
+    /// Time at which each fill buffer is free, oldest first from `next_fill` on.
     fills: Vec<Ticks>,
     next_fill: usize,
-    /// When the latest store has left the store buffer.
+    /// Time at which the latest store has left the store buffer.
     stored: Ticks,
     crowded: Crowded,
     contended: Contended,
@@ -294,8 +294,9 @@ impl Interval {
         given
     }
 
-    /// When the value is there that the address is made of. In a loop within a loop the address may come from the outer
-    /// loop: the instruction ran again sooner than its own value comes round, so that it waits for what it waited for then.
+    /// Returns when the value that forms the address is there. In a loop within a loop the address may come from the
+    /// outer loop: the instruction ran again sooner than its own value comes round, so that it waits for the same value
+    /// as then.
     fn address_known(&mut self, what: &Waiting<'_>) -> Ticks {
         let Some(origin) = what.origin else { return 0 };
         let own = *self.load_of(what.insn);
@@ -331,7 +332,7 @@ impl Interval {
         }
     }
 
-    /// When the value of the turn before is there.
+    /// Returns when the value of the turn before is there.
     fn chained(&self, what: &Waiting<'_>, chain: &Chain, own: Value) -> Ticks {
         let since = what.instructions - own.instructions.min(what.instructions);
         // A value older than the window was waited for.

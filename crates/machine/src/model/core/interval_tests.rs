@@ -388,7 +388,7 @@ fn slow_end(loads: &[Told], origins: &[(u32, Origin)], fill: u64) -> u64 {
     let last: usize = loads.iter().map(|load| load.0 as usize).sum();
     let mut begun = vec![0u64; last + window + 1];
     let mut done = vec![0u64; last + window + 1];
-    // By load: where it ran last and before that, and when its values are there.
+    // Latest two executions of each load, and when their values are there.
     let mut values = [[(0usize, 0u64); 2]; 4];
     let (mut lines, mut after) = (Vec::new(), [0u64; 3]);
     let mut at = loads.iter().scan(0, |at, load| {

@@ -13,9 +13,9 @@
 //! - A load that hits waits if its page is not at hand: for the page and, like any load, for the first level.
 //! - A load that continues a stream has been fetched ahead: it takes the time of its source, no latency.
 //! - No source gives lines faster than it gives those of a stream.
-//! - A store waits in the store buffer. Stores leave in order, and the core waits where the buffer is full. Stores whose
-//!   lines are pushed out before their turn, by stores or by loads that run ahead, leave one by one. So do stores whose
-//!   lines other CPUs store to meanwhile; behind a load of the line the core waits for such a store at once.
+//! - A store waits in the store buffer. Stores leave in order, and the core waits where the buffer is full. Stores to
+//!   lines that are pushed out before their turn, by stores or by loads that run ahead, leave one by one. So do stores
+//!   to lines that other CPUs store to meanwhile; behind a load of the line the core waits for such a store at once.
 //! - An atomic waits for the stores before it, and the core waits for the atomic.
 //! - A line that several CPUs use in turn takes no fill buffer and no latency: the machine file has the cost of each
 //!   access to such a line ([`contended`]).

@@ -82,8 +82,8 @@ impl Fast {
             self.downgrade(access, walk, owner, &mut dirty, outcome);
         }
         let watched = !alone && self.tell_others(access, write);
-        // A modified line that an exclusive cache hands to a reader stays modified only if nobody else has it; under
-        // MOESI, if nobody else owns it.
+        // A modified line that an exclusive cache hands to a reader stays modified only if no other cache has it; under
+        // MOESI, if no other cache owns it.
         let kept = if self.plan.protocol == Protocol::Moesi { others.dirty.is_none() } else { !others.present };
         let clean = !write && !kept;
         self.fill(access, walk, dirty, clean, outcome);
@@ -109,7 +109,7 @@ impl Fast {
         cycles
     }
 
-    /// Cycles until the line is there, where nobody else has it.
+    /// Returns the cycles until the line is there, if no other cache has it.
     #[inline(always)]
     pub(in crate::model) fn answer_alone(&mut self, access: &Access, walk: &Walk, outcome: &mut Outcome) -> u64 {
         match walk.hit() {
@@ -119,7 +119,7 @@ impl Fast {
         }
     }
 
-    /// Memory answers, and nobody else has the line.
+    /// Reads from memory a line that no other cache has.
     fn read_alone(&mut self, access: &Access, outcome: &mut Outcome) -> u64 {
         let latency = &self.plan.latency;
         let near = outcome.home == self.plan.node[access.cpu];

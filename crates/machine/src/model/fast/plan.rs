@@ -1,4 +1,4 @@
-//! A machine as the model needs it: which cache instance serves which CPU, who stands behind whom.
+//! A machine as the model needs it: which cache instance serves which CPU, and which one is behind it.
 
 use crate::describe::node_of;
 use crate::model::options::{ModelError, ModelOptions};
@@ -115,7 +115,7 @@ impl Config {
 pub(crate) struct Instance {
     /// Index into [`Plan::configs`].
     pub config: usize,
-    /// Which of its kind in the whole machine.
+    /// Number among its kind in the whole machine.
     pub number: u32,
     /// Guest CPUs that use it, a bit each.
     pub cpus: u64,
@@ -191,7 +191,7 @@ pub(crate) struct Plan {
     pub unit_log2: u32,
     /// A store needs permission of others, or of the bus (MSI).
     pub asks: bool,
-    /// A store to a line that is here unmodified needs the bus, whoever else has it (MSI).
+    /// A store to a line that is here unmodified needs the bus, even without other copies (MSI).
     pub tells_the_bus: bool,
     pub protocol: Protocol,
     pub latency: Latency,
@@ -362,7 +362,7 @@ impl Plan {
     }
 }
 
-/// Which of its kind the instance is that a CPU uses of what is shared so.
+/// Returns the number, among instances of this sharing, of the one that a CPU uses.
 pub(crate) fn number_of(machine: &Machine, sharing: Sharing, cpu: u64) -> u32 {
     let t = &machine.topology;
     let core = cpu / u64::from(t.threads_per_core.max(1));

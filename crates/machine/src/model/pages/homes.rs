@@ -1,11 +1,11 @@
-//! Which node a page belongs to under a policy's rules.
+//! Node of a page under a policy's rules.
 
 use crate::model::cache::history::QuickMap;
 use nearmiss_record::policy::{Home, HomeRule};
 use nearmiss_record::reference::{Control, HeapOp};
 use std::collections::BTreeMap;
 
-/// Who touches a page.
+/// Toucher of a page.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Toucher {
     pub cpu: usize,

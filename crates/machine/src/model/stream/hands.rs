@@ -64,7 +64,7 @@ impl Parted {
         Ok(Replayed { totals, cycles, observer })
     }
 
-    /// Who executes something in a hand, where each task has executed so many windows before.
+    /// Returns the tasks that execute something in a hand, after each task has executed `next` windows.
     fn seats<'a>(&'a self, hand: &Hand, cpus: usize, next: &[usize]) -> Vec<Seat<'a>> {
         let seat = |(cpu, task): (usize, &Option<usize>)| {
             let task = (*task)?;

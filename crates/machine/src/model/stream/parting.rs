@@ -11,7 +11,7 @@ use nearmiss_record::reference::{Kind, Record};
 use rustc_hash::FxHashSet;
 use std::ops::Range;
 
-/// Which windows of a task are kept.
+/// Windows to keep of a task.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Wanted {
     /// Thread id, as recorded.

@@ -104,7 +104,7 @@ impl Lane {
     }
 }
 
-/// When CPUs execute what they hold.
+/// Turns in which CPUs execute the windows that they hold.
 #[derive(Clone, Debug)]
 enum Turns {
     /// All at the same time, window by window.

@@ -44,7 +44,7 @@ pub struct Replay<E: Engine, O: Observer> {
     pub(in crate::model) cpus: Vec<Cpu>,
     spaces: Vec<u64>,
     sites: Sites,
-    /// Somebody is to be blamed for misses.
+    /// Misses are blamed on call sites.
     tells_sites: bool,
     notes: Vec<String>,
     next_seq: Option<u64>,
