@@ -92,7 +92,7 @@ impl Effects {
         }
     }
 
-    /// Whether the register may hold after the instruction what it held before.
+    /// Whether the register may hold its old value after the instruction.
     pub(crate) fn may_keep(&self, register: RegisterNumber) -> bool {
         self.keeps >> register & 1 == 1
     }

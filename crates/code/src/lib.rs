@@ -1,4 +1,4 @@
-//! Machine code as it ran: where the addresses of its accesses come from, and what it costs while every access hits.
+//! Machine code as it ran: the origins of its accesses' addresses, and its cost while every access hits.
 //!
 //! A [`CodeMap`] takes translated blocks as the stream brings them and answers for single instructions. The answers
 //! depend on the blocks added so far and on nothing else, so that a replay gets the answers of the recording.
@@ -49,7 +49,7 @@ pub struct CoreTimes {
     pub width: u32,
     /// Cycles of a load that hits the first level.
     pub load_cycles: f32,
-    /// Cycles from a store to a load of what it stored.
+    /// Cycles from a store to a load of the stored value.
     pub forwarding_cycles: f32,
 }
 

@@ -5,7 +5,7 @@ mod support;
 use nearmiss_code::{CodeMap, CoreTimes};
 use support::Assembled;
 
-/// Cycles of one turn of a loop, each of the loops with what bounds it.
+/// Cycles of one turn of a loop, each with its bound.
 fn assert_turns(source: &str, times: CoreTimes, expected: &[(&str, u32, f64)]) {
     let assembled = Assembled::new(source);
     let mut map = CodeMap::new(times);

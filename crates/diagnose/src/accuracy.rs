@@ -21,7 +21,7 @@ const CORES: Accuracy = Accuracy { programs: 20, near: 16, median_error_percent:
 /// Modelled cycles by measured ones beyond which a gain is no figure to the digit.
 const COMPARABLE: std::ops::RangeInclusive<f64> = 0.5..=2.0;
 
-/// Holds that nothing gains more than its bound: what its replays save beyond it is other things' doing.
+/// Caps a gain at its bound: savings of its replays beyond it have other causes.
 pub(crate) fn within_its_bound(finding: &mut Finding, most_gain: f64) {
     let bound = most_gain.max(finding.evidence.most_gain);
     let prediction = &mut finding.prediction;
@@ -41,8 +41,8 @@ pub(crate) fn within_its_bound(finding: &mut Finding, most_gain: f64) {
 /// A gain that one part makes alone, to this share, is no finding where the whole run may have none.
 const BY_ONE_PART: f64 = 2.0 / 3.0;
 
-/// Widens a gain's range to what the recorded parts leave open of the whole run. Returns the sentence that replaces the
-/// finding where they leave open whether there is a gain, and one part makes most of it.
+/// Widens a gain's range by the uncertainty of the recorded parts about the whole run. Returns the sentence that
+/// replaces the finding where they leave open whether there is a gain, and one part makes most of it.
 pub(crate) fn for_the_whole_run(finding: &mut Finding) -> Option<String> {
     let prediction = &mut finding.prediction;
     let whole = prediction.of_whole_run.take()?;
@@ -76,7 +76,7 @@ pub(crate) fn by_modelled_cycles(prediction: &mut Prediction) {
     ));
 }
 
-/// Makes the gain a share of the measured cycles: what is modelled is only what is saved.
+/// Makes the gain a share of the measured cycles: only the saved cycles are modelled.
 pub(crate) fn by_measured_cycles(prediction: &mut Prediction, measured: &Measured) {
     let ratio = prediction.modelled_cycles as f64 / measured.cycles.max(1) as f64;
     if prediction.high * ratio > 1.0 {

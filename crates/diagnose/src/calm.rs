@@ -68,7 +68,7 @@ fn seen(asked: &[&Remedy], rehearsed: &Rehearsed) -> String {
     }
 }
 
-/// Share of the command's cycles that wait for what something could save.
+/// Share of the command's cycles in waits that something could save.
 fn can_be_saved(model: &ModelRecord) -> f64 {
     let parts = Waits::new(model).of(&model.totals);
     let saved = Reason::ALL.into_iter().filter(|reason| reason.can_be_saved()).map(|reason| parts[reason as usize]);

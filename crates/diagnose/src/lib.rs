@@ -1,5 +1,5 @@
-//! From a run to findings: every remedy detects, what could matter is rehearsed, and the findings are ranked by what
-//! they would gain.
+//! From a run to findings: every remedy detects, suspicions that could matter are rehearsed, and the findings are
+//! ranked by their gain.
 
 mod accuracy;
 mod advice;
@@ -57,7 +57,7 @@ pub fn diagnose(
     judge(case, &detect(case, remedies)?, options, progress)
 }
 
-/// Rehearses what could matter, and ranks the findings. `progress` is called with what is being rehearsed.
+/// Rehearses the suspicions that could matter, and ranks the findings. `progress` is called with each rehearsal.
 pub fn judge(
     case: &Case,
     detected: &Detected<'_>,

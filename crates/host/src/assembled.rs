@@ -1,4 +1,4 @@
-//! Short programs made at run time, for what no compiler writes: so many instructions of one kind between two misses.
+//! Short programs made at run time, as no compiler writes them: so many instructions of one kind between two misses.
 
 use memmap2::{Mmap, MmapMut};
 

@@ -1,7 +1,7 @@
 //! Ranges that published figures of a processor's family leave possible.
 //!
-//! A range is what is published, with room for the next generation, for pages that need a walk, and for a hypervisor. It
-//! refuses what no such processor does, such as half a millisecond for a line from another core. Sources:
+//! A range is what is published, with room for the next generation, for pages that need a walk, and for a hypervisor.
+//! It excludes figures of no such processor, such as half a millisecond for a line from another core. Sources:
 //! - AMD, Software Optimization Guides: 17h (55723, 56305: L1 4, L2 12, L3 39 to 40 cycles), 19h (56665, Zen 3: 4, 12, 46;
 //!   57647, Zen 4: 4, 14, 50), 1Ah (58455, Zen 5: 4, 14).
 //! - Intel, Optimization Reference Manual (248966): L1 4 to 5, L2 12 to 15 cycles from Skylake to Golden Cove.
@@ -13,7 +13,7 @@
 use super::Found;
 use nearmiss_record::model::MAX_LEVELS;
 
-/// A figure's range, and what it usually is.
+/// A figure's range, and its usual value.
 #[derive(Clone, Copy, Debug)]
 pub struct Range {
     /// The least that is plausible.

@@ -70,7 +70,7 @@ struct Far {
     streams: StreamFigures,
 }
 
-/// Looks at what is left of the last level.
+/// Number of looks at the part left of the last level.
 const LOOKS: usize = 5;
 /// Walks through lines at one offset.
 const REACH_WALKS: usize = 4;
@@ -112,7 +112,7 @@ pub fn calibrate(found: &Found) -> Calibration {
             pin(home);
             Far { remote_ns, ..beyond_all_levels(&levels, walk) }
         });
-        // The threads do nothing that panics; should one, what it would have measured counts as not measured.
+        // The threads do nothing that panics; should one, its figures count as not measured.
         let far = memory.join().unwrap_or_default();
         let second = scope.spawn(hear).join().ok();
         contend();
@@ -159,7 +159,7 @@ pub fn calibrate(found: &Found) -> Calibration {
     })
 }
 
-/// The own node's memory: its latency, what the core hides of it, and what it fetches ahead.
+/// The own node's memory: its latency, the part that the core hides, and the lines that it fetches ahead.
 fn beyond_all_levels(levels: &[u64], walk: u64) -> Far {
     let clock_mhz = clock_mhz();
     let Some(far) = cycle(walk) else { return Far { clock_mhz, ..Far::default() } };

@@ -70,7 +70,7 @@ impl Cycle {
         self.rounds::<ROUNDS>().into_iter().fold(f64::INFINITY, f64::min)
     }
 
-    /// Nanoseconds a load: the median of several rounds, what others do to the caches included.
+    /// Nanoseconds a load: the median of several rounds, with other programs' use of the caches included.
     pub fn usual_nanoseconds(&self) -> f64 {
         let mut rounds = self.rounds::<USUAL_ROUNDS>();
         rounds.sort_by(f64::total_cmp);

@@ -8,8 +8,8 @@ use std::sync::{Mutex, PoisonError};
 /// The noisy result of this process, with the machine that it is of: two figures of one run come from one calibration.
 static AT_HAND: Mutex<Option<(String, Calibration)>> = Mutex::new(None);
 
-/// The kept calibration if it is quiet, else what `measure` gives, which is kept if it is quiet. `again` measures in any
-/// case; a quiet kept calibration still counts more than a noisy new one.
+/// Returns the kept calibration if it is quiet, else the result of `measure`, which is kept if it is quiet. `again`
+/// measures in any case; a quiet kept calibration still counts more than a noisy new one.
 pub fn chosen(found: &Found, store: &Store, again: bool, measure: impl FnOnce(&Found) -> Calibration) -> Calibration {
     let kept = store.load(found).map(|kept| judged(found, kept)).filter(|kept| noise(kept).caution.is_none());
     match kept {
@@ -29,7 +29,7 @@ pub fn chosen(found: &Found, store: &Store, again: bool, measure: impl FnOnce(&F
     }
 }
 
-/// Measures this host and looks at what else it does meanwhile; a noisy result is measured once a process.
+/// Measures this host and its other load meanwhile; a noisy result is measured once a process.
 pub fn measured_here(found: &Found, again: bool) -> Calibration {
     let mut at_hand = AT_HAND.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some((_, calibration)) = at_hand.as_ref().filter(|(of, _)| !again && *of == identity(found)) {

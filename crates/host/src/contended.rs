@@ -98,7 +98,7 @@ struct User<'a> {
     words: &'a [AtomicU64],
     state: u64,
     access: Access,
-    /// Sum of what it loaded.
+    /// Sum of the loaded values.
     loaded: u64,
 }
 
@@ -114,7 +114,7 @@ impl User<'_> {
             match self.access {
                 Access::Load => self.loaded = self.loaded.wrapping_add(word.load(Ordering::Relaxed)),
                 Access::Store => word.store(self.state, Ordering::Relaxed),
-                // Not an atomic addition: plain loads and stores are what is measured.
+                // Not an atomic addition: plain loads and stores are measured.
                 Access::Add => word.store(word.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed),
                 Access::Atomic => {
                     word.fetch_add(1, Ordering::Relaxed);

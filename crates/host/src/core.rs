@@ -134,8 +134,8 @@ fn width() -> Option<f64> {
 }
 
 fn forwarding() -> Option<f64> {
-    // mov [rdi+rsi*8], rax; mov rax, [rdx+rsi*8]: an address that changes from loop to loop, since cores rename what
-    // lies at a place that never moves, such as a variable on the stack.
+    // mov [rdi+rsi*8], rax; mov rax, [rdx+rsi*8]: an address that changes from loop to loop, since cores rename values
+    // at a place that never moves, such as a variable on the stack.
     const THERE_AND_BACK: [u8; 8] = [0x48, 0x89, 0x04, 0xf7, 0x48, 0x8b, 0x04, 0xf2];
     Some(repeated(&THERE_AND_BACK, 128)? / cycle_ns()?)
 }

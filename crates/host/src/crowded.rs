@@ -35,7 +35,7 @@ pub fn addition_nanoseconds() -> f64 {
     })
 }
 
-/// Nanoseconds that a load takes more than a hit, where nothing waits for what it loads.
+/// Nanoseconds that a load takes more than a hit, if nothing waits for its value.
 pub fn fill_nanoseconds() -> f64 {
     loaded(PAGE_WORDS) - loaded(PAGE_WORDS + LINE_WORDS)
 }

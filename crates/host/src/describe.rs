@@ -1,4 +1,4 @@
-//! From what sysfs lists to a machine description.
+//! From sysfs to a machine description.
 
 use super::bounds::{self, CLOCK_MHZ};
 use super::measured::Sources;
@@ -18,14 +18,14 @@ const PING: &str = "measured here by a line passed between two CPUs";
 /// Largest valid time of a level's walk, as a share of memory's time. A slower walk did not measure the level: other
 /// programs, or other guests on a virtual machine, had taken its lines.
 const MOST_OF_MEMORY: f64 = 0.5;
-/// Most ways of what others leave of the last level.
+/// Most ways of the part that others leave of the last level.
 const MOST_WAYS_OF_THE_LEFT: u64 = 16;
 const TYPICAL_CLOCK_MHZ: u32 = 2500;
 /// Stores that a load is compared with, if not specified.
 const COMPARED_STORES: u32 = 24;
 
-/// The host as a machine; without a calibration its latencies are usual figures of its processors, marked assumed, as are
-/// those that a calibration has beyond what such processors do.
+/// The host as a machine; without a calibration its latencies are usual figures of its processors, marked assumed, as
+/// are those that a calibration has outside the range of such processors.
 pub fn describe(found: &Found, calibration: Option<&Calibration>) -> Result<Machine, HostError> {
     let told_mhz = found.clock_mhz.filter(|mhz| (CLOCK_MHZ[0]..=CLOCK_MHZ[1]).contains(&f64::from(*mhz)));
     let sieved = calibration.map(|c| plausible(found, c, told_mhz.unwrap_or(TYPICAL_CLOCK_MHZ)));
@@ -201,7 +201,7 @@ fn set_index(cache: &mut Cache, reach: Option<u64>) -> &'static str {
     "measured here by a chase through lines at one offset of their pages"
 }
 
-/// The largest regular shape inside what was found.
+/// Returns the largest regular shape inside the topology found.
 fn topology(found: &Found) -> Topology {
     let cores = found.packages.iter().map(Vec::len).min().unwrap_or(1).max(1);
     let threads = found.packages.iter().flatten().map(Vec::len).min().unwrap_or(1).max(1);

@@ -15,8 +15,8 @@ const ROUNDS: usize = 8;
 /// An odd number, so that the chain comes through all lines, none of them behind the line before it.
 const STRIDE: usize = 1031;
 
-/// Instructions by which the front end is ahead, from what the second level takes to give a line: as many lines are
-/// under way as lines come within that time.
+/// Instructions by which the front end is ahead, from the second level's time for a line: as many lines are under way
+/// as lines come within that time.
 pub fn ahead_instructions(second_level_ns: f64) -> Option<f64> {
     let code = Assembled::looping(&[], &chain(), &[])?;
     let mut word = 0u64;

@@ -1,6 +1,6 @@
 //! The machine this program runs on: geometry and topology from sysfs, latencies measured by a pointer chase.
 //!
-//! A description is data, and what it means is in [`nearmiss_machine::describe`]; here is what looks at this host.
+//! A description is data, and its meaning is in [`nearmiss_machine::describe`]; this crate measures this host.
 
 mod aliasing;
 mod assembled;

@@ -39,7 +39,7 @@ const NEW_BEGINNING: f64 = 0.5;
 /// Sources by figure.
 pub type Sources = BTreeMap<String, String>;
 
-/// Notes where a figure is from, and gives what was measured of it.
+/// Notes a figure's source, and returns its measured value.
 pub fn noted(sources: &mut Sources, figure: &str, measured: Option<Settled>, how: &str) -> Option<f64> {
     let from = match measured {
         None => "assumed: typical of today's servers".to_owned(),
@@ -175,8 +175,8 @@ pub fn streams(measured: &StreamFigures, latency: &Latency, cycles_per_ns: f64, 
     Streams { followed, trained_by, longest_stride_lines, within, line_cycles }
 }
 
-/// Address translation. `first`: pages of the first level, and what a page costs in nanoseconds that only the second
-/// holds; `cycles` turns nanoseconds into cycles.
+/// Address translation. `first`: pages of the first level, and nanoseconds of a page that only the second holds;
+/// `cycles` turns nanoseconds into cycles.
 pub fn tlb(first: (u32, f64), second: &TranslationFigures, cycles: impl Fn(f64) -> u32, sources: &mut Sources) -> Tlb {
     const CHASE: &str = "loads from many pages";
     sources.insert("tlb".to_owned(), "measured here by a chase through pages".to_owned());

@@ -1,16 +1,16 @@
 //! Chases through lines at one offset of their pages, and at many. The first finds how many sets such lines reach, as
-//! an index's hash makes of page numbers; the second finds what address translation costs.
+//! an index's hash makes of page numbers; the second finds the cost of address translation.
 
 use super::chase::Cycle;
 
-/// Pages of the longest walk: what second levels of translation hold.
+/// Pages of the longest walk: as many as second levels of translation hold.
 const MOST_PAGES: u64 = 1024;
 /// Beyond this part of the way to the next level's latency, lines were pushed out.
 const PUSHED_OUT: f64 = 0.15;
 /// Less than this is no cost of translation but noise.
 const LEAST_TRANSLATION_NS: f64 = 0.3;
 
-/// First level of address translation: pages, and what a page costs that only the second holds.
+/// First level of address translation: pages, and the cost of a page that only the second holds.
 pub fn translation(first_level_lines: u64) -> Option<(u32, f64)> {
     let most = (first_level_lines / 2).min(MOST_PAGES);
     let time = |pages: u64| chase(pages, true);
@@ -34,7 +34,7 @@ pub fn sets_at_one_offset(
 ) -> Option<u64> {
     let mut reached = None;
     let mut sets = page_sets;
-    // Pages fall at random: half of what the sets can hold fits nearly always, all of it never does.
+    // Pages fall at random: half of the sets' capacity fits nearly always, all of it never does.
     while sets * u64::from(ways) / 2 <= MOST_PAGES {
         let lines = sets * u64::from(ways) / 2;
         let translating = translation.filter(|(entries, _)| lines > u64::from(*entries)).map_or(0.0, |(_, ns)| ns);

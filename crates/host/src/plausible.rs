@@ -1,4 +1,4 @@
-//! A calibration without what no processor of its family does, and why each figure went.
+//! A calibration without figures outside its processor family's range, and the reason why each was removed.
 
 use super::bounds::{self, CLOCK_MHZ, FAR_LINE_NS, Family, LINE_NS, REMOTE_NS};
 use super::settle::Settled;

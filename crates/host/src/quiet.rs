@@ -81,7 +81,7 @@ pub fn between(before: &Look, after: &Look) -> Noise {
     }
 }
 
-/// Names what is too much on a machine of so many CPUs; nothing where the machine was quiet.
+/// Names the excess on a machine of so many CPUs; none if the machine was quiet.
 pub fn noisy(noise: &Noise, cpus: usize) -> Option<String> {
     let little = (cpus as f64 * LITTLE_OF_ALL).max(LITTLE);
     let percent = |share: f64| (share * 100.0).round();

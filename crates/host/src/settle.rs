@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 /// Takes that must agree.
 const AGREEING: usize = 5;
-/// Takes after which a figure is what it is, and marked.
+/// Most takes; an unsettled figure is then used as it is, and marked.
 const MOST_TAKES: usize = 10;
 /// Largest spread of the agreeing takes, as a share of their median.
 const STABLE: f64 = 0.10;
@@ -31,7 +31,7 @@ impl Settled {
         Settled { value: self.value * factor, ..self }
     }
 
-    /// The median of all takes and what they lie apart.
+    /// Returns the median of all takes and their spread.
     pub fn of(takes: &[f64]) -> Option<Settled> {
         let mut sorted: Vec<f64> = takes.iter().copied().filter(|take| take.is_finite()).collect();
         sorted.sort_by(f64::total_cmp);

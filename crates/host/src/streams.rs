@@ -158,7 +158,8 @@ fn longest_stride(walks: &Walks<'_>) -> Option<f64> {
     const STRIDES: [u32; 12] = [1, 2, 4, 8, 16, 32, 48, 64, 96, 128, 192, 256];
     const LOADS: u32 = 1024;
     let most = FORESEEN * random(walks);
-    // The least of more rounds, and no end at the first that fails: what others do to memory lasts for some rounds.
+    // The least of more rounds, and no end at the first that fails: other programs' memory traffic lasts for some
+    // rounds.
     let cost = |stride: u32| {
         let lines: Vec<u32> = (0..LOADS).map(|i| i * stride).collect();
         walks.least(&lines).min(walks.least(&lines))

@@ -35,8 +35,8 @@ impl Options {
         }
     }
 
-    /// Also for what remedies look at: objects that crowd on few sets, and loads that wait for stores to the same offset
-    /// of another page.
+    /// Includes the tables for remedies: objects that crowd on few sets, and loads that wait for stores to the same
+    /// offset of another page.
     pub fn and_evidence(self, machine: &Machine) -> Self {
         Options { crowds: Some(machine.clone()), aliasing: machine.store_aliasing, ..self }
     }

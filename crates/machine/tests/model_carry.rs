@@ -231,7 +231,7 @@ fn interleaved(slices: &[(u32, Vec<Record>)], on: &[u32], window: u64) -> Vec<Ch
 fn task_slices() -> impl Strategy<Value = Vec<(u32, u32, Vec<Step>)>> {
     let steps = prop::collection::vec((0..86u8, 0..16u64, 0..8u64, 1..5u32), 1..60);
     let slices = prop::collection::vec((0..2u32, 1..5u32, steps), 1..14);
-    // First every task stores to every line that is everybody's: what the filter drops before is another matter.
+    // First every task stores to every shared line: drops of the filter before that are another matter.
     let all: Vec<Step> = (0..16).step_by(2).map(|line| (50, line, 0, 1)).collect();
     slices.prop_map(move |slices| {
         let first = [1, 2, 3, 4, 1].map(|task| (0, task, all.clone()));

@@ -1,4 +1,4 @@
-//! The tap's filter, in software, must not change what the first level misses on machines that it is exact for.
+//! The tap's filter, in software, must not change the first level's misses on machines that it is exact for.
 #![allow(clippy::unwrap_used)]
 
 #[path = "support/filtered.rs"]

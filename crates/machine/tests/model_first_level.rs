@@ -1,4 +1,4 @@
-//! A first level that the tap runs, in software, must change nothing of what the model counts.
+//! A first level that the tap runs, in software, must not change the model's counts.
 #![allow(clippy::unwrap_used)]
 
 mod support;

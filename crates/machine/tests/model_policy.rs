@@ -1,4 +1,4 @@
-//! Each part of a policy on streams that are small enough to follow by hand, and what of it is refused.
+//! Each part of a policy on streams that are small enough to follow by hand, and its refusals.
 #![allow(clippy::unwrap_used)]
 
 mod support;

@@ -1,4 +1,5 @@
-//! A trace taken apart by task and put together again: what runs beside what, and that it is the place policy's replay.
+//! A trace taken apart by task and put together again: which tasks run side by side, and that the replay is the place
+//! policy's.
 #![allow(clippy::unwrap_used)]
 
 mod support;

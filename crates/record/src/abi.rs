@@ -143,7 +143,7 @@ pub struct ControlPage {
     /// 1: of the level of instructions nothing but misses; 0: a use now and then too, and of a line that goes whether it
     /// was used again.
     pub first_level_misses_only: u32,
-    /// 1: every store is sent, and what was stored to is forgotten.
+    /// 1: every store is sent, and its line is forgotten.
     pub ordered_stores: u32,
     /// 1: a vCPU's filter is cleared at each switch of tasks, and lines are shared by tasks.
     pub by_task: u32,
@@ -163,7 +163,7 @@ pub struct ControlPage {
     pub prefetches: u64,
     /// Plugin: device accesses.
     pub io_accesses: u64,
-    /// Plugin: times that a line became shared: what the filter dropped of it until then was not sent.
+    /// Plugin: times that a line became shared: references of it that the filter dropped until then were not sent.
     pub lost_before_share: u64,
     /// Plugin: accesses of the heap shim, left out.
     pub skipped: u64,

@@ -9,7 +9,7 @@ pub const SCHEMA: &str = "nearmiss/comparison/1";
 
 crate::run::is_record!(RunComparison);
 
-/// Name of the row of what could not be attributed.
+/// Name of the unattributed row.
 pub const UNATTRIBUTED: &str = "[unattributed]";
 
 /// The whole record.

@@ -1,4 +1,4 @@
-//! `findings.json`: what is wrong with a run, what would remedy it, and what that would gain.
+//! `findings.json`: the findings of a run, their remedies and the gains.
 //!
 //! Symptoms and evidence are *modelled* where they come from a trace, *measured* where they come from an observation;
 //! gains are *predicted*.
@@ -163,7 +163,7 @@ pub struct OfWholeRun {
     pub low: f64,
     /// Most share of the run's cycles, with 95% confidence.
     pub high: f64,
-    /// Share of what is saved that one part makes, the largest.
+    /// Largest share of the saving that one part makes.
     pub by_one_part: f64,
 }
 

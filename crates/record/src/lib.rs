@@ -1,6 +1,6 @@
 //! The words every stage of nearmiss shares, and the formats of the files between the stages.
 //!
-//! Nothing here measures, models or prints. A stage reads what the stage before it wrote to the run directory
+//! Nothing here measures, models or prints. A stage reads the files that the stage before it wrote to the run directory
 //! ([`run::RunDir`]) and writes its own part; the types of those files live here, so that any stage can be rerun and
 //! tested from fixtures.
 

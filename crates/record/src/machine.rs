@@ -201,7 +201,7 @@ pub struct Cache {
 }
 
 impl Cache {
-    /// `L1d`, `L1i`, `L2`, …: what people call it.
+    /// `L1d`, `L1i`, `L2`, …: the usual name.
     pub fn name(&self) -> String {
         let kind = match self.kind {
             CacheKind::Data => "d",
@@ -276,7 +276,7 @@ pub enum Replacement {
 pub enum Inclusion {
     /// A line evicted here is invalidated nearer to the CPU.
     Inclusive,
-    /// Filled by what the nearer level evicts; a hit moves the line there.
+    /// Filled by the nearer level's victims; a hit moves the line there.
     Exclusive,
     /// Filled on a miss, no relation kept (cachegrind's).
     #[default]
@@ -375,7 +375,7 @@ pub struct Core {
     pub store_buffer: u32,
     /// Instructions begun in a cycle, at most.
     pub width: u32,
-    /// Cycles from a store to a load of what it stored.
+    /// Cycles from a store to a load of the stored value.
     pub forwarding_cycles: u32,
     /// Cycles that a mispredicted branch costs.
     pub mispredict_cycles: u32,
@@ -410,7 +410,7 @@ pub struct Contended {
     pub store_cycles: [u32; 3],
     /// An atomic.
     pub atomic_cycles: [u32; 3],
-    /// A load of what another CPU stores.
+    /// A load of a line that another CPU stores to.
     pub load_cycles: [u32; 3],
 }
 
@@ -454,7 +454,7 @@ pub struct Streams {
 pub struct StoreAliasing {
     /// Stores that a load is compared with, the latest.
     pub stores: u32,
-    /// Cycles of the wait, of which other work hides what it hides of a miss.
+    /// Cycles of the wait; other work hides as much of it as of a miss.
     pub wait_cycles: f64,
 }
 

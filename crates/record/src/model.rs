@@ -193,7 +193,7 @@ pub struct StallSources {
     pub memory_local: u64,
     /// Memory of another node.
     pub memory_remote: u64,
-    /// Write buffers, a busy bus, and what fits nowhere else.
+    /// Write buffers, a busy bus, and all that fits nowhere else.
     pub other: u64,
 }
 
@@ -243,8 +243,8 @@ pub struct ModelRecord {
     pub instructions: Vec<InstructionRow>,
     /// Rows of the command by call stack; see [`StackRow`].
     pub stacks: Vec<StackRow>,
-    /// Functions of the program by what the kernel waited for on their behalf, most first; of the command's kernel
-    /// waits, those of which a caller is known.
+    /// Functions of the program by the kernel's waits on their behalf, most first; of the command's kernel waits, those
+    /// of which a caller is known.
     #[serde(default)]
     pub callers: Vec<CallerRow>,
     /// Rows of the command by data object.

@@ -1,4 +1,4 @@
-//! A run of `nearmiss observe`, opened: what a remedy is given as evidence.
+//! A run of `nearmiss observe`, opened: the evidence for a remedy.
 
 use crate::logs::{LogError, Reader, Row};
 use crate::observed::{self, Observed};

@@ -216,7 +216,7 @@ pub struct Poll {
     pub watched: u64,
     /// Events returned.
     pub events: u64,
-    /// Events left over: of descriptors (of epoll: of what the set was given for them) that the thread's last call of this
+    /// Events left over: of descriptors (of epoll: of the data registered for them) that the thread's last call of this
     /// kind returned too, and that were there when the call was made. Counted only with a log.
     #[serde(default)]
     pub again: u64,
@@ -378,7 +378,7 @@ pub struct Task {
     pub life_ns: u64,
     /// Time on a CPU.
     pub cpu_ns: u64,
-    /// Part of `cpu_ns` that the kernel's account of the task lacks: what a hypervisor took.
+    /// Part of `cpu_ns` that the kernel's account of the task lacks: time that a hypervisor took.
     #[serde(default)]
     pub stolen_ns: u64,
     /// In user mode, as the kernel accounts it.

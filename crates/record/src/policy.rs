@@ -70,7 +70,7 @@ pub struct Moved {
     pub from: u64,
     /// The address behind the last byte; not beyond the `spacing` bytes that the first one lies in.
     pub to: u64,
-    /// Number of the new line. The bytes keep their offset in the line; what moves to one line shares it.
+    /// Number of the new line. The bytes keep their offset in the line; bytes that move to one line share it.
     pub line: u32,
 }
 
@@ -207,7 +207,7 @@ pub enum WakePolicy {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Order {
-    /// As they were executed, vCPU slice by vCPU slice: causal; what it shows of sharing is a lower bound.
+    /// As they were executed, vCPU slice by vCPU slice: causal; its sharing is a lower bound.
     #[default]
     Recorded,
     /// The slices of a round taken as simultaneous and merged by modelled cycles.

@@ -308,7 +308,8 @@ pub enum HeapOp {
     Stack = 4,
 }
 
-/// `struct nm_usage`: what the filter dropped (it hit) and instructions, of one task since its last report.
+/// `struct nm_usage`: references that the filter dropped (they hit) and instructions, of one task since its last
+/// report.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
 pub struct Usage {

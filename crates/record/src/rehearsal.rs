@@ -1,4 +1,4 @@
-//! `rehearsals.json`: what a run would have cost under a remedy; *predicted* by replaying it.
+//! `rehearsals.json`: the cost of a run under a remedy; *predicted* by replaying it.
 
 use crate::figures::Table;
 use serde::{Deserialize, Serialize};
@@ -35,7 +35,7 @@ pub struct Rehearsal {
     pub remedy: String,
     /// Subject of the change, in a few words.
     pub subject: String,
-    /// On what the figures rest, without a full stop: placements, assumptions, exact or why not.
+    /// Basis of the figures, without a full stop: placements, assumptions, exact or why not.
     pub basis: String,
     /// Seeds of the page placements replayed; none where pages do not matter.
     pub placements: Vec<u64>,

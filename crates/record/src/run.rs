@@ -49,7 +49,7 @@ pub enum RunError {
         /// Why.
         source: io::Error,
     },
-    /// Not what its schema promises.
+    /// The content does not fit its schema.
     #[error("{path}: {source}; the file is damaged or of another version of nearmiss: record the run again")]
     Json {
         /// Path of the file.
@@ -67,7 +67,7 @@ pub enum RunError {
         /// Schema that this version reads.
         expected: &'static str,
     },
-    /// Not what nearmiss wrote.
+    /// The content was changed since nearmiss wrote it.
     #[error("{path}: edited after nearmiss wrote it (its checksum does not fit): {}", instead(path))]
     Edited {
         /// Path of the file.
@@ -178,8 +178,8 @@ pub struct RunDir {
 }
 
 impl RunDir {
-    /// Makes `parent/NAME`, where NAME is `stem` or, if taken, `stem-2`, `stem-3`, … First takes away what killed
-    /// processes left in the runs beside it.
+    /// Makes `parent/NAME`, where NAME is `stem` or, if taken, `stem-2`, `stem-3`, … First removes the files that
+    /// killed processes left in the runs beside it.
     pub fn create(parent: &Path, stem: &str) -> Result<Self, RunError> {
         let io = |path: &Path| {
             let path = path.to_owned();
@@ -311,7 +311,7 @@ pub const SCHEMA: &str = "nearmiss/manifest/1";
 
 is_record!(Manifest);
 
-/// `manifest.json`: what ran, where and how. Times are for people; no figure depends on them.
+/// `manifest.json`: command, place and options of the run. Times are for people; no figure depends on them.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Manifest {
     /// [`SCHEMA`].
@@ -453,7 +453,8 @@ pub struct Filter {
     pub fetches: bool,
     /// Calling contexts were recorded.
     pub contexts: bool,
-    /// The tap ran the first level itself: what hit there was counted, but for what changed more than its set's order.
+    /// The tap ran the first level itself: hits there were counted and not sent, unless they changed more than their
+    /// set's order.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub first_level: Option<FirstLevel>,
     /// Every store was kept, and the next load of its line: any of them may become non-temporal.

@@ -1,4 +1,4 @@
-//! A line that moves between CPUs, and what lies on it.
+//! A line that moves between CPUs, and its contents.
 
 use crate::model::ObjectKind;
 use serde::{Deserialize, Serialize};

@@ -63,7 +63,7 @@ pub struct SideTables {
     pub prefetches: u64,
     /// Device accesses.
     pub io_accesses: u64,
-    /// Times that a line became shared: what the filter dropped of it until then was not sent.
+    /// Times that a line became shared: references of it that the filter dropped until then were not sent.
     pub lost_before_share: u64,
     /// Accesses of the heap shim, left out.
     pub skipped: u64,

@@ -64,7 +64,7 @@ pub struct Segment {
     pub vaddr: u64,
     /// Bytes in the file.
     pub file_bytes: u64,
-    /// Bytes in memory; what is beyond `file_bytes` begins as zeros.
+    /// Bytes in memory; those beyond `file_bytes` begin as zeros.
     pub memory_bytes: u64,
 }
 

@@ -62,7 +62,7 @@ pub fn spoken_percent(part: u64, whole: u64) -> String {
         let text = format!("{p:.1}");
         format!("{}%", text.strip_suffix(".0").unwrap_or(&text))
     } else if part < whole && p > 99.5 {
-        // A whole is only what is whole.
+        // Only a whole is shown as 100%.
         "over 99%".to_owned()
     } else {
         format!("{p:.0}%")
@@ -94,7 +94,7 @@ pub fn quoted(words: &[String]) -> String {
     words.iter().map(word).collect::<Vec<_>>().join(" ")
 }
 
-/// Why a file could not be read or written, and what to do about it.
+/// Returns why a file could not be read or written, and the advice.
 pub fn io_error(error: &std::io::Error) -> String {
     use std::io::ErrorKind;
     let text = error.to_string();

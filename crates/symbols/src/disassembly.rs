@@ -7,8 +7,8 @@ use iced_x86::{Decoder, DecoderOptions, Formatter, Instruction, IntelFormatter, 
 const LONGEST: u64 = 15;
 
 impl Elf {
-    /// The instruction at a linked address in Intel's notation, with the name of the function that it calls or jumps to;
-    /// `None` where the file has no instruction. `module`: what names of stripped code begin with.
+    /// The instruction at a linked address in Intel's notation, with the name of the function that it calls or jumps
+    /// to; `None` where the file has no instruction. `module`: prefix of names of stripped code.
     pub fn instruction(&self, module: &str, address: u64) -> Option<String> {
         let mut decoder = Decoder::with_ip(64, self.bytes_at(address, LONGEST)?, address, DecoderOptions::NONE);
         let instruction = decoder.decode();

@@ -100,7 +100,7 @@ impl Elf {
         let extent = extents.partition_point(|e| e.0 <= address).checked_sub(1).map(|i| extents[i]);
         let extent = extent.filter(|(start, bytes)| address - start < *bytes);
         let start = extent.map(|e| e.0).or(section.map(|s| s.0));
-        // Symbols without a size name what follows them, up to the next known start.
+        // Symbols without a size name the bytes behind them, up to the next known start.
         let from = start.unwrap_or(address);
         let unsized_symbol = self.functions[..self.functions.partition_point(|f| f.start <= address)]
             .iter()

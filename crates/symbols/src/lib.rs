@@ -1,4 +1,4 @@
-//! Names for what a run executed and touched, resolved while the files are those that ran.
+//! Names of a run's code and data, resolved while the files are those that ran.
 
 mod code;
 mod debug;

@@ -8,7 +8,7 @@ use std::path::Path;
 /// Debug information of an address.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct SourcePlace {
-    /// The function that was compiled, not what was inlined into it.
+    /// The function that was compiled, not one inlined into it.
     pub function: Option<String>,
     /// The innermost inlined function.
     pub inlined: Option<String>,

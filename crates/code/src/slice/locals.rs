@@ -29,7 +29,7 @@ impl Slice<'_> {
         }
     }
 
-    /// The memory was written where no walk sees it: what read it is a load as any other.
+    /// The memory was written where no walk sees it: its reader is a load as any other.
     pub(super) fn lost(&mut self, number: u32, reader: Node, way: Way) {
         let way = self.readers.get(&reader).copied().unwrap_or(way);
         self.load(number, reader, 0, way);

@@ -15,8 +15,8 @@ const PARTS: f32 = 65_536.0;
 
 /// Cycles an instruction, in 1/65536, of the loop around an instruction, or else of its straight code.
 ///
-/// The longest of three: what the core begins in a cycle, what its units do in a cycle, and the longest chain of values
-/// from one turn of the loop to the next.
+/// The longest of three times: by the core's width, by its units, and by the longest chain of values from one turn of
+/// the loop to the next.
 pub(crate) fn per_instruction(graph: &Graph, times: &CoreTimes, asked: Node) -> u32 {
     let body = body::around(graph, asked);
     let mut factory = InstructionInfoFactory::new();

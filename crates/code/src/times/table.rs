@@ -53,7 +53,7 @@ const VECTOR: Cost = in_unit(Unit::Vector, 1.0);
 /// An atomic instruction waits until all stores before it are done.
 const ATOMIC: Cost = alone(18.0, 8.0, 18.0);
 
-/// Names without a leading `V`, and what they cost; the first that begins the name counts. A name that ends in `!` is
+/// Names without a leading `V`, and their costs; the first that begins the name counts. A name that ends in `!` is
 /// meant whole.
 const BY_NAME: &[(&str, Cost)] = &[
     ("Mov!", MOVE),

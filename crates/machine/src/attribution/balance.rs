@@ -6,14 +6,14 @@
 
 use nearmiss_record::model::{ByClass, Tally};
 
-/// Reduces `values` in proportion until they sum to at most `target`; returns what the sum lacks.
+/// Reduces `values` in proportion until they sum to at most `target`; returns the shortfall of the sum.
 pub(super) fn fit(values: &mut [u64], target: u64) -> u64 {
     let sum: u128 = values.iter().map(|v| u128::from(*v)).sum();
     let target_wide = u128::from(target);
     if sum <= target_wide {
         return (target_wide - sum) as u64;
     }
-    // Largest remainders: deterministic, and no row ends above what it had.
+    // Largest remainders: deterministic, and no row ends above its old value.
     let mut remainders = Vec::with_capacity(values.len());
     let mut left = target;
     for (index, value) in values.iter_mut().enumerate() {

@@ -2,7 +2,7 @@
 //!
 //! An instruction's charges are split between the command, others, idle and ticks as its kept references are (or its
 //! function's, where it has none). A kept reference stands for fewer dropped ones where caches are cold, so the weights
-//! of each are scaled until its instructions sum to what its tasks reported at their switches, which is exact.
+//! of each are scaled until its instructions sum to its tasks' reports at their switches, which are exact.
 
 use super::Attribution;
 use super::balance::{fit, split};
@@ -57,7 +57,7 @@ pub(super) struct Charged {
 }
 
 impl Charged {
-    /// Charges `instructions` in all, and what the filter dropped.
+    /// Charges `instructions` in all, and the dropped references.
     pub fn new(attribution: &Attribution, names: &Names<'_>, instructions: u64, only_user: bool) -> Self {
         let count = names.insns.len().max(attribution.insns.iter().map(Vec::len).max().unwrap_or(0));
         let counted = |id: usize| {
@@ -153,8 +153,8 @@ fn weights(attribution: &Attribution, names: &Names<'_>, count: usize) -> Vec<We
     (0..count).map(of).collect()
 }
 
-/// The instructions of user mode or of the kernel that each should sum to, given what each sums to by kept references:
-/// what the tasks of each class reported, less their part of the ticks. Interrupts on idle CPUs are others'.
+/// Returns the instructions of user mode or of the kernel that each should sum to, given its sum by kept references:
+/// the reports of the tasks of each class, less their part of the ticks. Interrupts on idle CPUs are others'.
 fn wanted(attribution: &Attribution, kernel: usize) -> impl Fn([f64; 4]) -> [f64; 4] + use<> {
     let reported = attribution.reported.map(|class| class[kernel] as f64);
     let kept = attribution.kept_by.map(|class| class.map(|references| references as f64));
@@ -174,7 +174,7 @@ fn wanted(attribution: &Attribution, kernel: usize) -> impl Fn([f64; 4]) -> [f64
     }
 }
 
-/// Scales the weights of some instructions so that their charges sum to what `wanted` makes of the sums.
+/// Scales the weights of some instructions so that their charges sum to `wanted` of the sums.
 fn scale(
     weights: &mut [Weights],
     executed: &[u64],

@@ -47,7 +47,7 @@ fn empty(attribution: &Attribution) -> Tally {
     Tally { levels: vec![LevelTally::default(); attribution.options.levels], ..Tally::default() }
 }
 
-/// Instructions that did anything, with what they did.
+/// Returns the instructions with a tally, and the tally.
 fn tallies<'a>(attribution: &'a Attribution, whose: Whose, part: &'a Part) -> impl Iterator<Item = (u32, Tally)> + 'a {
     (0..part.references.len()).filter_map(move |id| Some((id as u32, of_instruction(attribution, whose, part, id)?)))
 }
@@ -114,7 +114,7 @@ fn lines(attribution: &Attribution, names: &Names<'_>, command: &Part) -> Vec<Li
     lines
 }
 
-/// Returns the tally of one instruction id; `None`: nothing. Cycles hold what [`Cycles::set`] takes.
+/// Returns the tally of one instruction id; `None`: nothing. Cycles hold the input of [`Cycles::set`].
 pub(super) fn of_instruction(attribution: &Attribution, whose: Whose, part: &Part, id: usize) -> Option<Tally> {
     let references = part.references[id];
     let misses = attribution.insns[whose as usize].get(id).map(|row| row.misses).unwrap_or_default();

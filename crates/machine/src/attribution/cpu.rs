@@ -59,7 +59,7 @@ impl Cpu {
         }
     }
 
-    /// The running task's report of what the filter dropped.
+    /// Adds the running task's report of dropped references.
     pub fn report(&mut self, tasks: &mut Tasks, class: Class, usage: &Usage) {
         tasks.add_usage(self.task, usage);
         if class == Class::Command {
@@ -88,7 +88,7 @@ impl Cpu {
         self.last_insn = insn;
     }
 
-    /// Charges what was counted to the calling context.
+    /// Charges the counts to the calling context.
     pub fn settle_context(&mut self, visits: &mut Visits) {
         visits.add(self.context, std::mem::take(&mut self.here), self.last_insn);
     }

@@ -81,7 +81,7 @@ struct Level {
 /// Twin's result at one level for a reference that missed.
 #[derive(Clone, Copy, Debug)]
 enum Found {
-    /// A crowded miss: what the cache had counted when the line last missed there, and what it has counted now.
+    /// A crowded miss: the cache's count when the line last missed there, and its count now.
     Crowded(Mark, Mark),
     /// A hit, and a miss in the twin.
     Displaced,

@@ -176,7 +176,7 @@ pub(super) fn objects(attribution: &Attribution, names: &Names<'_>, totals: &Tal
     rows.push(nameless(ObjectKind::Code, "instructions", code));
     let mut known = empty();
     rows.iter().for_each(|row| known += &row.tally);
-    // Misses at unknown addresses are what no other row has.
+    // Misses at unknown addresses are those in no other row.
     rows.push(nameless(ObjectKind::Unattributed, UNATTRIBUTED, difference(totals, &known, &mut false)));
     cycles.spread(rows.iter_mut().map(|row| &mut row.tally), totals);
     rows

@@ -169,7 +169,7 @@ fn misses_only(rest: &Tally) -> Tally {
     Tally { instructions: 0, loads: 0, stores: 0, line_accesses: 0, nt_stores: 0, cycles: 0, ..rest.clone() }
 }
 
-/// A sentence when model and attribution do not agree on what both count.
+/// Returns a sentence if model and attribution disagree on counts that both have.
 fn disagreement(whole: &Tally, known: &Tally) -> Option<String> {
     let misses = |t: &Tally| t.levels.iter().map(|l| l.misses()).sum::<u64>();
     let (model, told) = (

@@ -238,7 +238,7 @@ impl Attribution {
         }
     }
 
-    /// The running task's report of what the filter dropped for it.
+    /// Adds the running task's report of references that the filter dropped for it.
     fn report(&mut self, vcpu: usize, usage: &Usage) {
         let class = self.running.class(vcpu);
         self.reported[class as usize][0] += usage.user_instructions;

@@ -1,4 +1,4 @@
-//! Shared lines with the names of what lies on them.
+//! Shared lines with the names of their contents.
 
 use super::Attribution;
 use super::data_tables::{Namer, Title};

@@ -49,7 +49,7 @@ fn fitted(rows: Vec<(TaskRow, Usage)>, part: &Part, totals: &Tally, cycles: &Cyc
     rows
 }
 
-/// One row a thread, without what the filter dropped; and what it dropped.
+/// Returns one row a thread, without the dropped references; and the dropped ones.
 fn rows(attribution: &Attribution) -> Vec<(TaskRow, Usage)> {
     let levels = attribution.options.levels;
     let mut by_thread: BTreeMap<(bool, u32, u32), (TaskRow, Usage)> = BTreeMap::new();

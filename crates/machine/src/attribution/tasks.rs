@@ -149,7 +149,7 @@ impl Tasks {
         }
     }
 
-    /// Adds a report of what the filter dropped.
+    /// Adds a report of dropped references.
     pub fn add_usage(&mut self, index: u32, usage: &Usage) {
         add_usage(&mut self.rows[index as usize].usage, usage);
     }

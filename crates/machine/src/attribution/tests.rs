@@ -317,7 +317,7 @@ fn loads_behind_stores_of_their_page_offset_find_both_blocks() {
         s.control(0, Control::Heap { op: HeapOp::Alloc, address, size: 4096, old: 0, alignment: 0 });
     }
     let store = |vaddr| Record::reference(Kind::Store, vaddr, 8, 0, InsnId(1), vaddr >> 12, 1);
-    // A running sum: what is stored is loaded two elements later.
+    // A running sum: the stored value is loaded two elements later.
     for i in 0..10 {
         s.hit(0, load(0x1_0000 + i * 8, 0));
         s.hit(0, store(0x2_0010 + i * 8));

@@ -116,8 +116,8 @@ impl Tracker {
         self.spaces.space(pid).map(Region { start, end, content });
     }
 
-    /// Segments that share a page of the file could each be what `mapping` maps: the one that fits the bias of the
-    /// same module's mapping right below is.
+    /// `mapping` could map any of the segments that share a page of the file: it maps the one that fits the bias of the
+    /// same module's mapping right below.
     fn bias_below(&self, pid: u32, mapping: &Mapping, data: &ModuleData) -> Option<u64> {
         let Content::Module { data: below, bias, .. } = &self.spaces.get(pid)?.region_below(mapping.start)?.content
         else {

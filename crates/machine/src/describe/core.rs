@@ -8,7 +8,7 @@ const MOST_ENTRIES: u32 = 1 << 20;
 const MOST_WALK_CYCLES: u32 = 10_000;
 const LARGEST_BLOCK: u64 = 1 << 30;
 
-/// Checks the core, what it fetches ahead, and its address translation, as far as the machine has them.
+/// Checks the core, its streams, and its address translation, as far as the machine has them.
 pub(super) fn check(machine: &Machine) -> Result<(), Problem> {
     if let Some(core) = &machine.core {
         one_of_two(machine)?;
@@ -75,7 +75,7 @@ fn stream_ranges(streams: &Streams) -> Result<(), Problem> {
     Err(Problem::new(at("within"), format!("within is {}", streams.within), "a power of two from 1 KiB to 1 GiB"))
 }
 
-/// A figure for each level behind the first and for memory, none above what a single access to the place waits.
+/// A figure for each level behind the first and for memory, none above the wait of a single access to the place.
 fn line_cycles(machine: &Machine, streams: &Streams) -> Result<(), Problem> {
     let path = [Key("streams"), Key("line_cycles")];
     let latency = &machine.latency;

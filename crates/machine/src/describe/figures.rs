@@ -41,7 +41,7 @@ pub fn figures(machine: &Machine) -> Vec<String> {
     names
 }
 
-/// Figures of the core and of what only some machines have.
+/// Figures of the core and of optional parts of a machine.
 fn of_the_core(machine: &Machine) -> Vec<&'static str> {
     const CORE: [&str; 11] = [
         "core.window",

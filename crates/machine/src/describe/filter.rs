@@ -234,7 +234,7 @@ fn one_line_reason(machine: &Machine) -> Option<String> {
     None
 }
 
-/// Another vCPU can change what this vCPU's first level holds, or in which order.
+/// Another vCPU can change the contents of this vCPU's first level, or their order.
 pub(super) fn must_clear(machine: &Machine) -> bool {
     machine
         .caches
@@ -334,7 +334,7 @@ mod tests {
         assert_eq!(approximations(mp, &machine("xeon-mp-4way-l3")).len(), 2);
     }
 
-    /// The claim itself: an LRU first level sees the same misses with and without what the filter drops.
+    /// The claim itself: an LRU first level sees the same misses with and without the dropped references.
     #[test]
     fn dropping_repeats_changes_no_miss() {
         let m = machine("xeon-mp-4way-l3");

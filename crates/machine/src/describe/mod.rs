@@ -85,7 +85,7 @@ pub fn preset_or_file(name: &str) -> Result<Machine, DescribeError> {
 /// Reads a machine file.
 pub fn read_file(path: &Path) -> Result<Machine, DescribeError> {
     let unreadable = |why| DescribeError::Unreadable { path: path.to_owned(), why };
-    // A machine file is a page of text; what is larger is something else.
+    // A machine file is a page of text; a larger file is something else.
     let size = std::fs::metadata(path).map_err(unreadable)?.len();
     if size > MAX_FILE_BYTES {
         return Err(unreadable(std::io::Error::other(format!("{size} bytes is too large for a machine file"))));

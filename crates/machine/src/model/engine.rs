@@ -97,7 +97,7 @@ pub trait Engine: Sized {
     fn fence(&mut self, cpu: usize, now: u64, tell: &mut dyn FnMut(Drained));
     /// Notes that `owner` wrote these bytes at `address` before other CPUs used the line.
     fn share(&mut self, address: u64, owner: usize, written: u64);
-    /// A control record of this CPU, for what the homes of pages depend on.
+    /// Handles a control record of this CPU, which the homes of pages may depend on.
     fn control(&mut self, cpu: usize, control: &Control<'_>) {
         let _ = (cpu, control);
     }
@@ -107,6 +107,6 @@ pub trait Engine: Sized {
     }
     /// The node of a CPU.
     fn node(&self, cpu: usize) -> u8;
-    /// The window closes. `sites`: what the numbers of call sites stand for.
+    /// The window closes. `sites`: the call sites by number.
     fn finish(self, sites: &Sites, tell: &mut dyn FnMut(Drained)) -> ModelTotals;
 }

@@ -11,7 +11,7 @@ use std::sync::Arc;
 pub struct ModelOptions {
     /// Order of the records of several CPUs.
     pub order: Order,
-    /// Leave out what ran in kernel mode.
+    /// Leave out kernel mode.
     pub only_user: bool,
     /// Keep private caches coherent. Off only to compare with cachegrind, which models no sharing: then a cache with a
     /// virtual index is tagged by virtual address and address space.

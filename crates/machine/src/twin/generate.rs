@@ -145,7 +145,7 @@ fn homes(number: usize) -> HomePolicy {
         0 => HomePolicy::Recorded,
         1 => HomePolicy::everywhere(Home::FirstTouch),
         2 => HomePolicy::everywhere(Home::Interleave),
-        // Pages are mapped twice, and tasks change: what comes first in the list often fits last.
+        // Pages are mapped twice, and tasks change: the first in the list often fits last.
         3 => HomePolicy::Rules(vec![
             rule(Some((9 * 4096, 11 * 4096)), None, Home::Node(0)),
             rule(None, Some(5), Home::FirstTouch),
@@ -172,7 +172,7 @@ pub(super) fn places(cpus: u32) -> impl Strategy<Value = PlacePolicy> {
     })
 }
 
-/// One step of a stream; the last field numbers what kind of step.
+/// One step of a stream; the last field is the number of its kind.
 type Op = (usize, u64, u64, u32, u32, u8, u8);
 
 fn records(op: &Op) -> Vec<Record> {

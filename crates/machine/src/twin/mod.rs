@@ -1,6 +1,6 @@
 //! The model's slow twin: the same counting rules (see [`crate::model`]), written down as plainly as possible.
 //!
-//! It shares with the model what is not a cache: the machine's plan, page placement, the bus's queues and the stream's
+//! It shares all but the caches with the model: the machine's plan, page placement, the bus's queues and the stream's
 //! front. Any cache, shadow, copy, blame or buffer is searched for, step by step, in lists and sets.
 
 mod buffer;

@@ -9,7 +9,7 @@ use nearmiss_record::model::SetMap;
 use std::collections::BTreeMap;
 
 impl Slow {
-    /// One writer or many readers: fails with what breaks it.
+    /// One writer or many readers: fails with the line that breaks it.
     #[cfg(test)]
     pub(super) fn check(&self) -> Result<(), String> {
         if self.plan.others.iter().all(Vec::is_empty) {

@@ -57,7 +57,7 @@ pub trait Cell: Sized {
     /// The field as its column keeps it.
     fn store(&self) -> Stored<'_>;
 
-    /// The field, of what its column keeps.
+    /// The field, from its column's value.
     ///
     /// Errors: in words, what is wrong with a value that the field cannot have.
     fn load(stored: Stored<'_>) -> Result<Self, String>;

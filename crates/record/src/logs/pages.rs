@@ -1,4 +1,4 @@
-//! The pages of a column, looked at before they are decoded.
+//! The pages of a column, checked before they are decoded.
 //!
 //! The decoders of the `parquet` crate panic at lengths that contradict the page, and its decompression allocates what a
 //! page claims. The pages that the decoders get from here are checked, and decompressed within a limit: to the crate the

@@ -4,7 +4,7 @@ use super::row::{Sound, rows};
 use crate::observed::Poll;
 
 rows! {
-    /// One call of the poll family: what a replay of another polling policy starts from.
+    /// One call of the poll family: the input of a replay of another polling policy.
     PollCall in "polls-log.parquet" as "nearmiss/polls-log/1" {
         /// Instant at which the thread entered the call; 0 if that was before the observation began.
         enter_ns: u64,

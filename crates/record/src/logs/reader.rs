@@ -20,7 +20,7 @@ const BATCH_ROWS: usize = 4096;
 
 /// The rows of a log, in the order of the file. At most a page of each column and a batch of rows is in memory.
 ///
-/// The file may be hostile: what it claims is checked, and the first thing that cannot be ends the rows with an error.
+/// The file may be hostile: its claims are checked, and the first impossible one ends the rows with an error.
 pub struct Reader<R> {
     path: PathBuf,
     source: Source,

@@ -2,7 +2,7 @@
 
 use super::cell::{Kind, Stored};
 
-/// Most entries that an observation logs of a kind; what comes later is counted as lost.
+/// Most entries that an observation logs of a kind; later ones are counted as lost.
 pub const MOST_LOGGED: usize = 2_000_000;
 
 /// A column of a log.
@@ -23,7 +23,7 @@ pub type Next<'n, 'a> = &'n mut dyn FnMut() -> Result<Stored<'a>, String>;
 pub trait Row: Sound + Sized {
     /// Name of the file in the run directory.
     const FILE: &'static str;
-    /// Name and version of the columns and what they mean.
+    /// Name and version of the columns and their meaning.
     const SCHEMA: &'static str;
     /// The columns, in the order of the fields.
     const COLUMNS: &'static [Column];
@@ -39,14 +39,14 @@ pub trait Row: Sound + Sized {
 
 /// Invariants between the fields of a row.
 pub trait Sound {
-    /// Errors: what of it does not hold.
+    /// Errors: the invariant that does not hold.
     fn sound(&self) -> Result<(), &'static str> {
         Ok(())
     }
 }
 
-/// Declares a row type: its fields are its columns, in the order of the file. A number behind a field is what its column
-/// keeps for the rows of files of before the column.
+/// Declares a row type: its fields are its columns, in the order of the file. A number behind a field is its column's
+/// value for the rows of files of before the column.
 macro_rules! rows {
     (
         $(#[$doc:meta])*

@@ -1,4 +1,4 @@
-//! Samples with the names of what they fell on.
+//! Samples with the names of their places.
 
 use super::row::{Sound, rows};
 use crate::observed::{Profile, Sample};

@@ -19,7 +19,7 @@ use std::sync::Arc;
 
 /// Rows of a full row group.
 const GROUP_ROWS: usize = 1 << 16;
-/// Bytes of text that end a row group early, so that no page exceeds what a reader takes.
+/// Bytes of text that end a row group early, so that no page exceeds a reader's limit.
 const GROUP_TEXT_BYTES: usize = 8 << 20;
 
 /// Writes the rows of a log. Only [`Writer::finish`] gives the file its name; a writer that is dropped leaves nothing.
@@ -83,7 +83,7 @@ impl<R: Row> Writer<R> {
         self.write_group().map_err(|e| self.failed(e))
     }
 
-    /// Writes what is left and gives the file its name.
+    /// Writes the rest and gives the file its name.
     pub fn finish(mut self) -> Result<(), LogError> {
         self.write_group().map_err(|e| self.failed(e))?;
         let Some(out) = self.out.take() else { return Ok(()) };

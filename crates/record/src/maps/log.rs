@@ -101,8 +101,8 @@ impl MapLog {
 
     fn code_of(&self, task: u64, id: u32, vaddr: u64) -> Option<&Mapping> {
         let images = self.processes.get(&self.process(task, id)?)?;
-        // Never a newer one: what was seen before it began was not translated in it. An older one may be right, for an
-        // id may be seen some time after its translation.
+        // Never a newer one: code seen before it began was not translated in it. An older one may be right, for an id
+        // may be seen some time after its translation.
         let of_time = images.iter().rev().map(|i| *i as usize).filter(|i| self.images[*i].from <= id);
         of_time.into_iter().find_map(|i| self.find(i, id, vaddr))
     }

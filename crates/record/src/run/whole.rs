@@ -30,8 +30,8 @@ pub fn remove_unfinished() {
     }
 }
 
-/// Writes a file under a temporary name, then renames it. A link is followed; what is no regular file, such as a pipe or
-/// a device, is written to and stays what it is.
+/// Writes a file under a temporary name, then renames it. A link is followed; anything but a regular file, such as a
+/// pipe or a device, is written to and stays in place.
 pub fn write_whole(path: &Path, bytes: &[u8]) -> Result<(), RunError> {
     let path = &fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
     if fs::metadata(path).is_ok_and(|about| !about.is_file() && !about.is_dir()) {

@@ -179,7 +179,7 @@ impl Encoder {
         self.chunks
     }
 
-    /// Adds a chunk. `records` is what the tap sent: payload inside the chunk.
+    /// Adds a chunk. `records` are the tap's: payload inside the chunk.
     pub(super) fn chunk(&mut self, header: &ChunkHeader, records: &[Record]) {
         let p = self.previous;
         let out = &mut self.columns.chunks;
@@ -347,7 +347,8 @@ impl Decoder {
         Decoder { predictor: Predictor::new() }
     }
 
-    /// Decodes a block of `chunks` chunks and `expected` records. Errors name what is wrong; memory is bounded by `expected`.
+    /// Decodes a block of `chunks` chunks and `expected` records. Errors name the fault; memory is bounded by
+    /// `expected`.
     pub(super) fn decode(
         &mut self,
         raw: &[u8],

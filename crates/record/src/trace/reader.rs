@@ -164,7 +164,7 @@ impl TraceReader {
         &self.path
     }
 
-    /// The error for what a validator found in block `block`.
+    /// Returns the error for a validator's finding in block `block`.
     pub fn bad_record(&self, block: usize, bad: Bad) -> TraceError {
         let Bad { vcpu, record, chunk, what } = bad;
         TraceError::BadRecord { path: self.path.clone(), vcpu, record, block: block as u64, chunk, what }

@@ -1,4 +1,4 @@
-//! Checks that a stream can be what a tap recorded, before anything is modelled from it.
+//! Checks that a tap can have recorded a stream, before anything is modelled from it.
 
 use super::{Block, TraceError, TraceHeader, TraceReader};
 use crate::abi::ChunkHeader;

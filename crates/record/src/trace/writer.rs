@@ -67,7 +67,7 @@ impl TraceWriter {
         self.offset
     }
 
-    /// Adds a chunk. After an error (disk full) call [`TraceWriter::finish`]: it keeps what fits.
+    /// Adds a chunk. After an error (disk full) call [`TraceWriter::finish`]: it keeps the blocks that fit.
     pub fn chunk(&mut self, header: &ChunkHeader, records: &[Record]) -> Result<(), TraceError> {
         self.encoder.chunk(header, records);
         if self.encoder.records() >= BLOCK_RECORDS { self.flush() } else { Ok(()) }

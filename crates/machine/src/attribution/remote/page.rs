@@ -15,7 +15,7 @@ const MOST_USERS: usize = 256;
 pub(super) struct User {
     pub tid: u32,
     pub node: u8,
-    /// Reads on the bus, what the first task did while it was alone left out.
+    /// Reads on the bus, without those of the first task while it was alone.
     pub reads: u64,
     /// Stores, likewise.
     pub stores: u64,
@@ -147,7 +147,7 @@ mod tests {
     #[test]
     fn each_cause_is_told_from_the_others() {
         assert_eq!(judged(&[(2, 1, 100, 0)]), (Cause::FirstTouch, 1));
-        // The reader may write what it alone uses.
+        // The reader may write bytes that it alone uses.
         assert_eq!(judged(&[(2, 1, 100, 90)]), (Cause::FirstTouch, 1));
         // Several readers of one node are no reason to call the page shared.
         assert_eq!(judged(&[(2, 1, 50, 0), (3, 1, 50, 0)]), (Cause::FirstTouch, 1));

@@ -179,7 +179,7 @@ impl Pages {
         page
     }
 
-    /// Follows what the homes of pages depend on, on a CPU of `node`.
+    /// Handles control records that the homes of pages depend on, on a CPU of `node`.
     pub fn control(&mut self, cpu: usize, node: u8, control: &Control<'_>) {
         self.places.control(cpu, node, control);
     }

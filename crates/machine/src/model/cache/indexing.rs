@@ -3,7 +3,7 @@
 use crate::model::fast::plan::{Config, PAGE_LOG2};
 use nearmiss_record::machine::Index;
 
-/// The index function of one cache, split in two: what a page gives ([`Indexing::base`]) and what its line adds.
+/// The index function of one cache, split in two: the part of the page ([`Indexing::base`]) and the part of its line.
 #[derive(Clone, Debug)]
 pub(crate) struct Indexing {
     config: Config,

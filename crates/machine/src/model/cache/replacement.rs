@@ -92,7 +92,7 @@ impl Order {
         }
     }
 
-    /// Fetches what is kept of a set's frames.
+    /// Fetches the state of a set's frames.
     #[inline(always)]
     pub fn prefetch(&self, set: usize, ways: usize) {
         match self {
@@ -136,7 +136,7 @@ fn unused(ways: usize) -> u64 {
 #[inline]
 fn used_now(order: u64, way: usize) -> u64 {
     let others = order ^ (way as u64 * ONES);
-    // The lowest digit that is zero; what this marks beyond it may be wrong.
+    // Returns the lowest digit that is zero; marks beyond it may be wrong.
     let at = (others.wrapping_sub(ONES) & !others & (ONES << 3)).trailing_zeros() & !3;
     let newer = (1u64 << at) - 1;
     order & !(newer << 4 | 15) | (order & newer) << 4 | way as u64

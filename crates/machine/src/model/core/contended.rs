@@ -88,7 +88,7 @@ impl Contended {
         }
     }
 
-    /// A load found that another CPU had taken its line: what it takes, if the line is contended.
+    /// Handles a load that found its line taken by another CPU. Returns its cost, if the line is contended.
     pub fn loads(&mut self, vaddr: u64, now: Ticks, latency_cycles: u32) -> Option<Ticks> {
         let line = vaddr >> self.line_shift;
         let before = self.known(line);
@@ -99,7 +99,7 @@ impl Contended {
         takes
     }
 
-    /// A store found that another CPU had the line: what it takes, if the line is contended.
+    /// Handles a store that found the line in another CPU. Returns its cost, if the line is contended.
     pub fn stores(&mut self, vaddr: u64, now: Ticks, latency_cycles: u32) -> Option<Takes> {
         let line = vaddr >> self.line_shift;
         let before = self.known(line);
@@ -117,7 +117,7 @@ impl Contended {
         })
     }
 
-    /// An atomic found that another CPU had the line: what it takes, if the line is contended.
+    /// Handles an atomic that found the line in another CPU. Returns its cost, if the line is contended.
     pub fn atomics(&mut self, vaddr: u64, now: Ticks, latency_cycles: u32) -> Option<Ticks> {
         let line = vaddr >> self.line_shift;
         let before = self.known(line);

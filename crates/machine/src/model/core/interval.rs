@@ -344,7 +344,7 @@ impl Interval {
         own.ready.saturating_add(part(f64::from(chain.cycles)).saturating_mul(turns))
     }
 
-    /// Charges what the core waits so that it begins the instruction `window` further on not before `there`.
+    /// Charges the core's wait so that it begins the instruction `window` further on not before `there`.
     fn charge(&mut self, what: &Waiting<'_>, there: Ticks, window: u64) -> Ticks {
         let hidden = what.pace.saturating_mul(window);
         let wait = there.saturating_sub(what.clock.saturating_add(hidden));

@@ -123,7 +123,7 @@ fn turns_of_a_chain_that_hit_count() {
 
 #[test]
 fn what_a_load_reads_nearer_than_its_distance_is_of_the_turn_before() {
-    // Two look-ups a turn of 20 instructions, both by what both found in the turn before.
+    // Two look-ups a turn of 20 instructions, both by the results of both in the turn before.
     let look_ups = || (0..40).map(|n| (10, Kind::Load, 1 + n % 2, scattered(n.into()), 300));
     let of_turns = |nearest: [u32; 2]| {
         let chain = Some(Chain { instructions: 20, cycles: 5.0 });
@@ -140,7 +140,8 @@ fn what_a_load_reads_nearer_than_its_distance_is_of_the_turn_before() {
 
 #[test]
 fn look_ups_of_an_inner_loop_wait_for_the_outer_loop_together() {
-    // Four turns of an inner loop of 10 instructions, then 20 more, and the next four look-ups are by what these found.
+    // Four turns of an inner loop of 10 instructions, then 20 more, and the next four look-ups are by the results of
+    // these.
     let look_ups = (0..40).map(|n| (if n % 4 == 0 { 30 } else { 10 }, Kind::Load, 1, scattered(n), 300));
     let chain = Some(Chain { instructions: 30, cycles: 5.0 });
     assert_eq!(run(look_ups, &[(1, from_afar(&[(1, 30)], chain))]).1, 90 + 10 * 300 - 100);
@@ -149,7 +150,7 @@ fn look_ups_of_an_inner_loop_wait_for_the_outer_loop_together() {
 #[test]
 fn lists_that_begin_anew_do_not_wait_for_one_another() {
     let chain = Some(Chain { instructions: 5, cycles: 5.0 });
-    // The head of a list, and two entries, each 300 cycles later than what stands before it.
+    // The head of a list, and two entries, each 300 cycles later than the one before it.
     let lists = (0..2u64).flat_map(|list| {
         let load = |insn, n| (10, Kind::Load, insn, scattered(3 * list + n), 300);
         [load(2, 0), load(1, 1), load(1, 2)]

@@ -47,7 +47,7 @@ pub(in crate::model) const fn ticks(cycles: u64) -> Ticks {
     cycles << 16
 }
 
-/// Model of what hides the misses of one CPU.
+/// Model of one CPU's hidden misses.
 #[derive(Clone, Debug)]
 pub(in crate::model) enum Core {
     /// Some share of each is hidden.

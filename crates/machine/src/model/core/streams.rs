@@ -43,7 +43,8 @@ impl Streams {
         }
     }
 
-    /// An access missed the first level. Returns what shows of its latency, of [`SHOWN`]; 0: the line had been fetched ahead.
+    /// An access missed the first level. Returns the exposed part of its latency, of [`SHOWN`]; 0: the line had been
+    /// fetched ahead.
     pub fn shown(&mut self, vaddr: u64) -> u64 {
         let beyond = self.foreseen(vaddr).map(|stride| stride.abs() - self.longest_stride);
         let faded = (FADED - 1) * self.longest_stride;

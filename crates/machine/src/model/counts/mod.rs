@@ -23,7 +23,7 @@ use nearmiss_record::reference::{Kind, Record};
 use pages::Pages;
 use tags::{Gone, Tags};
 
-/// See [`Engine`], and [`crate::model::Counter`] for what it leaves out.
+/// See [`Engine`], and [`crate::model::Counter`] for its omissions.
 pub struct Counts {
     plan: Plan,
     pages: Pages,

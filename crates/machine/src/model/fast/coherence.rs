@@ -27,8 +27,8 @@ struct Others {
 }
 
 impl Fast {
-    /// Everything after the lookups: where the line comes from, what others must do, what is filled. Returns the
-    /// cycles it takes.
+    /// Handles everything after the lookups: the line's source, the others' copies, the fills. Returns the cycles it
+    /// takes.
     pub(in crate::model) fn transfer(&mut self, access: &Access, walk: &Walk, outcome: &mut Outcome) -> u64 {
         let write = matches!(access.kind, Kind::Store | Kind::Atomic);
         let Some(last) = walk.way.last() else { return 0 };

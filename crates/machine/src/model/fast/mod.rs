@@ -377,7 +377,7 @@ impl Fast {
     }
 
     /// Brings the line into the caches that missed it. `dirty` marks, by step, those that take a modified line over;
-    /// `clean`: what an exclusive cache hands on modified is written back.
+    /// `clean`: a modified line that an exclusive cache hands on is written back.
     pub(in crate::model) fn fill(
         &mut self,
         access: &Access,

@@ -23,7 +23,7 @@ impl Fast {
         walk.missed
     }
 
-    /// [`Fast::fill`] of caches that keep what they have. `first`: flags of the line in the first level.
+    /// [`Fast::fill`] of caches that keep a line when they hand it on. `first`: flags of the line in the first level.
     #[inline(always)]
     fn fill_straight(&mut self, access: &Access, walk: &Walk, first: u8, outcome: &mut Outcome) {
         for step in (0..walk.steps).rev() {

@@ -63,7 +63,7 @@ impl Places {
         self.homes.as_mut().map_or((recorded, true), |homes| homes.home(page, by, recorded))
     }
 
-    /// Follows what the homes depend on, on a CPU of `node`.
+    /// Handles control records that the homes depend on, on a CPU of `node`.
     pub fn control(&mut self, cpu: usize, node: u8, control: &Control<'_>) {
         if let Some(homes) = &mut self.homes {
             homes.control(cpu, node, control);

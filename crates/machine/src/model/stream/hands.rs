@@ -31,7 +31,8 @@ pub struct Hand {
 }
 
 impl Parted {
-    /// Replays hand after hand. A task goes on behind its latest window; what a task does not have is not executed.
+    /// Replays hand after hand. A task goes on behind its latest window; windows that a task does not have are not
+    /// executed.
     pub fn replay<E: Engine, O: Observer>(
         &self,
         machine: &Machine,

@@ -109,7 +109,7 @@ impl Lane {
 enum Turns {
     /// All at the same time, window by window.
     Windows,
-    /// As recorded: what one holds goes out before another one holds anything.
+    /// As recorded: the windows of one go out before another one holds any.
     Recorded {
         /// The CPU that holds something.
         holder: Option<usize>,
@@ -216,7 +216,7 @@ impl Placing {
         Ok(())
     }
 
-    /// In the recorded order, a CPU holds something from here on: what another one holds goes out.
+    /// In the recorded order, a CPU holds windows from here on: those of another one go out.
     fn hold(&mut self, cpu: Option<usize>) {
         let Turns::Recorded { holder, .. } = &mut self.turns else { return };
         if *holder == cpu {
@@ -237,7 +237,7 @@ impl Placing {
         }
     }
 
-    /// A report of what the task did that leaves, or goes on.
+    /// Handles a report of the task that leaves, or goes on.
     fn leave(&mut self, vcpu: usize, usage: Usage) {
         let reported = usage.user_instructions.saturating_add(usage.kernel_instructions);
         self.sources[vcpu].reported = self.sources[vcpu].reported.saturating_add(reported);

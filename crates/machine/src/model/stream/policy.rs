@@ -142,8 +142,8 @@ impl Rules {
         &self.apart
     }
 
-    /// Bytes by which a virtual address moves up, modulo 2^64. The physical address moves by as much: what is shifted beyond its
-    /// page lies in the next recorded frame, which the placement puts wherever it puts that frame.
+    /// Bytes by which a virtual address moves up, modulo 2^64. The physical address moves by as much: bytes shifted
+    /// beyond their page lie in the next recorded frame, at that frame's place.
     #[inline]
     pub fn shift(&self, vaddr: u64) -> u64 {
         let at = self.ranges.partition_point(|(from, _)| *from <= vaddr);

@@ -59,8 +59,8 @@ pub struct Replay<E: Engine, O: Observer> {
 }
 
 impl<E: Engine, O: Observer> Replay<E, O> {
-    /// Builds the model of a machine under a policy. Refuses, in one sentence, what the machine, the policy or the
-    /// trace's filter does not allow; what is merely approximate is in [`Replay::notes`].
+    /// Builds the model of a machine under a policy. Refuses, in one sentence, anything that the machine, the policy or
+    /// the trace's filter does not allow; approximations are in [`Replay::notes`].
     pub fn new(machine: &Machine, policy: &Policy, options: &ModelOptions, observer: O) -> Result<Self, ModelError> {
         let recorded_cpus = options.cpus as usize;
         let placing = placing_of(machine, policy, options)?;
@@ -149,7 +149,7 @@ impl<E: Engine, O: Observer> Replay<E, O> {
         Ok(())
     }
 
-    /// Whether a chunk can be what a recorder wrote behind the ones before.
+    /// Whether a recorder can have written a chunk behind the ones before.
     fn check(&mut self, header: &ChunkHeader, records: &[Record]) -> Result<(), ModelError> {
         let here = Position { chunk: header.seq, record: 0 };
         if self.next_seq.is_some_and(|next| next != header.seq) {
@@ -232,7 +232,7 @@ impl<E: Engine, O: Observer> Replay<E, O> {
         self.cpus[cpu].clock() >> 16
     }
 
-    /// The time at which a CPU acts: its own clock, or in the modelled order the round's, less what was charged ahead.
+    /// The time at which a CPU acts: its own clock, or in the modelled order the round's, less the ticks charged ahead.
     #[inline]
     pub(in crate::model) fn now(&mut self, cpu: usize) -> u64 {
         let state = &mut self.cpus[cpu];

@@ -16,7 +16,7 @@ pub(in crate::model) struct Cpu {
     /// But for its levels, which `misses` has.
     pub tally: Tally,
     pub misses: [Misses; MAX_LEVELS],
-    /// Plain references by kind, not in `tally` yet; what no kind has for a number stays 0.
+    /// Plain references by kind, not in `tally` yet; entries without a kind stay 0.
     pub plain: [u64; 8],
     pub instructions: Instructions,
     /// Ticks of the instructions, without stalls.
@@ -40,7 +40,7 @@ pub(in crate::model) struct Cpu {
 }
 
 impl Cpu {
-    /// A CPU of this node that has executed nothing. `pace`: what an instruction takes where no code is known.
+    /// A CPU of this node that has executed nothing. `pace`: ticks of an instruction without known code.
     pub fn new(node: u8, pace: Ticks, core: Core) -> Self {
         Cpu { space: 1, node, pace, core, ..Cpu::default() }
     }
