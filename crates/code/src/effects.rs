@@ -53,7 +53,7 @@ fn reads(access: OpAccess) -> bool {
 /// Memory that an instruction touches.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Touched {
-    /// Where, if that is plain without following a pointer.
+    /// Address, if it is plain without following a pointer.
     pub local: Option<Local>,
     pub reads: bool,
     pub writes: bool,

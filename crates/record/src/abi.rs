@@ -140,7 +140,7 @@ pub struct ControlPage {
     pub first_level_data_tree: u32,
     /// 1: the ways of the level of instructions go by a tree of bits; 0: by least recent use.
     pub first_level_fetch_tree: u32,
-    /// 1: of the level of instructions nothing but misses; 0: a use now and then too, and of a line that goes whether it
+    /// 1: the level of instructions sends nothing but misses; 0: a use now and then too, and whether a line that goes
     /// was used again.
     pub first_level_misses_only: u32,
     /// 1: every store is sent, and its line is forgotten.

@@ -7,7 +7,7 @@ pub const DEFAULT_CPUS: u32 = 4;
 
 /// The machine with at most `cpus` CPUs (at least one).
 ///
-/// What makes CPUs differ is kept longest. Given up, in this order, each only as far as needed:
+/// Parts that make CPUs differ are kept longest. Given up, in this order, each only as far as needed:
 /// 1. cores of a package, down to one a package (or one a node, where a package holds several nodes);
 /// 2. packages beyond one a node;
 /// 3. hardware threads of a core;

@@ -80,7 +80,7 @@ pub enum TraceError {
     Damaged {
         /// Path of the file.
         path: PathBuf,
-        /// Where.
+        /// Byte offset of the damage.
         offset: u64,
         /// Error in it.
         what: String,
