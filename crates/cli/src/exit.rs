@@ -9,7 +9,7 @@ use signal_hook::consts::SIGINT;
 use std::io::Write;
 use std::process::ExitCode;
 
-/// Done, and a condition that the user asked for failed.
+/// Done, and a condition that the user set failed.
 pub const CONDITION_FAILED: u8 = 1;
 /// Wrong use or bad input.
 pub const BAD_INPUT: u8 = 2;
@@ -18,7 +18,7 @@ const CANNOT_HERE: u8 = 3;
 /// A wrapper's own failure, as `env` and `timeout` do.
 pub const WRAPPER_FAILED: u8 = 125;
 
-/// This machine cannot do it; the text says what would.
+/// This machine cannot do it; the text names what would help.
 #[derive(Debug)]
 pub struct CannotHere(pub String);
 
@@ -30,7 +30,7 @@ impl std::fmt::Display for CannotHere {
 
 impl std::error::Error for CannotHere {}
 
-/// A signal ended what was asked for; the text says what is left of it.
+/// A signal ended the request; the text describes what is left of it.
 #[derive(Debug)]
 pub struct Interrupted(pub String);
 
@@ -42,18 +42,18 @@ impl std::fmt::Display for Interrupted {
 
 impl std::error::Error for Interrupted {}
 
-/// How a shell says that a signal ended a program.
+/// Returns the status by which a shell reports a program that a signal ended.
 pub fn of_signal(signal: i32) -> u8 {
     128u8.wrapping_add(signal as u8)
 }
 
-/// One line on standard error. What comes from files and arguments cannot steer the terminal.
+/// Prints one line on standard error. Text from files and arguments cannot steer the terminal.
 pub fn say(what: &str) {
     // A closed stream must not change the status.
     let _ = writeln!(std::io::stderr(), "nearmiss: {}", plain(what));
 }
 
-/// A report of one line and more on standard error, as safe as [`say`].
+/// Prints a report of one line and more on standard error, as safe as [`say`].
 pub fn report(what: &str) {
     let lines: Vec<String> = what.lines().map(plain).collect();
     // A closed stream must not change the status.
@@ -87,7 +87,7 @@ pub fn in_words(error: &anyhow::Error) -> String {
     let mut causes = error.chain().map(|cause| without_numbers(&cause.to_string()));
     let mut text = causes.next().unwrap_or_default();
     for cause in causes {
-        // Most of ours tell their cause themselves.
+        // Most of our errors contain their cause.
         if !text.to_lowercase().contains(&cause.to_lowercase()) {
             text = format!("{text}: {cause}");
         }
@@ -95,7 +95,7 @@ pub fn in_words(error: &anyhow::Error) -> String {
     text
 }
 
-/// Without ` (os error 28)`, which says nothing that the words before it do not.
+/// Removes ` (os error 28)`, which adds nothing to the words before it.
 fn without_numbers(text: &str) -> String {
     let mut parts = text.split(" (os error ");
     let first = parts.next().unwrap_or_default().to_owned();
@@ -103,7 +103,7 @@ fn without_numbers(text: &str) -> String {
 }
 
 /// Prints one line and picks the exit code: for wrappers 127 and 126 where the command cannot be found or executed,
-/// else 125; 3 for [`CannotHere`], else 2. After a signal, whatever failed, that of the signal.
+/// else 125; 3 for [`CannotHere`], else 2. After a signal, any failure has that of the signal.
 pub fn explain(error: &anyhow::Error, wrapper: bool) -> ExitCode {
     let signal = interrupt::received().or(error.is::<Interrupted>().then_some(SIGINT));
     say(&if signal.is_some() && !error.is::<Interrupted>() { "interrupted".to_owned() } else { in_words(error) });

@@ -1,11 +1,11 @@
-//! What verbs print and write.
+//! Output of the verbs.
 
 use anyhow::Context;
 use nearmiss_record::run;
 use std::io::{IsTerminal, Write};
 use std::path::Path;
 
-/// Writes a file whole or not at all, and says where it is.
+/// Writes a file whole or not at all, and prints its path.
 pub fn write(file: &Path, bytes: &[u8]) -> anyhow::Result<()> {
     run::write_whole(file, bytes).map_err(flat)?;
     print(&format!("{}\n", file.display()))
@@ -21,7 +21,7 @@ pub fn line_width() -> Option<usize> {
     std::io::stdout().is_terminal().then(terminal_width)
 }
 
-/// As [`terminal_width`], for wrappers, whose own text goes to stderr.
+/// As [`terminal_width`], for wrappers: their own text goes to stderr.
 pub fn terminal_width_of_stderr() -> usize {
     width_of(std::io::stderr())
 }
@@ -39,12 +39,12 @@ pub fn print(text: &str) -> anyhow::Result<()> {
     }
 }
 
-/// The same of a wrapper, whose own text goes to standard error. A closed stream must not change the command's status.
+/// Prints a wrapper's own text on standard error. A closed stream must not change the command's status.
 pub fn tell(text: &str) {
     let _ = anstream::stderr().lock().write_all(text.as_bytes());
 }
 
-/// An error whose text already says its cause: kept as text, so that the cause is not said twice.
+/// Keeps an error as text: the text contains its cause, which would otherwise be printed twice.
 pub fn flat(error: impl std::fmt::Display) -> anyhow::Error {
     anyhow::anyhow!("{error}")
 }

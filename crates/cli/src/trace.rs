@@ -160,15 +160,15 @@ pub fn run(mut args: Args) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::from(match status {
         Some(CommandStatus::Exited(code)) => code as u8,
         Some(CommandStatus::Signaled(number)) => (128 + number) as u8,
-        // A command that was ended as asked has no status of its own.
+        // A command that was ended on request has no status of its own.
         None => interrupt::received().map_or(if ended { 0 } else { exit::WRAPPER_FAILED }, exit::of_signal),
     }))
 }
 
-/// Where a command's output is kept in its run, when it is not the verb that owns it.
+/// Files of a command's output in its run, when it is not the verb that owns it.
 pub const OUTPUTS: [&str; 2] = ["command.out", "command.err"];
 
-/// What is made of a recording.
+/// Product of a recording.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kept {
     /// The report, on standard error beside the command's own.
@@ -189,7 +189,7 @@ struct Recording {
 }
 
 fn trace(args: &Args, plan: Option<Parts>, kept: Kept) -> anyhow::Result<Recording> {
-    // The guest would say it too, after its boot.
+    // The guest would report it too, after its boot.
     if args.snapshot.is_none() {
         Workload::new(args.command.iter().cloned()).program()?;
     }
@@ -220,7 +220,7 @@ fn trace(args: &Args, plan: Option<Parts>, kept: Kept) -> anyhow::Result<Recordi
     result.inspect_err(|_| run.discard())
 }
 
-/// Says ahead of the run what may go wrong with this emulator.
+/// Warns ahead of the run what may go wrong with this emulator.
 fn caution(config: &TapConfig) {
     if let Some(caution) = config.qemu.caution() {
         exit::say(&caution);
@@ -378,7 +378,7 @@ fn filter(args: &Args, machine: &Machine) -> Filter {
     filter.by_task = carries(Carry::Tasks);
     filter.contexts = !args.no_stacks;
     filter.heap = !args.no_heap && args.snapshot.is_none();
-    // Nobody else will want these records, and no curve that asks for what hits.
+    // Nobody else needs these records, and no curve needs the hits.
     if args.no_trace && args.no_curve && !args.one_line_filter && args.carry.is_empty() {
         filter.first_level = describe::first_level_for(machine);
     }

@@ -11,15 +11,15 @@ pub enum Error {
     Spec {
         /// The file.
         file: PathBuf,
-        /// Where, if that is known.
+        /// Line, if known.
         line: Option<usize>,
-        /// What is wrong, and what would be right.
+        /// The fault, and the right form.
         message: String,
     },
-    /// What was asked for does not fit the lab.
+    /// The request does not fit the lab.
     #[error("{0}")]
     Asked(String),
-    /// This machine cannot do what the specification asks; the text says what would help.
+    /// This machine cannot do what the specification requires; the text names what would help.
     #[error("{0}")]
     CannotHere(String),
     /// Another process works on the lab.
@@ -41,12 +41,12 @@ pub enum Error {
     Journal {
         /// The file.
         file: PathBuf,
-        /// Where.
+        /// Line of the fault.
         line: usize,
-        /// What is wrong there.
+        /// The fault.
         source: serde_json::Error,
     },
-    /// What a lab was begun with cannot be read any more.
+    /// The description that a lab was begun with cannot be read any more.
     #[error(
         "{}: {source}; the file is damaged or of another version of nearmiss: begin a lab anew from the specification beside \
          it, `nearmiss lab run {} --out DIR`",
@@ -56,7 +56,7 @@ pub enum Error {
     About {
         /// The file.
         file: PathBuf,
-        /// What is wrong there.
+        /// The fault.
         source: serde_json::Error,
     },
     /// A file could not be read or written.
@@ -64,7 +64,7 @@ pub enum Error {
     Io {
         /// Which.
         path: PathBuf,
-        /// What the system said.
+        /// Error of the system.
         source: io::Error,
     },
     /// A record could not be written.
@@ -76,7 +76,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// Makes an error of what the system said about a file.
+    /// Makes an error of a system error about a file.
     pub(crate) fn io(path: impl Into<PathBuf>) -> impl FnOnce(io::Error) -> Self {
         let path = path.into();
         move |source| Error::Io { path, source }

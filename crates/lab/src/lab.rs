@@ -19,10 +19,10 @@ const JOURNAL: &str = "journal.jsonl";
 const CELLS: &str = "cells";
 const TEMPORARY: &str = "tmp";
 
-/// What comes before the process in the name of a lab that is not whole yet.
+/// Prefix before the process in the name of a lab that is not whole yet.
 const UNFINISHED: &str = "part-";
 
-/// What a lab was begun with.
+/// Parameters that a lab was begun with.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct About {
     /// [`SCHEMA`].
@@ -35,9 +35,9 @@ pub struct About {
     pub kernel: String,
     /// The name of the specification's file.
     pub file: PathBuf,
-    /// Where its commands start.
+    /// Directory in which its commands start.
     pub directory: PathBuf,
-    /// What the command line changed.
+    /// Changes by the command line.
     pub changes: Changes,
     /// The cluster that runs the cells; none: this machine.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -47,7 +47,7 @@ pub struct About {
 /// A lab: what is to be run, and what has ended.
 pub struct Lab {
     path: PathBuf,
-    /// What it was begun with.
+    /// Parameters that it was begun with.
     pub about: About,
     /// The specification with its changes.
     pub spec: Spec,
@@ -57,7 +57,7 @@ pub struct Lab {
     journal: Option<Journal>,
 }
 
-/// What happens while a lab runs.
+/// Progress of a running lab.
 pub struct Event<'a> {
     /// The cell that has ended just now; none: the lab begins or goes on.
     pub ended: Option<&'a Ended>,
@@ -65,7 +65,7 @@ pub struct Event<'a> {
     pub cells: (usize, usize),
     /// The time that cells took since the lab began or went on.
     pub spent: Duration,
-    /// What the rest takes, if it takes as long as what has ended; none: nothing has ended yet.
+    /// Time for the rest, if it takes as long as what has ended; none: nothing has ended yet.
     pub left: Option<Duration>,
 }
 
@@ -123,7 +123,7 @@ impl Lab {
                 journaled.insert(record.cell.clone(), record);
             }
         }
-        // What has lost its artifacts runs again.
+        // A cell that has lost its artifacts runs again.
         journaled.retain(|cell, _| path.join(CELLS).join(cell).is_dir());
         (lab.ended, lab.journal) = (journaled, Some(journal));
         Ok(lab)
@@ -170,7 +170,7 @@ impl Lab {
         Ok(records)
     }
 
-    /// Where it is.
+    /// Returns its directory.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -190,7 +190,7 @@ impl Lab {
         journal::is_held(&self.path.join(JOURNAL))
     }
 
-    /// What failed, ran out of time or lacks a figure is to run once more.
+    /// Makes the cells run once more that failed, ran out of time or lack a figure.
     pub fn retry(&mut self) {
         self.ended.retain(|_, ended| ended.how == How::Done);
     }
@@ -200,7 +200,7 @@ impl Lab {
         journal::is_held(&path.join(JOURNAL)) && changed::waits_for(path, job)
     }
 
-    /// Runs what has not ended yet, and tells of each cell.
+    /// Runs the cells that have not ended yet, and reports each.
     pub fn run(
         &mut self,
         nearmiss: &Path,
@@ -313,7 +313,7 @@ struct SoFar<'a> {
     ended: &'a mut EndedCells,
     round: u32,
     begun: Instant,
-    /// What the cells took that ended since.
+    /// Time of the cells that ended since.
     took_s: f64,
 }
 
@@ -353,7 +353,7 @@ fn take_away_unfinished(parent: &Path) {
         let of =
             name.rsplit_once('.').and_then(|(_, extension)| extension.strip_prefix(UNFINISHED)?.parse::<u32>().ok());
         if of.is_some_and(|process| !Path::new("/proc").join(process.to_string()).exists()) {
-            // What cannot be taken away is in nobody's way.
+            // A directory that cannot be removed is in nobody's way.
             let _ = fs::remove_dir_all(entry.path());
         }
     }

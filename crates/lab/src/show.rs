@@ -9,12 +9,12 @@ use std::collections::BTreeMap;
 
 /// The workloads, as an axis.
 const WORKLOAD: &str = "workload";
-/// Where a workload does not take an axis.
+/// Entry where a workload does not take an axis.
 const NOT_TAKEN: &str = "–";
 /// The error rate of the intervals.
 const ALPHA: f64 = 0.05;
 
-/// What is to be shown.
+/// Selection to be shown.
 #[derive(Clone, Debug, Default)]
 pub struct Wanted {
     /// Axes, `workload` among them; those that are not named and have several levels are rows too.
@@ -34,7 +34,7 @@ pub struct Show {
     pub schema: &'static str,
     /// That they are.
     pub kind: &'static str,
-    /// What the lab is called.
+    /// Name of the lab.
     pub name: String,
     /// Shuffled the rounds.
     pub seed: u64,
@@ -42,7 +42,7 @@ pub struct Show {
     pub cells: usize,
     /// See above.
     pub not_done: usize,
-    /// Of the whole lab, whatever was chosen of it.
+    /// Totals of the whole lab, for any selection.
     pub totals: Totals,
     /// How sure the intervals are.
     pub confidence: f64,
@@ -65,7 +65,7 @@ pub struct Totals {
     pub cells: usize,
     /// Cells that have ended.
     pub ended: usize,
-    /// Of those, the ones with all their figures.
+    /// Cells with all their figures.
     pub done: usize,
     /// Their command succeeded, and a figure is missing.
     pub incomplete: usize,
@@ -154,7 +154,7 @@ pub struct Ratio {
 }
 
 impl Show {
-    /// Of a lab. Errors: an axis, a level or a figure that it does not have.
+    /// Makes the table of a lab. Errors: an axis, a level or a figure that it does not have.
     pub fn of(lab: &Lab, wanted: &Wanted) -> Result<Self, Error> {
         let axes = Axes::of(lab);
         wanted.rows.iter().chain(&wanted.columns).try_for_each(|name| axes.find(name).map(drop))?;
@@ -257,7 +257,7 @@ impl Axes {
         free.map(|(name, _)| name).find(|name| self.levels_in(name, cells).len() > 1).cloned()
     }
 
-    /// The axes that were asked for, and those that would otherwise mix cases in one entry.
+    /// Returns the requested axes, and those that would otherwise mix cases in one entry.
     fn rows(&self, cells: &[&Ended], wanted: &[String], column: Option<&str>) -> Vec<String> {
         let free =
             self.0.iter().map(|(name, _)| name).filter(|name| !wanted.contains(name) && Some(name.as_str()) != column);

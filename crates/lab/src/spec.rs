@@ -1,4 +1,4 @@
-//! What `SPEC.toml` says.
+//! Contents of `SPEC.toml`.
 
 use crate::Error;
 use crate::check;
@@ -11,7 +11,7 @@ use std::path::Path;
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Spec {
-    /// What the lab's directory is called.
+    /// Name of the lab's directory.
     pub name: String,
     /// Shuffles the rounds.
     #[serde(default = "one")]
@@ -31,16 +31,16 @@ pub struct Spec {
     /// Values of placeholders.
     #[serde(default)]
     pub set: BTreeMap<String, String>,
-    /// What `--scale NAME` changes.
+    /// Changes by `--scale NAME`.
     #[serde(default)]
     pub scale: BTreeMap<String, Scale>,
     /// Figures that every workload's output has.
     #[serde(default)]
     pub measure: BTreeMap<String, Figure>,
-    /// What runs.
+    /// Workloads that run.
     #[serde(default)]
     pub workload: Vec<Workload>,
-    /// Under which conditions.
+    /// Conditions of the runs.
     #[serde(default)]
     pub axis: Vec<Axis>,
 }
@@ -102,9 +102,9 @@ impl CommandLine {
 pub struct Workload {
     /// Its part of the identifiers.
     pub name: String,
-    /// What is measured.
+    /// Measured command.
     pub command: CommandLine,
-    /// What runs before each cell, and is not measured.
+    /// Command that runs before each cell, and is not measured.
     pub prepare: Option<CommandLine>,
     /// How many directories of its own it gets: `{dir1}`, `{dir2}`, …
     #[serde(default = "one")]
@@ -115,7 +115,7 @@ pub struct Workload {
     /// Figures that its output has.
     #[serde(default)]
     pub measure: BTreeMap<String, Figure>,
-    /// The axes that it takes; without the list all whose levels can change it.
+    /// The axes that it takes; without the list, all that can change it.
     pub axes: Option<Vec<String>>,
 }
 
@@ -146,12 +146,12 @@ pub struct Level {
     /// Words before the command's own, such as a remedy's or an instrument's.
     #[serde(default)]
     pub prefix: Vec<String>,
-    /// What each of the cell's directories is, on a loop device of its own.
+    /// File system of each of the cell's directories, on a loop device of its own.
     pub filesystem: Option<FileSystem>,
     /// Whether the cell begins with an empty page cache, after its `prepare`.
     #[serde(default)]
     pub drop_caches: bool,
-    /// Where the cell runs, if not here.
+    /// Guest that runs the cell, if not this machine.
     pub guest: Option<Guest>,
 }
 
@@ -175,7 +175,7 @@ pub struct Guest {
 pub struct FileSystem {
     /// As `mkfs.KIND` and `mount -t KIND` name it.
     pub kind: String,
-    /// Of the device, such as `64 MiB`; may have placeholders.
+    /// Size of the device, such as `64 MiB`; may have placeholders.
     pub size: String,
     /// Words for `mkfs.KIND`, before the file.
     #[serde(default)]
@@ -185,22 +185,22 @@ pub struct FileSystem {
     pub mount: String,
 }
 
-/// Where a figure of a cell is found.
+/// Source of a cell's figure.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Figure {
     /// A JSON pointer; `*` stands for every element, and the file may hold several documents.
     pub json: Option<String>,
-    /// An expression whose last match is the figure: its first group if it has one.
+    /// An expression; its last match is the figure: the first group if it has one.
     pub regex: Option<String>,
-    /// An expression whose first match is the figure, as words: its first group if it has one.
+    /// An expression; its first match is the figure, as words: the first group if it has one.
     pub words: Option<String>,
     /// The file; without it the command's standard output.
     pub file: Option<String>,
     /// Whether a cell without it counts all the same: not every level has it.
     #[serde(default)]
     pub optional: bool,
-    /// What becomes of several values that a pointer finds.
+    /// Reduction of several values that a pointer finds.
     pub take: Option<Take>,
     /// Which way it is better.
     #[serde(default)]
@@ -210,7 +210,7 @@ pub struct Figure {
     pub unit: String,
 }
 
-/// What becomes of several values.
+/// Reduction of several values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Take {
@@ -224,7 +224,7 @@ pub enum Take {
     First,
 }
 
-/// What the command line changes of a specification.
+/// Changes of a specification by the command line.
 #[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize, Deserialize)]
 pub struct Changes {
     /// The scale's name.

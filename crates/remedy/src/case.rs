@@ -1,4 +1,4 @@
-//! What is known of a command: a trace of it, an observation of it, or both.
+//! Sources on a command: a trace of it, an observation of it, or both.
 
 use crate::replay::CaseError;
 use crate::traced::Traced;
@@ -6,7 +6,7 @@ use nearmiss_record::observation::Observation;
 use nearmiss_record::run::Manifest;
 use std::fmt;
 
-/// What of a run a remedy looks at.
+/// Source that a remedy reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Needs {
     /// A trace of every memory access.
@@ -45,8 +45,8 @@ pub struct Case {
     pub traced: Option<Traced>,
     /// An observed run.
     pub observation: Option<Observation>,
-    /// Hears of a rehearsal on the observation how many of its steps are done, and of how many; those on the trace have
-    /// [`Traced::heard`].
+    /// Receives how many steps of a rehearsal on the observation are done, and of how many; rehearsals on the trace
+    /// have [`Traced::heard`].
     pub heard: Box<dyn Fn(usize, usize) + Send + Sync>,
 }
 
@@ -63,17 +63,17 @@ impl From<Observation> for Case {
 }
 
 impl Case {
-    /// The trace; a remedy that needs one is asked only where there is one.
+    /// The trace; a remedy that needs one is called only where there is one.
     pub fn traced(&self) -> Result<&Traced, CaseError> {
         self.traced.as_ref().ok_or_else(|| CaseError::Unfit("there is no trace to look at".to_owned()))
     }
 
-    /// The observation; a remedy that needs one is asked only where there is one.
+    /// The observation; a remedy that needs one is called only where there is one.
     pub fn observation(&self) -> Result<&Observation, CaseError> {
         self.observation.as_ref().ok_or_else(|| CaseError::Unfit("there is no observation to look at".to_owned()))
     }
 
-    /// What ran.
+    /// Returns the manifest of the run.
     pub fn manifest(&self) -> Option<&Manifest> {
         let observed = self.observation.as_ref().map(Observation::manifest);
         self.traced.as_ref().map(|traced| &traced.manifest).or(observed)
@@ -84,7 +84,7 @@ impl Case {
         self.traced.as_ref().map_or("this machine", |traced| &traced.machine().name)
     }
 
-    /// What a reader must know of the measurement behind the machine, if anything.
+    /// Returns the caution on the measurement behind the machine, if any.
     pub fn caution(&self) -> Option<&str> {
         self.traced.as_ref()?.machine().caution()
     }

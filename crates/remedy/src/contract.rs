@@ -1,4 +1,4 @@
-//! What a remedy is: one definition in its folder, from which every verb takes what it needs.
+//! Definition of a remedy: one in its folder, from which every verb takes what it needs.
 
 use crate::case::{Case, Needs};
 use crate::engagement::{CannotEngage, Engagement};
@@ -12,7 +12,7 @@ use nearmiss_workload::Workload;
 pub struct Remedy {
     /// As typed.
     pub name: &'static str,
-    /// What it does, in a few words and without a full stop.
+    /// Effect of the remedy, in a few words and without a full stop.
     pub summary: &'static str,
     /// Help of `apply NAME`.
     pub apply_help: Help,
@@ -20,17 +20,17 @@ pub struct Remedy {
     pub verify_help: Help,
     /// Help of `rehearse NAME`.
     pub rehearse_help: Help,
-    /// What of a run it looks at.
+    /// Parts of a run that it reads.
     pub needs: Needs,
     /// Adds the options that `apply` and `verify` take.
     pub options: fn(Command) -> Command,
-    /// What a rehearsal varies.
+    /// Parameter that a rehearsal varies.
     pub parameter: Parameter,
-    /// What a rehearsal's choice among the values keeps within, where there is a choice. Its name is a singular.
+    /// Limit on a rehearsal's choice among the values, where there is a choice. Its name is a singular.
     pub limit: Option<Parameter>,
     /// Looks for what it may help with in a run that has what it needs.
     pub detect: fn(&Case) -> Result<Suspicions, CaseError>,
-    /// What a run has not where `detect` finds nothing, as in `…, and no objects crowd on few sets`.
+    /// Clause printed when `detect` finds nothing, as in `…, and no objects crowd on few sets`.
     pub nothing_found: &'static str,
     /// Puts a command under the remedy, with the options of its own as they were given.
     pub apply: fn(Workload, &ArgMatches) -> Result<Applied, CannotEngage>,
@@ -38,14 +38,14 @@ pub struct Remedy {
     pub attach: Option<Attach>,
     /// The title of a verdict on it, with the options as they were given.
     pub title: fn(&ArgMatches) -> String,
-    /// What of it works on this machine, each thing tried.
+    /// Returns which of its parts work on this machine, each one tried.
     pub abilities: fn() -> Vec<Ability>,
 }
 
 /// Puts a process that runs already under a remedy. The engagement has begun when it returns.
 pub type Attach = fn(i32, &ArgMatches) -> Result<Box<dyn Engagement>, CannotEngage>;
 
-/// What a remedy sees in a run.
+/// Suspicions of a remedy in a run.
 pub type Suspicions = Vec<Box<dyn Suspicion>>;
 
 /// A command under a remedy, and the remedy around it.
@@ -56,7 +56,7 @@ pub struct Applied {
     pub engagement: Box<dyn Engagement>,
 }
 
-/// What the help of a verb says of a remedy.
+/// Help of a verb for one remedy.
 #[derive(Clone, Copy, Debug)]
 pub struct Help {
     /// One line without a full stop.
@@ -65,12 +65,12 @@ pub struct Help {
     pub after: &'static str,
 }
 
-/// What a rehearsal varies: `--NAME VALUE,…`.
+/// Parameter of a rehearsal: `--NAME VALUE,…`.
 #[derive(Clone, Copy, Debug)]
 pub struct Parameter {
     /// Name of the option, which is a plural.
     pub name: &'static str,
-    /// What stands for a value in the help.
+    /// Placeholder for a value in the help.
     pub value_name: &'static str,
     /// Help of the option; it ends with the usual values.
     pub help: &'static str,
@@ -97,12 +97,12 @@ impl Value {
     }
 }
 
-/// What is asked of a rehearsal.
+/// Request for a rehearsal.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Asked {
-    /// Values of the remedy's parameter; of none, those that the remedy thinks worth trying.
+    /// Values of the remedy's parameter; if empty, the remedy's own selection.
     pub values: Vec<Value>,
-    /// What the choice keeps within, unless it is the usual.
+    /// Limit on the choice, unless it is the usual.
     pub limit: Option<Value>,
 }
 
@@ -118,21 +118,21 @@ pub trait Suspicion: Send + Sync {
     /// Share of the command's cost that could be saved at the very most.
     fn most_gain(&self) -> f64;
 
-    /// The same under the least favourable order of the CPUs and the dearest price: what may be printed as a bound. Never
-    /// below [`Suspicion::most_gain`].
+    /// Gain under the least favourable order of the CPUs and the dearest price, to be printed as a bound. Never below
+    /// [`Suspicion::most_gain`].
     fn bound(&self) -> f64 {
         self.most_gain()
     }
 
-    /// What the trace lacks for the finding to be exact, as `nearmiss trace --carry` takes it.
+    /// Part that the trace lacks for an exact finding, as `nearmiss trace --carry` takes it.
     fn lacks(&self, _case: &Case) -> Option<&'static str> {
         None
     }
 
-    /// Rehearses the remedy on the run, and says all there is to say.
+    /// Rehearses the remedy on the run, and returns the whole finding.
     fn finding(&self, case: &Case) -> Result<Finding, CaseError>;
 
-    /// Where the finding gains nothing: what another limit than the usual one would give, as a sentence without its end.
+    /// Result of another limit than the usual one, where the finding gains nothing, as a sentence without its end.
     fn beyond_limit(&self, _case: &Case) -> Result<Option<String>, CaseError> {
         Ok(None)
     }
@@ -146,15 +146,15 @@ pub trait Suspicion: Send + Sync {
 pub struct Ability {
     /// The thing, in a few words.
     pub name: &'static str,
-    /// What was found, or why it does not work and what to do.
+    /// Result of the check, or why it does not work and what to do.
     pub state: Result<String, Inability>,
 }
 
 /// Why something does not work, and what to do.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Inability {
-    /// What was found.
+    /// Reason of the failure.
     pub why: String,
-    /// What to type or do.
+    /// Command or step that helps.
     pub todo: String,
 }

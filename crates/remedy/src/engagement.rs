@@ -14,7 +14,7 @@ pub enum CannotEngage {
     Program {
         /// The file that would be executed.
         program: PathBuf,
-        /// What about it forbids the remedy, and what to do instead.
+        /// Property that forbids the remedy, and what to do instead.
         why: String,
     },
     /// The parameters make no sense.
@@ -25,7 +25,7 @@ pub enum CannotEngage {
     System {
         /// The step, as a verb and its object.
         what: &'static str,
-        /// What the system said.
+        /// Error of the system.
         source: std::io::Error,
     },
 }
@@ -51,7 +51,7 @@ impl CannotEngage {
 pub struct NotEngaged {
     /// The launched process.
     pub pid: i32,
-    /// What is missing.
+    /// The missing part.
     pub why: String,
 }
 
@@ -59,10 +59,10 @@ pub struct NotEngaged {
 ///
 /// Its life: `apply` has changed the workload (environment, affinity, memory policy) before; then, for each launch,
 /// [`started`](Engagement::started) and [`confirm`](Engagement::confirm); at last [`end`](Engagement::end). An
-/// engagement that is dropped must undo as much as `end` does. What must be undone even when nearmiss is killed is
-/// known to a guardian: files by [`GuardedFiles`](nearmiss_workload::GuardedFiles), from before the first is written;
-/// settings by [`Workload::restore_if_killed`](nearmiss_workload::Workload::restore_if_killed). A helper process is a
-/// `Workload` of its own, which ends with its launcher.
+/// engagement that is dropped must undo as much as `end` does. A guardian undoes the rest when nearmiss is killed:
+/// files by [`GuardedFiles`](nearmiss_workload::GuardedFiles), from before the first is written; settings by
+/// [`Workload::restore_if_killed`](nearmiss_workload::Workload::restore_if_killed). A helper process is a `Workload` of
+/// its own, which ends with its launcher.
 pub trait Engagement {
     /// The command was launched as process `pid`, and has not run an instruction of its own yet: a daemon may begin.
     fn started(&mut self, pid: i32) -> Result<(), CannotEngage> {
@@ -70,10 +70,10 @@ pub trait Engagement {
         Ok(())
     }
 
-    /// The process `pid` has ended. What the remedy did since the last call, or why that process ran without it.
+    /// Returns the remedy's acts since the last call, or why the process `pid`, which has ended, ran without it.
     fn confirm(&mut self, pid: i32) -> Result<Engaged, NotEngaged>;
 
-    /// No launch follows: takes back whatever applying the remedy left on the machine. Errors: what could not be taken
+    /// Takes back all that applying the remedy left on the machine; no launch follows. Errors: what could not be taken
     /// back, and how to do it by hand.
     fn end(self: Box<Self>) -> Result<(), CannotEngage> {
         Ok(())
@@ -83,19 +83,19 @@ pub trait Engagement {
 /// How often a remedy acted on a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Acts {
-    /// So often; none says that the command gave the remedy nothing to act on.
+    /// So often; 0: the command gave the remedy nothing to act on.
     Counted(u64),
     /// The remedy acts on all of the command, or cannot count.
     Uncounted,
 }
 
-/// What a remedy did to a command.
+/// Acts of a remedy on a command.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Engaged {
     /// One or a few lines for people.
     pub text: String,
     /// How often it acted; `verify` stops at once where there was nothing to act on.
     pub acts: Acts,
-    /// The same for machines: an object with a schema.
+    /// Record for machines: an object with a schema.
     pub record: serde_json::Value,
 }

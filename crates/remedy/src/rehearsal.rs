@@ -16,14 +16,14 @@ use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 /// Most page placements that a prediction is made on.
 pub const PLACEMENTS: usize = 5;
-/// Gains that two placements of pages agree on to so much need no third one, and those that three agree on to so much no
-/// others. Where gains lie anywhere, two are that near about as seldom as three are within the wider bound.
+/// Gains that two placements of pages agree on to so much need no third one, and those that three agree on to so much
+/// no others. Two of gains that lie anywhere are that near about as seldom as three are within the wider bound.
 pub(crate) const AGREED_BY_TWO: f64 = 0.01;
 pub(crate) const AGREED_BY_THREE: f64 = 0.03;
 /// Most replays at once, which bounds the memory that a rehearsal takes.
 const MOST_AT_ONCE: usize = 8;
 
-/// What one replay cost the command: what other tasks, idle CPUs and ticks met is not in it.
+/// Cost of one replay to the command, without that of other tasks, idle CPUs and ticks.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Cost {
     /// Data misses by level, nearest first.
@@ -38,7 +38,7 @@ pub struct Cost {
     pub bus: BusTally,
     /// Stall cycles by instruction.
     pub by_insn: Vec<u64>,
-    /// What each recorded part of the run cost.
+    /// Cost of each recorded part of the run.
     pub by_part: Vec<PartCost>,
 }
 
@@ -85,7 +85,7 @@ struct Watcher<'a> {
     aliasing: Option<StoreAliasing>,
     /// Share of a wait that other work does not hide.
     shown: f64,
-    /// By CPU.
+    /// Store buffers by CPU.
     stores: Vec<StoreBuffer>,
     /// Loads by instruction that waited for a store to the same offset of another page.
     aliased: Vec<u64>,
@@ -118,7 +118,7 @@ impl<'a> Watcher<'a> {
         at > 0 && address < self.ranges[at - 1].1
     }
 
-    /// What a reference of user mode meets in the store buffer.
+    /// Passes a reference of user mode to the store buffer.
     fn buffered(&mut self, met: &Effective, aliasing: StoreAliasing) {
         let cpu = met.cpu as usize;
         if met.record.is_kernel() || !self.is_commands(met) {
@@ -211,8 +211,8 @@ pub fn seeds(machine: &Machine, count: usize) -> Vec<u64> {
     (0..count as u64).map(|n| machine.memory.placement_seed.wrapping_add(n)).collect()
 }
 
-/// Replays the run under each policy and each placement; `ranges` (ascending, disjoint) tell which transactions are
-/// inside. By policy, then by seed.
+/// Replays the run under each policy and each placement; `ranges` (ascending, disjoint) define which transactions are
+/// inside. Returns the costs by policy, then by seed.
 pub fn rehearse(
     case: &Traced,
     policies: &[Policy],
@@ -281,7 +281,7 @@ struct Job<'a> {
     seed: u64,
 }
 
-/// Costs of replays; what the run cost as it was is replayed once, whoever asks.
+/// Returns the costs of replays; the run as it was is replayed once, for all callers.
 fn replay_all(case: &Traced, order: Order, jobs: &[Job<'_>], ranges: &[(u64, u64)]) -> Result<Vec<Cost>, CaseError> {
     let _turn = case.rehearsing.lock().unwrap_or_else(PoisonError::into_inner);
     let as_it_was = |job: &Job<'_>| {
@@ -351,7 +351,7 @@ pub(crate) fn side_by_side<J: Sync, R: Send + Sync>(
     results.into_iter().map(|result| result.into_inner().unwrap_or_else(missing)).collect()
 }
 
-/// What nobody works on yet, and the place for its result.
+/// Returns the next job that nobody works on yet, and the place for its result.
 fn next_of<'a, J, R>(next: &AtomicUsize, jobs: &'a [J], results: &'a [R]) -> Option<(&'a J, &'a R)> {
     let at = next.fetch_add(1, Ordering::Relaxed);
     jobs.get(at).zip(results.get(at))

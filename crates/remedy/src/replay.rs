@@ -32,16 +32,16 @@ pub enum CaseError {
     /// The model refuses it.
     #[error(transparent)]
     Model(#[from] ModelError),
-    /// The trace does not carry what is asked for.
+    /// The trace does not carry the requested part.
     #[error("{0}")]
     Unfit(String),
 }
 
-/// What a replay gave.
+/// Result of a replay.
 pub struct Replayed<O> {
-    /// What the model counted.
+    /// Totals of the model.
     pub totals: ModelTotals,
-    /// What listened.
+    /// Observer of the replay.
     pub observer: O,
     /// Facts a reader must know.
     pub notes: Vec<String>,
@@ -66,7 +66,7 @@ fn open(run: &RunDir) -> Result<TraceReader, CaseError> {
 /// A run, and what replays of it have found out of its code.
 #[derive(Clone, Copy)]
 pub(crate) struct Replayable<'a> {
-    /// Where the trace is.
+    /// Run with the trace.
     pub run: &'a RunDir,
     /// Answers that need not be found again.
     pub code: &'a Arc<KnownCode>,
@@ -89,15 +89,15 @@ impl<'a> Replayable<'a> {
 pub(crate) struct Part<'a, O> {
     /// Cut down to the guest's CPUs.
     pub machine: Machine,
-    /// What is changed.
+    /// Change of the replay.
     pub policy: &'a Policy,
-    /// What listens.
+    /// Observer of the replay.
     pub observer: O,
 }
 
-/// Replays a run several times in one pass over its trace, for observers that ask for no reasons of misses
-/// ([`ModelOptions::reasons`]): the trace is read once, and the replays do not know of one another. `heard` hears of each
-/// block of the trace that a replay has met. Returns what listened.
+/// Replays a run several times in one pass over its trace, for observers that need no reasons of misses
+/// ([`ModelOptions::reasons`]): the trace is read once, and the replays are independent. `heard` is called for each
+/// block of the trace that a replay has finished. Returns the observers.
 pub(crate) fn replay_together<O: Observer>(
     run: &RunDir,
     order: Order,
@@ -107,7 +107,7 @@ pub(crate) fn replay_together<O: Observer>(
     replay_group(Replayable::whole(run, &Arc::default()), order, parts, heard)
 }
 
-/// The same, of a run whose code other replays have met.
+/// Replays a run several times in one pass, with the known code of earlier replays.
 pub(crate) fn replay_group<O: Observer>(
     replayable: Replayable<'_>,
     order: Order,
@@ -167,7 +167,7 @@ pub fn replay<O: Observer>(
     replay_heard(Replayable::whole(run, &Arc::default()), machine, policy, order, observer, &|_| ())
 }
 
-/// The same; `heard` hears how many records have been replayed.
+/// Replays a run once; `heard` receives the number of records replayed so far.
 pub(crate) fn replay_heard<O: Observer>(
     replayable: Replayable<'_>,
     machine: &Machine,

@@ -17,11 +17,10 @@ use nearmiss_record::trace::TraceHeader;
 use std::panic::resume_unwind;
 use std::sync::{Arc, Mutex, OnceLock};
 
-/// Page placements whose costs are found while the run is modelled: two replays without reasons take about as long as one
-/// with them.
+/// Page placements costed while the run is modelled: two replays without reasons take about as long as one with them.
 const BESIDE: usize = 2;
 
-/// Records that a part of a long trace has, about, unless others are asked for.
+/// Approximate records in a part of a long trace, unless another number is given.
 const PART_RECORDS: u64 = 12_000_000;
 
 /// A part of a trace.
@@ -29,19 +28,19 @@ const PART_RECORDS: u64 = 12_000_000;
 pub(crate) struct Part {
     /// Blocks from the trace's begin on.
     pub blocks: usize,
-    /// Of the whole trace.
+    /// Share of the whole trace.
     pub share: f64,
 }
 
 /// One run on one machine.
 pub struct Traced {
-    /// Where it is kept.
+    /// Directory of the run.
     pub run: RunDir,
-    /// What ran.
+    /// Manifest of the run.
     pub manifest: Manifest,
-    /// What the model counted, without a policy.
+    /// Counts of the model, without a policy.
     pub model: ModelRecord,
-    /// The same in the modelled order, once somebody asked.
+    /// Model record in the modelled order, computed on first use.
     in_modelled_order: OnceLock<ModelRecord>,
     /// Names of its instructions.
     pub symbols: Symbols,
@@ -57,7 +56,7 @@ pub struct Traced {
     pub aliases: Vec<Alias>,
     /// The filter that made the trace.
     pub filter: Filter,
-    /// Hears how much of a rehearsal is done, and of how much.
+    /// Receives how much of a rehearsal is done, and the total.
     pub heard: Box<dyn Fn(usize, usize) + Send + Sync>,
     /// Held while a rehearsal goes on: each takes all CPUs.
     pub rehearsing: Mutex<()>,
@@ -65,15 +64,15 @@ pub struct Traced {
     pub thorough: bool,
     /// Records at the begin of a trace, of at least twice as many, on which much may be compared before all are replayed.
     pub part_records: u64,
-    /// What it cost as it was, under each placement asked for so far.
+    /// Costs of the run as it was, under each placement used so far.
     pub(crate) baselines: Baselines,
-    /// Share of the command's cycles that wait for other CPUs in any order, at most, once somebody asked.
+    /// Upper bound of the share of the command's cycles that wait for other CPUs in any order, computed on first use.
     most_shared: OnceLock<f64>,
-    /// What its replays know of its code.
+    /// Known code of the run, shared by its replays.
     code: Arc<KnownCode>,
 }
 
-/// What a model of the run as it was says beside its record: enough to suspect something.
+/// Evidence from a model of the run as it was, beside its record: enough for a suspicion.
 pub struct Evidence {
     crowds: Vec<Crowd>,
     conflict_waits: u64,
@@ -95,17 +94,17 @@ impl Evidence {
 
 /// A run with all that was written of it, and its evidence.
 pub struct Recorded {
-    /// Where it is kept.
+    /// Directory of the run.
     pub run: RunDir,
-    /// What ran.
+    /// Manifest of the run.
     pub manifest: Manifest,
-    /// What the model counted while it was recorded.
+    /// Counts of the model during the recording.
     pub model: ModelRecord,
     /// Names of its instructions.
     pub symbols: Symbols,
     /// Its instructions and calling contexts.
     pub side: SideTables,
-    /// What the same model saw.
+    /// Evidence from the same model.
     pub evidence: Evidence,
 }
 
@@ -136,7 +135,7 @@ impl Traced {
     }
 
     /// Opens a run and models it again, on the machine and in the order it was recorded with unless others are given.
-    /// `heard` hears how many records have been modelled, and of how many.
+    /// `heard` receives the number of records modelled so far, and of all.
     pub fn open(
         run: &RunDir,
         machine: Option<&Machine>,
@@ -186,7 +185,8 @@ impl Traced {
         Replayable::whole(&self.run, &self.code)
     }
 
-    /// Of a long trace, the blocks at its begin that are enough to compare what differs much; none of a short one.
+    /// Returns the blocks at the begin of a long trace that suffice to compare large differences; none for a short
+    /// trace.
     pub(crate) fn part(&self) -> Result<Option<Part>, CaseError> {
         if self.manifest.records < 2 * self.part_records {
             return Ok(None);
@@ -206,8 +206,8 @@ impl Traced {
         Ok(*self.most_shared.get_or_init(|| share))
     }
 
-    /// What the model counts where slices that followed one another in the recorder are taken as simultaneous. The
-    /// recorded order hides nearly all sharing: a CPU of the guest runs alone for a quarter of a million references.
+    /// Returns the model's counts with consecutive slices of the recorder taken as simultaneous. The recorded order
+    /// hides nearly all sharing: a CPU of the guest runs alone for a quarter of a million references.
     pub fn in_modelled_order(&self) -> Result<&ModelRecord, CaseError> {
         if self.model.order == Order::Modelled {
             return Ok(&self.model);
@@ -233,7 +233,7 @@ impl Traced {
     }
 }
 
-/// Names of a run's instructions. A run that was cut off before they were written has none, and a note says so.
+/// Returns the names of a run's instructions. A run cut off before they were written has none, and a note records that.
 pub fn names(run: &RunDir) -> Result<(Symbols, Option<String>), RunError> {
     const NAMELESS: &str = "the run was cut off before its names were written: functions and variables have none";
     if run.file(run::SYMBOLS).is_file() {
@@ -250,7 +250,7 @@ struct Modelling<'a> {
     header: &'a TraceHeader,
 }
 
-/// What another CPU finds out while one models the run.
+/// Results that another CPU computes while one models the run.
 #[derive(Default)]
 struct Beside {
     in_modelled_order: Option<ModelRecord>,
@@ -259,15 +259,15 @@ struct Beside {
     may_wait: Option<u64>,
 }
 
-/// A run whose counts have not been named.
+/// A modelled run before its counts are named.
 struct Modelled {
     replayed: Replayed<Attribution>,
     order: Order,
 }
 
 impl Modelling<'_> {
-    /// Whichever will be asked for next: the modelled order where much may wait for other CPUs in it, else what remedies
-    /// set their replays beside. `cycles`: what the command took when it was modelled before.
+    /// Computes the likely next request: the modelled order where much may wait for other CPUs in it, else the
+    /// baselines of the remedies' replays. `cycles`: the command's cycles in the earlier model.
     fn beside(&self, order: Order, may_share: bool, cycles: u64) -> Result<Beside, CaseError> {
         let mut beside = Beside::default();
         if may_share && order == Order::Recorded {
@@ -330,7 +330,7 @@ pub(crate) fn dearest_wait(machine: &Machine) -> f64 {
     (u64::from(longest) + bus) as f64 * machine.shown_share()
 }
 
-/// What single accesses to contended lines take.
+/// Returns the cycles of single accesses to contended lines.
 fn contended(machine: &Machine) -> impl Iterator<Item = u32> {
     machine.core.iter().flat_map(|core| {
         let figures = core.contended();
@@ -339,7 +339,8 @@ fn contended(machine: &Machine) -> impl Iterator<Item = u32> {
     })
 }
 
-/// What waits for other CPUs in the recorded order, and what may wait for them in the modelled one.
+/// Returns the share of cycles that wait for other CPUs in the recorded order, or may wait for them in the modelled
+/// one.
 fn most_shared(model: &ModelRecord, may_wait: u64) -> f64 {
     let waits = model.stalls.coherence as f64 + may_wait as f64 * dearest_wait(&model.machine);
     waits / model.totals.cycles.max(1) as f64

@@ -1,4 +1,4 @@
-//! What a remedy suspects of a run that does not tell what the remedy would gain.
+//! Suspicion of a remedy in a run that lacks the data for the remedy's gain.
 
 use crate::case::Case;
 use crate::contract::{Asked, Suspicion};
@@ -9,19 +9,19 @@ use nearmiss_record::rehearsal::Rehearsal;
 /// The suspicion. It stays one until the run is recorded again with more in its trace.
 pub(crate) struct Unrehearsed {
     pub remedy: &'static str,
-    /// What is known and what is not, as a sentence without its end.
+    /// Known and unknown facts, as a sentence without its end.
     pub said: String,
-    /// How what is said is known.
+    /// How the facts are known.
     pub known: Known,
-    /// What is known, in short.
+    /// Symptom, in short.
     pub symptom: String,
     /// Why what is suspected would matter.
     pub cause: &'static str,
-    /// What the run does not tell: `what it would gain`.
+    /// Quantity that the run lacks: `what it would gain`.
     pub untold: &'static str,
-    /// Why it does not.
+    /// Why the run lacks it.
     pub why: String,
-    /// What `nearmiss trace --carry` takes, so that it does.
+    /// Value of `nearmiss trace --carry` that adds it.
     pub carry: &'static str,
     pub most_gain: f64,
 }

@@ -1,4 +1,5 @@
-//! Why reads go to another node's memory: each cause is told from the others, counted exactly, and its twin is none.
+//! Why reads go to another node's memory: each cause is separated from the others, counted exactly, and its twin is
+//! none.
 #![allow(clippy::unwrap_used)]
 
 use nearmiss_machine::describe::{cut, filter_for, preset};
@@ -122,7 +123,7 @@ impl Script {
     }
 }
 
-/// What is found, and what is said beyond.
+/// Returns the findings, and the notes beyond.
 fn found(script: &Script) -> (Vec<Finding>, Vec<String>) {
     let place = tempfile::tempdir().unwrap();
     told(&script.case(place.path()))
@@ -156,7 +157,7 @@ fn pages_that_another_task_touched_first_get_homes() {
     assert_eq!(reads, 4096);
     assert!(objects_line(&finding).contains(wanted), "{}", objects_line(&finding));
     assert!(finding.cause.starts_with("thread 100 touched it first") && finding.cause.contains("thread 102 uses it"));
-    // Nobody knows of a call that asked for it.
+    // No call that requested it is known.
     assert!(matches!(finding.reach, Reach::Inside { .. }) && finding.apply.is_none());
     // The lines would come from the writer's caches all the same, and the writer would read remotely too.
     assert_eq!(finding.prediction.placements.len(), 5);
@@ -186,7 +187,7 @@ fn what_the_kernel_put_elsewhere_gets_a_home_and_no_binding() {
     assert!(finding.treatment.starts_with("Homes of its pages") && finding.prediction.gain > 0.2, "{finding:#?}");
     let place = tempfile::tempdir().unwrap();
     let case = script.case(place.path());
-    // A binding does not move it, whatever the first touch says.
+    // A binding does not move it, despite the first touch.
     let remote: Vec<u64> = rows(&case, &["0", "2", "used"]).iter().map(|row| row.1).collect();
     assert_eq!((remote[1], remote[2], remote[3]), (remote[0], 0, 0), "{remote:?}");
 }
@@ -384,7 +385,7 @@ fn a_rehearsal_has_a_row_for_each_home_and_the_first_is_as_it_was() {
     let wanted = ["as it was", "first-touch", "interleave", "used"].map(|name| format!("Text({name:?})"));
     assert_eq!(names, wanted);
     let remote: Vec<String> = table.rows.iter().map(|row| format!("{:?}", row[2])).collect();
-    // 4,096 lines are filled on node 0 and read on node 1: one of the two is remote, whatever the home.
+    // 4,096 lines are filled on node 0 and read on node 1: one of the two is remote, with any home.
     assert_eq!(remote, ["Count(4096)"; 4].map(str::to_owned));
 }
 

@@ -10,9 +10,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// One side's command, and what tells whether its remedy was in place.
+/// Command of one side, and the check that its remedy was in place.
 pub struct SideCommand {
-    /// What the verdict calls this side.
+    /// Name of this side in the verdict.
     pub name: String,
     /// The command.
     pub workload: Workload,
@@ -24,9 +24,9 @@ pub struct SideCommand {
 pub trait Probe {
     /// Attaches to a process that has not begun yet.
     fn attach(&mut self, pid: i32) -> Result<(), Error>;
-    /// What was counted so far does not count: a server runs, and its load begins.
+    /// Discards the counts so far: a server runs, and its load begins.
     fn begin(&mut self) -> Result<(), Error>;
-    /// What was counted since, by metric; the process, or its load, has ended.
+    /// Returns the counts since then, by metric; the process, or its load, has ended.
     fn read(&mut self) -> Result<Sample, Error>;
 }
 
@@ -41,7 +41,7 @@ pub struct Commands {
     metric: Metric,
     also_printed: Vec<Printed>,
     load: Option<UnderLoad>,
-    /// What is read of the load's output, once there was one.
+    /// Figures to read from the load's output, known after the first output.
     reading: Option<Reading>,
     may_miss_children: bool,
     probe: Option<Box<dyn Probe>>,
@@ -56,17 +56,17 @@ pub struct Commands {
     heard: Box<dyn Fn(usize)>,
 }
 
-/// Of so many runs the output is kept.
+/// Number of runs that keep their output.
 const RUNS_KEPT: usize = 200;
-/// How often a wait for a command looks whether somebody asks us to stop.
+/// Interval at which a wait for a command checks for a request to stop.
 const LOOK: Duration = Duration::from_millis(100);
-/// How long a command may take to end after it was asked to.
+/// Time that a command may take to end after the request.
 const GRACE: Duration = Duration::from_secs(2);
-/// The same where somebody waits for us to end.
+/// Grace period while the user waits for our end.
 const SHORT_GRACE: Duration = Duration::from_millis(100);
 
 impl Commands {
-    /// Two sides, whose output goes to files in an existing directory.
+    /// Makes the comparison of two sides. Output goes to files in an existing directory.
     pub fn new(without: SideCommand, with: SideCommand, output: impl Into<PathBuf>) -> Self {
         Commands {
             without,
@@ -115,7 +115,7 @@ impl Commands {
         self
     }
 
-    /// A neighbour that runs beside each run, and whose wall time is a metric.
+    /// Adds a neighbour that runs beside each run; its wall time is a metric.
     pub fn beside(mut self, neighbour: Workload) -> Self {
         self.beside = Some(neighbour);
         self
@@ -133,7 +133,7 @@ impl Commands {
         self
     }
 
-    /// Tells how many runs have ended, before each run.
+    /// Reports the number of ended runs, before each run.
     pub fn heard(mut self, heard: Box<dyn Fn(usize)>) -> Self {
         self.heard = heard;
         self
@@ -167,7 +167,7 @@ impl Commands {
         Ok(verdict)
     }
 
-    /// A run that Ctrl-C ended, as it ends all that share the terminal, says nothing of its command.
+    /// Measures a side. A run that Ctrl-C ended, as it ends all that share the terminal, is no measure of its command.
     fn measure_unless_stopped(&mut self, side: Side) -> Result<Sample, Error> {
         (self.heard)(self.runs);
         let (ended, measured) = (self.runs, self.run_once(side));
@@ -312,7 +312,7 @@ impl Commands {
         Ok(())
     }
 
-    /// What is read of the load's output, as the first output decides.
+    /// Returns the figures to read from the load's output, as the first output decides.
     fn reading(&mut self, output: &str) -> Result<&Reading, Error> {
         let reading = match self.reading.take() {
             Some(reading) => reading,
@@ -333,7 +333,7 @@ impl Commands {
         })
     }
 
-    /// Waits for its end: until the run's limit, or until somebody asks us to stop.
+    /// Waits for its end: until the run's limit, or until a request to stop.
     fn finish(&self, mut running: Running) -> Result<Finished, String> {
         let limit = Instant::now() + self.run_limit;
         loop {
@@ -382,7 +382,7 @@ impl Source for Commands {
 struct Run {
     number: usize,
     side: Side,
-    /// What the names of its files begin with.
+    /// Common beginning of the names of its files.
     stem: PathBuf,
 }
 
@@ -409,7 +409,7 @@ impl Run {
     }
 }
 
-/// A command whose output goes to one file.
+/// Sends a command's output to one file.
 fn quiet(workload: &Workload, output: &Path) -> Result<Workload, Error> {
     let output = create(output)?;
     Ok(workload.clone().stdin(Stdio::Null).stdout(output.clone()).stderr(output))

@@ -13,14 +13,14 @@ pub const LEAST_PAIRS: usize = 8;
 pub struct Plan {
     /// The metric that the verdict is about.
     pub metric: String,
-    /// A second metric that may decide where the first cannot, if the first one's interval has room for what it says.
-    /// Each has half of the error. Ignored where runs do not have it.
+    /// A second metric that may decide where the first cannot, if its ratio lies within the first one's interval. Each
+    /// has half of the error. Ignored where runs do not have it.
     pub second: Option<String>,
     /// Which way it is better.
     pub better: Better,
     /// Metrics that get a verdict of their own beside this one, and which way each is better.
     pub beside: Vec<(String, Better)>,
-    /// Whether anything tells that the two sides do the same work; where nothing does, no verdict on the metric stands.
+    /// Whether the two sides are known to do the same work; if not, no verdict on the metric stands.
     pub work_is_known: bool,
     /// The share of an offered rate that a load may miss, and of the requests that may fail.
     pub rate_tolerance: f64,
@@ -39,7 +39,7 @@ pub struct Plan {
     /// A difference of this share must not be missed: where it could be, the verdict is too
     /// noisy rather than no difference.
     pub resolution: f64,
-    /// The gain that the user asks for, as a share.
+    /// The gain that the user requires, as a share.
     pub required_gain: Option<f64>,
 }
 
@@ -90,7 +90,7 @@ impl Plan {
     }
 }
 
-/// Where samples come from.
+/// Source of samples.
 pub trait Source {
     /// Runs one side once.
     fn measure(&mut self, side: Side) -> Result<Sample, Error>;
@@ -103,19 +103,18 @@ pub trait Source {
         true
     }
 
-    /// What the remedy's start takes of a run.
+    /// Returns the part of a run that the remedy's start takes.
     fn start(&self) -> Option<Start> {
         None
     }
 
-    /// The plan, now that the first runs tell which figures a run has.
+    /// Returns the plan, adapted to the figures of the first runs.
     fn planned(&self, plan: &Plan) -> Plan {
         plan.clone()
     }
 }
 
-/// Compares two sides by samples of them, which come in pairs, one of each side. Who the sides are is for the caller
-/// to say.
+/// Compares two sides by samples of them, which come in pairs, one of each side. The caller knows who the sides are.
 pub fn compare(plan: &Plan, source: &mut impl Source) -> Result<Verdict, Error> {
     plan.check()?;
     for _ in 0..plan.warm_up.max(1) {
@@ -178,7 +177,8 @@ impl SoFar<'_> {
         figures.filter_map(|(name, better)| kept_up.comparison(name, *better, alpha, 0.0)).collect()
     }
 
-    /// What the verdict rests on: the plan's metric, or its second one where only that tells the sides apart.
+    /// Returns the comparison that decides: of the plan's metric, or of its second one where only that separates the
+    /// sides.
     fn judged(&self, alpha: f64) -> Result<Comparison, Error> {
         let plan = self.plan;
         let first = self.comparison(&plan.metric, plan.better, alpha).ok_or_else(|| {
@@ -191,7 +191,7 @@ impl SoFar<'_> {
             return Ok(first);
         }
         let second = plan.second(&self.pairs).and_then(|metric| self.comparison(metric, plan.better, alpha));
-        // Not where the wall time tells another story, as it does of work that is spread over more CPUs.
+        // Not where the wall time disagrees, as it does for work that is spread over more CPUs.
         let agrees =
             |second: &Comparison| first.interval.is_some_and(|(low, high)| low <= second.ratio && second.ratio <= high);
         let decides = |second: &Comparison| second.outcome(plan.resolution).is_claim() && agrees(second);
@@ -202,7 +202,7 @@ impl SoFar<'_> {
         rates::of(&self.pairs, self.plan.rate_tolerance)
     }
 
-    /// What the metric says, where the two sides did the same work.
+    /// Returns the outcome of the metric, where the two sides did the same work.
     fn outcome(&self, comparison: &Comparison, alpha: f64) -> Outcome {
         let outcome = comparison.outcome(self.plan.resolution);
         let did_less = outcome == Outcome::Gain && self.closed_loop_slowed(alpha);
@@ -213,14 +213,14 @@ impl SoFar<'_> {
         }
     }
 
-    /// Whether a load that offers no rate of its own got less done under B: less was spent because less was asked for.
+    /// Whether a load that offers no rate of its own got less done under B: less was spent because less was requested.
     fn closed_loop_slowed(&self, alpha: f64) -> bool {
         let is_result = self.plan.beside.iter().any(|(name, _)| name == loads::ACHIEVED);
         let rate = self.comparison(loads::ACHIEVED, Better::Higher, alpha).filter(|_| is_result);
         rate.is_some_and(|rate| rate.outcome(self.plan.resolution) == Outcome::Loss && rate.metric != self.plan.metric)
     }
 
-    /// Ahead of the first look: no further pair could change what is said.
+    /// Returns the verdict ahead of the first look: no further pair could change it.
     fn ended(self, outcome: Outcome) -> Result<Verdict, Error> {
         let comparison = self.judged(self.plan.alpha)?;
         let (alpha, at) = (self.plan.alpha, vec![self.pairs.count()]);
@@ -233,7 +233,7 @@ impl SoFar<'_> {
         // Less is better of all that the caller did not name.
         let better = |name: &str| if name == self.plan.metric { self.plan.better } else { Better::Lower };
         let rest = self.pairs.metrics().into_iter().filter(|name| !beside.iter().any(|(known, _)| known == *name));
-        // What a load offers and gets is told by the rates.
+        // The rates report what a load offers and gets.
         let rest = rest.filter(|name| !loads::CONDITIONS.contains(&name.as_str()));
         let rest = rest.filter_map(|name| self.comparison(name, better(name), alpha));
         self.named(alpha).into_iter().chain(rest).filter(|comparison| comparison.metric != but).collect()
@@ -282,11 +282,11 @@ fn is_met(outcome: Outcome, comparison: &Comparison, required: f64) -> bool {
     outcome == Outcome::Gain && comparison.gain_interval().is_some_and(|(low, _)| low >= required)
 }
 
-/// Whether going on could no longer change what is said.
+/// Whether further pairs could no longer change the verdict.
 fn is_decided(comparison: &Comparison, plan: &Plan) -> bool {
     let settled = match comparison.outcome(plan.resolution) {
         Outcome::Gain | Outcome::Loss => true,
-        // Twice as fine as need be: what is asked for would have been seen by now.
+        // Twice as fine as need be: the required difference would have been seen by now.
         Outcome::NoDifference => comparison.smallest_detectable.is_some_and(|seen| seen <= plan.resolution / 2.0),
         Outcome::TooNoisy | Outcome::NothingToActOn | Outcome::Void | Outcome::Undecided => false,
     };

@@ -1,19 +1,19 @@
 //! Is one of two sides better: a command with a remedy (B) than without (A), or one command than
 //! another? Measured by interleaved runs, and judged so that the error rate stands.
 //!
-//! - Runs come in pairs AB or BA, each as a coin of its own falls, from a printed seed: what
-//!   drifts or bursts favours neither side, and no pair tells anything of another.
+//! - Runs come in pairs AB or BA, each as a coin of its own falls, from a printed seed: what drifts or bursts favours
+//!   neither side, and the pairs are independent.
 //! - The quantity is the ratio B/A of each pair; the figure given is their middle (Hodges and Lehmann), with an
-//!   interval from signed ranks. Under no difference the coin alone makes the error rate stand, whatever the noise.
-//! - Wall time decides, or the CPU time where only that tells the sides apart and the wall time's interval has room for
+//!   interval from signed ranks. Under no difference the coin alone makes the error rate stand, with any noise.
+//! - Wall time decides, or the CPU time where only that separates the sides and the wall time's interval has room for
 //!   the same change: on a machine with other work the CPU time is several times as steady. Each has half of the error.
 //! - Results are looked at after numbers of pairs that were fixed before the first of them, and each look spends a
 //!   part of the 2% error allowed in all (Lan and DeMets' spending, the parts added up), so stopping early costs no
 //!   honesty. The other metrics' intervals pay for the looks alike.
-//! - A verdict of *no difference* says what difference would have been seen; if that is
-//!   larger than the resolution asked for, the verdict is *too noisy* instead.
-//! - A remedy that did nothing in the first runs under it ends the comparison: *nothing to act on*. What the remedy's
-//!   start takes is measured apart, and a loss that is no larger is not called one.
+//! - A verdict of *no difference* states the difference that would have been seen; if that is larger than the requested
+//!   resolution, the verdict is *too noisy* instead.
+//! - A remedy that did nothing in the first runs under it ends the comparison: *nothing to act on*. The cost of the
+//!   remedy's start is measured apart, and a loss that is no larger is not called one.
 //!
 //! - A server is started for each run, put [under a load](UnderLoad) and charged with its CPU time meanwhile. The rates
 //!   that the load offered and got stand beside the verdict; a rate that was missed makes it void.
@@ -64,7 +64,7 @@ pub enum Error {
         side: String,
         /// How it ended.
         how: String,
-        /// Where its output is kept.
+        /// Path of its output.
         output: String,
     },
     /// A server could not be put under its load.
@@ -74,9 +74,9 @@ pub enum Error {
         run: usize,
         /// Name of its side.
         side: String,
-        /// What failed.
+        /// The failure.
         how: String,
-        /// Where the output of what failed is kept.
+        /// Path of the failed command's output.
         output: String,
     },
     /// The remedy was not in place in a run that should have had it.
@@ -84,7 +84,7 @@ pub enum Error {
     NotEngaged {
         /// Which run, counted from 1.
         run: usize,
-        /// What was missing.
+        /// The missing part.
         source: nearmiss_remedy::NotEngaged,
     },
     /// The remedy could not begin beside a run, or could not be taken back.
@@ -97,9 +97,9 @@ pub enum Error {
         run: usize,
         /// Name of its side.
         side: String,
-        /// What is missing.
+        /// The missing part.
         why: String,
-        /// Where the output is kept.
+        /// Path of the output.
         output: String,
     },
     /// The output of a run could not be kept or read.
@@ -107,10 +107,10 @@ pub enum Error {
     Output {
         /// The file.
         path: std::path::PathBuf,
-        /// What the system said.
+        /// Error of the system.
         source: std::io::Error,
     },
-    /// Somebody asked it to stop.
+    /// A request to stop ended it.
     #[error("interrupted after {runs} {}: no verdict", if *runs == 1 { "run" } else { "runs" })]
     Interrupted {
         /// Runs that ended.

@@ -1,15 +1,15 @@
-//! What the output of well-known loads says, and what the user says of other loads.
+//! Reads the output of well-known loads, and of other loads as the user specifies.
 
 use crate::metric::Take;
 use crate::{Better, Error, Printed};
 use nearmiss_workload::Status;
 
-/// A load by its output. Empty expressions: it does not tell.
+/// A load by its output. Empty expressions: the output lacks the figure.
 struct Known {
     name: &'static str,
     /// Only its output has this.
     sign: &'static str,
-    /// Statuses of a run whose figures are whole, and which missed its rate or had wrong answers.
+    /// Statuses of a run with whole figures that missed its rate or had wrong answers.
     missed: &'static [u8],
     /// Units of work that were done.
     work: (&'static str, Take),
@@ -19,7 +19,7 @@ struct Known {
     achieved: (&'static str, Take),
     /// Units that failed.
     errors: &'static str,
-    /// A line that it prints where it sent late by its own fault, so that its times say little of the server.
+    /// A line printed where the load sent late by its own fault, so that its times measure little of the server.
     behind: &'static str,
     /// Other figures by name; less is better.
     figures: &'static [(&'static str, &'static str)],
@@ -137,7 +137,7 @@ pub(crate) const ACHIEVED: &str = "achieved_per_s";
 pub(crate) const ERRORS: &str = "errors";
 /// Runs have this figure in which the load fell behind.
 pub(crate) const BEHIND: &str = "load_fell_behind";
-/// Figures that say whether the two sides did the same work.
+/// Figures that show whether the two sides did the same work.
 pub(crate) const CONDITIONS: [&str; 5] = [WORK, OFFERED, ACHIEVED, ERRORS, BEHIND];
 
 /// A rate that a load offers.
@@ -149,7 +149,7 @@ pub enum Offered {
     Given(f64),
 }
 
-/// What is read of a load's output; `None` and empty: what a known load tells of it.
+/// Figures to read from a load's output; `None` and empty: those of a known load.
 #[derive(Clone, Debug, Default)]
 pub struct Reading {
     /// Units of work that were done.
@@ -167,8 +167,8 @@ pub struct Reading {
 }
 
 impl Reading {
-    /// What the user asked for, and what a known load tells beside that. The output is of the load's first run: what
-    /// is not in it will not be looked for.
+    /// Returns the figures that the user specifies, and those of a known load beside them. The output is of the load's
+    /// first run: figures that are missing in it are not looked for later.
     pub(crate) fn of(asked: &Reading, output: &str) -> Result<Reading, Error> {
         let mut reading = asked.clone();
         let Some(known) = known(output)? else { return Ok(reading) };
@@ -179,7 +179,7 @@ impl Reading {
         reading.achieved = reading.achieved.or(printed(ACHIEVED, known.achieved.0, known.achieved.1)?);
         reading.errors = printed(ERRORS, known.errors, Take::Last)?;
         reading.behind = Some(known.behind).filter(|line| !line.is_empty());
-        // What the user names is what the verdicts are about.
+        // Verdicts are about the figures that the user names.
         if reading.figures.is_empty() {
             for (name, expression) in known.figures {
                 reading.figures.extend(printed(name, expression, Take::Mean)?);
@@ -208,7 +208,7 @@ impl Reading {
         Ok(figures)
     }
 
-    /// Whether anything tells how much work a run did.
+    /// Whether a figure gives the work of a run.
     pub(crate) fn tells_work(&self) -> bool {
         self.work.is_some() || self.achieved.is_some()
     }
@@ -216,7 +216,7 @@ impl Reading {
     /// The figures with a verdict of their own, and which way each is better.
     pub(crate) fn judged(&self) -> Vec<(String, Better)> {
         let figures = self.figures.iter().map(|printed| (printed.name.clone(), printed.better));
-        // Of a load that offers a rate, the rate it gets is a condition and no result.
+        // The rate of a load that offers one is a condition and no result.
         let rate = self.achieved.is_some() && self.offered.is_none();
         figures.chain(rate.then(|| (ACHIEVED.to_owned(), Better::Higher))).collect()
     }
@@ -231,7 +231,7 @@ fn known(output: &str) -> Result<Option<&'static Known>, Error> {
     Ok(None)
 }
 
-/// Whether a load that ended with this status told its figures all the same: the rates then say what was missed.
+/// Whether a load that ended with this status printed its figures all the same: the rates then show what was missed.
 pub(crate) fn told_all_the_same(status: Status, output: &str) -> bool {
     let Status::Exited(code) = status else { return false };
     known(output).is_ok_and(|known| known.is_some_and(|known| known.missed.contains(&code)))

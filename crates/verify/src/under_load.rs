@@ -10,11 +10,11 @@ use std::time::Duration;
 /// The server's CPU time by unit of work.
 pub const CPU_PER_WORK: &str = "cpu_us_per_request";
 
-/// How long a server may take to end after it was asked to.
+/// Time that a server may take to end after the request.
 const STOPS_WITHIN: Duration = Duration::from_secs(10);
-/// The same where a run has failed, or somebody waits for us to end.
+/// Time to end after a failed run, or while the user waits for our end.
 const AFTER_FAILURE: Duration = Duration::from_millis(500);
-/// How often a load is asked whether it has ended.
+/// Interval of the checks whether a load has ended.
 const LOOK: Duration = Duration::from_millis(100);
 
 /// A server that takes less for a request, in seconds, and hardly runs at all, does not get the load's requests: one
@@ -23,12 +23,12 @@ const LEAST_A_REQUEST: f64 = 1e-6;
 /// The share of the time that a server without requests is busy, at most.
 const SLEEPS: f64 = 0.05;
 
-/// What a server is put under, and what is read of the load's output.
+/// Load of a server, and the figures to read from its output.
 #[derive(Clone, Debug)]
 pub struct UnderLoad {
-    /// The load, and what tells that the server answers.
+    /// The load, and the check that the server answers.
     pub load: Load,
-    /// What the user asks to be read; what a known load tells is read too.
+    /// Figures that the user specifies; those of a known load are read too.
     pub reading: Reading,
 }
 
@@ -39,7 +39,7 @@ pub(crate) struct Measured {
     pub(crate) may_miss_children: bool,
 }
 
-/// Whether a load that ended with a status told its figures all the same.
+/// Whether a load that ended with a status printed its figures all the same.
 pub(crate) type Told<'a> = &'a dyn Fn(Status) -> bool;
 
 /// Starts the server, runs the load and stops the server. `probe` counts while the load runs.
@@ -127,7 +127,7 @@ pub(crate) fn add_printed(sample: &mut Sample, reading: &Reading, output: &str) 
     Ok(())
 }
 
-/// The plan, now that the first run tells what the load prints: the server's CPU time decides.
+/// Returns the plan once the first run shows what the load prints: the server's CPU time decides.
 pub(crate) fn plan(plan: &Plan, reading: &Reading) -> Plan {
     Plan {
         metric: if reading.work.is_some() { CPU_PER_WORK } else { CPU }.to_owned(),
@@ -139,7 +139,7 @@ pub(crate) fn plan(plan: &Plan, reading: &Reading) -> Plan {
     }
 }
 
-/// What a reader must know of the load.
+/// Returns notes on the load for the reader.
 pub(crate) fn notes(reading: &Reading, verdict: &Verdict, may_miss_children: bool) -> Vec<String> {
     let mut notes = Vec::from_iter(of_pairs_behind(verdict));
     if reading.tells_work() && verdict.with.first().is_some_and(|sample| !sample.contains_key(OFFERED)) {
@@ -165,7 +165,7 @@ pub(crate) fn notes(reading: &Reading, verdict: &Verdict, may_miss_children: boo
     notes
 }
 
-/// Of the pairs whose times say nothing.
+/// Returns a note on the pairs in which the load sent late.
 fn of_pairs_behind(verdict: &Verdict) -> Option<String> {
     let pairs = verdict.without.iter().zip(&verdict.with);
     let behind = pairs.filter(|(without, with)| is_behind(without, with)).count();

@@ -9,7 +9,7 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Where one of the command's standard streams goes.
+/// Other end of one of the command's standard streams.
 #[derive(Clone, Debug, Default)]
 pub enum Stdio {
     /// The launcher's own.
@@ -19,7 +19,7 @@ pub enum Stdio {
     Null,
     /// An open file.
     File(Arc<OwnedFd>),
-    /// A pipe, whose other end [`crate::Running`] has.
+    /// A pipe; [`crate::Running`] has its other end.
     Pipe,
 }
 
@@ -29,15 +29,15 @@ impl From<std::fs::File> for Stdio {
     }
 }
 
-/// Whose process group the command joins.
+/// Process group that the command joins.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ProcessGroup {
     /// One of its own, so that the whole group can be stopped at once. Keys at the terminal
     /// (Ctrl-C, Ctrl-Z) do not reach it: right for commands that a stage runs for itself.
     #[default]
     Own,
-    /// The launcher's, as if the shell had started the command: right for wrappers, whose
-    /// command owns the terminal.
+    /// The launcher's, as if the shell had started the command: right for wrappers, where the command owns the
+    /// terminal.
     Launcher,
 }
 
@@ -110,25 +110,25 @@ impl Workload {
         self
     }
 
-    /// Where its input comes from.
+    /// Sets the source of its input.
     pub fn stdin(mut self, stdio: impl Into<Stdio>) -> Self {
         self.stdin = stdio.into();
         self
     }
 
-    /// Where its output goes.
+    /// Sets the destination of its output.
     pub fn stdout(mut self, stdio: impl Into<Stdio>) -> Self {
         self.stdout = stdio.into();
         self
     }
 
-    /// Where its error output goes.
+    /// Sets the destination of its error output.
     pub fn stderr(mut self, stdio: impl Into<Stdio>) -> Self {
         self.stderr = stdio.into();
         self
     }
 
-    /// Whose process group it joins.
+    /// Sets the process group that it joins.
     pub fn group(mut self, group: ProcessGroup) -> Self {
         self.group = group;
         self

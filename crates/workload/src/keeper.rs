@@ -1,9 +1,9 @@
-//! The parent of a command of which nothing may be left: of a server, whose processes leave its group and lose their
+//! The parent of a command of which nothing may be left, such as a server: its processes leave its group and lose their
 //! parents as they like.
 //!
-//! The keeper is between the launcher and the command. Whoever of the command's descendants loses its parent becomes
+//! The keeper is between the launcher and the command. Any of the command's descendants that loses its parent becomes
 //! the keeper's child (`PR_SET_CHILD_SUBREAPER`), so the keeper can always end all of them, and does when the launcher
-//! asks for that or is no longer there.
+//! requests that or is no longer there.
 
 use crate::Error;
 use std::fs::File;
@@ -12,9 +12,9 @@ use std::mem::MaybeUninit;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::ptr;
 
-/// The launcher asks the keeper to end the command (SIGTERM).
+/// The launcher's order to end the command (SIGTERM).
 const TERMINATE: u8 = b't';
-/// The launcher asks the keeper to kill the command and all that it started.
+/// The launcher's order to kill the command and all that it started.
 const KILL: u8 = b'k';
 /// How often the keeper looks whether what it killed has ended, and how long a pause is.
 const LOOKS: usize = 1000;
@@ -92,7 +92,7 @@ impl Drop for Keeper {
     }
 }
 
-/// What the keeper's process does: no allocation, no locks.
+/// Runs the keeper's process: no allocation, no locks.
 fn keep(orders: i32, reports: i32, group: bool, command: impl FnOnce()) -> ! {
     // SAFETY: plain system calls on memory of this process alone.
     unsafe {
@@ -136,7 +136,7 @@ impl Children {
     fn look_after(&mut self, orders: i32) {
         loop {
             let mut waits = [self.ends, orders].map(|fd| libc::pollfd { fd, events: libc::POLLIN, revents: 0 });
-            // SAFETY: the array has as many entries as said.
+            // SAFETY: the array has as many entries as given.
             unsafe { libc::poll(waits.as_mut_ptr(), waits.len() as libc::nfds_t, -1) };
             self.reap();
             if waits[1].revents == 0 {
@@ -191,7 +191,7 @@ impl Children {
                 return;
             }
             let mut wait = libc::pollfd { fd: self.ends, events: libc::POLLIN, revents: 0 };
-            // SAFETY: one entry, as said.
+            // SAFETY: one entry, as given.
             unsafe { libc::poll(&mut wait, 1, PAUSE_MS) };
         }
     }
@@ -222,7 +222,7 @@ fn kill_children() {
     }
 }
 
-/// A descriptor that tells of children that have ended.
+/// Returns a descriptor that is readable once children have ended.
 fn sigchld() -> i32 {
     // SAFETY: the set is a local that the calls fill and read.
     unsafe {

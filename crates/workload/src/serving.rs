@@ -6,13 +6,13 @@ use crate::{CpuClock, Error, Finished, Ready, Running, Status, Suspended, Tree, 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// How often a server is asked whether it answers.
+/// Interval of the checks whether a server answers.
 const ASK: Duration = Duration::from_millis(10);
 /// A server that can take datagrams for so long, and does not listen for connections, answers.
 const DATAGRAMS_ALONE: Duration = Duration::from_millis(300);
-/// How long a load, and a server that nobody wants any more, may take to end after they were asked to.
+/// Time that a load, and a server that is no longer needed, may take to end after the request.
 const GRACE: Duration = Duration::from_secs(2);
-/// The same where somebody waits for us to end.
+/// Grace period while the user waits for our end.
 const SHORT_GRACE: Duration = Duration::from_millis(100);
 
 /// Why a server could not be put under its load.
@@ -38,7 +38,7 @@ pub enum ServingError {
         .ready.in_words(), in_seconds(*.within)
     )]
     NotReady {
-        /// What was waited for.
+        /// Condition that did not come true.
         ready: Ready,
         /// For so long.
         within: Duration,
@@ -49,7 +49,7 @@ pub enum ServingError {
     /// The load took too long.
     #[error("the load took more than {} and was stopped", in_seconds(*.0))]
     LoadTookTooLong(Duration),
-    /// Somebody asked us to stop.
+    /// A request to stop ended it.
     #[error("interrupted")]
     Interrupted,
 }
@@ -58,7 +58,7 @@ fn in_seconds(time: Duration) -> String {
     format!("{} s", time.as_secs_f64())
 }
 
-/// What a server may have done that ended well when it should have stayed.
+/// Returns a likely cause where a server ended well that should have stayed.
 fn hint(status: Status) -> &'static str {
     if status.success() { "; a server that puts itself in the background must be told to stay in front" } else { "" }
 }
@@ -68,7 +68,7 @@ fn hint(status: Status) -> &'static str {
 pub struct Load {
     /// The load. It ends by itself.
     pub workload: Workload,
-    /// What tells that the server answers.
+    /// Condition that shows that the server answers.
     pub ready: Ready,
     /// The server has so long until it answers.
     pub ready_within: Duration,
@@ -79,13 +79,13 @@ pub struct Load {
 /// Why a load was stopped before its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cut {
-    /// Somebody asked for that.
+    /// A request to stop.
     Interrupted,
     /// It took longer than this.
     TookTooLong(Duration),
 }
 
-/// What a load did, and what it cost the server.
+/// Result of a load, and its cost to the server.
 #[derive(Clone, Copy, Debug)]
 pub struct Loaded {
     /// How the load ended, and its own times.
@@ -97,7 +97,7 @@ pub struct Loaded {
 }
 
 impl Loaded {
-    /// The same of a load that ended well, by itself.
+    /// Returns the result of a load that ended well, by itself; else the error.
     pub fn whole(self) -> Result<Self, ServingError> {
         match self.cut {
             Some(Cut::Interrupted) => Err(ServingError::Interrupted),
@@ -158,7 +158,7 @@ impl Serving {
         }
     }
 
-    /// Runs the load to its end. `meanwhile` is called again and again, and tells how long to wait until the next time.
+    /// Runs the load to its end. `meanwhile` is called again and again, and returns the wait until the next call.
     pub fn under(
         &mut self,
         load: &Load,
@@ -201,7 +201,7 @@ impl Serving {
         matches!(self.clock, CpuClock::Accounts(_))
     }
 
-    /// Asks the server to end (SIGTERM), and kills what is left of it after `grace`. Nothing of it runs when this
+    /// Requests the server's end (SIGTERM), and kills what is left of it after `grace`. Nothing of it runs when this
     /// returns.
     pub fn stop(self, grace: Duration) -> Result<(), Error> {
         self.server.map_or(Ok(()), |server| server.terminate(grace).map(drop))

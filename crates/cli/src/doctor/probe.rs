@@ -9,7 +9,7 @@ use rustix::thread::{UnshareFlags, unshare_unsafe};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 
-/// What can be asked of a machine.
+/// Queries on a machine.
 pub trait Probe {
     /// Content of a file, trimmed.
     fn read(&self, path: &str) -> Option<String>;
@@ -21,7 +21,7 @@ pub trait Probe {
     fn kernel(&self) -> Result<String, String>;
     /// The plugin was built into this binary.
     fn plugin(&self) -> bool;
-    /// This host's caches in one line, or why they cannot be told.
+    /// This host's caches in one line, or why they are unknown.
     fn caches(&self) -> Result<String, String>;
     /// Instruction set of this binary.
     fn isa(&self) -> &'static str;
@@ -31,11 +31,12 @@ pub trait Probe {
     fn namespaces(&self) -> bool;
     /// A trace of `true`: what it took, or why there is none. `None` where it is not to be tried.
     fn trial(&self) -> Option<Result<String, String>>;
-    /// What takes snapshots of running processes, and its limit if it has one; or what is wrong and what to do.
+    /// The tool that takes snapshots of running processes, and its limit if it has one; or what is wrong and what to
+    /// do.
     fn snapshots(&self) -> Result<(String, Option<&'static str>), String>;
-    /// What can be observed of a live program, by trying.
+    /// Instruments for a live program, by trying.
     fn instruments(&self) -> Vec<Capability>;
-    /// What the remedies need, by the remedy's name, by trying.
+    /// Requirements of the remedies, by the remedy's name, by trying.
     fn remedies(&self) -> Vec<(&'static str, Ability)>;
 }
 
@@ -44,7 +45,7 @@ pub trait Probe {
 pub struct Emulator {
     /// Version and path.
     pub found: String,
-    /// What its user must expect.
+    /// Caution for its user.
     pub caution: Option<String>,
 }
 

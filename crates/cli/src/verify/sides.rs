@@ -17,21 +17,21 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
-/// What a comparison is about, beside its two sides.
+/// Subject of a comparison, beside its two sides.
 pub struct Title {
-    /// What the run's directory is called after: a remedy, or a program.
+    /// Stem of the run directory's name: a remedy, or a program.
     pub stem: String,
-    /// What was typed to be run, for the manifest.
+    /// Command line as typed, for the manifest.
     pub command: Vec<String>,
     /// The remedy with its parameters; none: two commands.
     pub remedy: Option<String>,
-    /// What was predicted, where the verdict is to stand beside it.
+    /// Prediction, where the verdict is to stand beside it.
     pub predicted: Option<Predicted>,
     /// Facts that a reader of the verdict must know.
     pub notes: Vec<String>,
 }
 
-/// Compares two sides and says which is better. The status is that of the gate (`--require-gain`).
+/// Compares two sides and reports which is better. The status is that of the gate (`--require-gain`).
 ///
 /// `start` is a program that does nothing, without and with the remedy.
 pub fn compare_sides(
@@ -83,7 +83,7 @@ pub fn compare_sides(
     }
 }
 
-/// Tells how far a comparison is: of the least number of runs, and then of the time.
+/// Reports the progress of a comparison: of the least number of runs, and then of the time.
 fn telling(plan: &Plan) -> Box<dyn Fn(usize)> {
     let least = 2 * (plan.least_pairs + plan.warm_up);
     let (runs, time) = (
@@ -107,7 +107,7 @@ fn printing(commands: Commands, mut figures: Vec<Printed>) -> Commands {
     commands.metric(Metric::Printed(first)).also_printed(figures)
 }
 
-/// Becomes true when somebody asks us to stop.
+/// Returns a flag that becomes true on a request to stop.
 fn stopped_by_signals() -> anyhow::Result<Arc<AtomicBool>> {
     let stop = Arc::new(AtomicBool::new(false));
     for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
@@ -116,7 +116,7 @@ fn stopped_by_signals() -> anyhow::Result<Arc<AtomicBool>> {
     Ok(stop)
 }
 
-/// The manifest is written last: a directory with one is a run whose verdict is whole.
+/// The manifest is written last: a directory with one is a run with a whole verdict.
 fn keep_and_print(
     how: &How,
     title: Title,
@@ -139,7 +139,7 @@ fn keep_and_print(
     Ok(gate(&verdict))
 }
 
-/// What a run of `verify` says of itself.
+/// Returns the manifest of a run of `verify`.
 pub fn manifest(title: &Title, started: jiff::Timestamp) -> Manifest {
     Manifest {
         schema: run::SCHEMA.to_owned(),

@@ -10,7 +10,7 @@ use std::os::fd::{AsFd, OwnedFd};
 
 const OBJECT: &[u8] = aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/observe.bpf.o"));
 
-/// The instruments asked for.
+/// The requested instruments.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Wants {
     /// Kernel lock and futex waits.
@@ -45,7 +45,7 @@ pub enum CallTracing {
     /// At the tracepoints of the calls wanted, where the kernel refuses functions: every call of the machine then takes
     /// the kernel's tracing path while it lasts (`scripts/observe-cheap.sh` measures what that costs).
     CallPoints,
-    /// By a program at the entry and exit of every system call, where the trace file system cannot be read either.
+    /// A program at the entry and exit of every system call, where the trace file system cannot be read either.
     EveryCall,
 }
 
@@ -64,7 +64,7 @@ impl CallTracing {
         }
     }
 
-    /// What others pay for it; empty where they pay nothing.
+    /// Returns the cost to others; empty where there is none.
     pub fn cost(self) -> &'static str {
         match self {
             CallTracing::None | CallTracing::Functions => "",
@@ -86,7 +86,7 @@ const MEMORY_POINTS: [(&str, &str); 3] = [
     ("reclaim_begin", "mm_vmscan_direct_reclaim_begin"),
     ("reclaim_end", "mm_vmscan_direct_reclaim_end"),
 ];
-/// Of kernels with memory cgroups.
+/// Points of kernels with memory cgroups.
 const CGROUP_MEMORY_POINTS: [(&str, &str); 2] =
     [("cgroup_reclaim_begin", "mm_vmscan_memcg_reclaim_begin"), ("cgroup_reclaim_end", "mm_vmscan_memcg_reclaim_end")];
 const TASK_POINTS: [(&str, &str); 3] =
@@ -102,7 +102,7 @@ pub const WHO_TASKS: u32 = 1;
 /// Those of a cgroup.
 pub const WHO_CGROUP: u32 = 2;
 
-/// What the programs are told before they are loaded.
+/// Constants of the programs, set before they are loaded.
 pub struct Constants {
     pub who: u32,
     pub cgroup_id: u64,
@@ -121,7 +121,7 @@ pub fn load(wants: Wants, constants: &Constants) -> Result<Loaded, BpfError> {
     if OBJECT.is_empty() {
         return Err(BpfError::NotBuilt);
     }
-    // Told apart first: a container hides files too.
+    // Checked first: a container hides files too.
     match Rights::now() {
         Rights::Full | Rights::Capabilities => {}
         container => return Err(BpfError::NotAllowed(container)),
@@ -177,7 +177,7 @@ pub fn load(wants: Wants, constants: &Constants) -> Result<Loaded, BpfError> {
         // Only for names: a kernel built otherwise goes without.
         let _ = iter.load("task", &btf);
     }
-    // Every instrument says how much CPU time its target had.
+    // Every instrument reports the CPU time of its target.
     if let Some(Program::Iter(iter)) = ebpf.program_mut("snapshot") {
         iter.load("task", &btf).map_err(|e| refused("the task list", &e))?;
     }
@@ -268,7 +268,7 @@ fn poll_functions(ebpf: &mut Ebpf, btf: &Btf) -> Result<(), ProgramError> {
     let attached = try_poll_functions(ebpf, btf);
     if attached.is_err() {
         for (_, program) in ebpf.programs_mut() {
-            // What was not loaded cannot be unloaded: nothing to do about that.
+            // A program that was not loaded cannot be unloaded: nothing to do about that.
             let _ = match program {
                 Program::FEntry(p) => p.unload(),
                 Program::FExit(p) => p.unload(),

@@ -1,5 +1,6 @@
-//! Which files lie in the page cache, before and after: those that the target opens, and those that others have open and
-//! that its pages may push out. Nothing is read, dropped or brought in to find out: the kernel is asked (`cachestat`).
+//! Which files lie in the page cache, before and after: those that the target opens, and those that others have open
+//! and that its pages may push out. Nothing is read, dropped or brought in to find out: the kernel reports it
+//! (`cachestat`).
 
 use nearmiss_record::observed::CachedFile;
 use nearmiss_workload::Tree;
@@ -16,13 +17,13 @@ const EVERY: Duration = Duration::from_millis(250);
 const LEAST_BYTES: u64 = 1 << 20;
 /// So many files are followed.
 const MOST_FILES: usize = 4096;
-/// What `cachestat` counts in: the pages of this machine.
+/// Unit of `cachestat`: the pages of this machine.
 const PAGE_BYTES: u64 = 4096;
 
 /// A file by its device and inode.
 type Key = (u64, u64);
 
-/// What the kernel says of one file's pages.
+/// Kernel counts of one file's pages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Pages {
     cached: u64,
@@ -51,7 +52,7 @@ pub(super) struct CachedFiles {
 }
 
 impl CachedFiles {
-    /// Looks at all files that are open now. `None` where the kernel does not tell (before Linux 6.5).
+    /// Looks at all files that are open now. `None` where the kernel has no `cachestat` (before Linux 6.5).
     pub(super) fn begin(roots: Vec<i32>) -> Option<Self> {
         pages_of(&File::open("/proc/self/exe").ok()?)?;
         let mut followed = CachedFiles {
@@ -81,7 +82,7 @@ impl CachedFiles {
         }
     }
 
-    /// What became of the files, most pages lost first.
+    /// Returns the fate of the files, most pages lost first.
     pub(super) fn finish(self) -> Vec<CachedFile> {
         let mut read = HashMap::new();
         for (process, before) in &self.read_before {
@@ -152,7 +153,7 @@ fn name_of(process: i32) -> String {
     fs::read_to_string(format!("/proc/{process}/comm")).unwrap_or_default().trim_end().to_owned()
 }
 
-/// What a process has had read from storage.
+/// Returns the bytes that a process has had read from storage.
 fn read_bytes(process: i32) -> Option<u64> {
     let counts = fs::read_to_string(format!("/proc/{process}/io")).ok()?;
     counts.lines().find_map(|line| line.strip_prefix("read_bytes: ")?.parse().ok())

@@ -10,12 +10,12 @@ const LOCK_BORDER: f64 = 0.20;
 const LOCK_FLOOR: f64 = 0.05;
 /// A run that wants a CPU at least this share of the time it could want one is CPU-busy.
 const BUSY_BORDER: f64 = 0.70;
-/// Delays of woken tasks that make up this share of the time are said.
+/// Least share of the time for which delays of woken tasks are reported.
 const WORTH_SAYING: f64 = 0.10;
 /// A task counts among those that could use a CPU when it has at least this share of all CPU time.
 const WORKER_SHARE: f64 = 0.02;
 
-/// Classifies an observation, a phase a row. Empty when nothing was measured that could tell, or for too short a time.
+/// Classifies an observation, a phase a row. Empty when nothing decisive was measured, or for too short a time.
 pub fn classify(observed: &Observed) -> Vec<Phase> {
     if observed.duration_ns < LEAST_CLASSIFIED_NS || observed.timeline.is_empty() {
         return Vec::new();
@@ -42,11 +42,11 @@ pub fn classify(observed: &Observed) -> Vec<Phase> {
     phases
 }
 
-/// What the whole run tells about each of its steps.
+/// Figures of the whole run for each of its steps.
 struct Run {
     cpus: f64,
     workers: usize,
-    /// Where switches were not watched: time wanting a CPU for each nanosecond that had one.
+    /// Time wanting a CPU for each nanosecond that had one, where switches were not watched.
     wanted_per_used: Option<f64>,
     /// Share of futex waits that were contention.
     futex_contention: f64,
@@ -71,7 +71,8 @@ impl Run {
         }
     }
 
-    /// Of some steps: share of the CPUs wanted, share of active time in lock waits, share of time with block I/O.
+    /// Returns for some steps: share of the CPUs wanted, share of active time in lock waits, share of time with block
+    /// I/O.
     fn shares(&self, ticks: &[Tick]) -> [f64; 3] {
         let sum = |of: fn(&Tick) -> u64| ticks.iter().map(of).sum::<u64>() as f64;
         let wall = sum(|t| t.length_ns).max(1.0);
@@ -141,15 +142,16 @@ impl Run {
     }
 }
 
-/// By the accounts of tasks: of the time they waited for a CPU, the share of the times at which another task had taken it
-/// from them. A task that was woken and has to wait for a CPU that others have would else look busy while it sleeps.
+/// Returns the time that tasks needed a CPU for each nanosecond that they had one, by their accounts. A wait counts by
+/// the share of the times at which another task had taken the CPU: a task that was woken and has to wait for a CPU that
+/// others have would else look busy while it sleeps.
 fn wanted_per_used(tasks: &[Task]) -> f64 {
     let taken = |t: &Task| t.wait_ns as f64 * (t.involuntary as f64 / t.runs.max(1) as f64).min(1.0);
     let cpu: u64 = tasks.iter().map(|t| t.cpu_ns).sum();
     if cpu > 0 { (cpu as f64 + tasks.iter().map(taken).sum::<f64>()) / cpu as f64 } else { 1.0 }
 }
 
-/// What the busiest tasks wait for, in the words of the report.
+/// Returns the waits of the busiest tasks, in the words of the report.
 fn bound_by(observed: &Observed) -> String {
     let total = observed.tasks.iter().map(|t| t.cpu_ns).sum::<u64>() as f64;
     let mut sums: Vec<(&str, u64)> = Vec::new();

@@ -18,18 +18,18 @@ use std::time::Duration;
 /// Length of a step of the time line; the rings are emptied as often.
 pub(super) const STEP: Duration = Duration::from_millis(100);
 
-/// What an observation gives.
+/// Result of an observation.
 pub struct Outcome {
     /// The record.
     pub observed: Observed,
     /// How the command ended, if one was observed.
     pub finished: Option<Finished>,
-    /// The log of lock waits and polls, if it was asked for.
+    /// Log of lock waits and polls, if requested.
     pub(crate) log: super::tables::Log,
 }
 
 /// Observes the target until it ends, the limit is reached or `stop` is set. Instruments that this machine refuses are
-/// left out, and the record says why.
+/// left out, and the record gives the reason.
 pub fn observe(target: &Target, options: &Options, stop: &AtomicBool) -> Result<Outcome, ObserveError> {
     if let (Target::Command(argv), Some(load)) = (target, &options.load) {
         return served::observe(argv, load, options, stop);
@@ -86,7 +86,7 @@ pub(crate) enum Roots {
 }
 
 impl Roots {
-    /// Of a target, whose command has not run yet.
+    /// Returns the roots of a target; its command has not run yet.
     pub(crate) fn of(target: &Target, suspended: Option<&Suspended>) -> Self {
         match (suspended, target) {
             (Some(suspended), _) => Roots::Suspended(suspended.pid()),
@@ -105,7 +105,7 @@ impl Roots {
     }
 }
 
-/// Follows a command until it ends; when time is up or the user says so, it is asked to end.
+/// Follows a command until it ends; requests its end when time is up or the user stops it.
 fn follow_command(
     suspended: Suspended,
     instruments: &mut Instruments,
@@ -133,7 +133,7 @@ fn follow_command(
     }
 }
 
-/// Follows what runs already until the time is up, it has ended, or the user says so.
+/// Follows a running target until the time is up, it has ended, or the user stops it.
 fn follow(
     target: &Target,
     instruments: &mut Instruments,
@@ -173,7 +173,7 @@ pub(crate) struct Instruments {
     pub(crate) bpf: Option<BpfSession>,
     rows: Vec<Instrument>,
     waits: Option<Measuring>,
-    /// Where files are to be followed: with block I/O, of a target that others can be told from.
+    /// Root processes of the followed files; filled with block I/O, for a target that is distinguishable from others.
     roots: Vec<i32>,
     cached: Option<CachedFiles>,
 }
@@ -222,7 +222,7 @@ impl Instruments {
         self.bpf.as_ref().map(|bpf| bpf.figures(at_ns)).unwrap_or_default()
     }
 
-    /// What was asked for, and what became of it.
+    /// Returns the requested instruments, and their results.
     pub(crate) fn rows(&self) -> &[Instrument] {
         &self.rows
     }
@@ -320,9 +320,9 @@ impl Instruments {
         Ok(Outcome { observed, finished: None, log })
     }
 
-    /// CPU time of the target by the best account there is where switches were not watched. What the kernel reports of a
-    /// command lacks the processes that nobody waited for, as daemons are; the accounts of tasks lack the last moments of
-    /// tasks that were not gone yet when the observation ended.
+    /// Returns the target's CPU time by the best account there is where switches were not watched. The kernel's figure
+    /// of a command lacks the processes that nobody waited for, as daemons are; the accounts of tasks lack the last
+    /// moments of tasks that were not gone yet when the observation ended.
     fn cpu_ns(&self, observed: &Observed, reported: Option<u64>, of_machine: Option<u64>) -> u64 {
         let of_tasks = self.bpf.as_ref().map(|_| cpu_of_tasks(observed));
         of_machine.or(reported.max(of_tasks)).unwrap_or_else(|| observed.profile.as_ref().map_or(0, clock_total))

@@ -1,4 +1,4 @@
-//! What a run would have cost with the tenants of its shared lines apart, in both orders.
+//! Cost of a run with the tenants of its shared lines apart, in both orders.
 
 use super::subject::Subject;
 use crate::rehearsal::{Cost, rehearse_in, seeds, spread, waits};
@@ -10,9 +10,9 @@ use nearmiss_record::model::ModelRecord;
 use nearmiss_record::policy::{AddressPolicy, Order, Policy};
 use nearmiss_record::rehearsal::Rehearsal;
 
-/// What a rehearsal varies, as its option is named.
+/// Name of the parameter, as its option is named.
 pub const PARAMETER: &str = "spacings";
-/// Page placements replayed. Where a page lies hardly matters to who takes whose line.
+/// Page placements replayed. The place of a page hardly matters to who takes which line.
 const PLACEMENTS: usize = 2;
 
 /// A smaller share is none.
@@ -23,9 +23,9 @@ pub const ORDERS: [Order; 2] = [Order::Recorded, Order::Modelled];
 
 /// Costs of the run as it was, and under other addresses.
 pub struct Replays {
-    /// By order, policy and placement; the first policy is the run as it was.
+    /// Costs by order, policy and placement; the first policy is the run as it was.
     costs: [Vec<Vec<Cost>>; 2],
-    /// By order: cycles of the command but for stalls.
+    /// Cycles of the command but for stalls, by order.
     computing_cycles: [u64; 2],
     /// Seeds of the placements.
     pub placements: Vec<u64>,
@@ -118,7 +118,7 @@ pub fn apart(subject: &Subject, spacings: &[u64]) -> Vec<AddressPolicy> {
     spacings.iter().map(|spacing| subject.apart(*spacing)).collect()
 }
 
-/// What the filter that made the trace allows to say.
+/// Returns how exact the figures are with the filter that made the trace.
 pub fn exactness(case: &Traced) -> &'static str {
     match nearmiss_machine::describe::can_move_addresses(case.filter) {
         Ok(()) => "exact: the trace was made with the one-line filter",

@@ -1,4 +1,4 @@
-//! What a subject is seen by: its objects, the levels at which they crowd, the functions that wait.
+//! Evidence for a subject: its objects, the levels at which they crowd, the functions that wait.
 
 use super::aliasing;
 use super::subject::{Class, Subject, is_of_pieces};
@@ -41,7 +41,7 @@ pub struct Objects {
     pub miss_share: f64,
 }
 
-/// What happens at one level.
+/// Evidence at one level.
 pub struct Level {
     /// `L1d`, `L2`, `L3`.
     pub cache: String,
@@ -59,12 +59,13 @@ pub struct Level {
     pub miss_share: f64,
     /// Whether the remedy can help at this level, and why or why not.
     pub verdict: String,
-    /// The same as yes or no.
+    /// The verdict as yes or no.
     pub helps: bool,
 }
 
 impl Seen {
-    /// Of a subject whose levels are known, the cycles that wait for it, and those that it could save at the very most.
+    /// Makes the evidence of a subject with known levels, the cycles that wait for it, and those that it could save at
+    /// most.
     pub fn new(case: &Traced, subject: &Subject, levels: Vec<Level>, wait_cycles: u64, most_saved: u64) -> Self {
         let aliased = !subject.aliased.is_empty();
         Seen {
@@ -180,7 +181,7 @@ fn share(part: u64, whole: u64) -> f64 {
     part as f64 / whole.max(1) as f64
 }
 
-/// What happens at a level, of the crowds there.
+/// Returns the evidence at a level, from the crowds there.
 pub fn level(case: &Traced, level: usize, crowds: &[&Crowd], verdict: String, helps: bool) -> Level {
     let misses: u64 = crowds.iter().map(|c| c.misses).sum();
     let mean = |figure: &dyn Fn(&Crowd) -> f64| {
@@ -213,7 +214,7 @@ fn objects(case: &Traced, subject: &Subject) -> Vec<Objects> {
             let merged = subject.class == Class::Mappings && is_of_pieces(crowd);
             Objects {
                 name: if subject.class == Class::Stacks { "thread stacks".to_owned() } else { crowd.name.clone() },
-                // A stack is told of by its own thread: who made the thread is not known.
+                // A stack is named by its own thread: who made the thread is not known.
                 allocated_at: if subject.class == Class::Stacks { Vec::new() } else { crowd.allocated_at.clone() },
                 count: if merged { crowd.pieces } else { objects },
                 size_bytes: sizes.first().copied().filter(|first| sizes.iter().all(|bytes| bytes == first)),

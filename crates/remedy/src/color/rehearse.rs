@@ -1,4 +1,4 @@
-//! What a run would have cost with its objects in 1, 2, 4, … colors.
+//! Cost of a run with its objects in 1, 2, 4, … colors.
 
 use super::subject::Subject;
 use crate::rehearsal::{
@@ -13,16 +13,16 @@ use nearmiss_record::policy::Policy;
 use nearmiss_record::rehearsal::Rehearsal;
 use std::collections::BTreeMap;
 
-/// What a rehearsal varies, as its option is named.
+/// Name of the parameter, as its option is named.
 pub const PARAMETER: &str = "colors";
-/// Most colors tried unless more are asked for.
+/// Most colors tried unless more are requested.
 pub const MOST_COLORS: u64 = 64;
 /// So much of the most that any number of colors saves is enough.
 const ENOUGH: f64 = 0.95;
-/// What gains less on the first placement of pages is replayed on no other.
+/// Least gain on the first placement of pages for replays on others.
 const COULD_COUNT: f64 = LEAST_GAIN / 2.0;
 
-/// What numbers of colors are tried on.
+/// Extent of the trials of numbers of colors.
 #[derive(Clone, Copy)]
 enum On<'a> {
     /// The whole trace, under these placements.
@@ -35,7 +35,7 @@ enum On<'a> {
 pub struct Colorings {
     /// As tried; the first is 1, the run as it was.
     pub colors: Vec<u64>,
-    /// By number of colors, then by placement.
+    /// Costs by number of colors, then by placement.
     pub costs: Vec<Vec<Cost>>,
     /// Seeds of the placements.
     pub placements: Vec<u64>,
@@ -51,8 +51,8 @@ pub fn usual_colors() -> Vec<u64> {
 }
 
 impl Colorings {
-    /// Replays the run in each number of colors, under each placement. 1 is added where it is missing. `ranges` are those
-    /// whose bus transactions are counted apart.
+    /// Replays the run in each number of colors, under each placement. 1 is added where it is missing. The bus
+    /// transactions of `ranges` are counted apart.
     pub fn new(
         case: &Traced,
         subject: &Subject,
@@ -77,10 +77,10 @@ impl Colorings {
         })
     }
 
-    /// Finds the number of colors that is worth it on one placement, and replays it under as many as tell: on no other
-    /// where it gains too little to count. Also says what share half as many colors save, of what it saves, if that was
-    /// found out. Of a long trace a part is enough to compare numbers of colors, where they differ there; what the chosen
-    /// number gains is of the whole trace always.
+    /// Finds the number of colors that is worth it on one placement, and replays it under as many as settle the gain:
+    /// on no other where it gains too little to count. Also returns the share of its savings that half as many colors
+    /// save, if found. A part of a long trace is enough to compare numbers of colors, where they differ there; the gain
+    /// of the chosen number is always of the whole trace.
     pub fn best(
         case: &Traced,
         subject: &Subject,
@@ -113,7 +113,7 @@ impl Colorings {
         Ok((chosen.agreed(case, subject, line_bytes, &seeds)?, Some(half)))
     }
 
-    /// The same under more placements than the first two, as far as these do not agree.
+    /// Replays under more placements than the first two, as far as these do not agree.
     fn agreed(mut self, case: &Traced, subject: &Subject, line_bytes: u64, seeds: &[u64]) -> Result<Self, CaseError> {
         for (some, agreed) in [(&seeds[2..3], AGREED_BY_TWO), (&seeds[3..], AGREED_BY_THREE)] {
             let (_, low, high) = self.gain(1);
@@ -125,13 +125,13 @@ impl Colorings {
         Ok(self)
     }
 
-    /// What share half as many colors save of what the `at`-th number saves, if they were tried.
+    /// Returns the share of the `at`-th number's savings that half as many colors save, if they were tried.
     fn known_half(&self, at: usize) -> Option<f64> {
         let before = at.checked_sub(1)?;
         (self.colors[before] * 2 == self.colors[at]).then(|| self.share_of(before, self.gain(at).0))
     }
 
-    /// The same; tries them if need be.
+    /// Returns that share as `known_half` does; tries them if need be.
     fn share_of_half(
         &self,
         case: &Traced,
@@ -147,13 +147,13 @@ impl Colorings {
         Ok(half.share_of(half.colors.len() - 1, self.gain(at).0))
     }
 
-    /// What the `at`-th number of colors saves, of what the best one saves.
+    /// Returns the savings of the `at`-th number of colors as a share of the best one's.
     fn share_of(&self, at: usize, best: f64) -> f64 {
         self.gain(at).0 / best.max(f64::MIN_POSITIVE)
     }
 
-    /// Adds the costs under another placement, and says what share half as many colors save on the first one. Replays
-    /// take a CPU each, and these are two.
+    /// Adds the costs under another placement, and returns the share that half as many colors save on the first one.
+    /// Replays take a CPU each, and these are two.
     fn replay_beside_half(
         &mut self,
         case: &Traced,
@@ -261,7 +261,7 @@ impl Colorings {
         before?.saved_of_whole_run(after?, self.computing_cycles)
     }
 
-    /// The same, but what the kernel saves counts only as far as the command's own code saves as much: no line that the
+    /// Returns the gain, but kernel savings count only as far as the command's own code saves as much: no line that the
     /// kernel clears or copies by its own addresses moves with the objects, so its cycles change by the way.
     pub fn own_gain(&self, case: &Traced, at: usize) -> (f64, f64, f64) {
         let kernel = |insn: usize| case.symbols.insns.get(insn).is_some_and(|names| is_kernel(case, names.0));
@@ -381,7 +381,7 @@ fn is_kernel(case: &Traced, function: u32) -> bool {
     case.symbols.functions.get(function as usize).is_some_and(|function| function.kernel)
 }
 
-/// What the filter that made the trace allows to say.
+/// Returns how exact the figures are with the filter that made the trace.
 pub fn exactness(case: &Traced) -> String {
     match nearmiss_machine::describe::can_move_addresses(case.filter) {
         Ok(()) => "exact: the trace was made with the one-line filter".to_owned(),

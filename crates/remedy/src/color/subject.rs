@@ -14,7 +14,7 @@ pub fn is_of_pieces(crowd: &Crowd) -> bool {
     crowd.within_one >= OF_PIECES
 }
 
-/// What kind of objects they are: it decides who can color them.
+/// Kind of the objects, which decides who can color them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Class {
     /// Thread stacks.
@@ -23,7 +23,7 @@ pub enum Class {
     Blocks,
     /// `malloc` blocks that are too small for it.
     SmallBlocks,
-    /// Blocks that were asked for with an alignment, which is a promise.
+    /// Blocks requested with an alignment, which is a promise.
     AlignedBlocks,
     /// Variables of the program's file.
     Variables,
@@ -36,7 +36,7 @@ pub enum Class {
 }
 
 impl Class {
-    /// Whole objects are in each other's way whatever their names; parts are in the way of parts of the same object.
+    /// Whole objects conflict with objects of any name; parts conflict with parts of the same object.
     pub fn of_many(self) -> bool {
         !matches!(self, Class::Slots | Class::Parts)
     }
@@ -45,20 +45,20 @@ impl Class {
 /// Objects in each other's way, at one or more levels.
 #[derive(Clone, Debug)]
 pub struct Subject {
-    /// What they are.
+    /// Kind of the objects.
     pub class: Class,
     /// One an object name and level.
     pub crowds: Vec<Crowd>,
     /// Loads and stores of them that lie at the same offset of their pages.
     pub aliased: Vec<Alias>,
-    /// Of those, the objects that can be colored: first address, and the address behind the last.
+    /// Extents of those objects that can be colored: first address, and the address behind the last.
     pub aliased_extents: Vec<(u64, u64)>,
-    /// The program colors them itself when the environment asks it to: it was built with `nearmiss-color.h`.
+    /// The program colors them itself when the environment requests it: it was built with `nearmiss-color.h`.
     pub asks_environment: bool,
 }
 
 impl Subject {
-    /// Of no objects yet. `asks_environment`: whether the program asks it.
+    /// Makes a subject of no objects yet. `asks_environment`: whether the program reads the environment.
     pub fn new(class: Class, asks_environment: bool) -> Self {
         Subject {
             class,
@@ -85,7 +85,7 @@ impl Subject {
         disjoint
     }
 
-    /// Whether objects whose ends are known get in each other's way, rather than pieces of larger ones.
+    /// Whether objects with known ends get in each other's way, rather than pieces of larger ones.
     pub fn whole_objects(&self) -> bool {
         self.class.of_many() && !self.crowds.iter().any(is_of_pieces)
     }
@@ -94,7 +94,7 @@ impl Subject {
         self.crowds.iter().max_by_key(|c| c.misses)
     }
 
-    /// Bytes of the pieces at whose same offset the lines lie.
+    /// Returns the bytes of the pieces; the lines lie at the same offset of each.
     pub fn alignment_bytes(&self) -> u64 {
         self.heaviest().map_or(PAGE_BYTES, Crowd::alignment_bytes)
     }
@@ -104,7 +104,7 @@ impl Subject {
         self.heaviest().map_or(PAGE_BYTES, |c| c.spacing_bytes)
     }
 
-    /// Of each name, what its heaviest level says.
+    /// Returns, for each name, the crowd of its heaviest level.
     pub fn by_name(&self) -> Vec<&Crowd> {
         let mut heaviest: BTreeMap<&str, &Crowd> = BTreeMap::new();
         for crowd in &self.crowds {

@@ -1,4 +1,4 @@
-//! What a run would have cost with its pages on other nodes, or with its tasks on other CPUs.
+//! Cost of a run with its pages on other nodes, or with its tasks on other CPUs.
 
 use super::apply::Bind;
 use super::detect::Seen;
@@ -14,20 +14,21 @@ use nearmiss_record::model::BusTally;
 use nearmiss_record::policy::{Order, Policy};
 use nearmiss_record::rehearsal::Rehearsal;
 
-/// What a rehearsal varies, as its option is named.
+/// Name of the parameter, as its option is named.
 pub const PARAMETER: &str = "policies";
 
 /// One thing that a rehearsal changes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Change {
-    /// Where pages lie.
+    /// Nodes of pages.
     Homes(Homes),
-    /// Where tasks run.
+    /// CPUs of tasks.
     Places(Bind),
 }
 
 impl Change {
-    /// By its name, as a rehearsal is asked for it: CPUs of a plan are parted by slashes, since values are by commas.
+    /// Returns the change of this name, as a rehearsal takes it: slashes part the CPUs of a plan, since commas part
+    /// values.
     pub fn named(name: &str) -> Option<Self> {
         let places = || Bind::parse(&name.replace('/', ",")).ok().map(Change::Places);
         Homes::named(name).map(Change::Homes).or_else(places)
@@ -58,11 +59,11 @@ impl Change {
 
 /// Costs of the run as it was, and changed.
 pub struct Replays {
-    /// By policy and placement; the first policy is the run as it was.
+    /// Costs by policy and placement; the first policy is the run as it was.
     costs: Vec<Vec<Cost>>,
     changes: Vec<Change>,
-    /// By policy: cycles that the kernel needs longer to clear pages which are no longer on the node that touches them
-    /// first. It clears them at addresses of its own, before a replay can tell whose they are.
+    /// Cycles, by policy, that the kernel needs longer to clear pages which are no longer on the node that touches them
+    /// first. It clears them at addresses of its own, before a replay can attribute them.
     clearing: Vec<u64>,
     /// Cycles of the command but for stalls.
     computing_cycles: u64,
@@ -92,7 +93,7 @@ impl Replays {
         Ok(Replays { costs, changes, clearing, computing_cycles: totals.cycles - totals.stall_cycles, placements })
     }
 
-    /// The change that saves most. Where there are several, the last is the treatment's own, unless tasks are bound.
+    /// Returns the change that saves most. The last of several is the treatment's own, unless tasks are bound.
     pub fn best(&self) -> usize {
         let gain = |at: &usize| self.gain_of(*at).0;
         let places = (1..self.costs.len()).filter(|at| matches!(self.changes[at - 1], Change::Places(_)));
@@ -100,7 +101,7 @@ impl Replays {
         places.rev().max_by(|a, b| gain(a).total_cmp(&gain(b))).unwrap_or(self.costs.len() - 1)
     }
 
-    /// By what plan tasks are bound under the change of this number, if they are.
+    /// Returns the plan by which tasks are bound under the change of this number, if they are.
     pub fn plan(&self, at: usize) -> Option<&Bind> {
         match self.changes.get(at.checked_sub(1)?)? {
             Change::Places(bind) => Some(bind),
@@ -198,7 +199,7 @@ fn placed(
     Ok(costs[1..].iter().map(|bound| set_in(bound, &costs[0])).collect())
 }
 
-/// What a run cost in which a part that cost so much costs something else.
+/// Returns a run's cost with one component replaced.
 fn instead(was: &Cost, before: &Cost, after: &Cost) -> Cost {
     let change = |of: fn(&Cost) -> u64| (of(was) + of(after)).saturating_sub(of(before));
     let bus = BusTally {

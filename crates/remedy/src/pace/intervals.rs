@@ -17,19 +17,19 @@ const USUAL_NS: [u64; 10] =
 /// Attempts at the longest interval within the budget, and what the attempts are multiples of.
 const ATTEMPTS: usize = 6;
 const STEP_NS: u64 = 10_000;
-/// What the CPU time of a sleep may be wrong by.
+/// Error of a sleep's CPU time, as lowest and highest factor.
 const SLEEP_COSTS: [f64; 2] = [0.7, 1.5];
 
-/// What the replays are told beside the log.
+/// Inputs of the replays beside the log.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Basis {
     /// The command's CPU time.
     pub cpu_ns: u64,
     /// The thread's own, by which the rules judge sleeps.
     pub thread_cpu_ns: u64,
-    /// What waits cost on the machine of the observation; none: it was not measured.
+    /// Costs of waits on the machine of the observation; none: not measured.
     pub waits: Option<WaitCosts>,
-    /// What may be added to one event of a hundred.
+    /// Time that may be added to one event of a hundred.
     pub budget_ns: u64,
     /// Intervals to try; of none, the usual ones.
     pub intervals: Vec<u64>,
@@ -52,26 +52,26 @@ pub struct Choice {
     pub interval_ns: u64,
     /// Share of the command's CPU time.
     pub saved: f64,
-    /// The same if a sleep costs more and if it costs less.
+    /// Saved share if a sleep costs more, and if it costs less.
     pub saved_between: [f64; 2],
-    /// What it adds to one event of a hundred at least.
+    /// Added time that one event of a hundred reaches or exceeds.
     pub added_p99_ns: u64,
     /// CPU time of a call.
     pub cost_ns: u64,
     /// The budget that it was chosen within.
     pub budget_ns: u64,
-    /// Where a call takes more than the budget: the next interval that was tried.
+    /// Next interval that was tried, where a call takes more than the budget.
     pub beyond: Option<Beyond>,
 }
 
-/// What an interval would do that is longer than the budget.
+/// Effect of an interval that is longer than the budget.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Beyond {
     /// The interval.
     pub interval_ns: u64,
     /// Share of the command's CPU time.
     pub saved: f64,
-    /// What it adds to one event of a hundred at least.
+    /// Added time that one event of a hundred reaches or exceeds.
     pub added_p99_ns: u64,
 }
 
@@ -97,7 +97,7 @@ fn longest_within(of: &Replays, budget_ns: u64, heard: Heard<'_>) -> Option<u64>
 }
 
 impl Tried {
-    /// Replays the log, as far as it was not. `heard` hears how many replays are done, and of how many at most.
+    /// Replays the log, as far as it was not. `heard` receives the number of replays done, and of all at most.
     pub fn new(of: Arc<Replays>, basis: Basis, heard: Heard<'_>) -> Self {
         let asked = basis.intervals.clone();
         let intervals = if asked.is_empty() { usual(&of, basis.budget_ns, heard) } else { asked };
@@ -151,7 +151,7 @@ impl Tried {
         self.log().batches.apart_from_events_ns(self.basis.thread_cpu_ns.saturating_sub(self.log().on_cpu_ns()))
     }
 
-    /// Of those within the budget, the interval that saves most; the shorter one of equals.
+    /// Returns the interval within the budget that saves most; the shorter one of equals.
     pub fn choice(&self) -> Choice {
         let within = self.replays.iter().filter(|(_, replayed)| replayed.added_p99_ns <= self.basis.budget_ns);
         let best = within
@@ -188,7 +188,7 @@ impl Tried {
         pay.map(|replayed| (replayed.added_p99_ns, self.saved(replayed, 1.0))).min_by_key(|(added, _)| *added)
     }
 
-    /// What each return costs the program beside the events; empty where the log cannot tell.
+    /// Returns a sentence on the program's cost of each return beside the events; empty where the log lacks it.
     pub fn of_batches(&self) -> String {
         let batch_ns = self.batch_ns() as u64;
         if batch_ns == 0 {
@@ -197,7 +197,7 @@ impl Tried {
         format!(" Each return takes the program {} beside its events.", time(batch_ns))
     }
 
-    /// What a sleep costs against a wait, or that nobody measured it.
+    /// Returns a sentence on the cost of a sleep against a wait, or that it was not measured.
     pub fn of_sleeps(&self) -> String {
         let waiting = format!("A wait that has to block takes {} of CPU time", time(self.log().waiting_ns()));
         match self.basis.waits {

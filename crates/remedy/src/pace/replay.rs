@@ -7,7 +7,7 @@ use nearmiss_pace::rules::{Call, Slept, Thread};
 use nearmiss_record::logs::PollCall;
 use std::time::Duration;
 
-/// A call of epoll does not say how many events it could return; enough for two is all that the rules ask.
+/// The log of an epoll call lacks how many events it could return; the rules need only room for two.
 const MOST_EVENTS: u64 = 64;
 
 /// An event: when it came, when the program was done with it in the log, and how long it was busy with it.
@@ -18,22 +18,22 @@ struct Event {
     busy_ns: u64,
     /// The thread had left it over: it was readable when the call was made, and one of the same descriptor before it.
     left_over: bool,
-    /// Of the call that returned it.
+    /// Timeout of the call that returned it.
     timeout_ns: Option<u64>,
 }
 
-/// What one thread's log says.
+/// Log of one thread.
 #[derive(Clone, Debug, Default)]
 pub struct Log {
     events: Vec<Event>,
     first_ns: u64,
     /// Calls in the log.
     pub calls: u64,
-    /// Of those, the ones that brought no event: they stay as they were.
+    /// Calls that brought no event: they stay as they were.
     pub empty: u64,
     blocked: Costs,
     ready: Costs,
-    /// What the program did with the events.
+    /// Batches in which the program handled the events.
     pub batches: Sizes,
     /// Time of a batch beside that of its events.
     batch_ns: u64,
@@ -43,7 +43,7 @@ pub struct Log {
 #[derive(Clone, Copy, Debug, Default)]
 struct Costs {
     calls: u64,
-    /// The median CPU time of a call: one in which the CPU was taken away for milliseconds says nothing of the others.
+    /// The median CPU time of a call: a call that lost the CPU for milliseconds is no measure of the others.
     usual_ns: Option<u64>,
 }
 
@@ -59,23 +59,23 @@ fn had_to_block(call: &PollCall) -> bool {
     call.blocked_ns > call.on_cpu_ns
 }
 
-/// What an interval would do to a thread.
+/// Effect of an interval on a thread.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Replayed {
     /// Calls that the thread makes.
     pub calls: u64,
-    /// Of those, the ones that had to wait.
+    /// Calls that had to wait.
     pub waits: u64,
     /// Sleeps before them.
     pub sleeps: u64,
-    /// What the interval adds to the time until the program is done with an event: mean.
+    /// Mean time that the interval adds until the program is done with an event.
     pub added_mean_ns: u64,
-    /// What it adds to one event of a hundred at least.
+    /// Added time that one event of a hundred reaches or exceeds.
     pub added_p99_ns: u64,
 }
 
 impl Log {
-    /// Of one thread's calls, in any order.
+    /// Makes the log of one thread's calls, in any order.
     pub fn new(mut calls: Vec<PollCall>) -> Self {
         calls.sort_by_key(|call| call.exit_ns);
         let (blocked, ready): (Vec<&PollCall>, Vec<&PollCall>) = calls.iter().partition(|call| had_to_block(call));
@@ -132,7 +132,7 @@ impl Log {
         self.blocked.usual_ns.or(self.ready.usual_ns).unwrap_or(0)
     }
 
-    /// CPU time of a call whose events are there; where the log has none, half of one that waits.
+    /// Returns the CPU time of a call with events ready; where the log has none, half of one that waits.
     pub fn ready_ns(&self) -> u64 {
         self.ready.usual_ns.unwrap_or(self.waiting_ns() / 2)
     }
@@ -147,7 +147,7 @@ impl Log {
         self.on_cpu_ns() / self.calls.max(1)
     }
 
-    /// How many events a call takes that looks until then. What is left over is for a call of its own.
+    /// Returns how many events a call takes that looks until then. A left-over event is for a call of its own.
     fn taken(&self, next: usize, until: u64) -> usize {
         let first = self.events[next..].iter().take(1);
         let others = self.events[next..].iter().skip(1).take_while(|event| !event.left_over);

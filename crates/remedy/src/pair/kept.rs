@@ -15,7 +15,7 @@ use std::path::Path;
 pub const FILE: &str = "pairs.json";
 /// `nearmiss/pairs/1`.
 pub const SCHEMA: &str = "nearmiss/pairs/1";
-/// A file that says more was not written by us.
+/// A file with more tasks was not written by us.
 const MOST_TASKS: usize = 4096;
 
 /// Tasks, and what each does beside each other one.
@@ -23,7 +23,7 @@ const MOST_TASKS: usize = 4096;
 pub struct KeptPairs {
     /// `nearmiss/pairs/1`.
     pub schema: String,
-    /// What the tasks of a pair shared; a table from elsewhere may leave it out.
+    /// Machine and level that the tasks of a pair shared; a table from elsewhere may leave it out.
     #[serde(default)]
     pub shared: Option<KeptShared>,
     /// The rehearsal found no grouping that is certain to save anything.
@@ -31,11 +31,11 @@ pub struct KeptPairs {
     pub nothing_proposed: bool,
     /// The tasks of the table, by their number in it.
     pub tasks: Vec<KeptTask>,
-    /// What was seen; of a pair, once each way.
+    /// Observed pairs, each once each way.
     pub pairs: Vec<KeptPair>,
 }
 
-/// What tasks shared when they were replayed beside each other.
+/// Machine and level that tasks shared when they were replayed beside each other.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct KeptShared {
     /// The machine.
@@ -71,7 +71,7 @@ pub struct KeptTask {
 /// One task beside one other.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct KeptPair {
-    /// Whose time it is.
+    /// Task with this time.
     pub task: usize,
     /// Who was beside.
     pub beside: usize,
@@ -93,7 +93,7 @@ impl KeptPair {
 }
 
 impl KeptPairs {
-    /// Of what a rehearsal on this machine saw.
+    /// Keeps the pairs that a rehearsal on this machine saw.
     pub(super) fn of(machine: &Machine, judged: &Judged) -> Self {
         let tasks = judged.tasks.iter().zip(&judged.seen.alone);
         let tasks =
@@ -112,7 +112,7 @@ impl KeptPairs {
         Ok(run.write_json(FILE, self)?)
     }
 
-    /// Of a run's directory, or of the file itself. Errors: there is none, or it makes no sense.
+    /// Reads the table from a run's directory, or from the file itself. Errors: there is none, or it makes no sense.
     pub fn read(run: &Path) -> Result<Self, CannotEngage> {
         let file = if run.is_file() { run.to_owned() } else { run.join(FILE) };
         let wrong = |why: String| {
@@ -155,7 +155,7 @@ impl KeptPairs {
         table
     }
 
-    /// By task.
+    /// Returns the weights by task.
     pub fn weights(&self) -> Vec<f64> {
         self.tasks.iter().map(|task| task.weight).collect()
     }

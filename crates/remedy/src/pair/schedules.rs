@@ -1,4 +1,4 @@
-//! What the pairs of a run say of ways to place its tasks: by chance, as the paper does, as we do, and the best.
+//! Costs of ways to place a run's tasks, by its pairs: by chance, as the paper does, as we do, and the best.
 
 use super::replays::Seen;
 use nearmiss_machine::describe::Domains;
@@ -30,11 +30,11 @@ pub struct Schedules {
     pub alone: f64,
     /// As the run was recorded.
     pub present: f64,
-    /// By chance, on average.
+    /// Average of placements by chance.
     pub standard: f64,
     /// The worst of those.
     pub worst: f64,
-    /// The one of those whose cost is nearest to the average.
+    /// The one of those with the cost nearest to the average.
     pub typical: Vec<Vec<usize>>,
     /// The paper's: bitmaps without confidence, swaps that are undone.
     pub paper: Schedule,
@@ -49,7 +49,7 @@ pub struct Schedules {
 }
 
 impl Schedules {
-    /// By what was seen of the pairs, and of the domains on which each task ran.
+    /// Makes the schedules from the pairs seen, and from the domains on which each task ran.
     pub fn of(seen: &Seen, present: &[Vec<f64>], domains: &Domains) -> Self {
         let costs = seen.table.costs(&seen.alone);
         let sizes = balanced(costs.tasks(), domains.count as usize);
@@ -94,7 +94,7 @@ fn judged(seen: &Seen) -> [usize; 3] {
     judged
 }
 
-/// What each task costs beside those that were on its domain with it.
+/// Returns the cost of the tasks, each beside those that were on its domain with it.
 fn present_cost(costs: &Costs, seen: &Seen, present: &[Vec<f64>]) -> f64 {
     let together = |a: usize, b: usize| present[a].iter().zip(&present[b]).map(|(a, b)| a * b).sum::<f64>();
     let of = |task: usize| {
@@ -131,7 +131,7 @@ fn ours(
     (optimum(&certain, sizes).map(|grouping| grouping.groups).unwrap_or_default(), schedule)
 }
 
-/// By task, its domain.
+/// Returns the domain of each task.
 fn domain_of(groups: &[Vec<usize>]) -> Vec<Option<usize>> {
     let mut domain_of = vec![None; groups.iter().map(Vec::len).sum()];
     for (domain, group) in groups.iter().enumerate() {
@@ -140,7 +140,7 @@ fn domain_of(groups: &[Vec<usize>]) -> Vec<Option<usize>> {
     domain_of
 }
 
-/// What a group costs where the next task is chosen by bitmaps; on more than two CPUs there is no one beside.
+/// Returns a group's cost where the next task is chosen by bitmaps; on more than two CPUs there is no one beside.
 fn chosen_cost(costs: &Costs, bitmaps: &Bitmaps, group: &[usize], domains: &Domains) -> f64 {
     if domains.cpus_each != 2 || group.len() < 3 {
         return costs.group(group);

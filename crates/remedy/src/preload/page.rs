@@ -1,4 +1,4 @@
-//! The page shared with the preloaded libraries: they say that they are in place, and count.
+//! The page shared with the preloaded libraries: they report that they are in place, and count.
 
 use super::Library;
 use crate::CannotEngage;
@@ -77,7 +77,7 @@ pub(super) struct Page {
     token: u64,
 }
 
-/// What one library said and counted.
+/// Report and counts of one library.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Part {
     /// The library's name.
@@ -99,7 +99,7 @@ impl Part {
         self.counters.iter().find(|(known, _)| *known == name).map_or(0, |(_, count)| *count)
     }
 
-    /// What the library said about something, each text once, in order.
+    /// Returns the library's notes on a subject, each text once, in order.
     pub fn notes(&self, about: u64) -> Vec<String> {
         let said: BTreeSet<&String> = self.notes.iter().filter(|(of, _)| *of == about).map(|(_, text)| text).collect();
         said.into_iter().cloned().collect()
@@ -107,7 +107,7 @@ impl Part {
 }
 
 impl RawNote {
-    /// Takes it; none: nothing was said, or not all of it yet.
+    /// Takes it; none: there is no note, or not all of it yet.
     fn take(&self) -> Option<(u64, String)> {
         let about = self.about.swap(0, Ordering::SeqCst).checked_sub(1)?;
         let bytes = text(&self.text);
@@ -154,7 +154,7 @@ impl RawRest {
     }
 }
 
-/// By library, in the order in which they were declared.
+/// Parts by library, in the order in which they were declared.
 pub type Parts = Vec<Part>;
 
 impl Page {
@@ -215,7 +215,7 @@ impl Page {
 }
 
 impl Page {
-    /// What processes that have ended had still to give back, once.
+    /// Returns once what ended processes had still to give back.
     pub(super) fn rests(&self) -> Vec<Rest> {
         self.raw().rests.iter().filter_map(RawRest::take).collect()
     }

@@ -1,9 +1,8 @@
 //! The one sentence that matters: the heaviest thing that a person could act on, or where the cycles go.
 //!
-//! Each kind of cause offers a candidate with the cycles of the command that wait for it
-//! ([`nearmiss_record::waits`]). The heaviest wins: general causes count half, since a special one says more, and so do
-//! the kernel's waits, since the program's own are nearer to its author. First touches are no candidate: any cache has
-//! them.
+//! Each kind of cause offers a candidate with the cycles of the command that wait for it ([`nearmiss_record::waits`]).
+//! The heaviest wins: general causes count half, since a special one explains more, and so do the kernel's waits, since
+//! the program's own are nearer to its author. First touches are no candidate: any cache has them.
 
 mod calm;
 mod coherence;
@@ -29,7 +28,7 @@ const NAME_WIDTH: usize = 48;
 /// A wait below this share of the command's cycles is not worth a sentence.
 const LEAST_SHARE: f64 = 0.05;
 
-/// What a sentence is about.
+/// Subject of a sentence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Cause {
@@ -39,7 +38,7 @@ pub enum Cause {
     Conflict,
     /// Different bytes of one line, written by several CPUs.
     FalseSharing,
-    /// The same bytes, written by several CPUs.
+    /// Common bytes of one line, written by several CPUs.
     TrueSharing,
     /// A function with far more misses than references.
     Copy,
@@ -54,7 +53,7 @@ pub enum Cause {
 /// The sentence that matters.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Sentence {
-    /// What it is about.
+    /// Subject of the sentence.
     pub cause: Cause,
     /// The sentence, with its numbers; *modelled*.
     pub text: String,
@@ -62,7 +61,7 @@ pub struct Sentence {
 
 struct Candidate {
     cause: Cause,
-    /// What is waited for, why, and what would help: the rest of `N% of the command's cycles wait for`.
+    /// The wait, its reason, and what would help: the rest of `N% of the command's cycles wait for`.
     text: String,
     /// Cycles waited that something could save.
     cycles: u64,
@@ -75,7 +74,7 @@ impl Candidate {
         Candidate { cause, text, cycles: ranked.cycles(reason), worth: ranked.worth(reason) }
     }
 
-    /// A special cause says more than a general one of the same weight.
+    /// Halves the worth: a special cause explains more than a general one of the same weight.
     fn general(self) -> Self {
         Candidate { worth: self.worth / 2.0, ..self }
     }
@@ -108,7 +107,7 @@ fn outermost(report: &Report) -> Option<&Level> {
     report.levels.iter().rev().find(|l| misses(&report.model.totals, l.index) > 0)
 }
 
-/// A name in backticks, which it cannot hold itself: they tell names from words.
+/// A name in backticks, which it cannot hold itself: they separate names from words.
 fn quoted(name: &str) -> String {
     format!("`{}`", fitted(name, NAME_WIDTH).replace('`', "'"))
 }

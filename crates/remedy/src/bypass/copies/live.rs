@@ -1,5 +1,5 @@
-//! What samples of the live program tell of its copies: whose copies take the time, or miss. Samples do not tell who pays for
-//! them, so that nothing is predicted.
+//! Copies in samples of the live program: which callers' copies take the time, or miss. Samples do not show who pays
+//! for them, so that nothing is predicted.
 
 use super::finding::untold;
 use super::way::{is_copying, is_libc, is_named};
@@ -16,13 +16,13 @@ const LEAST_SHARE: f64 = 0.05;
 #[derive(Clone, Debug, PartialEq)]
 struct Copies {
     caller: String,
-    /// Of what the samples stand for.
+    /// Share of what the samples stand for.
     share: f64,
     /// The C library names the routine; else it may be one that only reads.
     named: bool,
 }
 
-/// The caller whose copies have most of the cache misses, or of the CPU time where no misses were sampled.
+/// Suspects the caller with most of the cache misses in its copies, or of the CPU time where no misses were sampled.
 pub(super) fn detect(observed: &Observed) -> Option<Unrehearsed> {
     let profile = observed.profile.as_ref()?;
     let of = |role, what| Some((heaviest(profile, role)?, what));
@@ -42,7 +42,7 @@ fn said(copies: &Copies, what: &str) -> String {
     )
 }
 
-/// Of the samples of events with this role; none where there are no such samples.
+/// Returns the heaviest copies in samples of events with this role; none where there are no such samples.
 fn heaviest(profile: &Profile, role: &str) -> Option<Copies> {
     let events: Vec<bool> = profile.events.iter().map(|event| event.role == role).collect();
     let of_role = |event: u32| events.get(event as usize).copied().unwrap_or(false);

@@ -1,4 +1,4 @@
-//! What becomes of the lines that copies write: one replay of the run as it was, listened to.
+//! Fate of the lines that copies write: an observer of one replay of the run as it was.
 
 use super::way::{Way, Ways};
 use nearmiss_machine::observer::{Effective, Observer, Outcome};
@@ -8,7 +8,7 @@ use nearmiss_record::policy::CallSite;
 use nearmiss_record::reference::{Control, Kind};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-/// What the copies of one way did.
+/// Counts of the copies of one way.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Seen {
     /// Its call sites that store.
@@ -21,13 +21,13 @@ pub(super) struct Seen {
     pub target_lines: u64,
     /// Different lines that it read.
     pub source_lines: u64,
-    /// Written lines whose next reader found them in a cache.
+    /// Written lines that their next reader found in a cache.
     pub read_soon: u64,
-    /// Written lines whose next reader had to fetch them from memory.
+    /// Written lines that their next reader had to fetch from memory.
     pub read_late: u64,
     /// Written lines that nobody read before they were written again, while a cache had them.
     pub written_again_soon: u64,
-    /// The same when no cache had them.
+    /// Written lines that nobody read before they were written again, while no cache had them.
     pub written_again_late: u64,
 }
 
@@ -51,7 +51,7 @@ pub(super) struct Sight<'a> {
     levels: usize,
     running: Running,
     contexts: Vec<u32>,
-    /// By CPU: a context was entered and has not stored yet.
+    /// Whether a context was entered and has not stored yet, by CPU.
     fresh: Vec<bool>,
     decoders: Vec<Decoder>,
     numbers: FxHashMap<Way, u32>,
@@ -60,13 +60,13 @@ pub(super) struct Sight<'a> {
     written: FxHashMap<u64, Written>,
     targets: FxHashSet<(u32, u64)>,
     sources: FxHashSet<(u32, u64)>,
-    /// Of files, executable.
+    /// Executable mappings of files.
     mappings: Vec<Mapping>,
 }
 
-/// What was seen.
+/// Result of the replay.
 pub(super) struct Sights {
-    /// By way.
+    /// Counts by way.
     pub ways: Vec<(Way, Seen)>,
     /// Executable mappings of files.
     pub mappings: Vec<Mapping>,
@@ -164,7 +164,7 @@ impl<'a> Sight<'a> {
         let before = self.written.insert(line, Written { way: number, unread: true });
         seen.target_lines +=
             u64::from(before.is_none_or(|before| before.way != number) && self.targets.insert((number, line)));
-        // The stores that complete a line are told apart from one that writes it anew by its first byte.
+        // The stores that complete a line differ from one that writes it anew by its first byte.
         let anew = met.address & ((1 << self.line_log2) - 1) == 0;
         if anew && before.is_some_and(|before| before.unread) {
             *if cached { &mut seen.written_again_soon } else { &mut seen.written_again_late } += 1;
@@ -183,7 +183,7 @@ impl Observer for Sight<'_> {
             }
             Control::Maps(bytes) => {
                 let mappings = &mut self.mappings;
-                // What is damaged ends there; the model's own tables say so.
+                // A damaged part ends there; the model's own tables report it.
                 let _ = self.decoders[cpu].feed(bytes, |event| {
                     if let Event::Map { mapping, .. } = event
                         && mapping.executable

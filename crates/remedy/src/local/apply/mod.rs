@@ -1,7 +1,7 @@
 //! `nearmiss apply local`: the command with its tasks bound, and its memory on chosen nodes.
 //!
 //! Affinity and memory policy are set before the command's first instruction, and inherited. Two preloaded libraries do
-//! what only the program itself can: bind a task before it runs, and choose the node of what one call asks for.
+//! what only the program itself can: bind a task before it runs, and choose the node of one call's memory.
 
 mod follow;
 mod libraries;
@@ -30,9 +30,9 @@ pub struct Around {
     follower: Option<Follower<Binder>>,
     outside: Option<Plan>,
     mover: Option<Mover>,
-    /// What automatic balancing was set to before.
+    /// Former setting of automatic balancing.
     balancing: Option<String>,
-    /// What is known before the command runs.
+    /// Report as far as known before the command runs.
     report: Report,
     pools: bool,
     homes: bool,
@@ -96,7 +96,7 @@ fn of_all(workload: Workload, target: Option<Target>, nodes: &[Node], report: &m
     workload.memory(policy)
 }
 
-/// What is said of a program that loads no library, and is to be bound.
+/// Returns the note on a program that loads no library, and is to be bound.
 fn follows(error: &CannotEngage, plan: &[usize]) -> Option<String> {
     let CannotEngage::Program { program, .. } = error else { return None };
     (!plan.is_empty()).then(|| {
@@ -132,7 +132,7 @@ fn preloaded(
     Ok((preload, workload))
 }
 
-/// As the registry asks for it, with the options as they were given.
+/// Puts a command under the remedy for the registry, with the options as they were given.
 pub(super) fn engage(workload: Workload, given: &ArgMatches) -> Result<Applied, CannotEngage> {
     put_around(workload, &args(given)?)
 }
@@ -181,7 +181,7 @@ pub(super) fn abilities() -> Vec<Ability> {
 }
 
 impl Around {
-    /// What was done since the last report, provided that the launched process `pid` was under the remedy.
+    /// Reports the acts since the last report, provided that the launched process `pid` was under the remedy.
     pub fn report(&mut self, pid: i32) -> Result<Report, NotEngaged> {
         let parts = self.preload.as_ref().map(|preload| preload.confirm(pid)).transpose()?.unwrap_or_default();
         let counter = |library: &str, name: &str| count(&parts, library, name);
@@ -209,7 +209,7 @@ impl Around {
         Ok(report)
     }
 
-    /// What is said of programs without the library among others.
+    /// Returns the note on programs without the library among others.
     fn beside(&self, followed: u64) -> Option<String> {
         (self.preload.is_some() && followed > 0).then(|| {
             format!(
@@ -220,8 +220,8 @@ impl Around {
         })
     }
 
-    /// Starts to follow tasks that no library binds. Where a library binds most, those are few, and a kernel that does
-    /// not tell of them is said.
+    /// Starts to follow tasks that no library binds. Those are few where a library binds most; the report then notes a
+    /// kernel that does not announce them.
     fn follow(&mut self, pid: i32) -> Result<(), CannotEngage> {
         let library = self.preload.as_ref().map(|_| TASKS.file);
         match Binder::start(pid, self.plan.clone(), library) {
@@ -236,7 +236,7 @@ impl Around {
         Ok(())
     }
 
-    /// Homes of calls can be counted; policies of all memory and bindings act on whatever the command does.
+    /// Homes of calls can be counted; policies of all memory and bindings act on any command.
     fn acts(&self, report: &Report) -> Acts {
         let counted = self.homes || self.outside.is_some();
         match counted && self.plan.is_empty() && !self.pools && report.home_of_all.is_none() {
@@ -249,7 +249,7 @@ impl Around {
 impl Drop for Around {
     fn drop(&mut self) {
         if let Some(before) = self.balancing.take() {
-            // Nobody is left to tell.
+            // Nobody is left to receive an error.
             drop(outside::set_balancing(&before));
         }
     }

@@ -1,4 +1,4 @@
-//! What `apply local` is asked for.
+//! Options of `apply local`.
 
 use super::outside::Named;
 use crate::CannotEngage;
@@ -11,7 +11,7 @@ const MOST_HOMES: usize = 64;
 /// Longest name of a program or library in a home.
 const LONGEST_NAME: usize = 120;
 
-/// Where new tasks run.
+/// Placement of new tasks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Bind {
     /// Each on the next node.
@@ -25,11 +25,11 @@ pub enum Bind {
 /// Which memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Mapping {
-    /// All that the command, and whatever it starts, touches first.
+    /// All that the command, and all that it starts, touches first.
     All,
     /// Mappings of the running processes, moved from outside.
     Named(Named),
-    /// What a call asks for.
+    /// Memory that a call requests.
     Call {
         /// Name of the program's or library's file.
         module: String,
@@ -121,7 +121,7 @@ impl Args {
             Target::Node(number) => nodes.iter().all(|node| node.number != number),
             Target::Interleave => false,
         };
-        // Homes on a machine of one node are left out and said.
+        // Homes on a machine of one node are left out and noted.
         if let Some(HomeOf { target: Target::Node(number), .. }) =
             self.homes.iter().find(unknown).filter(|_| nodes.len() > 1)
         {

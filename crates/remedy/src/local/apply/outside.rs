@@ -11,7 +11,7 @@ use std::time::Duration;
 const PAGE_BYTES: u64 = 4096;
 /// Pages of one call.
 const AT_ONCE: u64 = 4096;
-/// Of `linux/mempolicy.h`: pages that other processes share stay.
+/// From `linux/mempolicy.h`: pages that other processes share stay.
 const MPOL_MF_MOVE: libc::c_int = 2;
 /// Automatic balancing would move the pages again.
 pub const BALANCING: &str = "/proc/sys/kernel/numa_balancing";
@@ -23,14 +23,14 @@ pub enum Named {
     Heap,
     /// The first thread's stack.
     Stack,
-    /// What no file is mapped at.
+    /// Mappings without a file.
     Anonymous,
     /// A file's private pages, by its path.
     File(String),
 }
 
 impl Named {
-    /// By its name in an option.
+    /// Returns the mappings of this name in an option.
     pub fn parse(text: &str) -> Option<Self> {
         match text {
             "heap" => Some(Named::Heap),
@@ -68,7 +68,7 @@ pub struct Mover {
 }
 
 impl Mover {
-    /// Of a command that begins now.
+    /// Starts the mover of a command that begins now.
     pub fn start(pid: i32, plan: Plan) -> Self {
         let (ended, end) = channel();
         let thread = std::thread::spawn(move || move_later(pid, &plan, &end));
@@ -112,7 +112,7 @@ pub fn move_process(pid: i32, plan: &Plan) -> u64 {
     chosen.map(|(from, to, target)| move_mapping(pid, from, to, target, &plan.nodes)).sum()
 }
 
-/// A line of `/proc/PID/maps` whose pages are the process's own: first address, address behind the last, name.
+/// Parses a line of `/proc/PID/maps` on the process's own pages: first address, address behind the last, name.
 fn mapping(line: &str) -> Option<(u64, u64, &str)> {
     let mut words = line.splitn(6, ' ');
     let (from, to) = words.next()?.split_once('-')?;
@@ -135,7 +135,7 @@ fn move_some(pid: i32, from: u64, to: u64, target: Target, nodes: &[u32]) -> u64
     };
     let wanted: Vec<i32> = pages.iter().map(node).collect();
     let mut status = vec![-1i32; pages.len()];
-    // SAFETY: three arrays of as many elements as said; the kernel reads the first two and writes the third.
+    // SAFETY: three arrays of as many elements as given; the kernel reads the first two and writes the third.
     let done = unsafe {
         libc::syscall(
             libc::SYS_move_pages,
@@ -152,12 +152,12 @@ fn move_some(pid: i32, from: u64, to: u64, target: Target, nodes: &[u32]) -> u64
     if done < 0 { 0 } else { there }
 }
 
-/// What automatic balancing was set to, if that must be changed for as long as the command runs.
+/// Returns the setting of automatic balancing, if it must be changed for as long as the command runs.
 pub fn balancing_to_restore() -> Option<String> {
     fs::read_to_string(BALANCING).ok().filter(|setting| setting.trim() != "0")
 }
 
-/// Sets automatic balancing. Errors: who may not, is told so.
+/// Sets automatic balancing. Errors: a lack of rights, and what to do.
 pub fn set_balancing(setting: &str) -> Result<(), CannotEngage> {
     fs::write(BALANCING, setting).map_err(|e| CannotEngage::system("set automatic NUMA balancing (be root)", e))
 }

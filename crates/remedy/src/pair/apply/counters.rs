@@ -6,7 +6,7 @@ use nearmiss_pairing::table::LEAST_SAMPLES;
 use nearmiss_workload::{CounterKind, TaskCounts};
 use std::collections::HashMap;
 
-/// What a task did in a period.
+/// Counts of a task in a period.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Counted {
     /// Instructions.
@@ -17,7 +17,7 @@ pub struct Counted {
 
 /// Counts of tasks, period by period.
 pub trait Counters: Send {
-    /// What this task did since it was asked for last; none where it did nothing, is new, or cannot be counted.
+    /// Returns the task's counts since the last call; none where it did nothing, is new, or cannot be counted.
     fn since_last(&mut self, task: i32) -> Option<Counted>;
     /// The task has ended.
     fn forget(&mut self, task: i32);
@@ -52,18 +52,18 @@ impl Counters for KernelCounters {
     }
 }
 
-/// What was learned so far, by place of each task.
+/// Costs learned so far, by place of each task.
 #[derive(Clone, Debug, Default)]
 pub struct Learned {
     table: PairTable,
-    /// By task: mean instructions of a period.
+    /// Mean instructions of a period, by task.
     work: Vec<f64>,
     periods: u64,
 }
 
 impl Learned {
     /// Takes a period in: what each task of the table did, and on which place it was. Misses for an instruction are
-    /// charged to all who were on the same place, since who of them ran beside is not told.
+    /// charged to all who were on the same place, since who of them ran beside is unknown.
     pub fn add(&mut self, ran: &[(usize, usize, Counted)]) {
         self.periods += 1;
         let tasks = ran.iter().map(|(task, ..)| task + 1).max().unwrap_or(0);
@@ -85,7 +85,8 @@ impl Learned {
         self.work.get_mut(task).into_iter().for_each(|work| *work = 0.0);
     }
 
-    /// What there is to plan by; while a pair of these tasks was seen too seldom, the turn at which all shall be mixed.
+    /// Returns the basis for a plan; while a pair of these tasks was seen too seldom, the turn at which all shall be
+    /// mixed.
     pub fn known(&self, members: &[usize]) -> Known {
         let seldom = |a: &usize, b: &usize| self.table.beside(*a, *b).count() < LEAST_SAMPLES;
         let unseen = members.iter().enumerate().any(|(at, a)| members[at + 1..].iter().any(|b| seldom(a, b)));

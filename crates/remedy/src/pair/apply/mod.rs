@@ -1,6 +1,6 @@
 //! `nearmiss apply pair`: the command with its tasks beside those with which they share a cache well.
 //!
-//! A daemon sets the affinity of tasks: each group of tasks gets the CPUs of a domain. Where this machine has one domain
+//! A daemon sets the affinity of tasks: each group of tasks gets the CPUs of a domain. On a machine with one domain
 //! alone, tasks that hurt each other get one CPU together instead, so that they never run at the same time.
 
 mod counters;
@@ -43,22 +43,22 @@ pub struct Around {
     domains: Domains,
     follower: Option<Follower<Daemon>>,
     scheduler: Option<(ext::Attached, Follower<ext::Seats>)>,
-    /// What the table's tasks shared, where those of a group share something else here.
+    /// Level that the table's tasks shared, where those of a group share something else here.
     unlike: Option<KeptShared>,
 }
 
-/// Puts a command under the remedy. Errors: whatever forbids it.
+/// Puts a command under the remedy. Errors: the reason that forbids it.
 pub fn apply(workload: Workload, args: &Args) -> Result<(Workload, Around), CannotEngage> {
     Ok((workload, Around::new(args, None)?))
 }
 
-/// As the registry asks for it, with the options as they were given.
+/// Puts a command under the remedy for the registry, with the options as they were given.
 pub(super) fn engage(workload: Workload, given: &ArgMatches) -> Result<Applied, CannotEngage> {
     let (workload, around) = apply(workload, &args(given)?)?;
     Ok(Applied { workload, engagement: Box::new(around) })
 }
 
-/// The same of a process that runs already.
+/// Puts a process that runs already under the remedy for the registry.
 pub(super) fn attach(pid: i32, given: &ArgMatches) -> Result<Box<dyn Engagement>, CannotEngage> {
     let process = running(pid)?;
     let mut around = Around::new(&args(given)?, Some(&process))?;
@@ -115,7 +115,7 @@ fn kernel_allows(tasks: &[i32], with: With) -> Result<(), CannotEngage> {
     Kernel { sys: Path::new(KERNEL), version: &version, cookie, has_real_time }.refuses(with)
 }
 
-/// The domains that a table is for, unless others are asked for. Errors: this machine has none of them.
+/// The domains that a table is for, unless others are requested. Errors: this machine has none of them.
 fn domains_for(kept: Option<&KeptPairs>, allowed: &CpuSet, asked: Option<Level>) -> Result<Domains, CannotEngage> {
     let find = |level| Domains::find(Path::new(SYSTEM), allowed, level);
     let Some(shared) = kept.and_then(|kept| kept.shared.as_ref()).filter(|_| asked.is_none()) else {
@@ -219,7 +219,7 @@ impl Around {
         }
     }
 
-    /// What was done since the launch of `pid`, whose masks are given back by now.
+    /// Reports the acts since the launch of `pid`; its masks are given back by now.
     pub fn report(&mut self, pid: i32) -> Result<Report, NotEngaged> {
         let not_engaged = || NotEngaged { pid, why: "the daemon ended before the command".to_owned() };
         let mut report = match self.scheduler.take() {

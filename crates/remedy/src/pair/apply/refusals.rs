@@ -5,12 +5,12 @@ use crate::CannotEngage;
 use std::fs;
 use std::path::Path;
 
-/// What of the kernel is asked, under roots that a test can put in place.
+/// Facts on the kernel, under roots that a test can put in place.
 #[derive(Clone, Copy, Debug)]
 pub struct Kernel<'a> {
     /// `/sys/kernel`.
     pub sys: &'a Path,
-    /// What `uname -v` says.
+    /// Output of `uname -v`.
     pub version: &'a str,
     /// The core-scheduling cookie of the process that is to be placed; none on kernels without them.
     pub cookie: Option<u64>,
@@ -76,7 +76,7 @@ pub fn cookie(process: i32) -> Option<u64> {
     (got == 0).then_some(cookie)
 }
 
-/// Whether a task, 0 for the calling one, is to meet deadlines; false for one that is gone.
+/// Whether a task, 0 for the calling one, has a real-time policy; false for one that is gone.
 pub fn is_real_time(task: i32) -> bool {
     const RESET_ON_FORK: i32 = 0x4000_0000;
     // SAFETY: the kernel takes and returns numbers alone.
@@ -89,7 +89,7 @@ pub fn is_real_time(task: i32) -> bool {
 mod tests {
     use super::*;
 
-    /// What a kernel with these files says.
+    /// Returns the refusal of a kernel with these files.
     fn said(files: &[(&str, &str)], version: &str, cookie: Option<u64>, with: With) -> Result<(), String> {
         let place = tempfile::tempdir().unwrap();
         for (file, text) in files {

@@ -5,18 +5,18 @@ use std::fmt;
 /// `nearmiss/pair-applied/1`.
 pub(super) const SCHEMA: &str = "nearmiss/pair-applied/1";
 
-/// What the remedy did to a command.
+/// Acts of the remedy on a command.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Report {
     /// `nearmiss/pair-applied/1`.
     pub schema: &'static str,
     /// `affinity`, or `sched_ext`.
     pub with: &'static str,
-    /// What tasks of a group share.
+    /// Level that tasks of a group share.
     pub level: String,
     /// CPUs by domain.
     pub domains: Vec<String>,
-    /// Where the table of pairs came from.
+    /// Source of the table of pairs.
     pub table: &'static str,
     /// Tasks that the command had.
     pub tasks: u64,
@@ -26,7 +26,7 @@ pub struct Report {
     pub set: u64,
     /// Times that a task went from one domain to another.
     pub moves: u64,
-    /// Tasks whose mask the program set itself.
+    /// Tasks with a mask that the program set itself.
     pub own_masks: u64,
     /// Tasks that were or became real-time tasks, and were left alone.
     pub real_time: u64,
@@ -34,25 +34,25 @@ pub struct Report {
     pub refused: u64,
     /// Masks given back at the end; those of tasks that ended need none.
     pub restored: u64,
-    /// What the scheduler in the kernel did.
+    /// Acts of the scheduler in the kernel.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub scheduler: Option<Scheduler>,
-    /// What was asked for and does not reach this program or this machine, one sentence each.
+    /// Requested parts that do not reach this program or this machine, one sentence each.
     pub out_of_reach: Vec<String>,
 }
 
-/// What the scheduler in the kernel did, and what the kernel's verifier counted of it.
+/// Acts of the scheduler in the kernel, and the counts of the kernel's verifier.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Scheduler {
     /// Share of the time of pairs that pairs of high affinity had; none where no pair ran.
     pub high_share: Option<f64>,
-    /// The same of pairs of low affinity.
+    /// Share of the time of pairs that pairs of low affinity had; none where no pair ran.
     pub low_share: Option<f64>,
     /// Nanoseconds that two tasks of the table ran on one domain at the same time.
     pub pair_ns: u64,
     /// Times that a task was put on a CPU.
     pub dispatched: u64,
-    /// Of these: chosen since it shares well with the one beside it.
+    /// Times that a task was chosen since it shares well with the one beside it.
     pub by_table: u64,
     /// Who ran beside whom, by their numbers in the table.
     pub together: Vec<Together>,

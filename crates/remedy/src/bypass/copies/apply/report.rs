@@ -7,7 +7,7 @@ use std::fmt;
 /// `nearmiss/bypass-copies-applied/1`.
 const SCHEMA: &str = "nearmiss/bypass-copies-applied/1";
 
-/// What the remedy did to a command: counted by the library inside it.
+/// Acts of the remedy on a command: counted by the library inside it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Report {
     /// `nearmiss/bypass-copies-applied/1`.
@@ -16,11 +16,11 @@ pub struct Report {
     pub least_bytes: u64,
     /// Programs in which the library was in place, the command's children included.
     pub programs: u64,
-    /// Of those, the ones whose CPU has no store that goes past the caches.
+    /// Programs on a CPU that has no store that goes past the caches.
     pub programs_without_stores: u64,
-    /// By site, in the order in which they were asked for.
+    /// Reports by site, in the order of the request.
     pub sites: Vec<SiteReport>,
-    /// Copies of a site whose source and target overlap: left as they were.
+    /// Copies of a site with overlapping source and target: left as they were.
     pub overlapping: u64,
     /// Copies of the least size and more that are no site's.
     pub left: u64,
@@ -28,7 +28,7 @@ pub struct Report {
     pub left_bytes: u64,
 }
 
-/// What one site did.
+/// Acts of one site.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct SiteReport {
     /// Its name.
