@@ -16,9 +16,9 @@ use std::process::ExitCode;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-/// What the first argument of this program is when it conducts; no verb is called so.
+/// First argument of this program when it conducts; no verb has this name.
 const NAME: &str = "conduct-in-the-guest";
-/// The same where it only starts a command, as `apply` starts its own.
+/// First argument where it only starts a command, as `apply` starts its own.
 const LAUNCHER: &str = "launch-in-the-guest";
 /// The marks around the load; programs seldom number theirs so high.
 const OPENS: u16 = 4094;
@@ -27,7 +27,7 @@ const CLOSES: u16 = 4095;
 const MARK_BASE: u32 = 0x4e4d_1000;
 /// How often the load is looked at: its end is noticed at once all the same.
 const LOOK: Duration = Duration::from_secs(1);
-/// How long a server may take to end after it was asked to, which is far longer than outside.
+/// Time that a server may take to end after the request, which is far longer than outside.
 const STOPS_WITHIN: Duration = Duration::from_secs(60);
 
 /// A server and its load.

@@ -37,8 +37,8 @@ impl SnapshotArgs {
         !self.pid.is_empty()
     }
 
-    /// Takes the snapshot, if one is wanted, and says how long the process stood still. Errors: the process only waits,
-    /// and no load is given that it would work for; something in it cannot be restored.
+    /// Takes the snapshot, if one is requested, and reports how long the process stood still. Errors: the process only
+    /// waits, and no load is given that it would work for; something in it cannot be restored.
     pub fn take(&self, load: &LoadArgs) -> anyhow::Result<Option<Rc<Snapshot>>> {
         if !self.is_given() {
             return Ok(None);
@@ -99,8 +99,8 @@ pub fn note(snapshot: &Snapshot) -> String {
     )
 }
 
-/// Makes findings those of a process that runs: a remedy that can act on it says how, of the others it is said that they act
-/// from the next start on. What compares two runs of a command has no command to run.
+/// Makes findings those of a process that runs: a remedy that can act on it gives the command; the others are noted to
+/// act from the next start on. A comparison of two runs of a command has no command to run.
 pub fn of_running(findings: &mut Findings, snapshot: &Snapshot, remedies: Remedies) {
     let Some(pid) = snapshot.roots.first().map(|process| process.pid.to_string()) else { return };
     let mut later: Vec<String> = Vec::new();
@@ -163,7 +163,7 @@ impl RestoreArgs {
     }
 }
 
-/// The same as words for the guest. Errors: its kernel lacks a module.
+/// Returns the snapshot as words for the guest. Errors: its kernel lacks a module.
 pub fn words(snapshot: &Snapshot, kernel: &KernelImage) -> anyhow::Result<Vec<OsString>> {
     let module = kernel.netlink_module();
     let builtin =

@@ -8,14 +8,14 @@ use nearmiss_workload::{CpuSet, Stdio, Workload};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-/// Where a cell works, and with which program its words `{nearmiss}` begin.
+/// Directories of a cell, and the program with which its words `{nearmiss}` begin.
 pub(crate) struct Places<'a> {
     pub(crate) nearmiss: &'a Path,
-    /// Where every command starts.
+    /// Directory in which every command starts.
     pub(crate) start: &'a Path,
-    /// What the cell leaves.
+    /// Directory of the cell's artifacts.
     pub(crate) out: PathBuf,
-    /// What is taken away with the cell.
+    /// Directories that are removed with the cell.
     pub(crate) directories: Vec<PathBuf>,
 }
 
@@ -56,15 +56,15 @@ pub(crate) fn prepare(
     command.map(|words| with_surroundings(spec, case, words, values, places)).transpose()
 }
 
-/// What makes a file system in an image.
+/// Makes the command that makes a file system in an image.
 pub(crate) fn mkfs(of: &FileSystem, image: &Path, values: &BTreeMap<String, String>) -> Workload {
-    // Those of ext ask whether a file is meant, and tell what they do.
+    // Without these options those of ext prompt for a plain file, and print what they do.
     let unasked: &[&str] = if of.kind.starts_with("ext") { &["-q", "-F"] } else { &[] };
     let options = of.mkfs.iter().map(|word| fill(word, values));
     let words = [format!("mkfs.{}", of.kind)].into_iter().chain(unasked.iter().map(|&word| word.to_owned()));
     let search = std::env::var("PATH").unwrap_or_default();
     let argv: Vec<String> = words.chain(options).chain([image.display().to_string()]).collect();
-    // Where Debian has such programs, also for who is root without root's PATH.
+    // Debian's directories of such programs, also for root without root's PATH.
     Workload::new(argv).env("PATH", format!("{search}:/usr/sbin:/sbin")).stdin(Stdio::Null)
 }
 

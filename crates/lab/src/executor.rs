@@ -15,7 +15,7 @@ pub struct Cell {
     pub(crate) repetition: u32,
 }
 
-/// Is told each cell's record once the cell's artifacts are in place.
+/// Receives each cell's record once the cell's artifacts are in place.
 pub type Told<'a> = dyn FnMut(Ended) -> Result<(), Error> + 'a;
 
 /// Runs cells: here, in a guest, or on the nodes of a cluster.
@@ -25,12 +25,12 @@ pub trait Executor {
     /// Errors: why cells cannot run in such a guest.
     fn has_guest(&self, wanted: &Guest) -> Result<(), Error>;
 
-    /// Whether cells run on another machine, whose CPUs and programs nobody here knows.
+    /// Whether cells run on another machine, with CPUs and programs that are unknown here.
     fn is_elsewhere(&self) -> bool {
         false
     }
 
-    /// Runs cells, in their order where there is one. What fails in a cell is told by its record; an error ends the lab.
+    /// Runs cells, in their order where there is one. A failure in a cell is in its record; an error ends the lab.
     fn run(&mut self, site: &Site<'_>, cells: &[Cell], told: &mut Told<'_>) -> Result<(), Error>;
 }
 
@@ -73,7 +73,7 @@ impl Site<'_> {
         self.nearmiss
     }
 
-    /// Where every command starts.
+    /// Returns the directory in which every command starts.
     pub fn start(&self) -> &Path {
         self.start
     }
@@ -88,7 +88,7 @@ impl Site<'_> {
         Duration::from_secs_f64(self.spec.timeout_s)
     }
 
-    /// The record of a cell whose artifacts are in place.
+    /// Returns the record of a cell with its artifacts in place.
     pub fn kept(&self, cell: Cell) -> Option<Ended> {
         let text = fs::read(self.kept_at.join(self.name(cell)).join(RECORD)).ok()?;
         serde_json::from_slice(&text).ok()

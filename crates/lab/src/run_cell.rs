@@ -22,7 +22,7 @@ use std::time::{Duration, Instant};
 pub(crate) const RECORD: &str = "cell.json";
 const OUTPUT: &str = "stdout";
 const ERRORS: &str = "stderr";
-/// How long a command may take to end after it was asked to.
+/// Time that a command may take to end after the request.
 const GRACE: Duration = Duration::from_secs(1);
 
 /// The surroundings of all cells of a lab.
@@ -30,13 +30,13 @@ pub struct Site<'a> {
     pub(crate) spec: &'a Spec,
     pub(crate) cases: &'a [Case],
     pub(crate) nearmiss: &'a Path,
-    /// Where every command starts.
+    /// Directory in which every command starts.
     pub(crate) start: &'a Path,
     /// The lab's directory, absolute.
     pub(crate) lab: &'a Path,
-    /// Where cells work.
+    /// Directory in which cells work.
     pub(crate) temporary: &'a Path,
-    /// Where the artifacts of ended cells are.
+    /// Directory with the artifacts of ended cells.
     pub(crate) kept_at: &'a Path,
     /// Whether the CPUs that a cell does not name are taken from everybody.
     pub(crate) hotplug: bool,
@@ -44,7 +44,7 @@ pub struct Site<'a> {
     pub(crate) wanted: &'a dyn Fn() -> bool,
 }
 
-/// Runs a cell. What fails in it is told by the record; an error is the lab's own.
+/// Runs a cell. A failure in it is in the record; an error is the lab's own.
 pub(crate) fn run(site: &Site<'_>, cell: Cell) -> Result<Ended, Error> {
     let begun = Instant::now();
     let case = site.case(cell);
@@ -205,7 +205,7 @@ fn read_figure(figure: &Figure, places: &Places<'_>, values: &BTreeMap<String, S
     figure::find(figure, &String::from_utf8_lossy(&text))
 }
 
-/// Puts the artifacts where they count, at once. What an earlier try of the cell left makes room.
+/// Puts the artifacts where they count, at once. The artifacts of an earlier try of the cell make room.
 pub(crate) fn keep(site: &Site<'_>, out: &Path, ended: &Ended) -> Result<(), Error> {
     let record = out.join(RECORD);
     let bytes = serde_json::to_vec_pretty(ended).map_err(|e| Error::io(&record)(e.into()))?;

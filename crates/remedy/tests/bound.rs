@@ -1,4 +1,4 @@
-//! What a suspicion says could be saved at most, beside what its rehearsal then saves.
+//! Upper bound of a suspicion, beside the savings of its rehearsal.
 #![allow(clippy::unwrap_used)]
 
 use nearmiss_machine::describe::{cut, filter_for, preset};
@@ -34,7 +34,7 @@ fn load(address: u64) -> Record {
     Record::reference(Kind::Load, address, 8, 0, InsnId(1), (address % MEMORY_BYTES) >> 12, 4)
 }
 
-/// A run whose heap blocks (first address, bytes) are read so.
+/// Makes a run with these reads of its heap blocks (first address, bytes).
 fn run(place: &Path, machine: &Machine, blocks: &[(u64, u64)], reads: &[u64]) -> RunDir {
     let run = RunDir::create(place, "run").unwrap();
     let fixture = Path::new(env!("CARGO_MANIFEST_DIR")).join("../report/fixtures/healthy").join(MANIFEST);
@@ -73,7 +73,7 @@ fn run(place: &Path, machine: &Machine, blocks: &[(u64, u64)], reads: &[u64]) ->
     run
 }
 
-/// What is suspected, and what its rehearsal says.
+/// Returns the bound and the finding of each suspicion.
 fn suspected(machine: &Machine, blocks: &[(u64, u64)], reads: &[u64]) -> Vec<(f64, Finding)> {
     let place = tempfile::tempdir().unwrap();
     let run = run(place.path(), machine, blocks, reads);
@@ -171,7 +171,7 @@ fn what_a_run_cost_as_it_was_is_found_once_and_is_what_a_replay_gives() {
     case.heard = Box::new(move |_, of| whole.store(of, Ordering::Relaxed));
     let as_it_was = Policy::default();
     let seeds = seeds(&machine, 5);
-    // No transaction is of the ranges, but whoever asks for ranges has replays of his own.
+    // No transaction is of the ranges, but a caller with ranges has replays of its own.
     let alone = rehearse(&case, std::slice::from_ref(&as_it_was), &seeds, &[(1, 2)]).unwrap().remove(0);
     assert_eq!(replays.load(Ordering::Relaxed), 5, "one block in the trace");
     let colored = AddressPolicy::Color { ranges: vec![(BASE, BASE + 40 * 8192)], align: 8192, colors: 8, line: 64 };

@@ -1,5 +1,6 @@
-//! Tasks of a command, and of a process that runs already, get the CPUs that a table gives them; a mask that the program
-//! set is left alone unless told otherwise; and nothing is left when the daemon ends, not even by SIGKILL.
+//! Tasks of a command, and of a process that runs already, get the CPUs that a table gives them; a mask that the
+//! program set is left alone unless an option overrides it; and nothing is left when the daemon ends, not even by
+//! SIGKILL.
 #![allow(clippy::unwrap_used)]
 
 use clap::ArgMatches;
@@ -28,7 +29,7 @@ fn keep_table(run: &Path) {
     std::fs::write(run.join(KEPT_PAIRS), serde_json::to_vec(&kept).unwrap()).unwrap();
 }
 
-/// A run whose table is for four tasks on two CPUs; none where there are not two.
+/// Makes a run with a table for four tasks on two CPUs; none where there are not two.
 fn run_with_a_table() -> Option<tempfile::TempDir> {
     if CpuSet::allowed().unwrap().len() != 2 {
         eprintln!("skipped: not two CPUs, for which the expected places are");
@@ -162,7 +163,7 @@ fn new_tasks_of_a_command_are_followed() {
     let Some(run) = run_with_a_table() else { return };
     let (said, says) = std::io::pipe().unwrap();
     let says = std::fs::File::from(std::os::fd::OwnedFd::from(says));
-    // They live until the follower has heard of them, also on a busy machine.
+    // They live until the follower has seen them, also on a busy machine.
     let script = "for i in 1 2 3 4; do sleep 2 & done; echo started; wait";
     let workload = Workload::new(["sh", "-c", script]).stdin(Stdio::Pipe).stdout(says);
     let args = Args { table: Some(run.path().to_owned()), ..Args::default() };
@@ -189,7 +190,7 @@ fn take_number(shell: &Sleepers, number: i32, mask: &str) -> Option<Child> {
     while shell.children().contains(&number) {
         std::thread::sleep(Duration::from_millis(1));
     }
-    // The kernel tells the time of a task's start in hundredths; numbers come round in seconds at the soonest.
+    // The kernel reports the time of a task's start in hundredths; numbers come round in seconds at the soonest.
     std::thread::sleep(Duration::from_millis(50));
     for _ in 0..1000 {
         if std::fs::write(last, (number - 1).to_string()).is_err() {

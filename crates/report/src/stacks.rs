@@ -4,7 +4,7 @@ use crate::name::plain;
 use nearmiss_record::model::{ModelRecord, StackRow};
 use std::collections::{BTreeMap, HashMap};
 
-/// What the stacks of a traced run are weighed by.
+/// Weights of the stacks of a traced run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Weights {
     /// All cycles.
@@ -16,7 +16,7 @@ pub enum Weights {
 }
 
 impl Weights {
-    /// What this run's stacks can be weighed by.
+    /// Returns the weights that this run's stacks have.
     pub fn of(model: &ModelRecord) -> Self {
         let any = |figure: fn(&StackRow) -> u64| model.stacks.iter().any(|row| figure(row) > 0);
         if any(|row| row.cycles) {
@@ -37,7 +37,7 @@ impl Weights {
         }
     }
 
-    /// What the weights count.
+    /// Returns the unit of the weights.
     pub fn unit(self) -> &'static str {
         match self {
             Weights::Cycles => "cycles",
@@ -55,7 +55,7 @@ pub fn folded(model: &ModelRecord) -> String {
     folded_stacks(stacks)
 }
 
-/// The same of any stacks; equal ones are one line.
+/// Folds any stacks; equal ones are one line.
 pub fn folded_stacks<'a, F: IntoIterator<Item = &'a str>>(stacks: impl IntoIterator<Item = (F, u64)>) -> String {
     let mut weights: BTreeMap<String, u64> = BTreeMap::new();
     for (frames, weight) in stacks.into_iter().filter(|(_, weight)| *weight > 0) {
@@ -66,7 +66,7 @@ pub fn folded_stacks<'a, F: IntoIterator<Item = &'a str>>(stacks: impl IntoItera
     weights.into_iter().map(|(stack, weight)| format!("{stack} {weight}\n")).collect()
 }
 
-/// What separates frames must not be in a name.
+/// Replaces the separator of frames in a name.
 fn clean(name: &str) -> String {
     plain(name).replace(';', ":")
 }

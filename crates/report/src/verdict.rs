@@ -1,5 +1,5 @@
-//! The verdict of `verify` in words. Every figure here was *measured*, or *modelled* in recordings, but for what was
-//! predicted; each says so.
+//! The verdict of `verify` in words. Every figure here was *measured*, or *modelled* in recordings, except predictions;
+//! each is labelled.
 
 mod rates;
 mod recordings;
@@ -67,7 +67,7 @@ pub fn comparison(verdict: &Verdict, comparison: &Comparison) -> String {
     }
 }
 
-/// The same, and what it says by itself where it has a verdict of its own.
+/// Describes a comparison, with its outcome where it has a verdict of its own.
 fn judged(verdict: &Verdict, other: &Comparison) -> String {
     let text = comparison(verdict, other);
     let whole = !matches!(verdict.outcome, Outcome::Void | Outcome::NothingToActOn);
@@ -105,7 +105,7 @@ fn looks(verdict: &Verdict) -> String {
     format!("intervals of the pairs' ratios, {confidence:.0}% over all looks (after {} pairs)", looks.join(", "))
 }
 
-/// What the comparison would have seen, where it saw nothing.
+/// Describes what the comparison would have seen, where it saw nothing.
 fn could_have_seen(verdict: &Verdict) -> Option<String> {
     match (verdict.outcome, verdict.comparison.smallest_detectable) {
         (Outcome::NoDifference, Some(seen)) => {
@@ -122,7 +122,7 @@ fn could_have_seen(verdict: &Verdict) -> Option<String> {
     }
 }
 
-/// What the remedy's start takes, and whether there is more to a difference than that.
+/// Describes the cost of the remedy's start, and whether there is more to a difference than that.
 fn start(verdict: &Verdict) -> Vec<String> {
     let Some(start) = &verdict.start else { return Vec::new() };
     let ms = |seconds: f64| format!("{:.3}", seconds * 1e3);

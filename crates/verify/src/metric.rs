@@ -1,7 +1,7 @@
 use crate::{Better, Error};
 use regex::Regex;
 
-/// What the verdict is about.
+/// Metric of the verdict.
 #[derive(Clone, Debug)]
 pub enum Metric {
     /// A figure that every run has: `wall_s`, `user_s`, `system_s`, `max_rss_bytes`, or one
@@ -32,7 +32,7 @@ impl Metric {
     }
 }
 
-/// What becomes of several matches in one output.
+/// Reduction of several matches in one output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Take {
     Last,
@@ -40,11 +40,11 @@ pub(crate) enum Take {
     Mean,
 }
 
-/// A number that a program prints: the first group of an expression if it has one. A second group is the unit of a
-/// time (`us`, `ms`, `s`), which is then told in milliseconds.
+/// A number that a program prints: the first group of an expression if it has one. A second group is the unit of a time
+/// (`us`, `ms`, `s`), which is then given in milliseconds.
 #[derive(Clone, Debug)]
 pub struct Printed {
-    /// The option that asks for it, for messages.
+    /// The option that requests it, for messages.
     pub(crate) option: &'static str,
     /// The name by which samples carry it.
     pub name: String,
@@ -65,7 +65,7 @@ impl Printed {
         Ok(Printed { option, name: expression.to_owned(), better, expression: compiled, take: Take::Last })
     }
 
-    /// The same under another name.
+    /// Returns it under another name.
     pub(crate) fn named(self, name: &str) -> Self {
         Printed { name: name.to_owned(), ..self }
     }

@@ -1,4 +1,4 @@
-//! Everything measured so far, and what it says of a metric.
+//! Everything measured so far, and comparisons of it by metrics.
 
 use crate::interval::{Averages, median, smallest_detectable};
 use crate::loads::BEHIND;
@@ -57,8 +57,8 @@ impl Pairs {
         self.log_ratios(metric).is_some()
     }
 
-    /// What the pairs say of a metric, where every run has it; `start_seconds` is what the remedy's start takes of a
-    /// time.
+    /// Compares the pairs by a metric, where every run has it; `start_seconds` is the part of a time that the remedy's
+    /// start takes.
     pub(crate) fn comparison(
         &self,
         metric: &str,
@@ -101,7 +101,7 @@ pub(crate) fn is_behind(without: &Sample, with: &Sample) -> bool {
     [without, with].iter().any(|sample| sample.contains_key(BEHIND))
 }
 
-/// What pairs of runs say of a figure, B against A; who ran them decided the order of each pair by a coin. `None` where
+/// Compares pairs of runs by a figure, B against A; who ran them decided the order of each pair by a coin. `None` where
 /// some run lacks the figure, or no ratio can be formed. Without an interval there were too few pairs for `alpha`.
 pub fn of_pairs(metric: &str, better: Better, pairs: Vec<(Sample, Sample)>, alpha: f64) -> Option<Comparison> {
     let (without, with) = pairs.into_iter().unzip();

@@ -1,4 +1,4 @@
-//! Servers under loads. What the loads print is fixed, so that nothing here depends on timing.
+//! Servers under loads. The loads' output is fixed, so that nothing here depends on timing.
 #![allow(clippy::unwrap_used)]
 
 use nearmiss_verify::{
@@ -11,7 +11,7 @@ use std::path::Path;
 use std::rc::Rc;
 use std::time::Duration;
 
-/// A server that says in `says` what its load is to print, and then listens and is a little busy.
+/// A server that writes down its load's output, and then listens and is a little busy.
 fn server(name: &str, directory: &Path, says: &str) -> SideCommand {
     let script = format!(
         "import os, socket, time\n\
@@ -41,7 +41,7 @@ fn load(directory: &Path, reading: Reading) -> UnderLoad {
     UnderLoad { load, reading }
 }
 
-/// Eight pairs of servers whose loads print this.
+/// Compares eight pairs of servers under loads that print this.
 fn verdict(printed: [&str; 2], reading: Reading, plan: Plan) -> Result<Verdict, Error> {
     let here = tempfile::tempdir().unwrap();
     let output = here.path().join("output");
@@ -72,7 +72,7 @@ fn a_loads_figures_have_verdicts_of_their_own() {
     let rates = verdict.rates.unwrap();
     assert_eq!((rates.without.offered, rates.without.achieved, rates.with.achieved), (Some(5000.0), 5000.0, 4990.0));
     assert_eq!((rates.with.missed, rates.with.failed), (0, 0));
-    // What the two sides did is no metric, and kept all the same.
+    // The work of the two sides is no metric, and kept all the same.
     assert!(!verdict.others.iter().any(|other| other.metric.ends_with("_per_s")));
     let run = &verdict.with[7];
     assert_eq!((run["requests"], run["achieved_per_s"]), (100.0, 4990.0));
@@ -89,7 +89,7 @@ fn a_rate_that_one_side_misses_makes_the_verdict_void_at_once() {
         let rates = verdict.rates.unwrap();
         assert_eq!((rates.with.missed, rates.with.failed, rates.without.missed), (missed, failed, 0));
     }
-    // Ten percent are tolerated if asked for.
+    // Ten percent are tolerated if requested.
     let plan = Plan { rate_tolerance: 0.1, ..eight() };
     assert_ne!(verdict([&good, &webload(4900.0, 1.0, 2)], Reading::default(), plan).unwrap().outcome, Outcome::Void);
 }
@@ -173,7 +173,7 @@ fn a_server_or_a_load_that_fails_is_told_with_its_last_words() {
     );
 }
 
-/// Says in which order it is asked.
+/// Records the order of its calls.
 struct Steps(Rc<Cell<u32>>);
 
 impl Probe for Steps {

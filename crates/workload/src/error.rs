@@ -16,7 +16,7 @@ pub enum Error {
     NotExecutable {
         /// The file that was found.
         path: PathBuf,
-        /// What the system said.
+        /// Error of the system.
         source: io::Error,
     },
     /// An argument, variable or path holds a NUL byte, which no Linux program can receive.
@@ -30,7 +30,7 @@ pub enum Error {
     CpuList {
         /// The text as given.
         text: String,
-        /// What is wrong with it.
+        /// The fault.
         why: String,
     },
     /// A node that no kernel has.
@@ -47,7 +47,7 @@ pub enum Error {
     System {
         /// The step, as a verb and its object.
         what: &'static str,
-        /// What the system said.
+        /// Error of the system.
         source: io::Error,
     },
 }

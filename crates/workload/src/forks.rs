@@ -1,5 +1,5 @@
-//! Tells of every task that a command starts, whichever way: the kernel's own records of forks, handed on to all that
-//! the command starts. No library in the program is needed.
+//! Reports every task that a command starts, in any way: the kernel's own records of forks, handed on to all that the
+//! command starts. No library in the program is needed.
 
 use crate::{CpuSet, Error, Suspended};
 use memmap2::{MmapOptions, MmapRaw};
@@ -24,14 +24,14 @@ pub struct Forks {
 }
 
 impl Forks {
-    /// Of a process that has not run an instruction of its own yet. Errors: the kernel refuses the records.
+    /// Opens the records of a process that has not run an instruction of its own yet. Errors: the kernel refuses them.
     pub fn of_process(pid: i32) -> Result<Self, Error> {
         let cpus = CpuSet::allowed()?;
         let rings = cpus.iter().map(|cpu| Ring::open(pid, cpu as i32)).collect::<io::Result<_>>();
         Ok(Forks { rings: rings.map_err(|e| Error::system("listen for the tasks that the command starts", e))? })
     }
 
-    /// The same of a command.
+    /// Opens the records of a command.
     pub fn of(suspended: &Suspended) -> Result<Self, Error> {
         Self::of_process(suspended.pid())
     }
@@ -79,7 +79,7 @@ impl Ring {
         }
         // SAFETY: a fresh descriptor that nobody else owns.
         let event = unsafe { File::from_raw_fd(descriptor) };
-        // SAFETY: asks for a constant.
+        // SAFETY: reads a constant.
         let page_bytes = usize::try_from(unsafe { libc::sysconf(libc::_SC_PAGESIZE) }).unwrap_or(4096);
         let pages = MmapOptions::new().len((1 + DATA_PAGES) * page_bytes).map_raw(&event)?;
         Ok(Ring { event, pages, page_bytes })
@@ -148,7 +148,7 @@ mod tests {
         let tasks = forks.wait(Duration::ZERO);
         // Two in the background, the inner shell, and what that starts; a shell may run its last command itself.
         assert!((3..=4).contains(&tasks.len()) && !tasks.contains(&pid), "{tasks:?}");
-        // Whichever CPU tells of it; numbers rise until they begin anew.
+        // Any CPU may report it; numbers rise until they begin anew.
         assert!(tasks.is_sorted() || tasks[0] > 30_000, "{tasks:?}");
         assert!(forks.wait(Duration::ZERO).is_empty());
     }

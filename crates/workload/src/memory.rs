@@ -7,7 +7,7 @@ use crate::Error;
 const MOST_NODES: u32 = 1024;
 const WORDS: usize = MOST_NODES as usize / 64;
 
-/// Where the command's memory comes from. Nodes as Linux numbers them.
+/// Source of the command's memory. Nodes as Linux numbers them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum MemoryPolicy {
     /// From these nodes only.
@@ -18,7 +18,7 @@ pub enum MemoryPolicy {
     Prefer(u32),
 }
 
-/// The same for the system call.
+/// Memory policy as the system call takes it.
 pub(crate) struct RawPolicy {
     mode: libc::c_int,
     mask: [u64; WORDS],
@@ -45,11 +45,11 @@ impl MemoryPolicy {
 }
 
 impl RawPolicy {
-    /// Sets it for this process. Allocates nothing; `errno` tells why it failed.
+    /// Sets it for this process. Allocates nothing; `errno` gives the reason of a failure.
     pub(crate) fn set(&self) -> bool {
-        // The kernel reads one bit less than it is told.
+        // The kernel reads one bit less than the argument.
         let bits = MOST_NODES as libc::c_ulong + 1;
-        // SAFETY: the mask has as many bits as said, and the call only reads it.
+        // SAFETY: the mask has as many bits as given, and the call only reads it.
         unsafe { libc::syscall(libc::SYS_set_mempolicy, self.mode, self.mask.as_ptr(), bits) == 0 }
     }
 }

@@ -1,4 +1,4 @@
-//! What `/proc` says of tasks, read without allocating: the guardian reads it after a fork.
+//! Facts on tasks from `/proc`, read without allocating: the guardian reads them after a fork.
 
 const PAGE: usize = 4096;
 
@@ -49,7 +49,7 @@ pub(crate) fn each_number_in_directory(path: &Path, mut each: impl FnMut(i32)) {
     let Some(directory) = path.open() else { return };
     let mut buffer = [0u8; PAGE];
     loop {
-        // SAFETY: the kernel writes at most as many bytes as said.
+        // SAFETY: the kernel writes at most as many bytes as given.
         let got = unsafe { libc::syscall(libc::SYS_getdents64, directory, buffer.as_mut_ptr(), buffer.len()) };
         let Some(mut rest) = usize::try_from(got).ok().and_then(|got| buffer.get(..got)) else { break };
         if rest.is_empty() {
@@ -75,8 +75,8 @@ pub(crate) fn each_number_in_file(path: &Path, each: impl FnMut(i32)) {
 
 /// When a task of a process began, in clock ticks since the machine's start; none where it is gone.
 pub(crate) fn began(process: i32, task: i32) -> Option<u64> {
-    /// Of the task's `stat`, counted from behind the name, which may hold anything. That of a process would add up all of
-    /// its threads.
+    /// Field of the task's `stat`, counted from behind the name, which may hold anything. The `stat` of a process would
+    /// add up all of its threads.
     const BEGAN: usize = 19;
     let mut buffer = [0; PAGE];
     let said = read(&Path::of(&[b"/proc/", b"/task/", b"/stat"], &[process, task]), &mut buffer);
@@ -89,7 +89,7 @@ pub(crate) fn began(process: i32, task: i32) -> Option<u64> {
 /// The first page of a file; nothing where it cannot be read.
 fn read<'a>(path: &Path, buffer: &'a mut [u8; PAGE]) -> &'a [u8] {
     let Some(file) = path.open() else { return &[] };
-    // SAFETY: the kernel writes at most as many bytes as said; the descriptor is our own.
+    // SAFETY: the kernel writes at most as many bytes as given; the descriptor is our own.
     let got = unsafe {
         let got = libc::read(file, buffer.as_mut_ptr().cast(), buffer.len());
         libc::close(file);

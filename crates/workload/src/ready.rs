@@ -19,7 +19,7 @@ const NO_PEER: &str = "07";
 /// In `/proc/net/unix`: __SO_ACCEPTCON, include/linux/net.h.
 const ACCEPTS: u64 = 0x10000;
 
-/// What tells that a server answers.
+/// Condition that shows that a server answers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Ready {
     /// One of its processes listens on a TCP or Unix socket; or has bound a UDP socket, and none of them listens.
@@ -47,7 +47,7 @@ impl FromStr for Ready {
     }
 }
 
-/// What a look at a server tells.
+/// Result of a look at a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Look {
     /// It does not answer.
@@ -88,7 +88,7 @@ impl Ready {
         }
     }
 
-    /// What was waited for.
+    /// Describes the condition that did not come true.
     pub(crate) fn in_words(&self) -> String {
         match self {
             Ready::Listens => "listened on no TCP or Unix socket and bound no UDP socket".to_owned(),
@@ -120,7 +120,7 @@ fn sockets(pid: libc::pid_t) -> impl Iterator<Item = u64> {
     })
 }
 
-/// Inodes in tables of a network namespace, of the lines that say one.
+/// Returns the inodes in tables of a network namespace, from the lines that have one.
 fn inodes(net: &Path, tables: &[&str], inode_of: fn(&str) -> Option<u64>) -> HashSet<u64> {
     let texts = tables.iter().map(|table| fs::read_to_string(net.join(table)).unwrap_or_default());
     texts.flat_map(|text| text.lines().skip(1).filter_map(inode_of).collect::<Vec<_>>()).collect()

@@ -1,9 +1,9 @@
-//! The rows of `doctor`, in the order in which a user meets what they are about.
+//! The rows of `doctor`, in the order in which a user needs their subjects.
 
 use super::probe::{Emulator, Probe};
 use super::{Row, State};
 
-/// Where distributions put the server of the host's files.
+/// Paths of the server of the host's files in distributions.
 const FILE_SERVERS: [&str; 3] = ["/usr/lib/qemu/virtiofsd", "/usr/libexec/virtiofsd", "/usr/libexec/qemu/virtiofsd"];
 /// The guest takes half of what is free; a smaller guest has no room for the overlay.
 const LEAST_FREE_MIB: u64 = 1024;
@@ -98,7 +98,7 @@ fn kernel(probe: &dyn Probe) -> Row {
     }
 }
 
-/// What `-p` needs besides a guest.
+/// Returns the row on the needs of `-p` besides a guest.
 fn snapshots(probe: &dyn Probe) -> Row {
     const NAME: &str = "snapshots (CRIU)";
     const NEWER: &str = "scripts/setup-criu.sh";
@@ -146,7 +146,7 @@ fn no_namespaces(probe: &dyn Probe) -> Option<(&'static str, &'static str)> {
     Some(("the kernel refuses namespaces", "run as root on the host"))
 }
 
-/// Whether a filter says which system calls this process may make.
+/// Whether a filter restricts the system calls of this process.
 fn is_filtered(probe: &dyn Probe) -> bool {
     let status = probe.read("/proc/self/status").unwrap_or_default();
     status.lines().filter_map(|line| line.strip_prefix("Seccomp:")).any(|mode| mode.trim() == "2")
@@ -204,7 +204,7 @@ fn instruments(probe: &dyn Probe) -> Vec<Row> {
     rows.collect()
 }
 
-/// What each remedy needs, tried.
+/// Returns the rows on the needs of each remedy, tried.
 fn remedies(probe: &dyn Probe) -> Vec<Row> {
     let rows = probe.remedies().into_iter().map(|(remedy, ability)| {
         let name = format!("{remedy} ({})", ability.name);

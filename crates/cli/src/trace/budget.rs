@@ -1,4 +1,5 @@
-//! What fits a time: how long a command is recorded, in which parts, and how many records are kept for replays.
+//! Fits recordings to a time: how long a command is recorded, in which parts, and how many records are kept for
+//! replays.
 
 use nearmiss_record::run::{Coverage, Manifest};
 use nearmiss_tap::parts::Parts;
@@ -10,12 +11,12 @@ const OF_A_TRACE: f64 = 0.75;
 const OF_A_FIRST_LOOK: f64 = 0.3;
 /// A closer look leaves time for replays.
 const OF_A_CLOSER_LOOK: f64 = 0.4;
-/// Records whose replays take a second, all remedies' and placements together, on two CPUs: `experiments/answer/zen5.txt`
-/// has 100 million in 133 s on the machine that takes longest.
+/// Records that are replayed in a second, all remedies' and placements together, on two CPUs:
+/// `experiments/answer/zen5.txt` has 100 million in 133 s on the machine that takes longest.
 const REPLAYED_A_SECOND: f64 = 750_000.0;
 /// Booting the guest and starting the command ahead.
 const BOOT: Duration = Duration::from_secs(4);
-/// What a second closer look must have at least, or nothing would be seen.
+/// Least time of a second closer look, or nothing would be seen.
 const LEAST: Duration = Duration::from_secs(2);
 /// Parts that a recording has when its records are the limit.
 const PARTS_BY_RECORDS: u64 = 8;
@@ -24,7 +25,7 @@ const FASTER_IN_A_PAUSE: f64 = 4.0;
 /// A closer look takes at most so many times as long as a first look at the same commands, and has so many times its records.
 const CLOSER_BY_FIRST: f64 = 1.5;
 
-/// What is recorded for.
+/// Purpose of a recording.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Purpose {
     /// The report of `trace`.
@@ -47,7 +48,8 @@ impl Budget {
         Budget { end: (!within.is_zero()).then(|| Instant::now() + within) }
     }
 
-    /// How to record now; `None`: to the command's end. A run whose `length` is known is recorded whole where that fits.
+    /// Returns how to record now; `None`: to the command's end. A run of known `length` is recorded whole where that
+    /// fits.
     pub fn plan(&self, purpose: Purpose, length: Option<Length>) -> Option<Parts> {
         let left = self.end?.saturating_duration_since(Instant::now());
         let plan = plan(left, purpose);
@@ -63,7 +65,7 @@ pub struct Length {
 }
 
 impl Length {
-    /// Of a run that came to its end before the plan did.
+    /// Returns the length of a run that came to its end before the plan did.
     pub fn of(manifest: &Manifest) -> Option<Self> {
         let all = Coverage { parts: 1, recorded_ns: manifest.window_ns, reached_ns: manifest.window_ns, ended: false };
         let covered = manifest.covered.unwrap_or(all);
@@ -93,7 +95,7 @@ fn plan(left: Duration, purpose: Purpose) -> Parts {
         Purpose::CloserLook => OF_A_CLOSER_LOOK,
     };
     let whole = left.saturating_sub(BOOT).mul_f64(share).max(LEAST);
-    // What a first look shows may be rehearsed on its own trace.
+    // Suspicions of a first look may be rehearsed on its own trace.
     let all_records = match purpose {
         Purpose::Report => u64::MAX,
         _ => ((left - whole.min(left)).as_secs_f64() * REPLAYED_A_SECOND) as u64,

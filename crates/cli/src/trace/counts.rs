@@ -20,9 +20,9 @@ use nearmiss_tap::guest::CommandStatus;
 use nearmiss_tap::session::{Recorded, Session, TapConfig};
 use nearmiss_workload::Workload;
 
-/// Runs the command and says how often each cache missed. Its exit status, if it came to one.
+/// Runs the command and reports how often each cache missed. Returns its exit status, if it came to one.
 pub fn count(args: &Args) -> anyhow::Result<Option<CommandStatus>> {
-    // The guest would say it too, after its boot.
+    // The guest would report it too, after its boot.
     Workload::new(args.command.iter().cloned()).program()?;
     let machine = describe::cut(&nearmiss_host::load(&args.machine)?, 1);
     let filter = match args.one_line_filter {
@@ -97,7 +97,7 @@ fn record(
     }
 }
 
-/// Each cache's counts; what the filter dropped was asked of the first level, and hit there.
+/// Returns each cache's counts; references that the filter dropped went to the first level, and hit there.
 fn caches(machine: &Machine, totals: &ModelTotals, side: &SideTables) -> Vec<CacheCounts> {
     let sum = totals.sum();
     let mut all = ByKind { loads: sum.loads, stores: sum.stores, fetches: sum.instructions };
@@ -128,7 +128,7 @@ fn kind(machine: &Machine, name: &str) -> CacheKind {
     machine.caches.iter().find(|cache| cache.name() == name).map_or(CacheKind::Unified, |cache| cache.kind)
 }
 
-/// What of some references goes to a cache of a kind.
+/// Returns those of some references that go to a cache of a kind.
 fn served(kind: CacheKind, asked: ByKind) -> ByKind {
     match kind {
         CacheKind::Unified => asked,
@@ -137,7 +137,7 @@ fn served(kind: CacheKind, asked: ByKind) -> ByKind {
     }
 }
 
-/// What ran, on what, and a row for each kind of reference that a cache serves.
+/// Describes the run and its machine, with a row for each kind of reference that a cache serves.
 fn text(record: &CountsRecord) -> String {
     let part = if record.only_user { " of the command's user mode" } else { "" };
     let mut rows = table(&["cache", "kind", "references", "misses", "of them"], terminal_width_of_stderr() as u16);

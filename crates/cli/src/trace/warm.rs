@@ -1,4 +1,4 @@
-//! What a trace does ahead of its window, as options, facts and notes.
+//! Warm-up of a trace ahead of its window, as options, facts and notes.
 
 use nearmiss_record::run::{Warm, WarmRun};
 use nearmiss_record::words::bytes;
@@ -21,7 +21,7 @@ pub struct WarmArgs {
 }
 
 impl WarmArgs {
-    /// What the guest is asked for.
+    /// Returns the warm-up in the guest.
     pub(super) fn warm_up(&self) -> WarmUp {
         if self.warm { WarmUp::Run(self.warm_limit) } else { WarmUp::Files }
     }
@@ -36,7 +36,7 @@ impl WarmArgs {
     }
 }
 
-/// What the manifest keeps.
+/// Returns the facts for the manifest.
 pub(super) fn facts(recorded: &Recorded) -> Warm {
     let warmth = &recorded.warmth;
     Warm {
@@ -53,7 +53,7 @@ pub(super) fn facts(recorded: &Recorded) -> Warm {
     }
 }
 
-/// What a reader must know of it.
+/// Returns the notes for the reader.
 pub(super) fn notes(recorded: &Recorded) -> Vec<String> {
     let warmth = &recorded.warmth;
     let mut notes = Vec::new();

@@ -17,7 +17,7 @@ use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-/// A program whose time is that of its start.
+/// A program that takes only the time of its start.
 const DOES_NOTHING: &str = "true";
 
 /// What `verify` takes beside a remedy's own options.
@@ -62,7 +62,7 @@ pub fn run(given: &ArgMatches, remedies: Remedies) -> anyhow::Result<ExitCode> {
     let without = Workload::new(command);
     let with = (remedy.apply)(without.clone(), given)?;
     let side = |name, workload, engagement| SideCommand { name, workload, engagement };
-    // A remedy that does not take this program has no start that could be told apart.
+    // A remedy that does not take this program has no separable start.
     let nothing = Workload::new([DOES_NOTHING]);
     let start = (remedy.apply)(nothing.clone(), given).ok().map(|applied| {
         let named = |workload, engagement| side(DOES_NOTHING.to_owned(), workload, engagement);
@@ -77,8 +77,8 @@ pub fn run(given: &ArgMatches, remedies: Remedies) -> anyhow::Result<ExitCode> {
     )
 }
 
-/// What was predicted of a remedy for a run. A number that the command prints is taken to be about the function that
-/// gains most, its wall time about the whole of it.
+/// Returns the prediction of a remedy for a run. A number that the command prints is taken to be about the function
+/// that gains most, its wall time about the whole of it.
 fn predicted(run: &Path, command: &[OsString], remedy: &str, printed: bool) -> anyhow::Result<Predicted> {
     let prediction = prediction(run, command, remedy)?;
     let function = prediction.function.filter(|_| printed);
@@ -95,10 +95,11 @@ fn predicted(run: &Path, command: &[OsString], remedy: &str, printed: bool) -> a
     })
 }
 
-/// What was predicted of one program says nothing of another. Its arguments may differ: a trace is of a short run.
+/// Checks that a run is of the command's program: predictions hold for one program alone. Its arguments may differ: a
+/// trace is of a short run.
 fn same_program(run: &Path, traced: &[String], command: &[OsString]) -> anyhow::Result<()> {
     let name = |word: Option<&Path>| word.and_then(Path::file_name).map(OsStr::to_owned);
-    // Of a process that was observed by its number nobody knows the command.
+    // The command of a process that was observed by its number is unknown.
     if traced.is_empty() {
         return Ok(());
     }

@@ -14,11 +14,11 @@ use aya::maps::{HashMap, PerCpuHashMap, StackTraceMap};
 use nearmiss_record::observed::{Frame, Lock};
 use std::collections::HashMap as StdMap;
 
-/// What names locks.
+/// Sources of the names of locks.
 pub struct Namers<'a> {
     pub symbolizer: &'a mut Symbolizer,
     pub sites: &'a mut FutexSites,
-    /// What the sampler knows of the processes' mappings, if it runs.
+    /// The sampler's record of the processes' mappings, if it runs.
     pub spaces: Option<&'a AddressSpaces>,
 }
 
@@ -112,12 +112,12 @@ fn longest_first(rows: &mut [Lock]) {
     rows.sort_by(|a, b| b.total_ns.cmp(&a.total_ns).then(a.address.cmp(&b.address)).then(a.kind.cmp(&b.kind)));
 }
 
-/// Callers of a kernel lock by which its rows are told apart.
+/// Callers of a kernel lock that distinguish its rows.
 const CALLERS: usize = 3;
 
-/// Locks that no reader could tell apart as one row: locks of the kernel with the same name and the same callers, of as
-/// many as a report shows, and what threads of one process wait for at one point without contention, such as the ends of
-/// other threads. Contended locks of a program, and whatever has no name, go by the address.
+/// Merges locks that no reader could distinguish into one row: locks of the kernel with the same name and the same
+/// callers, of as many as a report shows, and what threads of one process wait for at one point without contention,
+/// such as the ends of other threads. Contended locks of a program, and all without a name, go by the address.
 pub fn merged(rows: Vec<Lock>) -> Vec<Lock> {
     let mut merged: Vec<Lock> = Vec::new();
     let mut places: StdMap<_, usize> = StdMap::new();

@@ -20,7 +20,7 @@ use std::io::Read;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// Whose events count.
+/// Scope of the counted events.
 #[derive(Clone, Debug)]
 pub enum Who {
     /// Everyone's, but the observer's.
@@ -74,7 +74,7 @@ impl Figures {
         self.of(Counter::Switches)
     }
 
-    /// What found no room, by name.
+    /// Returns the counts of what found no room, by name.
     pub fn lost(&self) -> Vec<(String, u64)> {
         [
             ("lock waits", Counter::DroppedLocks),
@@ -107,7 +107,7 @@ pub struct Counted {
     pub memory: Vec<MemoryUse>,
     /// Tasks; where switches were not watched, by the kernel's accounts alone.
     pub tasks: Vec<Task>,
-    /// What found no room.
+    /// Counts of what found no room, by name.
     pub lost: Vec<(String, u64)>,
 }
 
@@ -286,7 +286,7 @@ impl BpfSession {
         figures
     }
 
-    /// What was counted so far, named. `last` takes the tasks' final accounts.
+    /// Returns the counts so far, named. `last` takes the tasks' final accounts.
     pub fn read(&mut self, symbolizer: &mut Symbolizer, spaces: Option<&AddressSpaces>) -> Result<Counted, BpfError> {
         self.drain(spaces);
         self.snapshot(1)?;

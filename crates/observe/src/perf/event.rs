@@ -1,4 +1,4 @@
-//! Names of events, as `perf list` has them, to what the kernel wants to hear.
+//! Translates names of events, as `perf list` has them, to the kernel's numbers.
 
 use super::PerfError;
 use super::tracefs::point_id;
@@ -6,12 +6,12 @@ use perf_event_open_sys::bindings as sys;
 use std::fs;
 use std::path::Path;
 
-/// What an event's samples stand for in the report.
+/// Meaning of an event's samples in the report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
-    /// Where time goes.
+    /// Places of time.
     Clock,
-    /// Where misses happen.
+    /// Places of misses.
     Misses,
     /// The accesses that could have missed, for P1's ratio.
     References,
@@ -45,7 +45,7 @@ pub enum Rate {
 pub struct EventSpec {
     /// As `perf list` names it.
     pub name: String,
-    /// What it is for.
+    /// Meaning of its samples.
     pub role: Role,
     /// How often.
     pub rate: Rate,

@@ -26,10 +26,10 @@ use std::time::Duration;
 /// How user call stacks are found.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum StackMode {
-    /// By the files' unwind tables: right for what distributions build.
+    /// Unwind tables of the files: right for what distributions build.
     #[default]
     Tables,
-    /// By frame pointers: cheaper, right only for programs built with them.
+    /// Frame pointers: cheaper, right only for programs built with them.
     FramePointers,
     /// The kernel's part only.
     None,
@@ -46,7 +46,7 @@ pub struct PerfSession {
     events: Vec<Event>,
     opened: Vec<Opened>,
     rings: Vec<Ring>,
-    /// Of each ring, the event that owns it.
+    /// Event that owns each ring.
     owners: Vec<usize>,
     by_id: HashMap<u64, u32>,
     parse: Vec<RecordParseInfo>,
@@ -323,7 +323,7 @@ impl PerfSession {
         self.samples.push(Sample { at_ns: at - self.started_ns, event, stack, thread, weight, cpu });
     }
 
-    /// Where the sample fell and who called, innermost first.
+    /// Returns the place of the sample and its callers, innermost first.
     fn places(&mut self, sample: &SampleRecord<'_>, pid: i32) -> Vec<Place> {
         const USER: u64 = -512i64 as u64;
         const CONTEXTS: u64 = -4095i64 as u64;
@@ -430,7 +430,7 @@ impl PerfSession {
     }
 }
 
-/// How a record is laid out: samples as their event says, whose id comes first; all others alike.
+/// Returns the layout of a record: samples by their event, with the id first; all others alike.
 fn layout(parse: &[RecordParseInfo], by_id: &HashMap<u64, u32>, kind: u32, body: &[u8]) -> Option<RecordParseInfo> {
     let event = if kind == RecordType::SAMPLE.0 {
         let id = u64::from_ne_bytes(body.get(..8)?.try_into().ok()?);

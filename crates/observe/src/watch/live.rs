@@ -12,7 +12,7 @@ use std::collections::HashMap;
 use std::hash::Hash;
 use std::time::{Duration, Instant};
 
-/// What happened since the last look.
+/// Record of the stretch since the last look.
 #[derive(Clone, Debug, Default)]
 pub struct Snapshot {
     /// As a whole observation's record, but of this stretch alone; without tasks and time line.
@@ -64,7 +64,7 @@ impl Live {
         self.instruments.rows()
     }
 
-    /// Keeps the buffers from filling until the time is up or `leave` says so, asked several times a second.
+    /// Keeps the buffers from filling until the time is up or `leave`, called several times a second, returns true.
     pub fn wait(&mut self, time: Duration, mut leave: impl FnMut(Duration) -> bool) {
         let end = Instant::now() + time;
         loop {
@@ -76,7 +76,7 @@ impl Live {
         }
     }
 
-    /// What happened since the last call.
+    /// Returns the record of the stretch since the last call.
     pub fn snapshot(&mut self) -> Result<Snapshot, ObserveError> {
         self.instruments.drain();
         let now = monotonic_ns();
@@ -141,7 +141,7 @@ fn since<T, K: Hash + Eq>(
 
 fn lock_key(lock: &Lock) -> (u64, String, Option<i32>, String) {
     let caller = lock.stack.iter().map(|f| f.address.to_string()).collect::<Vec<_>>().join(" ");
-    // A futex has one row, whatever stacks have been seen by now.
+    // A futex has one row, with any stacks seen by now.
     (lock.address, lock.kind.clone(), lock.process, if lock.process.is_some() { String::new() } else { caller })
 }
 

@@ -1,4 +1,4 @@
-//! What to observe, and whom.
+//! Options and target of an observation.
 
 use crate::perf::StackMode;
 use nearmiss_workload::{Load, Stdio};
@@ -21,9 +21,9 @@ pub enum Target {
 /// The instruments.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Asked {
-    /// Where time goes.
+    /// Samples of time.
     pub clock: bool,
-    /// Where misses happen.
+    /// Samples of misses.
     pub misses: bool,
     /// Lock waits.
     pub locks: bool,
@@ -61,11 +61,11 @@ pub struct Options {
     pub limit: Option<Duration>,
     /// The command is a server, which is observed while this load runs.
     pub load: Option<Load>,
-    /// Where a command's output and error output go, if not where ours do.
+    /// Destination of a command's output and error output, if not ours.
     pub output: Option<[Stdio; 2]>,
 }
 
-/// Samples a second unless told otherwise: a prime, so as not to fall into step with timers.
+/// Samples a second by default: a prime, so as not to fall into step with timers.
 pub const DEFAULT_FREQUENCY_HZ: u64 = 499;
 
 impl Default for Options {

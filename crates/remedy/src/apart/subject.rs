@@ -4,7 +4,7 @@ use nearmiss_record::model::{LineSharing, ModelRecord, ObjectKind, SharedLineRow
 use nearmiss_record::policy::{AddressPolicy, Moved};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What the tenants of the lines are: it decides who can take them apart.
+/// Kind of the tenants of the lines, which decides who can take them apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Class {
     /// Separate blocks of `malloc`.
@@ -15,10 +15,10 @@ pub enum Class {
     Variables,
 }
 
-/// Lines whose tenants belong to the same objects.
+/// Lines with tenants of the same objects.
 #[derive(Clone, Debug)]
 pub struct Subject {
-    /// What lies on them.
+    /// Kind of the tenants.
     pub class: Class,
     /// Most misses first.
     pub lines: Vec<SharedLineRow>,
@@ -98,7 +98,7 @@ impl Subject {
             })
     }
 
-    /// One row a line that the program knows: a line whose page moved in memory has several. Most misses first.
+    /// One row a line that the program knows: a line has several if its page moved in memory. Most misses first.
     pub fn lines_by_place(&self) -> Vec<&SharedLineRow> {
         let place = |line: &SharedLineRow| {
             let tenant = line.tenants.first();
@@ -108,7 +108,7 @@ impl Subject {
         self.lines.iter().filter(|line| seen.insert(place(line))).collect()
     }
 
-    /// Cycles of the lines whose tenants could be apart.
+    /// Cycles of the lines with tenants that could be apart.
     pub fn apart_cycles(&self) -> u64 {
         self.parting().map(|line| line.stall_cycles).sum()
     }

@@ -1,11 +1,11 @@
-//! Whether the program that ran colors by itself when it is asked to.
+//! Whether the program that ran colors by itself on request.
 
 use nearmiss_record::run::Manifest;
 use nearmiss_workload::Workload;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-/// What `nearmiss-color.h` and the crate `nearmiss-color` ask the environment for.
+/// Variable that `nearmiss-color.h` and the crate `nearmiss-color` read from the environment.
 const QUESTION: &[u8] = b"NEARMISS_COLOR";
 /// Larger programs are not searched.
 const MOST_BYTES: u64 = 1 << 30;
@@ -17,7 +17,8 @@ pub fn asks_environment(manifest: &Manifest) -> bool {
     locate(name, Path::new(&manifest.cwd)).is_some_and(|path| file_asks(&path))
 }
 
-/// The same of a command that can be launched, or its own words ask, as a script of a shell does.
+/// Whether the program of a command that can be launched reads the variable, or its own words do, as a script of a
+/// shell does.
 pub fn command_asks(workload: &Workload) -> bool {
     let file = workload.program().map(|path| workload.directory().map_or(path.clone(), |at| at.join(&path)));
     file.is_ok_and(|file| file_asks(&file)) || workload.argv().iter().any(|word| asks(word.as_bytes()))

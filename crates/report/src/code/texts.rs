@@ -1,4 +1,4 @@
-//! What stands in the files that a run's code came from.
+//! Contents of the files that a run's code came from.
 
 use std::collections::BTreeMap;
 
@@ -14,11 +14,11 @@ pub struct Source {
 /// Source lines and instructions as far as they are to be had when a report is made. None of it is a figure.
 #[derive(Clone, Debug, Default)]
 pub struct Texts {
-    /// By path, as the run names it.
+    /// Sources by path, as the run names it.
     pub sources: BTreeMap<String, Source>,
-    /// By module and address.
+    /// Instructions by module and address.
     pub instructions: BTreeMap<(String, u64), String>,
-    /// By module: why its instructions are not to be had.
+    /// Why instructions are not to be had, by module.
     pub without_code: BTreeMap<String, String>,
 }
 
@@ -36,7 +36,7 @@ impl Texts {
             .map_or_else(|| "–".to_owned(), |text| crate::name::plain(text))
     }
 
-    /// What a reader must know of a source file.
+    /// Returns the remark on a source file for the reader.
     pub(crate) fn remark(&self, file: &str) -> Option<&'static str> {
         match self.sources.get(file) {
             None => Some("not to be read here"),

@@ -6,15 +6,15 @@ use maud::{Markup, html};
 
 /// A labelled place on an axis.
 pub(crate) struct Tick {
-    /// Where, in percent of the axis.
+    /// Place, in percent of the axis.
     pub at: f64,
-    /// What it says.
+    /// Text of the label.
     pub label: String,
 }
 
 /// A picture.
 pub(crate) struct Plot<'a> {
-    /// Said instead of the picture.
+    /// Text in place of the picture.
     pub alt: &'a str,
     /// Name and unit of the horizontal axis.
     pub x_title: &'a str,
@@ -28,7 +28,7 @@ pub(crate) struct Plot<'a> {
     pub height: u32,
     /// SVG content; elements with `data-v` are marks that hover and arrow keys read out.
     pub marks: Markup,
-    /// Said before anything is pointed at.
+    /// Text before anything is pointed at.
     pub hint: &'a str,
 }
 

@@ -15,15 +15,15 @@ pub(super) const LEAST_COPY_BYTES: u64 = 512;
 /// A reason to leave a copy as it is, or what limits its gain.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Against {
-    /// What it writes is read while a cache has it: this share of its lines.
+    /// Its written lines are read while a cache has them: this share of them.
     ReadSoon(f64),
     /// Its lines are still there when it writes them again: this share of them, so they push out nobody.
     Fits(f64),
     /// It reads as many lines as it writes, and these still come through the caches: bytes of both.
     LargeSource {
-        /// Of different lines that it reads.
+        /// Bytes of different lines that it reads.
         source: u64,
-        /// Of different lines that it writes.
+        /// Bytes of different lines that it writes.
         target: u64,
     },
     /// Copies of so few bytes.
@@ -31,7 +31,7 @@ pub(super) enum Against {
 }
 
 impl Against {
-    /// Whether it speaks against the copy, whatever a rehearsal says; the others limit what it gains.
+    /// Whether it forbids the copy, regardless of a rehearsal; the others limit what it gains.
     pub fn forbids(&self) -> bool {
         !matches!(self, Against::LargeSource { .. })
     }
@@ -67,7 +67,7 @@ impl Against {
     }
 }
 
-/// What speaks against letting a group's copies go past the caches; `line_bytes`: of the longest line.
+/// Returns the reasons against letting a group's copies go past the caches; `line_bytes`: of the longest line.
 pub(super) fn against(group: &Group, line_bytes: u64) -> Vec<Against> {
     let seen = &group.seen;
     let share = |part: u64, whole: u64| part as f64 / whole.max(1) as f64;
@@ -138,7 +138,7 @@ mod tests {
         };
         assert_eq!(words(&|g| (g.seen.read_soon, g.seen.written_again_soon) = (16_384, 16_384)), ["read soon"]);
         assert_eq!(words(&|g| (g.seen.read_soon, g.seen.written_again_soon) = (16_383, 16_385)), [""; 0]);
-        // Of 16,384 lines 819 are one under a twentieth.
+        // 819 of 16,384 lines are one under a twentieth.
         assert_eq!(words(&|g| g.blame = blame(&[("L1d", 9_000), ("L2", 819)])), ["fits the caches"]);
         assert_eq!(words(&|g| g.blame = blame(&[("L2", 820)])), [""; 0]);
         assert_eq!(words(&|g| g.seen.source_lines = 8_192), ["large source"]);

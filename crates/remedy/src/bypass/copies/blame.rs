@@ -1,4 +1,4 @@
-//! What copies are blamed for: misses of others on lines that their lines evicted and that they never used again.
+//! Blame of copies: misses of others on lines that their lines evicted and that they never used again.
 
 use super::way::{Way, Ways};
 use crate::traced::Traced;
@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Blame(BTreeMap<Kind, u64>);
 
-/// A cache, the function whose line pushed one out there, and the function that missed that one.
+/// A cache, the function with the line that pushed one out there, and the function that missed that one.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Kind {
     cache: String,
@@ -56,7 +56,7 @@ impl<'a> Extend<&'a Blame> for Blame {
     }
 }
 
-/// What each way is blamed for. Its loads count too: which of its instructions load, nobody knows here.
+/// Returns the blame of each way. Its loads count too: it is unknown here which of its instructions load.
 pub(super) fn blame(ways: &Ways<'_>, pollution: &[Pollution]) -> FxHashMap<Way, Blame> {
     let mut blamed: FxHashMap<Way, Blame> = FxHashMap::default();
     let mut of_site: FxHashMap<CallSite, Way> = FxHashMap::default();
@@ -71,13 +71,13 @@ pub(super) fn blame(ways: &Ways<'_>, pollution: &[Pollution]) -> FxHashMap<Way, 
     blamed
 }
 
-/// What stores past the caches could save the command at most. Each miss costs as much as the next level takes. A store
-/// that missed pushed out one line at most, and what loads push out is pushed out all the same. A function saves no more
-/// than it waits in all, since a core hides many of its misses.
+/// Most that stores past the caches could save the command. Each miss costs as much as the next level takes. A store
+/// that missed pushed out one line at most, and what loads push out is pushed out all the same. A function saves no
+/// more than it waits in all, since a core hides many of its misses.
 pub(super) struct Costs<'a> {
     machine: &'a Machine,
     ways: Ways<'a>,
-    /// By the function's file and name, which several functions may have.
+    /// Tallies by the function's file and name, which several functions may have.
     functions: FxHashMap<(&'a str, &'a str), Tally>,
 }
 

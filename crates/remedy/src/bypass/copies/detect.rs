@@ -29,7 +29,7 @@ pub fn detect(case: &Case) -> Result<Suspicions, CaseError> {
     if let Err(why) = describe::can_go_around(case.filter, case.machine()) {
         return Ok(program.unrehearsed(&why, most_gain));
     }
-    // Where others pay too little, whoever copies, nobody need look who does.
+    // No need to find who copies, if others pay too little for all of it.
     if case.pollution.is_empty() || !case.thorough && most_gain < LEAST_GAIN {
         return Ok(Vec::new());
     }
@@ -43,13 +43,13 @@ fn of_the_program(groups: Vec<Group>) -> Vec<Group> {
     groups.into_iter().filter(|group| !group.is_kernels).collect()
 }
 
-/// What the samples of an observation say.
+/// Returns the suspicion from the samples of an observation.
 fn sampled(case: &Case) -> Suspicions {
     let found = case.observation.as_ref().and_then(|observation| live::detect(observation.observed()));
     found.map(|found| Box::new(found) as Box<dyn Suspicion>).into_iter().collect()
 }
 
-/// The groups of a run whose trace carries stores.
+/// Returns the groups of a run with stores in its trace.
 pub(super) fn groups(case: &Traced) -> Result<Groups<'_>, CaseError> {
     let ways = Ways { symbols: &case.symbols, contexts: &case.side.contexts };
     let inside = blamed_functions(&ways, &case.pollution);
@@ -72,7 +72,7 @@ fn blamed_functions(ways: &Ways<'_>, pollution: &[Pollution]) -> FxHashSet<Way> 
     heavy.copied().collect()
 }
 
-/// What the program's own code is blamed for, be it copies or not: a trace need not carry stores for that.
+/// Blame of the program's own code, be it copies or not: a trace need not carry stores for that.
 struct Program<'a> {
     case: &'a Traced,
     ways: Ways<'a>,
@@ -97,7 +97,7 @@ impl<'a> Program<'a> {
         Costs::of(self.case, self.ways).most(&all) as f64 / self.case.model.totals.cycles.max(1) as f64
     }
 
-    /// What is to be recorded again, of a trace that carries no stores.
+    /// Suspects the copies to be recorded again, for a trace that carries no stores.
     fn unrehearsed(&self, why: &str, most_gain: f64) -> Suspicions {
         let Some((way, blame)) = self.blamed.iter().max_by_key(|(way, blame)| (blame.misses(), **way)) else {
             return Vec::new();

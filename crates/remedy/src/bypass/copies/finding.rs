@@ -22,9 +22,9 @@ use nearmiss_record::words::{bytes, counted, grouped, listed, percent};
 
 /// Most groups that are rehearsed, those that could save most.
 const MOST_GROUPS: usize = 6;
-/// A group whose own gain is smaller is left as it is.
+/// Least own gain of a group; a group with a smaller one is left as it is.
 const LEAST_OWN_GAIN: f64 = 0.005;
-/// The usual least size of a copy; larger than a group's copies, the command says another.
+/// The usual least size of a copy; the command names another where a group's copies are smaller.
 const USUAL_LEAST_BYTES: u64 = 4096;
 
 /// The copies of a run, within a preloaded library's reach or not.
@@ -241,7 +241,7 @@ impl Judged<'_> {
     }
 }
 
-/// What is known of one group, under its name.
+/// Returns the evidence of one group, under its name.
 fn lines_of(one: &One<'_>) -> Vec<EvidenceLine> {
     let seen = &one.group.seen;
     let line = |label: &str, text: String| EvidenceLine { label: label.to_owned(), text };
@@ -325,7 +325,7 @@ pub(super) fn named(case: &Traced, sites: &[Site]) -> Result<Vec<Group>, CaseErr
     })
 }
 
-/// Copies of which a run does not tell what they would gain past the caches; `said` says what is known of them.
+/// Suspects copies in a run that lacks their gain past the caches; `said` gives what is known of them.
 pub(super) fn untold(said: String, why: &str, known: Known, most_gain: f64) -> Unrehearsed {
     Unrehearsed {
         remedy: super::super::NAME,

@@ -20,11 +20,11 @@ pub(super) struct Group {
     pub is_reachable: bool,
     /// The kernel copies.
     pub is_kernels: bool,
-    /// What its copies did.
+    /// Counts of its copies.
     pub seen: Seen,
-    /// What it is blamed for.
+    /// Misses that it is blamed for.
     pub blame: Blame,
-    /// What that costs the command at most.
+    /// Most cycles that these cost the command.
     pub blamed_cycles: u64,
 }
 
@@ -112,7 +112,7 @@ impl<'a> Groups<'a> {
         }
     }
 
-    /// The call's function where its name says which call it is, else the call's address.
+    /// Returns the call's function where its name identifies the call, else the call's address.
     fn name(&self, way: Way, shared: bool) -> Option<Site> {
         let place = match way {
             Way::Called { call, .. } => {
@@ -154,8 +154,8 @@ impl<'a> Groups<'a> {
 }
 
 impl Seen {
-    /// Of all writes of a line, the share that somebody reads while a cache has it. One that is written again before that
-    /// is not read soon.
+    /// Returns the share of a line's writes that somebody reads while a cache has it. One that is written again before
+    /// that is not read soon.
     pub fn read_soon_share(&self) -> f64 {
         let ends = self.read_soon + self.read_late + self.written_again_soon + self.written_again_late;
         self.read_soon as f64 / ends.max(self.target_lines).max(1) as f64

@@ -5,7 +5,7 @@ use std::fmt;
 /// `nearmiss/bypass-files-applied/1`.
 pub(super) const SCHEMA: &str = "nearmiss/bypass-files-applied/1";
 
-/// What the remedy did to a command: counted by the library inside it.
+/// Acts of the remedy on a command: counted by the library inside it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Report {
     /// `nearmiss/bypass-files-applied/1`.
@@ -16,11 +16,11 @@ pub struct Report {
     pub programs: u64,
     /// Descriptors of files that were taken on.
     pub files: u64,
-    /// Of those, the ones whose file system takes no `RWF_DONTCACHE`.
+    /// Files on a file system that takes no `RWF_DONTCACHE`.
     pub refusing_files: u64,
     /// Read and written by requests that the kernel itself keeps out of the page cache.
     pub dontcache_bytes: u64,
-    /// Read and written by ordinary requests, whose pages were given back by windows.
+    /// Read and written by ordinary requests, with the pages given back by windows.
     pub window_bytes: u64,
     /// Dropped from the page cache by windows: what the program read or wrote, and what the kernel read ahead.
     pub given_back_bytes: u64,
@@ -43,7 +43,7 @@ pub struct LeftAlone {
     pub unnamed_bytes: u64,
     /// The file has no other place than memory (tmpfs, proc).
     pub memory_bytes: u64,
-    /// The kernel does not say what of the file is in the page cache.
+    /// The kernel does not report what of the file is in the page cache.
     pub unseen_bytes: u64,
     /// Another thread was busy with the descriptor.
     pub crowded_bytes: u64,
@@ -51,7 +51,7 @@ pub struct LeftAlone {
     pub unwritten_bytes: u64,
     /// In the page cache still when the program left the file: others use it, or write it.
     pub used_bytes: u64,
-    /// Of programs that were killed: what others had cached is not known any more, or the disk was too slow.
+    /// Left after programs were killed: what others had cached is not known any more, or the disk was too slow.
     pub killed_bytes: u64,
 }
 

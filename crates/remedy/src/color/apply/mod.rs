@@ -38,15 +38,15 @@ const REFUSALS: Refusals = Refusals {
 pub struct Coloring {
     options: Options,
     preload: Preload,
-    /// The command without coloring, for what its program says of itself.
+    /// The command without coloring, to check whether its program colors itself.
     plain: Workload,
     colors_itself: OnceCell<bool>,
 }
 
 /// Puts a command under coloring.
 ///
-/// The environment variable `NEARMISS_COLOR` tells programs built with `nearmiss-color.h`
-/// or the crate `nearmiss-color` how many colors to use.
+/// The environment variable `NEARMISS_COLOR` gives programs built with `nearmiss-color.h` or the crate `nearmiss-color`
+/// the number of colors to use.
 pub fn apply(workload: Workload, options: &Options) -> Result<(Workload, Coloring), CannotEngage> {
     options.check()?;
     let stacks = options.stacks.then_some(&libraries::STACKS);
@@ -68,7 +68,7 @@ fn parameters(options: &Options) -> String {
     )
 }
 
-/// As the registry asks for it, with the options as they were given.
+/// Puts a command under the remedy for the registry, with the options as they were given.
 pub(super) fn engage(workload: Workload, given: &ArgMatches) -> Result<Applied, CannotEngage> {
     put_around(workload, &Options::from(&args(given)?))
 }
@@ -94,14 +94,13 @@ pub(super) fn abilities() -> Vec<Ability> {
 }
 
 impl Coloring {
-    /// What was colored since the last report, provided that the launched process `pid` was
-    /// under coloring.
+    /// Reports the coloring since the last report, provided that the launched process `pid` was under coloring.
     pub fn report(&self, pid: i32) -> Result<Report, NotEngaged> {
         Ok(Report::new(&self.options, &self.preload.confirm(pid)?))
     }
 
-    /// What was colored. A program that colors by `NEARMISS_COLOR` itself does not say what it did; nor is known
-    /// whether the programs that the command starts do.
+    /// Returns how much was colored. A program that colors by `NEARMISS_COLOR` itself does not report that; nor is
+    /// known whether the programs that the command starts do.
     fn acts(&self, report: &Report) -> Acts {
         match report.colored() {
             0 if report.programs() > 1 => Acts::Uncounted,

@@ -19,7 +19,7 @@ const PLANNER: Planner = Planner { least_gain: 0.02 };
 pub struct Daemon {
     table: Table,
     domains: Domains,
-    /// Where tasks can be put: domains, or single CPUs where there is one domain.
+    /// Places for tasks: domains, or single CPUs where there is one domain.
     places: Vec<CpuSet>,
     override_masks: bool,
     period: Duration,
@@ -27,7 +27,7 @@ pub struct Daemon {
     masks: GuardedMasks,
     tasks: Vec<Task>,
     seen: usize,
-    /// Look through `/proc` for tasks of this process, whose forks nobody tells.
+    /// Look through `/proc` for tasks of this process: nothing announces its forks.
     scan: Option<TaskId>,
     is_changed: bool,
     /// So far.
@@ -35,7 +35,7 @@ pub struct Daemon {
 }
 
 impl Daemon {
-    /// Of a process that has not run yet, or, with `scan`, of one that runs.
+    /// Makes the daemon of a process that has not run yet, or, with `scan`, of one that runs.
     pub fn new(
         process: TaskId,
         scan: bool,
@@ -80,7 +80,7 @@ impl Daemon {
         Ok(daemon)
     }
 
-    /// Gives all masks back. What was done.
+    /// Gives all masks back. Returns the report.
     pub fn end(mut self) -> Report {
         self.report.restored = self.masks.restore();
         self.report
@@ -91,7 +91,7 @@ impl Daemon {
         self.seen += 1;
         self.report.tasks += 1;
         let Ok(mask) = CpuSet::of_task(id.task) else { return };
-        // What began with a mask that we set inherited it.
+        // A task that began with a mask of ours inherited it.
         let parent = self.tasks.iter().find(|parent| self.mask_set(parent) == Some(&mask));
         let original = parent.map_or_else(|| mask.clone(), |parent| parent.original.clone());
         if original != mask && self.masks.set(&id, &original, &original).is_err() {
@@ -165,7 +165,7 @@ impl Daemon {
             known.left = Some(Left::RealTime);
             self.report.real_time += 1;
         }
-        // What it has of ours it gives back. Where the kernel does not let us now, the guardian tries again.
+        // It gives back what it has of ours. The guardian tries again where the kernel does not let us now.
         if mask_is_ours && self.masks.set(&known.id, &known.original, &known.original).is_err() {
             self.report.refused += 1;
         } else {
@@ -181,7 +181,7 @@ impl Daemon {
         let members: Vec<usize> = (0..self.tasks.len()).filter(|at| self.is_member(&self.tasks[*at])).collect();
         let slots: Vec<usize> = members.iter().filter_map(|at| self.tasks[*at].slot).collect();
         let is_one_domain = self.domains.cpus.len() == 1;
-        // Each on a CPU of its own: all run beside each other whatever is done.
+        // Each on a CPU of its own: all run beside each other in any case.
         if members.len() < 2 || is_one_domain && members.len() <= self.places.len() {
             return;
         }

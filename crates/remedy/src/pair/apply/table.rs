@@ -1,14 +1,14 @@
-//! Where the daemon's knowledge of pairs comes from.
+//! Source of the daemon's knowledge of pairs.
 
 use super::counters::{Counted, Counters, Learned, mixed};
 use crate::pair::kept::KeptPairs;
 use nearmiss_pairing::Costs;
 use nearmiss_pairing::table::USUAL_CONFIDENCE;
 
-/// What there is to plan by.
+/// Basis of a plan.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Known {
-    /// What tasks of the table cost together.
+    /// Costs of tasks of the table together.
     Costs(Costs),
     /// Too little yet: tasks take other neighbours, at this turn.
     Mix(u64),
@@ -26,7 +26,7 @@ pub enum Table {
 }
 
 impl Table {
-    /// Of a rehearsal.
+    /// Makes the table of a rehearsal.
     pub fn kept(kept: KeptPairs) -> Self {
         // As the rehearsal chose: what is not certain of a pair is no reason to move anybody.
         let costs = kept.table().certain(USUAL_CONFIDENCE).costs(&kept.weights());
@@ -41,7 +41,7 @@ impl Table {
         }
     }
 
-    /// What is known of these tasks.
+    /// Returns the knowledge on these tasks.
     pub fn known(&self, members: &[usize]) -> Known {
         match self {
             Table::Kept(_, costs) => Known::Costs(costs.clone()),

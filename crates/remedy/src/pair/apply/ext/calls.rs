@@ -104,7 +104,7 @@ struct InfoByFd {
     info: u64,
 }
 
-/// `struct bpf_prog_info` up to what is asked for.
+/// `struct bpf_prog_info` up to the needed fields.
 #[repr(C)]
 struct ProgInfo {
     head: [u8; 20],
@@ -116,7 +116,7 @@ struct ProgInfo {
 
 /// Calls it with what the kernel reads, or reads and fills.
 fn call<T>(command: i32, attributes: &mut T) -> io::Result<i32> {
-    // SAFETY: the structure is laid out as the command's part of the union and as long as said; what its pointers name
+    // SAFETY: the structure is laid out as the command's part of the union and as long as given; what its pointers name
     // outlives the call, as each caller below sees to.
     let got = unsafe { libc::syscall(libc::SYS_bpf, command, std::ptr::from_mut(attributes), size_of::<T>()) };
     i32::try_from(got).ok().filter(|got| *got >= 0).ok_or_else(io::Error::last_os_error)
@@ -150,7 +150,7 @@ pub fn map(kind: MapKind, name: &str, key: u32, value: u32, entries: u32) -> io:
     )
 }
 
-/// Types of ours, one integer: the kernel asks for some, and looks at none.
+/// Loads types of ours, one integer: the kernel requires some, and looks at none.
 fn some_types() -> io::Result<OwnedFd> {
     let strings = *b"\0int\0";
     let integer = [1u32, 1 << 24, 4, 32];
@@ -204,8 +204,8 @@ pub fn delete(map: &OwnedFd, key: u32) -> io::Result<()> {
     element(MAP_DELETE, map, &key.to_ne_bytes(), std::ptr::null_mut())
 }
 
-/// Loads a program that fills the `member`-th function of the kernel's structure with this number. Errors: what the kernel
-/// said, with the last lines of its verifier.
+/// Loads a program that fills the `member`-th function of the kernel's structure with this number. Errors: the kernel's
+/// error, with the last lines of its verifier.
 pub fn load(
     name: &str,
     text: &[u8],
@@ -220,7 +220,7 @@ pub fn load(
                 prog_type: TYPE_STRUCT_OPS_PROGRAM,
                 instructions: (text.len() / super::compiled::INSTRUCTION) as u32,
                 text: text.as_ptr() as u64,
-                // What the kernel asks of a program that calls its functions; the source may be had under it.
+                // The kernel requires this of a program that calls its functions; the source may be had under it.
                 license: c"GPL".as_ptr() as u64,
                 log_level: u32::from(!log.is_empty()),
                 log_size: log.len() as u32,
