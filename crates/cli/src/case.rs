@@ -1,4 +1,4 @@
-//! A run as `diagnose` and `rehearse` take it: which one, on which machine, how told.
+//! A run as `diagnose` and `rehearse` take it: which one, on which machine, in which form.
 
 use crate::destination::run_can_be_written;
 use crate::modelling::{OrderArg, recorded_for};
@@ -30,7 +30,7 @@ impl How {
     /// Opens the run that was named, or the newest one that one of the remedies can look at, as far as it is whole.
     pub fn open(&self, named: Option<&Path>, parent: &Path, remedies: &[&Remedy]) -> anyhow::Result<(RunDir, Case)> {
         let run = find(named, parent, remedies)?;
-        // What is found is written into the run.
+        // Findings are written into the run.
         run_can_be_written(&run)?;
         let case = self.case(&run)?;
         if remedies.iter().any(|remedy| remedy.needs.are_met_by(&case)) {
@@ -41,7 +41,7 @@ impl How {
         anyhow::bail!("{}: nothing here can be looked at: {}", run.path().display(), lacks.join(", "))
     }
 
-    /// What a run is known by: a trace is modelled, an observation is read.
+    /// Opens a run: a trace is modelled, an observation is read.
     pub fn case(&self, run: &RunDir) -> anyhow::Result<Case> {
         Ok(match run.kind() {
             RunKind::Traced => Case::from(self.traced(run)?),

@@ -7,10 +7,10 @@ use nearmiss_report::compare;
 use std::path::Path;
 use std::process::ExitCode;
 
-/// What the page is called where the user does not say, in the second run's directory.
+/// Name of the page where the user gives none, in the second run's directory.
 const PAGE: &str = "comparison.html";
 
-/// The comparison in the form asked for.
+/// Writes the comparison in the requested form.
 pub fn write_form(before: &Path, after: &Path, form: &Form, rows: usize) -> anyhow::Result<ExitCode> {
     if !form.is_basic() {
         anyhow::bail!("--compare has text, --json and --html only");

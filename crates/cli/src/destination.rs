@@ -1,10 +1,10 @@
-//! Where a verb writes: looked at before a command runs, since what takes long is not to be lost at its end.
+//! Destination of a verb: looked at before a command runs, since what takes long is not to be lost at its end.
 
 use nearmiss_record::run::{RunDir, RunError};
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// `--json FILE` of the wrappers: a file that can be written. The text says what to do.
+/// `--json FILE` of the wrappers: a file that can be written. The error's text gives the way out.
 pub fn json_file(name: &str) -> Result<PathBuf, String> {
     if name == "-" {
         return Err("standard output is the command's: name a file".to_owned());
@@ -40,7 +40,7 @@ pub fn run_can_be_written(run: &RunDir) -> Result<(), RunError> {
     takes_files(run.path()).map_err(|source| RunError::Io { path: run.path().to_owned(), source })
 }
 
-/// Tries it: rights alone tell nothing of root, nor of what is mounted read-only.
+/// Tries it: rights alone reveal neither root nor a read-only mount.
 fn takes_files(directory: &Path) -> io::Result<()> {
     tempfile::tempfile_in(directory).map(drop)
 }

@@ -83,7 +83,7 @@ pub fn run(args: Args, remedies: Remedies) -> anyhow::Result<ExitCode> {
             (run, case, None)
         }
     };
-    // Of measured cycles, what is too little of the modelled ones may be enough.
+    // A share too small of the modelled cycles may be enough of the measured ones.
     case.traced.iter_mut().for_each(|traced| traced.thorough |= args.measure);
     let measured = if args.measure { measure(&case)? } else { None };
     if measured.is_some() {
@@ -119,9 +119,8 @@ struct Subject<'a> {
 /// A run, opened, and what was detected in it already.
 type Suspected = (RunDir, Case, Option<Detected<'static>>);
 
-/// Records of a command what the remedies look at: a trace, an observation, or both. A command that is traced runs in a
-/// guest that is thrown away; nobody who asks for that wants it to run here, too. Also the run that the findings
-/// are written to.
+/// Records for a command what the remedies look at: a trace, an observation, or both. A command that is traced runs in
+/// a guest that is thrown away, and should not run here, too. Also returns the run that the findings are written to.
 fn record(args: &Args, subject: &Subject<'_>, remedies: Remedies, phases: &mut Phases) -> anyhow::Result<Suspected> {
     let names = |needs: Needs| -> Vec<&str> {
         remedies.iter().filter(|remedy| remedy.needs == needs).map(|remedy| remedy.name).collect()
@@ -159,9 +158,9 @@ fn record(args: &Args, subject: &Subject<'_>, remedies: Remedies, phases: &mut P
     Ok((run, case, detected))
 }
 
-/// Records a trace of a command, and opens it. A trace that carries what remedies may change takes several times as long as
-/// one that does not, and most programs have nothing to be changed: so the first one is the small one, and is made again
-/// only where it shows something that could matter. `--all` and `--measure` ask for what matters less, too.
+/// Records a trace of a command, and opens it. A trace that carries what remedies may change takes several times as
+/// long as one that does not, and most programs have nothing to be changed: so the first one is the small one, and is
+/// made again only where it shows something that could matter. `--all` and `--measure` include what matters less, too.
 fn trace(args: &Args, subject: &Subject<'_>, remedies: Remedies, phases: &mut Phases) -> anyhow::Result<Suspected> {
     let restored = subject.snapshot.map(|snapshot| command_of(snapshot));
     let diagnosed = Diagnosed {

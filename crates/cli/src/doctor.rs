@@ -40,10 +40,10 @@ pub fn run(args: Args, remedies: Remedies) -> anyhow::Result<ExitCode> {
 #[serde(rename_all = "kebab-case")]
 enum State {
     Works,
-    /// Works in part; the row says which.
+    /// Works in part; the row lists which.
     Limited,
     Missing,
-    /// Asked for often, needed by nothing here.
+    /// Requested often, needed by nothing here.
     NotNeeded,
 }
 
@@ -66,9 +66,9 @@ struct Row {
     /// The thing.
     name: String,
     state: State,
-    /// What was found.
+    /// Result of the check.
     found: String,
-    /// What to type or do; empty where nothing is to be done.
+    /// Command or step that helps; empty where nothing is to be done.
     todo: String,
 }
 

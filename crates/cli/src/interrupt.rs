@@ -1,7 +1,7 @@
 //! Ctrl-C and SIGTERM.
 //!
-//! One thread hears both for as long as the process runs. A signal ends nearmiss at once, whatever it does, after what
-//! was begun has been taken away; unless the signal is for somebody else just then: a command that runs, or an
+//! One thread receives both for as long as the process runs. A signal ends nearmiss at once, whenever it comes, after
+//! what was begun has been taken away; unless the signal is for somebody else just then: a command that runs, or an
 //! observation that is to be ended and kept.
 
 use crate::exit;
@@ -19,11 +19,11 @@ struct State {
     first: &'static str,
     /// The last signal that came.
     received: Option<i32>,
-    /// What is taken away.
+    /// Files and runs that are taken away.
     unfinished: Vec<Begun>,
 }
 
-/// What a signal that ends nearmiss must not leave.
+/// File or run that a signal that ends nearmiss must not leave.
 enum Begun {
     File(PathBuf),
     Run(RunDir),
@@ -39,7 +39,7 @@ impl Begun {
 
     fn take_away(&self) {
         match self {
-            // What cannot be taken away is no reason to go on.
+            // A failed removal is no reason to go on.
             Begun::File(path) => drop(std::fs::remove_file(path)),
             Begun::Run(run) => run.discard(),
         }
@@ -52,7 +52,7 @@ fn state() -> MutexGuard<'static, State> {
     STATE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Begins to listen. What this process ignores (`nohup`, a shell's background) stays ignored.
+/// Begins to listen. Signals that this process ignores (`nohup`, a shell's background) stay ignored.
 pub fn listen() -> anyhow::Result<()> {
     let ignored = ignored();
     let wanted = [SIGINT, SIGTERM].into_iter().filter(|signal| ignored >> (signal - 1) & 1 == 0);

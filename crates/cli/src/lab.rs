@@ -14,7 +14,7 @@ use nearmiss_record::run::write_whole;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-/// Where labs are, unless `--out` names another place.
+/// Directory of labs, unless `--out` names another place.
 const LABS: &str = "nearmiss-labs";
 
 /// Arguments of `nearmiss lab`.
@@ -146,7 +146,7 @@ struct CellsArgs {
     inside: bool,
 }
 
-/// Where cells may run.
+/// Place in which cells may run.
 #[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum Place {
     /// A cluster, by `sbatch`
@@ -232,7 +232,7 @@ fn place(given: Option<PathBuf>) -> anyhow::Result<PathBuf> {
     given.map_or_else(|| Lab::newest(Path::new(LABS)).map_err(in_words), Ok)
 }
 
-/// What cannot run here leaves nothing on the disk.
+/// Begins a lab. One that cannot run here leaves nothing on the disk.
 fn begin(args: RunArgs) -> anyhow::Result<Lab> {
     let file = &args.spec;
     let text = std::fs::read_to_string(file).with_context(|| format!("{}: cannot be read", file.display()))?;

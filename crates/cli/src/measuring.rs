@@ -1,4 +1,4 @@
-//! What a traced command takes on this machine without the recorder, beside what the model gives it.
+//! Time of a traced command on this machine without the recorder, beside the model's.
 
 use crate::exit::say;
 use anyhow::{Context, bail};
@@ -13,8 +13,8 @@ const RUNS: usize = 5;
 /// No further run begins after this time.
 const LONG_ENOUGH: Duration = Duration::from_secs(30);
 
-/// Runs the command of a traced run here, as it was recorded: in its directory, on as many CPUs. `None`, and a line that
-/// gives the reason, where only parts of the command were recorded: its whole time says nothing of those.
+/// Runs the command of a traced run here, as it was recorded: in its directory, on as many CPUs. `None`, and a line
+/// that gives the reason, where only parts of the command were recorded: its whole time is no measure of those.
 pub fn measure(case: &Case) -> anyhow::Result<Option<Measured>> {
     let traced = case.traced.as_ref().context(
         "--measure compares a model with the clock, and an observed run has no model; trace the command: nearmiss trace -- CMD",
@@ -49,7 +49,7 @@ fn run(workload: &Workload) -> anyhow::Result<(Finished, Option<u64>)> {
     Ok((finished, from_exec_ns))
 }
 
-/// Whether the clock of this machine says anything of the run.
+/// Checks that the clock of this machine can measure the run.
 fn comparable(traced: &Traced) -> anyhow::Result<()> {
     let (run, manifest) = (traced.run.path().display(), &traced.manifest);
     let machine = traced.machine();

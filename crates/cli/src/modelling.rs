@@ -18,7 +18,7 @@ use nearmiss_record::symbols::{DataSymbols, Symbols};
 use nearmiss_record::trace::{self, TraceHeader, TraceReader};
 use nearmiss_remedy::{Evidence, names};
 
-/// In which order the records of several CPUs meet the model.
+/// Order in which the records of several CPUs enter the model.
 #[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum OrderArg {
     /// As they were executed: causal; what it shows of sharing is a lower bound
@@ -114,7 +114,7 @@ impl Modelled {
         self.attribution.map_log()
     }
 
-    /// Evidence, of a model that was asked for it.
+    /// Returns the evidence of a model that was set to collect it.
     pub fn evidence(&self, side: &SideTables, symbols: &Symbols) -> Evidence {
         Evidence::of(&self.attribution, &self.totals.pollution, side, symbols)
     }

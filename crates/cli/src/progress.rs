@@ -20,14 +20,14 @@ pub fn progress(what: &str) {
     }
 }
 
-/// The same of a verb whose stderr is its command's: only where a person watches.
+/// Prints the stage for a verb that shares stderr with its command: only where a person watches.
 pub fn progress_of_a_wrapper(what: &str) {
     if std::io::stderr().is_terminal() {
         say(what);
     }
 }
 
-/// How far a stage is. It says nothing before it has taken a while; then a line that is written over where a person
+/// Progress of a stage. It prints nothing before it has taken a while; then a line that is written over where a person
 /// watches, elsewhere a line now and then.
 pub struct Progress {
     what: &'static str,
@@ -42,7 +42,7 @@ struct State {
 }
 
 impl Progress {
-    /// Of a stage that begins now.
+    /// Starts the progress of a stage that begins now.
     pub fn of(what: &'static str) -> Self {
         let state = Mutex::new(State { started: Instant::now(), said: None, done: 0 });
         Progress { what, is_watched: std::io::stderr().is_terminal(), state }

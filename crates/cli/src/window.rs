@@ -1,4 +1,4 @@
-//! Options that say which part of a command's run is recorded.
+//! Options for the part of a command's run that is recorded.
 
 use nearmiss_tap::window::{Length, Mark, Start, Window};
 
@@ -19,12 +19,12 @@ pub struct WindowArgs {
 }
 
 impl WindowArgs {
-    /// Whether anything was asked for.
+    /// Whether any of the options is given.
     pub fn is_given(&self) -> bool {
         self.from.is_some() || self.length.is_some() || self.until.is_some()
     }
 
-    /// What was asked for.
+    /// Returns the requested window.
     pub fn window(&self) -> Window {
         Window { from: self.from.clone().unwrap_or_default(), length: self.length, until: self.until }
     }

@@ -29,7 +29,7 @@ impl Case {
         self.levels(spec).filter_map(|(_, level)| level.filesystem.as_ref()).last()
     }
 
-    /// The guest that its cells run in: what its levels say together, the last one first.
+    /// The guest that its cells run in: the settings of its levels together, the last one first.
     pub(crate) fn guest(&self, spec: &Spec) -> Option<Guest> {
         let together = |mut all: Guest, one: &Guest| {
             all.kernel = one.kernel.clone().or(all.kernel);
@@ -93,14 +93,14 @@ fn uses_directories(spec: &Spec, workload: &Workload) -> bool {
     (1..=workload.directories).any(|number| uses(spec, workload, &format!("dir{number}")))
 }
 
-/// Whether the workload's texts have the placeholder, or those of a level that the workload meets.
+/// Whether the workload's texts have the placeholder, or those of a level that the workload takes.
 pub(crate) fn uses(spec: &Spec, workload: &Workload, name: &str) -> bool {
     let named = |axis: &&Axis| workload.axes.as_ref().is_none_or(|axes| axes.contains(&axis.name));
     let of_levels = spec.axis.iter().filter(named).flat_map(|axis| &axis.level).flat_map(texts_of_level);
     texts(spec, workload).into_iter().chain(of_levels).any(|text| placeholder::names(&text).contains(&name))
 }
 
-/// What changes a workload by itself, and has placeholders.
+/// Texts of a level that change a workload by themselves, and have placeholders.
 fn texts_of_level(level: &Level) -> impl Iterator<Item = String> {
     level.prefix.iter().chain(level.env.values()).cloned()
 }

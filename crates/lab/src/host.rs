@@ -1,4 +1,4 @@
-//! What a lab needs of this machine, asked before the first cell runs.
+//! Requirements of a lab on this machine, checked before the first cell runs.
 
 use crate::case::Case;
 use crate::command::{self, Places};
@@ -97,7 +97,7 @@ impl Asked<'_> {
         mkfs.program().map(drop).map_err(|error| Error::CannotHere(format!("{}: {error}", case.name)))
     }
 
-    /// Programs whose path a cell's own directory is part of cannot be looked for yet.
+    /// Checks a case's programs. A program with a path in the cell's own directory cannot be looked for yet.
     fn has_programs(&self, case: &Case) -> Result<(), Error> {
         let nowhere = PathBuf::from("/nearmiss-lab-cell");
         let directories = vec![nowhere.clone(); case.workload(self.spec).directories as usize];

@@ -8,7 +8,7 @@ use std::io;
 use std::os::fd::{AsRawFd, RawFd};
 use std::path::{Path, PathBuf};
 
-/// Where devices are asked for.
+/// Device that hands out loop devices.
 pub(crate) const CONTROL: &str = "/dev/loop-control";
 const GET_FREE: libc::Ioctl = 0x4C82;
 const CONFIGURE: libc::Ioctl = 0x4C0A;
@@ -48,7 +48,7 @@ pub(crate) struct LoopDevice {
 }
 
 impl LoopDevice {
-    /// Makes one of an image. Errors: what the system said, such as that the caller is not root.
+    /// Makes one of an image. Errors: the system's, such as that the caller is not root.
     pub(crate) fn of(image: &Path) -> io::Result<Self> {
         let image = File::options().read(true).write(true).open(image)?;
         let control = File::options().read(true).write(true).open(CONTROL)?;

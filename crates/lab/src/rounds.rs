@@ -1,8 +1,8 @@
 //! Which cells come next.
 //!
-//! Round `n` is the `n`th repetition of every case, shuffled. After the rounds that were asked for come those of the
-//! cases whose repetitions so far differ much. A round follows from the seed and from the rounds before, so that a lab
-//! that was interrupted goes on as if it had not been.
+//! Round `n` is the `n`th repetition of every case, shuffled. After the requested rounds come those of the cases with
+//! repetitions that differ much so far. A round follows from the seed and from the rounds before, so that a lab that
+//! was interrupted goes on as if it had not been.
 
 use crate::Ended;
 use crate::case::Case;
@@ -26,14 +26,14 @@ pub(crate) fn round(spec: &Spec, cases: &[Case], ended: &EndedCells, round: u32)
         true => (0..cases.len()).filter(wanted).collect(),
         false => Vec::new(),
     };
-    // Every round has numbers of its own: the order of one tells nothing of another's.
+    // Every round has numbers of its own: the orders are independent.
     let seed = spec.seed.wrapping_add(u64::from(round).wrapping_mul(0x9E37_79B9_7F4A_7C15));
     order.shuffle(&mut Pcg64Mcg::seed_from_u64(seed));
     (!order.is_empty()).then(|| order.into_iter().map(|case| (case, round)).collect())
 }
 
-/// The cells that have not ended, from a round on, as far as they are known to come: the repetitions that were asked for,
-/// then a round at a time.
+/// The cells that have not ended, from a round on, as far as they are known to come: the requested repetitions, then a
+/// round at a time.
 pub(crate) fn left(spec: &Spec, cases: &[Case], ended: &EndedCells, from: u32) -> Vec<Cell> {
     let left_of = |number| -> Option<Vec<Cell>> {
         let cells = round(spec, cases, ended, number)?;
@@ -101,7 +101,7 @@ mod tests {
         let cases = cases(&spec);
         let mut ended = EndedCells::new();
         for case in &cases {
-            // Of case 1 the largest is half above the least, of the median 1.0 exactly: no more than allowed.
+            // For case 1 the largest is half above the least, of the median 1.0 exactly: no more than allowed.
             ended.extend([cell(case, 1, 1.0), cell(case, 2, 1.0), cell(case, 3, 1.0)]);
         }
         assert_eq!(round(&spec, &cases, &ended, 4), None);
@@ -109,7 +109,7 @@ mod tests {
         assert_eq!(round(&spec, &cases, &ended, 4), Some(vec![(2, 4)]));
         assert_eq!(round(&spec, &cases, &ended, 5), Some(vec![(2, 5)]));
         assert_eq!(round(&spec, &cases, &ended, 6), None);
-        // What is left is known a round at a time; a cell in the midst is not forgotten.
+        // The rest is known a round at a time; a cell in the midst is not forgotten.
         assert_eq!(left(&spec, &cases, &ended, 1), [(2, 4)]);
         ended.extend([cell(&cases[2], 4, 1.0)]);
         assert_eq!(left(&spec, &cases, &ended, 2), [(2, 5)]);

@@ -17,11 +17,11 @@ use std::time::{Duration, Instant};
 
 /// How often the lab looks for artifacts.
 const LOOK: Duration = Duration::from_millis(100);
-/// How often the lab asks for the job: each question costs the controller a connection.
+/// Interval of the lab's queries for the job: each costs the controller a connection.
 const ASK: Duration = Duration::from_secs(1);
-/// What a question may take.
+/// Most time that a query may take.
 const ANSWER: Duration = Duration::from_secs(60);
-/// The files of tasks, in the lab's directory: lists of cells, and what the tasks said.
+/// Directory of the tasks' files in the lab's directory: lists of cells, and the tasks' output.
 const TASKS: &str = "slurm";
 
 /// Submits cells to Slurm.
@@ -66,7 +66,7 @@ impl Slurm {
 }
 
 impl Executor for Slurm {
-    /// The node has it or has not: its own `lab cells` says so in the cell's record.
+    /// The node has it or has not: its own `lab cells` records that for the cell.
     fn has_guest(&self, _: &Guest) -> Result<(), Error> {
         Ok(())
     }
@@ -108,7 +108,7 @@ impl Waiting<'_> {
             self.take_what_came(told)?;
             if asked.elapsed() > ASK {
                 if !is_queued(name)? {
-                    // What came between the look and the answer.
+                    // Cells may have come between the look and the answer.
                     return self.take_what_came(told);
                 }
                 asked = Instant::now();

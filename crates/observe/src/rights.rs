@@ -1,4 +1,4 @@
-//! What the kernel lets this process do, and where it does not, what to type.
+//! Rights of this process, and what to type where it lacks some.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -23,7 +23,7 @@ pub enum Rights {
 }
 
 impl Rights {
-    /// Of this process, now.
+    /// Returns the rights of this process, now.
     pub fn now() -> Rights {
         let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
         let pid_namespace = fs::metadata("/proc/self/ns/pid").map_or(FIRST_PID_NAMESPACE, |m| m.ino());
@@ -45,7 +45,7 @@ impl Rights {
         }
     }
 
-    /// What is missing, in a few words; empty where nothing is.
+    /// Returns what is missing, in a few words; empty where nothing is.
     pub fn missing(self) -> &'static str {
         match self {
             Rights::Full => "",

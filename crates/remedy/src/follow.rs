@@ -1,4 +1,4 @@
-//! A thread beside a command: it hears of each new task as the kernel tells of it, and looks round now and then.
+//! A thread beside a command: it receives each new task from the kernel, and looks round now and then.
 
 use nearmiss_workload::{Error, Forks};
 use std::sync::Arc;
@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// What a thread does while one launch of a command lasts.
+/// Work of a thread during one launch of a command.
 pub(crate) trait Follows: Send + 'static {
     /// These tasks were started since the last look; there may be none.
     fn look(&mut self, started: &[i32]);
@@ -20,7 +20,7 @@ pub(crate) struct Follower<F: Follows> {
 }
 
 impl<F: Follows> Follower<F> {
-    /// Of a process that has not run yet: it looks whenever a task is started, and this often at least.
+    /// Follows a process that has not run yet: it looks whenever a task is started, and this often at least.
     pub(crate) fn of_forks(pid: i32, every: Duration, follows: F) -> Result<Self, Error> {
         let mut forks = Forks::of_process(pid)?;
         Ok(Self::start(follows, move || forks.wait(every)))
@@ -46,7 +46,7 @@ impl<F: Follows> Follower<F> {
         Follower { ended, thread: Some(thread) }
     }
 
-    /// Ends it. What it was given, as it is now.
+    /// Ends it. Returns what it was given, as it is now.
     pub(crate) fn end(mut self) -> Option<F> {
         self.stop()
     }

@@ -1,4 +1,4 @@
-//! What pages of 2 MiB would give a run: another reach of address translation, and another walk behind it.
+//! Gain of a run from pages of 2 MiB: another reach of address translation, and another walk behind it.
 
 use crate::rehearsal::{AGREED_BY_TWO, Cost, rehearse_on, seeds, spread, waits};
 use crate::replay::CaseError;
@@ -8,18 +8,18 @@ use nearmiss_record::finding::LEAST_GAIN;
 use nearmiss_record::model::Translation;
 use nearmiss_record::words::{grouped, percent};
 
-/// Placements that a prediction is made on, and on one more where these do not agree: both sides of each meet the same
+/// Placements that a prediction is made on, and on one more where these do not agree: both sides of each have the same
 /// one.
 const PLACEMENTS: usize = 2;
 
-/// Whether what they would save could matter, and the trace's filter dropped look-ups: of a filter of several lines nobody
-/// knows which page was used last.
+/// Whether what they would save could matter, and the trace's filter dropped look-ups: a filter of several lines does
+/// not keep which page was used last.
 pub fn lacks_look_ups(case: &Traced) -> bool {
     most_saved(case).is_some_and(|most| most >= LEAST_GAIN) && can_move_addresses(case.filter).is_err()
 }
 
 /// A sentence where the command's user memory in pages of 2 MiB would save [`LEAST_GAIN`] and more of its cycles; none
-/// where the machine's cores do not tell what a page costs. Nothing is replayed where the look-ups that miss take less.
+/// where the machine's cores lack the cost of a page. Nothing is replayed where the look-ups that miss take less.
 pub fn large_pages(case: &Traced) -> Result<Option<String>, CaseError> {
     let (Some(told), Some(most)) = (case.model.translation, most_saved(case)) else { return Ok(None) };
     if most < LEAST_GAIN {

@@ -10,17 +10,17 @@ use nearmiss_record::reference::{Control, Kind, Record};
 /// Fully associative and LRU, one a CPU; emptied by nothing, since entries carry their address space.
 struct Translations {
     entries: usize,
-    /// By CPU: pages, latest last.
+    /// Held pages by CPU, latest last.
     held: Vec<Vec<u64>>,
     running: Running,
-    /// Of the command.
+    /// Misses of the command by instruction.
     misses: Vec<u64>,
 }
 
 impl Translations {
     /// A record of data.
     fn meet(&mut self, vcpu: usize, record: Record) {
-        // The physical page stands for the virtual one: it tells address spaces apart.
+        // The physical page stands for the virtual one: it separates address spaces.
         let page = record.physical_page();
         if vcpu >= self.held.len() {
             self.held.resize(vcpu + 1, Vec::new());
@@ -74,7 +74,8 @@ impl Translations {
     }
 }
 
-/// Misses by instruction, in the recorded order. What the trace's filter dropped repeats a line, hence a page that is held.
+/// Misses by instruction, in the recorded order. References that the trace's filter dropped repeat a line, hence a page
+/// that is held.
 pub fn translation_misses(case: &Traced, tlb: Tlb) -> Result<Vec<u64>, CaseError> {
     let running = Running::new(case.machine().topology.cpus() as usize);
     let mut met = Translations { entries: tlb.entries.max(1) as usize, held: Vec::new(), running, misses: Vec::new() };
@@ -101,7 +102,7 @@ mod tests {
         records.push(load(9, 1));
         records.push(Record::control(ControlKind::Mark, 1, 0, 0));
         records.resize(11, Record::default());
-        // Page 9 was met before the command; 3 pages in turn do not fit into two entries, 2 do.
+        // Page 9 was used before the command; 3 pages in turn do not fit into two entries, 2 do.
         records.extend([9, 1, 9, 1, 2, 9, 1].map(|page| load(page, 2)));
         records.push(Record::reference(Kind::Fetch, 5 << 12, 4, 0, InsnId(3), 5, 1));
         met.chunk(0, &records, false);

@@ -1,5 +1,5 @@
-//! Coloring from outside colors what it says, keeps every promise of what it wraps, reports
-//! exactly what it did, refuses where it cannot engage, and leaves nothing behind.
+//! Coloring from outside colors what it states, keeps every promise of what it wraps, reports exactly what it did,
+//! refuses where it cannot engage, and leaves nothing behind.
 #![allow(clippy::unwrap_used)]
 
 mod probes;
@@ -187,7 +187,7 @@ fn a_wrapped_command_ends_as_it_would_by_itself() {
     };
     assert_eq!(code("exit 7"), (7, true));
     assert_eq!(code("kill -15 $$"), (128 + 15, true));
-    // A command that runs without the library after all is told from one that ran with it.
+    // A command that runs without the library after all is distinguished from one that ran with it.
     let (workload, coloring) = apply(Workload::new(["true"]), &default_options()).unwrap();
     let workload = workload.env_remove("LD_PRELOAD");
     let wrapped = wrap(Applied { workload, engagement: Box::new(coloring) }).unwrap();
@@ -234,7 +234,7 @@ fn a_program_that_would_ignore_the_library_is_refused_in_words() {
     }
 }
 
-/// Of each size of stack: how far below its top a thread begins at most, and on how many lines.
+/// Returns, for each size of stack: how far below its top a thread begins at most, and on how many lines.
 fn depths(text: &str) -> Vec<(usize, usize, u32)> {
     let row = |line: &str| {
         let mut words = line.split(' ').map(|word| word.parse::<usize>().unwrap());

@@ -26,7 +26,7 @@ fn bound(bind: Bind) -> Args {
     Args { bind: Some(bind), ..Args::default() }
 }
 
-/// What the command says, and what is reported of it.
+/// Returns the command's output, and the report on it.
 fn run(workload: Workload, args: &Args) -> (String, Report) {
     let mut output = tempfile::tempfile().unwrap();
     let workload = workload.stdin(Stdio::Null).stdout(output.try_clone().unwrap());
@@ -62,7 +62,7 @@ fn every_kind_of_task_takes_its_turn() {
     let (text, report) = run(Workload::new([probe]), &bound(Bind::Plan(cpus.to_vec())));
     let wanted = TASKS.map(|(task, at)| format!("{task} {} of 1\n", cpus[at]));
     assert_eq!(text, wanted.concat());
-    // What a fork executes keeps the fork's CPU.
+    // A program that a fork executes keeps the fork's CPU.
     assert_eq!((report.bound, report.programs, report.refused), (6, 4, 0));
     assert!(report.to_string().starts_with("local (measured): engaged, 6 tasks bound to CPUs "), "{report}");
 }
@@ -161,7 +161,7 @@ fn one_node_and_nothing_else_asked_for_cannot_engage() {
     let error = apply(Workload::new(["true"]), &homes).unwrap_err();
     assert_eq!(error.exit_code(), 125);
     assert!(error.to_string().starts_with("this machine's memory is one node"), "{error}");
-    // With a binding there is something to do, and what cannot be done is said.
+    // With a binding there is something to do, and the report notes what cannot be done.
     let both = Args { bind: Some(Bind::Compact), ..homes };
     let (workload, around) = apply(Workload::new(["true"]), &both).unwrap();
     let wrapped = wrap(Applied { workload, engagement: Box::new(around) }).unwrap();

@@ -28,7 +28,7 @@ fn base(name: &str) -> String {
     let bare = fold(name, "").replace("<>", "").replace("()", "");
     let bare = bare.trim_end_matches(" const").split(" [clone").next().unwrap_or_default().trim();
     let last = bare.rsplit("::").next().unwrap_or(bare);
-    // A template's instance is told with its return type.
+    // A template's instance is listed with its return type.
     let last = if last.starts_with("operator") { last } else { last.rsplit(' ').next().unwrap_or(last) };
     match last.find('.') {
         Some(at) if at > 0 => last[..at].to_owned(),
@@ -37,7 +37,7 @@ fn base(name: &str) -> String {
 }
 
 /// Those of `names` that somebody who wrote `wanted` means: the very name; else every name that is `wanted` but for
-/// parameters and template arguments; else every name whose last part it is. Errors: none; the names nearest to it.
+/// parameters and template arguments; else every name with this last part. Errors: none; the names nearest to it.
 pub fn find<'a>(wanted: &str, names: impl Iterator<Item = &'a str> + Clone) -> Result<Vec<&'a str>, Vec<&'a str>> {
     let bare = |name: &str| fold(name, "").replace("<>", "").replace("()", "");
     let is_wanted: [&dyn Fn(&str) -> bool; 3] =
@@ -66,7 +66,7 @@ fn nearest<'a>(wanted: &str, names: impl Iterator<Item = &'a str>) -> Vec<&'a st
     near.into_iter().map(|(_, name)| name).collect()
 }
 
-/// What is wrong with a name that no function has.
+/// Describes the fault of a name that no function has.
 pub fn unknown(wanted: &str, nearest: &[&str]) -> String {
     let wanted = plain(wanted);
     if nearest.is_empty() {
@@ -92,7 +92,7 @@ fn fold(name: &str, by: &str) -> String {
         };
         let group = if whole == 0 && matches!(c, '<' | '(') { closed(rest) } else { None };
         let taken = match group {
-            // Rust names a method of a trait `<Type as Trait>::method`: what tells it apart is inside.
+            // Rust names a method of a trait `<Type as Trait>::method`: the distinction is inside.
             Some(end) if c == '<' && out.is_empty() => {
                 out += &format!("<{}>", fold(&rest[1..end - 1], by));
                 end

@@ -26,7 +26,7 @@ pub enum LoadError {
     Damaged {
         /// Which file.
         path: PathBuf,
-        /// What is wrong.
+        /// The fault.
         what: String,
     },
 }
@@ -34,9 +34,9 @@ pub enum LoadError {
 /// All that a report is made of.
 #[derive(Clone, Debug)]
 pub struct Report {
-    /// What ran.
+    /// Manifest of the run.
     pub manifest: Manifest,
-    /// What the model counted.
+    /// Counts of the model.
     pub model: ModelRecord,
     /// The levels of the modelled machine.
     pub levels: Vec<Level>,

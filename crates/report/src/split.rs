@@ -1,4 +1,4 @@
-//! Whose the cycles of the guest's CPUs are: the command's, other tasks', nobody's, the timer's.
+//! Split of the cycles of the guest's CPUs: the command's, other tasks', nobody's, the timer's.
 
 use crate::name::fitted;
 use crate::number::{shares_tenths, tenths};
@@ -13,12 +13,12 @@ pub fn tasks(model: &ModelRecord, of_command: bool) -> Vec<TaskRow> {
     model.tasks.iter().filter(|task| task.of_command == of_command).cloned().collect()
 }
 
-/// What the command did in kernel mode.
+/// Tally of the command in kernel mode.
 pub fn in_kernel(model: &ModelRecord) -> Tally {
     sum(model.tasks.iter().filter(|task| task.of_command).map(|task| &task.kernel))
 }
 
-/// What the command did in user mode.
+/// Tally of the command in user mode.
 pub fn in_user(model: &ModelRecord) -> Tally {
     sum(model.tasks.iter().filter(|task| task.of_command).map(|task| &task.user))
 }

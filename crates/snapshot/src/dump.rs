@@ -23,10 +23,10 @@ const TRIED: usize = 32 << 20;
 const LOG: &str = "dump.log";
 /// Snapshots of a process that is inside a function to be replaced at each of them.
 const MOST_TRIES: u32 = 5;
-/// Starts CRIU ahead of all others, since the process stands still for as long: at a load of 14 on two CPUs it then paused for
-/// 0.15 s instead of 0.9 s (measured, 74 MiB of redis). And out of the reach of a lack of memory: a process whose CRIU is
-/// killed in the middle may die with it. Then takes away what CRIU leaves on the host and was not there before: what it learned of the kernel. It does both whoever
-/// else is killed.
+/// Starts CRIU ahead of all others, since the process stands still for as long: at a load of 14 on two CPUs it then
+/// paused for 0.15 s instead of 0.9 s (measured, 74 MiB of redis). And out of the reach of a lack of memory: a process
+/// may die with a CRIU that is killed in the middle. Then takes away what CRIU leaves on the host and was not there
+/// before: what it learned of the kernel. It does both, no matter what else is killed.
 const GUARDED: &str = "echo -1000 2>/dev/null >/proc/self/oom_score_adj
 left=
 for file in /run/criu.kdat /run/criu.kdat.tmp; do [ -e $file ] || left=\"$left $file\"; done
@@ -40,7 +40,7 @@ exit $status";
 pub struct Asked {
     /// Processes; each is taken with all that descend from it.
     pub pids: Vec<i32>,
-    /// A snapshot whose pause is predicted to be longer is refused.
+    /// A snapshot with a longer predicted pause is refused.
     pub most_pause: Option<Duration>,
 }
 
@@ -64,7 +64,7 @@ pub struct Snapshot {
     pub terminal: bool,
     /// Files of control groups that a process holds, with their contents.
     pub group_files: Vec<(PathBuf, String)>,
-    /// Functions for AVX-512 in whose places others were put.
+    /// Functions for AVX-512 that were replaced by others.
     pub narrowed: usize,
 }
 

@@ -32,7 +32,7 @@ pub enum NotGenerated {
     /// The command has no such verb.
     #[error("no page of `{name}`: `{above} --help` lists what there is")]
     NoVerb {
-        /// As asked for.
+        /// The requested name.
         name: String,
         /// The command that was searched.
         above: String,
@@ -40,14 +40,15 @@ pub enum NotGenerated {
     /// The page could not be written.
     #[error("{}: {error}; give a directory that exists and can be written", path.display())]
     NotWritten {
-        /// Where to.
+        /// Destination of the page.
         path: PathBuf,
         /// Why not.
         error: std::io::Error,
     },
 }
 
-/// What `what` prints; nothing where it writes files. `version` stands at the foot of the pages.
+/// Generates `what` and returns the text to print; nothing where it writes files. `version` stands at the foot of the
+/// pages.
 pub fn generate(what: &What, mut command: Command, version: &str) -> Result<String, NotGenerated> {
     command.build();
     match what {

@@ -1,5 +1,5 @@
-//! What a program says of its command line: one line for wrong use, man pages and shell completions, made of the
-//! definitions that the parser reads; and how the program says it.
+//! Command-line texts of a program: one line for wrong use, man pages and shell completions, made of the definitions
+//! that the parser reads; and how the program prints them.
 
 mod generate;
 mod stream;

@@ -31,7 +31,7 @@ fn normal(random: &mut Pcg64Mcg) -> f64 {
     (-2.0 * (1.0 - u).ln()).sqrt() * (std::f64::consts::TAU * v).cos()
 }
 
-/// A machine whose second side takes `factor` times as long.
+/// A machine with a second side that takes `factor` times as long.
 struct Machine {
     noise: Noise,
     factor: f64,
@@ -79,7 +79,7 @@ fn judge(mut machine: Machine, seed: u64, plan: &Plan) -> Verdict {
     compare(&Plan { seed: seed ^ 0xabcd, ..plan.clone() }, &mut machine).unwrap()
 }
 
-/// A comparison whose second side takes `factor` times as long.
+/// Compares two sides; the second takes `factor` times as long.
 fn verdict(noise: Noise, factor: f64, seed: u64, plan: &Plan) -> Verdict {
     judge(Machine::new(noise, factor, seed), seed, plan)
 }

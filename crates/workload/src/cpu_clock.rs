@@ -53,7 +53,7 @@ fn task_clock(pid: i32, from_exec: bool) -> io::Result<File> {
     attr.set_inherit(1);
     attr.set_disabled(from_exec.into());
     attr.set_enable_on_exec(from_exec.into());
-    // The clock counts the kernel's part all the same, and ordinary users may ask for it so.
+    // The clock counts the kernel's part all the same, and ordinary users may open it so.
     attr.set_exclude_kernel(1);
     let flags = sys::PERF_FLAG_FD_CLOEXEC.into();
     // SAFETY: the attribute is fully initialised, and the kernel only reads it (and writes its size on E2BIG).
@@ -65,13 +65,13 @@ fn task_clock(pid: i32, from_exec: bool) -> io::Result<File> {
     Ok(unsafe { File::from_raw_fd(descriptor) })
 }
 
-/// Of those who live their own clocks, and of those who were waited for what their parents, or the keeper, were told.
+/// Adds the clocks of live processes, and the times of reaped ones from the accounts of their parents or the keeper.
 fn accounts_ns(tree: Tree) -> u64 {
     let processes = tree.processes();
     let own: u64 = processes.iter().map(|pid| own_ns(*pid)).sum();
     let reapers = processes.iter().copied().chain(tree.keeper());
     let ticks: u64 = reapers.filter_map(Stat::of).map(|stat| stat.reaped_ticks).sum();
-    // SAFETY: asks for a constant.
+    // SAFETY: reads a constant.
     let ticks_a_second = u64::try_from(unsafe { libc::sysconf(libc::_SC_CLK_TCK) }).unwrap_or(100).max(1);
     own + ticks * (NS / ticks_a_second)
 }

@@ -1,4 +1,4 @@
-//! Affinity masks of tasks that run already, changed for a while and given back whatever ends the launcher.
+//! Affinity masks of tasks that run already, changed for a while and given back however the launcher ends.
 //!
 //! The table of masks lies in memory that the guardian shares, since tasks come and go after it was forked. A mask is
 //! given back only where it still is what was set: a mask that the program set meanwhile is the program's own. Tasks that
@@ -35,7 +35,7 @@ struct Entry {
     set_before: Words,
 }
 
-/// What the guardian reads. Zeroed memory is an empty table.
+/// Table that the guardian reads. Zeroed memory is an empty table.
 #[repr(C)]
 pub(crate) struct Table {
     used: AtomicU32,
@@ -201,7 +201,7 @@ pub(crate) fn restore(table: &Table) -> u64 {
 
 fn mask_of(task: i32) -> Option<[u64; WORDS]> {
     let mut mask = [0; WORDS];
-    // SAFETY: the kernel writes at most as many bytes as said.
+    // SAFETY: the kernel writes at most as many bytes as given.
     let got = unsafe { libc::syscall(libc::SYS_sched_getaffinity, task, size_of_val(&mask), mask.as_mut_ptr()) };
     (got > 0).then_some(mask)
 }
@@ -212,7 +212,7 @@ fn is_ours(mask: &[u64; WORDS], entry: &Entry) -> bool {
 
 fn give_back(task: i32, entry: &Entry) -> bool {
     let original = load(&entry.original);
-    // SAFETY: the kernel reads as many bytes as said.
+    // SAFETY: the kernel reads as many bytes as given.
     let set =
         || unsafe { libc::syscall(libc::SYS_sched_setaffinity, task, size_of_val(&original), original.as_ptr()) == 0 };
     mask_of(task).is_some_and(|mask| mask != original && is_ours(&mask, entry)) && set()
@@ -245,7 +245,7 @@ mod tests {
         masks.set(&there, &all, &one).unwrap();
         masks.forget(&gone);
         assert_eq!(CpuSet::of_task(there.task).unwrap(), one);
-        // What the kernel refuses leaves what was set before, which is given back.
+        // A mask that the kernel refuses leaves the one set before, which is given back.
         assert!(masks.set(&there, &all, &CpuSet::default()).is_err());
         assert_eq!(masks.restore(), u64::from(all != one));
         assert_eq!(CpuSet::of_task(there.task).unwrap(), all);

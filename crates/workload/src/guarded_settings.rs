@@ -1,4 +1,4 @@
-//! Settings of the kernel that are changed for a while, and given back whatever ends the launcher.
+//! Settings of the kernel that are changed for a while, and given back however the launcher ends.
 
 use crate::Error;
 use crate::guardian::{Guardian, Restore};
@@ -11,9 +11,9 @@ use std::path::PathBuf;
 pub struct Setting {
     /// Such as `/sys/devices/system/cpu/cpu1/online`.
     pub file: PathBuf,
-    /// What is written back.
+    /// Content that is written back.
     pub before: String,
-    /// What is written first.
+    /// Content that is written first.
     pub wanted: String,
 }
 

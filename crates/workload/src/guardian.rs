@@ -14,9 +14,9 @@ use std::path::{Path, PathBuf};
 #[derive(Clone, Debug)]
 pub(crate) struct Restore(pub(crate) PathBuf, pub(crate) Vec<u8>);
 
-/// What a guardian does if it is not dismissed, ready for a process that may not allocate.
+/// Duty of a guardian that is not dismissed, ready for a process that may not allocate.
 struct Duty {
-    /// What `kill` is to be given; `None` kills nobody.
+    /// Argument for `kill`; `None` kills nobody.
     kill: Option<libc::pid_t>,
     restore: Vec<(CString, Vec<u8>)>,
     /// Files, and empty directories, in this order.
@@ -122,7 +122,7 @@ fn watch(reader: i32, duty: &Duty) -> ! {
 /// Writes a file at once: settings of the kernel take what one call brings.
 ///
 /// # Safety
-/// None beyond that of system calls: the path ends with a NUL and the content is as long as it says.
+/// None beyond that of system calls: the path ends with a NUL and the content has its length.
 unsafe fn restore(path: &CString, content: &[u8]) {
     // SAFETY: plain system calls on memory prepared before the fork.
     unsafe {

@@ -46,7 +46,7 @@ impl Process {
         Tree::new(self.pid, self.keeper.as_ref().map(Keeper::pid))
     }
 
-    /// What `kill` is to be called with to reach all of it.
+    /// Returns the argument for `kill` that reaches all of it.
     fn target(&self) -> libc::pid_t {
         if self.leads_group { -self.pid } else { self.pid }
     }
@@ -154,7 +154,7 @@ impl Running {
         if self.process.ended_within(limit)? { Ok(Ok(self.wait()?)) } else { Ok(Err(self)) }
     }
 
-    /// Asks it to end (SIGTERM), and kills it (SIGKILL) if it has not after `grace`.
+    /// Signals it to end (SIGTERM), and kills it (SIGKILL) if it has not after `grace`.
     pub fn terminate(mut self, grace: Duration) -> Result<Finished, Error> {
         self.stdin = None;
         self.process.signal(libc::SIGTERM);
@@ -165,7 +165,7 @@ impl Running {
         Ok(self.finished(status, &usage))
     }
 
-    /// What `kill(2)` is to be given to reach it: its number, or its group's, negated.
+    /// Returns the argument for `kill(2)` that reaches it: its number, or its group's, negated.
     pub(crate) fn kill_target(&self) -> i32 {
         self.process.target()
     }

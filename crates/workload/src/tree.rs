@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::fs;
 
-/// Where a command's processes are found.
+/// Roots of a command's processes.
 #[derive(Clone, Copy, Debug)]
 pub struct Tree {
     /// The command's own process.
@@ -12,7 +12,7 @@ pub struct Tree {
     keeper: Option<libc::pid_t>,
 }
 
-/// What `/proc/PID/stat` says of a process.
+/// Facts on a process from `/proc/PID/stat`.
 pub(crate) struct Stat {
     pub(crate) parent: libc::pid_t,
     /// Time on CPUs of the children that it waited for, and of theirs, in ticks.
@@ -34,7 +34,7 @@ impl Stat {
 }
 
 impl Tree {
-    /// Of a process that runs already; those of its descendants that lost their parents are not found.
+    /// Makes the tree of a process that runs already; those of its descendants that lost their parents are not found.
     pub fn of(main: libc::pid_t) -> Self {
         Tree { main, keeper: None }
     }

@@ -8,12 +8,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// A server that listens on a Unix socket, then does what `then` says.
+/// A server that listens on a Unix socket, then executes `then`.
 fn server(socket: &Path, then: &str) -> Workload {
     server_after("", socket, then)
 }
 
-/// The same after something else.
+/// Such a server that first executes `ahead`.
 fn server_after(ahead: &str, socket: &Path, then: &str) -> Workload {
     let script = format!(
         "import os, signal, socket, sys, time\n\
@@ -52,8 +52,8 @@ fn numbers(file: &Path) -> Vec<i32> {
     std::fs::read_to_string(file).unwrap().split_whitespace().map(|word| word.parse().unwrap()).collect()
 }
 
-/// A process that nobody waits for, one that left its parents, and one that was waited for: 0.2 s each. Each tells when
-/// its time is up.
+/// A process that nobody waits for, one that left its parents, and one that was waited for: 0.2 s each. Each reports
+/// when its time is up.
 const FORKS: &str = "
 done, tells = os.pipe()
 def work():

@@ -13,9 +13,9 @@ use std::fs::{self, File};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// What the guest said, for who looks for a reason.
+/// The guest's output, for who looks for a reason.
 const SAID: &str = "said";
-/// What a guest may take beside the cell's own limits, which hold for the command and for what prepares it.
+/// Time that a guest may take beside the cell's own limits, which hold for the command and for what prepares it.
 const AROUND: Duration = Duration::from_secs(120);
 
 /// Runs cells on this machine, and in its guests.

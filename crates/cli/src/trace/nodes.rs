@@ -1,4 +1,4 @@
-//! Options of a guest whose memory is of several nodes, and of CPUs apart for the load.
+//! Options of a guest with memory of several nodes, and of CPUs apart for the load.
 
 use anyhow::bail;
 use nearmiss_record::machine::Machine;
@@ -33,7 +33,7 @@ pub(crate) struct Apart {
 }
 
 impl NodeArgs {
-    /// What the kernel is told ahead of the user's own words.
+    /// Returns the kernel's arguments ahead of the user's own words.
     pub fn kernel_arguments(&self, nodes: u32) -> anyhow::Result<Vec<KernelArgument>> {
         let word = match self.balancing {
             Balancing::Off if nodes > 1 => "numa_balancing=disable",
@@ -70,7 +70,7 @@ impl NodeArgs {
         Some(Apart { server: 0..first, load: first..end })
     }
 
-    /// What a reader of the figures must know.
+    /// Returns notes on the figures for the reader.
     pub fn notes(&self, machine: &Machine) -> Vec<String> {
         let balancing = match self.balancing {
             _ if machine.memory.nodes < 2 => None,

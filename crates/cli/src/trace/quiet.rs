@@ -14,7 +14,7 @@ use std::ffi::OsString;
 use std::path::Path;
 use std::rc::Rc;
 
-/// Largest trace that is kept, unless another is asked for: as the help of `trace` has it.
+/// Largest trace that is kept, unless another is given: as the help of `trace` has it.
 const MAX_TRACE: Bytes = Bytes(8 << 30);
 
 /// A command to be diagnosed, and where.
@@ -25,7 +25,7 @@ pub struct Diagnosed<'a> {
     pub(crate) record: &'a RecordArgs,
     /// The time for the whole answer.
     pub(crate) budget: Budget,
-    /// Where the run is kept.
+    /// Directory in which the run is kept.
     pub runs: &'a Path,
     /// The command.
     pub command: &'a [OsString],
@@ -36,7 +36,7 @@ pub struct Diagnosed<'a> {
 /// How closely a command is looked at.
 #[derive(Clone, Copy, PartialEq)]
 pub enum Look {
-    /// By the machine's own filter: enough to see what could matter.
+    /// With the machine's own filter: enough to see what could matter.
     First,
     /// With where objects lie and which stores go through the caches, so that both may be changed; and with the tasks'
     /// places, if that is wanted. Whole where the run's `length` is known and fits.

@@ -7,7 +7,8 @@ use nearmiss_tap::guest::KernelImage;
 use nearmiss_tap::window::Window;
 use std::ffi::OsString;
 
-/// What runs in the guest, and what is recorded of that. Errors: a window beside that of the load, or no such load.
+/// Returns the command in the guest, and its recorded window. Errors: a window beside that of the load, or no such
+/// load.
 pub(super) fn recorded(
     args: &Args,
     machine: &Machine,
@@ -30,7 +31,7 @@ pub(super) fn recorded(
     conducted(&args.record.load, args.record.nodes.apart(machine), &args.command)
 }
 
-/// What the head says of it.
+/// Returns the notes for the head.
 pub(super) fn notes(args: &Args) -> impl Iterator<Item = String> {
     let load = args.record.load.command().map(|load| {
         format!("The window is that of the load `{load}`, which ran in the guest beside the server: the figures are of both.")

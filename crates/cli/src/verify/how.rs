@@ -77,7 +77,7 @@ impl How {
         let first = figures.first();
         Plan {
             metric: first.map_or(default.metric, |first| first.name.clone()),
-            // Of a number that the command prints, no other number says whether it is better.
+            // No other number decides whether a number that the command prints is better.
             second: default.second.filter(|_| first.is_none()),
             better: first.map_or(Better::Lower, |first| first.better),
             beside: figures.iter().skip(1).map(|figure| (figure.name.clone(), figure.better)).collect(),

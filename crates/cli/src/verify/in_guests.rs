@@ -22,7 +22,7 @@ use std::process::ExitCode;
 
 /// Guests that end while they boot are tried again.
 const TRIES: u32 = 3;
-/// Of all of the command's tasks.
+/// Figure of all of the command's tasks.
 const CYCLES: &str = "modelled cycles";
 const USER_CYCLES: &str = "in user mode";
 const REMOTE: &str = "remote share of bus reads";
@@ -38,7 +38,7 @@ pub struct InGuests {
     cpus: u32,
 }
 
-/// The two sides, and how they are told and kept.
+/// The two sides, and how they are reported and kept.
 pub struct Asked<'a> {
     pub remedy: &'a Remedy,
     pub given: &'a ArgMatches,

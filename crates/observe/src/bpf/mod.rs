@@ -44,13 +44,13 @@ pub enum BpfError {
     Refused {
         /// Which.
         what: String,
-        /// What the kernel said.
+        /// Error of the kernel.
         why: String,
     },
 }
 
 impl BpfError {
-    /// What to type to get past it; empty when there is nothing to type.
+    /// Returns the command that gets past it; empty when there is none.
     pub fn to_enable(&self) -> &'static str {
         match self {
             BpfError::NotBuilt => "apt-get install clang libbpf-dev, and build nearmiss again",

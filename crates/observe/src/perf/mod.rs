@@ -36,7 +36,7 @@ pub enum PerfError {
     Refused {
         /// Its name.
         event: String,
-        /// What the kernel said, and what that means here.
+        /// Error of the kernel, and its meaning here.
         why: String,
         /// Its error number.
         errno: i32,
@@ -47,7 +47,7 @@ pub enum PerfError {
     /// A system call failed that normally does not.
     #[error("{step}: {source}")]
     System {
-        /// What was done.
+        /// Step that failed.
         step: &'static str,
         /// Why it failed.
         source: std::io::Error,
@@ -55,7 +55,7 @@ pub enum PerfError {
 }
 
 impl PerfError {
-    /// What to type to get past it; empty when there is nothing to type.
+    /// Returns the command that gets past it; empty when there is none.
     pub fn to_enable(&self) -> &'static str {
         match self {
             PerfError::Refused { errno: libc::EACCES | libc::EPERM, .. } => match Rights::now() {

@@ -7,7 +7,7 @@ use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::path::PathBuf;
 
-/// Whose events.
+/// Scope of the events.
 #[derive(Clone, Debug)]
 pub enum Reach {
     /// A process that has not run yet, and all it will start.
@@ -25,7 +25,7 @@ pub const STACK_BYTES: u32 = 8192;
 /// `ip`, `sp` and `bp`: all that unwinding needs.
 pub const UNWIND_REGISTERS: u64 = 1 << 8 | 1 << 7 | 1 << 6;
 
-/// What goes into a sample.
+/// Contents of a sample.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Contents {
     /// Kernel samples and stacks too.
@@ -168,7 +168,7 @@ pub(super) fn refusal(event: &EventSpec, error: &io::Error) -> PerfError {
     PerfError::Refused { event: event.name.clone(), why, errno: error.raw_os_error().unwrap_or(0) }
 }
 
-/// Tries an event on this process, to learn whether it can be had; `kernel` asks for kernel samples too.
+/// Tries an event on this process, to learn whether it can be had; with `kernel`, also for kernel samples.
 pub fn try_open(event: &EventSpec, kernel: bool, whole_machine: bool) -> Result<(), PerfError> {
     let reach = if whole_machine { Reach::Machine } else { Reach::Processes(vec![std::process::id() as i32]) };
     let contents = Contents { kernel, stack_bytes: 0, frame_pointers: true };

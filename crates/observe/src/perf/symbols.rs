@@ -28,7 +28,7 @@ impl Default for Symbolizer {
 }
 
 impl Symbolizer {
-    /// Of an instruction in a file, by its offset there: the innermost inlined function first.
+    /// Returns the frames of an instruction in a file, by its offset there: the innermost inlined function first.
     pub fn in_file(&mut self, path: &Arc<Path>, offset: u64) -> Vec<Frame> {
         let key = (Some(path.clone()), offset);
         if let Some(frames) = self.known.get(&key) {
@@ -49,7 +49,7 @@ impl Symbolizer {
         frames
     }
 
-    /// Of code without a symbol: by where its function begins, which the tables for unwinding tell.
+    /// Names code without a symbol: by the begin of its function, which the tables for unwinding contain.
     fn unnamed(&mut self, path: &Arc<Path>, module: &str, offset: u64) -> Frame {
         let short = module.rsplit('/').next().unwrap_or(module);
         let file = self.files.entry(path.clone()).or_insert_with(|| ElfFile::open(path));
@@ -58,7 +58,7 @@ impl Symbolizer {
         Frame { function, module: module.to_owned(), address: offset, ..Frame::default() }
     }
 
-    /// Of an instruction of the kernel.
+    /// Returns the frames of an instruction of the kernel.
     pub fn in_kernel(&mut self, address: u64) -> Vec<Frame> {
         let key = (None, address);
         if let Some(frames) = self.known.get(&key) {

@@ -28,12 +28,12 @@ impl Deref for Section {
     }
 }
 
-/// What a file says about unwinding its code.
+/// Tables of a file for unwinding its code.
 struct Tables {
     eh_frame: Option<(Range<u64>, Section)>,
     eh_frame_hdr: Option<(Range<u64>, Section)>,
     text: Option<(Range<u64>, Section)>,
-    /// Of every segment: place in the file, and address.
+    /// Place in the file, and address, of every segment.
     segments: Vec<(Range<u64>, u64)>,
 }
 

@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;
 
-/// The variables of the files that were asked about.
+/// Variables of the files that were looked up.
 #[derive(Default)]
 pub struct Variables {
     files: HashMap<Arc<Path>, Option<File>>,
@@ -23,7 +23,7 @@ const PAGE: u64 = 4096;
 
 impl File {
     /// Linked address of the first byte of an executable mapping. Such a mapping begins with the page that a segment
-    /// begins in, whose first bytes may be another segment's in the file.
+    /// begins in; the first bytes of that page may be another segment's in the file.
     fn linked_start(&self, file_offset: u64) -> Option<u64> {
         let begins = |s: &&Segment| s.file_offset & !(PAGE - 1) == file_offset;
         match self.data.segments.iter().find(begins) {
@@ -46,7 +46,7 @@ impl Variables {
             Some(File { elf, data })
         });
         let file = file.as_ref()?;
-        // The loader moves a file as a whole: what is mapped executable tells by how much.
+        // The loader moves a file as a whole: its executable mapping gives the distance.
         let moved = start.wrapping_sub(file.linked_start(mapping.file_offset)?);
         let linked = address.wrapping_sub(moved);
         let object = file.data.objects.get(file.data.object_at(linked)?)?;

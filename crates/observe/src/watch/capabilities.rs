@@ -1,4 +1,4 @@
-//! What this machine lets nearmiss observe, for `nearmiss doctor`.
+//! Instruments that work on this machine, for `nearmiss doctor`.
 
 use crate::bpf::{BpfError, BpfSession, Wants, Who};
 use crate::perf::{PerfError, Rate, Role, event, has_pmu, pmu, try_open};
@@ -6,13 +6,13 @@ use crate::perf::{PerfError, Rate, Role, event, has_pmu, pmu, try_open};
 /// One row of the doctor's table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Capability {
-    /// What: `clock profile (--clock)`, ….
+    /// Name: `clock profile (--clock)`, ….
     pub what: &'static str,
     /// It works, as far as `why_not` does not limit it.
     pub works: bool,
-    /// Why it does not, or does only in part; empty when there is nothing to say.
+    /// Why it does not, or does only in part; empty when it works whole.
     pub why_not: String,
-    /// What to type to get (all of) it; empty when there is nothing to type.
+    /// Command that gets (all of) it; empty when there is none.
     pub what_to_type: String,
 }
 

@@ -9,9 +9,9 @@ use std::ffi::OsString;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-/// How long a server may take to end after it was asked to.
+/// Time that a server may take to end after the request.
 const STOPS_WITHIN: Duration = Duration::from_secs(10);
-/// The same where there is no observation, or somebody waits for us to end.
+/// Time to end where there is no observation, or while the user waits for our end.
 const AFTER_FAILURE: Duration = Duration::from_millis(500);
 /// A load's end is noticed within this time, which is then part of the window.
 const LOOK: Duration = Duration::from_millis(5);
@@ -78,7 +78,7 @@ fn during(
     Ok((outcome, loaded))
 }
 
-/// What the window was.
+/// Describes the window.
 fn window(load: &Load, loaded: &Loaded) -> String {
     let words: Vec<_> = load.workload.argv().iter().map(|word| word.to_string_lossy()).collect();
     let how = match loaded.cut {

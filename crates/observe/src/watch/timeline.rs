@@ -13,7 +13,7 @@ pub struct MachineTime {
 }
 
 impl MachineTime {
-    /// By `/proc/stat`, whose unit is a hundredth of a second.
+    /// Reads `/proc/stat`, which counts in hundredths of a second.
     pub fn now() -> Self {
         Self::parse(&fs::read_to_string("/proc/stat").unwrap_or_default())
     }
@@ -27,8 +27,8 @@ impl MachineTime {
         MachineTime { busy_ns: at(0) + at(1) + at(2) + at(5) + at(6), iowait_ns: at(4), cpus }
     }
 
-    /// What was busy since `before`, of at most all CPUs for `length_ns`: the kernel counts in hundredths of a second, a
-    /// step may be shorter.
+    /// Returns the busy time since `before`, at most that of all CPUs for `length_ns`: the kernel counts in hundredths
+    /// of a second, a step may be shorter.
     fn busy_since(&self, before: &Self, length_ns: u64) -> u64 {
         self.busy_ns.saturating_sub(before.busy_ns).min(length_ns.saturating_mul(self.cpus))
     }

@@ -1,4 +1,4 @@
-//! What a wait costs in CPU time on this machine: one that a timer ends, and one that another thread ends.
+//! CPU time of a wait on this machine: one that a timer ends, and one that another thread ends.
 //!
 //! Two threads of the observer measure that while the target runs, so that CPUs which idle or are busy count as they are.
 //! The observer is no part of what it observes.
@@ -23,7 +23,7 @@ const PAUSE: Duration = Duration::from_millis(20);
 const SLEEP: Timespec = Timespec { tv_sec: 0, tv_nsec: 500_000 };
 /// For a wait that another thread ends; long, as those of servers are.
 const LONGEST: Timespec = Timespec { tv_sec: 10, tv_nsec: 0 };
-/// What a ring adds to the bell's count; the last one more than all others together.
+/// Increments of the bell's count; the last one is more than all others together.
 const RING: u64 = 1;
 const LAST_RING: u64 = 1 << 32;
 
@@ -54,7 +54,7 @@ impl Measuring {
     }
 }
 
-/// Sleeps, and rings after each sleep, so that the other thread waits as long. Its last ring comes whatever failed.
+/// Sleeps, and rings after each sleep, so that the other thread waits as long. Its last ring comes after any failure.
 fn costs_of_sleeps(bell: &OwnedFd, ending: &AtomicBool) -> Result<Vec<u64>> {
     let mut costs = Vec::with_capacity(MOST);
     let mut measured = Ok(());

@@ -29,7 +29,8 @@ pub struct Args {
     pub only: Option<String>,
 }
 
-/// Where nobody chose a site, copies that the caches would hold are not to pay: as large as a core's second level is.
+/// Least size where nobody chose a site: copies that the caches would hold are not to pay. It is as large as a core's
+/// second level.
 const LEAST_OF_EVERY: u64 = 1 << 20;
 
 impl Args {

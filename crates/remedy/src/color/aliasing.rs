@@ -1,4 +1,4 @@
-//! What is said of loads that wait for stores to the same offset of another page.
+//! Texts on loads that wait for stores to the same offset of another page.
 
 use super::evidence::{Objects, Seen};
 use super::subject::{Class, Subject};
@@ -48,7 +48,7 @@ fn object(subject: &Subject, name: &str, allocated_at: &[String], share_of: u64)
     }
 }
 
-/// What happens.
+/// Describes the symptom.
 pub fn symptom(subject: &Subject, seen: &Seen) -> String {
     let by = seen.functions.first().map_or(String::new(), |(function, _)| format!(" in `{function}`"));
     let Some(most) = subject.aliased.first() else { return String::new() };

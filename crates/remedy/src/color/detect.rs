@@ -22,7 +22,7 @@ const LEAST_SHARE: f64 = 0.05;
 /// Share of the command's cycles: what waits less than that for its crowded misses gains too little to be a finding.
 const LEAST_WAITS: f64 = LEAST_GAIN / 4.0;
 
-/// By class, and by name where each object is a finding of its own.
+/// Subjects by class, and by name where each object is a finding of its own.
 type Subjects = BTreeMap<(Class, String), Subject>;
 
 /// Everything in a run that colors may help with, and what looks like it.
@@ -40,7 +40,7 @@ pub fn detect(case: &Case) -> Result<Suspicions, CaseError> {
     for crowd in &case.crowds {
         *crowded.entry(crowd.level).or_default() += crowd.misses;
     }
-    // What merely stands by, such as the table of pointers to the objects, is pushed out with them.
+    // Objects that merely stand by, such as the table of pointers to the others, are pushed out with them.
     subjects.retain(|_, subject| {
         let share = |level: usize| {
             let own: u64 = subject.crowds.iter().filter(|c| c.level == level).map(|c| c.misses).sum();
@@ -52,7 +52,7 @@ pub fn detect(case: &Case) -> Result<Suspicions, CaseError> {
     subjects.retain(|_, subject| crowded_waits(subject) as f64 >= least);
     let mut aliased = aliased(case, asks_environment);
     aliased.retain(|_, subject| aliasing::wait_cycles(case, &subject.aliased) as f64 >= least);
-    // The same objects get one color each, whatever they wait for: the heavier reason stands for both.
+    // These objects get one color each, for any wait: the heavier reason stands for both.
     for (key, subject) in aliased {
         let waits = aliasing::wait_cycles(case, &subject.aliased);
         if subjects.get(&key).is_none_or(|crowded| crowded_waits(crowded) < waits) {
@@ -67,13 +67,13 @@ fn crowded_waits(subject: &Subject) -> u64 {
     subject.by_name().iter().map(|crowd| crowd.stall_cycles).sum()
 }
 
-/// Objects whose loads wait for stores to the same offset of another page.
+/// Objects with loads that wait for stores to the same offset of another page.
 fn aliased(case: &Traced, asks_environment: bool) -> Subjects {
     let all: u64 = case.aliases.iter().map(|alias| alias.loads).sum();
     let mut subjects = Subjects::new();
     for alias in case.aliases.iter().filter(|alias| alias.loads as f64 >= LEAST_SHARE * all as f64) {
         let sides = [&alias.loaded, &alias.stored];
-        // Where either side can be moved from outside, moving that one will do.
+        // Moving one side will do, where either can be moved from outside.
         let classes = sides.map(alias_class);
         let Some(class) = classes.into_iter().flatten().min() else { continue };
         let name = if class.of_many() { String::new() } else { alias.stored.name.clone() };

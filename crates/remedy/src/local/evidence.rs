@@ -1,4 +1,4 @@
-//! What remote reads are seen by: shares by thread, and the objects with their reasons.
+//! Evidence of remote reads: shares by thread, and the objects with their reasons.
 
 use super::detect::Seen;
 use nearmiss_machine::attribution::{Cause, RemoteObject};
@@ -10,7 +10,7 @@ use nearmiss_record::words::{counted, grouped, percent};
 const MOST_NAMED: usize = 4;
 /// Most rows of a table.
 const MOST_ROWS: usize = 64;
-/// Threads with fewer bus reads say nothing.
+/// Threads with fewer bus reads are no evidence.
 const FEW_READS: u64 = 256;
 
 /// All of it; `most_gain` is the share of the command's cycles that wait for what the finding is about.
@@ -76,7 +76,7 @@ fn object_text(object: &RemoteObject) -> String {
     )
 }
 
-/// What waits for another node's memory for other reasons.
+/// Describes the waits for another node's memory for other reasons.
 fn others_text(seen: &Seen, about: Cause) -> Option<String> {
     let all: u64 = seen.objects.iter().map(|object| object.waits).sum();
     let others = Cause::ALL.into_iter().filter(|cause| *cause != about);

@@ -28,7 +28,7 @@ impl Homes {
         (Homes::Pools, "pools"),
     ];
 
-    /// By its name.
+    /// Returns the homes of this name.
     pub fn named(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|(_, known)| *known == name).map(|(homes, _)| homes)
     }
@@ -57,8 +57,9 @@ impl Homes {
         Policy { home: HomePolicy::Rules(rules), ..Policy::default() }
     }
 
-    /// What clearing the pages of a treatment takes longer. Those that another task touched first were on its node, and
-    /// move away from it. Nothing where the kernel is not modelled, or wherever the first toucher decides.
+    /// Returns how much longer it takes to clear the pages of a treatment. Those that another task touched first were
+    /// on its node, and move away from it. Nothing where the kernel is not modelled, or wherever the first toucher
+    /// decides.
     pub(super) fn clearing(self, case: &Traced, treatment: &Treatment, seen: &Seen) -> u64 {
         let is_away = self == Homes::Used && treatment.cause() == Cause::FirstTouch;
         if !is_away || case.model.only_user {
@@ -69,7 +70,7 @@ impl Homes {
     }
 }
 
-/// What so many bytes take longer to clear in another node's memory.
+/// Returns how much longer it takes to clear so many bytes in another node's memory.
 fn clearing_cycles(machine: &Machine, bytes: u64) -> u64 {
     let line = machine.caches.last().map_or(64, |cache| cache.line.0.max(1));
     let latency = &machine.latency;

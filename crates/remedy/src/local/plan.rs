@@ -8,7 +8,7 @@ use nearmiss_record::policy::{Home, HomeRule};
 /// An object in more parts than this is interleaved: so many ranges are no plan that a person would follow.
 const MOST_PARTS: usize = 16;
 
-/// What would help against one cause, or that nothing of this remedy would.
+/// Treatment of one cause, or none of this remedy.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Treatment {
     /// Pages on the nodes that use them.
@@ -49,9 +49,9 @@ impl Treatment {
     }
 }
 
-/// Each part on its node, of what a call asks for.
+/// Returns the homes of each part of one call's memory, on its node.
 fn homes(object: &RemoteObject) -> Option<Vec<String>> {
-    // Every thread's stack comes from one call, so the call says nothing of the thread.
+    // Every thread's stack comes from one call, so the call does not identify the thread.
     let site = object.site.as_ref().filter(|_| object.kind != ObjectKind::Stack)?;
     let mapping = mapping(site);
     if object.parts.len() > MOST_PARTS {

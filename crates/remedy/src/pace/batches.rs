@@ -1,10 +1,10 @@
-//! What a batch of events takes beside the events themselves: caches that are cold after a wait, and work that a server
+//! Time of a batch of events beside the events themselves: caches that are cold after a wait, and work that a server
 //! does once a return. Fewer and larger batches save it.
 
 use super::work::median;
 use std::collections::BTreeMap;
 
-/// A size of batch tells something from so many batches on.
+/// Least number of batches from which a size counts.
 const LEAST_BATCHES: usize = 8;
 
 /// How long a thread was busy behind each of its calls, by the events that the call returned.
@@ -47,7 +47,7 @@ fn size(events: u64, busy: Vec<u64>) -> [f64; 3] {
     [events as f64, median(busy).unwrap_or(0) as f64, batches as f64]
 }
 
-/// Where the line of least squares crosses 0 events.
+/// Returns the value of the line of least squares at 0 events.
 fn begin_of_line(sizes: &[[f64; 3]]) -> f64 {
     let sum = |of: fn(&[f64; 3]) -> f64| sizes.iter().map(|size| of(size) * size[2]).sum::<f64>();
     let (weight, x, y) = (sum(|_| 1.0), sum(|size| size[0]), sum(|size| size[1]));

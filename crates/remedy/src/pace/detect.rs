@@ -30,7 +30,7 @@ pub struct Calls {
     pub name: String,
     /// Calls that ended.
     pub calls: u64,
-    /// Of those, the ones with timeout 0, which ask and do not wait.
+    /// Calls with timeout 0, which do not wait.
     pub at_once: u64,
     /// Events that they returned.
     pub events: u64,
@@ -65,8 +65,8 @@ impl Calls {
         self.events as f64 * interval.as_nanos() as f64 / duration_ns.max(1) as f64
     }
 
-    /// Whether this interval would halve the calls at least: not where events are sparse, where calls are batched already,
-    /// where a call asks about one descriptor, or where most calls do not wait and are therefore left alone.
+    /// Whether this interval would halve the calls at least: not where events are sparse, where calls are batched
+    /// already, where a call polls one descriptor, or where most calls do not wait and are therefore left alone.
     fn could_be_fewer(&self, interval: Duration, duration_ns: u64) -> bool {
         let gathers = self.gathers(interval, duration_ns);
         let asks_of_one = self.asked > 0 && self.asked < 2 * self.calls;
@@ -75,8 +75,8 @@ impl Calls {
     }
 }
 
-/// Everything in an observation that fewer waits may help. Where nothing does within the usual budget, and a log tells
-/// when the calls were: the busiest thread that a longer interval may help.
+/// Suspects everything in an observation that fewer waits may help. If nothing does within the usual budget, and a log
+/// has the times of the calls: the busiest thread that a longer interval may help.
 pub fn detect(case: &Case) -> Result<Suspicions, CaseError> {
     let observation = case.observation()?;
     let observed = observation.observed();

@@ -1,4 +1,4 @@
-//! What tasks do to each other, in words.
+//! Effect of tasks on each other, in words.
 
 use super::judged::Judged;
 use super::tables;
@@ -62,12 +62,12 @@ fn places(judged: &Judged) -> String {
     )
 }
 
-/// Where sharing happens: `the caches from L2 on`.
+/// Names the shared caches: `the caches from L2 on`.
 fn caches(judged: &Judged) -> String {
     format!("the caches from L{} on", judged.domains.level)
 }
 
-/// What happens, in one sentence with its numbers.
+/// Describes the symptom, in one sentence with its numbers.
 pub fn symptom(judged: &Judged) -> String {
     let schedules = &judged.schedules;
     format!(

@@ -27,7 +27,7 @@ pub struct Replays<'a> {
     pub placements: Vec<u64>,
 }
 
-/// What was seen of the tasks of a run.
+/// Observed costs of the tasks of a run.
 pub struct Seen {
     /// Cycles of each task alone: median over the placements.
     pub alone: Vec<f64>,
@@ -38,7 +38,7 @@ pub struct Seen {
 }
 
 impl Seen {
-    /// By the cycles of each task alone, and the samples of all pairs.
+    /// Makes it from the cycles of each task alone, and the samples of all pairs.
     pub fn of(alone: Vec<f64>, samples: Vec<KeptPair>) -> Self {
         let mut table = PairTable::new(alone.len());
         for KeptPair { task, beside, of_alone } in &samples {
@@ -79,7 +79,8 @@ impl<'a> Replays<'a> {
         (0..self.tasks).map(|task| self.parted.records(task)).sum()
     }
 
-    /// By task, the share of its instructions that each domain of the machine executed when the run was recorded.
+    /// Returns, by task, the share of its instructions that each domain of the machine executed when the run was
+    /// recorded.
     pub fn present(&self) -> Vec<Vec<f64>> {
         let of = |task: usize| {
             let mut shares = vec![0.0; self.domains.count as usize];

@@ -1,8 +1,8 @@
-//! What the reports of several preloaded libraries say alike.
+//! Common phrases in the reports of several preloaded libraries.
 
 use std::fmt;
 
-/// Continues a report with the programs whose blocks no library of ours hands out, if there are any.
+/// Continues a report with the programs that bring a `malloc` of their own, if there are any.
 pub fn own_malloc(out: &mut fmt::Formatter<'_>, own: u64, programs: u64) -> fmt::Result {
     match own {
         0 => Ok(()),

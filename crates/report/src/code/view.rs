@@ -10,7 +10,7 @@ const LEAST_PART: u64 = 200;
 /// Instructions of lines of less than one in so many of the function's cycles are not shown.
 const HOT_PART: u64 = 50;
 
-/// What is told of each row.
+/// Figures of each row.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Figures {
     pub cycles: u64,
@@ -41,7 +41,7 @@ impl Figures {
         }
     }
 
-    /// What this has beyond `other`. Cycles are rounded table by table: a difference of one is none.
+    /// Returns what this has beyond `other`. Cycles are rounded table by table: a difference of one is none.
     fn beyond(&self, other: &Figures) -> Figures {
         let mut rest = self.clone();
         rest.cycles = rest.cycles.saturating_sub(other.cycles);
@@ -97,7 +97,7 @@ pub(crate) struct Annotated<'a> {
     pub without_line: Vec<Place<'a>>,
     /// Lines that are not shown: how many, and what they add up to.
     pub others: (usize, Figures),
-    /// What is of no known line.
+    /// Figures of no known line.
     pub no_line: Figures,
     /// The record has instructions of this function.
     pub has_instructions: bool,

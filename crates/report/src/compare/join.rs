@@ -11,13 +11,13 @@ pub struct Row {
     pub figures: Vec<u64>,
 }
 
-/// What makes two rows the same.
+/// Key by which two rows are the same.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum By {
     /// Name and detail.
     NameAndDetail,
-    /// The same; but a name that each run has with one detail of its own is one row. Two builds of a program are two
-    /// modules of the same functions.
+    /// Name and detail; but a name that each run has with one detail of its own is one row. Two builds of a program are
+    /// two modules of the same functions.
     NameWhereDetailsDiffer,
 }
 
@@ -26,7 +26,7 @@ pub fn columns<const N: usize>(columns: [(&str, Unit); N]) -> Vec<ComparedColumn
     columns.map(|(name, unit)| ComparedColumn { name: name.to_owned(), unit }).to_vec()
 }
 
-/// A table whose rows are parts of a whole: joined, the largest difference first, with their sums.
+/// A table with rows that are parts of a whole: joined, the largest difference first, with their sums.
 pub fn table(
     (name, title): (&str, &str),
     columns: Vec<ComparedColumn>,
@@ -50,7 +50,7 @@ pub fn table(
     ComparedTable { name: name.to_owned(), title: title.to_owned(), columns, rows, total: Some(total) }
 }
 
-/// A table whose rows do not add up, in their own order: each a name with its figures of both runs.
+/// A table with rows that do not add up, in their own order: each a name with its figures of both runs.
 pub fn list(
     (name, title): (&str, &str),
     columns: Vec<ComparedColumn>,

@@ -1,4 +1,4 @@
-//! Where samples fell: by function, by line, by instruction, by call site.
+//! Places of samples: by function, by line, by instruction, by call site.
 
 use nearmiss_record::observed::{Frame, Profile, Sample};
 use std::collections::HashMap;
@@ -34,9 +34,9 @@ pub struct CallSite {
 pub struct Ratio {
     /// The function.
     pub name: String,
-    /// Of the misses, 0 to 1.
+    /// Share of the misses, 0 to 1.
     pub misses: f64,
-    /// Of the references, 0 to 1.
+    /// Share of the references, 0 to 1.
     pub references: f64,
 }
 
@@ -163,7 +163,7 @@ pub fn call_sites(profile: &Profile, event: u32, function: &str) -> Vec<CallSite
     sites
 }
 
-/// P1's tell-tale: functions by share of misses, beside their share of references.
+/// P1's sign: functions by share of misses, beside their share of references.
 pub fn ratios(profile: &Profile) -> Vec<Ratio> {
     let (Some(misses), Some(references)) = (event_of(profile, "misses"), event_of(profile, "references")) else {
         return Vec::new();

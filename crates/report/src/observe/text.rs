@@ -7,7 +7,7 @@ use crate::number::{bytes, fixed_percent, grouped, percent_of};
 use nearmiss_record::observed::{LEAST_CLASSIFIED_NS, Lock, MemoryUse, Observed, Poll, Profile, Task};
 use std::fmt::Write;
 
-/// Kernel functions that copy to or from user memory, whose callers the report lists.
+/// Kernel functions that copy to or from user memory; the report lists their callers.
 const COPIES: [&str; 12] = [
     "rep_movs_alternative",
     "copy_user_generic",
@@ -446,7 +446,7 @@ impl Page<'_> {
     }
 }
 
-/// Descriptors a call asks about: of poll and select on average, of epoll as its set was when looked at.
+/// Descriptors that a call polls: of poll and select on average, of epoll as its set was when looked at.
 pub fn asked(p: &Poll) -> String {
     match (p.asked, p.watched) {
         (0, 0) => "–".to_owned(),
@@ -455,7 +455,7 @@ pub fn asked(p: &Poll) -> String {
     }
 }
 
-/// What could not be had, those with the same reason together: names, why, what to type.
+/// Returns what could not be had, those with the same reason together: names, why, what to type.
 pub fn missing(o: &Observed) -> Vec<(Vec<&str>, &str, &str)> {
     let mut rows: Vec<(Vec<&str>, &str, &str)> = Vec::new();
     for i in o.instruments.iter().filter(|i| !i.on) {

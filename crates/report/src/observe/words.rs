@@ -34,8 +34,8 @@ pub fn quantile(slots: &[u32], share: f64) -> u64 {
     0
 }
 
-/// What a lock is to a reader: its symbol, or where a futex has a name that of the variable, else an address. `processes`:
-/// futexes of several are shown, and must be told apart.
+/// Names a lock for a reader: by its symbol, a futex with a name by the variable's, else by an address. `processes`:
+/// futexes of several are shown, and must be distinguished.
 pub fn lock_name(lock: &Lock, processes: bool) -> String {
     let Some(pid) = lock.process else {
         return match lock.name.as_str() {
@@ -62,7 +62,7 @@ pub fn of_processes(locks: &[Lock]) -> bool {
     processes.next().is_some_and(|first| processes.any(|other| other != first))
 }
 
-/// What found no room, where that makes a sum too small: `; 12 found no room`, else nothing.
+/// Returns the count of what found no room, where that makes a sum too small: `; 12 found no room`, else nothing.
 pub fn lacks(observed: &Observed, what: &str) -> String {
     let lost: u64 = observed.lost.iter().filter(|(name, _)| name.starts_with(what)).map(|(_, n)| n).sum();
     if lost == 0 { String::new() } else { format!("; without {} that found no room", grouped(lost)) }
@@ -73,7 +73,7 @@ pub fn rate(calls: u64, observed: &Observed) -> f64 {
     calls as f64 * 1e9 / observed.duration_ns.max(1) as f64
 }
 
-/// Time a task waited, for whatever reason.
+/// Time a task waited, for any reason.
 pub fn waited(task: &Task) -> u64 {
     task.off.iter().map(|(_, ns, _)| ns).sum()
 }

@@ -4,13 +4,13 @@ use std::io::Write;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
-/// What a page became and what it said on its console.
+/// Final DOM of a page, and its console output.
 pub struct Visit {
     pub dom: String,
     pub console: Vec<String>,
 }
 
-/// Opens a page in a window so many pixels wide; `None`, with a line that says so, where there is no Chromium.
+/// Opens a page in a window so many pixels wide; `None`, with a line that gives the reason, where there is no Chromium.
 pub fn visit(html: &str, width: u32) -> Option<Visit> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let program = ["chromium", "chromium-browser", "google-chrome"]

@@ -1,4 +1,4 @@
-//! Records of runs made by hand, whose every table adds up because every event is entered into all of them.
+//! Records of runs made by hand. Every table adds up because every event is entered into all of them.
 
 #![allow(dead_code)] // each test binary uses a part
 
@@ -333,7 +333,7 @@ pub fn run_queue() -> Builder {
     queue(400_000, 700)
 }
 
-/// The same of another build, colored: nine of ten visits that missed for crowding hit, and its copies miss more.
+/// The run queue in another build, colored: nine of ten visits that missed for crowding hit, and its copies miss more.
 pub fn run_queue_colored() -> Builder {
     let mut b = queue(40_000, 2_700);
     for function in b.model.functions.iter_mut().filter(|f| f.module == "/usr/bin/aligned-tasks") {
@@ -344,7 +344,7 @@ pub fn run_queue_colored() -> Builder {
     b
 }
 
-/// Of 400,000 visits of a task to its own words, so many that miss for crowding; and so many copies that miss.
+/// A queue with 400,000 visits of a task to its own words; so many miss for crowding, and so many copies miss.
 fn queue(crowded: u64, copied: u64) -> Builder {
     let mut b =
         Builder::new(&["aligned-tasks", "--tasks", "1024"], &[(1, 32 << 10, 8), (2, 512 << 10, 8), (3, 4 << 20, 16)]);

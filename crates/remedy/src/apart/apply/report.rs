@@ -5,7 +5,7 @@ use std::fmt;
 /// `nearmiss/apart-applied/1`.
 pub(super) const SCHEMA: &str = "nearmiss/apart-applied/1";
 
-/// What the remedy did to a command: counted by the library inside it.
+/// Acts of the remedy on a command: counted by the library inside it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Report {
     /// `nearmiss/apart-applied/1`.
@@ -18,7 +18,7 @@ pub struct Report {
     pub most_bytes: u64,
     /// Programs in which the library was in place, the command's children included.
     pub programs: u64,
-    /// Of those, the ones whose own `malloc` comes first, so that nothing was moved.
+    /// Programs with a `malloc` of their own that comes first, so that nothing was moved.
     pub programs_with_own_malloc: u64,
     /// Blocks on lines of their own. A thread that the process's end stops may keep back some sixty.
     pub moved: u64,

@@ -1,4 +1,4 @@
-//! What a run would have cost with the copies of its groups past the caches, each and together.
+//! Cost of a run with the copies of its groups past the caches, each and together.
 
 use super::advice::{Against, against};
 use super::group::Group;
@@ -11,7 +11,7 @@ use nearmiss_record::finding::OfWholeRun;
 use nearmiss_record::policy::{Policy, StorePolicy};
 use nearmiss_record::rehearsal::Rehearsal;
 
-/// Page placements replayed. Where a page lies matters less here than which pages there are.
+/// Page placements replayed. The place of a page matters less here than which pages there are.
 pub(super) const PLACEMENTS: usize = 2;
 /// A smaller share is none.
 const NOTHING: f64 = 0.0005;
@@ -21,9 +21,9 @@ const NOTHING: f64 = 0.0005;
 /// The model lets nobody wait for a store past the caches. A core puts lines to memory no faster than it fetches them, so
 /// the instructions that store are taken to wait as long as they did: what is gained is what others gain.
 pub(super) struct Replays {
-    /// By policy and placement; the first policy is the run as it was.
+    /// Costs by policy and placement; the first policy is the run as it was.
     costs: Vec<Vec<Cost>>,
-    /// By policy: the instructions that go around the caches, ascending.
+    /// Instructions that go around the caches, by policy, ascending.
     around: Vec<Vec<u32>>,
     /// Cycles of the command but for stalls.
     computing_cycles: u64,

@@ -1,4 +1,4 @@
-//! What becomes of written lines, on streams that are small enough to follow by hand.
+//! Fate of written lines, on streams that are small enough to follow by hand.
 
 use super::super::way::{Way, Ways};
 use super::{Seen, Sight};
@@ -42,7 +42,7 @@ fn read(at: u64, bytes: u64) -> Vec<Record> {
     (0..bytes / LINE).map(|line| reference(Kind::Load, at + line * LINE, READS)).collect()
 }
 
-/// What the copies that `keep` asks for did.
+/// Returns the counts of the copies that `keep` requests.
 fn seen(stream: &[Vec<Record>]) -> Seen {
     let function = |name: &str, module| Function { name: name.into(), module, ..Function::default() };
     let symbols = Symbols {

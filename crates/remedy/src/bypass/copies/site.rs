@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-/// Where a copy is asked for: a call, and optionally who called the function that the call is in.
+/// Call site of a copy: a call, and optionally the caller of the function that the call is in.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Site {
     /// The call.
@@ -54,7 +54,7 @@ impl FromStr for Place {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let wrong = || format!("`{text}` is no call site; write FUNC or MODULE+0xOFF, with @CALLER or without");
-        // What the library is told has lines of words.
+        // The library reads lines of words.
         if text.is_empty() || text.contains(|c: char| c.is_whitespace() || c.is_control()) {
             return Err(wrong());
         }

@@ -1,4 +1,4 @@
-//! What a killed program leaves in the page cache: its library had no time to give it back, so we do.
+//! Pages that a killed program leaves in the page cache: its library had no time to give them back, so we do.
 
 use crate::preload::Rest;
 use std::fs::File;
@@ -11,7 +11,7 @@ const PAGE_BYTES: u64 = 4096;
 const PATIENCE: Duration = Duration::from_secs(5);
 const NAP: Duration = Duration::from_millis(2);
 
-/// What became of it.
+/// Result of giving back.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct AfterKill {
     /// Dropped.
@@ -26,8 +26,8 @@ struct Cached {
     unwritten: u64,
 }
 
-/// Gives back the pages that were not in the page cache before their program came. Where some were, nobody knows any more
-/// which, and all stay.
+/// Gives back the pages that were not in the page cache before their program came. If some were, which ones is no
+/// longer known, and all stay.
 pub(super) fn give_back(rests: &[Rest]) -> AfterKill {
     let begun = Instant::now();
     let mut all = AfterKill::default();
@@ -58,13 +58,13 @@ fn drop_pages(file: &File, rest: &Rest, begun: Instant) -> u64 {
         if now.unwritten > 0 {
             begin_writing(file, rest);
         }
-        // Also where nothing is seen: of an overlay the kernel tells nothing, and drops.
+        // Also where nothing is seen: for an overlay the kernel reports nothing, and drops.
         advise_dont_need(file, rest);
         if now.pages == 0 || begun.elapsed() > PATIENCE {
             return now.pages;
         }
         match cached(file, rest) {
-            // What others use stays.
+            // Pages that others use stay.
             Some(after) if after.pages > 0 && after.unwritten == 0 && now.unwritten == 0 => return after.pages,
             _ => std::thread::sleep(NAP),
         }
@@ -75,7 +75,7 @@ fn stretch(rest: &Rest) -> (u64, u64) {
     (rest.pages.start * PAGE_BYTES, (rest.pages.end - rest.pages.start.min(rest.pages.end)) * PAGE_BYTES)
 }
 
-/// None: the kernel does not say (before Linux 6.5, and on an overlay).
+/// Returns none where the kernel has no counts (before Linux 6.5, and on an overlay).
 fn cached(file: &File, rest: &Rest) -> Option<Cached> {
     const CACHESTAT: libc::c_long = 451;
     let (offset, length) = stretch(rest);

@@ -62,7 +62,7 @@ pub struct Options {
     pub eyes: Eyes,
 }
 
-/// The system call that says what of a file is in the page cache.
+/// The system call that reports what of a file is in the page cache.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Eyes {
     /// `cachestat` where the kernel has it (6.5), else `mincore`.
@@ -70,7 +70,7 @@ pub enum Eyes {
     Best,
     /// `mincore`, as on older kernels.
     Mincore,
-    /// Neither: files whose pages only windows could give back are left alone.
+    /// Neither: files with pages that only windows could give back are left alone.
     None,
 }
 
@@ -118,7 +118,7 @@ pub fn apply(workload: Workload, options: &Options) -> Result<(Workload, Files),
     Ok((workload, Files { options: options.clone(), preload }))
 }
 
-/// As the registry asks for it.
+/// Puts a command under the remedy for the registry.
 pub fn engage(workload: Workload, options: &Options) -> Result<Applied, CannotEngage> {
     let (workload, engagement) = apply(workload, options)?;
     Ok(Applied { workload, engagement: Box::new(engagement) })
@@ -130,7 +130,8 @@ pub fn abilities() -> Vec<Ability> {
 }
 
 impl Files {
-    /// What went by which way since the last report, provided that the launched process `pid` was under the remedy.
+    /// Reports what went by which way since the last report, provided that the launched process `pid` was under the
+    /// remedy.
     pub fn report(&self, pid: i32) -> Result<Report, NotEngaged> {
         let parts = self.preload.confirm(pid)?;
         let part = parts.into_iter().find(|part| part.library == LIBRARY.name).unwrap_or_default();

@@ -18,9 +18,9 @@ pub struct Stream {
     pub own: Vec<CachedFile>,
     /// Files of others that lost pages.
     pub lost: Vec<CachedFile>,
-    /// What the target's requests moved to and from storage.
+    /// Bytes that the target's requests moved to and from storage.
     pub moved_bytes: u64,
-    /// What of others' files was in the page cache before.
+    /// Bytes of others' files that were in the page cache before.
     pub others_bytes: u64,
 }
 
@@ -35,7 +35,8 @@ impl Stream {
         self.own.iter().map(|file| file.after_bytes).sum()
     }
 
-    /// What of it was read again at most: no process read again more than its files lost, nor more than it read.
+    /// Returns the most of it that was read again: no process read again more than its files lost, nor more than it
+    /// read.
     pub fn read_again_bytes(&self) -> Option<u64> {
         let mut by_process: BTreeMap<i32, (u64, u64)> = BTreeMap::new();
         for file in &self.lost {
@@ -92,7 +93,7 @@ impl Stream {
 
     fn sides(&self) -> Table {
         let kept = self.others_bytes - self.lost_bytes().min(self.others_bytes);
-        // Of files that the command opened later nobody knows what was cached before, and that stays.
+        // The cached part of files that the command opened later is unknown, and stays.
         let own_before: Option<u64> = self.own.iter().map(|file| file.before_bytes).sum();
         let row = |way: &str, others: u64, own: Cell| vec![Cell::text(way), Cell::Bytes(others), own];
         Table {

@@ -4,7 +4,7 @@ use crate::preload::{Part, own_malloc};
 use serde::Serialize;
 use std::fmt;
 
-/// What coloring did to a command: counted by the libraries inside it.
+/// Acts of coloring on a command: counted by the libraries inside it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Report {
     /// `nearmiss/color-applied/1`.
@@ -19,7 +19,7 @@ pub struct Report {
     pub blocks: Option<Blocks>,
 }
 
-/// What happened to thread stacks.
+/// Counts of thread stacks.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Stacks {
     /// Programs in which the library was in place, the command's children included.
@@ -30,14 +30,14 @@ pub struct Stacks {
     pub left: u64,
 }
 
-/// What happened to blocks.
+/// Counts of blocks.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Blocks {
     /// Least size in bytes from which any block is colored.
     pub least_bytes: u64,
     /// Programs in which the library was in place, the command's children included.
     pub programs: u64,
-    /// Of those, the ones with another `malloc` than the C library's, so that nothing was colored.
+    /// Programs with another `malloc` than the C library's, so that nothing was colored.
     pub programs_with_own_malloc: u64,
     /// Blocks placed in turn on one color after the other.
     pub colored: u64,

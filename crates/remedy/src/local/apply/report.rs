@@ -5,7 +5,7 @@ use std::fmt;
 /// `nearmiss/local-applied/1`.
 pub(super) const SCHEMA: &str = "nearmiss/local-applied/1";
 
-/// What the remedy did to a command; counted by the libraries inside it, or by the follower.
+/// Acts of the remedy on a command; counted by the libraries inside it, or by the follower.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Report {
     /// `nearmiss/local-applied/1`.
@@ -24,11 +24,11 @@ pub struct Report {
     pub moved: u64,
     /// Homes and bindings that the kernel refused.
     pub refused: u64,
-    /// Programs whose blocks come from pools.
+    /// Programs with blocks from pools.
     pub pooled: u64,
     /// Programs in which a library was in place; none where no library was needed, or none can be loaded.
     pub programs: u64,
-    /// What was asked for and does not reach this program or this machine, one sentence each.
+    /// Requested parts that do not reach this program or this machine, one sentence each.
     pub out_of_reach: Vec<String>,
 }
 

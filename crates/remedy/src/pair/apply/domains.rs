@@ -1,4 +1,4 @@
-//! Groups of CPUs that share something, as this machine's kernel tells of them.
+//! Groups of CPUs that share something, as this machine's kernel lists them.
 
 use crate::CannotEngage;
 use nearmiss_workload::CpuSet;
@@ -7,7 +7,7 @@ use std::fmt;
 use std::fs;
 use std::path::Path;
 
-/// What CPUs share, the innermost first.
+/// Levels that CPUs share, the innermost first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, clap::ValueEnum, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Level {
@@ -37,7 +37,7 @@ impl fmt::Display for Level {
 /// The CPUs that we may use, in groups that share something.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Domains {
-    /// What they share.
+    /// Level that they share.
     pub level: Level,
     /// Ascending; no CPU is in two.
     pub cpus: Vec<CpuSet>,

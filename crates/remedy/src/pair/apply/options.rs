@@ -1,4 +1,4 @@
-//! What `apply pair` takes on its command line.
+//! Command-line arguments of `apply pair`.
 
 use super::domains::Level;
 use std::path::PathBuf;

@@ -17,7 +17,7 @@ pub(super) const LEFT: &str = "left";
 pub(super) const LEFT_BYTES: &str = "left bytes";
 pub(super) const OVERLAPPING: &str = "overlapping";
 pub(super) const NO_STORES: &str = "no stores";
-/// Of each site, behind the four above.
+/// Counters of each site, behind the four above.
 pub(super) const OF_A_SITE: usize = 3;
 
 macro_rules! counters {
@@ -59,7 +59,7 @@ pub fn apply(workload: Workload, options: &Options) -> Result<(Workload, Copies)
     Ok((workload, Copies { options: options.clone(), preload }))
 }
 
-/// As the registry asks for it.
+/// Puts a command under the remedy for the registry.
 pub fn engage(workload: Workload, options: &Options) -> Result<Applied, CannotEngage> {
     let (workload, engagement) = apply(workload, options)?;
     Ok(Applied { workload, engagement: Box::new(engagement) })
@@ -71,7 +71,7 @@ pub fn abilities() -> Vec<Ability> {
 }
 
 impl Copies {
-    /// What was copied since the last report, provided that the launched process `pid` was under the remedy.
+    /// Reports the copies since the last report, provided that the launched process `pid` was under the remedy.
     pub fn report(&self, pid: i32) -> Result<Report, NotEngaged> {
         let parts = self.preload.confirm(pid)?;
         let part = parts.into_iter().find(|part| part.library == LIBRARY.name).unwrap_or_default();

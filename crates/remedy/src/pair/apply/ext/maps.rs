@@ -14,7 +14,7 @@ const CPUS: u32 = 1024;
 /// Tasks that have a seat, and those that have ended and were not noticed yet.
 const MOST_SEATED: u32 = 1024;
 
-/// What the scheduler counted.
+/// Counts of the scheduler.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     pub dispatched: u64,
@@ -74,7 +74,7 @@ impl Maps {
         Ok(())
     }
 
-    /// What is known of a seat's task.
+    /// Sets the row of a seat's task.
     pub fn set_row(&self, seat: usize, high: u64, low: u64) -> io::Result<()> {
         calls::update(self.of("table")?, seat as u32, &[high.to_ne_bytes(), low.to_ne_bytes()].concat())
     }
@@ -89,7 +89,7 @@ impl Maps {
         calls::delete(self.of("seats")?, task as u32)
     }
 
-    /// What was counted so far.
+    /// Returns the counts so far.
     pub fn counts(&self) -> io::Result<Counts> {
         let state = calls::lookup(self.of("state")?, 0, STATE as usize)?;
         let word = |at: usize| state.get(8 * at..8 * at + 8).and_then(|bytes| bytes.try_into().ok());

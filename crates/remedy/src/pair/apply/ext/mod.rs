@@ -1,9 +1,9 @@
 //! The scheduler in the kernel (sched_ext), and its loader.
 //!
-//! The loader speaks to the kernel by its plain system calls: the libraries for it either cannot load tables of functions
-//! or describe the kernel's table by a layout of their own, which kernels with another layout refuse. Here the kernel's own
-//! types say where the few members lie that are used. The scheduler is attached by a link, which the kernel takes away with
-//! this process however it ends.
+//! The loader speaks to the kernel by its plain system calls: the libraries for it either cannot load tables of
+//! functions or describe the kernel's table by a layout of their own, which kernels with another layout refuse. Here
+//! the kernel's own types give the places of the few members that are used. The scheduler is attached by a link, which
+//! the kernel takes away with this process however it ends.
 
 mod calls;
 mod compiled;
@@ -33,7 +33,7 @@ const TYPES: &str = "/sys/kernel/btf/vmlinux";
 const STATE: &str = "/sys/kernel/sched_ext/state";
 /// As `scxtop` and others show it.
 const NAME: &[u8] = b"nearmiss_pair";
-/// `SCX_OPS_SWITCH_PARTIAL`: only tasks that ask for it are ours.
+/// `SCX_OPS_SWITCH_PARTIAL`: only tasks that request it are ours.
 const PARTIAL: u64 = 1 << 3;
 const POLICY_EXT: i32 = 7;
 const MOST_WAIT_FOR_DETACHING: Duration = Duration::from_secs(5);
@@ -95,12 +95,12 @@ impl Attached {
         }
     }
 
-    /// For who tells it of tasks.
+    /// Returns the maps, through which seats are set.
     pub fn maps(&self) -> Arc<Maps> {
         Arc::clone(&self.maps)
     }
 
-    /// Detaches the scheduler, and waits until the kernel is done. What it did.
+    /// Detaches the scheduler, and waits until the kernel is done. Returns the report.
     pub fn end(mut self) -> Result<Report, CannotEngage> {
         let counts = self.maps.counts().map_err(refused("read what the scheduler counted"))?;
         let mut report = std::mem::take(&mut self.report);

@@ -1,4 +1,4 @@
-//! Tells the scheduler which tasks of the command have a seat.
+//! Sets the seats of the command's tasks in the scheduler.
 
 use super::maps::{Maps, SEATS};
 use crate::follow::Follows;
@@ -17,12 +17,12 @@ pub struct Seats {
     due: Instant,
     /// Tasks so far.
     pub tasks: usize,
-    /// Of these, those with a seat.
+    /// Tasks with a seat.
     pub known: usize,
 }
 
 impl Seats {
-    /// For a command whose first process has not run yet.
+    /// Makes the seats of a command before its first process runs.
     pub fn new(pid: i32, maps: Arc<Maps>, kept: KeptPairs, period: Duration) -> Self {
         let due = Instant::now() + period;
         let mut seats = Seats { maps, kept, seated: Vec::new(), period, due, tasks: 0, known: 0 };
