@@ -1,5 +1,5 @@
-//! Compiles the BPF programs. A machine without clang still builds nearmiss: the instruments that need them then
-//! say so.
+//! Compiles the BPF programs. A machine without clang still builds nearmiss: the instruments that need them then report
+//! that.
 
 use std::env;
 use std::path::{Path, PathBuf};

@@ -80,8 +80,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         command.args(["-fexceptions", "-fasynchronous-unwind-tables", "-foptimize-sibling-calls"]);
         command.args(["-ftls-model=initial-exec", "-Wall", "-Wextra", "-Wl,-z,now"]);
         // Every program that the command starts pays for the start: two mappings a library instead of four, nothing
-        // made read-only afterwards, and none of the compiler's start files, whose four optional symbols the loader
-        // would look for everywhere (experiments/color-preload/start-up.py).
+        // made read-only afterwards, and none of the compiler's start files: the loader would look for their four
+        // optional symbols everywhere (experiments/color-preload/start-up.py).
         command.args(["-nostartfiles", "-Wl,-z,noseparate-code", "-Wl,-z,norelro", "-Wl,--hash-style=gnu"]);
         // Who walks frames brings the walker along: one more library would be one more to load in every program.
         command.args(["-static-libgcc", "-Wl,--exclude-libs,ALL"]);

@@ -15,7 +15,7 @@ use std::time::SystemTime;
 /// A longer file is no source file.
 const MAX_SOURCE_BYTES: u64 = 16 << 20;
 
-/// What can be had for these functions.
+/// Returns the texts that can be had for these functions.
 pub fn texts(run: &RunDir, report: &Report, functions: &[&FunctionRow]) -> Texts {
     let mut texts = Texts::default();
     let builds = builds(run);
@@ -43,7 +43,8 @@ pub fn texts(run: &RunDir, report: &Report, functions: &[&FunctionRow]) -> Texts
     texts
 }
 
-/// What the linker called each file of the run. A run without symbols has none; its report does not need them.
+/// Returns the linker's build ID of each file of the run. A run without symbols has none; its report does not need
+/// them.
 fn builds(run: &RunDir) -> BTreeMap<String, String> {
     let symbols: Symbols = run.read_json(run::SYMBOLS).unwrap_or_default();
     symbols.data.into_iter().filter_map(|data| Some((data.module, data.build_id?))).collect()

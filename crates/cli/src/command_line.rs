@@ -7,7 +7,8 @@ pub fn shell(command: &str) -> Workload {
     Workload::new(["/bin/sh", "-c", command])
 }
 
-/// What only a shell understands, quoted or not: to take a harmless one for harmful costs a shell's start, on both sides.
+/// Characters that only a shell understands, quoted or not: to take a harmless one for harmful costs a shell's start,
+/// on both sides.
 const SHELL_ONLY: &str = "|&;<>()$`\\*?[]{}~#!\n";
 
 /// Commands that are no programs.

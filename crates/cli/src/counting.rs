@@ -10,12 +10,12 @@ const USUAL: [&str; 3] = ["cycles", "instructions", "cache-misses"];
 pub struct Counting {
     events: Vec<EventSpec>,
     counters: Option<Counters>,
-    /// What was counted ahead of what counts.
+    /// Counts ahead of the part that counts.
     ahead: Vec<f64>,
 }
 
 impl Counting {
-    /// `None` where nothing is asked for and there is nothing to count with. Errors: an event that cannot be had.
+    /// `None` where nothing is requested and there is nothing to count with. Errors: an event that cannot be had.
     pub fn new(names: &[String]) -> anyhow::Result<Option<Self>> {
         let usual = || USUAL.map(str::to_owned).to_vec();
         let names = match names {

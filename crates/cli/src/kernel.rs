@@ -49,7 +49,7 @@ fn unpack(package: &str) -> anyhow::Result<()> {
     let pipes = shell.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped());
     let mut child = pipes.spawn().context(WHAT)?;
     let (mut script, said) = (child.stdin.take().context(WHAT)?, child.stderr.take().context(WHAT)?);
-    // A shell that stopped reading has failed, and its status says so.
+    // A shell that stopped reading has failed, and its status shows that.
     let _ = script.write_all(UNPACK.as_bytes());
     drop(script);
     let last = pass_on_all_but_the_last(said);
@@ -63,7 +63,7 @@ fn unpack(package: &str) -> anyhow::Result<()> {
     Err(CannotHere(failed).into())
 }
 
-/// The script's last line says why it failed, if it did; the others are its progress.
+/// Returns the script's last line, which gives the reason of a failure; prints the others, which are its progress.
 fn pass_on_all_but_the_last(said: impl Read) -> String {
     let (mut lines, mut last, mut next) = (BufReader::new(said), String::new(), Vec::new());
     while lines.read_until(b'\n', &mut next).is_ok_and(|bytes| bytes > 0) {

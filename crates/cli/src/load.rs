@@ -8,7 +8,7 @@ use std::time::Duration;
 
 /// A server answers within this time, or something is wrong.
 const READY_WITHIN: Duration = Duration::from_secs(10);
-/// The same where the server's code is translated, and slowed down.
+/// Time to answer where the server's code is translated, and slowed down.
 const READY_WITHIN_IN_THE_GUEST: Duration = Duration::from_secs(300);
 
 /// The load, and what tells that the server answers.

@@ -9,7 +9,7 @@ use nearmiss_record::run::{self, RunDir};
 use nearmiss_report::{function_name, observe};
 use std::process::ExitCode;
 
-/// A run of `observe` in the form asked for.
+/// Writes a run of `observe` in the requested form.
 pub fn write_form(run: &RunDir, form: &Form, rows: usize) -> anyhow::Result<ExitCode> {
     let observation = Observation::open(run.path())?;
     let observed = observation.observed();

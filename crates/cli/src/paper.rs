@@ -102,7 +102,7 @@ pub fn run(args: Args, remedies: Remedies) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// What shows the paper's effect on this machine. Errors: nothing does, or it was not built.
+/// Returns the program that shows the paper's effect on this machine. Errors: nothing does, or it was not built.
 fn there(paper: &Paper) -> anyhow::Result<Here> {
     let Some(here) = paper.here else {
         bail!("{}: what it measures here needs no --here; leave it away", paper.name);

@@ -1,4 +1,4 @@
-//! How long each part of an answer took: *measured*, said on standard error and written to no record.
+//! Time of each part of an answer: *measured*, printed on standard error and written to no record.
 
 use nearmiss_record::run::Manifest;
 use nearmiss_record::words::bytes;
@@ -58,7 +58,7 @@ fn seconds(time: Duration) -> String {
     if seconds < 9.95 { format!("{seconds:.1}") } else { format!("{seconds:.0}") }
 }
 
-/// The most memory that this process had at a time, where the kernel tells.
+/// Returns the most memory that this process had at a time, where the kernel reports it.
 fn peak_bytes() -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;

@@ -79,7 +79,7 @@ fn rehearse(remedy: &Remedy, case: &Case, asked: &Asked, all: bool) -> anyhow::R
         progress(&format!("rehearsing {}", remedy.name));
         match suspicion.rehearse(case, asked) {
             Ok(table) => tables.push(table),
-            // One of several that the run tells too little of keeps nobody from the others.
+            // One of several that lacks data in the run keeps nobody from the others.
             Err(CaseError::Unfit(why)) if suspicions.len() > 1 => notes.push(format!("Not rehearsed: {why}.")),
             Err(error) => return Err(error.into()),
         }

@@ -1,4 +1,4 @@
-//! What a run's directory is called: when, and what.
+//! Name of a run's directory: when, and what.
 
 use std::path::Path;
 

@@ -11,7 +11,7 @@ pub fn write_form(run: &RunDir, form: &Form) -> anyhow::Result<ExitCode> {
     if !form.is_basic() || form.html.is_some() {
         anyhow::bail!("{}: {}, which has text and --json only", run.path().display(), run.kind());
     }
-    // A run of another version is refused, whatever its verdict looks like.
+    // A run of another version is refused, with any verdict.
     run.read_json::<Manifest>(run::MANIFEST)?;
     let verdict: Verdict = run.read_json(run::VERDICT)?;
     print(&match form.json {

@@ -1,4 +1,4 @@
-//! What a lab has changed outside its directory, written down before it is done: a later `resume` takes it back, even
+//! Changes of a lab outside its directory, written down before they are made: a later `resume` takes them back, even
 //! after the guardian was killed too or the machine was started again.
 
 use crate::{Error, slurm};
@@ -13,7 +13,7 @@ const FILE: &str = "changed.json";
 /// How long the guardian of a killed lab may take.
 const GUARDIAN: Duration = Duration::from_secs(1);
 
-/// What is to be taken back.
+/// Changes to be taken back.
 #[derive(Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct Changed {

@@ -1,4 +1,4 @@
-//! What is kept of a cell that has ended: a line of the journal.
+//! Record of a cell that has ended: a line of the journal.
 
 use nearmiss_verify::{CPU, Sample, WALL};
 use nearmiss_workload::{Finished, Status};
@@ -42,7 +42,7 @@ pub struct Ended {
     /// The signal.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub signal: Option<i32>,
-    /// What is wrong with it.
+    /// The fault, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,
     /// How long it took with all that was done around its command.

@@ -14,11 +14,11 @@ use std::sync::Arc;
 
 type Group<'a, 'b> = SerializedRowGroupWriter<'a, &'b mut Vec<u8>>;
 
-/// What the file's metadata call the schema, and which one it is.
+/// Key of the schema in the file's metadata, and the schema.
 const SCHEMA_KEY: &str = "nearmiss.schema";
 const SCHEMA: &str = "nearmiss/lab-cells/1";
 
-/// Of each cell a value, which may be missing.
+/// A value of each cell, which may be missing.
 enum Values {
     Texts(Vec<Option<String>>),
     Counts(Vec<Option<i64>>),

@@ -4,7 +4,7 @@ use crate::spec::{Figure, Take};
 use nearmiss_verify::{Better, Printed};
 use serde_json::Value;
 
-/// What a figure is.
+/// Value of a figure.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Found {
     Number(f64),
@@ -32,7 +32,7 @@ pub(crate) fn find(figure: &Figure, text: &str) -> Result<Found, String> {
     expression(WORDS, words, figure.better)?.words(text).map(Found::Words)
 }
 
-/// What the pointer finds in each document of the text.
+/// Returns the values that the pointer finds in each document of the text.
 fn values(pointer: &str, text: &str) -> Result<Vec<Value>, String> {
     let mut found = Vec::new();
     for document in serde_json::Deserializer::from_str(text).into_iter::<Value>() {

@@ -30,7 +30,7 @@ pub(crate) fn make_image(image: &Path, bytes: u64) -> Result<(), Error> {
 pub(crate) struct Mounted(PathBuf);
 
 impl Mounted {
-    /// Mounts an image at a directory. Errors: what the system said.
+    /// Mounts an image at a directory. Errors: the system's.
     pub(crate) fn at(directory: &Path, image: &Path, kind: &str, options: &str) -> io::Result<Self> {
         let device = LoopDevice::of(image)?;
         let options = CString::new(options)?;
@@ -42,7 +42,7 @@ impl Mounted {
 
 impl Drop for Mounted {
     fn drop(&mut self) {
-        // What somebody still uses goes with its last user.
+        // A mount that somebody still uses goes with its last user.
         if rustix::mount::unmount(&self.0, UnmountFlags::empty()).is_err() {
             let _ = rustix::mount::unmount(&self.0, UnmountFlags::DETACH);
         }

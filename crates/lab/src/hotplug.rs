@@ -7,7 +7,7 @@ use nearmiss_workload::{CpuSet, GuardedSettings, Setting};
 use std::fs;
 use std::path::Path;
 
-/// Where the kernel tells of its CPUs.
+/// The kernel's directory of its CPUs.
 pub(crate) const CPUS: &str = "/sys/devices/system/cpu";
 
 /// CPUs that are off line. Dropping it brings them back.
@@ -17,7 +17,7 @@ pub(crate) struct Offline<'a> {
 }
 
 impl<'a> Offline<'a> {
-    /// Takes all CPUs off line but these. What is done is written down in the lab's directory first.
+    /// Takes all CPUs off line but these. The changes are written down in the lab's directory first.
     pub(crate) fn all_but(cpus: &CpuSet, system: &Path, lab: &'a Path) -> Result<Self, Error> {
         let settings = to_be_changed(cpus, system)?;
         if settings.is_empty() {

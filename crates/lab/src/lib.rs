@@ -4,9 +4,9 @@
 //! - A [`Spec`] is read from TOML. [`Case`]s are the combinations of a workload and one level of each axis that the
 //!   workload takes; a *cell* is one repetition of a case, and its identifier follows from names alone.
 //! - Every repetition is a round: all cases once, in an order shuffled from a printed seed. So what drifts favours no
-//!   case, and two cases of one round are a pair whose order a coin decided, as `verify` needs them.
-//! - An [`Executor`] says where cells run: [`Local`]ly, on a cluster ([`Slurm`]), or in a guest, which who runs the lab
-//!   hands in.
+//!   case, and two cases of one round are a pair in an order that a coin decided, as `verify` needs them.
+//! - An [`Executor`] chooses where cells run: [`Local`]ly, on a cluster ([`Slurm`]), or in a guest, which who runs the
+//!   lab hands in.
 //! - A cell works in a temporary directory. Its artifacts are renamed into place whole, and then the journal gets one
 //!   line. [`Lab::open`] takes away what a killed lab left unfinished, and goes on with the cells that the journal lacks.
 //! - Cases of wide spread are marked, and repeated in further rounds up to a limit.

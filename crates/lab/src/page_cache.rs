@@ -4,7 +4,7 @@ use crate::Error;
 use std::fs;
 use std::path::Path;
 
-/// Where the kernel is told to drop caches.
+/// File that makes the kernel drop caches.
 pub(crate) const DROP: &str = "/proc/sys/vm/drop_caches";
 
 /// Writes back what is dirty, then drops the page cache, and the caches of names and inodes.

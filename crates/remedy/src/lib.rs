@@ -3,10 +3,10 @@
 //! outside, and *undo* it.
 //!
 //! A [`Remedy`] is one definition in its folder and one line in the registry; everything else loops over the registry.
-//! Detection looks at a [`Case`], a traced run, an observed one or both, and gives [`Suspicion`]s; each
-//! rehearses itself by replaying the run, and becomes a finding or a table. Applying takes a
-//! described command and gives back the command under the remedy together with an
-//! [`Engagement`], which afterwards says whether the remedy was in place and what it did.
+//! Detection looks at a [`Case`], a traced run, an observed one or both, and gives [`Suspicion`]s; each rehearses
+//! itself by replaying the run, and becomes a finding or a table. Applying takes a described command and gives back the
+//! command under the remedy together with an [`Engagement`], which afterwards reports whether the remedy was in place
+//! and what it did.
 
 pub mod apart;
 pub mod bypass;

@@ -6,7 +6,7 @@ use nearmiss_workload::{Finished, ForwardSignals, ProcessGroup};
 pub struct Wrapped {
     /// How it ended, and what it used.
     pub finished: Finished,
-    /// What the remedy did, or why it was not in place.
+    /// Acts of the remedy, or why it was not in place.
     pub engaged: Result<Engaged, NotEngaged>,
 }
 

@@ -1,5 +1,5 @@
 //! Copies of the sites that were named go past the caches, all others are the C library's, and every byte lies where
-//! memcpy would have put it. What was copied is counted exactly.
+//! memcpy would have put it. Copies are counted exactly.
 #![cfg(target_arch = "x86_64")]
 #![allow(clippy::unwrap_used)]
 
@@ -50,7 +50,7 @@ fn run(workload: Workload, options: &Options) -> (String, Finished, Report) {
     (text, finished, engagement.report(pid).unwrap())
 }
 
-/// The program of calls, all of whose results are right; what was copied.
+/// Runs the program of calls, and checks all of its results. Returns the report of the copies.
 fn calls(sites: &[&str]) -> Report {
     let (program, library) = probes();
     let (text, finished, report) = run(Workload::new([program, library]), &options(sites));
@@ -121,7 +121,7 @@ fn who_names_a_wrong_caller_is_told_the_right_ones() {
     let hint =
         "shared@other: 0 copies of 0 B (no copy came by this caller; callers seen: first, second); shared@first: 2";
     assert!(text.contains(hint) && text.contains("nobody@first: 0 copies of 0 B (no program that loaded"), "{text}");
-    // What is printed for a program without names is a site that can be typed, and is the right one.
+    // The output for a program without names is a site that can be typed, and is the right one.
     let stripped = program.with_file_name("stripped");
     assert!(Command::new("strip").arg("-o").arg(&stripped).arg(program).status().unwrap().success());
     let copy = call_in(program, "shared");

@@ -82,7 +82,7 @@ fn settled(path: &Path) -> u64 {
     }
 }
 
-/// A file of bytes that do not repeat, none of whose pages are cached.
+/// A file of bytes that do not repeat, with no page cached.
 fn cold_file(path: &Path, bytes: usize) {
     let mut file = File::create(path).unwrap();
     let words = (0..bytes as u64 / 8).flat_map(|n| n.wrapping_mul(0x9e37_79b9_7f4a_7c15).to_le_bytes());
@@ -271,7 +271,7 @@ fn what_a_killed_program_leaves_is_given_back_or_counted() {
     assert!((4 * MIB - PAGE..=4 * MIB).contains(&(all as usize)) && report.left.killed_bytes == 0, "{report}");
     assert!(report.after_kill_bytes > 0, "{report}");
     assert!(report.to_string().contains("of programs that were killed before they did it themselves"), "{report}");
-    // Where some of it was cached before, nobody knows any more what.
+    // If some of it was cached before, which part is no longer known.
     warm(&source, 480 * PAGE, PAGE);
     let (_, report) = under(killed(2 * MIB), &Options::default());
     let stays = cached(&source, 0, 0).unwrap().0 * PAGE as u64;

@@ -1,5 +1,5 @@
-//! What frees, resizes or measures blocks without going through the preloaded malloc takes every block of the remedies,
-//! and no remedy makes a system call of its own where blocks are handed out.
+//! Code that frees, resizes or measures blocks without going through the preloaded malloc takes every block of the
+//! remedies, and no remedy makes a system call of its own where blocks are handed out.
 #![allow(clippy::unwrap_used)]
 
 #[allow(dead_code)]

@@ -95,7 +95,7 @@ fn a_signal_ends_the_sleep_under_the_mask_of_the_call() {
 
 #[test]
 fn nothing_sleeps_where_nothing_gathers() {
-    // One descriptor cannot bring two events; epoll does not say how many a set has.
+    // One descriptor cannot bring two events; epoll does not report how many a set has.
     let alone = KINDS - EPOLLS;
     held_to("alone", 0, alone * 3, Awake { sparse: 2 * alone, ..warm(alone) });
     // A sleep in vain keeps two calls awake.

@@ -1,4 +1,4 @@
-//! A log of waits is read once, however many of its threads are rehearsed and however often, and tells how far it is.
+//! A log of waits is read once, however many of its threads are rehearsed and however often, and reports its progress.
 #![allow(clippy::unwrap_used)]
 
 use nearmiss_record::logs::{PollCall, write};

@@ -31,9 +31,9 @@ fn machine(cpus: u32) -> Machine {
 /// Threads of one process, each of which reads a block three times over.
 struct Script {
     threads: u64,
-    /// By thread, its block.
+    /// Block of each thread.
     block: fn(u64) -> u64,
-    /// By thread, the CPU on which it was recorded.
+    /// CPU on which each thread was recorded.
     cpu: fn(u64) -> u32,
 }
 
@@ -65,7 +65,7 @@ impl Script {
                 chunks.extend(reads.chunks(2000).map(|reads| ((self.cpu)(thread), reads.to_vec())));
             }
         }
-        // What ran last is reported too.
+        // The last ones to run are reported too.
         chunks.extend((0..self.threads).map(|thread| ((self.cpu)(thread), runs(thread, 0))));
         chunks
     }

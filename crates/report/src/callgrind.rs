@@ -1,6 +1,6 @@
 //! Callgrind's format, for KCachegrind and `callgrind_annotate`.
 //!
-//! Figures are modelled. What a call costs with all it calls is known for stall cycles only, from the call stacks that
+//! Figures are modelled. The cost of a call with all it calls is known for stall cycles only, from the call stacks that
 //! missed: the other events of a call are zero.
 
 use crate::levels::level;
@@ -213,7 +213,7 @@ fn functions(report: &Report) -> Vec<Function<'_>> {
     functions
 }
 
-/// Lines that say more than their function does are left out: its own row is the one that adds up.
+/// Leaves out lines with more than their function has: its own row is the one that adds up.
 fn keep_lines_that_fit(function: &mut Function<'_>) {
     let mut sum = [0u64; EVENTS.len()];
     for line in &function.lines {

@@ -1,4 +1,4 @@
-//! Where the modelled cycles went.
+//! Uses of the modelled cycles.
 
 use crate::levels::Level;
 use nearmiss_record::model::ModelRecord;

@@ -17,7 +17,7 @@ pub fn class_name(class: MissClass) -> &'static str {
     }
 }
 
-/// The same in at most eight columns.
+/// Names a class in at most eight columns.
 pub fn class_short(class: MissClass) -> &'static str {
     match class {
         MissClass::Compulsory => "compul.",
@@ -40,7 +40,7 @@ pub struct Level {
     pub size: Option<Bytes>,
     /// Its ways.
     pub ways: Option<u32>,
-    /// What picks the set.
+    /// Index that picks the set.
     pub index_by: Index,
     /// Cycles that a miss here costs over a hit, when the next level has the line.
     pub penalty_cycles: u64,

@@ -1,4 +1,4 @@
-//! What a run shows: text for a terminal, JSON, one HTML page, and exports for other tools.
+//! Reports of a run: text for a terminal, JSON, one HTML page, and exports for other tools.
 //!
 //! Everything here is a pure function of the records of a run; nothing prints. Figures of the model are called
 //! *modelled*, wall times *measured*.

@@ -11,7 +11,7 @@ table.matrix .name { text-align: left; } table.matrix { border-collapse: collaps
 
 /// One table, and how it looks.
 pub struct Section {
-    /// What it is of, with unit and origin.
+    /// Subject, with unit and origin.
     pub title: String,
     /// Names of the columns.
     pub header: Vec<String>,
@@ -23,7 +23,7 @@ pub struct Section {
     pub picture: Option<String>,
 }
 
-/// The page. `about` has a paragraph a line, and `notes` say what marks mean.
+/// The page. `about` has a paragraph a line, and `notes` explain marks.
 pub fn page(name: &str, about: &str, sections: &[Section], notes: &[String]) -> String {
     let page = html! {
         (DOCTYPE)

@@ -41,7 +41,7 @@ impl<'a, T> Ranking<'a, T> {
     }
 }
 
-/// By stall cycles, then by misses of the outermost level, then of those nearer.
+/// Weight of a row: stall cycles, then misses of the outermost level, then of those nearer.
 fn weight(tally: &Tally) -> (u64, Vec<u64>, u64) {
     (tally.stall_cycles, tally.levels.iter().rev().map(|l| l.misses()).collect(), tally.cycles)
 }

@@ -1,9 +1,9 @@
-//! Does every table add up to the totals? Where one does not, the report says so.
+//! Checks that every table adds up to the totals. The report notes those that do not.
 
 use crate::levels::misses;
 use nearmiss_record::model::{ModelRecord, Tally};
 
-/// One sentence for each table whose rows do not add up to the totals.
+/// Returns one sentence for each table with rows that do not add up to the totals.
 pub fn discrepancies(model: &ModelRecord) -> Vec<String> {
     let mut found = Vec::new();
     let mut check = |table: &str, figure: &str, rows: u64, total: u64| {

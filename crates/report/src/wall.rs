@@ -1,4 +1,4 @@
-//! What a traced run's time went to ahead of its window, and in all; all measured.
+//! Time of a traced run ahead of its window, and in all; all measured.
 
 use crate::number::{counted, duration};
 use nearmiss_record::run::{Manifest, Warm};

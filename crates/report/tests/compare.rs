@@ -1,4 +1,4 @@
-//! Two runs side by side: every figure exact, every sum whole, harmless whatever the names.
+//! Two runs side by side: every figure exact, every sum whole, harmless with any names.
 
 #![allow(clippy::unwrap_used)]
 

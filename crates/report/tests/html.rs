@@ -1,4 +1,4 @@
-//! The HTML page: whole, harmless whatever the names, and without an error in a browser.
+//! The HTML page: whole, harmless with any names, and without an error in a browser.
 
 #![allow(clippy::unwrap_used)]
 

@@ -1,4 +1,4 @@
-//! The page of an observed run: harmless whatever the names, and in a browser without an error or an overflow, in a wide
+//! The page of an observed run: harmless with any names, and in a browser without an error or an overflow, in a wide
 //! and in a narrow window.
 
 #![allow(clippy::unwrap_used)]

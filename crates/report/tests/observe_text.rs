@@ -49,7 +49,7 @@ fn writer(roles: &[&str]) -> Observed {
     }
 }
 
-/// Where `part` begins in the text.
+/// Returns where `part` begins in the text.
 fn at(page: &str, part: &str) -> usize {
     page.find(part).unwrap_or_else(|| panic!("no `{part}` in\n{page}"))
 }

@@ -20,7 +20,7 @@ fn comparison(metric: &str, better: Better, ratio: f64, medians: [f64; 2]) -> Co
     }
 }
 
-/// Of two commands.
+/// A verdict on two commands.
 fn verdict() -> Verdict {
     Verdict {
         schema: SCHEMA.to_owned(),
@@ -173,7 +173,7 @@ fn names_do_not_steer_the_terminal() {
     assert!(!text.contains('\x1b') && !text.contains('\u{202e}'), "{text}");
 }
 
-/// Of a server under a load of 5,000 requests a second.
+/// A verdict on a server under a load of 5,000 requests a second.
 fn served(outcome: Outcome, with: SideRate) -> Verdict {
     let without = SideRate { offered: Some(5000.0), achieved: 4998.6, missed: 0, failed: 0 };
     let mut other = comparison("p99_ms", Better::Lower, 0.5, [2.0, 1.0]);

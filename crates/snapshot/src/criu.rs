@@ -19,7 +19,7 @@ pub struct Criu {
     words: Vec<OsString>,
     /// Its version.
     pub version: (u32, u32),
-    /// As it says.
+    /// Version as CRIU prints it.
     pub version_text: String,
 }
 

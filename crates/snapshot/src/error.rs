@@ -58,7 +58,7 @@ pub enum SnapshotError {
         mib: u64,
         /// As measured here on a part of it.
         predicted: Duration,
-        /// By the user.
+        /// Limit by the user.
         allowed: Duration,
     },
     /// The images would not fit.

@@ -1,9 +1,10 @@
 //! Functions that a process's C library has chosen for its CPU.
 //!
-//! glibc picks its string functions when a process starts, by the CPU it finds (`IFUNC`), and keeps their addresses where
-//! `R_X86_64_IRELATIVE` relocations say. On a CPU with AVX-512 these are functions of EVEX instructions, which the guest
-//! does not have: the restored process would end at its first `strlen`. The addresses are read from the process, and the
-//! instructions there are looked at; the names of these functions are in no symbol table of a stripped library.
+//! glibc picks its string functions when a process starts, by the CPU it finds (`IFUNC`), and keeps their addresses
+//! where `R_X86_64_IRELATIVE` relocations point. On a CPU with AVX-512 these are functions of EVEX instructions, which
+//! the guest does not have: the restored process would end at its first `strlen`. The addresses are read from the
+//! process, and the instructions there are looked at; the names of these functions are in no symbol table of a stripped
+//! library.
 
 use iced_x86::{Code, Decoder, DecoderOptions, EncodingKind, FlowControl};
 use object::read::elf::{ElfFile64, FileHeader, Rela, SectionHeader};

@@ -29,7 +29,7 @@ impl Images {
         let failed = SnapshotError::system("make a file system in memory for the snapshot");
         let context = fsopen("tmpfs", FsOpenFlags::FSOPEN_CLOEXEC).map_err(&failed)?;
         fsconfig_set_string(&context, "mode", "0700").map_err(&failed)?;
-        // A bound of the usual half of all memory would be met in the middle of a pause.
+        // A bound of the usual half of all memory would be reached in the middle of a pause.
         fsconfig_set_string(&context, "size", "100%").map_err(&failed)?;
         fsconfig_create(&context).map_err(&failed)?;
         let flags =

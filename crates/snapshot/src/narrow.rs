@@ -35,7 +35,7 @@ const IP: u64 = 17;
 pub(crate) struct Replacements(BTreeMap<u64, u64>);
 
 impl Replacements {
-    /// Those of several processes. Errors: a library whose functions for AVX2 are not known.
+    /// Returns the replacements of several processes. Errors: a library with unknown functions for AVX2.
     pub(crate) fn of(chosen: &[Chosen]) -> Result<Self, String> {
         let mut all = BTreeMap::new();
         let mut known: Vec<Chosen> = Vec::new();

@@ -43,7 +43,7 @@ impl Restoration {
         if let Some(module) = &self.module {
             load(module)?;
         }
-        // An older kernel may refuse so many: then CRIU says which number it could not have.
+        // An older kernel may refuse so many: then CRIU names the number that it could not have.
         let _ = fs::write("/proc/sys/kernel/pid_max", PID_MAX);
         rustix::process::set_child_subreaper(Some(rustix::process::getpid()))
             .map_err(SnapshotError::system("adopt the restored process"))?;

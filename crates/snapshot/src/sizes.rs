@@ -1,5 +1,5 @@
-//! Forgets the sizes of open files in an image: CRIU refuses to restore a process whose file has another size than at the
-//! dump, and the process on the host goes on to write its files.
+//! Removes the sizes of open files from an image: CRIU refuses to restore a process with a file of another size than at
+//! the dump, and the process on the host goes on to write its files.
 //!
 //! The image `files.img` has a `FileEntry` a file; field 3 is a `RegFileEntry` with the field `size`
 //! (`images/fdinfo.proto`, `images/regfile.proto`).

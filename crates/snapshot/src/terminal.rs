@@ -23,7 +23,7 @@ impl Terminal {
         rustix::stdio::dup2_stdin(&inside).map_err(&failed)?;
         std::thread::spawn(move || {
             let (mut outside, mut thrown_away) = (std::fs::File::from(outside), [0; 4096]);
-            // Between two openings of the other side a terminal fails; nobody is left who would be told.
+            // Between two openings of the other side a terminal fails; nobody is left to receive the error.
             while outside.read(&mut thrown_away).is_ok_and(|length| length > 0) {}
         });
         Ok(Terminal)

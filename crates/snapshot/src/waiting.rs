@@ -6,7 +6,7 @@ use std::time::Duration;
 
 /// How long a process is looked at.
 const LOOK: Duration = Duration::from_millis(300);
-/// A process that takes a smaller share of one CPU only waits: a server that nobody asks has timers.
+/// A process that takes a smaller share of one CPU only waits: a server without requests has timers.
 const LEAST_SHARE: f64 = 0.02;
 /// Numbers of system calls, and what waiting in them is (x86_64).
 const CALLS: [(u64, &str); 13] = [

@@ -9,7 +9,7 @@ use std::process::ExitCode;
 /// The status of wrong use.
 const WRONG_USE: u8 = 2;
 
-/// Reads this process's arguments. Where they ask for help, or are wrong, prints that and returns the status to end with.
+/// Reads this process's arguments. If they request help, or are wrong, prints that and returns the status to end with.
 pub fn read<P: Parser>() -> Result<P, ExitCode> {
     P::try_parse().map_err(|error| {
         // A closed stream must not change the status.
@@ -23,8 +23,8 @@ pub fn read<P: Parser>() -> Result<P, ExitCode> {
     })
 }
 
-/// What is wrong with the arguments of a command, the program's name first among them, in one line. clap leaves out what
-/// could steer the terminal.
+/// Describes the fault in the arguments of a command, the program's name first among them, in one line. clap leaves out
+/// what could steer the terminal.
 pub fn in_one_line(command: &Command, arguments: impl Iterator<Item = OsString>, error: &clap::Error) -> String {
     let text = error.render().to_string();
     let verb = verb(command, arguments);

@@ -1,9 +1,9 @@
 //! The middle of some numbers, and an interval for it from signed ranks.
 //!
-//! In pairs whose order a coin decides, a difference is as likely up as down where the sides are equal, whatever the
-//! noise is like and however the sizes of the differences depend on one another. That is all that Wilcoxon's signed
-//! ranks assume, so the error rate stands exactly; and they use the sizes, which the plain median does not: of normal
-//! noise the interval is a fifth narrower.
+//! In pairs with an order that a coin decides, a difference is as likely up as down where the sides are equal, with any
+//! noise and any dependence between the sizes of the differences. That is all that Wilcoxon's signed ranks assume, so
+//! the error rate stands exactly; and they use the sizes, which the plain median does not: of normal noise the interval
+//! is a fifth narrower.
 
 use statrs::distribution::{ContinuousCDF, Normal};
 

@@ -12,8 +12,8 @@ const NO_LOOKS_AFTER: f64 = 0.7;
 
 /// The looks of a comparison, and what they have spent (Lan and DeMets).
 ///
-/// How far a comparison has come is told by time and by number of pairs, neither of which knows which side is better.
-/// The looks' own errors add up to what is allowed, so that the whole stays within it whatever their correlation.
+/// A comparison's progress is a time and a number of pairs, and neither shows which side is better. The looks' own
+/// errors add up to what is allowed, so that the whole stays within it at any correlation.
 pub(crate) struct Looks {
     allowed: f64,
     spent: f64,

@@ -22,9 +22,9 @@ impl fmt::Display for Side {
 
 /// Pairs of runs, AB or BA as the coin falls for each.
 ///
-/// Each coin is its own: under no difference, a pair's ratio is then as likely above as below, whatever the others'
-/// are, which is all that the interval assumes. Blocks ABBA, one coin for two pairs, are not enough: a disturbance as
-/// long as two runs moves both pairs of a block the same way.
+/// Each coin is its own: under no difference, a pair's ratio is then as likely above as below, independent of the
+/// others', which is all that the interval assumes. Blocks ABBA, one coin for two pairs, are not enough: a disturbance
+/// as long as two runs moves both pairs of a block the same way.
 pub(crate) struct Coin(Pcg64Mcg);
 
 impl Coin {

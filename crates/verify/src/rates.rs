@@ -10,7 +10,7 @@ const ONE_RUN_IN: usize = 10;
 /// After so many pairs a side that missed its rate in every run ends the comparison.
 const HOPELESS: usize = 3;
 
-/// The rates of all runs; `None` where a run told none.
+/// The rates of all runs; `None` where a run has none.
 pub(crate) fn of(pairs: &Pairs, tolerance: f64) -> Option<Rates> {
     let side = |samples: &[Sample]| side_rate(samples, tolerance);
     Some(Rates { without: side(&pairs.without)?, with: side(&pairs.with)?, tolerance })

@@ -1,7 +1,7 @@
-//! Two sides compared by recordings of each on the model of a machine, where no clock here says anything of them.
+//! Compares two sides by recordings of each on the model of a machine, where no clock here can measure them.
 //!
-//! A recording is dear and its figures are counted, so there are few: the verdict is that of their ranges. Where the two
-//! sides do not differ, the ranges of three and three are apart in one case of ten.
+//! A recording is dear and its figures are counted, so there are few: the verdict is that of their ranges. The ranges
+//! of three and three are apart in one case of ten if the two sides do not differ.
 
 use crate::order::{Coin, Side};
 use crate::pairs::summary;
@@ -11,7 +11,7 @@ use nearmiss_record::verdict::{MODELLED, SCHEMA, Sides};
 /// Recordings of each side, and how often they are apart by chance: 2 of the 20 orders of three and three.
 pub const RECORDINGS: usize = 3;
 const BY_CHANCE: f64 = 0.1;
-/// Ranges that overlap and are no wider than this say that there is no difference.
+/// Ranges that overlap and are no wider than this show no difference.
 const RESOLUTION: f64 = 0.03;
 
 /// Records both sides in turn, as a coin from the seed orders each pair, and judges the metric `about`; less is better

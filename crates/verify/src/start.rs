@@ -1,4 +1,5 @@
-//! What a remedy adds to the start of a program: a part of every time with it, and of a short command's a large one.
+//! Cost that a remedy adds to the start of a program: a part of every time with it, and of a short command's a large
+//! one.
 
 use crate::interval::Averages;
 use crate::{Error, SideCommand};

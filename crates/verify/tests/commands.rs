@@ -105,7 +105,7 @@ fn the_remedy_is_confirmed_in_every_run_under_it() {
     assert!(matches!(error, Error::NotEngaged { run: 2, .. }), "{error}");
 }
 
-/// Says so often that it acted.
+/// Reports so many acts.
 struct Acting(Acts);
 
 impl Engagement for Acting {

@@ -1,5 +1,5 @@
-//! What the forked child does until `exec`: only calls that are safe between `fork` and
-//! `exec` of a process with threads, and no allocation.
+//! Steps of the forked child until `exec`: only calls that are safe between `fork` and `exec` of a process with
+//! threads, and no allocation.
 
 use crate::memory::RawPolicy;
 use std::ffi::{CStr, CString, c_char, c_int};
@@ -154,8 +154,8 @@ pub(crate) fn run(plan: &Plan, d: &Descriptors<'_>, own_group: bool, mask: &libc
     }
 }
 
-/// Gives every signal that the launcher handles its default action; ignored ones stay
-/// ignored, but for SIGPIPE, which Rust's runtime ignores without having been asked.
+/// Gives every signal that the launcher handles its default action; ignored ones stay ignored, but for SIGPIPE, which
+/// Rust's runtime ignores by itself.
 unsafe fn reset_signals() {
     for signal in 1..=64 {
         // SAFETY: zeroed `sigaction` is a valid value; invalid signals are refused by the call.

@@ -1,4 +1,4 @@
-//! Files of which nothing is left, whatever ends the launcher.
+//! Files of which nothing is left, however the launcher ends.
 
 use crate::Error;
 use crate::guardian::Guardian;
@@ -48,7 +48,7 @@ impl GuardedFiles {
 
 impl Drop for GuardedFiles {
     fn drop(&mut self) {
-        // What somebody else removed already needs no removal.
+        // A file that somebody else removed already needs no removal.
         for file in &self.files {
             let _ = fs::remove_file(file);
         }

@@ -84,7 +84,7 @@ impl Suspended {
         self.process.pid()
     }
 
-    /// Where it, and all that it will start, are found.
+    /// Returns the tree of it, and of all that it will start.
     pub fn tree(&self) -> Tree {
         self.process.tree()
     }
@@ -92,7 +92,7 @@ impl Suspended {
     /// Lets the command go; the clock starts. Returns once `exec` has succeeded or failed.
     pub fn resume(mut self) -> Result<Running, Error> {
         let started = Instant::now();
-        // A command that failed before it waited says why in its report.
+        // A command that failed before it waited gives the reason in its report.
         let released = rustix::io::write(&self.release, &[1]);
         let mut report = [0u8; 8];
         match self.failure.read_exact(&mut report) {

@@ -2,7 +2,7 @@ use crate::Running;
 use std::ptr;
 use std::sync::atomic::{AtomicI32, Ordering};
 
-/// What a wrapper passes on: what people and supervisors send to end or steer a command.
+/// Signals that a wrapper passes on: those that people and supervisors send to end or steer a command.
 const FORWARDED: [i32; 7] =
     [libc::SIGHUP, libc::SIGINT, libc::SIGQUIT, libc::SIGTERM, libc::SIGUSR1, libc::SIGUSR2, libc::SIGCONT];
 

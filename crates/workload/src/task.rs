@@ -4,8 +4,8 @@ use crate::proc;
 use std::fs;
 
 /// A task's number comes again once the task has ended; the number with the time at which the task began does not. So
-/// this tells a task from whoever has its number later, where holding a descriptor of each task would take a descriptor
-/// of each.
+/// this distinguishes a task from a later owner of its number, where holding a descriptor of each task would take a
+/// descriptor of each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct TaskId {
     /// In clock ticks since the machine's start. First, so that tasks are ordered as they began.
@@ -30,7 +30,7 @@ impl TaskId {
         Some(TaskId { began: proc::began(process, task)?, task, process })
     }
 
-    /// Whether the task has not ended, or has ended and nobody has asked how.
+    /// Whether the task has not ended, or has ended and nobody has waited for it.
     pub fn is_there(&self) -> bool {
         proc::began(self.process, self.task) == Some(self.began)
     }

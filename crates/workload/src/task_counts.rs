@@ -1,4 +1,4 @@
-//! What one task did, counted by the kernel for that task alone: its instructions, and its misses of the last level.
+//! Counts of one task, by the kernel for that task alone: its instructions, and its misses of the last level.
 
 use perf_event_open_sys::bindings as sys;
 use std::fs::File;
@@ -37,7 +37,8 @@ pub struct TaskCounts {
 }
 
 impl TaskCounts {
-    /// Of a task; 0 is the calling one. Errors: the machine has no such counter, or the kernel refuses it.
+    /// Opens the counters of a task; 0 is the calling one. Errors: the machine has no such counter, or the kernel
+    /// refuses it.
     pub fn open(task: i32, kind: CounterKind) -> io::Result<Self> {
         let [work, harm] = kind.events();
         Ok(TaskCounts { events: [open(task, work)?, open(task, harm)?], last: [0; 2] })

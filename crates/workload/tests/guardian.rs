@@ -1,5 +1,5 @@
-//! Nothing is left of a command whose launcher is killed, and signals sent to a wrapper
-//! reach its command. The launcher is this test program, started again.
+//! Nothing is left of a command after its launcher is killed, and signals sent to a wrapper reach its command. The
+//! launcher is this test program, started again.
 
 #![allow(clippy::unwrap_used)]
 

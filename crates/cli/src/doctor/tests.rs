@@ -19,7 +19,7 @@ struct Fake {
     remedies: Vec<(&'static str, Ability)>,
 }
 
-/// What the instruments answer: name, why not, what to type.
+/// Makes the answers of instruments: name, why not, what to type.
 fn instruments(answers: &[(&'static str, bool, &str, &str)]) -> Vec<Capability> {
     let capability = |(what, works, why_not, what_to_type): &(&'static str, bool, &str, &str)| Capability {
         what,

@@ -1,4 +1,4 @@
-//! A trace of `true` as the user who asks: what no look at its parts can promise.
+//! A trace of `true` as the calling user: it shows what no look at its parts can promise.
 
 use crate::progress::progress;
 use anyhow::{Context, bail};
@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 const MEMORY: u64 = 512 << 20;
 const LIMIT: Duration = Duration::from_secs(30);
 
-/// What it took, *measured*. Errors: why it failed.
+/// Returns the cost of the trace, *measured*. Errors: the reason of the failure.
 pub fn trace_true() -> anyhow::Result<String> {
     progress("tracing `true` in a guest");
     let started = Instant::now();

@@ -3,7 +3,7 @@
 use nearmiss_lab::{MetricTable, Row, Show};
 use nearmiss_report::plot::figure::{Marks, Panel, Series, picture};
 
-/// A panel tells so many series apart, and has room for the names of so many rows.
+/// A panel distinguishes so many series, and has room for the names of so many rows.
 const MOST_SERIES: usize = 3;
 const MOST_ROWS: usize = 12;
 

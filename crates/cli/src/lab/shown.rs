@@ -20,7 +20,7 @@ pub fn text(lab: &Lab, show: &Show) -> String {
     text
 }
 
-/// The same as one page, with pictures.
+/// The tables of a lab as one page, with pictures.
 pub fn html(lab: &Lab, show: &Show) -> String {
     let section = |metric: &MetricTable| Section {
         title: title(show, metric),

@@ -9,7 +9,8 @@ use std::cell::Cell;
 use std::io::{IsTerminal, Write};
 use std::time::{Duration, Instant};
 
-/// Printed at the first signal while a command is recorded for its diagnosis. A command that `trace` wraps has its own say.
+/// Printed at the first signal while a command is recorded for its diagnosis. A command that `trace` wraps handles its
+/// own.
 const ENDING: &str = "ending the command and its recording; again to drop the recording";
 /// Nothing is shown of what is over sooner.
 const A_WHILE: Duration = Duration::from_secs(2);

@@ -1,4 +1,4 @@
-//! What `verify` reads of a load's output.
+//! Figures that `verify` reads of a load's output.
 
 use super::how::parse_share;
 use crate::load::LoadArgs;

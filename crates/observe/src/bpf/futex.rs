@@ -10,7 +10,7 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::Arc;
 
-/// Where a frame lies: file and offset there.
+/// Place of a frame: file and offset there.
 type Place = (Arc<Path>, u64);
 
 /// Stacks of futex waiters, by futex.
@@ -86,7 +86,7 @@ fn stack_of(pid: i32, from: u64) -> Vec<u8> {
     copied
 }
 
-/// What the futex is to the program, by the libc function that waits on it.
+/// Names the purpose of the futex in the program, by the libc function that waits on it.
 fn purpose(frames: &[Frame]) -> &'static str {
     let named = |part: &str| frames.iter().any(|f| f.function.contains(part));
     if named("mutex_cond_lock") {

@@ -16,7 +16,7 @@ pub struct Places {
 }
 
 impl Places {
-    /// Reads where the waiters found their locks to lie. Empty where that cannot be told.
+    /// Reads where the waiters found their locks to lie. Empty where that is unknown.
     pub fn read(ebpf: &Ebpf) -> Places {
         let mut places = Places::default();
         let Some(map) = ebpf.map("lock_places") else { return places };
@@ -33,7 +33,7 @@ impl Places {
         places
     }
 
-    /// `mm_struct.mmap_lock`, for example; `None` where the waiter could not tell.
+    /// `mm_struct.mmap_lock`, for example; `None` where the waiter did not find it.
     pub fn name(&self, address: u64) -> Option<&str> {
         self.names.get(&address).map(String::as_str)
     }

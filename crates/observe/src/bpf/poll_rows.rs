@@ -1,4 +1,4 @@
-//! What the programs counted of each thread's poll calls.
+//! Counts of each thread's poll calls by the BPF programs.
 
 use super::layout::PollStat;
 use super::{BpfError, refused};

@@ -1,10 +1,10 @@
-//! Which frames belong to the language's runtime: its caller is the program, whose lines a user can change.
+//! Frames of the language's runtime: their caller is the program, and a user can change its lines.
 
 use nearmiss_record::observed::Frame;
 
 /// Libraries, by the beginning of their file names.
 const LIBRARIES: [&str; 8] = ["libc.so", "libc-", "libpthread", "libstdc++", "libc++", "ld-linux", "ld-musl", "[vdso]"];
-/// Where the headers and sources of libraries lie, inlined into the program: anywhere in a path.
+/// Places of the headers and sources of libraries, inlined into the program: anywhere in a path.
 const SOURCES: [&str; 9] = [
     "/usr/include/",
     "/usr/local/include/",

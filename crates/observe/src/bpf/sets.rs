@@ -1,4 +1,4 @@
-//! How many descriptors an epoll set holds: its calls do not say, the kernel's description of the descriptor does.
+//! Number of descriptors in an epoll set: its calls lack it, the kernel's description of the descriptor has it.
 
 use super::layout::{POLL_CALLS, PollStat};
 use super::poll_rows;

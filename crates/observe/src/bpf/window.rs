@@ -1,4 +1,4 @@
-//! The window of an observation: whatever lies outside is cut off.
+//! The window of an observation: all that lies outside is cut off.
 
 /// From its begin to its end, on `CLOCK_MONOTONIC`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -31,7 +31,7 @@ impl Counters {
         Ok(Counters { open: open.collect::<Result<_, PerfError>>()? })
     }
 
-    /// What was counted, by event; where events shared a counter, scaled up to the whole time.
+    /// Returns the counts, by event; where events shared a counter, scaled up to the whole time.
     pub fn read(&mut self) -> Result<Vec<(String, f64)>, PerfError> {
         self.open
             .iter_mut()

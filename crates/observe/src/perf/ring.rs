@@ -7,7 +7,7 @@ use std::os::fd::{AsRawFd, BorrowedFd};
 use std::ptr::{self, NonNull};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Data pages of a ring: the most that is asked for, and what `kernel.perf_event_mlock_kb` grants anybody (with the
+/// Data pages of a ring: the most that is requested, and what `kernel.perf_event_mlock_kb` grants anybody (with the
 /// header page).
 const RING_PAGES: [usize; 2] = [512, 128];
 
@@ -105,6 +105,6 @@ impl Drop for Ring {
 }
 
 fn page_size() -> usize {
-    // SAFETY: asks for a constant of the system.
+    // SAFETY: reads a constant of the system.
     usize::try_from(unsafe { libc::sysconf(libc::_SC_PAGESIZE) }).unwrap_or(4096)
 }

@@ -29,7 +29,7 @@ pub enum ObserveError {
     /// A server could not be put under its load.
     #[error(transparent)]
     Serving(#[from] nearmiss_workload::ServingError),
-    /// Nothing that was asked for works here.
+    /// None of the requested instruments works here.
     #[error("none of the instruments asked for works here: {0}; `nearmiss doctor` says what would help")]
     NothingWorks(String),
     /// An event name or target that makes no sense.

@@ -1,4 +1,4 @@
-//! Where a time line changes: the segmentation that minimises squared deviation plus a penalty a change.
+//! Changes of a time line: the segmentation that minimises squared deviation plus a penalty a change.
 
 use std::ops::Range;
 

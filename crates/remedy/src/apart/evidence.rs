@@ -1,4 +1,4 @@
-//! What a subject is seen by: its lines, their tenants, who uses which bytes from where.
+//! Evidence for a subject: its lines, their tenants, who uses which bytes from where.
 
 use super::subject::Subject;
 use nearmiss_record::figures::{Cell, Table};
@@ -76,7 +76,7 @@ fn tenant_text(tenant: &Tenant) -> String {
 
 /// `thread 104`, `threads 104 and 105`, `9 threads`.
 pub fn threads(users: &[u32]) -> String {
-    // Beyond what the kernel numbers are those that were not told apart.
+    // Numbers beyond the kernel's are of threads that were not distinguished.
     let (named, others): (Vec<u32>, Vec<u32>) = users.iter().partition(|user| **user <= MOST_THREAD_ID);
     let text = match named.as_slice() {
         [one] => format!("thread {one}"),

@@ -24,7 +24,7 @@ pub struct Apart {
 }
 
 impl Apart {
-    /// Of a subject of this run.
+    /// Makes the suspicion of a subject of this run.
     pub fn new(subject: Subject, modelled: Arc<ModelRecord>) -> Self {
         Apart { subject, modelled }
     }
@@ -224,7 +224,7 @@ fn least_favourable(references: u64, dearest_cycles: f64, rest: u64) -> f64 {
     waits / (waits + rest as f64).max(1.0)
 }
 
-/// What the change saves in each order.
+/// Describes the savings of the change in each order.
 fn both_orders(replays: &Replays, sharing: LineSharing) -> String {
     let [recorded, modelled] = [0, 1].map(|order| percent(replays.gain(order, CHANGED).0));
     let change = match sharing {

@@ -16,7 +16,7 @@ use nearmiss_record::words;
 use nearmiss_workload::Workload;
 
 const NAME: &str = "bypass";
-/// What a rehearsal varies, as its option is named.
+/// Name of the parameter, as its option is named.
 const PARAMETER: &str = "sites";
 
 /// The definition.
@@ -77,7 +77,7 @@ fn site_of(text: &str) -> Result<Value, String> {
 }
 
 fn detect(case: &Case) -> Result<Suspicions, CaseError> {
-    // What files gain can be rehearsed on an observation, and what copies gain cannot.
+    // The gain of files can be rehearsed on an observation, and that of copies cannot.
     Ok(files::detect(case)?.into_iter().chain(copies::detect(case)?).collect())
 }
 

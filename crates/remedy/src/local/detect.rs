@@ -10,7 +10,7 @@ use nearmiss_machine::attribution::{Cause, RemoteObject, RemoteReads};
 use nearmiss_record::policy::Policy;
 use std::sync::Arc;
 
-/// What was seen of a run.
+/// Remote reads of a run, and their objects.
 #[derive(Debug)]
 pub struct Seen {
     /// Most waits first.
@@ -19,7 +19,7 @@ pub struct Seen {
     pub share: f64,
     /// Threads with their bus reads and those of other nodes' memory.
     pub threads: Vec<(u32, u64, u64)>,
-    /// Of the heap blocks that were handed out again, the share that another node had freed.
+    /// Share of the heap blocks handed out again that another node had freed.
     pub handed_elsewhere: f64,
     /// Cycles of the command.
     pub cycles: u64,

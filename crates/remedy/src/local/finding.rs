@@ -23,7 +23,7 @@ pub struct Local {
 }
 
 impl Local {
-    /// Of what was seen of a run.
+    /// Makes the suspicion for a treatment, from what was seen of a run.
     pub fn new(treatment: Treatment, seen: Arc<Seen>) -> Self {
         Local { treatment, seen }
     }
@@ -132,8 +132,8 @@ impl Local {
     }
 
     fn prediction(&self, case: &Traced, (replays, best): &(Replays, usize)) -> Prediction {
-        // What a change saves beside its cause is luck: on which node a plan begins, and whom that suits. It counts as far as
-        // the cause can save as much again, since a task that stays finds its lines in the caches, too.
+        // Savings of a change beside its cause are luck: on which node a plan begins, and whom that suits. They count
+        // as far as the cause can save as much again, since a task that stays finds its lines in the caches, too.
         let most = 2.0 * self.most_gain();
         let (gain, low, high) = replays.gain_of(*best);
         let [gain, low, high] = [gain, low, high].map(|gain| gain.min(most));

@@ -1,4 +1,4 @@
-//! Local: tasks run, and pages and blocks lie, where they are used, on machines whose memory is of several nodes.
+//! Local: tasks run, and pages and blocks lie, where they are used, on machines with memory of several nodes.
 
 pub mod apply;
 mod detect;
@@ -67,7 +67,7 @@ Tasks are bound in the recorded order, and what the kernel does at its own addre
     abilities: apply::abilities,
 };
 
-/// What a rehearsal changes.
+/// Reads a value of the rehearsal's parameter.
 fn policy_of(text: &str) -> Result<Value, String> {
     let wrong = "is none of first-touch, interleave, used, pools, round-robin, compact and CPUs such as 0/2/1/3";
     replays::Change::named(text).map(|_| Value::Name(text.to_owned())).ok_or_else(|| format!("{text} {wrong}"))

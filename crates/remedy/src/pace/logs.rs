@@ -13,7 +13,7 @@ type Thread = (u32, u32);
 /// A look at how long it takes is worth so many rows.
 const ROWS_A_STEP: usize = 1 << 16;
 
-/// The log of one thread, and what the intervals that were asked for do to it.
+/// The log of one thread, and the effect of the requested intervals on it.
 #[derive(Debug, Default)]
 pub struct Replays {
     /// The log.

@@ -19,7 +19,7 @@ use clap::Args as _;
 use std::time::Duration;
 
 const NAME: &str = "pace";
-/// What an interval may add to one event of a hundred, unless something else is asked for.
+/// Time that an interval may add to one event of a hundred, unless another is requested.
 const BUDGET: Duration = Duration::from_millis(1);
 
 /// The definition.

@@ -61,7 +61,7 @@ impl Suspicion for Pairing {
     }
 }
 
-/// Tasks of a run whose trace does not carry their places.
+/// Suspects tasks of a run with a trace that does not carry their places.
 pub fn unrehearsed(why: String, most_gain: f64) -> Unrehearsed {
     Unrehearsed {
         remedy: super::NAME,

@@ -1,7 +1,8 @@
 //! From a grouping of tasks to what each CPU executes when.
 //!
-//! Where a domain has more tasks than CPUs, each pair is beside each other for the same part of the time, in as few and
-//! as long turns as that takes: a tournament. A domain of more than two CPUs deals its tasks by chance, a few times over.
+//! In a domain with more tasks than CPUs, each pair is beside each other for the same part of the time, in as few and
+//! as long turns as that takes: a tournament. A domain of more than two CPUs deals its tasks by chance, a few times
+//! over.
 
 use nearmiss_machine::describe::Domains;
 use nearmiss_machine::model::Hand;
@@ -10,7 +11,7 @@ use nearmiss_pairing::dealt;
 /// How often a domain of several CPUs deals its tasks.
 const DEALS: usize = 4;
 
-/// What a domain's CPUs execute for a while.
+/// Tasks that a domain's CPUs execute for a while.
 struct Turn {
     tasks: Vec<Option<usize>>,
     windows: usize,

@@ -60,8 +60,9 @@ impl Judged {
         spread(typical.iter().zip(ours).map(|(typical, ours)| 1.0 - ours / typical.max(1.0)))
     }
 
-    /// The grouping that is proposed: ours, if it saves enough on every placement and by its pairs too, some of which are certain.
-    /// Of tasks that are all alike one that began first differs from the others, and no pair gains by it.
+    /// The grouping that is proposed: ours, if it saves enough on every placement and by its pairs too, some of which
+    /// are certain. Among tasks that are all alike, one that began first differs from the others, and no pair gains by
+    /// it.
     pub fn proposed(&self) -> Option<&[Vec<usize>]> {
         let (gain, low, _) = self.gain();
         let [high_pairs, low_pairs, _] = self.schedules.judged;
@@ -70,7 +71,7 @@ impl Judged {
         (gain >= LEAST_GAIN && low >= LEAST_GAIN && certain).then_some(&self.schedules.groups)
     }
 
-    /// What the proposal would save of the command's cycles; nothing where none is made.
+    /// Returns the proposal's savings of the command's cycles; nothing where none is made.
     pub fn prediction(&self, case: &Traced) -> Prediction {
         let (gain, low, high) = if self.proposed().is_some() { self.gain() } else { (0.0, 0.0, 0.0) };
         Prediction {
@@ -86,7 +87,7 @@ impl Judged {
         }
     }
 
-    /// What is not exact, one sentence each.
+    /// Lists the inexact parts, one sentence each.
     pub fn approximate(&self, case: &Traced) -> Vec<String> {
         let own = [
             "Waiting is not replayed: barriers and locks let tasks run at other times than here.".to_owned(),

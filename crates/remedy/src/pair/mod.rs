@@ -17,7 +17,7 @@ use crate::contract::{Help, Parameter, Remedy, Value};
 use clap::Args as _;
 
 const NAME: &str = "pair";
-/// What a rehearsal varies, as its option is named.
+/// Name of the parameter, as its option is named.
 const PARAMETER: &str = "windows";
 
 /// The definition.

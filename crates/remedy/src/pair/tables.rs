@@ -31,7 +31,7 @@ pub fn evidence(judged: &Judged) -> Vec<Table> {
     vec![tasks(judged), pairs(judged), table("schedules", &columns, schedules(judged))]
 }
 
-/// What is proposed, in short.
+/// Names the proposal, in short.
 fn subject(judged: &Judged) -> String {
     let Some(groups) = judged.proposed() else {
         return format!("{}, and no grouping is proposed", counted(judged.tasks.len() as u64, "task"));

@@ -13,7 +13,7 @@ const MOST_REFERENCES: u64 = 700_000;
 /// References of both tasks of all pairs together, about, on one page placement: what two CPUs replay in some ten seconds
 /// on all five.
 const MOST_OF_ALL: u64 = 40_000_000;
-/// Instructions of a window, unless others are asked for.
+/// Instructions of a window, unless others are requested.
 pub const USUAL_WINDOW: u64 = 50_000;
 
 /// A task that is compared.
@@ -57,7 +57,7 @@ pub struct Sample {
 }
 
 impl Sample {
-    /// Of a run; none where fewer than two tasks matter.
+    /// Samples a run; none where fewer than two tasks matter.
     pub fn of(case: &Traced, window: u64) -> Option<Self> {
         let mut rows: Vec<&TaskRow> = case.model.tasks.iter().filter(|row| row.of_command && row.tid != 0).collect();
         rows.sort_by_key(|row| row.tid);

@@ -10,8 +10,8 @@ pub fn preloading(workload: Workload, libraries: Vec<&OsStr>) -> Workload {
     workload.env("LD_PRELOAD", preload).env("ASAN_OPTIONS", asan_options)
 }
 
-/// What is preloaded already stays. Ours comes before it, since it must wrap an allocator
-/// that is preloaded; only the sanitizers' runtimes insist on being first.
+/// Puts ours before what is preloaded already, since it must wrap an allocator that is preloaded; only the sanitizers'
+/// runtimes insist on being first.
 fn join_preload(present: Option<OsString>, ours: Vec<&OsStr>) -> OsString {
     let present = present.unwrap_or_default();
     let text = present.to_string_lossy();

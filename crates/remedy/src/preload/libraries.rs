@@ -1,4 +1,4 @@
-//! Where the preloaded libraries are written.
+//! Files of the preloaded libraries.
 
 use super::Library;
 use crate::CannotEngage;
@@ -15,7 +15,7 @@ pub(super) fn write(libraries: &[&Library]) -> Result<GuardedFiles, CannotEngage
     Ok(GuardedFiles::write(&place()?, "nearmiss-", &files)?)
 }
 
-/// A directory from which libraries can be mapped, and whose name LD_PRELOAD can carry.
+/// A directory from which libraries can be mapped, with a name that LD_PRELOAD can carry.
 fn place() -> Result<PathBuf, CannotEngage> {
     let candidates = [std::env::temp_dir(), "/tmp".into(), "/dev/shm".into(), "/var/tmp".into()];
     candidates

@@ -73,12 +73,12 @@ impl Preload {
         environment::preloading(workload, files).env(variable, parameters).keep_open(self.page.descriptor())
     }
 
-    /// What processes that have ended had still to give back: they were killed, or became other programs.
+    /// Returns what ended processes had still to give back: they were killed, or became other programs.
     pub fn rests(&self) -> Vec<Rest> {
         self.page.rests()
     }
 
-    /// What the libraries counted since the last call, provided that the launched process `pid` had all of them.
+    /// Returns the libraries' counts since the last call, provided that the launched process `pid` had all of them.
     pub fn confirm(&self, pid: i32) -> Result<Parts, NotEngaged> {
         let parts = self.page.take(&self.libraries);
         let missing: Vec<&str> = parts.iter().filter(|part| !part.has(pid)).map(|part| part.library).collect();

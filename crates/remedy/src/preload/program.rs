@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 /// How many `#!` lines are followed, as the kernel does.
 const MOST_INTERPRETERS: usize = 5;
 
-/// What a remedy says of programs that it cannot reach by a library.
+/// Texts of a remedy on programs that it cannot reach by a library.
 #[derive(Clone, Copy, Debug)]
 pub struct Refusals {
     /// Behind `it is a Go program: `, why that matters.

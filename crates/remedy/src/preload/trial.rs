@@ -3,7 +3,7 @@
 use crate::{Ability, Applied, CannotEngage, Inability};
 use nearmiss_workload::{Stdio, Workload};
 
-/// Runs `true` under a remedy: the row says whether the remedy's libraries were loaded and answered.
+/// Runs `true` under a remedy: the row reports whether the remedy's libraries were loaded and answered.
 pub fn try_on_true(name: &'static str, apply: impl FnOnce(Workload) -> Result<Applied, CannotEngage>) -> Ability {
     let todo = "export TMPDIR=DIR, a directory that is not mounted noexec".to_owned();
     let state = match run(apply) {

@@ -18,7 +18,7 @@ pub struct Options {
 
 const SHARE: usize = 8;
 const COUNT: usize = 9;
-/// Source lines without figures that are shown between two with figures, for what they say of both.
+/// Source lines without figures that are shown between two with figures, as the context of both.
 const CONTEXT: u32 = 3;
 
 /// The functions, each with its lines and instructions.

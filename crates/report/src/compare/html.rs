@@ -43,7 +43,7 @@ pub fn html(comparison: &RunComparison) -> String {
     page.into_string()
 }
 
-/// The table's name, of an event whose name may hold anything.
+/// Returns an id from the table's name: that of an event may hold anything.
 fn id(table: &ComparedTable) -> String {
     table.name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect()
 }

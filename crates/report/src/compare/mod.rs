@@ -30,11 +30,11 @@ pub enum CompareError {
     Kinds {
         /// The first run.
         before: PathBuf,
-        /// What it is.
+        /// Kind of the first run.
         before_kind: RunKind,
         /// The second run.
         after: PathBuf,
-        /// What it is.
+        /// Kind of the second run.
         after_kind: RunKind,
     },
     /// A verdict compares already.

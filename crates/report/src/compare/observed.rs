@@ -116,7 +116,7 @@ fn block(before: &Observed, after: &Observed) -> ComparedTable {
     table(("io", "Block I/O"), columns, By::NameAndDetail, rows(before), rows(after))
 }
 
-/// What makes the two less comparable than their tables look.
+/// Lists what makes the two less comparable than their tables look.
 pub fn notes(before: &(Manifest, Observed), after: &(Manifest, Observed)) -> Vec<String> {
     let (a, b) = (&before.1, &after.1);
     let mut notes = vec![

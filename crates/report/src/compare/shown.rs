@@ -5,7 +5,7 @@ use crate::number::{bytes, grouped, scaled};
 use crate::observe::time;
 use nearmiss_record::comparison::{ComparedRow, ComparedTable, Figures, UNATTRIBUTED, Unit};
 
-/// What is shown of a table.
+/// Rows shown of a table.
 pub struct Shown {
     /// The first rows.
     pub rows: Vec<ComparedRow>,

@@ -106,7 +106,7 @@ fn figures(tally: &Tally, depth: usize) -> Vec<u64> {
     [tally.stall_cycles, references(tally)].into_iter().chain(misses).collect()
 }
 
-/// What makes the two less comparable than their tables look, and what does not add up.
+/// Lists what makes the two less comparable than their tables look, and what does not add up.
 pub fn notes(before: &Report, after: &Report) -> Vec<String> {
     let (a, b) = (&before.model, &after.model);
     let mut notes = Vec::new();

@@ -1,4 +1,4 @@
-//! Where in the calls the waiting is.
+//! Places of the waiting in the calls.
 
 use super::Section;
 use crate::function_name::folded;

@@ -13,7 +13,7 @@ use nearmiss_record::model::MissClass;
 
 /// Functions that are taken apart.
 pub const FUNCTIONS: usize = 8;
-/// Of them, those that are open at first.
+/// Functions that are open at first.
 const OPEN: usize = 1;
 
 pub(super) fn section(report: &Report) -> Option<Section> {

@@ -1,4 +1,4 @@
-//! What ran, the sentence that matters, the key figures, and what a reader must know.
+//! Head of the page: what ran, the sentence that matters, the key figures, and notes for the reader.
 
 use crate::cycles::spent;
 use crate::levels::misses;

@@ -46,7 +46,7 @@ fn table<T>(
     table_of(label, ranking, noun, heads, cells, columns, None)
 }
 
-/// The same of rows that are not all: what the `whole` has beyond them is a row with a name of its own.
+/// A table with rows that are not all: the rest of the `whole` is a row with a name of its own.
 fn table_of<T>(
     label: &str,
     ranking: &Ranking<'_, T>,
@@ -105,7 +105,7 @@ fn cell(column: &Column<'_>, tally: &Tally, largest: u64) -> Markup {
     }
 }
 
-/// The same rows with every class of one level as a number: what the bars show.
+/// A table of the rows with every class of one level as a number: the figures of the bars.
 fn by_class<T>(
     label: &str,
     ranking: &Ranking<'_, T>,

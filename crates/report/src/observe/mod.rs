@@ -1,4 +1,4 @@
-//! What an observed run shows. Every figure here was *measured*.
+//! Reports of an observed run. Every figure here was *measured*.
 
 mod detail;
 mod export;

@@ -45,7 +45,7 @@ pub struct Panel {
     pub places: Vec<String>,
     /// How.
     pub marks: Marks,
-    /// What: at most three.
+    /// Series: at most three.
     pub series: Vec<Series>,
 }
 

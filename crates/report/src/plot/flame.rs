@@ -20,8 +20,8 @@ struct Placed<'a> {
     width: f64,
 }
 
-/// The picture of a call tree. `kind`: *Modelled* or *Measured*; `unit`: what its weights count; `name`: said instead of
-/// the picture.
+/// The picture of a call tree. `kind`: *Modelled* or *Measured*; `unit`: what its weights count; `name`: text in place
+/// of the picture.
 pub(crate) fn flame(nodes: &[Node], kind: &str, unit: &str, name: &str) -> Markup {
     let total = nodes.first().map_or(0, |root| root.weight);
     let placed = place(nodes, total);

@@ -1,4 +1,4 @@
-//! Where the cycles go when nothing stands out.
+//! Sentence on the cycles when nothing stands out.
 
 use super::ranked::{Ranked, named, on_behalf};
 use super::{LEAST_SHARE, quoted};

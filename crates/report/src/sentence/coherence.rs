@@ -21,7 +21,7 @@ pub(super) fn candidate(report: &Report, ranked: &Ranked<'_>) -> Option<Candidat
     if count == 0 {
         return None;
     }
-    // Lines, not misses: who missed first says nothing of who uses which bytes.
+    // Lines, not misses: who missed first does not show who uses which bytes.
     let rows = || report.model.shared_lines.iter().filter(|row| row.tenants.is_empty() || row.stall_cycles > 0);
     let on_lines = |sharing| {
         let alike = rows().filter(|row| row.sharing() == sharing);
@@ -47,7 +47,7 @@ pub(super) fn candidate(report: &Report, ranked: &Ranked<'_>) -> Option<Candidat
         None if lines == 0 => ranked.place(reason),
         None => ranked.function_on(reason, format!(" on {}", counted(lines, "line"))),
     };
-    // What an order hides may be the writes of others that would tell.
+    // An order may hide the deciding writes of others.
     let (name, hint) = match (is_false, report.model.order) {
         (true, _) => ("false sharing", "CPUs write different bytes of it; apart, each would keep its own line"),
         (false, Order::Recorded) => {

@@ -19,7 +19,7 @@ const FEW: usize = 8;
 pub(crate) struct Hot {
     /// Fewest sets that hold nine tenths of the values.
     pub sets: usize,
-    /// What they hold.
+    /// Sum of the values that they hold.
     pub held: u64,
 }
 

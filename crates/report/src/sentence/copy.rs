@@ -1,4 +1,4 @@
-//! The tell-tale of cache-polluting copies: a function with far more misses than references (P1).
+//! The sign of cache-polluting copies: a function with far more misses than references (P1).
 
 use super::{Candidate, Cause, function_phrase, outermost, top_function};
 use crate::levels::{level, misses, references};

@@ -28,7 +28,7 @@ impl<'a> Ranked<'a> {
         self.functions.iter().map(|(_, parts)| parts[reason as usize]).sum()
     }
 
-    /// The same with the kernel's at half: what the program itself waits for comes first.
+    /// Returns the cycles with the kernel's at half: what the program itself waits for comes first.
     pub(super) fn worth(&self, reason: Reason) -> f64 {
         let kernel: u64 =
             self.functions.iter().filter(|(row, _)| row.kernel).map(|(_, parts)| parts[reason as usize]).sum();
@@ -69,7 +69,8 @@ impl<'a> Ranked<'a> {
     }
 }
 
-/// A function; of the kernel's, also the function of the program on whose behalf the kernel waits, where one has half.
+/// Names a function; for the kernel's, also the function of the program on whose behalf the kernel waits, where one has
+/// half.
 pub(super) fn on_behalf(model: &ModelRecord, row: &FunctionRow) -> String {
     let waits: u64 = model.functions.iter().filter(|row| row.kernel).map(|row| row.tally.stall_cycles).sum();
     let caller = model.callers.first().filter(|caller| caller.kernel_stall_cycles.saturating_mul(2) >= waits);

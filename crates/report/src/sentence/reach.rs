@@ -9,7 +9,7 @@ use nearmiss_record::model::{MissClass, MissRatioCurve};
 use nearmiss_record::units::Bytes;
 use nearmiss_record::waits::{Reason, Waits};
 
-/// The level whose misses of a class cost the command most.
+/// The level at which misses of a class cost the command most.
 pub(super) fn heaviest(report: &Report, class: MissClass) -> Option<&Level> {
     let totals = &report.model.totals;
     let at = report.levels.get(Waits::new(&report.model).heaviest_level(totals, class))?;

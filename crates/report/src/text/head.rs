@@ -1,4 +1,4 @@
-//! What ran, the sentence that matters, where the cycles went.
+//! Head of the text: what ran, the sentence that matters, where the cycles went.
 
 use super::Page;
 use crate::cycles::spent;
@@ -89,7 +89,7 @@ impl Page<'_> {
         let sums = crate::sums::discrepancies(model);
         let notes: Vec<String> =
             sums.iter().chain(&self.report.manifest.notes).chain(&model.notes).map(|n| plain(n)).collect();
-        // What does not add up is always shown; of the rest the first, the others are a flag away.
+        // Sums that do not add up are always shown; of the other notes the first, the rest are a flag away.
         let shown = sums.len().max(1).min(notes.len());
         for (i, note) in notes.iter().take(shown).enumerate() {
             let more = notes.len() - shown;
@@ -113,7 +113,7 @@ impl Page<'_> {
     }
 }
 
-/// What the policy changes, if anything.
+/// Describes the changes by the policy, if any.
 pub(crate) fn policy(policy: &Policy) -> String {
     let mut text = String::new();
     if let AddressPolicy::Color { colors, align, .. } = &policy.address {

@@ -120,7 +120,7 @@ impl Page<'_> {
         let whole = |r: &TaskRow| crate::sums::sum([&r.user, &r.kernel]);
         let tasks = crate::split::tasks(&self.report.model, true);
         let mut ranking = Ranking::new(&tasks, 2, whole);
-        // A line of tasks says who used the time: most cycles first.
+        // A line of tasks shows who used the time: most cycles first.
         ranking.shown.sort_by_key(|(_, t)| std::cmp::Reverse(t.cycles));
         let cycles = ranking.column(|t| t.cycles);
         let shares = shares_tenths(&cycles);
@@ -218,7 +218,7 @@ impl Page<'_> {
     }
 }
 
-/// What kind of memory, for people.
+/// Names the kind of memory, for people.
 pub(crate) fn kind_name(kind: ObjectKind) -> &'static str {
     match kind {
         ObjectKind::Heap => "heap",

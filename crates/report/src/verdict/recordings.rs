@@ -1,4 +1,4 @@
-//! A verdict on recordings: figures are counted, so the ranges say what is known.
+//! A verdict on recordings: figures are counted, so the ranges show what is known.
 
 use super::{change, four_digits};
 use crate::name::plain;

@@ -3,7 +3,7 @@
 use nearmiss_record::observed::*;
 use nearmiss_record::run::Manifest;
 
-/// What differs between the two.
+/// Differences between the two.
 struct Server {
     module: &'static str,
     /// Samples in `serve`, in `spin`, and without a stack.

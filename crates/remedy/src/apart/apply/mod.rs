@@ -46,7 +46,7 @@ pub fn apply(workload: Workload, options: &Options) -> Result<(Workload, LinesOf
     Ok((workload, LinesOfTheirOwn { options: options.clone(), preload }))
 }
 
-/// As the registry asks for it, with the options as they were given.
+/// Puts a command under the remedy for the registry, with the options as they were given.
 pub(super) fn engage(workload: Workload, given: &ArgMatches) -> Result<Applied, CannotEngage> {
     put_around(workload, &Options::from(&args(given)?))
 }
@@ -72,7 +72,7 @@ pub(super) fn abilities() -> Vec<Ability> {
 }
 
 impl LinesOfTheirOwn {
-    /// What was moved since the last report, provided that the launched process `pid` was under the remedy.
+    /// Reports the moves since the last report, provided that the launched process `pid` was under the remedy.
     pub fn report(&self, pid: i32) -> Result<Report, NotEngaged> {
         let parts = self.preload.confirm(pid)?;
         let part = parts.iter().find(|part| part.library == LIBRARY.name);

@@ -1,5 +1,5 @@
-//! Whether a size tells the copies that are worth it from all others: then the C library's own threshold does it, with no
-//! library and in a static program too.
+//! Whether a size separates the copies that are worth it from all others: then the C library's own threshold does it,
+//! with no library and in a static program too.
 
 use super::group::Group;
 

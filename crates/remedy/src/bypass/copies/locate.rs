@@ -1,4 +1,4 @@
-//! Where an instruction lies in its file, as a debugger and the preloaded library count.
+//! Place of an instruction in its file, as a debugger and the preloaded library count.
 
 use nearmiss_record::maps::Mapping;
 use object::read::elf::{FileHeader, ProgramHeader};

@@ -24,7 +24,7 @@ use crate::traced::Traced;
 use nearmiss_record::policy::Policy;
 
 /// The policy under which the copies of these sites go past the caches; refuses a site where nothing in the run copies,
-/// and a run whose trace does not carry stores.
+/// and a run with a trace that does not carry stores.
 pub fn past_the_caches(case: &Traced, sites: &[Site]) -> Result<Policy, CaseError> {
     nearmiss_machine::describe::can_go_around(case.filter, case.machine()).map_err(CaseError::Unfit)?;
     Ok(replays::policy(&finding::named(case, sites)?))

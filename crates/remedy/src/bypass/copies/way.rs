@@ -1,4 +1,4 @@
-//! Ways to a copy: the call that asked for it, and the call before that one. Many call sites of a trace are one way: a
+//! Ways to a copy: the call that requested it, and the call before that one. Many call sites of a trace are one way: a
 //! routine that copies has several instructions that store.
 
 use nearmiss_record::policy::CallSite;
@@ -19,7 +19,7 @@ pub(super) enum Way {
     Inside(u32),
 }
 
-/// The names by which ways are told.
+/// The tables that name ways.
 #[derive(Clone, Copy)]
 pub(super) struct Ways<'a> {
     pub symbols: &'a Symbols,
@@ -78,8 +78,8 @@ pub(super) fn is_libc(module: &str) -> bool {
     file.starts_with("libc.so") || file.starts_with("libc-2.") || file.starts_with("ld-linux")
 }
 
-/// The routines that a preloaded library takes the place of. Where the C library has no symbols, its functions are named by
-/// their address, and what is called from outside and stores in bulk is taken for one of them.
+/// Whether a preloaded library takes the place of this routine. A function of a C library without symbols is named by
+/// its address, and what is called from outside and stores in bulk is taken for such a routine.
 pub(super) fn is_copying(module: &str, function: &str) -> bool {
     const ROUTINES: [&str; 4] = ["memcpy", "memmove", "mempcpy", "memset"];
     is_libc(module) && (!is_named(function) || ROUTINES.iter().any(|routine| function.contains(routine)))

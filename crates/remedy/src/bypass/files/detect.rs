@@ -1,4 +1,4 @@
-//! What a stream of files pushed out of the page cache, and whether it was read again.
+//! Pages that a stream of files pushed out of the page cache, and whether they were read again.
 
 use super::finding::Stream;
 use crate::case::Case;

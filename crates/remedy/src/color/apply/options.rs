@@ -1,7 +1,7 @@
 use crate::CannotEngage;
 use crate::size::parse_size;
 
-/// What to color, and with how many colors.
+/// Objects to color, and the number of colors.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Options {
     /// Number of colors: a block or stack is shifted by 0 to `colors - 1` lines.

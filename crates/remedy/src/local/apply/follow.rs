@@ -1,4 +1,4 @@
-//! Binds the tasks of programs that load no library: each new one as soon as the kernel tells of it.
+//! Binds the tasks of programs that load no library: each new one as soon as the kernel announces it.
 
 use super::libraries::REFUSALS;
 use crate::CannotEngage;
@@ -21,13 +21,13 @@ pub struct Binder {
 }
 
 impl Binder {
-    /// Of a process that has not run yet and is bound to the plan's first CPU.
+    /// Starts the binder of a process that has not run yet and is bound to the plan's first CPU.
     pub fn start(pid: i32, plan: Vec<usize>, library: Option<&'static str>) -> Result<Follower<Self>, CannotEngage> {
         Ok(Follower::of_forks(pid, LOOK, Binder { plan, library, turn: 0, bound: 0 })?)
     }
 
-    /// Whether the library binds this task: its program has loaded it, or the one that it was forked from, or the program
-    /// is just being executed and will load it. Of a task that is gone nothing is known, and it needs no CPU.
+    /// Whether the library binds this task: its program has loaded it, or the one that it was forked from, or the
+    /// program is just being executed and will load it. A task that is gone counts as unknown, and needs no CPU.
     fn is_the_library_s(&self, task: i32) -> bool {
         let Some(library) = self.library else { return false };
         let maps = std::fs::read_to_string(format!("/proc/{task}/maps")).unwrap_or_default();

@@ -20,7 +20,7 @@ pub static TASKS: Library = Library {
     counters: &[BOUND, UNBOUND, POOLED, TURNS],
 };
 
-/// Memory gets its node where it is asked for, as `native/preload/local/homes.c` counts.
+/// Memory gets its node where it is requested, as `native/preload/local/homes.c` counts.
 pub static HOMES: Library = Library {
     name: "homes",
     file: "nearmiss-local-homes.so",

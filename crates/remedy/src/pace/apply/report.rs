@@ -5,7 +5,7 @@ use std::fmt;
 /// `nearmiss/pace-applied/1`.
 pub(super) const SCHEMA: &str = "nearmiss/pace-applied/1";
 
-/// What the remedy did to a command: counted by the library inside it. A thread that the process's end stops may keep
+/// Acts of the remedy on a command: counted by the library inside it. A thread that the process's end stops may keep
 /// back some sixty calls.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Report {
@@ -17,7 +17,7 @@ pub struct Report {
     pub programs: u64,
     /// Waits for events.
     pub calls: u64,
-    /// Of those, the ones before which the thread slept.
+    /// Calls before which the thread slept.
     pub sleeps: u64,
     /// How long it slept in all.
     pub slept_ns: u64,

@@ -9,7 +9,7 @@ pub struct Task {
     pub id: TaskId,
     /// Its number in the table.
     pub slot: Option<usize>,
-    /// What it is to have when all is over.
+    /// Mask that it gets back when all is over.
     pub original: CpuSet,
     /// The place it was put on.
     pub place: Option<usize>,
@@ -38,7 +38,7 @@ pub fn tasks_under(process: &TaskId) -> Vec<TaskId> {
             processes.extend(children.filter(|child| *child != own && !processes.contains(child)).collect::<Vec<_>>());
         }
     }
-    // What was found of a number that has come round since is not ours.
+    // Tasks found under a number that has come round since are not ours.
     let is_there = process.is_there();
     found.retain(|_| is_there);
     found.sort_unstable();

@@ -6,13 +6,13 @@ use std::fmt;
 /// Which copies go past the caches.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Options {
-    /// Who asks for them; none: nothing changes.
+    /// Call sites that request them; none: nothing changes.
     pub sites: Vec<Site>,
     /// Least size in bytes of a copy.
     pub least_bytes: u64,
 }
 
-/// Most sites that the library tells apart: as `MOST_SITES` in `native/preload/bypass/sites.h`.
+/// Most sites that the library distinguishes: as `MOST_SITES` in `native/preload/bypass/sites.h`.
 pub const MOST_SITES: usize = 20;
 /// Longest text of all sites.
 const MOST_TEXT: usize = 8000;

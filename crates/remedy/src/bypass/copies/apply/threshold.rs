@@ -23,13 +23,13 @@ pub fn engage(workload: Workload, least_bytes: u64) -> Result<Applied, CannotEng
     Ok(Applied { workload: workload.env(VARIABLE, tunables), engagement: Box::new(Threshold { least_bytes }) })
 }
 
-/// What is set already stays, but for another threshold.
+/// Returns the earlier setting with this threshold in place of another.
 fn with_threshold(before: &str, least_bytes: u64) -> String {
     let others = before.split(':').filter(|entry| !entry.is_empty() && !entry.starts_with(TUNABLE));
     others.map(str::to_owned).chain([format!("{TUNABLE}={least_bytes}")]).collect::<Vec<_>>().join(":")
 }
 
-/// What the loader makes of the tunables.
+/// Returns the loader's list of the tunables.
 fn list(tunables: &str) -> Result<String, CannotEngage> {
     let failed = |error: std::io::Error| CannotEngage::system("keep what the loader says", error);
     let mut output = tempfile::tempfile().map_err(failed)?;

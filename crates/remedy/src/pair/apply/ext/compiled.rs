@@ -38,7 +38,7 @@ pub fn programs(object: &[u8]) -> Option<Vec<Program>> {
     Some(file.sections().filter_map(of_section).collect())
 }
 
-/// What a name stands for.
+/// Meaning of a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Meaning {
     /// A map's descriptor.

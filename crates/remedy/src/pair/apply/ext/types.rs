@@ -47,7 +47,7 @@ fn word(bytes: &[u8], at: usize) -> Option<u32> {
 }
 
 impl<'a> Types<'a> {
-    /// Of `/sys/kernel/btf/vmlinux`. None: it is no such file.
+    /// Parses `/sys/kernel/btf/vmlinux`. None: it is no such file.
     pub fn parse(bytes: &'a [u8]) -> Option<Self> {
         let at = |offset: usize| word(bytes, offset).map(|word| word as usize);
         if word(bytes, 0)? & 0xffff != MAGIC {
@@ -63,7 +63,7 @@ impl<'a> Types<'a> {
         std::iter::from_fn(move || {
             let info = word(rest, 4)?;
             let (kind, count) = (info >> 24 & 0x1f, (info & 0xffff) as usize);
-            // What follows a type's head, by its kind.
+            // Bytes behind a type's head, by its kind.
             let bytes = match kind {
                 1 | 14 | 17 => 4,
                 3 => 12,
