@@ -282,7 +282,7 @@ fn not_taken(out: PathBuf) -> anyhow::Result<PathBuf> {
     Ok(out)
 }
 
-/// Whoever types `lab run` again may have meant `lab resume`.
+/// Hints at `lab resume`: a second `lab run` may have been meant so.
 fn hint_at(before: &Path) {
     let Ok(lab) = Lab::read(before) else { return };
     let (ended, left) = (lab.ended().len(), lab.left());

@@ -290,7 +290,7 @@ fn record(
     notes.extend(warm::notes(&recorded));
     notes.extend(recorded.notes.iter().cloned());
     let manifest = manifest(args, machine, &recorded, &header, clock, started, summary, notes);
-    // From here on a kept trace can be modelled again, whatever ends this process.
+    // From here on a kept trace can be modelled again, however this process ends.
     run.write_json(run::MANIFEST, &manifest)?;
     progress_of_a_wrapper("naming functions and variables");
     let modelled = modelling.finish()?;

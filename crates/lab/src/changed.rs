@@ -53,7 +53,7 @@ pub(crate) fn taken_back(lab: &Path) -> Result<(), Error> {
 pub(crate) fn take_back(lab: &Path) -> Result<(), Error> {
     let Some(mut changed) = read(lab)? else { return Ok(()) };
     if let Some(job) = changed.job.clone() {
-        // First of all its tasks are to know: what they run is killed before they are.
+        // The mark for its tasks comes first: what they run is killed before they are.
         changed.cancelled = true;
         changed.write_down(lab)?;
         slurm::cancel(&job)?;

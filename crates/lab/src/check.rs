@@ -169,7 +169,7 @@ fn sound_file_system(spec: &Spec, level: &Level, place: &str, of: &FileSystem) -
     of.mkfs.iter().try_for_each(|word| known_names(spec, None, place, word))?;
     let values = spec.set.iter().chain(&level.set).map(|(name, value)| (name.clone(), value.clone())).collect();
     let size = placeholder::fill(&of.size, &values);
-    // What another axis sets is known in the cell alone.
+    // A size that another axis sets is known in the cell alone.
     match placeholder::names(&size).is_empty() {
         true => Bytes::parse(&size).map(drop).map_err(|error| format!("{place}: filesystem.size: {error}")),
         false => Ok(()),

@@ -20,7 +20,7 @@ pub type Told<'a> = dyn FnMut(Ended) -> Result<(), Error> + 'a;
 
 /// Runs cells: here, in a guest, or on the nodes of a cluster.
 ///
-/// Whoever implements it leaves of each cell one whole directory of artifacts with the record in it, or none.
+/// An implementation leaves of each cell one whole directory of artifacts with the record in it, or none.
 pub trait Executor {
     /// Errors: why cells cannot run in such a guest.
     fn has_guest(&self, wanted: &Guest) -> Result<(), Error>;
@@ -58,7 +58,7 @@ impl Site<'_> {
         self.case(cell).cell(cell.repetition)
     }
 
-    /// The guest that the cell wants to run in.
+    /// Returns the guest that the cell's case requires.
     pub fn guest(&self, cell: Cell) -> Option<Guest> {
         self.case(cell).guest(self.spec)
     }

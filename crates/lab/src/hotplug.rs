@@ -40,7 +40,7 @@ impl<'a> Offline<'a> {
     }
 }
 
-/// The CPUs that are on line and are not wanted.
+/// Returns the settings of the CPUs that are on line and not among `cpus`.
 fn to_be_changed(cpus: &CpuSet, system: &Path) -> Result<Vec<Setting>, Error> {
     let online = system.join("online");
     let online: CpuSet = fs::read_to_string(&online).map_err(Error::io(&online))?.trim().parse()?;

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 /// A process that was just forked holds the lock of a killed lab until it has closed what it inherited.
 const HANDED_ON: Duration = Duration::from_secs(1);
 
-/// An open journal. Whoever has it has the lab to itself.
+/// An open journal. Its owner has the lab to itself.
 pub(crate) struct Journal {
     path: PathBuf,
     file: File,

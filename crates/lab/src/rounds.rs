@@ -45,7 +45,7 @@ pub(crate) fn left(spec: &Spec, cases: &[Case], ended: &EndedCells, from: u32) -
     cells
 }
 
-/// Whether the repetitions before a round differ so much that more are wanted.
+/// Whether the repetitions before a round differ so much that more are needed.
 pub(crate) fn is_wide(rule: &Spread, case: &Case, ended: &EndedCells, before: u32) -> bool {
     let cells = (1..before).filter_map(|repetition| ended.get(&case.cell(repetition)));
     let of = summary(cells.filter_map(|cell| cell.figure(&rule.metric)).collect());

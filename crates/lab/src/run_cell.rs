@@ -136,7 +136,7 @@ fn measure(site: &Site<'_>, case: &Case, places: &Places<'_>, ended: &mut Ended)
     figures.map_err(|why| Wrong::Cell(How::Incomplete, why))
 }
 
-/// Gives each directory a fresh file system, if the case wants that.
+/// Gives each directory a fresh file system, if the case has one.
 fn mount(
     site: &Site<'_>,
     case: &Case,

@@ -136,7 +136,7 @@ pub struct Entry {
     pub summary: Option<Summary>,
     /// The words, each with how often it came, the most frequent first.
     pub words: Vec<(String, usize)>,
-    /// Whether the case's repetitions differ by more than the specification wants.
+    /// Whether the case's repetitions differ by more than the specification allows.
     pub wide: bool,
     /// Against the row's first column.
     pub against_first: Option<Ratio>,

@@ -45,7 +45,7 @@ pub struct Spec {
     pub axis: Vec<Axis>,
 }
 
-/// When a case's repetitions differ so much that more are wanted.
+/// When a case's repetitions differ so much that more are needed.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Spread {

@@ -60,7 +60,7 @@ pub struct Traced {
     pub heard: Box<dyn Fn(usize, usize) + Send + Sync>,
     /// Held while a rehearsal goes on: each takes all CPUs.
     pub rehearsing: Mutex<()>,
-    /// Also what can gain too little of the modelled cycles to count is wanted.
+    /// Whether what gains too little of the modelled cycles to count is rehearsed too.
     pub thorough: bool,
     /// Records at the begin of a trace, of at least twice as many, on which much may be compared before all are replayed.
     pub part_records: u64,

@@ -65,7 +65,7 @@ fn cached(path: &Path, from: usize, bytes: usize) -> Option<(u64, u64)> {
     let file = File::open(path).unwrap();
     let range = [from as u64, bytes as u64];
     let mut counts = [0u64; 5];
-    // SAFETY: both structures are as the call wants them: two words in, five words out.
+    // SAFETY: both structures are laid out as the call requires: two words in, five words out.
     let failed = unsafe { libc::syscall(CACHESTAT, file.as_raw_fd(), range.as_ptr(), counts.as_mut_ptr(), 0) };
     (failed == 0).then_some((counts[0], counts[1] + counts[2]))
 }
@@ -248,7 +248,7 @@ fn a_source_that_is_not_written_yet_is_kept_and_counted() {
     assert_eq!(cached(&file, 0, 0).map(|(pages, _)| pages), Some((6 * MIB / PAGE) as u64), "{report}");
 }
 
-/// Its library had no time to give anything back: nearmiss does, where it knows what was there before.
+/// Its library had no time to give anything back: nearmiss does, if the earlier pages are known.
 #[test]
 fn what_a_killed_program_leaves_is_given_back_or_counted() {
     let place = directory();

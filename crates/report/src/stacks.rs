@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, HashMap};
 pub enum Weights {
     /// All cycles.
     Cycles,
-    /// Cycles waiting: older records know no others.
+    /// Cycles waiting: older records have no others.
     Waits,
     /// Misses of all levels, where the machine has no latencies.
     Misses,

@@ -122,7 +122,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// Whether it names output of the runs, which somebody will want to read.
+    /// Whether it names output of the runs for the user to read.
     pub fn names_output(&self) -> bool {
         matches!(self, Error::RunFailed { .. } | Error::NotServed { .. } | Error::NoMetric { .. })
     }

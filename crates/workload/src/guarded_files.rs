@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 /// Files in a directory of their own. Dropping it removes them; so does a guardian, should this process be killed.
 ///
-/// The guardian is there before the directory is, and knows every name beforehand: there is no instant at which a kill
+/// The guardian is there before the directory is, and has every name beforehand: there is no instant at which a kill
 /// leaves anything.
 #[derive(Debug)]
 pub struct GuardedFiles {

@@ -179,7 +179,7 @@ fn load(from: &Words) -> [u64; WORDS] {
 /// Gives all masks back. Allocates nothing and takes no lock: the guardian runs it after a fork.
 pub(crate) fn restore(table: &Table) -> u64 {
     let mut restored = 0;
-    // Whoever has the number of a task that is gone has nothing of ours.
+    // A later owner of the number of a task that is gone has nothing of ours.
     for entry in table.used().iter().filter(|entry| entry.is_there()) {
         let task = entry.task.load(Ordering::Acquire);
         restored += u64::from(give_back(task, entry));

@@ -14,10 +14,10 @@
 //! # Ok::<(), nearmiss_workload::Error>(())
 //! ```
 //!
-//! A launched command never outlives its launcher: a small guardian process kills it when
-//! the launcher dies without having waited for it, even by `SIGKILL`. Files written for it
-//! ([`GuardedFiles`]), changed settings of the kernel ([`GuardedSettings`]) and changed affinity masks ([`GuardedMasks`])
-//! have a guardian too. Of a server ([`Serving`]) a keeper ends even what left the server's group.
+//! A launched command never outlives its launcher: a small guardian process kills it when the launcher dies without
+//! having waited for it, even by `SIGKILL`. Files written for it ([`GuardedFiles`]), changed settings of the kernel
+//! ([`GuardedSettings`]) and changed affinity masks ([`GuardedMasks`]) have a guardian too. A keeper ends even what
+//! left the group of a server ([`Serving`]).
 
 mod child;
 mod command;

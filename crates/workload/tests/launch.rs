@@ -121,7 +121,7 @@ fn failures_have_the_exit_codes_of_env_and_timeout() {
     assert_eq!(refused(Workload::new::<&str>([])).0, 125);
     assert_eq!(refused(Workload::new(["true", "a\0b"])).0, 125);
 
-    // What only `exec` finds out comes back from `resume`.
+    // Errors that only `exec` finds come back from `resume`.
     write_script(&file, "#!/no/such/interpreter\n");
     let resumed = Workload::new([&file]).launch_suspended().unwrap().resume();
     assert!(matches!(resumed, Err(Error::NotExecutable { .. })));

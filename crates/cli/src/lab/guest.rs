@@ -1,4 +1,4 @@
-//! Cells here: in a guest where the case wants one, else on this machine.
+//! Cells here: in a guest where the case requires one, else on this machine.
 //!
 //! In the guest runs the same program on the same lab, of which the guest sees a copy that it may change; the cell's
 //! artifacts are what comes back.

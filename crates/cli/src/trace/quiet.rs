@@ -39,7 +39,7 @@ pub enum Look {
     /// With the machine's own filter: enough to see what could matter.
     First,
     /// With where objects lie and which stores go through the caches, so that both may be changed; and with the tasks'
-    /// places, if that is wanted. Whole where the run's `length` is known and fits.
+    /// places, if `tasks` is set. Whole where the run's `length` is known and fits.
     Closer { tasks: bool, length: Option<Length> },
 }
 

@@ -40,10 +40,10 @@ pub enum CallTracing {
     /// Not at all.
     #[default]
     None,
-    /// At the functions of the calls wanted: other calls pay nothing.
+    /// At the functions of the requested calls: other calls pay nothing.
     Functions,
-    /// At the tracepoints of the calls wanted, where the kernel refuses functions: every call of the machine then takes
-    /// the kernel's tracing path while it lasts (`scripts/observe-cheap.sh` measures what that costs).
+    /// At the tracepoints of the requested calls, where the kernel refuses functions: every call of the machine then
+    /// takes the kernel's tracing path while it lasts (`scripts/observe-cheap.sh` measures what that costs).
     CallPoints,
     /// A program at the entry and exit of every system call, where the trace file system cannot be read either.
     EveryCall,
@@ -116,7 +116,7 @@ pub struct Loaded {
     _points: Vec<OwnedFd>,
 }
 
-/// Loads and attaches what is wanted. Nothing counts before the target runs or [`Constants`] match it.
+/// Loads and attaches the requested instruments. Nothing counts before the target runs or [`Constants`] match it.
 pub fn load(wants: Wants, constants: &Constants) -> Result<Loaded, BpfError> {
     if OBJECT.is_empty() {
         return Err(BpfError::NotBuilt);
@@ -184,7 +184,7 @@ pub fn load(wants: Wants, constants: &Constants) -> Result<Loaded, BpfError> {
     Ok(Loaded { ebpf, calls, _points: points })
 }
 
-/// Maps of instruments that are not wanted shrink to one entry.
+/// Maps of instruments that are not requested shrink to one entry.
 fn sizes(wants: Wants) -> Vec<(&'static str, u32)> {
     let mut sizes = Vec::new();
     let mut shrink = |wanted: bool, maps: &[&'static str]| {

@@ -111,7 +111,7 @@ pub struct Counted {
     pub lost: Vec<(String, u64)>,
 }
 
-/// Every lock wait and poll, in the order in which they ended; `None` where no log was wanted.
+/// Every lock wait and poll, in the order in which they ended; `None` where no log was requested.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct EventLog {
     pub locks: Option<Vec<LockEvent>>,
@@ -238,7 +238,7 @@ impl BpfSession {
         }
     }
 
-    /// Empties the rings. `spaces`: what the sampler knows of the processes' mappings, if it runs.
+    /// Empties the rings. `spaces`: the sampler's record of the processes' mappings, if it runs.
     pub fn drain(&mut self, spaces: Option<&AddressSpaces>) {
         if self.pace.is_due() {
             self.look();

@@ -9,9 +9,9 @@ use std::path::Path;
 /// Meaning of an event's samples in the report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
-    /// Places of time.
+    /// Time spent.
     Clock,
-    /// Places of misses.
+    /// Misses.
     Misses,
     /// The accesses that could have missed, for P1's ratio.
     References,

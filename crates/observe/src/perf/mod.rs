@@ -28,7 +28,7 @@ pub(crate) use variables::Variables;
 /// Why sampling cannot be had.
 #[derive(Debug, thiserror::Error)]
 pub enum PerfError {
-    /// An event nobody knows.
+    /// An unknown event.
     #[error("event `{0}`: no such event on this machine; `perf list` shows those there are")]
     UnknownEvent(String),
     /// The kernel refused.

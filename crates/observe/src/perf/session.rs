@@ -172,7 +172,7 @@ impl PerfSession {
         }
     }
 
-    /// The mappings of the observed processes, shared with whoever needs to unwind too.
+    /// The mappings of the observed processes, shared with others that need to unwind too.
     pub(crate) fn spaces(&self) -> &AddressSpaces {
         &self.spaces
     }

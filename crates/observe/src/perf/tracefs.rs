@@ -1,4 +1,4 @@
-//! Tracepoints by name. Where no trace file system is mounted, an unattached mount of one serves: it is nowhere in the
+//! Tracepoints by name. An unattached mount of a trace file system serves where none is mounted: it is nowhere in the
 //! tree of files, and gone with this process.
 
 use super::cpus::online_cpus;

@@ -8,7 +8,7 @@ use nearmiss_record::words::fixed_percent;
 const LOCK_BORDER: f64 = 0.20;
 /// And at least this share of the time someone waits for one: where next to nothing happens, a share of it means nothing.
 const LOCK_FLOOR: f64 = 0.05;
-/// A run that wants a CPU at least this share of the time it could want one is CPU-busy.
+/// A run that needs a CPU at least this share of the time it could need one is CPU-busy.
 const BUSY_BORDER: f64 = 0.70;
 /// Least share of the time for which delays of woken tasks are reported.
 const WORTH_SAYING: f64 = 0.10;

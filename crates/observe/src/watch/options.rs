@@ -21,7 +21,7 @@ pub enum Target {
 /// The instruments.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Asked {
-    /// Samples of time.
+    /// Samples of the time spent.
     pub clock: bool,
     /// Samples of misses.
     pub misses: bool,

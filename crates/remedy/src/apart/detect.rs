@@ -18,7 +18,7 @@ pub fn detect(case: &Case) -> Result<Suspicions, CaseError> {
     if case.model.cpus.len() < 2 || case.model.tasks_of_command() < 2 {
         return Ok(Vec::new());
     }
-    // What waits too little in any order need not be modelled in both.
+    // Lines that wait too little in any order need not be modelled in both.
     if !case.thorough && case.most_shared()? < LEAST_GAIN {
         return Ok(Vec::new());
     }

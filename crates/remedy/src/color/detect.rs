@@ -52,7 +52,7 @@ pub fn detect(case: &Case) -> Result<Suspicions, CaseError> {
     subjects.retain(|_, subject| crowded_waits(subject) as f64 >= least);
     let mut aliased = aliased(case, asks_environment);
     aliased.retain(|_, subject| aliasing::wait_cycles(case, &subject.aliased) as f64 >= least);
-    // These objects get one color each, for any wait: the heavier reason stands for both.
+    // Objects with both get one color each, for either wait: the heavier reason stands for both.
     for (key, subject) in aliased {
         let waits = aliasing::wait_cycles(case, &subject.aliased);
         if subjects.get(&key).is_none_or(|crowded| crowded_waits(crowded) < waits) {

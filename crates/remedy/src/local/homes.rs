@@ -1,4 +1,4 @@
-//! Pages on other nodes: the policies of their replays, and what a replay does not know of them.
+//! Pages on other nodes: the policies of their replays, and what a replay lacks of them.
 
 use super::detect::Seen;
 use super::plan::{self, Treatment};

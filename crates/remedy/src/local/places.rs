@@ -20,8 +20,9 @@ pub fn as_recorded(case: &Traced) -> Policy {
     Policy { place: PlacePolicy::InOrder { tasks }, ..Policy::default() }
 }
 
-/// Each task on the next CPU of a plan, in the order in which the tasks began. What a task touches first is then on the
-/// node of its CPU, but for what the kernel put elsewhere, and for what of files was in memory before the task came.
+/// Returns the policy that puts each task on the next CPU of a plan, in the order in which the tasks began. The first
+/// touches of a task are then on the node of its CPU, but for what the kernel put elsewhere, and for what of files was
+/// in memory before the task came.
 pub fn policy(case: &Traced, seen: &Seen, bind: &Bind) -> Result<Policy, CaseError> {
     let cpus = cpus(case.machine(), bind)?;
     let tasks = tasks(case).into_iter().zip(cpus.iter().cycle());

@@ -20,9 +20,9 @@ pub const PARAMETER: &str = "policies";
 /// One thing that a rehearsal changes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Change {
-    /// Nodes of pages.
+    /// Nodes that hold the pages.
     Homes(Homes),
-    /// CPUs of tasks.
+    /// CPUs that run the tasks.
     Places(Bind),
 }
 
@@ -173,8 +173,8 @@ impl Replays {
     }
 }
 
-/// Costs of the run with its tasks bound, by plan and placement. Replays of bound tasks know the command's user addresses
-/// alone: what these cost is set into the costs of the run as it was, where the rest stays.
+/// Costs of the run with its tasks bound, by plan and placement. Replays of bound tasks cover the command's user
+/// addresses alone: their cost is set into the costs of the run as it was, where the rest stays.
 fn placed(
     case: &Traced,
     seen: &Seen,

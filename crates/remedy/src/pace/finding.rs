@@ -29,7 +29,7 @@ impl Poller {
         let thread = observed.tasks.iter().find(|task| task.thread.cast_unsigned() == self.calls.thread);
         let basis = Basis {
             cpu_ns: observed.cpu_ns,
-            // Where the observation has no tasks, the thread counts as the whole command.
+            // The thread counts as the whole command where the observation has no tasks.
             thread_cpu_ns: thread.map_or(observed.cpu_ns, |task| task.cpu_ns),
             waits: observed.waits,
             // A second at most.

@@ -132,7 +132,7 @@ impl Tried {
         self.saved_ns(replayed, times) / self.basis.cpu_ns.max(1) as f64
     }
 
-    /// Whether the rules would let the thread go on sleeping: their trial wants a part of its CPU time saved.
+    /// Whether the rules would let the thread go on sleeping: their trial requires savings of a part of its CPU time.
     fn pays(&self, replayed: &Replayed) -> bool {
         let wanted = self.basis.thread_cpu_ns as f64 / LEAST_GAIN as f64;
         replayed.sleeps > 0 && self.saved_ns(replayed, 1.0) > wanted

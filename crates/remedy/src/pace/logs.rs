@@ -42,7 +42,7 @@ pub struct Logs {
 }
 
 impl Logs {
-    /// The logs of these threads, which are read when the first of them is wanted.
+    /// The logs of these threads, which are read when the first of them is needed.
     pub fn of(threads: &[Calls]) -> Arc<Self> {
         let threads = threads.iter().map(|calls| (calls.process, calls.thread)).collect();
         Arc::new(Logs { threads, read: Mutex::default() })

@@ -112,7 +112,7 @@ impl Log {
         let batch_ns = self.batch_ns.min(busy_ns);
         let busy_ns = (busy_ns - batch_ns) / events;
         // A call that had to block was ended by its events. The events of one that had not came since the last return,
-        // nobody knows when: evenly.
+        // at unknown times: evenly.
         let gap = call.enter_ns.saturating_sub(before);
         let again = u64::from(call.again.unwrap_or(0));
         for event in 1..=events {

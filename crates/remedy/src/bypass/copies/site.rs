@@ -8,7 +8,7 @@ use std::str::FromStr;
 pub struct Site {
     /// The call.
     pub place: Place,
-    /// Its function's caller; none: whoever it is.
+    /// Its function's caller; none: any caller.
     pub caller: Option<Place>,
 }
 

@@ -82,7 +82,7 @@ fn cached(file: &File, rest: &Rest) -> Option<Cached> {
     // A length of zero would mean the whole file.
     let range = (length > 0).then_some([offset, length])?;
     let mut counts = [0u64; 5];
-    // SAFETY: both structures are as the call wants them: two words in, five words out.
+    // SAFETY: both structures are laid out as the call requires: two words in, five words out.
     let failed = unsafe { libc::syscall(CACHESTAT, file.as_raw_fd(), range.as_ptr(), counts.as_mut_ptr(), 0) } != 0;
     (!failed).then_some(Cached { pages: counts[0], unwritten: counts[1] + counts[2] })
 }

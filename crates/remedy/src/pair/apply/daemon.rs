@@ -1,4 +1,4 @@
-//! The daemon: it follows the tasks of a command, and puts those that the table knows on the domains where they cost least.
+//! The daemon: it follows the tasks of a command, and puts those in the table on the domains where they cost least.
 
 use super::domains::{Domains, sizes};
 use super::followed::{Left, Task, tasks_under};

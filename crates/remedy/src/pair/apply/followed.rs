@@ -1,4 +1,4 @@
-//! Tasks of a process, and what the daemon knows of each.
+//! Tasks of a process, and the daemon's record of each.
 
 use nearmiss_workload::{CpuSet, TaskId};
 use std::fs;

@@ -65,7 +65,7 @@ impl Kernel<'_> {
     }
 }
 
-/// The cookie of a process, 0 for our own: none where the kernel knows no cookies.
+/// The cookie of a process, 0 for our own: none where the kernel has no cookies.
 pub fn cookie(process: i32) -> Option<u64> {
     let mut cookie = 0u64;
     const OF_A_TASK: libc::c_ulong = 0;

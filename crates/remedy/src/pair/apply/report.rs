@@ -20,7 +20,7 @@ pub struct Report {
     pub table: &'static str,
     /// Tasks that the command had.
     pub tasks: u64,
-    /// Those that the table knows.
+    /// Tasks in the table.
     pub known: u64,
     /// Masks that were set, again ones included; with sched_ext, none.
     pub set: u64,

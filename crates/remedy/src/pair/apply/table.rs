@@ -33,7 +33,7 @@ impl Table {
         Table::Kept(kept, costs)
     }
 
-    /// The number in the table of the command's `order`-th task, where the table knows it. `taken` are numbers in use.
+    /// The number in the table of the command's `order`-th task, where the table has it. `taken` are numbers in use.
     pub fn slot_of(&self, order: usize, taken: impl Fn(usize) -> bool) -> Option<usize> {
         match self {
             Table::Kept(kept, _) => kept.slot_of(order),

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Gives each task that the table knows its seat.
+/// Gives each task in the table its seat.
 #[derive(Debug)]
 pub struct Seats {
     maps: Arc<Maps>,
