@@ -99,10 +99,10 @@ pub fn forget() {
     state().received = None;
 }
 
-/// Until dropped, so many signals are somebody else's to act on; the next one ends nearmiss.
+/// Until this is dropped, so many signals are for others; the next one ends nearmiss.
 pub struct ForOthers(());
 
-/// See [`ForOthers`].
+/// Leaves so many signals to others: see [`ForOthers`].
 pub fn for_others(signals: u32) -> ForOthers {
     state().for_others = signals;
     ForOthers(())

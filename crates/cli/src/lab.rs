@@ -210,7 +210,7 @@ fn cells(args: CellsArgs) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Who runs the cells of a lab. Errors: the cluster does not answer.
+/// Returns the executor of a lab's cells. Errors: the cluster does not answer.
 fn executor(on: Option<&Slurm>) -> anyhow::Result<Box<dyn Executor>> {
     match on {
         Some(slurm) => {

@@ -47,7 +47,8 @@ pub struct Modelling {
 }
 
 impl Modelling {
-    /// For a stream with this header. Errors: what the stream's filter cannot carry for the machine.
+    /// Starts the modelling of a stream with this header. Errors: what the stream's filter cannot carry for the
+    /// machine.
     pub fn new(
         machine: &Machine,
         policy: &Policy,
@@ -109,7 +110,7 @@ pub struct Modelled {
 }
 
 impl Modelled {
-    /// Which file lay where in which process.
+    /// Returns which file lay where in which process.
     pub fn maps(&self) -> &MapLog {
         self.attribution.map_log()
     }

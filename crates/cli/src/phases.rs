@@ -52,7 +52,7 @@ impl Phases {
     }
 }
 
-/// Under ten of them to the tenth.
+/// Formats a time in seconds: under ten of them to the tenth.
 fn seconds(time: Duration) -> String {
     let seconds = time.as_secs_f64();
     if seconds < 9.95 { format!("{seconds:.1}") } else { format!("{seconds:.0}") }

@@ -6,12 +6,12 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 const A_WHILE: Duration = Duration::from_secs(2);
-/// Between two looks of a person.
+/// Time between two looks of a person.
 const REFRESH: Duration = Duration::from_millis(200);
-/// Between two lines where no person watches.
+/// Time between two lines where no person watches.
 const REPEAT: Duration = Duration::from_secs(10);
 
-/// One line about the stage that begins: at once where a person watches, elsewhere when it has taken a while.
+/// Prints one line about the stage that begins: at once where a person watches, elsewhere when it has taken a while.
 pub fn progress(what: &str) {
     static STARTED: OnceLock<Instant> = OnceLock::new();
     let started = STARTED.get_or_init(Instant::now);
@@ -48,7 +48,7 @@ impl Progress {
         Progress { what, is_watched: std::io::stderr().is_terminal(), state }
     }
 
-    /// So much of the whole is done. Less than before: the stage begins again.
+    /// Reports that so much of the whole is done. Less than before: the stage begins again.
     pub fn at(&self, done: u64, whole: u64) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         if done < state.done {

@@ -184,7 +184,7 @@ struct Recording {
     status: Option<CommandStatus>,
     /// Its window closed before its end, and it was ended there.
     ended: bool,
-    /// For a diagnosis.
+    /// The recorded run, for a diagnosis.
     recorded: Option<nearmiss_remedy::Recorded>,
 }
 

@@ -17,7 +17,7 @@ const MOST_CASES: usize = 100_000;
 const MOST_REPETITIONS: u32 = 10_000;
 /// A workload's directories become devices where an axis makes file systems.
 const MOST_DIRECTORIES: u32 = 64;
-/// As many as `trace --cpus` gives.
+/// Most CPUs of a guest: as many as `trace --cpus` gives.
 const MOST_GUEST_CPUS: u32 = 64;
 
 /// Errors: what is wrong, and what would be right.

@@ -62,7 +62,7 @@ pub enum Error {
     /// A file could not be read or written.
     #[error("{}: {}", .path.display(), words::io_error(.source))]
     Io {
-        /// Which.
+        /// The file.
         path: PathBuf,
         /// Error of the system.
         source: io::Error,

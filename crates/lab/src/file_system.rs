@@ -12,7 +12,7 @@ use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// From now on, mounts of this thread and of what it starts are seen by them alone, and end with them.
+/// Makes the mounts of this thread and of what it starts private from now on; they end with them.
 pub(crate) fn keep_mounts_private() -> Result<(), Error> {
     // SAFETY: descriptors stay shared; only the mounts get a copy.
     let apart = unsafe { rustix::thread::unshare_unsafe(UnshareFlags::NEWNS) };

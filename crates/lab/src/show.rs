@@ -40,7 +40,7 @@ pub struct Show {
     pub seed: u64,
     /// Cells that ended, and those of them that failed, ran out of time or lack a figure.
     pub cells: usize,
-    /// See above.
+    /// Cells that failed, ran out of time or lack a figure.
     pub not_done: usize,
     /// Totals of the whole lab, for any selection.
     pub totals: Totals,
@@ -113,7 +113,7 @@ pub struct Row {
 }
 
 impl Row {
-    /// Not of a workload that lacks the figure.
+    /// Whether the row is shown: not that of a workload that lacks the figure.
     fn says_something(&self) -> bool {
         let says =
             |entry: &Entry| entry.summary.is_some() || !entry.words.is_empty() || entry.runs == 0 || entry.lacking > 0;

@@ -51,7 +51,7 @@ pub struct Spec {
 pub struct Spread {
     /// Which figure is looked at.
     pub metric: String,
-    /// From this difference between the largest and the least on, as a share of the median, a case is wide.
+    /// Difference between the largest and the least, as a share of the median, from which on a case is wide.
     pub wide: f64,
     /// A wide case is repeated until it has so many repetitions.
     pub repetitions: u32,
@@ -173,7 +173,7 @@ pub struct Guest {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FileSystem {
-    /// As `mkfs.KIND` and `mount -t KIND` name it.
+    /// Kind, as `mkfs.KIND` and `mount -t KIND` name it.
     pub kind: String,
     /// Size of the device, such as `64 MiB`; may have placeholders.
     pub size: String,

@@ -12,7 +12,7 @@ const FIRST_PID_NAMESPACE: u64 = 0xeffffffc;
 /// How far this process may look into the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rights {
-    /// As far as anybody.
+    /// All rights that anybody has.
     Full,
     /// The capabilities are missing: an ordinary user, or a root from which they were taken.
     Capabilities,

@@ -28,7 +28,7 @@ impl Needs {
     }
 }
 
-/// As a sentence has it: `looks at …`.
+/// Writes it as a sentence has it: `looks at …`.
 impl fmt::Display for Needs {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.write_str(match self {

@@ -10,7 +10,7 @@ use nearmiss_workload::Workload;
 
 /// A remedy. Parser, help, man page, completions, `doctor` and all verbs read this and nothing else of it.
 pub struct Remedy {
-    /// As typed.
+    /// Name, as typed.
     pub name: &'static str,
     /// Effect of the remedy, in a few words and without a full stop.
     pub summary: &'static str,
@@ -50,7 +50,7 @@ pub type Suspicions = Vec<Box<dyn Suspicion>>;
 
 /// A command under a remedy, and the remedy around it.
 pub struct Applied {
-    /// To be launched, as often as wanted.
+    /// The command, to be launched any number of times.
     pub workload: Workload,
     /// Lives as long as the command is launched.
     pub engagement: Box<dyn Engagement>,
@@ -107,7 +107,7 @@ pub struct Asked {
 }
 
 impl Asked {
-    /// Those of the values that are numbers.
+    /// Returns those of the values that are numbers.
     pub fn numbers(&self) -> Vec<u64> {
         self.values.iter().filter_map(Value::number).collect()
     }

@@ -83,7 +83,7 @@ pub trait Engagement {
 /// How often a remedy acted on a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Acts {
-    /// So often; 0: the command gave the remedy nothing to act on.
+    /// Number of acts; 0: the command gave the remedy nothing to act on.
     Counted(u64),
     /// The remedy acts on all of the command, or cannot count.
     Uncounted,

@@ -26,7 +26,7 @@ impl<F: Follows> Follower<F> {
         Ok(Self::start(follows, move || forks.wait(every)))
     }
 
-    /// Without the kernel's records of forks: it looks this often.
+    /// Follows without the kernel's records of forks: it looks this often.
     pub(crate) fn of_time(every: Duration, follows: F) -> Self {
         Self::start(follows, move || {
             std::thread::park_timeout(every);

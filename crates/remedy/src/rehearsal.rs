@@ -306,8 +306,8 @@ fn no_result() -> CaseError {
     CaseError::Unfit("a replay ended without a result".to_owned())
 }
 
-/// As many passes over the trace as there are CPUs to work on, with as many replays in each as make [`MOST_AT_ONCE`] in
-/// all.
+/// Makes as many passes over the trace as there are CPUs to work on, with as many replays in each as make
+/// [`MOST_AT_ONCE`] in all.
 fn replay_jobs(
     case: &Traced,
     replayable: Replayable<'_>,
@@ -324,7 +324,7 @@ fn replay_jobs(
     Ok(side_by_side(&groups, workers, |group| replay_group(replayable, order, group, ranges, &heard))?.concat())
 }
 
-/// As many as there are CPUs to work on, and no more than jobs.
+/// Returns as many workers as there are CPUs to work on, and no more than jobs.
 pub(crate) fn workers(jobs: usize) -> usize {
     std::thread::available_parallelism().map_or(1, usize::from).min(jobs).clamp(1, MOST_AT_ONCE)
 }

@@ -291,7 +291,7 @@ impl Modelling<'_> {
         Ok(Modelled { replayed, order })
     }
 
-    /// Without evidence.
+    /// Models the run without evidence.
     fn record(&self, order: Order) -> Result<ModelRecord, CaseError> {
         let options = Options::of(self.machine, self.header);
         Ok(self.named(self.model(order, options, &|_| ())?))

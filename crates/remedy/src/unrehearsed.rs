@@ -15,7 +15,7 @@ pub(crate) struct Unrehearsed {
     pub known: Known,
     /// Symptom, in short.
     pub symptom: String,
-    /// Why what is suspected would matter.
+    /// Why the suspicion would matter.
     pub cause: &'static str,
     /// Quantity that the run lacks: `what it would gain`.
     pub untold: &'static str,

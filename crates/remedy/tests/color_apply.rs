@@ -14,7 +14,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-/// Only how many lines within the page the beginnings of 64 blocks use.
+/// A workload that prints only how many lines within the page the beginnings of 64 blocks use.
 fn blocks_of(bytes: &str) -> Workload {
     Workload::new([probes::directory().join("blocks").as_os_str(), bytes.as_ref()])
 }

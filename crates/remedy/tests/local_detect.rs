@@ -70,7 +70,7 @@ impl Script {
         self.maps_at(0, path)
     }
 
-    /// From this page on.
+    /// The process maps the file from this page on.
     fn maps_at(&mut self, page: u64, path: &str) -> &mut Self {
         let mut body: Vec<u8> = [PROCESS as u32; 2].into_iter().flat_map(u32::to_le_bytes).collect();
         let start = BASE + page * 4096;

@@ -6,7 +6,7 @@ use nearmiss_record::model::ModelRecord;
 /// Cycles with what they were spent on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Spent {
-    /// For people.
+    /// Use of the cycles, for people.
     pub on: String,
     /// How many.
     pub cycles: u64,

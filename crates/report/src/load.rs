@@ -24,7 +24,7 @@ pub enum LoadError {
     /// A record that contradicts itself.
     #[error("{path}: {what}: the file is damaged, record the run again")]
     Damaged {
-        /// Which file.
+        /// The file.
         path: PathBuf,
         /// The fault.
         what: String,
@@ -55,7 +55,7 @@ impl Report {
         Self::new(manifest, record).map_err(|what| LoadError::Damaged { path: run.file(MODEL), what })
     }
 
-    /// From records at hand. Errors: what contradicts what.
+    /// Makes a report from records at hand. Errors: what contradicts what.
     pub fn new(manifest: Manifest, model: ModelRecord) -> Result<Self, String> {
         check(&model)?;
         let levels = levels(&model);

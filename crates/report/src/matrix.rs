@@ -15,9 +15,9 @@ pub struct Section {
     pub title: String,
     /// Names of the columns.
     pub header: Vec<String>,
-    /// So many of the columns are names of rows.
+    /// Number of the columns that are names of rows.
     pub names: usize,
-    /// As many cells as the header has.
+    /// Rows with as many cells as the header has.
     pub rows: Vec<Vec<String>>,
     /// An SVG document that stands alone.
     pub picture: Option<String>,

@@ -15,7 +15,7 @@ const LINKER: &str = "usr/lib/x86_64-linux-gnu/ld-linux-x86-64.so.2";
 /// A CRIU that starts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Criu {
-    /// As it is started: the program, or the dynamic linker with the program.
+    /// Words that start it: the program, or the dynamic linker with the program.
     words: Vec<OsString>,
     /// Its version.
     pub version: (u32, u32),
@@ -26,7 +26,7 @@ pub struct Criu {
 /// Whether a CRIU serves a kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fit {
-    /// As far as is known.
+    /// It serves, as far as is known.
     Serves,
     /// A process with TCP sockets cannot be taken a snapshot of.
     NoSockets,

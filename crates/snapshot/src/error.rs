@@ -56,7 +56,7 @@ pub enum SnapshotError {
         pid: i32,
         /// Its resident memory.
         mib: u64,
-        /// As measured here on a part of it.
+        /// Predicted pause, as measured here on a part of the process.
         predicted: Duration,
         /// Limit by the user.
         allowed: Duration,
@@ -80,7 +80,7 @@ pub enum SnapshotError {
         pid: i32,
         /// Its name.
         name: String,
-        /// From its log.
+        /// Reason from its log.
         why: String,
     },
     /// CRIU failed in the guest.
@@ -88,7 +88,7 @@ pub enum SnapshotError {
     Restore {
         /// The process.
         pid: i32,
-        /// From its log.
+        /// Reason from its log.
         why: String,
     },
     /// The system refused a step.

@@ -35,7 +35,7 @@ struct Mapped {
 }
 
 impl Chosen {
-    /// Those of a process's C library; `None` where it has none, or cannot be read.
+    /// Returns the functions of a process's C library; `None` where it has none, or cannot be read.
     pub(crate) fn by(pid: i32) -> Option<Self> {
         let maps = fs::read_to_string(format!("/proc/{pid}/maps")).ok()?;
         let library = c_library(&maps)?;

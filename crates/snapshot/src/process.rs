@@ -19,7 +19,7 @@ pub struct Process {
     pub directory: PathBuf,
     /// Bytes of resident memory.
     pub resident: u64,
-    /// Who traces it; 0: nobody.
+    /// Process that traces it; 0: none.
     pub(crate) tracer: i32,
     pub(crate) parent: i32,
 }

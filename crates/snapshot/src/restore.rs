@@ -12,7 +12,7 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
-/// In the guest's own memory.
+/// Directory in the guest's own memory.
 const WORK: &str = "/run";
 const LOG: &str = "restore.log";
 /// The largest there is: a host's numbers may be beyond the guest's.
@@ -29,11 +29,11 @@ pub struct Restoration {
     pub pids: Vec<i32>,
     /// The kernel's module that CRIU needs.
     pub module: Option<PathBuf>,
-    /// As [`Snapshot::pipes`](crate::Snapshot::pipes).
+    /// Pipes, as [`Snapshot::pipes`](crate::Snapshot::pipes).
     pub pipes: Vec<(u64, bool)>,
     /// Whether a process has a terminal.
     pub terminal: bool,
-    /// As [`Snapshot::group_files`](crate::Snapshot::group_files).
+    /// Files, as [`Snapshot::group_files`](crate::Snapshot::group_files).
     pub group_files: Vec<(PathBuf, String)>,
 }
 

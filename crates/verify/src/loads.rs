@@ -7,7 +7,7 @@ use nearmiss_workload::Status;
 /// A load by its output. Empty expressions: the output lacks the figure.
 struct Known {
     name: &'static str,
-    /// Only its output has this.
+    /// Sign that only its output has.
     sign: &'static str,
     /// Statuses of a run with whole figures that missed its rate or had wrong answers.
     missed: &'static [u8],
@@ -145,7 +145,7 @@ pub(crate) const CONDITIONS: [&str; 5] = [WORK, OFFERED, ACHIEVED, ERRORS, BEHIN
 pub enum Offered {
     /// It prints the rate.
     Printed(Printed),
-    /// The user knows the rate.
+    /// The user gives the rate.
     Given(f64),
 }
 

@@ -7,7 +7,7 @@ const GROWTH: f64 = 1.5;
 const EARLY: f64 = 0.2;
 /// The rest is spent with this power of the time used up: nearly all of it is there for the last look.
 const POWER: i32 = 4;
-/// After this share of the time only the end is looked at, for looks that come close together waste error.
+/// Share of the time after which only the end is looked at, for looks that come close together waste error.
 const NO_LOOKS_AFTER: f64 = 0.7;
 
 /// The looks of a comparison, and what they have spent (Lan and DeMets).
@@ -49,7 +49,7 @@ impl Looks {
         until - std::mem::replace(&mut self.spent, until)
     }
 
-    /// After how many pairs results were looked at.
+    /// Returns after how many pairs results were looked at.
     pub(crate) fn into_pairs(self) -> Vec<usize> {
         self.at
     }

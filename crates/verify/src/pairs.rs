@@ -35,7 +35,7 @@ impl Pairs {
         Ok(())
     }
 
-    /// Those in which the load kept up on both sides: only their times are the server's.
+    /// Returns the pairs in which the load kept up on both sides: only their times are the server's.
     pub(crate) fn kept_up(&self) -> Pairs {
         let all = self.without.iter().zip(&self.with).zip(&self.order);
         let mut kept = Pairs::default();

@@ -7,7 +7,7 @@ use crate::{Rates, Sample, SideRate};
 
 /// One run in so many may miss its rate: neighbours take a CPU away now and then.
 const ONE_RUN_IN: usize = 10;
-/// After so many pairs a side that missed its rate in every run ends the comparison.
+/// Pairs after which a side that missed its rate in every run ends the comparison.
 const HOPELESS: usize = 3;
 
 /// The rates of all runs; `None` where a run has none.

@@ -90,7 +90,7 @@ pub(crate) struct Descriptors<'a> {
     pub(crate) release_writer: RawFd,
     /// Written: the failed step and its error number; closed by a successful `exec`.
     pub(crate) failure: RawFd,
-    /// To stay open across `exec`.
+    /// Descriptors that stay open across `exec`.
     pub(crate) kept: &'a [RawFd],
 }
 

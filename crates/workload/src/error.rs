@@ -36,7 +36,7 @@ pub enum Error {
     /// A node that no kernel has.
     #[error("memory node {node}: Linux numbers its nodes below 1024; `numactl --hardware` lists this machine's")]
     Node {
-        /// As given.
+        /// The node as given.
         node: u32,
     },
     /// A memory policy without nodes.

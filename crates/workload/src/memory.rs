@@ -1,4 +1,4 @@
-//! From which nodes a command takes its memory: `set_mempolicy(2)`, which `fork` and `exec` hand on, so that it reaches
+//! Nodes from which a command takes its memory: `set_mempolicy(2)`, which `fork` and `exec` hand on, so that it reaches
 //! static and Go programs and all children.
 
 use crate::Error;

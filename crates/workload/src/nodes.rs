@@ -16,7 +16,7 @@ pub struct Node {
 }
 
 impl Node {
-    /// Those that have memory, ascending; one of all CPUs where the kernel lists no nodes.
+    /// Returns the nodes that have memory, ascending; one of all CPUs where the kernel lists no nodes.
     pub fn with_memory() -> Result<Vec<Node>, Error> {
         Self::under(Path::new(NODES))
     }

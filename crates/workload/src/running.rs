@@ -28,7 +28,8 @@ impl Process {
         Ok(process)
     }
 
-    /// Who acts should the launcher be killed; the caller has blocked all signals. A keeper kills by itself.
+    /// Makes the guardian, which acts should the launcher be killed; the caller has blocked all signals. A keeper kills
+    /// by itself.
     pub(crate) fn guardian(&self, restore: &[Restore]) -> Result<Guardian, Error> {
         Guardian::of_command(self.keeper.is_none().then_some(self.target()), restore)
     }

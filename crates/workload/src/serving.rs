@@ -40,7 +40,7 @@ pub enum ServingError {
     NotReady {
         /// Condition that did not come true.
         ready: Ready,
-        /// For so long.
+        /// Time that was waited.
         within: Duration,
     },
     /// The load ended in failure.
@@ -92,7 +92,7 @@ pub struct Loaded {
     pub load: Finished,
     /// Time that the server and all it started spent on CPUs meanwhile, in nanoseconds.
     pub server_cpu_ns: u64,
-    /// It did not end by itself.
+    /// Why it did not end by itself, if so.
     pub cut: Option<Cut>,
 }
 

@@ -8,7 +8,7 @@ use std::fs;
 /// descriptor of each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct TaskId {
-    /// In clock ticks since the machine's start. First, so that tasks are ordered as they began.
+    /// Begin in clock ticks since the machine's start. First, so that tasks are ordered as they began.
     pub(crate) began: u64,
     /// Its number.
     pub task: i32,

@@ -5,7 +5,7 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::os::fd::FromRawFd;
 
-/// Which counters.
+/// Kind of counters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CounterKind {
     /// Instructions and cache misses, by the processor's counters.

@@ -51,7 +51,7 @@ pub struct Emulator {
 
 /// This machine.
 pub struct System {
-    /// Those that are offered.
+    /// Remedies that are offered.
     pub remedies: Remedies,
     /// Nothing is tried that takes seconds.
     pub quick: bool,
@@ -122,7 +122,7 @@ impl Probe for System {
     }
 }
 
-/// As the guardian of a guest makes them (`native/agent/guard`).
+/// Makes namespaces as the guardian of a guest does (`native/agent/guard`).
 fn own_namespaces() -> std::io::Result<()> {
     let wanted = UnshareFlags::NEWNS | UnshareFlags::NEWPID | UnshareFlags::NEWNET | UnshareFlags::NEWIPC;
     // SAFETY: the calling process has one thread and shares no descriptors or memory with another.

@@ -89,7 +89,7 @@ fn boot_and_run(site: &Site<'_>, name: &str, wanted: &Wanted, room: &Path, writt
     Ok(guest.wait())
 }
 
-/// Why nothing came back.
+/// Returns why nothing came back.
 fn what_is_wrong(exit: &GuestExit, said: &Path) -> (How, String) {
     let (how, why) = match (&exit.reason, exit.status) {
         (ExitReason::TimedOut, _) => (How::TimedOut, "the guest did not end in time".to_owned()),

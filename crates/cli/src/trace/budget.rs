@@ -43,7 +43,7 @@ pub(crate) struct Budget {
 }
 
 impl Budget {
-    /// From now on; a time of zero is no limit.
+    /// Starts the budget now; a time of zero is no limit.
     pub fn of(within: Duration) -> Self {
         Budget { end: (!within.is_zero()).then(|| Instant::now() + within) }
     }
@@ -82,7 +82,7 @@ impl Length {
     }
 }
 
-/// One part, as long as the plan.
+/// Returns a plan of one part, as long as the plan.
 fn whole(plan: Parts) -> Parts {
     Parts { first: plan.whole, records: plan.all_records, ..plan }
 }

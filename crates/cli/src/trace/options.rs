@@ -59,7 +59,7 @@ pub(crate) struct RecordArgs {
 }
 
 impl Default for RecordArgs {
-    /// As if none were given.
+    /// Options as if none were given.
     fn default() -> Self {
         RecordArgs {
             cpus: describe::DEFAULT_CPUS,
@@ -98,7 +98,7 @@ pub(crate) enum Clock {
 }
 
 impl Clock {
-    /// As a record names it.
+    /// Name of the clock in records.
     pub fn name(self) -> &'static str {
         match self {
             Clock::Host => "host",

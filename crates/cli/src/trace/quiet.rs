@@ -19,7 +19,7 @@ const MAX_TRACE: Bytes = Bytes(8 << 30);
 
 /// A command to be diagnosed, and where.
 pub struct Diagnosed<'a> {
-    /// As `-m` takes it.
+    /// Machine, as `-m` takes it.
     pub machine: Option<&'a str>,
     /// How it is recorded.
     pub(crate) record: &'a RecordArgs,
@@ -87,7 +87,7 @@ fn ended_by_a_person(recording: &Recording) -> anyhow::Result<()> {
 
 /// How a command is modelled in guests by `verify`: no trace is kept.
 pub struct Measured<'a> {
-    /// As `-m` takes it.
+    /// Machine, as `-m` takes it.
     pub machine: &'a str,
     /// CPUs of the guest, at most.
     pub cpus: u32,
@@ -112,7 +112,7 @@ pub fn quietly(measured: &Measured<'_>, runs: &Path, command: &[OsString]) -> an
 }
 
 impl Args {
-    /// As if only these were given, and --quiet.
+    /// Arguments as if only these were given, and --quiet.
     fn quiet(machine: &str, runs: &Path, command: &[OsString]) -> Self {
         Args {
             machine: machine.to_owned(),

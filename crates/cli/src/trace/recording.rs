@@ -14,9 +14,9 @@ use std::time::{Duration, Instant};
 const ENDING: &str = "ending the command and its recording; again to drop the recording";
 /// Nothing is shown of what is over sooner.
 const A_WHILE: Duration = Duration::from_secs(2);
-/// Between two looks of a person.
+/// Time between two looks of a person.
 const REFRESH: Duration = Duration::from_millis(500);
-/// Between two lines where the command writes too, or nobody watches.
+/// Time between two lines where the command writes too, or nobody watches.
 const REPEAT: Duration = Duration::from_secs(10);
 
 /// Shows a recording that begins: over one line where a person watches and the command's output goes elsewhere, else by a

@@ -11,7 +11,7 @@ pub struct Spent {
 }
 
 impl Spent {
-    /// Until `at_ns`, since the programs were attached.
+    /// Returns the time spent until `at_ns`, since the programs were attached.
     pub fn until(ebpf: &Ebpf, at_ns: u64) -> Self {
         let cells = ebpf.map("flows").and_then(|map| PerCpuArray::<_, Flows>::try_from(map).ok());
         let values = cells.and_then(|cells| cells.get(&0, 0).ok());
@@ -30,12 +30,12 @@ impl Spent {
         Spent { of: sums.map(|sum| sum.max(0).cast_unsigned()) }
     }
 
-    /// In one of the states.
+    /// Returns the time spent in one of the states.
     pub fn of(&self, flow: Flow) -> u64 {
         self.of.get(flow as usize).copied().unwrap_or(0)
     }
 
-    /// Since an earlier moment.
+    /// Returns the time spent since an earlier moment.
     pub fn since(&self, before: &Self) -> Self {
         let mut of = self.of;
         for (now, before) in of.iter_mut().zip(before.of) {

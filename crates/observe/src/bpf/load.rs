@@ -50,7 +50,7 @@ pub enum CallTracing {
 }
 
 impl CallTracing {
-    /// In the words of the report.
+    /// Describes the tracing in the words of the report.
     pub fn how(self) -> &'static str {
         match self {
             CallTracing::None => "",
@@ -97,9 +97,9 @@ const CALL_POINTS: [(&str, &str); 2] = [("any_call_enter", "sys_enter"), ("any_c
 
 /// Everyone's events count.
 pub const WHO_ALL: u32 = 0;
-/// Those of listed tasks and what they start.
+/// Events of listed tasks and what they start count.
 pub const WHO_TASKS: u32 = 1;
-/// Those of a cgroup.
+/// Events of a cgroup count.
 pub const WHO_CGROUP: u32 = 2;
 
 /// Constants of the programs, set before they are loaded.

@@ -42,7 +42,7 @@ pub enum BpfError {
     /// The kernel refused a program or a map.
     #[error("{what}: {why}")]
     Refused {
-        /// Which.
+        /// The refused program or map.
         what: String,
         /// Error of the kernel.
         why: String,

@@ -27,7 +27,7 @@ pub enum Who {
     All,
     /// These processes', and those of all children they start from now on.
     Tasks(Vec<i32>),
-    /// Those of a cgroup (a directory of the unified hierarchy) and the ones below it.
+    /// The events of a cgroup (a directory of the unified hierarchy) and the ones below it.
     Cgroup(PathBuf),
 }
 
@@ -41,7 +41,7 @@ pub struct Figures {
 }
 
 impl Figures {
-    /// One of the counters.
+    /// Returns one of the counters.
     pub(crate) fn of(&self, counter: Counter) -> u64 {
         self.counters.get(counter as usize).copied().unwrap_or(0)
     }

@@ -33,7 +33,7 @@ fn cut(mut stat: TaskStat, window: Window) -> TaskStat {
     stat
 }
 
-/// As the programs do it: the last place takes all reasons that found none.
+/// Adds a wait as the programs do: the last place takes all reasons that found none.
 fn add_wait(off: &mut [OffStat], reason: u32, ns: u64) {
     let last = off.len().saturating_sub(1);
     let place = off.iter().position(|o| o.count == 0 || o.reason == reason).unwrap_or(last);

@@ -1,6 +1,6 @@
 //! The window of an observation: all that lies outside is cut off.
 
-/// From its begin to its end, on `CLOCK_MONOTONIC`.
+/// Window from its begin to its end, on `CLOCK_MONOTONIC`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Window {
     /// When it begins; 0: not yet.

@@ -43,7 +43,7 @@ pub enum Rate {
 /// An event to sample.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EventSpec {
-    /// As `perf list` names it.
+    /// Name, as in `perf list`.
     pub name: String,
     /// Meaning of its samples.
     pub role: Role,

@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 const EVERY: Duration = Duration::from_millis(250);
 /// Smaller files are left out: thousands are open, and hold little.
 const LEAST_BYTES: u64 = 1 << 20;
-/// So many files are followed.
+/// Most files that are followed.
 const MOST_FILES: usize = 4096;
 /// Unit of `cachestat`: the pages of this machine.
 const PAGE_BYTES: u64 = 4096;

@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 /// Record of the stretch since the last look.
 #[derive(Clone, Debug, Default)]
 pub struct Snapshot {
-    /// As a whole observation's record, but of this stretch alone; without tasks and time line.
+    /// The record, as of a whole observation, but of this stretch alone; without tasks and time line.
     pub observed: Observed,
     /// The target has ended.
     pub ended: bool,
@@ -59,7 +59,7 @@ impl Live {
         })
     }
 
-    /// Which instruments run, and why others do not.
+    /// Returns which instruments run, and why others do not.
     pub fn instruments(&self) -> &[Instrument] {
         self.instruments.rows()
     }

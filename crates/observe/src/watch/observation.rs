@@ -333,7 +333,8 @@ fn cpu_of_tasks(observed: &Observed) -> u64 {
     observed.tasks.iter().map(|t: &Task| t.cpu_ns).sum()
 }
 
-/// Only the unified hierarchy can be followed in the kernel; elsewhere an observation would find nothing, silently.
+/// Checks a cgroup. Only the unified hierarchy can be followed in the kernel; elsewhere an observation would find
+/// nothing, silently.
 fn check_cgroup(path: &Path) -> Result<(), PerfError> {
     const CGROUP2: i64 = 0x6367_7270; // CGROUP2_SUPER_MAGIC, include/uapi/linux/magic.h
     let refuse = |why: &str| PerfError::Target(format!("{}: {why}", path.display()));

@@ -5,7 +5,7 @@ use nearmiss_workload::{Load, Stdio};
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Whom to observe.
+/// Target to observe.
 #[derive(Clone, Debug)]
 pub enum Target {
     /// A command and all it starts.
@@ -43,11 +43,11 @@ impl Asked {
 /// How to observe.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Which instruments.
+    /// Requested instruments.
     pub asked: Asked,
     /// Samples a second on a busy CPU.
     pub frequency_hz: u64,
-    /// One sample of misses for so many.
+    /// Misses per sample.
     pub miss_period: u64,
     /// More events to sample, by name.
     pub events: Vec<String>,

@@ -16,12 +16,12 @@ use std::time::Duration;
 
 /// Waits measured of each kind.
 const MOST: usize = 100;
-/// So many are measured even if the observation ends before; they take some ten milliseconds.
+/// Least waits measured, even if the observation ends before; they take some ten milliseconds.
 const LEAST: usize = 15;
-/// From one wait to the next: a hundred are spread over two seconds.
+/// Time from one wait to the next: a hundred are spread over two seconds.
 const PAUSE: Duration = Duration::from_millis(20);
 const SLEEP: Timespec = Timespec { tv_sec: 0, tv_nsec: 500_000 };
-/// For a wait that another thread ends; long, as those of servers are.
+/// Longest wait for another thread; long, as those of servers are.
 const LONGEST: Timespec = Timespec { tv_sec: 10, tv_nsec: 0 };
 /// Increments of the bell's count; the last one is more than all others together.
 const RING: u64 = 1;

@@ -99,7 +99,7 @@ impl Apart {
         }
     }
 
-    /// Who can do it, and the options of `apply apart`.
+    /// Returns who can do it, and the options of `apply apart`.
     fn reach(&self, sharing: LineSharing) -> (Reach, Vec<String>) {
         let inside = |why: &str, change| (Reach::Inside { why: why.to_owned(), change }, Vec::new());
         match (sharing, self.subject.class) {
@@ -120,7 +120,7 @@ impl Apart {
         }
     }
 
-    /// Which bytes to move, and how.
+    /// Describes which bytes to move, and how.
     fn change(&self) -> String {
         let spacing = self.line_bytes();
         let Some(row) = self.heaviest(LineSharing::False) else { return String::new() };

@@ -98,7 +98,8 @@ impl Subject {
             })
     }
 
-    /// One row a line that the program knows: a line has several if its page moved in memory. Most misses first.
+    /// Returns one row a line that the program knows: a line has several if its page moved in memory. Most misses
+    /// first.
     pub fn lines_by_place(&self) -> Vec<&SharedLineRow> {
         let place = |line: &SharedLineRow| {
             let tenant = line.tenants.first();
@@ -113,7 +114,8 @@ impl Subject {
         self.parting().map(|line| line.stall_cycles).sum()
     }
 
-    /// Those of [`Subject::lines_by_place`] that matter to a finding: where tenants can be apart, only their lines.
+    /// Returns those of [`Subject::lines_by_place`] that matter to a finding: where tenants can be apart, only their
+    /// lines.
     pub fn lines_shared(&self, sharing: LineSharing) -> Vec<&SharedLineRow> {
         let all = self.lines_by_place();
         let alike: Vec<&SharedLineRow> = all.iter().copied().filter(|line| line.sharing() == sharing).collect();

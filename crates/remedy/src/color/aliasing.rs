@@ -60,7 +60,7 @@ pub fn symptom(subject: &Subject, seen: &Seen) -> String {
     )
 }
 
-/// Why it happens.
+/// Describes the cause.
 pub fn cause(subject: &Subject) -> String {
     let why = match subject.class {
         Class::Blocks => "The blocks begin at nearly the same offset of their pages",

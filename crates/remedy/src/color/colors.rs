@@ -33,8 +33,8 @@ pub fn least_colors(machine: &Machine, cache: &Cache, lines: u64, alignment_byte
     Some(lines.div_ceil(a_color.max(1)).max(1).next_power_of_two())
 }
 
-/// From one object's color to the next one's: about the golden section of all, so that neighbours lie far apart, and
-/// without a common divisor, so that every color has its turn.
+/// Step from one object's color to the next one's: about the golden section of all, so that neighbours lie far apart,
+/// and without a common divisor, so that every color has its turn.
 pub fn step(colors: u64) -> u64 {
     let divides = |n: u64, m: u64| m.is_multiple_of(n);
     let coprime = |step: &u64| (2..=*step).all(|n| !divides(n, *step) || !divides(n, colors));

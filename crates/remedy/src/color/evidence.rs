@@ -29,7 +29,7 @@ pub struct Seen {
 
 /// Objects of one name.
 pub struct Objects {
-    /// As in the report.
+    /// Name, as in the report.
     pub name: String,
     /// Allocating call stack, outermost first, where there is one.
     pub allocated_at: Vec<String>,
@@ -77,7 +77,7 @@ impl Seen {
         }
     }
 
-    /// For the record.
+    /// Returns the evidence for the record.
     pub fn evidence(&self) -> Evidence {
         let mut lines: Vec<EvidenceLine> = Vec::new();
         for (i, objects) in self.objects.iter().enumerate() {

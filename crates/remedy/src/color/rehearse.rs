@@ -17,7 +17,7 @@ use std::collections::BTreeMap;
 pub const PARAMETER: &str = "colors";
 /// Most colors tried unless more are requested.
 pub const MOST_COLORS: u64 = 64;
-/// So much of the most that any number of colors saves is enough.
+/// Share of the most that any number of colors saves which is enough.
 const ENOUGH: f64 = 0.95;
 /// Least gain on the first placement of pages for replays on others.
 const COULD_COUNT: f64 = LEAST_GAIN / 2.0;
@@ -33,7 +33,7 @@ enum On<'a> {
 
 /// Costs by number of colors, each under every placement.
 pub struct Colorings {
-    /// As tried; the first is 1, the run as it was.
+    /// Numbers of colors, as tried; the first is 1, the run as it was.
     pub colors: Vec<u64>,
     /// Costs by number of colors, then by placement.
     pub costs: Vec<Vec<Cost>>,

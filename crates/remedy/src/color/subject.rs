@@ -47,7 +47,7 @@ impl Class {
 pub struct Subject {
     /// Kind of the objects.
     pub class: Class,
-    /// One an object name and level.
+    /// Crowds, one an object name and level.
     pub crowds: Vec<Crowd>,
     /// Loads and stores of them that lie at the same offset of their pages.
     pub aliased: Vec<Alias>,

@@ -40,7 +40,7 @@ pub fn line(label: &str, text: String) -> EvidenceLine {
     EvidenceLine { label: label.to_owned(), text }
 }
 
-/// In a few words, as a sentence goes on with them.
+/// Describes the reason in a few words, as a sentence goes on with them.
 pub fn reason(cause: Cause) -> &'static str {
     match cause {
         Cause::FirstTouch => "another task touched it first",

@@ -37,7 +37,7 @@ impl Homes {
         Self::ALL.into_iter().find(|(homes, _)| *homes == self).map_or("", |(_, name)| name)
     }
 
-    /// Those that fit a treatment, the treatment's own last.
+    /// Returns the homes that fit a treatment, the treatment's own last.
     pub fn fitting(treatment: &Treatment) -> Vec<Self> {
         match treatment {
             Treatment::Pools => vec![Homes::FirstTouch, Homes::Interleave, Homes::Pools, Homes::Used],

@@ -41,7 +41,7 @@ impl Change {
         }
     }
 
-    /// Those that fit a treatment.
+    /// Returns the changes that fit a treatment.
     pub fn fitting(treatment: &Treatment) -> Vec<Self> {
         match treatment {
             Treatment::Bind => [Bind::RoundRobin, Bind::Compact].map(Change::Places).to_vec(),

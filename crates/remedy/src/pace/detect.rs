@@ -110,7 +110,7 @@ pub fn is_paced(call: &str) -> bool {
     PACED.contains(&call)
 }
 
-/// Why there is no rehearsal without the log.
+/// Returns why there is no rehearsal without the log.
 pub fn no_log(calls: &Calls) -> CaseError {
     CaseError::Unfit(format!(
         "`{}` waits often for few events, and nothing says when: {NAME} rehearses on the log of every call; observe again \

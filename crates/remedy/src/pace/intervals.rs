@@ -11,7 +11,7 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
 
-/// From what timers can keep to where people notice.
+/// Usual intervals, from what timers can keep to where people notice.
 const USUAL_NS: [u64; 10] =
     [50_000, 100_000, 200_000, 500_000, 1_000_000, 2_000_000, 5_000_000, 10_000_000, 20_000_000, 40_000_000];
 /// Attempts at the longest interval within the budget, and what the attempts are multiples of.
@@ -230,7 +230,7 @@ impl Tried {
 }
 
 impl Choice {
-    /// For a line that goes on.
+    /// Describes the choice for a line that goes on.
     pub fn in_short(&self) -> String {
         let budget = time(self.budget_ns);
         if self.saved <= 0.0 {
@@ -274,7 +274,7 @@ mod tests {
         Log::new((0..10_000).map(call).collect())
     }
 
-    /// With sleeps that take so much more than waits.
+    /// Makes trials with sleeps that take so much more than waits.
     fn tried(timer_ns: Option<u64>, intervals: &[u64]) -> Tried {
         let waits = timer_ns.map(|timer| WaitCosts { sleep_cpu_ns: 7_000 + timer, woken_cpu_ns: 7_000 });
         let basis = Basis {

@@ -48,7 +48,7 @@ impl Logs {
         Arc::new(Logs { threads, read: Mutex::default() })
     }
 
-    /// One thread's.
+    /// Returns the replays of one thread's log.
     ///
     /// Errors: the observation has no log, or one that cannot be read.
     pub fn of_thread(&self, case: &Case, calls: &Calls) -> Result<Arc<Replays>, CaseError> {

@@ -7,7 +7,7 @@ pub fn median(mut times: Vec<u64>) -> Option<u64> {
     times.get(times.len().saturating_sub(1) / 2).copied()
 }
 
-/// So many events, or times of calls, were looked at.
+/// Counts looks at so many events, or times of calls.
 #[cfg(not(test))]
 pub fn looked_at(_events: usize) {}
 

@@ -78,14 +78,14 @@ pub fn symptom(judged: &Judged) -> String {
     )
 }
 
-/// Why it happens.
+/// Describes the cause.
 pub fn cause(judged: &Judged) -> String {
     let [high, ..] = judged.schedules.judged;
     let others = if high > 0 { "; others bring in what both need, or need little" } else { "" };
     format!("Tasks that share a cache push out each other's lines{others}.")
 }
 
-/// Which tasks belong together, in words.
+/// Describes which tasks belong together.
 pub fn treatment(judged: &Judged) -> String {
     let Some(groups) = judged.proposed() else {
         return "None: no grouping of the tasks is certain to save anything".to_owned();

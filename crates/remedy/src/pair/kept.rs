@@ -73,7 +73,7 @@ pub struct KeptTask {
 pub struct KeptPair {
     /// Task with this time.
     pub task: usize,
-    /// Who was beside.
+    /// Task that was beside.
     pub beside: usize,
     /// Times as long as alone, a figure a placement of pages.
     pub of_alone: Vec<f64>,
@@ -146,7 +146,7 @@ impl KeptPairs {
         self.pairs.iter().try_for_each(|pair| pair.check(tasks))
     }
 
-    /// For the policy library.
+    /// Returns the table for the policy library.
     pub fn table(&self) -> PairTable {
         let mut table = PairTable::new(self.tasks.len());
         for pair in &self.pairs {

@@ -28,7 +28,7 @@ pub struct Schedule {
 pub struct Schedules {
     /// Cycles of all tasks if each were alone.
     pub alone: f64,
-    /// As the run was recorded.
+    /// Cycles of the run as it was recorded.
     pub present: f64,
     /// Average of placements by chance.
     pub standard: f64,

@@ -46,7 +46,7 @@ impl Task {
 /// The tasks that are compared, each by as many windows from late in its life: what it sets up is set up by then.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sample {
-    /// In the order of their thread ids, in which they began.
+    /// Tasks in the order of their thread ids, in which they began.
     pub tasks: Vec<Task>,
     /// Tasks of the command that are left out.
     pub left_out: usize,
@@ -78,8 +78,8 @@ impl Sample {
         (tasks.len() > 1).then_some(Sample { tasks, left_out, window, windows })
     }
 
-    /// Which windows of each task are replayed: late ones, but not the very last, as a count of windows by the model's
-    /// instructions is a little off.
+    /// Returns which windows of each task are replayed: late ones, but not the very last, as a count of windows by the
+    /// model's instructions is a little off.
     pub fn wanted(&self) -> Vec<Wanted> {
         let from = |task: &Task| (task.instructions / self.window.max(1)).saturating_sub(self.windows) / 8 * 7;
         self.tasks.iter().map(|task| Wanted { pid: task.tid, windows: from(task)..from(task) + self.windows }).collect()

@@ -21,7 +21,7 @@ const PARTS: usize = 8;
 const NOTES: usize = 32;
 const RESTS: usize = 64;
 const REST_NAME_WORDS: usize = 26;
-/// As `NEARMISS_REST_WHOLE`.
+/// State of a whole rest, as `NEARMISS_REST_WHOLE`.
 const REST_WHOLE: u32 = 2;
 const NOTE_WORDS: usize = 15;
 
@@ -126,9 +126,9 @@ fn text(words: &[AtomicU64]) -> Vec<u8> {
 /// Pages of a file that a process had still to give back when it ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rest {
-    /// The file's device and number: another one may have its name by now.
+    /// The file's device. The file is matched by device and inode: another one may have its name by now.
     pub device: u64,
-    /// See above.
+    /// The file's inode.
     pub inode: u64,
     /// Its name.
     pub name: PathBuf,
@@ -158,7 +158,7 @@ impl RawRest {
 pub type Parts = Vec<Part>;
 
 impl Page {
-    /// For so many libraries.
+    /// Makes the page for so many libraries.
     pub(super) fn create(libraries: usize) -> Result<Self, CannotEngage> {
         if libraries > PARTS {
             return Err(CannotEngage::Parameters(format!("{libraries} libraries: the page has room for {PARTS}")));

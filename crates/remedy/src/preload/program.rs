@@ -16,9 +16,9 @@ const MOST_INTERPRETERS: usize = 5;
 /// Texts of a remedy on programs that it cannot reach by a library.
 #[derive(Clone, Copy, Debug)]
 pub struct Refusals {
-    /// Behind `it is a Go program: `, why that matters.
+    /// Why that matters, behind `it is a Go program: `.
     pub go: &'static str,
-    /// Behind `it is statically linked and loads no library; link it dynamically, `, what else to do.
+    /// What else to do, behind `it is statically linked and loads no library; link it dynamically, `.
     pub statically_linked: &'static str,
 }
 

@@ -86,7 +86,7 @@ impl Page<'_> {
         self.row(whole, whole, "the whole function");
     }
 
-    /// Why there are no instructions, or not all.
+    /// Returns why there are no instructions, or not all.
     fn missing(&self, annotated: &Annotated<'_>) -> Option<String> {
         let function = annotated.function;
         if function.kernel {

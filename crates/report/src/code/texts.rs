@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 pub struct Source {
     /// Its lines, the first of them number 1.
     pub lines: Vec<String>,
-    /// It was changed after the program was built: its lines may have other numbers now.
+    /// Whether it was changed after the program was built: its lines may have other numbers now.
     pub is_newer: bool,
 }
 

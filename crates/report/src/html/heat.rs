@@ -12,7 +12,7 @@ use nearmiss_record::model::SetMap;
 /// More sets than this share cells.
 const MOST_CELLS: usize = 512;
 const ROW_HEIGHT: usize = 14;
-/// From this many times an even spread on, a cell is one shade darker.
+/// Multiples of an even spread from which on a cell is one shade darker.
 const SHADES: [f64; 6] = [0.5, 1.0, 2.0, 4.0, 8.0, 16.0];
 
 pub(super) fn section(report: &Report) -> Option<Section> {

@@ -33,7 +33,7 @@ fn names<'a>(profile: &'a Profile, sample: &Sample) -> Vec<&'a str> {
     stack.iter().filter_map(|i| profile.frames.get(*i as usize)).map(|f| f.function.as_str()).collect()
 }
 
-/// For `pprof`: by event, samples and the events they stand for.
+/// Exports for `pprof`: by event, samples and the events they stand for.
 ///
 /// Errors: the compressor's.
 pub fn to_pprof(observed: &Observed) -> io::Result<Vec<u8>> {
@@ -62,7 +62,7 @@ pub fn to_pprof(observed: &Observed) -> io::Result<Vec<u8>> {
     pprof::of_stacks(&observed.target, observed.duration_ns, &kinds, stacks)
 }
 
-/// For the Firefox Profiler (profiler.firefox.com, which reads it in the browser and sends it nowhere).
+/// Exports for the Firefox Profiler (profiler.firefox.com, which reads it in the browser and sends it nowhere).
 ///
 /// Errors: none but the serialiser's.
 pub fn firefox(observed: &Observed) -> serde_json::Result<Vec<u8>> {
@@ -109,8 +109,8 @@ pub fn firefox(observed: &Observed) -> serde_json::Result<Vec<u8>> {
     serde_json::to_vec(&out)
 }
 
-/// For Perfetto (ui.perfetto.dev) and chrome://tracing: phases, counters and, by thread, the function each clock sample
-/// fell on, a slice as long as the sampling period.
+/// Exports for Perfetto (ui.perfetto.dev) and chrome://tracing: phases, counters and, by thread, the function each
+/// clock sample fell on, a slice as long as the sampling period.
 ///
 /// Errors: none but the serialiser's.
 pub fn perfetto(observed: &Observed) -> serde_json::Result<Vec<u8>> {

@@ -143,7 +143,7 @@ fn sorted(rows: impl Iterator<Item = Hot>) -> Vec<Hot> {
     rows
 }
 
-/// Who calls a function when samples fall into it, most first.
+/// Returns the callers of a function when samples fall into it, most first.
 pub fn call_sites(profile: &Profile, event: u32, function: &str) -> Vec<CallSite> {
     let mut sites: HashMap<(&str, &str), CallSite> = HashMap::new();
     for sample in samples(profile, event) {

@@ -16,18 +16,18 @@ pub enum Marks {
 
 /// Values over the panel's places.
 pub struct Series {
-    /// For the legend.
+    /// Name for the legend.
     pub name: String,
-    /// One a place.
+    /// Values, one a place.
     pub values: Vec<f64>,
-    /// The paper's, where it gives a number.
+    /// The paper's values, where it gives a number.
     pub paper: Vec<Option<f64>>,
     /// Place from which on something holds; marked with a ring.
     pub from: Option<usize>,
 }
 
 impl Series {
-    /// Without the paper's.
+    /// Makes a series without the paper's values.
     pub fn new(name: impl Into<String>, values: Vec<f64>) -> Self {
         Series { name: name.into(), paper: vec![None; values.len()], values, from: None }
     }
@@ -35,7 +35,7 @@ impl Series {
 
 /// One pair of axes.
 pub struct Panel {
-    /// Above it.
+    /// Title above the panel.
     pub title: String,
     /// Name and unit.
     pub x_title: String,

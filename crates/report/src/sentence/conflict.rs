@@ -11,7 +11,7 @@ use nearmiss_record::waits::Reason;
 
 /// Share of the conflict misses that the hot sets hold together.
 const HOT_SHARE: f64 = 0.9;
-/// At most this part of the sets may be called few.
+/// Largest part of the sets that may be called few, as a divisor.
 const FEW: usize = 8;
 
 /// How concentrated a set map is.

@@ -6,9 +6,9 @@ use crate::load::Report;
 use crate::number::{percentage, spoken_percent};
 use nearmiss_record::model::{MissClass, Tally};
 
-/// From this share of the misses on.
+/// Least share of the misses.
 const LEAST_MISS_PERCENT: f64 = 25.0;
-/// And this many times the share of the references.
+/// Least multiple of the share of the references.
 const LEAST_RATIO: f64 = 4.0;
 
 pub(super) fn candidate(report: &Report) -> Option<Candidate> {

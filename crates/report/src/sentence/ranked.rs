@@ -6,7 +6,7 @@ use crate::number::spoken_percent;
 use nearmiss_record::model::{FunctionRow, ModelRecord, ObjectKind, ObjectRow};
 use nearmiss_record::waits::{ByReason, Reason, Waits};
 
-/// See the module's text.
+/// Functions and objects by their waits: see the module's text.
 pub(super) struct Ranked<'a> {
     model: &'a ModelRecord,
     functions: Vec<(&'a FunctionRow, ByReason)>,

@@ -23,7 +23,7 @@ pub fn beside(verdict: &Verdict, comparison: &Comparison) -> String {
 const UNTOLD: &str = "the load tells neither its requests nor its rate, and a side that did less work spends less: \
                       name them by --work REGEX or --achieved REGEX, or use `nearmiss-webload rate`";
 
-/// Why no verdict stands: which side did not do its work, or that nothing shows it.
+/// Returns why no verdict stands: which side did not do its work, or that nothing shows it.
 pub fn why_none(verdict: &Verdict) -> Option<String> {
     if verdict.outcome == Outcome::Undecided {
         return Some(UNTOLD.to_owned());

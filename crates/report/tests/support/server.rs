@@ -14,7 +14,7 @@ struct Server {
     duration_ns: u64,
 }
 
-/// With the lock.
+/// Makes the server with the lock.
 pub fn locked() -> (Manifest, Observed) {
     server(&Server {
         module: "/srv/server-1",
@@ -26,7 +26,7 @@ pub fn locked() -> (Manifest, Observed) {
     })
 }
 
-/// Without it.
+/// Makes the server without the lock.
 pub fn lock_free() -> (Manifest, Observed) {
     let (mut manifest, mut observed) = server(&Server {
         module: "/srv/server-2",

@@ -16,7 +16,7 @@ const LEFT: &str = "left";
 const ADDED_BYTES: &str = "added bytes";
 const MALLOC_ELSEWHERE: &str = "malloc elsewhere";
 
-/// As `native/preload/apart/apart.c` counts.
+/// The library, with the counters of `native/preload/apart/apart.c`.
 static LIBRARY: Library = Library {
     name: "apart",
     file: "nearmiss-apart.so",

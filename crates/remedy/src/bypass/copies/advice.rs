@@ -36,7 +36,7 @@ impl Against {
         !matches!(self, Against::LargeSource { .. })
     }
 
-    /// In two words, as a column has it.
+    /// Names it in two words, as a column has it.
     pub fn word(&self) -> &'static str {
         match self {
             Against::ReadSoon(_) => "read soon",
@@ -46,7 +46,7 @@ impl Against {
         }
     }
 
-    /// As a sentence without its end.
+    /// Describes it as a sentence without its end.
     pub fn sentence(&self) -> String {
         match self {
             Against::ReadSoon(share) => {

@@ -28,7 +28,7 @@ impl Kind {
 }
 
 impl Blame {
-    /// So many misses in a cache, between two functions.
+    /// Adds so many misses in a cache, between two functions.
     pub fn add(&mut self, cache: &str, (polluter, victim): (u32, u32), misses: u64) {
         *self.0.entry(Kind { cache: cache.to_owned(), polluter, victim }).or_default() += misses;
     }

@@ -29,9 +29,9 @@ const USUAL_LEAST_BYTES: u64 = 4096;
 
 /// The copies of a run, within a preloaded library's reach or not.
 pub(super) struct Copying {
-    /// Those that could save most first.
+    /// Rehearsed groups; those that could save most first.
     groups: Vec<Group>,
-    /// Those that are not rehearsed.
+    /// Groups that are not rehearsed.
     rest: Vec<Group>,
     most_gain: f64,
 }
@@ -89,7 +89,7 @@ impl Copying {
     }
 }
 
-/// Those within reach that are worth it; of none, those out of reach; of none, the one that gains most.
+/// Returns the groups within reach that are worth it; if none, those out of reach; if none, the one that gains most.
 fn choose(all: &[One<'_>]) -> Vec<usize> {
     let worth_it =
         |reachable| (0..all.len()).filter(move |at| all[*at].is_worth_it() && all[*at].group.is_reachable == reachable);

@@ -9,7 +9,7 @@ use crate::traced::Traced;
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 
-/// See the module's text.
+/// A group of copies: see the module's text.
 #[derive(Clone, Debug)]
 pub(super) struct Group {
     /// Its name.
@@ -50,7 +50,7 @@ impl<'a> Groups<'a> {
         Groups { case, ways, locator: Locator::new(sights.mappings), seen: sights.ways, blamed }
     }
 
-    /// One group a call, and one a function that copies by itself.
+    /// Returns one group a call, and one a function that copies by itself.
     pub fn all(&self) -> Vec<Group> {
         let mut by_call: BTreeMap<Way, Vec<usize>> = BTreeMap::new();
         for (at, (way, _)) in self.seen.iter().enumerate() {
@@ -72,7 +72,7 @@ impl<'a> Groups<'a> {
         by_call.iter().filter_map(|(way, members)| Some(self.group(self.name(*way, shared(way))?, members))).collect()
     }
 
-    /// Those that a user named; `Err`: the name that nothing in the run has.
+    /// Returns the groups that a user named; `Err`: the name that nothing in the run has.
     pub fn named(&self, sites: &[Site]) -> Result<Vec<Group>, Site> {
         sites.iter().map(|site| self.of(site)).collect()
     }

@@ -60,7 +60,8 @@ fn heaviest(profile: &Profile, role: &str) -> Option<Copies> {
     Some(Copies { caller: caller.to_owned(), share: weight as f64 / all.max(1) as f64, named })
 }
 
-/// Who called the copying routine that a stack ends in, from outside of the C library; and whether the routine has a name.
+/// Returns the caller of the copying routine that a stack ends in, from outside of the C library; and whether the
+/// routine has a name.
 fn asked_by(profile: &Profile, stack: u32) -> Option<(&str, bool)> {
     let stack = profile.stacks.get(stack as usize)?;
     let frame = |at: usize| stack.get(at).and_then(|&number| profile.frames.get(number as usize));

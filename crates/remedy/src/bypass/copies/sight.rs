@@ -35,14 +35,14 @@ pub(super) struct Seen {
 #[derive(Clone, Copy)]
 struct Written {
     way: u32,
-    /// Nobody read it since.
+    /// Whether nobody has read it since.
     unread: bool,
 }
 
-/// Not watched.
+/// Number of a way that is not watched.
 const NOT: u32 = u32::MAX;
 
-/// See the module's text.
+/// The observer of copies: see the module's text.
 pub(super) struct Sight<'a> {
     ways: Ways<'a>,
     /// Ways inside of functions that are watched; those of calls all are.

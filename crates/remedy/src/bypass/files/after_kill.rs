@@ -14,9 +14,9 @@ const NAP: Duration = Duration::from_millis(2);
 /// Result of giving back.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct AfterKill {
-    /// Dropped.
+    /// Bytes dropped.
     pub given_back_bytes: u64,
-    /// In the page cache still.
+    /// Bytes still in the page cache.
     pub left_bytes: u64,
 }
 

@@ -10,7 +10,7 @@ use std::fmt;
 /// The library takes no longer one.
 const LONGEST_GLOB: usize = 4095;
 
-/// As `native/preload/files/streams.h` counts.
+/// The library, with the counters of `native/preload/files/streams.h`.
 static LIBRARY: Library = Library {
     name: "files",
     file: "nearmiss-bypass-files.so",

@@ -71,7 +71,7 @@ impl Stream {
         }
     }
 
-    /// Which pages would be kept: what was cached before, and is not the stream's.
+    /// Lists which pages would be kept: what was cached before, and is not the stream's.
     fn by_file(&self) -> Table {
         let row = |file: &CachedFile| {
             vec![

@@ -22,7 +22,7 @@ pub enum Bind {
     Plan(Vec<usize>),
 }
 
-/// Which memory.
+/// Memory to place.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Mapping {
     /// All that the command, and all that it starts, touches first.
@@ -42,7 +42,7 @@ pub enum Mapping {
     },
 }
 
-/// Which node.
+/// Node to place memory on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Target {
     /// This one while it has room.
@@ -54,9 +54,9 @@ pub enum Target {
 /// A home: which memory on which node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HomeOf {
-    /// Which memory.
+    /// Memory to place.
     pub mapping: Mapping,
-    /// Which node.
+    /// Node to place it on.
     pub target: Target,
 }
 
@@ -168,7 +168,7 @@ impl Bind {
 }
 
 impl fmt::Display for Bind {
-    /// As `--bind` reads it.
+    /// Writes it as `--bind` reads it.
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Bind::RoundRobin => out.write_str("round-robin"),
@@ -219,7 +219,7 @@ fn parse_range(text: &str) -> Option<(u64, u64)> {
     Some((size(from)?, size(to)?)).filter(|(from, to)| from < to)
 }
 
-/// As `native/preload/local/rules.c` reads it.
+/// Writes a home as `native/preload/local/rules.c` reads it.
 pub fn rule(home: &HomeOf) -> Option<String> {
     let Mapping::Call { module, address, nth, bytes } = &home.mapping else { return None };
     let nth = nth.map_or(String::new(), |nth| format!("#{nth}"));

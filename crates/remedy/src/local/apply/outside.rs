@@ -56,7 +56,7 @@ pub struct Plan {
     pub homes: Vec<(Named, Target)>,
     /// All nodes with memory.
     pub nodes: Vec<u32>,
-    /// So long after the command began.
+    /// Time after the command's begin.
     pub after: Duration,
 }
 

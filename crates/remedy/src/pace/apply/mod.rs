@@ -13,7 +13,7 @@ use clap::{ArgMatches, FromArgMatches};
 use nearmiss_workload::Workload;
 use std::time::Duration;
 
-/// As `native/preload/pace/nap.h` counts: every call counts under one of the first nine.
+/// The library, with the counters of `native/preload/pace/nap.h`: every call counts under one of the first nine.
 static LIBRARY: Library = Library {
     name: "pace",
     file: "nearmiss-pace.so",

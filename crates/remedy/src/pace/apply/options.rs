@@ -28,7 +28,7 @@ impl Options {
         checked(what, time).map(|_| ())
     }
 
-    /// For the preloaded library.
+    /// Returns the parameter of the preloaded library.
     pub(super) fn parameter(&self) -> String {
         match self.aim {
             Aim::Interval(time) => format!("interval={}", time.as_nanos()),

@@ -30,7 +30,7 @@ pub struct Daemon {
     /// Look through `/proc` for tasks of this process: nothing announces its forks.
     scan: Option<TaskId>,
     is_changed: bool,
-    /// So far.
+    /// Report so far.
     report: Report,
 }
 
@@ -130,7 +130,7 @@ impl Daemon {
         }
     }
 
-    /// Who is gone, and who has another mask than we set.
+    /// Finds the tasks that are gone, and those with another mask than we set.
     fn refresh(&mut self) {
         for at in (0..self.tasks.len()).rev() {
             if self.look_at(at) {

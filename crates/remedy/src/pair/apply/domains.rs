@@ -44,8 +44,9 @@ pub struct Domains {
 }
 
 impl Domains {
-    /// Those of a level; without one, of the innermost level at which there are two domains to choose between, else of
-    /// the innermost at which CPUs share anything. `system` is `/sys/devices/system`. Errors: one CPU, or none that share.
+    /// Finds the domains of a level; without one, of the innermost level at which there are two domains to choose
+    /// between, else of the innermost at which CPUs share anything. `system` is `/sys/devices/system`. Errors: one CPU,
+    /// or none that share.
     pub fn find(system: &Path, allowed: &CpuSet, wanted: Option<Level>) -> Result<Self, CannotEngage> {
         if allowed.len() < 2 {
             let why = format!("pair needs two CPUs at least; this process may use CPU {allowed} alone");
@@ -95,7 +96,7 @@ fn domains(system: &Path, allowed: &CpuSet, level: Level) -> Vec<CpuSet> {
     found
 }
 
-/// Which CPUs a CPU shares a level with, as a list.
+/// Returns which CPUs a CPU shares a level with, as a list.
 fn list(system: &Path, cpu: usize, level: Level) -> Option<String> {
     let of_cpu = system.join(format!("cpu/cpu{cpu}"));
     match level {

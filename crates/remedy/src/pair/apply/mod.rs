@@ -132,7 +132,7 @@ fn domains_for(kept: Option<&KeptPairs>, allowed: &CpuSet, asked: Option<Level>)
 }
 
 impl Around {
-    /// For a process, none if it is a child of ours that has not begun.
+    /// Makes the remedy for a process, none if it is a child of ours that has not begun.
     fn new(args: &Args, process: Option<&TaskId>) -> Result<Self, CannotEngage> {
         let tasks = process.map_or_else(|| vec![0], |process| tasks_under(process).iter().map(|id| id.task).collect());
         kernel_allows(&tasks, args.with)?;

@@ -54,11 +54,11 @@ pub struct Scheduler {
     pub dispatched: u64,
     /// Times that a task was chosen since it shares well with the one beside it.
     pub by_table: u64,
-    /// Who ran beside whom, by their numbers in the table.
+    /// Tasks that ran beside each other, by their numbers in the table.
     pub together: Vec<Together>,
-    /// From opening the object to the attached scheduler, in ns.
+    /// Time from opening the object to the attached scheduler, in ns.
     pub load_ns: u64,
-    /// From the order to go to the kernel's word that it is gone, in ns.
+    /// Time from the order to go to the kernel's word that it is gone, in ns.
     pub detach_ns: u64,
     /// Programs: each with the instructions that the verifier went through, and those that the kernel runs.
     pub programs: Vec<Verified>,
@@ -69,7 +69,7 @@ pub struct Scheduler {
 pub struct Together {
     /// Their numbers in the table.
     pub tasks: [usize; 2],
-    /// For so long.
+    /// Time beside each other.
     pub ns: u64,
 }
 

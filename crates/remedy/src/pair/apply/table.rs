@@ -19,9 +19,9 @@ const MOST_COUNTED: usize = 64;
 
 /// A table of pairs.
 pub enum Table {
-    /// From a rehearsal; the second is what groups cost by it.
+    /// Table from a rehearsal; the second is what groups cost by it.
     Kept(KeptPairs, Costs),
-    /// Learned while the command runs.
+    /// Table learned while the command runs.
     Counted(Box<dyn Counters>, Learned),
 }
 
@@ -69,7 +69,7 @@ impl Table {
         }
     }
 
-    /// In words.
+    /// Names the source of the table.
     pub fn source(&self) -> &'static str {
         match self {
             Table::Kept(..) => "a rehearsal",

@@ -27,7 +27,7 @@ macro_rules! counters {
     };
 }
 
-/// As `native/preload/bypass/copies.c` counts.
+/// The library, with the counters of `native/preload/bypass/copies.c`.
 static LIBRARY: Library = Library {
     name: "copies",
     file: "nearmiss-bypass-copies.so",
