@@ -20,7 +20,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 /// Page placements costed while the run is modelled: two replays without reasons take about as long as one with them.
 const BESIDE: usize = 2;
 
-/// Approximate records in a part of a long trace, unless another number is given.
+/// Approximate number of records in a part of a long trace, unless another number is given.
 const PART_RECORDS: u64 = 12_000_000;
 
 /// A part of a trace.

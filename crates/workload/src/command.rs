@@ -9,7 +9,7 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Other end of one of the command's standard streams.
+/// Connection of one of the command's standard streams.
 #[derive(Clone, Debug, Default)]
 pub enum Stdio {
     /// The launcher's own.

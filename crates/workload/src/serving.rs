@@ -92,7 +92,7 @@ pub struct Loaded {
     pub load: Finished,
     /// Time that the server and all it started spent on CPUs meanwhile, in nanoseconds.
     pub server_cpu_ns: u64,
-    /// Why it did not end by itself, if so.
+    /// Why it did not end by itself, if it did not.
     pub cut: Option<Cut>,
 }
 

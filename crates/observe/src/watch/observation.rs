@@ -173,7 +173,7 @@ pub(crate) struct Instruments {
     pub(crate) bpf: Option<BpfSession>,
     rows: Vec<Instrument>,
     waits: Option<Measuring>,
-    /// Root processes of the followed files; filled with block I/O, for a target that is distinguishable from others.
+    /// Root processes of the followed files, used with block I/O; empty for a target like a cgroup or the machine.
     roots: Vec<i32>,
     cached: Option<CachedFiles>,
 }
