@@ -19,15 +19,22 @@ const BUILT_IN: [&str; 23] = [
 
 /// A command that needs no shell, its words split as a shell splits them.
 pub fn direct(command: &str) -> Option<Workload> {
+    let (variables, argv) = split(command)?;
+    let set = |workload: Workload, (name, value): &(String, String)| workload.env(name, value);
+    Some(variables.iter().fold(Workload::new(&argv), set))
+}
+
+/// The variables that are set before a command, and the words of the command itself, where it needs no shell.
+pub fn split(command: &str) -> Option<(Vec<(String, String)>, Vec<String>)> {
     if command.contains(|c| SHELL_ONLY.contains(c)) {
         return None;
     }
     let words = shlex::split(command)?;
-    let variables: Vec<(&str, &str)> = words.iter().map_while(|word| variable(word)).collect();
+    let owned = |(name, value): (&str, &str)| (name.to_owned(), value.to_owned());
+    let variables: Vec<_> = words.iter().map_while(|word| variable(word)).map(owned).collect();
     let argv = words.get(variables.len()..)?;
     let program = argv.first()?;
-    let set = |workload: Workload, (name, value): &(&str, &str)| workload.env(*name, *value);
-    (!BUILT_IN.contains(&program.as_str())).then(|| variables.iter().fold(Workload::new(argv), set))
+    (!BUILT_IN.contains(&program.as_str())).then(|| (variables, argv.to_vec()))
 }
 
 /// `NAME=value`, as it may stand before a command.

@@ -14,6 +14,7 @@ mod destination;
 mod diagnose;
 mod doctor;
 mod exit;
+mod gate;
 mod generate;
 mod interrupt;
 mod kernel;

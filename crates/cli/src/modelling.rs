@@ -115,6 +115,11 @@ impl Modelled {
         self.attribution.map_log()
     }
 
+    /// How often a task of the command made way for another task.
+    pub fn switches(&self) -> u64 {
+        self.attribution.switches_of_command()
+    }
+
     /// Returns the evidence of a model that was set to collect it.
     pub fn evidence(&self, side: &SideTables, symbols: &Symbols) -> Evidence {
         Evidence::of(&self.attribution, &self.totals.pollution, side, symbols)

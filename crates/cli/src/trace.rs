@@ -2,6 +2,7 @@
 
 mod budget;
 mod counts;
+mod gauge;
 mod nodes;
 mod options;
 mod quiet;
@@ -10,10 +11,11 @@ mod served;
 mod warm;
 
 pub(crate) use budget::{Budget, Length, Purpose};
+pub use gauge::{Gauge, Gauged};
 pub(crate) use nodes::Apart;
 use options::{Clock, Only};
 pub(crate) use options::{RecordArgs, within};
-pub use quiet::{Diagnosed, Look, Measured, for_diagnosis, quietly};
+pub use quiet::{Diagnosed, Look, Measured, for_diagnosis, never_began, quietly};
 
 use crate::destination::runs_can_be_kept;
 use crate::exit::{self, CannotHere, Interrupted};
@@ -175,6 +177,8 @@ enum Kept {
     Report,
     /// A run with the command's output in it, and what the model saw.
     Diagnosis,
+    /// Figures alone, and no run.
+    Figures,
 }
 
 /// A command that was recorded.

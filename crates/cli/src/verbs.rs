@@ -2,7 +2,8 @@
 //! remedies.
 
 use crate::{
-    Remedies, apply, diagnose, doctor, generate, kernel, lab, machine, observe, paper, rehearse, report, trace, verify,
+    Remedies, apply, diagnose, doctor, gate, generate, kernel, lab, machine, observe, paper, rehearse, report, trace,
+    verify,
 };
 use clap::{ArgMatches, Args, Command, FromArgMatches};
 use nearmiss_remedy::{Help, Remedy};
@@ -81,6 +82,11 @@ const VERBS: &[Verb] = &[
         verify,
         "Measure whether a remedy helps, or which of two commands is better: interleaved runs, and a verdict",
         false
+    ),
+    verb!(
+        "gate",
+        gate,
+        "Fail if a command does more than it did: instructions, misses, system calls, exactly and with the cause"
     ),
     verb!("lab", lab, "Run an experiment: workloads by conditions by repetitions, resumable after any interruption"),
     verb!("paper", paper, "A paper's tables: its figures and ours side by side", remedies),

@@ -88,18 +88,30 @@ pub struct Running {
     command: FxHashSet<u32>,
     /// CPU of the BEGIN mark if its process was not known then.
     begins: Option<usize>,
+    /// Times that a task of the command made way for another task.
+    switches: u64,
 }
 
 impl Running {
     /// On so many CPUs.
     pub fn new(cpus: usize) -> Self {
-        Running { cpus: (0..cpus.max(1)).map(|_| Cpu::new()).collect(), command: FxHashSet::default(), begins: None }
+        Running {
+            cpus: (0..cpus.max(1)).map(|_| Cpu::new()).collect(),
+            command: FxHashSet::default(),
+            begins: None,
+            switches: 0,
+        }
     }
 
     /// Returns the owner of CPU `cpu`'s current work.
     #[inline]
     pub fn whose(&self, cpu: usize) -> Whose {
         self.cpus[cpu.min(self.cpus.len() - 1)].whose
+    }
+
+    /// How often a task of the command made way for another task.
+    pub fn switches(&self) -> u64 {
+        self.switches
     }
 
     pub(crate) fn class(&self, cpu: usize) -> Class {
@@ -111,7 +123,8 @@ impl Running {
         let at = (vcpu as usize).min(self.cpus.len() - 1);
         let cpu = &mut self.cpus[at];
         match control {
-            Control::Switch { pid: tid, tgid, .. } => {
+            Control::Switch { task, outgoing, pid: tid, tgid, .. } => {
+                self.switches += u64::from(cpu.class == Class::Command && task != outgoing);
                 cpu.pid = Some(*tgid);
                 cpu.class = if *tid == 0 { Class::Idle } else { Class::Other };
                 // An interrupt that ends in a switch has been left by the task that goes on.
@@ -213,6 +226,21 @@ mod tests {
             running.whose(1)
         });
         assert_eq!(whose, [Whose::Command, Whose::Command, Whose::Command, Whose::Others, Whose::Others]);
+    }
+
+    #[test]
+    fn a_switch_counts_where_the_command_makes_way() {
+        let mut running = Running::new(1);
+        let mut to = |outgoing: u64, task: u64, tid: u32| {
+            let (comm, usage) = (String::new(), Usage::default());
+            running.control(0, &Control::Switch { task, pid: tid, tgid: tid, mm: 0, outgoing, comm, usage });
+            if tid == 50 {
+                begin(&mut running, 0);
+            }
+            running.switches()
+        };
+        // The same task is told again where a part of a recording begins.
+        assert_eq!([to(0, 1, 50), to(1, 1, 50), to(1, 2, 7), to(2, 1, 50), to(1, 3, 0)], [0, 0, 1, 1, 2]);
     }
 
     #[test]

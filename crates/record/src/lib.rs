@@ -5,11 +5,13 @@
 //! tested from fixtures.
 
 pub mod abi;
+pub mod baseline;
 pub mod code;
 pub mod comparison;
 pub mod counts;
 pub mod figures;
 pub mod finding;
+pub mod gate;
 pub mod logs;
 pub mod machine;
 pub mod maps;

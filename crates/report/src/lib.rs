@@ -11,6 +11,7 @@ pub mod cycles;
 mod end;
 pub mod findings;
 pub mod function_name;
+pub mod gate;
 pub mod html;
 pub mod json;
 pub mod levels;

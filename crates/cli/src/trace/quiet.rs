@@ -10,6 +10,7 @@ use nearmiss_record::units::Bytes;
 use nearmiss_remedy::Recorded;
 use nearmiss_snapshot::Snapshot;
 use nearmiss_tap::guest::CommandStatus;
+use nearmiss_tap::session::TapError;
 use std::ffi::OsString;
 use std::path::Path;
 use std::rc::Rc;
@@ -111,9 +112,14 @@ pub fn quietly(measured: &Measured<'_>, runs: &Path, command: &[OsString]) -> an
     Ok(recording.run)
 }
 
+/// Whether the guest ended ahead of the command, which therefore has nothing to do with that.
+pub fn never_began(error: &anyhow::Error) -> bool {
+    matches!(error.downcast_ref(), Some(TapError::NotBegun(_)))
+}
+
 impl Args {
     /// Arguments as if only these were given, and --quiet.
-    fn quiet(machine: &str, runs: &Path, command: &[OsString]) -> Self {
+    pub(super) fn quiet(machine: &str, runs: &Path, command: &[OsString]) -> Self {
         Args {
             machine: machine.to_owned(),
             record: RecordArgs::default(),

@@ -23,7 +23,7 @@ const REPEAT: Duration = Duration::from_secs(10);
 /// line now and then. The standard error of `trace` is its command's, so it has lines for a person only.
 pub(super) fn shown(plan: Option<Parts>, kept: Kept) -> Box<OnProgress> {
     let watched = std::io::stderr().is_terminal();
-    let in_place = watched && kept == Kept::Diagnosis;
+    let in_place = watched && kept != Kept::Report;
     let silent = !watched && kept == Kept::Report;
     let (pause, last) = (if in_place { REFRESH } else { REPEAT }, Cell::new(None::<Instant>));
     let announced = Cell::new(false);

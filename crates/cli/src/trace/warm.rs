@@ -8,6 +8,9 @@ use std::ffi::OsString;
 use std::io::IsTerminal;
 use std::time::Duration;
 
+/// A run ahead ends after this time, unless another is asked for: as the help has it.
+const AHEAD: Duration = Duration::from_secs(60);
+
 /// Options of the run ahead.
 #[derive(Clone, Default, clap::Args)]
 pub struct WarmArgs {
@@ -21,6 +24,11 @@ pub struct WarmArgs {
 }
 
 impl WarmArgs {
+    /// As if `--warm` were given.
+    pub(super) fn ahead() -> Self {
+        WarmArgs { warm: true, warm_limit: AHEAD }
+    }
+
     /// Returns the warm-up in the guest.
     pub(super) fn warm_up(&self) -> WarmUp {
         if self.warm { WarmUp::Run(self.warm_limit) } else { WarmUp::Files }

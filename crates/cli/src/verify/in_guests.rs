@@ -14,7 +14,6 @@ use nearmiss_record::model::{ModelRecord, Tally};
 use nearmiss_record::run::{self, RunDir};
 use nearmiss_record::verdict::{Sample, Sides};
 use nearmiss_remedy::Remedy;
-use nearmiss_tap::session::TapError;
 use nearmiss_verify::{Error, RECORDINGS, Side, compare_recordings};
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
@@ -141,16 +140,11 @@ fn recorded(guests: &InGuests, machine: &str, runs: &Path, words: &[OsString]) -
     let run = loop {
         tries -= 1;
         match trace::quietly(&measured, runs, words) {
-            Err(error) if tries > 0 && never_began(&error) => say(&format!("{error}; once more")),
+            Err(error) if tries > 0 && trace::never_began(&error) => say(&format!("{error}; once more")),
             done => break done?,
         }
     };
     Ok(sample(&run.read_json(run::MODEL)?))
-}
-
-/// Whether the guest ended ahead of the command, which therefore has nothing to do with that.
-fn never_began(error: &anyhow::Error) -> bool {
-    matches!(error.downcast_ref(), Some(TapError::NotBegun(_)))
 }
 
 /// Figures of the command's tasks; nearmiss's own processes in the guest are none of them.

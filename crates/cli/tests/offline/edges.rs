@@ -24,6 +24,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("remedy", &["record", "machine", "workload", "color", "pace", "pairing", "usage"]),
     ("diagnose", &["record", "machine", "remedy"]),
     ("verify", &["record", "remedy", "workload"]),
+    ("gate", &["record"]),
     ("lab", &["record", "verify", "workload"]),
     ("report", &["record"]),
     ("webload", &["usage"]),
@@ -34,7 +35,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
         "cli",
         &[
             "record", "color", "workload", "symbols", "tap", "observe", "machine", "host", "remedy", "diagnose",
-            "verify", "lab", "report", "papers", "snapshot", "usage",
+            "verify", "gate", "lab", "report", "papers", "snapshot", "usage",
         ],
     ),
 ];

@@ -129,6 +129,11 @@ impl Attribution {
         }
     }
 
+    /// How often a task of the command made way for another task.
+    pub fn switches_of_command(&self) -> u64 {
+        self.running.switches()
+    }
+
     /// The references that an instruction made and the filter kept.
     pub(super) fn kept(&self, whose: Whose, id: usize) -> References {
         self.insns[whose as usize].get(id).copied().unwrap_or_default().references

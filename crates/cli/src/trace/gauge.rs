@@ -1,0 +1,142 @@
+//! A command recorded to be counted, for `gate`: no run is kept, and what would differ from one recording to the next is
+//! held still.
+//!
+//! Time goes by instructions and leaps while the guest waits. Addresses are not randomised. The command runs once ahead, so
+//! that it waits for no file of the host. Pages lie in the order in which they are first touched: a shuffle of them,
+//! as a machine in use has it, takes other sets for one page more, and the second level of `sort` then misses 10% more
+//! or less.
+
+use super::{Args, Clock, Kept, filter, recording, tap_config, told, warm};
+use crate::interrupt;
+use crate::modelling::Modelling;
+use anyhow::Context;
+use nearmiss_machine::attribution::DataSymbols;
+use nearmiss_record::machine::{Machine, Placement};
+use nearmiss_record::model::ModelRecord;
+use nearmiss_record::policy::{Order, Policy};
+use nearmiss_record::side::SideTables;
+use nearmiss_record::symbols::Symbols;
+use nearmiss_record::units::Bytes;
+use nearmiss_symbols::Sources;
+use nearmiss_tap::guest::{CommandStatus, GuestCommand};
+use nearmiss_tap::session::{Recorded, Session};
+use std::ffi::OsString;
+use std::fs::File;
+use std::io::{Read, Seek, SeekFrom};
+use std::path::Path;
+use std::time::Duration;
+
+/// Of what the command printed to its standard error, the end that is told.
+const LAST_WORDS: i64 = 2000;
+
+/// How commands are recorded.
+pub struct Gauge {
+    /// As cut down to the guest's CPUs.
+    pub machine: Machine,
+    /// Memory of the guest.
+    pub memory: Option<Bytes>,
+    /// The command is ended after this time.
+    pub timeout: Option<Duration>,
+    /// Run the command once ahead.
+    pub warm: bool,
+    /// The command's environment.
+    pub environment: Vec<(OsString, OsString)>,
+}
+
+/// What one recording left.
+pub struct Gauged {
+    /// What the model counted.
+    pub model: ModelRecord,
+    /// Counts by instruction.
+    pub side: SideTables,
+    /// Names of the instructions.
+    pub symbols: Symbols,
+    /// How often a task of the command made way for another task.
+    pub switches: u64,
+    /// The guest was not booted but restored.
+    pub restored: bool,
+    /// Release of the guest's kernel.
+    pub kernel: String,
+    /// The emulator and its version.
+    pub emulator: String,
+}
+
+impl Gauge {
+    /// Records a command, with these variables set. Errors: it failed, so that its figures mean nothing.
+    pub fn record(&self, variables: &[(String, String)], words: &[OsString]) -> anyhow::Result<Gauged> {
+        let mut machine = self.machine.clone();
+        machine.memory.placement = Placement::Sequential;
+        let args = self.args(words);
+        let config = tap_config(&args, &machine, filter(&args, &machine), Clock::Instructions)?;
+        let session = Session::new(config)?.on_progress(recording::shown(None, Kept::Figures));
+        let header = session.header().clone();
+        let data: Box<dyn DataSymbols> = Box::new(session.data_symbols());
+        let (policy, order) = (Policy::default(), Order::Recorded);
+        let mut modelling = Modelling::new(&machine, &policy, order, &header, data, false, false)?;
+        let errors = tempfile::tempfile().context("a file for the command's errors")?;
+        let command = self.command(&args, variables, errors.try_clone()?)?;
+        let sink = &mut |head: &_, records: &_| modelling.chunk(head, records).map_err(|e| e.to_string());
+        let recorded = session.record(command, sink).map_err(told)?;
+        whole(&recorded, errors)?;
+        let modelled = modelling.finish()?;
+        let symbols = nearmiss_symbols::resolve(Sources {
+            insns: &recorded.side.insns,
+            maps: modelled.maps(),
+            kallsyms: &recorded.kallsyms,
+            layout: recorded.layout.clone(),
+            pages: recorded.pages.clone(),
+        });
+        Ok(Gauged {
+            switches: modelled.switches(),
+            model: modelled.into_record(&recorded.side, &symbols),
+            side: recorded.side,
+            symbols,
+            restored: recorded.restored,
+            kernel: recorded.kernel,
+            emulator: recorded.emulator,
+        })
+    }
+
+    fn args(&self, words: &[OsString]) -> Args {
+        let mut args = Args::quiet(&self.machine.name, Path::new(""), words);
+        (args.no_trace, args.no_curve, args.no_heap, args.deterministic) = (true, true, true, true);
+        args.record.cpus = self.machine.topology.cpus();
+        (args.record.memory, args.record.timeout) = (self.memory, self.timeout);
+        if self.warm {
+            args.record.warm = warm::WarmArgs::ahead();
+        }
+        args
+    }
+
+    /// The command with nothing to read. What it prints goes through pipes, as it would in a pipeline, and is not kept.
+    fn command(&self, args: &Args, variables: &[(String, String)], errors: File) -> anyhow::Result<GuestCommand> {
+        let mut command = GuestCommand::inherit(&args.command)?;
+        command.env = self.environment.clone();
+        command.env.extend(variables.iter().map(|(name, value)| (name.into(), value.into())));
+        let output = tempfile::tempfile().context("a file for the command's output")?;
+        command.streams = [Some(File::open("/dev/null")?.into()), Some(output.into()), Some(errors.into())];
+        Ok(command)
+    }
+}
+
+/// Refuses a recording that does not reach the command's end, or whose command failed.
+fn whole(recorded: &Recorded, mut errors: File) -> anyhow::Result<()> {
+    if interrupt::received().is_some() {
+        anyhow::bail!("the recording was interrupted");
+    }
+    if let Some(cut) = &recorded.cut {
+        anyhow::bail!("a recording is not whole: {cut}");
+    }
+    let ended = match recorded.exit.status {
+        Some(CommandStatus::Exited(0)) => return Ok(()),
+        Some(CommandStatus::Exited(status)) => format!("exited with status {status}"),
+        Some(CommandStatus::Signaled(signal)) => format!("was killed by signal {signal}"),
+        None => "did not come to its end".to_owned(),
+    };
+    let mut last = String::new();
+    let from = errors.seek(SeekFrom::End(0)).map_or(0, |end| end.saturating_sub(LAST_WORDS as u64));
+    // Without its words the command still failed.
+    let _ = errors.seek(SeekFrom::Start(from)).and_then(|_| errors.read_to_string(&mut last));
+    let said = last.lines().rfind(|line| !line.trim().is_empty()).map(|line| format!(": {line}")).unwrap_or_default();
+    anyhow::bail!("a recorded command {ended}{said}; a gate compares commands that end with status 0")
+}

@@ -1,0 +1,108 @@
+//! What the kernel was asked for: system calls and page faults, by how often the functions that serve them were entered.
+
+use crate::parts::file_name;
+use nearmiss_record::model::{FunctionRow, ModelRecord};
+use nearmiss_record::side::SideTables;
+use nearmiss_record::symbols::Symbols;
+use std::collections::{BTreeMap, HashMap};
+
+/// How the kernel names the function that serves a system call: of a 64-bit program, and of a 32-bit one.
+const SERVED_BY: [&str; 2] = ["__x64_sys_", "__ia32_sys_"];
+/// Entered at each fault, of user mode or of the kernel.
+const FAULT: &str = "asm_exc_page_fault";
+
+/// How often each function was entered, whoever's task ran: by index of the function.
+pub(crate) fn entries(side: &SideTables, symbols: &Symbols) -> HashMap<u32, u64> {
+    // A function is entered at its first instruction, with which a block and so a run of instructions begins. The
+    // same instruction may be in the table several times, with runs of other lengths.
+    let mut first: HashMap<u32, (u64, u64)> = HashMap::new();
+    for (insn, (function, ..)) in side.insns.iter().zip(&symbols.insns) {
+        if insn.run == 0 || insn.executions == 0 || *function == 0 {
+            continue;
+        }
+        let entry = first.entry(*function).or_insert((insn.vaddr, 0));
+        match insn.vaddr.cmp(&entry.0) {
+            std::cmp::Ordering::Less => *entry = (insn.vaddr, insn.executions),
+            std::cmp::Ordering::Equal => entry.1 += insn.executions,
+            std::cmp::Ordering::Greater => {}
+        }
+    }
+    first.into_iter().map(|(function, (_, entered))| (function, entered)).collect()
+}
+
+/// Entries of the command's tasks, by name and module: where others ran the function too, its part by instructions.
+pub(crate) fn calls(
+    model: &ModelRecord,
+    symbols: &Symbols,
+    entries: &HashMap<u32, u64>,
+) -> BTreeMap<(String, String), u64> {
+    let (own, others) = (instructions(&model.functions), instructions(&model.other_functions));
+    let mut calls = BTreeMap::new();
+    for (index, entered) in entries {
+        let Some(function) = symbols.functions.get(*index as usize) else { continue };
+        let module = symbols.modules.get(function.module as usize).map_or("", String::as_str);
+        let key = (function.name.as_str(), module);
+        let [own, others] = [&own, &others].map(|sums| sums.get(&key).copied().unwrap_or(0));
+        let part = u128::from(*entered) * u128::from(own) / u128::from((own + others).max(1));
+        *calls.entry((function.name.clone(), file_name(module).to_owned())).or_default() += part as u64;
+    }
+    calls
+}
+
+fn instructions(rows: &[FunctionRow]) -> HashMap<(&str, &str), u64> {
+    let mut sums = HashMap::new();
+    for row in rows {
+        *sums.entry((row.name.as_str(), row.module.as_str())).or_default() += row.tally.instructions;
+    }
+    sums
+}
+
+/// Figures of what the kernel was asked for: `syscalls`, `syscalls.read`, …, `faults`.
+pub(crate) fn figures(calls: &BTreeMap<(String, String), u64>) -> BTreeMap<String, u64> {
+    let mut figures = BTreeMap::from([("syscalls".to_owned(), 0), ("faults".to_owned(), 0)]);
+    for ((name, _), entered) in calls.iter().filter(|(_, entered)| **entered > 0) {
+        if let Some(call) = SERVED_BY.iter().find_map(|prefix| name.strip_prefix(prefix)) {
+            *figures.entry(format!("syscalls.{call}")).or_default() += entered;
+            *figures.entry("syscalls".to_owned()).or_default() += entered;
+        } else if name == FAULT {
+            *figures.entry("faults".to_owned()).or_default() += entered;
+        }
+    }
+    figures
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nearmiss_record::side::Insn;
+
+    fn insn(vaddr: u64, run: u32, executions: u64) -> Insn {
+        Insn { vaddr, run, executions, ..Insn::default() }
+    }
+
+    #[test]
+    fn a_function_is_entered_at_its_first_instruction() {
+        let symbols =
+            Symbols { insns: vec![(1, 0, 0), (1, 0, 0), (1, 0, 0), (2, 0, 0), (0, 0, 0)], ..Symbols::default() };
+        // A loop inside runs more often, and the entry is in the table twice.
+        let insns =
+            vec![insn(0x108, 3, 900), insn(0x100, 8, 30), insn(0x100, 2, 12), insn(0x200, 0, 5), insn(0x1, 1, 7)];
+        let side = SideTables { insns, ..SideTables::default() };
+        assert_eq!(entries(&side, &symbols), HashMap::from([(1, 42)]));
+    }
+
+    #[test]
+    fn calls_are_named_as_programs_name_them() {
+        let entry = |name: &str, entered| ((name.to_owned(), "[kernel]".to_owned()), entered);
+        let calls = [
+            entry("__x64_sys_read", 7),
+            entry("__ia32_sys_read", 1),
+            entry("__x64_sys_openat", 2),
+            entry("asm_exc_page_fault", 90),
+            entry("vfs_read", 8),
+        ];
+        let figures = figures(&calls.into_iter().collect());
+        let seen: Vec<_> = figures.iter().map(|(name, count)| (name.as_str(), *count)).collect();
+        assert_eq!(seen, [("faults", 90), ("syscalls", 10), ("syscalls.openat", 2), ("syscalls.read", 8)]);
+    }
+}

@@ -1,0 +1,101 @@
+//! The figures: their names, their order, and how people read them.
+
+/// User and kernel mode, as names begin.
+pub const MODES: [&str; 2] = ["user", "kernel"];
+/// Figures that each mode has, without the levels of misses.
+pub const OF_A_MODE: [&str; 5] = ["instructions", "loads", "stores", "coherence", "cycles"];
+/// Figures of the whole command.
+pub const OF_ALL: [&str; 4] = ["walks", "syscalls", "faults", "switches"];
+/// Any level's misses, in a limit.
+pub const MISSES: &str = "misses";
+
+/// The name of a figure of a mode.
+pub fn of_mode(mode: usize, what: &str) -> String {
+    format!("{}.{what}", MODES[mode.min(1)])
+}
+
+/// The name of a level's misses, such as `l2`.
+pub fn level_name(index: usize) -> String {
+    format!("l{}", index + 1)
+}
+
+/// The level that `l2` names, counted from 0.
+pub fn level(what: &str) -> Option<usize> {
+    let number: usize = what.strip_prefix('l')?.parse().ok()?;
+    number.checked_sub(1)
+}
+
+/// Mode and kind of a figure: `user.l2` is `(Some(0), "l2")`, `syscalls.read` is `(None, "syscalls.read")`.
+pub fn taken_apart(name: &str) -> (Option<usize>, &str) {
+    let mode = |at: usize| name.strip_prefix(MODES[at])?.strip_prefix('.').map(|what| (Some(at), what));
+    mode(0).or_else(|| mode(1)).unwrap_or((None, name))
+}
+
+/// Where a figure stands among others: modes first, then what the kernel did for the command.
+pub fn rank(name: &str) -> (usize, usize, &str) {
+    let (mode, what) = taken_apart(name);
+    let of_mode = |what: &str| match (OF_A_MODE.iter().position(|it| *it == what), level(what)) {
+        (Some(at), _) if at < 3 => at,
+        (_, Some(level)) => 3 + level,
+        (Some(at), None) => 100 + at,
+        _ => 200,
+    };
+    let of_all = |what: &str| {
+        let base = what.split('.').next().unwrap_or(what);
+        OF_ALL.iter().position(|it| *it == base).unwrap_or(OF_ALL.len())
+    };
+    (mode.unwrap_or(2), if mode.is_some() { of_mode(what) } else { of_all(what) }, name)
+}
+
+/// A figure as a line of a table names it, without its mode.
+pub fn title(name: &str) -> String {
+    let (_, what) = taken_apart(name);
+    if let Some(level) = level(what) {
+        return format!("L{} misses", level + 1);
+    }
+    match what {
+        "coherence" => "lines from other CPUs".to_owned(),
+        "walks" => "page walks".to_owned(),
+        "syscalls" => "system calls".to_owned(),
+        "faults" => "page faults".to_owned(),
+        "switches" => "context switches".to_owned(),
+        what => what.strip_prefix("syscalls.").unwrap_or(what).to_owned(),
+    }
+}
+
+/// A figure as a sentence names it: `L2 misses of user mode`.
+pub fn whole_title(name: &str) -> String {
+    match taken_apart(name) {
+        (Some(0), _) => format!("{} of user mode", title(name)),
+        (Some(_), _) => format!("{} of the kernel", title(name)),
+        (None, what) if what.starts_with("syscalls.") => format!("system calls `{}`", title(name)),
+        (None, _) => title(name),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn figures_stand_in_the_order_in_which_they_are_read() {
+        let mut names =
+            vec!["switches", "kernel.l1", "syscalls.read", "user.cycles", "user.l2", "syscalls", "user.loads"];
+        names.sort_by_key(|name| rank(name));
+        assert_eq!(
+            names,
+            ["user.loads", "user.l2", "user.cycles", "kernel.l1", "syscalls", "syscalls.read", "switches"]
+        );
+    }
+
+    #[test]
+    fn names_are_words_for_people() {
+        let titles = ["user.l2", "kernel.coherence", "syscalls.read", "faults"].map(whole_title);
+        assert_eq!(
+            titles,
+            ["L2 misses of user mode", "lines from other CPUs of the kernel", "system calls `read`", "page faults"]
+        );
+        assert_eq!(level("l3"), Some(2));
+        assert_eq!([level("loads"), level("l0")], [None, None]);
+    }
+}

@@ -1,0 +1,63 @@
+//! The noise of a difference of two means, from how the recordings of each side differ among themselves.
+
+use statrs::distribution::{ContinuousCDF, StudentsT};
+
+/// How sure an interval is. A gate compares some 25 figures, and a false alarm once in a hundred gates is too many.
+pub const CONFIDENCE: f64 = 0.999;
+
+/// Two means, and how far their difference may be from the true one.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Difference {
+    pub old: f64,
+    pub new: f64,
+    /// Half of the interval's width.
+    pub noise: f64,
+}
+
+/// Of the recordings of two sides: Student's interval with both sides' spread pooled, because one remains after a change
+/// as noisy as it was. Where every recording of a side counts the same on both sides, there is no noise.
+pub(crate) fn difference(old: &[u64], new: &[u64]) -> Difference {
+    let ((old_mean, old_squares), (new_mean, new_squares)) = (moments(old), moments(new));
+    let freedom = (old.len() + new.len()).saturating_sub(2);
+    let squares = old_squares + new_squares;
+    let noise = if squares == 0.0 {
+        0.0
+    } else {
+        let of_mean = squares / freedom.max(1) as f64 * (1.0 / old.len().max(1) as f64 + 1.0 / new.len().max(1) as f64);
+        quantile(freedom) * of_mean.sqrt()
+    };
+    Difference { old: old_mean, new: new_mean, noise }
+}
+
+/// Mean, and sum of the squared distances from it.
+fn moments(counts: &[u64]) -> (f64, f64) {
+    let mean = counts.iter().map(|count| *count as f64).sum::<f64>() / counts.len().max(1) as f64;
+    (mean, counts.iter().map(|count| (*count as f64 - mean).powi(2)).sum())
+}
+
+fn quantile(freedom: usize) -> f64 {
+    let at = 1.0 - (1.0 - CONFIDENCE) / 2.0;
+    StudentsT::new(0.0, 1.0, freedom.max(1) as f64).map_or(f64::INFINITY, |t| t.inverse_cdf(at))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_repeats_exactly_has_no_noise() {
+        assert_eq!(difference(&[7, 7, 7], &[9, 9, 9]), Difference { old: 7.0, new: 9.0, noise: 0.0 });
+    }
+
+    #[test]
+    fn noise_is_students_of_both_sides() {
+        // Three and three, each with a variance of 100: t(4) at 99.95% is 8.610.
+        let noisy = difference(&[90, 100, 110], &[190, 200, 210]);
+        assert_eq!((noisy.old, noisy.new), (100.0, 200.0));
+        let expected = 8.610_301_581 * (100.0_f64 * 2.0 / 3.0).sqrt();
+        assert!((noisy.noise - expected).abs() < 1e-3, "{} and {expected}", noisy.noise);
+        // More recordings make it narrower, by the root and by the quantile.
+        let often = difference(&[90, 100, 110, 90, 100, 110, 90, 100, 110], &[190; 9]);
+        assert!(often.noise < noisy.noise / 3.0, "{}", often.noise);
+    }
+}

@@ -1,0 +1,23 @@
+//! A performance test that needs no counters: figures of a command's recordings before and after a change, compared
+//! with limits, with the noise that the recordings show, and with the causes of what is beyond a limit.
+//!
+//! Everything here is a pure function of records. A [`Sample`] is one recording's figures, a
+//! [`Side`](nearmiss_record::baseline::Side) a command's recordings, and [`judge`] compares two sides.
+
+mod causes;
+mod events;
+pub mod figure;
+mod interval;
+mod judge;
+mod limits;
+mod parts;
+mod plan;
+mod sample;
+mod side;
+
+pub use interval::CONFIDENCE;
+pub use judge::judge;
+pub use limits::{LimitError, Limits};
+pub use plan::{LEAST_TO_FAIL, Next, next};
+pub use sample::{Recording, Sample};
+pub use side::{side, to_keep};

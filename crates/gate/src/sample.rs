@@ -1,0 +1,92 @@
+//! The figures of one recording.
+
+use crate::events::{calls, entries, figures};
+use crate::figure::{level_name, of_mode};
+use crate::parts::parts;
+use nearmiss_record::baseline::Part;
+use nearmiss_record::model::{MissClass, ModelRecord, Tally};
+use nearmiss_record::side::SideTables;
+use nearmiss_record::symbols::Symbols;
+use std::collections::BTreeMap;
+
+/// What a recording left.
+pub struct Recording<'a> {
+    /// What the model counted.
+    pub model: &'a ModelRecord,
+    /// Counts by instruction.
+    pub side: &'a SideTables,
+    /// Names of the instructions.
+    pub symbols: &'a Symbols,
+    /// How often a task of the command made way for another task.
+    pub switches: u64,
+}
+
+/// What is kept of a recording.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Sample {
+    /// By name.
+    pub figures: BTreeMap<String, u64>,
+    /// What they are sums of.
+    pub parts: Vec<Part>,
+}
+
+impl Sample {
+    /// The figures of a recording.
+    pub fn of(recording: &Recording<'_>) -> Self {
+        let Recording { model, side, symbols, switches } = *recording;
+        let calls = calls(model, symbols, &entries(side, symbols));
+        let mut all = figures(&calls);
+        for (mode, tally) in modes(model).iter().enumerate() {
+            all.extend(of_tally(tally, model.totals.levels.len()).map(|(what, count)| (of_mode(mode, &what), count)));
+        }
+        all.extend(model.translation.map(|it| ("walks".to_owned(), it.walks + it.large_walks)));
+        all.insert("switches".to_owned(), switches);
+        Sample { figures: all, parts: parts(model, &calls) }
+    }
+}
+
+/// What the command's tasks did in user mode, and in the kernel.
+fn modes(model: &ModelRecord) -> [Tally; 2] {
+    let mut modes = [Tally::default(), Tally::default()];
+    for task in model.tasks.iter().filter(|task| task.of_command) {
+        modes[0] += &task.user;
+        modes[1] += &task.kernel;
+    }
+    modes
+}
+
+fn of_tally(tally: &Tally, levels: usize) -> impl Iterator<Item = (String, u64)> + use<> {
+    // A line that another CPU took is missed in every private level: the first one counts each once.
+    let shared = |class| tally.levels.first().map_or(0, |level| level.class(class));
+    let coherence = shared(MissClass::TrueSharing) + shared(MissClass::FalseSharing);
+    let misses: Vec<_> =
+        (0..levels).map(|at| (level_name(at), tally.levels.get(at).map_or(0, |level| level.misses()))).collect();
+    [
+        ("instructions", tally.instructions),
+        ("loads", tally.loads),
+        ("stores", tally.stores),
+        ("coherence", coherence),
+        ("cycles", tally.cycles),
+    ]
+    .map(|(name, count)| (name.to_owned(), count))
+    .into_iter()
+    .chain(misses)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nearmiss_record::model::LevelTally;
+
+    #[test]
+    fn a_line_from_another_cpu_counts_once() {
+        let level =
+            LevelTally { load_misses: [1, 2, 3, 0, 5, 6], store_misses: [0, 4, 0, 0, 0, 0], ..LevelTally::default() };
+        let tally =
+            Tally { instructions: 9, loads: 8, stores: 7, cycles: 6, levels: vec![level; 2], ..Tally::default() };
+        let figures: BTreeMap<_, _> = of_tally(&tally, 3).collect();
+        let of = |name: &str| figures[name];
+        assert_eq!([of("coherence"), of("l1"), of("l2"), of("l3")], [9, 21, 21, 0]);
+        assert_eq!([of("instructions"), of("loads"), of("stores"), of("cycles")], [9, 8, 7, 6]);
+    }
+}

@@ -1,0 +1,92 @@
+//! What `nearmiss gate --write` keeps of a command's recordings, and `gate --against` compares with.
+//!
+//! All figures are *modelled*, of the command's tasks alone.
+
+use crate::gate::{PartKind, Recorder};
+use crate::model::ByClass;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// `nearmiss/baseline/1`.
+pub const SCHEMA: &str = "nearmiss/baseline/1";
+
+crate::run::is_record!(Baseline);
+
+/// The whole record.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Baseline {
+    /// [`SCHEMA`].
+    pub schema: String,
+    /// Version of nearmiss.
+    pub nearmiss: String,
+    /// Where it was recorded.
+    pub recorder: Recorder,
+    /// The recordings.
+    pub side: Side,
+}
+
+/// A command that was recorded several times.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Side {
+    /// The command, as a shell reads it.
+    pub command: String,
+    /// By figure, such as `user.instructions`: a count for each recording.
+    pub figures: BTreeMap<String, Vec<u64>>,
+    /// What the figures are sums of, as means of the recordings; what counts little is left out.
+    pub parts: Vec<Part>,
+}
+
+impl Side {
+    /// How many recordings there are.
+    pub fn recordings(&self) -> usize {
+        self.figures.values().map(Vec::len).max().unwrap_or(0)
+    }
+}
+
+/// A function, an object or a system call.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Part {
+    /// What it is.
+    pub kind: PartKind,
+    /// Its name.
+    pub name: String,
+    /// File name of its module, or the kind of object.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub module: String,
+    /// Kernel code.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub kernel: bool,
+    /// Source file of the line with the most cycles; empty where it is not known.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub file: String,
+    /// That line; 0 where it is not known.
+    #[serde(default)]
+    pub line: u32,
+    /// The function that calls it most, by cycles; empty where it is not known.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub caller: String,
+    /// How often it was entered; 0 where that is not known.
+    #[serde(default)]
+    pub calls: u64,
+    /// What it did.
+    pub counts: Counts,
+}
+
+/// What a part did.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Counts {
+    /// Instructions.
+    pub instructions: u64,
+    /// Data loads.
+    pub loads: u64,
+    /// Data stores.
+    pub stores: u64,
+    /// Misses of each level, nearest first, by class.
+    pub misses: Vec<ByClass>,
+    /// Cycles.
+    pub cycles: u64,
+}
+
+fn is_false(value: &bool) -> bool {
+    !value
+}

@@ -1,0 +1,170 @@
+//! Figures, changes and causes of a gate in words.
+
+use crate::levels::class_name;
+use crate::name::plain;
+use crate::number::{counted, grouped, scaled};
+use nearmiss_record::gate::{Cause, GateRecord, Judged, PartKind, Ruling};
+
+/// Below this a change has three digits after the point.
+const SMALL: f64 = 0.000_95;
+
+/// Whether a table shows the figure: of single system calls only those that differ.
+pub fn is_shown(figure: &Judged) -> bool {
+    !figure.name.starts_with("syscalls.") || figure.ruling != Ruling::NoDifference
+}
+
+/// The part of a table that the figure stands in.
+pub fn section(figure: &Judged) -> &'static str {
+    match figure.name.split('.').next() {
+        Some("user") => "User mode",
+        Some("kernel") => "Kernel, for the command",
+        _ => "Asked of the kernel and the machine",
+    }
+}
+
+/// A figure as a line of a table names it.
+pub fn title(name: &str) -> String {
+    let what = name.strip_prefix("user.").or_else(|| name.strip_prefix("kernel.")).unwrap_or(name);
+    if let Some(level) = what.strip_prefix('l').filter(|level| level.parse::<u8>().is_ok()) {
+        return format!("L{level} misses");
+    }
+    match what {
+        "coherence" => "lines from other CPUs".to_owned(),
+        "walks" => "page walks".to_owned(),
+        "syscalls" => "system calls".to_owned(),
+        "faults" => "page faults".to_owned(),
+        "switches" => "context switches".to_owned(),
+        what => plain(what.strip_prefix("syscalls.").unwrap_or(what)),
+    }
+}
+
+/// A figure as a sentence names it.
+pub fn whole_title(name: &str) -> String {
+    match name.split('.').next() {
+        Some("user") => format!("{} of user mode", title(name)),
+        Some("kernel") => format!("{} of the kernel", title(name)),
+        _ if name.starts_with("syscalls.") => format!("calls of `{}`", title(name)),
+        _ => title(name),
+    }
+}
+
+/// `58,210,633`: a mean of counts.
+pub fn mean(value: f64) -> String {
+    grouped(value.round().max(0.0) as u64)
+}
+
+/// `+1.00%`, or `+4` where there was nothing before or little is counted; `0` where nothing differs.
+pub fn change(figure: &Judged) -> String {
+    match figure.change() {
+        _ if figure.difference == 0.0 => "0".to_owned(),
+        Some(change) if figure.old >= 100.0 => signed_percent(change),
+        _ => format!("{}{}", if figure.difference < 0.0 { "-" } else { "+" }, short(figure.difference.abs())),
+    }
+}
+
+fn signed_percent(share: f64) -> String {
+    let decimals = if share.abs() < SMALL { 3 } else { 2 };
+    format!("{:+.decimals$}%", share * 100.0)
+}
+
+/// `±0.26%`, or `exact` where every recording counted the same.
+pub fn noise(figure: &Judged) -> String {
+    match figure.noise_share() {
+        _ if figure.noise == 0.0 => "exact".to_owned(),
+        Some(share) if figure.old >= 100.0 => format!("±{:.*}%", if share < SMALL { 3 } else { 2 }, share * 100.0),
+        _ => format!("±{}", short(figure.noise)),
+    }
+}
+
+/// A number with one digit after the point where it is no whole one.
+fn short(number: f64) -> String {
+    if number.fract().abs() < 0.05 || number >= 100.0 { mean(number) } else { format!("{number:.1}") }
+}
+
+/// What is made of a figure.
+pub fn ruling(figure: &Judged) -> String {
+    match figure.ruling {
+        Ruling::NoDifference => "no difference".to_owned(),
+        Ruling::Better => "better".to_owned(),
+        Ruling::Within => format!("within {}", figure.limit),
+        Ruling::Beyond => format!("WORSE, limit {}", figure.limit),
+        Ruling::Unclear => format!("unclear, limit {}", figure.limit),
+    }
+}
+
+/// The verdict in one line.
+pub fn headline(record: &GateRecord) -> String {
+    let beyond: Vec<&Judged> = beyond(record).collect();
+    let Some(first) = beyond.first() else {
+        let differ = record.figures.iter().filter(|it| matches!(it.ruling, Ruling::Within | Ruling::Unclear)).count();
+        return match differ {
+            0 => "passed: no figure is worse".to_owned(),
+            1 => "passed: one figure is worse, and not beyond its limit for certain".to_owned(),
+            n => format!("passed: {n} figures are worse, and none beyond its limit for certain"),
+        };
+    };
+    let more = match beyond.len() - 1 {
+        0 => String::new(),
+        n => format!(", and {} more beyond their limits", counted(n as u64, "figure")),
+    };
+    format!("failed: {} {} (limit {}){more}", whole_title(&first.name), change(first), first.limit)
+}
+
+/// The figures beyond their limits.
+pub fn beyond(record: &GateRecord) -> impl Iterator<Item = &Judged> {
+    record.figures.iter().filter(|figure| figure.ruling == Ruling::Beyond)
+}
+
+/// `Modelled on zen4-genoa with 2 CPUs, Linux 6.1.0 under QEMU 7.2`
+pub fn recorder(record: &GateRecord) -> String {
+    let it = &record.recorder;
+    format!(
+        "Modelled on {} with {}, Linux {} under {}",
+        plain(&it.machine),
+        counted(it.cpus.into(), "CPU"),
+        plain(&it.kernel),
+        plain(&it.emulator)
+    )
+}
+
+/// `` `grow` (table) +36 k, 94%: conflict +35 k; table.c:41, called from `insert`, 12,000 calls more ``
+pub fn cause(cause: &Cause, figure: &Judged) -> String {
+    let by = cause.difference().unsigned_abs();
+    let share = by as f64 / figure.difference.max(1.0);
+    let mut text = format!("`{}`", plain(&cause.name));
+    if cause.kind != PartKind::SystemCall && !cause.module.is_empty() {
+        text.push_str(&format!(" ({})", plain(&cause.module)));
+    }
+    text.push_str(&format!(" +{}", scaled(by)));
+    if cause.old == 0 {
+        text.push_str(", new");
+    }
+    if share < 0.995 {
+        text.push_str(&format!(", {:.0}% of it", share * 100.0));
+    }
+    if let Some((class, more)) = &cause.class {
+        text.push_str(&format!(", {} +{}", class_name(*class), scaled(more.unsigned_abs())));
+    }
+    let details: Vec<String> = [called(cause), place(cause), calls(cause)].into_iter().flatten().collect();
+    if details.is_empty() { text } else { format!("{text}: {}", details.join(", ")) }
+}
+
+fn called(cause: &Cause) -> Option<String> {
+    (!cause.caller.is_empty()).then(|| format!("called from `{}`", plain(&cause.caller)))
+}
+
+/// `table.c:41`, where it is known.
+pub fn place(cause: &Cause) -> Option<String> {
+    let file = cause.file.rsplit('/').next().unwrap_or_default();
+    (cause.line != 0 && !file.is_empty()).then(|| format!("{}:{}", plain(file), cause.line))
+}
+
+fn calls(cause: &Cause) -> Option<String> {
+    let (old, new) = cause.calls;
+    match (old, new) {
+        _ if old == new => None,
+        (0, new) => Some(counted(new, "call")),
+        (old, new) if new > old => Some(format!("{} more", counted(new - old, "call"))),
+        (old, new) => Some(format!("{} fewer", counted(old - new, "call"))),
+    }
+}
