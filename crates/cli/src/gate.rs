@@ -20,31 +20,31 @@ use std::time::Duration;
 
 /// Figures are of this machine, unless another is named.
 const MACHINE: &str = "zen4-genoa";
-/// Two CPUs show lines that pass between them. More of them make the kernel's figures noisier.
-const CPUS: u32 = 2;
 
 /// Arguments of `nearmiss gate`.
 #[derive(clap::Args)]
 #[command(group = ArgGroup::new("subject").args(["old", "command"]).required(true), after_help = "Examples:
-  nearmiss gate './old words' './new words'                  two builds: exit code 1 if the new one does 2% more of anything
-  nearmiss gate --write base.json -- ./program               keep figures, for the repository
-  nearmiss gate --against base.json -- ./program             compare with them, in CI
+  nearmiss gate './old words' './new words'           two builds: exit code 1 if the new does more
+  nearmiss gate --write base.json -- ./program        keep figures, for the repository
+  nearmiss gate --against base.json -- ./program      compare with them, in CI
   nearmiss gate --max-worse instructions=0.5%,syscalls=0 './old' './new'
-  nearmiss gate --markdown './old' './new' > comment.md      for a pull request
+  nearmiss gate --markdown './old' './new' > gate.md  for a pull request
   nearmiss gate --junit gate.xml --sarif gate.sarif './old' './new'
 
-Figures are modelled: counted in a guest of a described machine, the same on every host. Each side
-is recorded at least 3 times, with the same addresses, page placement and clock, and as often as it
-takes to tell a difference from the noise. A difference inside the noise is no difference. A limit is
-a share (2%) or a number of events (0). Figures: instructions, loads, stores, l1 to l4, misses (all
-levels), coherence, cycles, each also with user. or kernel. ahead; walks, syscalls, syscalls.NAME,
-faults, switches.
+Figures are modelled: counted in a guest of a described machine, so that they do not depend on the
+host. Each side is recorded at least 3 times, with the same addresses, page placement and clock,
+and as often as it takes to tell a difference from the noise. A difference inside the noise is no
+difference.
 
-The command has an empty input, its output is thrown away, and of the environment it has PATH, HOME,
-USER, LOGNAME, TMPDIR, TZ, LANG, LC_*, LD_LIBRARY_PATH and what --env names.
+A limit is a share (2%) or a number of events (0). It is one of: instructions, loads, stores, l1 to
+l4, misses (of all levels), coherence (lines from other CPUs), cycles, each also with user. or
+kernel. ahead; and walks, syscalls, syscalls.NAME, faults, switches.
 
-Exit status: 0 no figure is beyond its limit; 1 one is; 2 wrong use or bad input, also a command that
-fails. docs/guide/ci.md has workflows for GitHub and GitLab.")]
+The command has an empty input, its output is thrown away, and of the environment it has PATH,
+HOME, USER, LOGNAME, TMPDIR, TZ, LANG, LC_*, LD_LIBRARY_PATH and what --env names.
+
+Exit status: 0 no figure is beyond its limit; 1 one is; 2 wrong use or bad input, also a command
+that fails. docs/guide/ci.md has workflows for GitHub and GitLab.")]
 pub struct Args {
     /// The command as it was
     #[arg(value_name = "OLD", value_parser = commands::text, requires = "new", conflicts_with_all = ["against", "write"])]
@@ -64,7 +64,8 @@ pub struct Args {
     /// Machine to model: a preset (`nearmiss machine list`), or a machine file [default: zen4-genoa, or the baseline's]
     #[arg(short, long, value_name = "MACHINE", value_parser = named_machine)]
     machine: Option<String>,
-    /// CPUs of the guest, at most [default: 2, or the baseline's]
+    /// CPUs of the guest, at most [default: 1, of a command with threads 2; or the
+    /// baseline's]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=64))]
     cpus: Option<u32>,
     /// Record each side at least so often
@@ -99,18 +100,18 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     let [old, new] = [&args.old, &args.new].map(|text| text.as_deref());
     if let Some((old, new)) = old.zip(new) {
         let [old, new] = commands::both(old, new)?;
-        let rounds = Rounds::new(&args, MACHINE, CPUS)?;
+        let rounds = Rounds::new(&args, MACHINE, None)?;
         return told(&args.outputs, rounds.compare(&old, &new, &limits)?);
     }
     let command = Gated::of(&args.command)?;
     match (&args.against, &args.write) {
         (Some(file), _) => {
             let baseline = outputs::read_baseline(file)?;
-            let rounds = Rounds::new(&args, &baseline.recorder.machine, baseline.recorder.cpus)?;
+            let rounds = Rounds::new(&args, &baseline.recorder.machine, Some(baseline.recorder.cpus))?;
             told(&args.outputs, rounds.compare_with(&baseline, &command, &limits)?)
         }
         (None, Some(file)) => {
-            let baseline = Rounds::new(&args, MACHINE, CPUS)?.baseline(&command)?;
+            let baseline = Rounds::new(&args, MACHINE, None)?.baseline(&command)?;
             outputs::write_baseline(file, &baseline)?;
             Ok(ExitCode::SUCCESS)
         }

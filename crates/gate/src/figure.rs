@@ -1,4 +1,4 @@
-//! The figures: their names, their order, and how people read them.
+//! The figures: their names and their order.
 
 /// User and kernel mode, as names begin.
 pub const MODES: [&str; 2] = ["user", "kernel"];
@@ -47,32 +47,6 @@ pub fn rank(name: &str) -> (usize, usize, &str) {
     (mode.unwrap_or(2), if mode.is_some() { of_mode(what) } else { of_all(what) }, name)
 }
 
-/// A figure as a line of a table names it, without its mode.
-pub fn title(name: &str) -> String {
-    let (_, what) = taken_apart(name);
-    if let Some(level) = level(what) {
-        return format!("L{} misses", level + 1);
-    }
-    match what {
-        "coherence" => "lines from other CPUs".to_owned(),
-        "walks" => "page walks".to_owned(),
-        "syscalls" => "system calls".to_owned(),
-        "faults" => "page faults".to_owned(),
-        "switches" => "context switches".to_owned(),
-        what => what.strip_prefix("syscalls.").unwrap_or(what).to_owned(),
-    }
-}
-
-/// A figure as a sentence names it: `L2 misses of user mode`.
-pub fn whole_title(name: &str) -> String {
-    match taken_apart(name) {
-        (Some(0), _) => format!("{} of user mode", title(name)),
-        (Some(_), _) => format!("{} of the kernel", title(name)),
-        (None, what) if what.starts_with("syscalls.") => format!("system calls `{}`", title(name)),
-        (None, _) => title(name),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -89,13 +63,9 @@ mod tests {
     }
 
     #[test]
-    fn names_are_words_for_people() {
-        let titles = ["user.l2", "kernel.coherence", "syscalls.read", "faults"].map(whole_title);
-        assert_eq!(
-            titles,
-            ["L2 misses of user mode", "lines from other CPUs of the kernel", "system calls `read`", "page faults"]
-        );
-        assert_eq!(level("l3"), Some(2));
-        assert_eq!([level("loads"), level("l0")], [None, None]);
+    fn a_level_is_counted_from_one() {
+        assert_eq!([level("l3"), level("l0"), level("loads")], [Some(2), None, None]);
+        assert_eq!(taken_apart("kernel.l2"), (Some(1), "l2"));
+        assert_eq!(taken_apart("syscalls.read"), (None, "syscalls.read"));
     }
 }

@@ -29,6 +29,15 @@ pub(crate) fn difference(old: &[u64], new: &[u64]) -> Difference {
     Difference { old: old_mean, new: new_mean, noise }
 }
 
+/// By what the noise shrinks when both sides have not `now` but `then` recordings, and spread as much.
+pub(crate) fn narrower(now: [usize; 2], then: [usize; 2]) -> f64 {
+    let width = |[old, new]: [usize; 2]| {
+        let of_mean = 1.0 / old.max(1) as f64 + 1.0 / new.max(1) as f64;
+        quantile((old + new).saturating_sub(2)) * of_mean.sqrt()
+    };
+    width(then) / width(now)
+}
+
 /// Mean, and sum of the squared distances from it.
 fn moments(counts: &[u64]) -> (f64, f64) {
     let mean = counts.iter().map(|count| *count as f64).sum::<f64>() / counts.len().max(1) as f64;
@@ -59,5 +68,13 @@ mod tests {
         // More recordings make it narrower, by the root and by the quantile.
         let often = difference(&[90, 100, 110, 90, 100, 110, 90, 100, 110], &[190; 9]);
         assert!(often.noise < noisy.noise / 3.0, "{}", often.noise);
+    }
+
+    #[test]
+    fn more_recordings_are_foreseen() {
+        assert_eq!(narrower([3, 3], [3, 3]), 1.0);
+        // t(18) at 99.95% is 3.922.
+        let expected = 3.921_646 / 8.610_302 * (3.0_f64 / 10.0).sqrt();
+        assert!((narrower([3, 3], [10, 10]) - expected).abs() < 1e-5);
     }
 }

@@ -6,7 +6,7 @@
 
 mod causes;
 mod events;
-pub mod figure;
+mod figure;
 mod interval;
 mod judge;
 mod limits;
@@ -18,6 +18,6 @@ mod side;
 pub use interval::CONFIDENCE;
 pub use judge::judge;
 pub use limits::{LimitError, Limits};
-pub use plan::{LEAST_TO_FAIL, Next, next};
+pub use plan::{LEAST_TO_FAIL, Next, Plan};
 pub use sample::{Recording, Sample};
 pub use side::{side, to_keep};

@@ -1,5 +1,6 @@
-//! How often both sides are recorded: until every figure is decided.
+//! How often both sides are recorded: until every figure is decided, or more recordings would not decide it.
 
+use crate::interval::narrower;
 use crate::limits::allowed;
 use nearmiss_record::gate::{Judged, Ruling};
 
@@ -16,19 +17,36 @@ pub enum Next {
     Stop,
 }
 
-/// After so many recordings of the new side, of which there shall be at least and at most so many.
-pub fn next(judged: &[Judged], recordings: usize, least: usize, most: usize) -> Next {
-    if recordings >= most {
-        return Next::Stop;
-    }
-    let undecided = judged.iter().any(|figure| is_undecided(figure, recordings));
-    if recordings < least || undecided { Next::Record } else { Next::Stop }
+/// How often sides are recorded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Plan {
+    /// At least.
+    pub least: usize,
+    /// At most.
+    pub most: usize,
+    /// The recordings of the old side are those of a baseline: so many. `None`: it is recorded as often as the new side.
+    pub kept: Option<usize>,
 }
 
-/// The mean is beyond the limit: is it so certainly?
-fn is_undecided(figure: &Judged, recordings: usize) -> bool {
-    let beyond = figure.difference > allowed(figure.limit, figure.old);
-    beyond && (figure.ruling != Ruling::Beyond || recordings < LEAST_TO_FAIL)
+impl Plan {
+    /// What follows from the figures after so many recordings of the new side.
+    pub fn next(&self, judged: &[Judged], recordings: usize) -> Next {
+        if recordings >= self.most {
+            return Next::Stop;
+        }
+        let undecided = judged.iter().any(|figure| self.is_undecided(figure, recordings));
+        if recordings < self.least || undecided { Next::Record } else { Next::Stop }
+    }
+
+    /// The mean is beyond the limit: it may be so certainly, after more recordings.
+    fn is_undecided(&self, figure: &Judged, recordings: usize) -> bool {
+        let over = figure.difference - allowed(figure.limit, figure.old);
+        if figure.ruling == Ruling::Beyond {
+            return recordings < LEAST_TO_FAIL;
+        }
+        let sides = |new| [self.kept.unwrap_or(new), new];
+        over > 0.0 && over > figure.noise * narrower(sides(recordings), sides(self.most))
+    }
 }
 
 #[cfg(test)]
@@ -36,32 +54,37 @@ mod tests {
     use super::*;
     use nearmiss_record::gate::Limit;
 
-    fn judged(difference: f64, ruling: Ruling) -> Judged {
-        let limit = Limit::Share(0.02);
-        Judged {
-            name: "user.l2".into(),
-            old: 1e4,
-            new: 1e4 + difference,
-            difference,
-            noise: 0.0,
-            limit,
-            ruling,
-            causes: vec![],
-        }
+    const PLAN: Plan = Plan { least: 3, most: 10, kept: None };
+
+    fn judged(difference: f64, noise: f64, ruling: Ruling) -> Judged {
+        let (name, limit) = ("user.l2".to_owned(), Limit::Share(0.02));
+        Judged { name, old: 1e4, new: 1e4 + difference, difference, noise, limit, ruling, causes: vec![] }
     }
 
     #[test]
     fn recordings_go_on_until_a_mean_beyond_its_limit_is_certain() {
-        let at = |recordings, figure: Judged| next(&[judged(0.0, Ruling::NoDifference), figure], recordings, 3, 10);
-        assert_eq!(at(2, judged(0.0, Ruling::NoDifference)), Next::Record, "at least three");
-        assert_eq!(at(3, judged(100.0, Ruling::Within)), Next::Stop, "inside the limit");
-        assert_eq!(at(3, judged(-5000.0, Ruling::Better)), Next::Stop);
-        assert_eq!(at(3, judged(300.0, Ruling::NoDifference)), Next::Record, "noise may hide it");
-        assert_eq!(at(9, judged(300.0, Ruling::Unclear)), Next::Record);
-        assert_eq!(at(10, judged(300.0, Ruling::Unclear)), Next::Stop, "at most ten");
+        let same = || judged(0.0, 0.0, Ruling::NoDifference);
+        let at = |recordings, figure: Judged| PLAN.next(&[same(), figure], recordings);
+        assert_eq!(at(2, same()), Next::Record, "at least three");
+        assert_eq!(at(3, judged(100.0, 10.0, Ruling::Within)), Next::Stop, "inside the limit");
+        assert_eq!(at(3, judged(-5000.0, 1.0, Ruling::Better)), Next::Stop);
+        // After ten recordings the noise of three is a quarter of what it was.
         assert_eq!(
-            [at(4, judged(300.0, Ruling::Beyond)), at(5, judged(300.0, Ruling::Beyond))],
-            [Next::Record, Next::Stop]
+            at(3, judged(300.0, 390.0, Ruling::NoDifference)),
+            Next::Record,
+            "100 too many, noise of 97 to come"
         );
+        assert_eq!(at(3, judged(300.0, 410.0, Ruling::NoDifference)), Next::Stop, "no recordings would tell");
+        assert_eq!(at(9, judged(300.0, 102.0, Ruling::Unclear)), Next::Record);
+        assert_eq!(at(10, judged(300.0, 110.0, Ruling::Unclear)), Next::Stop, "at most ten");
+        let beyond = || judged(300.0, 0.0, Ruling::Beyond);
+        assert_eq!([at(4, beyond()), at(5, beyond())], [Next::Record, Next::Stop]);
+    }
+
+    #[test]
+    fn the_noise_of_a_baseline_stays() {
+        let kept = Plan { kept: Some(3), ..PLAN };
+        let figure = [judged(300.0, 300.0, Ruling::NoDifference)];
+        assert_eq!([PLAN.next(&figure, 3), kept.next(&figure, 3)], [Next::Record, Next::Stop]);
     }
 }

@@ -4,7 +4,7 @@ use crate::events::{calls, entries, figures};
 use crate::figure::{level_name, of_mode};
 use crate::parts::parts;
 use nearmiss_record::baseline::Part;
-use nearmiss_record::model::{MissClass, ModelRecord, Tally};
+use nearmiss_record::model::{MissClass, ModelRecord, Tally, TaskRow};
 use nearmiss_record::side::SideTables;
 use nearmiss_record::symbols::Symbols;
 use std::collections::BTreeMap;
@@ -28,6 +28,8 @@ pub struct Sample {
     pub figures: BTreeMap<String, u64>,
     /// What they are sums of.
     pub parts: Vec<Part>,
+    /// Threads of the command's process with the most of them.
+    pub threads: usize,
 }
 
 impl Sample {
@@ -41,8 +43,16 @@ impl Sample {
         }
         all.extend(model.translation.map(|it| ("walks".to_owned(), it.walks + it.large_walks)));
         all.insert("switches".to_owned(), switches);
-        Sample { figures: all, parts: parts(model, &calls) }
+        Sample { figures: all, parts: parts(model, &calls), threads: threads(&model.tasks) }
     }
+}
+
+fn threads(tasks: &[TaskRow]) -> usize {
+    let mut threads: BTreeMap<u32, usize> = BTreeMap::new();
+    for task in tasks.iter().filter(|task| task.of_command && task.tid != 0) {
+        *threads.entry(task.pid).or_default() += 1;
+    }
+    threads.into_values().max().unwrap_or(0)
 }
 
 /// What the command's tasks did in user mode, and in the kernel.
@@ -77,6 +87,16 @@ fn of_tally(tally: &Tally, levels: usize) -> impl Iterator<Item = (String, u64)>
 mod tests {
     use super::*;
     use nearmiss_record::model::LevelTally;
+
+    #[test]
+    fn processes_are_no_threads() {
+        let task = |pid, tid, of_command| {
+            let (comm, user, kernel) = (String::new(), Tally::default(), Tally::default());
+            TaskRow { tid, pid, comm, of_command, user, kernel }
+        };
+        let tasks = [task(5, 5, true), task(6, 6, true), task(6, 7, true), task(0, 0, true), task(1, 8, false)];
+        assert_eq!([threads(&tasks[..1]), threads(&tasks)], [1, 2]);
+    }
 
     #[test]
     fn a_line_from_another_cpu_counts_once() {

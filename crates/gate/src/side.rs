@@ -7,7 +7,7 @@ use nearmiss_record::model::ByClass;
 use std::collections::BTreeMap;
 
 /// A part is kept in a baseline if it has so much of any sum: one in so many.
-const LEAST_KEPT: u64 = 2000;
+const LEAST_KEPT: u64 = 1000;
 
 type Key = (PartKind, String, String, bool);
 
@@ -57,8 +57,7 @@ fn mean(sum: Part, count: u64) -> Part {
     Part { calls: mean(sum.calls), counts, ..sum }
 }
 
-/// A side as a repository keeps it: without the parts that have little of everything, and with the file names of sources
-/// instead of where they lay.
+/// A side as a repository keeps it: without the parts that have little of everything.
 pub fn to_keep(side: &Side) -> Side {
     let all = side.parts.iter().filter(|part| part.kind == PartKind::Function);
     let mut whole = [0u64; WEIGHED];
@@ -103,7 +102,11 @@ mod tests {
     }
 
     fn sample(figures: &[(&str, u64)], parts: Vec<Part>) -> Sample {
-        Sample { figures: figures.iter().map(|(name, count)| ((*name).to_owned(), *count)).collect(), parts }
+        Sample {
+            figures: figures.iter().map(|(name, count)| ((*name).to_owned(), *count)).collect(),
+            parts,
+            threads: 1,
+        }
     }
 
     #[test]

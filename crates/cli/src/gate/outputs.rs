@@ -62,12 +62,63 @@ pub fn read_baseline(file: &Path) -> anyhow::Result<Baseline> {
     Ok(baseline)
 }
 
-/// Writes a baseline with a line for each part, so that a repository shows what changed. Says where it is.
+/// Writes a baseline with a line for each figure and each part, so that a repository shows what changed. Says where it is.
 pub fn write_baseline(file: &Path, baseline: &Baseline) -> anyhow::Result<()> {
-    let text = serde_json::to_string(baseline).context("baseline")?;
-    // Only keys and braces are looked at: strings have their quotes escaped.
-    let lines =
-        text.replace("{\"kind\":", "\n{\"kind\":").replace("],\"", "],\n\"").replace("},\"side\"", "},\n\"side\"");
-    write_whole(file, format!("{lines}\n").as_bytes())?;
+    write_whole(file, by_lines(baseline)?.as_bytes())?;
     print(&format!("{}: {} recordings of {}\n", file.display(), baseline.side.recordings(), baseline.side.command))
+}
+
+fn json(value: &impl serde::Serialize) -> anyhow::Result<String> {
+    serde_json::to_string(value).context("baseline")
+}
+
+fn by_lines(baseline: &Baseline) -> anyhow::Result<String> {
+    let figures: Vec<String> = (baseline.side.figures.iter())
+        .map(|(name, counts)| Ok(format!("{}:{}", json(name)?, json(counts)?)))
+        .collect::<anyhow::Result<_>>()?;
+    let parts: Vec<String> = baseline.side.parts.iter().map(json).collect::<anyhow::Result<_>>()?;
+    Ok(format!(
+        "{{\"schema\":{},\"nearmiss\":{},\"recorder\":{},\"side\":{{\"command\":{},\n\"figures\":{{\n{}}},\n\"parts\":[\n{}]}}}}\n",
+        json(&baseline.schema)?,
+        json(&baseline.nearmiss)?,
+        json(&baseline.recorder)?,
+        json(&baseline.side.command)?,
+        figures.join(",\n"),
+        parts.join(",\n"),
+    ))
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use nearmiss_record::baseline::{Counts, Part, Side};
+    use nearmiss_record::gate::{PartKind, Recorder};
+
+    #[test]
+    fn a_baseline_reads_back_line_by_line() {
+        let part = Part {
+            kind: PartKind::Function,
+            name: "odd\"name],\"".to_owned(),
+            module: "p".to_owned(),
+            kernel: false,
+            file: String::new(),
+            line: 0,
+            caller: String::new(),
+            calls: 3,
+            counts: Counts { misses: vec![[1; 6]], ..Counts::default() },
+        };
+        let figures = [("user.l1", vec![1, 2]), ("user.l2", vec![3, 4])].map(|(name, it)| (name.to_owned(), it));
+        let baseline = Baseline {
+            schema: SCHEMA.to_owned(),
+            nearmiss: "0".to_owned(),
+            recorder: Recorder::default(),
+            side: Side { command: "a 'b'".to_owned(), figures: figures.into(), parts: vec![part.clone(), part] },
+        };
+        let text = by_lines(&baseline).unwrap();
+        assert_eq!(text.lines().count(), 7, "{text}");
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), text).unwrap();
+        assert_eq!(read_baseline(file.path()).unwrap(), baseline);
+    }
 }

@@ -5,11 +5,11 @@ use super::commands::Gated;
 use crate::exit::say;
 use crate::progress::progress;
 use crate::trace::{Gauge, Gauged, never_began};
-use nearmiss_gate::{CONFIDENCE, Limits, Next, Recording, Sample, judge, next, side, to_keep};
+use nearmiss_gate::{CONFIDENCE, LEAST_TO_FAIL, Limits, Next, Plan, Recording, Sample, judge, side, to_keep};
 use nearmiss_machine::describe;
 use nearmiss_record::baseline::{self, Baseline, Side};
 use nearmiss_record::gate::{GateRecord, GatedSide, Judged, Recorder, Ruling, SCHEMA};
-use std::cell::{Cell, RefCell};
+use nearmiss_record::machine::Machine;
 use std::ffi::OsString;
 
 /// Guests that end while they boot are tried again.
@@ -20,38 +20,51 @@ const ENVIRONMENT: [&str; 8] = ["PATH", "HOME", "USER", "LOGNAME", "TMPDIR", "TZ
 /// Interpreters that would hash otherwise in each run.
 const SEEDS: [(&str, &str); 2] = [("PYTHONHASHSEED", "0"), ("PERL_HASH_SEED", "0")];
 
+/// CPUs for a command with threads, unless others are asked for: with one, nothing passes between CPUs; with more, who
+/// runs where makes the kernel's figures noisier.
+const FOR_THREADS: u32 = 2;
+
 /// Records commands.
 pub struct Rounds {
     gauge: Gauge,
+    /// Uncut.
+    described: Machine,
     least: usize,
     most: usize,
-    /// As `-m` names it.
-    machine: String,
-    recorded: Cell<usize>,
-    recorder: RefCell<Option<Recorder>>,
-    caution: Option<String>,
+    /// Nobody asked for CPUs: the first recordings decide.
+    open: bool,
+    /// The next recording is the first in a guest of its shape.
+    first: bool,
+    recorded: usize,
+    recorder: Recorder,
+    notes: Vec<String>,
 }
 
 impl Rounds {
-    /// On the machine that is named, or else on this one. Errors: there is no such machine.
-    pub fn new(args: &Args, machine: &str, cpus: u32) -> anyhow::Result<Self> {
+    /// On the machine and CPUs that are asked for, or else on these. Errors: there is no such machine.
+    pub fn new(args: &Args, machine: &str, cpus: Option<u32>) -> anyhow::Result<Self> {
         let name = args.machine.as_deref().unwrap_or(machine);
-        let machine = describe::cut(&nearmiss_host::load(name)?, args.cpus.unwrap_or(cpus));
-        let caution = machine.caution().map(|caution| format!("Caution: {caution}."));
+        let described = nearmiss_host::load(name)?;
+        let cpus = args.cpus.or(cpus);
+        let machine = describe::cut(&described, cpus.unwrap_or(1));
+        let notes = machine.caution().map(|caution| format!("Caution: {caution}.")).into_iter().collect();
         let (memory, timeout, warm) = (args.memory, args.timeout, !args.cold);
         Ok(Rounds {
             gauge: Gauge { machine, memory, timeout, warm, environment: environment(&args.env) },
+            described,
             least: args.recordings.into(),
             most: args.at_most.max(args.recordings).into(),
-            machine: name.to_owned(),
-            recorded: Cell::new(0),
-            recorder: RefCell::new(None),
-            caution,
+            open: cpus.is_none(),
+            first: true,
+            recorded: 0,
+            recorder: Recorder { machine: name.to_owned(), ..Recorder::default() },
+            notes,
         })
     }
 
     /// Records both commands in turn, until every figure is decided.
-    pub fn compare(&self, old: &Gated, new: &Gated, limits: &Limits) -> anyhow::Result<GateRecord> {
+    pub fn compare(mut self, old: &Gated, new: &Gated, limits: &Limits) -> anyhow::Result<GateRecord> {
+        let plan = Plan { least: self.least, most: self.most, kept: None };
         let mut samples = [Vec::new(), Vec::new()];
         loop {
             // What drifts meets each side as often first as last.
@@ -59,56 +72,79 @@ impl Rounds {
             for at in order {
                 samples[at].push(self.record([old, new][at], ["old", "new"][at])?);
             }
+            if self.widened(samples.iter().flatten()) {
+                samples = Default::default();
+                continue;
+            }
             let sides = [side(&old.text, &samples[0]), side(&new.text, &samples[1])];
             let judged = judge(&sides[0], &sides[1], limits);
-            if next(&judged, samples[1].len(), self.least, self.most) == Next::Stop {
-                return Ok(self.verdict(&sides[0], &sides[1], judged, Vec::new()));
+            if plan.next(&judged, samples[1].len()) == Next::Stop {
+                return Ok(self.verdict(&sides[0], &sides[1], judged));
             }
         }
     }
 
     /// Records a command until every figure is decided against a baseline.
-    pub fn compare_with(&self, baseline: &Baseline, new: &Gated, limits: &Limits) -> anyhow::Result<GateRecord> {
+    pub fn compare_with(mut self, baseline: &Baseline, new: &Gated, limits: &Limits) -> anyhow::Result<GateRecord> {
+        let plan = Plan { least: self.least, most: self.most, kept: Some(baseline.side.recordings()) };
         let mut samples = Vec::new();
         loop {
             samples.push(self.record(new, "new")?);
             let now = side(&new.text, &samples);
             let judged = judge(&baseline.side, &now, limits);
-            if samples.len() >= 2 && next(&judged, samples.len(), self.least, self.most) == Next::Stop {
-                let notes = self.differences(&baseline.recorder);
-                return Ok(self.verdict(&baseline.side, &now, judged, notes));
+            if plan.next(&judged, samples.len()) == Next::Stop {
+                self.notes.extend(self.differences(&baseline.recorder));
+                return Ok(self.verdict(&baseline.side, &now, judged));
             }
         }
     }
 
     /// Records a command for a baseline: as often as a gate needs to fail.
-    pub fn baseline(&self, command: &Gated) -> anyhow::Result<Baseline> {
-        let count = self.least.max(nearmiss_gate::LEAST_TO_FAIL);
-        let samples: Vec<Sample> = (0..count).map(|_| self.record(command, "base")).collect::<Result<_, _>>()?;
+    pub fn baseline(mut self, command: &Gated) -> anyhow::Result<Baseline> {
+        let count = self.least.max(LEAST_TO_FAIL).min(self.most);
+        let mut samples = vec![self.record(command, "baseline")?];
+        if self.widened(&samples) {
+            samples.clear();
+        }
+        while samples.len() < count {
+            samples.push(self.record(command, "baseline")?);
+        }
         Ok(Baseline {
             schema: baseline::SCHEMA.to_owned(),
             nearmiss: env!("CARGO_PKG_VERSION").to_owned(),
-            recorder: self.recorder.borrow().clone().unwrap_or_default(),
+            recorder: self.recorder,
             side: to_keep(&side(&command.text, &samples)),
         })
     }
 
-    fn record(&self, command: &Gated, which: &str) -> anyhow::Result<Sample> {
-        let number = self.recorded.get() + 1;
-        self.recorded.set(number);
-        progress(&format!("recording {number} ({which})"));
+    /// Whether the first recordings show threads, so that all are to be made anew with more CPUs.
+    fn widened<'a>(&mut self, samples: impl IntoIterator<Item = &'a Sample>) -> bool {
+        let threads = samples.into_iter().any(|sample| sample.threads > 1);
+        let widened = std::mem::take(&mut self.open) && threads && self.described.topology.cpus() > 1;
+        if widened {
+            self.gauge.machine = describe::cut(&self.described, FOR_THREADS);
+            (self.first, self.recorded) = (true, 0);
+            self.notes.push(format!(
+                "The command has threads, so the guest has {FOR_THREADS} CPUs. With --cpus 1 nothing passes between \
+                 CPUs, and the kernel's figures are less noisy."
+            ));
+            progress("the command has threads: recording it on 2 CPUs");
+        }
+        widened
+    }
+
+    fn record(&mut self, command: &Gated, which: &str) -> anyhow::Result<Sample> {
+        self.recorded += 1;
+        progress(&format!("recording {} ({which})", self.recorded));
         let mut gauged = self.gauged(command)?;
         // The guest that is booted first is saved, and all others are restored from it. The two are not quite the same.
-        if number == 1 && !gauged.restored {
+        if std::mem::take(&mut self.first) && !gauged.restored {
             gauged = self.gauged(command)?;
         }
         let Gauged { model, side, symbols, switches, kernel, emulator, .. } = &gauged;
-        *self.recorder.borrow_mut() = Some(Recorder {
-            machine: self.machine.clone(),
-            cpus: self.gauge.machine.topology.cpus(),
-            kernel: kernel.clone(),
-            emulator: emulator.clone(),
-        });
+        let cpus = self.gauge.machine.topology.cpus();
+        let machine = self.recorder.machine.clone();
+        self.recorder = Recorder { machine, cpus, kernel: kernel.clone(), emulator: emulator.clone() };
         Ok(Sample::of(&Recording { model, side, symbols, switches: *switches }))
     }
 
@@ -123,8 +159,8 @@ impl Rounds {
         }
     }
 
-    fn verdict(&self, old: &Side, new: &Side, figures: Vec<Judged>, mut notes: Vec<String>) -> GateRecord {
-        notes.extend(self.caution.clone());
+    fn verdict(self, old: &Side, new: &Side, figures: Vec<Judged>) -> GateRecord {
+        let mut notes = self.notes;
         let unclear = figures.iter().filter(|figure| figure.ruling == Ruling::Unclear).count();
         if unclear > 0 {
             notes.push(format!(
@@ -137,7 +173,7 @@ impl Rounds {
         GateRecord {
             schema: SCHEMA.to_owned(),
             nearmiss: env!("CARGO_PKG_VERSION").to_owned(),
-            recorder: self.recorder.borrow().clone().unwrap_or_default(),
+            recorder: self.recorder,
             old: gated(old),
             new: gated(new),
             confidence: CONFIDENCE,
@@ -149,7 +185,7 @@ impl Rounds {
 
     /// What makes a baseline less comparable than its figures look.
     fn differences(&self, then: &Recorder) -> Vec<String> {
-        let now = self.recorder.borrow().clone().unwrap_or_default();
+        let now = &self.recorder;
         let differ = |what: &str, then: &str, now: &str| {
             (then != now)
                 .then(|| format!("The baseline is of another {what} ({then}, now {now}): differences are its too."))

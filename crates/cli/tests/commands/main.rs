@@ -1,5 +1,6 @@
 //! The tests that run commands here, with remedies or in labs, and need no guest.
 
+mod gate;
 mod lab;
 mod lab_kill;
 mod lab_slurm;

@@ -7,6 +7,7 @@ mod containers;
 mod cut_off;
 mod diagnose;
 mod doctor;
+mod gate;
 mod hostile;
 mod install;
 mod interrupt;

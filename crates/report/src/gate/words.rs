@@ -5,8 +5,13 @@ use crate::name::plain;
 use crate::number::{counted, grouped, scaled};
 use nearmiss_record::gate::{Cause, GateRecord, Judged, PartKind, Ruling};
 
-/// Below this a change has three digits after the point.
+/// Below this a change has three digits after the point, and below the next it is a number of events.
 const SMALL: f64 = 0.000_95;
+const TINY: f64 = 0.000_005;
+/// From here on one digit is enough.
+const LARGE: f64 = 0.1;
+/// A share of fewer events says nothing.
+const FEW: f64 = 100.0;
 
 /// Whether a table shows the figure: of single system calls only those that differ.
 pub fn is_shown(figure: &Judged) -> bool {
@@ -53,32 +58,33 @@ pub fn mean(value: f64) -> String {
     grouped(value.round().max(0.0) as u64)
 }
 
-/// `+1.00%`, or `+4` where there was nothing before or little is counted; `0` where nothing differs.
+/// `+1.00%`, or `+4` where little is counted or differs; `0` where nothing does.
 pub fn change(figure: &Judged) -> String {
-    match figure.change() {
-        _ if figure.difference == 0.0 => "0".to_owned(),
-        Some(change) if figure.old >= 100.0 => signed_percent(change),
-        _ => format!("{}{}", if figure.difference < 0.0 { "-" } else { "+" }, short(figure.difference.abs())),
+    let sign = if figure.difference < 0.0 { '-' } else { '+' };
+    match figure.difference.abs() {
+        0.0 => "0".to_owned(),
+        size => format!("{sign}{}", share_or_count(size, figure.old)),
     }
-}
-
-fn signed_percent(share: f64) -> String {
-    let decimals = if share.abs() < SMALL { 3 } else { 2 };
-    format!("{:+.decimals$}%", share * 100.0)
 }
 
 /// `±0.26%`, or `exact` where every recording counted the same.
 pub fn noise(figure: &Judged) -> String {
-    match figure.noise_share() {
-        _ if figure.noise == 0.0 => "exact".to_owned(),
-        Some(share) if figure.old >= 100.0 => format!("±{:.*}%", if share < SMALL { 3 } else { 2 }, share * 100.0),
-        _ => format!("±{}", short(figure.noise)),
+    if figure.noise == 0.0 { "exact".to_owned() } else { format!("±{}", share_or_count(figure.noise, figure.old)) }
+}
+
+fn share_or_count(size: f64, of: f64) -> String {
+    let share = size / of;
+    match share {
+        share if of < FEW || share < TINY => short(size),
+        share if share < SMALL => format!("{:.3}%", share * 100.0),
+        share if share < LARGE => format!("{:.2}%", share * 100.0),
+        share => format!("{:.1}%", share * 100.0),
     }
 }
 
-/// A number with one digit after the point where it is no whole one.
+/// A number with one digit after the point where it is small and no whole one.
 fn short(number: f64) -> String {
-    if number.fract().abs() < 0.05 || number >= 100.0 { mean(number) } else { format!("{number:.1}") }
+    if number.fract().abs() < 0.05 || number >= FEW { mean(number) } else { format!("{number:.1}") }
 }
 
 /// What is made of a figure.
@@ -166,5 +172,38 @@ fn calls(cause: &Cause) -> Option<String> {
         (0, new) => Some(counted(new, "call")),
         (old, new) if new > old => Some(format!("{} more", counted(new - old, "call"))),
         (old, new) => Some(format!("{} fewer", counted(old - new, "call"))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nearmiss_record::gate::Limit;
+
+    #[test]
+    fn changes_are_as_fine_as_they_are_large() {
+        let figure = |old: f64, difference: f64, noise: f64| {
+            let (limit, ruling) = (Limit::Share(0.02), Ruling::NoDifference);
+            let figure = Judged {
+                name: "user.l1".into(),
+                old,
+                new: old + difference,
+                difference,
+                noise,
+                limit,
+                ruling,
+                causes: vec![],
+            };
+            format!("{} {}", change(&figure), noise_of(&figure))
+        };
+        fn noise_of(figure: &Judged) -> String {
+            noise(figure)
+        }
+        assert_eq!(figure(1e6, 0.0, 0.0), "0 exact");
+        assert_eq!(figure(1e6, -41_234.0, 2600.0), "-4.12% ±0.26%");
+        assert_eq!(figure(1e6, 412_340.0, 26.0), "+41.2% ±0.003%");
+        assert_eq!(figure(1e8, 1.0, 2.5), "+1 ±2.5");
+        assert_eq!(figure(40.0, 3.0, 0.71), "+3 ±0.7");
+        assert_eq!(figure(0.0, 1234.0, 120.4), "+1,234 ±120");
     }
 }

@@ -1,0 +1,45 @@
+//! What `nearmiss gate` refuses before a guest boots: one line, exit code 2.
+
+#![allow(clippy::unwrap_used)]
+
+use std::path::Path;
+use std::process::Command;
+
+fn refused(directory: &Path, arguments: &[&str]) -> String {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_nearmiss"));
+    let output = command.current_dir(directory).arg("gate").args(arguments).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(2), "{arguments:?}: {said}");
+    assert_eq!(said.lines().count(), 1, "{arguments:?}: {said}");
+    assert!(output.stdout.is_empty());
+    said
+}
+
+#[test]
+fn bad_use_is_refused_in_one_line_that_says_what_to_do() {
+    let place = tempfile::tempdir().unwrap();
+    std::fs::write(place.path().join("other.json"), r#"{"schema":"nearmiss/model/2"}"#).unwrap();
+    std::fs::write(place.path().join("damaged.json"), r#"{"schema":"nearmiss/baseline/1"}"#).unwrap();
+    let cases: &[(&[&str], &str)] = &[
+        (&["-m", "host", "true", "true"], "name one of `nearmiss machine list`, such as zen4-genoa"),
+        (&["-m", "no-such-machine", "true", "true"], "no-such-machine"),
+        (&["true"], "<NEW>"),
+        (&[" ", "true"], "no command; write for example"),
+        (&["--", "true"], "give --against FILE, or --write FILE first"),
+        (&["true", "./no-such-program"], "./no-such-program: command not found"),
+        (&["--max-worse", "0.02", "true", "true"], "write a share such as 2%, or a number of events such as 0"),
+        (&["--max-worse", "speed=1%", "true", "true"], "no figure is called `speed`"),
+        (&["--against", "none.json", "--", "true"], "none.json: no such file or directory"),
+        (&["--against", "other.json", "--", "true"], "schema `nearmiss/model/2`"),
+        (&["--against", "damaged.json", "--", "true"], "write it again with `nearmiss gate --write`"),
+        (&["--write", "none/base.json", "--", "true"], "no such place for a file"),
+        (&["--write", "base.json", "true", "true"], "cannot be used with"),
+        (&["--write", "base.json", "--junit", "x.xml", "--", "true"], "cannot be used with"),
+        (&["--recordings", "1", "true", "true"], "1 is not in 2..=100"),
+    ];
+    for (arguments, expected) in cases {
+        let said = refused(place.path(), arguments);
+        assert!(said.contains(expected), "{arguments:?}: {said}");
+    }
+    assert_eq!(std::fs::read_dir(place.path()).unwrap().count(), 2, "nothing is left");
+}

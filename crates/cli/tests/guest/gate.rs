@@ -1,0 +1,82 @@
+//! `nearmiss gate` on a program with a planted regression: 1% more instructions, in one function.
+
+use crate::places::for_a_guest;
+use nearmiss_record::gate::{GateRecord, Judged, Ruling};
+use std::path::Path;
+use std::process::{Command, Output};
+
+const SOURCE: &str = r"
+#include <stdio.h>
+static unsigned table[4096];
+__attribute__((noinline)) unsigned checksum(unsigned x)
+{
+    for (int i = 0; i < CHECKS; i++)
+        x = x * 1103515245 + 12345;
+    return x;
+}
+__attribute__((noinline)) unsigned work(unsigned x)
+{
+    for (int i = 0; i < 40; i++)
+        x = x * 1664525 + 1013904223, table[x >> 20] ^= x;
+    return x;
+}
+int main(void)
+{
+    unsigned x = 1;
+    for (int i = 0; i < 30000; i++)
+        x = checksum(work(x));
+    printf(REPORT, x);
+}
+";
+
+/// Builds the program so that `checksum` has so many turns.
+fn build(place: &Path, name: &str, checks: u32) {
+    let source = place.join("program.c");
+    std::fs::write(&source, SOURCE).expect("a source");
+    let defines = [format!("-DCHECKS={checks}"), "-DREPORT=\"%u\\n\"".to_owned()];
+    let built = Command::new("cc").args(["-O1", "-g", "-o"]).arg(place.join(name)).arg(&source).args(defines).status();
+    assert!(built.expect("cc runs").success());
+}
+
+/// Two recordings a side, because figures of user mode repeat.
+fn gate(place: &Path, arguments: &[&str]) -> Output {
+    let always = ["gate", "--cpus", "1", "--recordings", "2", "--at-most", "2"];
+    let mut command = Command::new(env!("CARGO_BIN_EXE_nearmiss"));
+    command.current_dir(place).args(always).args(arguments).output().expect("nearmiss runs")
+}
+
+fn of<'a>(record: &'a GateRecord, name: &str) -> &'a Judged {
+    record.figures.iter().find(|figure| figure.name == name).expect("the figure")
+}
+
+#[test]
+fn the_same_program_passes_and_one_percent_more_is_found_with_its_function() {
+    let Some(_guest) = for_a_guest() else { return };
+    let place = tempfile::tempdir().expect("a temporary directory");
+    let place = place.path();
+    build(place, "old", 4);
+    build(place, "new", 5);
+    let written = gate(place, &["--write", "base.json", "--", "./old"]);
+    assert!(written.status.success(), "{}", String::from_utf8_lossy(&written.stderr));
+
+    let against = ["--max-worse", "50%,user.instructions=0.5%", "--json", "--against", "base.json", "--"];
+    let same = gate(place, &[&against[..], &["./old"]].concat());
+    assert_eq!(same.status.code(), Some(0), "{}", String::from_utf8_lossy(&same.stderr));
+    let record: GateRecord = serde_json::from_slice(&same.stdout).expect("a record, nothing else");
+    let instructions = of(&record, "user.instructions");
+    assert!(record.passed && instructions.difference.abs() <= 4.0, "{instructions:?}");
+    assert_eq!(of(&record, "user.stores").ruling, Ruling::NoDifference);
+    assert!(of(&record, "syscalls.write").old >= 1.0 && of(&record, "faults").old > 10.0);
+
+    let worse = gate(place, &[&against[..], &["./new"]].concat());
+    assert_eq!(worse.status.code(), Some(1), "{}", String::from_utf8_lossy(&worse.stderr));
+    let record: GateRecord = serde_json::from_slice(&worse.stdout).expect("a record, nothing else");
+    let beyond: Vec<_> = record.figures.iter().filter(|figure| figure.ruling == Ruling::Beyond).collect();
+    assert_eq!(beyond.iter().map(|figure| figure.name.as_str()).collect::<Vec<_>>(), ["user.instructions"]);
+    // A turn of the loop has four instructions.
+    assert!((beyond[0].difference - 120_000.0).abs() <= 4.0, "{:?}", beyond[0]);
+    let cause = &beyond[0].causes[0];
+    assert_eq!((cause.name.as_str(), cause.difference(), cause.calls), ("checksum", 120_000, (30_000, 30_000)));
+    assert!(cause.file.ends_with("program.c") && (4..=9).contains(&cause.line), "{cause:?}");
+    assert_eq!(cause.caller, "main");
+}
