@@ -14,7 +14,18 @@ fn figure(name: &str, [old, new]: [f64; 2], noise: f64, ruling: Ruling) -> Judge
 
 fn cause(kind: PartKind, name: &str, module: &str, [old, new]: [u64; 2]) -> Cause {
     let (file, caller) = (String::new(), String::new());
-    Cause { kind, name: name.into(), module: module.into(), file, line: 0, caller, old, new, class: None, calls: (0, 0) }
+    Cause {
+        kind,
+        name: name.into(),
+        module: module.into(),
+        file,
+        line: 0,
+        caller,
+        old,
+        new,
+        class: None,
+        calls: (0, 0),
+    }
 }
 
 fn failed() -> GateRecord {

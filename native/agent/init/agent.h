@@ -23,7 +23,7 @@ enum stream_kind { STREAM_CLOSED, STREAM_NULL, STREAM_PORT, STREAM_TTY, STREAM_F
 
 struct stream {
     enum stream_kind kind;
-    const char *path; /* STREAM_FILE: a file of the guest's root, opened to read */
+    const char *path; /* STREAM_FILE: a file of the guest's root, opened to read; of an output, made anew */
     off_t offset;     /* STREAM_FILE: where reading begins */
 };
 

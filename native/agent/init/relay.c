@@ -90,9 +90,10 @@ void relay_prepare(const struct config *config)
             child_side[i] = open("/dev/null", O_RDWR | O_CLOEXEC);
             break;
         case STREAM_FILE:
-            child_side[i] = open(stream->path, O_RDONLY | O_CLOEXEC);
+            /* A file to write to is the guest's own. */
+            child_side[i] = open(stream->path, (i == 0 ? O_RDONLY : O_RDWR | O_CREAT | O_TRUNC) | O_CLOEXEC, 0666);
             if (child_side[i] < 0)
-                die("cannot open the standard input,", stream->path);
+                die(i == 0 ? "cannot open the standard input," : "cannot open an output,", stream->path);
             lseek(child_side[i], stream->offset, SEEK_SET);
             break;
         case STREAM_PORT:

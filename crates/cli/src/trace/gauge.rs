@@ -108,13 +108,14 @@ impl Gauge {
         args
     }
 
-    /// The command with nothing to read. What it prints goes through pipes, as it would in a pipeline, and is not kept.
+    /// The command with nothing to read. Its output stays in a file of the guest's: whoever passed it on would do so at
+    /// other times in each recording, and its system calls would have to be told from the command's.
     fn command(&self, args: &Args, variables: &[(String, String)], errors: File) -> anyhow::Result<GuestCommand> {
         let mut command = GuestCommand::inherit(&args.command)?;
         command.env = self.environment.clone();
         command.env.extend(variables.iter().map(|(name, value)| (name.into(), value.into())));
-        let output = tempfile::tempfile().context("a file for the command's output")?;
-        command.streams = [Some(File::open("/dev/null")?.into()), Some(output.into()), Some(errors.into())];
+        command.streams = [Some(File::open("/dev/null")?.into()), None, Some(errors.into())];
+        command.output_stays = true;
         Ok(command)
     }
 }

@@ -36,6 +36,8 @@ pub struct GuestCommand {
     pub ignored_signals: u64,
     /// Standard input, output and error; `None`: closed.
     pub streams: [Option<OwnedFd>; 3],
+    /// The standard output is a file of the guest's own, which ends with the guest: nobody in the guest passes it on.
+    pub output_stays: bool,
     /// The standard input, for a run ahead of this one, where it can be read only once.
     pub(super) spooled: Option<Vec<u8>>,
 }
@@ -56,6 +58,7 @@ impl GuestCommand {
             // The Rust runtime ignores SIGPIPE; the parent of this process did not request it.
             ignored_signals: status_field(&status, "SigIgn:", 16).unwrap_or(0) & !(1 << (libc::SIGPIPE - 1)),
             streams: [0, 1, 2].map(duplicate),
+            output_stays: false,
             spooled: None,
         })
     }
@@ -105,7 +108,8 @@ pub(super) enum StreamKind {
     Null,
     Port,
     Terminal,
-    /// A file, opened inside from an offset: the command can seek in it and map it.
+    /// A file, opened inside from an offset: the command can seek in it and map it. For output, a file of the guest's
+    /// own.
     File(PathBuf, u64),
     /// As the standard output, so that the order of writes to both is kept.
     SameAsOutput,

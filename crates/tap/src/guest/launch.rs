@@ -35,6 +35,8 @@ static AGENT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/guest-init"));
 
 /// Path inside the guest at which the agent puts the preloaded library.
 const PRELOAD_PATH: &str = "/run/nearmiss/preload.so";
+/// Where the command's output stays inside, in memory.
+const OUTPUT_PATH: &str = "/run/nearmiss-output";
 
 /// An order is a few bytes, and the agent reads orders whenever it is notified.
 const LONGEST_ORDER: Duration = Duration::from_secs(1);
@@ -48,7 +50,10 @@ pub(super) fn launch(mut config: GuestConfig) -> Result<Guest, GuestError> {
     let sizes = memory_by_node(&config.memory, config.shape.nodes, available_memory())?;
     let memory = memory_files(&mut config, sizes)?;
     let streams = std::mem::take(&mut config.command.streams);
-    let kinds = stream_kinds(&streams);
+    let mut kinds = stream_kinds(&streams);
+    if config.command.output_stays {
+        kinds[1] = StreamKind::File(OUTPUT_PATH.into(), 0);
+    }
     let told = KernelTold::kept(&config.kernel);
     let asked = Asked { kernel: told.is_none(), warm_up: config.warm_up, keep: keep.is_some() };
     let files = agent_files(&mut config, asked, &streams, &kinds);
