@@ -2,6 +2,9 @@
 
 use nearmiss_workload::Workload;
 
+/// Names and values that a command's environment has beside what it inherits.
+pub type Variables = Vec<(String, String)>;
+
 /// A command as the shell runs it.
 pub fn shell(command: &str) -> Workload {
     Workload::new(["/bin/sh", "-c", command])
@@ -25,13 +28,13 @@ pub fn direct(command: &str) -> Option<Workload> {
 }
 
 /// The variables that are set before a command, and the words of the command itself, where it needs no shell.
-pub fn split(command: &str) -> Option<(Vec<(String, String)>, Vec<String>)> {
+pub fn split(command: &str) -> Option<(Variables, Vec<String>)> {
     if command.contains(|c| SHELL_ONLY.contains(c)) {
         return None;
     }
     let words = shlex::split(command)?;
     let owned = |(name, value): (&str, &str)| (name.to_owned(), value.to_owned());
-    let variables: Vec<_> = words.iter().map_while(|word| variable(word)).map(owned).collect();
+    let variables: Variables = words.iter().map_while(|word| variable(word)).map(owned).collect();
     let argv = words.get(variables.len()..)?;
     let program = argv.first()?;
     (!BUILT_IN.contains(&program.as_str())).then(|| (variables, argv.to_vec()))

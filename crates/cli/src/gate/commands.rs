@@ -1,6 +1,6 @@
 //! The commands of a gate, as they are given and as they are recorded.
 
-use crate::command_line::split;
+use crate::command_line::{Variables, split};
 use nearmiss_record::words::quoted;
 use nearmiss_workload::Workload;
 use std::ffi::OsString;
@@ -10,7 +10,7 @@ pub struct Gated {
     /// As a shell reads it.
     pub text: String,
     /// Set ahead of it.
-    pub variables: Vec<(String, String)>,
+    pub variables: Variables,
     /// Program and arguments.
     pub words: Vec<OsString>,
 }
