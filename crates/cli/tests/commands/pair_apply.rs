@@ -6,6 +6,7 @@ use nearmiss_remedy::pair::apply::{KEPT_PAIRS, KEPT_PAIRS_SCHEMA, KeptPair, Kept
 use nearmiss_workload::CpuSet;
 use rustix::process::{Pid, Signal, kill_process};
 use std::io::Read;
+use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -111,9 +112,17 @@ impl Attached {
             std::thread::sleep(Duration::from_millis(5));
         }
         let words = ["apply", "pair", "--domain", "node", "--table", run.path().to_str().unwrap(), "-p"];
-        let nearmiss = Command::new(env!("CARGO_BIN_EXE_nearmiss"));
-        let nearmiss = { nearmiss }.args(words).arg(process.id().to_string()).stderr(Stdio::piped()).spawn().unwrap();
-        let attached = Attached { process, nearmiss, _run: run };
+        let mut nearmiss = Command::new(env!("CARGO_BIN_EXE_nearmiss"));
+        nearmiss.args(words).arg(process.id().to_string()).stderr(Stdio::piped());
+        // Tests also run in the background of a shell, where interrupts are ignored and stay so over exec.
+        // SAFETY: between fork and exec only one system call is made.
+        unsafe {
+            nearmiss.pre_exec(|| {
+                libc::signal(libc::SIGINT, libc::SIG_DFL);
+                Ok(())
+            })
+        };
+        let attached = Attached { process, nearmiss: nearmiss.spawn().unwrap(), _run: run };
         attached.wait_until(|masks| masks.iter().all(|mask| *mask != all_cpus()));
         attached
     }
