@@ -5,12 +5,10 @@ mod engines;
 mod guest_support;
 
 use std::io::Read;
-use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::time::{Duration, Instant};
 
 use engines::under_each_engine;
-use guest_support::{ONE_AT_A_TIME, config, run, shell};
+use guest_support::{ONE_AT_A_TIME, config, resident, run, shell};
 use nearmiss_tap::facts::KernelFacts;
 use nearmiss_tap::guest::{
     CommandStatus, ExitReason, Guest, GuestConfig, GuestShape, InstructionClock, KernelImage, WarmUp,
@@ -157,42 +155,11 @@ fn every_engine_has_one_processor() {
 }
 
 /// Known by what it leaves in the guest's page cache.
-/// Prints how many pages of a file are in memory. `fincore` of util-linux 2.41 uses cachestat, which sees none of an overlay.
-const RESIDENT: &str = "
-#include <fcntl.h>
-#include <stdio.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-int main(int count, char **words)
-{
-    struct stat about;
-    unsigned char pages[4096];
-    int file = open(words[count - 1], O_RDONLY), resident = 0;
-    if (fstat(file, &about) || about.st_size > (long)sizeof pages * 4096)
-        return 1;
-    void *start = mmap(0, about.st_size, PROT_READ, MAP_SHARED, file, 0);
-    if (mincore(start, about.st_size, pages))
-        return 1;
-    for (long page = 0; page * 4096 < about.st_size; page++)
-        resident += pages[page] & 1;
-    return printf(\"%d\\n\", resident) < 0;
-}";
-
-fn built(scratch: &Path, source: &str) -> Option<PathBuf> {
-    let (text, program) = (scratch.join("program.c"), scratch.join("program"));
-    std::fs::write(&text, source).unwrap();
-    let built = Command::new("cc").arg("-o").args([&program, &text]).status();
-    built.is_ok_and(|status| status.success()).then_some(program)
-}
-
 #[test]
 fn a_small_program_starts_ahead_of_the_command_where_asked() {
     let _one = ONE_AT_A_TIME.lock();
     let scratch = tempfile::tempdir().unwrap();
-    let Some(resident) = built(scratch.path(), RESIDENT) else {
-        println!("skipped: no C compiler");
-        return;
-    };
+    let Some(resident) = resident(scratch.path()) else { return };
     let cached_pages = |warm_up| {
         let mut config = config(&[resident.to_str()?, "/bin/true"])?;
         config.warm_up = warm_up;

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-use guest_support::{ONE_AT_A_TIME, Outcome, config, feed, read_on_thread};
+use guest_support::{ONE_AT_A_TIME, Outcome, config, feed, read_on_thread, resident};
 use nearmiss_tap::guest::{CommandStatus, Guest, GuestConfig, WarmEnd, WarmFiles, WarmUp, Warmth};
 
 const LONG: Duration = Duration::from_secs(600);
@@ -28,10 +28,7 @@ fn run(mut config: GuestConfig, how: WarmUp) -> (Outcome, Warmth) {
 }
 
 fn shell_at(directory: &Path, script: &str) -> Option<GuestConfig> {
-    if !Command::new("fincore").arg("--version").output().is_ok_and(|done| done.status.success()) {
-        println!("skipped: no fincore (apt-get install util-linux-extra)");
-        return None;
-    }
+    resident(directory)?;
     let mut config = config(&["sh", "-c", script, "sh"])?;
     config.command.directory = directory.into();
     Some(config)
@@ -64,7 +61,7 @@ fn a_program_its_libraries_and_the_files_it_names_are_read_ahead() {
     program_with_library(place.path());
     std::fs::write(place.path().join("script"), "#!/usr/bin/env ./program\n").unwrap();
     std::fs::write(place.path().join("data"), vec![7; 3 << 20]).unwrap();
-    let look = "fincore -nbo PAGES ./program libbig.so data unnamed | tr '\\n' ' '";
+    let look = "./resident ./program libbig.so data unnamed | tr '\\n' ' '";
     std::fs::write(place.path().join("unnamed"), vec![7; 1 << 20]).unwrap();
     let cached = |how| {
         let mut config = shell_at(place.path(), look)?;
@@ -103,7 +100,7 @@ fn a_whole_run_leaves_files_in_memory_and_nothing_else() {
     let place = place();
     std::fs::write(place.path().join("data"), vec![7; 3 << 20]).unwrap();
     let script = "test -e made && echo made; cat /proc/[0-9]*/comm | grep -c sleep; ls /run /dev/shm /tmp | grep litter
-                  fincore -nbo PAGES data | tr -d ' '; cat data > /dev/null; echo x > made; sleep 1000 & touch /dev/shm/litter \
+                  ./resident data; cat data > /dev/null; echo x > made; sleep 1000 & touch /dev/shm/litter \
                   /run/litter /tmp/litter; read line; test \"$line\" = once";
     let Some(mut config) = shell_at(place.path(), script) else { return };
     config.command.streams[0] = Some(feed(b"once\n".to_vec()));

@@ -5,6 +5,7 @@
 use std::fs::File;
 use std::io::{Read, Write};
 use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Mutex;
 use std::thread;
@@ -14,6 +15,42 @@ use nearmiss_tap::guest::{CommandStatus, ExitReason, Guest, GuestCommand, GuestC
 
 /// Guests of one test program run one after the other: they would only slow each other down.
 pub static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+
+/// Prints how many pages of each file are in memory. `fincore` of util-linux 2.41 uses cachestat, which sees none of an
+/// overlay.
+const RESIDENT: &str = "
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+int main(int count, char **words)
+{
+    for (int i = 1; i < count; i++) {
+        struct stat about;
+        static unsigned char pages[4096];
+        int file = open(words[i], O_RDONLY), resident = 0;
+        if (fstat(file, &about) || about.st_size > (long)sizeof pages * 4096)
+            return 1;
+        void *start = mmap(0, about.st_size, PROT_READ, MAP_SHARED, file, 0);
+        if (mincore(start, about.st_size, pages))
+            return 1;
+        for (long page = 0; page * 4096 < about.st_size; page++)
+            resident += pages[page] & 1;
+        printf(\"%d\\n\", resident);
+    }
+    return 0;
+}";
+
+/// Builds `resident` in a directory; `None`, and one line, without a C compiler.
+pub fn resident(directory: &Path) -> Option<PathBuf> {
+    let (text, program) = (directory.join("resident.c"), directory.join("resident"));
+    std::fs::write(&text, RESIDENT).unwrap();
+    let built = Command::new("cc").arg("-o").args([&program, &text]).status().is_ok_and(|status| status.success());
+    if !built {
+        println!("skipped: no C compiler");
+    }
+    built.then_some(program)
+}
 
 /// A guest's output and end.
 #[derive(Debug)]
