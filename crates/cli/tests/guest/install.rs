@@ -149,9 +149,8 @@ fn what_is_installed_needs_nothing_of_the_repository() {
     if !programs_are_built() {
         return;
     }
-    // SAFETY: only reads the user's number.
     let Some(_guest) = for_a_guest() else { return };
-    if unsafe { libc::geteuid() } != 0 {
+    if !rustix::process::geteuid().is_root() {
         eprintln!("skipped: this needs root, who hides the repository, and a guest");
         return;
     }

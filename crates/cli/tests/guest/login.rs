@@ -1,4 +1,5 @@
 //! An ordinary user of this machine, for tests that run as root.
+#![allow(clippy::unwrap_used)]
 
 use nearmiss_tap::guest::KernelImage;
 use std::fs;

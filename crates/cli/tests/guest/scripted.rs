@@ -1,4 +1,5 @@
 //! Shell scripts in a guest of 2 cores of 2 hardware threads, which no host of ours has.
+#![allow(clippy::unwrap_used)]
 
 use nearmiss_tap::guest::{CommandStatus, Guest, GuestCommand, GuestConfig, GuestShape, KernelImage};
 use std::fs::File;

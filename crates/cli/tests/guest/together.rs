@@ -1,4 +1,5 @@
 //! Tasks beside each other under the scheduler of `apply pair`, as the scheduler reports them.
+#![allow(clippy::unwrap_used)]
 
 use serde_json::Value;
 
