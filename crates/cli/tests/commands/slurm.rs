@@ -1,4 +1,5 @@
 //! A cluster of this one machine, with keys, sockets, ports and directories of its own.
+#![allow(clippy::unwrap_used)]
 
 use std::fs::{self, File};
 use std::net::TcpListener;
