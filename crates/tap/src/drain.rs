@@ -99,7 +99,7 @@ impl Drain<'_> {
                 }
             }
         }
-        flow.drained.covered = flow.schedule.take().map(|schedule| schedule.end(Instant::now()));
+        flow.drained.covered = flow.schedule.take().map(|schedule| schedule.end(Instant::now(), ring.is_paused()));
         Ok(flow.drained)
     }
 
@@ -113,7 +113,7 @@ impl Drain<'_> {
         let (Some(opened), _) = watch.times() else { return };
         if let Some(plan) = self.plan {
             let schedule = flow.schedule.get_or_insert_with(|| Schedule::begin(plan, opened));
-            match schedule.look(now, flow.drained.records) {
+            match schedule.look(now, flow.drained.records, ring.is_paused()) {
                 Some(Due::Pause) => ring.pause(true),
                 Some(Due::GoOn) => ring.pause(false),
                 Some(Due::End) => ring.stop(),

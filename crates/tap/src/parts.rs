@@ -70,11 +70,16 @@ impl Schedule {
         }
     }
 
-    /// Returns the action due at `now`, when `records` were sent since the window opened.
-    pub(crate) fn look(&mut self, now: Instant, records: u64) -> Option<Due> {
+    /// Returns the action due at `now`, when `records` were sent since the window opened. `is_paused`: the plugin's
+    /// state, which follows a requested change after a moment, on a busy machine a long one.
+    pub(crate) fn look(&mut self, now: Instant, records: u64, is_paused: bool) -> Option<Due> {
         self.records = records;
         if now - self.began >= self.plan.whole || records >= self.plan.all_records {
             return (!std::mem::replace(&mut self.covered.ended, true)).then_some(Due::End);
+        }
+        if is_paused != self.paused {
+            self.wait_for_change(now);
+            return None;
         }
         if self.paused {
             return (now - self.since >= self.pause).then(|| self.go_on(now));
@@ -85,6 +90,14 @@ impl Schedule {
         };
         let of_part = records - self.records_before;
         (now - self.since >= longest || of_part >= most).then(|| self.rest(now))
+    }
+
+    /// A pause and a part begin when they are made: a part goes on until then.
+    fn wait_for_change(&mut self, now: Instant) {
+        if self.paused {
+            self.covered.recorded += now - self.since;
+        }
+        (self.since, self.records_before) = (now, self.records);
     }
 
     fn rest(&mut self, now: Instant) -> Due {
@@ -105,10 +118,12 @@ impl Schedule {
         (self.covered.parts, self.paused)
     }
 
-    /// The window closed at `now`.
-    pub(crate) fn end(mut self, now: Instant) -> Covered {
-        if !self.paused {
+    /// The window closed at `now`, in a pause or not. A part that was requested last and never began does not count.
+    pub(crate) fn end(mut self, now: Instant, is_paused: bool) -> Covered {
+        if !is_paused {
             self.covered.recorded += now - self.since;
+        } else if !self.paused {
+            self.covered.parts -= 1;
         }
         self.covered.reached = now - self.began;
         self.covered
@@ -133,7 +148,7 @@ mod tests {
         let (mut seen, mut records, mut paused, mut end) = (Vec::new(), 0, false, length);
         for ms in 1..=length {
             records += if paused { 0 } else { rate };
-            if let Some(due) = schedule.look(began + ms * MS, records) {
+            if let Some(due) = schedule.look(began + ms * MS, records, paused) {
                 seen.push((ms, due));
                 paused = due == Due::Pause;
                 if due == Due::End {
@@ -142,7 +157,7 @@ mod tests {
                 }
             }
         }
-        (seen, schedule.end(began + end * MS))
+        (seen, schedule.end(began + end * MS, paused))
     }
 
     #[test]
@@ -158,6 +173,21 @@ mod tests {
         assert_eq!(seen[..4], firsts);
         assert_eq!(seen.last(), Some(&(1000, Due::End)));
         assert!(covered.ended && covered.reached == 1000 * MS && covered.parts >= 6, "{covered:?}");
+    }
+
+    #[test]
+    fn parts_count_when_the_plugin_comes_to_them() {
+        let began = Instant::now();
+        let mut schedule = Schedule::begin(plan(), began);
+        let mut look = |ms: u32, is_paused| schedule.look(began + ms * MS, 0, is_paused);
+        assert_eq!(look(200, false), Some(Due::Pause));
+        // The pause is made 300 ms late, and the next part never.
+        assert_eq!([look(210, false), look(500, false), look(509, true)], [None; 3]);
+        assert_eq!(look(510, true), Some(Due::GoOn));
+        assert_eq!(look(900, true), None);
+        assert_eq!(look(1000, true), Some(Due::End));
+        let covered = schedule.end(began + 1000 * MS, true);
+        assert_eq!((covered.parts, covered.recorded), (1, 500 * MS));
     }
 
     #[test]

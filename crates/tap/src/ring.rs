@@ -257,6 +257,11 @@ impl Ring {
         self.word(std::mem::offset_of!(ControlPage, pause)).store(pause.into(), Ordering::Release);
     }
 
+    /// Returns whether the recording is paused.
+    pub fn is_paused(&self) -> bool {
+        self.word(std::mem::offset_of!(ControlPage, paused)).load(Ordering::Acquire) != 0
+    }
+
     /// Requests the plugin to open the window at its next chance.
     pub fn start(&self) {
         self.word(std::mem::offset_of!(ControlPage, start)).store(1, Ordering::Release);

@@ -113,8 +113,7 @@ fn parts_are_whole_and_the_command_ends_with_the_plan() {
             let covered = recorded.covered;
             assert!(covered.ended && covered.parts >= 3, "{covered:?}");
             assert!(covered.recorded < covered.reached && covered.reached < 2 * plan.whole, "{covered:?}");
-            // A busy machine comes to some changes only after the next one is due.
-            assert!(seen.parts >= 2 && seen.parts < covered.parts as usize, "{} marks of {covered:?}", seen.parts);
+            assert!(seen.parts + 1 >= covered.parts as usize - 1, "{} marks of {covered:?}", seen.parts);
             assert!(seen.stores.iter().skip(1).filter(|stores| **stores > 0).count() >= 2, "{:?}", seen.stores);
             let counted: u64 = recorded.side.insns.iter().map(|insn| u64::from(insn.run) * insn.executions).sum();
             assert_eq!(counted, seen.usage.user_instructions, "executions are the instructions of all tasks");
