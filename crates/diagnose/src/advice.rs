@@ -2,6 +2,7 @@
 
 use nearmiss_record::machine::Machine;
 use nearmiss_record::model::{FunctionRow, MissClass, ModelRecord, Tally};
+use nearmiss_record::symbols::PAGE_FAULT;
 use nearmiss_record::units::Bytes;
 use nearmiss_record::waits::{Reason, Waits};
 use nearmiss_record::words::{grouped, percent};
@@ -9,8 +10,7 @@ use std::collections::BTreeSet;
 
 /// Functions with which Linux clears a page for user mode, 8 bytes a store (arch/x86/lib/clear_page_64.S).
 const CLEARING: [&str; 3] = ["clear_page_orig", "clear_page_rep", "clear_page_erms"];
-/// Entry of a page fault, and the functions that give a new page to one.
-const FAULT: &str = "asm_exc_page_fault";
+/// Functions that give a new page to a page fault.
 const ANONYMOUS: [&str; 2] = ["do_anonymous_page", "do_huge_pmd_anonymous_page"];
 /// More processes than a program and its wrapper leave pages to one another as they end.
 const MOST_PROCESSES: usize = 2;
@@ -36,7 +36,8 @@ fn fresh_memory(model: &ModelRecord) -> Option<String> {
     let line_bytes = model.machine.caches.last().map_or(64, |cache| cache.line.0);
     let different = clearing().map(first).sum::<u64>() * line_bytes / page_bytes;
     let has = |frames: &[String], names: &[&str]| frames.iter().any(|frame| names.contains(&frame.as_str()));
-    let gives_pages = |frames: &[String]| has(frames, &[FAULT]) && (has(frames, &ANONYMOUS) || has(frames, &CLEARING));
+    let gives_pages =
+        |frames: &[String]| has(frames, &[PAGE_FAULT]) && (has(frames, &ANONYMOUS) || has(frames, &CLEARING));
     let in_faults = model.stacks.iter().filter(|stack| gives_pages(&stack.frames));
     let faults = in_faults.map(|stack| stack.cycles).sum::<u64>() as f64 / model.totals.cycles.max(1) as f64;
     let processes: BTreeSet<u32> = model.tasks.iter().filter(|task| task.of_command).map(|task| task.pid).collect();

@@ -191,7 +191,7 @@ fn with_its_denominator(mut finding: Finding, measured: Option<Measured>) -> Fin
 /// Notes of the case, the gain of large pages (which no remedy provides), and the remedies that did not run.
 fn notes(case: &Case, remedies: &[&Remedy]) -> Result<Vec<String>, CaseError> {
     let idle = remedies.iter().filter(|remedy| !remedy.needs.are_met_by(case));
-    let not_asked = idle.map(|remedy| format!("{} was not asked: it looks at {}.", remedy.name, remedy.needs));
+    let idle = idle.map(|remedy| format!("{} did not run: it needs {}.", remedy.name, remedy.needs));
     let pages = case.traced.as_ref().map(large_pages).transpose()?.flatten();
-    Ok(case.notes().into_iter().chain(pages).chain(not_asked).collect())
+    Ok(case.notes().into_iter().chain(pages).chain(idle).collect())
 }

@@ -3,13 +3,11 @@
 use crate::parts::file_name;
 use nearmiss_record::model::{FunctionRow, ModelRecord};
 use nearmiss_record::side::SideTables;
-use nearmiss_record::symbols::Symbols;
+use nearmiss_record::symbols::{PAGE_FAULT, Symbols};
 use std::collections::{BTreeMap, HashMap};
 
 /// How the kernel names the function that serves a system call: of a 64-bit program, and of a 32-bit one.
 const SERVED_BY: [&str; 2] = ["__x64_sys_", "__ia32_sys_"];
-/// Entered at each fault, of user mode or of the kernel.
-const FAULT: &str = "asm_exc_page_fault";
 
 /// How often each function was entered, whoever's task ran: by index of the function.
 pub(crate) fn entries(side: &SideTables, symbols: &Symbols) -> HashMap<u32, u64> {
@@ -64,7 +62,7 @@ pub(crate) fn figures(calls: &BTreeMap<(String, String), u64>) -> BTreeMap<Strin
         if let Some(call) = SERVED_BY.iter().find_map(|prefix| name.strip_prefix(prefix)) {
             *figures.entry(format!("syscalls.{call}")).or_default() += entered;
             *figures.entry("syscalls".to_owned()).or_default() += entered;
-        } else if name == FAULT {
+        } else if name == PAGE_FAULT {
             *figures.entry("faults".to_owned()).or_default() += entered;
         }
     }

@@ -5,10 +5,9 @@
 //! behalf is the kernel thread's. Work from before a task is known is another task's.
 
 use nearmiss_record::maps::{Decoder, Event};
-use nearmiss_record::reference::Control;
+use nearmiss_record::reference::{Control, MARK_BEGIN};
 use rustc_hash::FxHashSet;
 
-const MARK_BEGIN: u64 = 1;
 /// Interrupts nest no deeper than this; entries beyond are not kept apart.
 const MAX_NESTING: u32 = 60;
 

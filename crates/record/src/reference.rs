@@ -232,6 +232,11 @@ impl ControlKind {
     }
 }
 
+/// Number of the mark with which the window begins (`NM_MARK_BEGIN`).
+pub const MARK_BEGIN: u64 = 1;
+/// Number of the mark with which a part begins after a pause (`NM_MARK_PART`).
+pub const MARK_PART: u64 = 3;
+
 /// A control record with its payload decoded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Control<'a> {

@@ -29,6 +29,8 @@ pub struct Symbols {
 
 /// Module name of the kernel, in [`ModuleData::module`] and [`Symbols::modules`].
 pub const KERNEL_MODULE: &str = "[kernel]";
+/// Function of the kernel with which each page fault begins.
+pub const PAGE_FAULT: &str = "asm_exc_page_fault";
 
 /// The variables of one file, or of the kernel.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

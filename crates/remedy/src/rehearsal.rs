@@ -10,7 +10,7 @@ use nearmiss_record::finding::OfWholeRun;
 use nearmiss_record::machine::{Machine, Placement, StoreAliasing};
 use nearmiss_record::model::BusTally;
 use nearmiss_record::policy::{Order, Policy};
-use nearmiss_record::reference::{Control, Kind, Record};
+use nearmiss_record::reference::{Control, Kind, MARK_PART, Record};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
@@ -161,7 +161,7 @@ fn add(by_insn: &mut Vec<u64>, record: Record, count: u64) {
 impl Observer for Watcher<'_> {
     fn control(&mut self, vcpu: u32, control: &Control<'_>) {
         self.running.control(vcpu, control);
-        if matches!(control, Control::Mark { number: parts::MARK, .. }) {
+        if matches!(control, Control::Mark { number: MARK_PART, .. }) {
             self.cost.by_part.push(PartCost::default());
         }
     }

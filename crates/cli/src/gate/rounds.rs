@@ -2,9 +2,8 @@
 
 use super::Args;
 use super::commands::Gated;
-use crate::exit::say;
 use crate::progress::progress;
-use crate::trace::{Gauge, Gauged, never_began};
+use crate::trace::{Gauge, Gauged, once_begun};
 use nearmiss_gate::{CONFIDENCE, LEAST_TO_FAIL, Limits, Next, Plan, Recording, Sample, judge, side, to_keep};
 use nearmiss_machine::describe;
 use nearmiss_record::baseline::{self, Baseline, Side};
@@ -12,8 +11,6 @@ use nearmiss_record::gate::{GateRecord, GatedSide, Judged, Recorder, Ruling, SCH
 use nearmiss_record::machine::Machine;
 use std::ffi::OsString;
 
-/// Guests that end while they boot are tried again.
-const TRIES: u32 = 3;
 /// Of the environment, what programs need to be found and to speak; all else differs from host to host, and its length
 /// moves the stack.
 const ENVIRONMENT: [&str; 8] = ["PATH", "HOME", "USER", "LOGNAME", "TMPDIR", "TZ", "LANG", "LD_LIBRARY_PATH"];
@@ -149,14 +146,7 @@ impl Rounds {
     }
 
     fn gauged(&self, command: &Gated) -> anyhow::Result<Gauged> {
-        let mut tries = TRIES;
-        loop {
-            tries -= 1;
-            match self.gauge.record(&command.variables, &command.words) {
-                Err(error) if tries > 0 && never_began(&error) => say(&format!("{error}; once more")),
-                done => return done,
-            }
-        }
+        once_begun(|| self.gauge.record(&command.variables, &command.words))
     }
 
     fn verdict(self, old: &Side, new: &Side, figures: Vec<Judged>) -> GateRecord {

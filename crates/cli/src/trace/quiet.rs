@@ -18,6 +18,9 @@ use std::rc::Rc;
 /// Largest trace that is kept, unless another is given: as the help of `trace` has it.
 const MAX_TRACE: Bytes = Bytes(8 << 30);
 
+/// Guests that end while they boot are tried again, up to so often in all.
+const TRIES: u32 = 3;
+
 /// A command to be diagnosed, and where.
 pub struct Diagnosed<'a> {
     /// Machine, as `-m` takes it.
@@ -112,9 +115,17 @@ pub fn quietly(measured: &Measured<'_>, runs: &Path, command: &[OsString]) -> an
     Ok(recording.run)
 }
 
-/// Whether the guest ended ahead of the command, which therefore has nothing to do with that.
-pub fn never_began(error: &anyhow::Error) -> bool {
-    matches!(error.downcast_ref(), Some(TapError::NotBegun(_)))
+/// Records, again where the guest ended ahead of the command, which therefore has nothing to do with that.
+pub fn once_begun<T>(record: impl Fn() -> anyhow::Result<T>) -> anyhow::Result<T> {
+    for _ in 1..TRIES {
+        match record() {
+            Err(error) if matches!(error.downcast_ref(), Some(TapError::NotBegun(_))) => {
+                exit::say(&format!("{error}; once more"));
+            }
+            done => return done,
+        }
+    }
+    record()
 }
 
 impl Args {

@@ -2,7 +2,6 @@
 
 use super::sides::{Title, manifest};
 use crate::conductor::launched;
-use crate::exit::say;
 use crate::output::print;
 use crate::progress::progress;
 use crate::run_name::run_name;
@@ -19,8 +18,6 @@ use std::ffi::{OsStr, OsString};
 use std::path::Path;
 use std::process::ExitCode;
 
-/// Guests that end while they boot are tried again.
-const TRIES: u32 = 3;
 /// Figure of all of the command's tasks.
 const CYCLES: &str = "modelled cycles";
 const USER_CYCLES: &str = "in user mode";
@@ -136,14 +133,7 @@ fn remedied(remedy: &Remedy, given: &ArgMatches, command: &[OsString]) -> anyhow
 
 fn recorded(guests: &InGuests, machine: &str, runs: &Path, words: &[OsString]) -> anyhow::Result<Sample> {
     let measured = Measured { machine, cpus: guests.cpus };
-    let mut tries = TRIES;
-    let run = loop {
-        tries -= 1;
-        match trace::quietly(&measured, runs, words) {
-            Err(error) if tries > 0 && trace::never_began(&error) => say(&format!("{error}; once more")),
-            done => break done?,
-        }
-    };
+    let run = trace::once_begun(|| trace::quietly(&measured, runs, words))?;
     Ok(sample(&run.read_json(run::MODEL)?))
 }
 

@@ -81,8 +81,8 @@ fn it_finds_and_rehearses_on_an_observation() {
     let apply = ["nearmiss", "apply", "nap", "--least", "1ms", "--", "./server"];
     assert_eq!(finding["apply"], serde_json::json!(apply));
     let notes = findings["notes"].as_array().unwrap();
-    let not_asked = |remedy| format!("{remedy} was not asked: it looks at a trace (nearmiss trace -- CMD).");
-    assert_eq!(notes, &["apart", "color", "local", "pair"].map(not_asked));
+    let idle = |remedy| format!("{remedy} did not run: it needs a trace (nearmiss trace -- CMD).");
+    assert_eq!(notes, &["apart", "color", "local", "pair"].map(idle));
     assert!(run.file(run::FINDINGS).is_file());
 
     let page = String::from_utf8(nearmiss(place.path(), &["diagnose"]).stdout).unwrap();
