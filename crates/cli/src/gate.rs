@@ -101,14 +101,14 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     if let Some((old, new)) = old.zip(new) {
         let [old, new] = commands::both(old, new)?;
         let rounds = Rounds::new(&args, MACHINE, None)?;
-        return told(&args.outputs, rounds.compare(&old, &new, &limits)?);
+        return written(&args.outputs, rounds.compare(&old, &new, &limits)?);
     }
     let command = Gated::of(&args.command)?;
     match (&args.against, &args.write) {
         (Some(file), _) => {
             let baseline = outputs::read_baseline(file)?;
             let rounds = Rounds::new(&args, &baseline.recorder.machine, Some(baseline.recorder.cpus))?;
-            told(&args.outputs, rounds.compare_with(&baseline, &command, &limits)?)
+            written(&args.outputs, rounds.compare_with(&baseline, &command, &limits)?)
         }
         (None, Some(file)) => {
             let baseline = Rounds::new(&args, MACHINE, None)?.baseline(&command)?;
@@ -122,8 +122,8 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     }
 }
 
-fn told(outputs: &Outputs, record: nearmiss_record::gate::GateRecord) -> anyhow::Result<ExitCode> {
-    outputs.tell(&record)?;
+fn written(outputs: &Outputs, record: nearmiss_record::gate::GateRecord) -> anyhow::Result<ExitCode> {
+    outputs.write(&record)?;
     Ok(if record.passed { ExitCode::SUCCESS } else { ExitCode::from(CONDITION_FAILED) })
 }
 

@@ -43,7 +43,7 @@ fn grown(what: &str, difference: f64, old: &Side, new: &Side, is_one: impl Fn(&P
     grown
 }
 
-/// The same part of both sides. Two builds of a program are two files, so of a program only the name counts.
+/// Pairs each part with its like on the other side. Two builds of a program are two files, so only a program's name counts.
 fn pairs<'a>(old: &'a Side, new: &'a Side, is_one: impl Fn(&Part) -> bool) -> Vec<Pair<'a>> {
     let mut pairs: BTreeMap<(PartKind, &str, &str), Vec<Pair<'a>>> = BTreeMap::new();
     for (at, side) in [old, new].into_iter().enumerate() {

@@ -1,4 +1,4 @@
-//! What the kernel was asked for: system calls and page faults, by how often the functions that serve them were entered.
+//! System calls and page faults, counted by entries of the kernel functions that serve them.
 
 use crate::parts::file_name;
 use nearmiss_record::model::{FunctionRow, ModelRecord};
@@ -6,10 +6,10 @@ use nearmiss_record::side::SideTables;
 use nearmiss_record::symbols::{PAGE_FAULT, Symbols};
 use std::collections::{BTreeMap, HashMap};
 
-/// How the kernel names the function that serves a system call: of a 64-bit program, and of a 32-bit one.
+/// Prefixes of the kernel functions that serve a system call: of a 64-bit program, and of a 32-bit one.
 const SERVED_BY: [&str; 2] = ["__x64_sys_", "__ia32_sys_"];
 
-/// How often each function was entered, whoever's task ran: by index of the function.
+/// Returns the entries of each function by all tasks: by index of the function.
 pub(crate) fn entries(side: &SideTables, symbols: &Symbols) -> HashMap<u32, u64> {
     // A function is entered at its first instruction, with which a block and so a run of instructions begins. The
     // same instruction may be in the table several times, with runs of other lengths.
@@ -55,7 +55,7 @@ fn instructions(rows: &[FunctionRow]) -> HashMap<(&str, &str), u64> {
     sums
 }
 
-/// Figures of what the kernel was asked for: `syscalls`, `syscalls.read`, …, `faults`.
+/// Returns the figures of the kernel's services: `syscalls`, `syscalls.read`, …, `faults`.
 pub(crate) fn figures(calls: &BTreeMap<(String, String), u64>) -> BTreeMap<String, u64> {
     let mut figures = BTreeMap::from([("syscalls".to_owned(), 0), ("faults".to_owned(), 0)]);
     for ((name, _), entered) in calls.iter().filter(|(_, entered)| **entered > 0) {

@@ -2,7 +2,7 @@
 
 use statrs::distribution::{ContinuousCDF, StudentsT};
 
-/// How sure an interval is. A gate compares some 25 figures, and a false alarm once in a hundred gates is too many.
+/// Confidence of an interval. A gate compares some 25 figures, and a false alarm once in a hundred gates is too many.
 pub const CONFIDENCE: f64 = 0.999;
 
 /// Two means, and how far their difference may be from the true one.
@@ -14,7 +14,7 @@ pub(crate) struct Difference {
     pub noise: f64,
 }
 
-/// Of the recordings of two sides: Student's interval with both sides' spread pooled, because one remains after a change
+/// Returns the means of two sides and Student's interval with both sides' spread pooled, because one remains after a change
 /// as noisy as it was. Where every recording of a side counts the same on both sides, there is no noise.
 pub(crate) fn difference(old: &[u64], new: &[u64]) -> Difference {
     let ((old_mean, old_squares), (new_mean, new_squares)) = (moments(old), moments(new));
@@ -29,7 +29,7 @@ pub(crate) fn difference(old: &[u64], new: &[u64]) -> Difference {
     Difference { old: old_mean, new: new_mean, noise }
 }
 
-/// By what the noise shrinks when both sides have not `now` but `then` recordings, and spread as much.
+/// Returns the factor by which the noise shrinks from `now` to `then` recordings of both sides, if they spread as much.
 pub(crate) fn narrower(now: [usize; 2], then: [usize; 2]) -> f64 {
     let width = |[old, new]: [usize; 2]| {
         let of_mean = 1.0 / old.max(1) as f64 + 1.0 / new.max(1) as f64;

@@ -35,7 +35,7 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// Adds what one option says: limits with commas between them.
+    /// Adds the limits of one option, with commas between them.
     pub fn add(&mut self, text: &str) -> Result<(), LimitError> {
         for item in text.split(',') {
             match item.split_once('=') {
@@ -54,7 +54,7 @@ impl Limits {
     }
 }
 
-/// How many more events a limit allows.
+/// Returns the number of further events that a limit allows.
 pub(crate) fn allowed(limit: Limit, old: f64) -> f64 {
     match limit {
         Limit::Share(share) => share * old.max(FEW),
@@ -77,7 +77,7 @@ fn is_figure(name: &str) -> bool {
     MODES.contains(&name) || of_a_mode(what) || mode.is_none() && whole
 }
 
-/// How narrowly a name of a limit fits a figure.
+/// Returns a rank of how narrowly a limit's name fits a figure.
 fn fit(name: &str, figure: &str) -> Option<u8> {
     let ((mode, what), (its_mode, kind)) = (taken_apart(name), taken_apart(figure));
     if name == figure {

@@ -10,7 +10,7 @@ pub(crate) fn file_name(path: &str) -> &str {
     path.rsplit('/').next().unwrap_or(path)
 }
 
-/// All functions and objects of the command. `calls` says how often functions were entered, by name and module.
+/// All functions and objects of the command. `calls`: entries of functions, by name and module.
 pub(crate) fn parts(model: &ModelRecord, calls: &BTreeMap<(String, String), u64>) -> Vec<Part> {
     let (lines, callers) = (hottest_lines(&model.lines), callers(&model.stacks));
     let functions = model.functions.iter().map(|row| {
@@ -58,7 +58,7 @@ fn counts(tally: &Tally) -> Counts {
     }
 }
 
-/// By function and module: the line with the most cycles.
+/// Returns the line with the most cycles, by function and module.
 fn hottest_lines(lines: &[LineRow]) -> HashMap<(&str, &str), (&str, u32)> {
     let mut hottest: HashMap<(&str, &str), (&LineRow, u64)> = HashMap::new();
     for row in lines.iter().filter(|row| row.line != 0) {
@@ -70,7 +70,7 @@ fn hottest_lines(lines: &[LineRow]) -> HashMap<(&str, &str), (&str, u32)> {
     hottest.into_iter().map(|(function, (row, _))| (function, (row.file.as_str(), row.line))).collect()
 }
 
-/// By function: who called it where it took the most cycles. A function that calls itself is no caller.
+/// Returns the caller under which a function took the most cycles, by function. A function that calls itself is no caller.
 fn callers(stacks: &[StackRow]) -> HashMap<&str, &str> {
     let mut cycles: HashMap<(&str, &str), u64> = HashMap::new();
     for stack in stacks {

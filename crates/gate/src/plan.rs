@@ -1,4 +1,4 @@
-//! How often both sides are recorded: until every figure is decided, or more recordings would not decide it.
+//! The number of recordings: until every figure is decided, or more recordings would not decide it.
 
 use crate::interval::narrower;
 use crate::limits::allowed;
@@ -8,7 +8,7 @@ use nearmiss_record::gate::{Judged, Ruling};
 /// three recordings once in 32 times, in five and five once in 512.
 pub const LEAST_TO_FAIL: usize = 5;
 
-/// What follows from the recordings so far.
+/// Next step after the recordings so far.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Next {
     /// Another recording of each side.
@@ -17,7 +17,7 @@ pub enum Next {
     Stop,
 }
 
-/// How often sides are recorded.
+/// Bounds on the recordings of a side.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Plan {
     /// At least.
@@ -29,7 +29,7 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// What follows from the figures after so many recordings of the new side.
+    /// Returns the next step after so many recordings of the new side.
     pub fn next(&self, judged: &[Judged], recordings: usize) -> Next {
         if recordings >= self.most {
             return Next::Stop;

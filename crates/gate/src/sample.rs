@@ -9,24 +9,24 @@ use nearmiss_record::side::SideTables;
 use nearmiss_record::symbols::Symbols;
 use std::collections::BTreeMap;
 
-/// What a recording left.
+/// Records of one recording.
 pub struct Recording<'a> {
-    /// What the model counted.
+    /// The model's counts.
     pub model: &'a ModelRecord,
     /// Counts by instruction.
     pub side: &'a SideTables,
     /// Names of the instructions.
     pub symbols: &'a Symbols,
-    /// How often a task of the command made way for another task.
+    /// Times that a task of the command made way for another task.
     pub switches: u64,
 }
 
-/// What is kept of a recording.
+/// Figures and parts of one recording.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Sample {
-    /// By name.
+    /// Figures by name.
     pub figures: BTreeMap<String, u64>,
-    /// What they are sums of.
+    /// Parts that the figures are sums of.
     pub parts: Vec<Part>,
     /// Threads of the command's process with the most of them.
     pub threads: usize,
@@ -55,7 +55,7 @@ fn threads(tasks: &[TaskRow]) -> usize {
     threads.into_values().max().unwrap_or(0)
 }
 
-/// What the command's tasks did in user mode, and in the kernel.
+/// Returns the tallies of the command's tasks in user mode, and in the kernel.
 fn modes(model: &ModelRecord) -> [Tally; 2] {
     let mut modes = [Tally::default(), Tally::default()];
     for task in model.tasks.iter().filter(|task| task.of_command) {

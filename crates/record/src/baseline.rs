@@ -1,4 +1,4 @@
-//! What `nearmiss gate --write` keeps of a command's recordings, and `gate --against` compares with.
+//! The baseline that `nearmiss gate --write` writes and `gate --against` reads.
 //!
 //! All figures are *modelled*, of the command's tasks alone.
 
@@ -19,7 +19,7 @@ pub struct Baseline {
     pub schema: String,
     /// Version of nearmiss.
     pub nearmiss: String,
-    /// Where it was recorded.
+    /// Recorder of the side.
     pub recorder: Recorder,
     /// The recordings.
     pub side: Side,
@@ -30,14 +30,14 @@ pub struct Baseline {
 pub struct Side {
     /// The command, as a shell reads it.
     pub command: String,
-    /// By figure, such as `user.instructions`: a count for each recording.
+    /// A count for each recording, by figure, such as `user.instructions`.
     pub figures: BTreeMap<String, Vec<u64>>,
-    /// What the figures are sums of, as means of the recordings; what counts little is left out.
+    /// Parts that the figures are sums of, as means of the recordings; small ones are left out.
     pub parts: Vec<Part>,
 }
 
 impl Side {
-    /// How many recordings there are.
+    /// Returns the number of recordings.
     pub fn recordings(&self) -> usize {
         self.figures.values().map(Vec::len).max().unwrap_or(0)
     }
@@ -46,7 +46,7 @@ impl Side {
 /// A function, an object or a system call.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Part {
-    /// What it is.
+    /// Kind of the part.
     pub kind: PartKind,
     /// Its name.
     pub name: String,
@@ -65,14 +65,14 @@ pub struct Part {
     /// The function that calls it most, by cycles; empty where it is not known.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub caller: String,
-    /// How often it was entered; 0 where that is not known.
+    /// Entries of the function; 0 where that is not known.
     #[serde(default)]
     pub calls: u64,
-    /// What it did.
+    /// Counts of the part.
     pub counts: Counts,
 }
 
-/// What a part did.
+/// Counts of a part.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Counts {
     /// Instructions.

@@ -1,4 +1,4 @@
-//! What `nearmiss gate` says: each figure of two sides, its limit, its verdict, and what the difference comes from.
+//! The verdict of `nearmiss gate`: each figure of two sides, its limit, its ruling, and the causes of the difference.
 //!
 //! All figures are *modelled*, of the command's tasks alone. Less is better of each.
 
@@ -17,23 +17,23 @@ pub struct GateRecord {
     pub schema: String,
     /// Version of nearmiss.
     pub nearmiss: String,
-    /// Where the new side was recorded.
+    /// Recorder of the new side.
     pub recorder: Recorder,
-    /// What is compared with.
+    /// Side that is compared with.
     pub old: GatedSide,
-    /// What has to be no worse.
+    /// Side that has to be no worse.
     pub new: GatedSide,
-    /// How sure an interval is: 0.999.
+    /// Confidence of the intervals: 0.999.
     pub confidence: f64,
     /// Whether no figure is beyond its limit.
     pub passed: bool,
-    /// By figure.
+    /// Rulings by figure.
     pub figures: Vec<Judged>,
     /// Facts a reader must know, one sentence each.
     pub notes: Vec<String>,
 }
 
-/// What recorded and modelled: figures are comparable where all of it is the same.
+/// Machine, kernel and emulator of recordings: figures are comparable where all of them are equal.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Recorder {
     /// The machine modelled.
@@ -51,11 +51,11 @@ pub struct Recorder {
 pub struct GatedSide {
     /// The command, as a shell reads it.
     pub command: String,
-    /// How often it was recorded.
+    /// Number of its recordings.
     pub recordings: usize,
 }
 
-/// How much more a figure may be.
+/// Largest allowed increase of a figure.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Limit {
@@ -75,7 +75,7 @@ impl std::fmt::Display for Limit {
     }
 }
 
-/// What is made of a difference.
+/// Ruling on a difference.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Ruling {
@@ -108,7 +108,7 @@ pub struct Judged {
     pub limit: Limit,
     /// The verdict.
     pub ruling: Ruling,
-    /// Of a figure beyond its limit: where the difference is, most first.
+    /// Causes of a difference beyond the limit, largest first.
     pub causes: Vec<Cause>,
 }
 
@@ -124,7 +124,7 @@ impl Judged {
     }
 }
 
-/// What kind of thing counts.
+/// Kind of a part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum PartKind {
@@ -139,7 +139,7 @@ pub enum PartKind {
 /// A part of a difference.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Cause {
-    /// What it is.
+    /// Kind of the part.
     pub kind: PartKind,
     /// Its name.
     pub name: String,
@@ -158,10 +158,10 @@ pub struct Cause {
     pub old: u64,
     /// Mean of the new recordings.
     pub new: u64,
-    /// Of misses, the class that grew most, and by how much.
+    /// Class of misses that grew most, and by how much.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub class: Option<(MissClass, i64)>,
-    /// How often the function was entered on both sides; zeros where that is not known.
+    /// Entries of the function on both sides; zeros where that is not known.
     pub calls: (u64, u64),
 }
 

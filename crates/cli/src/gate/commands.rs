@@ -23,7 +23,7 @@ impl Gated {
     }
 
     fn checked(self) -> anyhow::Result<Self> {
-        // The guest would say it too, after its boot.
+        // The guest would report it too, after its boot.
         Workload::new(self.words.iter().cloned()).program()?;
         Ok(self)
     }

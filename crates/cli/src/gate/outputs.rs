@@ -9,7 +9,7 @@ use nearmiss_record::run::write_whole;
 use nearmiss_record::words::io_error;
 use std::path::{Path, PathBuf};
 
-/// How the verdict is told.
+/// Forms of the verdict.
 #[derive(clap::Args)]
 pub struct Outputs {
     /// Print Markdown, for a pull request: one table, causes folded
@@ -27,8 +27,8 @@ pub struct Outputs {
 }
 
 impl Outputs {
-    /// Writes and prints what was asked for.
-    pub fn tell(&self, record: &GateRecord) -> anyhow::Result<()> {
+    /// Writes the files and prints the verdict.
+    pub fn write(&self, record: &GateRecord) -> anyhow::Result<()> {
         if let Some(file) = &self.junit {
             write_whole(file, nearmiss_report::gate::junit(record).as_bytes())?;
         }
@@ -62,7 +62,7 @@ pub fn read_baseline(file: &Path) -> anyhow::Result<Baseline> {
     Ok(baseline)
 }
 
-/// Writes a baseline with a line for each figure and each part, so that a repository shows what changed. Says where it is.
+/// Writes a baseline with a line for each figure and each part, so that a repository shows what changed. Prints its place.
 pub fn write_baseline(file: &Path, baseline: &Baseline) -> anyhow::Result<()> {
     write_whole(file, by_lines(baseline)?.as_bytes())?;
     print(&format!("{}: {} recordings of {}\n", file.display(), baseline.side.recordings(), baseline.side.command))

@@ -11,13 +11,13 @@ use nearmiss_record::gate::{GateRecord, GatedSide, Judged, Recorder, Ruling, SCH
 use nearmiss_record::machine::Machine;
 use std::ffi::OsString;
 
-/// Of the environment, what programs need to be found and to speak; all else differs from host to host, and its length
+/// Variables that programs need to be found and to choose a language; all else differs from host to host, and its length
 /// moves the stack.
 const ENVIRONMENT: [&str; 8] = ["PATH", "HOME", "USER", "LOGNAME", "TMPDIR", "TZ", "LANG", "LD_LIBRARY_PATH"];
 /// Interpreters that would hash otherwise in each run.
 const SEEDS: [(&str, &str); 2] = [("PYTHONHASHSEED", "0"), ("PERL_HASH_SEED", "0")];
 
-/// CPUs for a command with threads, unless others are asked for: with one, nothing passes between CPUs; with more, who
+/// CPUs for a command with threads, unless others are given: with one, nothing passes between CPUs; with more, who
 /// runs where makes the kernel's figures noisier.
 const FOR_THREADS: u32 = 2;
 
@@ -28,7 +28,7 @@ pub struct Rounds {
     described: Machine,
     least: usize,
     most: usize,
-    /// Nobody asked for CPUs: the first recordings decide.
+    /// No CPUs were given: the first recordings decide.
     open: bool,
     /// The next recording is the first in a guest of its shape.
     first: bool,
@@ -38,7 +38,7 @@ pub struct Rounds {
 }
 
 impl Rounds {
-    /// On the machine and CPUs that are asked for, or else on these. Errors: there is no such machine.
+    /// On the machine and CPUs that the options name, or else on these. Errors: there is no such machine.
     pub fn new(args: &Args, machine: &str, cpus: Option<u32>) -> anyhow::Result<Self> {
         let name = args.machine.as_deref().unwrap_or(machine);
         let described = nearmiss_host::load(name)?;
@@ -64,7 +64,7 @@ impl Rounds {
         let plan = Plan { least: self.least, most: self.most, kept: None };
         let mut samples = [Vec::new(), Vec::new()];
         loop {
-            // What drifts meets each side as often first as last.
+            // Each side is first as often as last, so that a drift of the host adds to both.
             let order = if samples[0].len().is_multiple_of(2) { [0, 1] } else { [1, 0] };
             for at in order {
                 samples[at].push(self.record([old, new][at], ["old", "new"][at])?);
@@ -154,8 +154,8 @@ impl Rounds {
         let unclear = figures.iter().filter(|figure| figure.ruling == Ruling::Unclear).count();
         if unclear > 0 {
             notes.push(format!(
-                "{unclear} of the figures may be beyond their limits, and {} recordings did not tell: --at-most N records \
-                 more.",
+                "{unclear} of the figures may be beyond their limits, and {} recordings did not decide: --at-most N \
+                 records more.",
                 new.recordings()
             ));
         }
@@ -173,7 +173,7 @@ impl Rounds {
         }
     }
 
-    /// What makes a baseline less comparable than its figures look.
+    /// Returns the reasons for which a baseline is less comparable than its figures look.
     fn differences(&self, then: &Recorder) -> Vec<String> {
         let now = &self.recorder;
         let differ = |what: &str, then: &str, now: &str| {
@@ -206,7 +206,7 @@ fn environment(further: &[String]) -> Vec<(OsString, OsString)> {
     let unset = |name: &str| !variables.iter().any(|(known, _)| known == name);
     let seeds: Vec<_> = SEEDS.iter().filter(|(name, _)| unset(name)).map(|(n, v)| (n.into(), v.into())).collect();
     variables.extend(seeds);
-    // The order of a process's environment is whoever's started it.
+    // The order of a process's environment depends on its parent.
     variables.sort();
     variables
 }

@@ -26,10 +26,10 @@ use std::io::{Read, Seek, SeekFrom};
 use std::path::Path;
 use std::time::Duration;
 
-/// Of what the command printed to its standard error, the end that is told.
+/// Bytes of the end of the command's standard error that an error message quotes from.
 const LAST_WORDS: i64 = 2000;
 
-/// How commands are recorded.
+/// Settings of the recordings.
 pub struct Gauge {
     /// As cut down to the guest's CPUs.
     pub machine: Machine,
@@ -43,15 +43,15 @@ pub struct Gauge {
     pub environment: Vec<(OsString, OsString)>,
 }
 
-/// What one recording left.
+/// Records of one recording.
 pub struct Gauged {
-    /// What the model counted.
+    /// The model's counts.
     pub model: ModelRecord,
     /// Counts by instruction.
     pub side: SideTables,
     /// Names of the instructions.
     pub symbols: Symbols,
-    /// How often a task of the command made way for another task.
+    /// Times that a task of the command made way for another task.
     pub switches: u64,
     /// The guest was not booted but restored.
     pub restored: bool,
@@ -108,8 +108,8 @@ impl Gauge {
         args
     }
 
-    /// The command with nothing to read. Its output stays in a file of the guest's: whoever passed it on would do so at
-    /// other times in each recording, and its system calls would have to be told from the command's.
+    /// The command with nothing to read. Its output stays in a file of the guest's: a process that passed it on would
+    /// do so at other times in each recording, and its system calls would have to be separated from the command's.
     fn command(&self, args: &Args, variables: &[(String, String)], errors: File) -> anyhow::Result<GuestCommand> {
         let mut command = GuestCommand::inherit(&args.command)?;
         command.env = self.environment.clone();

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 const SCHEMA: &str = "https://json.schemastore.org/sarif-2.1.0.json";
 
-/// The verdict as a log that code hosts show beside the source. `root` is the directory that paths are told from: where
+/// The verdict as a log that code hosts show beside the source. `root` is the directory that paths are relative to: where
 /// the file of a cause lies below it, as a code host does not know other machines' paths.
 pub fn sarif(record: &GateRecord, root: &str) -> String {
     let beyond: Vec<&Judged> = super::words::beyond(record).collect();

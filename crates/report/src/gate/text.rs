@@ -13,7 +13,7 @@ const WIDTHS: [usize; 5] = [24, 15, 15, 10, 9];
 /// Columns of a line of text.
 const WIDTH: usize = 96;
 
-/// The verdict as text; whoever prints it takes the styles off where no terminal reads.
+/// The verdict as text with styles; the caller strips them for other outputs than terminals.
 pub fn text(record: &GateRecord) -> String {
     let style = verdict_style(if record.passed { Ruling::Better } else { Ruling::Beyond });
     let mut lines = vec![styled(&headline(record), style), String::new(), recorder(record)];

@@ -10,7 +10,7 @@ const SMALL: f64 = 0.000_95;
 const TINY: f64 = 0.000_005;
 /// From here on one digit is enough.
 const LARGE: f64 = 0.1;
-/// A share of fewer events says nothing.
+/// A share of fewer events means nothing.
 const FEW: f64 = 100.0;
 
 /// Whether a table shows the figure: of single system calls only those that differ.
@@ -23,7 +23,7 @@ pub fn section(figure: &Judged) -> &'static str {
     match figure.name.split('.').next() {
         Some("user") => "User mode",
         Some("kernel") => "Kernel, for the command",
-        _ => "Asked of the kernel and the machine",
+        _ => "Calls, faults, switches and walks",
     }
 }
 
@@ -87,7 +87,7 @@ fn short(number: f64) -> String {
     if number.fract().abs() < 0.05 || number >= FEW { mean(number) } else { format!("{number:.1}") }
 }
 
-/// What is made of a figure.
+/// Words for a ruling.
 pub fn ruling(figure: &Judged) -> String {
     match figure.ruling {
         Ruling::NoDifference => "no difference".to_owned(),
