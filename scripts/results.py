@@ -28,6 +28,7 @@ RESULTS = {
         ("pace/judges.txt", "experiments/pace/judges.py", [r"found", r"wrong$"]),
     ],
     "Predictions beside measured gains": [
+        ("advice/memory.txt", "experiments/advice/run.py", [r"advice"]),
         ("gains/zen5.txt", "experiments/gains/run.py --pairs 41", [r"^all, ", r"^written after"]),
         ("gains/day.txt", "experiments/gains/run.py --pairs 61", [r"^all, ", r"^written after"]),
         ("gains/contenders.txt", "experiments/gains/run.py (contenders)", [r"within 20 points"]),
