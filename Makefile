@@ -1,7 +1,8 @@
-# setup: install what is missing   build: everything   run: the demonstration   test, bench, soak, lint: as named
+# setup: install what is missing   build: the tool   all: also the papers and the servers   run: the demonstration
+# test, bench, soak, lint: as named
 CARGO ?= cargo
 
-.PHONY: setup setup-tests build subjects run test test-engines bench soak lint lint-fast docs install uninstall deb
+.PHONY: setup setup-tests build all papers subjects run test test-engines bench soak lint lint-fast docs install uninstall deb
 
 setup:
 	scripts/setup.sh
@@ -11,7 +12,14 @@ setup-tests:
 	scripts/setup.sh --tests
 
 build: subjects
+	$(CARGO) build --release
+
+all: subjects
 	$(CARGO) build --release --workspace
+
+# target/release/nearmiss-papers list: what it computes.
+papers: build
+	$(CARGO) build --release -p nearmiss-papers
 
 subjects:
 	$(MAKE) --no-print-directory -C subjects
@@ -27,7 +35,7 @@ test: setup-tests subjects lint-fast
 test-engines: setup-tests build
 	experiments/engines/stable.sh
 
-bench: setup-tests build
+bench: setup-tests all
 	$(CARGO) bench --workspace --benches
 	scripts/observe-cheap.sh
 	experiments/accelerator/hits.py --turns 3 --seconds 2
@@ -75,4 +83,4 @@ deb: $(PROGRAMS)
 	scripts/make-deb.sh $(BINARY)
 
 target/release/nearmiss target/release/nearmiss-accelerator target/release/nearmiss-webload &:
-	$(MAKE) --no-print-directory build
+	$(MAKE) --no-print-directory all

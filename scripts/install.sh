@@ -32,7 +32,7 @@ for tool in objcopy install gzip; do
     command -v "$tool" >/dev/null || fail "$tool is missing: apt-get install binutils coreutils gzip"
 done
 for name in $programs; do
-    [ -x "$(dirname "$binary")/$name" ] || fail "$(dirname "$binary")/$name: no such program: run make build first"
+    [ -x "$(dirname "$binary")/$name" ] || fail "$(dirname "$binary")/$name: no such program: run make all first"
 done
 mkdir -p "$bin" || fail "cannot write below $root: give DESTDIR or PREFIX, or run as root"
 work=$(mktemp -d)

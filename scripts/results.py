@@ -78,9 +78,9 @@ RESULTS = {
     ],
 }
 PAPERS = [
-    ("local/paper-small.txt", "nearmiss paper run numa --scale small"),
-    ("pace/paper-small.txt", "nearmiss paper run pacing --scale small"),
-    ("lab/pollution-small.txt", "nearmiss lab run papers/pollution/lab.toml --scale small"),
+    ("local/paper-small.txt", "nearmiss-papers run numa --scale small"),
+    ("pace/paper-small.txt", "nearmiss-papers run pacing --scale small"),
+    ("lab/pollution-small.txt", "nearmiss lab run research/papers/pollution/lab.toml --scale small"),
 ]
 
 
@@ -112,7 +112,7 @@ def page():
         parts.append(f"## {title}")
         parts.extend(result(*entry).rstrip() for entry in entries)
     parts.append("## Papers")
-    parts.append("Each paper's figures stand beside ours in the output of `nearmiss paper run NAME`; `papers/NAME/README.md` has method "
+    parts.append("Each paper's figures stand beside ours in the output of `nearmiss-papers run NAME`; `research/papers/NAME/README.md` has method "
                  "and differences.\nOutputs that are kept:")
     parts.append("\n".join(f"- `{command}` → [{output}](../experiments/{output})" for output, command in PAPERS))
     return "\n\n".join(parts) + "\n"

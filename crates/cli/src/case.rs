@@ -2,7 +2,7 @@
 
 use crate::destination::run_can_be_written;
 use crate::modelling::{OrderArg, recorded_for};
-use crate::progress::{Progress, progress};
+use crate::progress::{self, progress};
 use nearmiss_record::observation::Observation;
 use nearmiss_record::observed;
 use nearmiss_record::run::{self, RunDir, RunError, RunKind};
@@ -71,14 +71,14 @@ impl How {
             None => None,
         };
         progress("modelling the run");
-        let modelling = Progress::of("modelling the run");
+        let modelling = progress::of("modelling the run");
         let heard = |done, of| modelling.at(done, of);
         Ok(self.shown(Traced::open(run, machine.as_ref(), self.order.map(Into::into), &heard)?))
     }
 
     fn shown(&self, mut traced: Traced) -> Traced {
         traced.thorough = self.all;
-        let replays = Progress::of("rehearsing");
+        let replays = progress::of("rehearsing");
         traced.heard = Box::new(move |done, of| replays.at(done as u64, of as u64));
         traced
     }
@@ -86,7 +86,7 @@ impl How {
 
 /// An observation, of which it is shown how far the rehearsals on its logs are.
 pub fn on_observation(observation: Observation) -> Case {
-    let replays = Progress::of("rehearsing on the log");
+    let replays = progress::of("rehearsing on the log");
     Case { heard: Box::new(move |done, of| replays.at(done as u64, of as u64)), ..Case::from(observation) }
 }
 

@@ -6,11 +6,12 @@ mod shown;
 
 use crate::exit::{self, CannotHere, say};
 use crate::output::{flat, print, write};
-use crate::progress::Progress;
+use crate::progress;
 use anyhow::Context;
 use guest::Here;
 use nearmiss_lab::{About, Changes, Ended, Error, Event, Executor, How, Lab, Local, SCHEMA, Show, Slurm, Wanted};
 use nearmiss_record::run::write_whole;
+use nearmiss_usage::Progress;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -21,7 +22,7 @@ const LABS: &str = "nearmiss-labs";
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   nearmiss lab run experiment.toml                       every cell once a round, in shuffled rounds
-  nearmiss lab run papers/pollution/lab.toml --scale small
+  nearmiss lab run research/papers/pollution/lab.toml --scale small
   nearmiss lab resume                                    go on after any interruption
   nearmiss lab show --rows workload --columns cpus       figures, and ratios with intervals")]
 pub struct Args {
@@ -313,7 +314,7 @@ fn free(name: &str) -> anyhow::Result<PathBuf> {
 fn go_on(mut lab: Lab, json: bool) -> anyhow::Result<ExitCode> {
     let path = lab.path().display().to_string();
     say(&format!("lab {path}, seed {}; after an interruption: nearmiss lab resume {path}", lab.spec.seed));
-    let progress = Progress::of("cells");
+    let progress = progress::of("cells");
     let nearmiss = std::env::current_exe()?;
     let mut executor = executor(lab.about.on.as_ref())?;
     lab.run(&nearmiss, executor.as_mut(), &mut |event| heard(&progress, event)).map_err(in_words)?;

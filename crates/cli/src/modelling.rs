@@ -1,6 +1,6 @@
 //! A stream through the model with attribution listening: while it is recorded, or again from a kept trace.
 
-use crate::progress::Progress;
+use crate::progress;
 use anyhow::Context;
 use nearmiss_machine::attribution::{Attribution, ModelledRun, Options, RecordedData};
 use nearmiss_machine::curve::Curve;
@@ -174,7 +174,7 @@ pub fn model_again(run: &RunDir, machine: &Machine, policy: &Policy, order: Orde
     let mut modelling =
         Modelling::new(&machine, policy, order, &header, Box::new(RecordedData::new(&symbols)), true, false)?;
     let side = trace.side().clone();
-    let (progress, mut done) = (Progress::of("modelling"), 0);
+    let (progress, mut done) = (progress::of("modelling"), 0);
     let whole = run.read_json::<Manifest>(run::MANIFEST)?.records;
     trace::each_chunk(&mut trace, |head, records| {
         done += records.len() as u64;

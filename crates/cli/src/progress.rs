@@ -1,15 +1,12 @@
-//! Progress on stderr: the stage that begins, and for what takes a while its share and the time left.
+//! Progress on standard error: the stage that begins, and how far it is.
 
 use crate::exit::say;
-use std::io::{IsTerminal, Write};
-use std::sync::{Mutex, OnceLock, PoisonError};
+use nearmiss_usage::Progress;
+use std::io::IsTerminal;
+use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 const A_WHILE: Duration = Duration::from_secs(2);
-/// Time between two looks of a person.
-const REFRESH: Duration = Duration::from_millis(200);
-/// Time between two lines where no person watches.
-const REPEAT: Duration = Duration::from_secs(10);
 
 /// Prints one line about the stage that begins: at once where a person watches, elsewhere when it has taken a while.
 pub fn progress(what: &str) {
@@ -27,88 +24,7 @@ pub fn progress_of_a_wrapper(what: &str) {
     }
 }
 
-/// Progress of a stage. It prints nothing before it has taken a while; then a line that is written over where a person
-/// watches, elsewhere a line now and then.
-pub struct Progress {
-    what: &'static str,
-    is_watched: bool,
-    state: Mutex<State>,
-}
-
-struct State {
-    started: Instant,
-    said: Option<Instant>,
-    done: u64,
-}
-
-impl Progress {
-    /// Starts the progress of a stage that begins now.
-    pub fn of(what: &'static str) -> Self {
-        let state = Mutex::new(State { started: Instant::now(), said: None, done: 0 });
-        Progress { what, is_watched: std::io::stderr().is_terminal(), state }
-    }
-
-    /// Reports that so much of the whole is done. Less than before: the stage begins again.
-    pub fn at(&self, done: u64, whole: u64) {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        if done < state.done {
-            *state = State { started: Instant::now(), said: state.said, done };
-        }
-        state.done = done;
-        let pause = if self.is_watched { REFRESH } else { REPEAT };
-        let begun = state.started.elapsed();
-        if begun < A_WHILE || state.said.map_or(begun < pause, |said| said.elapsed() < pause) {
-            return;
-        }
-        state.said = Some(Instant::now());
-        let line = format!("nearmiss: {}: {}", self.what, how_far(done, whole, begun));
-        // Who watches does not matter for what is done.
-        let _ = match self.is_watched {
-            true => write!(std::io::stderr().lock(), "\r\x1b[K{line}"),
-            false => writeln!(std::io::stderr().lock(), "{line}"),
-        };
-    }
-}
-
-impl Drop for Progress {
-    fn drop(&mut self) {
-        let state = self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
-        if self.is_watched && state.said.is_some() {
-            // As above.
-            let _ = write!(std::io::stderr().lock(), "\r\x1b[K");
-        }
-    }
-}
-
-fn how_far(done: u64, whole: u64, begun: Duration) -> String {
-    if whole == 0 || done == 0 {
-        return "begun".to_owned();
-    }
-    if done >= whole {
-        return "about to end".to_owned();
-    }
-    let left = begun.mul_f64((whole - done) as f64 / done as f64);
-    format!("{}%, {} left", u128::from(done) * 100 / u128::from(whole), rough(left))
-}
-
-fn rough(time: Duration) -> String {
-    match time.as_secs() {
-        0 => "a second".to_owned(),
-        seconds @ 1..=119 => format!("{seconds} s"),
-        seconds => format!("{} min", seconds.div_ceil(60)),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_is_left_follows_from_what_is_done() {
-        assert_eq!(how_far(0, 100, Duration::from_secs(9)), "begun");
-        assert_eq!(how_far(25, 100, Duration::from_secs(10)), "25%, 30 s left");
-        assert_eq!(how_far(1, 100, Duration::from_secs(10)), "1%, 17 min left");
-        assert_eq!(how_far(120, 100, Duration::from_secs(10)), "about to end");
-        assert_eq!(how_far(7, 0, Duration::from_secs(10)), "begun");
-    }
+/// Starts the progress of a stage that begins now.
+pub fn of(what: &'static str) -> Progress {
+    Progress::of("nearmiss", what)
 }

@@ -89,7 +89,7 @@ const VERBS: &[Verb] = &[
         "Fail if a command does more than it did: instructions, misses, system calls, exactly and with the cause"
     ),
     verb!("lab", lab, "Run an experiment: workloads by conditions by repetitions, resumable after any interruption"),
-    verb!("paper", paper, "A paper's tables: its figures and ours side by side", remedies),
+    verb!("paper", paper, "The papers' figures and ours side by side: nearmiss-papers has them"),
     verb!("report", report, "Show what a run's misses are and where they come from"),
     verb!("generate", generate, "Write man pages and shell completions", remedies),
 ];

@@ -122,7 +122,7 @@ mod tests {
 
     #[test]
     fn the_papers_patterns_are_sound_in_both_sizes() {
-        let text = include_str!("../../../papers/pollution/lab.toml");
+        let text = include_str!("../../../research/papers/pollution/lab.toml");
         let spec = |scale: Option<&str>| {
             let changes = Changes { scale: scale.map(str::to_owned), ..Changes::default() };
             Spec::parse(Path::new("lab.toml"), text, &changes).unwrap()

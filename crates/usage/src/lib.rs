@@ -2,11 +2,13 @@
 //! that the parser reads; and how the program prints them.
 
 mod generate;
+mod progress;
 mod stream;
 mod time;
 mod wrong_use;
 
 pub use generate::{NotGenerated, What, generate};
+pub use progress::Progress;
 pub use stream::{print, say};
 pub use time::time;
 pub use wrong_use::{in_one_line, read};

@@ -1,5 +1,5 @@
 /* Rules for when a polling thread may sleep first: the rules of pace, without a clock and without a system call.
- * crates/pace has the same rules for servers and for the rehearsal; tests/vectors.txt holds both to one behaviour. */
+ * libs/pace has the same rules for servers and for the rehearsal; tests/vectors.txt holds both to one behaviour. */
 #ifndef PACE_RULES_H
 #define PACE_RULES_H
 

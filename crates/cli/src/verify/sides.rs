@@ -6,7 +6,7 @@ use crate::counting::Counting;
 use crate::exit::{self, Interrupted};
 use crate::interrupt;
 use crate::output::print;
-use crate::progress::Progress;
+use crate::progress;
 use crate::run_name::run_name;
 use anyhow::Context;
 use nearmiss_record::run::{self, Manifest, RunDir};
@@ -87,8 +87,8 @@ pub fn compare_sides(
 fn telling(plan: &Plan) -> Box<dyn Fn(usize)> {
     let least = 2 * (plan.least_pairs + plan.warm_up);
     let (runs, time) = (
-        Progress::of("comparing, of the least number of runs"),
-        Progress::of("comparing until the verdict is certain, of the longest time"),
+        progress::of("comparing, of the least number of runs"),
+        progress::of("comparing until the verdict is certain, of the longest time"),
     );
     let (begun, limit) = (Instant::now(), plan.time_limit);
     let ms = |time: Duration| time.as_millis() as u64;

@@ -59,12 +59,10 @@ fn a_guest_that_boots_ends_at_every_instant_and_leaves_no_run() {
 }
 
 #[test]
-fn papers_and_comparisons_end() {
+fn comparisons_end() {
     let directory = tempfile::tempdir().unwrap();
-    let paper: &[&str] = &["paper", "run", "coloring"];
     let verify: &[&str] = &["verify", "commands", "sleep 30", "sleep 31"];
-    for (verb, signal, code) in [(paper, "INT", 130), (paper, "TERM", 143), (verify, "INT", 130), (verify, "TERM", 143)]
-    {
+    for (verb, signal, code) in [(verify, "INT", 130), (verify, "TERM", 143)] {
         let ended = ended_by(start(directory.path(), verb), signal, Duration::from_millis(700));
         let (status, said) = ended.unwrap();
         assert_eq!((status.code(), said.lines().count()), (Some(code), 1), "{verb:?}: {said}");

@@ -5,6 +5,5 @@ mod destination;
 mod documents;
 mod edges;
 mod machine;
-mod paper;
 mod report;
 mod style;

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 /// One idea a file.
 const MOST_LINES: usize = 500;
-const OURS: &[&str] = &["crates", "native", "apps", "subjects", "scripts", "papers"];
+const OURS: &[&str] = &["crates", "libs", "native", "apps", "subjects", "scripts", "research"];
 const KINDS: &[&str] = &["rs", "c", "h", "sh", "py"];
 
 struct Source {
@@ -106,7 +106,7 @@ fn is_of_remedy(path: &str, name: &str) -> bool {
     let folder = format!("crates/remedy/src/{name}/");
     // The programs of `apps` may use no remedy (edges.rs), and HTTP has words of its own.
     let homes =
-        [folder.as_str(), "crates/remedy/src/registry.rs", "crates/remedy/examples/", "native/", "papers/", "apps/"];
+        [folder.as_str(), "crates/remedy/src/registry.rs", "crates/remedy/examples/", "native/", "research/", "apps/"];
     homes.iter().any(|home| path.starts_with(home)) || path.starts_with("crates/verify/examples/")
 }
 

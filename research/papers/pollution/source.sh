@@ -1,6 +1,6 @@
 #!/bin/sh
 # Fetches the unpacked source of a Debian package, once. Leaves the machine's own lists of packages alone.
-# Usage: papers/pollution/source.sh PACKAGE DIRECTORY
+# Usage: research/papers/pollution/source.sh PACKAGE DIRECTORY
 set -eu
 package=$1
 directory=$2
