@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* The maps that `nearmiss apply pair` and its scheduler share. Mirrored in `remedy/src/pair/apply/ext/maps.rs`, where a
+/* The maps that `nearmiss apply pair` and its scheduler share. Mirrored in `remedies/src/pair/apply/ext/maps.rs`, where a
  * test holds the sizes. */
 #ifndef NEARMISS_BPF_PAIR_H
 #define NEARMISS_BPF_PAIR_H

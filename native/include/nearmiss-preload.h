@@ -1,5 +1,5 @@
 /* Shared by nearmiss and the libraries that its remedies preload: the page that carries handshakes and counters back.
- * Mirrored in crates/remedy/src/preload/page.rs, where the layout is asserted again.
+ * Mirrored in crates/remedies/src/preload/page.rs, where the layout is asserted again.
  *
  * A remedy's parameters are one environment variable of its own, a list of `key=value` between commas. nearmiss adds
  *     fd=N      the page, as inherited

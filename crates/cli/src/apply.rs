@@ -5,8 +5,8 @@ use crate::verbs::{asked, of_remedies};
 use crate::{exit, interrupt};
 use anyhow::Context;
 use clap::{ArgMatches, Args as _, Command, FromArgMatches};
+use nearmiss_analysis::{Engaged, Remedy, wrap};
 use nearmiss_record::run::write_whole;
-use nearmiss_remedy::{Engaged, Remedy, wrap};
 use nearmiss_workload::{TaskId, Workload};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
@@ -35,7 +35,7 @@ const LOOK: Timespec = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
 
 /// A subcommand a remedy.
 pub fn arguments(command: Command, remedies: Remedies) -> Command {
-    let arguments = |command, remedy: &nearmiss_remedy::Remedy| {
+    let arguments = |command, remedy: &nearmiss_analysis::Remedy| {
         let has_attach = remedy.attach.is_some();
         let arguments = Own::augment_args((remedy.options)(command));
         arguments.mut_arg("pid", |pid| pid.hide(!has_attach))

@@ -1,12 +1,15 @@
 //! A run as `diagnose` and `rehearse` take it: which one, on which machine, in which form.
 
 use crate::destination::run_can_be_written;
-use crate::modelling::{OrderArg, recorded_for};
+use crate::order::OrderArg;
 use crate::progress::{self, progress};
+use anyhow::Context;
+use nearmiss_analysis::{Case, Needs, Recorded, Remedy, Traced};
+use nearmiss_machine::describe;
+use nearmiss_record::machine::Machine;
 use nearmiss_record::observation::Observation;
 use nearmiss_record::observed;
-use nearmiss_record::run::{self, RunDir, RunError, RunKind};
-use nearmiss_remedy::{Case, Needs, Recorded, Remedy, Traced};
+use nearmiss_record::run::{self, Manifest, RunDir, RunError, RunKind};
 use std::path::Path;
 
 /// How a run is modelled, and what is shown of it.
@@ -103,5 +106,22 @@ pub fn find(named: Option<&Path>, parent: &Path, remedies: &[&Remedy]) -> anyhow
             anyhow::anyhow!("{}: no run here; {} looks at {}", path.display(), remedy.name, remedy.needs)
         }
         (other, _) => other.into(),
+    })
+}
+
+/// Returns the machine that a run was recorded for which was cut off before its model kept that.
+pub fn recorded_for(run: &RunDir, manifest: &Manifest) -> anyhow::Result<Machine> {
+    let named = manifest.machine.as_str();
+    if let Some(Ok(preset)) = describe::preset(named).map(|preset| preset.machine()) {
+        return Ok(preset);
+    }
+    let here =
+        nearmiss_host::NAMES.iter().find_map(|name| nearmiss_host::load(name).ok().filter(|it| it.name == named));
+    let path = run.path().display();
+    here.with_context(|| {
+        format!(
+            "{path}: this run was cut off before it was modelled, and its machine is neither a preset nor this one; -m \
+             MACHINE models its trace: `nearmiss report {path} -m host`"
+        )
     })
 }

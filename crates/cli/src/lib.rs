@@ -22,9 +22,9 @@ mod lab;
 mod load;
 mod machine;
 mod measuring;
-mod modelling;
 mod observe;
 mod observed_report;
+mod order;
 mod output;
 mod paper;
 mod phases;
@@ -32,7 +32,6 @@ mod progress;
 mod rehearse;
 mod report;
 mod report_form;
-mod reserve;
 mod run_name;
 mod snapshot;
 mod table;
@@ -43,7 +42,7 @@ mod verified_report;
 mod verify;
 mod window;
 
-use nearmiss_remedy::Remedy;
+use nearmiss_analysis::Remedy;
 use std::process::ExitCode;
 
 /// The remedies that are offered.

@@ -3,5 +3,5 @@
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    nearmiss_cli::run(nearmiss_remedy::REMEDIES)
+    nearmiss_cli::run(nearmiss_remedies::REMEDIES)
 }

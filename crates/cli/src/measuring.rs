@@ -2,9 +2,9 @@
 
 use crate::exit::say;
 use anyhow::{Context, bail};
+use nearmiss_analysis::{Case, Traced, spread};
 use nearmiss_record::finding::Measured;
 use nearmiss_record::run::Manifest;
-use nearmiss_remedy::{Case, Traced, spread};
 use nearmiss_workload::{CpuClock, CpuSet, Finished, Status, Stdio, Workload};
 use std::time::{Duration, Instant};
 

@@ -7,10 +7,10 @@ use crate::progress::progress;
 use crate::verbs::{asked, of_remedies};
 use anyhow::Context;
 use clap::{Arg, ArgAction, ArgMatches, Args as _, Command, FromArgMatches};
+use nearmiss_analysis::{Asked, Case, CaseError, Parameter, Remedy, Value};
 use nearmiss_record::finding::LEAST_GAIN;
 use nearmiss_record::rehearsal::{Rehearsals, SCHEMA};
 use nearmiss_record::run;
-use nearmiss_remedy::{Asked, Case, CaseError, Parameter, Remedy, Value};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 

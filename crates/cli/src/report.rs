@@ -1,12 +1,14 @@
 //! The verb `report`.
 
+use crate::case::recorded_for;
 use crate::code;
-use crate::modelling::{self, OrderArg};
+use crate::order::OrderArg;
 use crate::output::{flat, line_width, print, terminal_width, write};
+use crate::progress;
 use crate::report_form::Form;
 use crate::{compared_report, observed_report, verified_report};
 use nearmiss_record::model::{FunctionRow, ModelRecord};
-use nearmiss_record::policy::{Order, Policy};
+use nearmiss_record::policy::Order;
 use nearmiss_record::run::{self, Manifest, RunDir, RunKind};
 use nearmiss_record::trace::{self, TraceReader};
 use nearmiss_report::code::{Options, hottest, named, render};
@@ -112,10 +114,16 @@ fn modelled_again(run: &RunDir, machine: Option<&str>, order: Option<OrderArg>) 
     let earlier_order = earlier.as_ref().map_or(Order::Recorded, |model| model.order);
     let machine = match machine {
         Some(name) => nearmiss_host::load(name)?,
-        None if run.is_to_be_modelled() => modelling::recorded_for(run, &manifest)?,
+        None if run.is_to_be_modelled() => recorded_for(run, &manifest)?,
         None => earlier.map_err(flat)?.machine,
     };
-    let model = modelling::model_again(run, &machine, &Policy::default(), order.map_or(earlier_order, Into::into))?;
+    if !run.file(run::TRACE).is_file() {
+        anyhow::bail!("{}: this run kept no trace to model again; record it without --no-trace", run.path().display());
+    }
+    let modelling = progress::of("modelling");
+    let order = order.map_or(earlier_order, Into::into);
+    let model = nearmiss_analysis::model_again(run, &machine, order, &|done, of| modelling.at(done, of))?;
+    drop(modelling);
     manifest.machine.clone_from(&model.machine.name);
     Report::new(manifest, model).map_err(flat)
 }

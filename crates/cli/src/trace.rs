@@ -11,7 +11,7 @@ mod served;
 mod warm;
 
 pub(crate) use budget::{Budget, Length, Purpose};
-pub use gauge::{Gauge, Gauged};
+pub use gauge::Gauge;
 pub(crate) use nodes::Apart;
 use options::{Clock, Only};
 pub(crate) use options::{RecordArgs, within};
@@ -20,17 +20,15 @@ pub use quiet::{Diagnosed, Look, Measured, for_diagnosis, once_begun, quietly};
 use crate::destination::runs_can_be_kept;
 use crate::exit::{self, CannotHere, Interrupted};
 use crate::interrupt::{self, Unfinished};
-use crate::modelling::{Modelling, OrderArg};
+use crate::order::OrderArg;
 use crate::progress::progress_of_a_wrapper;
-use crate::reserve::Reserve;
 use crate::run_name::run_name;
 use crate::snapshot::{SnapshotArgs, command_of};
 use anyhow::{Context, bail};
+use nearmiss_analysis::{RecordError, Recording, Stage, TraceOptions};
 use nearmiss_machine::describe;
 use nearmiss_record::machine::Machine;
-use nearmiss_record::policy::{Order, Policy};
-use nearmiss_record::run::{self, Coverage, Filter, Manifest, RunDir};
-use nearmiss_record::trace::{TraceHeader, TraceSummary, TraceWriter};
+use nearmiss_record::run::{self, Filter, RunDir};
 use nearmiss_record::units::Bytes;
 use nearmiss_report::load::Report;
 use nearmiss_report::text;
@@ -39,6 +37,7 @@ use nearmiss_tap::guest::{CommandStatus, GuestCommand, GuestShape, InstructionCl
 use nearmiss_tap::parts::Parts;
 use nearmiss_tap::session::{Recorded, Session, TapConfig, TapError};
 use nearmiss_workload::Workload;
+use std::cell::RefCell;
 use std::ffi::OsString;
 use std::io::IsTerminal;
 use std::path::PathBuf;
@@ -181,17 +180,6 @@ enum Kept {
     Figures,
 }
 
-/// A command that was recorded.
-struct Recording {
-    run: RunDir,
-    /// The command's, if it came to its end.
-    status: Option<CommandStatus>,
-    /// Its window closed before its end, and it was ended there.
-    ended: bool,
-    /// The recorded run, for a diagnosis.
-    recorded: Option<nearmiss_remedy::Recorded>,
-}
-
 fn trace(args: &Args, plan: Option<Parts>, kept: Kept) -> anyhow::Result<Recording> {
     // The guest would report it too, after its boot.
     if args.snapshot.is_none() {
@@ -207,7 +195,6 @@ fn trace(args: &Args, plan: Option<Parts>, kept: Kept) -> anyhow::Result<Recordi
         bail!("--carry stores keeps stores by their call sites, and --no-stacks leaves those out; give one of the two");
     }
     let filter = filter(args, &machine);
-    let order = args.order.into();
     let clock = if args.deterministic { Clock::Instructions } else { args.record.clock };
     let config = tap_config(args, &machine, filter, clock)?;
     caution(&config);
@@ -220,7 +207,18 @@ fn trace(args: &Args, plan: Option<Parts>, kept: Kept) -> anyhow::Result<Recordi
     let command = args.record.warm.command(&words)?;
     let (run, _unfinished) = Unfinished::run(&args.runs, &run_name("", &program))?;
     let command = if kept == Kept::Diagnosis { with_output_in(&run, command) } else { Ok(command) };
-    let result = command.and_then(|command| record(args, session, command, &machine, order, clock, &run, kept));
+    let options = TraceOptions {
+        machine: &machine,
+        order: args.order.into(),
+        curve: !args.no_curve,
+        evidence: kept == Kept::Diagnosis,
+        most_trace: (!args.no_trace).then_some(args.max_trace),
+        command: &args.command,
+        clock: clock.name(),
+        notes: &|recorded| notes(args, &machine, recorded),
+        stage: &staged(),
+    };
+    let result = command.and_then(|command| record(args, session, command, &options, &run));
     result.inspect_err(|_| run.discard())
 }
 
@@ -239,116 +237,56 @@ fn with_output_in(run: &RunDir, mut command: GuestCommand) -> anyhow::Result<Gue
     Ok(command)
 }
 
-#[allow(clippy::too_many_arguments)]
+/// Records the command into the run, and prints the report where that is the product.
 fn record(
     args: &Args,
     session: Session,
     command: GuestCommand,
-    machine: &Machine,
-    order: Order,
-    clock: Clock,
+    options: &TraceOptions<'_>,
     run: &RunDir,
-    kept: Kept,
 ) -> anyhow::Result<Recording> {
-    let header = session.header().clone();
-    let started = jiff::Timestamp::now();
-    let mut writer = match args.no_trace {
-        true => None,
-        false => Some(TraceWriter::create(&run.file(run::TRACE), &header)?),
-    };
-    let evidence = kept == Kept::Diagnosis;
-    let data = Box::new(session.data_symbols());
-    let mut modelling = Modelling::new(machine, &Policy::default(), order, &header, data, !args.no_curve, evidence)?;
-    let reserve = Reserve::hold(run)?;
-    let mut notes = Vec::new();
-    let mut full = false;
-    progress_of_a_wrapper("booting the guest, then recording");
-    let signals = interrupt::for_others(FOR_THE_COMMAND);
-    let recorded = session.record(command, &mut |head, records| {
-        if let Some(trace) = &mut writer
-            && !full
-            && trace.bytes() < args.max_trace.0
-            && let Err(error) = trace.chunk(head, records)
-        {
-            full = true;
-            notes.push(format!("the trace is cut: {error}"));
-        }
-        modelling.chunk(head, records).map_err(|e| e.to_string())
-    });
-    let recorded = recorded.map_err(told)?;
-    drop((signals, reserve));
-    let summary = match writer {
-        Some(trace) => trace.finish(&recorded.side)?,
-        None => TraceSummary::default(),
-    };
-    if !args.no_trace && summary.records < recorded.records {
-        let limit = if full { String::new() } else { format!(" (--max-trace {})", args.max_trace) };
-        notes.push(format!(
-            "the trace keeps {} of {} records{limit}; the model saw all of them",
-            summary.records, recorded.records
-        ));
-    }
-    notes.extend(served::notes(args));
-    notes.extend(args.record.nodes.notes(machine));
-    notes.extend(note_of_kernel(args));
-    notes.extend(warm::notes(&recorded));
-    notes.extend(recorded.notes.iter().cloned());
-    let manifest = manifest(args, machine, &recorded, &header, clock, started, summary, notes);
-    // From here on a kept trace can be modelled again, however this process ends.
-    run.write_json(run::MANIFEST, &manifest)?;
-    progress_of_a_wrapper("naming functions and variables");
-    let modelled = modelling.finish()?;
-    let symbols = nearmiss_symbols::resolve(nearmiss_symbols::Sources {
-        insns: &recorded.side.insns,
-        maps: modelled.maps(),
-        kallsyms: &recorded.kallsyms,
-        layout: recorded.layout.clone(),
-        pages: recorded.pages.clone(),
-    });
-    run.write_json(run::SYMBOLS, &symbols)?;
-    let evidence = evidence.then(|| modelled.evidence(&recorded.side, &symbols));
-    let model = modelled.into_record(&recorded.side, &symbols);
-    run.write_json(run::MODEL, &model)?;
+    let recording = nearmiss_analysis::record(session, command, options, run).map_err(not_recorded)?;
+    let model = &recording.recorded.model;
     if let Some(file) = &args.json {
-        let bytes = serde_json::to_vec(&model).context("model record")?;
-        run::write_whole(file, &bytes)?;
+        run::write_whole(file, &serde_json::to_vec(model).context("model record")?)?;
     }
     if args.quiet {
-        let memory = recorded.exit.notes.first().filter(|_| recorded.exit.out_of_memory);
-        for what in recorded.cut.iter().chain(memory) {
-            exit::say(what);
-        }
+        let cut = &recording.recorded.manifest.cut;
+        cut.iter().chain(&recording.out_of_memory).for_each(|what| exit::say(what));
     } else {
         let report = Report::load(run)?;
         let text = text::render(&report, text_options());
         crate::output::tell(&format!("{text}\nrun: {}\n", run.path().display()));
     }
-    let (status, ended) = (manifest_status(&recorded), recorded.covered.ended);
-    let recorded = evidence.map(|evidence| nearmiss_remedy::Recorded {
-        run: run.clone(),
-        manifest,
-        model,
-        symbols,
-        side: recorded.side,
-        evidence,
-    });
-    Ok(Recording { run: run.clone(), status, ended, recorded })
+    Ok(recording)
 }
 
-/// The command's end, unless nearmiss brought it about.
-fn manifest_status(recorded: &Recorded) -> Option<CommandStatus> {
-    recorded.exit.status.filter(|_| !recorded.covered.ended && !recorded.interrupted)
+/// Signals are for the command and the guest while they run.
+fn staged() -> impl Fn(Stage) {
+    let signals = RefCell::new(None);
+    move |stage| {
+        let (text, kept) = match stage {
+            Stage::Running => ("booting the guest, then recording", Some(interrupt::for_others(FOR_THE_COMMAND))),
+            Stage::Ended => ("naming functions and variables", None),
+        };
+        progress_of_a_wrapper(text);
+        signals.replace(kept);
+    }
 }
 
-/// How much was recorded, where that may not be all.
-fn coverage(recorded: &Recorded) -> Option<Coverage> {
-    let covered = &recorded.covered;
-    (covered.parts > 1 || covered.ended).then_some(Coverage {
-        parts: covered.parts,
-        recorded_ns: covered.recorded.as_nanos() as u64,
-        reached_ns: covered.reached.as_nanos() as u64,
-        ended: covered.ended,
-    })
+/// Returns the notes that depend on how the guest was set up.
+fn notes(args: &Args, machine: &Machine, recorded: &Recorded) -> Vec<String> {
+    let nodes = args.record.nodes.notes(machine);
+    served::notes(args).chain(nodes).chain(note_of_kernel(args)).chain(warm::notes(recorded)).collect()
+}
+
+/// What the command line's exit status depends on keeps its type.
+fn not_recorded(error: RecordError) -> anyhow::Error {
+    match error {
+        RecordError::Tap(error) => told(error),
+        RecordError::NoRoom(what) => CannotHere(what).into(),
+        other => other.into(),
+    }
 }
 
 /// An interrupt has an exit status of its own.
@@ -432,55 +370,4 @@ fn libc_tunables(machine: &Machine) -> Option<String> {
         tunables.push(format!("glibc.cpu.x86_shared_cache_size={}", shared.size.0));
     }
     Some(tunables.join(":"))
-}
-
-#[allow(clippy::too_many_arguments)]
-fn manifest(
-    args: &Args,
-    machine: &Machine,
-    recorded: &Recorded,
-    header: &TraceHeader,
-    clock: Clock,
-    started: jiff::Timestamp,
-    summary: TraceSummary,
-    notes: Vec<String>,
-) -> Manifest {
-    let (exit_status, signal) = ends(manifest_status(recorded));
-    Manifest {
-        schema: run::SCHEMA.to_owned(),
-        nearmiss: env!("CARGO_PKG_VERSION").into(),
-        command: args.command.iter().map(|a| a.to_string_lossy().into_owned()).collect(),
-        cwd: std::env::current_dir().map(|d| d.display().to_string()).unwrap_or_default(),
-        started: started.to_string(),
-        recorder: "tap".into(),
-        machine: machine.name.clone(),
-        cpus: machine.topology.cpus(),
-        kernel: recorded.kernel.clone(),
-        emulator: recorded.emulator.clone(),
-        exit_status,
-        signal,
-        cut: recorded.cut.clone(),
-        out_of_memory: recorded.exit.out_of_memory,
-        only_user: args.record.only == Some(Only::User),
-        filter: header.filter,
-        clock: clock.name().into(),
-        records: if args.no_trace { recorded.records } else { summary.records },
-        records_left_out: if args.no_trace { 0 } else { recorded.records.saturating_sub(summary.records) },
-        node_bytes: header.node_bytes.clone(),
-        window_ns: recorded.window.as_nanos() as u64,
-        boot_ns: recorded.boot.as_nanos() as u64,
-        restored: recorded.restored,
-        warm: Some(warm::facts(recorded)),
-        covered: coverage(recorded),
-        notes,
-    }
-}
-
-/// The command's exit status, or the signal that ended it.
-fn ends(status: Option<CommandStatus>) -> (Option<i32>, Option<i32>) {
-    match status {
-        Some(CommandStatus::Exited(code)) => (Some(code), None),
-        Some(CommandStatus::Signaled(number)) => (None, Some(number)),
-        None => (None, None),
-    }
 }

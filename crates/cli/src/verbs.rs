@@ -6,7 +6,7 @@ use crate::{
     verify,
 };
 use clap::{ArgMatches, Args, Command, FromArgMatches};
-use nearmiss_remedy::{Help, Remedy};
+use nearmiss_analysis::{Help, Remedy};
 use std::process::ExitCode;
 
 /// One verb.

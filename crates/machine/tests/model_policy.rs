@@ -10,7 +10,7 @@ use nearmiss_record::machine::Machine;
 use nearmiss_record::policy::*;
 use nearmiss_record::reference::*;
 use nearmiss_record::run::Filter;
-use nearmiss_record::units::{InsnId, Nanos};
+use nearmiss_record::units::InsnId;
 use support::*;
 
 const KERNEL: u64 = 0xffff_8880_0000_0000;
@@ -294,8 +294,6 @@ fn what_no_machine_or_trace_carries_is_refused_by_name() {
     assert!(refused(bound(&[(1, None), (1, Some(1))]), &o).contains("named twice"));
     let recorded = ModelOptions { cpus: 3, ..o.clone() };
     assert!(refused(bound(&[(1, None)]), &recorded).starts_with("place: recorded on 3 CPUs"));
-    let wake = Policy { wake: WakePolicy::LeastInterval(Nanos(200_000)), ..Policy::default() };
-    assert!(refused(wake, &o).starts_with("the wake policy concerns waits"));
 }
 
 #[test]

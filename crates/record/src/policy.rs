@@ -1,13 +1,14 @@
-//! A policy: the five things that determine how a run executes on a machine (design: one idea).
+//! A policy: what a replay of a trace may change of how a run uses a machine (design: one idea).
 //!
-//! The default is the run as recorded; each remedy changes one part.
+//! The default is the run as recorded; each remedy changes one part. The design's fifth part, *wake*, is not here: no
+//! trace of references shows when a server looks again, so `pace` rehearses it on logs of waits.
 
-use crate::units::Nanos;
+use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 
 /// Placement of a recorded run on a machine.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, default)]
+#[serde(from = "Readable")]
 pub struct Policy {
     /// Placement of objects.
     pub address: AddressPolicy,
@@ -17,8 +18,35 @@ pub struct Policy {
     pub place: PlacePolicy,
     /// Node of a page.
     pub home: HomePolicy,
-    /// Time at which a waiting server looks again.
-    pub wake: WakePolicy,
+}
+
+impl Policy {
+    /// The run as recorded.
+    pub const RECORDED: Policy = Policy {
+        address: AddressPolicy::Recorded,
+        store: StorePolicy::Recorded,
+        place: PlacePolicy::Recorded,
+        home: HomePolicy::Recorded,
+    };
+}
+
+/// A policy as a record may have it.
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct Readable {
+    address: AddressPolicy,
+    store: StorePolicy,
+    place: PlacePolicy,
+    home: HomePolicy,
+    /// Older records have it, always as recorded.
+    #[serde(rename = "wake")]
+    _wake: IgnoredAny,
+}
+
+impl From<Readable> for Policy {
+    fn from(Readable { address, store, place, home, .. }: Readable) -> Self {
+        Policy { address, store, place, home }
+    }
 }
 
 /// Placement of objects.
@@ -190,17 +218,6 @@ pub enum Home {
     Interleave,
     /// The node of the CPU that allocated the heap block there: a pool a node. Fits heap blocks alone.
     Pool,
-}
-
-/// Time at which a waiting server looks again.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum WakePolicy {
-    /// At once.
-    #[default]
-    AtOnce,
-    /// Not before so long after it looked last.
-    LeastInterval(Nanos),
 }
 
 /// Order in which the model handles the records of several CPUs.

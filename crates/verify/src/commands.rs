@@ -1,8 +1,8 @@
 use crate::loads::told_all_the_same;
 use crate::under_load::{self, Failed, UnderLoad};
 use crate::{Error, Metric, Plan, Printed, Reading, Sample, Side, Source, Verdict, compare, start};
+use nearmiss_analysis::{Acts, Engaged, Engagement};
 use nearmiss_record::verdict::{Sides, Start};
-use nearmiss_remedy::{Acts, Engaged, Engagement};
 use nearmiss_workload::{Finished, Running, ServingError, Stdio, Suspended, Workload};
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};

@@ -85,11 +85,11 @@ pub enum Error {
         /// Which run, counted from 1.
         run: usize,
         /// The missing part.
-        source: nearmiss_remedy::NotEngaged,
+        source: nearmiss_analysis::NotEngaged,
     },
     /// The remedy could not begin beside a run, or could not be taken back.
     #[error(transparent)]
-    Engagement(#[from] nearmiss_remedy::CannotEngage),
+    Engagement(#[from] nearmiss_analysis::CannotEngage),
     /// The metric could not be read from a run.
     #[error("run {run} ({side}): {why}; the output is in {output}")]
     NoMetric {

@@ -1,8 +1,8 @@
 //! Real commands, compared by what they print, so that nothing here depends on timing.
 #![allow(clippy::unwrap_used)]
 
-use nearmiss_remedy::color::apply::{Options, apply};
-use nearmiss_remedy::{Acts, Engaged, Engagement, NotEngaged};
+use nearmiss_analysis::{Acts, Engaged, Engagement, NotEngaged};
+use nearmiss_remedies::color::apply::{Options, apply};
 use nearmiss_verify::{Better, Commands, Error, Metric, Outcome, Plan, SideCommand, Verdict};
 use nearmiss_workload::Workload;
 use std::time::Duration;

@@ -13,7 +13,7 @@
 
 #define SELDOM __attribute__((noinline, cold))
 
-/* As crates/remedy/src/apart/apply/mod.rs names them. */
+/* As crates/remedies/src/apart/apply/mod.rs names them. */
 enum {
 	MOVED,
 	LEFT,             /* for lack of memory */

@@ -16,7 +16,7 @@
 #define RARELY(condition) __builtin_expect(!!(condition), 0)
 #define RETURNS ((uintptr_t)__builtin_extract_return_addr(__builtin_return_address(0)))
 
-/* As crates/remedy/src/bypass/copies/apply/mod.rs names them; then three for each site. */
+/* As crates/remedies/src/bypass/copies/apply/mod.rs names them; then three for each site. */
 enum {
 	LEFT,        /* copies of the least size and more that are no chosen site's */
 	LEFT_BYTES,

@@ -5,7 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* As crates/remedy/src/bypass/copies/apply/options.rs has it. */
+/* As crates/remedies/src/bypass/copies/apply/options.rs has it. */
 #define MOST_SITES 20
 
 /* Reads the sites from `text`, one a line: FUNC or MODULE+0xOFF, with @CALLER or without. Finds them in what is loaded.

@@ -11,7 +11,7 @@ struct parameters {
 	uint64_t block_bytes; /* least size of a block to color; 0: none */
 };
 
-/* Counters of the libraries, as crates/remedy/src/color/apply/libraries.rs names them. */
+/* Counters of the libraries, as crates/remedies/src/color/apply/libraries.rs names them. */
 enum { STACKS_COLORED, STACKS_LEFT /* too small, or too many at once */ };
 enum {
 	BLOCKS_COLORED,

@@ -8,7 +8,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-/* As crates/remedy/src/bypass/files/apply.rs names them. All but FILES and COPIES count bytes. */
+/* As crates/remedies/src/bypass/files/apply.rs names them. All but FILES and COPIES count bytes. */
 enum counter {
 	FILES,          /* descriptors of files that the remedy took on */
 	DONTCACHE,      /* by requests that the kernel itself keeps out of the page cache */

@@ -13,7 +13,7 @@
 #define SELDOM __attribute__((noinline, cold))
 #define LEAST_BYTES 4096
 
-/* As crates/remedy/src/local/apply/libraries.rs names them. */
+/* As crates/remedies/src/local/apply/libraries.rs names them. */
 enum {
 	HOMED,
 	HOMED_BYTES,

@@ -13,7 +13,7 @@
 #include <threads.h>
 #include <unistd.h>
 
-/* As crates/remedy/src/local/apply/libraries.rs names them. */
+/* As crates/remedies/src/local/apply/libraries.rs names them. */
 enum {
 	BOUND,
 	UNBOUND, /* the kernel refused */

@@ -7,7 +7,7 @@
 #include <signal.h>
 #include <time.h>
 
-/* As crates/remedy/src/pace/apply/mod.rs names them; the first are those of enum pace_why. */
+/* As crates/remedies/src/pace/apply/mod.rs names them; the first are those of enum pace_why. */
 enum {
 	NOT_KNOWN = PACE_REASONS, /* whether something is left over */
 	EVENTS,

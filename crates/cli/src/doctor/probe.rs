@@ -1,8 +1,8 @@
 //! How `doctor` looks at a machine; tests put another machine in its place.
 
 use crate::Remedies;
+use nearmiss_analysis::{Ability, Remedy};
 use nearmiss_observe::watch::{Capability, capabilities};
-use nearmiss_remedy::{Ability, Remedy};
 use nearmiss_snapshot::{Criu, Fit};
 use nearmiss_tap::guest::{KernelImage, QemuBinary, TAP_PLUGIN};
 use rustix::thread::{UnshareFlags, unshare_unsafe};

@@ -1,7 +1,7 @@
 use super::probe::Emulator;
 use super::*;
+use nearmiss_analysis::{Ability, Inability};
 use nearmiss_observe::watch::Capability;
-use nearmiss_remedy::{Ability, Inability};
 use std::collections::HashMap;
 
 /// A machine made of files and answers.

@@ -3,7 +3,8 @@
 use super::Args;
 use super::commands::Gated;
 use crate::progress::progress;
-use crate::trace::{Gauge, Gauged, once_begun};
+use crate::trace::{Gauge, once_begun};
+use nearmiss_analysis::Counted;
 use nearmiss_gate::{CONFIDENCE, LEAST_TO_FAIL, Limits, Next, Plan, Recording, Sample, judge, side, to_keep};
 use nearmiss_machine::describe;
 use nearmiss_record::baseline::{self, Baseline, Side};
@@ -138,14 +139,14 @@ impl Rounds {
         if std::mem::take(&mut self.first) && !gauged.restored {
             gauged = self.gauged(command)?;
         }
-        let Gauged { model, side, symbols, switches, kernel, emulator, .. } = &gauged;
+        let Counted { model, side, symbols, switches, kernel, emulator, .. } = &gauged;
         let cpus = self.gauge.machine.topology.cpus();
         let machine = self.recorder.machine.clone();
         self.recorder = Recorder { machine, cpus, kernel: kernel.clone(), emulator: emulator.clone() };
         Ok(Sample::of(&Recording { model, side, symbols, switches: *switches }))
     }
 
-    fn gauged(&self, command: &Gated) -> anyhow::Result<Gauged> {
+    fn gauged(&self, command: &Gated) -> anyhow::Result<Counted> {
         once_begun(|| self.gauge.record(&command.variables, &command.words))
     }
 

@@ -78,7 +78,7 @@ fn record(
     totals: &ModelTotals,
     notes: Vec<String>,
 ) -> CountsRecord {
-    let (exit_status, signal) = super::ends(recorded.exit.status);
+    let (exit_status, signal) = nearmiss_analysis::ends(recorded.exit.status);
     CountsRecord {
         schema: SCHEMA.to_owned(),
         nearmiss: env!("CARGO_PKG_VERSION").to_owned(),

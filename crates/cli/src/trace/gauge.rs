@@ -6,18 +6,12 @@
 //! as a machine in use has it, takes other sets for one page more, and the second level of `sort` then misses 10% more
 //! or less.
 
-use super::{Args, Clock, Kept, filter, recording, tap_config, told, warm};
+use super::{Args, Clock, Kept, filter, not_recorded, recording, tap_config, warm};
 use crate::interrupt;
-use crate::modelling::Modelling;
 use anyhow::Context;
-use nearmiss_machine::attribution::DataSymbols;
+use nearmiss_analysis::Counted;
 use nearmiss_record::machine::{Machine, Placement};
-use nearmiss_record::model::ModelRecord;
-use nearmiss_record::policy::{Order, Policy};
-use nearmiss_record::side::SideTables;
-use nearmiss_record::symbols::Symbols;
 use nearmiss_record::units::Bytes;
-use nearmiss_symbols::Sources;
 use nearmiss_tap::guest::{CommandStatus, GuestCommand};
 use nearmiss_tap::session::{Recorded, Session};
 use std::ffi::OsString;
@@ -43,58 +37,18 @@ pub struct Gauge {
     pub environment: Vec<(OsString, OsString)>,
 }
 
-/// Records of one recording.
-pub struct Gauged {
-    /// The model's counts.
-    pub model: ModelRecord,
-    /// Counts by instruction.
-    pub side: SideTables,
-    /// Names of the instructions.
-    pub symbols: Symbols,
-    /// Times that a task of the command made way for another task.
-    pub switches: u64,
-    /// The guest was not booted but restored.
-    pub restored: bool,
-    /// Release of the guest's kernel.
-    pub kernel: String,
-    /// The emulator and its version.
-    pub emulator: String,
-}
-
 impl Gauge {
     /// Records a command, with these variables set. Errors: it failed, so that its figures mean nothing.
-    pub fn record(&self, variables: &[(String, String)], words: &[OsString]) -> anyhow::Result<Gauged> {
+    pub fn record(&self, variables: &[(String, String)], words: &[OsString]) -> anyhow::Result<Counted> {
         let mut machine = self.machine.clone();
         machine.memory.placement = Placement::Sequential;
         let args = self.args(words);
         let config = tap_config(&args, &machine, filter(&args, &machine), Clock::Instructions)?;
         let session = Session::new(config)?.on_progress(recording::shown(None, Kept::Figures));
-        let header = session.header().clone();
-        let data: Box<dyn DataSymbols> = Box::new(session.data_symbols());
-        let (policy, order) = (Policy::default(), Order::Recorded);
-        let mut modelling = Modelling::new(&machine, &policy, order, &header, data, false, false)?;
         let errors = tempfile::tempfile().context("a file for the command's errors")?;
         let command = self.command(&args, variables, errors.try_clone()?)?;
-        let sink = &mut |head: &_, records: &_| modelling.chunk(head, records).map_err(|e| e.to_string());
-        let recorded = session.record(command, sink).map_err(told)?;
-        whole(&recorded, errors)?;
-        let modelled = modelling.finish()?;
-        let symbols = nearmiss_symbols::resolve(Sources {
-            insns: &recorded.side.insns,
-            maps: modelled.maps(),
-            kallsyms: &recorded.kallsyms,
-            layout: recorded.layout.clone(),
-            pages: recorded.pages.clone(),
-        });
-        Ok(Gauged {
-            switches: modelled.switches(),
-            model: modelled.into_record(&recorded.side, &symbols),
-            side: recorded.side,
-            symbols,
-            restored: recorded.restored,
-            kernel: recorded.kernel,
-            emulator: recorded.emulator,
-        })
+        let whole = |recorded: &Recorded| whole(recorded, errors);
+        nearmiss_analysis::count(session, command, &machine, whole).map_err(not_recorded)
     }
 
     fn args(&self, words: &[OsString]) -> Args {
@@ -121,12 +75,12 @@ impl Gauge {
 }
 
 /// Refuses a recording that does not reach the command's end, or whose command failed.
-fn whole(recorded: &Recorded, mut errors: File) -> anyhow::Result<()> {
+fn whole(recorded: &Recorded, mut errors: File) -> Result<(), String> {
     if interrupt::received().is_some() {
-        anyhow::bail!("the recording was interrupted");
+        return Err("the recording was interrupted".to_owned());
     }
     if let Some(cut) = &recorded.cut {
-        anyhow::bail!("a recording is not whole: {cut}");
+        return Err(format!("a recording is not whole: {cut}"));
     }
     let ended = match recorded.exit.status {
         Some(CommandStatus::Exited(0)) => return Ok(()),
@@ -139,5 +93,5 @@ fn whole(recorded: &Recorded, mut errors: File) -> anyhow::Result<()> {
     // Without its words the command still failed.
     let _ = errors.seek(SeekFrom::Start(from)).and_then(|_| errors.read_to_string(&mut last));
     let said = last.lines().rfind(|line| !line.trim().is_empty()).map(|line| format!(": {line}")).unwrap_or_default();
-    anyhow::bail!("a recorded command {ended}{said}; a gate compares commands that end with status 0")
+    Err(format!("a recorded command {ended}{said}; a gate compares commands that end with status 0"))
 }

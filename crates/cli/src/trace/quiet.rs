@@ -1,13 +1,13 @@
 //! Traces for other verbs: nothing is printed, and the command's output is kept in the run.
 
-use super::{Args, Budget, Carry, Kept, Length, OUTPUTS, Purpose, RecordArgs, Recording, trace};
+use super::{Args, Budget, Carry, Kept, Length, OUTPUTS, Purpose, RecordArgs, trace};
 use crate::exit::{self, Interrupted};
 use crate::interrupt;
-use crate::modelling::OrderArg;
+use crate::order::OrderArg;
 use crate::snapshot::SnapshotArgs;
+use nearmiss_analysis::{Recorded, Recording};
 use nearmiss_record::run::RunDir;
 use nearmiss_record::units::Bytes;
-use nearmiss_remedy::Recorded;
 use nearmiss_snapshot::Snapshot;
 use nearmiss_tap::guest::CommandStatus;
 use nearmiss_tap::session::TapError;
@@ -64,17 +64,16 @@ pub fn for_diagnosis(diagnosed: &Diagnosed<'_>, look: Look) -> anyhow::Result<(R
     };
     let recording = trace(&args, plan, Kept::Diagnosis)?;
     ended_by_a_person(&recording)?;
-    let Recording { run, status, ended, recorded } = recording;
+    let Recording { recorded, status, ended, .. } = recording;
     if status != Some(CommandStatus::Exited(0)) && !ended {
-        exit::say(&format!("command failed; its output: {}", run.file(OUTPUTS[1]).display()));
+        exit::say(&format!("command failed; its output: {}", recorded.run.file(OUTPUTS[1]).display()));
     }
-    let recorded = recorded.ok_or_else(|| anyhow::anyhow!("the recording was not modelled: a defect of nearmiss"))?;
-    Ok((run, recorded))
+    Ok((recorded.run.clone(), recorded))
 }
 
 /// The first interrupt ends the command, and what was recorded is diagnosed. A request to terminate ends nearmiss too.
 fn ended_by_a_person(recording: &Recording) -> anyhow::Result<()> {
-    let run = recording.run.path().display();
+    let run = recording.recorded.run.path().display();
     match interrupt::received() {
         Some(signal_hook::consts::SIGINT) => {
             exit::say("the command was interrupted; what was recorded until then is diagnosed");
@@ -106,13 +105,13 @@ pub fn quietly(measured: &Measured<'_>, runs: &Path, command: &[OsString]) -> an
     if interrupt::received().is_some() {
         return Err(Interrupted("the command was interrupted".to_owned()).into());
     }
-    let output = recording.run.file(OUTPUTS[1]);
+    let output = recording.recorded.run.file(OUTPUTS[1]);
     anyhow::ensure!(
         recording.status == Some(CommandStatus::Exited(0)),
         "a recorded command failed; its output: {}",
         output.display()
     );
-    Ok(recording.run)
+    Ok(recording.recorded.run)
 }
 
 /// Records, again where the guest ended ahead of the command, which therefore has nothing to do with that.

@@ -1,6 +1,5 @@
 //! Warm-up of a trace ahead of its window, as options, facts and notes.
 
-use nearmiss_record::run::{Warm, WarmRun};
 use nearmiss_record::words::bytes;
 use nearmiss_tap::guest::{CommandStatus, GuestCommand, GuestError, WarmEnd, WarmUp};
 use nearmiss_tap::session::Recorded;
@@ -41,23 +40,6 @@ impl WarmArgs {
             command.spool_input(self.warm_limit)?;
         }
         Ok(command)
-    }
-}
-
-/// Returns the facts for the manifest.
-pub(super) fn facts(recorded: &Recorded) -> Warm {
-    let warmth = &recorded.warmth;
-    Warm {
-        time_ns: recorded.warm.as_nanos() as u64,
-        files: warmth.files.files,
-        bytes: warmth.files.bytes,
-        cut: !warmth.files.whole,
-        run: warmth.run.as_ref().map(|end| {
-            let status = if let WarmEnd::Ended(status) = end { Some(*status) } else { None };
-            let (exit_status, signal) = super::ends(status);
-            let time_ns = warmth.run_time.as_nanos() as u64;
-            WarmRun { time_ns, exit_status, signal, cut: *end == WarmEnd::CutShort }
-        }),
     }
 }
 

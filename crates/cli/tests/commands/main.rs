@@ -6,9 +6,9 @@ mod lab_kill;
 mod lab_slurm;
 mod lab_told;
 mod r#loop;
+mod one_more_remedy;
 mod pace;
 mod pair_apply;
-mod sixth_remedy;
 mod slurm;
 #[path = "../support/subjects.rs"]
 mod subjects;

@@ -2,7 +2,7 @@
 //! refuses in one sentence, with status 125, what it cannot do here.
 #![allow(clippy::unwrap_used)]
 
-use nearmiss_remedy::pair::apply::{KEPT_PAIRS, KEPT_PAIRS_SCHEMA, KeptPair, KeptPairs, KeptTask};
+use nearmiss_remedies::pair::apply::{KEPT_PAIRS, KEPT_PAIRS_SCHEMA, KeptPair, KeptPairs, KeptTask};
 use nearmiss_workload::CpuSet;
 use rustix::process::{Pid, Signal, kill_process};
 use std::io::Read;

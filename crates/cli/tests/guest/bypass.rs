@@ -4,14 +4,14 @@
 
 use crate::places::for_a_guest;
 use crate::subjects::subject;
+use nearmiss_analysis::Traced;
 use nearmiss_machine::model::{Model, ModelOptions, ModelTotals};
 use nearmiss_machine::observer::Deaf;
 use nearmiss_record::machine::Placement;
 use nearmiss_record::policy::{Order, Policy};
 use nearmiss_record::run::RunDir;
 use nearmiss_record::trace::{TraceError, TraceReader, each_chunk};
-use nearmiss_remedy::Traced;
-use nearmiss_remedy::bypass::copies::past_the_caches;
+use nearmiss_remedies::bypass::copies::past_the_caches;
 use serde_json::Value;
 use std::path::Path;
 use std::process::{Command, Output};

@@ -5,7 +5,7 @@
 use crate::places::for_a_guest;
 use crate::subjects::subject;
 use crate::together::same_group;
-use nearmiss_remedy::pair::apply::KEPT_PAIRS;
+use nearmiss_remedies::pair::apply::KEPT_PAIRS;
 use nearmiss_tap::guest::KernelImage;
 use nearmiss_workload::CpuSet;
 use serde_json::Value;

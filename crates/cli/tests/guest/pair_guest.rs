@@ -5,7 +5,7 @@
 
 use crate::places::for_a_guest;
 use crate::together::same_group;
-use nearmiss_remedy::pair::apply::{KEPT_PAIRS, KEPT_PAIRS_SCHEMA, KeptPair, KeptPairs, KeptTask};
+use nearmiss_remedies::pair::apply::{KEPT_PAIRS, KEPT_PAIRS_SCHEMA, KeptPair, KeptPairs, KeptTask};
 use nearmiss_tap::guest::KernelImage;
 use std::path::{Path, PathBuf};
 use std::process::Command;

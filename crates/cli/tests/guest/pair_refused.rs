@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 use crate::places::for_a_guest;
-use nearmiss_remedy::pair::apply::{KEPT_PAIRS, KEPT_PAIRS_SCHEMA, KeptPairs, KeptShared, KeptTask, Level};
+use nearmiss_remedies::pair::apply::{KEPT_PAIRS, KEPT_PAIRS_SCHEMA, KeptPairs, KeptShared, KeptTask, Level};
 use nearmiss_tap::guest::KernelImage;
 use nearmiss_workload::CpuSet;
 use std::path::Path;

@@ -103,10 +103,16 @@ fn breaches_would_be_seen() {
 /// Returns whether a remedy may be named here: its own folder, the registry, what is preloaded for it, the paper behind
 /// it.
 fn is_of_remedy(path: &str, name: &str) -> bool {
-    let folder = format!("crates/remedy/src/{name}/");
+    let folder = format!("crates/remedies/src/{name}/");
     // The programs of `apps` may use no remedy (edges.rs), and HTTP has words of its own.
-    let homes =
-        [folder.as_str(), "crates/remedy/src/registry.rs", "crates/remedy/examples/", "native/", "research/", "apps/"];
+    let homes = [
+        folder.as_str(),
+        "crates/remedies/src/registry.rs",
+        "crates/remedies/examples/",
+        "native/",
+        "research/",
+        "apps/",
+    ];
     homes.iter().any(|home| path.starts_with(home)) || path.starts_with("crates/verify/examples/")
 }
 
@@ -123,14 +129,14 @@ fn names_of_remedies(source: &Source, name: &str) -> Vec<String> {
 #[test]
 fn a_remedy_is_named_in_its_folder_and_in_the_registry_alone() {
     let sources = sources();
-    for remedy in nearmiss_remedy::REMEDIES {
+    for remedy in nearmiss_remedies::REMEDIES {
         let named: Vec<String> = sources.iter().flat_map(|source| names_of_remedies(source, remedy.name)).collect();
         assert!(named.is_empty(), "`{}` is named outside its folder:\n{}", remedy.name, named.join("\n"));
     }
     // The test sees what it forbids.
     let bad = Source {
         path: "crates/cli/src/verify.rs".into(),
-        text: format!("run({:?})", nearmiss_remedy::REMEDIES[0].name),
+        text: format!("run({:?})", nearmiss_remedies::REMEDIES[0].name),
     };
-    assert_eq!(names_of_remedies(&bad, nearmiss_remedy::REMEDIES[0].name).len(), 1);
+    assert_eq!(names_of_remedies(&bad, nearmiss_remedies::REMEDIES[0].name).len(), 1);
 }

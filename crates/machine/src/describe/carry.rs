@@ -109,12 +109,6 @@ pub fn can_pool(filter: Filter) -> Result<(), String> {
     Err("the home policy has pools, and the trace has no heap events; record the run again without --no-heap".into())
 }
 
-/// Refuses the wake policy: a replay of references never shows when a server looks again.
-pub fn can_wake() -> Result<(), String> {
-    Err("the wake policy concerns waits, and a trace of memory references has none; rehearse it on recorded polls"
-        .into())
-}
-
 /// Returns the approximations of a replay of a trace that carries the policy, one sentence each.
 pub fn approximate_policy(filter: Filter, machine: &Machine, moves: bool, places: bool) -> Vec<&'static str> {
     let mut notes = Vec::new();

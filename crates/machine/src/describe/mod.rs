@@ -15,7 +15,7 @@ mod filter;
 mod presets;
 
 pub use cachegrind::{Geometry, cachegrind_like};
-pub use carry::{approximate_policy, can_go_around, can_move_addresses, can_place_tasks, can_pool, can_wake};
+pub use carry::{approximate_policy, can_go_around, can_move_addresses, can_place_tasks, can_pool};
 pub use check::{Problem, check, cpus_per_instance, sets};
 pub use cut::{DEFAULT_CPUS, cut};
 pub use domains::{Domains, domains, node_of};

@@ -7,7 +7,7 @@ use crate::name::{cell, plain, right, wrapped};
 use crate::number::{counted, duration, percent_of, scaled, shares_tenths, tenths};
 use crate::sentence::sentence;
 use crate::wall::before_the_window;
-use nearmiss_record::policy::{AddressPolicy, HomePolicy, Order, PlacePolicy, Policy, StorePolicy, WakePolicy};
+use nearmiss_record::policy::{AddressPolicy, HomePolicy, Order, PlacePolicy, Policy, StorePolicy};
 
 impl Page<'_> {
     pub(super) fn head(&mut self) {
@@ -136,9 +136,6 @@ pub(crate) fn policy(policy: &Policy) -> String {
     }
     if let HomePolicy::Rules(rules) = &policy.home {
         text += &format!("; policy: {} for the homes of pages", counted(rules.len() as u64, "rule"));
-    }
-    if let WakePolicy::LeastInterval(interval) = &policy.wake {
-        text += &format!("; policy: {interval} ns between two looks at least");
     }
     text
 }

@@ -4,8 +4,8 @@ use crate::describe;
 use crate::model::options::{ModelError, ModelOptions};
 use crate::model::stream::apart::{self, Apart};
 use nearmiss_record::machine::Machine;
+use nearmiss_record::policy::StorePolicy;
 use nearmiss_record::policy::{AddressPolicy, CallSite, Home, HomePolicy, HomeRule, PlacePolicy, Policy};
-use nearmiss_record::policy::{StorePolicy, WakePolicy};
 use rustc_hash::FxHashSet;
 
 /// Refuses what the machine or the trace's filter does not carry, in one sentence; returns what is only approximate.
@@ -24,9 +24,6 @@ pub(in crate::model) fn check(
     }
     if let HomePolicy::Rules(rules) = &policy.home {
         rules.iter().try_for_each(|rule| check_home(rule, machine, options)).map_err(ModelError::Refused)?;
-    }
-    if policy.wake != WakePolicy::AtOnce {
-        describe::can_wake().map_err(ModelError::Refused)?;
     }
     apart::check(&policy.address, machine)?;
     let moves = policy.address != AddressPolicy::Recorded;

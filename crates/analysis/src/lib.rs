@@ -1,0 +1,42 @@
+//! The road from a command to findings.
+//!
+//! [`record`] runs a command in the guest, models its references as they come and keeps a run. [`Traced`] is a run on
+//! a machine: the model's record, names, and evidence, from the recording itself or from the kept trace. [`Replays`]
+//! are further models of the same run, under other policies, on other pages or machines. [`detect`] collects the
+//! suspicions of the remedies, and [`judge`] rehearses them and ranks the findings.
+//!
+//! A [`Remedy`] is a definition that this crate only calls: it looks at a [`Case`], a traced run, an observed one or
+//! both, and returns [`Suspicion`]s; each rehearses itself by replays, and becomes a finding or a table. Applying
+//! takes a described command and returns the command under the remedy together with an [`Engagement`], which afterwards
+//! reports whether the remedy was in place and what it did.
+
+mod case;
+mod contract;
+mod cost;
+mod engagement;
+mod findings;
+mod large_pages;
+mod modelling;
+mod parts;
+mod recording;
+pub mod replay;
+mod replays;
+mod reserve;
+mod traced;
+mod translation;
+mod unrehearsed;
+mod wrap;
+
+pub use case::{Case, Needs};
+pub use contract::{Ability, Applied, Asked, Attach, Help, Inability, Parameter, Remedy, Suspicion, Suspicions, Value};
+pub use cost::Cost;
+pub use engagement::{Acts, CannotEngage, Engaged, Engagement, NotEngaged};
+pub use findings::{Detected, Options, detect, diagnose, judge};
+pub use modelling::model_again;
+pub use recording::{Counted, RecordError, Recording, Stage, TraceOptions, count, ends, record};
+pub use replay::CaseError;
+pub use replays::{AGREED_BY_THREE, AGREED_BY_TWO, PLACEMENTS, Replays, seeds, side_by_side, spread, waits, workers};
+pub use traced::{Evidence, Part, Recorded, Traced, dearest_wait};
+pub use translation::translation_misses;
+pub use unrehearsed::Unrehearsed;
+pub use wrap::{Wrapped, wrap};

@@ -1,0 +1,257 @@
+//! A command in the guest, modelled while it is recorded.
+
+mod manifest;
+
+pub use manifest::ends;
+
+use crate::modelling::{Modelled, Modelling, Tables};
+use crate::replay::CaseError;
+use crate::reserve::Reserve;
+use crate::traced::Recorded;
+use nearmiss_machine::model::{ModelError, ModelOptions};
+use nearmiss_record::abi::ChunkHeader;
+use nearmiss_record::machine::Machine;
+use nearmiss_record::model::ModelRecord;
+use nearmiss_record::policy::Order;
+use nearmiss_record::reference::Record;
+use nearmiss_record::run::{self, RunDir, RunError};
+use nearmiss_record::side::SideTables;
+use nearmiss_record::symbols::Symbols;
+use nearmiss_record::trace::{TraceError, TraceHeader, TraceSummary, TraceWriter};
+use nearmiss_record::units::Bytes;
+use nearmiss_tap::guest::{CommandStatus, GuestCommand};
+use nearmiss_tap::session::{self, Session, Sink, TapError};
+use std::ffi::OsString;
+
+/// Why a command was not recorded.
+#[derive(Debug, thiserror::Error)]
+pub enum RecordError {
+    /// The guest, or the tap in it.
+    #[error(transparent)]
+    Tap(#[from] TapError),
+    /// The trace cannot be written.
+    #[error(transparent)]
+    Trace(#[from] TraceError),
+    /// A file of the run cannot be written.
+    #[error(transparent)]
+    Run(#[from] RunError),
+    /// The model refuses the stream.
+    #[error(transparent)]
+    Model(#[from] CaseError),
+    /// The caller refuses what was recorded.
+    #[error("{0}")]
+    Refused(String),
+    /// The disk has no room for what a run writes last.
+    #[error("{0}")]
+    NoRoom(String),
+}
+
+impl From<ModelError> for RecordError {
+    fn from(error: ModelError) -> Self {
+        RecordError::Model(error.into())
+    }
+}
+
+/// Stages of a recording, as they begin.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stage {
+    /// The guest boots, and the command runs in it.
+    Running,
+    /// The command and the guest have ended.
+    Ended,
+}
+
+/// How a command is modelled, and what is kept.
+pub struct TraceOptions<'a> {
+    /// Machine, cut down to the guest's CPUs.
+    pub machine: &'a Machine,
+    /// Order of the records of several CPUs.
+    pub order: Order,
+    /// Count misses over cache sizes.
+    pub curve: bool,
+    /// Collect the evidence that a diagnosis needs.
+    pub evidence: bool,
+    /// Largest trace to keep; none: no trace is kept.
+    pub most_trace: Option<Bytes>,
+    /// The command as its user typed it.
+    pub command: &'a [OsString],
+    /// Name of the guest's clock.
+    pub clock: &'static str,
+    /// Returns the notes that depend on how the guest was set up.
+    pub notes: &'a dyn Fn(&session::Recorded) -> Vec<String>,
+    /// Called as a stage begins.
+    pub stage: &'a dyn Fn(Stage),
+}
+
+/// A command that was recorded.
+pub struct Recording {
+    /// The run, as it was written.
+    pub recorded: Recorded,
+    /// Exit status of the command, unless nearmiss brought its end about.
+    pub status: Option<CommandStatus>,
+    /// Its window closed before its end, and it was ended there.
+    pub ended: bool,
+    /// The guest had no memory left, in a sentence.
+    pub out_of_memory: Option<String>,
+}
+
+/// Records a command, models it meanwhile, and writes the run: trace, manifest, names, model.
+pub fn record(
+    session: Session,
+    command: GuestCommand,
+    options: &TraceOptions<'_>,
+    run: &RunDir,
+) -> Result<Recording, RecordError> {
+    let header = session.header().clone();
+    let started = jiff::Timestamp::now();
+    let mut trace = Kept::begin(run, &header, options.most_trace)?;
+    let reserve = Reserve::hold(run)?;
+    let tables = Tables { curve: options.curve, evidence: options.evidence };
+    let modelling = model_of(&session, options.machine, options.order, tables)?;
+    let (recorded, modelling) = run_in_guest(session, command, modelling, options.stage, |head, records| {
+        trace.chunk(head, records);
+        Ok(())
+    })?;
+    drop(reserve);
+    let (summary, mut notes) = trace.finish(&recorded)?;
+    notes.extend((options.notes)(&recorded));
+    notes.extend(recorded.notes.iter().cloned());
+    let manifest = manifest::of(options, &recorded, &header, summary, notes, started);
+    // From here on a kept trace can be modelled again, however this process ends.
+    run.write_json(run::MANIFEST, &manifest)?;
+    let modelled = modelling.finish()?;
+    let symbols = names(&recorded, &modelled);
+    run.write_json(run::SYMBOLS, &symbols)?;
+    let evidence = options.evidence.then(|| modelled.evidence(&recorded.side, &symbols));
+    let model = modelled.into_record(&recorded.side, &symbols);
+    run.write_json(run::MODEL, &model)?;
+    Ok(Recording {
+        status: manifest::status(&recorded),
+        ended: recorded.covered.ended,
+        out_of_memory: recorded.exit.notes.first().filter(|_| recorded.exit.out_of_memory).cloned(),
+        recorded: Recorded {
+            run: run.clone(),
+            manifest,
+            model,
+            symbols,
+            side: recorded.side,
+            evidence: evidence.unwrap_or_default(),
+        },
+    })
+}
+
+/// A command that was counted: no run is kept.
+pub struct Counted {
+    /// The model's counts.
+    pub model: ModelRecord,
+    /// Counts by instruction.
+    pub side: SideTables,
+    /// Names of the instructions.
+    pub symbols: Symbols,
+    /// Times that a task of the command made way for another task.
+    pub switches: u64,
+    /// The guest was not booted but restored.
+    pub restored: bool,
+    /// Release of the guest's kernel.
+    pub kernel: String,
+    /// The emulator and its version.
+    pub emulator: String,
+}
+
+/// Records a command for its counts alone. `whole` refuses a recording whose figures mean nothing.
+pub fn count(
+    session: Session,
+    command: GuestCommand,
+    machine: &Machine,
+    whole: impl FnOnce(&session::Recorded) -> Result<(), String>,
+) -> Result<Counted, RecordError> {
+    let modelling = model_of(&session, machine, Order::Recorded, Tables::default())?;
+    let (recorded, modelling) = run_in_guest(session, command, modelling, &|_| (), |_, _| Ok(()))?;
+    whole(&recorded).map_err(RecordError::Refused)?;
+    let modelled = modelling.finish()?;
+    let symbols = names(&recorded, &modelled);
+    Ok(Counted {
+        switches: modelled.switches(),
+        model: modelled.into_record(&recorded.side, &symbols),
+        side: recorded.side,
+        symbols,
+        restored: recorded.restored,
+        kernel: recorded.kernel,
+        emulator: recorded.emulator,
+    })
+}
+
+fn model_of(session: &Session, machine: &Machine, order: Order, tables: Tables) -> Result<Modelling, RecordError> {
+    let header = session.header();
+    let data = Box::new(session.data_symbols());
+    Ok(Modelling::new(machine, &ModelOptions::of(header, order), header, data, tables)?)
+}
+
+/// Runs the command in the guest; the model and `also` take the stream.
+fn run_in_guest(
+    session: Session,
+    command: GuestCommand,
+    mut modelling: Modelling,
+    stage: &dyn Fn(Stage),
+    mut also: impl FnMut(&ChunkHeader, &[Record]) -> Result<(), String>,
+) -> Result<(session::Recorded, Modelling), RecordError> {
+    stage(Stage::Running);
+    let sink: &mut Sink<'_> = &mut |head, records| {
+        also(head, records)?;
+        modelling.chunk(head, records).map_err(|e| e.to_string())
+    };
+    let recorded = session.record(command, sink)?;
+    stage(Stage::Ended);
+    Ok((recorded, modelling))
+}
+
+fn names(recorded: &session::Recorded, modelled: &Modelled) -> Symbols {
+    nearmiss_symbols::resolve(nearmiss_symbols::Sources {
+        insns: &recorded.side.insns,
+        maps: modelled.maps(),
+        kallsyms: &recorded.kallsyms,
+        layout: recorded.layout.clone(),
+        pages: recorded.pages.clone(),
+    })
+}
+
+/// The trace of a recording, as far as it is kept.
+struct Kept {
+    writer: Option<TraceWriter>,
+    most: Bytes,
+    /// Why the rest is not written.
+    cut: Option<TraceError>,
+}
+
+impl Kept {
+    fn begin(run: &RunDir, header: &TraceHeader, most: Option<Bytes>) -> Result<Self, RecordError> {
+        let writer = most.map(|_| TraceWriter::create(&run.file(run::TRACE), header)).transpose()?;
+        Ok(Kept { writer, most: most.unwrap_or_default(), cut: None })
+    }
+
+    /// Writes a chunk while there is room. A full disk costs the trace its end, not the run its model.
+    fn chunk(&mut self, head: &nearmiss_record::abi::ChunkHeader, records: &[nearmiss_record::reference::Record]) {
+        if let Some(trace) = &mut self.writer
+            && self.cut.is_none()
+            && trace.bytes() < self.most.0
+            && let Err(error) = trace.chunk(head, records)
+        {
+            self.cut = Some(error);
+        }
+    }
+
+    /// Ends the trace. Also returns the notes on what it lacks.
+    fn finish(self, recorded: &session::Recorded) -> Result<(Option<TraceSummary>, Vec<String>), RecordError> {
+        let Some(writer) = self.writer else { return Ok((None, Vec::new())) };
+        let summary = writer.finish(&recorded.side)?;
+        let cut = self.cut.as_ref().map(|error| format!("the trace is cut: {error}"));
+        let limit = if cut.is_some() { String::new() } else { format!(" (--max-trace {})", self.most) };
+        let lacks = (summary.records < recorded.records).then(|| {
+            format!(
+                "the trace keeps {} of {} records{limit}; the model saw all of them",
+                summary.records, recorded.records
+            )
+        });
+        Ok((Some(summary), cut.into_iter().chain(lacks).collect()))
+    }
+}

@@ -1,0 +1,239 @@
+//! Replays of one run under several policies and page placements.
+
+use crate::cost::{Cost, Watcher};
+use crate::replay::{self, CaseError, Replayable};
+use crate::traced::{Part, Traced};
+use nearmiss_record::machine::{Machine, Placement};
+use nearmiss_record::policy::{Order, Policy};
+use rayon::ThreadPoolBuilder;
+use rayon::prelude::*;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// Most page placements that a prediction is made on.
+pub const PLACEMENTS: usize = 5;
+/// Largest distance between the gains of two placements that need no third one. Two of gains that lie anywhere are that
+/// near about as seldom as three are within [`AGREED_BY_THREE`].
+pub const AGREED_BY_TWO: f64 = 0.01;
+/// Largest distance between the gains of three placements that need no others.
+pub const AGREED_BY_THREE: f64 = 0.03;
+/// Most replays at once, which bounds the memory that a rehearsal takes.
+const MOST_AT_ONCE: usize = 8;
+
+/// Costs of a run as it was, by order and by seed of the placement: every remedy sets its own replays beside them.
+#[derive(Default)]
+pub(crate) struct Baselines(Mutex<Vec<(Order, u64, Cost)>>);
+
+impl Baselines {
+    fn known(&self) -> MutexGuard<'_, Vec<(Order, u64, Cost)>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn cost(&self, order: Order, seed: u64) -> Option<Cost> {
+        self.known().iter().find(|known| (known.0, known.1) == (order, seed)).map(|known| known.2.clone())
+    }
+
+    pub(crate) fn keep(&self, order: Order, seed: u64, cost: &Cost) {
+        let mut known = self.known();
+        if !known.iter().any(|known| (known.0, known.1) == (order, seed)) {
+            known.push((order, seed, cost.clone()));
+        }
+    }
+}
+
+/// How the machine's cores wait, for people.
+pub fn waits(case: &Traced) -> String {
+    match case.machine().hidden_share() {
+        Some(share) => format!("overlap {share}"),
+        None => "waits by the interval model".to_owned(),
+    }
+}
+
+/// Replays of a run, about to be made: each change under each placement. Without a change the run is replayed as it
+/// was, without a placement on the machine's own.
+///
+/// ```no_run
+/// # use nearmiss_analysis::{CaseError, Cost, Replays, Traced, seeds};
+/// # use nearmiss_record::policy::Policy;
+/// # fn costs(traced: &Traced, policies: &[Policy]) -> Result<Vec<Vec<Cost>>, CaseError> {
+/// let placements = seeds(traced.machine(), 3);
+/// let costs = Replays::of(traced).policies(policies).placements(&placements).run()?;
+/// # Ok(costs) }
+/// ```
+#[must_use = "replays are made by `run`"]
+pub struct Replays<'a> {
+    traced: &'a Traced,
+    replayable: Replayable<'a>,
+    order: Order,
+    inside: &'a [(u64, u64)],
+    changes: Vec<(&'a Machine, &'a Policy)>,
+    placements: &'a [u64],
+}
+
+impl<'a> Replays<'a> {
+    /// Of this run, in the order of its model.
+    pub fn of(traced: &'a Traced) -> Self {
+        let placements = std::slice::from_ref(&traced.machine().memory.placement_seed);
+        let (replayable, order) = (traced.replayable(), traced.model.order);
+        Replays { traced, replayable, order, inside: &[], changes: Vec::new(), placements }
+    }
+
+    /// Under each of these policies.
+    pub fn policies(mut self, policies: &'a [Policy]) -> Self {
+        self.changes = policies.iter().map(|policy| (self.traced.machine(), policy)).collect();
+        self
+    }
+
+    /// On each of these machines, without a policy.
+    pub fn machines(mut self, machines: &[&'a Machine]) -> Self {
+        self.changes = machines.iter().map(|&machine| (machine, &Policy::RECORDED)).collect();
+        self
+    }
+
+    /// With the seed of each of these placements of pages.
+    pub fn placements(mut self, seeds: &'a [u64]) -> Self {
+        self.placements = seeds;
+        self
+    }
+
+    /// With the records of several CPUs in this order.
+    pub fn in_order(mut self, order: Order) -> Self {
+        self.order = order;
+        self
+    }
+
+    /// With a part of the run only, from its begin on.
+    pub fn part(mut self, part: Part) -> Self {
+        self.replayable.blocks = part.blocks;
+        self
+    }
+
+    /// With transactions of these ranges (ascending, disjoint) counted as inside.
+    pub fn inside(mut self, ranges: &'a [(u64, u64)]) -> Self {
+        self.inside = ranges;
+        self
+    }
+
+    /// Makes the replays. Returns the costs by change, then by placement.
+    pub fn run(mut self) -> Result<Vec<Vec<Cost>>, CaseError> {
+        if self.changes.is_empty() {
+            self = self.policies(std::slice::from_ref(&Policy::RECORDED));
+        }
+        let with_each = |&(machine, policy)| self.placements.iter().map(move |&seed| Job { machine, policy, seed });
+        let jobs: Vec<Job<'_>> = self.changes.iter().flat_map(with_each).collect();
+        Ok(self.costs(&jobs)?.chunks(self.placements.len()).map(<[Cost]>::to_vec).collect())
+    }
+
+    /// Makes one replay for each pair of a policy and the seed of a placement. Returns the costs in the pairs' order.
+    pub fn each(self, pairs: &[(&Policy, u64)]) -> Result<Vec<Cost>, CaseError> {
+        let machine = self.traced.machine();
+        let jobs: Vec<Job<'_>> = pairs.iter().map(|&(policy, seed)| Job { machine, policy, seed }).collect();
+        self.costs(&jobs)
+    }
+
+    /// Returns the costs of replays; the whole run as it was is replayed once, for all callers.
+    fn costs(&self, jobs: &[Job<'_>]) -> Result<Vec<Cost>, CaseError> {
+        let _turn = self.traced.rehearsing.lock().unwrap_or_else(PoisonError::into_inner);
+        let baselines = &self.traced.baselines;
+        let known = |job: &Job<'_>| self.is_as_it_was(job).then(|| baselines.cost(self.order, job.seed)).flatten();
+        let costs: Vec<Option<Cost>> = jobs.iter().map(known).collect();
+        let unknown: Vec<Job<'_>> =
+            jobs.iter().zip(&costs).filter(|(_, cost)| cost.is_none()).map(|(job, _)| *job).collect();
+        let mut replayed = self.passes(&unknown)?.into_iter();
+        let cost = |(job, known): (&Job<'_>, Option<Cost>)| {
+            let cost = known.or_else(|| replayed.next()).ok_or_else(replay::no_result)?;
+            if self.is_as_it_was(job) {
+                baselines.keep(self.order, job.seed, &cost);
+            }
+            Ok(cost)
+        };
+        jobs.iter().zip(costs).map(cost).collect()
+    }
+
+    fn is_as_it_was(&self, job: &Job<'_>) -> bool {
+        let whole = self.replayable.blocks == usize::MAX && self.inside.is_empty();
+        whole && *job.policy == Policy::RECORDED && std::ptr::eq(job.machine, self.traced.machine())
+    }
+
+    /// Makes as many passes over the trace as there are CPUs to work on, with as many replays in each as make
+    /// [`MOST_AT_ONCE`] in all.
+    fn passes(&self, jobs: &[Job<'_>]) -> Result<Vec<Cost>, CaseError> {
+        let workers = workers(jobs.len());
+        let together = jobs.len().div_ceil(workers).clamp(1, MOST_AT_ONCE / workers);
+        let whole = jobs.len() * replay::blocks(&self.traced.run)?.min(self.replayable.blocks);
+        let done = AtomicUsize::new(0);
+        let progress = || (self.traced.heard)(done.fetch_add(1, Ordering::Relaxed) + 1, whole);
+        let groups: Vec<_> = jobs.chunks(together).collect();
+        let pass = |group: &&[Job<'_>]| one_pass(self.replayable, self.order, group, self.inside, &progress);
+        Ok(side_by_side(&groups, workers, pass)?.concat())
+    }
+}
+
+/// One replay.
+#[derive(Clone, Copy)]
+pub(crate) struct Job<'a> {
+    pub machine: &'a Machine,
+    pub policy: &'a Policy,
+    pub seed: u64,
+}
+
+/// Returns the costs of replays that are made in one pass over the trace, on this thread.
+pub(crate) fn one_pass(
+    replayable: Replayable<'_>,
+    order: Order,
+    jobs: &[Job<'_>],
+    inside: &[(u64, u64)],
+    progress: &dyn Fn(),
+) -> Result<Vec<Cost>, CaseError> {
+    let listener = |&Job { machine, policy, seed }: &Job<'_>| {
+        let mut machine = machine.clone();
+        machine.memory.placement = Placement::Random;
+        machine.memory.placement_seed = seed;
+        replay::Listener { observer: Watcher::new(&machine, inside), machine, policy: policy.clone() }
+    };
+    let listeners = jobs.iter().map(listener).collect();
+    Ok(replay::in_one_pass(replayable, order, listeners, progress)?.into_iter().map(Watcher::finish).collect())
+}
+
+/// The seeds of `count` placements: the machine's own first.
+pub fn seeds(machine: &Machine, count: usize) -> Vec<u64> {
+    (0..count as u64).map(|n| machine.memory.placement_seed.wrapping_add(n)).collect()
+}
+
+/// Returns as many workers as there are CPUs to work on, and no more than jobs.
+pub fn workers(jobs: usize) -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from).min(jobs).clamp(1, MOST_AT_ONCE)
+}
+
+/// Returns the results of jobs in their order. Each of so many workers takes what nobody works on yet.
+pub fn side_by_side<J: Sync, R: Send>(
+    jobs: &[J],
+    workers: usize,
+    work: impl Fn(&J) -> Result<R, CaseError> + Sync,
+) -> Result<Vec<R>, CaseError> {
+    let pool = ThreadPoolBuilder::new().num_threads(workers).build();
+    let pool = pool.map_err(|error| CaseError::Unfit(format!("no threads for the replays: {error}")))?;
+    pool.install(|| jobs.par_iter().with_max_len(1).map(|job| work(job)).collect())
+}
+
+/// Median, least and most.
+pub fn spread(values: impl Iterator<Item = f64>) -> (f64, f64, f64) {
+    let mut sorted: Vec<f64> = values.collect();
+    sorted.sort_by(f64::total_cmp);
+    match sorted.len() {
+        0 => (0.0, 0.0, 0.0),
+        n => ((sorted[(n - 1) / 2] + sorted[n / 2]) / 2.0, sorted[0], sorted[n - 1]),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_middle_of_an_even_number_is_between_two() {
+        assert_eq!(spread([3.0, 1.0, 2.0].into_iter()), (2.0, 1.0, 3.0));
+        assert_eq!(spread([4.0, 1.0].into_iter()), (2.5, 1.0, 4.0));
+        assert_eq!(spread(std::iter::empty()), (0.0, 0.0, 0.0));
+    }
+}

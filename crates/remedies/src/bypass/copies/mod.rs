@@ -1,0 +1,31 @@
+//! Copies that go past the CPU's caches.
+
+mod advice;
+mod apply;
+mod blame;
+mod detect;
+mod every;
+mod finding;
+mod group;
+mod live;
+mod locate;
+mod replays;
+mod sight;
+mod site;
+mod way;
+
+pub use apply::{Copies, MOST_SITES, Options, Report, SiteReport, apply};
+pub(super) use apply::{abilities, engage, engage_every_copy};
+pub(super) use detect::detect;
+pub use site::{Place, Site};
+
+use nearmiss_analysis::CaseError;
+use nearmiss_analysis::Traced;
+use nearmiss_record::policy::Policy;
+
+/// The policy under which the copies of these sites go past the caches; refuses a site where nothing in the run copies,
+/// and a run with a trace that does not carry stores.
+pub fn past_the_caches(case: &Traced, sites: &[Site]) -> Result<Policy, CaseError> {
+    nearmiss_machine::describe::can_go_around(case.filter, case.machine()).map_err(CaseError::Unfit)?;
+    Ok(replays::policy(&finding::named(case, sites)?))
+}

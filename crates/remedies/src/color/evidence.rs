@@ -1,0 +1,240 @@
+//! Evidence for a subject: its objects, the levels at which they crowd, the functions that wait.
+
+use super::aliasing;
+use super::subject::{Class, Subject, is_of_pieces};
+use nearmiss_analysis::Traced;
+use nearmiss_machine::attribution::Crowd;
+use nearmiss_machine::describe;
+use nearmiss_record::figures::{Cell, Table};
+use nearmiss_record::finding::{Evidence, EvidenceLine};
+use nearmiss_record::words::{bytes, counted, grouped, percent};
+use std::collections::BTreeMap;
+
+/// Most objects and functions that a finding lists.
+const MOST_LISTED: usize = 5;
+
+/// All of it.
+pub struct Seen {
+    /// Most misses first.
+    pub objects: Vec<Objects>,
+    /// Nearest first; none where loads wait for stores instead.
+    pub levels: Vec<Level>,
+    /// Functions that miss, with their misses, most first.
+    pub functions: Vec<(String, u64)>,
+    /// Share of the command's modelled cycles that wait for these misses.
+    pub cycles_share: f64,
+    /// Share that moving the objects could save at the very most.
+    pub most_gain: f64,
+}
+
+/// Objects of one name.
+pub struct Objects {
+    /// Name, as in the report.
+    pub name: String,
+    /// Allocating call stack, outermost first, where there is one.
+    pub allocated_at: Vec<String>,
+    /// How many.
+    pub count: u64,
+    /// Bytes of one, where they are alike.
+    pub size_bytes: Option<u64>,
+    /// Their share of the misses of the heaviest level, or of the loads that wait.
+    pub miss_share: f64,
+}
+
+/// Evidence at one level.
+pub struct Level {
+    /// `L1d`, `L2`, `L3`.
+    pub cache: String,
+    /// Sets that the objects press on at a time.
+    pub sets: u64,
+    /// Sets of the cache.
+    pub of_sets: u64,
+    /// Ways.
+    pub ways: u32,
+    /// Lines that compete for one set.
+    pub lines_a_set: f64,
+    /// Misses of the objects that would be hits if their lines were spread over all sets.
+    pub crowded_misses: u64,
+    /// Their share of the level's misses.
+    pub miss_share: f64,
+    /// Whether the remedy can help at this level, and why or why not.
+    pub verdict: String,
+    /// The verdict as yes or no.
+    pub helps: bool,
+}
+
+impl Seen {
+    /// Makes the evidence of a subject with known levels, the cycles that wait for it, and those that it could save at
+    /// most.
+    pub fn new(case: &Traced, subject: &Subject, levels: Vec<Level>, wait_cycles: u64, most_saved: u64) -> Self {
+        let aliased = !subject.aliased.is_empty();
+        Seen {
+            objects: if aliased { aliasing::objects(subject) } else { objects(case, subject) },
+            functions: functions(subject),
+            cycles_share: share(wait_cycles, case.model.totals.cycles),
+            most_gain: share(most_saved, case.model.totals.cycles),
+            levels,
+        }
+    }
+
+    /// Returns the evidence for the record.
+    pub fn evidence(&self) -> Evidence {
+        let mut lines: Vec<EvidenceLine> = Vec::new();
+        for (i, objects) in self.objects.iter().enumerate() {
+            lines.push(line(if i == 0 { "Objects" } else { "" }, self.objects_line(objects)));
+        }
+        lines.extend(self.levels.iter().map(|level| line(&level.cache, level.line())));
+        lines.push(line("Cycles", self.cycles_line()));
+        let tables = vec![self.objects_table(), self.levels_table(), self.functions_table()];
+        Evidence { lines, tables, most_gain: self.most_gain }
+    }
+
+    fn objects_line(&self, objects: &Objects) -> String {
+        let size = objects.size_bytes.map_or(String::new(), |b| format!(" of {}", bytes(b)));
+        let from = match objects.allocated_at.as_slice() {
+            [] => String::new(),
+            calls => format!(", allocated by {}", calls.join(" > ")),
+        };
+        format!(
+            "`{}`: {}{size}{from}; {} of the {}",
+            objects.name,
+            counted(objects.count, "object"),
+            percent(objects.miss_share),
+            if self.levels.is_empty() { "loads" } else { "misses" }
+        )
+    }
+
+    fn cycles_line(&self) -> String {
+        let functions: Vec<&str> = self.functions.iter().map(|(name, _)| name.as_str()).collect();
+        format!(
+            "{} of the command's modelled cycles wait for these {}, in {}.",
+            percent(self.cycles_share),
+            if self.levels.is_empty() { "stores" } else { "misses" },
+            functions.join(", ")
+        )
+    }
+
+    fn objects_table(&self) -> Table {
+        let row = |objects: &Objects| {
+            vec![
+                Cell::text(&objects.name),
+                Cell::Count(objects.count),
+                objects.size_bytes.map_or(Cell::Unknown, Cell::Bytes),
+                Cell::Share(objects.miss_share),
+                Cell::text(objects.allocated_at.join(" > ")),
+            ]
+        };
+        let of = if self.levels.is_empty() { "of the loads" } else { "of the misses" };
+        table("objects", &["name", "count", "size of one", of, "allocated by"], self.objects.iter().map(row))
+    }
+
+    fn levels_table(&self) -> Table {
+        let row = |level: &Level| {
+            vec![
+                Cell::text(&level.cache),
+                Cell::Count(level.sets),
+                Cell::Count(level.of_sets),
+                Cell::Count(level.ways.into()),
+                Cell::Number(level.lines_a_set),
+                Cell::Count(level.crowded_misses),
+                Cell::Share(level.miss_share),
+                Cell::text(&level.verdict),
+            ]
+        };
+        let columns =
+            ["cache", "sets pressed", "of sets", "ways", "lines a set", "crowded misses", "of its misses", "verdict"];
+        table("levels", &columns, self.levels.iter().map(row))
+    }
+
+    fn functions_table(&self) -> Table {
+        let row = |(name, misses): &(String, u64)| vec![Cell::text(name), Cell::Count(*misses)];
+        let what = if self.levels.is_empty() { "loads that wait" } else { "misses" };
+        table("functions", &["name", what], self.functions.iter().map(row))
+    }
+}
+
+impl Level {
+    fn line(&self) -> String {
+        format!(
+            "{} misses on crowded sets ({} of its data misses), {:.0} lines for each of {} of {} ({} ways): {}.",
+            grouped(self.crowded_misses),
+            percent(self.miss_share),
+            self.lines_a_set,
+            grouped(self.sets),
+            counted(self.of_sets, "set"),
+            self.ways,
+            self.verdict
+        )
+    }
+}
+
+fn line(label: &str, text: String) -> EvidenceLine {
+    EvidenceLine { label: label.to_owned(), text }
+}
+
+fn table(title: &str, columns: &[&str], rows: impl Iterator<Item = Vec<Cell>>) -> Table {
+    let columns = columns.iter().map(|column| (*column).to_owned()).collect();
+    Table { title: title.to_owned(), columns, rows: rows.collect() }
+}
+
+fn share(part: u64, whole: u64) -> f64 {
+    part as f64 / whole.max(1) as f64
+}
+
+/// Returns the evidence at a level, from the crowds there.
+pub fn level(case: &Traced, level: usize, crowds: &[&Crowd], verdict: String, helps: bool) -> Level {
+    let misses: u64 = crowds.iter().map(|c| c.misses).sum();
+    let mean = |figure: &dyn Fn(&Crowd) -> f64| {
+        crowds.iter().map(|c| figure(c) * c.misses as f64).sum::<f64>() / misses.max(1) as f64
+    };
+    let all = case.model.totals.levels.get(level).map_or(0, |tally| tally.data_misses());
+    let cache = case.cache(level);
+    let suffix = if level == 0 { "d" } else { "" };
+    Level {
+        cache: format!("L{}{suffix}", level + 1),
+        sets: (mean(&|c| c.sets).round() as u64).max(1),
+        of_sets: cache.map_or(0, describe::sets),
+        ways: cache.map_or(0, |cache| cache.ways),
+        lines_a_set: mean(&|c| c.lines_a_set),
+        crowded_misses: misses,
+        miss_share: share(misses, all),
+        verdict,
+        helps,
+    }
+}
+
+fn objects(case: &Traced, subject: &Subject) -> Vec<Objects> {
+    let mut list: Vec<Objects> = subject
+        .by_name()
+        .into_iter()
+        .map(|crowd| {
+            let sizes: Vec<u64> = crowd.extents.iter().map(|(start, end, _)| end - start).collect();
+            let all = case.model.totals.levels.get(crowd.level).map_or(0, |tally| tally.data_misses());
+            let objects = crowd.extents.len() as u64;
+            let merged = subject.class == Class::Mappings && is_of_pieces(crowd);
+            Objects {
+                name: if subject.class == Class::Stacks { "thread stacks".to_owned() } else { crowd.name.clone() },
+                // A stack is named by its own thread: who made the thread is not known.
+                allocated_at: if subject.class == Class::Stacks { Vec::new() } else { crowd.allocated_at.clone() },
+                count: if merged { crowd.pieces } else { objects },
+                size_bytes: sizes.first().copied().filter(|first| sizes.iter().all(|bytes| bytes == first)),
+                miss_share: share(crowd.misses, all),
+            }
+        })
+        .collect();
+    list.sort_by(|a, b| b.miss_share.total_cmp(&a.miss_share));
+    list.truncate(MOST_LISTED);
+    list
+}
+
+fn functions(subject: &Subject) -> Vec<(String, u64)> {
+    let mut sums: BTreeMap<&str, u64> = BTreeMap::new();
+    let aliased = subject.aliased.iter().flat_map(|alias| &alias.functions);
+    for (name, misses) in subject.crowds.iter().flat_map(|c| &c.functions).chain(aliased) {
+        *sums.entry(name).or_default() += misses;
+    }
+    let mut list: Vec<(String, u64)> = sums.into_iter().map(|(name, misses)| (name.to_owned(), misses)).collect();
+    list.sort_by_key(|(_, misses)| std::cmp::Reverse(*misses));
+    list.truncate(MOST_LISTED);
+    list
+}

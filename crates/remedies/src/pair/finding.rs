@@ -1,0 +1,74 @@
+//! From tasks that share caches to a finding: what they do to each other, and which of them belong together.
+
+use super::evidence;
+use super::judged::Judged;
+use super::tables;
+use super::tasks::USUAL_WINDOW;
+use nearmiss_analysis::{Asked, Case, CaseError, Suspicion, Unrehearsed};
+use nearmiss_machine::describe::Domains;
+use nearmiss_record::finding::{Finding, Known, Reach};
+use nearmiss_record::rehearsal::Rehearsal;
+
+/// Tasks that may do better beside others.
+pub struct Pairing {
+    pub domains: Domains,
+    pub most_gain: f64,
+}
+
+impl Suspicion for Pairing {
+    fn most_gain(&self) -> f64 {
+        self.most_gain
+    }
+
+    fn finding(&self, case: &Case) -> Result<Finding, CaseError> {
+        let case = case.traced()?;
+        let judged = Judged::of(case, &self.domains, USUAL_WINDOW)?;
+        judged.keep(case)?;
+        let helps = judged.proposed().is_some();
+        let run = case.run.path().display().to_string();
+        let command = |verb: &str| {
+            let begin = ["nearmiss", verb, super::NAME, "--table", &run, "--"].map(str::to_owned);
+            begin.into_iter().chain(case.manifest.command.iter().cloned()).collect()
+        };
+        Ok(Finding {
+            remedy: super::NAME.to_owned(),
+            known: Known::Modelled,
+            symptom: evidence::symptom(&judged),
+            cause: evidence::cause(&judged),
+            evidence: evidence::evidence(&judged, self.most_gain),
+            treatment: evidence::treatment(&judged),
+            reach: Reach::Outside,
+            prediction: judged.prediction(case),
+            unless: vec![
+                "the scheduler happens to place the tasks so already, or they wait for one another".to_owned(),
+            ],
+            apply: helps.then(|| command("apply")),
+            verify: helps.then(|| command("verify")),
+        })
+    }
+
+    fn rehearse(&self, case: &Case, asked: &Asked) -> Result<Rehearsal, CaseError> {
+        let case = case.traced()?;
+        let windows = if asked.values.is_empty() { vec![USUAL_WINDOW] } else { asked.numbers() };
+        let judged = windows.iter().map(|window| Judged::of(case, &self.domains, *window));
+        let judged = judged.collect::<Result<Vec<_>, _>>()?;
+        // As the tables that are printed, the one that is kept is of the first window.
+        judged.first().map_or(Ok(()), |first| first.keep(case))?;
+        tables::rehearsal(case, &judged)
+    }
+}
+
+/// Suspects tasks of a run with a trace that does not carry their places.
+pub fn unrehearsed(why: String, most_gain: f64) -> Unrehearsed {
+    Unrehearsed {
+        remedy: super::NAME,
+        said: format!("whether tasks would do better beside others is not known: {why}"),
+        known: Known::Modelled,
+        symptom: "Several tasks wait for caches that they could share with others".to_owned(),
+        cause: "Which tasks share a cache decides which lines stay in it.",
+        untold: "what other neighbours would gain",
+        why,
+        carry: "tasks",
+        most_gain,
+    }
+}
