@@ -24,7 +24,7 @@ fn crowded_sets_are_found_mid_run_and_the_program_runs_on() {
     let program = Running::start(&[&subject("aligned-tasks"), "--objects", "64", "--visits", "100000000000"]);
     std::thread::sleep(Duration::from_secs(1));
     let pid = program.pid();
-    let output = nearmiss(&place, &["diagnose", "-p", &pid, "--json", "-m", "zen3-milan", "--cpus", "1"]);
+    let output = nearmiss(&place, &["diagnose", "-p", &pid, "--within", "30s", "--json", "-m", "zen3-milan", "--cpus", "1"]);
     assert!(output.status.success(), "{}", said(&output));
     let findings: Value = serde_json::from_slice(&output.stdout).unwrap();
     let finding = &findings["findings"][0];
@@ -51,7 +51,7 @@ fn a_program_writes_on_where_it_was() {
     let script = script.replace("numbers", file.to_str().unwrap());
     let program = Running::start(&["/bin/dash", "-c", &script]);
     std::thread::sleep(Duration::from_millis(500));
-    let words = ["trace", "-p", &program.pid(), "--within", "15s", "--keep", "kept", "--no-trace", "--quiet"];
+    let words = ["trace", "-p", &program.pid(), "--within", "6s", "--keep", "kept", "--no-trace", "--quiet"];
     let output = nearmiss(&place, &words);
     assert!(output.status.success(), "{}", said(&output));
     let kept = std::fs::read_to_string(place.path().join("kept").join(file.strip_prefix("/").unwrap())).unwrap();
