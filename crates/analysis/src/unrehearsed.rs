@@ -47,7 +47,7 @@ impl Suspicion for Unrehearsed {
             evidence: Evidence { most_gain: self.most_gain, ..Evidence::default() },
             treatment: format!("None yet: the run does not tell {}", self.untold),
             reach: Reach::Inside { why: self.why.clone(), change },
-            prediction: Prediction { of: "the cycles".to_owned(), ..Prediction::default() },
+            prediction: Prediction::default(),
             unless: Vec::new(),
             apply: None,
             verify: None,

@@ -9,7 +9,7 @@ use nearmiss_analysis::{
     Parameter, Remedy, Suspicion, Suspicions, Value,
 };
 use nearmiss_record::figures::{Cell, Table};
-use nearmiss_record::finding::{Evidence, EvidenceLine, Finding, Known, Prediction, Reach};
+use nearmiss_record::finding::{Base, Evidence, EvidenceLine, Finding, Known, Prediction, Reach};
 use nearmiss_record::rehearsal::Rehearsal;
 use nearmiss_remedies::REMEDIES;
 use nearmiss_workload::{Running, Stdio, Workload};
@@ -111,7 +111,7 @@ impl Suspicion for Poller {
                 gain: 0.25,
                 low: 0.2,
                 high: 0.3,
-                of: "the CPU time".to_owned(),
+                of: Base::other("the CPU time"),
                 ..Prediction::default()
             },
             unless: vec!["somebody waits for each event".to_owned()],

@@ -22,6 +22,9 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 use tempfile::NamedTempFile;
 
+/// Cache misses of a sample, unless others are asked for: a prime, so that no loop keeps step.
+const MISS_PERIOD: u64 = 10_007;
+
 /// Arguments of `nearmiss observe`.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
@@ -46,7 +49,7 @@ pub struct Args {
     #[arg(short = 'F', long, value_name = "HZ", default_value_t = watch::DEFAULT_FREQUENCY_HZ, value_parser = clap::value_parser!(u64).range(1..=20_000))]
     frequency: u64,
     /// One sample for so many cache misses
-    #[arg(long, value_name = "N", default_value_t = 10_007, value_parser = clap::value_parser!(u64).range(100..))]
+    #[arg(long, value_name = "N", default_value_t = MISS_PERIOD, value_parser = clap::value_parser!(u64).range(100..))]
     miss_period: u64,
     /// Also sample this event, as `perf list` names it (repeatable)
     #[arg(short, long = "event", value_name = "EVENT")]
@@ -153,7 +156,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     // A load has an end of its own; any other observation ends by a signal.
     let cut_by = interrupt::received().filter(|_| options.load.is_some());
     interrupt::forget();
-    let run = write(&args, &target, &outcome)?;
+    let run = write(&args.runs, args.json.as_deref(), &target, &outcome)?;
     let page = nearmiss_report::observe::text(&outcome.observed, crate::output::terminal_width_of_stderr(), args.rows);
     let mut err = anstream::stderr().lock();
     // A closed stderr must not change how the command's end is reported.
@@ -167,25 +170,28 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
 
 /// Observes a command to be diagnosed: nothing is printed, every wait and poll is kept, its output too.
 pub fn for_diagnosis(runs: &Path, command: &[OsString]) -> anyhow::Result<RunDir> {
-    use clap::Parser;
-    #[derive(Parser)]
-    struct Line {
-        #[command(flatten)]
-        args: Args,
-    }
-    let words = ["observe", "--log", "--runs"].map(OsString::from).into_iter().chain([runs.into(), "--".into()]);
-    let args = Line::try_parse_from(words.chain(command.iter().cloned()))?.args;
     std::fs::create_dir_all(runs)?;
     let (out, err) = (NamedTempFile::new_in(runs)?, NamedTempFile::new_in(runs)?);
     let _unfinished = [Unfinished::file(out.path()), Unfinished::file(err.path())];
     let output = [out.reopen()?.into(), err.reopen()?.into()];
-    let options = Options { output: Some(output), ..options(&args)? };
-    let target = target(&args)?;
+    let options = Options {
+        asked: Asked::ALL,
+        frequency_hz: watch::DEFAULT_FREQUENCY_HZ,
+        miss_period: MISS_PERIOD,
+        events: Vec::new(),
+        stacks: StackMode::Tables,
+        log: true,
+        acquisitions: false,
+        limit: None,
+        load: None,
+        output: Some(output),
+    };
+    let target = Target::Command(command.to_vec());
     let outcome = watch::observe(&target, &options, &Arc::default())?;
     if outcome.finished.is_some_and(|finished| finished.status == Status::Signaled(SIGINT)) {
         return Err(Interrupted("the command was interrupted".to_owned()).into());
     }
-    let run = write(&args, &target, &outcome)?;
+    let run = write(runs, None, &target, &outcome)?;
     for (file, name) in [out, err].into_iter().zip(OUTPUTS) {
         file.persist(run.file(name)).map_err(|error| error.error)?;
     }
@@ -237,22 +243,22 @@ fn options(args: &Args) -> anyhow::Result<Options> {
     })
 }
 
-fn write(args: &Args, target: &Target, outcome: &Outcome) -> anyhow::Result<RunDir> {
+fn write(runs: &Path, json: Option<&Path>, target: &Target, outcome: &Outcome) -> anyhow::Result<RunDir> {
     let command: Vec<String> = match target {
         Target::Command(argv) => argv.iter().map(|a| a.to_string_lossy().into_owned()).collect(),
         _ => Vec::new(),
     };
     let what = command.first().unwrap_or(&outcome.observed.target);
-    let (run, _unfinished) = Unfinished::run(&args.runs, &run_name("observe-", what))?;
-    write_in(&run, args, command, outcome).inspect_err(|_| run.discard())?;
+    let (run, _unfinished) = Unfinished::run(runs, &run_name("observe-", what))?;
+    write_in(&run, json, command, outcome).inspect_err(|_| run.discard())?;
     Ok(run)
 }
 
-fn write_in(run: &RunDir, args: &Args, command: Vec<String>, outcome: &Outcome) -> anyhow::Result<()> {
+fn write_in(run: &RunDir, json: Option<&Path>, command: Vec<String>, outcome: &Outcome) -> anyhow::Result<()> {
     let observed = &outcome.observed;
     run.write_json(observed::FILE, observed)?;
     watch::write_tables(run.path(), outcome)?;
-    if let Some(file) = &args.json {
+    if let Some(file) = json {
         let mut bytes = serde_json::to_vec(observed)?;
         bytes.push(b'\n');
         run::write_whole(file, &bytes)?;

@@ -77,9 +77,6 @@ pub struct Args {
     record: RecordArgs,
     #[command(flatten)]
     running: SnapshotArgs,
-    /// Its snapshot, once it was taken
-    #[arg(skip)]
-    snapshot: Option<Rc<Snapshot>>,
     /// Count misses only, on one CPU: no classes, functions or objects, and no run is kept. Faster
     #[arg(long, conflicts_with_all = ["cpus", "order", "max_trace", "runs", "pid"])]
     counts: bool,
@@ -99,9 +96,6 @@ pub struct Args {
     /// addresses, 2.3 times for stores, 1.5 times for tasks
     #[arg(long, value_name = "PART", value_enum, value_delimiter = ',', conflicts_with = "counts")]
     carry: Vec<Carry>,
-    /// The trace is looked at, and made again if that shows something
-    #[arg(skip)]
-    first_look: bool,
     /// Do not keep calling contexts: faster, no call stacks
     #[arg(long)]
     no_stacks: bool,
@@ -152,10 +146,10 @@ pub fn run(mut args: Args) -> anyhow::Result<ExitCode> {
     } else {
         let within = args.within.unwrap_or(if args.running.is_given() { OF_A_SNAPSHOT } else { Duration::ZERO });
         let budget = Budget::of(within);
-        args.snapshot = args.running.take(&args.record.load)?;
-        args.command.extend(args.snapshot.iter().flat_map(|snapshot| command_of(snapshot)));
+        let snapshot = args.running.take(&args.record.load)?;
+        args.command.extend(snapshot.iter().flat_map(|snapshot| command_of(snapshot)));
         let plan = budget.plan(Purpose::Report, None);
-        let recording = trace(&args, plan, Kept::Report)?;
+        let recording = trace(&Subject { snapshot: snapshot.as_ref(), ..Subject::of(&args) }, plan, Kept::Report)?;
         (recording.status, recording.ended)
     };
     Ok(ExitCode::from(match status {
@@ -180,9 +174,31 @@ enum Kept {
     Figures,
 }
 
-fn trace(args: &Args, plan: Option<Parts>, kept: Kept) -> anyhow::Result<Recording> {
+/// The options, and what no user types.
+#[derive(Clone, Copy)]
+struct Subject<'a> {
+    args: &'a Args,
+    /// The snapshot that stands for the command.
+    snapshot: Option<&'a Rc<Snapshot>>,
+    /// The trace is looked at, and made again if that shows something.
+    first_look: bool,
+}
+
+impl<'a> Subject<'a> {
+    fn of(args: &'a Args) -> Self {
+        Subject { args, snapshot: None, first_look: false }
+    }
+
+    /// Whether heap objects are told apart, which processes of a snapshot cannot be.
+    fn has_heap(&self) -> bool {
+        !self.args.no_heap && self.snapshot.is_none()
+    }
+}
+
+fn trace(subject: &Subject<'_>, plan: Option<Parts>, kept: Kept) -> anyhow::Result<Recording> {
+    let args = subject.args;
     // The guest would report it too, after its boot.
-    if args.snapshot.is_none() {
+    if subject.snapshot.is_none() {
         Workload::new(args.command.iter().cloned()).program()?;
     }
     runs_can_be_kept(&args.runs)?;
@@ -194,11 +210,11 @@ fn trace(args: &Args, plan: Option<Parts>, kept: Kept) -> anyhow::Result<Recordi
     if args.carry.contains(&Carry::Stores) && args.no_stacks {
         bail!("--carry stores keeps stores by their call sites, and --no-stacks leaves those out; give one of the two");
     }
-    let filter = filter(args, &machine);
+    let filter = filter(subject, &machine);
     let clock = if args.deterministic { Clock::Instructions } else { args.record.clock };
-    let config = tap_config(args, &machine, filter, clock)?;
+    let config = tap_config(subject, &machine, filter, clock)?;
     caution(&config);
-    let (words, window) = served::recorded(args, &machine, &config.kernel)?;
+    let (words, window) = served::recorded(subject, &machine, &config.kernel)?;
     // The load's window closes ahead of what stops the server and returns the load's status.
     let go_on = args.record.go_on || args.record.load.is_given();
     let session = Session::new(config)?.within(window).in_parts(plan).letting_it_finish(go_on);
@@ -215,7 +231,7 @@ fn trace(args: &Args, plan: Option<Parts>, kept: Kept) -> anyhow::Result<Recordi
         most_trace: (!args.no_trace).then_some(args.max_trace),
         command: &args.command,
         clock: clock.name(),
-        notes: &|recorded| notes(args, &machine, recorded),
+        notes: &|recorded| notes(subject, &machine, recorded),
         stage: &staged(),
     };
     let result = command.and_then(|command| record(args, session, command, &options, &run));
@@ -275,9 +291,9 @@ fn staged() -> impl Fn(Stage) {
 }
 
 /// Returns the notes that depend on how the guest was set up.
-fn notes(args: &Args, machine: &Machine, recorded: &Recorded) -> Vec<String> {
-    let nodes = args.record.nodes.notes(machine);
-    served::notes(args).chain(nodes).chain(note_of_kernel(args)).chain(warm::notes(recorded)).collect()
+fn notes(subject: &Subject<'_>, machine: &Machine, recorded: &Recorded) -> Vec<String> {
+    let nodes = subject.args.record.nodes.notes(machine);
+    served::notes(subject).chain(nodes).chain(note_of_kernel(subject.args)).chain(warm::notes(recorded)).collect()
 }
 
 /// What the command line's exit status depends on keeps its type.
@@ -308,9 +324,10 @@ fn note_of_kernel(args: &Args) -> Option<String> {
 }
 
 /// The filter that is exact for the machine, or the one that is exact for every machine, and what else it is to carry.
-fn filter(args: &Args, machine: &Machine) -> Filter {
+fn filter(subject: &Subject<'_>, machine: &Machine) -> Filter {
+    let args = subject.args;
     let mut filter = describe::filter_for(machine);
-    let is_whole = args.first_look && describe::every_load_counts(machine);
+    let is_whole = subject.first_look && describe::every_load_counts(machine);
     let carries = |part| args.carry.contains(&part) || is_whole && part != Carry::Tasks;
     if args.one_line_filter || carries(Carry::Addresses) {
         filter.index_bits = 0;
@@ -319,7 +336,7 @@ fn filter(args: &Args, machine: &Machine) -> Filter {
     filter.ordered_stores = carries(Carry::Stores);
     filter.by_task = carries(Carry::Tasks);
     filter.contexts = !args.no_stacks;
-    filter.heap = !args.no_heap && args.snapshot.is_none();
+    filter.heap = subject.has_heap();
     // Nobody else needs these records, and no curve needs the hits.
     if args.no_trace && args.no_curve && !args.one_line_filter && args.carry.is_empty() {
         filter.first_level = describe::first_level_for(machine);
@@ -327,7 +344,8 @@ fn filter(args: &Args, machine: &Machine) -> Filter {
     filter
 }
 
-fn tap_config(args: &Args, machine: &Machine, filter: Filter, clock: Clock) -> anyhow::Result<TapConfig> {
+fn tap_config(subject: &Subject<'_>, machine: &Machine, filter: Filter, clock: Clock) -> anyhow::Result<TapConfig> {
+    let args = subject.args;
     let topology = machine.topology;
     let nodes = machine.memory.nodes;
     let kernel = match &args.record.kernel {
@@ -350,7 +368,7 @@ fn tap_config(args: &Args, machine: &Machine, filter: Filter, clock: Clock) -> a
         qemu: qemu.map_err(|e| CannotHere(e.to_string()))?,
         only_user: args.record.only == Some(Only::User),
         filter,
-        heap_shim: (!args.no_heap && args.snapshot.is_none()).then(|| nearmiss_tap::guest::HEAP_SHIM.to_vec()),
+        heap_shim: subject.has_heap().then(|| nearmiss_tap::guest::HEAP_SHIM.to_vec()),
         icount: (clock == Clock::Instructions)
             .then_some(InstructionClock { shift: INSTRUCTION_SHIFT, leaps: args.deterministic }),
         timeout: args.record.timeout,

@@ -6,6 +6,7 @@
 use crate::figures::Table;
 use crate::waits::Wait;
 use serde::{Deserialize, Serialize};
+use std::fmt;
 
 /// `nearmiss/findings/2`.
 pub const SCHEMA: &str = "nearmiss/findings/2";
@@ -186,7 +187,7 @@ pub struct Prediction {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub measured_cycles: Option<u64>,
     /// Base of the share, as in `gain 5% of the cycles`.
-    pub of: String,
+    pub of: Base,
     /// Seeds of the page placements replayed; none where pages do not matter.
     pub placements: Vec<u64>,
     /// Share of a miss's latency that the machine is assumed to hide, where misses matter.
@@ -195,6 +196,77 @@ pub struct Prediction {
     pub function: Option<FunctionGain>,
     /// Why the figures are not exact, one sentence each.
     pub approximate: Vec<String>,
+}
+
+/// Base of a share that is saved. Records have its words.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "String", into = "String")]
+pub enum Base {
+    /// The command's cycles.
+    Cycles {
+        /// By a counter or a clock, and not by the model.
+        measured: bool,
+        /// The share is an upper bound.
+        at_most: bool,
+    },
+    /// A base that one remedy alone has, in its words.
+    Other(String),
+}
+
+impl Base {
+    /// The modelled cycles.
+    pub const CYCLES: Base = Base::Cycles { measured: false, at_most: false };
+
+    /// The same base, measured, where it is one of cycles.
+    pub fn measured(self) -> Self {
+        match self {
+            Base::Cycles { at_most, .. } => Base::Cycles { measured: true, at_most },
+            other => other,
+        }
+    }
+
+    /// A base in words of its own.
+    pub fn other(words: &str) -> Self {
+        Base::Other(words.to_owned())
+    }
+}
+
+impl Default for Base {
+    fn default() -> Self {
+        Base::CYCLES
+    }
+}
+
+const CYCLES: [(&str, bool, bool); 4] = [
+    ("the cycles", false, false),
+    ("the cycles at most", false, true),
+    ("the measured cycles", true, false),
+    ("the measured cycles at most", true, true),
+];
+
+impl fmt::Display for Base {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let words = CYCLES
+            .iter()
+            .find(|(_, measured, at_most)| *self == Base::Cycles { measured: *measured, at_most: *at_most });
+        f.write_str(match (self, words) {
+            (Base::Other(words), _) => words,
+            (Base::Cycles { .. }, words) => words.map_or("the cycles", |(words, ..)| words),
+        })
+    }
+}
+
+impl From<String> for Base {
+    fn from(text: String) -> Self {
+        let known = CYCLES.iter().find(|(words, ..)| *words == text);
+        known.map_or(Base::Other(text), |&(_, measured, at_most)| Base::Cycles { measured, at_most })
+    }
+}
+
+impl From<Base> for String {
+    fn from(base: Base) -> Self {
+        base.to_string()
+    }
 }
 
 fn is_unknown(cycles: &u64) -> bool {

@@ -340,7 +340,7 @@ fn exchanged(frees_its_own: bool, both: bool) -> Script {
 fn pools_are_offered_where_blocks_are_freed_elsewhere_and_nowhere_else() {
     let finding = only(&exchanged(false, true));
     assert_eq!(finding.apply.unwrap()[3], "--pools");
-    assert_eq!((finding.prediction.of.as_str(), finding.prediction.low), ("the cycles at most", 0.0));
+    assert_eq!((finding.prediction.of.to_string(), finding.prediction.low), ("the cycles at most".to_owned(), 0.0));
     let blocks = finding.evidence.lines.iter().find(|line| line.label == "Blocks").unwrap();
     assert_eq!(blocks.text, "100% of the blocks that were handed out again had been freed on another node.");
     for passed in [exchanged(true, true), exchanged(true, false), exchanged(false, false)] {

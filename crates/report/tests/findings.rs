@@ -38,7 +38,7 @@ fn finding(reach: Reach) -> Finding {
             measured_cycles: None,
             of_whole_run: None,
             placements: vec![1, 2, 3, 4, 5],
-            of: "the cycles".into(),
+            of: Base::CYCLES,
             overlap: Some(0.6),
             function: Some(FunctionGain {
                 name: "walk".into(),
@@ -185,7 +185,7 @@ fn what_was_measured_says_so_and_knows_no_pages() {
     let measured = Finding {
         known: Known::Measured,
         prediction: Prediction {
-            of: "the CPU time".into(),
+            of: Base::other("the CPU time"),
             placements: Vec::new(),
             overlap: None,
             function: None,

@@ -98,7 +98,7 @@ pub(crate) fn by_measured_cycles(prediction: &mut Prediction, measured: &Measure
         }
     }
     prediction.measured_cycles = Some(measured.cycles);
-    prediction.of = prediction.of.replacen("the cycles", "the measured cycles", 1);
+    prediction.of = std::mem::take(&mut prediction.of).measured();
 }
 
 /// Rounds a share to tens of percent; a share below 10% stays.
@@ -110,7 +110,7 @@ fn to_tens(share: f64) -> f64 {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
-    use nearmiss_record::finding::{Evidence, OfWholeRun, Reach};
+    use nearmiss_record::finding::{Base, Evidence, OfWholeRun, Reach};
 
     fn finding(known: Known, prediction: Prediction) -> Finding {
         Finding {
@@ -162,7 +162,7 @@ mod tests {
             low: 0.2,
             high: 0.4,
             modelled_cycles: 1_000,
-            of: "the cycles at most".to_owned(),
+            of: Base::Cycles { measured: false, at_most: true },
             ..Prediction::default()
         }
     }
@@ -172,7 +172,7 @@ mod tests {
         let mut said = prediction();
         by_measured_cycles(&mut said, &Measured { cycles: 2_000, ..Measured::default() });
         assert_eq!([said.gain, said.low, said.high], [0.15, 0.1, 0.2]);
-        assert_eq!((said.measured_cycles, said.of.as_str()), (Some(2_000), "the measured cycles at most"));
+        assert_eq!((said.measured_cycles, said.of.to_string().as_str()), (Some(2_000), "the measured cycles at most"));
         assert!(said.approximate.is_empty());
     }
 

@@ -1,7 +1,7 @@
 //! `nearmiss trace --counts`: misses counted on one CPU and nothing kept, for those who want no causes.
 
 use super::options::{Clock, Only};
-use super::{Args, filter, tap_config};
+use super::{Args, Subject, filter, tap_config};
 use crate::output::terminal_width_of_stderr;
 use crate::table::{lines, table};
 use crate::{exit, interrupt};
@@ -22,16 +22,17 @@ use nearmiss_workload::Workload;
 
 /// Runs the command and reports how often each cache missed. Returns its exit status, if it came to one.
 pub fn count(args: &Args) -> anyhow::Result<Option<CommandStatus>> {
+    let subject = &Subject::of(args);
     // The guest would report it too, after its boot.
     Workload::new(args.command.iter().cloned()).program()?;
     let machine = describe::cut(&nearmiss_host::load(&args.machine)?, 1);
     let filter = match args.one_line_filter {
-        true => Filter { contexts: false, heap: false, ..filter(args, &machine) },
+        true => Filter { contexts: false, heap: false, ..filter(subject, &machine) },
         false => describe::filter_for_counts(&machine),
     };
     let clock = if args.deterministic { Clock::Instructions } else { args.record.clock };
-    let config = TapConfig { heap_shim: None, ..tap_config(args, &machine, filter, clock)? };
-    let (words, window) = super::served::recorded(args, &machine, &config.kernel)?;
+    let config = TapConfig { heap_shim: None, ..tap_config(subject, &machine, filter, clock)? };
+    let (words, window) = super::served::recorded(subject, &machine, &config.kernel)?;
     let session = Session::new(config)?.within(window);
     let filter = session.header().filter; // not all that was asked for goes with every emulator
     let options = ModelOptions::of(session.header(), Order::Recorded);
@@ -50,7 +51,7 @@ pub fn count(args: &Args) -> anyhow::Result<Option<CommandStatus>> {
                 .to_owned(),
         );
     }
-    notes.extend(super::served::notes(args));
+    notes.extend(super::served::notes(subject));
     notes.extend(super::note_of_kernel(args));
     notes.extend(super::warm::notes(&recorded));
     notes.extend(recorded.notes.iter().cloned());

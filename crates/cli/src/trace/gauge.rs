@@ -6,7 +6,7 @@
 //! as a machine in use has it, takes other sets for one page more, and the second level of `sort` then misses 10% more
 //! or less.
 
-use super::{Args, Clock, Kept, filter, not_recorded, recording, tap_config, warm};
+use super::{Args, Clock, Kept, Subject, filter, not_recorded, recording, tap_config, warm};
 use crate::interrupt;
 use anyhow::Context;
 use nearmiss_analysis::Counted;
@@ -43,7 +43,8 @@ impl Gauge {
         let mut machine = self.machine.clone();
         machine.memory.placement = Placement::Sequential;
         let args = self.args(words);
-        let config = tap_config(&args, &machine, filter(&args, &machine), Clock::Instructions)?;
+        let subject = &Subject::of(&args);
+        let config = tap_config(subject, &machine, filter(subject, &machine), Clock::Instructions)?;
         let session = Session::new(config)?.on_progress(recording::shown(None, Kept::Figures));
         let errors = tempfile::tempfile().context("a file for the command's errors")?;
         let command = self.command(&args, variables, errors.try_clone()?)?;

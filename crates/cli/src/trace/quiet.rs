@@ -1,6 +1,6 @@
 //! Traces for other verbs: nothing is printed, and the command's output is kept in the run.
 
-use super::{Args, Budget, Carry, Kept, Length, OUTPUTS, Purpose, RecordArgs, trace};
+use super::{Args, Budget, Carry, Kept, Length, OUTPUTS, Purpose, RecordArgs, Subject, trace};
 use crate::exit::{self, Interrupted};
 use crate::interrupt;
 use crate::order::OrderArg;
@@ -51,8 +51,6 @@ pub enum Look {
 pub fn for_diagnosis(diagnosed: &Diagnosed<'_>, look: Look) -> anyhow::Result<(RunDir, Recorded)> {
     let mut args = Args::quiet(diagnosed.machine.unwrap_or("host"), diagnosed.runs, diagnosed.command);
     args.record = diagnosed.record.clone();
-    args.snapshot = diagnosed.snapshot.cloned();
-    args.first_look = look == Look::First;
     args.carry = match look {
         Look::First => Vec::new(),
         Look::Closer { tasks: false, .. } => vec![Carry::Addresses, Carry::Stores],
@@ -62,7 +60,8 @@ pub fn for_diagnosis(diagnosed: &Diagnosed<'_>, look: Look) -> anyhow::Result<(R
         Look::First => diagnosed.budget.plan(Purpose::FirstLook, None),
         Look::Closer { length, .. } => diagnosed.budget.plan(Purpose::CloserLook, length),
     };
-    let recording = trace(&args, plan, Kept::Diagnosis)?;
+    let subject = Subject { args: &args, snapshot: diagnosed.snapshot, first_look: look == Look::First };
+    let recording = trace(&subject, plan, Kept::Diagnosis)?;
     ended_by_a_person(&recording)?;
     let Recording { recorded, status, ended, .. } = recording;
     if status != Some(CommandStatus::Exited(0)) && !ended {
@@ -101,7 +100,7 @@ pub fn quietly(measured: &Measured<'_>, runs: &Path, command: &[OsString]) -> an
     let mut args = Args::quiet(measured.machine, runs, command);
     (args.no_trace, args.no_curve, args.no_heap) = (true, true, true);
     args.record.cpus = measured.cpus;
-    let recording = trace(&args, None, Kept::Diagnosis)?;
+    let recording = trace(&Subject::of(&args), None, Kept::Diagnosis)?;
     if interrupt::received().is_some() {
         return Err(Interrupted("the command was interrupted".to_owned()).into());
     }
@@ -134,14 +133,12 @@ impl Args {
             machine: machine.to_owned(),
             record: RecordArgs::default(),
             running: SnapshotArgs::default(),
-            snapshot: None,
             counts: false,
             order: OrderArg::Recorded,
             deterministic: false,
             no_aslr: false,
             one_line_filter: false,
             carry: Vec::new(),
-            first_look: false,
             no_stacks: false,
             no_heap: false,
             no_curve: false,

@@ -1,6 +1,6 @@
 //! A server that is traced while a load runs, and processes that run on from a snapshot.
 
-use super::Args;
+use super::Subject;
 use crate::conductor::{conducted, restored};
 use nearmiss_record::machine::Machine;
 use nearmiss_tap::guest::KernelImage;
@@ -10,11 +10,12 @@ use std::ffi::OsString;
 /// Returns the command in the guest, and its recorded window. Errors: a window beside that of the load, or no such
 /// load.
 pub(super) fn recorded(
-    args: &Args,
+    subject: &Subject<'_>,
     machine: &Machine,
     kernel: &KernelImage,
 ) -> anyhow::Result<(Vec<OsString>, Window)> {
-    if let Some(snapshot) = &args.snapshot {
+    let args = subject.args;
+    if let Some(snapshot) = subject.snapshot {
         // The load's program is looked for here, ahead of the boot.
         args.record.load.load()?;
         if args.record.window.is_given() {
@@ -32,9 +33,9 @@ pub(super) fn recorded(
 }
 
 /// Returns the notes for the head.
-pub(super) fn notes(args: &Args) -> impl Iterator<Item = String> {
-    let load = args.record.load.command().map(|load| {
+pub(super) fn notes(subject: &Subject<'_>) -> impl Iterator<Item = String> {
+    let load = subject.args.record.load.command().map(|load| {
         format!("The window is that of the load `{load}`, which ran in the guest beside the server: the figures are of both.")
     });
-    args.snapshot.as_deref().map(crate::snapshot::note).into_iter().chain(load)
+    subject.snapshot.map(|snapshot| crate::snapshot::note(snapshot)).into_iter().chain(load)
 }

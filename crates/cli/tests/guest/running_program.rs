@@ -24,7 +24,8 @@ fn crowded_sets_are_found_mid_run_and_the_program_runs_on() {
     let program = Running::start(&[&subject("aligned-tasks"), "--objects", "64", "--visits", "100000000000"]);
     std::thread::sleep(Duration::from_secs(1));
     let pid = program.pid();
-    let output = nearmiss(&place, &["diagnose", "-p", &pid, "--within", "30s", "--json", "-m", "zen3-milan", "--cpus", "1"]);
+    let output =
+        nearmiss(&place, &["diagnose", "-p", &pid, "--within", "30s", "--json", "-m", "zen3-milan", "--cpus", "1"]);
     assert!(output.status.success(), "{}", said(&output));
     let findings: Value = serde_json::from_slice(&output.stdout).unwrap();
     let finding = &findings["findings"][0];

@@ -5,7 +5,7 @@ use super::evidence::{self, line, place, threads};
 use super::replays::{self, Replays, exactness, least_spacing};
 use super::subject::{Class, Subject};
 use nearmiss_analysis::{Asked, Case, CaseError, Suspicion, Traced, dearest_wait};
-use nearmiss_record::finding::{Finding, Known, LEAST_GAIN, Prediction, Reach};
+use nearmiss_record::finding::{Base, Finding, Known, LEAST_GAIN, Prediction, Reach};
 use nearmiss_record::model::{LineSharing, ModelRecord, SharedLineRow, Tenant};
 use nearmiss_record::rehearsal::Rehearsal;
 use nearmiss_record::words::{bytes, counted, percent};
@@ -172,10 +172,6 @@ impl Apart {
         if case.machine().memory.nodes > 1 {
             approximate.push("the new lines lie in the last memory node".to_owned());
         }
-        let of = match sharing {
-            LineSharing::False => "the cycles",
-            LineSharing::True => "the cycles at most",
-        };
         Prediction {
             gain: replays.gain(1, CHANGED).0,
             low: if sharing == LineSharing::True { 0.0 } else { low },
@@ -183,7 +179,7 @@ impl Apart {
             of_whole_run: replays.of_whole_run(CHANGED),
             modelled_cycles: replays.cycles_before(),
             measured_cycles: None,
-            of: of.to_owned(),
+            of: Base::Cycles { measured: false, at_most: sharing == LineSharing::True },
             placements: replays.placements.clone(),
             overlap: case.machine().hidden_share(),
             function: None,

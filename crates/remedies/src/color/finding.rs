@@ -10,7 +10,7 @@ use super::subject::{Class, Subject};
 use nearmiss_analysis::{Asked, Case, CaseError, PLACEMENTS, Suspicion, Traced, seeds};
 use nearmiss_machine::attribution::Crowd;
 use nearmiss_machine::describe;
-use nearmiss_record::finding::{Finding, Known, Prediction, Reach};
+use nearmiss_record::finding::{Base, Finding, Known, Prediction, Reach};
 use nearmiss_record::rehearsal::Rehearsal;
 use nearmiss_record::units::Bytes;
 use nearmiss_record::words::{counted, grouped, percent};
@@ -181,8 +181,8 @@ impl Colors {
 
     fn prediction(&self, case: &Traced, colorings: &Colorings, at: usize) -> Result<Prediction, CaseError> {
         let (gain, low, high) = colorings.own_gain(case, at);
-        let mut approximate = case.model.notes.clone();
-        approximate.retain(|note| note.contains("pproximate"));
+        let approximations = describe::approximations(case.filter, case.machine());
+        let mut approximate: Vec<String> = approximations.into_iter().map(str::to_owned).collect();
         if !self.subject.aliased.is_empty() {
             approximate.push(aliasing::EXACTNESS.to_owned());
         }
@@ -202,7 +202,7 @@ impl Colors {
             of_whole_run: colorings.of_whole_run(at),
             modelled_cycles: colorings.cycles_before(),
             measured_cycles: None,
-            of: "the cycles".to_owned(),
+            of: Base::CYCLES,
             placements: colorings.placements.clone(),
             overlap: case.machine().hidden_share(),
             function: colorings.function(case, at)?,

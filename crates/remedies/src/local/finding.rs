@@ -8,7 +8,7 @@ use super::replays::{Change, Replays};
 use nearmiss_analysis::{Asked, Case, CaseError, Suspicion, Traced, Value};
 use nearmiss_machine::attribution::{Cause, RemoteObject};
 use nearmiss_machine::describe::approximate_policy;
-use nearmiss_record::finding::{Finding, Known, Prediction, Reach};
+use nearmiss_record::finding::{Base, Finding, Known, Prediction, Reach};
 use nearmiss_record::rehearsal::Rehearsal;
 use nearmiss_record::words::percent;
 use std::sync::Arc;
@@ -143,7 +143,7 @@ impl Local {
             of_whole_run: replays.of_whole_run(*best),
             modelled_cycles: replays.cycles_before(),
             placements: replays.placements.clone(),
-            of: if at_most { "the cycles at most" } else { "the cycles" }.to_owned(),
+            of: Base::Cycles { measured: false, at_most },
             overlap: case.machine().hidden_share(),
             approximate: self.approximate(case),
             ..Prediction::default()

@@ -6,7 +6,7 @@ use super::intervals::{Basis, Choice, Tried};
 use super::logs::Logs;
 use super::{BUDGET, NAME};
 use nearmiss_analysis::{Asked, Case, CaseError, Suspicion, Value};
-use nearmiss_record::finding::{Evidence, EvidenceLine, Finding, Known, LEAST_GAIN, Prediction, Reach};
+use nearmiss_record::finding::{Base, Evidence, EvidenceLine, Finding, Known, LEAST_GAIN, Prediction, Reach};
 use nearmiss_record::rehearsal::Rehearsal;
 use nearmiss_record::words::{grouped, percent};
 use std::sync::Arc;
@@ -122,7 +122,7 @@ fn prediction(choice: &Choice) -> Prediction {
         gain: choice.saved,
         low: choice.saved_between[0],
         high: choice.saved_between[1],
-        of: "the CPU time".to_owned(),
+        of: Base::other("the CPU time"),
         approximate: vec![
             "The gain is the CPU time of the calls saved, and of what each return takes beside its events, less that of \
              the sleeps."

@@ -6,7 +6,7 @@ use super::schedules::Schedules;
 use super::tasks::{Sample, Task};
 use nearmiss_analysis::{CaseError, Traced, spread};
 use nearmiss_machine::describe::{Domains, approximate_policy};
-use nearmiss_record::finding::{LEAST_GAIN, Prediction};
+use nearmiss_record::finding::{Base, LEAST_GAIN, Prediction};
 use nearmiss_record::run::Filter;
 
 /// All that is known of the tasks of a run.
@@ -77,7 +77,7 @@ impl Judged {
             low,
             high,
             modelled_cycles: case.model.totals.cycles,
-            of: "the cycles of these tasks in user mode".to_owned(),
+            of: Base::other("the cycles of these tasks in user mode"),
             placements: self.placements.clone(),
             overlap: case.machine().hidden_share(),
             approximate: self.approximate(case),

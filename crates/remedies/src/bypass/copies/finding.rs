@@ -12,7 +12,7 @@ use super::site::Site;
 use super::way::Ways;
 use nearmiss_analysis::{Asked, Case, CaseError, Suspicion, Traced, Unrehearsed, Value};
 use nearmiss_record::figures::{Cell, Table};
-use nearmiss_record::finding::{Evidence, EvidenceLine, Finding, Known, Prediction, Reach};
+use nearmiss_record::finding::{Base, Evidence, EvidenceLine, Finding, Known, Prediction, Reach};
 use nearmiss_record::rehearsal::Rehearsal;
 use nearmiss_record::words::{bytes, counted, grouped, listed, percent};
 
@@ -191,7 +191,7 @@ impl Judged<'_> {
             high,
             of_whole_run: self.together.of_whole_run(self.at),
             modelled_cycles: self.together.median_cycles(0),
-            of: "the cycles".to_owned(),
+            of: Base::CYCLES,
             placements: self.together.placements.clone(),
             overlap: case.machine().hidden_share(),
             approximate: vec![

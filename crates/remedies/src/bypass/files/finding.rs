@@ -3,7 +3,7 @@
 use crate::bypass::NAME;
 use nearmiss_analysis::{Asked, Case, CaseError, Suspicion};
 use nearmiss_record::figures::{Cell, Table};
-use nearmiss_record::finding::{Evidence, EvidenceLine, Finding, Known, Prediction, Reach};
+use nearmiss_record::finding::{Base, Evidence, EvidenceLine, Finding, Known, Prediction, Reach};
 use nearmiss_record::observed::CachedFile;
 use nearmiss_record::rehearsal::Rehearsal;
 use nearmiss_record::words::{bytes, percent};
@@ -166,7 +166,7 @@ impl Stream {
             gain: most,
             low: self.read_again_bytes().map_or(0.0, |read| self.share(read)),
             high: most,
-            of: "the page cache that others had".to_owned(),
+            of: Base::other("the page cache that others had"),
             approximate: vec![
                 "The gain is the pages that others lost meanwhile; the low end is what of them was read again."
                     .to_owned(),
