@@ -23,7 +23,7 @@ pub fn render(findings: &Findings, width: usize) -> String {
         page.labelled("Caution", caution);
     }
     if let Some(measured) = &findings.measured {
-        page.text(&in_words(measured));
+        page.text(&how_measured(measured));
     }
     for (number, finding) in findings.findings.iter().enumerate() {
         page.out.push('\n');
@@ -118,37 +118,42 @@ impl Page {
     }
 
     fn prediction(&mut self, prediction: &Prediction) {
-        let mut text = gain(prediction);
-        if !prediction.placements.is_empty() {
-            let seeds: Vec<String> = prediction.placements.iter().map(u64::to_string).collect();
-            let placements = counted(seeds.len() as u64, "page placement");
-            text += &format!(", over {placements} (seeds {})", seeds.join(", "));
-        }
-        match prediction.overlap {
-            Some(overlap) => {
-                let hidden = percent(overlap);
-                text += &format!("; assumes that {hidden} of a miss is hidden behind other work (overlap).");
-            }
-            None => text.push('.'),
-        }
-        if let Some(function) = &prediction.function {
-            let (gain, cycles) = (percent(function.gain), grouped(function.cycles_before));
-            text += &format!(" `{}` alone: {gain} of its {cycles} modelled cycles", function.name);
-            if prediction.overlap.is_some() {
-                let dependent = percent(function.dependent_gain);
-                text += &format!("; {dependent} if each access waits for the one before");
-            }
-            text.push('.');
-        }
-        self.labelled("Predicted", &text);
+        self.labelled("Predicted", &predicted(prediction));
         for reason in &prediction.approximate {
-            self.labelled("", &capital(reason));
+            self.labelled("", &as_sentence(reason));
         }
     }
 }
 
+/// The gain, and what it rests on, in sentences.
+pub(crate) fn predicted(prediction: &Prediction) -> String {
+    let mut text = gain(prediction);
+    if !prediction.placements.is_empty() {
+        let seeds: Vec<String> = prediction.placements.iter().map(u64::to_string).collect();
+        let placements = counted(seeds.len() as u64, "page placement");
+        text += &format!(", over {placements} (seeds {})", seeds.join(", "));
+    }
+    match prediction.overlap {
+        Some(overlap) => {
+            let hidden = percent(overlap);
+            text += &format!("; assumes that {hidden} of a miss is hidden behind other work (overlap).");
+        }
+        None => text.push('.'),
+    }
+    if let Some(function) = &prediction.function {
+        let (gain, cycles) = (percent(function.gain), grouped(function.cycles_before));
+        text += &format!(" `{}` alone: {gain} of its {cycles} modelled cycles", function.name);
+        if prediction.overlap.is_some() {
+            let dependent = percent(function.dependent_gain);
+            text += &format!("; {dependent} if each access waits for the one before");
+        }
+        text.push('.');
+    }
+    text
+}
+
 /// `measured 48 ms of CPU time, modelled 52 ms (1.08); 5 runs took 47 ms to 50 ms`
-fn in_words(measured: &Measured) -> String {
+pub(crate) fn how_measured(measured: &Measured) -> String {
     let time = if measured.only_user { "time in user mode" } else { "CPU time" };
     let modelled = measured.cpu_ns as f64 * measured.ratio();
     let runs = counted(measured.runs.into(), "run");
@@ -162,7 +167,7 @@ fn in_words(measured: &Measured) -> String {
     )
 }
 
-fn known(known: Known) -> &'static str {
+pub(crate) fn known(known: Known) -> &'static str {
     match known {
         Known::Modelled => "Modelled",
         Known::Measured => "Measured",
@@ -170,7 +175,7 @@ fn known(known: Known) -> &'static str {
 }
 
 /// `predicted gain 31% of the cycles (28% to 35%)`.
-fn gain(prediction: &Prediction) -> String {
+pub(crate) fn gain(prediction: &Prediction) -> String {
     format!(
         "predicted gain {} of {} ({} to {})",
         percent(prediction.gain),
@@ -180,7 +185,7 @@ fn gain(prediction: &Prediction) -> String {
     )
 }
 
-fn capital(sentence: &str) -> String {
+pub(crate) fn as_sentence(sentence: &str) -> String {
     let mut letters = sentence.chars();
     let first = letters.next().map(|c| c.to_uppercase().to_string()).unwrap_or_default();
     format!("{first}{}{}", letters.as_str(), if sentence.ends_with('.') { "" } else { "." })

@@ -2,8 +2,9 @@
 
 use crate::code::Texts;
 use crate::levels::{Level, levels};
+use nearmiss_record::finding::Findings;
 use nearmiss_record::model::{MAX_LEVELS, ModelRecord};
-use nearmiss_record::run::{MANIFEST, MODEL, Manifest, RunDir, RunError, TRACE};
+use nearmiss_record::run::{FINDINGS, MANIFEST, MODEL, Manifest, RunDir, RunError, TRACE};
 use std::path::PathBuf;
 
 /// Why there is no report.
@@ -40,6 +41,8 @@ pub struct Report {
     pub model: ModelRecord,
     /// The levels of the modelled machine.
     pub levels: Vec<Level>,
+    /// Findings of the run, where it was diagnosed on this machine.
+    pub findings: Option<Findings>,
     /// Source lines and instructions, where somebody has looked for them; empty at first.
     pub texts: Texts,
 }
@@ -52,15 +55,23 @@ impl Report {
             return Err(no_model(run));
         }
         let record: ModelRecord = run.read_json(MODEL)?;
-        Self::new(manifest, record).map_err(|what| LoadError::Damaged { path: run.file(MODEL), what })
+        let report = Self::new(manifest, record);
+        let report = report.map_err(|what| LoadError::Damaged { path: run.file(MODEL), what })?;
+        let findings = findings(run)?.filter(|findings| findings.machine == report.model.machine.name);
+        Ok(Report { findings, ..report })
     }
 
     /// Makes a report from records at hand. Errors: what contradicts what.
     pub fn new(manifest: Manifest, model: ModelRecord) -> Result<Self, String> {
         check(&model)?;
         let levels = levels(&model);
-        Ok(Report { manifest, model, levels, texts: Texts::default() })
+        Ok(Report { manifest, model, levels, findings: None, texts: Texts::default() })
     }
+}
+
+/// Returns the findings of a run that was diagnosed.
+pub fn findings(run: &RunDir) -> Result<Option<Findings>, RunError> {
+    run.file(FINDINGS).is_file().then(|| run.read_json(FINDINGS)).transpose()
 }
 
 fn no_model(run: &RunDir) -> LoadError {

@@ -18,6 +18,10 @@ pub fn render(rehearsals: &Rehearsals) -> String {
         }
         one(&mut out, rehearsal, &rehearsals.machine);
     }
+    if !rehearsals.notes.is_empty() {
+        out.push('\n');
+    }
+    rehearsals.notes.iter().for_each(|note| out.push_str(&format!("note: {note}\n")));
     out
 }
 

@@ -4,7 +4,9 @@ use nearmiss_record::figures::{Cell, Table};
 use nearmiss_record::finding::*;
 use nearmiss_record::rehearsal::{Rehearsal, Rehearsals};
 use nearmiss_record::waits::{Reason, Wait};
-use nearmiss_report::{findings, rehearsals};
+use nearmiss_report::{findings, html, rehearsals};
+
+mod support;
 
 fn words(line: &str) -> Vec<String> {
     line.split(' ').map(str::to_owned).collect()
@@ -56,7 +58,11 @@ fn finding(reach: Reach) -> Finding {
 }
 
 fn page(list: Vec<Finding>, healthy: Option<&str>) -> String {
-    let findings = Findings {
+    findings::render(&found(list, healthy), 80)
+}
+
+fn found(list: Vec<Finding>, healthy: Option<&str>) -> Findings {
+    Findings {
         schema: SCHEMA.into(),
         machine: "zen3-milan".into(),
         command: vec!["./a".into()],
@@ -68,8 +74,46 @@ fn page(list: Vec<Finding>, healthy: Option<&str>) -> String {
         advice: Vec::new(),
         notes: Vec::new(),
         caution: None,
+    }
+}
+
+/// The findings of a run's HTML page, a tag a line.
+fn section(found: Findings) -> String {
+    let report = nearmiss_report::load::Report { findings: Some(found), ..support::healthy().report() };
+    let page = html::render(&report, html::Options::default());
+    let begin = page.find("<section id=\"findings\"").expect("a section");
+    let end = page[begin..].find("</section>").expect("its end") + begin;
+    assert!(begin < page.find("<section id=\"functions\"").expect("the tables"), "above the tables");
+    page[begin..end].replace("><", ">\n<")
+}
+
+#[test]
+fn a_page_has_each_finding_with_all_its_evidence() {
+    let mut finding = finding(Reach::Outside);
+    let rows = vec![vec![Cell::text("walk"), Cell::Share(0.81), Cell::Cycles(2_374_395)]];
+    let columns = ["function", "conflict misses", "cycles"].map(str::to_owned).to_vec();
+    finding.evidence.tables = vec![Table { title: "functions".into(), columns, rows }];
+    let more = Findings {
+        advice: vec!["Give `buffer` back later".into()],
+        notes: vec!["pace did not run: it needs an observation.".into()],
+        ..found(vec![finding], None)
     };
-    findings::render(&findings, 80)
+    insta::assert_snapshot!(section(more));
+}
+
+#[test]
+fn no_word_of_a_finding_becomes_markup() {
+    const HOSTILE: &str = "</code></style><script>owned()</script>\" onmouseover=\"owned()";
+    let mut finding = finding(Reach::Inside { why: HOSTILE.into(), change: HOSTILE.into() });
+    finding.symptom = HOSTILE.into();
+    finding.evidence.lines[0] = EvidenceLine { label: HOSTILE.into(), text: HOSTILE.into() };
+    finding.evidence.tables =
+        vec![Table { title: HOSTILE.into(), columns: vec![HOSTILE.into()], rows: vec![vec![Cell::text(HOSTILE)]] }];
+    finding.prediction.of = Base::other(HOSTILE);
+    finding.apply = Some(words(HOSTILE));
+    let hostile = Findings { notes: vec![HOSTILE.into()], advice: vec![HOSTILE.into()], ..found(vec![finding], None) };
+    let section = section(hostile);
+    assert!(!section.contains("<script") && !section.contains("\" onmouseover"), "{section}");
 }
 
 #[test]
@@ -152,6 +196,8 @@ fn a_rehearsal_is_a_table() {
     insta::assert_snapshot!(rehearsals::render(&record));
     let nothing = Rehearsals { nothing: Some("no objects crowd on few sets".into()), ..Rehearsals::default() };
     assert_eq!(rehearsals::render(&nothing), "nothing to rehearse: no objects crowd on few sets\n");
+    let noted = Rehearsals { notes: vec!["Not rehearsed: no stores.".into()], ..nothing };
+    assert!(rehearsals::render(&noted).ends_with("few sets\n\nnote: Not rehearsed: no stores.\n"));
 }
 
 #[test]

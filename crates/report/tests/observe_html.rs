@@ -94,7 +94,7 @@ fn observed(name: &str) -> Observed {
 
 #[test]
 fn no_name_becomes_markup() {
-    let page = html(&observed(HOSTILE));
+    let page = html(&observed(HOSTILE), None);
     assert_eq!(page.matches("</style>").count(), 1, "the page's own");
     assert_eq!(page.matches("<script").count(), 1, "the page's own");
     for harm in ["<!--", "\u{202e}", "\" onmouseover=\"owned()"] {
@@ -119,7 +119,7 @@ document.title = said.join("|");
 #[test]
 fn a_browser_has_nothing_to_complain_about() {
     for (name, width) in [("plain_name", 1400), ("plain_name", 420), (HOSTILE, 1400)] {
-        let page = html(&observed(name)).replace("</body>", &format!("{READER}</body>"));
+        let page = html(&observed(name), None).replace("</body>", &format!("{READER}</body>"));
         let Some(visit) = visit(&page, width) else { return };
         assert!(visit.console.is_empty(), "{:#?}", visit.console);
         let title = visit.dom.split("<title>").nth(1).and_then(|t| t.split("</title>").next()).unwrap_or_default();

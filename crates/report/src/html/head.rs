@@ -36,7 +36,7 @@ pub(super) fn header(report: &Report, command: &str) -> Markup {
 }
 
 /// Names in backticks as code.
-fn marked(text: &str) -> Markup {
+pub(super) fn marked(text: &str) -> Markup {
     html! { @for (i, part) in text.split('`').enumerate() { @if i % 2 == 1 { code { (part) } } @else { (part) } } }
 }
 

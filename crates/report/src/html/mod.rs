@@ -7,6 +7,7 @@ mod bus;
 mod calls;
 mod code;
 mod curve;
+pub(crate) mod findings;
 mod head;
 mod heat;
 mod offsets;
@@ -57,6 +58,7 @@ pub(crate) fn page_head(title: &str, meta: &Markup, more_style: &str) -> Markup 
 pub fn render(report: &Report, options: Options) -> String {
     let command = fitted(&report.manifest.command.join(" "), 120);
     let sections: Vec<Section> = [
+        findings::section(report.findings.as_ref()),
         rows::functions(report, options.top),
         rows::objects(report, options.top),
         rows::lines(report, options.top),

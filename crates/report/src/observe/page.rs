@@ -9,12 +9,13 @@ use super::text::{asked, missing};
 use super::timeline::{distribution, timeline};
 use super::words::{lock_name, of_processes, rate, short, time, waited};
 use crate::function_name::folded;
-use crate::html::{SCRIPT, page_head};
+use crate::html::{SCRIPT, findings, page_head};
 use crate::name::{fitted, plain};
 use crate::number::{bytes, fixed_percent, grouped, percent_of};
 use crate::plot::flame::flame;
 use crate::stacks::tree;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
+use nearmiss_record::finding::Findings;
 use nearmiss_record::observed::{LEAST_CLASSIFIED_NS, Lock, Observed, Phase, Profile};
 
 const MORE_STYLE: &str = "
@@ -29,9 +30,10 @@ table.wide caption { text-align: left; padding: 0.25rem 0.6rem; color: var(--qui
 const ROWS: usize = 40;
 
 /// The page.
-pub fn html(observed: &Observed) -> String {
+pub fn html(observed: &Observed, found: Option<&Findings>) -> String {
     let target = fitted(&observed.target, 120);
-    let sections: Vec<(&str, String, Markup)> = sections(observed);
+    let found = found.map(|found| ("findings", "Findings".to_owned(), findings::body(found)));
+    let sections: Vec<(&str, String, Markup)> = found.into_iter().chain(sections(observed)).collect();
     let page = html! {
         (DOCTYPE)
         html lang="en" {
