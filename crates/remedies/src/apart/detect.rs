@@ -1,14 +1,10 @@
 //! Which lines of the command's move between CPUs at a cost.
 
 use super::finding::Apart;
-use super::subject::Subject;
+use super::subject::{DOMINATES, Subject};
 use nearmiss_analysis::{Case, CaseError, Suspicion, Suspicions};
 use nearmiss_record::finding::LEAST_GAIN;
 use std::sync::Arc;
-
-/// True sharing dominates where so much of the command's cycles waits for it: every program that communicates has some.
-/// Two threads of Python that pass a queue's items to each other have 11%, of the interpreter's lock.
-pub(super) const DOMINATES: f64 = 0.15;
 
 /// Everything in a run that lines of its own may help with, and true sharing that dominates.
 pub fn detect(case: &Case) -> Result<Suspicions, CaseError> {

@@ -1,9 +1,8 @@
 //! From a subject to a finding: what happens, why, what to do, what it would gain.
 
-use super::detect::DOMINATES;
 use super::evidence::{self, line, place, threads};
 use super::replays::{self, Replays, exactness, least_spacing};
-use super::subject::{Class, Subject};
+use super::subject::{Class, DOMINATES, Subject};
 use nearmiss_analysis::{Asked, Case, CaseError, Suspicion, Traced, dearest_wait};
 use nearmiss_record::finding::{Base, Finding, Known, LEAST_GAIN, Prediction, Reach};
 use nearmiss_record::model::{LineSharing, ModelRecord, SharedLineRow, Tenant};
