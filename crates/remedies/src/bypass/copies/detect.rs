@@ -1,21 +1,16 @@
 //! Which copies write lines that stay unused while others miss what they evicted.
 
 use super::blame::{Blame, Costs, blame};
+use super::find::groups;
 use super::finding::{Copying, untold};
-use super::group::{Group, Groups};
+use super::group::Group;
 use super::live;
-use super::replays::line_bytes;
-use super::sight::Sight;
 use super::way::{Way, Ways};
 use nearmiss_analysis::{Case, CaseError, Suspicion, Suspicions, Traced};
 use nearmiss_machine::describe;
-use nearmiss_machine::model::Pollution;
 use nearmiss_record::finding::{Known, LEAST_GAIN};
 use nearmiss_record::words::percent;
-use rustc_hash::{FxHashMap, FxHashSet};
-
-/// Functions that copy by themselves are looked at from this share of all blame on.
-const LEAST_BLAME: f64 = 0.01;
+use rustc_hash::FxHashMap;
 
 /// Everything in a run that copies past the caches may help with.
 pub fn detect(case: &Case) -> Result<Suspicions, CaseError> {
@@ -43,24 +38,6 @@ fn of_the_program(groups: Vec<Group>) -> Vec<Group> {
 fn sampled(case: &Case) -> Suspicions {
     let found = case.observation.as_ref().and_then(|observation| live::detect(observation.observed()));
     found.map(|found| Box::new(found) as Box<dyn Suspicion>).into_iter().collect()
-}
-
-/// Returns the groups of a run with stores in its trace.
-pub(super) fn groups(case: &Traced) -> Result<Groups<'_>, CaseError> {
-    let ways = Ways { symbols: &case.symbols, contexts: &case.side.contexts };
-    let inside = blamed_functions(&ways, &case.pollution);
-    let machine = case.machine();
-    let sight = Sight::new(ways, &inside, machine.topology.cpus() as usize, line_bytes(case), machine.levels());
-    Ok(Groups::new(case, ways, case.listen(sight)?.finish()))
-}
-
-/// Functions that are blamed for much and are out of a library's reach.
-fn blamed_functions(ways: &Ways<'_>, pollution: &[Pollution]) -> FxHashSet<Way> {
-    let blamed = blame(ways, pollution);
-    let of = |way: &Way| blamed.get(way).map_or(0, Blame::misses);
-    let all: u64 = blamed.keys().map(of).sum();
-    let heavy = blamed.keys().filter(|way| matches!(way, Way::Inside(_)) && of(way) as f64 >= LEAST_BLAME * all as f64);
-    heavy.copied().collect()
 }
 
 /// Blame of the program's own code, be it copies or not: a trace need not carry stores for that.

@@ -3,8 +3,8 @@
 use super::advice::{Against, LEAST_COPY_BYTES, SOON, against};
 use super::apply::MOST_SITES;
 use super::blame::{Blame, Costs};
-use super::detect::groups;
 use super::every;
+use super::find::groups;
 use super::group::Group;
 use super::replays::{PLACEMENTS, Replays, line_bytes, policy, table};
 use super::sight::Seen;

@@ -5,6 +5,7 @@ mod apply;
 mod blame;
 mod detect;
 mod every;
+mod find;
 mod finding;
 mod group;
 mod live;
