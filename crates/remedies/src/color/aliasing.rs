@@ -1,6 +1,6 @@
 //! Texts on loads that wait for stores to the same offset of another page.
 
-use super::evidence::{Objects, Seen};
+use super::objects::Objects;
 use super::subject::{Class, Subject};
 use nearmiss_analysis::Traced;
 use nearmiss_machine::attribution::Alias;
@@ -48,9 +48,9 @@ fn object(subject: &Subject, name: &str, allocated_at: &[String], share_of: u64)
     }
 }
 
-/// Describes the symptom.
-pub fn symptom(subject: &Subject, seen: &Seen) -> String {
-    let by = seen.functions.first().map_or(String::new(), |(function, _)| format!(" in `{function}`"));
+/// Describes the symptom; `functions` are those that wait, most loads first.
+pub fn symptom(subject: &Subject, functions: &[(String, u64)]) -> String {
+    let by = functions.first().map_or(String::new(), |(function, _)| format!(" in `{function}`"));
     let Some(most) = subject.aliased.first() else { return String::new() };
     format!(
         "{} loads{by} wait for a store to the same offset of another page, most of them loads of `{}` behind stores to `{}`",

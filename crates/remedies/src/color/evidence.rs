@@ -1,7 +1,8 @@
 //! Evidence for a subject: its objects, the levels at which they crowd, the functions that wait.
 
 use super::aliasing;
-use super::subject::{Class, Subject, is_of_pieces};
+use super::objects::{MOST_LISTED, Objects};
+use super::subject::Subject;
 use nearmiss_analysis::Traced;
 use nearmiss_machine::attribution::Crowd;
 use nearmiss_machine::describe;
@@ -9,9 +10,6 @@ use nearmiss_record::figures::{Cell, Table};
 use nearmiss_record::finding::{Evidence, EvidenceLine};
 use nearmiss_record::words::{bytes, counted, grouped, percent};
 use std::collections::BTreeMap;
-
-/// Most objects and functions that a finding lists.
-const MOST_LISTED: usize = 5;
 
 /// All of it.
 pub struct Seen {
@@ -25,20 +23,6 @@ pub struct Seen {
     pub cycles_share: f64,
     /// Share that moving the objects could save at the very most.
     pub most_gain: f64,
-}
-
-/// Objects of one name.
-pub struct Objects {
-    /// Name, as in the report.
-    pub name: String,
-    /// Allocating call stack, outermost first, where there is one.
-    pub allocated_at: Vec<String>,
-    /// How many.
-    pub count: u64,
-    /// Bytes of one, where they are alike.
-    pub size_bytes: Option<u64>,
-    /// Their share of the misses of the heaviest level, or of the loads that wait.
-    pub miss_share: f64,
 }
 
 /// Evidence at one level.
@@ -69,7 +53,7 @@ impl Seen {
     pub fn new(case: &Traced, subject: &Subject, levels: Vec<Level>, wait_cycles: u64, most_saved: u64) -> Self {
         let aliased = !subject.aliased.is_empty();
         Seen {
-            objects: if aliased { aliasing::objects(subject) } else { objects(case, subject) },
+            objects: if aliased { aliasing::objects(subject) } else { Objects::crowded(case, subject) },
             functions: functions(subject),
             cycles_share: share(wait_cycles, case.model.totals.cycles),
             most_gain: share(most_saved, case.model.totals.cycles),
@@ -201,30 +185,6 @@ pub fn level(case: &Traced, level: usize, crowds: &[&Crowd], verdict: String, he
         verdict,
         helps,
     }
-}
-
-fn objects(case: &Traced, subject: &Subject) -> Vec<Objects> {
-    let mut list: Vec<Objects> = subject
-        .by_name()
-        .into_iter()
-        .map(|crowd| {
-            let sizes: Vec<u64> = crowd.extents.iter().map(|(start, end, _)| end - start).collect();
-            let all = case.model.totals.levels.get(crowd.level).map_or(0, |tally| tally.data_misses());
-            let objects = crowd.extents.len() as u64;
-            let merged = subject.class == Class::Mappings && is_of_pieces(crowd);
-            Objects {
-                name: if subject.class == Class::Stacks { "thread stacks".to_owned() } else { crowd.name.clone() },
-                // A stack is named by its own thread: who made the thread is not known.
-                allocated_at: if subject.class == Class::Stacks { Vec::new() } else { crowd.allocated_at.clone() },
-                count: if merged { crowd.pieces } else { objects },
-                size_bytes: sizes.first().copied().filter(|first| sizes.iter().all(|bytes| bytes == first)),
-                miss_share: share(crowd.misses, all),
-            }
-        })
-        .collect();
-    list.sort_by(|a, b| b.miss_share.total_cmp(&a.miss_share));
-    list.truncate(MOST_LISTED);
-    list
 }
 
 fn functions(subject: &Subject) -> Vec<(String, u64)> {

@@ -3,10 +3,10 @@
 use super::aliasing;
 use super::apply::LEAST_BLOCK_BYTES;
 use super::colors::least_colors;
-use super::detect::level_verdict;
 use super::evidence::{self, Level, Seen};
 use super::rehearse::{Colorings, exactness, usual_colors};
 use super::subject::{Class, Subject};
+use super::verdict::level_verdict;
 use nearmiss_analysis::{Asked, Case, CaseError, PLACEMENTS, Suspicion, Traced, seeds};
 use nearmiss_machine::attribution::Crowd;
 use nearmiss_machine::describe;
@@ -88,7 +88,7 @@ impl Colors {
     }
 
     fn symptom(&self) -> String {
-        let Some(level) = self.heaviest() else { return aliasing::symptom(&self.subject, &self.seen) };
+        let Some(level) = self.heaviest() else { return aliasing::symptom(&self.subject, &self.seen.functions) };
         let by = match self.seen.functions.first() {
             Some((function, _)) => format!(" in `{function}`"),
             None => String::new(),

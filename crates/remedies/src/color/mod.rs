@@ -7,9 +7,11 @@ mod colors;
 mod detect;
 mod evidence;
 mod finding;
+mod objects;
 mod program;
 mod rehearse;
 mod subject;
+mod verdict;
 
 pub use colors::{effective_alignment, least_colors, lines_a_color, step};
 
