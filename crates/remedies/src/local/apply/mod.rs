@@ -4,12 +4,14 @@
 //! what only the program itself can: bind a task before it runs, and choose the node of one call's memory.
 
 mod follow;
+mod homes;
 mod libraries;
 mod options;
 mod outside;
 mod report;
 
-pub use options::{Args, Bind, HomeOf, Mapping, Target};
+pub use homes::{HomeOf, Mapping, Target};
+pub use options::{Args, Bind};
 pub use report::Report;
 
 use crate::follow::Follower;
@@ -63,7 +65,7 @@ pub fn apply(workload: Workload, args: &Args) -> Result<(Workload, Around), Cann
         .iter()
         .fold(workload, |workload, before| workload.restore_if_killed(outside::BALANCING, before.as_bytes()));
     let workload = plan.first().map_or(workload.clone(), |first| workload.pin([*first].into_iter().collect()));
-    let homes: Vec<String> = args.of_calls().filter(|_| several).filter_map(options::rule).collect();
+    let homes: Vec<String> = args.of_calls().filter(|_| several).filter_map(homes::rule).collect();
     let needs_library = args.pools.is_some() || !homes.is_empty();
     let loads = takes_libraries(&workload, &REFUSALS);
     let (preload, workload) = match loads {

@@ -1,6 +1,6 @@
 //! Homes given from outside, once: no call sets another process's policy, but one moves the pages that it has by then.
 
-use super::options::Target;
+use super::homes::{Named, Target};
 use nearmiss_analysis::CannotEngage;
 use nearmiss_workload::Tree;
 use std::fs;
@@ -15,40 +15,6 @@ const AT_ONCE: u64 = 4096;
 const MPOL_MF_MOVE: libc::c_int = 2;
 /// Automatic balancing would move the pages again.
 pub const BALANCING: &str = "/proc/sys/kernel/numa_balancing";
-
-/// Mappings of a process, as `/proc/PID/maps` names them.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Named {
-    /// The program break's memory.
-    Heap,
-    /// The first thread's stack.
-    Stack,
-    /// Mappings without a file.
-    Anonymous,
-    /// A file's private pages, by its path.
-    File(String),
-}
-
-impl Named {
-    /// Returns the mappings of this name in an option.
-    pub fn parse(text: &str) -> Option<Self> {
-        match text {
-            "heap" => Some(Named::Heap),
-            "stack" => Some(Named::Stack),
-            "anonymous" => Some(Named::Anonymous),
-            path => path.starts_with('/').then(|| Named::File(path.to_owned())),
-        }
-    }
-
-    fn is(&self, name: &str) -> bool {
-        match self {
-            Named::Heap => name == "[heap]",
-            Named::Stack => name == "[stack]",
-            Named::Anonymous => name.is_empty() || name.starts_with("[anon"),
-            Named::File(path) => name == path,
-        }
-    }
-}
 
 /// Homes to give.
 #[derive(Clone, Debug)]
@@ -174,10 +140,6 @@ mod tests {
         assert_eq!(mapping("1000-2000 rw-p 00000000 00:00 0 "), Some((0x1000, 0x2000, "")));
         assert_eq!(mapping("1000-2000 r--p 00000000 08:01 77    /lib/a b.so"), Some((0x1000, 0x2000, "/lib/a b.so")));
         assert_eq!(mapping("1000-2000 rw-s 00000000 00:00 0 /dev/shm/x"), None);
-        let parsed = ["heap", "stack", "anonymous", "/bin/x", "x"].map(Named::parse);
-        let file = Some(Named::File("/bin/x".into()));
-        assert_eq!(parsed, [Some(Named::Heap), Some(Named::Stack), Some(Named::Anonymous), file, None]);
-        assert!(Named::Anonymous.is("[anon:arena]") && !Named::Anonymous.is("[heap]"));
     }
 
     #[test]
