@@ -1,6 +1,6 @@
 //! Evidence of remote reads: shares by thread, and the objects with their reasons.
 
-use super::detect::Seen;
+use super::seen::Seen;
 use nearmiss_machine::attribution::{Cause, RemoteObject};
 use nearmiss_record::figures::{Cell, Table};
 use nearmiss_record::finding::{Evidence, EvidenceLine};

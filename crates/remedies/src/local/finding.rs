@@ -1,10 +1,10 @@
 //! From a cause of remote reads to a finding: what happens, why, what to do, what it would gain.
 
 use super::apply::Bind;
-use super::detect::Seen;
 use super::evidence::{self, reason};
 use super::plan::Treatment;
 use super::replays::{Change, Replays};
+use super::seen::Seen;
 use nearmiss_analysis::{Asked, Case, CaseError, Suspicion, Traced, Value};
 use nearmiss_machine::attribution::{Cause, RemoteObject};
 use nearmiss_machine::describe::approximate_policy;

@@ -1,7 +1,7 @@
 //! Pages on other nodes: the policies of their replays, and what a replay lacks of them.
 
-use super::detect::Seen;
 use super::plan::{self, Treatment};
+use super::seen::Seen;
 use nearmiss_analysis::Traced;
 use nearmiss_machine::attribution::{Cause, RemoteObject};
 use nearmiss_record::machine::Machine;

@@ -8,6 +8,7 @@ mod homes;
 mod places;
 mod plan;
 mod replays;
+mod seen;
 
 use clap::Args as _;
 use nearmiss_analysis::Needs;

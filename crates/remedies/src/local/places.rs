@@ -1,8 +1,8 @@
 //! CPUs for the tasks of a run, as `apply --bind` gives them out, and the policies of their replays.
 
 use super::apply::Bind;
-use super::detect::Seen;
 use super::plan;
+use super::seen::Seen;
 use nearmiss_analysis::{CaseError, Traced};
 use nearmiss_machine::attribution::Cause;
 use nearmiss_machine::describe::node_of;

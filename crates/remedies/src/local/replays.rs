@@ -1,10 +1,10 @@
 //! Cost of a run with its pages on other nodes, or with its tasks on other CPUs.
 
 use super::apply::Bind;
-use super::detect::Seen;
 use super::homes::Homes;
 use super::places;
 use super::plan::Treatment;
+use super::seen::Seen;
 use nearmiss_analysis::{CaseError, Cost, PLACEMENTS, Replays as Made, Traced, seeds, spread, waits};
 use nearmiss_record::figures::{Cell, Table};
 use nearmiss_record::finding::OfWholeRun;
