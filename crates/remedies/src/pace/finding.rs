@@ -1,7 +1,7 @@
 //! From a thread that waits often to a finding: what happens, what to do, what it would gain.
 
 use super::apply::arguments;
-use super::detect::Calls;
+use super::calls::Calls;
 use super::intervals::{Basis, Choice, Tried};
 use super::logs::Logs;
 use super::{BUDGET, NAME};

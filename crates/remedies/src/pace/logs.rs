@@ -1,6 +1,6 @@
 //! The log of an observation and its replays: read once and replayed once an interval, however often they are looked at.
 
-use super::detect::{Calls, is_paced, no_log};
+use super::calls::{Calls, is_paced, no_log};
 use super::replay::{Log, Replayed};
 use nearmiss_analysis::{Case, CaseError};
 use nearmiss_record::logs::PollCall;

@@ -3,6 +3,7 @@
 
 pub mod apply;
 mod batches;
+mod calls;
 mod detect;
 mod finding;
 mod intervals;
