@@ -1,12 +1,13 @@
 //! A run's pairs and schedules, and whether the chosen grouping holds when it is replayed as a whole.
 
-use super::kept::KeptPairs;
+use super::kept::{KeptPairs, KeptShared, KeptTask, SCHEMA};
 use super::replays::{Replays, Seen};
 use super::schedules::Schedules;
 use super::tasks::{Sample, Task};
 use nearmiss_analysis::{CaseError, Traced, spread};
 use nearmiss_machine::describe::{Domains, approximate_policy};
 use nearmiss_record::finding::{Base, LEAST_GAIN, Prediction};
+use nearmiss_record::machine::Machine;
 use nearmiss_record::run::Filter;
 
 /// All that is known of the tasks of a run.
@@ -49,7 +50,21 @@ impl Judged {
 
     /// Leaves the pairs in the run's directory.
     pub fn keep(&self, case: &Traced) -> Result<(), CaseError> {
-        KeptPairs::of(case.machine(), self).write(&case.run)
+        self.kept(case.machine()).write(&case.run)
+    }
+
+    /// Returns the pairs for the run's directory; `machine` is the one that they were replayed on.
+    fn kept(&self, machine: &Machine) -> KeptPairs {
+        let tasks = self.tasks.iter().zip(&self.seen.alone);
+        let tasks =
+            tasks.map(|(task, weight)| KeptTask { order: task.order, name: task.name.clone(), weight: *weight });
+        KeptPairs {
+            schema: SCHEMA.to_owned(),
+            shared: KeptShared::of(machine, &self.domains),
+            nothing_proposed: self.proposed().is_none(),
+            tasks: tasks.collect(),
+            pairs: self.seen.samples.clone(),
+        }
     }
 
     /// Share of the cycles by chance that our grouping saves, replayed as a whole: median, least, most of the placements.

@@ -1,7 +1,6 @@
 //! The table of pairs as a rehearsal leaves it in a run's directory, for `apply` to take up in a later run.
 
-use super::apply::Level;
-use super::judged::Judged;
+use super::level::Level;
 use nearmiss_analysis::{CannotEngage, CaseError};
 use nearmiss_machine::describe::Domains;
 use nearmiss_pairing::PairTable;
@@ -45,7 +44,7 @@ pub struct KeptShared {
 
 impl KeptShared {
     /// None where the machine's CPUs share what no level of a kernel's topology stands for.
-    fn of(machine: &Machine, domains: &Domains) -> Option<Self> {
+    pub(super) fn of(machine: &Machine, domains: &Domains) -> Option<Self> {
         let level = match domains.level {
             _ if domains.cpus_each <= machine.topology.threads_per_core => Level::Smt,
             2 => Level::L2,
@@ -92,20 +91,6 @@ impl KeptPair {
 }
 
 impl KeptPairs {
-    /// Keeps the pairs that a rehearsal on this machine saw.
-    pub(super) fn of(machine: &Machine, judged: &Judged) -> Self {
-        let tasks = judged.tasks.iter().zip(&judged.seen.alone);
-        let tasks =
-            tasks.map(|(task, weight)| KeptTask { order: task.order, name: task.name.clone(), weight: *weight });
-        KeptPairs {
-            schema: SCHEMA.to_owned(),
-            shared: KeptShared::of(machine, &judged.domains),
-            nothing_proposed: judged.proposed().is_none(),
-            tasks: tasks.collect(),
-            pairs: judged.seen.samples.clone(),
-        }
-    }
-
     /// Writes the file.
     pub(super) fn write(&self, run: &RunDir) -> Result<(), CaseError> {
         Ok(run.write_json(FILE, self)?)

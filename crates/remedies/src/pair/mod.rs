@@ -7,6 +7,7 @@ mod finding;
 mod hands;
 mod judged;
 mod kept;
+mod level;
 mod replays;
 mod schedules;
 mod tables;

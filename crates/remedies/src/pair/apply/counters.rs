@@ -1,6 +1,6 @@
 //! A table of pairs from counters, learned while the command runs: how many misses each task has beside which others.
 
-use super::table::Known;
+use super::known::Known;
 use nearmiss_pairing::PairTable;
 use nearmiss_pairing::table::LEAST_SAMPLES;
 use nearmiss_workload::{CounterKind, TaskCounts};

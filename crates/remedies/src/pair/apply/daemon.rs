@@ -2,10 +2,11 @@
 
 use super::domains::{Domains, sizes};
 use super::followed::{Left, Task, tasks_under};
+use super::known::Known;
 use super::plans::{among, apart, by_member};
 use super::refusals::is_real_time;
 use super::report::Report;
-use super::table::{Known, Table, mixed_groups};
+use super::table::{Table, mixed_groups};
 use crate::follow::Follows;
 use nearmiss_analysis::CannotEngage;
 use nearmiss_pairing::Planner;
@@ -267,7 +268,7 @@ mod tests {
         let table = Table::kept(KeptPairs { tasks, ..KeptPairs::default() });
         let single = |cpu: usize| [cpu].into_iter().collect::<CpuSet>();
         let cpus: Vec<CpuSet> = all.iter().take(2).map(single).collect();
-        let domains = Domains { level: super::super::domains::Level::L2, cpus: cpus.clone() };
+        let domains = Domains { level: crate::pair::level::Level::L2, cpus: cpus.clone() };
         let mut daemon = Daemon::new(process, true, table, domains, Duration::from_secs(3600), false).unwrap();
         let mask = || CpuSet::of_task(process.task).unwrap();
         daemon.put(0, 0);

@@ -1,38 +1,13 @@
 //! Groups of CPUs that share something, as this machine's kernel lists them.
 
+use crate::pair::level::Level;
 use nearmiss_analysis::CannotEngage;
 use nearmiss_workload::CpuSet;
-use serde::{Deserialize, Serialize};
-use std::fmt;
 use std::fs;
 use std::path::Path;
 
-/// Levels that CPUs share, the innermost first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, clap::ValueEnum, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Level {
-    /// A core: its hardware threads share everything.
-    Smt,
-    /// A second-level cache.
-    L2,
-    /// A third-level cache.
-    L3,
-    /// A memory node.
-    Node,
-}
-
+/// All, the innermost first.
 const LEVELS: [Level; 4] = [Level::Smt, Level::L2, Level::L3, Level::Node];
-
-impl fmt::Display for Level {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.write_str(match self {
-            Level::Smt => "smt",
-            Level::L2 => "l2",
-            Level::L3 => "l3",
-            Level::Node => "node",
-        })
-    }
-}
 
 /// The CPUs that we may use, in groups that share something.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -8,6 +8,7 @@ mod daemon;
 mod domains;
 mod ext;
 mod followed;
+mod known;
 mod options;
 mod plans;
 mod refusals;
@@ -15,7 +16,7 @@ mod report;
 mod table;
 
 pub use super::kept::{FILE as KEPT_PAIRS, KeptPair, KeptPairs, KeptShared, KeptTask, SCHEMA as KEPT_PAIRS_SCHEMA};
-pub use domains::Level;
+pub use super::level::Level;
 pub use options::{Args, With};
 pub use report::{Report, Scheduler, Together, Verified};
 

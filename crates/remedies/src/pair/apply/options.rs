@@ -1,6 +1,6 @@
 //! Command-line arguments of `apply pair`.
 
-use super::domains::Level;
+use crate::pair::level::Level;
 use std::path::PathBuf;
 use std::time::Duration;
 

@@ -1,18 +1,10 @@
 //! Source of the daemon's knowledge of pairs.
 
 use super::counters::{Counted, Counters, Learned, mixed};
+use super::known::Known;
 use crate::pair::kept::KeptPairs;
 use nearmiss_pairing::Costs;
 use nearmiss_pairing::table::USUAL_CONFIDENCE;
-
-/// Basis of a plan.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Known {
-    /// Costs of tasks of the table together.
-    Costs(Costs),
-    /// Too little yet: tasks take other neighbours, at this turn.
-    Mix(u64),
-}
 
 /// Tasks with counters: more would take too long to be seen beside each other.
 const MOST_COUNTED: usize = 64;
