@@ -1,8 +1,9 @@
 //! Gain of a run from pages of 2 MiB: another reach of address translation, and another walk behind it.
 
 use crate::cost::Cost;
+use crate::placements::{AGREED_BY_TWO, seeds};
 use crate::replay::CaseError;
-use crate::replays::{AGREED_BY_TWO, Replays, seeds, spread, waits};
+use crate::replays::{Replays, spread, waits};
 use crate::traced::Traced;
 use nearmiss_machine::describe::can_move_addresses;
 use nearmiss_record::finding::LEAST_GAIN;

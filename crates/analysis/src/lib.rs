@@ -10,18 +10,22 @@
 //! takes a described command and returns the command under the remedy together with an [`Engagement`], which afterwards
 //! reports whether the remedy was in place and what it did.
 
+mod baselines;
 mod case;
 mod contract;
 mod cost;
 mod engagement;
+mod evidence;
 mod findings;
 mod large_pages;
 mod modelling;
+mod names;
 mod parts;
+mod pass;
+mod placements;
 mod recording;
 pub mod replay;
 mod replays;
-mod reserve;
 mod traced;
 mod translation;
 mod unrehearsed;
@@ -31,12 +35,14 @@ pub use case::{Case, Needs};
 pub use contract::{Ability, Applied, Asked, Attach, Help, Inability, Parameter, Remedy, Suspicion, Suspicions, Value};
 pub use cost::Cost;
 pub use engagement::{Acts, CannotEngage, Engaged, Engagement, NotEngaged};
+pub use evidence::Evidence;
 pub use findings::{Detected, Options, detect, diagnose, judge};
 pub use modelling::model_again;
+pub use placements::{AGREED_BY_THREE, AGREED_BY_TWO, PLACEMENTS, seeds};
 pub use recording::{Counted, RecordError, Recording, Stage, TraceOptions, count, ends, record};
 pub use replay::CaseError;
-pub use replays::{AGREED_BY_THREE, AGREED_BY_TWO, PLACEMENTS, Replays, seeds, side_by_side, spread, waits, workers};
-pub use traced::{Evidence, Part, Recorded, Traced, dearest_wait};
+pub use replays::{Replays, side_by_side, spread, waits, workers};
+pub use traced::{Part, Recorded, Traced, dearest_wait};
 pub use translation::translation_misses;
 pub use unrehearsed::Unrehearsed;
 pub use wrap::{Wrapped, wrap};

@@ -1,7 +1,8 @@
 //! A stream of records through the model with attribution listening: while it is recorded, or again from a kept trace.
 
+use crate::evidence::Evidence;
+use crate::names::names;
 use crate::replay::{self, CaseError, Replayable};
-use crate::traced::{Evidence, names};
 use nearmiss_machine::attribution::{Attribution, DataSymbols, ModelledRun, Options, RecordedData};
 use nearmiss_machine::curve::Curve;
 use nearmiss_machine::describe;

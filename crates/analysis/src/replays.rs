@@ -1,45 +1,18 @@
 //! Replays of one run under several policies and page placements.
 
-use crate::cost::{Cost, Watcher};
+use crate::cost::Cost;
+use crate::pass::{Job, one_pass};
 use crate::replay::{self, CaseError, Replayable};
 use crate::traced::{Part, Traced};
-use nearmiss_record::machine::{Machine, Placement};
+use nearmiss_record::machine::Machine;
 use nearmiss_record::policy::{Order, Policy};
 use rayon::ThreadPoolBuilder;
 use rayon::prelude::*;
+use std::sync::PoisonError;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Most page placements that a prediction is made on.
-pub const PLACEMENTS: usize = 5;
-/// Largest distance between the gains of two placements that need no third one. Two of gains that lie anywhere are that
-/// near about as seldom as three are within [`AGREED_BY_THREE`].
-pub const AGREED_BY_TWO: f64 = 0.01;
-/// Largest distance between the gains of three placements that need no others.
-pub const AGREED_BY_THREE: f64 = 0.03;
 /// Most replays at once, which bounds the memory that a rehearsal takes.
 const MOST_AT_ONCE: usize = 8;
-
-/// Costs of a run as it was, by order and by seed of the placement: every remedy sets its own replays beside them.
-#[derive(Default)]
-pub(crate) struct Baselines(Mutex<Vec<(Order, u64, Cost)>>);
-
-impl Baselines {
-    fn known(&self) -> MutexGuard<'_, Vec<(Order, u64, Cost)>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn cost(&self, order: Order, seed: u64) -> Option<Cost> {
-        self.known().iter().find(|known| (known.0, known.1) == (order, seed)).map(|known| known.2.clone())
-    }
-
-    pub(crate) fn keep(&self, order: Order, seed: u64, cost: &Cost) {
-        let mut known = self.known();
-        if !known.iter().any(|known| (known.0, known.1) == (order, seed)) {
-            known.push((order, seed, cost.clone()));
-        }
-    }
-}
 
 /// How the machine's cores wait, for people.
 pub fn waits(case: &Traced) -> String {
@@ -167,37 +140,6 @@ impl<'a> Replays<'a> {
         let pass = |group: &&[Job<'_>]| one_pass(self.replayable, self.order, group, self.inside, &progress);
         Ok(side_by_side(&groups, workers, pass)?.concat())
     }
-}
-
-/// One replay.
-#[derive(Clone, Copy)]
-pub(crate) struct Job<'a> {
-    pub machine: &'a Machine,
-    pub policy: &'a Policy,
-    pub seed: u64,
-}
-
-/// Returns the costs of replays that are made in one pass over the trace, on this thread.
-pub(crate) fn one_pass(
-    replayable: Replayable<'_>,
-    order: Order,
-    jobs: &[Job<'_>],
-    inside: &[(u64, u64)],
-    progress: &dyn Fn(),
-) -> Result<Vec<Cost>, CaseError> {
-    let listener = |&Job { machine, policy, seed }: &Job<'_>| {
-        let mut machine = machine.clone();
-        machine.memory.placement = Placement::Random;
-        machine.memory.placement_seed = seed;
-        replay::Listener { observer: Watcher::new(&machine, inside), machine, policy: policy.clone() }
-    };
-    let listeners = jobs.iter().map(listener).collect();
-    Ok(replay::in_one_pass(replayable, order, listeners, progress)?.into_iter().map(Watcher::finish).collect())
-}
-
-/// The seeds of `count` placements: the machine's own first.
-pub fn seeds(machine: &Machine, count: usize) -> Vec<u64> {
-    (0..count as u64).map(|n| machine.memory.placement_seed.wrapping_add(n)).collect()
 }
 
 /// Returns as many workers as there are CPUs to work on, and no more than jobs.

@@ -1,9 +1,13 @@
 //! A traced run, modelled on a machine.
 
+use crate::baselines::Baselines;
+use crate::evidence::Evidence;
 use crate::modelling::{KeptRun, Tables};
+use crate::names::names;
+use crate::pass::{Job, one_pass};
+use crate::placements::seeds;
 use crate::replay::{self, CaseError, Listener, Replayable};
-use crate::replays::{Baselines, Job, one_pass, seeds};
-use nearmiss_machine::attribution::{Alias, Attribution, Crowd};
+use nearmiss_machine::attribution::{Alias, Crowd};
 use nearmiss_machine::describe;
 use nearmiss_machine::model::{KnownCode, Pollution};
 use nearmiss_machine::observer::Observer;
@@ -12,7 +16,7 @@ use nearmiss_record::finding::LEAST_GAIN;
 use nearmiss_record::machine::{Cache, Machine};
 use nearmiss_record::model::ModelRecord;
 use nearmiss_record::policy::{Order, Policy};
-use nearmiss_record::run::{self, Filter, Manifest, RunDir, RunError};
+use nearmiss_record::run::{self, Filter, Manifest, RunDir};
 use nearmiss_record::side::SideTables;
 use nearmiss_record::symbols::Symbols;
 use std::panic::resume_unwind;
@@ -71,27 +75,6 @@ pub struct Traced {
     most_shared: OnceLock<f64>,
     /// Known code of the run, shared by its replays.
     code: Arc<KnownCode>,
-}
-
-/// Evidence from a model of the run as it was, beside its record: enough for a suspicion.
-#[derive(Default)]
-pub struct Evidence {
-    crowds: Vec<Crowd>,
-    conflict_waits: u64,
-    aliases: Vec<Alias>,
-    pollution: Vec<Pollution>,
-}
-
-impl Evidence {
-    /// Reads it from an attribution that was made with [`Options::and_evidence`], ahead of the attribution's record.
-    pub fn of(attribution: &Attribution, pollution: &[Pollution], side: &SideTables, symbols: &Symbols) -> Self {
-        Evidence {
-            crowds: attribution.crowds(side, symbols),
-            conflict_waits: attribution.conflict_waits(),
-            aliases: attribution.aliases(side, symbols),
-            pollution: pollution.to_vec(),
-        }
-    }
 }
 
 /// A run with all that was written of it, and its evidence.
@@ -235,15 +218,6 @@ impl Traced {
     pub fn cache(&self, level: usize) -> Option<&Cache> {
         self.machine().data_cache(level + 1)
     }
-}
-
-/// Returns the names of a run's instructions. A run cut off before they were written has none, and a note records that.
-pub fn names(run: &RunDir) -> Result<(Symbols, Option<String>), RunError> {
-    const NAMELESS: &str = "the run was cut off before its names were written: functions and variables have none";
-    if run.file(run::SYMBOLS).is_file() {
-        return Ok((run.read_json(run::SYMBOLS)?, None));
-    }
-    Ok((Symbols::default(), Some(NAMELESS.to_owned())))
 }
 
 /// Results that another CPU computes while one models the run.

@@ -1,56 +1,29 @@
 //! A command in the guest, modelled while it is recorded.
 
+mod error;
 mod manifest;
+mod reserve;
 
+pub use error::RecordError;
 pub use manifest::ends;
 
 use crate::modelling::{Modelled, Modelling, Tables};
-use crate::replay::CaseError;
-use crate::reserve::Reserve;
 use crate::traced::Recorded;
-use nearmiss_machine::model::{ModelError, ModelOptions};
+use nearmiss_machine::model::ModelOptions;
 use nearmiss_record::abi::ChunkHeader;
 use nearmiss_record::machine::Machine;
 use nearmiss_record::model::ModelRecord;
 use nearmiss_record::policy::Order;
 use nearmiss_record::reference::Record;
-use nearmiss_record::run::{self, RunDir, RunError};
+use nearmiss_record::run::{self, RunDir};
 use nearmiss_record::side::SideTables;
 use nearmiss_record::symbols::Symbols;
 use nearmiss_record::trace::{TraceError, TraceHeader, TraceSummary, TraceWriter};
 use nearmiss_record::units::Bytes;
 use nearmiss_tap::guest::{CommandStatus, GuestCommand};
-use nearmiss_tap::session::{self, Session, Sink, TapError};
+use nearmiss_tap::session::{self, Session, Sink};
+use reserve::Reserve;
 use std::ffi::OsString;
-
-/// Why a command was not recorded.
-#[derive(Debug, thiserror::Error)]
-pub enum RecordError {
-    /// The guest, or the tap in it.
-    #[error(transparent)]
-    Tap(#[from] TapError),
-    /// The trace cannot be written.
-    #[error(transparent)]
-    Trace(#[from] TraceError),
-    /// A file of the run cannot be written.
-    #[error(transparent)]
-    Run(#[from] RunError),
-    /// The model refuses the stream.
-    #[error(transparent)]
-    Model(#[from] CaseError),
-    /// The caller refuses what was recorded.
-    #[error("{0}")]
-    Refused(String),
-    /// The disk has no room for what a run writes last.
-    #[error("{0}")]
-    NoRoom(String),
-}
-
-impl From<ModelError> for RecordError {
-    fn from(error: ModelError) -> Self {
-        RecordError::Model(error.into())
-    }
-}
 
 /// Stages of a recording, as they begin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

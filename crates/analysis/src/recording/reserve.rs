@@ -1,6 +1,6 @@
 //! Room for what a run writes last: a disk that fills up while tracing must not cost the run its report.
 
-use crate::recording::RecordError;
+use super::error::RecordError;
 use nearmiss_record::run::RunDir;
 use rustix::fd::OwnedFd;
 use rustix::fs::{FallocateFlags, Mode, OFlags};
