@@ -1,7 +1,7 @@
 //! The verb `apply`: a command under a remedy.
 
 use crate::Remedies;
-use crate::verbs::{asked, of_remedies};
+use crate::by_remedy::{asked, of_remedies};
 use crate::{exit, interrupt};
 use anyhow::Context;
 use clap::{ArgMatches, Args as _, Command, FromArgMatches};

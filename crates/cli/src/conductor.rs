@@ -2,7 +2,7 @@
 //! server, waits until the server answers, and opens and closes the window around the load by marks. Processes of a
 //! snapshot are restored in the same way, in the place of the server's start.
 
-use crate::exit;
+use crate::explain;
 use crate::load::LoadArgs;
 use crate::snapshot::{self, RestoreArgs};
 use crate::trace::Apart;
@@ -90,7 +90,7 @@ pub fn asked() -> Option<ExitCode> {
         LAUNCHER => launch(),
         _ => return None,
     };
-    Some(done.unwrap_or_else(|error| exit::explain(&error, true)))
+    Some(done.unwrap_or_else(|error| explain::explain(&error, true)))
 }
 
 /// The exit status is the command's.

@@ -1,6 +1,6 @@
 //! The verb `generate`: man pages and shell completions.
 
-use crate::{Remedies, verbs};
+use clap::Command;
 use nearmiss_usage::What;
 use std::process::ExitCode;
 
@@ -15,9 +15,9 @@ pub struct Args {
     what: What,
 }
 
-/// Runs the verb.
-pub fn run(args: Args, remedies: Remedies) -> anyhow::Result<ExitCode> {
+/// Runs the verb; `command` is the whole command line.
+pub fn run(args: &Args, command: Command) -> anyhow::Result<ExitCode> {
     let version = concat!("nearmiss ", env!("CARGO_PKG_VERSION"));
-    crate::output::print(&nearmiss_usage::generate(&args.what, verbs::command(remedies), version)?)?;
+    crate::output::print(&nearmiss_usage::generate(&args.what, command, version)?)?;
     Ok(ExitCode::SUCCESS)
 }

@@ -4,6 +4,7 @@
 //! remedy more.
 
 mod apply;
+mod by_remedy;
 mod case;
 mod code;
 mod command_line;
@@ -14,6 +15,7 @@ mod destination;
 mod diagnose;
 mod doctor;
 mod exit;
+mod explain;
 mod gate;
 mod generate;
 mod interrupt;
@@ -56,11 +58,11 @@ pub fn run(remedies: Remedies) -> ExitCode {
     let mut command = verbs::command(remedies);
     let given = match command.try_get_matches_from_mut(std::env::args_os()) {
         Ok(given) => given,
-        Err(error) => return exit::wrong_use(&command, &error),
+        Err(error) => return explain::wrong_use(&command, &error),
     };
     let Some((verb, given)) = given.subcommand().and_then(|(name, given)| Some((verbs::by_name(name)?, given))) else {
         return ExitCode::from(exit::BAD_INPUT);
     };
     let done = interrupt::listen().and_then(|()| (verb.run)(given, remedies));
-    done.unwrap_or_else(|error| exit::explain(&error, verb.is_wrapper))
+    done.unwrap_or_else(|error| explain::explain(&error, verb.is_wrapper))
 }

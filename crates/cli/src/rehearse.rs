@@ -1,10 +1,10 @@
 //! The verb `rehearse`: a run replayed as if a remedy had been in place.
 
 use crate::Remedies;
+use crate::by_remedy::{asked, of_remedies};
 use crate::case::How;
 use crate::output::print;
 use crate::progress::progress;
-use crate::verbs::{asked, of_remedies};
 use anyhow::Context;
 use clap::{Arg, ArgAction, ArgMatches, Args as _, Command, FromArgMatches};
 use nearmiss_analysis::{Asked, Case, CaseError, Parameter, Remedy, Value};

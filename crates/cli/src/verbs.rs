@@ -6,7 +6,6 @@ use crate::{
     verify,
 };
 use clap::{ArgMatches, Args, Command, FromArgMatches};
-use nearmiss_analysis::{Help, Remedy};
 use std::process::ExitCode;
 
 /// One verb.
@@ -91,7 +90,9 @@ const VERBS: &[Verb] = &[
     verb!("lab", lab, "Run an experiment: workloads by conditions by repetitions, resumable after any interruption"),
     verb!("paper", paper, "The papers' figures and ours side by side: nearmiss-papers has them"),
     verb!("report", report, "Show what a run's misses are and where they come from"),
-    verb!("generate", generate, "Write man pages and shell completions", remedies),
+    verb!("generate", generate, "Write man pages and shell completions", false, |args, remedies| {
+        generate::run(&args, command(remedies))
+    }),
 ];
 
 const ABOUT: &str = "Finds the cache misses, lock waits and wake-ups that hold a Linux program back";
@@ -122,33 +123,4 @@ pub fn command(remedies: Remedies) -> Command {
 /// The verb of this name.
 pub fn by_name(name: &str) -> Option<&'static Verb> {
     VERBS.iter().find(|verb| verb.name == name)
-}
-
-/// A verb's command with a subcommand a remedy. `help` is what the remedy says of the verb, `arguments` adds those of
-/// the remedy and the verb; the examples of the verb's own help are the first of each remedy.
-pub fn of_remedies(
-    command: Command,
-    remedies: Remedies,
-    help: fn(&Remedy) -> Help,
-    arguments: impl Fn(Command, &'static Remedy) -> Command,
-) -> Command {
-    let first = |remedy: &&Remedy| help(remedy).after.lines().nth(1).map(str::to_owned);
-    let examples: Vec<String> = ["Examples:".to_owned()].into_iter().chain(remedies.iter().filter_map(first)).collect();
-    let one = |remedy: &&'static Remedy| {
-        let help = help(remedy);
-        arguments(Command::new(remedy.name), remedy).about(help.about).after_help(help.after)
-    };
-    command
-        .after_help(examples.join("\n"))
-        .subcommand_required(true)
-        .arg_required_else_help(true)
-        .subcommands(remedies.iter().map(one))
-}
-
-/// Which remedy a verb was asked for, and with which arguments.
-pub fn asked(given: &ArgMatches, remedies: Remedies) -> anyhow::Result<(&'static Remedy, &ArgMatches)> {
-    let asked = given
-        .subcommand()
-        .and_then(|(name, given)| Some((remedies.iter().copied().find(|remedy| remedy.name == name)?, given)));
-    asked.ok_or_else(|| anyhow::anyhow!("which remedy? see --help"))
 }

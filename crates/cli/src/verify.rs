@@ -5,10 +5,11 @@ mod how;
 mod in_guests;
 mod load;
 mod remedies;
+mod share;
 mod sides;
 
 use crate::Remedies;
-use crate::verbs::of_remedies;
+use crate::by_remedy::of_remedies;
 use clap::{ArgMatches, Args as _, Command, FromArgMatches};
 use std::process::ExitCode;
 

@@ -100,7 +100,7 @@ impl Probe for System {
     }
 
     fn trial(&self) -> Option<Result<String, String>> {
-        (!self.quick).then(|| super::trial::trace_true().map_err(|error| crate::exit::in_words(&error)))
+        (!self.quick).then(|| super::trial::trace_true().map_err(|error| crate::explain::in_words(&error)))
     }
 
     fn snapshots(&self) -> Result<(String, Option<&'static str>), String> {

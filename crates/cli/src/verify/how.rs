@@ -1,6 +1,7 @@
 //! How any two sides are compared: the arguments that all of `verify` shares, and the plan that follows from them.
 
 use super::load::UnderLoadArgs;
+use super::share::parse_share;
 use nearmiss_record::run;
 use nearmiss_record::verdict::Better;
 use nearmiss_verify::{Error, LEAST_PAIRS, Plan, Printed};
@@ -98,16 +99,4 @@ fn parse_limit(text: &str) -> Result<Duration, String> {
         Duration::ZERO => Err("no pair fits in no time; write for example 30s".to_owned()),
         limit => Ok(limit),
     }
-}
-
-/// `5%` or `0.05`, as a share.
-pub fn parse_share(text: &str) -> Result<f64, String> {
-    let share = match text.strip_suffix('%') {
-        Some(percent) => percent.trim().parse::<f64>().map(|p| p / 100.0),
-        None => text.parse(),
-    };
-    share
-        .ok()
-        .filter(|s| (0.0..1.0).contains(s))
-        .ok_or_else(|| format!("`{text}` is not a share; write for example 5%"))
 }

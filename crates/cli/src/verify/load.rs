@@ -1,6 +1,6 @@
 //! Figures that `verify` reads of a load's output.
 
-use super::how::parse_share;
+use super::share::parse_share;
 use crate::load::LoadArgs;
 use nearmiss_verify::{Better, Offered, Printed, Reading, UnderLoad};
 

@@ -4,7 +4,7 @@ use super::how::How;
 use super::in_guests::{self, Asked, InGuests};
 use super::sides::{Title, compare_sides};
 use crate::Remedies;
-use crate::verbs::asked;
+use crate::by_remedy::asked;
 use anyhow::{Context, ensure};
 use clap::{ArgMatches, Args as _, Command, FromArgMatches};
 use nearmiss_analysis::Remedy;

@@ -1,0 +1,34 @@
+//! Verbs with a subcommand a remedy.
+
+use crate::Remedies;
+use clap::{ArgMatches, Command};
+use nearmiss_analysis::{Help, Remedy};
+
+/// A verb's command with a subcommand a remedy. `help` is what the remedy says of the verb, `arguments` adds those of
+/// the remedy and the verb; the examples of the verb's own help are the first of each remedy.
+pub fn of_remedies(
+    command: Command,
+    remedies: Remedies,
+    help: fn(&Remedy) -> Help,
+    arguments: impl Fn(Command, &'static Remedy) -> Command,
+) -> Command {
+    let first = |remedy: &&Remedy| help(remedy).after.lines().nth(1).map(str::to_owned);
+    let examples: Vec<String> = ["Examples:".to_owned()].into_iter().chain(remedies.iter().filter_map(first)).collect();
+    let one = |remedy: &&'static Remedy| {
+        let help = help(remedy);
+        arguments(Command::new(remedy.name), remedy).about(help.about).after_help(help.after)
+    };
+    command
+        .after_help(examples.join("\n"))
+        .subcommand_required(true)
+        .arg_required_else_help(true)
+        .subcommands(remedies.iter().map(one))
+}
+
+/// Which remedy a verb was asked for, and with which arguments.
+pub fn asked(given: &ArgMatches, remedies: Remedies) -> anyhow::Result<(&'static Remedy, &ArgMatches)> {
+    let asked = given
+        .subcommand()
+        .and_then(|(name, given)| Some((remedies.iter().copied().find(|remedy| remedy.name == name)?, given)));
+    asked.ok_or_else(|| anyhow::anyhow!("which remedy? see --help"))
+}
