@@ -52,6 +52,14 @@ impl Case {
     }
 }
 
+/// One repetition of a case.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Cell {
+    /// Index of the case.
+    pub(crate) case: usize,
+    pub(crate) repetition: u32,
+}
+
 /// All cases, in the order of the specification.
 pub(crate) fn cases(spec: &Spec) -> Vec<Case> {
     let mut found = Vec::new();

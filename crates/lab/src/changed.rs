@@ -1,7 +1,7 @@
 //! Changes of a lab outside its directory, written down before they are made: a later `resume` takes them back, even
 //! after the guardian was killed too or the machine was started again.
 
-use crate::{Error, slurm};
+use crate::{Error, queue};
 use nearmiss_record::run::write_whole;
 use nearmiss_workload::Setting;
 use serde::{Deserialize, Serialize};
@@ -56,7 +56,7 @@ pub(crate) fn take_back(lab: &Path) -> Result<(), Error> {
         // The mark for its tasks comes first: what they run is killed before they are.
         changed.cancelled = true;
         changed.write_down(lab)?;
-        slurm::cancel(&job)?;
+        queue::cancel(&job)?;
     }
     restore(&changed.settings)?;
     taken_back(lab)

@@ -1,10 +1,11 @@
 //! A lab's directory: `spec.toml` and `lab.json` as begun, `journal.jsonl`, `cells/`, and `tmp/` while it runs.
 
+use crate::case::Cell;
 use crate::case::{Case, cases};
-use crate::executor::{Cell, Executor};
+use crate::executor::Executor;
 use crate::journal::{self, Journal};
 use crate::rounds::{self, EndedCells, round};
-use crate::run_cell::{RECORD, Site};
+use crate::site::{RECORD, Site};
 use crate::{Changes, Ended, Error, How, Slurm, Spec, changed, file_system, host, left};
 use serde::{Deserialize, Serialize};
 use std::fs;

@@ -1,16 +1,15 @@
 //! One cell: a temporary directory, the command, its figures, and the rename that makes it count.
 
-use crate::case::Case;
+use crate::case::{Case, Cell};
 use crate::command::{self, Places};
 use crate::ended::{ending, times};
-use crate::executor::Cell;
 use crate::figure::{self, Found};
 use crate::file_system::{self, Mounted};
 use crate::hotplug::{self, Offline};
 use crate::placeholder::fill;
+use crate::site::{Site, blank, keep};
 use crate::spec::{Figure, Spec};
 use crate::{Ended, Error, How, page_cache};
-use nearmiss_record::run::write_whole;
 use nearmiss_record::units::Bytes;
 use nearmiss_workload::{Finished, Running, Workload};
 use std::collections::BTreeMap;
@@ -18,31 +17,10 @@ use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// The record of a cell, among its artifacts.
-pub(crate) const RECORD: &str = "cell.json";
 const OUTPUT: &str = "stdout";
 const ERRORS: &str = "stderr";
 /// Time that a command may take to end after the request.
 const GRACE: Duration = Duration::from_secs(1);
-
-/// The surroundings of all cells of a lab.
-pub struct Site<'a> {
-    pub(crate) spec: &'a Spec,
-    pub(crate) cases: &'a [Case],
-    pub(crate) nearmiss: &'a Path,
-    /// Directory in which every command starts.
-    pub(crate) start: &'a Path,
-    /// The lab's directory, absolute.
-    pub(crate) lab: &'a Path,
-    /// Directory in which cells work.
-    pub(crate) temporary: &'a Path,
-    /// Directory with the artifacts of ended cells.
-    pub(crate) kept_at: &'a Path,
-    /// Whether the CPUs that a cell does not name are taken from everybody.
-    pub(crate) hotplug: bool,
-    /// Whether somebody waits for the cells. A task that is taken out of a queue has its cell's command killed first.
-    pub(crate) wanted: &'a dyn Fn() -> bool,
-}
 
 /// Runs a cell. A failure in it is in the record; an error is the lab's own.
 pub(crate) fn run(site: &Site<'_>, cell: Cell) -> Result<Ended, Error> {
@@ -81,23 +59,6 @@ fn make_places<'a>(site: &Site<'a>, case: &Case, room: &Path) -> Result<Places<'
         fs::create_dir_all(directory).map_err(Error::io(directory))?;
     }
     Ok(Places { nearmiss: site.nearmiss, start: site.start, out, directories })
-}
-
-pub(crate) fn blank(spec: &Spec, case: &Case, repetition: u32) -> Ended {
-    Ended {
-        cell: case.cell(repetition),
-        case: case.name.clone(),
-        workload: case.workload(spec).name.clone(),
-        levels: case.levels(spec).map(|(axis, level)| (axis.name.clone(), level.name.clone())).collect(),
-        repetition,
-        how: How::Done,
-        exit: None,
-        signal: None,
-        why: None,
-        took_s: 0.0,
-        figures: BTreeMap::new(),
-        words: BTreeMap::new(),
-    }
 }
 
 /// Why a cell has no figures, or why the lab cannot go on.
@@ -203,19 +164,4 @@ fn read_figure(figure: &Figure, places: &Places<'_>, values: &BTreeMap<String, S
     };
     let text = fs::read(&path).map_err(|error| format!("{}: {error}", path.display()))?;
     figure::find(figure, &String::from_utf8_lossy(&text))
-}
-
-/// Puts the artifacts where they count, at once. The artifacts of an earlier try of the cell make room.
-pub(crate) fn keep(site: &Site<'_>, out: &Path, ended: &Ended) -> Result<(), Error> {
-    let record = out.join(RECORD);
-    let bytes = serde_json::to_vec_pretty(ended).map_err(|e| Error::io(&record)(e.into()))?;
-    write_whole(&record, &bytes)?;
-    let kept = site.kept_at.join(&ended.cell);
-    if kept.exists() {
-        let before = site.temporary.join(format!("{}.before", ended.cell));
-        fs::rename(&kept, &before).map_err(Error::io(&kept))?;
-        fs::rename(out, &kept).map_err(Error::io(&kept))?;
-        return fs::remove_dir_all(&before).map_err(Error::io(&before));
-    }
-    fs::rename(out, &kept).map_err(Error::io(&kept))
 }

@@ -3,12 +3,14 @@
 //! Every task runs `nearmiss lab cells` on the lab's directory, which all nodes must see. The tasks leave artifacts; the
 //! lab waits for these, and journals them in the order in which they come.
 
+use crate::case::Cell;
 use crate::changed::{self, Changed};
-use crate::executor::{Cell, Executor, Told};
-use crate::run_cell::Site;
+use crate::executor::{Executor, Told};
+use crate::queue::{ask, is_queued};
+use crate::site::Site;
 use crate::{Ended, Error, Guest, How};
 use nearmiss_record::run::write_whole;
-use nearmiss_workload::{Stdio, Workload};
+use nearmiss_workload::Workload;
 use serde::{Deserialize, Serialize};
 use std::fs::{self, File};
 use std::io::Read;
@@ -19,8 +21,6 @@ use std::time::{Duration, Instant};
 const LOOK: Duration = Duration::from_millis(100);
 /// Interval of the lab's queries for the job: each costs the controller a connection.
 const ASK: Duration = Duration::from_secs(1);
-/// Most time that a query may take.
-const ANSWER: Duration = Duration::from_secs(60);
 /// Directory of the tasks' files in the lab's directory: lists of cells, and the tasks' output.
 const TASKS: &str = "slurm";
 
@@ -143,67 +143,6 @@ impl Waiting<'_> {
             told(self.site.lost(cell, How::Failed, why, self.since.elapsed())?)?;
         }
         Ok(())
-    }
-}
-
-fn is_queued(name: &str) -> Result<bool, Error> {
-    let words = ["squeue", "--noheader", "--format=%i", &format!("--name={name}")];
-    let answer = ask(Workload::new(words)).map_err(|why| Error::CannotHere(format!("--on slurm: {why}")))?;
-    Ok(!answer.trim().is_empty())
-}
-
-/// Takes a job out of the queue, and waits until its tasks have ended.
-pub(crate) fn cancel(name: &str) -> Result<(), Error> {
-    let words = ["scancel", &format!("--name={name}")];
-    let told = |why| Error::CannotHere(format!("the lab's job {name} is under way and cannot be taken back: {why}"));
-    ask(Workload::new(words)).map_err(told)?;
-    let begun = Instant::now();
-    while is_queued(name)? {
-        if begun.elapsed() > ANSWER {
-            return Err(Error::CannotHere(format!(
-                "the lab's job {name} does not end; `scancel --name={name}` ends it"
-            )));
-        }
-        std::thread::sleep(LOOK);
-    }
-    Ok(())
-}
-
-/// Runs a command of Slurm and takes its output. Errors: it is not there, failed, or took too long.
-fn ask(command: Workload) -> Result<String, String> {
-    let program = command.argv().first().map(|word| word.to_string_lossy().into_owned()).unwrap_or_default();
-    let (output, errors) = (Output::new()?, Output::new()?);
-    let command = command.stdin(Stdio::Null).stdout(output.file()?).stderr(errors.file()?);
-    let running = command.launch_suspended().and_then(|suspended| suspended.resume()).map_err(|e| e.to_string())?;
-    match running.wait_for(ANSWER).map_err(|e| e.to_string())? {
-        Ok(finished) if finished.status.success() => output.text(),
-        Ok(finished) => Err(format!("`{program}` {}: {}", finished.status.in_words(), errors.text()?.trim())),
-        Err(running) => {
-            drop(running);
-            Err(format!("`{program}` does not answer: is slurmctld up?"))
-        }
-    }
-}
-
-/// A file without a name, for a command's output.
-struct Output(File);
-
-impl Output {
-    fn new() -> Result<Self, String> {
-        let made = rustix::fs::memfd_create("nearmiss-slurm", rustix::fs::MemfdFlags::CLOEXEC);
-        made.map(|file| Output(file.into())).map_err(|error| error.to_string())
-    }
-
-    fn file(&self) -> Result<File, String> {
-        self.0.try_clone().map_err(|error| error.to_string())
-    }
-
-    fn text(&self) -> Result<String, String> {
-        use std::io::Seek;
-        let mut file = &self.0;
-        let mut text = Vec::new();
-        let read = file.rewind().and_then(|()| file.read_to_end(&mut text));
-        read.map(|_| String::from_utf8_lossy(&text).into_owned()).map_err(|error| error.to_string())
     }
 }
 
