@@ -1,8 +1,8 @@
 //! Files of which nothing is left, however the launcher ends.
 
 use crate::Error;
+use crate::blocked_signals::BlockedSignals;
 use crate::guardian::Guardian;
-use crate::launch::BlockedSignals;
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};

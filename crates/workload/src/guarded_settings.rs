@@ -1,8 +1,8 @@
 //! Settings of the kernel that are changed for a while, and given back however the launcher ends.
 
 use crate::Error;
+use crate::blocked_signals::BlockedSignals;
 use crate::guardian::{Guardian, Restore};
-use crate::launch::BlockedSignals;
 use std::fs;
 use std::path::PathBuf;
 

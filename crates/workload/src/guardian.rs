@@ -4,7 +4,7 @@
 //! by setuid programs.
 
 use crate::Error;
-use crate::guarded_masks::{self, Table};
+use crate::mask_table::{self, Table};
 use std::ffi::CString;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
@@ -107,7 +107,7 @@ fn watch(reader: i32, duty: &Duty) -> ! {
                 restore(path, content);
             }
             if let Some(masks) = duty.masks {
-                guarded_masks::restore(&*masks);
+                mask_table::restore(&*masks);
             }
             for path in &duty.remove {
                 if libc::unlink(path.as_ptr()) < 0 {

@@ -1,3 +1,4 @@
+use crate::blocked_signals::BlockedSignals;
 use crate::child::{self, Descriptors, Step};
 use crate::keeper::Keeper;
 use crate::running::{Process, Running};
@@ -150,29 +151,4 @@ fn open(stdio: &Stdio, input: bool) -> Result<(Option<Source>, Option<OwnedFd>),
             (Some(Source::Owned(theirs)), Some(ours))
         }
     })
-}
-
-/// All signals of this thread blocked until dropped.
-pub(crate) struct BlockedSignals {
-    before: libc::sigset_t,
-}
-
-impl BlockedSignals {
-    pub(crate) fn new() -> Self {
-        // SAFETY: both sets are locals that the calls fill.
-        unsafe {
-            let mut all: libc::sigset_t = std::mem::zeroed();
-            let mut before: libc::sigset_t = std::mem::zeroed();
-            libc::sigfillset(&mut all);
-            libc::pthread_sigmask(libc::SIG_SETMASK, &all, &mut before);
-            BlockedSignals { before }
-        }
-    }
-}
-
-impl Drop for BlockedSignals {
-    fn drop(&mut self) {
-        // SAFETY: restores the mask that `new` found.
-        unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &self.before, std::ptr::null_mut()) };
-    }
 }

@@ -19,6 +19,7 @@
 //! ([`GuardedSettings`]) and changed affinity masks ([`GuardedMasks`]) have a guardian too. A keeper ends even what
 //! left the group of a server ([`Serving`]).
 
+mod blocked_signals;
 mod child;
 mod command;
 mod cpu_clock;
@@ -32,6 +33,7 @@ mod guarded_settings;
 mod guardian;
 mod keeper;
 mod launch;
+mod mask_table;
 mod memory;
 mod nodes;
 mod proc;
