@@ -2,8 +2,7 @@
 //! first process, because `/proc/self/pagemap` shows 0 for pages that the kernel maps by frame (perf rings, from Linux
 //! 6.16 on).
 
-use super::facts::{DIRECT_MAP, KERNEL_MAP};
-use super::pages::walk;
+use super::page_tables::{DIRECT_MAP, KERNEL_MAP, walk};
 use serde::{Deserialize, Serialize};
 
 const PAGE_BYTES: u64 = 4096;

@@ -1,9 +1,9 @@
 //! The ring drained into a sink, until the window is closed: by the command's end, a plan, or an interrupt.
 
+use super::error::TapError;
 use super::guest::{ForwardSignals, Guest};
 use super::parts::{Covered, Due, Parts, Schedule};
 use super::ring::{Next, Ring};
-use super::session::{Sink, TapError};
 use super::watch::Watch;
 use nearmiss_record::abi::{self, CHUNK_LAST, ChunkHeader};
 use nearmiss_record::reference::Record;
@@ -35,6 +35,9 @@ pub struct Under {
 
 /// Shows how far a recording is.
 pub type OnProgress = dyn Fn(&Under);
+
+/// Takes the stream. An error ends the recording.
+pub type Sink<'a> = dyn FnMut(&ChunkHeader, &[Record]) -> Result<(), String> + 'a;
 
 /// A stream that is being drained.
 pub(super) struct Drain<'a> {

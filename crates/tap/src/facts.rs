@@ -2,17 +2,13 @@
 
 use super::agent_memory::FirstProcess;
 use super::guest::{KernelTold, PerfRing, memory_path, sealed};
+use super::page_tables::{DIRECT_MAP, KERNEL_MAP};
 use super::ring::PluginFacts;
 use btf::btf::{Btf, Type};
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 use std::path::Path;
 
-/// Virtual address of physical 0 in the kernel's direct map, without address randomisation
-/// (Documentation/arch/x86/x86_64/mm.rst).
-pub(super) const DIRECT_MAP: u64 = 0xffff_8880_0000_0000;
-/// Virtual address of physical 0 in the mapping of the kernel's image (the same document).
-pub(super) const KERNEL_MAP: u64 = 0xffff_ffff_8000_0000;
 /// `perf_event_mmap_page::data_head` (include/uapi/linux/perf_event.h).
 const DATA_HEAD_OFFSET: u64 = 1024;
 

@@ -2,8 +2,10 @@
 
 mod agent_memory;
 pub mod drain;
+mod error;
 pub mod facts;
 pub mod guest;
+mod page_tables;
 pub mod pages;
 pub mod parts;
 pub mod ring;

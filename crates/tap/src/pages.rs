@@ -1,20 +1,18 @@
 //! Uses of the guest's pages, read from its kernel's own notes (`struct page`) when the window closes.
 
-use super::facts::{DIRECT_MAP, KERNEL_MAP, PageFacts};
+use super::facts::PageFacts;
 use super::guest::NodeMemory;
+use super::page_tables::{DIRECT_MAP, KERNEL_MAP, walk};
 use nearmiss_record::symbols::{KernelPages, PageUse};
 use std::collections::HashMap;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 
-/// Virtual address of the array of `struct page`, without address randomisation (mm.rst, as in `facts`).
+/// Virtual address of the array of `struct page`, without address randomisation (mm.rst, as in `page_tables`).
 const VMEMMAP: u64 = 0xffff_ea00_0000_0000;
 const STRUCT_PAGE_BYTES: u64 = 64;
 /// Debian's kernel has some 200 slab caches; a guest with a kernel that was taken over could show one a page.
 const MOST_CACHES: usize = 4096;
-const PRESENT: u64 = 1;
-const LARGE: u64 = 1 << 7;
-const ADDRESS: u64 = 0x000f_ffff_ffff_f000;
 /// Bit of `mapping` for anonymous memory, and of `compound_head` for a tail page.
 const LOW_BIT: u64 = 1;
 
@@ -173,24 +171,6 @@ impl Survey<'_> {
         }
         walk(&|at| self.memory.word(at), self.facts.top_table, virtual_address)
     }
-}
-
-/// Physical address of a virtual one, through four levels of page tables; `word` reads guest-physical memory.
-pub(super) fn walk(word: &dyn Fn(u64) -> Option<u64>, top_table: u64, virtual_address: u64) -> Option<u64> {
-    let mut table = top_table;
-    for level in (0..4).rev() {
-        let shift = 12 + 9 * level;
-        let entry = word(table + 8 * (virtual_address >> shift & 511))?;
-        if entry & PRESENT == 0 {
-            return None;
-        }
-        if level == 0 || entry & LARGE != 0 {
-            let inside = (1u64 << shift) - 1;
-            return Some((entry & ADDRESS & !inside) + (virtual_address & inside));
-        }
-        table = entry & ADDRESS;
-    }
-    None
 }
 
 fn word_of(note: &[u8], offset: u32) -> Option<u64> {

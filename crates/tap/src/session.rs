@@ -1,9 +1,9 @@
 //! One recording: a guest with the tap in it, its ring drained into a sink until the command ends.
 
 use super::drain::{Drain, OnProgress};
-use super::facts::{FactsError, KernelFacts};
+use super::facts::KernelFacts;
 use super::guest::{
-    CaughtSignals, ExitReason, Guest, GuestCommand, GuestConfig, GuestError, GuestExit, GuestShape, InstructionClock,
+    CaughtSignals, ExitReason, Guest, GuestCommand, GuestConfig, GuestExit, GuestShape, InstructionClock,
     KernelArgument, KernelImage, PluginConfig, QemuBinary, TAP_PLUGIN, WarmUp, Warmth, plan_memory, saved_guests,
 };
 use super::pages::{Physical, kernel_pages};
@@ -11,8 +11,7 @@ use super::parts::{Covered, Parts};
 use super::ring::{Ring, RingConfig};
 use super::watch::Watch;
 use super::window::Window;
-use nearmiss_record::abi::{self, ChunkHeader};
-use nearmiss_record::reference::Record;
+use nearmiss_record::abi;
 use nearmiss_record::run::Filter;
 use nearmiss_record::side::SideTables;
 use nearmiss_record::symbols::{KernelLayout, KernelPages};
@@ -24,6 +23,9 @@ use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
+
+pub use super::drain::Sink;
+pub use super::error::TapError;
 
 /// How to record.
 #[derive(Debug)]
@@ -58,41 +60,6 @@ pub struct TapConfig {
     pub libc_tunables: Option<String>,
     /// Whether the guest may be a saved one that is restored ([`GuestConfig::saved_guests`]).
     pub saved_boot: bool,
-}
-
-/// A recording that failed.
-#[derive(Debug, thiserror::Error)]
-pub enum TapError {
-    /// The guest.
-    #[error(transparent)]
-    Guest(#[from] GuestError),
-    /// The kernel's symbols.
-    #[error(transparent)]
-    Facts(#[from] FactsError),
-    /// The guest ended before the command began.
-    #[error("the guest ended before the command began: {0}")]
-    NotBegun(String),
-    /// An interrupt ended the guest before the window opened.
-    #[error("interrupted before anything was recorded")]
-    Interrupted,
-    /// The event that opens the window did not happen.
-    #[error("the window never opened: {0}")]
-    NeverOpened(String),
-    /// The plugin gave up.
-    #[error("the tap gave up: {0}")]
-    Plugin(String),
-    /// The plugin sent what cannot be: a defect of nearmiss.
-    #[error("the tap sent a bad record (a defect of nearmiss; please report it): {0}")]
-    BadRecord(String),
-    /// The sink failed.
-    #[error("{0}")]
-    Sink(String),
-    /// Shared memory.
-    #[error("shared memory for the tap: {0}")]
-    Memory(#[from] io::Error),
-    /// Built without the plugin.
-    #[error("this nearmiss was built without the tap plugin: install gcc and build again")]
-    NoPlugin,
 }
 
 /// Results of a recording besides its stream.
@@ -133,9 +100,6 @@ pub struct Recorded {
     /// An interrupt ended command and recording.
     pub interrupted: bool,
 }
-
-/// Takes the stream. An error ends the recording.
-pub type Sink<'a> = dyn FnMut(&ChunkHeader, &[Record]) -> Result<(), String> + 'a;
 
 /// A recording about to begin.
 pub struct Session {

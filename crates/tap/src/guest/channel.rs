@@ -6,7 +6,12 @@ use std::io::{self, ErrorKind, Read};
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
-use super::messages::FileKind;
+/// A file of the guest's kernel that the agent sends in parts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum FileKind {
+    Kallsyms,
+    Btf,
+}
 
 /// A frame of the agent.
 #[derive(Debug, PartialEq, Eq)]

@@ -1,23 +1,14 @@
-//! A guest's machine, and how one is started.
+//! How a guest's machine is started.
 
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 
 use super::arguments::{PORTS, QemuPlan, Start};
-use super::config::{GuestShape, InstructionClock, PluginConfig};
+use super::config::PluginConfig;
 use super::error::{GuestError, Tried};
 use super::file_server::FileServer;
 use super::guardian::{Guardian, Reports, connected_to_listener};
-use super::qemu::QemuBinary;
-
-/// Machine that the guest's kernel sees, and its arguments.
-pub(super) struct Hardware<'a> {
-    pub(super) qemu: &'a QemuBinary,
-    pub(super) shape: GuestShape,
-    pub(super) memory: &'a [(u64, OwnedFd)],
-    pub(super) icount: Option<InstructionClock>,
-    pub(super) kernel_arguments: String,
-}
+use super::hardware::Hardware;
 
 /// How a machine comes to a guest that waits for its command.
 #[derive(Clone, Copy, PartialEq, Eq)]

@@ -3,15 +3,8 @@
 use std::io::{self, Write};
 use std::path::PathBuf;
 
-use super::exit::CommandStatus;
+use super::command_status::CommandStatus;
 use super::told::KernelTold;
-
-/// A file of the guest's kernel that the agent sends in parts.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum FileKind {
-    Kallsyms,
-    Btf,
-}
 
 /// Sends an order to the agent.
 pub(super) fn send_order(to: &mut impl Write, order: &str) -> io::Result<()> {

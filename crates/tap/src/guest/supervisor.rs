@@ -8,13 +8,14 @@ use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-use super::channel::{Channel, Frame, printable};
-use super::exit::{self, CommandStatus, ExitReason, GuestExit};
+use super::channel::{Channel, FileKind, Frame, printable};
+use super::command_status::CommandStatus;
+use super::exit::{self, ExitReason, GuestExit};
 use super::host_memory::OomKills;
 use super::input::{InputRelay, WaitingInput};
 use super::keep::Unpacker;
 use super::kernel::KernelImage;
-use super::messages::{FileKind, GuestEvent, Line, Totals, parse_line};
+use super::messages::{GuestEvent, Line, Totals, parse_line};
 use super::protocol::Protocol;
 use super::relay::{Progress, Tail};
 use super::supervision::Supervision;

@@ -3,8 +3,8 @@
 use std::fmt;
 use std::sync::Arc;
 
+use super::channel::FileKind;
 use super::kernel::KernelImage;
-use super::messages::FileKind;
 use super::sealed;
 
 /// The kernel's own files, as text and bytes in memory: nothing of a run reads the cache a second time.

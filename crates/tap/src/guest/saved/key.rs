@@ -4,8 +4,8 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
+use super::super::hardware::Hardware;
 use super::super::kernel::KernelImage;
-use super::super::machine::Hardware;
 
 /// Changes with the meaning of anything in a saved guest.
 const FORMAT: &str = "saved guest 1";

@@ -11,7 +11,8 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use serde_json::json;
 
 use super::super::channel::{Channel, Frame};
-use super::super::machine::{Hardware, Purpose, Running};
+use super::super::hardware::Hardware;
+use super::super::machine::{Purpose, Running};
 use super::qmp::Monitor;
 use super::{Common, LONGEST_BOOT, last_words};
 

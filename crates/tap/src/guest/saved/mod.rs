@@ -23,8 +23,8 @@ use std::time::Duration;
 use rustix::fs::{FlockOperation, flock};
 
 use super::guardian::Reports;
+use super::hardware::Hardware;
 use super::kernel::KernelImage;
-use super::machine::Hardware;
 use image::{Image, Kept};
 
 pub(super) use restore::restore;
