@@ -6,7 +6,7 @@
 //! if its CPU comes back to a line that it shared so: each reference of the first sort makes one of the second at most,
 //! and counts twice. To count them takes a look at a table each; to model them takes two orders of magnitude longer.
 
-use crate::model::rounds::belongs_as_recorded;
+use crate::model::round::belongs_as_recorded;
 use nearmiss_record::abi::ChunkHeader;
 use nearmiss_record::machine::Machine;
 use nearmiss_record::reference::{Kind, Record};

@@ -1,57 +1,10 @@
 //! Checks of a machine before the model uses it.
 
+use super::problem::Step::{Index, Key};
+use super::problem::{Problem, number};
 use nearmiss_record::abi::MAX_NODES;
 use nearmiss_record::machine::{Cache, CacheKind, Inclusion, Machine, Replacement, Sharing};
 use nearmiss_record::model::MAX_LEVELS;
-use std::fmt;
-
-/// One step of the way to a figure.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Step {
-    /// A field.
-    Key(&'static str),
-    /// A field named by the file.
-    Owned(String),
-    /// An element of an array.
-    Index(usize),
-}
-
-impl Step {
-    /// The field's name; empty for an index.
-    pub fn key(&self) -> &str {
-        match self {
-            Step::Key(key) => key,
-            Step::Owned(key) => key,
-            Step::Index(_) => "",
-        }
-    }
-}
-
-/// Error in a machine, and its place.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Problem {
-    /// Way from the top of the file.
-    pub path: Vec<Step>,
-    /// Error, with the figure.
-    pub what: String,
-    /// Valid values.
-    pub expected: String,
-}
-
-impl Problem {
-    /// A problem at `path`.
-    pub fn new(path: impl IntoIterator<Item = Step>, what: impl Into<String>, expected: impl Into<String>) -> Self {
-        Problem { path: path.into_iter().collect(), what: what.into(), expected: expected.into() }
-    }
-}
-
-impl fmt::Display for Problem {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}; expected {}", self.what, self.expected)
-    }
-}
-
-use Step::{Index, Key};
 
 /// CPUs that share one instance of a cache of this sharing.
 pub fn cpus_per_instance(machine: &Machine, sharing: Sharing) -> u32 {
@@ -89,15 +42,6 @@ pub fn check(machine: &Machine) -> Result<(), Problem> {
     hierarchy(machine)?;
     latency(machine)?;
     super::core::check(machine)
-}
-
-/// A figure within a range; a number that is none is in no range.
-pub(super) fn number<T: PartialOrd + fmt::Display>(path: &[Step], value: T, low: T, high: T) -> Result<(), Problem> {
-    if value >= low && value <= high {
-        return Ok(());
-    }
-    let name = path.iter().rev().map(Step::key).find(|k| !k.is_empty()).unwrap_or("value");
-    Err(Problem::new(path.iter().cloned(), format!("{name} is {value}"), format!("{low} to {high}")))
 }
 
 fn scalars(machine: &Machine) -> Result<(), Problem> {

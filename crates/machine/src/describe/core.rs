@@ -1,7 +1,7 @@
 //! Checks of a core, its streams and its address translation before the model uses them.
 
-use super::check::{Problem, Step, number};
-use Step::{Index, Key};
+use super::problem::Step::{self, Index, Key};
+use super::problem::{Problem, number};
 use nearmiss_record::machine::{Core, Machine, Streams, Tlb};
 
 const MOST_ENTRIES: u32 = 1 << 20;

@@ -1,6 +1,7 @@
 //! Machine files: TOML with errors that point at a line.
 
-use super::check::{Problem, Step, check};
+use super::check::check;
+use super::problem::{Problem, Step};
 use super::{DescribeError, figures};
 use nearmiss_record::machine::Machine;
 use nearmiss_record::units::Bytes;

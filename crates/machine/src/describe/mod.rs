@@ -13,10 +13,11 @@ mod figures;
 mod file;
 mod filter;
 mod presets;
+mod problem;
 
 pub use cachegrind::{Geometry, cachegrind_like};
 pub use carry::{approximate_policy, can_go_around, can_move_addresses, can_place_tasks, can_pool};
-pub use check::{Problem, check, cpus_per_instance, sets};
+pub use check::{check, cpus_per_instance, sets};
 pub use cut::{DEFAULT_CPUS, cut};
 pub use domains::{Domains, domains, node_of};
 pub use figures::{figures, is_assumed, source_of};
@@ -25,6 +26,7 @@ pub use filter::{
     approximate_misses, approximations, can_replay, every_load_counts, filter_for, filter_for_counts, first_level_for,
 };
 pub use presets::{PRESETS, Preset, preset};
+pub use problem::Problem;
 
 use nearmiss_record::machine::Machine;
 use std::path::{Path, PathBuf};

@@ -45,7 +45,8 @@
 //! | `fast/` | the engine of [`Model`]: levels, coherence, bus, write combining, page by page fast paths |
 //! | `cache/` | one cache: sets, replacement, history of lines, shadow, blame |
 //! | `sites.rs` | numbers of call sites, by which caches record who filled a line |
-//! | `pages/` | places and homes of pages |
+//! | `pages/` | the pages seen, with their places and homes |
+//! | `quick_map.rs` | the hash maps of all of these |
 //! | `counts/` | the engine of [`Counter`]: tags alone |
 //! | `../twin/` | the slow and obvious engine that tests compare with |
 //!
@@ -68,6 +69,7 @@ mod engine;
 pub(crate) mod fast;
 mod options;
 pub(crate) mod pages;
+mod quick_map;
 pub(crate) mod sites;
 mod stream;
 mod totals;
@@ -83,7 +85,7 @@ pub use sites::Sites;
 pub use stream::hands::{Hand, Replayed};
 pub use stream::parting::{Parted, Parting, Wanted};
 pub use stream::replay::Replay;
-pub(crate) use stream::rounds;
+pub(crate) use stream::round;
 pub use totals::{CacheTotals, ModelTotals, Pollution, SHARED_LINES, SharedLine};
 
 /// The model: a replay on the fast engine.

@@ -5,6 +5,7 @@
 
 mod buffer;
 mod cache;
+mod combining;
 mod engine;
 #[cfg(test)]
 mod generate;

@@ -1,6 +1,6 @@
 //! Blame for misses: pairs of instructions, counted many at a time.
 
-use crate::model::cache::history::QuickMap;
+use crate::model::quick_map::QuickMap;
 
 /// Pairs that wait.
 const WAITING: usize = 1024;

@@ -9,14 +9,17 @@ pub(in crate::model) mod indexing;
 mod reasons;
 pub(crate) mod replacement;
 pub(in crate::model) mod shadow;
+pub(in crate::model) mod spot;
 
 use crate::model::cache::blame::Blames;
 use crate::model::cache::frame::{Frame, SetCounts, SetState};
-use crate::model::cache::history::{History, QuickMap, Spot, Standing};
+use crate::model::cache::history::{History, Standing};
 use crate::model::cache::indexing::Indexing;
 use crate::model::cache::replacement::Order;
 use crate::model::cache::shadow::{NONE, Shadow};
+use crate::model::cache::spot::Spot;
 use crate::model::fast::plan::{Config, Instance, PAGE_LOG2};
+use crate::model::quick_map::QuickMap;
 use crate::model::stream::misses::Misses;
 use nearmiss_record::machine::{Inclusion, Index};
 use nearmiss_record::model::{ByClass, MissClass};

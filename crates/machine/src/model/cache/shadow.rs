@@ -5,8 +5,6 @@
 //! visit two neighbours, and the oldest line is found by scanning bits. When the ring is full, lines that count are
 //! written again at its head, in order.
 
-use crate::model::cache::history::TIMES;
-
 /// No line.
 pub(crate) const NONE: u32 = u32::MAX;
 
@@ -18,6 +16,11 @@ const SPARE: usize = 4;
 /// Time of a line's last request, 0: it is not there. Times grow, also where a line is written again, until there are
 /// no more of them.
 pub(crate) type Time = u64;
+
+/// Bits of a time: a line's history keeps it in a word with the line's standing and a frame or an instruction.
+pub(crate) const TIME_BITS: u32 = 33;
+/// Times of requests end before this one.
+const TIMES: Time = 1 << TIME_BITS;
 
 /// Lines by time of their last request. A line's owner keeps its time and calls [`Shadow::holds`]: a line that goes
 /// sends no notice, which spares a visit to its history.

@@ -1,8 +1,8 @@
 //! Places of recorded pages in the modelled machine's memory; recent pages are found by one look.
 
-use crate::model::cache::history::QuickMap;
 use crate::model::fast::plan::PAGE_LOG2;
 use crate::model::pages::places::Places;
+use crate::model::quick_map::QuickMap;
 
 const ROWS: usize = 4096;
 const OFFSET: u64 = (1 << PAGE_LOG2) - 1;

@@ -1,6 +1,6 @@
 //! Recent pages of a CPU on one of its ways: found by one look, where all pages take several.
 
-use crate::model::cache::history::Spot;
+use crate::model::cache::spot::Spot;
 use crate::model::engine::Access;
 use crate::model::fast::Fast;
 use crate::model::fast::plan::{PAGE_LOG2, Way};

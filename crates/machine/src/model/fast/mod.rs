@@ -11,7 +11,7 @@ pub(in crate::model) mod straight;
 pub(in crate::model) mod summary;
 
 use crate::model::cache::bytes::mask_within;
-use crate::model::cache::history::{Pages, QuickMap, Spot};
+use crate::model::cache::spot::Spot;
 use crate::model::cache::{Cache, DIRTY, Left, WRITABLE};
 use crate::model::engine::{Access, Drained, Engine};
 use crate::model::fast::bus::Bus;
@@ -21,6 +21,8 @@ use crate::model::fast::plan::{Plan, Way};
 use crate::model::options::{ModelError, ModelOptions};
 use crate::model::pages::homes::Toucher;
 use crate::model::pages::places::Places;
+use crate::model::pages::seen::Pages;
+use crate::model::quick_map::QuickMap;
 use crate::model::sites::Sites;
 use crate::model::totals::ModelTotals;
 use crate::observer::Outcome;

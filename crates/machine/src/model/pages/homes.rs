@@ -1,6 +1,6 @@
 //! Node of a page under a policy's rules.
 
-use crate::model::cache::history::QuickMap;
+use crate::model::quick_map::QuickMap;
 use nearmiss_record::policy::{Home, HomeRule};
 use nearmiss_record::reference::{Control, HeapOp};
 use std::collections::BTreeMap;

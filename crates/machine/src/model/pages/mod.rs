@@ -2,3 +2,4 @@
 
 pub(crate) mod homes;
 pub(crate) mod places;
+pub(crate) mod seen;

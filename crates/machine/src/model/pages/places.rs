@@ -1,8 +1,8 @@
 //! Places of recorded pages in the modelled machine's memory, and their nodes.
 
-use crate::model::cache::history::QuickMap;
 use crate::model::options::ModelOptions;
 use crate::model::pages::homes::{Homes, Toucher};
+use crate::model::quick_map::QuickMap;
 use nearmiss_record::machine::{Machine, Placement};
 use nearmiss_record::policy::{HomePolicy, Policy};
 use nearmiss_record::reference::Control;

@@ -1,9 +1,6 @@
 //! The code that a stream brings, for machines with cores that use it.
 
-use crate::model::engine::Engine;
 use crate::model::options::ModelOptions;
-use crate::model::stream::replay::Replay;
-use crate::observer::Observer;
 use nearmiss_code::{CodeMap, CoreTimes};
 use nearmiss_record::machine::Machine;
 use nearmiss_record::policy::{PlacePolicy, Policy};
@@ -28,21 +25,18 @@ pub(super) fn codes_of(machine: &Machine, policy: &Policy, options: &ModelOption
     })
 }
 
-impl<E: Engine, O: Observer> Replay<E, O> {
-    /// Adds all code of a chunk at once: in the modelled order another CPU may get to it before the CPU of the chunk.
-    pub(super) fn meet_code_ahead(&mut self, records: &[Record]) {
-        let Some(codes) = &mut self.codes else { return };
-        let mut at = 0;
-        while let Some(record) = records.get(at) {
-            let payload = if record.kind() == Some(Kind::Control) { record.payload_records().unwrap_or(0) } else { 0 };
-            let behind = records.get(at + 1..).and_then(|rest| rest.get(..payload));
-            if record.control_kind() == Some(ControlKind::Code)
-                && record.kind() == Some(Kind::Control)
-                && let Some(Ok(Control::Code(block))) = behind.map(|payload| Control::decode(*record, payload))
-            {
-                codes.add(&block);
-            }
-            at = at.saturating_add(1).saturating_add(payload);
+/// Adds all code that a chunk brings.
+pub(super) fn add_all(codes: &mut CodeMap, records: &[Record]) {
+    let mut at = 0;
+    while let Some(record) = records.get(at) {
+        let payload = if record.kind() == Some(Kind::Control) { record.payload_records().unwrap_or(0) } else { 0 };
+        let behind = records.get(at + 1..).and_then(|rest| rest.get(..payload));
+        if record.control_kind() == Some(ControlKind::Code)
+            && record.kind() == Some(Kind::Control)
+            && let Some(Ok(Control::Code(block))) = behind.map(|payload| Control::decode(*record, payload))
+        {
+            codes.add(&block);
         }
+        at = at.saturating_add(1).saturating_add(payload);
     }
 }

@@ -10,7 +10,7 @@ use crate::model::engine::Engine;
 use crate::model::options::{ModelError, ModelOptions};
 use crate::model::stream::parting::{Parted, Window};
 use crate::model::stream::replay::Replay;
-use crate::model::stream::rounds::MOST_RECORDS;
+use crate::model::stream::round::MOST_RECORDS;
 use crate::model::totals::ModelTotals;
 use crate::observer::Observer;
 use nearmiss_record::abi::ChunkHeader;

@@ -17,5 +17,6 @@ pub(in crate::model) mod placing;
 pub(in crate::model) mod plain;
 pub(in crate::model) mod policy;
 pub(in crate::model) mod replay;
-pub(crate) mod rounds;
+pub(crate) mod round;
+mod rounds;
 pub(in crate::model) mod vcpu;

@@ -14,8 +14,8 @@
 //! order, by the CPU of the task. Data that a task reads was then written before, which windows do not keep: only this
 //! order shows who touches a page first.
 
-use crate::model::cache::history::QuickMap;
 use crate::model::options::{ModelError, Position};
+use crate::model::quick_map::QuickMap;
 use crate::model::stream::instructions::Instructions;
 use nearmiss_record::abi::ChunkHeader;
 use nearmiss_record::policy::{Bound, Placed};

@@ -5,11 +5,11 @@ use crate::model::core::{Core, Ticks};
 use crate::model::engine::{Access, Engine};
 use crate::model::options::{ModelError, ModelOptions, Position};
 use crate::model::sites::Sites;
-use crate::model::stream::codes::codes_of;
+use crate::model::stream::codes::{add_all, codes_of};
 use crate::model::stream::misses::Misses;
 use crate::model::stream::placing::Placing;
 use crate::model::stream::policy::{self, Rules};
-use crate::model::stream::rounds::Round;
+use crate::model::stream::round::Round;
 use crate::model::stream::vcpu::{Cpu, tell_drained};
 use crate::model::totals::ModelTotals;
 use crate::observer::{Effective, Observer, Outcome};
@@ -197,7 +197,10 @@ impl<E: Engine, O: Observer> Replay<E, O> {
         if !self.round.takes(header) {
             self.run_round()?;
         }
-        self.meet_code_ahead(records);
+        // In the modelled order another CPU may get to new code before the CPU of the chunk.
+        if let Some(codes) = &mut self.codes {
+            add_all(codes, records);
+        }
         self.round.push(header, records);
         Ok(())
     }
