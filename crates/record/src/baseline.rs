@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 /// `nearmiss/baseline/1`.
 pub const SCHEMA: &str = "nearmiss/baseline/1";
 
-crate::run::is_record!(Baseline);
+crate::schema::is_record!(Baseline);
 
 /// The whole record.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 /// `nearmiss/comparison/1`.
 pub const SCHEMA: &str = "nearmiss/comparison/1";
 
-crate::run::is_record!(RunComparison);
+crate::schema::is_record!(RunComparison);
 
 /// Name of the unattributed row.
 pub const UNATTRIBUTED: &str = "[unattributed]";

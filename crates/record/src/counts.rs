@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 /// `nearmiss/counts/1`.
 pub const SCHEMA: &str = "nearmiss/counts/1";
 
-crate::run::is_record!(CountsRecord);
+crate::schema::is_record!(CountsRecord);
 
 /// References, or those of them that missed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

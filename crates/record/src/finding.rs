@@ -11,7 +11,7 @@ use std::fmt;
 /// `nearmiss/findings/2`.
 pub const SCHEMA: &str = "nearmiss/findings/2";
 
-crate::run::is_record!(Findings);
+crate::schema::is_record!(Findings);
 
 /// A gain below this share is shown on request only.
 pub const LEAST_GAIN: f64 = 0.02;

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 /// `nearmiss/gate/1`.
 pub const SCHEMA: &str = "nearmiss/gate/1";
 
-crate::run::is_record!(GateRecord);
+crate::schema::is_record!(GateRecord);
 
 /// The whole record.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -5,6 +5,7 @@
 //! together are all that the CPUs executed. All figures are *modelled*.
 
 use crate::machine::Machine;
+pub use crate::object_kind::ObjectKind;
 use crate::policy::{Order, Policy};
 pub use crate::shared_line::{LineSharing, SharedLineRow, Tenant};
 use serde::{Deserialize, Serialize};
@@ -13,7 +14,7 @@ use std::ops::AddAssign;
 /// `nearmiss/model/2`.
 pub const SCHEMA: &str = "nearmiss/model/2";
 
-crate::run::is_record!(ModelRecord);
+crate::schema::is_record!(ModelRecord);
 
 /// Why a line was not there; the first that fits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -367,38 +368,6 @@ pub struct CallerRow {
     pub module: String,
     /// Stall cycles of kernel mode between its system calls, its faults, and the next instruction of user mode.
     pub kernel_stall_cycles: u64,
-}
-
-/// Kind of an object's memory.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum ObjectKind {
-    /// malloc family, by allocating call stack.
-    Heap,
-    /// A mapping of a file.
-    File,
-    /// An anonymous mapping.
-    Anonymous,
-    /// A thread's stack.
-    Stack,
-    /// A global variable.
-    Global,
-    /// Kernel: slab object.
-    Slab,
-    /// Kernel: page cache.
-    PageCache,
-    /// Kernel: page tables.
-    PageTable,
-    /// Kernel: stack.
-    KernelStack,
-    /// Kernel: static data and per-CPU data.
-    KernelData,
-    /// Kernel: other memory.
-    KernelOther,
-    /// Instructions.
-    Code,
-    /// Could not be attributed.
-    Unattributed,
 }
 
 /// A row of the object table.

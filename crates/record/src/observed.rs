@@ -11,7 +11,7 @@ pub const FILE: &str = "observe.json";
 /// `nearmiss/observe/1`.
 pub const SCHEMA: &str = "nearmiss/observe/1";
 
-crate::run::is_record!(Observed);
+crate::schema::is_record!(Observed);
 
 /// Shortest run that gets a class: in less, a few samples and waits would decide.
 pub const LEAST_CLASSIFIED_NS: u64 = 100_000_000;

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 /// `nearmiss/rehearsals/2`.
 pub const SCHEMA: &str = "nearmiss/rehearsals/2";
 
-crate::run::is_record!(Rehearsals);
+crate::schema::is_record!(Rehearsals);
 
 /// One remedy rehearsed on one run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

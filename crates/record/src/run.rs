@@ -10,8 +10,10 @@ pub(crate) use whole::temporary;
 pub use whole::{remove_unfinished, write_whole};
 
 use crate::machine::CacheKind;
+pub use crate::schema::Record;
+use crate::schema::is_record;
 use crate::{observed, words};
-use serde::{Deserialize, Serialize, de::DeserializeOwned};
+use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::fs;
 use std::io;
@@ -121,29 +123,6 @@ fn instead(record: &Path) -> &'static str {
         _ => "record the run again",
     }
 }
-
-/// A record of a run, with its schema.
-pub trait Record: DeserializeOwned {
-    /// The schema that this version reads and writes.
-    const SCHEMA: &'static str;
-
-    /// The schema that the record has.
-    fn schema(&self) -> &str;
-}
-
-/// A type with a field `schema`, in a module with a `SCHEMA`, is a [`Record`].
-macro_rules! is_record {
-    ($type:ty) => {
-        impl $crate::run::Record for $type {
-            const SCHEMA: &'static str = SCHEMA;
-
-            fn schema(&self) -> &str {
-                &self.schema
-            }
-        }
-    };
-}
-pub(crate) use is_record;
 
 /// Kind of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -1,6 +1,6 @@
 //! A line that moves between CPUs, and its contents.
 
-use crate::model::ObjectKind;
+use crate::object_kind::ObjectKind;
 use serde::{Deserialize, Serialize};
 
 /// A line that moves between CPUs.

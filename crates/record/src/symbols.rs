@@ -105,7 +105,7 @@ impl ModuleData {
 /// `nearmiss/symbols/1`.
 pub const SCHEMA: &str = "nearmiss/symbols/1";
 
-crate::run::is_record!(Symbols);
+crate::schema::is_record!(Symbols);
 
 /// A function as the report names it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -13,7 +13,7 @@ pub const MEASURED: &str = "measured";
 /// See [`MEASURED`].
 pub const MODELLED: &str = "modelled";
 
-crate::run::is_record!(Verdict);
+crate::schema::is_record!(Verdict);
 
 /// The figures of one run, by metric.
 pub type Sample = BTreeMap<String, f64>;

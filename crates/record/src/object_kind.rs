@@ -1,0 +1,35 @@
+//! Kinds of memory that a data object can lie in.
+
+use serde::{Deserialize, Serialize};
+
+/// Kind of an object's memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ObjectKind {
+    /// malloc family, by allocating call stack.
+    Heap,
+    /// A mapping of a file.
+    File,
+    /// An anonymous mapping.
+    Anonymous,
+    /// A thread's stack.
+    Stack,
+    /// A global variable.
+    Global,
+    /// Kernel: slab object.
+    Slab,
+    /// Kernel: page cache.
+    PageCache,
+    /// Kernel: page tables.
+    PageTable,
+    /// Kernel: stack.
+    KernelStack,
+    /// Kernel: static data and per-CPU data.
+    KernelData,
+    /// Kernel: other memory.
+    KernelOther,
+    /// Instructions.
+    Code,
+    /// Could not be attributed.
+    Unattributed,
+}
