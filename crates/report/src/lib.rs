@@ -29,5 +29,6 @@ pub mod split;
 pub mod stacks;
 pub mod sums;
 pub mod text;
+mod texts;
 pub mod verdict;
 mod wall;

@@ -1,7 +1,7 @@
 //! Reads what a run holds and refuses what no report can be made of.
 
-use crate::code::Texts;
 use crate::levels::{Level, levels};
+use crate::texts::Texts;
 use nearmiss_record::finding::Findings;
 use nearmiss_record::model::{MAX_LEVELS, ModelRecord};
 use nearmiss_record::run::{FINDINGS, MANIFEST, MODEL, Manifest, RunDir, RunError, TRACE};

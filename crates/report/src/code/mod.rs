@@ -1,12 +1,12 @@
 //! Functions looked at closely: source lines and instructions with what was modelled at each.
 
 mod text;
-mod texts;
 mod view;
 
 pub use text::{Options, render};
-pub use texts::{Source, Texts};
 pub(crate) use view::{Annotated, Figures, File, Place};
+
+pub use crate::texts::{Source, Texts};
 
 use crate::function_name;
 use crate::load::Report;

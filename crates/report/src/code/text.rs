@@ -1,12 +1,12 @@
 //! Annotated functions as text.
 
-use super::texts::Texts;
 use super::view::{Annotated, Figures, File, Line, Place};
 use crate::function_name::folded;
 use crate::levels::class_name;
 use crate::load::Report;
 use crate::name::{fitted, plain, right};
 use crate::number::{counted, percent_of, scaled};
+use crate::texts::Texts;
 use nearmiss_record::model::{FunctionRow, MissClass};
 
 /// How wide.
