@@ -2,7 +2,8 @@
 
 use super::ObserveError;
 use super::clock::monotonic_ns;
-use super::observation::{Instruments, Roots, describe, gone};
+use super::instruments::{Instruments, Roots};
+use super::observation::gone;
 use super::options::{Options, Target};
 use crate::bpf::merged_locks;
 use crate::perf::{PerfSession, Symbolizer};
@@ -82,7 +83,7 @@ impl Live {
         let now = monotonic_ns();
         let mut observed = Observed {
             schema: SCHEMA.to_owned(),
-            target: describe(&self.target),
+            target: self.target.describe(),
             duration_ns: now - self.last_ns,
             cpus: std::thread::available_parallelism().map_or(1, |n| n.get() as u32),
             instruments: self.instruments.rows().to_vec(),

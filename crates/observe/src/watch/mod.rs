@@ -4,9 +4,11 @@ mod cached;
 mod capabilities;
 mod classify;
 mod clock;
+mod instruments;
 mod live;
 mod observation;
 mod options;
+mod outcome;
 mod phases;
 mod served;
 mod tables;
@@ -16,8 +18,9 @@ mod wait_costs;
 pub use capabilities::{Capability, capabilities};
 pub use classify::classify;
 pub use live::{Live, Snapshot};
-pub use observation::{Outcome, observe};
+pub use observation::observe;
 pub use options::{Asked, DEFAULT_FREQUENCY_HZ, Options, Target};
+pub use outcome::Outcome;
 pub use tables::write_tables;
 
 /// Why there is no observation.

@@ -18,6 +18,18 @@ pub enum Target {
     Machine,
 }
 
+impl Target {
+    /// Returns the target as people name it.
+    pub(crate) fn describe(&self) -> String {
+        match self {
+            Target::Command(argv) => argv.iter().map(|a| a.to_string_lossy()).collect::<Vec<_>>().join(" "),
+            Target::Process(pid) => format!("process {pid}"),
+            Target::Cgroup(path) => format!("cgroup {}", path.display()),
+            Target::Machine => "the whole machine".to_owned(),
+        }
+    }
+}
+
 /// The instruments.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Asked {

@@ -1,8 +1,9 @@
 //! A server, observed while a load runs.
 
 use super::ObserveError;
-use super::observation::{Instruments, Outcome, Roots, STEP, concluded, describe};
+use super::instruments::{Instruments, Roots, STEP};
 use super::options::{Options, Target};
+use super::outcome::{Outcome, concluded};
 use super::timeline::Timeline;
 use nearmiss_workload::{Cut, Load, Loaded, Serving, Stdio, Workload};
 use std::ffi::OsString;
@@ -35,7 +36,7 @@ pub(super) fn observe(
     serving.stop(if observed.is_ok() { STOPS_WITHIN } else { AFTER_FAILURE })?;
     let (mut outcome, loaded) = observed?;
     outcome.finished = Some(loaded.load).filter(|_| loaded.cut.is_none());
-    outcome.observed.target = describe(&target);
+    outcome.observed.target = target.describe();
     outcome.observed.notes.push(window(&load, &loaded));
     concluded(&mut outcome, false);
     Ok(outcome)
