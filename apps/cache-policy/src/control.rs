@@ -1,10 +1,8 @@
 //! The directives of a response about its caching (RFC 9111 s5.2.2, RFC 5861).
 
-use crate::Options;
 use crate::directives::{Argument, Directive, directives};
 use crate::list::members;
 use crate::names;
-use crate::targeted;
 use http::header::{CACHE_CONTROL, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_RANGE, CONTENT_TYPE, DATE, EXPIRES, VARY};
 use http::{HeaderMap, HeaderName};
 
@@ -29,11 +27,8 @@ pub(crate) struct Control {
 }
 
 impl Control {
-    /// Returns the directives for this cache: of the first valid targeted field, else of Cache-Control.
-    pub fn of(options: &Options, headers: &HeaderMap) -> Self {
-        if let Some(control) = options.targeted.iter().find_map(|field| targeted::control(headers, field)) {
-            return control;
-        }
+    /// Returns the directives of Cache-Control.
+    pub fn of_cache_control(headers: &HeaderMap) -> Self {
         let mut control = Control::default();
         for directive in directives(headers, &CACHE_CONTROL) {
             control.take(&directive);

@@ -1,8 +1,8 @@
 //! The fields that are stored (RFC 9111 s3.1).
 
-use crate::control::Control;
 use crate::date::{date_of, written};
 use crate::list::members;
+use crate::targeted;
 use crate::{Options, Seconds};
 use http::header::{AGE, CONNECTION, DATE, PROXY_AUTHENTICATE, PROXY_AUTHORIZATION, TE, TRANSFER_ENCODING, UPGRADE};
 use http::{HeaderMap, HeaderName};
@@ -46,7 +46,7 @@ pub fn stored_fields(options: &Options, response: &HeaderMap, received_at: Secon
 
 /// Takes out what is withheld, and dates the response.
 pub(crate) fn finish(options: &Options, kept: &mut HeaderMap, received_at: Seconds) {
-    for name in Control::of(options, kept).withheld {
+    for name in targeted::control(options, kept).withheld {
         kept.remove(name);
     }
     if date_of(kept, &DATE, received_at).is_none()

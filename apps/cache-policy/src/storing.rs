@@ -4,6 +4,7 @@ use crate::control::Control;
 use crate::date::date_of;
 use crate::freshness::{bounded, corrected_initial_age, explicit_lifetime, heuristic_lifetime, heuristic_status};
 use crate::list::members;
+use crate::targeted;
 use crate::validators::has_validator;
 use crate::{Asked, Options, RequestHead, ResponseHead, Seconds, Terms};
 use http::header::{AUTHORIZATION, DATE, SET_COOKIE, VARY};
@@ -56,7 +57,7 @@ pub fn store(
     if request.method != Method::GET {
         return Err(WhyNot::Method);
     }
-    let control = Control::of(options, response.headers);
+    let control = targeted::control(options, response.headers);
     let exchange = Exchange { options, request, control: &control, requested_at, received_at };
     exchange.judged(response.status, response.headers)
 }

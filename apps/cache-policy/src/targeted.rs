@@ -1,14 +1,21 @@
 //! Targeted Cache-Control fields (RFC 9213), which are structured dictionaries (RFC 9651).
 
+use crate::Options;
 use crate::control::Control;
 use crate::directives::{Argument, Directive};
 use crate::names::padded;
 use http::{HeaderMap, HeaderName};
 use sfv::{BareItem, Dictionary, ListEntry, Parser};
 
+/// Returns the directives for this cache: of the first valid targeted field, else of Cache-Control (RFC 9213 s2.2).
+pub(crate) fn control(options: &Options, headers: &HeaderMap) -> Control {
+    let of_a_field = options.targeted.iter().find_map(|field| targeted(headers, field));
+    of_a_field.unwrap_or_else(|| Control::of_cache_control(headers))
+}
+
 /// Returns the directives of a targeted field; `None` where the field is absent, empty or not a dictionary (RFC 9213
 /// s2.1).
-pub(crate) fn control(headers: &HeaderMap, field: &HeaderName) -> Option<Control> {
+fn targeted(headers: &HeaderMap, field: &HeaderName) -> Option<Control> {
     let lines: Vec<&[u8]> = headers.get_all(field).iter().map(|line| line.as_bytes()).collect();
     if lines.is_empty() {
         return None;

@@ -1,8 +1,8 @@
 //! Effect of a 304 or the answer to a HEAD on a stored response (RFC 9111 s3.2, 4.3.4, 4.3.5).
 
-use crate::control::Control;
 use crate::fields::{finish, without_hops};
 use crate::storing::Exchange;
+use crate::targeted;
 use crate::{Options, RequestHead, ResponseHead, Seconds, Terms, WhyNot};
 use http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_RANGE, CONTENT_TYPE, DATE, ETAG, LAST_MODIFIED};
 use http::{HeaderMap, HeaderName};
@@ -44,7 +44,7 @@ pub fn refreshed(
     if let Some(age) = not_modified.headers.get(http::header::AGE) {
         _ = merged.try_insert(http::header::AGE, age.clone());
     }
-    let control = Control::of(options, &merged);
+    let control = targeted::control(options, &merged);
     let exchange = Exchange { options, request, control: &control, requested_at, received_at };
     exchange.judged(terms.status, &merged)
 }
