@@ -10,6 +10,7 @@ pub mod config;
 pub mod engine;
 pub mod health;
 pub mod listen;
+mod lock;
 pub mod message;
 pub mod metrics;
 pub mod origins;

@@ -1,8 +1,9 @@
 //! State shared by all threads.
 
 use crate::cache::flow::Waker;
-use crate::cache::store::{Store, lock};
+use crate::cache::store::Store;
 use crate::config::Config;
+use crate::lock::lock;
 use crate::metrics::Counters;
 use crate::origins::Origins;
 use http::HeaderName;

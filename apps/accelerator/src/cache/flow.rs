@@ -1,7 +1,7 @@
 //! A response under way: one fetch writes, any number of clients on any thread read while it grows.
 
 use super::entry::Entry;
-use super::store::lock;
+use crate::lock::lock;
 use bytes::Bytes;
 use http::{HeaderMap, StatusCode};
 use nearmiss_cache_policy::VaryKey;

@@ -5,11 +5,12 @@ use super::entry::Entry;
 use super::flow::Flow;
 use super::forgotten::Forgotten;
 use super::key::{Key, KeyRef};
+use crate::lock::lock;
 use nearmiss_cache_policy::{RequestHead, vary_key};
 use quick_cache::sync::{Cache, DefaultLifecycle};
 use quick_cache::{DefaultHashBuilder, OptionsBuilder, Weighter};
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 /// Most variants of one key.
 const VARIANTS_MOST: usize = 32;
@@ -163,9 +164,4 @@ impl Store {
     pub fn passes(&self, key: &Key, now: u64) -> bool {
         self.passed.get(key).is_some_and(|until| now < until)
     }
-}
-
-/// Takes a lock; no holder panics half way through a change.
-pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -3,7 +3,7 @@
 use super::Worker;
 use super::answer::Served;
 use super::client::{Exchange, Role};
-use super::fetch::Plan;
+use super::job::Plan;
 use super::request::Request;
 use crate::cache::entry::Entry;
 use crate::cache::flow::{Flow, Phase};

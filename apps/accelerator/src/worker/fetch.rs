@@ -1,64 +1,19 @@
 //! A connection to an origin and the request on it.
 
+use super::job::{Job, Plan};
 use super::request::Request;
 use super::{FETCH, Worker};
 use crate::PROGRAM;
-use crate::cache::entry::Entry;
 use crate::cache::flow::{Demand, End, Flow, Phase};
-use crate::cache::key::Key;
 use crate::engine::{Event, Interest};
-use crate::message::chunked::Decoder;
 use crate::origins::Server;
-use bytes::Bytes;
 use http::StatusCode;
-use nearmiss_cache_policy::{Forward, Seconds};
 use nearmiss_usage::say;
 use rustix::net::{AddressFamily, SendFlags, SocketFlags, SocketType, connect, send, socket_with, sockopt};
 use slotmap::{DefaultKey, Key as _};
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
-
-/// Purpose of a fetch.
-#[derive(Debug)]
-pub struct Plan {
-    /// Under which key its answer may be stored. None: the request goes as it is, and nothing is stored.
-    pub(super) key: Option<Key>,
-    /// The stored response that it validates, or that stands in for an error.
-    pub(super) stored: Option<Arc<Entry>>,
-    /// Others may have joined it.
-    pub(super) listed: bool,
-    /// Reason for the request to the origin.
-    pub(super) why: Forward,
-}
-
-/// The request of a fetch.
-#[derive(Debug)]
-pub struct Job {
-    pub(super) request: Arc<Request>,
-    pub(super) flow: Arc<Flow>,
-    pub(super) plan: Plan,
-    /// Result of the last try.
-    pub(super) failure: (StatusCode, &'static str),
-    /// Servers that failed already.
-    pub(super) tried: Vec<Arc<Server>>,
-    /// The client that sends the body.
-    pub(super) uploader: Option<DefaultKey>,
-    pub(super) requested_at: Seconds,
-    /// The store's turn when the request was made.
-    pub(super) since: u64,
-    /// Interim answers so far.
-    pub(super) interims: usize,
-    /// A part of the answer was read: nothing can be tried again.
-    pub(super) begun: bool,
-    /// The head is there, and the body is stored with these once it is whole.
-    pub(super) storing: Option<super::receive::Storing>,
-    pub(super) decoder: Option<Decoder>,
-    /// Bytes of the body.
-    pub(super) size: u64,
-    /// The connection can be used again.
-    pub(super) keep: bool,
-}
 
 /// A connection to an origin.
 #[derive(Debug)]
@@ -356,9 +311,4 @@ pub fn chunk(out: &mut Vec<u8>, content: &[u8], chunked: bool) {
     if chunked && !content.is_empty() {
         out.extend_from_slice(b"\r\n");
     }
-}
-
-/// A piece of a body as the readers get it.
-pub fn piece(content: &[u8]) -> Bytes {
-    Bytes::copy_from_slice(content)
 }

@@ -1,7 +1,7 @@
 //! The head of a request to an origin.
 
 use super::Worker;
-use super::fetch::Job;
+use super::job::Job;
 use super::request::LESS;
 use crate::message::hops::CDN_LOOP;
 use crate::message::{BodyLength, write};

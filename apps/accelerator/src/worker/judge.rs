@@ -1,37 +1,21 @@
 //! Meaning of an origin's final head: a response to store, one to pass on, or a stored one to use instead.
 
 use super::Worker;
-use super::fetch::Job;
-use crate::cache::body::Body;
+use super::job::Job;
+use super::storing::Storing;
 use crate::cache::entry::Entry;
 use crate::cache::flow::{Arrived, Phase};
 use crate::cache::key::Key;
 use crate::message::response::Head;
 use crate::message::{BodyLength, write};
-use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
+use http::{HeaderValue, Method, StatusCode, header};
 use nearmiss_cache_policy as policy;
-use nearmiss_cache_policy::{Handled, HeadUpdate, RequestHead, ResponseHead, Seconds, Terms, VaryKey};
+use nearmiss_cache_policy::{Handled, HeadUpdate, RequestHead, ResponseHead, Seconds};
 use slotmap::DefaultKey;
 use std::sync::Arc;
 
 /// How long a response that was not stored keeps requests from waiting for each other.
 pub const PASS_SECONDS: u64 = 60;
-
-/// Data to store once the body is whole.
-#[derive(Debug)]
-pub struct Storing {
-    status: StatusCode,
-    fields: HeaderMap,
-    terms: Terms,
-    variant: VaryKey,
-}
-
-impl Storing {
-    /// The response with its body.
-    pub fn entry(self, body: Body, marks: &str) -> Arc<Entry> {
-        Arc::new(Entry::new(self.status, self.fields, body, self.terms, self.variant, marks))
-    }
-}
 
 /// Treatment of a response.
 pub enum Judged {

@@ -8,10 +8,12 @@ mod decide;
 mod fetch;
 mod forward;
 mod hit;
+mod job;
 mod judge;
 mod outgoing;
 mod receive;
 mod request;
+mod storing;
 mod sweep;
 mod upload;
 

@@ -1,8 +1,9 @@
 //! An origin's answer: its head, its body, and what is made of both.
 
 use super::Worker;
-use super::fetch::{Job, piece};
+use super::job::Job;
 use super::judge::Judged;
+use super::storing::Storing;
 use crate::cache::body::Body;
 use crate::cache::flow::{Demand, End, Phase};
 use crate::message::chunked::Decoder;
@@ -12,8 +13,6 @@ use bytes::Bytes;
 use http::{Method, StatusCode};
 use rustix::net::{RecvFlags, recv};
 use slotmap::DefaultKey;
-
-pub use super::judge::Storing;
 
 /// Bytes of an origin's head.
 const HEAD_MOST: usize = 64 << 10;
@@ -270,6 +269,11 @@ impl Worker {
             self.counters().stored.one();
         }
     }
+}
+
+/// A piece of a body as the readers get it.
+fn piece(content: &[u8]) -> Bytes {
+    Bytes::copy_from_slice(content)
 }
 
 /// An interim response as it goes on to the client.
