@@ -7,7 +7,7 @@
 
 use super::Kernel;
 use super::chassis::{CPUS, Chassis, Piece};
-use super::load::{Function, Load, Step};
+use super::load::{Function, KERNEL_LOCK, Load, Step};
 use super::memory::Memory;
 use super::pools::{Class, Object, Pools};
 use super::tasks::Tasks;
@@ -19,9 +19,6 @@ use std::collections::VecDeque;
 const MOST_BUS_LOAD: f64 = 0.95;
 /// Instructions of an allocation or a free in a CPU's own cache (assumed).
 const CACHE_INSTRUCTIONS: u64 = 100;
-/// The kernel lock; the pools' locks come behind it.
-pub const KERNEL_LOCK: usize = 0;
-
 /// Counts of a simulation since [`Simulation::reset`].
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Counts {

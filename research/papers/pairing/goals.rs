@@ -1,8 +1,7 @@
 //! Our goals, as the last lines of tables: of the seeds that parameters were tuned on, and of the held-out ones.
 
-use super::study::{Mixed, Study};
+use super::study::{Mixed, Study, by_scheduler};
 use super::summary::{change, changed, judged, losses, mean, most, seconds};
-use super::tables::by_scheduler;
 use crate::record::{Shape, Unit};
 use crate::text::figure;
 

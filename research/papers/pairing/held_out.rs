@@ -3,9 +3,9 @@
 
 use super::figures;
 use super::goals;
-use super::study::{Mixed, SCHEDULERS, Scheduler, Study};
+use super::study::{Mixed, SCHEDULERS, Scheduler, Study, by_scheduler};
 use super::summary::{changed, judged, mean, most_of_ten, seconds};
-use super::tables::{by_scheduler, changes_rows, table};
+use super::tables::{changes_rows, table};
 use crate::record::{Row, Table, Theirs, Unit};
 
 /// Target of the fit of the standard's longest of ten runs, in seconds: the saving is this part of it.

@@ -178,3 +178,8 @@ fn mixed_on(name: &'static str, extent: Extent, done: &(dyn Fn() + Sync)) -> Res
     let runs = by_scheduler.chunks(OF_MIXES.len()).map(<[Vec<Counts>]>::to_vec).collect();
     Ok(Mixed { machine: name, paces, runs })
 }
+
+/// Runs by scheduler, in the order of the tables.
+pub fn by_scheduler(study: &Study) -> [&[Counts]; 4] {
+    std::array::from_fn(|at| study.runs[at].as_slice())
+}

@@ -7,7 +7,7 @@ use super::hand;
 use super::mix::{KINDS, TASKS};
 use super::rates::{Beside, Rate};
 use super::run::{Class, Counts};
-use super::study::{self, Extent, Mixed, OF_MIXES, PRODUCT, SCHEDULERS, Scheduler, Study};
+use super::study::{self, Extent, Mixed, OF_MIXES, PRODUCT, SCHEDULERS, Scheduler, Study, by_scheduler};
 use super::summary::{
     Value, change, changed, correlation, judged, least, losses, mean, misses, most, most_of_ten, percent, seconds, sum,
 };
@@ -117,11 +117,6 @@ fn changes_of(scheduler: Scheduler, runs: &[Counts], standard: &[Counts]) -> [Ro
         row("mean misses", figures::MEAN_MISSES_CHANGE_PERCENT, mean_of(&misses)),
         row("most misses of 10", figures::MOST_MISSES_CHANGE_PERCENT, most_of(&misses)),
     ]
-}
-
-/// Runs by scheduler, in the order of the tables.
-pub fn by_scheduler(study: &Study) -> [&[Counts]; 4] {
-    std::array::from_fn(|at| study.runs[at].as_slice())
 }
 
 fn time_shapes(study: &Study) -> Vec<Shape> {

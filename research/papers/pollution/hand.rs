@@ -1,7 +1,8 @@
 //! Figures that can be worked out without the model: how long a line lives in a last level under LRU, and so what the
 //! copy's lines cost others (Che's approximation).
 
-use super::path::{Function, Work};
+use super::function::Function;
+use super::path::Work;
 use super::replica::Counts;
 
 /// Records for which a line stays that is not touched again, in a last level of so many lines: until as many others

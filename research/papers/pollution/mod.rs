@@ -1,6 +1,7 @@
 //! P1: kernel bottlenecks, memory profiles and the copy that is aware of cache pollution (2005). See `README.md` here.
 
 pub mod figures;
+pub mod function;
 pub mod hand;
 pub mod here;
 pub mod path;

@@ -1,6 +1,7 @@
 //! Streams on the machine model: each function's misses, and what CPUs and bus did.
 
-use super::path::{Caller, Function, Stream, Work};
+use super::function::{Caller, Function};
+use super::path::{Stream, Work};
 use super::slice::{COPY_INSTRUCTIONS, Slice};
 use crate::PaperError;
 use nearmiss_machine::model::{Model, ModelOptions, ModelTotals};

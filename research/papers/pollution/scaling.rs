@@ -1,6 +1,6 @@
 //! Table (c): pollution and more CPUs. The paper expects the link (section 4.5.1) and has not measured it.
 
-use super::path::Function;
+use super::function::Function;
 use super::replica::{Copies, Counts, Load};
 use super::{MACHINE, WORK};
 use crate::parallel::answer;

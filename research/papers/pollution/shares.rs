@@ -2,7 +2,7 @@
 //! 4.2.6).
 
 use super::figures::{self, Left};
-use super::path::Function;
+use super::function::Function;
 use super::replica::{Copies, Counts, Load};
 use super::{MACHINE, WORK};
 use crate::parallel::answer;

@@ -1,9 +1,11 @@
 //! References of one record's way, as the model takes them.
 
-use super::path::{Caller, Function, RECORD_BYTES};
+use super::function::{Caller, Function};
 use nearmiss_record::reference::{ControlKind, FLAG_KERNEL, Kind, Record};
 use nearmiss_record::units::InsnId;
 
+/// Bytes of a record, a page and a block.
+pub const RECORD_BYTES: u64 = 4096;
 const KERNEL_BASE: u64 = 0xffff_8000_0000_0000;
 const LINE_BYTES: u64 = 64;
 /// Instructions of a copy for half a line: eight of its four-byte words, loaded or stored.

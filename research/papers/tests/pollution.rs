@@ -2,7 +2,8 @@
 #![allow(clippy::unwrap_used)]
 
 use nearmiss_papers::pacing::plan::Scale;
-use nearmiss_papers::pollution::path::{Function, SHARED_LINES};
+use nearmiss_papers::pollution::function::Function;
+use nearmiss_papers::pollution::path::SHARED_LINES;
 use nearmiss_papers::pollution::replica::{Copies, Counts, Load};
 use nearmiss_papers::pollution::{MACHINE, WORK, hand};
 use nearmiss_papers::{machine, paper, parallel, text};
