@@ -1,0 +1,49 @@
+//! The road from a command to findings is built once: one crate makes models of runs, and one place reads arguments.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Crates that make models.
+const MODELS: [&str; 2] = ["crates/machine/", "crates/analysis/"];
+/// Files that read the arguments of a process: nearmiss, its conductor in a guest, and the programs that `usage` reads for.
+const ENTRIES: [&str; 3] = ["crates/cli/src/lib.rs", "crates/cli/src/conductor.rs", "crates/usage/src/wrong_use.rs"];
+
+fn sources(directory: &Path, found: &mut Vec<PathBuf>) {
+    for entry in fs::read_dir(directory).into_iter().flatten() {
+        let path = entry.expect("an entry").path();
+        if path.is_dir() && !["tests", "benches", "examples"].iter().any(|name| path.ends_with(name)) {
+            sources(&path, found);
+        } else if path.extension().is_some_and(|kind| kind == "rs") && !path.to_string_lossy().ends_with("tests.rs") {
+            found.push(path);
+        }
+    }
+}
+
+/// Files whose product code has one of these words, and that are in none of the places.
+fn elsewhere(words: &[&str], places: &[&str]) -> Vec<String> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let mut files = Vec::new();
+    ["crates", "libs", "apps"].iter().for_each(|folder| sources(&root.join(folder), &mut files));
+    let named = files.iter().filter(|file| {
+        let text = fs::read_to_string(file).expect("a source file");
+        let product = text.split("#[cfg(test)]").next().unwrap_or_default();
+        words.iter().any(|word| product.contains(word))
+    });
+    let paths = named.map(|file| file.strip_prefix(&root).expect("below the root").display().to_string());
+    let mut wrong: Vec<String> = paths.filter(|path| !places.iter().any(|place| path.starts_with(place))).collect();
+    wrong.sort();
+    wrong
+}
+
+#[test]
+fn one_crate_makes_models_of_runs() {
+    assert_eq!(elsewhere(&["Model::new("], &MODELS), Vec::<String>::new());
+    assert!(!elsewhere(&["Model::new("], &[]).is_empty(), "a model elsewhere would be seen");
+}
+
+#[test]
+fn arguments_are_read_at_the_entry() {
+    let words = ["parse_from(", "try_parse(", "get_matches_from", "get_matches("];
+    assert_eq!(elsewhere(&words, &ENTRIES), Vec::<String>::new());
+    assert!(!elsewhere(&words, &[]).is_empty(), "another reader would be seen");
+}
