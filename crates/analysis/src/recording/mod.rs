@@ -9,11 +9,12 @@ pub use manifest::ends;
 
 use crate::modelling::{Modelled, Modelling, Tables};
 use crate::traced::Recorded;
-use nearmiss_machine::model::ModelOptions;
+use nearmiss_machine::model::{Counter, ModelOptions, ModelTotals};
+use nearmiss_machine::observer::Deaf;
 use nearmiss_record::abi::ChunkHeader;
 use nearmiss_record::machine::Machine;
 use nearmiss_record::model::ModelRecord;
-use nearmiss_record::policy::Order;
+use nearmiss_record::policy::{Order, Policy};
 use nearmiss_record::reference::Record;
 use nearmiss_record::run::{self, RunDir};
 use nearmiss_record::side::SideTables;
@@ -152,6 +153,19 @@ pub fn count(
         kernel: recorded.kernel,
         emulator: recorded.emulator,
     })
+}
+
+/// Records a command and counts its misses, and no more of it. Also returns the model's totals.
+pub fn count_misses(
+    session: Session,
+    command: GuestCommand,
+    machine: &Machine,
+) -> Result<(session::Recorded, ModelTotals), RecordError> {
+    let options = ModelOptions::of(session.header(), Order::Recorded);
+    let mut counter = Counter::new(machine, &Policy::RECORDED, &options, Deaf)?;
+    let sink: &mut Sink<'_> = &mut |head, records| counter.chunk(head, records).map_err(|e| e.to_string());
+    let recorded = session.record(command, sink)?;
+    Ok((recorded, counter.finish()?.0))
 }
 
 fn model_of(session: &Session, machine: &Machine, order: Order, tables: Tables) -> Result<Modelling, RecordError> {

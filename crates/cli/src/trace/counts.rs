@@ -7,12 +7,10 @@ use crate::table::{lines, table};
 use crate::{exit, interrupt};
 use anyhow::Context;
 use comfy_table::CellAlignment;
+use nearmiss_analysis::ModelTotals;
 use nearmiss_machine::describe;
-use nearmiss_machine::model::{Counter, ModelOptions, ModelTotals};
-use nearmiss_machine::observer::Deaf;
 use nearmiss_record::counts::{ByKind, CacheCounts, CountsRecord, SCHEMA};
 use nearmiss_record::machine::{CacheKind, Machine};
-use nearmiss_record::policy::{Order, Policy};
 use nearmiss_record::run::{self, Filter};
 use nearmiss_record::side::{INSN_ATOMIC, SideTables};
 use nearmiss_record::words::{grouped, miss_ratio, quoted};
@@ -35,14 +33,11 @@ pub fn count(args: &Args) -> anyhow::Result<Option<CommandStatus>> {
     let (words, window) = super::served::recorded(subject, &machine, &config.kernel)?;
     let session = Session::new(config)?.within(window);
     let filter = session.header().filter; // not all that was asked for goes with every emulator
-    let options = ModelOptions::of(session.header(), Order::Recorded);
-    let mut counter = Counter::new(&machine, &Policy::default(), &options, Deaf)?;
     let mut notes: Vec<_> = describe::approximate_misses(filter, &machine).into_iter().map(str::to_owned).collect();
     let command = args.record.warm.command(&words)?;
     let signals = interrupt::for_others(super::FOR_THE_COMMAND);
-    let recorded = session
-        .record(command, &mut |head, records| counter.chunk(head, records).map_err(|e| e.to_string()))
-        .map_err(super::told)?;
+    let (recorded, totals) =
+        nearmiss_analysis::count_misses(session, command, &machine).map_err(super::not_recorded)?;
     drop(signals);
     if args.record.only.is_none() {
         notes.push(
@@ -55,7 +50,6 @@ pub fn count(args: &Args) -> anyhow::Result<Option<CommandStatus>> {
     notes.extend(super::note_of_kernel(args));
     notes.extend(super::warm::notes(&recorded));
     notes.extend(recorded.notes.iter().cloned());
-    let totals = counter.finish()?.0;
     let record = record(args, machine, filter, &recorded, &totals, notes);
     if let Some(file) = &args.json {
         let mut bytes = serde_json::to_vec(&record).context("record of counts")?;

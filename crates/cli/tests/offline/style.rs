@@ -81,6 +81,19 @@ fn files_are_short() {
     assert_eq!(sources.iter().filter_map(too_long).collect::<Vec<_>>(), Vec::<String>::new());
 }
 
+/// A module with parts is `name/mod.rs`: its file lies among its parts.
+#[test]
+fn a_module_with_parts_lies_among_them() {
+    let sources = sources();
+    let parts = |source: &&Source| {
+        let folder = source.path.strip_suffix(".rs").map(|folder| format!("{folder}/")).unwrap_or_default();
+        let is_part = |other: &Source| other.path.starts_with(&folder) && other.path.ends_with(".rs");
+        !folder.is_empty() && sources.iter().any(is_part)
+    };
+    let beside: Vec<&str> = sources.iter().filter(parts).map(|source| source.path.as_str()).collect();
+    assert_eq!(beside, Vec::<&str>::new());
+}
+
 #[test]
 fn nothing_is_left_open() {
     assert_eq!(sources().iter().flat_map(left_open).collect::<Vec<_>>(), Vec::<String>::new());
