@@ -155,7 +155,7 @@ pub fn side_by_side<J: Sync, R: Send>(
 ) -> Result<Vec<R>, CaseError> {
     let pool = ThreadPoolBuilder::new().num_threads(workers).build();
     let pool = pool.map_err(|error| CaseError::Unfit(format!("no threads for the replays: {error}")))?;
-    pool.install(|| jobs.par_iter().with_max_len(1).map(|job| work(job)).collect())
+    pool.install(|| jobs.par_iter().with_max_len(1).map(&work).collect())
 }
 
 /// Median, least and most.

@@ -1,5 +1,7 @@
 //! Findings and rehearsals as people read them.
 
+#![allow(clippy::unwrap_used)]
+
 use nearmiss_record::figures::{Cell, Table};
 use nearmiss_record::finding::*;
 use nearmiss_record::rehearsal::{Rehearsal, Rehearsals};
