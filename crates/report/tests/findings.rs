@@ -86,6 +86,8 @@ fn section(found: Findings) -> String {
     let begin = page.find("<section id=\"findings\"").expect("a section");
     let end = page[begin..].find("</section>").expect("its end") + begin;
     assert!(begin < page.find("<section id=\"functions\"").expect("the tables"), "above the tables");
+    let head = &page[..begin];
+    assert!(head.contains("href=\"#findings\">color: predicted gain"), "the head names the finding that gains most");
     page[begin..end].replace("><", ">\n<")
 }
 

@@ -33,7 +33,8 @@ pub fn count(args: &Args) -> anyhow::Result<Option<CommandStatus>> {
     let (words, window) = super::served::recorded(subject, &machine, &config.kernel)?;
     let session = Session::new(config)?.within(window);
     let filter = session.header().filter; // not all that was asked for goes with every emulator
-    let mut notes: Vec<_> = describe::approximate_misses(filter, &machine).into_iter().map(str::to_owned).collect();
+    let inexact = describe::approximate_misses(filter, &machine);
+    let mut notes: Vec<_> = inexact.into_iter().map(|note| note.sentence().to_owned()).collect();
     let command = args.record.warm.command(&words)?;
     let signals = interrupt::for_others(super::FOR_THE_COMMAND);
     let (recorded, totals) =

@@ -163,35 +163,57 @@ pub fn can_replay(filter: Filter, machine: &Machine) -> Result<(), String> {
     Ok(())
 }
 
-/// Figures that a replay of such a trace on such a machine gives only approximately, one sentence each.
-pub fn approximations(filter: Filter, machine: &Machine) -> Vec<&'static str> {
+/// A figure that a replay is not exact in, as a sentence.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Inexact {
+    /// Off by an unknown amount to either side.
+    Approximate(&'static str),
+    /// Off to one side.
+    Bound(&'static str),
+}
+
+impl Inexact {
+    /// Returns the sentence.
+    pub fn sentence(self) -> &'static str {
+        match self {
+            Inexact::Approximate(sentence) | Inexact::Bound(sentence) => sentence,
+        }
+    }
+}
+
+/// Figures that a replay of such a trace on such a machine is not exact in.
+pub fn approximations(filter: Filter, machine: &Machine) -> Vec<Inexact> {
     let mut notes = Vec::new();
     if filter.index_bits > 0 {
-        notes.push("The first level's division into conflict and capacity misses is approximate: its fully associative shadow did not see what the filter dropped.");
-        notes.push("The miss-ratio curve is approximate for sizes near the first level's: the filter dropped repeats.");
+        notes.push(Inexact::Approximate("The first level's division into conflict and capacity misses is approximate: its fully associative shadow did not see what the filter dropped."));
+        notes.push(Inexact::Approximate(
+            "The miss-ratio curve is approximate for sizes near the first level's: the filter dropped repeats.",
+        ));
     }
     if filter.first_level.is_some() {
-        notes.push("The first level's pollution counts lines that were in it at the end as never used again.");
+        notes.push(Inexact::Bound(
+            "The first level's pollution counts lines that were in it at the end as never used again.",
+        ));
     }
     notes.extend(approximate_misses(filter, machine));
     notes
 }
 
-/// Returns the approximations that concern how often a cache misses, and not only why.
-pub fn approximate_misses(filter: Filter, machine: &Machine) -> Vec<&'static str> {
+/// Returns those approximations that concern how often a cache misses, and not only why.
+pub fn approximate_misses(filter: Filter, machine: &Machine) -> Vec<Inexact> {
     let mut notes = Vec::new();
     if machine.caches.iter().any(|c| c.inclusion == Inclusion::Inclusive && c.kind == CacheKind::Unified)
         && filter.fetches
     {
-        notes.push("Inclusion victims of the first level are a lower bound: the filter dropped repeats of a line of code across data references, and the other way round.");
+        notes.push(Inexact::Bound("Inclusion victims of the first level are a lower bound: the filter dropped repeats of a line of code across data references, and the other way round."));
     }
     if machine.caches.iter().any(|c| c.level == 1 && c.replacement == Replacement::Srrip) {
-        notes.push(
+        notes.push(Inexact::Approximate(
             "The first level's figures are approximate: under SRRIP a dropped repeat would have promoted its line.",
-        );
+        ));
     }
     if must_clear(machine) {
-        notes.push("In the modelled order, first-level figures are approximate: CPUs that share a cache are interleaved within a slice, the filter was cleared between slices.");
+        notes.push(Inexact::Approximate("In the modelled order, first-level figures are approximate: CPUs that share a cache are interleaved within a slice, the filter was cleared between slices."));
     }
     notes
 }

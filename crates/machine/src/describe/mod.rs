@@ -23,7 +23,8 @@ pub use domains::{Domains, domains, node_of};
 pub use figures::{figures, is_assumed, source_of};
 pub use file::{parse, render};
 pub use filter::{
-    approximate_misses, approximations, can_replay, every_load_counts, filter_for, filter_for_counts, first_level_for,
+    Inexact, approximate_misses, approximations, can_replay, every_load_counts, filter_for, filter_for_counts,
+    first_level_for,
 };
 pub use presets::{PRESETS, Preset, preset};
 pub use problem::Problem;

@@ -9,7 +9,7 @@ use super::subject::{Class, Subject};
 use super::verdict::level_verdict;
 use nearmiss_analysis::{Asked, Case, CaseError, PLACEMENTS, Suspicion, Traced, seeds};
 use nearmiss_machine::attribution::Crowd;
-use nearmiss_machine::describe;
+use nearmiss_machine::describe::{self, Inexact};
 use nearmiss_record::finding::{Base, Finding, Known, Prediction, Reach};
 use nearmiss_record::rehearsal::Rehearsal;
 use nearmiss_record::units::Bytes;
@@ -182,7 +182,9 @@ impl Colors {
     fn prediction(&self, case: &Traced, colorings: &Colorings, at: usize) -> Result<Prediction, CaseError> {
         let (gain, low, high) = colorings.own_gain(case, at);
         let approximations = describe::approximations(case.filter, case.machine());
-        let mut approximate: Vec<String> = approximations.into_iter().map(str::to_owned).collect();
+        let either_way =
+            |note| if let Inexact::Approximate(sentence) = note { Some(sentence.to_owned()) } else { None };
+        let mut approximate: Vec<String> = approximations.into_iter().filter_map(either_way).collect();
         if !self.subject.aliased.is_empty() {
             approximate.push(aliasing::EXACTNESS.to_owned());
         }

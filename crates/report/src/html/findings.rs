@@ -87,19 +87,30 @@ fn waits(findings: &Findings, unexplained: &Unexplained) -> Markup {
 
 /// A table of typed cells; figures to the right.
 fn table(table: &Table) -> Markup {
+    let is_figure = |at: usize| table.rows.first().and_then(|row| row.get(at)).is_some_and(is_figure_cell);
     html! {
         div.scroll {
             table {
                 caption { (plain(&table.title)) }
-                thead { tr { @for column in &table.columns { th scope="col" { (plain(column)) } } } }
+                thead {
+                    tr {
+                        @for (at, column) in table.columns.iter().enumerate() {
+                            th scope="col" class=[is_figure(at).then_some("n")] { (plain(column)) }
+                        }
+                    }
+                }
                 tbody {
                     @for row in &table.rows {
-                        tr { @for value in row { td.n[!matches!(value, Cell::Text(_))] { (plain(&cell::cell(value))) } } }
+                        tr { @for value in row { td class=[is_figure_cell(value).then_some("n")] { (plain(&cell::cell(value))) } } }
                     }
                 }
             }
         }
     }
+}
+
+fn is_figure_cell(cell: &Cell) -> bool {
+    !matches!(cell, Cell::Text(_))
 }
 
 fn text(words: &str) -> Markup {

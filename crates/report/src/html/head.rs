@@ -1,6 +1,7 @@
 //! Head of the page: what ran, the sentence that matters, the key figures, and notes for the reader.
 
 use crate::cycles::spent;
+use crate::findings::{as_sentence, gain, known};
 use crate::levels::misses;
 use crate::load::Report;
 use crate::name::plain;
@@ -20,7 +21,7 @@ pub(super) fn header(report: &Report, command: &str) -> Markup {
         header {
             p.kicker { "nearmiss report" }
             h1 { code { (command) } }
-            p.sentence { span.tag { "Modelled" } " " (marked(&plain(&sentence(report).text))) }
+            (headline(report))
             (figures(report))
             (cycles(report))
             p.ran {
@@ -31,6 +32,23 @@ pub(super) fn header(report: &Report, command: &str) -> Markup {
             }
             @if let Some(caution) = model.machine.caution() { p.warning { (plain(caution)) "." } }
             @if let Some(split) = split::sentence(model) { p.ran { "All CPUs, by modelled cycles: " (split) "." } }
+        }
+    }
+}
+
+/// The finding that gains most, where the run was diagnosed; then what its misses show.
+fn headline(report: &Report) -> Markup {
+    let modelled = html! { span.tag { "Modelled" } " " (marked(&plain(&sentence(report).text))) };
+    let finding = report.findings.as_ref().and_then(|findings| findings.findings.first());
+    html! {
+        @if let Some(finding) = finding {
+            p.sentence {
+                span.tag { (known(finding.known)) } " " (marked(&plain(&as_sentence(&finding.symptom)))) " "
+                a href="#findings" { (plain(&finding.remedy)) ": " (plain(&gain(&finding.prediction))) } "."
+            }
+            p { (modelled) }
+        } @else {
+            p.sentence { (modelled) }
         }
     }
 }

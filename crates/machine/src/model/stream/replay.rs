@@ -73,7 +73,7 @@ impl<E: Engine, O: Observer> Replay<E, O> {
         let mut notes = Vec::new();
         if filter.line_log2 > 0 {
             describe::can_replay(filter, machine).map_err(ModelError::Refused)?;
-            notes.extend(describe::approximations(filter, machine).into_iter().map(str::to_owned));
+            notes.extend(describe::approximations(filter, machine).into_iter().map(|note| note.sentence().to_owned()));
         }
         notes.extend(policy::check(policy, machine, options)?.into_iter().map(str::to_owned));
         let lines = |kind: CacheKind| {
