@@ -19,6 +19,7 @@ mod explain;
 mod gate;
 mod generate;
 mod interrupt;
+mod kept_findings;
 mod kernel;
 mod lab;
 mod load;

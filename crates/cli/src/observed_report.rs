@@ -1,12 +1,12 @@
 //! `nearmiss report` of a run of `observe`.
 
+use crate::kept_findings::kept_findings;
 use crate::output::{print, terminal_width, write};
 use crate::report_form::Form;
 use anyhow::Context;
 use nearmiss_record::logs::{LockWait, PollCall};
 use nearmiss_record::observation::Observation;
 use nearmiss_record::run::{self, RunDir};
-use nearmiss_report::load::findings;
 use nearmiss_report::{function_name, observe};
 use std::process::ExitCode;
 
@@ -18,7 +18,7 @@ pub fn write_form(run: &RunDir, form: &Form, rows: usize) -> anyhow::Result<Exit
         print(&format!("{}\n", serde_json::to_string(observed)?))?;
     } else if let Some(file) = &form.html {
         let file = file.clone().unwrap_or_else(|| run.file(run::REPORT));
-        write(&file, observe::html(observed, findings(run)?.as_ref()).as_bytes())?;
+        write(&file, observe::html(observed, kept_findings(run).as_ref()).as_bytes())?;
     } else if let Some(file) = &form.pprof {
         write(file, &observe::to_pprof(observed)?)?;
     } else if let Some(file) = &form.firefox {

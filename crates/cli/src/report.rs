@@ -2,6 +2,7 @@
 
 use crate::case::recorded_for;
 use crate::code;
+use crate::kept_findings::kept_findings;
 use crate::order::OrderArg;
 use crate::output::{flat, line_width, print, terminal_width, write};
 use crate::progress;
@@ -92,6 +93,7 @@ fn write_form(run: &RunDir, args: Args) -> anyhow::Result<ExitCode> {
         print(&annotated(run, report, wanted.as_deref())?)?;
     } else if let Some(file) = args.form.html {
         report.texts = code::texts(run, &report, &hottest(&report, html::FUNCTIONS_WITH_CODE));
+        report.findings = kept_findings(run).filter(|findings| findings.machine == report.model.machine.name);
         let file = file.unwrap_or_else(|| run.file(run::REPORT));
         write(&file, html::render(&report, html::Options::default()).as_bytes())?;
     } else if let Some(file) = args.form.callgrind {

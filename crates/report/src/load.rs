@@ -41,7 +41,7 @@ pub struct Report {
     pub model: ModelRecord,
     /// The levels of the modelled machine.
     pub levels: Vec<Level>,
-    /// Findings of the run, where it was diagnosed on this machine.
+    /// Findings of the run on this machine, where somebody has looked for them; none at first.
     pub findings: Option<Findings>,
     /// Source lines and instructions, where somebody has looked for them; empty at first.
     pub texts: Texts,
@@ -55,10 +55,7 @@ impl Report {
             return Err(no_model(run));
         }
         let record: ModelRecord = run.read_json(MODEL)?;
-        let report = Self::new(manifest, record);
-        let report = report.map_err(|what| LoadError::Damaged { path: run.file(MODEL), what })?;
-        let findings = findings(run)?.filter(|findings| findings.machine == report.model.machine.name);
-        Ok(Report { findings, ..report })
+        Self::new(manifest, record).map_err(|what| LoadError::Damaged { path: run.file(MODEL), what })
     }
 
     /// Makes a report from records at hand. Errors: what contradicts what.

@@ -51,6 +51,18 @@ fn json_is_one_object_and_nothing_else() {
 }
 
 #[test]
+fn findings_that_cannot_be_read_leave_a_page_without() {
+    let directory = tempfile::tempdir().unwrap();
+    let run = with_file(directory.path(), "findings.json", "{\"schema\":\"nearmiss/findings/1\"}\n");
+    let output = report(&["--html", &run]);
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(output.status.success(), "{said}");
+    assert!(said.contains("findings.json") && said.ends_with(&format!("until `nearmiss diagnose {run}`\n")), "{said}");
+    let page = std::fs::read_to_string(directory.path().join("report.html")).unwrap();
+    assert!(page.contains("id=\"functions\"") && !page.contains("id=\"findings\""));
+}
+
+#[test]
 fn files_are_written_where_asked() {
     let directory = tempfile::tempdir().unwrap();
     let run = fixture("healthy");
