@@ -24,6 +24,7 @@ $nearmiss rehearse color "${page%/*}" --colors 8,32
 heading "nearmiss diagnose -- aligned-tasks  (the same run queue on this machine's caches)"
 $nearmiss diagnose --cpus 2 -- target/subjects/aligned-tasks --objects 1024 --visits 300000
 run=nearmiss-runs/$(ls -t nearmiss-runs | head -n 1)
+page3=$($nearmiss report --html "$run")
 # As many colors as were recommended.
 colors=$(grep -o '"apply","color","--colors","[0-9]*"' "$run/findings.json" | head -n 1 | tr -cd 0-9)
 
@@ -38,3 +39,4 @@ $nearmiss verify color --colors "${colors:-32}" --time-limit 15s --metric 'ns_pe
 heading "pages to open in a browser"
 echo "$page"
 echo "$page2"
+echo "$page3   (with the findings)"
