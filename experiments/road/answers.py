@@ -46,7 +46,7 @@ def answer(binary, command, place):
 
 
 def main():
-    print(f"nearmiss diagnose by two builds, {ROUNDS} interleaved rounds, measured; on {cpu()}; load {os.getloadavg()[0]:.1f}")
+    print(f"nearmiss diagnose by two builds, {ROUNDS} interleaved rounds, measured; {cpu()}; load {os.getloadavg()[0]:.1f}")
     with tempfile.TemporaryDirectory() as place:
         for name, command in programs(place).items():
             taken = {OLD: [], NEW: []}
