@@ -36,7 +36,7 @@ pub use contract::{Ability, Applied, Asked, Attach, Help, Inability, Parameter, 
 pub use cost::Cost;
 pub use engagement::{Acts, CannotEngage, Engaged, Engagement, NotEngaged};
 pub use evidence::Evidence;
-pub use findings::{Detected, Options, detect, diagnose, judge};
+pub use findings::{Detected, Options, detect, judge};
 pub use modelling::model_again;
 pub use nearmiss_machine::model::ModelTotals;
 pub use placements::{AGREED_BY_THREE, AGREED_BY_TWO, PLACEMENTS, seeds};

@@ -48,7 +48,14 @@ impl<'a> Replays<'a> {
     pub fn of(traced: &'a Traced) -> Self {
         let placements = std::slice::from_ref(&traced.machine().memory.placement_seed);
         let (replayable, order) = (traced.replayable(), traced.model.order);
-        Replays { traced, replayable, order, inside: &[], changes: Vec::new(), placements }
+        Replays {
+            traced,
+            replayable,
+            order,
+            inside: &[],
+            changes: vec![(traced.machine(), &Policy::RECORDED)],
+            placements,
+        }
     }
 
     /// Under each of these policies.
@@ -88,10 +95,7 @@ impl<'a> Replays<'a> {
     }
 
     /// Makes the replays. Returns the costs by change, then by placement.
-    pub fn run(mut self) -> Result<Vec<Vec<Cost>>, CaseError> {
-        if self.changes.is_empty() {
-            self = self.policies(std::slice::from_ref(&Policy::RECORDED));
-        }
+    pub fn run(self) -> Result<Vec<Vec<Cost>>, CaseError> {
         let with_each = |&(machine, policy)| self.placements.iter().map(move |&seed| Job { machine, policy, seed });
         let jobs: Vec<Job<'_>> = self.changes.iter().flat_map(with_each).collect();
         Ok(self.costs(&jobs)?.chunks(self.placements.len()).map(<[Cost]>::to_vec).collect())

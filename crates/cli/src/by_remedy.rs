@@ -4,7 +4,7 @@ use crate::Remedies;
 use clap::{ArgMatches, Command};
 use nearmiss_analysis::{Help, Remedy};
 
-/// A verb's command with a subcommand a remedy. `help` is what the remedy says of the verb, `arguments` adds those of
+/// A verb's command with a subcommand a remedy. `help` returns the remedy's help for the verb, `arguments` adds those of
 /// the remedy and the verb; the examples of the verb's own help are the first of each remedy.
 pub fn of_remedies(
     command: Command,
@@ -25,7 +25,7 @@ pub fn of_remedies(
         .subcommands(remedies.iter().map(one))
 }
 
-/// Which remedy a verb was asked for, and with which arguments.
+/// Returns the remedy that was typed after a verb, with its arguments. Errors: none was typed.
 pub fn asked(given: &ArgMatches, remedies: Remedies) -> anyhow::Result<(&'static Remedy, &ArgMatches)> {
     let asked = given
         .subcommand()

@@ -22,7 +22,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 use tempfile::NamedTempFile;
 
-/// Cache misses of a sample, unless others are asked for: a prime, so that no loop keeps step.
+/// Cache misses of a sample, unless another number is given: a prime, so that no loop keeps step.
 const MISS_PERIOD: u64 = 10_007;
 
 /// Arguments of `nearmiss observe`.

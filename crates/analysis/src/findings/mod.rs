@@ -48,16 +48,6 @@ pub fn detect<'r>(case: &Case, remedies: &'r [&'r Remedy]) -> Result<Detected<'r
     Ok(Detected { remedies, suspected: able.into_iter().zip(suspicions).collect() })
 }
 
-/// Diagnoses a run: detects, then judges.
-pub fn diagnose(
-    case: &Case,
-    remedies: &[&Remedy],
-    options: Options,
-    progress: &(dyn Fn(&str) + Sync),
-) -> Result<Findings, CaseError> {
-    judge(case, &detect(case, remedies)?, options, progress)
-}
-
 /// Rehearses the suspicions that could matter, and ranks the findings. `progress` is called with each rehearsal.
 pub fn judge(
     case: &Case,

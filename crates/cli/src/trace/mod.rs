@@ -189,7 +189,7 @@ impl<'a> Subject<'a> {
         Subject { args, snapshot: None, first_look: false }
     }
 
-    /// Whether heap objects are told apart, which processes of a snapshot cannot be.
+    /// Whether heap objects are distinguished. Those of a snapshot's processes cannot be.
     fn has_heap(&self) -> bool {
         !self.args.no_heap && self.snapshot.is_none()
     }
